@@ -2,3 +2,4 @@
 from .counts import to_scores, to_decisions
 from .metrics import *
 from .callback import ZeroLabelsCallback, ZeroLabelsWarning, ZeroLabelsError
+from .digits import multidigits, multilabel_dls

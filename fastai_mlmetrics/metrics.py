@@ -239,7 +239,7 @@ class SampleMetric(CountsMetric):
         **kwargs
     ): super().__init__(thresh, sigmoid, average=average, **kwargs)
 
-# %% ../nbs/01_metrics.ipynb #2b2418d5
+# %% ../nbs/01_metrics.ipynb #770b3b7d
 class AccuracyMulti(MicroMetric):
     "Which share of the elements is decided right"
     def formula(self, tp, pred, true, n): return (n-pred-true+2*tp)/n
@@ -251,6 +251,14 @@ class ZerosAccuracy(MicroMetric):
 class AccuracyLift(MicroMetric):
     "Which part of the way from all-zeros accuracy to 1 the accuracy has gone; below 0: it has gone back"
     averages = 'micro',None
+    @delegates(MicroMetric.__init__)
+    def __init__(self,
+        thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
+        sigmoid:bool=True, # Are the predictions logits?
+        *,
+        zero_division:float=math.nan, # Value where no label is true
+        **kwargs
+    ): super().__init__(thresh, sigmoid, zero_division=zero_division, **kwargs)
     def formula(self, tp, pred, true, n): return torch.where(true>0, (2*tp-pred)/true, math.nan)
 
 class SubsetAccuracy(SampleMetric):
