@@ -255,7 +255,7 @@ def _say(self:ZeroLabelsCallback, text, r):
     # `warn` would print a path and a line of this file in front of the text
     if not rank_distrib(): warnings.warn_explicit(ZeroLabelsWarning(f'\n{text}', r), None, 'ZeroLabelsCallback', 0)
 
-# %% ../nbs/03_callback.ipynb #b9d16d84
+# %% ../nbs/03_callback.ipynb #e581079e
 @patch
 def report(self:ZeroLabelsCallback)->pd.DataFrame: # One row per validation
     "All records"
@@ -267,15 +267,16 @@ def plot(self:ZeroLabelsCallback,
 ): # The two axes
     "Accuracy against that of predicting nothing, and how many samples get no label, over the validations"
     df = self.report()
+    flagged = df.index[df.flagged]
     _,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
     axs[0].plot(df.accuracy, 'o-', label='accuracy')
-    axs[0].plot(df.zeros_accuracy, 'k--', label='accuracy of predicting nothing')
+    axs[0].plot(df.zeros_accuracy, 'k--', label='of predicting nothing')
     axs[1].plot(df.empty_rate, 'o-', label='share without a label')
     axs[1].plot(df.f1_micro, 'o-', label='micro F1')
     axs[1].set_ylim(-0.03, 1.03)
     for ax in axs:
-        for i in df.index[df.flagged]: ax.axvspan(i-0.5, i+0.5, color='tab:red', alpha=0.12, lw=0, label='flagged' if i==df.index[df.flagged][0] else None)
+        for i in flagged: ax.axvspan(i-0.5, i+0.5, color='tab:red', alpha=0.12, lw=0, label='flagged' if i==flagged[0] else None)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.legend()
+        ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), ncols=3, frameon=False, fontsize='small', columnspacing=1)
     return axs
