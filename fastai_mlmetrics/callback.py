@@ -12,7 +12,7 @@ from .counts import *
 from .metrics import *
 from textwrap import wrap
 
-# %% ../nbs/03_callback.ipynb #36332f3e
+# %% ../nbs/03_callback.ipynb #f90bd58d
 _BINS = 2**16
 
 def _ordered(bits): return bits ^ ((bits>>31) & 0x7fffffff) # A float's bits as an integer of the same order; its own inverse
@@ -29,7 +29,7 @@ class ScoreHistogram:
         targs:Tensor # Targets, N x C, each 0 or 1
     ):
         "Count a batch"
-        step = -(-scores.numel()//self.max_elements)
+        step = max(-(-scores.numel()//self.max_elements), 1)
         scores,targs = scores[::step].float().contiguous(),targs[::step].bool()
         index = ((_ordered(scores.view(torch.int32)) >> 16) + _BINS//2 + _BINS*targs).long().flatten()
         if self.bins is None: self.bins = torch.zeros(2*_BINS, dtype=torch.int64, device=scores.device)

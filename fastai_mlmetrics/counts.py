@@ -129,10 +129,10 @@ def as_rows(
 
 def _plain(x): return torch.as_tensor(x).detach().as_subclass(Tensor)
 
-# %% ../nbs/00_counts.ipynb #540b44d1
-def _bounds(x):
+# %% ../nbs/00_counts.ipynb #8a5654dc
+def _bounds(x, of_none):
     "Minus the lowest, and the highest of `x`: two maxima, which are NaN where `x` has one"
-    return torch.stack([-x.amin().float(), x.amax().float()]) if x.numel() else torch.zeros(2, device=x.device)
+    return torch.stack([-x.amin().float(), x.amax().float()]) if x.numel() else torch.full((2,), of_none, device=x.device)
 
 def value_checks(
     preds:Tensor, # Predictions, N x C
@@ -141,7 +141,7 @@ def value_checks(
     "What only a look at the values can find wrong"
     off = targs.new_zeros(0) if targs.dtype==torch.bool else targs - targs.bool().to(targs.dtype)
     nans = preds.amax(1).isnan().sum() if preds.is_floating_point() and len(preds) else preds.new_zeros(())
-    return torch.cat([_bounds(preds.byte() if preds.dtype==torch.bool else preds), _bounds(off), nans.float()[None]])
+    return torch.cat([_bounds(preds.byte() if preds.dtype==torch.bool else preds, -math.inf), _bounds(off, 0.), nans.float()[None]])
 
 def join_checks(
     checks:list # Results of `value_checks`

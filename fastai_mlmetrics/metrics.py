@@ -56,7 +56,7 @@ class CountsMetric(AccumMetric):
     # What a metric shares with others, or points to, is not its own to pickle or to copy
     def __getstate__(self): return {**self.__dict__, '_batch':None, '_learn':None}
 
-# %% ../nbs/01_metrics.ipynb #2fc98953
+# %% ../nbs/01_metrics.ipynb #18130962
 @patch
 def accumulate(self:CountsMetric, learn):
     "Count `learn`'s current batch, once for all metrics that decide alike"
@@ -74,7 +74,7 @@ def accum_values(self:CountsMetric,
     preds,targs = as_rows(torch.as_tensor(preds), torch.as_tensor(targs))
     step = max(1, _SLICE//preds.shape[1])
     for p,t in zip(preds.split(step), targs.split(step)):
-        self._add(Batch(p, t, self.rule, label_vocab(learn.dls) if learn else None, self.seen))
+        if len(p): self._add(Batch(p, t, self.rule, label_vocab(learn.dls) if learn else None, self.seen))
 
 @patch
 def __call__(self:CountsMetric,
@@ -91,10 +91,9 @@ def _check_order(dl):
     if shuffled or hasattr(dl, 'n_padded'):
         raise ValueError(f"sample_weight needs the samples in one known order, but this loader is {'shuffled' if shuffled else 'distributed'}")
 
-# %% ../nbs/01_metrics.ipynb #71fb0848
+# %% ../nbs/01_metrics.ipynb #00c8566d
 @patch
 def _add(self:CountsMetric, batch):
-    if not len(batch): return
     counts = batch.per_sample if self.average=='samples' else batch.per_label
     self._pending.append((counts, batch.checks, batch.weight))
     self._value,self._batch = None,batch

@@ -400,3 +400,8 @@ def test_monitoring_by_name(tmp_path):
     learn = make_learner(logits, targs, F1ScoreMulti(), path=tmp_path)
     with learn.no_logging(): learn.fit(1, 0., cbs=SaveModelCallback(monitor='f1_score'))
     assert (tmp_path/'models/model.pth').exists()
+
+def test_nothing_accumulated():
+    for m in (F1ScoreMulti(), SubsetAccuracy()):
+        assert m.value is None and m(torch.zeros(0,3), torch.zeros(0,3)) is None
+    assert accuracy_multi(torch.zeros(0,3), torch.zeros(0,3)).isnan()
