@@ -13,25 +13,24 @@ from .callback import *
 from .digits import *
 from .metrics import *
 
-# %% ../nbs/08_demo.ipynb #f7537625
+# %% ../nbs/08_demo.ipynb #6c50089e
 def get_data(
     data:str, # 'digits', 'pascal', or a folder with `train.csv` and the pictures in `train`
     out:Path, # Where the digits are put
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
     "The data of that name"
-    if data=='digits': path = multidigits(out/'multidigits', size=size)
-    else: path = untar_data(URLs.PASCAL_2007) if data=='pascal' else Path(data)
-    return multilabel_dls(path, size=size, bs=32)
+    if data=='digits': return multilabel_dls(multidigits(out/'multidigits', size=size), size=None, bs=32)
+    return multilabel_dls(untar_data(URLs.PASCAL_2007) if data=='pascal' else data, size=size, bs=32)
 
-# %% ../nbs/08_demo.ipynb #d4c80811
+# %% ../nbs/08_demo.ipynb #f0d2b3c1
 def small_convnet(
     pretrained:bool=False # There are no weights for it
 )->nn.Sequential:
     "A body of four convolutions for `vision_learner`"
-    def conv(i, o, **kwargs): return ConvLayer(i, o, norm_type=None, **kwargs)
-    # `vision_learner` cuts a body at its last pooling layer
-    return nn.Sequential(conv(3, 16, ks=5, stride=2), *(nn.Sequential(conv(i, 2*i), nn.MaxPool2d(2)) for i in (16,32,64)), nn.AdaptiveAvgPool2d(1))
+    conv = partial(ConvLayer, norm_type=None)
+    return nn.Sequential(conv(3, 16, ks=5, stride=2), nn.Sequential(conv(16, 32), nn.MaxPool2d(2)), nn.Sequential(conv(32, 64), nn.MaxPool2d(2)),
+                         nn.Sequential(ConvLayer(64, 128), nn.MaxPool2d(2)), nn.AdaptiveAvgPool2d(1)) # `vision_learner` cuts the last pooling off
 
 def get_learner(
     dls:DataLoaders,
@@ -39,7 +38,7 @@ def get_learner(
     thresh:float=0.5 # A probability above it is a predicted label
 )->Learner:
     "A `vision_learner` without pretrained weights, with our metrics and callback"
-    if arch=='small': body,head = small_convnet,dict(lin_ftrs=[], ps=0., first_bn=False)
+    if arch=='small': body,head = small_convnet,dict(lin_ftrs=[], ps=0.1, first_bn=False)
     else: body,head = getattr(vision_models, arch, None),{}
     if not callable(body): raise ValueError(f"there is no architecture {arch!r}: use 'small', or one of fastai's, such as 'resnet18'")
     return vision_learner(dls, body, pretrained=False, loss_func=BCEWithLogitsLossFlat(thresh=thresh),
@@ -60,7 +59,7 @@ class TerminalProgress(ProgressCallback):
 
     def _write(self, cells): self.mbar.write(' '.join(f'{c:>{w}}' for c,w in zip(cells, self.widths)))
 
-# %% ../nbs/08_demo.ipynb #9b25b78f
+# %% ../nbs/08_demo.ipynb #bbe6b683
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
 
 def _scores(learn, **kwargs):
@@ -86,7 +85,7 @@ def tell(
     cb,dls,first = learn.zero_labels,learn.dls,max(epochs//5, 1)
     print(f'{len(dls.train_ds)} pictures to train on, {len(dls.valid_ds)} to validate with; {len(dls.vocab)} labels')
     _title(f'Training for {first} epochs')
-    learn.fit_one_cycle(first, 1e-3)
+    learn.fit_one_cycle(first, 5e-4)
     r = cb.records[-1]
 
     _title('The remedies')

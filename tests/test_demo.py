@@ -40,3 +40,11 @@ def test_interrupt(tmp_path):
     run.send_signal(signal.SIGINT)
     _,err = run.communicate(timeout=60)
     assert run.returncode==130 and 'interrupted' in err and 'Traceback' not in err
+
+def test_pascal_is_what_untar_data_brings(tmp_path, monkeypatch):
+    from fastai_mlmetrics.demo import get_data
+    asked = []
+    def local(url): asked.append(url); return multidigits(tmp_path/'data', n=30, size=16)
+    monkeypatch.setattr('fastai_mlmetrics.demo.untar_data', local)
+    dls = get_data('pascal', tmp_path, 32)
+    assert asked==[URLs.PASCAL_2007] and dls.one_batch()[0].shape[1:]==(3,32,32)
