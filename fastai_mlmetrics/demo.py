@@ -59,7 +59,7 @@ class TerminalProgress(ProgressCallback):
 
     def _write(self, cells): self.mbar.write(' '.join(f'{c:>{w}}' for c,w in zip(cells, self.widths)))
 
-# %% ../nbs/08_demo.ipynb #bbe6b683
+# %% ../nbs/08_demo.ipynb #b2ac3581
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
 
 def _scores(learn, **kwargs):
@@ -89,10 +89,10 @@ def tell(
     r = cb.records[-1]
 
     _title('The remedies')
-    table = {f'epoch {first}': _scores(learn, thresh=thresh), 'min_labels=1': _scores(learn, thresh=thresh, min_labels=1)}
+    table = {f'{first} epochs': _scores(learn, thresh=thresh), 'min_labels=1': _scores(learn, thresh=thresh, min_labels=1)}
     t = r.suggested_thresh
     if t: table[f'thresh={t}'] = _scores(learn, thresh=t)
-    print(f"Without training on, samples F1 is {table[f'epoch {first}']['f1_samples']:.3f}; with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
+    print(f"Without training on, samples F1 is {table[f'{first} epochs']['f1_samples']:.3f}; with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
           + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else "and no threshold gives as many labels as there are."))
     _results(learn)
     _save(out, 'before.png', 'nine pictures, their labels, and below them the predicted ones')
@@ -100,7 +100,7 @@ def tell(
     if epochs>first:
         _title(f'Training on, for {epochs-first} epochs')
         learn.fit_one_cycle(epochs-first, 1e-2)
-        table[f'epoch {epochs}'] = _scores(learn, thresh=thresh)
+        table[f'{epochs} epochs'] = _scores(learn, thresh=thresh)
         _results(learn)
         _save(out, 'after.png', 'the same nine pictures')
 
