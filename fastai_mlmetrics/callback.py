@@ -12,7 +12,7 @@ from .counts import *
 from .metrics import *
 from textwrap import wrap
 
-# %% ../nbs/03_callback.ipynb #f90bd58d
+# %% ../nbs/03_callback.ipynb #662bc59d
 _BINS = 2**16
 
 def _ordered(bits): return bits ^ ((bits>>31) & 0x7fffffff) # A float's bits as an integer of the same order; its own inverse
@@ -20,26 +20,30 @@ def _ordered(bits): return bits ^ ((bits>>31) & 0x7fffffff) # A float's bits as 
 class ScoreHistogram:
     "How many of all elements, and of the true ones, have which score"
     def __init__(self,
-        max_elements:int=2**15 # Elements counted per batch; of larger batches every k-th sample is
+        max_elements:int=2**15, # Elements counted per batch; of larger batches every k-th sample is
+        sigmoid:bool=False # Take the sigmoid of what is added?
     ):
-        self.max_elements,self.bins = max_elements,None
+        self.max_elements,self.sigmoid,self.bins = max_elements,sigmoid,None
 
     def add(self,
-        scores:Tensor, # Scores, N x C
+        preds:Tensor, # Predictions, N x C
         targs:Tensor # Targets, N x C, each 0 or 1
     ):
         "Count a batch"
-        step = max(-(-scores.numel()//self.max_elements), 1)
-        scores,targs = scores[::step].float().contiguous(),targs[::step].bool()
+        step = max(-(-preds.numel()//self.max_elements), 1)
+        preds,targs,self._curves = preds[::step],targs[::step].bool(),None
+        scores = (to_scores(preds, self.sigmoid) if preds.is_floating_point() else preds).float().contiguous()
         index = ((_ordered(scores.view(torch.int32)) >> 16) + _BINS//2 + _BINS*targs).long().flatten()
         if self.bins is None: self.bins = torch.zeros(2*_BINS, dtype=torch.int64, device=scores.device)
         self.bins.scatter_add_(0, index, torch.ones_like(index))
 
     def curves(self):
         "At the lower edge of each bin: the edge, and `tp` and `pred` of a threshold just below it"
+        if self._curves: return self._curves
         false,tp = all_reduce(self.bins).cpu().view(2, _BINS).flip(1).cumsum(1).flip(1)
         edges = _ordered((torch.arange(_BINS, dtype=torch.int32)-_BINS//2) << 16).view(torch.float32)
-        return edges,tp,false+tp
+        self._curves = edges,tp,false+tp
+        return self._curves
 
 # %% ../nbs/03_callback.ipynb #aebd17be
 @patch
@@ -143,7 +147,7 @@ def describe(
         *([f"- never predicted: {_never(r['never_predicted'])}"] if r['never_predicted'] else []),
         "What helps:", *(f'- {o}' for o in remedies(r)))
 
-# %% ../nbs/03_callback.ipynb #c8d253d6
+# %% ../nbs/03_callback.ipynb #774ec274
 class _MissedRate(SampleMetric):
     "Which share of the samples with labels gets none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -176,15 +180,13 @@ class ZeroLabelsCallback(Callback):
         if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
         rule = dict(thresh=ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5)), sigmoid=self.sigmoid)
         self.mets = AccuracyMulti(average=None, **rule),EmptyRate(**rule),_MissedRate(zero_division=math.nan, **rule)
-        self.hist = ScoreHistogram()
+        self.hist = ScoreHistogram(sigmoid=self.sigmoid)
 
     def after_batch(self):
         "Count the batch, together with the metrics that decide alike"
         if self.mets is None: return
         for m in self.mets: m.accumulate(self.learn)
-        n = own_samples(self.dl, len(self.pred))
-        preds,targs = as_rows(*(o[:n].detach().as_subclass(Tensor) for o in (self.pred, self.y)))
-        self.hist.add(to_scores(preds, self.sigmoid) if preds.is_floating_point() else preds, targs)
+        self.hist.add(*own_rows(self.learn))
 
     def after_cancel_validate(self): self._stop_counting()
 

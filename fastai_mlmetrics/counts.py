@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['to_scores', 'as_thresh', 'to_decisions', 'label_vocab', 'Rule', 'as_rows', 'value_checks', 'join_checks', 'Batch',
-           'current_batch', 'own_samples', 'all_reduce']
+           'current_batch', 'own_samples', 'own_rows', 'all_reduce']
 
 # %% ../nbs/00_counts.ipynb #b9d4fee6
 from fastai.basics import *
@@ -113,12 +113,13 @@ class Rule:
         if len(res)<len(preds): raise ValueError(f"sample_weight has {len(self.weight)} values, but there are at least {start+len(preds)} samples")
         return res.to(preds.device)
 
-# %% ../nbs/00_counts.ipynb #463417c3
+# %% ../nbs/00_counts.ipynb #c6d379a0
 def as_rows(
-    preds:Tensor, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
-    targs:Tensor # Targets of the same shape; a last axis of length 1 may be missing in either
-): # Both as N x C
+    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
+    targs # Targets of the same shape; a last axis of length 1 may be missing in either
+): # Both as plain tensors, N x C
     "`preds` and `targs` as two tables of one shape"
+    preds,targs = (torch.as_tensor(o).detach().as_subclass(Tensor) for o in (preds,targs))
     c = preds.shape[-1] if preds.ndim>1 else 1
     as_column = preds.shape[:-1]==targs.shape and c==1 or targs.shape[:-1]==preds.shape and targs.shape[-1:]==(1,)
     if preds.ndim==0 or not (preds.shape==targs.shape or as_column):
@@ -126,8 +127,6 @@ def as_rows(
     if preds.device!=targs.device: raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
     if as_column: c = 1
     return preds.reshape(-1, c),targs.reshape(-1, c)
-
-def _plain(x): return torch.as_tensor(x).detach().as_subclass(Tensor)
 
 # %% ../nbs/00_counts.ipynb #8a5654dc
 def _bounds(x, of_none):
@@ -150,7 +149,7 @@ def join_checks(
     checks = torch.stack(checks)
     return torch.cat([checks[:,:4].amax(0), checks[:,4:].sum(0)])
 
-# %% ../nbs/00_counts.ipynb #8bf87848
+# %% ../nbs/00_counts.ipynb #d7390835
 class Batch:
     "The decisions on a batch beside its truths, counted along an axis when first asked"
     def __init__(self,
@@ -160,7 +159,7 @@ class Batch:
         vocab=None, # Label names
         start:int=0 # Samples seen before this batch: where its sample weights begin
     ):
-        preds,targs = as_rows(_plain(preds), _plain(targs))
+        preds,targs = as_rows(preds, targs)
         if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
         self.scored,self.start = preds.is_floating_point(),start
         decided,columns = rule.decide(preds),rule.columns(preds.shape[1], vocab)
@@ -178,24 +177,24 @@ class Batch:
     def __len__(self): return len(self.p)
 
     @cached_property
-    def _parts(self): return (self.p*self.y, self.p, self.y) + (() if self.valid is None else (self.valid.float(),))
+    def _parts(self): return self.p*self.y, self.p, self.y
 
-    def _stack(self, tp, pred, true, n): return torch.stack([tp, pred, true, n + torch.zeros_like(tp)])
+    def _count(self, total, n):
+        counts = [total(o) for o in self._parts]
+        return torch.stack([*counts, n+torch.zeros_like(counts[0]) if self.valid is None else total(self.valid.float())])
 
     @cached_property
     def per_label(self):
         "`tp`, `pred`, `true` and `n` of each label: 4 x C, weighted where samples have weights"
-        if self.weight is None: return self._stack(*(o.sum(0) for o in self._parts), *self._n(len(self)))
-        return self._stack(*(self.weight @ o.double() for o in self._parts), *self._n(self.weight.sum()))
+        if self.weight is None: return self._count(lambda o: o.sum(0), len(self))
+        return self._count(lambda o: self.weight @ o.double(), self.weight.sum())
 
     @cached_property
     def per_sample(self):
         "`tp`, `pred`, `true` and `n` of each sample: 4 x N"
-        return self._stack(*(o.sum(1) for o in self._parts), *self._n(self.p.shape[1]))
+        return self._count(lambda o: o.sum(1), self.p.shape[1])
 
-    def _n(self, n): return (n,) if self.valid is None else ()
-
-# %% ../nbs/00_counts.ipynb #a637b21a
+# %% ../nbs/00_counts.ipynb #e783c9c4
 _current = WeakKeyDictionary() # Learner -> {Rule: Batch}
 
 def _is_current(batch, learn, reader, start):
@@ -212,13 +211,12 @@ def current_batch(
     batches = _current.setdefault(learn, WeakValueDictionary())
     batch = batches.get(rule)
     if not _is_current(batch, learn, reader, start):
-        n = own_samples(learn.dl, len(learn.pred))
-        batch = batches[rule] = Batch(learn.pred[:n], learn.y[:n], rule, label_vocab(learn.dls), start)
+        batch = batches[rule] = Batch(*own_rows(learn), rule, label_vocab(learn.dls), start)
         batch.i,batch.made_of,batch.readers = learn.iter,(ref(learn.pred), ref(learn.y)),WeakSet()
     batch.readers.add(reader)
     return batch
 
-# %% ../nbs/00_counts.ipynb #0541919b
+# %% ../nbs/00_counts.ipynb #0ba7b4f8
 def own_samples(
     dl, # The loader of the current batch
     n:int # Samples in the batch
@@ -227,6 +225,13 @@ def own_samples(
     if not hasattr(dl, 'n_padded'): return n
     first = dl.rank*dl.n_padded//dl.world_size + dl.i - n
     return min(max(dl.n-first, 0), n)
+
+def own_rows(
+    learn:Learner # In its batch loop
+): # Predictions and targets, N x C
+    "The current batch without the padding of a `DistributedDL`"
+    n = own_samples(learn.dl, len(learn.pred))
+    return as_rows(learn.pred[:n], learn.y[:n])
 
 def all_reduce(
     x:Tensor, # This process's numbers

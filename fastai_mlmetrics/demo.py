@@ -59,13 +59,13 @@ class TerminalProgress(ProgressCallback):
 
     def _write(self, cells): self.mbar.write(' '.join(f'{c:>{w}}' for c,w in zip(cells, self.widths)))
 
-# %% ../nbs/08_demo.ipynb #b2ac3581
+# %% ../nbs/08_demo.ipynb #f4f905ad
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
 
-def _scores(learn, **kwargs):
-    "`multilabel_metrics` with the arguments `kwargs`, on the validation part"
+def _scores(learn, **ways):
+    "For each of the `ways`, the `multilabel_metrics` with these arguments, on the validation part"
     with learn.no_bar(): preds,targs = learn.get_preds()
-    return {m.name: m(preds, targs) for m in multilabel_metrics(sigmoid=False, **kwargs)}
+    return {name: {m.name: m(preds, targs) for m in multilabel_metrics(sigmoid=False, **kw)} for name,kw in ways.items()}
 
 def _results(learn):
     with learn.no_bar(): learn.show_results(max_n=9, shuffle=False, figsize=(8,9))
@@ -89,9 +89,9 @@ def tell(
     r = cb.records[-1]
 
     _title('The remedies')
-    table = {f'{first} epochs': _scores(learn, thresh=thresh), 'min_labels=1': _scores(learn, thresh=thresh, min_labels=1)}
     t = r.suggested_thresh
-    if t: table[f'thresh={t}'] = _scores(learn, thresh=t)
+    ways = {f'{first} epochs': dict(thresh=thresh), 'min_labels=1': dict(thresh=thresh, min_labels=1)}
+    table = _scores(learn, **ways, **({f'thresh={t}': dict(thresh=t)} if t else {}))
     print(f"Without training on, samples F1 is {table[f'{first} epochs']['f1_samples']:.3f}; with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
           + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else "and no threshold gives as many labels as there are."))
     _results(learn)
@@ -100,7 +100,7 @@ def tell(
     if epochs>first:
         _title(f'Training on, for {epochs-first} epochs')
         learn.fit_one_cycle(epochs-first, 1e-2)
-        table[f'{epochs} epochs'] = _scores(learn, thresh=thresh)
+        table |= _scores(learn, **{f'{epochs} epochs': dict(thresh=thresh)})
         _results(learn)
         _save(out, 'after.png', 'the same nine pictures')
 

@@ -56,7 +56,7 @@ class CountsMetric(AccumMetric):
     # What a metric shares with others, or points to, is not its own to pickle or to copy
     def __getstate__(self): return {**self.__dict__, '_batch':None, '_learn':None}
 
-# %% ../nbs/01_metrics.ipynb #18130962
+# %% ../nbs/01_metrics.ipynb #c23b746e
 @patch
 def accumulate(self:CountsMetric, learn):
     "Count `learn`'s current batch, once for all metrics that decide alike"
@@ -71,7 +71,7 @@ def accum_values(self:CountsMetric,
     learn=None # Where the vocab is, for labels given by name
 ):
     "Count whole arrays, a slice at a time"
-    preds,targs = as_rows(torch.as_tensor(preds), torch.as_tensor(targs))
+    preds,targs = as_rows(preds, targs)
     step = max(1, _SLICE//preds.shape[1])
     for p,t in zip(preds.split(step), targs.split(step)):
         if len(p): self._add(Batch(p, t, self.rule, label_vocab(learn.dls) if learn else None, self.seen))
