@@ -65,7 +65,7 @@ def label_vocab(
     vocab = getattr(dls, 'vocab', None)
     return vocab[-1] if vocab and isinstance(vocab[-1], (list,tuple,L,CollBase)) else vocab
 
-# %% ../nbs/00_counts.ipynb #aaa023f9
+# %% ../nbs/00_counts.ipynb #b58de171
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -111,7 +111,7 @@ class Rule:
         if self.weight is None: return None
         res = self.weight[start:start+len(preds)]
         if len(res)<len(preds): raise ValueError(f"sample_weight has {len(self.weight)} values, but there are at least {start+len(preds)} samples")
-        return res.to(preds.device)
+        return res.to(preds.device, non_blocking=True)
 
 # %% ../nbs/00_counts.ipynb #c6d379a0
 def as_rows(
@@ -149,7 +149,7 @@ def join_checks(
     checks = torch.stack(checks)
     return torch.cat([checks[:,:4].amax(0), checks[:,4:].sum(0)])
 
-# %% ../nbs/00_counts.ipynb #d7390835
+# %% ../nbs/00_counts.ipynb #95dccfb1
 class Batch:
     "The decisions on a batch beside its truths, counted along an axis when first asked"
     def __init__(self,
@@ -171,28 +171,39 @@ class Batch:
             preds,targs,decided = (o.masked_fill(~self.valid, 0) for o in (preds,targs,decided))
         # 0/1 as float32: sums are exact below 2^24, and much faster than those of bools
         self.p,self.y = decided.float(),targs.bool().float()
-        self.weight = rule.weights(start, preds)
+        self.preds,self.sigmoid,self.weight = preds,rule.sigmoid and self.scored,rule.weights(start, preds)
         self.checks = value_checks(preds, targs)
 
     def __len__(self): return len(self.p)
+
+    def over_samples(self, x):
+        "The sum of each column of `x`, weighted where samples have weights"
+        return x.sum(0) if self.weight is None else self.weight @ x.double()
 
     @cached_property
     def _parts(self): return self.p*self.y, self.p, self.y
 
     def _count(self, total, n):
         counts = [total(o) for o in self._parts]
-        return torch.stack([*counts, n+torch.zeros_like(counts[0]) if self.valid is None else total(self.valid.float())])
+        if self.valid is not None: return torch.stack([*counts, total(self.valid.float())])
+        # Weights are summed in the same way as the rest: equal where the elements are, to the last bit
+        return torch.stack([*counts, torch.full_like(counts[0], n) if n else total(torch.ones_like(self.p))])
 
     @cached_property
     def per_label(self):
         "`tp`, `pred`, `true` and `n` of each label: 4 x C, weighted where samples have weights"
-        if self.weight is None: return self._count(lambda o: o.sum(0), len(self))
-        return self._count(lambda o: self.weight @ o.double(), self.weight.sum())
+        return self._count(self.over_samples, len(self) if self.weight is None else None)
 
     @cached_property
     def per_sample(self):
         "`tp`, `pred`, `true` and `n` of each sample: 4 x N"
         return self._count(lambda o: o.sum(1), self.p.shape[1])
+
+    @cached_property
+    def errors(self):
+        "The squared difference of each score and its truth: N x C, in float64"
+        res = (to_scores(self.preds, self.sigmoid) - self.y).double().square()
+        return res if self.valid is None else res.masked_fill(~self.valid, 0)
 
 # %% ../nbs/00_counts.ipynb #e783c9c4
 _current = WeakKeyDictionary() # Learner -> {Rule: Batch}

@@ -1,48 +1,89 @@
 "Every metric and average, against scikit-learn on the same decisions and against fastai in a Learner"
 import fastai.metrics as fm, sklearn.metrics as skm, torchmetrics.functional.classification as tm
-from hypothesis import given
+from hypothesis import given, settings
 from conftest import *
 
 AVERAGES = 'micro','macro','weighted','samples',None
-REFERENCE = {PrecisionMulti: skm.precision_score, RecallMulti: skm.recall_score, F1ScoreMulti: skm.f1_score}
 
 def same(a, b, eps=1e-12): np.testing.assert_allclose(a, b, atol=eps, rtol=0, equal_nan=True)
 
-def sk_average(f, y, p, average, **kw):
-    "`f` of each label or sample, averaged as scikit-learn averages"
-    if average=='micro': return f(y.ravel(), p.ravel(), **kw)
-    per = np.array([f(a, b, **kw) for a,b in (zip(y, p) if average=='samples' else zip(y.T, p.T))])
-    if average is None: return per
-    weights = y.sum(0) if average=='weighted' and y.sum() else None
-    return np.average(per, weights=weights)
+def sk(f, **fixed): return lambda y,p,w,zd: f(y, p, sample_weight=w, zero_division=zd, **fixed)
+def plain(f): return lambda y,p,w,zd: f(y, p, sample_weight=w)
+def _jaccard(y, p, w, zd):  return skm.jaccard_score(y, p, sample_weight=w) if (y|p).any() else zd
+def _matthews(y, p, w, zd): return skm.matthews_corrcoef(y, p, sample_weight=w) if y.any() and not y.all() else zd
 
-@pytest.mark.parametrize('average', AVERAGES)
-@pytest.mark.parametrize('cls', REFERENCE)
-@given(decided(), st.sampled_from([0., 1., np.nan]), st.data())
-def test_as_sklearn(cls, average, decided, zero_division, data):
+# What each is of a single label, of weighted elements
+BINARY = {
+    PrecisionMulti:           sk(skm.precision_score),
+    RecallMulti:              sk(skm.recall_score),
+    F1ScoreMulti:             sk(skm.f1_score),
+    partial(FBetaMulti, 2):   sk(skm.fbeta_score, beta=2),
+    partial(FBetaMulti, 0.3): sk(skm.fbeta_score, beta=0.3),
+    partial(FBetaMulti, 0):   sk(skm.fbeta_score, beta=0),
+    JaccardMulti:             _jaccard,
+    SpecificityMulti:         lambda y,p,w,zd: skm.recall_score(1-y, 1-p, sample_weight=w, zero_division=zd),
+    AccuracyMulti:            plain(skm.accuracy_score),
+    HammingLossMulti:         plain(skm.hamming_loss),
+    ZerosAccuracy:            lambda y,p,w,zd: skm.accuracy_score(y, 0*p, sample_weight=w),
+    BrierScoreMulti:          plain(skm.mean_squared_error),
+    BalancedAccuracyMulti:    plain(skm.balanced_accuracy_score),
+    MatthewsCorrCoefMulti:    _matthews,
+    SubsetAccuracy:           lambda y,p,w,zd: float((y==p).all()),
+    EmptyRate:                lambda y,p,w,zd: float(not p.any()),
+    LabelCardinality:         lambda y,p,w,zd: p.sum()}
+
+# What scikit-learn averages itself
+DIRECT = {PrecisionMulti: skm.precision_score, RecallMulti: skm.recall_score, F1ScoreMulti: skm.f1_score,
+    **{o: partial(skm.fbeta_score, beta=o.args[0]) for o in BINARY if isinstance(o, partial)}}
+
+def reference(cls, y, p, average, keep=None, labels=None, sample_weight=None, zero_division=0.):
+    "scikit-learn's metric, on the elements to `keep`, averaged as scikit-learn averages"
+    if keep is None and cls in DIRECT: return DIRECT[cls](y, p, average=average, labels=labels, sample_weight=sample_weight, zero_division=zero_division)
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight
+    keep = np.ones(y.shape, bool) if keep is None else keep
+    parts = [o if labels is None else o[:,labels] for o in (y, p, keep, np.broadcast_to(weight[:,None], y.shape))]
+    def f(y, p, keep, w): return BINARY[cls](y[keep], p[keep], w[keep], zero_division) if keep.any() else np.nan
+    if average=='micro': return f(*parts)
+    values = np.array([f(*o) for o in zip(*(o if average=='samples' else o.T for o in parts))])
+    if average is None: return values
+    means = dict(samples=weight, macro=np.ones(len(values)), weighted=(parts[0]*parts[2]*parts[3]).sum(0))[average]
+    defined = ~np.isnan(values)
+    return np.average(values[defined], weights=means[defined] if means[defined].sum() else None) if defined.any() else np.nan
+
+def averages(cls): return getattr(cls, 'func', cls).averages
+def named(o): return getattr(o, 'func', o).__name__ + ''.join(map(str, getattr(o, 'args', ()))) if callable(o) else str(o)
+EVERY = [(cls, average) for cls in BINARY for average in averages(cls)]
+
+KINDS = [np.int64, bool, np.uint8, torch.float32, torch.float64, torch.float16, torch.bfloat16, 'strided', TensorBase]
+
+def as_input(p, kind):
+    "Decisions as `kind` has them: as they are, or as logits"
+    if kind in KINDS[:3]: return p.astype(kind)
+    logits = torch.from_numpy(6.*p-3)*100 # Their sigmoids are 0 and 1
+    if kind=='strided': return torch.stack([logits]*2, -1).float()[...,0]
+    return TensorBase(logits) if kind is TensorBase else logits.to(kind)
+
+@pytest.mark.parametrize('cls,average', EVERY, ids=named)
+@settings(max_examples=250)
+@given(decided(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
+def test_as_sklearn(cls, average, decided, zero_division, kind, bs, data):
     p,y = decided
     labels = data.draw(st.none() | st.lists(st.integers(0, p.shape[1]-1), min_size=1, unique=True))
     weight = data.draw(st.none() | arrays(float, len(p), elements=st.floats(0.125, 4)))
-    ours = cls(labels=labels, average=average, zero_division=zero_division, sample_weight=weight)(p, y)
+    m,preds = cls(labels=labels, average=average, zero_division=zero_division, sample_weight=weight),as_input(p, kind)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        ref = REFERENCE[cls](y, p, labels=labels, average=average, zero_division=zero_division, sample_weight=weight)
-    same(ours, ref)
-
-@pytest.mark.parametrize('average', AVERAGES)
-@given(decided())
-def test_accuracy_as_sklearn(average, decided):
-    p,y = decided
-    same(AccuracyMulti(average=average)(p, y), sk_average(skm.accuracy_score, y, p, average))
-    same(ZerosAccuracy(average=average)(p, y), sk_average(skm.accuracy_score, y, np.zeros_like(p), average))
+        for i in range(0, len(p), bs): m.accum_values(preds[i:i+bs], y[i:i+bs])
+        ref = reference(cls, y, p, average, labels=labels, sample_weight=weight, zero_division=zero_division)
+        same(m.value, ref)
+        same(m(preds, y), ref)
 
 @given(decided())
-def test_own_metrics(decided):
+def test_lift(decided):
     p,y = decided
-    same(SubsetAccuracy()(p, y), skm.accuracy_score(y, p))
-    same(EmptyRate()(p, y), (p.sum(1)==0).mean())
     acc,zeros = (p==y).mean(),(y==0).mean()
     same(AccuracyLift()(p, y), (acc-zeros)/(1-zeros) if zeros<1 else np.nan)
+    same(AccuracyLift(average=None)(p, y), [(a-z)/(1-z) if z<1 else np.nan for a,z in zip((p==y).mean(0), (y==0).mean(0))])
     if p.sum()==y.sum()>0: same(AccuracyLift()(p, y), 2*skm.f1_score(y, p, average='micro')-1)
 
 @given(decided(), st.data())
@@ -52,38 +93,48 @@ def test_accuracies_agree(decided, data):
     micro,macro,samples = (AccuracyMulti(average=a, sample_weight=weight)(p, y) for a in ('micro','macro','samples'))
     same(micro, macro); same(micro, samples)
 
-@pytest.mark.parametrize('cls', REFERENCE)
-@given(decided(1, 1), st.sampled_from(['micro','macro','weighted']))
-def test_single_label_is_binary(cls, decided, average):
+@pytest.mark.parametrize('cls', [cls for cls in BINARY if 'macro' in averages(cls)], ids=named)
+@settings(max_examples=100)
+@given(decided(1, 1), st.sampled_from(['micro','macro','weighted']), st.sampled_from([0., 1.]))
+def test_single_label_is_binary(cls, decided, average, zero_division):
     p,y = decided
-    same(cls(average=average)(p[:,0], y), REFERENCE[cls](y, p, zero_division=0))
+    same(cls(average=average, zero_division=zero_division)(p[:,0], y), BINARY[cls](y[:,0], p[:,0], None, zero_division))
 
-@pytest.mark.parametrize('cls', REFERENCE)
-@given(decided(), st.sampled_from([-1,np.nan]), st.sampled_from(['micro',None,'samples']), st.data())
-def test_ignored_elements_count_nowhere(cls, decided, ignore, average, data):
-    p,y = decided
-    keep = data.draw(arrays(bool, p.shape))
-    targs,ref = np.where(keep, y, np.array(ignore, float)),partial(REFERENCE[cls], zero_division=0)
-    def per(*parts): return np.array([ref(a[k], b[k]) if k.any() else np.nan for a,b,k in zip(*parts)])
-    if   average is None:    expected = per(y.T, p.T, keep.T)
-    elif average=='samples': expected = np.nanmean(per(y, p, keep)) if keep.any() else np.nan
-    else: expected = ref(y[keep], p[keep]) if keep.any() else np.nan
-    same(cls(average=average, ignore_index=ignore)(p, targs), expected)
-
-@given(decided(), st.data())
-def test_ignored_elements_are_right_in_a_subset(decided, data):
+@pytest.mark.parametrize('cls,average', EVERY, ids=named)
+@settings(max_examples=100)
+@given(decided(), st.sampled_from([-1,np.nan]), st.data())
+def test_ignored_elements_count_nowhere(cls, average, decided, ignore, data):
     p,y = decided
     keep = data.draw(arrays(bool, p.shape))
-    rows = keep.any(1)
-    same(SubsetAccuracy(ignore_index=-1)(p, np.where(keep, y, -1)), ((p==y)|~keep)[rows].all(1).mean() if rows.any() else np.nan)
+    weight = data.draw(st.none() | arrays(float, len(p), elements=st.floats(0.125, 4)))
+    targs = np.where(keep, y, np.array(ignore, float))
+    same(cls(average=average, ignore_index=ignore, sample_weight=weight)(p, targs), reference(cls, y, p, average, keep, sample_weight=weight))
 
-def test_ignore_index_as_torchmetrics():
+@given(arrays(np.float32, (7,3), elements=st.floats(0, 1, width=32)), arrays(np.int64, (7,3), elements=st.integers(0, 1)))
+def test_brier_score(scores, y):
+    m = BrierScoreMulti(sigmoid=False)
+    same(m(scores, y), skm.mean_squared_error(y, scores), 1e-7)
+    same(BrierScoreMulti(sigmoid=False, average=None)(scores, y), [skm.brier_score_loss(a, b, pos_label=1) for a,b in zip(y.T, scores.T)], 1e-7)
+    keep = (scores>0.5) & (y==1)
+    same(BrierScoreMulti(sigmoid=False, ignore_index=-1)(scores, np.where(keep, -1, y)), ((scores-y)**2)[~keep].mean() if not keep.all() else np.nan, 1e-7)
+
+# torchmetrics: strict thresholds and ignored elements too, no average over samples
+TORCHMETRICS = {PrecisionMulti: tm.multilabel_precision, RecallMulti: tm.multilabel_recall, F1ScoreMulti: tm.multilabel_f1_score,
+    partial(FBetaMulti, 2): lambda *a, **k: tm.multilabel_fbeta_score(a[0], a[1], 2., *a[2:], **k), JaccardMulti: tm.multilabel_jaccard_index,
+    SpecificityMulti: tm.multilabel_specificity, AccuracyMulti: tm.multilabel_accuracy, HammingLossMulti: tm.multilabel_hamming_distance}
+
+@pytest.mark.parametrize('ignore', [None, -1])
+@pytest.mark.parametrize('thresh', [0.5, 0.2])
+def test_as_torchmetrics(thresh, ignore):
     torch.manual_seed(0)
-    p,y = torch.rand(200,7),torch.randint(0, 2, (200,7))
-    y[torch.rand(200,7)<0.2] = -1
-    for average in ('micro','macro','weighted'):
-        same(F1ScoreMulti(sigmoid=False, average=average, ignore_index=-1)(p, y),
-             tm.multilabel_f1_score(p, y, 7, average=average, ignore_index=-1), eps=1e-6)
+    p,y = torch.rand(200,7).round(decimals=1),(torch.rand(200,7)<torch.linspace(0.02, 0.9, 7)).long()
+    if ignore: y[torch.rand(200,7)<0.2] = ignore
+    kw = dict(threshold=thresh, ignore_index=ignore)
+    def ours(cls, **kwargs): return cls(thresh=thresh, sigmoid=False, ignore_index=ignore, **kwargs)(p, y)
+    for cls,f in TORCHMETRICS.items():
+        for average in ('micro','macro','weighted',None): same(ours(cls, average=average), f(p, y, 7, average=average, **kw), eps=1e-6)
+    same(ours(MatthewsCorrCoefMulti, average='micro'), tm.multilabel_matthews_corrcoef(p, y, 7, **kw), eps=1e-6)
+    if not ignore: same(ours(SubsetAccuracy), tm.multilabel_exact_match(p, y, 7, threshold=thresh), eps=1e-6)
 
 @given(decided(), st.integers(1, 3))
 def test_min_labels(decided, k):
@@ -157,6 +208,8 @@ def test_twenty_million_elements():
     ones = torch.ones(2_500_000, 1, dtype=torch.bool)
     for _ in range(8): m.accum_values(ones, ones)
     assert m.counts.flatten().tolist()==[20_000_000]*4 and m.value==1
+    halves = (torch.arange(200_000)%2)[:,None]
+    same([MatthewsCorrCoefMulti()(halves, halves), MatthewsCorrCoefMulti()(1-halves, halves)], [1,-1])
     assert RecallMulti(average=None)(torch.ones(2**24+3, 1, dtype=torch.bool), torch.ones(2**24+3, 1, dtype=torch.bool))==[1]
 
 @pytest.mark.parametrize('kind', [torch.float16, torch.bfloat16, torch.float64, torch.bool, torch.int64, torch.uint8, TensorImage, 'strided', 'numpy'])
@@ -190,39 +243,67 @@ def test_one_threshold_per_label():
 
 # In a Learner
 
-PAIRS = [(name, average) for name in ('F1ScoreMulti','PrecisionMulti','RecallMulti') for average in ('micro','macro','weighted','samples')]
+# Each of fastai's, with the averages that it has and the arguments that come before `thresh`
+OF_FASTAI = {'PrecisionMulti':(), 'RecallMulti':(), 'F1ScoreMulti':(), 'FBetaMulti':(0.5,), 'JaccardMulti':(), 'HammingLossMulti':(),
+             'MatthewsCorrCoefMulti':(), 'BrierScoreMulti':()}
+RANKING = {'APScoreMulti', 'RocAucMulti'}
+OF_SEGMENTATION = {'DiceMulti', 'JaccardCoeffMulti'}
+OURS = sys.modules['fastai_mlmetrics.metrics']
 
-def test_values_of_fastai():
+def test_all_of_fastai():
+    assert {o for o in fm.__all__ if o.endswith('Multi')} == {*OF_FASTAI, *RANKING, *OF_SEGMENTATION}
+
+@pytest.mark.parametrize('name', OF_FASTAI)
+def test_signatures_of_fastai(name):
+    theirs,ours = (inspect.signature(getattr(o, name)).parameters for o in (fm, OURS))
+    assert [(k, p.default) for k,p in theirs.items()]==[(k, p.default) for k,p in list(ours.items())[:len(theirs)]]
+    assert all(p.kind==p.KEYWORD_ONLY for p in list(ours.values())[len(theirs):])
+    assert issubclass(globals()[name], AccumMetric)
+    test_eq(*(getattr(o, name)(*OF_FASTAI[name]).name for o in (OURS, fm)))
+
+def run(logits, targs, metrics, **kwargs):
+    learn = make_learner(logits, targs, metrics, **kwargs)
+    values(learn)
+    return [m.value for m in learn.metrics]
+
+@pytest.mark.parametrize('name', [o for o in OF_FASTAI if o not in ('MatthewsCorrCoefMulti','BrierScoreMulti')])
+def test_values_of_fastai(name):
     logits,targs = simulate(130, skill=4)
-    weight = np.random.default_rng(0).uniform(0.5, 2, 130)
-    ours,theirs = (L(getattr(o, name)(0.2, average=average, **kw) for name,average in PAIRS for kw in (dict(), dict(labels=[1,4]), dict(sample_weight=weight)))
-                   for o in (sys.modules['fastai_mlmetrics.metrics'], fm))
+    weight,labels = np.random.default_rng(0).uniform(0.5, 2, 130),[1,4]
+    calls = [((0.2,), {}), ((), dict(thresh=0.7)), ((0.2, True), dict(sample_weight=weight))]
+    if name!='HammingLossMulti': # whose labels fastai does not look at
+        calls += [((0.2, True, labels), {}), ((0.2, True, None, 1, 'samples', weight), {}), *(((), dict(thresh=0.2, average=a)) for a in ('micro','macro','weighted','samples'))]
+    ours,theirs = ([getattr(o, name)(*OF_FASTAI[name], *a, **k) for a,k in calls] for o in (OURS, fm))
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        same([m.value for m in run(logits, targs, ours)], [m.value for m in run(logits, targs, theirs)], eps=1e-9)
-    test_eq(ours[::12].attrgot('name'), ['f1_score_micro','precision_score_micro','recall_score_micro'])
-    test_eq(F1ScoreMulti().name, fm.F1ScoreMulti().name)
+        same(run(logits, targs, ours), run(logits, targs, theirs), eps=1e-9)
+        probs = logits.sigmoid()
+        ours,theirs = ([getattr(o, name)(*OF_FASTAI[name], 0.3, False)] for o in (OURS, fm))
+        same(run(probs, targs, ours, loss_func=BCELossFlat()), run(probs, targs, theirs, loss_func=BCELossFlat()), eps=1e-9)
 
-def run(logits, targs, metrics):
-    learn = make_learner(logits, targs, metrics)
-    values(learn)
-    return learn.metrics
-
-def test_signatures_of_fastai():
-    for name in ('F1ScoreMulti','PrecisionMulti','RecallMulti'):
-        theirs = inspect.signature(getattr(fm, name)).parameters
-        ours = inspect.signature(globals()[name]).parameters
-        assert [(k, p.default) for k,p in theirs.items()]==[(k, p.default) for k,p in list(ours.items())[:len(theirs)]]
-        assert all(p.kind==p.KEYWORD_ONLY for p in list(ours.values())[len(theirs):])
-        assert issubclass(globals()[name], AccumMetric)
+def test_what_fastai_cannot():
+    logits,targs = simulate(50)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        for o in (fm.MatthewsCorrCoefMulti(), fm.F1ScoreMulti(thresh=0., sigmoid=False)):
+            with pytest.raises(ValueError): run(logits, targs, [o])
+    y,p = targs.long().numpy(),(logits>0).long().numpy()
+    same(run(logits, targs, [MatthewsCorrCoefMulti(), MatthewsCorrCoefMulti(average='micro'), F1ScoreMulti(thresh=0., sigmoid=False)]),
+         [np.mean([skm.matthews_corrcoef(a, b) for a,b in zip(y.T, p.T)]), skm.matthews_corrcoef(y.ravel(), p.ravel()), skm.f1_score(y, p, average='macro')])
+    same(run(logits, targs, [BrierScoreMulti()]), [((logits.sigmoid()-targs)**2).double().mean()], 1e-7)
+    same(run(logits, targs, [HammingLossMulti(labels=[1,4])]), [skm.hamming_loss(y[:,[1,4]], p[:,[1,4]])])
 
 def test_class_not_called():
     logits,targs = simulate(40)
     assert values(make_learner(logits, targs, [F1ScoreMulti, SubsetAccuracy, accuracy_multi])).keys()=={'f1_score','subset_accuracy','accuracy_multi'}
 
 def test_no_two_columns_of_one_name():
-    names = [cls(average=a).name for cls in (*REFERENCE, AccuracyMulti, ZerosAccuracy) for a in AVERAGES]
+    every = [(cls, a) for cls in {getattr(o, 'func', o) for o in BINARY} for a in averages(cls)]
+    names = [(cls(2, average=a) if cls is FBetaMulti else cls(average=a)).name for cls,a in every]
     assert len(set(names))==len(names)
+    logits,targs = simulate(40)
+    with pytest.warns(UserWarning, match="several metrics are named 'f1_score'") as said: values(make_learner(logits, targs, [F1ScoreMulti(0.2), F1ScoreMulti(), AccuracyMulti()]))
+    assert len(said)==1
     names = multilabel_metrics().attrgot('name')
     test_eq(names, 'accuracy_multi zeros_accuracy empty_rate f1_macro f1_micro f1_samples f1_weighted precision_samples recall_samples'.split())
 
@@ -311,6 +392,39 @@ def counted(monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.counts.Batch', Counting)
     return made
 
+ALL = [cls(average=a) for cls in BINARY for a in averages(cls)] + [AccuracyLift()]
+
+def test_no_batch_waits_for_values():
+    "Meta tensors have none, so that looking at one fails; a GPU would have to be waited for"
+    class Learn: iter,training,dl,dls = 0,False,None,SimpleNamespace(vocab=list('abcdef'))
+    learn,thresh = Learn(),[0.1*i for i in range(1,7)]
+    metrics = L(deepcopy(ALL)) + [F1ScoreMulti(**kw) for kw in (dict(thresh=thresh), dict(labels=['b','e']), dict(min_labels=1), dict(ignore_index=-1),
+                                                                dict(ignore_index=math.nan, average='samples'), dict(sample_weight=np.ones(700)))]
+    learn.metrics = metrics
+    for m,i in zip(metrics, range(len(metrics))): m.name = str(i)
+    for learn.iter in range(70): # enough for pending batches to be added up
+        learn.pred,learn.y = torch.randn(10, 6, device='meta'),torch.zeros(10, 6, device='meta')
+        for m in metrics: m.accumulate(learn)
+    for m in metrics:
+        with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
+
+def test_all_share_one_count_however_they_were_made(counted):
+    logits,targs = simulate(50)
+    learn = make_learner(logits, targs, deepcopy(ALL))
+    for m,i in zip(learn.metrics, range(len(ALL))): m.name = str(i)
+    v = values(learn)
+    assert len(counted)==4
+    for m,value in zip(learn.metrics, v.values()): same(value, deepcopy(m)(logits, targs))
+
+@pytest.mark.parametrize('rule', [dict(thresh=0.2), dict(thresh=[0.5]*19+[0.4]), dict(thresh=0., sigmoid=False), dict(min_labels=1), dict(labels=[0,1]),
+                                  dict(ignore_index=-1), dict(sample_weight=np.ones(50))], ids=str)
+def test_another_rule_is_counted_apart(rule, counted):
+    logits,targs = simulate(50)
+    learn = make_learner(logits, targs, [F1ScoreMulti(), F1ScoreMulti(average='samples'), F1ScoreMulti(name='a', **rule), F1ScoreMulti(average='samples', name='b', **rule)])
+    v = values(learn)
+    assert len(counted)==8
+    same(v['a'], F1ScoreMulti(**rule)(logits, targs)); same(v['f1_score'], F1ScoreMulti()(logits, targs))
+
 def test_each_batch_is_counted_once_per_rule(counted):
     logits,targs = simulate(50)
     learn = make_learner(logits, targs, multilabel_metrics()+[AccuracyMulti(), SubsetAccuracy()], cbs=ZeroLabelsCallback())
@@ -388,6 +502,16 @@ def test_nothing_of_a_batch_is_kept():
     assert stored <= len(learn.metrics)*(4*20+5) and not any(m._pending for m in learn.metrics)
     assert len(pickle.dumps(learn.metrics[3])) < 5000
 
+def test_beta():
+    p,y = tensor([[1,1,0],[0,1,1]]),tensor([[1,0,0],[0,1,0]])
+    same(FBetaMulti(math.inf)(p, y), skm.fbeta_score(y, p, beta=np.inf, average='macro', zero_division=0))
+    for beta in (-1, math.nan):
+        with pytest.raises(ValueError, match='beta'): FBetaMulti(beta)
+
+def test_a_brier_score_of_logits():
+    logits,targs = simulate(20)
+    with pytest.raises(ValueError, match='logits.*sigmoid=True'): BrierScoreMulti(sigmoid=False)(logits, targs)
+
 def test_a_metric_of_ones_own():
     class HitRate(SampleMetric):
         "Share of the samples with at least one right label"
@@ -405,3 +529,73 @@ def test_nothing_accumulated():
     for m in (F1ScoreMulti(), SubsetAccuracy()):
         assert m.value is None and m(torch.zeros(0,3), torch.zeros(0,3)) is None
     assert accuracy_multi(torch.zeros(0,3), torch.zeros(0,3)).isnan()
+
+# accuracy_report
+
+ROWS = {'accuracy, elementwise': (AccuracyMulti,'micro'), 'accuracy, macro': (AccuracyMulti,'macro'), 'accuracy, weighted': (AccuracyMulti,'weighted'),
+        'accuracy, balanced': (BalancedAccuracyMulti,'macro'), 'accuracy, subset': (SubsetAccuracy,'samples'), 'accuracy, Jaccard': (JaccardMulti,'samples'),
+        **{f'F1, {a}': (F1ScoreMulti,a) for a in ('micro','macro','weighted','samples')}}
+
+@settings(max_examples=100)
+@given(decided(max_labels=4), st.sampled_from([0., 1., np.nan]), st.data())
+def test_report(decided, zero_division, data):
+    p,y = decided
+    keep = data.draw(st.none() | arrays(bool, p.shape))
+    if keep is not None: keep[0,0] = True
+    targs = y if keep is None else np.where(keep, y, -1)
+    report = accuracy_report(p, targs, ci=None, zero_division=zero_division, ignore_index=-1)
+    constants = [np.broadcast_to(o, p.shape) for o in np.array(np.meshgrid(*[[0,1]]*p.shape[1])).reshape(p.shape[1], -1).T]
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        for row,(cls,average) in ROWS.items():
+            def ref(p): return reference(cls, y, p, average, keep, zero_division=zero_division)
+            r = report.loc[row]
+            same([r.value, r.all_zeros, r.best_possible], [ref(p), ref(np.zeros_like(p)), ref(y)])
+            best = np.nanmax([*map(ref, constants), -1])
+            assert not r.best_constant>best+1e-12
+            if keep is None and row in ('accuracy, elementwise','accuracy, macro','accuracy, weighted','accuracy, subset') or row=='F1, micro' and keep is None and zero_division==0:
+                same(r.best_constant, best)
+
+def test_report_by_argmax():
+    logits,targs = simulate(250)
+    r = accuracy_report(logits, targs, ci=None).loc['accuracy, argmax']
+    first = targs.argmax(1)
+    same(r.value, categorical_accuracy(logits, targs), 1e-7)
+    same([r.all_zeros, r.best_constant, r.best_possible], [(first==0).float().mean(), max((first==i).float().mean() for i in range(20)), 1], 1e-7)
+
+def test_report_intervals():
+    logits,targs = simulate(250)
+    r = accuracy_report(logits, targs, n_resamples=4000)
+    assert ((r.low<r.value) & (r.value<r.high)).drop('accuracy, weighted').all()
+    p = r.value['accuracy, subset']
+    same(r.loc['accuracy, subset',['low','high']].astype(float), p + np.array([-1.96,1.96])*(p*(1-p)/250)**0.5, 0.008)
+    # By hand, with scikit-learn on the samples drawn
+    d,y,rng = (logits>0).numpy().astype(int),targs.numpy().astype(int),np.random.default_rng(0)
+    for row,average in (('F1, samples','samples'), ('F1, macro','macro'), ('F1, micro','micro')):
+        drawn = [skm.f1_score(y[i], d[i], average=average, zero_division=0) for i in rng.integers(0, 250, (1000,250))]
+        same(r.loc[row,['low','high']].astype(float), np.quantile(drawn, [0.025,0.975]), 0.01)
+    wide,same_again = accuracy_report(logits, targs, ci=0.99),accuracy_report(logits, targs, ci=0.99)
+    assert (wide.high-wide.low>r.high-r.low).all() and wide.equals(same_again)
+
+def test_report_of_perfection_on_mostly_unlabelled():
+    y = torch.zeros(100, 6, dtype=torch.long)
+    y[:5,0] = 1
+    r = accuracy_report(y, y)
+    same(r.loc[['F1, samples','F1, macro'], ['value','best_possible']], [[0.05]*2, [1/6]*2])
+    assert 'at most 0.050' in r.reading and '95% of the samples have no label' in r.reading
+    same(accuracy_report(y, y, zero_division=math.nan).value['F1, samples'], 1)
+
+@pytest.mark.parametrize('n,c', [(1,3), (2,1), (30,1), (3,200)])
+def test_report_of_odd_sizes(n, c):
+    logits,targs = simulate(n, c)
+    r = accuracy_report(logits.half(), TensorCategory(targs), vocab=range(c))
+    assert r.value.notna().all() and r.reading
+
+def test_report_says_what_is_wrong():
+    logits,targs = simulate(50)
+    with pytest.raises(ValueError, match='not a single sample'): accuracy_report(logits[:0], targs[:0])
+    with pytest.raises(ValueError, match='19 names.*20 labels'): accuracy_report(logits, targs, vocab=range(19))
+    with pytest.raises(ValueError, match='must be 0 or 1'): accuracy_report(logits, targs*2)
+    logits[3,4] = math.nan
+    with pytest.warns(UserWarning, match='NaN in 1 samples'): r = accuracy_report(logits, targs)
+    assert r.value.isna().all() and r.all_zeros.notna().all()

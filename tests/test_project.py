@@ -37,7 +37,7 @@ def test_every_argument_is_documented():
     from fastcore.docments import docments
     for name,o in public():
         f = o.__init__ if isinstance(o, type) else o
-        if isinstance(o, type) and issubclass(o, Warning): continue
+        if not (inspect.isfunction(f) and f.__module__.startswith('fastai_mlmetrics')): continue
         docs = docments(f, full=True)
         missing = [k for k,v in docs.items() if k not in ('self','return','kwargs') and not v.docment]
         assert not missing, f'{name}: {missing}'
