@@ -149,7 +149,7 @@ def join_checks(
     checks = torch.stack(checks)
     return torch.cat([checks[:,:4].amax(0), checks[:,4:].sum(0)])
 
-# %% ../nbs/00_counts.ipynb #95dccfb1
+# %% ../nbs/00_counts.ipynb #ba0a8b17
 class Batch:
     "The decisions on a batch beside its truths, counted along an axis when first asked"
     def __init__(self,
@@ -202,7 +202,7 @@ class Batch:
     @cached_property
     def errors(self):
         "The squared difference of each score and its truth: N x C, in float64"
-        res = (to_scores(self.preds, self.sigmoid) - self.y).double().square()
+        res = (to_scores(self.preds, self.sigmoid).double() - self.y).square()
         return res if self.valid is None else res.masked_fill(~self.valid, 0)
 
 # %% ../nbs/00_counts.ipynb #e783c9c4

@@ -155,7 +155,7 @@ def _read(self:CountsMetric):
         self._value = all_reduce(self.total).cpu(),(-low,high,-off_low,off_high,nans)
     return self._value
 
-# %% ../nbs/01_metrics.ipynb #64314656
+# %% ../nbs/01_metrics.ipynb #9677a59c
 def _mean(values, weights=None):
     "Mean along the last axis of the values that are defined, weighted where the weights have a sum"
     defined = (~values.isnan()).double()
@@ -177,7 +177,8 @@ def value(self:CountsMetric):
     "A float; an array for `average=None`; None where nothing has been counted"
     if (read:=self._read()) is None: return None
     total,checks = read
-    if not self._sound(*checks): return math.nan if self.average else np.full(total.shape[1], math.nan)
+    if not self._defined(*checks): return math.nan if self.average else np.full(total.shape[1], math.nan)
+    if text:=self._mistaken(*checks[:2]): self._warn(text)
     if self.average=='samples': return (total[0]/total[1]).item()
     value = self.average_of(total)
     return value.numpy() if self.average is None else value.item()
@@ -187,7 +188,7 @@ def counts(self:CountsMetric):
     "What the value is made of: `tp`, `pred`, `true` and `n` of each label, 4 x C; for the average over samples, a sum and a weight"
     return None if (read:=self._read()) is None else read[0]
 
-# %% ../nbs/01_metrics.ipynb #df39f23c
+# %% ../nbs/01_metrics.ipynb #e25ded30
 @patch
 def _warn(self:CountsMetric, text, learn=None):
     learn = learn or self._learn and self._learn()
@@ -196,8 +197,8 @@ def _warn(self:CountsMetric, text, learn=None):
     said.add(text)
 
 @patch
-def _sound(self:CountsMetric, low, high, off_low, off_high, nans):
-    "Is there a value? Warn or raise where predictions or targets are not what they should be"
+def _defined(self:CountsMetric, low, high, off_low, off_high, nans):
+    "Is there a value? Raise, or warn, where predictions or targets are not what they must be"
     if self.rule.weight is not None and self.seen!=len(self.rule.weight):
         raise ValueError(f"sample_weight has {len(self.rule.weight)} values, but there were {self.seen} samples")
     if not off_low==off_high==0:
@@ -206,15 +207,19 @@ def _sound(self:CountsMetric, low, high, off_low, off_high, nans):
         if not self.trained: raise ValueError(text)
         return self._warn(text)
     if nans: return self._warn(f"predictions are NaN in {nans:.0f} samples, and so are the metrics")
-    if not self.scored:
-        if low<0 or high>1: raise ValueError(f"integer predictions are decisions, 0 or 1, but one is {low if low<0 else high:.0f}: pass scores instead")
-    elif self.rule.sigmoid:
-        if 0<=low<high<=1 and self.elements>=10:
-            self._warn("predictions all lie in [0, 1], so they seem to be probabilities already: pass sigmoid=False")
-    elif (low<0 or high>1) and any(0<t<1 for t in L(self.rule.thresh)):
-        self._warn(f"predictions from {low:.3g} to {high:.3g} seem to be logits, but are compared with a threshold for "
-                   "probabilities: pass sigmoid=True, or thresh=0 for logits")
+    if not self.scored and (low<0 or high>1):
+        raise ValueError(f"integer predictions are decisions, 0 or 1, but one is {low if low<0 else high:.0f}: pass scores instead")
     return True
+
+@patch
+def _mistaken(self:CountsMetric, low, high):
+    "What is wrong with the threshold or the sigmoid, as the range of the predictions has it; or None"
+    if not self.scored: return
+    if self.rule.sigmoid and 0<=low<high<=1 and self.elements>=10:
+        return "predictions all lie in [0, 1], so they seem to be probabilities already: pass sigmoid=False"
+    if not self.rule.sigmoid and (low<0 or high>1) and any(0<t<1 for t in L(self.rule.thresh)):
+        return (f"predictions from {low:.3g} to {high:.3g} seem to be logits, but are compared with a threshold for "
+                "probabilities: pass sigmoid=True, or thresh=0 for logits")
 
 # %% ../nbs/01_metrics.ipynb #48e30293
 class PrecisionMulti(CountsMetric):
@@ -365,7 +370,7 @@ class LabelCardinality(SampleMetric):
     "How many labels a sample gets"
     def formula(self, tp, pred, true, n): return pred
 
-# %% ../nbs/01_metrics.ipynb #f0cdaa83
+# %% ../nbs/01_metrics.ipynb #9b191951
 class BrierScoreMulti(MicroMetric):
     "Mean squared difference of the probability of a label and its truth, 0 or 1"
     func_name = 'brier_score_loss'
@@ -388,10 +393,10 @@ class BrierScoreMulti(MicroMetric):
         error = batch.errors.sum(1) if self.average=='samples' else batch.over_samples(batch.errors)
         return torch.cat([error[None], counts[1:]])
 
-    def _sound(self, low, high, *args):
+    def _defined(self, low, high, *args):
         if self.scored and not self.rule.sigmoid and (low<0 or high>1):
             raise ValueError(f"a Brier score is of probabilities, but predictions are from {low:.3g} to {high:.3g}: are they logits? Then pass sigmoid=True")
-        return super()._sound(low, high, *args)
+        return super()._defined(low, high, *args)
 
 # %% ../nbs/01_metrics.ipynb #b0351175
 def _score(cls, inp, targ, thresh, sigmoid):

@@ -1,8 +1,11 @@
 "What the callback records, when it speaks, and what it says"
-import sklearn.metrics as skm
+import logging, sklearn.metrics as skm
 from hypothesis import given
+from fastai.tabular.all import *
+from fastai.text.all import *
 from conftest import *
-from fastai_mlmetrics.callback import ScoreHistogram, best_constant_f1
+from fastai.callback.tensorboard import TensorBoardCallback
+from fastai_mlmetrics.callback import ScoreHistogram, best_constant_f1, judge
 
 def trained(logits, targs, n_epoch=1, model=None, **kwargs):
     "A Learner with the callback, after a fit that changes nothing; and what it said"
@@ -69,12 +72,6 @@ def test_forum():
 @pytest.mark.parametrize('c,density', [(17,0.171), (6,0.26)])
 def test_denser_data(c, density):
     assert trained(*simulate(1000, c, density, bias=-9))[0].zero_labels.records[-1].verdict=='predicts nothing'
-
-def test_recall_without_precision_is_no_zero_label_problem():
-    logits,targs = simulate(2000, density=0.08, skill=0, bias=0)
-    p = torch.where(targs>0, torch.rand(2000,20)<0.9, torch.rand(2000,20)<0.092)
-    r = trained(torch.where(p, 1., -1.), targs)[0].zero_labels.records[-1]
-    assert r.accuracy<r.zeros_accuracy and not r.flagged
 
 def test_no_better_than_a_constant():
     _,targs = simulate(1000, 10, 0.1)
@@ -166,34 +163,251 @@ def test_plot():
 
 # The histogram
 
-@pytest.mark.parametrize('bias,c,density', [(b,*cd) for b in (-2.,-6.,-12.) for cd in ((5,0.3),(80,0.03),(600,0.01))] + [(1.,5,0.3)])
-def test_suggested_threshold(bias, c, density):
+@pytest.mark.parametrize('bias,c,density', [(b,*cd) for b in (-2.,-6.,-12.) for cd in ((5,0.3),(80,0.03),(600,0.01))] + [(b,5,0.3) for b in (1.,6.,12.)])
+@pytest.mark.parametrize('sigmoid', [True, False])
+def test_suggested_threshold(bias, c, density, sigmoid):
     logits,targs = simulate(1000, c, density, bias=bias)
-    hist = ScoreHistogram(2**30)
-    for l,t in zip(logits.split(64), targs.split(64)): hist.add(l.sigmoid(), t)
+    preds,hist = logits if sigmoid else logits.double().sigmoid(),ScoreHistogram(sigmoid, max_elements=2**30)
+    for p,t in zip(preds.split(64), targs.split(64)): hist.add(p, t)
     thresh = hist.suggest()
-    assert float(f'{thresh:.3g}')==thresh
-    p = to_decisions(logits, thresh)
-    assert abs(p.sum()/targs.sum()-1)<0.05
+    assert float(f'{min(thresh, 1-thresh):.3g}')==pytest.approx(min(thresh, 1-thresh), rel=1e-6)
+    p = to_decisions(preds, thresh, sigmoid)
+    assert abs(p.sum()/targs.sum()-1)<0.04
     assert hist.f1(thresh)==pytest.approx(skm.f1_score(targs, p, average='micro'), abs=0.02)
     tp,pred,true = hist.at(0.5)
     assert true==targs.sum() and pred==pytest.approx((logits>0).sum().item(), rel=0.02, abs=2)
 
 def test_no_threshold_where_scores_are_alike():
-    hist = ScoreHistogram()
+    hist = ScoreHistogram(False)
     hist.add(torch.full((100,20), 0.003), torch.eye(20).repeat(5,1))
     assert hist.suggest() is None
-    assert ScoreHistogram().bins is None
+    hist = ScoreHistogram()
+    hist.add(torch.randn(10,3), torch.zeros(10,3))
+    assert hist.suggest() is None and ScoreHistogram().bins is None
+
+def test_odd_scores():
+    hist = ScoreHistogram(False)
+    for p in (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[math.nan,-1.]]), tensor([[0.5,0.5]]).half()): hist.add(p, torch.ones_like(p, dtype=torch.int))
+    assert hist.bins.sum()==12 and hist.at(0.6)==(4,4,12)
 
 def test_rows_are_sampled_from_large_batches():
     logits,targs = simulate(20_000, 20)
-    hist = ScoreHistogram(2**14)
-    hist.add(logits.sigmoid(), targs)
+    hist = ScoreHistogram(max_elements=2**14)
+    hist.add(logits, targs)
     assert hist.bins.sum()<=2**14
     assert abs(to_decisions(logits, hist.suggest()).sum()/targs.sum()-1)<0.15
 
-def test_histogram_of_logits():
+def test_thresholds_on_logits():
     logits,targs = simulate()
-    hist = ScoreHistogram(2**30)
+    hist = ScoreHistogram(sigmoid=False, probs=False, max_elements=2**30)
     hist.add(logits, targs)
     for t in (-3., -0.5, 0., 0.5): assert hist.at(t)[1]==pytest.approx((logits>t).sum().item(), abs=3)
+    assert abs(to_decisions(logits, hist.suggest(), sigmoid=False).sum()/targs.sum()-1)<0.04
+    assert judge(logits, targs, thresh=0., sigmoid=False).suggested_thresh==hist.suggest()
+
+# What it says of more than zero labels
+
+def test_recall_without_precision_has_its_own_words():
+    gen = torch.Generator().manual_seed(0)
+    targs = (torch.rand(2000, 20, generator=gen)<0.08).float()
+    p = torch.rand(2000, 20, generator=gen) < torch.where(targs>0, 0.9, 0.092)
+    learn,said = trained(torch.where(p, 1., -1.), targs, n_epoch=5)
+    r = learn.zero_labels.records[-1]
+    assert 0.44<r.precision_micro<0.48 and r.recall_micro==pytest.approx(0.9, abs=0.01) and r.empty_rate<0.05
+    assert r.accuracy<r.zeros_accuracy and not r.flagged
+    warning, = said
+    assert 'finds the labels, and adds as many wrong ones: epoch 4' in str(warning.message) and '46% of the predicted labels are right' in str(warning.message)
+    assert 'min_labels' not in str(warning.message) and 'pos_weight' not in str(warning.message)
+
+def test_the_same_for_all_is_said():
+    _,targs = simulate()
+    learn,said = trained(torch.where(torch.arange(20)==3, 1., -1.).expand(400,20), targs)
+    assert learn.zero_labels.records[-1].same_for_all==[3] and 'every sample gets the same labels: 3' in str(said[0].message)
+
+def test_judge_is_what_the_callback_records():
+    logits,targs = simulate()
+    r,theirs = judge(logits, targs),trained(logits, targs)[0].zero_labels.records[-1]
+    for k,v in r.items(): assert v==theirs[k] or k.startswith('suggested'), k
+    assert judge(logits[:0], targs[:0]) is None
+
+# fine_tune: a frozen phase, and a second fit
+
+def test_frozen_phase():
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), splitter=lambda m: [[], params(m)])
+    with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fine_tune(5, 0., freeze_epochs=1)
+    test_eq([(w.message.record.validation, 'Unfreezing' in str(w.message)) for w in said], [(0,True),(5,False)])
+
+# Traps
+
+def told(learn, n=1):
+    "What a fit makes the callback say of traps"
+    with warnings.catch_warnings(record=True) as said, learn.no_logging():
+        warnings.simplefilter('always')
+        for _ in range(n): learn.fit(1, 0.)
+    return [' '.join(str(w.message).split()) for w in said if 'may mislead' in str(w.message)]
+
+class Sigmoid(Same):
+    def forward(self, x): return super().forward(x).sigmoid()
+
+@pytest.mark.parametrize('ours', [True, False])
+def test_probabilities_taken_for_logits(ours):
+    learn = make_learner(*GOOD, multilabel_metrics() if ours else [], Sigmoid(), loss_func=BCEWithLogitsLossFlat(), cbs=ZeroLabelsCallback())
+    with warnings.catch_warnings(record=True) as said, learn.no_logging():
+        warnings.simplefilter('always')
+        learn.fit(2, 0.)
+    assert sum('pass sigmoid=False' in ' '.join(str(w.message).split()) for w in said)==1
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='no better than a constant' or r.pred_per_sample==20
+
+def test_logits_taken_for_probabilities():
+    text, = told(make_learner(*GOOD, cbs=ZeroLabelsCallback(sigmoid=False)), 2)
+    assert 'seem to be logits' in text and 'pass sigmoid=True' in text
+    assert not told(make_learner(*GOOD, cbs=ZeroLabelsCallback(thresh=0., sigmoid=False)))
+
+def test_a_label_that_never_occurs():
+    logits,targs = (o.clone() for o in GOOD)
+    targs[:,[2,7]] = 0
+    text, = told(make_learner(logits, targs, cbs=ZeroLabelsCallback(), vocab=list('abcdefghijklmnopqrst')), 2)
+    assert '2 of the labels never occur in the validation set (c, h)' in text
+
+@pytest.mark.parametrize('metrics,found', [
+    (lambda: multilabel_metrics(thresh=0.2), 'decide at 0.2, but `predict` and `show_results` at 0.5: set `learn.loss_func.thresh=0.2`'),
+    (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi decide at 0.2'),
+    (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score decide at 0.3'),
+    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score decide at one per label, but `predict` and `show_results` at 0.5'),
+    (lambda: [F1ScoreMulti(0.2), RecallMulti(0.3)], 'decide at 0.2 or 0.3, but'),
+    (lambda: multilabel_metrics(thresh=0., sigmoid=False) + [accuracy_multi, BrierScoreMulti(), ZerosAccuracy(0.9), F1ScoreMulti([0.5]*20, name='a')], None)])
+def test_metrics_and_loss_decide_apart(metrics, found):
+    said = told(make_learner(*GOOD, metrics(), cbs=ZeroLabelsCallback()), 2)
+    assert found in said[0] and len(said)==1 if found else not said
+
+@pytest.mark.parametrize('loss,model', [(nn.BCEWithLogitsLoss(), Same), (BCELossFlat(), Sigmoid), (nn.BCELoss(), Sigmoid)])
+def test_a_loss_that_does_not_decode(loss, model):
+    logits,targs = GOOD
+    learn = make_learner(logits*9, targs, model=model(), loss_func=loss, cbs=ZeroLabelsCallback(sigmoid=model is Same))
+    text, = told(learn, 2)
+    assert 'does not decode' in text and 'BCEWithLogitsLossFlat()' in text
+    *_,decoded = learn.get_preds(with_decoded=True)
+    assert (decoded!=targs).any() # the model is perfect
+    learn.loss_func = BCEWithLogitsLossFlat()
+    if model is Same: assert torch.equal(learn.get_preds(with_decoded=True)[2], targs>0)
+
+# How a warning behaves
+
+def test_filtered_and_logged(caplog):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        warnings.simplefilter('ignore', ZeroLabelsWarning)
+        values(make_learner(*COLLAPSED, cbs=ZeroLabelsCallback()))
+    assert not said
+    logging.captureWarnings(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('always')
+            warnings.showwarning = logging._showwarning # pytest's recorder has replaced it
+            values(make_learner(*COLLAPSED, cbs=ZeroLabelsCallback()))
+    finally: logging.captureWarnings(False)
+    assert 'predicts (nearly) nothing' in caplog.text
+
+@pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
+def test_box_in_a_notebook(action, boxes, monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True)
+    monkeypatch.setattr('IPython.display.display', shown.append)
+    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback())
+    with warnings.catch_warnings(record=action=='recorded') as said:
+        warnings.simplefilter('always' if action=='recorded' else action)
+        if action!='recorded': warnings.showwarning = lambda message, category, *a, **k: sys.stderr.write(str(message))
+        values(learn)
+    assert len(shown)==boxes and len(said or [])==(action=='recorded')
+    for o in shown: assert o._repr_html_().startswith('<div') and '<code>min_labels=1' in o._repr_html_() or '<code>multilabel_metrics(min_labels=1)</code>' in o._repr_html_()
+    assert 'ZeroLabelsWarning' not in capsys.readouterr().err
+
+def test_names_are_escaped():
+    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(), vocab=[f'<{i}>' for i in range(20)])
+    with pytest.warns(ZeroLabelsWarning) as said: values(learn)
+    assert '&lt;0&gt;' in said[0].message.html and '<0>' not in said[0].message.html
+
+def test_validate_may_raise():
+    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(on_flag='raise'))
+    with pytest.raises(ZeroLabelsError): values(learn)
+    assert not learn.lock.locked() and len(learn.zero_labels.records)==1
+    learn.zero_labels.on_flag = 'warn'
+    with pytest.warns(ZeroLabelsWarning): values(learn)
+
+# Beside other callbacks, and in other Learners
+
+@pytest.mark.parametrize('cb', [lambda: SaveModelCallback(monitor='f1_macro'), lambda: EarlyStoppingCallback(monitor='f1_macro', patience=1), CSVLogger,
+                                lambda: TensorBoardCallback(log_preds=False, trace_model=False), lambda: GradientAccumulation(32), MixedPrecision, MixUp, ReduceLROnPlateau])
+def test_beside(cb, tmp_path):
+    learn = make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback(), path=tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        with learn.no_bar(): learn.fit(2, 0., cbs=cb())
+    rows = learn.zero_labels.report()
+    assert len(rows)==len(learn.recorder.values)==2
+    np.testing.assert_allclose(rows.accuracy, np.array(learn.recorder.values)[:,learn.recorder.metric_names.index('accuracy_multi')-1], atol=1e-12)
+
+def test_nothing_else_is_recorded(digits_dls, tmp_path):
+    from fastai_mlmetrics.demo import small_convnet
+    learn = vision_learner(digits_dls, small_convnet, pretrained=False, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback(), path=tmp_path)
+    learn.remove_cb(ProgressCallback)
+    with warnings.catch_warnings(), learn.no_logging():
+        warnings.simplefilter('ignore')
+        learn.get_preds(); learn.tta(n=1); learn.predict(digits_dls.valid_ds.items.iloc[0]); learn.summary(); learn.show_results(max_n=2)
+        learn.lr_find(show_plot=False, num_it=10)
+        Interpretation.from_learner(learn)
+        assert not learn.zero_labels.records
+        learn.fine_tune(1, freeze_epochs=1)
+    plt.close('all')
+    test_eq([(r.phase, r.epoch, r.frozen) for r in learn.zero_labels.records], [('fit',0,True),('fit',0,False)])
+
+def flags(learn):
+    "The verdicts of an untrained and of a trained Learner"
+    with warnings.catch_warnings(), learn.no_bar(), learn.no_logging():
+        warnings.simplefilter('ignore')
+        learn.validate()
+        learn.fit_one_cycle(8, 2e-2)
+    return [r.verdict for r in learn.zero_labels.records]
+
+def test_tabular():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000,8))
+    df = pd.DataFrame(x, columns=[f'x{i}' for i in range(8)])
+    names = [f'label {i}' for i in range(8)]
+    df[names] = (x>1.3).astype(int)
+    dls = TabularPandas(df, procs=[Normalize], cont_names=[f'x{i}' for i in range(8)], y_names=names, y_block=MultiCategoryBlock(encoded=True, vocab=names),
+                        splits=RandomSplitter(seed=0)(range_of(df))).dataloaders(bs=64, device=torch.device('cpu'))
+    learn = tabular_learner(dls, layers=[50], metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.model.layers[-1][0].bias.data -= 3.
+    first,*_,last = flags(learn)
+    assert first and not last
+    assert learn.zero_labels.records[0].never_predicted==names
+
+class BagOfWords(Module):
+    def __init__(self, n, c): self.bag,self.out = nn.EmbeddingBag(n, 16, mode='sum', padding_idx=1),nn.Linear(16, c)
+    def forward(self, x): return self.out(self.bag(x.as_subclass(Tensor)))
+
+def text_dls():
+    rng = np.random.default_rng(0)
+    words,fill = ['sun','rain','wind','snow','hail','fog'],['the','day','was','with','and','cold']
+    rows = [[w for w in words if rng.random()<0.25] for _ in range(600)]
+    df = pd.DataFrame(dict(text=[' '.join(rng.permutation(r+list(rng.choice(fill, 6)))) for r in rows], labels=[';'.join(r) for r in rows]))
+    block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock), get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'), splitter=RandomSplitter(seed=0))
+    return block.dataloaders(df, bs=32, device=torch.device('cpu'))
+
+def test_text():
+    dls = text_dls()
+    assert len(dls.vocab)==2 # words and labels
+    learn = Learner(dls, BagOfWords(len(dls.vocab[0]), len(dls.vocab[1])), metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.model.out.bias.data -= 20.
+    first,*_,last = flags(learn)
+    assert first and not last
+    assert learn.zero_labels.records[0].never_predicted==list(dls.vocab[1])
+
+@pytest.mark.parametrize('loss,model,kw', [(lambda: BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 9.)), Same, {}), (BCELossFlat, Sigmoid, dict(sigmoid=False))])
+def test_other_losses(loss, model, kw):
+    learn = make_learner(*GOOD, multilabel_metrics(**kw), model(), loss_func=loss(), cbs=ZeroLabelsCallback(**kw))
+    v = values(learn)
+    r, = learn.zero_labels.records
+    assert not r.verdict and v['accuracy_multi']==r.accuracy==pytest.approx(accuracy_multi(*GOOD).item())
