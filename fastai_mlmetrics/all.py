@@ -1,5 +1,6 @@
 "Everything that a notebook needs after `from fastai.vision.all import *`"
 from .counts import to_scores, to_decisions
 from .metrics import *
-from .callback import ZeroLabelsCallback, ZeroLabelsWarning, ZeroLabelsError
+from .callback import ZeroLabelsCallback, ZeroLabelsWarning, ZeroLabelsError, judge
+from .imbalance import label_stats, pos_weight
 from .digits import multidigits, multilabel_dls

@@ -170,7 +170,7 @@ def judge(
     watch.hist.add(preds, targs)
     return watch.record(vocab, min_accuracy, max_empty)
 
-# %% ../nbs/03_callback.ipynb #769ea746
+# %% ../nbs/03_callback.ipynb #21ba2c50
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -208,6 +208,8 @@ def remedies(
     else: res.append("No threshold helps yet: the scores hardly tell the true labels from the others.")
     if r['missed_rate']>0 and too_few:
         res.append("At least one label each: `multilabel_metrics(min_labels=1)` gives a sample in which nothing passes its highest-scoring label.")
+    if too_few and not r.get('loss_weighs', True):
+        res.append("A loss in which the true labels weigh more: `learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, and training on.")
     if r.get('frozen'): res.append("Unfreezing: only the last layers have been trained so far.")
     if r.get('loss_falls'): res.append(f"Training on: the validation loss still falls, to {r['valid_loss']:.3f} now.")
     return res

@@ -1,0 +1,106 @@
+"Label statistics and weights, of every kind of data, without opening a picture"
+from fastai.tabular.all import *
+from fastai.text.all import *
+from conftest import *
+from fastai_mlmetrics.imbalance import label_matrix
+
+CPU = torch.device('cpu')
+
+def close(a, b): np.testing.assert_allclose(a, b, rtol=1e-6)
+
+@pytest.fixture
+def opened(monkeypatch):
+    "The pictures that were opened"
+    files,open_ = [],Image.open
+    monkeypatch.setattr(Image, 'open', lambda fn, *a, **k: files.append(fn) or open_(fn, *a, **k))
+    return files
+
+def image_table(tmp_path, labels, n_train):
+    Image.new('RGB', (8,8)).save(tmp_path/'a.png')
+    return pd.DataFrame(dict(fname='a.png', labels=labels, is_valid=[i>=n_train for i in range(len(labels))]))
+
+LABELS = ['cat', 'cat dog', '', 'cat', 'dog eel', 'cat', 'dog', 'cow']
+
+def by_block(df, path, vocab=None):
+    return DataBlock((ImageBlock, MultiCategoryBlock(vocab=vocab)), get_x=ColReader('fname', pref=path), get_y=ColReader('labels', label_delim=' '),
+                     splitter=ColSplitter()).dataloaders(df, bs=2, device=CPU)
+
+def by_factory(df, path): return ImageDataLoaders.from_df(df, path, label_delim=' ', valid_col='is_valid', bs=2, device=CPU)
+
+def one_hot_columns(df, path):
+    names = ['cat','cow','dog','eel']
+    df = pd.concat([df, df.labels.str.get_dummies(' ').reindex(columns=names, fill_value=0)], axis=1)
+    return DataBlock((ImageBlock, MultiCategoryBlock(encoded=True, vocab=names)), get_x=ColReader('fname', pref=path), get_y=ColReader(names),
+                     splitter=ColSplitter()).dataloaders(df, bs=2, device=CPU)
+
+@pytest.mark.parametrize('make', [by_block, by_factory, one_hot_columns])
+def test_images(make, tmp_path, opened):
+    dls = make(image_table(tmp_path, LABELS, 6), tmp_path)
+    opened.clear()
+    s = label_stats(dls)
+    assert not opened
+    known = [o for o in s.index if o!='cow']
+    test_eq(known, ['cat','dog','eel'])
+    test_eq(s.loc[known,'train'].tolist(), [4,2,1]); test_eq(s.loc[known,'valid'].tolist(), [0,1,0])
+    test_close(s.loc[known,'train_freq'].tolist(), [4/6,2/6,1/6])
+    test_eq(s.loc[known,'often_with'].tolist(), ['dog','cat','dog']); test_eq(s.loc[known,'share_with'].round(6).tolist(), [0.25,0.5,1])
+    test_eq(s.missing_from.to_dict(), dict(cat='validation', dog='', eel='validation', cow='training'))
+    w = pos_weight(dls)
+    assert not opened and w.dtype==torch.float32 and w.device==dls.device
+    close(w, [2/4,100,4/2,5] if make is one_hot_columns else [2/4,4/2,5])
+    assert len(w)==len(dls.vocab)
+
+def test_a_label_that_only_validation_has(tmp_path):
+    "fastai raises for it, and we tell"
+    dls = by_block(image_table(tmp_path, LABELS, 6), tmp_path)
+    with pytest.raises(KeyError): dls.valid.one_batch()
+    assert label_stats(dls).index[-1]=='cow' and len(dls.vocab)==3
+    dls = by_block(image_table(tmp_path, LABELS, 6), tmp_path, ['cow','cat','dog','eel'])
+    close(pos_weight(dls), [100,2/4,4/2,5])
+    close(pos_weight(dls, smooth=1), [7/1,3/5,5/3,6/2]); close(pos_weight(dls, max_weight=3), [3,0.5,2,3])
+
+def tensors(targs): return make_learner(torch.zeros(targs.shape), targs).dls
+
+def test_tensors():
+    _,targs = simulate()
+    s = label_stats(tensors(targs))
+    test_eq(s.train.tolist(), targs.sum(0).int().tolist()); test_eq(s.valid.tolist(), s.train.tolist()); test_eq(list(s.index), list(range(20)))
+    for i in (0,7): # co-occurrence, by hand
+        others = [(int(((targs[:,i]==1) & (targs[:,j]==1)).sum()), -j) for j in range(20) if j!=i]
+        assert s.often_with[i]==-max(others)[1] and s.share_with[i]==pytest.approx(max(others)[0]/targs[:,i].sum())
+
+def test_weights():
+    targs = torch.zeros(100, 4)
+    targs[:5,0] = targs[:1,1] = targs[:,3] = 1
+    w = pos_weight(tensors(targs))
+    close(w, [19,99,100,0.01])
+    assert torch.isfinite(pos_weight(tensors(targs), max_weight=1e9, smooth=1)).all()
+    for bad in (dict(max_weight=0.5), dict(smooth=-1)):
+        with pytest.raises(ValueError, match='at least'): pos_weight(tensors(targs), **bad)
+    learn = make_learner(torch.randn(100,4), targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(pos_weight=w))
+    with learn.no_logging(): learn.fit(1, 0.)
+    loss = learn.recorder.values[-1][1]
+    assert loss==pytest.approx(F.binary_cross_entropy_with_logits(*learn.get_preds(act=noop), pos_weight=w).item(), rel=1e-5)
+
+def test_tables(opened):
+    df = pd.DataFrame(dict(x=range(10), a=[1,0]*5, b=[0]*9+[1]))
+    dls = TabularPandas(df, cont_names=['x'], y_names=['a','b'], y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']),
+                        splits=[list(range(8)),[8,9]]).dataloaders(bs=4, device=CPU)
+    s = label_stats(dls)
+    test_eq(s.train.tolist(), [4,0]); test_eq(s.valid.tolist(), [1,1]); test_eq(s.missing_from.tolist(), ['','training'])
+    close(pos_weight(dls), [1,100])
+
+def test_texts():
+    df = pd.DataFrame(dict(text=['a b c','a','b b','c c c c']*5, labels=['x;y','x','','y']*5))
+    block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock), get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
+                      splitter=IndexSplitter(range(12,20)))
+    dls = block.dataloaders(df, bs=4, device=CPU)
+    s = label_stats(dls)
+    test_eq(list(s.index), ['x','y']); test_eq(s.train.tolist(), [6,6]); test_eq(s.valid.tolist(), [4,4])
+    close(pos_weight(dls), [1,1])
+
+def test_the_embedded_data(digits_dls, opened):
+    s = label_stats(digits_dls)
+    assert not opened
+    test_eq(s.train.tolist(), sum(digits_dls.train_ds.tls[1]).int().tolist()); test_eq(s.valid.tolist(), sum(digits_dls.valid_ds.tls[1]).int().tolist())
+    assert list(s.index)==list(digits_dls.vocab) and label_matrix(digits_dls)[1].shape==(len(digits_dls.train_ds),20)
