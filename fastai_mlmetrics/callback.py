@@ -109,7 +109,7 @@ def verdict(
     if pred > 2*true: return 'over-predicts'
     return 'finds labels, and as many wrong ones' if r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75 else ''
 
-# %% ../nbs/03_callback.ipynb #ac80d1e8
+# %% ../nbs/03_callback.ipynb #51c3ae72
 class _MissedRate(SampleMetric):
     "Which share of the samples with labels gets none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -137,8 +137,8 @@ class Watch:
         **kwargs # What else the record is to hold
     )->AttrDict: # None: nothing was counted
         "What was counted, as numbers and a verdict"
-        if not self.per_label.seen: return None
-        (counts,checks),empty,missed = self.per_label._read(),self.empty.counts.tolist(),self.missed.counts.tolist()
+        if (read:=self.per_label._read()) is None: return None
+        (counts,checks),empty,missed = read,self.empty.counts.tolist(),self.missed.counts.tolist()
         (tp,pred,true,n),samples,defined = counts,int(empty[1]),self.per_label._defined(*checks)
         def names(where): return [vocab[i] if vocab else i for i in where.nonzero().flatten().tolist()]
         def score(cls, average='micro'): return cls(average=average).average_of(counts).item() if defined else math.nan

@@ -338,8 +338,9 @@ def test_validate_may_raise():
 # Beside other callbacks, and in other Learners
 
 @pytest.mark.parametrize('cb', [lambda: SaveModelCallback(monitor='f1_macro'), lambda: EarlyStoppingCallback(monitor='f1_macro', patience=1), CSVLogger,
-                                lambda: TensorBoardCallback(log_preds=False, trace_model=False), lambda: GradientAccumulation(32), MixedPrecision, MixUp, ReduceLROnPlateau])
-def test_beside(cb, tmp_path):
+                                lambda: TensorBoardCallback('runs', log_preds=False, trace_model=False), lambda: GradientAccumulation(32), MixedPrecision, MixUp, ReduceLROnPlateau])
+def test_beside(cb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path) # some of them write
     learn = make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback(), path=tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -395,6 +396,12 @@ def text_dls():
     df = pd.DataFrame(dict(text=[' '.join(rng.permutation(r+list(rng.choice(fill, 6)))) for r in rows], labels=[';'.join(r) for r in rows]))
     block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock), get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'), splitter=RandomSplitter(seed=0))
     return block.dataloaders(df, bs=32, device=torch.device('cpu'))
+
+def test_awd_lstm():
+    learn = text_classifier_learner(text_dls(), AWD_LSTM, pretrained=False, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with learn.no_bar(), learn.no_logging(): learn.fit(1, 0.)
+    r, = learn.zero_labels.records
+    assert r.accuracy==learn.recorder.values[-1][2]
 
 def test_text():
     dls = text_dls()

@@ -10,7 +10,8 @@ class CpuDistributedDL(DistributedDL):
         torch.distributed.broadcast(t, rank)
         return t.tolist()
 
-def metrics(): return multilabel_metrics() + [F1ScoreMulti(average=None, name='f1_each'), AccuracyLift(), SubsetAccuracy()]
+def metrics(): return multilabel_metrics() + [F1ScoreMulti(average=None, name='f1_each'), AccuracyLift(), SubsetAccuracy(), LabelCardinality(),
+        MatthewsCorrCoefMulti(), BalancedAccuracyMulti(), BrierScoreMulti(), BrierScoreMulti(average='samples', name='brier_samples')]
 
 def work(rank, world, port, n, path):
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='localhost', MASTER_PORT=str(port))

@@ -2,6 +2,7 @@
 import fastai.metrics as fm, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
+from fastai_mlmetrics.callback import Watch
 
 AVERAGES = 'micro','macro','weighted','samples',None
 
@@ -64,7 +65,7 @@ def as_input(p, kind):
     return TensorBase(logits) if kind is TensorBase else logits.to(kind)
 
 @pytest.mark.parametrize('cls,average', EVERY, ids=named)
-@settings(max_examples=250)
+@settings(max_examples=160)
 @given(decided(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
 def test_as_sklearn(cls, average, decided, zero_division, kind, bs, data):
     p,y = decided
@@ -101,7 +102,7 @@ def test_single_label_is_binary(cls, decided, average, zero_division):
     same(cls(average=average, zero_division=zero_division)(p[:,0], y), BINARY[cls](y[:,0], p[:,0], None, zero_division))
 
 @pytest.mark.parametrize('cls,average', EVERY, ids=named)
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(decided(), st.sampled_from([-1,np.nan]), st.data())
 def test_ignored_elements_count_nowhere(cls, average, decided, ignore, data):
     p,y = decided
@@ -400,13 +401,15 @@ def test_no_batch_waits_for_values():
     learn,thresh = Learn(),[0.1*i for i in range(1,7)]
     metrics = L(deepcopy(ALL)) + [F1ScoreMulti(**kw) for kw in (dict(thresh=thresh), dict(labels=['b','e']), dict(min_labels=1), dict(ignore_index=-1),
                                                                 dict(ignore_index=math.nan, average='samples'), dict(sample_weight=np.ones(700)))]
-    learn.metrics = metrics
+    learn.metrics,watch = metrics,Watch()
     for m,i in zip(metrics, range(len(metrics))): m.name = str(i)
     for learn.iter in range(70): # enough for pending batches to be added up
         learn.pred,learn.y = torch.randn(10, 6, device='meta'),torch.zeros(10, 6, device='meta')
         for m in metrics: m.accumulate(learn)
+        watch.accumulate(learn)
     for m in metrics:
         with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
+    assert watch.hist.bins.device.type=='meta'
 
 def test_all_share_one_count_however_they_were_made(counted):
     logits,targs = simulate(50)
