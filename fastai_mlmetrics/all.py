@@ -2,5 +2,6 @@
 from .counts import to_scores, to_decisions
 from .metrics import *
 from .callback import ZeroLabelsCallback, ZeroLabelsWarning, ZeroLabelsError, judge
+from .thresholds import best_thresholds, BestThresholds, SuggestedThresholds
 from .imbalance import label_stats, pos_weight
 from .digits import multidigits, multilabel_dls

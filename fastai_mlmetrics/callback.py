@@ -109,7 +109,7 @@ def verdict(
     if pred > 2*true: return 'over-predicts'
     return 'finds labels, and as many wrong ones' if r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75 else ''
 
-# %% ../nbs/03_callback.ipynb #51c3ae72
+# %% ../nbs/03_callback.ipynb #ffcb1652
 class _MissedRate(SampleMetric):
     "Which share of the samples with labels gets none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -119,9 +119,10 @@ class Watch:
     def __init__(self,
         thresh=0.5, # Judge decisions at this threshold: a number, or one per label
         sigmoid:bool=True, # Are the predictions logits?
+        min_labels:int=0, # Labels that each sample gets at least
         max_elements:int=2**15 # As in `ScoreHistogram`
     ):
-        rule = dict(thresh=thresh, sigmoid=sigmoid)
+        rule = dict(thresh=thresh, sigmoid=sigmoid, min_labels=min_labels)
         self.mets = self.per_label,self.empty,self.missed = AccuracyMulti(average=None, **rule),EmptyRate(**rule),_MissedRate(**rule, zero_division=math.nan)
         self.hist = ScoreHistogram(sigmoid, sigmoid or all(0<t<1 for t in L(self.per_label.rule.thresh)), max_elements)
 
@@ -283,7 +284,7 @@ def traps(
                    (f": set `learn.loss_func.thresh={t.pop()}`" if len(t)==1 and isinstance(others[0][1], float) else ""))
     return res
 
-# %% ../nbs/03_callback.ipynb #bb27eac1
+# %% ../nbs/03_callback.ipynb #5e8d5d03
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -306,7 +307,8 @@ class ZeroLabelsCallback(Callback):
     def before_validate(self):
         "Start counting, unless this validation only serves to find a learning rate or to gather predictions"
         unasked = hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds')
-        self.watch = None if unasked else Watch(ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5)), self.sigmoid)
+        decides = ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5)),self.sigmoid,getattr(self.loss_func, 'min_labels', 0)
+        self.watch = None if unasked else Watch(*decides)
 
     def after_batch(self):
         "Count the batch, together with the metrics that decide alike"

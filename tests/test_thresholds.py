@@ -1,0 +1,194 @@
+"The best thresholds, against brute force over every decision that a threshold can make"
+import sklearn.metrics as skm
+from hypothesis import given, settings
+from conftest import *
+from fastai_mlmetrics.thresholds import _Finder, _curve
+
+CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, balanced_accuracy=BalancedAccuracyMulti, matthews=MatthewsCorrCoefMulti)
+
+@st.composite
+def scored(draw, max_samples=9, max_labels=3):
+    "Scores with many ties, 0 and 1 among them, and truths"
+    shape = draw(st.integers(1, max_samples)),draw(st.integers(2, max_labels))
+    scores = draw(arrays(np.float32, shape, elements=st.sampled_from([0., 1e-6, 0.1, 0.3, 0.5, float(np.nextafter(np.float32(0.5), np.float32(1))), 0.9, 1.])))
+    return scores,draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
+
+def every_thresh(scores):
+    "One threshold in [0, 1] for each decision that is possible"
+    return sorted({0., *(float(o) for o in np.unique(scores)), 1.} | {float(o)/2 for o in np.unique(scores)[:1]})
+
+def best_of(values):
+    values = [o for o in values if not np.isnan(o)]
+    return max(values) if values else np.nan
+
+@pytest.mark.parametrize('metric,average', [(m,a) for m,cls in CLASSES.items() for a in ('micro','macro','weighted','samples') if a in cls.averages])
+@settings(max_examples=60)
+@given(scored())
+def test_one_threshold(metric, average, scored):
+    scores,y = scored
+    res = best_thresholds(scores, y, metric, average, per_label=False)
+    m = CLASSES[metric](average=average)
+    brute = best_of([m((scores>np.float32(t)).astype(int), y) for t in every_thresh(scores)])
+    assert res.score==pytest.approx(brute, abs=1e-9) and isinstance(res.thresh, float)
+    assert m((scores>np.float32(res.thresh)).astype(int), y)==res.score==CLASSES[metric](thresh=res.thresh, sigmoid=False, average=average)(scores, y)
+
+@pytest.mark.parametrize('metric', CLASSES)
+@settings(max_examples=60)
+@given(scored())
+def test_one_per_label(metric, scored):
+    scores,y = scored
+    res = best_thresholds(scores, y, metric, min_positives=0, sure_positives=0, folds=None)
+    m = CLASSES[metric](average=None)
+    brute = np.nanmax([m((scores>np.float32(t)).astype(int), y) for t in every_thresh(scores)], 0)
+    found = m((scores>np.array(res.thresh, dtype=np.float32)).astype(int), y)
+    for i,why in enumerate(res.fallback):
+        if not why: assert found[i]==pytest.approx(brute[i], abs=1e-9)
+        else: assert why=='predicts too often' and res.thresh[i]==best_thresholds(scores, y, metric, per_label=False).thresh
+
+@settings(max_examples=60)
+@given(scored())
+def test_as_many_as_true(scored):
+    scores,y = scored
+    t = best_thresholds(scores, y, 'cardinality', per_label=False).thresh
+    off = {o: abs(int((scores>np.float32(o)).sum())-y.sum()) for o in every_thresh(scores)}
+    assert abs(int((scores>np.float32(t)).sum())-y.sum())==min(off.values())
+
+@pytest.mark.parametrize('least', [0.3, 0.8, 1.])
+@settings(max_examples=60)
+@given(scored())
+def test_precision_at_recall_and_the_reverse(least, scored):
+    scores,y = scored
+    for metric,other,f,g in (('precision','at_recall',PrecisionMulti,RecallMulti), ('recall','at_precision',RecallMulti,PrecisionMulti)):
+        for average in ('micro','macro'):
+            ds = [(scores>np.float32(t)).astype(int) for t in every_thresh(scores)]
+            brute = [f(average=average)(d, y) for d in ds if g(average=average)(d, y)>=least-1e-12]
+            if not brute:
+                with pytest.raises(ValueError, match='no threshold reaches'): best_thresholds(scores, y, metric, average, per_label=False, **{other:least})
+            else: assert best_thresholds(scores, y, metric, average, per_label=False, **{other:least}).score==pytest.approx(max(brute), abs=1e-9)
+
+def test_against_curves_of_sklearn():
+    logits,targs = simulate(2000, 5, density=0.2, bias=-3)
+    scores = logits.sigmoid().numpy()
+    res = best_thresholds(logits, targs, sigmoid=True, folds=None, sure_positives=0)
+    for i,t in enumerate(res.thresh):
+        p,r,_ = skm.precision_recall_curve(targs[:,i], scores[:,i])
+        assert skm.f1_score(targs[:,i], scores[:,i]>np.float32(t))==pytest.approx((2*p*r/np.maximum(p+r, 1e-9)).max(), abs=1e-9)
+
+def test_logits_without_sigmoid():
+    logits,targs = simulate(300)
+    a,b = best_thresholds(logits, targs, average='micro'),best_thresholds(logits, targs, average='micro', sigmoid=True)
+    assert a.score==b.score and a.thresh==pytest.approx(math.log(b.thresh/(1-b.thresh)), abs=0.02)
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16, torch.float64])
+def test_kinds_of_scores(dtype):
+    logits,targs = simulate(300)
+    preds = logits.sigmoid().to(dtype)
+    res = best_thresholds(preds, targs)
+    assert F1ScoreMulti(res.thresh, sigmoid=False)(preds, targs)==res.score
+
+def test_neighbours_in_float32():
+    a = np.float32(0.1)
+    b = np.nextafter(a, np.float32(1))
+    for scores,y in (([b,a],[1,0]), ([a,b],[0,1])):
+        t = best_thresholds(np.array(scores)[:,None], np.array(y)[:,None], average='micro').thresh
+        assert np.float32(t)==a
+
+def test_few_positives_and_uninformative_labels():
+    gen = torch.Generator().manual_seed(0)
+    y = torch.zeros(2000, 4)
+    y[:15,0] = y[:60,1] = y[:400,2] = y[:400,3] = 1
+    scores = (torch.randn(2000, 4, generator=gen) + tensor([3.,3.,3.,0.])*y + tensor([-3.,-3.,0.,-2.])).sigmoid()
+    res,hasty = best_thresholds(scores, y, cv=4),best_thresholds(scores, y, min_positives=0, sure_positives=0, folds=None)
+    shared = best_thresholds(scores, y, per_label=False).thresh
+    test_eq(res.fallback[:1], ('few positives',)); assert res.thresh[0]==shared
+    if not res.fallback[1]: assert min(shared, hasty.thresh[1]) <= res.thresh[1] <= max(shared, hasty.thresh[1])
+    assert res.fallback[2]=='' and res.thresh[2]==hasty.thresh[2]
+    assert res.fallback[3]=='predicts too often' # predicting it always is best on paper
+    assert 0<res.held_out<=res.score+0.02
+
+def test_own_thresholds_are_worth_it_where_labels_differ():
+    y = (torch.rand(3000, 3, generator=torch.Generator().manual_seed(0))<0.2).float()
+    scores = (torch.randn(3000, 3, generator=torch.Generator().manual_seed(1)) + 3*y + tensor([-1.,-4.,-7.])).sigmoid()
+    res,one = best_thresholds(scores, y, cv=5),best_thresholds(scores, y, per_label=False, cv=5)
+    assert not any(res.fallback) and res.held_out>one.held_out+0.1 and abs(res.held_out-res.score)<0.02
+
+@pytest.mark.parametrize('scores,y', [(torch.full((30,2), 0.3), torch.eye(2).repeat(15,1)), (torch.rand(30,2), torch.zeros(30,2)), (torch.rand(30,2), torch.ones(30,2)),
+                                      (torch.rand(1,3), tensor([[1.,0.,0.]])), (torch.rand(30), (torch.arange(30)%2).float()), (torch.zeros(5,2), torch.ones(5,2))])
+def test_odd_data(scores, y):
+    for average in ('micro','macro','weighted','samples'):
+        for per_label in (True, False):
+            res = best_thresholds(scores, y, average=average, per_label=per_label)
+            assert all(0<=t<=1 for t in L(res.thresh)) and res.score>=0
+
+def test_what_is_refused():
+    s,y = torch.rand(20,3),torch.ones(20,3)
+    for args,kw,match in (((s.long(),y),{},'decisions already'), ((s[:0],y[:0]),{},'no sample'), ((s*math.nan,y),{},'NaN'), ((s,y*2),{},'0 or 1'), ((s,y,'f3'),{},"metric='f3' should be one of f1, "),
+                          ((s,y,'precision'),{},'at_recall='), ((s,y,'recall'),{},'at_precision='), ((s,y,'f1','binary'),{},"no average='binary'"), ((s,y[:,:2]),{},'shape')):
+        with pytest.raises(ValueError, match=match), warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            best_thresholds(*args, **kw)
+
+def test_a_class_for_a_metric():
+    logits,targs = simulate(300)
+    assert best_thresholds(logits, targs, SpecificityMulti, 'micro', sigmoid=True).score==1
+    assert best_thresholds(logits, targs, 'fbeta', 'micro', sigmoid=True, beta=2).score==best_of([FBetaMulti(2, thresh=t, average='micro')(logits, targs) for t in np.unique(logits.sigmoid())])
+
+def test_the_curve_is_the_metric():
+    logits,targs = simulate(40, 4)
+    scores = logits.sigmoid()
+    for average in ('micro','macro','weighted','samples'):
+        for zd in (0., 1., math.nan):
+            s,v = _curve(_Finder('f1', average, 1., None, None, zd, True).m, scores, targs.long())
+            for k in range(0, 160, 13):
+                same = F1ScoreMulti(average=average, zero_division=zd)((scores>s[k]).long(), targs)
+                np.testing.assert_allclose(v[k], same, atol=1e-12)
+
+# In a Learner
+
+def test_find_and_set(tmp_path):
+    logits,targs = simulate(bias=-6)
+    m = [*multilabel_metrics(), F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits'), F1ScoreMulti(average='micro', min_labels=0, labels=[1,2], name='two')]
+    learn = make_learner(logits, targs, m, cbs=ZeroLabelsCallback(), vocab=[f'l{i}' for i in range(20)], path=tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        found = learn.thresh_find()
+        ax = plt.gca()
+        assert [o.get_label().split(':')[0] for o in ax.lines[1:]]==['predicting nothing','best','as many as true','now']
+        plt.close()
+        curve = max(ax.lines[0].get_ydata())
+        assert found.best==best_thresholds(logits, targs, average='samples', sigmoid=True).thresh
+        assert best_thresholds(logits, targs, average='samples', sigmoid=True).score==pytest.approx(curve, abs=0.01)
+        assert found.per_label==best_thresholds(logits, targs, sigmoid=True).thresh and (logits.sigmoid()>found.cardinality).sum()==targs.sum()
+        learn.thresh_find(dl=learn.dls.train, show_plot=False)
+        for thresh,min_labels in ((found.best,0), (found.per_label,0), (0.3,1)):
+            learn.set_thresh(thresh, min_labels)
+            v = values(learn)
+            d = to_decisions(logits, thresh, min_labels=min_labels)
+            for name in ('f1_samples','f1_macro'): assert v[name]==pytest.approx(skm.f1_score(targs, d, average=name[3:], zero_division=0), abs=1e-12)
+            assert v['on_logits']==pytest.approx(v['f1_micro'], abs=1e-3) and v['two']==pytest.approx(skm.f1_score(targs[:,1:3], d[:,1:3], average='micro'))
+            assert learn.zero_labels.records[-1].pred_per_sample==pytest.approx(d.sum().item()/400) and not learn.zero_labels.records[-1].traps
+            assert torch.equal(learn.get_preds(with_decoded=True)[2], d)
+            learn.export('l.pkl')
+            with learn.no_bar(): again = load_learner(tmp_path/'l.pkl')
+            again.dls = learn.dls
+            test_eq(values(again), v); assert torch.equal(again.get_preds(with_decoded=True)[2], d)
+
+def test_set_in_an_image_learner(digits_dls):
+    from fastai_mlmetrics.demo import small_convnet
+    learn = vision_learner(digits_dls, small_convnet, pretrained=False, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.remove_cb(ProgressCallback)
+    item = digits_dls.valid_ds.items.iloc[0]
+    for thresh,n in ((0.,20), (1.,0)):
+        learn.set_thresh(thresh)
+        assert len(learn.predict(item)[0])==n
+    learn.set_thresh(1., min_labels=2)
+    assert len(learn.predict(item)[0])==2
+    learn.show_results(max_n=2)
+    plt.close('all')
+
+def test_what_cannot_be_set():
+    logits,targs = simulate(50)
+    with pytest.raises(ValueError, match='BCEWithLogitsLoss.*does not decode.*BCEWithLogitsLossFlat'): make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss()).set_thresh(0.2)
+    learn = make_learner(logits, targs, vocab=list('abcdefghijklmnopqrst'))
+    with pytest.raises(ValueError, match='2 values.*20 labels'): learn.set_thresh([0.1,0.2])
+    with pytest.raises(ValueError, match='thresh=3'): learn.set_thresh(3)
