@@ -236,6 +236,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                 'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.CountsMetric.counts': ( 'metrics.html#countsmetric.counts',
                                                                                             'fastai_mlmetrics/metrics.py'),
+                                          'fastai_mlmetrics.metrics.CountsMetric.defined': ( 'metrics.html#countsmetric.defined',
+                                                                                             'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.CountsMetric.formula': ( 'metrics.html#countsmetric.formula',
                                                                                              'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.CountsMetric.from_counts': ( 'metrics.html#countsmetric.from_counts',

@@ -100,7 +100,7 @@ def _check_order(dl):
     if shuffled or hasattr(dl, 'n_padded'):
         raise ValueError(f"sample_weight needs the samples in one known order, but this loader is {'shuffled' if shuffled else 'distributed'}")
 
-# %% ../nbs/01_metrics.ipynb #6fc5c299
+# %% ../nbs/01_metrics.ipynb #c4e8b977
 @patch
 def _counts(self:CountsMetric, batch): return batch.per_sample if self.average=='samples' else batch.per_label
 
@@ -128,14 +128,18 @@ def _fold(self:CountsMetric):
     self._no_pending()
 
 @patch
+def defined(self:CountsMetric, tp, pred, true, n):
+    "The formula, with `zero_division` for 0/0, of float64 tensors"
+    res = self.formula(tp, pred, true, n).double()
+    return res.where(~res.isnan(), self.zero_division)
+
+@patch
 def from_counts(self:CountsMetric,
     counts:Tensor # `tp`, `pred`, `true` and `n`, stacked: 4 x anything
 )->Tensor: # In float64, of one axis less; nan where `n` is 0
     "The formula of `counts`, with `zero_division` for 0/0"
     counts = counts.double()
-    res = self.formula(*counts).double()
-    res = res.where(~res.isnan(), self.zero_division)
-    return res.where(counts[3]>0, math.nan)
+    return self.defined(*counts).where(counts[3]>0, math.nan)
 
 @patch
 def _sum_samples(self:CountsMetric, counts, weight):

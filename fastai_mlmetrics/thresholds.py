@@ -13,7 +13,7 @@ from .callback import *
 from .callback import decodes
 from typing import NamedTuple
 
-# %% ../nbs/04_thresholds.ipynb #69e91564
+# %% ../nbs/04_thresholds.ipynb #ab211be8
 def _cuts(scores, y):
     "Per column: scores from the highest on, and the true ones among the k highest, for k from 0 to N"
     scores,order = scores.sort(0, descending=True)
@@ -21,7 +21,7 @@ def _cuts(scores, y):
 
 def _at_cuts(m, tp, pred):
     "The metric's formula at each cut of each column"
-    def values(tp, pred): return m.from_counts(torch.stack(torch.broadcast_tensors(tp, pred, tp[-1], pred[-1])))
+    def values(tp, pred): return m.defined(tp.double(), pred.double(), tp[-1].double(), pred[-1].double())
     step = max(1, 2**22//len(tp)) # columns at a time, for the memory
     return torch.cat([values(*o) for o in zip(tp.split(step, 1), pred.split(step, 1))], 1)
 
@@ -43,19 +43,21 @@ def _best(values, scores, probs):
     best = values.masked_fill(values.isnan() | ~_allowed(scores, probs), -math.inf).max(0)
     return _thresh_of(scores, best.indices, probs),best.values
 
-# %% ../nbs/04_thresholds.ipynb #c396775d
+# %% ../nbs/04_thresholds.ipynb #15f031fd
 def _curve(m, scores, y):
     "All scores from the highest on, and the average at each cut, both as one column"
     if m.average=='micro': scores,y = scores.reshape(-1,1),y.reshape(-1,1)
     if m.average=='samples': scores,y = scores.T,y.T
     s,tp = _cuts(scores, y)
     values = _at_cuts(m, tp, torch.arange(len(tp))[:,None].expand_as(tp))
+    if s.shape[1]==1: return s,values
     weight = tp[-1].double() if m.average=='weighted' and tp[-1].any() else torch.ones(s.shape[1], dtype=torch.float64)
-    order = s.flatten().argsort(descending=True)
+    order,undefined = s.flatten().argsort(descending=True),values.isnan()
     def total(x): return torch.cat([(x[0]*weight).sum()[None], (x.diff(dim=0)*weight).flatten()[order]]).cumsum(0)
-    return s.flatten()[order][:,None],(total(values.nan_to_num())/total((~values.isnan()).double()))[:,None]
+    of = total((~undefined).double()) if undefined.any() else weight.sum()
+    return s.flatten()[order][:,None],(total(values.nan_to_num_())/of)[:,None]
 
-# %% ../nbs/04_thresholds.ipynb #6dd4b590
+# %% ../nbs/04_thresholds.ipynb #a6b9f6ea
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
@@ -83,15 +85,16 @@ class _Finder:
                                  f"{'next to nothing' if name=='precision' else 'everything'} is predicted")
         kw = dict(average='micro' if cls is _Cardinality else average, zero_division=zero_division)
         self.m,self.probs = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),probs
-        self.least = ifnone(at_recall, at_precision)
-        self.other = None if self.least is None else (RecallMulti if metric=='precision' else PrecisionMulti)(**kw)
+        least = ifnone(at_recall, at_precision)
+        self.least = least and least-1e-9 # since averages are rounded
+        self.other = None if least is None else (RecallMulti if metric=='precision' else PrecisionMulti)(**kw)
 
     def shared(self, scores, y):
         "The one threshold for all labels"
         s,values = _curve(self.m, scores, y)
         if self.other: values = values.where(_curve(self.other, scores, y)[1]>=self.least, -math.inf)
         thresh,value = _best(values, s, self.probs)
-        if value.item()==-math.inf: raise ValueError(f"no threshold reaches {self.other.name} {self.least}" if self.other else f"{self.m.name} is not defined at any threshold")
+        if value.item()==-math.inf: raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}" if self.other else f"{self.m.name} is not defined at any threshold")
         return thresh[0]
 
     def each(self, s, tp, pred):
