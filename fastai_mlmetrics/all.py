@@ -4,4 +4,5 @@ from .metrics import *
 from .callback import ZeroLabelsCallback, ZeroLabelsWarning, ZeroLabelsError, judge
 from .thresholds import best_thresholds, BestThresholds, SuggestedThresholds
 from .imbalance import label_stats, pos_weight
+from .interpret import MultiLabelInterpretation
 from .digits import multidigits, multilabel_dls
