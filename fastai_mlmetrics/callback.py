@@ -16,7 +16,7 @@ from contextlib import nullcontext, redirect_stderr
 from html import escape
 from textwrap import wrap
 
-# %% ../nbs/03_callback.ipynb #22e6491e
+# %% ../nbs/03_callback.ipynb #87e058de
 _BINS,_REACH = 2**13,24
 
 class ScoreHistogram:
@@ -31,15 +31,17 @@ class ScoreHistogram:
 
     def add(self,
         preds:Tensor, # Predictions, N x C
-        targs:Tensor # Targets, N x C, each 0 or 1
+        targs:Tensor, # Targets, N x C, each 0 or 1
+        valid:Tensor=None # Which elements count, N x C bools; None: all
     ):
         "Count a batch"
         step = max(-(-preds.numel()//self.max_elements), 1)
         preds,targs,self._curves = preds[::step],targs[::step].bool(),None
+        times = torch.ones((), dtype=torch.int64, device=preds.device).expand_as(preds) if valid is None else valid[::step].long()
         logits = preds.float() if self.sigmoid and preds.is_floating_point() or not self.probs else preds.float().logit()
         index = ((logits.nan_to_num()+_REACH) * (_BINS/2/_REACH)).clamp(0, _BINS-1).long() + _BINS*targs
         if self.bins is None: self.bins = torch.zeros(2*_BINS, dtype=torch.int64, device=preds.device)
-        self.bins.scatter_add_(0, index.flatten(), torch.ones((), dtype=torch.int64, device=preds.device).expand(index.numel()))
+        self.bins.scatter_add_(0, index.flatten(), times.flatten())
 
     def curves(self):
         "`tp` and `pred` of a threshold just below each bin, and above the last"
@@ -84,16 +86,16 @@ def suggest(self:ScoreHistogram): # The threshold, or None where none comes with
     thresh = _rounded(math.nextafter(tensor(logit, dtype=torch.float64).sigmoid().item() if self.probs else logit, -math.inf), self.probs)
     return thresh if abs(self.at(thresh)[1]-tp[0].item()) <= tp[0].item()/5 else None
 
-# %% ../nbs/03_callback.ipynb #c7e28ed3
+# %% ../nbs/03_callback.ipynb #567501fb
 ZERO_LABELS = 'predicts nothing','leaves samples empty','no better than a constant'
 
 def best_constant_f1(
     true:Tensor, # How often each label is true, C
-    n:int # Samples
+    n:Tensor # Of how many samples, C
 )->float: # Micro F1, in [0, 1]
     "Micro F1 of the best prediction that is the same for all samples: the k most frequent labels"
-    true = true.sort(descending=True).values.double()
-    return (2*true.cumsum(0)/(torch.arange(1, len(true)+1)*n + true.sum())).max().item()
+    order = (true/n).nan_to_num().argsort(descending=True)
+    return (2*true[order].cumsum(0)/(n[order].cumsum(0) + true.sum())).nan_to_num().max().item()
 
 def verdict(
     r, # A record: pred_per_sample, true_per_sample, missed_rate, f1_micro, recall_micro, constant_f1, accuracy, zeros_accuracy, labelled
@@ -109,7 +111,7 @@ def verdict(
     if pred > 2*true: return 'over-predicts'
     return 'finds labels, and as many wrong ones' if r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75 else ''
 
-# %% ../nbs/03_callback.ipynb #ffcb1652
+# %% ../nbs/03_callback.ipynb #1f66bfd4
 class _MissedRate(SampleMetric):
     "Which share of the samples with labels gets none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -120,16 +122,19 @@ class Watch:
         thresh=0.5, # Judge decisions at this threshold: a number, or one per label
         sigmoid:bool=True, # Are the predictions logits?
         min_labels:int=0, # Labels that each sample gets at least
+        ignore_index=None, # Target value of the elements to leave out; may be nan
         max_elements:int=2**15 # As in `ScoreHistogram`
     ):
-        rule = dict(thresh=thresh, sigmoid=sigmoid, min_labels=min_labels)
+        rule = dict(thresh=thresh, sigmoid=sigmoid, min_labels=min_labels, ignore_index=ignore_index)
         self.mets = self.per_label,self.empty,self.missed = AccuracyMulti(average=None, **rule),EmptyRate(**rule),_MissedRate(**rule, zero_division=math.nan)
         self.hist = ScoreHistogram(sigmoid, sigmoid or all(0<t<1 for t in L(self.per_label.rule.thresh)), max_elements)
 
     def accumulate(self, learn):
         "Count the batch, together with the metrics that decide alike"
         for m in self.mets: m.accumulate(learn)
-        self.hist.add(*own_rows(learn))
+        self.score(*own_rows(learn))
+
+    def score(self, preds, targs): self.hist.add(preds, targs, self.per_label.rule.valid(targs))
 
     def record(self,
         vocab=None, # The names of the labels
@@ -146,7 +151,7 @@ class Watch:
         def rate(total): return total[0]/total[1] if defined and total[1] else math.nan
         r = AttrDict(**kwargs, samples=samples, labelled=int(missed[1]), thresh=self.per_label.rule.thresh,
             accuracy=score(AccuracyMulti), zeros_accuracy=score(ZerosAccuracy), lift=score(AccuracyLift), f1_micro=score(F1ScoreMulti),
-            precision_micro=score(PrecisionMulti), recall_micro=score(RecallMulti), constant_f1=best_constant_f1(true, samples),
+            precision_micro=score(PrecisionMulti), recall_micro=score(RecallMulti), constant_f1=best_constant_f1(true, n),
             empty_rate=rate(empty), missed_rate=rate(missed), pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
             never_predicted=names((pred==0) & (true>0)), absent=names(true==0),
             same_for_all=names(pred==n) if samples>1 and ((pred==0) | (pred==n)).all() else None, suggested_thresh=self.hist.suggest())
@@ -162,16 +167,18 @@ def judge(
     sigmoid:bool=True, # Are the predictions logits?
     vocab=None, # The names of the labels
     min_accuracy:float=0.5, # From this accuracy on, a model no better than a constant is flagged
-    max_empty:float=0.5 # A model is flagged that leaves this share of the samples with labels without one
+    max_empty:float=0.5, # A model is flagged that leaves this share of the samples with labels without one
+    ignore_index=None # Target value of the elements to leave out; may be nan
 )->AttrDict: # What the callback records of a validation
     "The record of whole arrays"
     preds,targs = as_rows(preds, targs)
-    watch = Watch(thresh, sigmoid, max_elements=max(1, preds.numel()))
+    if vocab is not None and len(vocab)!=preds.shape[1]: raise ValueError(f"vocab has {len(vocab)} names, but the predictions have {preds.shape[1]} labels")
+    watch = Watch(thresh, sigmoid, 0, ignore_index, max(1, preds.numel()))
     for m in watch.mets: m.accum_values(preds, targs)
-    watch.hist.add(preds, targs)
+    watch.score(preds, targs)
     return watch.record(vocab, min_accuracy, max_empty)
 
-# %% ../nbs/03_callback.ipynb #21ba2c50
+# %% ../nbs/03_callback.ipynb #a73ecabf
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -206,7 +213,7 @@ def remedies(
         t = f"thresh={_thresh(r['suggested_thresh'])}"
         res.append(f"Another threshold: `{t}` predicts about as many labels as there are, and lifts micro F1 from {r['f1_micro']:.2f} to {r['suggested_f1']:.2f}. "
                    f"Write `multilabel_metrics({t})` for the table" + (f", and `learn.loss_func.{t}` for `predict` and `show_results`." if r.get('loss_has_thresh') else "."))
-    else: res.append("No threshold helps yet: the scores hardly tell the true labels from the others.")
+    else: res.append("No threshold helps yet: none that predicts about as many labels as there are is clearly better than a constant prediction.")
     if r['missed_rate']>0 and too_few:
         res.append("At least one label each: `multilabel_metrics(min_labels=1)` gives a sample in which nothing passes its highest-scoring label.")
     if too_few and not r.get('loss_weighs', True):
@@ -284,7 +291,7 @@ def traps(
                    (f": set `learn.loss_func.thresh={t.pop()}`" if len(t)==1 and isinstance(others[0][1], float) else ""))
     return res
 
-# %% ../nbs/03_callback.ipynb #5e8d5d03
+# %% ../nbs/03_callback.ipynb #89dd5696
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -294,8 +301,10 @@ class ZeroLabelsCallback(Callback):
         min_accuracy:float=0.5, # From this accuracy on, a model no better than a constant is flagged
         max_empty:float=0.5, # A model is flagged that leaves this share of the samples with labels without one
         patience:int=3, # Flagged validations in a row before anything happens within a fit
-        on_flag='warn' # 'warn'; 'stop' the fit; 'raise' a `ZeroLabelsError`; or a function of the record
+        on_flag='warn', # 'warn'; 'stop' the fit; 'raise' a `ZeroLabelsError`; or a function of the record, called when the state begins and when a fit ends with it
+        ignore_index=None # Target value of the elements to leave out; may be nan
     ):
+        if not patience>=1: raise ValueError(f"patience={patience} should be 1 or more")
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', or a function of the record")
         store_attr()
@@ -307,7 +316,7 @@ class ZeroLabelsCallback(Callback):
     def before_validate(self):
         "Start counting, unless this validation only serves to find a learning rate or to gather predictions"
         unasked = hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds')
-        decides = ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5)),self.sigmoid,getattr(self.loss_func, 'min_labels', 0)
+        decides = ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5)),self.sigmoid,getattr(self.loss_func, 'min_labels', 0),self.ignore_index
         self.watch = None if unasked else Watch(*decides)
 
     def after_batch(self):
@@ -392,7 +401,7 @@ def _show(self:ZeroLabelsCallback, warning):
         from IPython.display import display # Only a notebook is sure to have it
         display(warning)
 
-# %% ../nbs/03_callback.ipynb #e581079e
+# %% ../nbs/03_callback.ipynb #25c320f2
 @patch
 def report(self:ZeroLabelsCallback)->pd.DataFrame: # One row per validation
     "All records"
@@ -403,6 +412,7 @@ def plot(self:ZeroLabelsCallback,
     figsize:tuple=(9,3) # Width and height in inches
 ): # The two axes
     "Accuracy against that of predicting nothing, and how many samples get no label, over the validations"
+    if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report()
     flagged = df.index[df.flagged]
     _,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')

@@ -20,13 +20,14 @@ def to_scores(
     scores = preds if preds.dtype==torch.float64 else preds.float()
     return scores.sigmoid() if sigmoid else scores
 
-# %% ../nbs/00_counts.ipynb #24677b7c
+# %% ../nbs/00_counts.ipynb #b03fc644
 def as_thresh(
     thresh # A number (0-d tensors too), or one number per label
 ): # A float, or a tuple of C floats
     "`thresh` as plain numbers"
     thresh = thresh.tolist() if hasattr(thresh, 'tolist') else thresh
-    return tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
+    try: return tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
+    except (TypeError, ValueError): raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
 
 @lru_cache(maxsize=256)
 def _constant(values, dtype, device):
@@ -49,12 +50,13 @@ def to_decisions(
     top = preds.masked_fill(decided, math.inf).topk(min(min_labels, preds.shape[-1])).indices
     return decided.scatter(-1, top, True)
 
-# %% ../nbs/00_counts.ipynb #a9c29e41
+# %% ../nbs/00_counts.ipynb #667910c8
 def _column(label, c, vocab):
     if isinstance(label, str):
         if vocab is None: raise ValueError(f"label {label!r} is a name, and names are known only in a Learner whose dls has a vocab: pass its index")
         if label not in vocab: raise ValueError(f"label {label!r} is not in the vocab {list(vocab)}")
         return list(vocab).index(label)
+    if isinstance(label, (bool,np.bool_)) or label!=int(label): raise ValueError(f"label {label} is neither a name nor an index")
     if not 0<=label<c: raise ValueError(f"label {label} is not one of the {c} labels 0 to {c-1}")
     return int(label)
 
@@ -65,7 +67,7 @@ def label_vocab(
     vocab = getattr(dls, 'vocab', None)
     return vocab[-1] if vocab and isinstance(vocab[-1], (list,tuple,L,CollBase)) else vocab
 
-# %% ../nbs/00_counts.ipynb #b58de171
+# %% ../nbs/00_counts.ipynb #71783ea8
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -81,9 +83,12 @@ class Rule:
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
             raise ValueError(f"thresh={thresh} can never decide anything: a sigmoid lies in [0, 1]. "
                              "For a threshold on logits, pass sigmoid=False.")
-        self.labels = None if labels is None else tuple(L(labels))
-        self.weight = None if sample_weight is None else torch.as_tensor(sample_weight).detach().double().cpu()
-        if self.weight is not None and not self.weight.sum()>0: raise ValueError("sample_weight must have a sum above 0")
+        if isinstance(min_labels, bool) or min_labels!=int(min_labels) or min_labels<0: raise ValueError(f"min_labels={min_labels} should be a whole number, 0 or more")
+        self.labels = None if labels is None else tuple(L(labels.tolist() if hasattr(labels, 'tolist') else labels))
+        if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
+        self.weight = None if sample_weight is None else torch.as_tensor(np.asarray(sample_weight)).double()
+        if self.weight is not None and not (self.weight.ndim==1 and (self.weight>=0).all() and self.weight.sum()>0):
+            raise ValueError(f"sample_weight should be one number per sample, 0 or more and not all 0, but has the shape {tuple(self.weight.shape)} and the sum {self.weight.sum():.3g}")
 
     @property
     def key(self): return (self.thresh, self.sigmoid, self.labels, id(self.sample_weight), str(self.ignore_index), self.min_labels)
@@ -113,16 +118,16 @@ class Rule:
         if len(res)<len(preds): raise ValueError(f"sample_weight has {len(self.weight)} values, but there are at least {start+len(preds)} samples")
         return res.to(preds.device, non_blocking=True)
 
-# %% ../nbs/00_counts.ipynb #c6d379a0
+# %% ../nbs/00_counts.ipynb #54687fd0
 def as_rows(
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
     targs # Targets of the same shape; a last axis of length 1 may be missing in either
 ): # Both as plain tensors, N x C
     "`preds` and `targs` as two tables of one shape"
-    preds,targs = (torch.as_tensor(o).detach().as_subclass(Tensor) for o in (preds,targs))
+    preds,targs = ((o if isinstance(o, Tensor) else torch.as_tensor(np.asarray(o))).detach().as_subclass(Tensor) for o in (preds,targs))
     c = preds.shape[-1] if preds.ndim>1 else 1
     as_column = preds.shape[:-1]==targs.shape and c==1 or targs.shape[:-1]==preds.shape and targs.shape[-1:]==(1,)
-    if preds.ndim==0 or not (preds.shape==targs.shape or as_column):
+    if preds.ndim==0 or 0 in preds.shape[1:] or not (preds.shape==targs.shape or as_column):
         raise ValueError(f"predictions have the shape {tuple(preds.shape)}, but targets {tuple(targs.shape)}")
     if preds.device!=targs.device: raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
     if as_column: c = 1

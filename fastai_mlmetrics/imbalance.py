@@ -9,58 +9,65 @@ __all__ = ['label_matrix', 'label_stats', 'pos_weight']
 from fastai.basics import *
 from .counts import *
 
-# %% ../nbs/05_imbalance.ipynb #5e848d6c
+# %% ../nbs/05_imbalance.ipynb #bab36b77
 def _targets(ds):
-    "The targets of a data set: for each sample a list of label names, or N x C bools"
-    if hasattr(ds, 'ys'): return torch.tensor(ds.ys.values).bool() # of a table
-    if not hasattr(ds, 'tls'): return torch.stack([torch.as_tensor(o[-1]) for o in ds]).bool()
+    "The targets of a data set: for each sample a list of label names, or an N x C tensor"
+    if hasattr(ds, 'ys'): return torch.tensor(ds.ys.values) # of a table
+    if not hasattr(ds, 'tls'): return torch.stack([torch.as_tensor(o[-1]) for o in ds])
     tl,items = ds.tls[-1],L(ds.tls[-1].items, use_list=None)
     # Only up to the names, since a name that is not in the vocab is an error after that
     before = L(itertools.takewhile(lambda f: not isinstance(f, (MultiCategorize, EncodedMultiCategorize)), tl.tfms.fs))
     read = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
-    return read if any(isinstance(f, MultiCategorize) for f in tl.tfms.fs) else torch.tensor(np.array(read)).bool()
+    return read if any(isinstance(f, MultiCategorize) for f in tl.tfms.fs) else torch.tensor(np.array(read))
 
-def _one_hot(part, names):
-    column,res = {o:i for i,o in enumerate(names)},torch.zeros(len(part), len(names), dtype=torch.bool)
-    for row,labels in zip(res, part): row[[column[o] for o in labels]] = True
+def _truths(part, names, ignore_index):
+    "One data set's targets as floats, N x C, with nan where they are to be left out"
+    if isinstance(part, list):
+        column,res = {o:i for i,o in enumerate(names)},torch.zeros(len(part), len(names))
+        for row,labels in zip(res, part): row[[column[o] for o in labels]] = 1
+        return res
+    if part.ndim!=2: raise ValueError(f"multi-label targets are N x C, but these have the shape {tuple(part.shape)}: is there one class per sample?")
+    valid = Rule(ignore_index=ignore_index).valid(part)
+    res = part.float() if valid is None else part.float().where(valid, math.nan)
+    if (bad:=res[~(res.isnan() if valid is not None else torch.zeros_like(res, dtype=torch.bool)) & (res!=0) & (res!=1)]).numel():
+        raise ValueError(f"targets must be 0 or 1, but one is {bad[0]:.3g}: name the value of missing ones with ignore_index")
     return res
 
 def label_matrix(
-    dls:DataLoaders # Of images, texts, tables, or pairs of tensors
-): # The names of C labels, and which are true in training and in validation: two times N x C bools
+    dls:DataLoaders, # Of images, texts, tables, or pairs of tensors
+    ignore_index=None # Target value of the elements to leave out; may be nan
+): # The names of C labels, and which are true in training and in validation: two times N x C of 0, 1, and nan where left out
     "Which labels the samples have; those that are not in the vocab come last"
-    train,valid = parts = [_targets(ds) for ds in (dls.train_ds, dls.valid_ds)]
-    vocab = label_vocab(dls)
-    if not isinstance(train, list): return L.range(train.shape[1]) if vocab is None else L(vocab),train,valid
-    names = L(vocab) + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
-    return names,*(_one_hot(part, names) for part in parts)
+    parts,vocab = [_targets(ds) for ds in (dls.train_ds, dls.valid_ds)],label_vocab(dls)
+    if isinstance(parts[0], list): names = L(vocab) + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
+    else: names = L.range(parts[0].shape[-1]) if vocab is None else L(vocab)
+    return names,*(_truths(part, names, ignore_index) for part in parts)
 
-# %% ../nbs/05_imbalance.ipynb #0381e3ec
+# %% ../nbs/05_imbalance.ipynb #4493aef0
 def label_stats(
-    dls:DataLoaders # Of images, texts, tables, or pairs of tensors
+    dls:DataLoaders, # Of images, texts, tables, or pairs of tensors, with several labels a sample
+    ignore_index=None # Target value of the elements to leave out; may be nan
 )->pd.DataFrame: # A row per label
     "How often each label occurs in training and validation, and with which other"
-    names,train,valid = label_matrix(dls)
-    t,v = train.float(),valid.float()
-    together = (t.T@t).fill_diagonal_(0)
-    most = together.max(1)
-    some = most.values>0
-    return pd.DataFrame(dict(
-        train=t.sum(0).long(), valid=v.sum(0).long(), train_freq=t.mean(0), valid_freq=v.mean(0),
-        often_with=[names[i] if o else '' for i,o in zip(most.indices.tolist(), some)], share_with=(most.values/t.sum(0)).nan_to_num(),
-        missing_from=[' and '.join(L(('training', t[:,i]), ('validation', v[:,i])).filter(lambda o: not o[1].any()).itemgot(0)) for i in range(len(names))]),
-        index=pd.Index(names, name='label'))
+    names,train,valid = label_matrix(dls, ignore_index)
+    n_train,n_valid = train.nansum(0),valid.nansum(0)
+    together = (train.nan_to_num().T@train.nan_to_num()).fill_diagonal_(0)
+    share,other = together.max(1)
+    missing = [[part for part,n in (('training',t), ('validation',v)) if not n] for t,v in zip(n_train, n_valid)]
+    return pd.DataFrame(dict(train=n_train.long(), valid=n_valid.long(), train_freq=train.nanmean(0), valid_freq=valid.nanmean(0),
+        often_with=[names[i] if o else '' for i,o in zip(other.tolist(), share)], share_with=(share/n_train).nan_to_num(),
+        missing_from=[' and '.join(o) for o in missing]), index=pd.Index(names, name='label'))
 
-# %% ../nbs/05_imbalance.ipynb #023c898d
+# %% ../nbs/05_imbalance.ipynb #7f162bac
 def pos_weight(
     dls:DataLoaders, # Whose training targets are counted
     max_weight:float=100., # No weight is above it, or below its inverse: 1 or more
-    smooth:float=0. # Samples with, and samples without each label, that are added to those counted
+    smooth:float=0., # Samples with, and samples without each label, that are added to those counted
+    ignore_index=None # Target value of the elements to leave out; may be nan
 )->Tensor: # C weights in float32, on the device of `dls`
     "For `BCEWithLogitsLossFlat`: how many samples lack each label for one that has it"
     if not max_weight>=1 or not smooth>=0: raise ValueError(f"max_weight={max_weight} must be at least 1, and smooth={smooth} at least 0")
-    train = _targets(dls.train_ds)
-    if isinstance(train, list): train = _one_hot(train, label_vocab(dls))
-    true = train.sum(0).double()
-    res = (len(train)-true+smooth) / (true+smooth)
-    return res.clamp(1/max_weight, max_weight).float().to(dls.device)
+    train = _truths(_targets(dls.train_ds), label_vocab(dls), ignore_index).double()
+    true,n = train.nansum(0),(~train.isnan()).sum(0)
+    res = (n-true+smooth) / (true+smooth)
+    return res.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(dls.device)

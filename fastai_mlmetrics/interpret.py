@@ -75,7 +75,7 @@ class MultiLabelInterpretation(Interpretation):
         targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.targs, self.decided))
         return detuplify(inps),self.preds[idxs],targs,decided,self.losses[idxs]
 
-# %% ../nbs/06_interpret.ipynb #14279d94
+# %% ../nbs/06_interpret.ipynb #db3d576a
 @patch
 def report(self:MultiLabelInterpretation,
     sort:str='f1' # Column to sort by, ascending
@@ -146,7 +146,8 @@ def plot_label_confusion(self:MultiLabelInterpretation,
 ): # The axes
     "Which label is predicted where which is missed"
     m = self._instead()
-    top = (m.sum(0)+m.sum(1)).argsort(descending=True, stable=True)[:k].sort().values
+    times = m.sum(0)+m.sum(1)
+    top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))].sort().values
     names = [str(o) for o in self.vocab[top.tolist()]]
     size = 1.5+0.3*len(top)
     ax = plt.subplots(figsize=figsize or (size+0.8,size), layout='constrained')[1]
@@ -168,7 +169,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     if i is None: raise ValueError(f"label {label!r} is not in the vocab")
     s,tp = _cuts(self.preds[:,[i]], self.true[:,[i]].long())
     ends = torch.cat([s[1:,0]<s[:-1,0], tensor([True])]) # of ties
-    ax = plt.subplots(figsize=figsize)[1]
+    ax = plt.subplots(figsize=figsize, layout='constrained')[1]
     for cls,name in ((PrecisionMulti,'precision'), (RecallMulti,'recall'), (F1ScoreMulti,'F1')):
         ax.plot(s[ends,0], _at_cuts(cls(), tp, torch.arange(len(tp))[:,None])[1:][ends,0], label=name)
     t = self.thresh[i] if isinstance(self.thresh, tuple) else self.thresh
@@ -177,7 +178,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     ax.legend(fontsize='small')
     return ax
 
-# %% ../nbs/06_interpret.ipynb #4affbc60
+# %% ../nbs/06_interpret.ipynb #521fd3bd
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6) # Width and height in inches
@@ -187,7 +188,7 @@ def plot_cardinality(self:MultiLabelInterpretation,
     top = max(int(o.max()) for o in per)
     step = -(-(top+1)//30) # at most 30 bars
     edges = np.arange(0, top+1+step, step)-0.5
-    ax = plt.subplots(figsize=figsize)[1]
+    ax = plt.subplots(figsize=figsize, layout='constrained')[1]
     ax.hist([o.numpy() for o in per], edges, label=[f'{name}, {o.float().mean():.2f} on average' for name,o in zip(('true','predicted'), per)])
     ax.set(xlabel='labels', ylabel='samples')
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -205,7 +206,7 @@ def plot_calibration(self:MultiLabelInterpretation,
     n,score,true = (torch.zeros(bins, dtype=torch.float64).scatter_add_(0, index, o) for o in (torch.ones_like(p), p, y))
     error = ((score-true).abs().sum()/len(p)).item()
     used = n>0
-    ax = plt.subplots(figsize=figsize)[1]
+    ax = plt.subplots(figsize=figsize, layout='constrained')[1]
     ax.plot([0,1], [0,1], 'k:', lw=1)
     ax.plot((score/n)[used], (true/n)[used], 'o-', ms=4)
     for x,v,o in zip((score/n)[used], (true/n)[used], n[used]): ax.annotate(f'{int(o)}', (x,v), xytext=(3,-9), textcoords='offset points', fontsize=6)

@@ -15,7 +15,7 @@ from .counts import *
 import scipy.stats as scs, textwrap
 from weakref import WeakKeyDictionary, ref
 
-# %% ../nbs/01_metrics.ipynb #d21d977f
+# %% ../nbs/01_metrics.ipynb #90236be2
 _PENDING_BATCHES,_PENDING_COUNTS,_SLICE = 64,2**18,2**20
 _said = WeakKeyDictionary() # Learner -> the warnings it has had
 
@@ -39,6 +39,7 @@ class CountsMetric(AccumMetric):
     ):
         if average not in self.averages:
             raise ValueError(f"{type(self).__name__} has no average={average!r}: use one of {', '.join(map(repr, self.averages))}")
+        if not isinstance(zero_division, (int,float)): raise ValueError(f"zero_division={zero_division!r} should be a number, such as 0, 1 or nan")
         if pos_label!=1: warnings.warn(f"pos_label={pos_label} is not used: each label's own 1 is its positive")
         store_attr('average,zero_division')
         self.rule = Rule(thresh, sigmoid, labels, sample_weight, ignore_index, min_labels)
@@ -192,7 +193,7 @@ def counts(self:CountsMetric):
     "What the value is made of: `tp`, `pred`, `true` and `n` of each label, 4 x C; for the average over samples, a sum and a weight"
     return None if (read:=self._read()) is None else read[0]
 
-# %% ../nbs/01_metrics.ipynb #e25ded30
+# %% ../nbs/01_metrics.ipynb #e5a745a5
 @patch
 def _warn(self:CountsMetric, text, learn=None):
     learn = learn or self._learn and self._learn()
@@ -209,7 +210,7 @@ def _defined(self:CountsMetric, low, high, off_low, off_high, nans):
         text = (f"targets must be 0 or 1, but one is {1+(off_low or off_high):.3g}. One-hot encode class indices, "
                 "round soft labels, or name the value of missing ones with ignore_index.")
         if not self.trained: raise ValueError(text)
-        return self._warn(text)
+        return self._warn(f"{text} (MixUp and CutMix make soft ones: then there are no train_metrics.)")
     if nans: return self._warn(f"predictions are NaN in {nans:.0f} samples, and so are the metrics")
     if not self.scored and (low<0 or high>1):
         raise ValueError(f"integer predictions are decisions, 0 or 1, but one is {low if low<0 else high:.0f}: pass scores instead")
@@ -474,12 +475,12 @@ class AccuracyReport(pd.DataFrame):
     def _repr_html_(self): return f'{pd.DataFrame(self).round(3)._repr_html_()}<p style="max-width:50em">{self.reading}</p>'
     def __repr__(self): return f"{pd.DataFrame(self).round(3).to_string()}\n\n{textwrap.fill(self.reading, 80)}"
 
-# %% ../nbs/01_metrics.ipynb #1f7e7036
+# %% ../nbs/01_metrics.ipynb #0459851e
 def _argmax_hits(scores, y, valid):
-    "Where the highest score meets the first true label (nan: all is ignored), and which that label is"
-    seen,first = valid.any(1),y.argmax(1)
-    hits = scores.masked_fill(valid==0, -math.inf).argmax(1)==first
-    return torch.where(seen, hits.double(), math.nan),first[seen]
+    "Where the highest score meets the first true label, or the first label (nan: all is ignored); and for scores that are all alike"
+    seen,first = valid.any(1),(2*y+valid).argmax(1)
+    def hits(scores): return (scores.masked_fill(valid==0, -math.inf).argmax(1)==first).double().where(seen, math.nan)
+    return hits(scores),hits(torch.zeros_like(scores)),first[seen]
 
 def _report_metrics(*args, **kwargs):
     def m(cls, average): return cls(*args, average=average, **kwargs)
@@ -497,7 +498,7 @@ def _scores(metrics, per_label, per_sample):
     return torch.stack([m.average_of(per_sample if m.average=='samples' else per_label) for m in metrics])
 
 def _constants(metrics, y, valid):
-    "The scores of predicting the k most frequent labels for all samples, a row for each k from 0 on, and of the most frequent set of labels"
+    "The scores of predicting the k most frequent labels for all samples, a row for each k from 0 on, and of the most frequent set; and these labels"
     per_label,per_sample = (c.clone() for c in _both_counts(torch.zeros_like(y), y, valid))
     order = (per_label[2]/per_label[3]).nan_to_num().argsort(descending=True)
     res = [_scores(metrics, per_label, per_sample)]
@@ -507,7 +508,8 @@ def _constants(metrics, y, valid):
         per_sample[1] += valid[:,label]
         res.append(_scores(metrics, per_label, per_sample))
     sets,n = y.unique(dim=0, return_counts=True)
-    return torch.stack([*res, _scores(metrics, *_both_counts(sets[n.argmax()]*valid, y, valid))]),order
+    common = sets[n.argmax()]
+    return torch.stack([*res, _scores(metrics, *_both_counts(common*valid, y, valid))]),[*(order[:k] for k in range(len(res))), common.nonzero().flatten()]
 
 # %% ../nbs/01_metrics.ipynb #96a29038
 def _interval(metrics, p, y, valid, hits, ci, n_resamples, seed):
@@ -524,11 +526,13 @@ def _interval(metrics, p, y, valid, hits, ci, n_resamples, seed):
     return scs.bootstrap((np.arange(n),), statistic, vectorized=True, n_resamples=n_resamples, batch=max(1, 2**22//n), confidence_level=ci,
                          method='percentile', random_state=np.random.default_rng(seed)).confidence_interval
 
-# %% ../nbs/01_metrics.ipynb #6dc528c7
-def _reading(r, y, constant, ci):
-    (n,c),unlabelled,absent = y.shape,(y.sum(1)==0).double().mean(),(y.sum(0)==0).sum()
+# %% ../nbs/01_metrics.ipynb #fafaa9b7
+def _reading(r, y, valid, constant, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
-    text = f"Of the {n} x {c} decisions {acc.value:.1%} are right, and predicting nothing at all gets {acc.all_zeros:.1%} of them right"
+    if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
+    seen,known = valid.any(1),valid.any(0)
+    n,unlabelled,absent = int(seen.sum()),(y[seen].sum(1)==0).double().mean().item(),int((y.sum(0)==0)[known].sum())
+    text = f"Of the {int(valid.sum())} decisions ({n} samples) {acc.value:.1%} are right, and predicting nothing at all gets {acc.all_zeros:.1%} of them right"
     if   acc.lift>0: text += f": the model has gone {acc.lift:.0%} of the way from there to no mistake"
     elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
     elif acc.lift==0: text += ": the model gains nothing"
@@ -538,7 +542,7 @@ def _reading(r, y, constant, ci):
     text += f"; predicting {constant} for every sample has {f1.best_constant:.3f}."
     if len(limited := r.best_possible[r.best_possible<0.9995]):
         text += (" No model can reach 1 in " + '; '.join(f"{row} (at most {v:.3f})" for row,v in limited.items()) +
-                 f": {unlabelled.item():.0%} of the samples have no label, {absent} of {c} labels never occur, and what is 0/0 counts as zero_division.")
+                 f": {unlabelled:.0%} of the samples have no label, {absent} of {int(known.sum())} labels never occur, and what is 0/0 counts as {zero_division:g}.")
     return text
 
 def accuracy_report(
@@ -558,23 +562,24 @@ def accuracy_report(
     "Everything that is called accuracy, beside what it is worth"
     metrics = _report_metrics(thresh, sigmoid, zero_division=zero_division, ignore_index=ignore_index, min_labels=min_labels)
     names,metrics = L(metrics.keys()),L(metrics.values())
-    if (sound:=metrics[0](preds, targs)) is None: raise ValueError("there is not a single sample")
+    if ci is not None and not 0<ci<1: raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
+    if (sound:=metrics[0](preds, targs)) is None or not metrics[0].counts[3].any(): raise ValueError("there is not a single sample that counts")
     batch = Batch(preds, targs, metrics[0].rule)
     p,y,scores = (o.cpu() for o in (batch.p, batch.y, batch.preds.float()))
     valid = torch.ones_like(y) if batch.valid is None else batch.valid.cpu().float()
     vocab = L.range(y.shape[1]) if vocab is None else L(vocab)
     if len(vocab)!=y.shape[1]: raise ValueError(f"vocab has {len(vocab)} names, but the predictions have {y.shape[1]} labels")
-    hits,first = _argmax_hits(scores, y, valid)
-    constants,order = _constants(metrics, y, valid)
+    hits,alike,first = _argmax_hits(scores, y, valid)
+    constants,labels = _constants(metrics, y, valid)
     r = pd.DataFrame(dict(
         value=[*_scores(metrics, *_both_counts(p, y, valid)), hits.nanmean()],
         **dict(zip(('low','high'), _interval(metrics, p, y, valid, hits, ci, n_resamples, seed))),
-        all_zeros=[*constants[0], (first==0).double().mean()],
+        all_zeros=[*constants[0], alike.nanmean()],
         best_constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max()/len(first)],
         best_possible=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]), index=[*names, 'accuracy, argmax'], dtype=float)
     if math.isnan(sound): r[['value','low','high']] = math.nan
     r['lift'] = (r.value-r.all_zeros)/(r.best_possible-r.all_zeros)
-    k = constants[:-1,names.index('F1, samples')].nan_to_num(-math.inf).argmax()
+    best = labels[constants[:,names.index('F1, samples')].nan_to_num(-math.inf).argmax()]
     res = AccuracyReport(r.loc[[*names[:6], 'accuracy, argmax', *names[6:]]])
-    res.attrs['reading'] = _reading(r, y, ', '.join(map(str, vocab[order[:k].tolist()])) or 'nothing', ci)
+    res.attrs['reading'] = _reading(r, y, valid, ', '.join(map(str, vocab[best.tolist()])) or 'nothing', ci, zero_division)
     return res

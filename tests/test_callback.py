@@ -89,7 +89,7 @@ def test_best_constant(decided):
     _,y = decided
     order = y.sum(0).argsort()[::-1]
     best = max(skm.f1_score(y, np.isin(np.arange(y.shape[1]), order[:k])[None].repeat(len(y), 0), average='micro', zero_division=0) for k in range(1, y.shape[1]+1))
-    assert best_constant_f1(torch.tensor(y.sum(0)), len(y))==pytest.approx(best)
+    assert best_constant_f1(torch.tensor(y.sum(0)), torch.full((y.shape[1],), len(y)))==pytest.approx(best)
 
 def test_when_it_speaks():
     assert [w.message.record.epoch for w in trained(*COLLAPSED, n_epoch=6)[1]]==[2,5]
@@ -126,6 +126,22 @@ def test_as_an_error():
 
 def test_bad_argument():
     with pytest.raises(ValueError, match="on_flag='shout' should be"): ZeroLabelsCallback(on_flag='shout')
+    with pytest.raises(ValueError, match='patience=0'): ZeroLabelsCallback(patience=0)
+    with pytest.raises(ValueError, match='before the first validation'): ZeroLabelsCallback().plot()
+    with pytest.raises(ValueError, match='2 names.*20 labels'): judge(*GOOD, vocab=['a','b'])
+
+def test_missing_targets():
+    logits,targs = simulate(bias=-6)
+    keep = torch.rand(400, 20, generator=torch.Generator().manual_seed(0))<0.7
+    gaps = torch.where(keep, targs, math.nan)
+    with pytest.raises(ValueError, match='ignore_index'): values(make_learner(logits, gaps, cbs=ZeroLabelsCallback()))
+    learn = make_learner(logits, gaps, multilabel_metrics(ignore_index=math.nan), cbs=ZeroLabelsCallback(ignore_index=math.nan))
+    with pytest.warns(ZeroLabelsWarning): v = values(learn)
+    r, = learn.zero_labels.records
+    assert r.accuracy==v['accuracy_multi']==((logits[keep]>0)==targs[keep]).double().mean() and r.true_per_sample==targs[keep].sum()/400
+    assert abs((logits.sigmoid()>r.suggested_thresh)[keep].sum()/targs[keep].sum()-1)<0.04
+    n,true = keep.sum(0),(targs*keep).sum(0)
+    assert r.constant_f1==pytest.approx(max(2*true[o].sum()/(n[o].sum()+true.sum()) for k in range(1, 21) for o in [(true/n).argsort(descending=True)[:k]]).item())
 
 def test_only_validations_are_recorded(tmp_path):
     learn,_ = trained(*GOOD, n_epoch=2)

@@ -82,6 +82,24 @@ def test_weights():
     loss = learn.recorder.values[-1][1]
     assert loss==pytest.approx(F.binary_cross_entropy_with_logits(*learn.get_preds(act=noop), pos_weight=w).item(), rel=1e-5)
 
+def test_missing_targets():
+    _,targs = simulate()
+    keep = torch.rand(400, 20)<0.7
+    for gap in (math.nan, -1.):
+        dls = tensors(torch.where(keep, targs, gap))
+        for f in (label_stats, pos_weight):
+            with pytest.raises(ValueError, match='ignore_index'): f(dls)
+        s = label_stats(dls, ignore_index=gap)
+        true,n = (targs*keep).sum(0),keep.sum(0)
+        test_eq(s.train.tolist(), true.tolist()); close(s.train_freq, true/n); close(pos_weight(dls, ignore_index=gap), ((n-true)/true).clamp(0.01, 100))
+
+def test_one_class_per_sample(tmp_path):
+    Image.new('RGB', (8,8)).save(tmp_path/'a.png')
+    df = pd.DataFrame(dict(fname='a.png', label=list('abcabc')))
+    dls = ImageDataLoaders.from_df(df, tmp_path, valid_pct=0.4, seed=1, bs=2, device=CPU)
+    for f in (label_stats, pos_weight):
+        with pytest.raises(ValueError, match='N x C'): f(dls)
+
 def test_tables(opened):
     df = pd.DataFrame(dict(x=range(10), a=[1,0]*5, b=[0]*9+[1]))
     dls = TabularPandas(df, cont_names=['x'], y_names=['a','b'], y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']),

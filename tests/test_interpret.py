@@ -41,7 +41,7 @@ def test_empty_samples():
 
 @pytest.mark.parametrize('c,density', [(1,0.3), (6,0.26), (20,0.0775), (80,0.035), (1000,0.02)])
 def test_plots(c, density):
-    interp,p,y,s = arrays_of(200, c, density=density, skill=4)
+    interp,p,y,s = arrays_of(200, c, density=density, skill=4, bias=-2.5)
     axs = interp.plot_confusion_matrices()
     shown = [ax for ax in axs.flat if ax.images]
     assert len(shown)==min(12, c)
@@ -51,7 +51,9 @@ def test_plots(c, density):
     test_eq([int(t.get_text()) for t in shown[0].texts], skm.confusion_matrix(y[:,i], p[:,i], labels=[0,1]).flatten())
     assert (f'of {c}' in axs.flat[0].figure.get_suptitle())==(c>12)
     ax = interp.plot_label_confusion()
-    assert len(ax.get_xticks())==min(20, c) and (f'of {c}' in ax.get_title())==(c>20)
+    df = interp.most_confused()
+    n = min(20, c, max(2, len({*df.missed, *df.predicted})))
+    assert len(ax.get_xticks())==n and (f'of {c}' in ax.get_title())==(n<c)
     heights = [[b.get_height() for b in bars] for bars in interp.plot_cardinality().containers]
     assert sum(heights[0])==sum(heights[1])==200 and len(heights[0])<=30
     ax = interp.plot_calibration()

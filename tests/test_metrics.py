@@ -322,13 +322,25 @@ def test_bad_arguments():
     with pytest.raises(ValueError, match="average='makro'.*'micro', 'macro', 'weighted', 'samples', None"): F1ScoreMulti(average='makro')
     with pytest.raises(ValueError, match="SubsetAccuracy has no average='macro'.*'samples'"): SubsetAccuracy(average='macro')
     with pytest.raises(ValueError, match='thresh=-1.*sigmoid=False'): F1ScoreMulti(thresh=-1)
-    with pytest.raises(ValueError, match='sum above 0'): F1ScoreMulti(sample_weight=[0,0])
+    for w in ([0,0], [1,-1], [1,math.nan], [[1],[2]], [[1,2],[3,4]]):
+        with pytest.raises(ValueError, match='one number per sample'): F1ScoreMulti(sample_weight=w)
+    for kw,match in ((dict(min_labels=-1),'min_labels=-1'), (dict(min_labels=1.5),'whole number'), (dict(min_labels=True),'whole number'), (dict(zero_division='warn'),"'warn' should be a number"),
+                     (dict(zero_division=None),'should be a number'), (dict(labels=[]),'nothing to score'), (dict(thresh=None),'thresh=None should be'), (dict(thresh=['a']),'should be a number')):
+        with pytest.raises(ValueError, match=match): F1ScoreMulti(**kw)
+    for labels in ([True,False], [1.5], tensor([True,False])):
+        with pytest.raises(ValueError, match='neither a name nor an index'): F1ScoreMulti(labels=labels)(torch.zeros(3,2), torch.zeros(3,2))
+    with pytest.raises(ValueError, match='shape'): F1ScoreMulti()(torch.zeros(3,0), torch.zeros(3,0))
     with pytest.warns(UserWarning, match='pos_label=0'): F1ScoreMulti(pos_label=0)
 
 @pytest.mark.parametrize('p,y,match', [((3,2), (2,3), r'\(3, 2\).*\(2, 3\)'), ((3,2), (3,), r'\(3, 2\).*\(3,\)'), ((4,), (3,), r'\(4,\).*\(3,\)')])
 def test_shapes_that_differ(p, y, match):
     for f in (F1ScoreMulti(), accuracy_multi, categorical_accuracy):
         with pytest.raises(ValueError, match=match): f(torch.zeros(p), torch.zeros(y))
+
+def test_frames_lists_and_label_arrays():
+    logits,targs = simulate(30, 4)
+    ref = F1ScoreMulti(labels=[1,2])(logits, targs)
+    for labels in (np.array([1,2]), tensor([1,2]), pd.Series([1,2]), range(1,3), L(1,2)): assert F1ScoreMulti(labels=labels)(pd.DataFrame(logits.numpy()), targs.tolist())==ref
 
 def test_column_and_vector():
     p,y = torch.randn(30),(torch.rand(30)<0.5).float()
@@ -588,6 +600,28 @@ def test_report_of_perfection_on_mostly_unlabelled():
     assert 'at most 0.050' in r.reading and '95% of the samples have no label' in r.reading
     same(accuracy_report(y, y, zero_division=math.nan).value['F1, samples'], 1)
 
+def test_report_names_the_constant_that_it_scores():
+    y = torch.zeros(11, 130, dtype=torch.long)
+    y[:6,9] = y[6:,:4] = 1
+    for i in range(6): y[i,10+20*i:30+20*i] = 1
+    r = accuracy_report(y, y, ci=None)
+    names = [int(o) for o in r.reading.split('; predicting ')[1].split(' for every')[0].split(', ')]
+    p = torch.zeros_like(y)
+    p[:,names] = 1
+    same(F1ScoreMulti(average='samples')(p, y), r.best_constant['F1, samples'])
+
+def test_report_with_ignored_elements():
+    y = tensor([[1,0,math.nan]]*10 + [[math.nan]*3]*10)
+    r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
+    assert 'Of the 20 decisions (10 samples) 100.0% are right' in r.reading and 'with 10 samples' in r.reading
+    assert 'No model can reach 1 in accuracy, balanced' not in r.reading and '0% of the samples have no label, 1 of 2 labels never occur' in r.reading
+    y = tensor([[math.nan,0,0]]*10 + [[math.nan,1,0]]*10)
+    same(accuracy_report((y==1).long(), y, ignore_index=math.nan).loc['accuracy, argmax',['value','best_possible']].astype(float), [1,1])
+    y = tensor([[math.nan,1,0]]*10 + [[math.nan,0,1]]*10)
+    r = accuracy_report(torch.zeros(20,3), y, ignore_index=math.nan).loc['accuracy, argmax']
+    same([r.value, r.all_zeros], [0.5,0.5])
+    with pytest.raises(ValueError, match='single sample that counts'): accuracy_report(y, y*math.nan, ignore_index=math.nan)
+
 @pytest.mark.parametrize('n,c', [(1,3), (2,1), (30,1), (3,200)])
 def test_report_of_odd_sizes(n, c):
     logits,targs = simulate(n, c)
@@ -601,4 +635,4 @@ def test_report_says_what_is_wrong():
     with pytest.raises(ValueError, match='must be 0 or 1'): accuracy_report(logits, targs*2)
     logits[3,4] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 samples'): r = accuracy_report(logits, targs)
-    assert r.value.isna().all() and r.all_zeros.notna().all()
+    assert r.value.isna().all() and r.all_zeros.notna().all() and 'NaN' in r.reading
