@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ZERO_LABELS', 'ScoreHistogram', 'best_constant_f1', 'verdict', 'Watch', 'judge', 'ZeroLabelsWarning',
-           'ZeroLabelsError', 'remedies', 'describe', 'decodes', 'traps', 'ZeroLabelsCallback']
+           'ZeroLabelsError', 'remedies', 'describe', 'can_decode', 'traps', 'ZeroLabelsCallback']
 
 # %% ../nbs/03_callback.ipynb #26f12ff5
 from fastai.basics import *
@@ -178,7 +178,7 @@ def judge(
     watch.score(preds, targs)
     return watch.record(vocab, min_accuracy, max_empty)
 
-# %% ../nbs/03_callback.ipynb #a73ecabf
+# %% ../nbs/03_callback.ipynb #261ef40b
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -210,12 +210,13 @@ def remedies(
     "What helps the model of a record, with the values to write"
     res,too_few = [],r['pred_per_sample']<r['true_per_sample']
     if r['suggested_thresh'] is not None and r['suggested_f1'] > max(1.15*r['constant_f1'], r['f1_micro']):
-        t = f"thresh={_thresh(r['suggested_thresh'])}"
-        res.append(f"Another threshold: `{t}` predicts about as many labels as there are, and lifts micro F1 from {r['f1_micro']:.2f} to {r['suggested_f1']:.2f}. "
-                   f"Write `multilabel_metrics({t})` for the table" + (f", and `learn.loss_func.{t}` for `predict` and `show_results`." if r.get('loss_has_thresh') else "."))
+        t = _thresh(r['suggested_thresh'])
+        res.append(f"Another threshold: `thresh={t}` predicts about as many labels as there are, and lifts micro F1 from {r['f1_micro']:.2f} to {r['suggested_f1']:.2f}. " +
+                   (f"`learn.set_thresh({t})` applies it to metrics, `predict` and `show_results`." if r.get('decodes') else f"Write `multilabel_metrics(thresh={t})`."))
     else: res.append("No threshold helps yet: none that predicts about as many labels as there are is clearly better than a constant prediction.")
     if r['missed_rate']>0 and too_few:
-        res.append("At least one label each: `multilabel_metrics(min_labels=1)` gives a sample in which nothing passes its highest-scoring label.")
+        res.append("At least one label each: `min_labels=1` gives a sample in which nothing passes its highest-scoring label" +
+                   (f"; `learn.set_thresh({_thresh(r['thresh'])}, min_labels=1)` applies it." if r.get('decodes') and isinstance(r['thresh'], float) else "."))
     if too_few and not r.get('loss_weighs', True):
         res.append("A loss in which the true labels weigh more: `learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, and training on.")
     if r.get('frozen'): res.append("Unfreezing: only the last layers have been trained so far.")
@@ -250,7 +251,7 @@ def describe(
     "A record in words"
     return ZeroLabelsWarning('\n'+_as_text(*_story(r)), r, _as_html(*_story(r)))
 
-# %% ../nbs/03_callback.ipynb #891bb767
+# %% ../nbs/03_callback.ipynb #fecbce1a
 def _metric_thresh(m):
     "`thresh` and `sigmoid` of a metric, ours or fastai's; or None"
     if isinstance(m, (ZerosAccuracy, BrierScoreMulti)): return None
@@ -262,10 +263,10 @@ def _metric_thresh(m):
 def _other_thresh(metrics, thresh, logits):
     "Names and thresholds of the metrics that decide elsewhere than at `thresh`"
     def as_prob(t, sigmoid): return np.array(t) if sigmoid or not logits else 1/(1+np.exp(-np.array(t)))
-    decided = [(m.name, *o) for m in metrics if (o:=_metric_thresh(m))]
-    return [(name, t) for name,t,sigmoid in decided if not np.allclose(as_prob(t, sigmoid), np.array(as_thresh(thresh)), atol=1e-6)]
+    decided = [(m.name, as_prob(*o)) for m in metrics if (o:=_metric_thresh(m))]
+    return [(name, as_thresh(t)) for name,t in decided if not np.allclose(t, as_thresh(thresh), atol=1e-6)]
 
-def decodes(
+def can_decode(
     loss_func # Of a Learner
 )->bool: # If not, `predict` and `show_results` show no label
     "Does it turn predictions into decisions?"
@@ -282,16 +283,16 @@ def traps(
     if r['mistaken']: res.append(r['mistaken'])
     if r['absent'] and r['labelled']>=20:
         res.append(f"{len(r['absent'])} of the labels never occur in the validation set ({_some(r['absent'])}): nothing is known of them, and macro averages count 0 for each")
-    if not decodes(loss):
+    if not can_decode(loss):
         res.append(f"the loss function ({getattr(loss, '__name__', type(loss).__name__)}) does not decode, so `predict` and `show_results` show no label, however good the model: "
                    "let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`")
     elif hasattr(loss, 'thresh') and (others:=_other_thresh(learn.metrics, loss.thresh, sigmoid)):
         t = {_thresh(t) for _,t in others}
         res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(t))}, but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
-                   (f": set `learn.loss_func.thresh={t.pop()}`" if len(t)==1 and isinstance(others[0][1], float) else ""))
+                   (f": `learn.set_thresh({t.pop()})` makes it one" if len(t)==1 and isinstance(others[0][1], float) else ""))
     return res
 
-# %% ../nbs/03_callback.ipynb #89dd5696
+# %% ../nbs/03_callback.ipynb #01333428
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -339,7 +340,7 @@ def _record(self:ZeroLabelsCallback):
         phase='validate' if self.learn.lock.locked() else 'fit', epoch=getattr(self.learn, 'epoch', 0),
         valid_loss=float(recorder.loss.value) if recorder else math.nan)
     if r is None: return
-    return AttrDict(**r, traps=traps(r, self.learn, self.sigmoid), loss_has_thresh=hasattr(self.loss_func, 'thresh'),
+    return AttrDict(**r, traps=traps(r, self.learn, self.sigmoid), decodes=can_decode(self.loss_func),
         loss_weighs=not isinstance(func, nn.BCEWithLogitsLoss) or func.pos_weight is not None,
         loss_falls=r.phase=='fit' and before is not None and r.valid_loss<before.valid_loss, frozen=bool(getattr(self.opt, 'frozen_idx', 0)))
 

@@ -5,12 +5,11 @@
 # %% auto #0
 __all__ = ['BestThresholds', 'best_thresholds', 'SuggestedThresholds']
 
-# %% ../nbs/04_thresholds.ipynb #bb935f10
+# %% ../nbs/04_thresholds.ipynb #512d1dd5
 from fastai.basics import *
 from .counts import *
 from .metrics import *
 from .callback import *
-from .callback import decodes
 from typing import NamedTuple
 
 # %% ../nbs/04_thresholds.ipynb #ab211be8
@@ -208,7 +207,7 @@ def thresh_find(self:Learner,
         _plot_thresh(find, scores, targs.long(), {'best': res.best, 'as many as true': res.cardinality, **({'now': current} if isinstance(current, (int,float)) else {})})
     return res
 
-# %% ../nbs/04_thresholds.ipynb #7cf796aa
+# %% ../nbs/04_thresholds.ipynb #c4cbebde
 @patch
 def set_thresh(self:Learner,
     thresh, # A score above it (strictly) is a predicted label: a number, or one per label, in [0, 1]
@@ -216,7 +215,7 @@ def set_thresh(self:Learner,
 ):
     "Decide at `thresh` from now on, everywhere"
     loss,t = self.loss_func,Rule(thresh).thresh
-    if not decodes(loss): raise ValueError(f"the loss function ({getattr(loss, '__name__', type(loss).__name__)}) does not decode, so that there is nothing to set: "
+    if not can_decode(loss): raise ValueError(f"the loss function ({getattr(loss, '__name__', type(loss).__name__)}) does not decode, so that there is nothing to set: "
                                            "let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()")
     c = len(label_vocab(self.dls) or [])
     if isinstance(t, tuple) and c not in (0, len(t)): raise ValueError(f"thresh has {len(t)} values, but there are {c} labels")

@@ -287,11 +287,12 @@ def test_a_label_that_never_occurs():
     assert '2 of the labels never occur in the validation set (c, h)' in text
 
 @pytest.mark.parametrize('metrics,found', [
-    (lambda: multilabel_metrics(thresh=0.2), 'decide at 0.2, but `predict` and `show_results` at 0.5: set `learn.loss_func.thresh=0.2`'),
+    (lambda: multilabel_metrics(thresh=0.2), 'decide at 0.2, but `predict` and `show_results` at 0.5: `learn.set_thresh(0.2)` makes it one'),
     (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi decide at 0.2'),
     (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score decide at 0.3'),
     (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score decide at one per label, but `predict` and `show_results` at 0.5'),
     (lambda: [F1ScoreMulti(0.2), RecallMulti(0.3)], 'decide at 0.2 or 0.3, but'),
+    (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score decide at 0.2, but'),
     (lambda: multilabel_metrics(thresh=0., sigmoid=False) + [accuracy_multi, BrierScoreMulti(), ZerosAccuracy(0.9), F1ScoreMulti([0.5]*20, name='a')], None)])
 def test_metrics_and_loss_decide_apart(metrics, found):
     said = told(make_learner(*GOOD, metrics(), cbs=ZeroLabelsCallback()), 2)
@@ -336,8 +337,25 @@ def test_box_in_a_notebook(action, boxes, monkeypatch, capsys):
         if action!='recorded': warnings.showwarning = lambda message, category, *a, **k: sys.stderr.write(str(message))
         values(learn)
     assert len(shown)==boxes and len(said or [])==(action=='recorded')
-    for o in shown: assert o._repr_html_().startswith('<div') and '<code>min_labels=1' in o._repr_html_() or '<code>multilabel_metrics(min_labels=1)</code>' in o._repr_html_()
+    for o in shown: assert o._repr_html_().startswith('<div') and '<code>min_labels=1</code>' in o._repr_html_()
     assert 'ZeroLabelsWarning' not in capsys.readouterr().err
+
+def test_the_remedies_work_as_written():
+    logits,targs = COLLAPSED
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with pytest.warns(ZeroLabelsWarning) as said: values(learn)
+    text = ' '.join(str(said[0].message).split())
+    remedies = re.findall(r'`(learn\.[^`]*)`', text)
+    assert [o.split('(')[0] for o in remedies]==['learn.set_thresh','learn.set_thresh','learn.loss_func = BCEWithLogitsLossFlat']
+    r = learn.zero_labels.records[0]
+    for code in remedies:
+        exec(code, dict(globals(), learn=learn))
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            v = values(learn)
+        if 'min_labels' in code: assert v['empty_rate']==0
+        elif 'set_thresh' in code: assert v['f1_micro']==pytest.approx(r.suggested_f1, abs=0.02)
+        else: assert learn.loss_func.func.pos_weight.shape==(20,)
 
 def test_names_are_escaped():
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(), vocab=[f'<{i}>' for i in range(20)])
