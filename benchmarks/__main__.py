@@ -1,7 +1,7 @@
 "Ours beside its peers, in one run on the same data: `python -m benchmarks [metrics] [thresholds]`"
 import platform, sys, time, warnings
 from statistics import median
-import fastai.metrics as fm, sklearn.metrics as skm
+import fastai, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
 from torchmetrics import MetricCollection
@@ -25,6 +25,7 @@ class Batches:
     def run(self, metrics):
         for m in metrics: m.reset()
         for self.iter,(self.pred,self.y) in enumerate(self.batches):
+            self.yb = (self.y,)
             for m in metrics: m.accumulate(self)
         return [m.value for m in metrics]
 
