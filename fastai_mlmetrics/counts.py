@@ -133,17 +133,20 @@ def as_rows(
     if as_column: c = 1
     return preds.reshape(-1, c),targs.reshape(-1, c)
 
-# %% ../nbs/00_counts.ipynb #8a5654dc
+# %% ../nbs/00_counts.ipynb #c481eb9b
 def _bounds(x, of_none):
     "Minus the lowest, and the highest of `x`: two maxima, which are NaN where `x` has one"
-    return torch.stack([-x.amin().float(), x.amax().float()]) if x.numel() else torch.full((2,), of_none, device=x.device)
+    if not x.numel(): return torch.full((2,), of_none, device=x.device)
+    low,high = (o.float() for o in x.aminmax())
+    return torch.stack([-low, high])
 
 def value_checks(
     preds:Tensor, # Predictions, N x C
-    targs:Tensor # Targets, N x C
+    targs:Tensor, # Targets, N x C
+    y:Tensor # What they are taken for, N x C of 0 and 1
 )->Tensor: # Five numbers: the bounds of the predictions, of how far targets are off 0 and 1, and the samples with NaN
     "What only a look at the values can find wrong"
-    off = targs.new_zeros(0) if targs.dtype==torch.bool else targs - targs.bool().to(targs.dtype)
+    off = y.new_zeros(0) if targs.dtype==torch.bool else targs - y
     nans = preds.amax(1).isnan().sum() if preds.is_floating_point() and len(preds) else preds.new_zeros(())
     return torch.cat([_bounds(preds.byte() if preds.dtype==torch.bool else preds, -math.inf), _bounds(off, 0.), nans.float()[None]])
 
@@ -154,7 +157,7 @@ def join_checks(
     checks = torch.stack(checks)
     return torch.cat([checks[:,:4].amax(0), checks[:,4:].sum(0)])
 
-# %% ../nbs/00_counts.ipynb #ba0a8b17
+# %% ../nbs/00_counts.ipynb #74e23b38
 class Batch:
     "The decisions on a batch beside its truths, counted along an axis when first asked"
     def __init__(self,
@@ -177,7 +180,7 @@ class Batch:
         # 0/1 as float32: sums are exact below 2^24, and much faster than those of bools
         self.p,self.y = decided.float(),targs.bool().float()
         self.preds,self.sigmoid,self.weight = preds,rule.sigmoid and self.scored,rule.weights(start, preds)
-        self.checks = value_checks(preds, targs)
+        self.checks = value_checks(preds, targs, self.y)
 
     def __len__(self): return len(self.p)
 

@@ -129,7 +129,7 @@ def test_images(digits_dls):
 def test_texts_are_sorted_and_stay_aligned():
     dls = text_dls()
     learn = Learner(dls, BagOfWords(len(dls.vocab[0]), len(dls.vocab[1])), loss_func=BCEWithLogitsLossFlat())
-    check(learn, show=False)
+    check(learn, show=False).plot_top_losses(3)
     with pytest.raises(TypeError, match='not subscriptable'): learn.show_results() # fastai's own, and the reason
 
 def test_tables():
