@@ -111,7 +111,7 @@ def verdict(
     if pred > 2*true: return 'over-predicts'
     return 'finds labels, and as many wrong ones' if r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75 else ''
 
-# %% ../nbs/03_callback.ipynb #1f66bfd4
+# %% ../nbs/03_callback.ipynb #0c9b855c
 class _MissedRate(SampleMetric):
     "Which share of the samples with labels gets none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -146,7 +146,7 @@ class Watch:
         if (read:=self.per_label._read()) is None: return None
         (counts,checks),empty,missed = read,self.empty.counts.tolist(),self.missed.counts.tolist()
         (tp,pred,true,n),samples,defined = counts,int(empty[1]),self.per_label._defined(*checks)
-        def names(where): return [vocab[i] if vocab else i for i in where.nonzero().flatten().tolist()]
+        def names(where): return list(label_names(vocab, len(true))[where.nonzero().flatten().tolist()])
         def score(cls, average='micro'): return cls(average=average).average_of(counts).item() if defined else math.nan
         def rate(total): return total[0]/total[1] if defined and total[1] else math.nan
         r = AttrDict(**kwargs, samples=samples, labelled=int(missed[1]), thresh=self.per_label.rule.thresh,
@@ -172,8 +172,7 @@ def judge(
 )->AttrDict: # What the callback records of a validation
     "The record of whole arrays"
     preds,targs = as_rows(preds, targs)
-    if vocab is not None and len(vocab)!=preds.shape[1]: raise ValueError(f"vocab has {len(vocab)} names, but the predictions have {preds.shape[1]} labels")
-    watch = Watch(thresh, sigmoid, 0, ignore_index, max(1, preds.numel()))
+    watch = Watch(thresh, sigmoid, ignore_index=ignore_index, max_elements=max(1, preds.numel()))
     for m in watch.mets: m.accum_values(preds, targs)
     watch.score(preds, targs)
     return watch.record(vocab, min_accuracy, max_empty)

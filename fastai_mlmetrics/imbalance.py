@@ -9,7 +9,7 @@ __all__ = ['label_matrix', 'label_stats', 'pos_weight']
 from fastai.basics import *
 from .counts import *
 
-# %% ../nbs/05_imbalance.ipynb #bab36b77
+# %% ../nbs/05_imbalance.ipynb #b6e610da
 def _targets(ds):
     "The targets of a data set: for each sample a list of label names, or an N x C tensor"
     if hasattr(ds, 'ys'): return torch.tensor(ds.ys.values) # of a table
@@ -28,10 +28,10 @@ def _truths(part, names, ignore_index):
         return res
     if part.ndim!=2: raise ValueError(f"multi-label targets are N x C, but these have the shape {tuple(part.shape)}: is there one class per sample?")
     valid = Rule(ignore_index=ignore_index).valid(part)
-    res = part.float() if valid is None else part.float().where(valid, math.nan)
-    if (bad:=res[~(res.isnan() if valid is not None else torch.zeros_like(res, dtype=torch.bool)) & (res!=0) & (res!=1)]).numel():
-        raise ValueError(f"targets must be 0 or 1, but one is {bad[0]:.3g}: name the value of missing ones with ignore_index")
-    return res
+    if valid is None: valid = torch.ones_like(part, dtype=torch.bool)
+    if len(bad:=part[valid & (part!=0) & (part!=1)]):
+        raise ValueError(f"targets must be 0 or 1, but one is {bad[0].item():.3g}: name the value of missing ones with ignore_index")
+    return part.float().where(valid, math.nan)
 
 def label_matrix(
     dls:DataLoaders, # Of images, texts, tables, or pairs of tensors

@@ -12,7 +12,7 @@ from .metrics import *
 from .thresholds import _at_cuts, _cuts
 import sklearn.metrics as skm
 
-# %% ../nbs/06_interpret.ipynb #6ebf22c1
+# %% ../nbs/06_interpret.ipynb #c7b79c37
 class MultiLabelInterpretation(Interpretation):
     "What a multi-label model predicts, and what is true, for looking at"
     def __init__(self,
@@ -27,13 +27,11 @@ class MultiLabelInterpretation(Interpretation):
     ):
         super().__init__(learn, dl, losses)
         self.preds,self.targs = as_rows(preds, targs)
-        self.vocab = L(range(self.preds.shape[1]) if vocab is None else vocab)
-        if len(self.vocab)!=self.preds.shape[1]: raise ValueError(f"vocab has {len(self.vocab)} names, but the predictions have {self.preds.shape[1]} labels")
-        rule = Rule(thresh, False, min_labels=min_labels)
-        acc = AccuracyMulti(thresh=thresh, sigmoid=False)(self.preds, self.targs) # which looks at the values
+        self.vocab = label_names(vocab, self.preds.shape[1])
+        m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels) # which looks at the values, and counts
+        acc = m(self.preds, self.targs)
         if acc is None or math.isnan(acc): raise ValueError("there is no sample" if acc is None else "predictions are NaN in places")
-        self.decided,self.true,self.thresh = rule.decide(self.preds),self.targs.bool(),rule.thresh
-        self.counts = Batch(self.preds, self.targs, rule).per_label
+        self.decided,self.true,self.thresh,self.counts = m.rule.decide(self.preds),self.targs.bool(),m.rule.thresh,m.counts
 
     @classmethod
     def from_learner(cls,
@@ -46,8 +44,8 @@ class MultiLabelInterpretation(Interpretation):
         "Predict once, and keep the predictions"
         if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
         with learn.no_logging(): preds,targs,losses = learn.get_preds(dl=dl, with_loss=True, act=act)
-        preds,loss = to_scores(preds, bool(preds.min()<0 or preds.max()>1)),learn.loss_func # Without an activation they are logits
-        return cls(learn, dl, losses, preds, targs, label_vocab(learn.dls), ifnone(thresh, getattr(loss, 'thresh', 0.5)), getattr(loss, 'min_labels', 0))
+        loss = learn.loss_func
+        return cls(learn, dl, losses, to_probs(preds), targs, label_vocab(learn.dls), ifnone(thresh, getattr(loss, 'thresh', 0.5)), getattr(loss, 'min_labels', 0))
 
     @classmethod
     def from_preds(cls,
@@ -75,16 +73,16 @@ class MultiLabelInterpretation(Interpretation):
         targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.targs, self.decided))
         return detuplify(inps),self.preds[idxs],targs,decided,self.losses[idxs]
 
-# %% ../nbs/06_interpret.ipynb #db3d576a
+# %% ../nbs/06_interpret.ipynb #d742f493
 @patch
 def report(self:MultiLabelInterpretation,
     sort:str='f1' # Column to sort by, ascending
 )->pd.DataFrame: # A row per label
     "How the model does on each label"
-    tp,pred,true,n = self.counts.double()
+    _,pred,true,_ = self.counts
     def each(cls): return cls().from_counts(self.counts).numpy()
     ap = [skm.average_precision_score(y, p) if y.any() else math.nan for y,p in zip(self.true.T, self.preds.T.double().cpu())]
-    res = pd.DataFrame(dict(support=true.long(), predicted=pred.long(), precision=each(PrecisionMulti), recall=each(RecallMulti), f1=each(F1ScoreMulti),
+    res = pd.DataFrame(dict(support=true, predicted=pred, precision=each(PrecisionMulti), recall=each(RecallMulti), f1=each(F1ScoreMulti),
                             ap=ap, thresh=self.thresh), index=pd.Index(self.vocab, name='label'))
     return res.sort_values(sort, kind='stable')
 
@@ -107,7 +105,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     fig,axs = plt.subplots(nrows, ncols, figsize=(1.6*ncols, 1.9*nrows+0.3), layout='constrained', squeeze=False)
     for ax,i in zip_longest(axs.flat, worst):
         if i is None: ax.axis('off'); continue
-        tp,pred,true,n = self.counts[:,i].int().tolist()
+        tp,pred,true,n = self.counts[:,i].tolist()
         cells = np.array([[n-pred-true+tp, pred-tp], [true-tp, tp]])
         ax.imshow(cells/cells.sum(1, keepdims=True).clip(1), cmap='Blues', vmin=0, vmax=1)
         for (y,x),v in np.ndenumerate(cells): ax.text(x, y, v, ha='center', va='center', fontsize=8, color='w' if v>cells[y].sum()/2 else 'k')
@@ -135,7 +133,7 @@ def most_confused(self:MultiLabelInterpretation,
 @patch
 def most_missed(self:MultiLabelInterpretation)->pd.DataFrame: # Sorted, the most often missed first
     "How often each label is true and not predicted"
-    tp,_,true,_ = self.counts.long()
+    tp,_,true,_ = self.counts
     df = pd.DataFrame(dict(missed=true-tp, support=true, share=((true-tp)/true).nan_to_num()), index=pd.Index(self.vocab, name='label'))
     return df[df.missed>0].sort_values(['missed','share'], ascending=False, kind='stable')
 
@@ -171,7 +169,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     ends = torch.cat([s[1:,0]<s[:-1,0], tensor([True])]) # of ties
     ax = plt.subplots(figsize=figsize, layout='constrained')[1]
     for cls,name in ((PrecisionMulti,'precision'), (RecallMulti,'recall'), (F1ScoreMulti,'F1')):
-        ax.plot(s[ends,0], _at_cuts(cls(), tp, torch.arange(len(tp))[:,None])[1:][ends,0], label=name)
+        ax.plot(s[ends,0], _at_cuts(cls(), tp)[1:][ends,0], label=name)
     t = self.thresh[i] if isinstance(self.thresh, tuple) else self.thresh
     ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
     ax.set(xlabel='threshold', title=f'{self.vocab[i]}: {int(tp[-1])} of {len(s)}', xlim=(-0.02,1.02), ylim=(-0.03,1.03))

@@ -511,12 +511,11 @@ def _constants(metrics, y, valid):
     common = sets[n.argmax()]
     return torch.stack([*res, _scores(metrics, *_both_counts(common*valid, y, valid))]),[*(order[:k] for k in range(len(res))), common.nonzero().flatten()]
 
-# %% ../nbs/01_metrics.ipynb #96a29038
-def _interval(metrics, p, y, valid, hits, ci, n_resamples, seed):
+# %% ../nbs/01_metrics.ipynb #441f758a
+def _interval(metrics, parts, per_sample, hits, ci, n_resamples, seed):
     "Low and high end of each metric, the argmax one last"
-    n = len(p)
+    n = len(hits)
     if ci is None or n<2: return np.full((2,len(metrics)+1), math.nan)
-    parts,per_sample = (p*y, p, y, valid),_both_counts(p, y, valid)[1]
     of_samples = torch.stack([m.from_counts(per_sample) for m in metrics if m.average=='samples']+[hits])
     def statistic(drawn, axis):
         times = torch.zeros(len(drawn), n).scatter_add_(1, torch.from_numpy(drawn), torch.ones(()).expand(drawn.shape))
@@ -526,7 +525,7 @@ def _interval(metrics, p, y, valid, hits, ci, n_resamples, seed):
     return scs.bootstrap((np.arange(n),), statistic, vectorized=True, n_resamples=n_resamples, batch=max(1, 2**22//n), confidence_level=ci,
                          method='percentile', random_state=np.random.default_rng(seed)).confidence_interval
 
-# %% ../nbs/01_metrics.ipynb #fafaa9b7
+# %% ../nbs/01_metrics.ipynb #36d3e80c
 def _reading(r, y, valid, constant, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
@@ -567,13 +566,12 @@ def accuracy_report(
     batch = Batch(preds, targs, metrics[0].rule)
     p,y,scores = (o.cpu() for o in (batch.p, batch.y, batch.preds.float()))
     valid = torch.ones_like(y) if batch.valid is None else batch.valid.cpu().float()
-    vocab = L.range(y.shape[1]) if vocab is None else L(vocab)
-    if len(vocab)!=y.shape[1]: raise ValueError(f"vocab has {len(vocab)} names, but the predictions have {y.shape[1]} labels")
+    vocab,counts = label_names(vocab, y.shape[1]),_both_counts(p, y, valid)
     hits,alike,first = _argmax_hits(scores, y, valid)
     constants,labels = _constants(metrics, y, valid)
     r = pd.DataFrame(dict(
-        value=[*_scores(metrics, *_both_counts(p, y, valid)), hits.nanmean()],
-        **dict(zip(('low','high'), _interval(metrics, p, y, valid, hits, ci, n_resamples, seed))),
+        value=[*_scores(metrics, *counts), hits.nanmean()],
+        **dict(zip(('low','high'), _interval(metrics, (p*y, p, y, valid), counts[1], hits, ci, n_resamples, seed))),
         all_zeros=[*constants[0], alike.nanmean()],
         best_constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max()/len(first)],
         best_possible=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]), index=[*names, 'accuracy, argmax'], dtype=float)

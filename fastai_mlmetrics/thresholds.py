@@ -12,14 +12,19 @@ from .metrics import *
 from .callback import *
 from typing import NamedTuple
 
-# %% ../nbs/04_thresholds.ipynb #ab211be8
+# %% ../nbs/04_thresholds.ipynb #5bef3904
+def _up_to(x):
+    "The sums of the first k, for k from 0 to all"
+    return F.pad(x, (0,0,1,0)).cumsum(0)
+
 def _cuts(scores, y):
     "Per column: scores from the highest on, and the true ones among the k highest, for k from 0 to N"
     scores,order = scores.sort(0, descending=True)
-    return scores,F.pad(y.gather(0, order), (0,0,1,0)).cumsum(0)
+    return scores,_up_to(y.gather(0, order))
 
-def _at_cuts(m, tp, pred):
-    "The metric's formula at each cut of each column"
+def _at_cuts(m, tp, pred=None):
+    "The metric's formula at each cut of each column, of which all elements count if `pred` is not given"
+    if pred is None: pred = torch.arange(len(tp))[:,None].expand_as(tp)
     def values(tp, pred): return m.defined(tp.double(), pred.double(), tp[-1].double(), pred[-1].double())
     step = max(1, 2**22//len(tp)) # columns at a time, for the memory
     return torch.cat([values(*o) for o in zip(tp.split(step, 1), pred.split(step, 1))], 1)
@@ -42,13 +47,13 @@ def _best(values, scores, probs):
     best = values.masked_fill(values.isnan() | ~_allowed(scores, probs), -math.inf).max(0)
     return _thresh_of(scores, best.indices, probs),best.values
 
-# %% ../nbs/04_thresholds.ipynb #15f031fd
+# %% ../nbs/04_thresholds.ipynb #4d8493db
 def _curve(m, scores, y):
     "All scores from the highest on, and the average at each cut, both as one column"
     if m.average=='micro': scores,y = scores.reshape(-1,1),y.reshape(-1,1)
     if m.average=='samples': scores,y = scores.T,y.T
     s,tp = _cuts(scores, y)
-    values = _at_cuts(m, tp, torch.arange(len(tp))[:,None].expand_as(tp))
+    values = _at_cuts(m, tp)
     if s.shape[1]==1: return s,values
     weight = tp[-1].double() if m.average=='weighted' and tp[-1].any() else torch.ones(s.shape[1], dtype=torch.float64)
     order,undefined = s.flatten().argsort(descending=True),values.isnan()
@@ -56,7 +61,7 @@ def _curve(m, scores, y):
     of = total((~undefined).double()) if undefined.any() else weight.sum()
     return s.flatten()[order][:,None],(total(values.nan_to_num_())/of)[:,None]
 
-# %% ../nbs/04_thresholds.ipynb #a6b9f6ea
+# %% ../nbs/04_thresholds.ipynb #10734bf5
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
@@ -74,7 +79,7 @@ class BestThresholds(NamedTuple):
 
 class _Finder:
     "Finds thresholds for one metric and average"
-    def __init__(self, metric, average, beta, at_recall, at_precision, zero_division, probs):
+    def __init__(self, metric, average, probs, beta=1., at_recall=None, at_precision=None, zero_division=0.):
         cls = _METRICS.get(metric, metric)
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)):
             raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class such as JaccardMulti")
@@ -96,14 +101,14 @@ class _Finder:
         if value.item()==-math.inf: raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}" if self.other else f"{self.m.name} is not defined at any threshold")
         return thresh[0]
 
-    def each(self, s, tp, pred):
+    def each(self, s, tp, pred=None):
         "The threshold of each label, from its sorted scores and counts; nan where none will do"
         values = _at_cuts(self.m, tp, pred)
         if self.other: values = values.where(_at_cuts(self.other, tp, pred)>=self.least, -math.inf)
         thresh,value = _best(values, s, self.probs)
         return thresh.where(value>-math.inf, math.nan)
 
-# %% ../nbs/04_thresholds.ipynb #a1d08f08
+# %% ../nbs/04_thresholds.ipynb #fb21f0d1
 def _stratified(y, folds, gen):
     "For each element a fold, such that each label's positives are dealt out evenly"
     return (torch.rand(y.shape, generator=gen) + 2*y).argsort(0).argsort(0) % folds
@@ -114,21 +119,21 @@ def _per_label(find, scores, y, shared, min_positives, sure_positives, folds, ge
     true,ys,n = tp[-1],tp.diff(dim=0),len(s)
     def drawn(t): return torch.lerp(shared, t, ((true-min_positives)/max(1, sure_positives-min_positives)).clamp(0, 1).to(t.dtype))
     def score(tp, pred): return find.m.from_counts(torch.stack([tp, pred, true, torch.full_like(true, n)]))
-    own = drawn(find.each(s, tp, torch.arange(n+1)[:,None].expand_as(tp)))
+    own = drawn(find.each(s, tp))
     over = s>own
     why = {'few positives': true<min_positives, 'no threshold will do': own.isnan(), 'predicts too often': over.sum(0)>3*true}
     if folds and not find.other:
         fold,held = _stratified(ys, folds, gen),torch.zeros_like(over)
         for j in range(folds):
             rest = fold!=j
-            t = drawn(find.each(s, *(F.pad((o*rest).cumsum(0), (0,0,1,0)) for o in (ys, torch.ones_like(ys)))))
+            t = drawn(find.each(s, _up_to(ys*rest), _up_to(rest.long())))
             held |= (s>t) & ~rest
         alike = s>shared
         why['no better on held-out samples'] = ~(score((held*ys).sum(0), held.sum(0)) > score((alike*ys).sum(0), alike.sum(0)))
     reasons = [next((k for k,o in why.items() if o[i]), '') for i in range(len(true))]
     return tuple(shared.item() if r else t for r,t in zip(reasons, own.tolist())),tuple(reasons)
 
-# %% ../nbs/04_thresholds.ipynb #062a7364
+# %% ../nbs/04_thresholds.ipynb #05bde450
 def best_thresholds(
     preds, # Scores, or logits where `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
@@ -154,7 +159,7 @@ def best_thresholds(
     low = AccuracyMulti(thresh=0., sigmoid=False)(scores, y) # which looks at the targets, too
     if low is None or math.isnan(low): raise ValueError("there is no sample" if low is None else "preds are NaN in places: thresholds are found from numbers")
     y,per_label = y.long(),ifnone(per_label, average in ('macro','weighted'))
-    find = _Finder(metric, average, beta, at_recall, at_precision, zero_division, sigmoid or 0<=scores.min() and scores.max()<=1)
+    find = _Finder(metric, average, sigmoid or 0<=scores.min() and scores.max()<=1, beta, at_recall, at_precision, zero_division)
     def fit(scores, y):
         shared = find.shared(scores, y)
         if not per_label: return shared.item(),()
@@ -168,7 +173,7 @@ def best_thresholds(
         held_out = find.m(held, y)
     return BestThresholds(thresh, find.m(decided(scores, thresh), y), held_out, why)
 
-# %% ../nbs/04_thresholds.ipynb #c8782f5e
+# %% ../nbs/04_thresholds.ipynb #c670f020
 class SuggestedThresholds(NamedTuple):
     "What `Learner.thresh_find` suggests"
     best:float # The one threshold at which the metric is best
@@ -197,12 +202,12 @@ def thresh_find(self:Learner,
     "Look at all thresholds in one pass over the data, and suggest some"
     with self.no_logging(): preds,targs = self.get_preds(ds_idx, dl=dl)
     preds,targs = as_rows(preds, targs)
-    scores = to_scores(preds, sigmoid=bool(preds.min()<0 or preds.max()>1)) # A loss function without an activation leaves logits
+    scores = to_probs(preds)
     def best(*args, **kw): return best_thresholds(scores, targs, *args, **kw).thresh
     res = SuggestedThresholds(best(metric, average, False, **kwargs), best('cardinality', per_label=False),
                               best(metric, 'macro', True, **kwargs))
     if show_plot:
-        find = _Finder(metric, average, *(kwargs.get(o, d) for o,d in (('beta',1.), ('at_recall',None), ('at_precision',None), ('zero_division',0.))), True)
+        find = _Finder(metric, average, True, **{k: v for k,v in kwargs.items() if k in ('beta','at_recall','at_precision','zero_division')})
         current = getattr(self.loss_func, 'thresh', None)
         _plot_thresh(find, scores, targs.long(), {'best': res.best, 'as many as true': res.cardinality, **({'now': current} if isinstance(current, (int,float)) else {})})
     return res

@@ -138,7 +138,7 @@ def test_the_curve_is_the_metric():
     scores = logits.sigmoid()
     for average in ('micro','macro','weighted','samples'):
         for zd in (0., 1., math.nan):
-            s,v = _curve(_Finder('f1', average, 1., None, None, zd, True).m, scores, targs.long())
+            s,v = _curve(_Finder('f1', average, True, zero_division=zd).m, scores, targs.long())
             for k in range(0, 160, 13):
                 same = F1ScoreMulti(average=average, zero_division=zd)((scores>s[k]).long(), targs)
                 np.testing.assert_allclose(v[k], same, atol=1e-12)
