@@ -172,7 +172,7 @@ def join_checks(
     checks = torch.stack(checks)
     return torch.cat([checks[:,:4].amax(0), checks[:,4:].sum(0)])
 
-# %% ../nbs/00_counts.ipynb #74e23b38
+# %% ../nbs/00_counts.ipynb #3064b8b1
 class Batch:
     "The decisions on a batch beside its truths, counted along an axis when first asked"
     def __init__(self,
@@ -184,7 +184,7 @@ class Batch:
     ):
         preds,targs = as_rows(preds, targs)
         if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
-        self.scored,self.start = preds.is_floating_point(),start
+        self.scored,self.start,self._done = preds.is_floating_point(),start,{}
         decided,columns = rule.decide(preds),rule.columns(preds.shape[1], vocab)
         if columns is not None:
             columns = _constant(columns, torch.long, preds.device)
@@ -198,6 +198,11 @@ class Batch:
         self.checks = value_checks(preds, targs, self.y)
 
     def __len__(self): return len(self.p)
+
+    def once(self, f, *args):
+        "`f` of this batch and `args`, worked out when first asked"
+        if (f,args) not in self._done: self._done[f,args] = f(self, *args)
+        return self._done[f,args]
 
     def over_samples(self, x):
         "The sum of each column of `x`, weighted where samples have weights"

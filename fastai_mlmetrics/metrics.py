@@ -15,7 +15,7 @@ from .counts import *
 import scipy.stats as scs, textwrap
 from weakref import WeakKeyDictionary, ref
 
-# %% ../nbs/01_metrics.ipynb #90236be2
+# %% ../nbs/01_metrics.ipynb #18f9e28e
 _PENDING_BATCHES,_PENDING_COUNTS,_SLICE = 64,2**18,2**20
 _said = WeakKeyDictionary() # Learner -> the warnings it has had
 
@@ -23,6 +23,7 @@ class CountsMetric(AccumMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages = 'micro','macro','weighted','samples',None # Those that make sense
     func_name,default_average = None,'macro'
+    needs_probs = False # Is it only of scores in [0, 1]?
 
     def __init__(self,
         thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
@@ -160,7 +161,7 @@ def _read(self:CountsMetric):
         self._value = all_reduce(self.total).cpu(),(-low,high,-off_low,off_high,nans)
     return self._value
 
-# %% ../nbs/01_metrics.ipynb #9677a59c
+# %% ../nbs/01_metrics.ipynb #c2d07fc2
 def _mean(values, weights=None):
     "Mean along the last axis of the values that are defined, weighted where the weights have a sum"
     defined = (~values.isnan()).double()
@@ -173,9 +174,12 @@ def average_of(self:CountsMetric,
 )->Tensor: # One value for each C of them; C for `average=None`
     "This metric's average of `counts`"
     if self.average=='micro': return self.from_counts(counts.sum(-1))
-    values = self.from_counts(counts)
-    if self.average is None: return values
-    return _mean(values, counts[2] if self.average=='weighted' else None)
+    return self._average(self.from_counts(counts), counts[2])
+
+@patch
+def _average(self:CountsMetric, values, true):
+    "The average of the labels' values, and for `average=None` these"
+    return values if self.average is None else _mean(values, true if self.average=='weighted' else None)
 
 @patch(as_prop=True)
 def value(self:CountsMetric):
@@ -193,7 +197,7 @@ def counts(self:CountsMetric):
     "What the value is made of: `tp`, `pred`, `true` and `n` of each label, 4 x C; for the average over samples, a sum and a weight"
     return None if (read:=self._read()) is None else read[0]
 
-# %% ../nbs/01_metrics.ipynb #e5a745a5
+# %% ../nbs/01_metrics.ipynb #b10cc64e
 @patch
 def _warn(self:CountsMetric, text, learn=None):
     learn = learn or self._learn and self._learn()
@@ -214,6 +218,8 @@ def _defined(self:CountsMetric, low, high, off_low, off_high, nans):
     if nans: return self._warn(f"predictions are NaN in {nans:.0f} samples, and so are the metrics")
     if not self.scored and (low<0 or high>1):
         raise ValueError(f"integer predictions are decisions, 0 or 1, but one is {low if low<0 else high:.0f}: pass scores instead")
+    if self.needs_probs and not self.rule.sigmoid and (low<0 or high>1):
+        raise ValueError(f"{self.name} is of probabilities, but predictions are from {low:.3g} to {high:.3g}: are they logits? Then pass sigmoid=True")
     return True
 
 @patch
@@ -375,10 +381,10 @@ class LabelCardinality(SampleMetric):
     "How many labels a sample gets"
     def formula(self, tp, pred, true, n): return pred
 
-# %% ../nbs/01_metrics.ipynb #9b191951
+# %% ../nbs/01_metrics.ipynb #b6723682
 class BrierScoreMulti(MicroMetric):
     "Mean squared difference of the probability of a label and its truth, 0 or 1"
-    func_name = 'brier_score_loss'
+    func_name,needs_probs = 'brier_score_loss',True
     @delegates(MicroMetric.__init__)
     def __init__(self,
         thresh=0.5, # Not used: a Brier score is of the probabilities
@@ -397,11 +403,6 @@ class BrierScoreMulti(MicroMetric):
         counts = super()._counts(batch).double()
         error = batch.errors.sum(1) if self.average=='samples' else batch.over_samples(batch.errors)
         return torch.cat([error[None], counts[1:]])
-
-    def _defined(self, low, high, *args):
-        if self.scored and not self.rule.sigmoid and (low<0 or high>1):
-            raise ValueError(f"a Brier score is of probabilities, but predictions are from {low:.3g} to {high:.3g}: are they logits? Then pass sigmoid=True")
-        return super()._defined(low, high, *args)
 
 # %% ../nbs/01_metrics.ipynb #b0351175
 def _score(cls, inp, targ, thresh, sigmoid):

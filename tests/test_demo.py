@@ -34,7 +34,8 @@ def test_csv_without_columns(tmp_path):
     assert run.returncode==2 and len(run.stderr.splitlines())==1 and 'fname' in run.stderr and 'is_valid' in run.stderr
 
 def test_interrupt(tmp_path):
-    run = subprocess.Popen([sys.executable, '-u', '-m', 'fastai_mlmetrics', '--size', '32', '--out', str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen([sys.executable, '-u', '-m', 'fastai_mlmetrics', '--size', '32', '--out', str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) # which a shell's background jobs ignore
     while 'Training for' not in run.stdout.readline(): assert run.poll() is None, run.stderr.read()
     time.sleep(1)
     run.send_signal(signal.SIGINT)

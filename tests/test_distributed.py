@@ -11,7 +11,9 @@ class CpuDistributedDL(DistributedDL):
         return t.tolist()
 
 def metrics(): return multilabel_metrics() + [F1ScoreMulti(average=None, name='f1_each'), AccuracyLift(), SubsetAccuracy(), LabelCardinality(),
-        MatthewsCorrCoefMulti(), BalancedAccuracyMulti(), BrierScoreMulti(), BrierScoreMulti(average='samples', name='brier_samples')]
+        MatthewsCorrCoefMulti(), BalancedAccuracyMulti(), BrierScoreMulti(), BrierScoreMulti(average='samples', name='brier_samples'),
+        APScoreMulti(), APScoreMulti(average='micro'), APScoreMulti(bins=64, name='ap_binned'), RocAucMulti(), RocAucMulti(average='samples'), RocAucMulti(bins=64, average='micro'),
+        LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3), ExpectedCalibrationError()]
 
 def work(rank, world, port, n, path):
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='localhost', MASTER_PORT=str(port))

@@ -1,0 +1,312 @@
+"Threshold-free metrics, against scikit-learn and torchmetrics on the same scores"
+import itertools, sklearn.metrics as skm, torchmetrics.functional.classification as tm
+from hypothesis import given, settings
+from conftest import *
+from fastai_mlmetrics import ranking
+from test_metrics import OneBuffer, same
+
+AVERAGES = 'micro','macro','weighted','samples',None
+KINDS = [np.float64, np.int64, torch.float32, torch.float16, torch.bfloat16, torch.uint8, 'strided', TensorBase]
+
+@st.composite
+def ranked(draw, min_labels=2, max_labels=6, max_samples=12):
+    "Scores with many ties, which every type has exactly, and truths, N x C"
+    shape = draw(st.integers(1, max_samples)),draw(st.integers(min_labels, max_labels))
+    top = draw(st.sampled_from([0, 1, 3, 100]))
+    return draw(arrays(np.int64, shape, elements=st.integers(0, top))),draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
+
+def as_input(s, kind):
+    if isinstance(kind, type) and kind is not TensorBase: return s.astype(kind)
+    if isinstance(kind, torch.dtype): return torch.from_numpy(s).to(kind) if kind is torch.uint8 else (torch.from_numpy(s)-50.).to(kind)
+    return torch.stack([torch.from_numpy(s)]*2, -1).float()[...,0] if kind=='strided' else TensorBase(torch.from_numpy(-1./(1+s)).double())
+
+def ap(y, s, w=None): return skm.average_precision_score(y, s, sample_weight=w) if y.any() else np.nan
+def auc(y, s, w=None, max_fpr=None):
+    w = np.ones(len(y)) if w is None else w
+    y,s,w = y[w>0],s[w>0],w[w>0]
+    return skm.roc_auc_score(y, s, sample_weight=w, max_fpr=max_fpr) if len(set(y))==2 else np.nan
+
+def reference(f, y, s, average, keep=None, weight=None, zero_division=0.):
+    "The mean over rows of a binary metric, on the elements to `keep`"
+    keep,w = np.ones(y.shape, bool) if keep is None else keep,np.broadcast_to((np.ones(len(y)) if weight is None else weight)[:,None], y.shape)
+    def one(y, s, keep, w):
+        if not keep.any(): return np.nan
+        value = f(y[keep], s[keep], w[keep])
+        return zero_division if np.isnan(value) else value
+    if average=='micro': return one(y, s, keep, w)
+    by_sample = average=='samples'
+    values = np.array([one(*(o[i] if by_sample else o[:,i] for o in (y, s, keep)), np.ones(y.shape[1]) if by_sample else w[:,i]) for i in range(y.shape[0 if by_sample else 1])])
+    if average is None: return values
+    means = dict(samples=w[:,0], macro=np.ones(len(values)), weighted=(y*keep*w).sum(0))[average]
+    ok = ~np.isnan(values)
+    return np.average(values[ok], weights=means[ok] if means[ok].sum() else None) if ok.any() else np.nan
+
+CURVES = {APScoreMulti: ap, RocAucMulti: auc, partial(RocAucMulti, max_fpr=0.3): partial(auc, max_fpr=0.3)}
+def named(o): return ''.join(getattr(o, 'func', o).__name__ + str(getattr(o, 'keywords', ''))) if callable(o) else str(o)
+
+@pytest.mark.parametrize('average', AVERAGES, ids=str)
+@pytest.mark.parametrize('cls', CURVES, ids=named)
+@settings(max_examples=200)
+@given(ranked(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
+def test_as_sklearn(cls, average, ranked, zero_division, kind, bs, data):
+    s,y = ranked
+    labels = data.draw(st.none() | st.lists(st.integers(0, s.shape[1]-1), min_size=1, unique=True))
+    weight = data.draw(st.none() | arrays(float, len(s), elements=st.floats(0.125, 4)))
+    keep = data.draw(st.none() | arrays(bool, s.shape))
+    targs,preds = y if keep is None else np.where(keep, y, -1),as_input(s, kind)
+    m = cls(average=average, labels=labels, zero_division=zero_division, sample_weight=weight, ignore_index=-1)
+    for i in range(0, len(s), bs): m.accum_values(preds[i:i+bs], targs[i:i+bs])
+    cut = slice(None) if labels is None else labels
+    ref = reference(CURVES[cls], y[:,cut], s[:,cut], average, None if keep is None else keep[:,cut], weight, zero_division)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        same(m.value, ref, 1e-9); same(m(preds, targs), ref, 1e-9)
+
+@given(ranked())
+def test_straight_from_sklearn(ranked):
+    "Where scikit-learn has all averages itself"
+    s,y = ranked
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        for average in AVERAGES:
+            same(APScoreMulti(average=average)(s, y), skm.average_precision_score(y, s, average=average), 1e-9)
+            ref = skm.roc_auc_score(y, s, average=average)
+            if not np.isnan(ref).any() and y.any(): same(RocAucMulti(average=average)(s, y), ref, 1e-9)
+
+def test_as_torchmetrics():
+    torch.manual_seed(0)
+    s,y = torch.rand(300,7).round(decimals=2),(torch.rand(300,7)<torch.linspace(0.02, 0.9, 7)).long()
+    for average in ('micro','macro','weighted',None):
+        same(APScoreMulti(average=average)(s, y), tm.multilabel_average_precision(s, y, 7, average=average or 'none'), 1e-6)
+        same(RocAucMulti(average=average)(s, y), tm.multilabel_auroc(s, y, 7, average=average or 'none'), 1e-6)
+    s,y = torch.rand(300,7),(torch.rand(300,7)<0.3).long() # which has its own way with ties
+    same(LRAP()(s, y), tm.multilabel_ranking_average_precision(s, y, 7), 1e-6)
+    same(CoverageError()(s, y), tm.multilabel_coverage_error(s, y, 7), 1e-5)
+    same(LabelRankingLoss()(s, y), tm.multilabel_ranking_loss(s, y, 7), 1e-6)
+
+def sk(f, **one): # which refuses a single label
+    return lambda y,s: f(np.stack([y, 1-y]), np.stack([s, s]), sample_weight=[1,0]) if len(y)>1 else one['one'](y, s)
+LABELS = {LRAP: sk(skm.label_ranking_average_precision_score, one=lambda y,s: 1.), CoverageError: sk(skm.coverage_error, one=lambda y,s: y.sum()),
+          LabelRankingLoss: sk(skm.label_ranking_loss, one=lambda y,s: 0.)}
+
+@pytest.mark.parametrize('cls', LABELS, ids=named)
+@settings(max_examples=200)
+@given(ranked(), st.sampled_from(KINDS), st.integers(1, 12), st.data())
+def test_label_ranking_as_sklearn(cls, ranked, kind, bs, data):
+    s,y = ranked
+    weight = data.draw(st.none() | arrays(float, len(s), elements=st.floats(0.125, 4)))
+    keep = data.draw(arrays(bool, s.shape))
+    preds = as_input(s, kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        m = cls(sample_weight=weight)
+        for i in range(0, len(s), bs): m.accum_values(preds[i:i+bs], y[i:i+bs])
+        same(m.value, np.average([LABELS[cls](*o) for o in zip(y, s)], weights=weight), 1e-9)
+        values = [LABELS[cls](a[k], b[k]) for a,b,k in zip(y, s, keep) if k.any()]
+        same(cls(ignore_index=-1)(preds, np.where(keep, y, -1)), np.mean(values) if values else np.nan, 1e-9)
+
+@pytest.mark.parametrize('k', [1,2,3])
+@settings(max_examples=100)
+@given(ranked(3, 4, 4))
+def test_at_k_is_the_mean_over_all_orders_of_ties(k, ranked):
+    s,y = ranked
+    def hits(y, s):
+        orders = [o for o in itertools.permutations(range(len(y))) if (np.diff(s[list(o)])<=0).all()]
+        return np.mean([y[list(o[:k])].sum() for o in orders])
+    each = np.array([hits(*o) for o in zip(y, s)])
+    same(PrecisionAtK(k)(s, y), (each/k).mean(), 1e-9)
+    true = y.sum(1)
+    same(RecallAtK(k)(s, y), np.where(true>0, each/np.maximum(true, 1), 0).mean(), 1e-9)
+    if (true>0).any(): same(RecallAtK(k, zero_division=math.nan)(s, y), (each[true>0]/true[true>0]).mean(), 1e-9)
+    if k==1: same(OneError()(s, y), (1-each).mean(), 1e-9)
+
+def test_lrap_is_the_average_precision_of_samples():
+    logits,targs = simulate(200, 7, density=0.3)
+    same(LRAP(zero_division=0.)(logits, targs), APScoreMulti(average='samples')(logits, targs))
+
+def test_scores_are_ranked_as_they_are():
+    "The float32 sigmoids of these logits are all 1"
+    s,y = tensor([[30.],[31.],[32.],[-0.],[0.]]),tensor([[0],[1],[1],[1],[0]])
+    assert RocAucMulti()(s, y)==RocAucMulti(sigmoid=False)(s, y)==skm.roc_auc_score(y, s)
+    tiny = torch.tensor([[1e-40],[0.],[-1e-40],[math.inf],[-math.inf]])
+    same(RocAucMulti()(tiny, y), skm.roc_auc_score(y, [2,1,0,3,-1]))
+    close = torch.tensor([[1.],[1+1e-15],[1-1e-15],[2.],[0.]], dtype=torch.float64)
+    same(RocAucMulti()(close, y), skm.roc_auc_score(y, close))
+
+def test_large_ones_are_sorted_in_slices(monkeypatch):
+    monkeypatch.setattr(ranking, '_SLICE', 1000)
+    logits,targs = simulate(300, 17)
+    same(APScoreMulti()(logits, targs), skm.average_precision_score(targs, logits), 1e-9)
+    same(RocAucMulti(average=None)(logits, targs), skm.roc_auc_score(targs, logits, average=None), 1e-9)
+
+# Bins
+
+@pytest.mark.parametrize('average', ['micro','macro','weighted',None], ids=str)
+@pytest.mark.parametrize('cls', CURVES, ids=named)
+@settings(max_examples=60)
+@given(st.integers(0, 999), st.sampled_from([2,5,64,1024]), st.sampled_from([1e-3,1,5]), st.sampled_from([0,1]), st.booleans())
+def test_bounds_hold(cls, average, seed, bins, scale, decimals, weighted):
+    rng = np.random.default_rng(seed)
+    y = (rng.random((60,4)) < [0.5,0.1,0.02,0.]).astype(int)
+    s = (scale*(rng.normal(size=y.shape)+y)).round(decimals if scale>=1 else 9).astype(np.float32)
+    kw = dict(average=average, sample_weight=rng.uniform(0.1, 3, 60) if weighted else None)
+    exact,m = cls(**kw)(s, y),cls(bins=bins, **kw)
+    value,(low,high) = m(s, y),m.bounds
+    for a,b in ((low,value), (value,high), (low,exact), (exact,high)): assert (np.isnan(a)|(a<=b+1e-9)).all()
+    if cls is RocAucMulti: same(np.add(low, high)/2, value, 1e-9)
+
+def test_bins_of_the_scores_lose_nothing():
+    s = torch.arange(-8., 8)[:,None].repeat(5, 3)
+    y = (torch.rand(s.shape)<0.3).long()
+    for kw in (dict(bins=48), dict(bins=48, sample_weight=np.linspace(0.1, 2, 80)), dict(bins=48, average='micro')):
+        m = RocAucMulti(**kw)
+        same(m(s, y), RocAucMulti(**{**kw, 'bins':None})(s, y), 1e-9)
+        same(APScoreMulti(**kw)(s, y), APScoreMulti(**{**kw, 'bins':None})(s, y), 1e-9)
+
+def test_bins_of_probabilities_are_those_of_logits():
+    logits,targs = simulate(400)
+    same(APScoreMulti(bins=4096)(logits, targs), APScoreMulti(bins=4096, sigmoid=False)(logits.double().sigmoid(), targs), 2e-3)
+    same(APScoreMulti(bins=4096)(logits, targs), APScoreMulti()(logits, targs), 5e-3)
+    with pytest.raises(ValueError, match='is of probabilities.*sigmoid=True'): APScoreMulti(bins=64, sigmoid=False)(logits, targs)
+    with pytest.warns(UserWarning, match='probabilities already'): APScoreMulti(bins=64)(logits.sigmoid(), targs)
+
+def test_an_unsure_model_has_wide_bounds():
+    logits,targs = simulate(400)
+    m = RocAucMulti(bins=256, average='micro')
+    assert m(logits/1e4+0.05, targs)==0.5 and m.bounds[0]<RocAucMulti(average='micro')(logits, targs)<m.bounds[1]
+
+# What is kept
+
+def in_learner(logits, targs, *metrics, **kwargs):
+    learn = make_learner(logits, targs, L(metrics), **kwargs)
+    with learn.no_logging(): learn.validate()
+    return learn
+
+@pytest.fixture
+def sorts(monkeypatch):
+    "The shapes that were sorted"
+    shapes,f = [],ranking._sorted
+    def counting(scores, *args): shapes.append(tuple(scores.shape)); return f(scores, *args)
+    monkeypatch.setattr(ranking, '_sorted', counting)
+    return shapes
+
+def test_one_copy_and_one_sort_for_all(sorts):
+    logits,targs = simulate(50)
+    learn = in_learner(logits, targs, APScoreMulti(), RocAucMulti(), RocAucMulti(max_fpr=0.1, name='partial'), APScoreMulti(average=None), APScoreMulti(average='micro'), RocAucMulti(average='micro'), F1ScoreMulti())
+    assert sorts==[(20,50),(1,1000)]
+    kept = {id(k) for m in learn.metrics[:6] for k in m._kept}
+    assert len(kept)==4 and sum(k.scores.nbytes+k.y.nbytes for k in learn.metrics[0]._kept)==50*20*5
+    [m.value for m in learn.metrics]
+    assert len(sorts)==2
+    learn.metrics[0].accum_values(logits[:5], targs[:5])
+    assert learn.metrics[0].value==APScoreMulti()(torch.cat([logits, logits[:5]]), torch.cat([targs, targs[:5]]))
+    assert learn.metrics[1].value==RocAucMulti()(logits, targs)
+
+def test_samples_are_sorted_once_per_batch_and_nothing_is_kept(sorts):
+    logits,targs = simulate(50)
+    learn = in_learner(logits, targs, LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3), APScoreMulti(average='samples'), ExpectedCalibrationError())
+    assert sorts==[(16,20)]*3+[(2,20)]
+    for m in learn.metrics: assert not getattr(m, '_kept', []) and m.total.numel()<=3*20*15
+
+@pytest.mark.parametrize('kind', [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_scores_are_kept_in_their_type(kind):
+    logits,targs = simulate(40)
+    m = APScoreMulti()
+    m.accum_values(logits.to(kind), targs)
+    assert all(k.scores.dtype==kind and k.y.dtype==torch.uint8 for k in m._kept)
+    same(m.value, skm.average_precision_score(targs, logits.to(kind).double()), 1e-9)
+
+def test_bins_keep_no_scores():
+    sizes = []
+    for n in (100, 1000):
+        learn = in_learner(*simulate(n), APScoreMulti(bins=64), RocAucMulti(bins=64))
+        assert not any(m._kept for m in learn.metrics)
+        sizes.append(sum(o.nbytes for m in learn.metrics for o in vars(m).values() if isinstance(o, Tensor)))
+    assert sizes[0]==sizes[1]<2.1*(2*20*64*8)
+
+def test_reused_memory_is_copied():
+    logits,targs = simulate(48)
+    same(in_learner(logits, targs, APScoreMulti(), model=OneBuffer()).metrics[0].value, APScoreMulti()(logits, targs))
+
+def test_pickles_hold_no_scores():
+    logits,targs = simulate(500)
+    learn = in_learner(logits, targs, APScoreMulti(), RocAucMulti(bins=4), LRAP())
+    value = learn.metrics[0].value
+    assert len(pickle.dumps(learn.metrics[0]))<3000
+    again = pickle.loads(pickle.dumps(learn.metrics))
+    assert again[0].value is None and [m.value for m in again[1:]]==[m.value for m in learn.metrics[1:]]
+    assert again[0](logits, targs)==value
+
+ALL = [*(cls(average=a, **kw) for cls in CURVES for a in AVERAGES for kw in (dict(), dict(bins=32), dict(ignore_index=-1), dict(labels=[1,3]))),
+       LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(2), RecallAtK(2), *(ExpectedCalibrationError(average=a) for a in ('micro','macro','weighted',None))]
+
+def test_no_batch_waits_for_values():
+    class Learn: iter,training,dl,dls,metrics = 0,False,None,SimpleNamespace(),L()
+    learn,metrics = Learn(),deepcopy(ALL)
+    for learn.iter in range(70):
+        learn.pred,learn.y = torch.randn(10, 6, device='meta'),torch.zeros(10, 6, device='meta')
+        for m in metrics: m.accumulate(learn)
+    for m in metrics:
+        with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
+
+# Beside fastai's
+
+@pytest.mark.parametrize('average', AVERAGES[:-1])
+def test_values_of_fastai(average):
+    import fastai.metrics as fm
+    logits,targs = simulate(130, 6, density=0.3)
+    targs[:,0],targs[:,1] = 1,0 # scikit-learn has no AUC of a sample without labels
+    if average!='samples': targs[::2,:2] = targs[::2,:2].flip(1)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 130)
+    calls = [(APScoreMulti, fm.APScoreMulti, (True, average), {}), (APScoreMulti, fm.APScoreMulti, (True, average, 1, weight), {}),
+             (RocAucMulti, fm.RocAucMulti, (True, average), {}), (RocAucMulti, fm.RocAucMulti, (True, average, weight), dict(max_fpr=0.2))]
+    for ours,theirs,args,kw in calls:
+        a,b = in_learner(logits, targs, ours(*args, **kw), theirs(*args, **kw)).metrics
+        same(a.value, b.value, 1e-6)
+    assert (APScoreMulti().name,RocAucMulti().name)==(fm.APScoreMulti().name,fm.RocAucMulti().name)
+
+# What is not there, and what is wrong
+
+def test_corner_cases():
+    s,y = tensor([[.1,.2,.3],[.3,.2,.1],[.2,.5,.4]]),tensor([[0,1,0],[0,1,1],[0,1,0]])
+    same(RocAucMulti(average=None)(s, y), [math.nan,math.nan,0.])
+    same([RocAucMulti()(s, y), RocAucMulti(average='weighted')(s, y), RocAucMulti(zero_division=0.5)(s, y)], [0.,0.,1/3])
+    same(APScoreMulti(average=None)(s, y), [0.,1.,1/3]); same(APScoreMulti(zero_division=math.nan)(s, y), 2/3)
+    assert math.isnan(RocAucMulti()(s, 0*y)) and APScoreMulti()(s, 0*y)==0
+    none,every = tensor([[0,0]]),tensor([[1,1]])
+    for cls,a,b in ((LRAP,1,1), (CoverageError,0,2), (LabelRankingLoss,0,0), (OneError,1,0), (partial(PrecisionAtK, 2),0,1), (partial(RecallAtK, 2),0,1)):
+        assert (cls()(s[:1,:2], none),cls()(s[:1,:2], every))==(a,b)
+    assert RocAucMulti()(s[:,0], y[:,1])!=RocAucMulti()(s[:,0], y[:,1]) and APScoreMulti()(s[:,0], y[:,1])==1
+    for m in ALL: assert deepcopy(m)(torch.zeros(0,6), torch.zeros(0,6)) is None
+
+def test_says_what_is_wrong():
+    logits,targs = simulate(30, 4)
+    for f,match in ((lambda: APScoreMulti(average='mean'), "no average='mean'"), (lambda: LRAP(average='macro'), "no average='macro'"), (lambda: RocAucMulti(max_fpr=0), 'max_fpr=0'),
+                    (lambda: PrecisionAtK(0), 'k=0'), (lambda: PrecisionAtK(5)(logits, targs), 'k=5.*4 labels'), (lambda: APScoreMulti(bins=1), 'bins=1'), (lambda: APScoreMulti(bins=1.5), 'bins=1.5'),
+                    (lambda: ExpectedCalibrationError(0), 'n_bins=0'), (lambda: ExpectedCalibrationError(sigmoid=False)(logits, targs), 'is of probabilities'),
+                    (lambda: APScoreMulti()(logits, targs*2), 'must be 0 or 1'), (lambda: LRAP()(logits, targs[:3]), 'shape')):
+        with pytest.raises(ValueError, match=match): f()
+    with pytest.warns(UserWarning, match='pos_label=0'): APScoreMulti(pos_label=0)
+    logits[3,2] = math.nan
+    for m in (APScoreMulti(), APScoreMulti(bins=8), LRAP(), ExpectedCalibrationError()):
+        with pytest.warns(UserWarning, match='NaN in 1 samples'): assert math.isnan(m(logits, targs))
+        assert not math.isnan(type(m)(ignore_index=-1)(logits, torch.where(logits.isnan(), -1, targs)))
+
+# Calibration
+
+@given(arrays(np.float32, (20,3), elements=st.floats(0, 1, width=32)), arrays(np.int64, (20,3), elements=st.integers(0, 1)), st.integers(1, 20))
+def test_calibration_error_as_torchmetrics(s, y, n):
+    s = torch.from_numpy((s*0.98*n).astype(int)+0.37).float()/n # Off the edges, where bins may differ
+    y = torch.from_numpy(y)
+    same(ExpectedCalibrationError(n, sigmoid=False)(s, y), tm.binary_calibration_error(s.flatten(), y.flatten(), n), 1e-6)
+    each = [tm.binary_calibration_error(a, b, n).item() for a,b in zip(s.T, y.T)]
+    same(ExpectedCalibrationError(n, sigmoid=False, average=None)(s, y), each, 1e-6)
+    same(ExpectedCalibrationError(n, sigmoid=False, average='macro')(s, y), np.mean(each), 1e-6)
+    if y.any(): same(ExpectedCalibrationError(n, sigmoid=False, average='weighted')(s, y), np.average(each, weights=y.sum(0)), 1e-6)
+    w = np.arange(20)%3+1
+    same(ExpectedCalibrationError(n, sigmoid=False, sample_weight=w)(s, y), ExpectedCalibrationError(n, sigmoid=False)(s.repeat_interleave(tensor(w), 0), y.repeat_interleave(tensor(w), 0)), 1e-9)
+
+def test_perfectly_calibrated():
+    "A score that is the frequency, which is no use"
+    y = (torch.rand(20_000, 3)<tensor([.5,.1,.02])).long()
+    assert ExpectedCalibrationError(sigmoid=False)(y.double().mean(0).expand_as(y), y)<1e-9
