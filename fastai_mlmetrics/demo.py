@@ -5,13 +5,14 @@
 # %% auto #0
 __all__ = ['get_data', 'small_convnet', 'get_learner', 'TerminalProgress', 'tell', 'main']
 
-# %% ../nbs/08_demo.ipynb #8aaa024b
+# %% ../nbs/08_demo.ipynb #eed9fb03
 import fastai.vision.models as vision_models
 from fastcore.script import *
 from fastai.vision.all import *
 from .callback import *
 from .digits import *
 from .metrics import *
+from .report import *
 
 # %% ../nbs/08_demo.ipynb #6c50089e
 def get_data(

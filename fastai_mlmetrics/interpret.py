@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = ['MultiLabelInterpretation']
 
-# %% ../nbs/06_interpret.ipynb #3b594e9f
+# %% ../nbs/06_interpret.ipynb #e27cf4e7
 from fastai.basics import *
 from .counts import *
 from .metrics import *
+from .ranking import *
 from .thresholds import _at_cuts, _cuts
-import sklearn.metrics as skm
 
 # %% ../nbs/06_interpret.ipynb #c7b79c37
 class MultiLabelInterpretation(Interpretation):
@@ -73,7 +73,7 @@ class MultiLabelInterpretation(Interpretation):
         targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.targs, self.decided))
         return detuplify(inps),self.preds[idxs],targs,decided,self.losses[idxs]
 
-# %% ../nbs/06_interpret.ipynb #d742f493
+# %% ../nbs/06_interpret.ipynb #afb1731c
 @patch
 def report(self:MultiLabelInterpretation,
     sort:str='f1' # Column to sort by, ascending
@@ -81,9 +81,10 @@ def report(self:MultiLabelInterpretation,
     "How the model does on each label"
     _,pred,true,_ = self.counts
     def each(cls): return cls().from_counts(self.counts).numpy()
-    ap = [skm.average_precision_score(y, p) if y.any() else math.nan for y,p in zip(self.true.T, self.preds.T.double().cpu())]
+    def of_scores(cls, **kw): return cls(average=None, sigmoid=False, **kw)(self.preds, self.targs)
     res = pd.DataFrame(dict(support=true, predicted=pred, precision=each(PrecisionMulti), recall=each(RecallMulti), f1=each(F1ScoreMulti),
-                            ap=ap, thresh=self.thresh), index=pd.Index(self.vocab, name='label'))
+                            ap=of_scores(APScoreMulti, zero_division=math.nan), roc_auc=of_scores(RocAucMulti), calibration_error=of_scores(ExpectedCalibrationError),
+                            thresh=self.thresh), index=pd.Index(self.vocab, name='label'))
     return res.sort_values(sort, kind='stable')
 
 @patch
@@ -176,7 +177,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     ax.legend(fontsize='small')
     return ax
 
-# %% ../nbs/06_interpret.ipynb #521fd3bd
+# %% ../nbs/06_interpret.ipynb #99f20534
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6) # Width and height in inches
@@ -199,10 +200,9 @@ def plot_calibration(self:MultiLabelInterpretation,
     figsize:tuple=(4,3.4) # Width and height in inches
 ): # The axes
     "How often labels with a score are true: on the diagonal where scores are probabilities"
-    p,y = self.preds.flatten().double(),self.true.flatten().double()
-    index = (p*bins).long().clamp(0, bins-1)
-    n,score,true = (torch.zeros(bins, dtype=torch.float64).scatter_add_(0, index, o) for o in (torch.ones_like(p), p, y))
-    error = ((score-true).abs().sum()/len(p)).item()
+    m = ExpectedCalibrationError(bins, sigmoid=False)
+    error = m(self.preds, self.targs)
+    score,true,n = m.counts.sum(1)
     used = n>0
     ax = plt.subplots(figsize=figsize, layout='constrained')[1]
     ax.plot([0,1], [0,1], 'k:', lw=1)

@@ -7,12 +7,11 @@ __all__ = ['CountsMetric', 'PrecisionMulti', 'RecallMulti', 'F1ScoreMulti', 'FBe
            'AccuracyMulti', 'HammingLossMulti', 'ZerosAccuracy', 'AccuracyLift', 'SpecificityMulti',
            'BalancedAccuracyMulti', 'MatthewsCorrCoefMulti', 'SampleMetric', 'SubsetAccuracy', 'EmptyRate',
            'LabelCardinality', 'BrierScoreMulti', 'accuracy_multi', 'subset_accuracy', 'empty_rate', 'zeros_accuracy',
-           'categorical_accuracy', 'multilabel_metrics', 'AccuracyReport', 'accuracy_report']
+           'categorical_accuracy']
 
-# %% ../nbs/01_metrics.ipynb #0a78b189
+# %% ../nbs/01_metrics.ipynb #aa49a56a
 from fastai.basics import *
 from .counts import *
-import scipy.stats as scs, textwrap
 from weakref import WeakKeyDictionary, ref
 
 # %% ../nbs/01_metrics.ipynb #18f9e28e
@@ -454,131 +453,3 @@ def categorical_accuracy(
     "Which share of the samples has its highest score where its first true label is: what Keras makes of 'accuracy'"
     inp,targ = as_rows(inp, targ)
     return (inp.argmax(-1)==targ.argmax(-1)).float().mean()
-
-# %% ../nbs/01_metrics.ipynb #68ec69f6
-@delegates(CountsMetric.__init__, but='pos_label,average,name')
-def multilabel_metrics(
-    thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
-    sigmoid:bool=True, # Are the predictions logits?
-    **kwargs
-)->L: # For `metrics=`
-    "The metrics that together tell what a multi-label model does"
-    def m(cls, name, **kw): return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
-    return L(m(AccuracyMulti, 'accuracy_multi'), m(ZerosAccuracy, 'zeros_accuracy'), m(EmptyRate, 'empty_rate'),
-             *(m(F1ScoreMulti, f'f1_{a}', average=a) for a in ('macro','micro','samples','weighted')),
-             m(PrecisionMulti, 'precision_samples', average='samples'), m(RecallMulti, 'recall_samples', average='samples'))
-
-# %% ../nbs/01_metrics.ipynb #cb6f5cbd
-class AccuracyReport(pd.DataFrame):
-    "A DataFrame that is shown with a `reading` of it in words"
-    @property
-    def reading(self): return self.attrs['reading']
-    def _repr_html_(self): return f'{pd.DataFrame(self).round(3)._repr_html_()}<p style="max-width:50em">{self.reading}</p>'
-    def __repr__(self): return f"{pd.DataFrame(self).round(3).to_string()}\n\n{textwrap.fill(self.reading, 80)}"
-
-# %% ../nbs/01_metrics.ipynb #0459851e
-def _argmax_hits(scores, y, valid):
-    "Where the highest score meets the first true label, or the first label (nan: all is ignored); and for scores that are all alike"
-    seen,first = valid.any(1),(2*y+valid).argmax(1)
-    def hits(scores): return (scores.masked_fill(valid==0, -math.inf).argmax(1)==first).double().where(seen, math.nan)
-    return hits(scores),hits(torch.zeros_like(scores)),first[seen]
-
-def _report_metrics(*args, **kwargs):
-    def m(cls, average): return cls(*args, average=average, **kwargs)
-    return {'accuracy, elementwise': m(AccuracyMulti, 'micro'), 'accuracy, macro': m(AccuracyMulti, 'macro'),
-            'accuracy, weighted': m(AccuracyMulti, 'weighted'), 'accuracy, balanced': m(BalancedAccuracyMulti, 'macro'),
-            'accuracy, subset': m(SubsetAccuracy, 'samples'), 'accuracy, Jaccard': m(JaccardMulti, 'samples'),
-            **{f'F1, {a}': m(F1ScoreMulti, a) for a in ('micro','macro','weighted','samples')}}
-
-def _both_counts(p, y, valid):
-    "The counts of each label and of each sample"
-    parts = p*y, p, y, valid
-    return [torch.stack([o.sum(dim, dtype=torch.float64) for o in parts]) for dim in (0,1)]
-
-def _scores(metrics, per_label, per_sample):
-    return torch.stack([m.average_of(per_sample if m.average=='samples' else per_label) for m in metrics])
-
-def _constants(metrics, y, valid):
-    "The scores of predicting the k most frequent labels for all samples, a row for each k from 0 on, and of the most frequent set; and these labels"
-    per_label,per_sample = (c.clone() for c in _both_counts(torch.zeros_like(y), y, valid))
-    order = (per_label[2]/per_label[3]).nan_to_num().argsort(descending=True)
-    res = [_scores(metrics, per_label, per_sample)]
-    for label in order:
-        per_label[:2,label] = per_label[2:,label]
-        per_sample[0] += y[:,label]
-        per_sample[1] += valid[:,label]
-        res.append(_scores(metrics, per_label, per_sample))
-    sets,n = y.unique(dim=0, return_counts=True)
-    common = sets[n.argmax()]
-    return torch.stack([*res, _scores(metrics, *_both_counts(common*valid, y, valid))]),[*(order[:k] for k in range(len(res))), common.nonzero().flatten()]
-
-# %% ../nbs/01_metrics.ipynb #441f758a
-def _interval(metrics, parts, per_sample, hits, ci, n_resamples, seed):
-    "Low and high end of each metric, the argmax one last"
-    n = len(hits)
-    if ci is None or n<2: return np.full((2,len(metrics)+1), math.nan)
-    of_samples = torch.stack([m.from_counts(per_sample) for m in metrics if m.average=='samples']+[hits])
-    def statistic(drawn, axis):
-        times = torch.zeros(len(drawn), n).scatter_add_(1, torch.from_numpy(drawn), torch.ones(()).expand(drawn.shape))
-        per_label = torch.stack([times@o for o in parts])
-        means = iter(((times.double()@of_samples.nan_to_num().T)/(times.double()@(~of_samples.isnan()).double().T)).T)
-        return torch.stack([next(means) if m.average=='samples' else m.average_of(per_label) for m in metrics]+[next(means)]).numpy()
-    return scs.bootstrap((np.arange(n),), statistic, vectorized=True, n_resamples=n_resamples, batch=max(1, 2**22//n), confidence_level=ci,
-                         method='percentile', random_state=np.random.default_rng(seed)).confidence_interval
-
-# %% ../nbs/01_metrics.ipynb #36d3e80c
-def _reading(r, y, valid, constant, ci, zero_division):
-    acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
-    if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
-    seen,known = valid.any(1),valid.any(0)
-    n,unlabelled,absent = int(seen.sum()),(y[seen].sum(1)==0).double().mean().item(),int((y.sum(0)==0)[known].sum())
-    text = f"Of the {int(valid.sum())} decisions ({n} samples) {acc.value:.1%} are right, and predicting nothing at all gets {acc.all_zeros:.1%} of them right"
-    if   acc.lift>0: text += f": the model has gone {acc.lift:.0%} of the way from there to no mistake"
-    elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
-    elif acc.lift==0: text += ": the model gains nothing"
-    text += (f". All labels are right in {subset.value:.1%} of the samples, where the best constant prediction has {subset.best_constant:.1%}. "
-             f"F1 over samples is {f1.value:.3f}")
-    if not math.isnan(f1.low): text += f" ({ci:.0%} interval {f1.low:.3f} to {f1.high:.3f}: with {n} samples, about {(f1.high-f1.low)/2:.3f} up or down is chance)"
-    text += f"; predicting {constant} for every sample has {f1.best_constant:.3f}."
-    if len(limited := r.best_possible[r.best_possible<0.9995]):
-        text += (" No model can reach 1 in " + '; '.join(f"{row} (at most {v:.3f})" for row,v in limited.items()) +
-                 f": {unlabelled:.0%} of the samples have no label, {absent} of {int(known.sum())} labels never occur, and what is 0/0 counts as {zero_division:g}.")
-    return text
-
-def accuracy_report(
-    preds, # Predictions: the last axis is the labels, all others are samples
-    targs, # Targets of the same shape, each 0 or 1
-    thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
-    sigmoid:bool=True, # Are the predictions logits?
-    vocab=None, # The names of the labels, for the reading
-    *,
-    ci:float=0.95, # Confidence of the interval, in (0, 1); None: no interval
-    n_resamples:int=1000, # How often the bootstrap draws the samples anew
-    seed:int=42, # Of the bootstrap
-    zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
-    ignore_index=None, # Target value of the elements to leave out; may be nan
-    min_labels:int=0 # Labels that each sample gets at least
-)->AccuracyReport: # A row for each thing that is called accuracy, and F1 in each average
-    "Everything that is called accuracy, beside what it is worth"
-    metrics = _report_metrics(thresh, sigmoid, zero_division=zero_division, ignore_index=ignore_index, min_labels=min_labels)
-    names,metrics = L(metrics.keys()),L(metrics.values())
-    if ci is not None and not 0<ci<1: raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
-    if (sound:=metrics[0](preds, targs)) is None or not metrics[0].counts[3].any(): raise ValueError("there is not a single sample that counts")
-    batch = Batch(preds, targs, metrics[0].rule)
-    p,y,scores = (o.cpu() for o in (batch.p, batch.y, batch.preds.float()))
-    valid = torch.ones_like(y) if batch.valid is None else batch.valid.cpu().float()
-    vocab,counts = label_names(vocab, y.shape[1]),_both_counts(p, y, valid)
-    hits,alike,first = _argmax_hits(scores, y, valid)
-    constants,labels = _constants(metrics, y, valid)
-    r = pd.DataFrame(dict(
-        value=[*_scores(metrics, *counts), hits.nanmean()],
-        **dict(zip(('low','high'), _interval(metrics, (p*y, p, y, valid), counts[1], hits, ci, n_resamples, seed))),
-        all_zeros=[*constants[0], alike.nanmean()],
-        best_constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max()/len(first)],
-        best_possible=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]), index=[*names, 'accuracy, argmax'], dtype=float)
-    if math.isnan(sound): r[['value','low','high']] = math.nan
-    r['lift'] = (r.value-r.all_zeros)/(r.best_possible-r.all_zeros)
-    best = labels[constants[:,names.index('F1, samples')].nan_to_num(-math.inf).argmax()]
-    res = AccuracyReport(r.loc[[*names[:6], 'accuracy, argmax', *names[6:]]])
-    res.attrs['reading'] = _reading(r, y, valid, ', '.join(map(str, vocab[best.tolist()])) or 'nothing', ci, zero_division)
-    return res

@@ -310,3 +310,38 @@ def test_perfectly_calibrated():
     "A score that is the frequency, which is no use"
     y = (torch.rand(20_000, 3)<tensor([.5,.1,.02])).long()
     assert ExpectedCalibrationError(sigmoid=False)(y.double().mean(0).expand_as(y), y)<1e-9
+
+# In the list of metrics and the report
+
+def test_in_the_list_of_metrics():
+    logits,targs = simulate(60)
+    for kw in (dict(), dict(bins=2048), dict(labels=[1,2], min_labels=1, zero_division=1)):
+        learn = in_learner(logits, targs, *multilabel_metrics(thresh=0.2, ranking=True, **kw))
+        names = learn.metrics.attrgot('name')
+        assert names[-3:]==['ap_macro','roc_auc_macro','lrap'] and len(set(names))==12
+        cut = kw.get('labels', slice(None))
+        a,b = np.array(targs)[:,cut],np.array(logits)[:,cut]
+        values = [skm.average_precision_score(a, b), np.nanmean([auc(*o) for o in zip(a.T, b.T)]), skm.label_ranking_average_precision_score(a, b)]
+        same([m.value for m in learn.metrics[-3:]], values, 0.02 if kw.get('bins') else 1e-9)
+    assert len(multilabel_metrics())==9
+
+def test_rows_of_the_report():
+    logits,targs = simulate(200, 5, density=0.3)
+    r,y = accuracy_report(logits, targs),targs.double().numpy()
+    same(r.value[-3:], [skm.average_precision_score(y, logits), skm.roc_auc_score(y, logits), skm.label_ranking_average_precision_score(y, logits)], 1e-9)
+    rng,n = np.random.default_rng(0),2000
+    random = np.mean([[skm.average_precision_score(y, s), skm.roc_auc_score(y, s), skm.label_ranking_average_precision_score(y, s)] for s in rng.random((n,*y.shape))], 0)
+    same(r.all_zeros[-3:], random, 0.005)
+    same(r.best_constant[-3:], [y.mean(), 0.5, skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))], 1e-9)
+    same(r.best_possible[-3:], 1); assert 'mean average precision' in r.reading
+    each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, logits)]
+    same(r.loc['LRAP',['low','high']].astype(float), np.quantile([rng.choice(each, 200).mean() for _ in range(2000)], [0.025,0.975]), 0.01)
+    assert 'AP, macro' not in accuracy_report(logits>0, targs).index
+
+def test_rows_of_the_report_in_corner_cases():
+    logits,targs = simulate(30, 4)
+    targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
+    r = accuracy_report(logits, targs, ignore_index=math.nan)
+    same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs)); same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
+    assert r.best_possible['AP, macro']==0.75 and 'AP, macro (at most 0.750)' in r.reading
+    assert 0<r.all_zeros['AP, macro']<0.5<r.all_zeros['LRAP']<1
