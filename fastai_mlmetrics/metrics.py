@@ -14,13 +14,14 @@ from fastai.basics import *
 from .counts import *
 from weakref import WeakKeyDictionary, ref
 
-# %% ../nbs/01_metrics.ipynb #18f9e28e
-_PENDING_BATCHES,_PENDING_COUNTS,_SLICE = 64,2**18,2**20
+# %% ../nbs/01_metrics.ipynb #215579a9
+_COUNTED_BATCHES,_COUNTED,_SLICE = 64,2**18,2**20
 _said = WeakKeyDictionary() # Learner -> the warnings it has had
 
 class CountsMetric(AccumMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages = 'micro','macro','weighted','samples',None # Those that make sense
+    _read_last = None # Serial number of the last rows; kept on `reset`, so that none are read again
     func_name,default_average = None,'macro'
     needs_probs = False # Is it only of scores in [0, 1]?
 
@@ -51,23 +52,31 @@ class CountsMetric(AccumMetric):
 
     def reset(self):
         "Forget everything counted so far"
-        self.total,self.checks,self._value,self._learn = None,None,None,None
+        self.total,self.checks,self._value,self._learn,self._kind,self._columns = None,None,None,None,None,None
         self.seen,self.elements,self.scored,self.trained = 0,0,False,False
-        self._no_pending()
+        self._rows,self._n_rows,self._counted,self._n_counted,self._batch = [],0,[],0,None
 
-    def _no_pending(self): self._pending,self._n_pending,self._batch = [],0,None
+    def __getstate__(self):
+        "All that waits is counted first; what is shared with others is not one's own to pickle or to copy"
+        if self._rows: self._count()
+        return {**self.__dict__, '_batch':None, '_learn':None}
 
-    # What a metric shares with others, or points to, is not its own to pickle or to copy
-    def __getstate__(self): return {**self.__dict__, '_batch':None, '_learn':None}
-
-# %% ../nbs/01_metrics.ipynb #807b84e7
+# %% ../nbs/01_metrics.ipynb #c48324bd
 @patch
 def accumulate(self:CountsMetric, learn):
     "Count `learn`'s current batch, once for all metrics that decide alike"
+    if self._learn is None: self._begin(learn)
+    if learn.training: self.trained = True
+    rows = current_rows(learn, self._read_last)
+    self._read_last = rows.serial
+    self._take(rows)
+
+@patch
+def _begin(self:CountsMetric, learn):
+    self._learn = ref(learn)
     if self.rule.weight is not None: _check_order(learn.dl)
-    if self._learn is None: self._check_name(learn)
-    self._learn,self.trained = ref(learn),self.trained or learn.training
-    self._add(current_batch(learn, self.rule, self, self.seen))
+    if learn.metrics.attrgot('name').count(self.name)>1:
+        self._warn(f"several metrics are named {self.name!r}, and so are their columns: give each a name=", learn)
 
 @patch
 def accum_values(self:CountsMetric,
@@ -79,7 +88,7 @@ def accum_values(self:CountsMetric,
     preds,targs = as_rows(preds, targs)
     step = max(1, _SLICE//preds.shape[1])
     for p,t in zip(preds.split(step), targs.split(step)):
-        if len(p): self._add(Batch(p, t, self.rule, label_vocab(learn.dls) if learn else None, self.seen))
+        if len(p): self._take(Rows(p, t), learn)
 
 @patch
 def __call__(self:CountsMetric,
@@ -91,42 +100,59 @@ def __call__(self:CountsMetric,
     self.accum_values(preds, targs)
     return self.value
 
-@patch
-def _check_name(self:CountsMetric, learn):
-    if learn.metrics.attrgot('name').count(self.name)>1:
-        self._warn(f"several metrics are named {self.name!r}, and so are their columns: give each a name=", learn)
-
 def _check_order(dl):
     shuffled = getattr(dl, 'shuffle', isinstance(getattr(dl, 'sampler', None), torch.utils.data.RandomSampler))
     if shuffled or hasattr(dl, 'n_padded'):
         raise ValueError(f"sample_weight needs the samples in one known order, but this loader is {'shuffled' if shuffled else 'distributed'}")
 
-# %% ../nbs/01_metrics.ipynb #c4e8b977
+# %% ../nbs/01_metrics.ipynb #85b03e19
 @patch
 def _counts(self:CountsMetric, batch): return batch.per_sample if self.average=='samples' else batch.per_label
 
 @patch
+def _take(self:CountsMetric, rows, learn=None):
+    "Rows wait until they are a block"
+    if rows.kind!=self._kind: self._change(rows.kind, learn or self._learn and self._learn())
+    self._rows.append(rows)
+    self._n_rows += rows.n
+    self._value = None
+    if self._n_rows>=BLOCK: self._count()
+
+@patch
+def _change(self:CountsMetric, kind, learn):
+    "The first rows, or rows of another type than before"
+    if self._kind is not None and kind[0]!=self._kind[0]: raise ValueError(f"predictions have {kind[0]} labels, but before they had {self._kind[0]}")
+    self._columns = self.rule.columns(kind[0], label_vocab(learn.dls) if learn else None)
+    if self._rows: self._count()
+    self._kind = kind
+
+@patch
+def _count(self:CountsMetric):
+    "Count the rows that wait"
+    batch = shared_batch(self._rows, self.rule, self._columns, self.seen)
+    self._rows,self._n_rows,self._batch = [],0,batch
+    self.seen += len(batch)
+    self.elements += len(batch)*batch.c
+    self.scored |= batch.scored
+    self._add(batch)
+
+@patch
 def _add(self:CountsMetric, batch):
     counts = self._counts(batch)
-    self._pending.append((counts, batch.checks, batch.weight))
-    self._value,self._batch = None,batch
-    self._n_pending += counts.numel()
-    self.seen += len(batch)
-    self.elements += batch.p.numel()
-    self.scored |= batch.scored
-    if len(self._pending)>=_PENDING_BATCHES or self._n_pending>=_PENDING_COUNTS: self._fold()
+    self._counted.append((counts, batch.checks, batch.weight))
+    self._n_counted += counts.numel()
+    if len(self._counted)>=_COUNTED_BATCHES or self._n_counted>=_COUNTED: self._fold()
 
 @patch
 def _fold(self:CountsMetric):
-    "Add what is pending to the totals"
-    counts,checks,weights = zip(*self._pending)
+    "Add what has been counted to the totals"
+    counts,checks,weights = zip(*self._counted)
     if self.average=='samples': total = self._sum_samples(torch.cat(counts, 1), None if weights[0] is None else torch.cat(weights))
     # What is whole in float32 stays whole; weights and errors are float64
     else: total = torch.stack(counts).sum(0, dtype=torch.int64 if counts[0].dtype==torch.float32 else torch.float64)
-    checks = join_checks(checks)
-    self.total  = total  if self.total  is None else self.total + total
-    self.checks = checks if self.checks is None else join_checks([self.checks, checks])
-    self._no_pending()
+    self.total  = total if self.total is None else self.total + total
+    self.checks = join_checks(torch.stack(checks if self.checks is None else [self.checks, *checks]))
+    self._counted,self._n_counted = [],0
 
 @patch
 def defined(self:CountsMetric, tp, pred, true, n):
@@ -149,15 +175,17 @@ def _sum_samples(self:CountsMetric, counts, weight):
     weight = (torch.ones_like(values) if weight is None else weight).where(~values.isnan(), 0)
     return torch.stack([(values.nan_to_num()*weight).sum(), weight.sum()])
 
-# %% ../nbs/01_metrics.ipynb #c78bb2e4
+# %% ../nbs/01_metrics.ipynb #197c8150
 @patch
 def _read(self:CountsMetric):
     "The totals and checks of all processes, on the host; or None"
-    if self._pending: self._fold()
+    if self._rows: self._count()
+    if self._counted: self._fold()
+    self._batch = None
     if self.total is None: return None
     if self._value is None:
-        low,high,off_low,off_high,nans = torch.cat([all_reduce(self.checks[:4], 'MAX'), all_reduce(self.checks[4:])]).tolist()
-        self._value = all_reduce(self.total).cpu(),(-low,high,-off_low,off_high,nans)
+        checks = join_checks(gather(self.checks[None]))
+        self._value = all_reduce(self.total).cpu(),checks.tolist()
     return self._value
 
 # %% ../nbs/01_metrics.ipynb #c2d07fc2
@@ -196,7 +224,7 @@ def counts(self:CountsMetric):
     "What the value is made of: `tp`, `pred`, `true` and `n` of each label, 4 x C; for the average over samples, a sum and a weight"
     return None if (read:=self._read()) is None else read[0]
 
-# %% ../nbs/01_metrics.ipynb #b10cc64e
+# %% ../nbs/01_metrics.ipynb #10b80f7d
 @patch
 def _warn(self:CountsMetric, text, learn=None):
     learn = learn or self._learn and self._learn()
@@ -205,12 +233,12 @@ def _warn(self:CountsMetric, text, learn=None):
     said.add(text)
 
 @patch
-def _defined(self:CountsMetric, low, high, off_low, off_high, nans):
+def _defined(self:CountsMetric, low, high, low_targ, high_targ, fraction, nans):
     "Is there a value? Raise, or warn, where predictions or targets are not what they must be"
     if self.rule.weight is not None and self.seen!=len(self.rule.weight):
         raise ValueError(f"sample_weight has {len(self.rule.weight)} values, but there were {self.seen} samples")
-    if not off_low==off_high==0:
-        text = (f"targets must be 0 or 1, but one is {1+(off_low or off_high):.3g}. One-hot encode class indices, "
+    if (off:=off_target(low_targ, high_targ, fraction)) is not None:
+        text = (f"targets must be 0 or 1, but one is {off:.3g}. One-hot encode class indices, "
                 "round soft labels, or name the value of missing ones with ignore_index.")
         if not self.trained: raise ValueError(text)
         return self._warn(f"{text} (MixUp and CutMix make soft ones: then there are no train_metrics.)")
@@ -380,7 +408,12 @@ class LabelCardinality(SampleMetric):
     "How many labels a sample gets"
     def formula(self, tp, pred, true, n): return pred
 
-# %% ../nbs/01_metrics.ipynb #b6723682
+# %% ../nbs/01_metrics.ipynb #c3535c8b
+def _errors(batch):
+    "The squared difference of each score and its truth: N x C, in float64"
+    res = (to_scores(batch.preds, batch.sigmoid).double() - batch.y).square()
+    return res if batch.valid is None else res.masked_fill(~batch.valid, 0)
+
 class BrierScoreMulti(MicroMetric):
     "Mean squared difference of the probability of a label and its truth, 0 or 1"
     func_name,needs_probs = 'brier_score_loss',True
@@ -399,8 +432,8 @@ class BrierScoreMulti(MicroMetric):
 
     def _counts(self, batch):
         "The sums of the squared errors in the place of `tp`"
-        counts = super()._counts(batch).double()
-        error = batch.errors.sum(1) if self.average=='samples' else batch.over_samples(batch.errors)
+        counts,errors = super()._counts(batch).double(),batch.once(_errors)
+        error = errors.sum(1) if self.average=='samples' else errors.sum(0) if batch.weight is None else batch.weight @ errors
         return torch.cat([error[None], counts[1:]])
 
 # %% ../nbs/01_metrics.ipynb #b0351175

@@ -195,15 +195,16 @@ def test_one_copy_and_one_sort_for_all(sorts):
     learn = in_learner(logits, targs, APScoreMulti(), RocAucMulti(), RocAucMulti(max_fpr=0.1, name='partial'), APScoreMulti(average=None), APScoreMulti(average='micro'), RocAucMulti(average='micro'), F1ScoreMulti())
     assert sorts==[(20,50),(1,1000)]
     kept = {id(k) for m in learn.metrics[:6] for k in m._kept}
-    assert len(kept)==4 and sum(k.scores.nbytes+k.y.nbytes for k in learn.metrics[0]._kept)==50*20*5
+    assert len(kept)==1 and sum(k.scores.nbytes+k.y.nbytes for k in learn.metrics[0]._kept)==50*20*5
     [m.value for m in learn.metrics]
     assert len(sorts)==2
     learn.metrics[0].accum_values(logits[:5], targs[:5])
     assert learn.metrics[0].value==APScoreMulti()(torch.cat([logits, logits[:5]]), torch.cat([targs, targs[:5]]))
     assert learn.metrics[1].value==RocAucMulti()(logits, targs)
 
-def test_samples_are_sorted_once_per_batch_and_nothing_is_kept(sorts):
+def test_samples_are_sorted_once_per_batch_and_nothing_is_kept(sorts, monkeypatch):
     logits,targs = simulate(50)
+    for module in ('counts','metrics'): monkeypatch.setattr(f'fastai_mlmetrics.{module}.BLOCK', 1)
     learn = in_learner(logits, targs, LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3), APScoreMulti(average='samples'), ExpectedCalibrationError())
     assert sorts==[(16,20)]*3+[(2,20)]
     for m in learn.metrics: assert not getattr(m, '_kept', []) and m.total.numel()<=3*20*15
@@ -240,7 +241,8 @@ def test_pickles_hold_no_scores():
 ALL = [*(cls(average=a, **kw) for cls in CURVES for a in AVERAGES for kw in (dict(), dict(bins=32), dict(ignore_index=-1), dict(labels=[1,3]))),
        LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(2), RecallAtK(2), *(ExpectedCalibrationError(average=a) for a in ('micro','macro','weighted',None))]
 
-def test_no_batch_waits_for_values():
+def test_no_batch_waits_for_values(monkeypatch):
+    for module in ('counts','metrics'): monkeypatch.setattr(f'fastai_mlmetrics.{module}.BLOCK', 100)
     class Learn: iter,training,dl,dls,metrics = 0,False,None,SimpleNamespace(),L()
     learn,metrics = Learn(),deepcopy(ALL)
     for learn.iter in range(70):
@@ -329,9 +331,9 @@ def test_rows_of_the_report():
     logits,targs = simulate(200, 5, density=0.3)
     r,y = accuracy_report(logits, targs),targs.double().numpy()
     same(r.value[-3:], [skm.average_precision_score(y, logits), skm.roc_auc_score(y, logits), skm.label_ranking_average_precision_score(y, logits)], 1e-9)
-    rng,n = np.random.default_rng(0),2000
+    rng,n = np.random.default_rng(0),200
     random = np.mean([[skm.average_precision_score(y, s), skm.roc_auc_score(y, s), skm.label_ranking_average_precision_score(y, s)] for s in rng.random((n,*y.shape))], 0)
-    same(r.all_zeros[-3:], random, 0.005)
+    same(r.all_zeros[-3:], random, 0.01)
     same(r.best_constant[-3:], [y.mean(), 0.5, skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))], 1e-9)
     same(r.best_possible[-3:], 1); assert 'mean average precision' in r.reading
     each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, logits)]
