@@ -1,11 +1,15 @@
-"Ours beside its peers, in one run on the same data: `python -m benchmarks [metrics] [thresholds]`"
-import platform, sys, time, warnings
+"Ours beside its peers, in one run on the same data: `python -m benchmarks [--save] [NAME ...]`"
+import platform, subprocess, sys, time, warnings
 from statistics import median
 import fastai, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
+from fastai_mlmetrics.demo import get_learner
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MultilabelAccuracy, MultilabelF1Score
+from torchmetrics.functional.classification import multilabel_auroc, multilabel_average_precision
+
+SIZES = (5_000,20,64,12),(40_000,80,256,8),(100_000,600,512,4)
 
 def data(n, c, density=0.05):
     "Logits of a model of some skill, and targets"
@@ -14,8 +18,8 @@ def data(n, c, density=0.05):
     return torch.randn(n, c, generator=g) + 3*targs - 3,targs
 
 def timed(f, repeats):
-    "Median seconds of `f`, after one run that is not counted"
-    f()
+    "Median seconds of `f`, after one run that is not counted, unless a single one is asked for"
+    if repeats>1: f()
     return median(-time.perf_counter() + (f(), time.perf_counter())[1] for _ in range(repeats))
 
 class Batches:
@@ -50,19 +54,56 @@ def of_sklearn(preds, targs):
     skm.precision_score(y, d, average='samples', zero_division=0); skm.recall_score(y, d, average='samples', zero_division=0)
     return (d==y).mean()
 
+def size(n, c, bs): return {'samples x labels, batch': f'{n:,} x {c}, {bs}'}
+
 def metrics():
-    rows = []
-    for n,c,bs,repeats in ((5_000,20,64,5), (40_000,80,256,3), (100_000,600,512,1)):
+    "documents/001's seven metrics; ours with `zeros_accuracy` and `empty_rate` besides, torchmetrics' without the averages over samples"
+    for n,c,bs,repeats in SIZES:
         preds,targs = data(n, c)
         run = Batches(preds, targs, bs)
         ours,theirs,torchs = multilabel_metrics(),of_fastai(),of_torchmetrics(c)
-        t = dict(ours=timed(lambda: run.run(ours), 2*repeats+1), fastai=timed(lambda: run.run(theirs), repeats), torchmetrics=timed(lambda: torchs(run.batches), repeats),
-                 sklearn=timed(lambda: of_sklearn(preds, targs), repeats), read=timed(lambda: [p.sum()+y.sum() for p,y in run.batches], 2*repeats+1))
-        rows.append({'samples x labels, batch': f'{n:,} x {c}, {bs}', 'ours, s': t['ours'], 'fastai / ours': t['fastai']/t['ours'],
-                     'torchmetrics / ours': t['torchmetrics']/t['ours'], 'scikit-learn / ours': t['sklearn']/t['ours'], 'ours / reading': t['ours']/t['read']})
-    return rows
+        t = dict(ours=timed(lambda: run.run(ours), repeats), fastai=timed(lambda: run.run(theirs), repeats//4), torchmetrics=timed(lambda: torchs(run.batches), repeats),
+                 sklearn=timed(lambda: of_sklearn(preds, targs), repeats//4), read=timed(lambda: [p.sum()+y.sum() for p,y in run.batches], repeats))
+        yield {**size(n, c, bs), 'ours, s': t['ours'], 'fastai / ours': t['fastai']/t['ours'], 'torchmetrics / ours': t['torchmetrics']/t['ours'],
+               'scikit-learn / ours': t['sklearn']/t['ours'], 'ours / reading': t['ours']/t['read']}
+
+def twenty():
+    "Twenty metrics in mixed averages, and with three thresholds"
+    every = [PrecisionMulti, RecallMulti, F1ScoreMulti, partial(FBetaMulti, 2), JaccardMulti, SpecificityMulti]
+    return L(*(cls(average=a) for cls in every for a in ('micro','macro')), AccuracyMulti(), HammingLossMulti(), BalancedAccuracyMulti(), MatthewsCorrCoefMulti(),
+             F1ScoreMulti(average='samples'), SubsetAccuracy(), EmptyRate(), LabelCardinality())
+
+def many():
+    "More metrics, and more thresholds, beside the nine of `multilabel_metrics`"
+    for n,c,bs,repeats in SIZES[:2]:
+        run,nine = Batches(*data(n, c), bs),multilabel_metrics()
+        three = nine + multilabel_metrics(thresh=0.2) + multilabel_metrics(thresh=0.7)
+        t = [timed(lambda: run.run(o), repeats) for o in (nine, twenty(), three)]
+        yield {**size(n, c, bs), 'nine, s': t[0], 'twenty / nine': t[1]/t[0], 'nine at three thresholds / nine': t[2]/t[0]}
+
+def ranking():
+    "Mean average precision and AUC, exact; and in 1,024 bins. Of 600 labels the peers, which take one after the other, are given 60, and ten times their time is compared"
+    for n,c,bs,repeats in SIZES:
+        preds,targs = data(n, c)
+        run,k = Batches(preds, targs, bs),min(c, 60)
+        y,p,few = targs[:,:k].numpy(),preds[:,:k].numpy(),(preds[:,:k].contiguous(), targs[:,:k].int())
+        t = dict(ours=timed(lambda: run.run(L(APScoreMulti(), RocAucMulti())), repeats//4), bins=timed(lambda: run.run(L(APScoreMulti(bins=1024), RocAucMulti(bins=1024))), repeats//4),
+                 sklearn=timed(lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)), repeats//4)*c/k,
+                 torchmetrics=timed(lambda: [f(*few, k, validate_args=False) for f in (multilabel_average_precision, multilabel_auroc)], repeats//4)*c/k)
+        yield {**size(n, c, bs), 'exact, s': t['ours'], 'in bins, s': t['bins'], 'scikit-learn / exact': t['sklearn']/t['ours'], 'torchmetrics / exact': t['torchmetrics']/t['ours']}
+
+def labels():
+    "LRAP, coverage error and label ranking loss"
+    for n,c,bs,repeats in SIZES[:2]:
+        preds,targs = data(n, c)
+        run,k = Batches(preds, targs, bs),min(n, 5_000)
+        y,p = targs[:k].numpy(),preds[:k].numpy()
+        def of_sklearn(): return [f(y, p) for f in (skm.label_ranking_average_precision_score, skm.coverage_error, skm.label_ranking_loss)]
+        t = timed(lambda: run.run(L(LRAP(), CoverageError(), LabelRankingLoss())), repeats)
+        yield {**size(n, c, bs), 'ours, s': t, 'scikit-learn (of 5,000, scaled) / ours': timed(of_sklearn, 1)*n/k/t}
 
 def thresholds():
+    "The best thresholds for F1"
     n,c = 100_000,80
     preds,targs = data(n, c)
     scores = preds.sigmoid()
@@ -72,9 +113,96 @@ def thresholds():
             t[(2*precision*recall/np.maximum(precision+recall, 1e-9))[:-1].argmax()]
     t = timed(of_sklearn, 3)
     ways = {'one for all labels, micro F1': dict(average='micro'), 'one for all labels, macro F1': dict(per_label=False), 'and one per label': dict(folds=None), 'and checked on held-out folds': {}}
-    return [{f'best thresholds, {n:,} x {c}': k, 'ours, s': (o:=timed(lambda: best_thresholds(scores, targs, **kw), 3)), "scikit-learn's loop, per label / ours": t/o} for k,kw in ways.items()]
+    yield from [{f'best thresholds, {n:,} x {c}': k, 'ours, s': (o:=timed(lambda: best_thresholds(scores, targs, **kw), 3)), "scikit-learn's loop, per label / ours": t/o} for k,kw in ways.items()]
 
-if __name__=='__main__':
+class Free(Module):
+    "A model that costs nothing"
+    def __init__(self): self.w = nn.Parameter(torch.zeros(1))
+    def forward(self, x): return x
+
+def validation():
+    "What metrics add to `learn.validate()`: with a model that costs nothing, and on the embedded data with a small and a larger one"
+    preds,targs = data(40_000, 80)
+    dls = DataLoaders(*[DataLoader(list(zip(preds.split(256), targs.split(256))), bs=None, device=torch.device('cpu')) for _ in range(2)])
+    def free(): return Learner(dls, Free(), loss_func=BCEWithLogitsLossFlat())
+    digits = multilabel_dls(multidigits())
+    def resnet(): return vision_learner(digits, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat())
+    for name,learner in {'no model, 40,000 x 80': free, 'the demo\'s, on the digits': lambda: get_learner(digits), 'resnet18, on the digits': resnet}.items():
+        learn = learner()
+        learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
+        def of(metrics, cbs=None):
+            learn.metrics = metrics
+            def validate():
+                with learn.no_logging(): learn.validate(cbs=cbs)
+            return timed(validate, 3)
+        t = {k: of(*o) for k,o in dict(none=([],), ours=(multilabel_metrics(),), callback=(multilabel_metrics(), ZeroLabelsCallback()), fastai=(of_fastai(),)).items()}
+        yield {'model': name, 'without metrics, s': t['none'], **{f'{k} adds, %': 100*(t[v]/t['none']-1) for k,v in {'ours':'ours', 'ours and the callback':'callback', 'fastai':'fastai'}.items()}}
+
+def peak(): return int(re.search(r'VmHWM:\s*(\d+) kB', Path('/proc/self/status').read_text())[1])/1024
+
+def stream(metrics, n, c, bs=1000):
+    "Seconds and megabytes that it takes to count `n` samples, made as they are needed"
+    blocks = [data(bs, c) for _ in range(3)]
+    run = Batches(*blocks[0], bs)
+    run.run(metrics())
+    Path('/proc/self/clear_refs').write_text('5') # Linux starts the peak anew
+    before,start = peak(),time.perf_counter()
+    run.batches = ((o[0].clone(), o[1].clone()) for i in range(n//bs) for o in [blocks[i%3]])
+    run.run(metrics())
+    return time.perf_counter()-start,peak()-before
+
+STREAMED = dict(ours=multilabel_metrics, fastai=of_fastai, exact=lambda: L(APScoreMulti(), RocAucMulti()), bins=lambda: L(APScoreMulti(bins=1024), RocAucMulti(bins=1024)))
+
+def streamed(*args): return map(float, subprocess.run([sys.executable, '-W', 'ignore', '-m', 'benchmarks', '--stream', *map(str, args)], capture_output=True, text=True, check=True).stdout.split())
+
+def memory():
+    "Time and growth of the peak memory while batches of 1,000 samples come, each in a process of its own (Linux only)"
+    for name,n,c in (('ours',200_000,1000), ('fastai',20_000,1000), ('bins',200_000,1000), ('exact',20_000,1000)):
+        seconds,mb = streamed(name, n, c)
+        yield {'metrics': dict(ours='multilabel_metrics', fastai="fastai's seven", bins='AP and AUC in 1,024 bins', exact='AP and AUC, exact')[name], 'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
+
+def growth():
+    "Time and peak memory over the number of samples, of 20 labels"
+    rows = []
+    for n in (1000, 10_000, 100_000, 1_000_000):
+        for name in ('ours','bins','exact','fastai'):
+            if name=='fastai' and n>100_000: continue
+            seconds,mb = streamed(name, n, 20)
+            rows.append({'samples': n, 'metrics': name, 's': seconds, 'MB': mb})
+    df = pd.DataFrame(rows)
+    fig,axs = plt.subplots(1, 2, figsize=(9,3), layout='constrained')
+    for ax,column in zip(axs, ('s','MB')):
+        for name,o in df.groupby('metrics', sort=False): ax.plot(o.samples, o[column].clip(lower=0.01 if column=='s' else 1), 'o-', label=name)
+        ax.set(xscale='log', yscale='log', xlabel='samples', title=dict(s='seconds', MB='growth of the peak memory, MB (1: none)')[column])
+    axs[0].legend(fontsize=8)
+    fig.savefig(Path(__file__).parent/'growth.png', dpi=90)
+    plt.close(fig)
+    yield from rows
+
+def importing():
+    "Seconds to import, after fastai"
+    code = 'import time; from fastai.vision.all import *; t = time.perf_counter(); import fastai_mlmetrics.all; print(time.perf_counter()-t)'
+    yield {'fastai_mlmetrics.all': median(float(subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True, check=True).stdout) for _ in range(3))}
+
+ALL = metrics,many,ranking,labels,thresholds,validation,memory,growth,importing
+
+def main(args):
     warnings.simplefilter('ignore')
-    print(f'{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}, fastai {fastai.__version__}')
-    for name in sys.argv[1:] or ('metrics','thresholds'): print('\n'+pd.DataFrame(dict(metrics=metrics, thresholds=thresholds)[name]()).to_string(index=False, float_format=lambda o: f'{o:.3g}'))
+    if args[:1]==['--stream']: return print(*stream(STREAMED[args[1]], *map(int, args[2:])))
+    save = '--save' in args
+    asked = [f for f in ALL if f.__name__ in args] or ALL
+    page = [f'{cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}, fastai {fastai.__version__}. Medians, in one run; GPUs are not measured.']
+    print(page[0], flush=True)
+    for f in asked:
+        table = pd.DataFrame(f())
+        print(f'\n{f.__name__}: {f.__doc__}\n{table.to_string(index=False, float_format=lambda o: f"{o:.3g}")}', flush=True)
+        page += [f'## {f.__name__}', f.__doc__+'.', table.to_html(index=False, border=0, float_format=lambda o: f'{o:.3g}')] + (['![](growth.png)'] if f is growth else [])
+    if save: (Path(__file__).parent/'results.md').write_text('\n\n'.join(['# Benchmarks', '`python -m benchmarks --save` wrote this page.', *page])+'\n')
+
+def cpu():
+    "What Linux calls it"
+    info = Path('/proc/cpuinfo')
+    names = info.read_text().split('model name') if info.exists() else ()
+    return names[1].splitlines()[0].strip('\t: ') if len(names)>1 else platform.processor() or platform.machine()
+
+if __name__=='__main__': main(sys.argv[1:])

@@ -204,8 +204,9 @@ def off_target(
     "A target that is not 0 or 1"
     return None if low>high else next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/00_counts.ipynb #e0548ece
-BLOCK,_CHUNK = 2**18,2**19 # Batches of fewer elements wait for others; of more elements than in a chunk, which a CPU's cache holds, not all are counted at once
+# %% ../nbs/00_counts.ipynb #d521cddf
+BLOCK = 2**18 # Elements: smaller batches wait until they are so many together
+_CHUNK = 2**19 # Elements that a CPU counts at once, so that they stay in its cache
 
 class Batch:
     "The decisions on some samples beside their truths, counted when first asked"
@@ -335,7 +336,7 @@ def shared_batch(
         _held = batch if preds.numel()<BLOCK else None
     return batch
 
-# %% ../nbs/00_counts.ipynb #5f2dd526
+# %% ../nbs/00_counts.ipynb #57ac6bfe
 def own_samples(
     dl, # The loader of the current batch
     n:int # Samples in the batch
@@ -353,13 +354,12 @@ def own_rows(
     return as_rows(*((preds, targs) if n==len(preds) else (preds[:n], targs[:n])))
 
 def all_reduce(
-    x:Tensor, # This process's numbers
-    op:str='SUM' # 'SUM' or 'MAX'
-)->Tensor: # Those of all
-    "`x` of all processes as one; `x` itself where there is only one"
+    x:Tensor # This process's numbers
+)->Tensor: # The sums of those of all
+    "The sum of `x` over all processes; `x` itself where there is only one"
     if num_distrib()<2: return x
     x = x.clone()
-    torch.distributed.all_reduce(x, getattr(torch.distributed.ReduceOp, op))
+    torch.distributed.all_reduce(x)
     return x
 
 def gather(

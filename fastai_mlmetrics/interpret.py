@@ -12,7 +12,7 @@ from .metrics import *
 from .ranking import *
 from .thresholds import _at_cuts, _cuts
 
-# %% ../nbs/06_interpret.ipynb #c7b79c37
+# %% ../nbs/06_interpret.ipynb #e26d394c
 class MultiLabelInterpretation(Interpretation):
     "What a multi-label model predicts, and what is true, for looking at"
     def __init__(self,
@@ -31,7 +31,7 @@ class MultiLabelInterpretation(Interpretation):
         m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels) # which looks at the values, and counts
         acc = m(self.preds, self.targs)
         if acc is None or math.isnan(acc): raise ValueError("there is no sample" if acc is None else "predictions are NaN in places")
-        self.decided,self.true,self.thresh,self.counts = m.rule.decide(self.preds),self.targs.bool(),m.rule.thresh,m.counts
+        self.decided,self.true,self.thresh,self.counts = m.rule.decide(self.preds).bool(),self.targs.bool(),m.rule.thresh,m.counts
 
     @classmethod
     def from_learner(cls,

@@ -242,6 +242,29 @@ def test_one_threshold_per_label():
     p = (logits.sigmoid()>tensor(t)).numpy()
     for thresh in (t, tuple(t), tensor(t), np.array(t)): same(F1ScoreMulti(thresh)(logits, targs), skm.f1_score(targs, p, average='macro'))
 
+@given(st.floats(0, 1, width=32), st.integers(0, 10**6))
+def test_a_threshold_on_sigmoids_has_a_twin_on_logits(thresh, seed):
+    x = np.random.default_rng(seed).normal(0, 4, 200).astype(np.float32)
+    near = np.float32(np.clip(np.log(max(thresh, 1e-30)) - np.log1p(-min(thresh, 1-1e-7)), -60, 60))
+    x[:3] = near,np.nextafter(near, np.float32(99)),np.nextafter(near, np.float32(-99))
+    x = x[x>-80] # below, float32 has no sigmoid but 0
+    scores = (1/(1+np.exp(-x.astype(float)))).astype(np.float32)
+    np.testing.assert_array_equal(to_decisions(torch.from_numpy(x), thresh).numpy(), scores>np.float32(thresh))
+    wide = torch.from_numpy(x).double()
+    np.testing.assert_array_equal(to_decisions(wide, thresh).numpy(), (wide.sigmoid()>thresh).numpy())
+
+def test_decisions_are_those_of_torch():
+    x = torch.randn(200_000)*5
+    for t in (0., 0.01, 0.2, 0.5, 0.777, 0.99, 1.): assert (to_decisions(x, t)!=(x.sigmoid()>t)).sum()<=2 # whose own last digit is not always right
+    for dtype in (torch.float16, torch.bfloat16): assert torch.equal(to_decisions(x.to(dtype), 0.2), to_decisions(x.to(dtype).float(), 0.2))
+
+def test_batches_of_many_kinds():
+    logits,targs = simulate(60, 5)
+    m = F1ScoreMulti()
+    m.accum_values(logits[:20], targs[:20]); m.accum_values(logits[20:40].double(), targs[20:40].bool()); m.accum_values(logits[40:]>0, targs[40:].long())
+    assert m.value==F1ScoreMulti()(logits, targs) and m.seen==60
+    with pytest.raises(ValueError, match='predictions have 4 labels, but before they had 5'): m.accum_values(logits[:,:4], targs[:,:4])
+
 # In a Learner
 
 # Each of fastai's, with the averages that it has and the arguments that come before `thresh`
@@ -553,7 +576,7 @@ ROWS = {'accuracy, elementwise': (AccuracyMulti,'micro'), 'accuracy, macro': (Ac
         'accuracy, balanced': (BalancedAccuracyMulti,'macro'), 'accuracy, subset': (SubsetAccuracy,'samples'), 'accuracy, Jaccard': (JaccardMulti,'samples'),
         **{f'F1, {a}': (F1ScoreMulti,a) for a in ('micro','macro','weighted','samples')}}
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(decided(max_labels=4), st.sampled_from([0., 1., np.nan]), st.data())
 def test_report(decided, zero_division, data):
     p,y = decided
