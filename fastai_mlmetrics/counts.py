@@ -42,7 +42,7 @@ def _constant(values, dtype, device):
     # Kept, because copying to a GPU for each batch would make the host wait for it
     return torch.tensor(values, dtype=dtype, device=device)
 
-# %% ../nbs/00_counts.ipynb #0e5e4bee
+# %% ../nbs/00_counts.ipynb #beec0e4b
 @lru_cache
 def logit_thresh(
     thresh:float # A threshold on float32 sigmoids, 0 to 1
@@ -53,7 +53,7 @@ def logit_thresh(
     if edge>=1: return math.inf
     exact = math.log(edge) - math.log1p(-edge)
     logit = np.float32(exact)
-    return float(logit if logit<=exact else np.nextafter(logit, np.float32(-math.inf)))
+    return float(logit if float(logit)<=exact else np.nextafter(logit, np.float32(-math.inf)))
 
 # %% ../nbs/00_counts.ipynb #5cef876c
 def to_decisions(
