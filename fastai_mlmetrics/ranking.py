@@ -170,7 +170,7 @@ class BinnedRanking:
         tp,pred = y.cumsum(1),(y+false).cumsum(1)
         self.curves = [Curve(y, tp, pred, tp-y, pred-y-false, false.sum(1))]
 
-# %% ../nbs/02_ranking.ipynb #b2bb94aa
+# %% ../nbs/02_ranking.ipynb #9474ecc5
 class CurveMetric(CountsMetric):
     "Base of the metrics that have a formula `of` a `Curve`: of a label's samples, or of a sample's labels"
     def __init__(self,
@@ -199,7 +199,7 @@ class CurveMetric(CountsMetric):
 
     def __getstate__(self):
         "Kept scores stay out of pickles and copies, which start anew"
-        if not self._kept and not (self._rows and self.bins is None and self.average!='samples'): return super().__getstate__()
+        if self.bins or self.average=='samples': return {**super().__getstate__(), '_known':{}}
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         new.reset()
@@ -259,7 +259,7 @@ def _mistaken(self:CurveMetric, low, high):
     "Ranks are the same of logits and of probabilities; bins are not"
     if self.bins: return super(CurveMetric, self)._mistaken(low, high)
 
-# %% ../nbs/02_ranking.ipynb #0e44cc55
+# %% ../nbs/02_ranking.ipynb #871f7c7d
 class APScoreMulti(CurveMetric):
     "Average precision: the mean over the true ones of the precision at their scores"
     func_name = 'average_precision_score'
@@ -270,8 +270,7 @@ class APScoreMulti(CurveMetric):
         pos_label:int=1, # Not used, as in scikit-learn for several labels
         sample_weight=None, # One weight per sample, in the loader's order
         **kwargs
-    ):
-        super().__init__(sigmoid, average, sample_weight, pos_label=pos_label, **kwargs)
+    ): super().__init__(sigmoid, average, sample_weight, pos_label=pos_label, **kwargs)
 
     def of(self, c): return c.total(c.y*c.tp/c.pred)/c.true
     # In a bin the true ones may all come last, one by one, or first and in a tie

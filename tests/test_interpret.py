@@ -114,7 +114,7 @@ def check(learn, show=True):
 
 def test_images(digits_dls):
     from fastai_mlmetrics.demo import small_convnet
-    learn = vision_learner(digits_dls, small_convnet, pretrained=False)
+    learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())
     interp = check(learn)
     seen = learn.counting.n
     interp.plot_top_losses(3); interp.plot_top_losses([0,5])

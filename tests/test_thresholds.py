@@ -175,7 +175,7 @@ def test_find_and_set(tmp_path):
 
 def test_set_in_an_image_learner(digits_dls):
     from fastai_mlmetrics.demo import small_convnet
-    learn = vision_learner(digits_dls, small_convnet, pretrained=False, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
     learn.remove_cb(ProgressCallback)
     item = digits_dls.valid_ds.items.iloc[0]
     for thresh,n in ((0.,20), (1.,0)):
