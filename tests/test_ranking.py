@@ -46,7 +46,7 @@ def named(o): return ''.join(getattr(o, 'func', o).__name__ + str(getattr(o, 'ke
 
 @pytest.mark.parametrize('average', AVERAGES, ids=str)
 @pytest.mark.parametrize('cls', CURVES, ids=named)
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(ranked(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
 def test_as_sklearn(cls, average, ranked, zero_division, kind, bs, data):
     s,y = ranked
@@ -90,7 +90,7 @@ LABELS = {LRAP: sk(skm.label_ranking_average_precision_score, one=lambda y,s: 1.
           LabelRankingLoss: sk(skm.label_ranking_loss, one=lambda y,s: 0.)}
 
 @pytest.mark.parametrize('cls', LABELS, ids=named)
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(ranked(), st.sampled_from(KINDS), st.integers(1, 12), st.data())
 def test_label_ranking_as_sklearn(cls, ranked, kind, bs, data):
     s,y = ranked
