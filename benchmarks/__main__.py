@@ -1,7 +1,7 @@
 "Ours beside its peers, in one run on the same data: `python -m benchmarks [--save] [NAME ...]`"
 import platform, subprocess, sys, time, warnings
 from statistics import median
-import fastai, fastai.metrics as fm, sklearn.metrics as skm
+import fastai, fastai_mlmetrics.metrics, fastai_mlmetrics.ranking, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.demo import get_learner
@@ -17,10 +17,15 @@ def data(n, c, density=0.05):
     targs = (torch.rand(n, c, generator=g)<density).float()
     return torch.randn(n, c, generator=g) + 3*targs - 3,targs
 
-def timed(f, repeats):
-    "Median seconds of `f`, after one run that is not counted, unless a single one is asked for"
-    if repeats>1: f()
-    return median(-time.perf_counter() + (f(), time.perf_counter())[1] for _ in range(repeats))
+def timed(repeats, slow=(), **fs):
+    "Median seconds of each of `fs`, which take turns, after a round that is not counted; those that are `slow` run in every fourth round only"
+    times = {k: [] for k in fs}
+    for i in range(-1, repeats):
+        for k in [k for k in fs if i%4==0 or k not in slow]:
+            start = time.perf_counter()
+            fs[k]()
+            if i>=0: times[k].append(time.perf_counter()-start)
+    return {k: median(v) for k,v in times.items()}
 
 class Batches:
     "What a metric sees of a Learner in its validation loop, without a model"
@@ -62,8 +67,8 @@ def metrics():
         preds,targs = data(n, c)
         run = Batches(preds, targs, bs)
         ours,theirs,torchs = multilabel_metrics(),of_fastai(),of_torchmetrics(c)
-        t = dict(ours=timed(lambda: run.run(ours), repeats), fastai=timed(lambda: run.run(theirs), repeats//4), torchmetrics=timed(lambda: torchs(run.batches), repeats),
-                 sklearn=timed(lambda: of_sklearn(preds, targs), repeats//4), read=timed(lambda: [p.sum()+y.sum() for p,y in run.batches], repeats))
+        t = timed(repeats, ('fastai','sklearn'), ours=lambda: run.run(ours), torchmetrics=lambda: torchs(run.batches), read=lambda: [p.sum()+y.sum() for p,y in run.batches],
+                  fastai=lambda: run.run(theirs), sklearn=lambda: of_sklearn(preds, targs))
         yield {**size(n, c, bs), 'ours, s': t['ours'], 'fastai / ours': t['fastai']/t['ours'], 'torchmetrics / ours': t['torchmetrics']/t['ours'],
                'scikit-learn / ours': t['sklearn']/t['ours'], 'ours / reading': t['ours']/t['read']}
 
@@ -78,8 +83,8 @@ def many():
     for n,c,bs,repeats in SIZES[:2]:
         run,nine = Batches(*data(n, c), bs),multilabel_metrics()
         three = nine + multilabel_metrics(thresh=0.2) + multilabel_metrics(thresh=0.7)
-        t = [timed(lambda: run.run(o), repeats) for o in (nine, twenty(), three)]
-        yield {**size(n, c, bs), 'nine, s': t[0], 'twenty / nine': t[1]/t[0], 'nine at three thresholds / nine': t[2]/t[0]}
+        t = timed(repeats, **{k: partial(run.run, o) for k,o in dict(nine=nine, twenty=twenty(), three=three).items()})
+        yield {**size(n, c, bs), 'nine, s': t['nine'], 'twenty / nine': t['twenty']/t['nine'], 'nine at three thresholds / nine': t['three']/t['nine']}
 
 def ranking():
     "Mean average precision and AUC, exact; and in 1,024 bins. Of 600 labels the peers, which take one after the other, are given 60, and ten times their time is compared"
@@ -87,9 +92,10 @@ def ranking():
         preds,targs = data(n, c)
         run,k = Batches(preds, targs, bs),min(c, 60)
         y,p,few = targs[:,:k].numpy(),preds[:,:k].numpy(),(preds[:,:k].contiguous(), targs[:,:k].int())
-        t = dict(ours=timed(lambda: run.run(L(APScoreMulti(), RocAucMulti())), repeats//4), bins=timed(lambda: run.run(L(APScoreMulti(bins=1024), RocAucMulti(bins=1024))), repeats//4),
-                 sklearn=timed(lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)), repeats//4)*c/k,
-                 torchmetrics=timed(lambda: [f(*few, k, validate_args=False) for f in (multilabel_average_precision, multilabel_auroc)], repeats//4)*c/k)
+        t = timed(repeats//2, ('sklearn','torchmetrics'), ours=lambda: run.run(L(APScoreMulti(), RocAucMulti())), bins=lambda: run.run(L(APScoreMulti(bins=1024), RocAucMulti(bins=1024))),
+                  sklearn=lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)),
+                  torchmetrics=lambda: [f(*few, k, validate_args=False) for f in (multilabel_average_precision, multilabel_auroc)])
+        for o in ('sklearn','torchmetrics'): t[o] *= c/k
         yield {**size(n, c, bs), 'exact, s': t['ours'], 'in bins, s': t['bins'], 'scikit-learn / exact': t['sklearn']/t['ours'], 'torchmetrics / exact': t['torchmetrics']/t['ours']}
 
 def labels():
@@ -99,8 +105,8 @@ def labels():
         run,k = Batches(preds, targs, bs),min(n, 5_000)
         y,p = targs[:k].numpy(),preds[:k].numpy()
         def of_sklearn(): return [f(y, p) for f in (skm.label_ranking_average_precision_score, skm.coverage_error, skm.label_ranking_loss)]
-        t = timed(lambda: run.run(L(LRAP(), CoverageError(), LabelRankingLoss())), repeats)
-        yield {**size(n, c, bs), 'ours, s': t, 'scikit-learn (of 5,000, scaled) / ours': timed(of_sklearn, 1)*n/k/t}
+        t = timed(repeats, ('sklearn',), ours=lambda: run.run(L(LRAP(), CoverageError(), LabelRankingLoss())), sklearn=of_sklearn)
+        yield {**size(n, c, bs), 'ours, s': t['ours'], 'scikit-learn (of 5,000, scaled) / ours': t['sklearn']*n/k/t['ours']}
 
 def thresholds():
     "The best thresholds for F1"
@@ -111,9 +117,9 @@ def thresholds():
         for p,y in zip(scores.T.numpy(), targs.T.numpy()):
             precision,recall,t = skm.precision_recall_curve(y, p)
             t[(2*precision*recall/np.maximum(precision+recall, 1e-9))[:-1].argmax()]
-    t = timed(of_sklearn, 3)
     ways = {'one for all labels, micro F1': dict(average='micro'), 'one for all labels, macro F1': dict(per_label=False), 'and one per label': dict(folds=None), 'and checked on held-out folds': {}}
-    yield from [{f'best thresholds, {n:,} x {c}': k, 'ours, s': (o:=timed(lambda: best_thresholds(scores, targs, **kw), 3)), "scikit-learn's loop, per label / ours": t/o} for k,kw in ways.items()]
+    t = timed(3, sklearn=of_sklearn, **{k: partial(best_thresholds, scores, targs, **kw) for k,kw in ways.items()})
+    yield from [{f'best thresholds, {n:,} x {c}': k, 'ours, s': t[k], "scikit-learn's loop, per label / ours": t['sklearn']/t[k]} for k in ways]
 
 class Free(Module):
     "A model that costs nothing"
@@ -130,15 +136,15 @@ def validation():
     for name,learner in {'no model, 40,000 x 80': free, 'the demo\'s, on the digits': lambda: get_learner(digits), 'resnet18, on the digits': resnet}.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
-        def of(metrics, cbs=None):
+        def validate(metrics, cbs=None):
             learn.metrics = metrics
-            def validate():
-                with learn.no_logging(): learn.validate(cbs=cbs)
-            return timed(validate, 3)
-        t = {k: of(*o) for k,o in dict(none=([],), ours=(multilabel_metrics(),), callback=(multilabel_metrics(), ZeroLabelsCallback()), fastai=(of_fastai(),)).items()}
+            with learn.no_logging(): learn.validate(cbs=cbs)
+        t = timed(5, **{k: partial(validate, *o) for k,o in dict(none=([],), ours=(multilabel_metrics(),), callback=(multilabel_metrics(), ZeroLabelsCallback()), fastai=(of_fastai(),)).items()})
         yield {'model': name, 'without metrics, s': t['none'], **{f'{k} adds, %': 100*(t[v]/t['none']-1) for k,v in {'ours':'ours', 'ours and the callback':'callback', 'fastai':'fastai'}.items()}}
 
-def peak(): return int(re.search(r'VmHWM:\s*(\d+) kB', Path('/proc/self/status').read_text())[1])/1024
+def _megabytes(what): return int(re.search(what+r':\s*(\d+) kB', Path('/proc/self/status').read_text())[1])/1024
+def peak(): return _megabytes('VmHWM')
+def resident(): return _megabytes('VmRSS')
 
 def stream(metrics, n, c, bs=1000):
     "Seconds and megabytes that it takes to count `n` samples, made as they are needed"
@@ -179,12 +185,40 @@ def growth():
     plt.close(fig)
     yield from rows
 
+def every():
+    "Each class, in each average that keeps no scores"
+    ranking = APScoreMulti,RocAucMulti
+    classes = [o for o in map(globals().get, fastai_mlmetrics.metrics.__all__ + fastai_mlmetrics.ranking.__all__) if isinstance(o, type) and issubclass(o, CountsMetric)]
+    bases = CountsMetric,MicroMetric,SampleMetric,CurveMetric
+    args = {FBetaMulti: (2,), PrecisionAtK: (3,), RecallAtK: (3,)}
+    return L(cls(*args.get(cls, ()), average=a, name=f'{cls.__name__}, {a}') for cls in classes if cls not in bases+ranking for a in cls.averages) + \
+           L(cls(average=a, bins=256, name=f'{cls.__name__}, {a}') for cls in ranking for a in cls.averages)
+
+def soak(n=100_000, distinct=100):
+    "100,000 batches of 64 x 20 through each class in each average: has anything grown, slowed down or drifted from one pass times 1,000?"
+    preds,targs = data(64*distinct, 20)
+    run,metrics = Batches(preds, targs, 64),every()
+    run.run(metrics)
+    once = {m.name: m.counts.clone() for m in metrics}
+    for m in metrics: m.reset()
+    start,at_first = time.perf_counter(),resident()
+    for run.iter in range(n):
+        run.pred,run.y = run.batches[run.iter%distinct]
+        run.yb = run.y,
+        for m in metrics: m.accumulate(run)
+        if (run.iter+1)%(n//5)==0:
+            times = (run.iter+1)//distinct
+            whole = all(torch.equal(m.counts, times*once[m.name]) for m in metrics if m.counts.dtype==torch.int64)
+            drift = max(((m.counts/times-once[m.name]).abs()/once[m.name].abs().clamp(min=1)).max().item() for m in metrics)
+            yield {'batches': run.iter+1, 'metrics': len(metrics), 's': time.perf_counter()-start, 'growth, MB': resident()-at_first, 'whole counts equal': whole, 'largest relative drift': drift}
+            start = time.perf_counter()
+
 def importing():
     "Seconds to import, after fastai"
     code = 'import time; from fastai.vision.all import *; t = time.perf_counter(); import fastai_mlmetrics.all; print(time.perf_counter()-t)'
     yield {'fastai_mlmetrics.all': median(float(subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True, check=True).stdout) for _ in range(3))}
 
-ALL = metrics,many,ranking,labels,thresholds,validation,memory,growth,importing
+ALL = metrics,many,ranking,labels,thresholds,validation,memory,growth,soak,importing
 
 def main(args):
     warnings.simplefilter('ignore')

@@ -6,60 +6,62 @@
 __all__ = ['ZERO_LABELS', 'ScoreHistogram', 'best_constant_f1', 'verdict', 'Watch', 'judge', 'ZeroLabelsWarning',
            'ZeroLabelsError', 'remedies', 'describe', 'can_decode', 'traps', 'ZeroLabelsCallback']
 
-# %% ../nbs/03_callback.ipynb #26f12ff5
+# %% ../nbs/03_callback.ipynb #d3cafd9a
 from fastai.basics import *
 from .counts import *
 from .metrics import *
 from .metrics import _said
+from .ranking import logit_bins, _REACH
 from fastai.metrics import ActivationType
 from contextlib import nullcontext, redirect_stderr
 from html import escape
 from textwrap import wrap
 
-# %% ../nbs/03_callback.ipynb #87e058de
-_BINS,_REACH = 2**13,24
+# %% ../nbs/03_callback.ipynb #18f3c271
+_BINS = 2**13
+_FULL,_SAMPLE = 2**18,2**15 # Elements that are all counted, and that are counted of each further block
 
-class ScoreHistogram:
-    "How many of all elements, and of the true ones, have which score"
+class ScoreHistogram(CountsMetric):
+    "The threshold at which as many labels are predicted as are true; from how many of all elements, and of the true ones, have which score"
+    averages,default_average = ('micro',),'micro'
+    @delegates(CountsMetric.__init__, but='labels,pos_label,sample_weight')
     def __init__(self,
+        thresh=0.5, # Where it is a probability, and `sigmoid` is not, so are the predictions
         sigmoid:bool=True, # Are the predictions logits?
-        probs:bool=True, # Are the thresholds probabilities? If not, they are compared with the predictions themselves
-        max_elements:int=2**15 # Elements counted per batch; of larger batches every k-th sample is
+        sample:bool=True, # Of large data, count every k-th sample only?
+        *,
+        average:str='micro', # There is no other
+        **kwargs
     ):
-        store_attr()
-        self.bins = None
+        super().__init__(thresh, sigmoid, average=average, **kwargs)
+        self.sample,self.probs = sample,sigmoid or all(0<t<1 for t in L(self.rule.thresh))
 
-    def add(self,
-        preds:Tensor, # Predictions, N x C
-        targs:Tensor, # Targets, N x C, each 0 or 1
-        valid:Tensor=None # Which elements count, N x C bools; None: all
-    ):
-        "Count a batch"
-        step = max(-(-preds.numel()//self.max_elements), 1)
-        preds,targs,self._curves = preds[::step],targs[::step].bool(),None
-        times = torch.ones((), dtype=torch.int64, device=preds.device).expand_as(preds) if valid is None else valid[::step].long()
-        logits = preds.float() if self.sigmoid and preds.is_floating_point() or not self.probs else preds.float().logit()
-        index = ((logits.nan_to_num()+_REACH) * (_BINS/2/_REACH)).clamp(0, _BINS-1).long() + _BINS*targs
-        if self.bins is None: self.bins = torch.zeros(2*_BINS, dtype=torch.int64, device=preds.device)
-        self.bins.scatter_add_(0, index.flatten(), times.flatten())
+    def _counts(self, batch):
+        "How many false and true elements there are in each bin: 2 x bins"
+        step = max(1, -(-batch.y.numel()//_SAMPLE)) if self.sample and self.elements>=_FULL else 1
+        preds,y,valid = (o if o is None else o[::step] for o in (batch.preds, batch.y, batch.valid))
+        index = logit_bins(preds, _BINS, batch.sigmoid or not self.probs) + _BINS*y.long()
+        times = torch.full((), step, device=y.device).expand_as(index) if valid is None else step*valid
+        return torch.zeros(2*_BINS, dtype=torch.int64, device=y.device).scatter_add_(0, index.flatten(), times.flatten()).view(2, _BINS)
 
     def curves(self):
         "`tp` and `pred` of a threshold just below each bin, and above the last"
-        if self._curves is None:
-            false,tp = all_reduce(self.bins).cpu().view(2, _BINS).flip(1).cumsum(1).flip(1)
-            self._curves = [F.pad(o, (0,1)) for o in (tp, false+tp)]
-        return self._curves
+        false,tp = self.counts.flip(1).cumsum(1).flip(1)
+        return [F.pad(o, (0,1)) for o in (tp, false+tp)]
 
-# %% ../nbs/03_callback.ipynb #444621dc
+    def average_of(self, counts): return torch.tensor(ifnone(self.suggest(), math.nan), dtype=torch.float64)
+
+# %% ../nbs/03_callback.ipynb #592be42d
 @patch
 def at(self:ScoreHistogram,
     thresh:float # A score above it is a predicted label
 ): # `tp`, `pred`, `true`
     "What a threshold would count, to within a part of a bin"
-    logit = tensor(thresh, dtype=torch.float64).logit().item() if self.probs else thresh
+    logit = torch.tensor(thresh, dtype=torch.float64).logit().item() if self.probs else thresh
     whole,part = divmod(min(max((logit+_REACH) * (_BINS/2/_REACH), 0), _BINS-1e-9), 1)
-    tp,pred = (torch.lerp(*o[int(whole):][:2].double(), part).item() for o in self.curves())
-    return tp,pred,self.curves()[0][0].item()
+    curves = self.curves()
+    tp,pred = (torch.lerp(*o[int(whole):][:2].double(), part).item() for o in curves)
+    return tp,pred,curves[0][0].item()
 
 @patch
 def f1(self:ScoreHistogram,
@@ -83,7 +85,7 @@ def suggest(self:ScoreHistogram): # The threshold, or None where none comes with
     edge = (off==off.min()).nonzero().flatten().median()+1
     logit = edge.item()*2*_REACH/_BINS - _REACH
     # Decisions are strict, so the threshold that lets a bin in is below its edge
-    thresh = _rounded(math.nextafter(tensor(logit, dtype=torch.float64).sigmoid().item() if self.probs else logit, -math.inf), self.probs)
+    thresh = _rounded(math.nextafter(torch.tensor(logit, dtype=torch.float64).sigmoid().item() if self.probs else logit, -math.inf), self.probs)
     return thresh if abs(self.at(thresh)[1]-tp[0].item()) <= tp[0].item()/5 else None
 
 # %% ../nbs/03_callback.ipynb #567501fb
@@ -111,7 +113,7 @@ def verdict(
     if pred > 2*true: return 'over-predicts'
     return 'finds labels, and as many wrong ones' if r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75 else ''
 
-# %% ../nbs/03_callback.ipynb #0c9b855c
+# %% ../nbs/03_callback.ipynb #7794d959
 class _MissedRate(SampleMetric):
     "Which share of the samples with labels gets none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -123,18 +125,15 @@ class Watch:
         sigmoid:bool=True, # Are the predictions logits?
         min_labels:int=0, # Labels that each sample gets at least
         ignore_index=None, # Target value of the elements to leave out; may be nan
-        max_elements:int=2**15 # As in `ScoreHistogram`
+        sample:bool=True # Of large data, count the scores of every k-th sample only?
     ):
         rule = dict(thresh=thresh, sigmoid=sigmoid, min_labels=min_labels, ignore_index=ignore_index)
-        self.mets = self.per_label,self.empty,self.missed = AccuracyMulti(average=None, **rule),EmptyRate(**rule),_MissedRate(**rule, zero_division=math.nan)
-        self.hist = ScoreHistogram(sigmoid, sigmoid or all(0<t<1 for t in L(self.per_label.rule.thresh)), max_elements)
+        self.mets = self.per_label,self.empty,self.missed,self.hist = (AccuracyMulti(average=None, **rule), EmptyRate(**rule),
+            _MissedRate(**rule, zero_division=math.nan), ScoreHistogram(sample=sample, **rule))
 
     def accumulate(self, learn):
         "Count the batch, together with the metrics that decide alike"
         for m in self.mets: m.accumulate(learn)
-        self.score(*own_rows(learn))
-
-    def score(self, preds, targs): self.hist.add(preds, targs, self.per_label.rule.valid(targs))
 
     def record(self,
         vocab=None, # The names of the labels
@@ -171,10 +170,8 @@ def judge(
     ignore_index=None # Target value of the elements to leave out; may be nan
 )->AttrDict: # What the callback records of a validation
     "The record of whole arrays"
-    preds,targs = as_rows(preds, targs)
-    watch = Watch(thresh, sigmoid, ignore_index=ignore_index, max_elements=max(1, preds.numel()))
+    watch = Watch(thresh, sigmoid, ignore_index=ignore_index, sample=False)
     for m in watch.mets: m.accum_values(preds, targs)
-    watch.score(preds, targs)
     return watch.record(vocab, min_accuracy, max_empty)
 
 # %% ../nbs/03_callback.ipynb #261ef40b

@@ -55,7 +55,7 @@ def logit_thresh(
     logit = np.float32(exact)
     return float(logit if float(logit)<=exact else np.nextafter(logit, np.float32(-math.inf)))
 
-# %% ../nbs/00_counts.ipynb #5cef876c
+# %% ../nbs/00_counts.ipynb #1bfdf919
 def to_decisions(
     preds:Tensor, # Predictions, N x C; bool and integer ones are decisions already
     thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
@@ -101,8 +101,8 @@ def label_names(
     if len(vocab)!=c: raise ValueError(f"vocab has {len(vocab)} names, but the predictions have {c} labels")
     return L(vocab)
 
-# %% ../nbs/00_counts.ipynb #7c9c9eb6
-_numbers = {} # Equal rules have one number, since numbers are compared faster
+# %% ../nbs/00_counts.ipynb #df00a2b1
+_numbers = {} # Equal rules have one number
 
 class Rule:
     "Which labels are predicted, and which elements count"
@@ -126,11 +126,13 @@ class Rule:
         if self.weight is not None and not (self.weight.ndim==1 and (self.weight>=0).all() and self.weight.sum()>0):
             raise ValueError(f"sample_weight should be one number per sample, 0 or more and not all 0, but has the shape {tuple(self.weight.shape)} and the sum {self.weight.sum():.3g}")
 
-        self.key = self.thresh, sigmoid, self.labels, id(sample_weight), str(ignore_index), min_labels
-        self.number = _numbers.setdefault(self.key, len(_numbers))
+        self.number = _numbers.setdefault((self.thresh, sigmoid, self.labels, id(sample_weight), str(ignore_index), min_labels), len(_numbers))
 
-    def __eq__(self, other): return isinstance(other, Rule) and self.key==other.key
-    def __hash__(self): return hash(self.key)
+    def __eq__(self, other): return isinstance(other, Rule) and self.number==other.number
+    def __hash__(self): return self.number
+    def __reduce__(self):
+        "A pickle holds the arguments only: numbers are those of a process"
+        return Rule,(self.thresh, self.sigmoid, self.labels, self.sample_weight, self.ignore_index, self.min_labels)
     def __repr__(self): return f"Rule(thresh={self.thresh}, sigmoid={self.sigmoid})"
 
     def decide(self, preds):
@@ -170,7 +172,7 @@ def as_rows(
     if as_column: c = 1
     return preds.reshape(-1, c),targs.reshape(-1, c)
 
-# %% ../nbs/00_counts.ipynb #4273358c
+# %% ../nbs/00_counts.ipynb #c626ce00
 def _bounds(x): return [o.float() for o in (x.byte() if x.dtype==torch.bool else x).aminmax()]
 
 def value_checks(
@@ -204,7 +206,7 @@ def off_target(
     "A target that is not 0 or 1"
     return None if low>high else next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/00_counts.ipynb #d521cddf
+# %% ../nbs/00_counts.ipynb #8ba56a35
 BLOCK = 2**18 # Elements: smaller batches wait until they are so many together
 _CHUNK = 2**19 # Elements that a CPU counts at once, so that they stay in its cache
 
@@ -218,30 +220,34 @@ class Batch:
         start:int=0 # Samples seen before these: where their sample weights begin
     ):
         if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
-        self.given,self.rule,self._done = (preds, targs),rule,{}
+        self.given,self.rule,self._done,self.n = (preds, targs),rule,{},len(preds)
         self.columns = None if columns is None else _constant(columns, torch.long, preds.device)
         self.c = preds.shape[1] if columns is None else len(columns)
         self.scored,self.weight = preds.is_floating_point(),rule.weights(start, preds)
         self.sigmoid = rule.sigmoid and self.scored
 
-    def __len__(self): return len(self.given[0])
+    def __len__(self): return self.n
 
     def once(self, f, *args):
         "`f` of this batch and `args`, worked out when first asked"
         if (f,args) not in self._done: self._done[f,args] = f(self, *args)
         return self._done[f,args]
 
+    def _of_columns(self, x): return x if self.columns is None else x.index_select(1, self.columns)
+
     def part(self, i=0, k=None):
-        "Predictions, targets and decisions of the samples from `i` to `k`, 0 where they are ignored, and which count, or None"
-        preds,targs = (o[i:k] for o in self.given)
-        p = self.rule.decide(preds)
-        if self.columns is not None: preds,targs,p = (o.index_select(1, self.columns) for o in (preds,targs,p))
-        valid = self.rule.valid(targs)
-        if valid is not None: preds,targs,p = (o.masked_fill(~valid, 0) for o in (preds,targs,p))
-        return preds,targs,p,valid
+        "Predictions and targets of the samples from `i` to `k`, 0 where they are ignored, and which count, or None"
+        preds,targs = (self._of_columns(o[i:k]) for o in self.given)
+        if (valid:=self.rule.valid(targs)) is not None: preds,targs = (o.masked_fill(~valid, 0) for o in (preds,targs))
+        return preds,targs,valid
+
+    def decided(self, i=0, k=None):
+        "Which labels are predicted in these samples, in float32; the ignored ones, too"
+        return self._of_columns(self.rule.decide(self.given[0][i:k]))
 
     def _count(self, i, k):
-        preds,targs,p,valid = self.part(i, k)
+        (preds,targs,valid),p = self.part(i, k),self.decided(i, k)
+        if valid is not None: p *= valid
         y = targs.float() # 0/1 as float32: sums are exact below 2^24, and much faster than those of bools
         parts = [p*y, p, y]
         if valid is not None: parts.append(valid.float())
@@ -277,7 +283,7 @@ class Batch:
     @property
     def y(self): return self._all[1].float()
     @property
-    def valid(self): return self._all[3]
+    def valid(self): return self._all[2]
 
 # %% ../nbs/00_counts.ipynb #884e39f4
 _serial = count()

@@ -12,7 +12,7 @@ from .metrics import *
 from .ranking import *
 from .thresholds import _at_cuts, _cuts
 
-# %% ../nbs/06_interpret.ipynb #e26d394c
+# %% ../nbs/06_interpret.ipynb #c2d917ea
 class MultiLabelInterpretation(Interpretation):
     "What a multi-label model predicts, and what is true, for looking at"
     def __init__(self,

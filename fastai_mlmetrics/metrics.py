@@ -14,8 +14,9 @@ from fastai.basics import *
 from .counts import *
 from weakref import WeakKeyDictionary, ref
 
-# %% ../nbs/01_metrics.ipynb #215579a9
+# %% ../nbs/01_metrics.ipynb #96efb172
 _COUNTED_BATCHES,_COUNTED,_SLICE = 64,2**18,2**20
+_LAYOUT = 1 # Of what is counted; another where a later version counts otherwise
 _said = WeakKeyDictionary() # Learner -> the warnings it has had
 
 class CountsMetric(AccumMetric):
@@ -52,23 +53,31 @@ class CountsMetric(AccumMetric):
 
     def reset(self):
         "Forget everything counted so far"
-        self.total,self.checks,self._value,self._learn,self._kind,self._columns = None,None,None,None,None,None
+        self.total = self.checks = self._value = self._learn = self._iter = self._kind = self._columns = None
         self.seen,self.elements,self.scored,self.trained = 0,0,False,False
-        self._rows,self._n_rows,self._counted,self._n_counted,self._batch = [],0,[],0,None
+        self._rows,self._n_rows,self._counted,self._n_counted,self._batch,self._layout = [],0,[],0,None,_LAYOUT
 
     def __getstate__(self):
         "All that waits is counted first; what is shared with others is not one's own to pickle or to copy"
         if self._rows: self._count()
         return {**self.__dict__, '_batch':None, '_learn':None}
 
-# %% ../nbs/01_metrics.ipynb #c48324bd
+    def __setstate__(self, state):
+        "A metric of another version of the package starts anew"
+        self.reset()
+        counted,same = {*self.__dict__},state.get('_layout')==self._layout
+        if not same: warnings.warn(f"this {type(self).__name__} is of another version of fastai_mlmetrics: what it had counted is gone")
+        self.__dict__.update({k:v for k,v in state.items() if same or k not in counted})
+
+# %% ../nbs/01_metrics.ipynb #f82ea649
 @patch
 def accumulate(self:CountsMetric, learn):
     "Count `learn`'s current batch, once for all metrics that decide alike"
     if self._learn is None: self._begin(learn)
     if learn.training: self.trained = True
+    if learn.iter==self._iter: return self._warn(f"batch {learn.iter} came twice, and counts once")
     rows = current_rows(learn, self._read_last)
-    self._read_last = rows.serial
+    self._read_last,self._iter = rows.serial,learn.iter
     self._take(rows)
 
 @patch
@@ -105,7 +114,7 @@ def _check_order(dl):
     if shuffled or hasattr(dl, 'n_padded'):
         raise ValueError(f"sample_weight needs the samples in one known order, but this loader is {'shuffled' if shuffled else 'distributed'}")
 
-# %% ../nbs/01_metrics.ipynb #85b03e19
+# %% ../nbs/01_metrics.ipynb #bd78bfa8
 @patch
 def _counts(self:CountsMetric, batch): return batch.per_sample if self.average=='samples' else batch.per_label
 
@@ -128,30 +137,30 @@ def _change(self:CountsMetric, kind, learn):
 
 @patch
 def _count(self:CountsMetric):
-    "Count the rows that wait"
+    "Count the rows that wait; if that fails, for want of memory say, they go on waiting"
     batch = shared_batch(self._rows, self.rule, self._columns, self.seen)
+    self._add(batch)
     self._rows,self._n_rows,self._batch = [],0,batch
     self.seen += len(batch)
     self.elements += len(batch)*batch.c
     self.scored |= batch.scored
-    self._add(batch)
+    if len(self._counted)>=_COUNTED_BATCHES or self._n_counted>=_COUNTED: self._fold()
 
 @patch
 def _add(self:CountsMetric, batch):
     counts = self._counts(batch)
     self._counted.append((counts, batch.checks, batch.weight))
     self._n_counted += counts.numel()
-    if len(self._counted)>=_COUNTED_BATCHES or self._n_counted>=_COUNTED: self._fold()
 
 @patch
 def _fold(self:CountsMetric):
     "Add what has been counted to the totals"
     counts,checks,weights = zip(*self._counted)
     if self.average=='samples': total = self._sum_samples(torch.cat(counts, 1), None if weights[0] is None else torch.cat(weights))
-    # What is whole in float32 stays whole; weights and errors are float64
-    else: total = torch.stack(counts).sum(0, dtype=torch.int64 if counts[0].dtype==torch.float32 else torch.float64)
-    self.total  = total if self.total is None else self.total + total
-    self.checks = join_checks(torch.stack(checks if self.checks is None else [self.checks, *checks]))
+    # What is whole stays whole; weights and errors are float64
+    else: total = torch.stack(counts).sum(0, dtype=torch.float64 if counts[0].dtype==torch.float64 else torch.int64)
+    joined = join_checks(torch.stack(checks if self.checks is None else [self.checks, *checks]))
+    self.total,self.checks = total if self.total is None else self.total+total,joined
     self._counted,self._n_counted = [],0
 
 @patch

@@ -41,11 +41,12 @@ class Curve:
     @cached_property
     def true(self): return self.total(self.y)
 
-# %% ../nbs/02_ranking.ipynb #4ef69927
+# %% ../nbs/02_ranking.ipynb #5b0394ae
 def _sorted(scores, y, weight=None):
     "For each row from the highest score on: which elements are true, which begin a tie, and the weights or None"
     if scores.dtype==torch.float64: scores = scores.unique(return_inverse=True)[1] # their ranks: no bit is free
-    key = (0.-scores.double()).view(torch.int64).bitwise_or_(y).view(torch.float64) # 0. less, so that -0. is 0.
+    # 0. less, so that -0. is 0.; and infinity becomes a number, since with another last bit it would be none
+    key = (0.-scores.double()).clamp_(-2.**200, 2.**200).view(torch.int64).bitwise_or_(y).view(torch.float64)
     if weight is not None:
         key,order = key.sort(1)
         weight = weight.gather(1, order)
@@ -205,7 +206,7 @@ class CurveMetric(CountsMetric):
         new.reset()
         return new.__dict__
 
-# %% ../nbs/02_ranking.ipynb #2cf6cdf3
+# %% ../nbs/02_ranking.ipynb #bd93e0b4
 def _curve_of_samples(batch): return curve_of_all(batch.preds, batch.y.byte(), None if batch.valid is None else batch.valid.double())
 
 @patch
@@ -219,15 +220,16 @@ def formula(self:CurveMetric, value, pred, true, n): return value
 
 @patch
 def _add(self:CurveMetric, batch):
+    if self.average!='samples': new = batch.once(Kept.of) if self.bins is None else batch.once(_places, self.bins)
     super(CurveMetric, self)._add(batch)
     self._known = {}
     self.scored |= self.bins is None # Whole numbers can be ranked, too
     if self.average=='samples': return
-    if self.bins is None: return self._kept.append(batch.once(Kept.of))
+    if self.bins is None: return self._kept.append(new)
     c,weight = batch.y.shape[1],_weights(batch)
     if self._hist is None: self._hist = torch.zeros(2, c, self.bins, dtype=torch.float64, device=batch.y.device)
     ones = torch.ones((), dtype=torch.float64, device=batch.y.device).expand(batch.y.numel()) if weight is None else weight.flatten()
-    self._hist.view(-1).scatter_add_(0, batch.once(_places, self.bins), ones)
+    self._hist.view(-1).scatter_add_(0, new, ones)
 
 @patch
 def _read(self:CurveMetric):

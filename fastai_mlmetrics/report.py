@@ -106,7 +106,7 @@ def _ranking_rows(scores, y, valid, zero_division):
     of_samples = lrap.of(curve_of_all(scores, y.byte(), valid.double())).nan_to_num(1.).where(n_of>0, math.nan)
     return pd.DataFrame(rows, index=[*metrics], dtype=float),of_samples
 
-# %% ../nbs/02b_report.ipynb #e0faaae8
+# %% ../nbs/02b_report.ipynb #4c91614d
 def _reading(r, y, valid, constant, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
@@ -147,11 +147,12 @@ def accuracy_report(
     names,metrics = L(metrics.keys()),L(metrics.values())
     if ci is not None and not 0<ci<1: raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
     if (sound:=metrics[0](preds, targs)) is None or not metrics[0].counts[3].any(): raise ValueError("there is not a single sample that counts")
-    scores,y,p,valid = Batch(*as_rows(preds, targs), metrics[0].rule).part()
-    scored = scores.is_floating_point()
-    scores,y,p = to_scores(scores, sigmoid=False).cpu(),y.float().cpu(),p.cpu()
+    batch = Batch(*as_rows(preds, targs), metrics[0].rule)
+    scored,valid = batch.scored,batch.valid
+    scores,y,p = to_scores(batch.preds, sigmoid=False).cpu(),batch.y.cpu(),batch.decided().cpu()
     if math.isnan(sound): scores = scores.nan_to_num()
     valid = torch.ones_like(y) if valid is None else valid.float().cpu()
+    p *= valid
     vocab,counts = label_names(vocab, y.shape[1]),_both_counts(p, y, valid)
     hits,alike,first = _argmax_hits(scores, y, valid)
     constants,labels = _constants(metrics, y, valid)

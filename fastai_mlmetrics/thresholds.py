@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['BestThresholds', 'best_thresholds', 'SuggestedThresholds']
 
-# %% ../nbs/04_thresholds.ipynb #512d1dd5
+# %% ../nbs/04_thresholds.ipynb #0bf708d5
 from fastai.basics import *
+import pickletools, zipfile
 from .counts import *
 from .metrics import *
 from .callback import *
@@ -212,7 +213,7 @@ def thresh_find(self:Learner,
         _plot_thresh(find, scores, targs.long(), {'best': res.best, 'as many as true': res.cardinality, **({'now': current} if isinstance(current, (int,float)) else {})})
     return res
 
-# %% ../nbs/04_thresholds.ipynb #c4cbebde
+# %% ../nbs/04_thresholds.ipynb #302f592d
 @patch
 def set_thresh(self:Learner,
     thresh, # A score above it (strictly) is a predicted label: a number, or one per label, in [0, 1]
@@ -230,7 +231,40 @@ def set_thresh(self:Learner,
         if not isinstance(m, CountsMetric): continue
         r = m.rule
         on_logits = not r.sigmoid and isinstance(loss, BCEWithLogitsLossFlat)
-        m.rule = Rule(tensor(t, dtype=torch.float64).logit().tolist() if on_logits else t, r.sigmoid, r.labels, r.sample_weight, r.ignore_index, min_labels)
+        m.rule = Rule(torch.tensor(t, dtype=torch.float64).logit().tolist() if on_logits else t, r.sigmoid, r.labels, r.sample_weight, r.ignore_index, min_labels)
         m.reset()
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
+
+# %% ../nbs/04_thresholds.ipynb #f9437587
+def _of_package(o):
+    "Is a metric, or the function that it wraps, from here?"
+    while hasattr(o, 'func'): o = o.func # An `AvgMetric`'s, a `partial`'s
+    return isinstance(o, CountsMetric) or getattr(o, '__module__', '').startswith(_PACKAGE)
+
+_PACKAGE = CountsMetric.__module__.partition('.')[0]+'.'
+
+def _names_in(path):
+    "What of this package a pickled file names"
+    with zipfile.ZipFile(path) as z: data = [z.read(o) for o in z.namelist() if o.endswith('.pkl')]
+    return {arg for o in data for _,arg,_ in pickletools.genops(o) if isinstance(arg, str) and arg.startswith(_PACKAGE)}
+
+@patch
+def export_plain(self:Learner,
+    fname:str='export.pkl' # File to write, in the Learner's folder
+):
+    "`export` without the metrics and callbacks of this package, which the file then does not need"
+    metrics,loss = self.metrics,vars(self.loss_func) if hasattr(self.loss_func, '__dict__') else {}
+    state = dict(loss)
+    if isinstance(loss.get('decodes'), partial) and loss['decodes'].func is to_decisions: # `set_thresh` was here
+        if loss.pop('min_labels'): warnings.warn(f"min_labels={state['min_labels']} is left out: fastai's own decoding has none")
+        loss.pop('decodes')
+        loss['thresh'] = tensor(loss['thresh'])
+    try:
+        self.metrics = metrics.filter(_of_package, negate=True)
+        with self.removed_cbs(self.cbs.filter(risinstance(ZeroLabelsCallback))): self.export(fname)
+    finally:
+        self.metrics = metrics
+        loss.update(state)
+    if (path:=self.path/fname).exists() and (names:=_names_in(path)):
+        warnings.warn(f"{path} needs {_PACKAGE[:-1]} all the same: {', '.join(sorted(names))}")

@@ -183,9 +183,9 @@ def test_plot():
 @pytest.mark.parametrize('sigmoid', [True, False])
 def test_suggested_threshold(bias, c, density, sigmoid):
     logits,targs = simulate(1000, c, density, bias=bias)
-    preds,hist = logits if sigmoid else logits.double().sigmoid(),ScoreHistogram(sigmoid, max_elements=2**30)
-    for p,t in zip(preds.split(64), targs.split(64)): hist.add(p, t)
-    thresh = hist.suggest()
+    preds,hist = logits if sigmoid else logits.double().sigmoid(),ScoreHistogram(sigmoid=sigmoid, sample=False)
+    for p,t in zip(preds.split(64), targs.split(64)): hist.accum_values(p, t)
+    thresh = hist.value
     assert float(f'{min(thresh, 1-thresh):.3g}')==pytest.approx(min(thresh, 1-thresh), rel=1e-6)
     p = to_decisions(preds, thresh, sigmoid)
     assert abs(p.sum()/targs.sum()-1)<0.04
@@ -194,29 +194,27 @@ def test_suggested_threshold(bias, c, density, sigmoid):
     assert true==targs.sum() and pred==pytest.approx((logits>0).sum().item(), rel=0.02, abs=2)
 
 def test_no_threshold_where_scores_are_alike():
-    hist = ScoreHistogram(False)
-    hist.add(torch.full((100,20), 0.003), torch.eye(20).repeat(5,1))
-    assert hist.suggest() is None
-    hist = ScoreHistogram()
-    hist.add(torch.randn(10,3), torch.zeros(10,3))
-    assert hist.suggest() is None and ScoreHistogram().bins is None
+    hist = ScoreHistogram(sigmoid=False)
+    assert math.isnan(hist(torch.full((100,20), 0.003), torch.eye(20).repeat(5,1))) and hist.suggest() is None
+    assert math.isnan(hist(torch.rand(10,3), torch.zeros(10,3)))
 
 def test_odd_scores():
-    hist = ScoreHistogram(False)
-    for p in (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[math.nan,-1.]]), tensor([[0.5,0.5]]).half()): hist.add(p, torch.ones_like(p, dtype=torch.int))
-    assert hist.bins.sum()==12 and hist.at(0.6)==(4,4,12)
+    hist = ScoreHistogram(sigmoid=False)
+    for p in (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[math.nan,-1.]]), tensor([[0.5,0.5]]).half()): hist.accum_values(p, torch.ones_like(p, dtype=torch.int))
+    assert hist.counts.sum()==12 and hist.at(0.6)==(4,4,12)
 
-def test_rows_are_sampled_from_large_batches():
-    logits,targs = simulate(20_000, 20)
-    hist = ScoreHistogram(max_elements=2**14)
-    hist.add(logits, targs)
-    assert hist.bins.sum()<=2**14
-    assert abs(to_decisions(logits, hist.suggest()).sum()/targs.sum()-1)<0.15
+def test_samples_are_drawn_from_large_data():
+    logits,targs = simulate(100_000, 20)
+    full,drawn = ScoreHistogram(sample=False),ScoreHistogram()
+    for m in (full,drawn): m.accum_values(logits, targs)
+    assert full.counts.sum()==2_000_000 and drawn.counts.sum()==pytest.approx(2_000_000, rel=1e-3)
+    assert drawn.counts.any(0).sum()<full.counts.any(0).sum()
+    for m in (full,drawn): assert abs(to_decisions(logits, m.value).sum()/targs.sum()-1)<0.04
 
 def test_thresholds_on_logits():
     logits,targs = simulate()
-    hist = ScoreHistogram(sigmoid=False, probs=False, max_elements=2**30)
-    hist.add(logits, targs)
+    hist = ScoreHistogram(thresh=0., sigmoid=False)
+    hist.accum_values(logits, targs)
     for t in (-3., -0.5, 0., 0.5): assert hist.at(t)[1]==pytest.approx((logits>t).sum().item(), abs=3)
     assert abs(to_decisions(logits, hist.suggest(), sigmoid=False).sum()/targs.sum()-1)<0.04
     assert judge(logits, targs, thresh=0., sigmoid=False).suggested_thresh==hist.suggest()

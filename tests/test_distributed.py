@@ -1,44 +1,99 @@
-"Several processes see what one would"
+"Several processes see what one would, in fastai's own `distrib_ctx`"
 import socket
-import torch.multiprocessing as mp
+from contextlib import nullcontext
+import torch.distributed as dist, torch.multiprocessing as mp
 from fastai.distributed import DistributedDL
 from conftest import *
 
-class CpuDistributedDL(DistributedDL):
-    def _broadcast(self, t, rank): # fastai's moves it to a GPU, which gloo does not need
-        t = torch.tensor(t)
-        torch.distributed.broadcast(t, rank)
-        return t.tolist()
+def _broadcast(self, t, rank):
+    "fastai's moves the indices to a GPU, which gloo does not need"
+    t = torch.tensor(t)
+    dist.broadcast(t, rank)
+    return t.tolist()
 
-def metrics(): return multilabel_metrics() + [F1ScoreMulti(average=None, name='f1_each'), AccuracyLift(), SubsetAccuracy(), LabelCardinality(),
-        MatthewsCorrCoefMulti(), BalancedAccuracyMulti(), BrierScoreMulti(), BrierScoreMulti(average='samples', name='brier_samples'),
-        APScoreMulti(), APScoreMulti(average='micro'), APScoreMulti(bins=64, name='ap_binned'), RocAucMulti(), RocAucMulti(average='samples'), RocAucMulti(bins=64, average='micro'),
-        LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3), ExpectedCalibrationError()]
+def _process(rank, f, world, port, path, args):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='localhost', MASTER_PORT=str(port), OMP_NUM_THREADS='1', ACCELERATE_USE_CPU='1')
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo')
+    DistributedDL._broadcast = _broadcast
+    warnings.simplefilter('ignore')
+    torch.save(f(*args), path/f'{rank}.pt')
+    dist.destroy_process_group()
 
-def work(rank, world, port, n, path):
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='localhost', MASTER_PORT=str(port))
-    torch.distributed.init_process_group('gloo')
-    learn = make_learner(*simulate(n, bias=-6), metrics(), cbs=ZeroLabelsCallback())
-    learn.dls.loaders[1] = CpuDistributedDL(learn.dls.valid, rank, world)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter('always')
-        result = values(learn)
-    said = sum(issubclass(w.category, ZeroLabelsWarning) for w in said)
-    torch.save((result, dict(learn.zero_labels.records[0], valid_loss=None), said), f'{path}/{rank}.pt')
-    torch.distributed.destroy_process_group()
-
-@pytest.mark.parametrize('world,n', [(2,51), (3,70), (2,1)])
-def test_processes_agree_with_one(tmp_path, world, n):
+def in_processes(f, world, path, *args):
+    "What `f` returns in each of `world` processes"
     with socket.socket() as s:
         s.bind(('localhost', 0))
         port = s.getsockname()[1]
-    mp.spawn(work, (world, port, n, str(tmp_path)), world)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        learn = make_learner(*simulate(n, bias=-6), metrics(), cbs=ZeroLabelsCallback())
-        expected,record = values(learn),dict(learn.zero_labels.records[0], valid_loss=None)
-    for rank in range(world):
-        result,r,said = torch.load(tmp_path/f'{rank}.pt', weights_only=False)
+    mp.spawn(_process, (f, world, port, path, args), world)
+    return [torch.load(path/f'{i}.pt', weights_only=False) for i in range(world)]
+
+def context(learn): return learn.distrib_ctx(sync_bn=False, cpu=True) if num_distrib() else nullcontext()
+
+# All metrics
+
+def of_counts(): return multilabel_metrics() + [F1ScoreMulti(average=None, name='f1_each'), AccuracyLift(), SubsetAccuracy(), LabelCardinality(), HammingLossMulti(), JaccardMulti(),
+        FBetaMulti(2), SpecificityMulti(), MatthewsCorrCoefMulti(), BalancedAccuracyMulti(), BrierScoreMulti(), BrierScoreMulti(average='samples', name='brier_samples'),
+        APScoreMulti(average='samples'), APScoreMulti(bins=64, name='ap_binned'), RocAucMulti(average='samples'), RocAucMulti(bins=64, average='micro'),
+        LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3), ExpectedCalibrationError()]
+def of_scores(): return L(APScoreMulti(), APScoreMulti(average='micro'), RocAucMulti())
+
+def validated(n, bs=16):
+    "The values of all metrics, the callback's record, and how often it spoke"
+    learn = make_learner(*simulate(n, bias=-6), of_counts()+of_scores(), cbs=ZeroLabelsCallback(), bs=bs)
+    with warnings.catch_warnings(record=True) as said, context(learn):
+        warnings.simplefilter('always')
+        result = values(learn)
+    return result,dict(learn.zero_labels.records[0], valid_loss=None),sum(issubclass(w.category, ZeroLabelsWarning) for w in said)
+
+@pytest.mark.parametrize('world,n', [(2,51), (3,70), (3,49), (2,1), (3,2)]) # 49 leave the last two processes with an empty last batch
+def test_processes_agree_with_one(tmp_path, world, n):
+    expected,record,_ = validated(n)
+    for rank,(result,r,said) in enumerate(in_processes(validated, world, tmp_path, n)):
         for k,v in expected.items(): np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=k)
         assert str(r)==str(record)
         assert said==(rank==0 and bool(record['verdict']))
+
+# A fit
+
+def fitted(on_flag, patience):
+    learn = make_learner(*simulate(150, bias=-6), multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=on_flag, patience=patience))
+    try:
+        with context(learn), learn.no_logging(): learn.fit(4)
+        error = None
+    except ZeroLabelsError as e: error = str(e)
+    return len(learn.zero_labels.records),learn.recorder.values[-1][2:],error
+
+@pytest.mark.parametrize('on_flag', ['warn','stop','raise'])
+def test_all_processes_stop_together(tmp_path, on_flag):
+    results = in_processes(fitted, 2, tmp_path, on_flag, 2)
+    for n,row,error in results:
+        assert n==(4 if on_flag=='warn' else 2) and (error is not None)==(on_flag=='raise')
+        np.testing.assert_allclose(row, results[0][1], atol=1e-12)
+
+# What is sent
+
+def sent(n, ranking):
+    "Bytes that the metrics and the callback hand to torch.distributed in a validation"
+    learn = make_learner(*simulate(n, bias=-6), of_scores() if ranking else of_counts(), cbs=[] if ranking else ZeroLabelsCallback(), bs=256)
+    log,real = [],{o: getattr(dist, o) for o in ('all_reduce','all_gather')}
+    def logged(f, at):
+        def inner(*args, **kwargs): # fastai itself gathers the loss of each batch
+            if sys._getframe(1).f_globals['__name__'].startswith('fastai_mlmetrics'): log.append(args[at].numel()*args[at].element_size())
+            return f(*args, **kwargs)
+        return inner
+    with context(learn), learn.no_logging():
+        dist.all_reduce,dist.all_gather = logged(real['all_reduce'], 0),logged(real['all_gather'], 1)
+        try: learn.validate()
+        finally: dist.all_reduce,dist.all_gather = real.values()
+    return sum(log)
+
+def test_only_counts_are_sent(tmp_path):
+    small,large = (in_processes(sent, 2, tmp_path, n, False) for n in (60,6000))
+    bins = (2*64*20 + 2*64*20 + 3*15*20 + 2*2**13)*8 # of AP, AUC, the calibration error and the callback
+    metrics = len(of_counts())+4
+    assert small==large and 0<small[0]<=bins + metrics*(4*20+6+2*2)*8
+
+def test_scores_are_sent_without_bins(tmp_path):
+    small,large = (in_processes(sent, 2, tmp_path, n, True)[0] for n in (600,6000))
+    assert 5*small<large<=3*6000*20*(4+1+8)

@@ -1,0 +1,207 @@
+"Nothing is lost or counted twice when something goes wrong"
+import pickle, subprocess
+from fastai_mlmetrics.counts import Batch, Rule
+from conftest import *
+from copy import copy, deepcopy
+
+def every(): return multilabel_metrics(ranking=True) + [APScoreMulti(bins=64, name='binned'), ExpectedCalibrationError(), BrierScoreMulti(), AccuracyMulti(average='macro')]
+
+def learner(bs=16, **kwargs): return make_learner(*simulate(100, bias=-2.), every(), cbs=ZeroLabelsCallback(), bs=bs, **kwargs)
+
+def clean(bs=16): return values(learner(bs))
+
+def same(learn, expected):
+    "Validate, and compare with what a Learner has that nothing has happened to"
+    test_eq(values(learn), expected)
+    r = learn.zero_labels.records[-1]
+    assert r.samples==100 and r.accuracy==pytest.approx(expected['accuracy_multi'], abs=1e-12)
+
+class Fails(Same):
+    "A model that raises `error` at its n-th batch, once"
+    def __init__(self, error, n): super().__init__(); self.error,self.n = error,n
+    def forward(self, x):
+        self.n -= 1
+        if self.n==0: raise self.error
+        return super().forward(x)
+
+# Interruptions
+
+@pytest.mark.parametrize('error', [KeyboardInterrupt(), RuntimeError('a fault'), CancelValidException(), CancelFitException(), CancelEpochException(), CancelBatchException()], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize('in_fit', [False, True])
+def test_interrupted(error, in_fit):
+    expected,learn = clean(),learner(model=Fails(error, 10 if in_fit else 3)) # A fit has trained 6 batches before
+    with learn.no_logging():
+        try: learn.fit(1) if in_fit else learn.validate()
+        except (KeyboardInterrupt, RuntimeError, CancelFitException, CancelEpochException): pass
+    learn.model.n = 0
+    same(learn, expected)
+    with learn.no_logging(): learn.fit(1, 0.)
+    test_eq(dict(zip(learn.metrics.attrgot('name'), learn.recorder.values[-1][2:])), expected)
+
+# Retries
+
+class OutOfMemory(RuntimeError): "As torch's, which has had several names"
+
+class Retries(Learner):
+    "A Learner that takes a batch once more after a lack of memory"
+    def one_batch(self, i, b):
+        try: super().one_batch(i, b)
+        except OutOfMemory: super().one_batch(i, b)
+
+def retrying(bs=16, **kwargs):
+    learn = learner(bs, **kwargs)
+    learn.__class__ = Retries
+    return learn
+
+def test_a_retried_batch_counts_once():
+    same(retrying(model=Fails(OutOfMemory('no memory'), 3)), clean())
+
+@pytest.mark.parametrize('which', [1, 5, 11])
+def test_a_batch_is_retried_after_some_metrics_have_it(which):
+    learn,expected = retrying(),clean()
+    m,left = learn.metrics[which],[3]
+    def accumulate(learn):
+        left[0] -= 1
+        if left[0]==0: raise OutOfMemory('no memory')
+        type(m).accumulate(m, learn)
+    m.accumulate = accumulate
+    with pytest.warns(UserWarning, match='batch 2 came twice, and counts once'): same(learn, expected)
+
+@pytest.mark.parametrize('fails', [1,2,3,5])
+@pytest.mark.parametrize('f', ['_count','part','once'])
+def test_memory_lacks_while_counting(f, fails, monkeypatch):
+    monkeypatch.setattr('fastai_mlmetrics.metrics.BLOCK', 300) # A batch has 320 elements
+    expected,real,left = clean(),getattr(Batch, f),[fails]
+    def lacking(self, *args):
+        left[0] -= 1
+        if left[0]==0: raise OutOfMemory('no memory')
+        return real(self, *args)
+    monkeypatch.setattr(Batch, f, lacking)
+    with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', 'batch .* came twice')
+        learn = retrying()
+        result = values(learn)
+    assert left[0]<0
+    for k,v in expected.items(): assert result[k]==pytest.approx(v, abs=1e-12), k
+
+# Copies and files
+
+def test_copies_count_on_by_themselves():
+    logits,targs = simulate(100, bias=-2.)
+    for m in [*every(), F1ScoreMulti(0.3, sample_weight=np.arange(100)), F1ScoreMulti(ignore_index=math.nan, average='samples', labels=[1,2])]:
+        m.accum_values(logits[:60], targs[:60])
+        for copied in (pickle.loads(pickle.dumps(m)), deepcopy(m), copy(m)):
+            if not copied.seen: copied.accum_values(logits[:60], targs[:60]) # Scores stay out of copies, which start anew
+            copied.accum_values(logits[60:], targs[60:])
+            test_eq(copied.value, deepcopy(m)(logits, targs))
+
+def test_rules_of_another_process_are_not_mixed_up(tmp_path):
+    code = f"from fastai_mlmetrics.all import *; import pickle; open({str(tmp_path/'m')!r}, 'wb').write(pickle.dumps(F1ScoreMulti(0.9)))"
+    subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True)
+    theirs,others = pickle.loads((tmp_path/'m').read_bytes()),[F1ScoreMulti(t) for t in np.linspace(0.01, 0.99, 50)]
+    assert theirs.rule==Rule(0.9) and all(theirs.rule!=o.rule or o.rule.thresh==0.9 for o in others)
+
+def test_a_metric_of_another_version():
+    m,state = F1ScoreMulti(0.3),F1ScoreMulti(0.3).__getstate__()
+    m(*simulate(50))
+    for old in ({k:v for k,v in state.items() if k not in ('_layout','_iter','_counted')}, {**m.__getstate__(), '_layout':0}):
+        again = F1ScoreMulti.__new__(F1ScoreMulti)
+        with pytest.warns(UserWarning, match='F1ScoreMulti is of another version.*gone'): again.__setstate__(old)
+        assert again.value is None and again(*simulate())==F1ScoreMulti(0.3)(*simulate())
+
+def test_export_and_resume(tmp_path):
+    expected,learn = clean(),learner(path=tmp_path, model_dir='.')
+    with learn.no_logging():
+        learn.fit(2, 0.)
+        learn.save('two', with_opt=True)
+        learn.export('l.pkl')
+        again = learner(path=tmp_path, model_dir='.').load('two')
+        with again.no_logging(): again.fit(3, 0., start_epoch=2)
+        assert [(r.epoch,r.phase) for r in again.zero_labels.records]==[(2,'fit')]
+        same(again, expected)
+        loaded = load_learner(tmp_path/'l.pkl')
+    loaded.dls = learn.dls
+    same(loaded, expected)
+
+# Without the package
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0]=='fastai_mlmetrics': raise ModuleNotFoundError("No module named 'fastai_mlmetrics'")
+sys.meta_path.insert(0, Blocked())
+"""
+
+@pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
+def test_export_plain(digits_dls, tmp_path, thresh, min_labels):
+    from fastai_mlmetrics.demo import small_convnet
+    learn = vision_learner(digits_dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=[*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)],
+                           cbs=ZeroLabelsCallback(), path=tmp_path)
+    if thresh: learn.set_thresh(thresh, min_labels)
+    metrics,cbs,state = list(learn.metrics),{*learn.cbs},dict(vars(learn.loss_func))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        learn.export_plain('plain.pkl')
+    assert [str(o.message) for o in said if 'min_labels' in str(o.message)]==(["min_labels=1 is left out: fastai's own decoding has none"] if min_labels else [])
+    assert list(learn.metrics)==metrics and {*learn.cbs}==cbs and vars(learn.loss_func)==state
+    item = digits_dls.valid_ds.items.iloc[0]
+    code = BLOCKED + f"""
+from fastai.vision.all import *
+learn = load_learner({str(tmp_path/'plain.pkl')!r})
+with learn.no_bar(): labels,_,probs = learn.predict({str(digits_dls.path/'train'/item.fname)!r})
+torch.save((list(labels), probs.tolist()), {str(tmp_path/'out.pt')!r})
+"""
+    subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True, capture_output=True)
+    labels,probs = torch.load(tmp_path/'out.pt', weights_only=False)
+    d = to_decisions(tensor(probs)[None], 0.5 if thresh is None else thresh, sigmoid=False)[0]
+    assert labels==[o for o,on in zip(digits_dls.vocab, d) if on]
+
+def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
+    learn = learner(path=tmp_path)
+    learn.left = F1ScoreMulti()
+    with pytest.warns(UserWarning, match=r'l\.pkl needs fastai_mlmetrics all the same: .*fastai_mlmetrics\.metrics F1ScoreMulti'): learn.export_plain('l.pkl')
+
+# What a validation touches
+
+def test_nothing_is_sent_or_written(tmp_path):
+    code = f"""
+from fastai.vision.all import *
+from fastai_mlmetrics.all import *
+import sys
+def hook(event, args):
+    if event.startswith('socket.') or event in ('os.mkdir','os.rename','os.remove','subprocess.Popen') or event=='open' and set(str(args[1]))&set('wax+'): print(event, *args)
+dls = DataLoaders(*[DataLoader(list(zip(torch.randn(64,5), (torch.rand(64,5)<0.3).float())), bs=16) for _ in range(2)], device=torch.device('cpu'))
+learn = Learner(dls, nn.Linear(5,5), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(ranking=True), cbs=ZeroLabelsCallback())
+sys.addaudithook(hook)
+learn.remove_cb(ProgressCallback)
+with learn.no_logging():
+    learn.fit(2)
+    learn.thresh_find(show_plot=False)
+    learn.set_thresh(0.2)
+    interp = MultiLabelInterpretation.from_learner(learn)
+accuracy_report(*learn.get_preds()); best_thresholds(*learn.get_preds()); label_stats(dls); pos_weight(dls)
+"""
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.strip()=='' and not [*tmp_path.iterdir()]
+
+# Half precision
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+def test_half_precision(dtype):
+    class Half(Same):
+        def forward(self, x): return super().forward(x.to(dtype))
+    logits,targs = simulate(300, bias=-2.)
+    def trained(logits, model): return values(make_learner(logits, targs, every(), model=model, loss_func=lambda p,t: F.binary_cross_entropy_with_logits(p.float(), t)))
+    test_eq(trained(logits, Half()), trained(logits.to(dtype).float(), Same()))
+    big = torch.full((70_000,2), 1., dtype=dtype)
+    assert AccuracyMulti()(big, torch.ones(70_000,2))==1 and LabelCardinality()(big, torch.ones(70_000,2))==2
+
+@pytest.mark.parametrize('to', ['to_fp16','to_bf16'])
+def test_mixed_precision(to):
+    learn = learner()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore') # torch says that there is no GPU
+        getattr(learn, to)()
+        with learn.no_logging(): learn.fit(1, 0.)
+    test_eq(dict(zip(learn.metrics.attrgot('name'), learn.recorder.values[-1][2:])), clean())

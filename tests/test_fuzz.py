@@ -1,0 +1,129 @@
+"""Any input gives the value of a plain reference or a documented error, never a wrong number
+
+`python tests/test_fuzz.py SECONDS [SEED]` goes on for longer, and tells what it has tried."""
+from collections import Counter
+import hypothesis, sklearn.metrics as skm, time
+from hypothesis import given
+from conftest import *
+
+FORMULAS = {AccuracyMulti: lambda tp,pred,true,n: (n-pred-true+2*tp)/n, HammingLossMulti: lambda tp,pred,true,n: (pred+true-2*tp)/n, ZerosAccuracy: lambda tp,pred,true,n: (n-true)/n,
+            PrecisionMulti: lambda tp,pred,true,n: tp/pred, RecallMulti: lambda tp,pred,true,n: tp/true, F1ScoreMulti: lambda tp,pred,true,n: 2*tp/(pred+true),
+            JaccardMulti: lambda tp,pred,true,n: tp/(pred+true-tp), SpecificityMulti: lambda tp,pred,true,n: (n-pred-true+tp)/(n-true),
+            SubsetAccuracy: lambda tp,pred,true,n: (tp==pred) & (pred==true), EmptyRate: lambda tp,pred,true,n: pred==0, LabelCardinality: lambda tp,pred,true,n: pred}
+OF_SAMPLES = SubsetAccuracy,EmptyRate,LabelCardinality
+RANKED = {APScoreMulti: skm.average_precision_score, RocAucMulti: skm.roc_auc_score}
+AVERAGES = 'micro','macro','weighted','samples',None
+FLOATS = torch.float16,torch.bfloat16,torch.float32,torch.float64
+INTEGERS = torch.bool,torch.uint8,torch.int32,torch.int64
+VALUES = dict(logits=lambda g,s: g.normal(size=s)*3, probs=lambda g,s: g.random(s), coarse=lambda g,s: g.integers(-2, 3, s)/2, wide=lambda g,s: g.normal(size=s)*10.**g.integers(-40, 35, s),
+              edges=lambda g,s: g.choice([0.,-0.,1.,0.5,-math.inf,math.inf,1e-45,30.,-90.], s), same=lambda g,s: np.full(s, g.normal()))
+
+def laid_out(t, how):
+    "The same numbers, otherwise in memory"
+    if how=='transposed': return t.transpose(0, -1).contiguous().transpose(0, -1)
+    if how=='strided': return torch.stack([t,t], -1)[...,0]
+    if how=='offset': return torch.cat([t.flatten()[:1],t.flatten()])[-t.numel() or None:][:t.numel()].view(t.shape)
+    if how=='numpy' and t.dtype!=torch.bfloat16: return t.numpy()
+    if how=='list' and t.numel(): return t.tolist()
+    if how=='grad' and t.is_floating_point(): return t.requires_grad_()
+    return t
+
+@st.composite
+def cases(draw):
+    "A metric, its arguments, predictions and targets, and how they come"
+    def one(*o): return draw(st.sampled_from(o))
+    def rarely(x, other=None, of=8): return x if draw(st.integers(0, of-1))==of-1 else other
+    g = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n,c = rarely(0, draw(st.integers(1, 40)), 20),draw(st.integers(1, 12))
+    preds = torch.from_numpy(VALUES[one(*VALUES)](g, (n,c)))
+    dtype = rarely(one(*INTEGERS), one(*FLOATS))
+    preds = preds.to(dtype) if dtype in FLOATS else torch.from_numpy(g.integers(0, rarely(4, 2), (n,c))).to(dtype)
+    y = torch.from_numpy((g.random((n,c))<one(0.05,0.3,1.,0.)).astype(float)).to(one(*FLOATS, *INTEGERS))
+    ignore = one(None,None,-1,math.nan,0)
+    def spoil(t, value):
+        held = t.dtype in FLOATS or abs(value)<math.inf and value==int(value) and (value>=0 or t.dtype in INTEGERS[2:])
+        if held: t[torch.from_numpy(g.random(t.shape)<0.1)] = value
+    if dtype in FLOATS and (bad:=rarely(math.nan)): spoil(preds, bad)
+    if (bad:=rarely(one(2.,0.5,-1.,math.nan,200.,math.inf))) is not None and y.dtype!=torch.bool: spoil(y, bad)
+    if ignore is not None and one(True,False) and y.dtype!=torch.bool: spoil(y, ignore)
+    sigmoid,cls = one(True,True,False),one(*FORMULAS, *RANKED)
+    def thresh(): return rarely(one(-0.1,1.5,math.nan,-3.), one(0.5,0.5,0.2,0.,1.,0.9,1e-6), 20)
+    kw = dict(sigmoid=sigmoid, sample_weight=rarely(rarely(one(g.normal(size=n), np.zeros(n), np.ones(n+1)), g.integers(0, 3, n).astype(float))), ignore_index=ignore,
+              labels=rarely([int(o) for o in g.integers(0, c+rarely(3, 0), draw(st.integers(1, 2*c)))]))
+    if cls not in RANKED: kw.update(thresh=one(thresh(), thresh(), [thresh() for _ in range(rarely(c+1, c))], np.float32(thresh()), tensor(thresh())), min_labels=rarely(draw(st.integers(0, 15)), 0))
+    kw['average'] = 'samples' if cls in OF_SAMPLES else one(*AVERAGES)
+    kw['zero_division'] = one(0.,1.,math.nan)
+    step,how = one(1, 7, 100),one(*[(a,b) for a in ('plain','transposed','strided','offset','numpy','list','grad') for b in ('plain','transposed','strided','offset','numpy')])
+    if how[0]=='list' and preds.is_floating_point(): preds = preds.double() # as numpy makes of a list
+    return cls,kw,preds,y,step,how
+
+def expected(cls, kw, preds, y):
+    "The value by plain numpy, or 'error'; 'either' where ties make it undefined"
+    thresh,c = np.float64(kw.get('thresh', 0.5)),y.shape[1]
+    w = kw['sample_weight']
+    if kw['sigmoid'] and not np.all((0<=thresh) & (thresh<=1)): return 'error'
+    if w is not None and not (np.all(w>=0) and w.sum()>0): return 'error'
+    if not len(y): return None
+    if thresh.ndim and len(thresh)!=c or kw['labels'] and max(kw['labels'])>=c or w is not None and len(w)!=len(y): return 'error'
+    columns,k = ifnone(kw['labels'], [*range(c)]),kw.get('min_labels', 0)
+    x,t = preds.double().numpy(),y.double().numpy()
+    if preds.is_floating_point():
+        exact = preds.dtype==torch.float64
+        s = (1/(1+np.exp(-x)) if kw['sigmoid'] else x)
+        p = s>thresh if exact else s.astype(np.float32)>thresh.astype(np.float32)
+    else: p = x!=0
+    if k and any(len({*row})<c for row in x[:,:]): return 'either'
+    if k: p |= np.argsort(np.argsort(-np.where(p, np.inf, x), axis=1, kind='stable'), axis=1)<k
+    x,t,p,ignore = x[:,columns],t[:,columns],p[:,columns],kw['ignore_index']
+    valid = np.ones(t.shape, bool) if ignore is None else ~np.isnan(t) if ignore!=ignore else t!=ignore
+    if not np.isin(t[valid], (0,1)).all(): return 'error'
+    if np.isnan(x[valid]).any(): return np.full(len(columns), math.nan) if kw['average'] is None else math.nan
+    if not preds.is_floating_point() and cls not in RANKED and not np.isin(x[valid], (0,1)).all(): return 'error'
+    w,zero = np.ones(len(t)) if w is None else w,kw['zero_division']
+    def mean(values, weights):
+        weights = np.where(np.isnan(values), 0, weights)
+        if not weights.sum() and kw['average']=='weighted': weights = np.where(np.isnan(values), 0, 1.)
+        return (np.nan_to_num(values)*weights).sum()/weights.sum()
+    with np.errstate(all='ignore'):
+        axis = {'micro':None, 'samples':1}.get(kw['average'], 0)
+        e = valid*(1. if axis==1 else w[:,None])
+        t = np.where(valid, t, 0)
+        n,true = e.sum(axis),(e*t).sum(axis)
+        if cls in RANKED:
+            def of(t, x, e): return RANKED[cls](t, np.unique(x, return_inverse=True)[1].reshape(x.shape), sample_weight=e) if (e*t).sum() and (cls is APScoreMulti or (e*(1-t)).sum()) else math.nan
+            def masked(i): return [o[i][valid[i]] for o in (t, x, e)]
+            values = np.array(of(*masked(...)) if axis is None else [of(*masked((slice(None),i) if axis==0 else i)) for i in range(len(n))])
+        else:
+            p = p & valid
+            values = np.float64(FORMULAS[cls]((e*p*t).sum(axis), (e*p).sum(axis), true, n))
+        values = np.where(n>0, np.where(np.isnan(values), zero, values), math.nan)
+        return values if kw['average'] in ('micro',None) else mean(values, {'macro':1., 'weighted':true, 'samples':w}[kw['average']])
+
+def outcome(cls, kw, preds, y, step, how):
+    args = {k:v for k,v in kw.items() if k!='min_labels'} if cls in RANKED else kw
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        try:
+            m,parts = cls(**args),[laid_out(o, h) for o,h in zip((preds, y), how)]
+            for i in range(0, max(1, len(y)), step): m.accum_values(*(o[i:i+step] for o in parts))
+            return m.value
+        except ValueError: return 'error'
+
+tried = Counter()
+
+@given(case=cases())
+def test_any_input(case):
+    cls,kw,preds,y,step,how = case
+    due,got = expected(cls, kw, preds.detach().clone(), y.clone()),outcome(*case)
+    tried['error' if isinstance(due, str) and due=='error' else 'nothing' if due is None else 'ties' if isinstance(due, str) else 'value'] += 1
+    if isinstance(due, str) and due=='either': assert not isinstance(got, str)
+    elif due is None or isinstance(due, str) or got is None or isinstance(got, str): assert due is got or due==got
+    else: np.testing.assert_allclose(got, due, atol=1e-9)
+
+if __name__=='__main__':
+    seconds,seed = float(sys.argv[1]),int((sys.argv[2:] or [0])[0])
+    begun = time.time()
+    while time.time()-begun<seconds:
+        hypothesis.seed(seed)(settings(max_examples=2000, derandomize=False, database=None)(test_any_input))()
+        seed += 1
+    print(f'{sum(tried.values()):,} inputs in {time.time()-begun:.0f} s, none with a wrong result: {dict(tried)}')
