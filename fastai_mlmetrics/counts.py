@@ -285,7 +285,7 @@ class Batch:
     @property
     def valid(self): return self._all[2]
 
-# %% ../nbs/00_counts.ipynb #884e39f4
+# %% ../nbs/00_counts.ipynb #9a4f4e6b
 _serial = count()
 
 class Rows:
@@ -299,14 +299,15 @@ class Rows:
         self.preds,self.targs = (preds,targs) if preds.numel()>=BLOCK else (preds.clone(),targs.clone())
         self.serial,self.n = next(_serial),preds.numel()
         self.kind = preds.shape[1],preds.dtype,targs.dtype,preds.device
-        if learn is not None: self.made_of = learn.iter,ref(learn),ref(learn.pred),ref(learn.y)
+        self.iter = None if learn is None else learn.iter
+        if learn is not None: self.made_of = ref(learn),ref(learn.pred),ref(learn.y)
 
     def __len__(self): return len(self.preds)
 
     def is_of(self, learn):
         "Are they of the `learn`er's current batch?"
-        i,of,preds,targs = self.made_of
-        return i==learn.iter and of() is learn and preds() is learn.pred and targs() is learn.y
+        of,preds,targs = self.made_of
+        return self.iter==learn.iter and of() is learn and preds() is learn.pred and targs() is learn.y
 
 _latest = lambda: None # A weak reference to the rows of the latest batch
 

@@ -69,7 +69,7 @@ class CountsMetric(AccumMetric):
         if not same: warnings.warn(f"this {type(self).__name__} is of another version of fastai_mlmetrics: what it had counted is gone")
         self.__dict__.update({k:v for k,v in state.items() if same or k not in counted})
 
-# %% ../nbs/01_metrics.ipynb #f82ea649
+# %% ../nbs/01_metrics.ipynb #a1ea74b4
 @patch
 def accumulate(self:CountsMetric, learn):
     "Count `learn`'s current batch, once for all metrics that decide alike"
@@ -77,7 +77,7 @@ def accumulate(self:CountsMetric, learn):
     if learn.training: self.trained = True
     if learn.iter==self._iter: return self._warn(f"batch {learn.iter} came twice, and counts once")
     rows = current_rows(learn, self._read_last)
-    self._read_last,self._iter = rows.serial,learn.iter
+    self._read_last = rows.serial
     self._take(rows)
 
 @patch
@@ -114,7 +114,7 @@ def _check_order(dl):
     if shuffled or hasattr(dl, 'n_padded'):
         raise ValueError(f"sample_weight needs the samples in one known order, but this loader is {'shuffled' if shuffled else 'distributed'}")
 
-# %% ../nbs/01_metrics.ipynb #bd78bfa8
+# %% ../nbs/01_metrics.ipynb #b6dddfa1
 @patch
 def _counts(self:CountsMetric, batch): return batch.per_sample if self.average=='samples' else batch.per_label
 
@@ -124,7 +124,7 @@ def _take(self:CountsMetric, rows, learn=None):
     if rows.kind!=self._kind: self._change(rows.kind, learn or self._learn and self._learn())
     self._rows.append(rows)
     self._n_rows += rows.n
-    self._value = None
+    self._iter,self._value = rows.iter,None
     if self._n_rows>=BLOCK: self._count()
 
 @patch

@@ -1,4 +1,5 @@
 "What the tests share"
+import os; os.environ.setdefault('OMP_NUM_THREADS', '1') # Tests run beside each other, and threads of several processes get in each other's way
 import matplotlib; matplotlib.use('agg')
 import gc, inspect, numpy as np, pytest, sys, warnings
 from hypothesis import HealthCheck, settings, strategies as st

@@ -84,6 +84,7 @@ def test_over_predicting_has_its_own_words():
     assert learn.zero_labels.records[-1].verdict=='over-predicts' and len(said)==1
     assert 'far more labels than there are' in str(said[0].message) and 'min_labels' not in str(said[0].message)
 
+@settings(max_examples=100)
 @given(decided(max_samples=20))
 def test_best_constant(decided):
     _,y = decided

@@ -46,30 +46,34 @@ def validated(n, bs=16):
         result = values(learn)
     return result,dict(learn.zero_labels.records[0], valid_loss=None),sum(issubclass(w.category, ZeroLabelsWarning) for w in said)
 
-@pytest.mark.parametrize('world,n', [(2,51), (3,70), (3,49), (2,1), (3,2)]) # 49 leave the last two processes with an empty last batch
-def test_processes_agree_with_one(tmp_path, world, n):
-    expected,record,_ = validated(n)
-    for rank,(result,r,said) in enumerate(in_processes(validated, world, tmp_path, n)):
-        for k,v in expected.items(): np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=k)
-        assert str(r)==str(record)
-        assert said==(rank==0 and bool(record['verdict']))
+def all_validated(*sizes): return [validated(n) for n in sizes]
+
+@pytest.mark.parametrize('world,sizes', [(2, (51,1)), (3, (70,49,2))]) # 49 leave the last two processes with an empty last batch
+def test_processes_agree_with_one(tmp_path, world, sizes):
+    results = in_processes(all_validated, world, tmp_path, *sizes)
+    for i,(expected,record,_) in enumerate(all_validated(*sizes)):
+        for rank,(result,r,said) in enumerate(o[i] for o in results):
+            for k,v in expected.items(): np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=f'{k} of {sizes[i]}')
+            assert str(r)==str(record)
+            assert said==(rank==0 and bool(record['verdict']))
 
 # A fit
 
-def fitted(on_flag, patience):
-    learn = make_learner(*simulate(150, bias=-6), multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=on_flag, patience=patience))
+def fitted(on_flag):
+    learn = make_learner(*simulate(150, bias=-6), multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=on_flag, patience=2))
     try:
         with context(learn), learn.no_logging(): learn.fit(4)
         error = None
     except ZeroLabelsError as e: error = str(e)
     return len(learn.zero_labels.records),learn.recorder.values[-1][2:],error
 
-@pytest.mark.parametrize('on_flag', ['warn','stop','raise'])
-def test_all_processes_stop_together(tmp_path, on_flag):
-    results = in_processes(fitted, 2, tmp_path, on_flag, 2)
-    for n,row,error in results:
-        assert n==(4 if on_flag=='warn' else 2) and (error is not None)==(on_flag=='raise')
-        np.testing.assert_allclose(row, results[0][1], atol=1e-12)
+def all_fitted(): return {o: fitted(o) for o in ('warn','stop','raise')}
+
+def test_all_processes_stop_together(tmp_path):
+    first,second = in_processes(all_fitted, 2, tmp_path)
+    for on_flag,(n,row,error) in second.items():
+        assert n==first[on_flag][0]==(4 if on_flag=='warn' else 2) and error==first[on_flag][2] and (error is not None)==(on_flag=='raise')
+        np.testing.assert_allclose(row, first[on_flag][1], atol=1e-12)
 
 # What is sent
 
@@ -88,12 +92,11 @@ def sent(n, ranking):
         finally: dist.all_reduce,dist.all_gather = real.values()
     return sum(log)
 
-def test_only_counts_are_sent(tmp_path):
-    small,large = (in_processes(sent, 2, tmp_path, n, False) for n in (60,6000))
+def all_sent(): return [sent(60, False), sent(6000, False), sent(600, True), sent(6000, True)]
+
+def test_only_counts_are_sent_or_scores_without_bins(tmp_path):
+    small,large,few,many = in_processes(all_sent, 2, tmp_path)[0]
     bins = (2*64*20 + 2*64*20 + 3*15*20 + 2*2**13)*8 # of AP, AUC, the calibration error and the callback
     metrics = len(of_counts())+4
-    assert small==large and 0<small[0]<=bins + metrics*(4*20+6+2*2)*8
-
-def test_scores_are_sent_without_bins(tmp_path):
-    small,large = (in_processes(sent, 2, tmp_path, n, True)[0] for n in (600,6000))
-    assert 5*small<large<=3*6000*20*(4+1+8)
+    assert 0<small==large<=bins + metrics*(4*20+6+2*2)*8
+    assert 5*few<many<=3*6000*20*(4+1+8)

@@ -446,7 +446,7 @@ def test_no_batch_waits_for_values(monkeypatch):
         watch.accumulate(learn)
     for m in metrics:
         with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
-    assert watch.hist.bins.device.type=='meta'
+    assert [*watch.hist._counted, (watch.hist.total,)][0][0].device.type=='meta'
 
 def test_all_share_one_count_however_they_were_made(counted):
     logits,targs = simulate(50)
@@ -576,7 +576,7 @@ ROWS = {'accuracy, elementwise': (AccuracyMulti,'micro'), 'accuracy, macro': (Ac
         'accuracy, balanced': (BalancedAccuracyMulti,'macro'), 'accuracy, subset': (SubsetAccuracy,'samples'), 'accuracy, Jaccard': (JaccardMulti,'samples'),
         **{f'F1, {a}': (F1ScoreMulti,a) for a in ('micro','macro','weighted','samples')}}
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(decided(max_labels=4), st.sampled_from([0., 1., np.nan]), st.data())
 def test_report(decided, zero_division, data):
     p,y = decided

@@ -62,6 +62,7 @@ def test_as_sklearn(cls, average, ranked, zero_division, kind, bs, data):
         warnings.simplefilter('ignore')
         same(m.value, ref, 1e-9); same(m(preds, targs), ref, 1e-9)
 
+@settings(max_examples=100)
 @given(ranked())
 def test_straight_from_sklearn(ranked):
     "Where scikit-learn has all averages itself"
