@@ -43,3 +43,11 @@ def test_every_argument_is_documented():
         missing = [k for k,v in docs.items() if k not in ('self','return','kwargs') and not v.docment]
         assert not missing, f'{name}: {missing}'
         assert o.__doc__ and '\n' not in o.__doc__, name
+
+def test_many_batches(monkeypatch):
+    "A short run of what `python -m benchmarks soak` does with 100,000"
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.__main__ import soak
+    rows = list(soak(2000))
+    assert rows[-1]['batches']==2000 and rows[-1]['metrics']>80
+    assert all(o['whole counts equal'] and o['largest relative drift']<1e-13 for o in rows)
