@@ -434,7 +434,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                           'fastai_mlmetrics.ranking.LRAP': ('ranking.html#lrap', 'fastai_mlmetrics/ranking.py'),
                                           'fastai_mlmetrics.ranking.LRAP.__init__': ( 'ranking.html#lrap.__init__',
                                                                                       'fastai_mlmetrics/ranking.py'),
-                                          'fastai_mlmetrics.ranking.LRAP.of': ('ranking.html#lrap.of', 'fastai_mlmetrics/ranking.py'),
                                           'fastai_mlmetrics.ranking.LabelRanking': ( 'ranking.html#labelranking',
                                                                                      'fastai_mlmetrics/ranking.py'),
                                           'fastai_mlmetrics.ranking.LabelRanking.__init__': ( 'ranking.html#labelranking.__init__',

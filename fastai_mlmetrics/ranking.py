@@ -330,7 +330,7 @@ class LabelRanking(CurveMetric):
         **kwargs
     ): super().__init__(sigmoid, average, sample_weight, **kwargs)
 
-# %% ../nbs/02_ranking.ipynb #aa8ca1f5
+# %% ../nbs/02_ranking.ipynb #a44efc60
 class LRAP(LabelRanking):
     "Label ranking average precision: of a sample's labels, the mean share of true ones among those that score as high"
     func_name = 'lrap'
@@ -342,7 +342,7 @@ class LRAP(LabelRanking):
         zero_division:float=1., # Value of a sample without labels; nan: leave it out of the mean
         **kwargs
     ): super().__init__(sigmoid, sample_weight, zero_division=zero_division, **kwargs)
-    def of(self, c): return c.total(c.y*c.tp/c.pred)/c.true
+    of = APScoreMulti.of # of a sample's labels
 
 class CoverageError(LabelRanking):
     "How many labels, from the highest score on, it takes to have all that are true"
