@@ -323,15 +323,15 @@ def test_in_the_list_of_metrics():
         names = learn.metrics.attrgot('name')
         assert names[-3:]==['ap_macro','roc_auc_macro','lrap'] and len(set(names))==12
         cut = kw.get('labels', slice(None))
-        a,b = np.array(targs)[:,cut],np.array(logits)[:,cut]
+        a,b = np.array(targs)[:,cut],np.array(logits.double())[:,cut]
         values = [skm.average_precision_score(a, b), np.nanmean([auc(*o) for o in zip(a.T, b.T)]), skm.label_ranking_average_precision_score(a, b)]
         same([m.value for m in learn.metrics[-3:]], values, 0.02 if kw.get('bins') else 1e-9)
     assert len(multilabel_metrics())==9
 
 def test_rows_of_the_report():
     logits,targs = simulate(200, 5, density=0.3)
-    r,y = accuracy_report(logits, targs),targs.double().numpy()
-    same(r.value[-3:], [skm.average_precision_score(y, logits), skm.roc_auc_score(y, logits), skm.label_ranking_average_precision_score(y, logits)], 1e-9)
+    r,y,s = accuracy_report(logits, targs),targs.double().numpy(),logits.double().numpy()
+    same(r.value[-3:], [f(y, s) for f in (skm.average_precision_score, skm.roc_auc_score, skm.label_ranking_average_precision_score)], 1e-9)
     rng,n = np.random.default_rng(0),200
     random = np.mean([[skm.average_precision_score(y, s), skm.roc_auc_score(y, s), skm.label_ranking_average_precision_score(y, s)] for s in rng.random((n,*y.shape))], 0)
     same(r.all_zeros[-3:], random, 0.01)
