@@ -10,7 +10,8 @@ CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, ba
 def scored(draw, max_samples=9, max_labels=3):
     "Scores with many ties, 0 and 1 among them, and truths"
     shape = draw(st.integers(1, max_samples)),draw(st.integers(2, max_labels))
-    scores = draw(arrays(np.float32, shape, elements=st.sampled_from([0., 1e-6, 0.1, 0.3, 0.5, float(np.nextafter(np.float32(0.5), np.float32(1))), 0.9, 1.])))
+    values = np.array([0,1e-6,0.1,0.3,0.5,np.nextafter(np.float32(0.5), np.float32(1)),0.9,1], np.float32)
+    scores = draw(arrays(np.float32, shape, elements=st.sampled_from(values.tolist())))
     return scores,draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
 
 def every_thresh(scores):

@@ -7,7 +7,7 @@ from shutil import which
 
 ROOT = Path(__file__).parent.parent
 SHOWN = 'fastai','fastcore','torch','numpy','scikit-learn','pandas'
-OLDEST = 'fastai==2.8.0','torch==2.1.0','torchvision==0.16.0','numpy<2'
+OLDEST = 'fastai==2.8.1','torch==2.4.0','torchvision==0.19.0','numpy<2'
 TOOLS = 'pytest','pytest-xdist','hypothesis','torchmetrics','accelerate','tensorboard'
 # nbdev 3 needs a newer fastcore than the oldest fastai admits, so there are no notebooks to run with it
 MATRIX = {'oldest': ('3.10', (ROOT, *OLDEST, *TOOLS), ('--ignore', 'tests/test_project.py')), **{v: (v, (f'{ROOT}[dev]',), ()) for v in ('3.10','3.11','3.12','3.13')}}
