@@ -69,13 +69,13 @@ class CountsMetric(AccumMetric):
         if not same: warnings.warn(f"this {type(self).__name__} is of another version of fastai_mlmetrics: what it had counted is gone")
         self.__dict__.update({k:v for k,v in state.items() if same or k not in counted})
 
-# %% ../nbs/01_metrics.ipynb #a1ea74b4
+# %% ../nbs/01_metrics.ipynb #f07ad8af
 @patch
 def accumulate(self:CountsMetric, learn):
     "Count `learn`'s current batch, once for all metrics that decide alike"
     if self._learn is None: self._begin(learn)
     if learn.training: self.trained = True
-    if learn.iter==self._iter: return self._warn(f"batch {learn.iter} came twice, and counts once")
+    if learn.iter==self._iter and self._learn() is learn: return self._warn(f"batch {learn.iter} came twice, and counts once")
     rows = current_rows(learn, self._read_last)
     self._read_last = rows.serial
     self._take(rows)

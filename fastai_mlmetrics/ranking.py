@@ -206,7 +206,7 @@ class CurveMetric(CountsMetric):
         new.reset()
         return new.__dict__
 
-# %% ../nbs/02_ranking.ipynb #bd93e0b4
+# %% ../nbs/02_ranking.ipynb #c40c5fe2
 def _curve_of_samples(batch): return curve_of_all(batch.preds, batch.y.byte(), None if batch.valid is None else batch.valid.double())
 
 @patch
@@ -220,16 +220,17 @@ def formula(self:CurveMetric, value, pred, true, n): return value
 
 @patch
 def _add(self:CurveMetric, batch):
-    if self.average!='samples': new = batch.once(Kept.of) if self.bins is None else batch.once(_places, self.bins)
+    # What needs memory comes first, so that a lack of it leaves nothing half done
+    if self.bins is not None:
+        places,weight,kw = batch.once(_places, self.bins),_weights(batch),dict(dtype=torch.float64, device=batch.y.device)
+        times = torch.ones((), **kw).expand(batch.y.numel()) if weight is None else weight.flatten()
+        if self._hist is None: self._hist = torch.zeros(2, batch.c, self.bins, **kw)
+    elif self.average!='samples': kept = batch.once(Kept.of)
     super(CurveMetric, self)._add(batch)
     self._known = {}
     self.scored |= self.bins is None # Whole numbers can be ranked, too
-    if self.average=='samples': return
-    if self.bins is None: return self._kept.append(new)
-    c,weight = batch.y.shape[1],_weights(batch)
-    if self._hist is None: self._hist = torch.zeros(2, c, self.bins, dtype=torch.float64, device=batch.y.device)
-    ones = torch.ones((), dtype=torch.float64, device=batch.y.device).expand(batch.y.numel()) if weight is None else weight.flatten()
-    self._hist.view(-1).scatter_add_(0, new, ones)
+    if self.bins is not None: self._hist.view(-1).scatter_add_(0, places, times)
+    elif self.average!='samples': self._kept.append(kept)
 
 @patch
 def _read(self:CurveMetric):
