@@ -17,7 +17,7 @@ from contextlib import nullcontext, redirect_stderr
 from html import escape
 from textwrap import wrap
 
-# %% ../nbs/03_callback.ipynb #18f3c271
+# %% ../nbs/03_callback.ipynb #8fbb5261
 _BINS = 2**13
 _FULL,_SAMPLE = 2**18,2**15 # Elements that are all counted, and that are counted of each further block
 
@@ -38,7 +38,7 @@ class ScoreHistogram(CountsMetric):
 
     def _counts(self, batch):
         "How many false and true elements there are in each bin: 2 x bins"
-        step = max(1, -(-batch.y.numel()//_SAMPLE)) if self.sample and self.elements>=_FULL else 1
+        step = max(1, -(-len(batch)*batch.c//_SAMPLE)) if self.sample and self.elements>=_FULL else 1
         preds,y,valid = (o if o is None else o[::step] for o in (batch.preds, batch.y, batch.valid))
         index = logit_bins(preds, _BINS, batch.sigmoid or not self.probs) + _BINS*y.long()
         times = torch.full((), step, device=y.device).expand_as(index) if valid is None else step*valid

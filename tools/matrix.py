@@ -2,14 +2,17 @@
 
 Takes the interpreters `python3.10` to `python3.13` from the path, or those of pyenv, makes a virtual environment for each in turn, and prints the table that CONTRIBUTING.md has. What the tests print is kept in the folder for temporary files."""
 import datetime, re, subprocess, sys, tempfile
+from configparser import ConfigParser
 from pathlib import Path
 from shutil import which
 
 ROOT = Path(__file__).parent.parent
 SHOWN = 'fastai','fastcore','torch','numpy','scikit-learn','pandas'
 OLDEST = 'fastai==2.8.1','torch==2.4.0','torchvision==0.19.0','numpy<2'
-TOOLS = 'pytest','pytest-xdist','hypothesis','torchmetrics','accelerate','tensorboard'
+config = ConfigParser()
+config.read(ROOT/'settings.ini', encoding='utf-8')
 # nbdev 3 needs a newer fastcore than the oldest fastai admits, so there are no notebooks to run with it
+TOOLS = [o for o in config['DEFAULT']['dev_requirements'].split() if not o.startswith('nbdev')]
 MATRIX = {'oldest': ('3.10', (ROOT, *OLDEST, *TOOLS), ('--ignore', 'tests/test_project.py')), **{v: (v, (f'{ROOT}[dev]',), ()) for v in ('3.10','3.11','3.12','3.13')}}
 
 def interpreter(version):
