@@ -255,7 +255,7 @@ def export_plain(self:Learner,
 ):
     "`export` without the metrics and callbacks of this package, which the file then does not need"
     metrics,loss = self.metrics,vars(self.loss_func) if hasattr(self.loss_func, '__dict__') else {}
-    state = dict(loss)
+    state,stored = dict(loss),vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
     if isinstance(loss.get('decodes'), partial) and loss['decodes'].func is to_decisions: # `set_thresh` was here
         if loss.pop('min_labels'): warnings.warn(f"min_labels={state['min_labels']} is left out: fastai's own decoding has none")
         loss.pop('decodes')
@@ -266,5 +266,6 @@ def export_plain(self:Learner,
     finally:
         self.metrics = metrics
         loss.update(state)
-    if (path:=self.path/fname).exists() and (names:=_names_in(path)):
+        if stored: self.__stored_args__ = stored
+    if not rank_distrib() and (names:=_names_in(path:=self.path/fname)):
         warnings.warn(f"{path} needs {_PACKAGE[:-1]} all the same: {', '.join(sorted(names))}")

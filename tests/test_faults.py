@@ -98,7 +98,8 @@ def test_copies_count_on_by_themselves():
         for copied in (pickle.loads(pickle.dumps(m)), deepcopy(m), copy(m)):
             if not copied.seen: copied.accum_values(logits[:60], targs[:60]) # Scores stay out of copies, which start anew
             copied.accum_values(logits[60:], targs[60:])
-            test_eq(copied.value, deepcopy(m)(logits, targs))
+            # The last bit of a score may depend on its place in the batch
+            np.testing.assert_allclose(copied.value, deepcopy(m)(logits, targs), rtol=0, atol=1e-9)
 
 def test_rules_of_another_process_are_not_mixed_up(tmp_path):
     code = f"from fastai_mlmetrics.all import *; import pickle; open({str(tmp_path/'m')!r}, 'wb').write(pickle.dumps(F1ScoreMulti(0.9)))"

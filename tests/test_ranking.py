@@ -337,7 +337,7 @@ def test_rows_of_the_report():
     same(r.all_zeros[-3:], random, 0.01)
     same(r.best_constant[-3:], [y.mean(), 0.5, skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))], 1e-9)
     same(r.best_possible[-3:], 1); assert 'mean average precision' in r.reading
-    each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, logits)]
+    each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, s)]
     same(r.loc['LRAP',['low','high']].astype(float), np.quantile([rng.choice(each, 200).mean() for _ in range(2000)], [0.025,0.975]), 0.01)
     assert 'AP, macro' not in accuracy_report(logits>0, targs).index
 

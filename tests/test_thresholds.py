@@ -158,7 +158,7 @@ def test_find_and_set(tmp_path):
         plt.close()
         curve = max(ax.lines[0].get_ydata())
         assert found.best==best_thresholds(logits, targs, average='samples', sigmoid=True).thresh
-        assert best_thresholds(logits, targs, average='samples', sigmoid=True).score==pytest.approx(curve, abs=0.01)
+        assert best_thresholds(logits, targs, average='samples', sigmoid=True).score==pytest.approx(float(curve), abs=0.01)
         assert found.per_label==best_thresholds(logits, targs, sigmoid=True).thresh and (logits.sigmoid()>found.cardinality).sum()==targs.sum()
         learn.thresh_find(dl=learn.dls.train, show_plot=False)
         for thresh,min_labels in ((found.best,0), (found.per_label,0), (0.3,1)):

@@ -7,13 +7,13 @@ from pathlib import Path
 from shutil import which
 
 ROOT = Path(__file__).parent.parent
-SHOWN = 'fastai','fastcore','torch','numpy','scikit-learn','pandas'
-OLDEST = 'fastai==2.8.1','torch==2.4.0','torchvision==0.19.0','numpy<2'
+SHOWN = 'fastai','fastcore','torch','numpy','pandas','matplotlib','scikit-learn'
 config = ConfigParser()
 config.read(ROOT/'settings.ini', encoding='utf-8')
-# nbdev 3 needs a newer fastcore than the oldest fastai admits, so there are no notebooks to run with it
-TOOLS = [o for o in config['DEFAULT']['dev_requirements'].split() if not o.startswith('nbdev')]
-MATRIX = {'oldest': ('3.10', (ROOT, *OLDEST, *TOOLS), ('--ignore', 'tests/test_project.py')), **{v: (v, (f'{ROOT}[dev]',), ()) for v in ('3.10','3.11','3.12','3.13')}}
+requirements,tools = (config['DEFAULT'][o].split() for o in ('requirements','dev_requirements'))
+# plum-dispatch 2.10 has what fastai 2.8.1 cannot export; nbdev, which brings IPython, needs a newer fastcore, so there are no notebooks to run
+OLDEST = [*(o.replace('>=', '==') for o in requirements),'plum-dispatch<2.10','ipython',*(o for o in tools if not o.startswith('nbdev'))]
+MATRIX = {'oldest': ('3.10', (ROOT, *OLDEST), ('--ignore', 'tests/test_project.py')), **{v: (v, (f'{ROOT}[dev]',), ()) for v in ('3.10','3.11','3.12','3.13')}}
 
 def interpreter(version):
     found = which(f'python{version}') or next(iter(sorted((Path.home()/'.pyenv'/'versions').glob(f'{version}.*/bin/python'))), None)
