@@ -18,15 +18,13 @@ def test_main_job(tmp_path):
         assert str(out/name) in run.stdout and min(PILImage.create(out/name).size)>200
 
 @pytest.mark.parametrize('args,message', [
-    (dict(data='no/such/folder'), r'no/such/folder.*does not exist'),
-    (dict(arch='resnet1'), "no architecture 'resnet1'"),
-    (dict(epochs=0), 'write 1 or more'),
-    (dict(thresh=1.5), r'thresh=1.5')])
-def test_bad_arguments(tmp_path, args, message, capsys):
-    from fastai_mlmetrics.demo import main
-    with pytest.raises(SystemExit, match='2'): main(**args, out=tmp_path)
-    err = capsys.readouterr().err
-    assert len(err.splitlines())==1 and re.search(message, err)
+    (('--data','no/such/folder'), r'no/such/folder.*does not exist'),
+    (('--arch','resnet1'), "no architecture 'resnet1'"),
+    (('--epochs',0), 'write 1 or more'),
+    (('--thresh',1.5), r'thresh=1.5')])
+def test_bad_arguments(tmp_path, args, message):
+    run = job(*args, '--out', tmp_path)
+    assert run.returncode==2 and len(run.stderr.splitlines())==1 and re.search(message, run.stderr)
 
 def test_csv_without_columns(tmp_path):
     (tmp_path/'train').mkdir()
