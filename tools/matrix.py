@@ -1,6 +1,6 @@
 """The tests on each Python, with the newest versions and with the oldest that are admitted: `python tools/matrix.py [NAME ...]`
 
-Takes the interpreters `python3.10` to `python3.13` from the path, or those of pyenv, makes a virtual environment for each in turn, and prints the table that CONTRIBUTING.md has. What the tests print is kept in the folder for temporary files."""
+Takes the interpreters of pyenv, or `python3.10` to `python3.13` from the path, makes a virtual environment for each in turn, and prints the table that CONTRIBUTING.md has. What the tests print is kept in the folder for temporary files."""
 import datetime, re, subprocess, sys, tempfile
 from configparser import ConfigParser
 from pathlib import Path
@@ -16,8 +16,8 @@ OLDEST = [*(o.replace('>=', '==') for o in requirements),'plum-dispatch<2.10','i
 MATRIX = {'oldest': ('3.10', (ROOT, *OLDEST), ('--ignore', 'tests/test_project.py')), **{v: (v, (f'{ROOT}[dev]',), ()) for v in ('3.10','3.11','3.12','3.13')}}
 
 def interpreter(version):
-    found = which(f'python{version}') or next(iter(sorted((Path.home()/'.pyenv'/'versions').glob(f'{version}.*/bin/python'))), None)
-    return found or sys.exit(f'There is no python{version} here')
+    of_pyenv = sorted((Path.home()/'.pyenv'/'versions').glob(f'{version}.*/bin/python'))
+    return next(iter(of_pyenv), None) or which(f'python{version}') or sys.exit(f'There is no python{version} here')
 
 def tested(name):
     "A row of the table"
