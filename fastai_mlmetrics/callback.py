@@ -305,36 +305,45 @@ class ZeroLabelsCallback(Callback):
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', or a function of the record")
         store_attr()
-        self.records,self.told,self.watch = [],None,None
-        self.before_fit()
+        self.records,self.told,self.acting,self._outer = [],None,False,[]
+        self._begin()
 
-    def before_fit(self): self.streak,self.last,self.judged,self.error = 0,None,None,None
+    def _begin(self): self.streak,self.last,self.judged,self.error,self.watches = 0,None,None,None,[]
+
+    def before_fit(self):
+        "Begin anew; a validation within a fit is judged by itself, and then the fit goes on from where it was"
+        self._outer = [*self._outer, {o: getattr(self, o) for o in ('streak','last','judged','error','watches')}] if self.learn.lock.locked() else []
+        self._begin()
+
+    def before_epoch(self): self.watches = [] # An error may have ended a validation
 
     def before_validate(self):
         "Start counting, unless this validation only serves to find a learning rate or to gather predictions"
         unasked = hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds')
         decides = ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5)),self.sigmoid,getattr(self.loss_func, 'min_labels', 0),self.ignore_index
-        self.watch = None if unasked else Watch(*decides)
+        self.watches.append(None if unasked else Watch(*decides)) # One may begin while another ends
 
     def after_batch(self):
         "Count the batch, together with the metrics that decide alike"
-        if self.watch: self.watch.accumulate(self.learn)
+        if self.watches and self.watches[-1] and len(self.yb): self.watches[-1].accumulate(self.learn)
 
-    def after_cancel_validate(self): self.watch = None
+    def after_cancel_validate(self): self.watches[-1:] = [None]
 
     def after_validate(self):
         "Record the validation"
-        r,self.watch = self.watch and self._record(),None
-        if r: self.records.append(r)
-        self.last = r or self.last
+        watch = self.watches.pop() if self.watches else None
+        if watch and (r:=self._record(watch)):
+            self.records.append(r)
+            self.last = r
 
 @patch
-def _record(self:ZeroLabelsCallback):
+def _record(self:ZeroLabelsCallback, watch):
     "What was watched, and what is known of the Learner"
     before,recorder,func = self.last,getattr(self.learn, 'recorder', None),getattr(self.loss_func, 'func', self.loss_func)
-    r = self.watch.record(label_vocab(self.dls), self.min_accuracy, self.max_empty, validation=len(self.records),
+    has_loss = recorder and recorder.valid_metrics and recorder.loss.count
+    r = watch.record(label_vocab(self.dls), self.min_accuracy, self.max_empty, validation=len(self.records),
         phase='validate' if self.learn.lock.locked() else 'fit', epoch=getattr(self.learn, 'epoch', 0),
-        valid_loss=float(recorder.loss.value) if recorder else math.nan)
+        valid_loss=float(recorder.loss.value) if has_loss else math.nan)
     if r is None: return
     return AttrDict(**r, traps=traps(r, self.learn, self.sigmoid), decodes=can_decode(self.loss_func),
         loss_weighs=not isinstance(func, nn.BCEWithLogitsLoss) or func.pos_weight is not None,
@@ -348,10 +357,7 @@ def after_epoch(self:ZeroLabelsCallback):
     if r is None or r is self.judged: return
     self.judged = r
     self._tell_traps(r)
-    if r.phase=='validate':
-        self.last = None
-        if r.verdict: self._act(r)
-        return
+    if r.phase=='validate': return # `after_fit` judges it
     self.streak = self.streak+1 if r.flagged else 0
     begins = self.streak==self.patience and r.epoch<self.n_epoch-1
     if begins and not (self.told and self.on_flag=='warn'):
@@ -364,9 +370,10 @@ def after_epoch(self:ZeroLabelsCallback):
 
 @patch
 def after_fit(self:ZeroLabelsCallback):
-    "Judge the validation that the fit ended with, unless it is told"
-    r,self.last = self.last,None
-    if self.error: raise self.error
+    "Judge the validation that the fit ended with, unless it is told; or that was asked for by itself"
+    r,error,self.last = self.last,self.error,None
+    if self._outer: vars(self).update(self._outer.pop())
+    if error: raise error
     if r is not None and r.verdict and r is not self.told: self._act(r)
 
 @patch
@@ -378,10 +385,22 @@ def _tell_traps(self:ZeroLabelsCallback, r):
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
+    if self.acting: return
     self.told = r
     if not r.flagged or self.on_flag in ('warn','stop'): self._show(describe(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
-    else: self.on_flag(r)
+    else: self._call(r)
+
+@patch
+def _call(self:ZeroLabelsCallback, r):
+    "`on_flag`, which may validate and predict: then it needs the lock that `validate` holds"
+    lock,row = self.learn.lock,getattr(self.learn, 'final_record', None)
+    held,self.acting = lock.locked(),True
+    if held: lock.release()
+    try: self.on_flag(r)
+    finally:
+        if held: lock.acquire()
+        self.acting,self.learn.final_record = False,row
 
 @patch
 def _say(self:ZeroLabelsCallback, title, r, facts=()): self._show(ZeroLabelsWarning('\n'+_as_text(title, facts), r, _as_html(title, facts)))

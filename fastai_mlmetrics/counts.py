@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['BLOCK', 'to_scores', 'to_probs', 'as_thresh', 'logit_thresh', 'to_decisions', 'label_vocab', 'label_names', 'Rule',
-           'as_rows', 'value_checks', 'join_checks', 'off_target', 'Batch', 'Rows', 'current_rows', 'shared_batch',
-           'own_samples', 'own_rows', 'all_reduce', 'gather']
+           'as_rows', 'value_checks', 'join_checks', 'off_target', 'Batch', 'Source', 'Rows', 'current_rows',
+           'shared_batch', 'is_split', 'own_samples', 'own_rows', 'all_reduce', 'gather']
 
 # %% ../nbs/00_counts.ipynb #a10c34e4
 from fastai.basics import *
@@ -114,7 +114,7 @@ class Rule:
         ignore_index=None, # Target value of the elements to leave out; may be nan
         min_labels:int=0 # Labels that each sample gets at least
     ):
-        store_attr('sigmoid,sample_weight,ignore_index,min_labels')
+        store_attr('sigmoid,ignore_index,min_labels')
         self.thresh = as_thresh(thresh)
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
             raise ValueError(f"thresh={thresh} can never decide anything: a sigmoid lies in [0, 1]. "
@@ -122,17 +122,19 @@ class Rule:
         if isinstance(min_labels, bool) or min_labels!=int(min_labels) or min_labels<0: raise ValueError(f"min_labels={min_labels} should be a whole number, 0 or more")
         self.labels = None if labels is None else tuple(L(labels.tolist() if hasattr(labels, 'tolist') else labels))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
-        self.weight = None if sample_weight is None else torch.as_tensor(np.asarray(sample_weight)).double()
+        if sample_weight is not None and not isinstance(sample_weight, Tensor): sample_weight = torch.as_tensor(np.asarray(sample_weight))
+        self.weight = None if sample_weight is None else sample_weight.detach().cpu().double().clone()
         if self.weight is not None and not (self.weight.ndim==1 and (self.weight>=0).all() and self.weight.sum()>0):
             raise ValueError(f"sample_weight should be one number per sample, 0 or more and not all 0, but has the shape {tuple(self.weight.shape)} and the sum {self.weight.sum():.3g}")
 
-        self.number = _numbers.setdefault((self.thresh, sigmoid, self.labels, id(sample_weight), str(ignore_index), min_labels), len(_numbers))
+        weight = None if self.weight is None else hash(self.weight.numpy().tobytes())
+        self.number = _numbers.setdefault((self.thresh, sigmoid, self.labels, weight, str(ignore_index), min_labels), len(_numbers))
 
     def __eq__(self, other): return isinstance(other, Rule) and self.number==other.number
     def __hash__(self): return self.number
     def __reduce__(self):
         "A pickle holds the arguments only: numbers are those of a process"
-        return Rule,(self.thresh, self.sigmoid, self.labels, self.sample_weight, self.ignore_index, self.min_labels)
+        return Rule,(self.thresh, self.sigmoid, self.labels, self.weight, self.ignore_index, self.min_labels)
     def __repr__(self): return f"Rule(thresh={self.thresh}, sigmoid={self.sigmoid})"
 
     def decide(self, preds):
@@ -288,6 +290,24 @@ class Batch:
 # %% ../nbs/00_counts.ipynb #9a4f4e6b
 _serial = count()
 
+class Source:
+    "Which batch rows are of, without keeping it in memory"
+    def __init__(self,
+        learn:Learner # In its batch loop
+    ): self.iter,(self.learn,self.pred,self.y,self.loss) = learn.iter,map(_weak, (learn, learn.pred, learn.y, getattr(learn, 'loss_grad', None)))
+
+    def is_current(self, learn):
+        "Is it the `learn`er's current batch?"
+        return self.iter==learn.iter and self.learn() is learn and self.pred() is learn.pred and self.y() is learn.y
+
+    def is_outdated(self, learn):
+        "Has the `learn`er another batch, but still the predictions and the loss of this one?"
+        return not self.is_current(learn) and self.pred() is learn.pred and self.loss() is getattr(learn, 'loss_grad', None)
+
+def _weak(o):
+    try: return ref(o)
+    except TypeError: return lambda: o
+
 class Rows:
     "Predictions and targets as they came"
     def __init__(self,
@@ -299,28 +319,31 @@ class Rows:
         self.preds,self.targs = (preds,targs) if preds.numel()>=BLOCK else (preds.clone(),targs.clone())
         self.serial,self.n = next(_serial),preds.numel()
         self.kind = preds.shape[1],preds.dtype,targs.dtype,preds.device
-        self.iter = None if learn is None else learn.iter
-        if learn is not None: self.made_of = ref(learn),ref(learn.pred),ref(learn.y)
+        self.source = None if learn is None else Source(learn)
 
     def __len__(self): return len(self.preds)
 
-    def is_of(self, learn):
-        "Are they of the `learn`er's current batch?"
-        of,preds,targs = self.made_of
-        return self.iter==learn.iter and of() is learn and preds() is learn.pred and targs() is learn.y
+    def repeats(self, other):
+        "Are they of the batch of the `other` ones, which a Learner has taken once more?"
+        of,before = self.source,other.source
+        return (of is not None and before is not None and of.iter==before.iter and of.learn() is before.learn() and self.kind==other.kind and
+                self.targs.equal(other.targs) and self.preds.float().allclose(other.preds.float(), rtol=1e-3, equal_nan=True))
 
-_latest = lambda: None # A weak reference to the rows of the latest batch
+_latest,_source = lambda: None,None # A weak reference to the rows of the latest batch, and their source
 
 def current_rows(
     learn:Learner, # In its batch loop
-    read:int=None # Serial number of what the reader has read last
-)->Rows: # The same for all readers
+    read:Source=None # What the reader has read last
+)->Rows: # The same for all readers; None: a callback has cancelled the batch before the model has predicted
     "The `learn`er's current batch"
-    global _latest
+    global _latest,_source
     rows = _latest()
-    if rows is None or rows.serial==read or not rows.is_of(learn):
-        rows = Rows(*own_rows(learn), learn)
-        _latest = ref(rows)
+    if rows is not None and rows.source is not read and rows.source.is_current(learn): return rows
+    pred = getattr(learn, 'pred', None)
+    of_training = getattr(pred, 'grad_fn', None) is not None and not torch.is_grad_enabled()
+    if pred is None or of_training or _source is not None and _source.is_outdated(learn): return None
+    rows = Rows(*own_rows(learn), learn)
+    _latest,_source = ref(rows),rows.source
     return rows
 
 # %% ../nbs/00_counts.ipynb #4151b50b
@@ -344,12 +367,18 @@ def shared_batch(
     return batch
 
 # %% ../nbs/00_counts.ipynb #57ac6bfe
+def is_split(
+    dl # A loader
+)->bool: # So says its `n_padded`, which only a `DistributedDL` has
+    "Does each process get a part of the samples?"
+    return hasattr(dl, 'n_padded')
+
 def own_samples(
     dl, # The loader of the current batch
     n:int # Samples in the batch
 )->int: # How many of them count
     "How many of a batch's `n` samples are not the padding of a `DistributedDL`"
-    if not hasattr(dl, 'n_padded'): return n
+    if not is_split(dl): return n
     first = dl.rank*dl.n_padded//dl.world_size + dl.i - n
     return min(max(dl.n-first, 0), n)
 

@@ -22,7 +22,7 @@ _said = WeakKeyDictionary() # Learner -> the warnings it has had
 class CountsMetric(AccumMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages = 'micro','macro','weighted','samples',None # Those that make sense
-    _read_last = None # Serial number of the last rows; kept on `reset`, so that none are read again
+    _read_last = None # `Source` of the last rows; kept on `reset`, so that none are read again
     func_name,default_average = None,'macro'
     needs_probs = False # Is it only of scores in [0, 1]?
 
@@ -53,14 +53,15 @@ class CountsMetric(AccumMetric):
 
     def reset(self):
         "Forget everything counted so far"
-        self.total = self.checks = self._value = self._learn = self._iter = self._kind = self._columns = None
-        self.seen,self.elements,self.scored,self.trained = 0,0,False,False
+        self.total = self.checks = self._value = self._learn = self._kind = self._columns = None
+        self.seen,self.elements,self.scored,self.trained,self._split = 0,0,False,False,False
         self._rows,self._n_rows,self._counted,self._n_counted,self._batch,self._layout = [],0,[],0,None,_LAYOUT
 
     def __getstate__(self):
         "All that waits is counted first; what is shared with others is not one's own to pickle or to copy"
         if self._rows: self._count()
-        return {**self.__dict__, '_batch':None, '_learn':None}
+        if self._counted: self._fold()
+        return {**self.__dict__, '_batch':None, '_learn':None, '_read_last':None, '_rows':[], '_counted':[]}
 
     def __setstate__(self, state):
         "A metric of another version of the package starts anew"
@@ -75,14 +76,14 @@ def accumulate(self:CountsMetric, learn):
     "Count `learn`'s current batch, once for all metrics that decide alike"
     if self._learn is None: self._begin(learn)
     if learn.training: self.trained = True
-    if learn.iter==self._iter and self._learn() is learn: return self._warn(f"batch {learn.iter} came twice, and counts once")
-    rows = current_rows(learn, self._read_last)
-    self._read_last = rows.serial
+    if (rows:=current_rows(learn, self._read_last)) is None: return
+    self._read_last,last = rows.source,self._rows[-1] if self._rows else self._batch and self._batch.rows
+    if last is not None and rows.repeats(last): return self._warn(f"batch {learn.iter} came twice, and counts once")
     self._take(rows)
 
 @patch
 def _begin(self:CountsMetric, learn):
-    self._learn = ref(learn)
+    self._learn,self._split = ref(learn),is_split(learn.dl)
     if self.rule.weight is not None: _check_order(learn.dl)
     if learn.metrics.attrgot('name').count(self.name)>1:
         self._warn(f"several metrics are named {self.name!r}, and so are their columns: give each a name=", learn)
@@ -111,7 +112,7 @@ def __call__(self:CountsMetric,
 
 def _check_order(dl):
     shuffled = getattr(dl, 'shuffle', isinstance(getattr(dl, 'sampler', None), torch.utils.data.RandomSampler))
-    if shuffled or hasattr(dl, 'n_padded'):
+    if shuffled or is_split(dl):
         raise ValueError(f"sample_weight needs the samples in one known order, but this loader is {'shuffled' if shuffled else 'distributed'}")
 
 # %% ../nbs/01_metrics.ipynb #b6dddfa1
@@ -124,7 +125,7 @@ def _take(self:CountsMetric, rows, learn=None):
     if rows.kind!=self._kind: self._change(rows.kind, learn or self._learn and self._learn())
     self._rows.append(rows)
     self._n_rows += rows.n
-    self._iter,self._value = rows.iter,None
+    self._value = None
     if self._n_rows>=BLOCK: self._count()
 
 @patch
@@ -193,8 +194,8 @@ def _read(self:CountsMetric):
     self._batch = None
     if self.total is None: return None
     if self._value is None:
-        checks = join_checks(gather(self.checks[None]))
-        self._value = all_reduce(self.total).cpu(),checks.tolist()
+        total,checks = (all_reduce(self.total),join_checks(gather(self.checks[None]))) if self._split else (self.total, self.checks)
+        self._value = total.cpu(),checks.tolist()
     return self._value
 
 # %% ../nbs/01_metrics.ipynb #c2d07fc2

@@ -128,20 +128,27 @@ class Ranking:
     "The elements that are kept in the order of their scores, sorted for some labels at a time"
     def __init__(self,
         kept:list, # What is `Kept` of each batch
-        apart:bool=True # Each label by itself? If not, all elements in one row
+        apart:bool=True, # Each label by itself? If not, all elements in one row
+        split:bool=False # Have other processes kept some, too?
     ):
-        n,c = all_reduce(tensor(sum(len(o.y) for o in kept), device=kept[0].y.device)).item(),kept[0].y.shape[1]
+        n,c = sum(len(o.y) for o in kept),kept[0].y.shape[1]
+        if split: n = all_reduce(torch.tensor(n, device=kept[0].y.device)).item()
         step = max(1, _SLICE//max(n, 1)) if apart else c
         def rows(name, i):
             parts = [getattr(o, name)[:,i:i+step] for o in kept if getattr(o, name) is not None]
-            return gather(torch.cat(parts)).T.reshape(-1 if apart else 1, n if apart else n*c) if parts else None
+            if not parts: return None
+            x = torch.cat(parts)
+            return (gather(x) if split else x).T.reshape(-1 if apart else 1, n if apart else n*c)
         self.curves = [curve_of_true(*(rows(name, i) for name in ('scores','y','weight'))) for i in range(0, c, step)]
 
     @classmethod
-    def shared(cls, kept, apart):
+    def shared(cls, kept, apart, split):
         "The one that another metric has made of the same batches, or a new one"
         key = (*map(id, kept), apart)
-        if (res:=_rankings.get(key)) is None: res = _rankings[key] = cls(kept, apart)
+        res = _rankings.get(key)
+        # Batches may be shared in one process and not in another, but all must gather together
+        if split and all_reduce(torch.tensor(int(res is None), device=kept[0].y.device)): res = None
+        if res is None: res = _rankings[key] = cls(kept, apart, split)
         return res
 
 # %% ../nbs/02_ranking.ipynb #f54d503b
@@ -200,9 +207,11 @@ class CurveMetric(CountsMetric):
 
     def __getstate__(self):
         "Kept scores stay out of pickles and copies, which start anew"
-        if self.bins or self.average=='samples': return {**super().__getstate__(), '_known':{}}
+        if self.bins or self.average=='samples':
+            state = super().__getstate__()
+            return {**state, '_known':{}, '_hist':None if self._hist is None else self._hist.clone()}
         new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        new.__dict__.update(self.__dict__, _read_last=None)
         new.reset()
         return new.__dict__
 
@@ -236,7 +245,8 @@ def _add(self:CurveMetric, batch):
 def _read(self:CurveMetric):
     if (read:=super(CurveMetric, self)._read()) is None or self.average=='samples' or self._known: return read
     apart = self.average!='micro'
-    self._known = dict(ranking=Ranking.shared(self._kept, apart) if self.bins is None else BinnedRanking(all_reduce(self._hist), apart))
+    hist = all_reduce(self._hist) if self.bins and self._split else self._hist
+    self._known = dict(ranking=BinnedRanking(hist, apart) if self.bins else Ranking.shared(self._kept, apart, self._split))
     return read
 
 @patch

@@ -231,7 +231,7 @@ def set_thresh(self:Learner,
         if not isinstance(m, CountsMetric): continue
         r = m.rule
         on_logits = not r.sigmoid and isinstance(loss, BCEWithLogitsLossFlat)
-        m.rule = Rule(torch.tensor(t, dtype=torch.float64).logit().tolist() if on_logits else t, r.sigmoid, r.labels, r.sample_weight, r.ignore_index, min_labels)
+        m.rule = Rule(torch.tensor(t, dtype=torch.float64).logit().tolist() if on_logits else t, r.sigmoid, r.labels, r.weight, r.ignore_index, min_labels)
         m.reset()
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's

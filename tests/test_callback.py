@@ -119,6 +119,44 @@ def test_function():
     trained(*COLLAPSED, n_epoch=6, on_flag=seen.append)
     assert [r.epoch for r in seen]==[2,5] and all(r.flagged for r in seen)
 
+def test_function_may_apply_the_remedy():
+    def apply(r): learn.set_thresh(learn.thresh_find(show_plot=False).best)
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=apply))
+    assert values(learn)['f1_samples']==0 and values(learn)['f1_samples']>0.3 and not learn.lock.locked()
+
+def test_function_may_validate_and_is_not_called_again():
+    seen = []
+    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(on_flag=lambda r: seen.append(r) or learn.validate()))
+    with learn.no_logging():
+        learn.fit(6, 0.)
+        assert [r.epoch for r in seen]==[2,5]
+        learn.validate()
+    assert len(seen)==3 and [r.phase for r in learn.zero_labels.records].count('validate')==4
+
+class Within(Callback):
+    "Does something else in the middle of a fit"
+    order = 51 # When the Recorder is done
+    def __init__(self, event, f): setattr(self, event, lambda: None if self.learn.lock.locked() else f(self.learn))
+
+@pytest.mark.parametrize('event', ['after_train','after_validate','after_epoch'])
+@pytest.mark.parametrize('f', [lambda o: o.get_preds(), lambda o: o.get_preds(inner=True), lambda o: o.validate(dl=make_learner(*GOOD).dls.valid)], ids=['get_preds','inner','validate'])
+def test_other_validations_within_a_fit(event, f):
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(on_flag='raise'), Within(event, f)])
+    with pytest.raises(ZeroLabelsError), learn.no_logging(): learn.fit(6, 0.)
+    assert [r.verdict for r in learn.zero_labels.records if r.phase=='fit']==['predicts nothing']*3
+
+def test_nothing_to_judge():
+    logits,targs = COLLAPSED
+    for data in (TensorPairs(logits[:0], targs[:0]), TensorPairs(logits)):
+        learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
+        learn.dls.n_inp = 1
+        with learn.no_logging(): learn.validate(dl=DataLoader(data, bs=16))
+        assert not learn.zero_labels.records
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.recorder.valid_metrics = False
+    with learn.no_logging(), pytest.warns(ZeroLabelsWarning): learn.fit(1, 0.)
+    assert math.isnan(learn.zero_labels.records[0].valid_loss)
+
 def test_as_an_error():
     with warnings.catch_warnings():
         warnings.simplefilter('error', ZeroLabelsWarning)

@@ -1,5 +1,6 @@
 "Several processes see what one would, in fastai's own `distrib_ctx`"
 import socket
+from datetime import timedelta
 from contextlib import nullcontext
 import torch.distributed as dist, torch.multiprocessing as mp
 from fastai.distributed import DistributedDL
@@ -14,7 +15,7 @@ def _broadcast(self, t, rank):
 def _process(rank, f, world, port, path, args):
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='localhost', MASTER_PORT=str(port), OMP_NUM_THREADS='1', ACCELERATE_USE_CPU='1')
     torch.set_num_threads(1)
-    dist.init_process_group('gloo')
+    dist.init_process_group('gloo', timeout=timedelta(seconds=60)) # Nobody waits for ever
     DistributedDL._broadcast = _broadcast
     warnings.simplefilter('ignore')
     torch.save(f(*args), path/f'{rank}.pt')
@@ -74,6 +75,29 @@ def test_all_processes_stop_together(tmp_path):
     for on_flag,(n,row,error) in second.items():
         assert n==first[on_flag][0]==(4 if on_flag=='warn' else 2) and error==first[on_flag][2] and (error is not None)==(on_flag=='raise')
         np.testing.assert_allclose(row, first[on_flag][1], atol=1e-12)
+
+# What is each process's own
+
+def whole():
+    logits,targs = simulate(500, bias=-9)
+    alone = accuracy_multi(logits, targs) if not rank_distrib() else None # The others do not take part
+    m = F1ScoreMulti()
+    m(logits, targs)
+    return m.counts[3,0].item(),judge(logits, targs).samples,judge(logits[:12], targs[:12]).verdict,MultiLabelInterpretation.from_preds(logits.sigmoid(), targs).report().support.sum(),alone
+
+def test_whole_arrays_are_not_added_up(tmp_path):
+    expected = whole()
+    for rank,result in enumerate(in_processes(whole, 2, tmp_path)): assert result[:4]==expected[:4] and result[4]==(None if rank else expected[4])
+
+def shared_otherwise():
+    "The first process counts while batches come, and its metrics share; the second, with a sample less, when values are read, with others in between"
+    learn = make_learner(*simulate(8191, 64), [APScoreMulti(), F1ScoreMulti(0.3), APScoreMulti(labels=[0,1], name='two'), RocAucMulti()], bs=1024)
+    with context(learn): return values(learn)
+
+def test_processes_gather_together(tmp_path):
+    expected = shared_otherwise()
+    for result in in_processes(shared_otherwise, 2, tmp_path):
+        for k,v in expected.items(): np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=k)
 
 # What is sent
 

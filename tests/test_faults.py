@@ -38,6 +38,25 @@ def test_interrupted(error, in_fit):
     with learn.no_logging(): learn.fit(1, 0.)
     test_eq(dict(zip(learn.metrics.attrgot('name'), learn.recorder.values[-1][2:])), expected)
 
+class Skips(Callback):
+    "Cancel a batch before the model has predicted"
+    def __init__(self, which): self.which = which
+    def before_batch(self):
+        if self.iter==self.which and not self.training: raise CancelBatchException
+
+@pytest.mark.parametrize('which', [0, 3, 6]) # The last batch is a smaller one
+@pytest.mark.parametrize('in_fit', [False, True])
+def test_a_cancelled_batch_does_not_count(which, in_fit):
+    logits,targs = simulate(100, bias=-2.)
+    kept = torch.arange(100)//16!=which
+    learn = make_learner(logits, targs, [F1ScoreMulti(), F1ScoreMulti(average='samples'), APScoreMulti()], cbs=ZeroLabelsCallback())
+    expected = {m.name: deepcopy(m)(logits[kept], targs[kept]) for m in learn.metrics}
+    with learn.no_logging():
+        for _ in range(2):
+            learn.fit(1, 0., cbs=Skips(which)) if in_fit else learn.validate(cbs=Skips(which))
+            test_eq(dict(zip(expected, learn.final_record[-3:])), expected)
+            assert learn.zero_labels.records[-1].samples==kept.sum()
+
 # Retries
 
 class OutOfMemory(RuntimeError): "As torch's, which has had several names"
@@ -67,6 +86,20 @@ def test_a_batch_is_retried_after_some_metrics_have_it(which):
     m.accumulate = accumulate
     with pytest.warns(UserWarning, match='batch 2 came twice, and counts once'): same(learn, expected)
 
+class InHalves(Learner):
+    "A Learner that takes the halves of a batch after a lack of memory"
+    def one_batch(self, i, b):
+        try: super().one_batch(i, b)
+        except OutOfMemory:
+            for o in (slice(len(b[0])//2), slice(len(b[0])//2, None)): super().one_batch(i, tuple(t[o] for t in b))
+
+def test_a_batch_is_retried_in_halves():
+    learn = learner(model=Fails(OutOfMemory('no memory'), 3))
+    learn.__class__ = InHalves
+    with warnings.catch_warnings():
+        warnings.filterwarnings('error', 'batch .* came twice')
+        same(learn, clean())
+
 class Halves(Same):
     "A model with outputs of two types"
     def forward(self, x): return super().forward(x.half() if x[0,0]>-2 else x)
@@ -95,11 +128,22 @@ def test_copies_count_on_by_themselves():
     logits,targs = simulate(100, bias=-2.)
     for m in [*every(), F1ScoreMulti(0.3, sample_weight=np.arange(100)), F1ScoreMulti(ignore_index=math.nan, average='samples', labels=[1,2])]:
         m.accum_values(logits[:60], targs[:60])
+        before = deepcopy(m)(logits[:60], targs[:60]) if m.rule.weight is None else None
         for copied in (pickle.loads(pickle.dumps(m)), deepcopy(m), copy(m)):
             if not copied.seen: copied.accum_values(logits[:60], targs[:60]) # Scores stay out of copies, which start anew
             copied.accum_values(logits[60:], targs[60:])
             # The last bit of a score may depend on its place in the batch
             np.testing.assert_allclose(copied.value, deepcopy(m)(logits, targs), rtol=0, atol=1e-9)
+            if before is not None: np.testing.assert_allclose(m.value, before, rtol=0, atol=1e-9)
+
+def test_weights_are_copied():
+    logits,targs = simulate(100, bias=-2.)
+    weights = [1.]*100
+    first = F1ScoreMulti(sample_weight=weights)
+    weights[:50] = [100.]*50
+    learn = make_learner(logits, targs, [first, F1ScoreMulti(sample_weight=weights, name='second')])
+    test_eq(values(learn), dict(f1_score=F1ScoreMulti()(logits, targs), second=F1ScoreMulti(sample_weight=np.array(weights))(logits, targs)))
+    for w in (torch.ones(100, dtype=torch.bfloat16), torch.ones(100, requires_grad=True)): test_eq(F1ScoreMulti(sample_weight=w)(logits, targs), F1ScoreMulti()(logits, targs))
 
 def test_rules_of_another_process_are_not_mixed_up(tmp_path):
     code = f"from fastai_mlmetrics.all import *; import pickle; open({str(tmp_path/'m')!r}, 'wb').write(pickle.dumps(F1ScoreMulti(0.9)))"
