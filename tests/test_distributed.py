@@ -19,7 +19,8 @@ def _process(rank, f, world, port, path, args):
     DistributedDL._broadcast = _broadcast
     warnings.simplefilter('ignore')
     torch.save(f(*args), path/f'{rank}.pt')
-    dist.destroy_process_group()
+    dist.barrier()
+    os._exit(0) # torch 2.2 may wait for ever in `destroy_process_group`
 
 def in_processes(f, world, path, *args):
     "What `f` returns in each of `world` processes"
