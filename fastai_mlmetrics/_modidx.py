@@ -144,6 +144,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                         'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.Source.is_outdated': ( 'counts.html#source.is_outdated',
                                                                                          'fastai_mlmetrics/counts.py'),
+                                         'fastai_mlmetrics.counts._as_tensor': ('counts.html#_as_tensor', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._bounds': ('counts.html#_bounds', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._column': ('counts.html#_column', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._constant': ('counts.html#_constant', 'fastai_mlmetrics/counts.py'),

@@ -102,6 +102,8 @@ def label_names(
     return L(vocab)
 
 # %% ../nbs/00_counts.ipynb #df00a2b1
+def _as_tensor(o): return o.detach() if isinstance(o, Tensor) else torch.as_tensor(np.asarray(o))
+
 _numbers = {} # Equal rules have one number
 
 class Rule:
@@ -122,8 +124,7 @@ class Rule:
         if isinstance(min_labels, bool) or min_labels!=int(min_labels) or min_labels<0: raise ValueError(f"min_labels={min_labels} should be a whole number, 0 or more")
         self.labels = None if labels is None else tuple(L(labels.tolist() if hasattr(labels, 'tolist') else labels))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
-        if sample_weight is not None and not isinstance(sample_weight, Tensor): sample_weight = torch.as_tensor(np.asarray(sample_weight))
-        self.weight = None if sample_weight is None else sample_weight.detach().cpu().double().clone()
+        self.weight = None if sample_weight is None else _as_tensor(sample_weight).cpu().double().clone()
         if self.weight is not None and not (self.weight.ndim==1 and (self.weight>=0).all() and self.weight.sum()>0):
             raise ValueError(f"sample_weight should be one number per sample, 0 or more and not all 0, but has the shape {tuple(self.weight.shape)} and the sum {self.weight.sum():.3g}")
 
@@ -164,7 +165,7 @@ def as_rows(
     targs # Targets of the same shape; a last axis of length 1 may be missing in either
 ): # Both as plain tensors, N x C
     "`preds` and `targs` as two tables of one shape"
-    preds,targs = ((o.detach() if isinstance(o, Tensor) else torch.as_tensor(np.asarray(o))).as_subclass(Tensor) for o in (preds,targs))
+    preds,targs = (_as_tensor(o).as_subclass(Tensor) for o in (preds,targs))
     if preds.ndim==2 and preds.shape==targs.shape and preds.device==targs.device and preds.shape[1]: return preds,targs
     c = preds.shape[-1] if preds.ndim>1 else 1
     as_column = preds.shape[:-1]==targs.shape and c==1 or targs.shape[:-1]==preds.shape and targs.shape[-1:]==(1,)
@@ -390,19 +391,21 @@ def own_rows(
     return as_rows(*((preds, targs) if n==len(preds) else (preds[:n], targs[:n])))
 
 def all_reduce(
-    x:Tensor # This process's numbers
+    x:Tensor, # This process's numbers
+    split:bool=True # Has each process its own? If not, `x` is all there is
 )->Tensor: # The sums of those of all
     "The sum of `x` over all processes; `x` itself where there is only one"
-    if num_distrib()<2: return x
+    if not split or num_distrib()<2: return x
     x = x.clone()
     torch.distributed.all_reduce(x)
     return x
 
 def gather(
-    x:Tensor # This process's rows
+    x:Tensor, # This process's rows
+    split:bool=True # Has each process its own? If not, `x` is all there is
 )->Tensor: # Those of all processes
     "The rows of all processes below each other; `x` itself where there is only one"
-    if num_distrib()<2: return x
+    if not split or num_distrib()<2: return x
     sizes = x.new_zeros(num_distrib(), dtype=torch.long)
     sizes[rank_distrib()] = len(x)
     sizes = all_reduce(sizes).tolist()

@@ -194,8 +194,8 @@ def _read(self:CountsMetric):
     self._batch = None
     if self.total is None: return None
     if self._value is None:
-        total,checks = (all_reduce(self.total),join_checks(gather(self.checks[None]))) if self._split else (self.total, self.checks)
-        self._value = total.cpu(),checks.tolist()
+        checks = join_checks(gather(self.checks[None], self._split))
+        self._value = all_reduce(self.total, self._split).cpu(),checks.tolist()
     return self._value
 
 # %% ../nbs/01_metrics.ipynb #c2d07fc2

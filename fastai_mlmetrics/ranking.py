@@ -131,14 +131,11 @@ class Ranking:
         apart:bool=True, # Each label by itself? If not, all elements in one row
         split:bool=False # Have other processes kept some, too?
     ):
-        n,c = sum(len(o.y) for o in kept),kept[0].y.shape[1]
-        if split: n = all_reduce(torch.tensor(n, device=kept[0].y.device)).item()
+        n,c = all_reduce(torch.tensor(sum(len(o.y) for o in kept), device=kept[0].y.device), split).item(),kept[0].y.shape[1]
         step = max(1, _SLICE//max(n, 1)) if apart else c
         def rows(name, i):
             parts = [getattr(o, name)[:,i:i+step] for o in kept if getattr(o, name) is not None]
-            if not parts: return None
-            x = torch.cat(parts)
-            return (gather(x) if split else x).T.reshape(-1 if apart else 1, n if apart else n*c)
+            return gather(torch.cat(parts), split).T.reshape(-1 if apart else 1, n if apart else n*c) if parts else None
         self.curves = [curve_of_true(*(rows(name, i) for name in ('scores','y','weight'))) for i in range(0, c, step)]
 
     @classmethod
@@ -245,8 +242,7 @@ def _add(self:CurveMetric, batch):
 def _read(self:CurveMetric):
     if (read:=super(CurveMetric, self)._read()) is None or self.average=='samples' or self._known: return read
     apart = self.average!='micro'
-    hist = all_reduce(self._hist) if self.bins and self._split else self._hist
-    self._known = dict(ranking=BinnedRanking(hist, apart) if self.bins else Ranking.shared(self._kept, apart, self._split))
+    self._known = dict(ranking=Ranking.shared(self._kept, apart, self._split) if self.bins is None else BinnedRanking(all_reduce(self._hist, self._split), apart))
     return read
 
 @patch
