@@ -1,10 +1,15 @@
 "Everything that a notebook needs after `from fastai.vision.all import *`"
-from .counts import to_scores, to_decisions
-from .metrics import *
-from .ranking import CurveMetric, APScoreMulti, RocAucMulti, LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK, RecallAtK, ExpectedCalibrationError
-from .report import multilabel_metrics, accuracy_report, AccuracyReport
-from .callback import ZeroLabelsCallback, ZeroLabelsWarning, ZeroLabelsError, judge
-from .thresholds import best_thresholds, BestThresholds, SuggestedThresholds
-from .imbalance import label_stats, pos_weight
+from .metrics import (
+    AccuracyMulti, PrecisionMulti, RecallMulti, F1ScoreMulti, FBetaMulti, JaccardMulti, SpecificityMulti, BalancedAccuracyMulti,
+    HammingLossMulti, MatthewsCorrCoefMulti, SubsetAccuracy, EmptyRate, LabelCardinality, ZerosAccuracy, AccuracyLift,
+    BrierScoreMulti, accuracy_multi, subset_accuracy, empty_rate, zeros_accuracy, categorical_accuracy)
+from .ranking import (
+    APScoreMulti, RocAucMulti, LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK, RecallAtK, ExpectedCalibrationError)
+from .thresholds import best_thresholds
+from .report import multilabel_metrics, accuracy_report
+from .verdict import judge, ZeroLabelsWarning, ZeroLabelsError
+from .callback import ZeroLabelsCallback
+from . import learner # patches `Learner`
 from .interpret import MultiLabelInterpretation
+from .imbalance import label_stats, pos_weight
 from .digits import multidigits, multilabel_dls

@@ -6,6 +6,9 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
+from fastai_mlmetrics.decisions import Rule, to_decisions
+from fastai_mlmetrics.counts import Batch
+from fastai_mlmetrics.metrics import StreamMetric, CountsMetric, SampleMetric
 
 settings.register_profile('default', max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile('default')

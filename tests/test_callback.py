@@ -5,7 +5,8 @@ from fastai.tabular.all import *
 from fastai.text.all import *
 from conftest import *
 from fastai.callback.tensorboard import TensorBoardCallback
-from fastai_mlmetrics.callback import ScoreHistogram, best_constant_f1, judge
+from fastai_mlmetrics.verdict import ScoreHistogram, describe
+from fastai_mlmetrics.curves import constant_values
 
 def trained(logits, targs, n_epoch=1, model=None, **kwargs):
     "A Learner with the callback, after a fit that changes nothing; and what it said"
@@ -90,7 +91,8 @@ def test_best_constant(decided):
     _,y = decided
     order = y.sum(0).argsort()[::-1]
     best = max(skm.f1_score(y, np.isin(np.arange(y.shape[1]), order[:k])[None].repeat(len(y), 0), average='micro', zero_division=0) for k in range(1, y.shape[1]+1))
-    assert best_constant_f1(torch.tensor(y.sum(0)), torch.full((y.shape[1],), len(y)))==pytest.approx(best)
+    counts = torch.stack([torch.zeros(y.shape[1])]*2 + [torch.tensor(y.sum(0)), torch.full((y.shape[1],), len(y))])
+    assert constant_values(F1ScoreMulti(average='micro'), counts).max().item()==pytest.approx(best)
 
 def test_when_it_speaks():
     assert [w.message.record.epoch for w in trained(*COLLAPSED, n_epoch=6)[1]]==[2,5]
@@ -122,16 +124,24 @@ def test_function():
 def test_function_may_apply_the_remedy():
     def apply(r): learn.set_thresh(learn.thresh_find(show_plot=False).best)
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=apply))
-    assert values(learn)['f1_samples']==0 and values(learn)['f1_samples']>0.3 and not learn.lock.locked()
+    with learn.no_logging(): learn.fit(1, 0.)
+    assert learn.recorder.values[-1][-1]==0 and values(learn)['f1_samples']>0.3
+
+def test_function_may_not_validate_in_a_validation_and_is_told_so():
+    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(on_flag=lambda r: learn.get_preds()))
+    with pytest.raises(RuntimeError, match='within learn.validate.*do so after it'), learn.no_logging(): learn.validate()
+    assert not learn.lock.locked() and len(learn.get_preds())==2
+    seen = []
+    learn.zero_labels.on_flag = seen.append
+    with learn.no_logging(): learn.validate()
+    assert seen[0] is learn.zero_labels.records[-1] and 'validation_context' not in vars(learn)
 
 def test_function_may_validate_and_is_not_called_again():
     seen = []
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(on_flag=lambda r: seen.append(r) or learn.validate()))
     with learn.no_logging():
         learn.fit(6, 0.)
-        assert [r.epoch for r in seen]==[2,5]
-        learn.validate()
-    assert len(seen)==3 and [r.phase for r in learn.zero_labels.records].count('validate')==4
+    assert [r.epoch for r in seen]==[2,5] and [r.phase for r in learn.zero_labels.records].count('validate')==2
 
 class Within(Callback):
     "Does something else in the middle of a fit"
@@ -222,41 +232,41 @@ def test_plot():
 @pytest.mark.parametrize('sigmoid', [True, False])
 def test_suggested_threshold(bias, c, density, sigmoid):
     logits,targs = simulate(1000, c, density, bias=bias)
-    preds,hist = logits if sigmoid else logits.double().sigmoid(),ScoreHistogram(sigmoid=sigmoid, sample=False)
+    preds,hist = logits if sigmoid else logits.double().sigmoid(),ScoreHistogram(sigmoid=sigmoid, sample=None)
     for p,t in zip(preds.split(64), targs.split(64)): hist.accum_values(p, t)
-    thresh = hist.value
-    assert float(f'{min(thresh, 1-thresh):.3g}')==pytest.approx(min(thresh, 1-thresh), rel=1e-6)
+    thresh,f1 = hist.suggest()
+    assert hist.value==thresh and float(f'{min(thresh, 1-thresh):.3g}')==pytest.approx(min(thresh, 1-thresh), rel=1e-6)
     p = to_decisions(preds, thresh, sigmoid)
     assert abs(p.sum()/targs.sum()-1)<0.04
-    assert hist.f1(thresh)==pytest.approx(skm.f1_score(targs, p, average='micro'), abs=0.02)
-    tp,pred,true = hist.at(0.5)
+    assert f1==pytest.approx(skm.f1_score(targs, p, average='micro'), abs=0.02)
+    tp,pred,true,n = hist.curve.at(hist.logit(0.5)).flatten()
     assert true==targs.sum() and pred==pytest.approx((logits>0).sum().item(), rel=0.02, abs=2)
 
 def test_no_threshold_where_scores_are_alike():
     hist = ScoreHistogram(sigmoid=False)
-    assert math.isnan(hist(torch.full((100,20), 0.003), torch.eye(20).repeat(5,1))) and hist.suggest() is None
+    assert math.isnan(hist(torch.full((100,20), 0.003), torch.eye(20).repeat(5,1))) and hist.suggest()[0] is None
     assert math.isnan(hist(torch.rand(10,3), torch.zeros(10,3)))
 
 def test_odd_scores():
     hist = ScoreHistogram(sigmoid=False)
-    for p in (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[math.nan,-1.]]), tensor([[0.5,0.5]]).half()): hist.accum_values(p, torch.ones_like(p, dtype=torch.int))
-    assert hist.counts.sum()==12 and hist.at(0.6)==(4,4,12)
+    for p in (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[0.5,0.5]]).half()): hist.accum_values(p, torch.ones_like(p, dtype=torch.int))
+    assert hist.read()[0].sum()==10 and hist.curve.at(hist.logit(0.6)).flatten().tolist()==[4,4,10,10]
 
 def test_samples_are_drawn_from_large_data():
     logits,targs = simulate(100_000, 20)
-    full,drawn = ScoreHistogram(sample=False),ScoreHistogram()
+    full,drawn = ScoreHistogram(sample=None),ScoreHistogram()
     for m in (full,drawn): m.accum_values(logits, targs)
-    assert full.counts.sum()==2_000_000 and drawn.counts.sum()==pytest.approx(2_000_000, rel=1e-3)
-    assert drawn.counts.any(0).sum()<full.counts.any(0).sum()
+    counts,few = full.read()[0],drawn.read()[0]
+    assert counts.sum()==2_000_000 and few.sum()==pytest.approx(2_000_000, rel=1e-3) and few.any(0).sum()<counts.any(0).sum()
     for m in (full,drawn): assert abs(to_decisions(logits, m.value).sum()/targs.sum()-1)<0.04
 
 def test_thresholds_on_logits():
     logits,targs = simulate()
     hist = ScoreHistogram(thresh=0., sigmoid=False)
     hist.accum_values(logits, targs)
-    for t in (-3., -0.5, 0., 0.5): assert hist.at(t)[1]==pytest.approx((logits>t).sum().item(), abs=3)
-    assert abs(to_decisions(logits, hist.suggest(), sigmoid=False).sum()/targs.sum()-1)<0.04
-    assert judge(logits, targs, thresh=0., sigmoid=False).suggested_thresh==hist.suggest()
+    for t in (-3., -0.5, 0., 0.5): assert hist.curve.at(t)[1].item()==pytest.approx((logits>t).sum().item(), abs=3)
+    assert abs(to_decisions(logits, hist.suggest()[0], sigmoid=False).sum()/targs.sum()-1)<0.04
+    assert judge(logits, targs, thresh=0., sigmoid=False).suggested_thresh==hist.suggest()[0]
 
 # What it says of more than zero labels
 

@@ -2,7 +2,7 @@
 import fastai.metrics as fm, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
-from fastai_mlmetrics.callback import Watch
+from fastai_mlmetrics.verdict import Watch
 
 AVERAGES = 'micro','macro','weighted','samples',None
 
@@ -328,7 +328,7 @@ def test_no_two_columns_of_one_name():
     logits,targs = simulate(40)
     with pytest.warns(UserWarning, match="several metrics are named 'f1_score'") as said: values(make_learner(logits, targs, [F1ScoreMulti(0.2), F1ScoreMulti(), AccuracyMulti()]))
     assert len(said)==1
-    names = multilabel_metrics().attrgot('name')
+    names = multilabel_metrics(full=True).attrgot('name')
     test_eq(names, 'accuracy_multi zeros_accuracy empty_rate f1_macro f1_micro f1_samples f1_weighted precision_samples recall_samples'.split())
 
 def test_labels_by_name():
@@ -386,7 +386,7 @@ def test_soft_targets_while_training():
     with pytest.warns(UserWarning, match='targets must be 0 or 1') as said, learn.no_logging(): learn.fit(1, 0.)
     assert len(said)==1
     row = learn.recorder.values[-1]
-    assert np.isnan(row[1:10]).all() and np.isfinite(row[11:]).all()
+    assert np.isnan(row[1:7]).all() and np.isfinite(row[8:]).all()
 
 def test_nan_predictions():
     logits,targs = simulate(50)
@@ -417,13 +417,40 @@ def test_sample_weights_need_an_order():
     learn = make_learner(logits, targs, F1ScoreMulti(sample_weight=np.ones(50)))
     with pytest.raises(ValueError, match='shuffled'), learn.no_logging(): learn.validate(0)
 
+# What a Learner must have
+
+class Bare(Learner):
+    "As in fastai's own notebooks"
+    def __init__(self): self.pred,self.xb,self.yb = None,None,None
+
+class Weakless:
+    __slots__ = 'pred','yb','iter'
+
+@pytest.mark.parametrize('make', [Bare, SimpleNamespace, Weakless, partial(SimpleNamespace, dl=None, training=True, metrics=None)])
+def test_anything_with_predictions_and_targets_will_do(make):
+    logits,targs = simulate(60)
+    learn,metrics = make(),L(multilabel_metrics(full=True, ranking=True)) + [BrierScoreMulti(), ExpectedCalibrationError()]
+    for i,(learn.pred,y) in enumerate(zip(logits.split(16), targs.split(16))):
+        learn.yb = y,
+        if make is Weakless: learn.iter = i
+        for m in metrics: m.accumulate(learn)
+    for m in metrics: same(m.value, deepcopy(m)(logits, targs), 1e-9)
+
+def test_predictions_with_a_gradient_count():
+    logits,targs = simulate(40)
+    learn = SimpleNamespace(pred=logits.requires_grad_()*1, yb=(targs,), iter=0)
+    m,hist = F1ScoreMulti(),APScoreMulti()
+    with torch.no_grad():
+        for o in (m,hist): o.accumulate(learn)
+    assert m.value==F1ScoreMulti()(logits, targs) and hist.value==APScoreMulti()(logits, targs)
+    assert learn.pred.grad_fn is not None
+
 # Sharing
 
 @pytest.fixture
 def counted(monkeypatch):
-    "What was thresholded, where every batch is a block"
+    "The batches that were made"
     made = []
-    for module in ('counts','metrics'): monkeypatch.setattr(f'fastai_mlmetrics.{module}.BLOCK', 1)
     class Counting(sys.modules['fastai_mlmetrics.counts'].Batch):
         def __init__(self, *a, **k): made.append(self); super().__init__(*a, **k)
     monkeypatch.setattr('fastai_mlmetrics.counts.Batch', Counting)
@@ -431,29 +458,28 @@ def counted(monkeypatch):
 
 ALL = [cls(average=a) for cls in BINARY for a in averages(cls)] + [AccuracyLift()]
 
-def test_no_batch_waits_for_values(monkeypatch):
+def test_no_batch_waits_for_values():
     "Meta tensors have none, so that looking at one fails; a GPU would have to be waited for"
-    for module in ('counts','metrics'): monkeypatch.setattr(f'fastai_mlmetrics.{module}.BLOCK', 100)
-    class Learn: iter,training,dl,dls = 0,False,None,SimpleNamespace(vocab=list('abcdef'))
+    class Learn: iter,dls = 0,SimpleNamespace(vocab=list('abcdef'))
     learn,thresh = Learn(),[0.1*i for i in range(1,7)]
     metrics = L(deepcopy(ALL)) + [F1ScoreMulti(**kw) for kw in (dict(thresh=thresh), dict(labels=['b','e']), dict(min_labels=1), dict(ignore_index=-1),
-                                                                dict(ignore_index=math.nan, average='samples'), dict(sample_weight=np.ones(700)))]
+                                                                dict(ignore_index=math.nan, average='samples'), dict(sample_weight=np.ones(2600)))]
     learn.metrics,watch = metrics,Watch()
     for m,i in zip(metrics, range(len(metrics))): m.name = str(i)
-    for learn.iter in range(70): # enough for pending batches to be added up
-        learn.pred,learn.y = torch.randn(10, 6, device='meta'),torch.zeros(10, 6, device='meta')
+    for learn.iter in range(260): # enough for waiting batches to be added up
+        learn.pred,learn.yb = torch.randn(10, 6, device='meta'),(torch.zeros(10, 6, device='meta'),)
         for m in metrics: m.accumulate(learn)
         watch.accumulate(learn)
     for m in metrics:
         with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
-    assert [*watch.hist._counted, (watch.hist.total,)][0][0].device.type=='meta'
+    assert watch.hist.total.device.type=='meta'
 
 def test_all_share_one_count_however_they_were_made(counted):
     logits,targs = simulate(50)
     learn = make_learner(logits, targs, deepcopy(ALL))
     for m,i in zip(learn.metrics, range(len(ALL))): m.name = str(i)
     v = values(learn)
-    assert len(counted)==4
+    assert len(counted)==4 # batches
     for m,value in zip(learn.metrics, v.values()): same(value, deepcopy(m)(logits, targs))
 
 @pytest.mark.parametrize('rule', [dict(thresh=0.2), dict(thresh=[0.5]*19+[0.4]), dict(thresh=0., sigmoid=False), dict(min_labels=1), dict(labels=[0,1]),
@@ -492,6 +518,15 @@ def test_reused_memory_is_not_taken_for_the_same_batch(bs):
     a.dls.loaders[1] = make_learner(logits, targs, bs=bs).dls.valid
     test_eq(values(a), first)
 
+def test_one_buffer_and_one_target_tensor():
+    "Nothing but the reset between them tells these validations apart"
+    logits,targs = simulate(50)
+    class Batches(list): device = torch.device('cpu')
+    learn = make_learner(logits, targs, multilabel_metrics(), OneBuffer())
+    for x in (logits, logits.roll(1, 0), logits):
+        with learn.no_logging(): learn.validate(dl=Batches([(x, targs)]))
+        test_eq(dict(zip(learn.metrics.attrgot('name'), learn.final_record[1:])), {m.name: deepcopy(m)(x, targs) for m in learn.metrics})
+
 def test_metric_objects_in_two_learners_and_clones():
     (logits,targs),(other,others) = simulate(50),simulate(70, seed=1)
     metrics = multilabel_metrics()
@@ -529,18 +564,28 @@ def test_train_metrics_are_apart():
     learn.recorder.train_metrics = True
     with learn.no_logging(): learn.fit(1, 0.)
     row = learn.recorder.values[-1]
-    test_close(row[1:10], list(ref.values())); test_close(row[11:], list(ref.values()))
+    test_close(row[1:7], list(ref.values())); test_close(row[8:], list(ref.values()))
 
 def test_nothing_of_a_batch_is_kept():
     logits,targs = simulate(50)
     learn = make_learner(logits, targs, multilabel_metrics())
     values(learn)
     gc.collect()
-    counts = sys.modules['fastai_mlmetrics.counts']
-    assert set(counts._batches.values())<={counts._held} and counts._held.given[0].numel()<=50*20 # the last small one
+    batch_class = sys.modules['fastai_mlmetrics.counts'].Batch
+    assert not [o for o in gc.get_objects() if isinstance(o, batch_class)]
     stored = sum(o.numel() for m in learn.metrics for o in vars(m).values() if isinstance(o, Tensor))
-    assert stored <= len(learn.metrics)*(4*20+5) and not any(m._rows or m._counted or m._batch for m in learn.metrics)
-    assert len(pickle.dumps(learn.metrics[3])) < 5000
+    assert stored <= len(learn.metrics)*(4*20+6) and not any(m._parts for m in learn.metrics)
+    assert len(pickle.dumps(learn.metrics[3])) < 2000
+
+def test_thousands_of_thresholds():
+    "Rules keep nothing behind"
+    logits,targs = simulate(20)
+    learn = make_learner(logits, targs, [F1ScoreMulti([t]*20, average='micro', name=str(t)) for t in np.linspace(0.1, 0.9, 200)])
+    v = values(learn)
+    for t in (0.1, 0.9): same(v[str(t)], F1ScoreMulti(t, average='micro')(logits, targs))
+    rules = [o.rule for o in learn.metrics]
+    test_eq(len({*rules}), 200)
+    test_eq(Rule(rules[0].thresh), rules[0]); test_ne(Rule(rules[1].thresh), rules[0])
 
 def test_beta():
     p,y = tensor([[1,1,0],[0,1,1]]),tensor([[1,0,0],[0,1,0]])

@@ -3,6 +3,7 @@ import itertools, sklearn.metrics as skm, torchmetrics.functional.classification
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import ranking
+from fastai_mlmetrics.curves import SortedScores
 from test_metrics import OneBuffer, same
 
 AVERAGES = 'micro','macro','weighted','samples',None
@@ -168,7 +169,7 @@ def test_bins_of_probabilities_are_those_of_logits():
     logits,targs = simulate(400)
     same(APScoreMulti(bins=4096)(logits, targs), APScoreMulti(bins=4096, sigmoid=False)(logits.double().sigmoid(), targs), 2e-3)
     same(APScoreMulti(bins=4096)(logits, targs), APScoreMulti()(logits, targs), 5e-3)
-    with pytest.raises(ValueError, match='is of probabilities.*sigmoid=True'): APScoreMulti(bins=64, sigmoid=False)(logits, targs)
+    with pytest.raises(ValueError, match='is for probabilities.*sigmoid=True'): APScoreMulti(bins=64, sigmoid=False)(logits, targs)
     with pytest.warns(UserWarning, match='probabilities already'): APScoreMulti(bins=64)(logits.sigmoid(), targs)
 
 def test_an_unsure_model_has_wide_bounds():
@@ -186,43 +187,42 @@ def in_learner(logits, targs, *metrics, **kwargs):
 @pytest.fixture
 def sorts(monkeypatch):
     "The shapes that were sorted"
-    shapes,f = [],ranking._sorted
-    def counting(scores, *args): shapes.append(tuple(scores.shape)); return f(scores, *args)
-    monkeypatch.setattr(ranking, '_sorted', counting)
+    shapes,f = [],SortedScores.__init__
+    def counting(self, scores, *args): shapes.append(tuple(scores.shape)); return f(self, scores, *args)
+    monkeypatch.setattr(SortedScores, '__init__', counting)
     return shapes
 
 def test_one_copy_and_one_sort_for_all(sorts):
     logits,targs = simulate(50)
     learn = in_learner(logits, targs, APScoreMulti(), RocAucMulti(), RocAucMulti(max_fpr=0.1, name='partial'), APScoreMulti(average=None), APScoreMulti(average='micro'), RocAucMulti(average='micro'), F1ScoreMulti())
     assert sorts==[(20,50),(1,1000)]
-    kept = {id(k) for m in learn.metrics[:6] for k in m._kept}
-    assert len(kept)==1 and sum(k.scores.nbytes+k.y.nbytes for k in learn.metrics[0]._kept)==50*20*5
+    kept = {id(k) for m in learn.metrics[:6] for k in m.total}
+    assert len(kept)==len(learn.dls.valid) and sum(k.scores.nbytes+k.y.nbytes for k in learn.metrics[0].total)==50*20*5
     [m.value for m in learn.metrics]
     assert len(sorts)==2
     learn.metrics[0].accum_values(logits[:5], targs[:5])
     assert learn.metrics[0].value==APScoreMulti()(torch.cat([logits, logits[:5]]), torch.cat([targs, targs[:5]]))
     assert learn.metrics[1].value==RocAucMulti()(logits, targs)
 
-def test_samples_are_sorted_once_per_batch_and_nothing_is_kept(sorts, monkeypatch):
+def test_samples_are_sorted_once_per_batch_and_nothing_is_kept(sorts):
     logits,targs = simulate(50)
-    for module in ('counts','metrics'): monkeypatch.setattr(f'fastai_mlmetrics.{module}.BLOCK', 1)
     learn = in_learner(logits, targs, LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3), APScoreMulti(average='samples'), ExpectedCalibrationError())
     assert sorts==[(16,20)]*3+[(2,20)]
-    for m in learn.metrics: assert not getattr(m, '_kept', []) and m.total.numel()<=3*20*15
+    for m in learn.metrics: assert m.total.numel()<=3*20*15
 
 @pytest.mark.parametrize('kind', [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_scores_are_kept_in_their_type(kind):
     logits,targs = simulate(40)
     m = APScoreMulti()
     m.accum_values(logits.to(kind), targs)
-    assert all(k.scores.dtype==kind and k.y.dtype==torch.uint8 for k in m._kept)
+    m.fold()
+    assert all(k.scores.dtype==kind and k.y.dtype==torch.uint8 for k in m.total)
     same(m.value, skm.average_precision_score(targs, logits.to(kind).double()), 1e-9)
 
 def test_bins_keep_no_scores():
     sizes = []
     for n in (100, 1000):
         learn = in_learner(*simulate(n), APScoreMulti(bins=64), RocAucMulti(bins=64))
-        assert not any(m._kept for m in learn.metrics)
         sizes.append(sum(o.nbytes for m in learn.metrics for o in vars(m).values() if isinstance(o, Tensor)))
     assert sizes[0]==sizes[1]<2.1*(2*20*64*8)
 
@@ -234,20 +234,18 @@ def test_pickles_hold_no_scores():
     logits,targs = simulate(500)
     learn = in_learner(logits, targs, APScoreMulti(), RocAucMulti(bins=4), LRAP())
     value = learn.metrics[0].value
-    assert len(pickle.dumps(learn.metrics[0]))<3000
+    for m in learn.metrics: assert len(pickle.dumps(m))<2000
     again = pickle.loads(pickle.dumps(learn.metrics))
-    assert again[0].value is None and [m.value for m in again[1:]]==[m.value for m in learn.metrics[1:]]
-    assert again[0](logits, targs)==value
+    assert all(m.value is None for m in again) and again[0](logits, targs)==value
 
 ALL = [*(cls(average=a, **kw) for cls in CURVES for a in AVERAGES for kw in (dict(), dict(bins=32), dict(ignore_index=-1), dict(labels=[1,3]))),
        LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(2), RecallAtK(2), *(ExpectedCalibrationError(average=a) for a in ('micro','macro','weighted',None))]
 
-def test_no_batch_waits_for_values(monkeypatch):
-    for module in ('counts','metrics'): monkeypatch.setattr(f'fastai_mlmetrics.{module}.BLOCK', 100)
-    class Learn: iter,training,dl,dls,metrics = 0,False,None,SimpleNamespace(),L()
+def test_no_batch_waits_for_values():
+    class Learn: iter = 0
     learn,metrics = Learn(),deepcopy(ALL)
-    for learn.iter in range(70):
-        learn.pred,learn.y = torch.randn(10, 6, device='meta'),torch.zeros(10, 6, device='meta')
+    for learn.iter in range(260):
+        learn.pred,learn.yb = torch.randn(10, 6, device='meta'),(torch.zeros(10, 6, device='meta'),)
         for m in metrics: m.accumulate(learn)
     for m in metrics:
         with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
@@ -286,7 +284,7 @@ def test_says_what_is_wrong():
     logits,targs = simulate(30, 4)
     for f,match in ((lambda: APScoreMulti(average='mean'), "no average='mean'"), (lambda: LRAP(average='macro'), "no average='macro'"), (lambda: RocAucMulti(max_fpr=0), 'max_fpr=0'),
                     (lambda: PrecisionAtK(0), 'k=0'), (lambda: PrecisionAtK(5)(logits, targs), 'k=5.*4 labels'), (lambda: APScoreMulti(bins=1), 'bins=1'), (lambda: APScoreMulti(bins=1.5), 'bins=1.5'),
-                    (lambda: ExpectedCalibrationError(0), 'n_bins=0'), (lambda: ExpectedCalibrationError(sigmoid=False)(logits, targs), 'is of probabilities'),
+                    (lambda: ExpectedCalibrationError(0), 'n_bins=0'), (lambda: ExpectedCalibrationError(sigmoid=False)(logits, targs), 'is for probabilities'),
                     (lambda: APScoreMulti()(logits, targs*2), 'must be 0 or 1'), (lambda: LRAP()(logits, targs[:3]), 'shape')):
         with pytest.raises(ValueError, match=match): f()
     with pytest.warns(UserWarning, match='pos_label=0'): APScoreMulti(pos_label=0)
@@ -321,12 +319,13 @@ def test_in_the_list_of_metrics():
     for kw in (dict(), dict(bins=2048), dict(labels=[1,2], min_labels=1, zero_division=1)):
         learn = in_learner(logits, targs, *multilabel_metrics(thresh=0.2, ranking=True, **kw))
         names = learn.metrics.attrgot('name')
-        assert names[-3:]==['ap_macro','roc_auc_macro','lrap'] and len(set(names))==12
+        assert names[-3:]==['ap_macro','roc_auc_macro','lrap'] and len(set(names))==9
         cut = kw.get('labels', slice(None))
         a,b = np.array(targs)[:,cut],np.array(logits.double())[:,cut]
         values = [skm.average_precision_score(a, b), np.nanmean([auc(*o) for o in zip(a.T, b.T)]), skm.label_ranking_average_precision_score(a, b)]
         same([m.value for m in learn.metrics[-3:]], values, 0.02 if kw.get('bins') else 1e-9)
-    assert len(multilabel_metrics())==9
+    assert len(multilabel_metrics())==6 and len(multilabel_metrics(full=True))==9
+    test_eq([m.zero_division for m in multilabel_metrics(ranking=True, zero_division=0.5)], [0.5]*9)
 
 def test_rows_of_the_report():
     logits,targs = simulate(200, 5, density=0.3)

@@ -2,7 +2,7 @@
 import sklearn.metrics as skm
 from hypothesis import given, settings
 from conftest import *
-from fastai_mlmetrics.thresholds import _Finder, _curve
+from fastai_mlmetrics.thresholds import averaged_values
 
 CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, balanced_accuracy=BalancedAccuracyMulti, matthews=MatthewsCorrCoefMulti)
 
@@ -139,10 +139,10 @@ def test_the_curve_is_the_metric():
     scores = logits.sigmoid()
     for average in ('micro','macro','weighted','samples'):
         for zd in (0., 1., math.nan):
-            s,v = _curve(_Finder('f1', average, True, zero_division=zd).m, scores, targs.long())
-            for k in range(0, 160, 13):
-                same = F1ScoreMulti(average=average, zero_division=zd)((scores>s[k]).long(), targs)
-                np.testing.assert_allclose(v[k], same, atol=1e-12)
+            m = F1ScoreMulti(average=average, zero_division=zd)
+            c,v,first = averaged_values(m, scores, targs.long())
+            np.testing.assert_allclose(first.item(), m(torch.zeros(40,4).long(), targs), atol=1e-12)
+            for k in range(0, 159, 13): np.testing.assert_allclose(v[0,k], m((scores>c.score[0,k+1]).long(), targs), atol=1e-12)
 
 # In a Learner
 
