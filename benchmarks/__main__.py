@@ -1,9 +1,11 @@
 "Ours beside its peers, in one run on the same data: `python -m benchmarks [--save] [NAME ...]`"
 import platform, subprocess, sys, time, warnings
 from statistics import median
-import fastai, fastai_mlmetrics.metrics, fastai_mlmetrics.ranking, fastai.metrics as fm, sklearn.metrics as skm
+import fastai, fastai_mlmetrics, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
+from fastai_mlmetrics.metrics import *
+from fastai_mlmetrics.ranking import *
 from fastai_mlmetrics.demo import get_learner
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MultilabelAccuracy, MultilabelF1Score
@@ -66,7 +68,7 @@ def metrics():
     for n,c,bs,repeats in SIZES:
         preds,targs = data(n, c)
         run = Batches(preds, targs, bs)
-        ours,theirs,torchs,unchecked = multilabel_metrics(),of_fastai(),of_torchmetrics(c, True),of_torchmetrics(c, False)
+        ours,theirs,torchs,unchecked = multilabel_metrics(full=True),of_fastai(),of_torchmetrics(c, True),of_torchmetrics(c, False)
         t = timed(repeats, ('fastai','sklearn'), ours=lambda: run.run(ours), torchmetrics=lambda: torchs(run.batches), unchecked=lambda: unchecked(run.batches), read=lambda: [p.sum()+y.sum() for p,y in run.batches],
                   fastai=lambda: run.run(theirs), sklearn=lambda: of_sklearn(preds, targs))
         yield {**size(n, c, bs), 'ours, s': t['ours'], 'fastai / ours': t['fastai']/t['ours'], 'torchmetrics / ours': t['torchmetrics']/t['ours'], 'unchecked / ours': t['unchecked']/t['ours'],
@@ -79,10 +81,10 @@ def twenty():
              F1ScoreMulti(average='samples'), SubsetAccuracy(), EmptyRate(), LabelCardinality())
 
 def many():
-    "More metrics, and more thresholds, beside the nine of `multilabel_metrics`"
+    "More metrics, and more thresholds, beside the nine of `multilabel_metrics(full=True)`"
     for n,c,bs,repeats in SIZES[:2]:
-        run,nine = Batches(*data(n, c), bs),multilabel_metrics()
-        three = nine + multilabel_metrics(thresh=0.2) + multilabel_metrics(thresh=0.7)
+        run,nine = Batches(*data(n, c), bs),multilabel_metrics(full=True)
+        three = nine + multilabel_metrics(thresh=0.2, full=True) + multilabel_metrics(thresh=0.7, full=True)
         t = timed(repeats, **{k: partial(run.run, o) for k,o in dict(nine=nine, twenty=twenty(), three=three).items()})
         yield {**size(n, c, bs), 'nine, s': t['nine'], 'twenty / nine': t['twenty']/t['nine'], 'nine at three thresholds / nine': t['three']/t['nine']}
 
@@ -139,7 +141,7 @@ def validation():
         def validate(metrics, cbs=None):
             learn.metrics = metrics
             with learn.no_logging(): learn.validate(cbs=cbs)
-        t = timed(5, **{k: partial(validate, *o) for k,o in dict(none=([],), ours=(multilabel_metrics(),), callback=(multilabel_metrics(), ZeroLabelsCallback()), fastai=(of_fastai(),)).items()})
+        t = timed(5, **{k: partial(validate, *o) for k,o in dict(none=([],), ours=(multilabel_metrics(full=True),), callback=(multilabel_metrics(full=True), ZeroLabelsCallback()), fastai=(of_fastai(),)).items()})
         yield {'model': name, 'without metrics, s': t['none'], **{f'{k} adds, %': 100*(t[v]/t['none']-1) for k,v in {'ours':'ours', 'ours and the callback':'callback', 'fastai':'fastai'}.items()}}
 
 def _megabytes(what): return int(re.search(what+r':\s*(\d+) kB', Path('/proc/self/status').read_text())[1])/1024
@@ -157,7 +159,7 @@ def stream(metrics, n, c, bs=1000):
     run.run(metrics())
     return time.perf_counter()-start,peak()-before
 
-STREAMED = dict(ours=multilabel_metrics, fastai=of_fastai, exact=lambda: L(APScoreMulti(), RocAucMulti()), bins=lambda: L(APScoreMulti(bins=1024), RocAucMulti(bins=1024)))
+STREAMED = dict(ours=partial(multilabel_metrics, full=True), fastai=of_fastai, exact=lambda: L(APScoreMulti(), RocAucMulti()), bins=lambda: L(APScoreMulti(bins=1024), RocAucMulti(bins=1024)))
 
 def streamed(*args): return map(float, subprocess.run([sys.executable, '-W', 'ignore', '-m', 'benchmarks', '--stream', *map(str, args)], capture_output=True, text=True, check=True).stdout.split())
 
@@ -165,7 +167,7 @@ def memory():
     "Time and growth of the peak memory while batches of 1,000 samples come, each in a process of its own (Linux only)"
     for name,n,c in (('ours',200_000,1000), ('fastai',20_000,1000), ('bins',200_000,1000), ('exact',20_000,1000)):
         seconds,mb = streamed(name, n, c)
-        yield {'metrics': dict(ours='multilabel_metrics', fastai="fastai's seven", bins='AP and AUC in 1,024 bins', exact='AP and AUC, exact')[name], 'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
+        yield {'metrics': dict(ours='multilabel_metrics(full=True)', fastai="fastai's seven", bins='AP and AUC in 1,024 bins', exact='AP and AUC, exact')[name], 'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
 
 def growth():
     "Time and peak memory over the number of samples, of 20 labels"
@@ -188,18 +190,23 @@ def growth():
 def every():
     "Each class, in each average that keeps no scores"
     ranking = APScoreMulti,RocAucMulti
-    classes = [o for o in map(globals().get, fastai_mlmetrics.metrics.__all__ + fastai_mlmetrics.ranking.__all__) if isinstance(o, type) and issubclass(o, CountsMetric)]
-    bases = CountsMetric,MicroMetric,SampleMetric,CurveMetric
+    bases = StreamMetric,CountsMetric,MicroMetric,SampleMetric,CurveMetric,LabelRanking
+    classes = [o for o in globals().values() if isinstance(o, type) and issubclass(o, StreamMetric)]
     args = {FBetaMulti: (2,), PrecisionAtK: (3,), RecallAtK: (3,)}
     return L(cls(*args.get(cls, ()), average=a, name=f'{cls.__name__}, {a}') for cls in classes if cls not in bases+ranking for a in cls.averages) + \
            L(cls(average=a, bins=256, name=f'{cls.__name__}, {a}') for cls in ranking for a in cls.averages)
+
+def total(m):
+    "What a metric has added up"
+    m.fold()
+    return m.total
 
 def soak(n=100_000, distinct=100):
     "100,000 batches of 64 x 20 through each class in each average: whether anything grows, slows down, or drifts from one pass times 1,000"
     preds,targs = data(64*distinct, 20)
     run,metrics = Batches(preds, targs, 64),every()
     run.run(metrics)
-    once = {m.name: m.counts.clone() for m in metrics}
+    once = {m.name: total(m) for m in metrics}
     for m in metrics: m.reset()
     start,at_first = time.perf_counter(),resident()
     for run.iter in range(n):
@@ -208,8 +215,8 @@ def soak(n=100_000, distinct=100):
         for m in metrics: m.accumulate(run)
         if (run.iter+1)%(n//5)==0:
             times = (run.iter+1)//distinct
-            whole = all(torch.equal(m.counts, times*once[m.name]) for m in metrics if m.counts.dtype==torch.int64)
-            drift = max(((m.counts/times-once[m.name]).abs()/once[m.name].abs().clamp(min=1)).max().item() for m in metrics)
+            whole = all(torch.equal(total(m), times*once[m.name]) for m in metrics if isinstance(m, CountsMetric) and m.average!='samples')
+            drift = max(((total(m)/times-once[m.name]).abs()/once[m.name].abs().clamp(min=1)).max().item() for m in metrics)
             yield {'batches': run.iter+1, 'metrics': len(metrics), 's': time.perf_counter()-start, 'growth, MB': resident()-at_first, 'whole counts equal': whole, 'largest relative drift': drift}
             start = time.perf_counter()
 

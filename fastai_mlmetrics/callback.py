@@ -12,7 +12,7 @@ from .metrics import *
 from .verdict import *
 from contextlib import nullcontext, redirect_stderr
 
-# %% ../nbs/08_callback.ipynb #4653485e
+# %% ../nbs/08_callback.ipynb #25333d05
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -44,8 +44,10 @@ class ZeroLabelsCallback(Callback):
     def before_validate(self):
         "Start counting, unless this validation only serves to find a learning rate or to gather predictions"
         unasked = hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds')
-        self._watch[self._apart] = None if unasked else Watch(ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5)), self.sigmoid,
-            min_labels=getattr(self.loss_func, 'min_labels', 0), ignore_index=self.ignore_index)
+        thresh = ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5))
+        min_labels = getattr(self.loss_func, 'min_labels', 0)
+        watch = Watch(thresh, self.sigmoid, min_labels=min_labels, ignore_index=self.ignore_index)
+        self._watch[self._apart] = None if unasked else watch
 
     def after_batch(self):
         "Count the batch, together with the metrics that decide alike"
@@ -70,25 +72,29 @@ class ZeroLabelsCallback(Callback):
         before = None if self._apart else self._last.get(False)
         return AttrDict(**r, traps=traps(r, self.learn, self.sigmoid), decodes=can_decode(self.loss_func),
             loss_weighs=not isinstance(func, nn.BCEWithLogitsLoss) or func.pos_weight is not None,
-            loss_falls=before is not None and r.valid_loss<before.valid_loss, frozen=bool(getattr(self.opt, 'frozen_idx', 0)))
+            loss_falls=before is not None and r.valid_loss<before.valid_loss,
+            frozen=bool(getattr(self.opt, 'frozen_idx', 0)))
 
-# %% ../nbs/08_callback.ipynb #93081dd5
+# %% ../nbs/08_callback.ipynb #86581844
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of a fit, if there was one"
     r = self._last.get(self._apart)
     if r is None or r is self._before: return
-    self._tell_traps(r)
+    # The metrics tell of some traps, too
+    if new:=untold(self.learn, r.traps): self.notify(as_warning("These numbers may mislead:", new, r))
     if self._apart: return # `after_fit` judges it
     self._before = r
     self.streak = self.streak+1 if r.flagged else 0
     begins = self.streak==self.patience and r.epoch<self.n_epoch-1
     if begins and not (self.told and self.on_flag=='warn'):
-        if self.on_flag=='raise': self._error = ZeroLabelsError(*describe(r).args, r) # Raised by `after_fit`, when logger and progress bar are done
+        # An error waits for `after_fit`, when logger and progress bar are done
+        if self.on_flag=='raise': self._error = ZeroLabelsError(*describe(r).args, r)
         else: self._act(r)
         if self.on_flag in ('stop','raise'): raise CancelFitException
     elif self.told and not r.verdict:
-        self.notify(f"All clear: epoch {r.epoch} predicts {r.pred_per_sample:.2f} labels per sample of {r.true_per_sample:.2f}, with a micro F1 of {r.f1_micro:.3f}.", r)
+        self.notify(as_warning(f"All clear: epoch {r.epoch} predicts {r.pred_per_sample:.2f} labels per sample of "
+                               f"{r.true_per_sample:.2f}, with a micro F1 of {r.f1_micro:.3f}.", r=r))
         self.told = None
 
 @patch
@@ -99,10 +105,6 @@ def after_fit(self:ZeroLabelsCallback):
     if r is not None and r.verdict and r is not self.told: self._act(r)
 
 @patch
-def _tell_traps(self:ZeroLabelsCallback, r):
-    if new:=untold(self.learn, r.traps): self.notify("These numbers may mislead:", r, new) # The metrics tell of some, too
-
-@patch
 def _act(self:ZeroLabelsCallback, r):
     if self.acting: return # `on_flag` validates
     self.told = r
@@ -110,19 +112,19 @@ def _act(self:ZeroLabelsCallback, r):
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
         def busy(*args, **kwargs):
-            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot validate or predict once more: "
-                               "do so after it, with the record that is the last of learn.zero_labels.records")
+            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot validate or "
+                               "predict once more: do so after it, with learn.zero_labels.records[-1]")
         self.acting,apart = True,self._apart
-        if apart: self.learn.validation_context = busy # A second validation would wait for the first one's lock for ever
+        # A second validation would wait for the first one's lock for ever
+        if apart: self.learn.validation_context = busy
         try: self.on_flag(r)
         finally:
             self.acting = False
             if apart: del self.learn.validation_context
 
 @patch
-def notify(self:ZeroLabelsCallback, title, r=None, facts=()):
-    "Show a warning, or one made of a title and facts"
-    warning = title if isinstance(title, Warning) else as_warning(title, facts, r)
+def notify(self:ZeroLabelsCallback, warning):
+    "Show a warning, on the first process only"
     if rank_distrib(): return
     printed = io.StringIO()
     # In a notebook, what Python would print is shown as a box; what it would not (filtered, recorded, logged) is not
@@ -133,7 +135,7 @@ def notify(self:ZeroLabelsCallback, title, r=None, facts=()):
         from IPython.display import display # Only a notebook is sure to have it
         display(warning)
 
-# %% ../nbs/08_callback.ipynb #25c320f2
+# %% ../nbs/08_callback.ipynb #e4cf3acb
 @patch
 def report(self:ZeroLabelsCallback)->pd.DataFrame: # One row per validation
     "All records"
@@ -154,7 +156,8 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.f1_micro, 'o-', label='micro F1')
     axs[1].set_ylim(-0.03, 1.03)
     for ax in axs:
-        for i in flagged: ax.axvspan(i-0.5, i+0.5, color='tab:red', alpha=0.12, lw=0, label='flagged' if i==flagged[0] else None)
+        for i in flagged:
+            ax.axvspan(i-0.5, i+0.5, color='tab:red', alpha=0.12, lw=0, label='flagged' if i==flagged[0] else None)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), ncols=3, frameon=False, fontsize='small', columnspacing=1)

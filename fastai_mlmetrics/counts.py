@@ -29,15 +29,15 @@ def as_rows(
         raise ValueError(f"predictions have the shape {tuple(shapes[0])}, but targets {tuple(shapes[1])}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #aa55d5d1
+# %% ../nbs/01_counts.ipynb #3d3a0c1f
 def value_checks(
     preds:Tensor, # Predictions, N x C
     targs:Tensor # Targets, N x C, as floats
-)->Tensor: # Six: the lowest prediction and target, the highest ones, the highest fraction of a target, the samples with NaN
+)->Tensor: # Six: lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
     "What only a look at the values can find wrong"
     if not len(preds): return torch.tensor([math.inf,math.inf,-math.inf,-math.inf,0.,0.], device=preds.device)
     low,high = (preds.byte() if preds.dtype==torch.bool else preds).aminmax()
-    if preds.device.type=='cpu': # which need not wait for its numbers, and mostly sees at once that there is nothing to find
+    if preds.device.type=='cpu': # where looking costs nothing, and mostly finds nothing
         off = torch.addcmul(targs, targs, targs, value=-1).flatten() # y = y²
         none = torch.dot(off, off)
         if not none.item() and not math.isnan(low.item()): return torch.stack([low, none, high, none, none, none])
@@ -58,7 +58,7 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #c43a0652
+# %% ../nbs/01_counts.ipynb #c0e5bb01
 _SMALL = 2**14 # Elements; below, the number of calls matters more than the work
 
 class Batch:
@@ -110,12 +110,13 @@ class Batch:
         p,(_,y,valid) = self.decide(),self.inputs
         if p.numel()<_SMALL or self.weight is not None:
             parts = torch.stack((p*y, p, y, torch.ones_like(p) if valid is None else valid.float()))
-            # Weights of all elements are summed like those of the true ones, so that equal sums are equal to the last bit
+            # All elements are weighed in the same way as the true ones, so that equal sums are equal to the last bit
             return parts.sum(1) if self.weight is None else self.weight @ parts.double(),parts.sum(2)
         parts = [p*y, p, y] if valid is None else [p*y, p, y, valid.float()]
-        per_label,per_sample = ([o.sum(dim) for o in parts] for dim in (0,1))
-        if valid is None: per_label,per_sample = [*per_label, p.new_full((self.c,), self.n)],[*per_sample, p.new_full((self.n,), self.c)]
-        return torch.stack(per_label),torch.stack(per_sample)
+        def sums(dim, n):
+            rows = [o.sum(dim) for o in parts]
+            return torch.stack(rows if valid is not None else [*rows, torch.full_like(rows[0], n)])
+        return sums(0, self.n),sums(1, self.c)
 
 # %% ../nbs/01_counts.ipynb #94d2e392
 def is_split(
@@ -164,7 +165,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #ac7a305b
+# %% ../nbs/01_counts.ipynb #3e6ac679
 BLOCK = 2**19 # Elements that a CPU counts at once, so that they stay in its cache
 
 def blocks(
@@ -196,10 +197,12 @@ def shared_batches(
     current = _current
     if i is None or current is None or not (current[0]() is pred and current[1]() is y and current[2]==i):
         current = _current = weakly(pred),weakly(y),i,blocks(*own_rows(learn)),{}
-    made,key = current[4],rule.key if rule.weight is None else (rule.key,start)
+    *_,parts,made = current
+    key = rule.key if rule.weight is None else (rule.key,start)
     if key not in made:
-        vocab,starts = rule.labels and label_vocab(getattr(learn, 'dls', None)),accumulate((len(p) for p,_ in current[3]), initial=start)
-        made[key] = [Batch(p, t, rule, vocab, i) for (p,t),i in zip(current[3], starts)]
+        vocab = rule.labels and label_vocab(getattr(learn, 'dls', None))
+        starts = accumulate((len(p) for p,_ in parts), initial=start)
+        made[key] = [Batch(p, t, rule, vocab, i) for (p,t),i in zip(parts, starts)]
     return made[key]
 
 def forget_batch():

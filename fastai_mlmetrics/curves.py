@@ -12,7 +12,7 @@ from .counts import *
 from .metrics import *
 from functools import cached_property
 
-# %% ../nbs/03_curves.ipynb #01fe396a
+# %% ../nbs/03_curves.ipynb #b54144fa
 class Curve:
     "The counts of each row when a threshold has come down to each step"
     def __init__(self,
@@ -47,9 +47,10 @@ class Curve:
     def values(self, m):
         "The value of a `CountsMetric` after each step, and of each row before the first, where nothing is predicted"
         zero = torch.zeros_like(self.true)
-        return m.values(self.tp, self.pred, self.each(self.true), self.each(self.n)),m.values(zero, zero, self.true, self.n)
+        first = m.values(zero, zero, self.true, self.n)
+        return m.values(self.tp, self.pred, self.each(self.true), self.each(self.n)),first
 
-# %% ../nbs/03_curves.ipynb #1841dbbb
+# %% ../nbs/03_curves.ipynb #8b298dd0
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
@@ -58,7 +59,8 @@ class SortedScores:
         weight:Tensor=None # Of each element, R x N in float64; None: all count alike
     ):
         self._unique = None
-        if scores.dtype==torch.float64: self._unique,scores = scores.unique(return_inverse=True) # no bit is free, so sort ranks
+        # float64 has no bit free, so ranks are sorted
+        if scores.dtype==torch.float64: self._unique,scores = scores.unique(return_inverse=True)
         # 0. less, so that -0. is 0.; and infinity becomes a number, since with another last bit it would be none
         key = (0.-scores.double()).clamp_(-2.**200, 2.**200).view(torch.int64).bitwise_or_(y.long()).view(torch.float64)
         if weight is not None:
@@ -82,7 +84,7 @@ class SortedScores:
         scores = -(self._key.flatten()[i] & -2).view(torch.float64)
         return scores.float() if self._unique is None else self._unique[scores.long()]
 
-# %% ../nbs/03_curves.ipynb #a4eb71c3
+# %% ../nbs/03_curves.ipynb #1741b66e
 def _passed(x):
     "The sum of the first k of each row, for k from 0 to all"
     return F.pad(x.cumsum(1, dtype=torch.float64), (1,0))
@@ -90,7 +92,8 @@ def _passed(x):
 @patch
 def curve_of_all(self:SortedScores, weight=None)->Curve:
     "The counts at each element; `weight` instead of this one's, in sorted order"
-    y,weight,i = self.y,ifnone(weight, self.weight),torch.arange(self.y.shape[1], dtype=torch.int32, device=self.y.device)
+    y,weight = self.y,ifnone(weight, self.weight)
+    i = torch.arange(y.shape[1], dtype=torch.int32, device=y.device)
     def first(new): return torch.where(new, i, 0).cummax(1).values.long() # of the tie that each element is in
     begin = first(self.begins)
     end = y.shape[1] - first(F.pad(self.begins[:,1:], (0,1), value=True).flip(1)).flip(1)
@@ -103,7 +106,7 @@ def curve_of_all(self:SortedScores, weight=None)->Curve:
     return Curve(trues, passed.gather(1, end), pred, passed.gather(1, begin), pred0, false.sum(1), score=score,
                  below=F.pad(score, (0,1), value=math.nan).gather(1, end), top=score[:,0])
 
-# %% ../nbs/03_curves.ipynb #54fa24d8
+# %% ../nbs/03_curves.ipynb #e88e38c2
 @patch
 def curve_of_true(self:SortedScores, weight=None)->Curve:
     "The counts at each true element; `weight` instead of this one's, in sorted order"
@@ -113,15 +116,16 @@ def curve_of_true(self:SortedScores, weight=None)->Curve:
     first,tie = row*size,torch.searchsorted(starts, at, right=True)
     begin,end = starts[tie-1],starts[tie]
     below = self.scores(end.clamp(max=y.numel()-1)).masked_fill(end==first+size, math.nan)
-    kw = dict(row=row, score=self.scores(at), below=below, top=self.scores(torch.arange(0, y.numel(), size, device=y.device)))
+    top = self.scores(torch.arange(0, y.numel(), size, device=y.device))
+    kw = dict(row=row, score=self.scores(at), below=below, top=top)
     # How many true elements, of all rows, there are before a place
     tp,tp0,start = (torch.searchsorted(at, o) for o in (end, begin, first))
     if weight is None:
         true = y.sum(1)
         return Curve(torch.ones_like(at), tp-start, end-first, tp0-start, begin-first, size-true, true=true, **kw)
     w = weight.flatten()[at]
-    of_true,of_all = (F.pad(o.cumsum(0), (1,0)) for o in (w, weight.flatten()))
-    return Curve(w, of_true[tp]-of_true[start], of_all[end]-of_all[first], of_true[tp0]-of_true[start], of_all[begin]-of_all[first],
+    trues,all_ = (F.pad(o.cumsum(0), (1,0)) for o in (w, weight.flatten()))
+    return Curve(w, trues[tp]-trues[start], all_[end]-all_[first], trues[tp0]-trues[start], all_[begin]-all_[first],
                  (weight*~y).sum(1), **kw)
 
 # %% ../nbs/03_curves.ipynb #d78d89b7
@@ -162,7 +166,7 @@ def thresh(self:Curve,
     lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
     return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #08cfce5f
+# %% ../nbs/03_curves.ipynb #a63dde04
 REACH = 24 # Logits from -24 to 24 are told apart
 
 def histogram(
@@ -190,10 +194,10 @@ def curve_of_bins(
     bins,(false,y) = hist.shape[2],hist[...,keep]
     tp,pred = (o.cumsum(1) for o in (y, y+false))
     score = (REACH - (torch.arange(bins, dtype=torch.float64, device=y.device)[keep]+0.5)*(2*REACH/bins)).expand_as(y)
-    return Curve(y, tp, pred, tp-y, pred-y-false, false.sum(1), score=score, below=F.pad(score[:,1:], (0,1), value=math.nan),
-                 top=score[:,0])
+    below = F.pad(score[:,1:], (0,1), value=math.nan)
+    return Curve(y, tp, pred, tp-y, pred-y-false, false.sum(1), score=score, below=below, top=score[:,0])
 
-# %% ../nbs/03_curves.ipynb #3248d73b
+# %% ../nbs/03_curves.ipynb #36e71c3f
 def by_frequency(
     counts:Tensor # `tp`, `pred`, `true` and `n` of each label, 4 x C
 )->Tensor: # C indices, the most frequent label first
@@ -220,5 +224,5 @@ def constant_values(
     if m.average=='micro': return m.values(passed(true), passed(n), true.sum(), n.sum())
     zero,weight = torch.zeros_like(true),true if m.average=='weighted' and true.any() else torch.ones_like(true)
     without,included = m.values(zero, zero, true, n),m.values(true, n, true, n)
-    def total(a, b): return (a*weight).sum() + passed((b-a)*weight)
-    return total(without.nan_to_num(), included.nan_to_num())/total((~without.isnan()).double(), (~included.isnan()).double())
+    def total(f): return (f(without)*weight).sum() + passed((f(included)-f(without))*weight)
+    return total(torch.nan_to_num)/total(lambda o: (~o.isnan()).double())

@@ -18,14 +18,15 @@ def to_scores(
     scores = preds if preds.dtype==torch.float64 else preds.float()
     return scores.sigmoid() if sigmoid else scores
 
-# %% ../nbs/00_decisions.ipynb #ea47d3a6
+# %% ../nbs/00_decisions.ipynb #806f7cbf
 def as_thresh(
     thresh # A number (0-d tensors too), or one number per label
 ): # A float, or a tuple of C floats
     "`thresh` as plain numbers"
     thresh = thresh.tolist() if hasattr(thresh, 'tolist') else thresh
     try: return tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
-    except (TypeError, ValueError): raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
+    except (TypeError, ValueError):
+        raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
 
 # %% ../nbs/00_decisions.ipynb #8f2ec671
 def logit_thresh(
@@ -115,7 +116,7 @@ def to_decisions(
     "Which labels are predicted"
     return Rule(thresh, sigmoid, min_labels=min_labels).decide(preds, torch.bool)
 
-# %% ../nbs/00_decisions.ipynb #9b321b63
+# %% ../nbs/00_decisions.ipynb #19c7fd7d
 @patch
 def valid(self:Rule,
     targs:Tensor # Targets, N x C
@@ -133,10 +134,11 @@ def weights(self:Rule,
     if self.weight is None: return None
     res = self.weight[start:start+len(preds)]
     if len(res)<len(preds):
-        raise ValueError(f"sample_weight has {len(self.weight)} values, but there are at least {start+len(preds)} samples")
+        raise ValueError(f"sample_weight has {len(self.weight)} values, "
+                         f"but there are at least {start+len(preds)} samples")
     return res.to(preds.device, non_blocking=True)
 
-# %% ../nbs/00_decisions.ipynb #963b7883
+# %% ../nbs/00_decisions.ipynb #2b35bca1
 def as_vocab(
     vocab # Names in the labels' order: a list, array, Index, or a dict of index to name; None: there are none
 ): # An `L` of names, or None
@@ -149,7 +151,7 @@ def label_vocab(
 ): # An `L` of names, or None
     "The names of the labels of `dls`; the last part of its vocab if the inputs have one too, as texts do"
     vocab = as_vocab(getattr(dls, 'vocab', None))
-    return as_vocab(vocab[-1]) if vocab and is_listy(vocab[-1]) or isinstance(vocab and vocab[-1], (CollBase,np.ndarray)) else vocab
+    return as_vocab(vocab[-1]) if vocab and is_iter(vocab[-1]) and not isinstance(vocab[-1], str) else vocab
 
 def label_names(
     vocab, # Names, as `as_vocab` takes them
@@ -161,7 +163,7 @@ def label_names(
     if len(vocab)!=c: raise ValueError(f"vocab has {len(vocab)} names, but the predictions have {c} labels")
     return vocab
 
-# %% ../nbs/00_decisions.ipynb #23de5054
+# %% ../nbs/00_decisions.ipynb #d1d687be
 @patch
 def columns(self:Rule,
     c:int, # Number of labels
@@ -174,10 +176,12 @@ def columns(self:Rule,
     def column(label):
         if isinstance(label, str):
             if vocab is None:
-                raise ValueError(f"label {label!r} is a name, and names are known only in a Learner whose dls has a vocab: pass its index")
+                raise ValueError(f"label {label!r} is a name, and names are known only in a Learner "
+                                 "whose dls has a vocab: pass its index")
             if label not in vocab: raise ValueError(f"label {label!r} is not in the vocab {list(vocab)}")
             return vocab.index(label)
-        if isinstance(label, (bool,np.bool_)) or label!=int(label): raise ValueError(f"label {label} is neither a name nor an index")
+        if isinstance(label, (bool,np.bool_)) or label!=int(label):
+            raise ValueError(f"label {label} is neither a name nor an index")
         if not 0<=label<c: raise ValueError(f"label {label} is not one of the {c} labels 0 to {c-1}")
         return int(label)
     return None if self.labels is None else tuple(map(column, self.labels))

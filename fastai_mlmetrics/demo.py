@@ -24,14 +24,17 @@ def get_data(
     if data=='digits': return multilabel_dls(multidigits(out/'multidigits', size=size), size=None, bs=32)
     return multilabel_dls(untar_data(URLs.PASCAL_2007) if data=='pascal' else data, size=size, bs=32)
 
-# %% ../nbs/13_demo.ipynb #f0d2b3c1
+# %% ../nbs/13_demo.ipynb #204020cb
 def small_convnet(
     pretrained:bool=False # There are no weights for it
 )->nn.Sequential:
     "A body of four convolutions for `vision_learner`"
     conv = partial(ConvLayer, norm_type=None)
-    return nn.Sequential(conv(3, 16, ks=5, stride=2), nn.Sequential(conv(16, 32), nn.MaxPool2d(2)), nn.Sequential(conv(32, 64), nn.MaxPool2d(2)),
-                         nn.Sequential(ConvLayer(64, 128), nn.MaxPool2d(2)), nn.AdaptiveAvgPool2d(1)) # `vision_learner` cuts the last pooling off
+    return nn.Sequential(conv(3, 16, ks=5, stride=2),
+                         nn.Sequential(conv(16, 32), nn.MaxPool2d(2)),
+                         nn.Sequential(conv(32, 64), nn.MaxPool2d(2)),
+                         nn.Sequential(ConvLayer(64, 128), nn.MaxPool2d(2)),
+                         nn.AdaptiveAvgPool2d(1)) # `vision_learner` cuts the last pooling off
 
 def get_learner(
     dls:DataLoaders,
@@ -41,7 +44,8 @@ def get_learner(
     "A `vision_learner` without pretrained weights, with our metrics and callback"
     if arch=='small': body,head = small_convnet,dict(lin_ftrs=[], ps=0.1, first_bn=False)
     else: body,head = getattr(vision_models, arch, None),{}
-    if not callable(body): raise ValueError(f"there is no architecture {arch!r}: use 'small', or one of fastai's, such as 'resnet18'")
+    if not callable(body):
+        raise ValueError(f"there is no architecture {arch!r}: use 'small', or one of fastai's, such as 'resnet18'")
     return vision_learner(dls, body, pretrained=False, loss_func=BCEWithLogitsLossFlat(thresh=thresh),
                           metrics=multilabel_metrics(thresh), cbs=ZeroLabelsCallback(), **head)
 
@@ -60,13 +64,14 @@ class TerminalProgress(ProgressCallback):
 
     def _write(self, cells): self.mbar.write(' '.join(f'{c:>{w}}' for c,w in zip(cells, self.widths)))
 
-# %% ../nbs/13_demo.ipynb #f4f905ad
+# %% ../nbs/13_demo.ipynb #fe43dc09
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
 
 def _scores(learn, **ways):
     "For each of the `ways`, the `multilabel_metrics` with these arguments, on the validation part"
     with learn.no_bar(): preds,targs = learn.get_preds()
-    return {name: {m.name: m(preds, targs) for m in multilabel_metrics(sigmoid=False, **kw)} for name,kw in ways.items()}
+    return {name: {m.name: m(preds, targs) for m in multilabel_metrics(sigmoid=False, **kw)}
+            for name,kw in ways.items()}
 
 def _results(learn):
     with learn.no_bar(): learn.show_results(max_n=9, shuffle=False, figsize=(8,9))
@@ -93,8 +98,10 @@ def tell(
     t = r.suggested_thresh
     ways = {f'{first} epochs': dict(thresh=thresh), 'min_labels=1': dict(thresh=thresh, min_labels=1)}
     table = _scores(learn, **ways, **({f'thresh={t}': dict(thresh=t)} if t else {}))
-    print(f"Without training on, samples F1 is {table[f'{first} epochs']['f1_samples']:.3f}; with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
-          + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else "and no threshold gives as many labels as there are."))
+    print(f"Without training on, samples F1 is {table[f'{first} epochs']['f1_samples']:.3f}; "
+          f"with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
+          + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else
+             "and no threshold gives as many labels as there are."))
     _results(learn)
     _save(out, 'before.png', 'nine pictures, their labels, and below them the predicted ones')
 
@@ -112,10 +119,10 @@ def tell(
     _save(out, 'zero_labels.png', 'accuracy against that of predicting nothing, epoch by epoch')
     return table
 
-# %% ../nbs/13_demo.ipynb #ed58ebaf
+# %% ../nbs/13_demo.ipynb #536af984
 @call_parse
 def main(
-    data:str='digits', # 'digits', made on the spot; 'pascal', downloaded; or a folder with train.csv and the pictures in train/
+    data:str='digits', # 'digits', generated; 'pascal', downloaded; or a folder with train.csv and pictures in train/
     arch:str='small', # 'small', or one of fastai's architectures, such as 'resnet18'
     epochs:int=15, # Epochs in all; a fifth of them before the remedies
     thresh:float=0.5, # A probability above it is a predicted label

@@ -32,13 +32,15 @@ def _draw_labels(n, rng, fill=False):
         has[has[:,common].argmax(), [common,missing]] = False,True
     return has
 
-# %% ../nbs/12_digits.ipynb #5619e22e
+# %% ../nbs/12_digits.ipynb #cd25b8f9
 def digit_table(
     n:int=2000, # Number of pictures, 8 or more
     seed:int=42, # Seed of the draw, 0 or more
 )->pd.DataFrame: # Columns `fname`, `labels` (separated by spaces) and `is_valid`, a row for each picture
     "Draw the labels for a set of multi-digit pictures, a fifth of them for validation"
-    if n<8: raise ValueError(f"n={n}: 20 labels, at most 3 to a picture, take 7 pictures to train on, and 1 to validate on: write n=8 or more")
+    if n<8:
+        raise ValueError(f"n={n}: 20 labels, at most 3 to a picture, take 7 pictures to train on, "
+                         "and 1 to validate on: write n=8 or more")
     if seed<0: raise ValueError(f"seed={seed}: write 0 or more")
     rng = np.random.default_rng(seed)
     valid = rng.permutation(n) < n//5
@@ -87,14 +89,16 @@ def _put(data, dest, tmp):
     (tmp/dest.name).write_bytes(data)
     os.replace(tmp/dest.name, dest)
 
-# %% ../nbs/12_digits.ipynb #6d2f1f71
+# %% ../nbs/12_digits.ipynb #8da0e5b2
 def _is_made(path, args, fnames):
     "Whether all of the set made by `args` is at `path`; an error where something else is"
     mark,files = path/'multidigits.json', L(path.ls() if path.exists() else []).filter(lambda o: o.name[0]!='.')
     if not mark.exists() and files:
-        raise FileExistsError(f"{path} holds files that are not from `multidigits` ({files[0].name}): give a new or an empty folder")
+        raise FileExistsError(f"{path} holds files that are not from `multidigits` ({files[0].name}): "
+                              "give a new or an empty folder")
     if mark.exists() and (made := json.loads(mark.read_text())) != args:
-        raise ValueError(f"{path} holds the set made by {made}, not by {args}: give another path, or delete that folder")
+        raise ValueError(f"{path} holds the set made by {made}, not by {args}: "
+                         "give another path, or delete that folder")
     return (path/'train.csv').exists() and all((path/'train'/o).exists() for o in fnames)
 
 # %% ../nbs/12_digits.ipynb #abba330f
@@ -121,26 +125,33 @@ def multidigits(
         put(df.to_csv(index=False).encode(), path/'train.csv')
     return path
 
-# %% ../nbs/12_digits.ipynb #fb66c39d
+# %% ../nbs/12_digits.ipynb #770c5429
 def _read_table(path):
     "The checked `train.csv` of the folder `path`, with `is_valid` as booleans"
     csv = path/'train.csv'
     for o in (path, csv):
-        if not o.exists(): raise FileNotFoundError(f"{o} does not exist: give a folder that holds `train.csv` and, in `train`, the pictures")
+        if not o.exists():
+            raise FileNotFoundError(f"{o} does not exist: "
+                                    "give a folder that holds `train.csv` and, in `train`, the pictures")
     df = pd.read_csv(csv, dtype=str, keep_default_na=False)
     if missing := L('fname','labels','is_valid').filter(lambda o: o not in df):
-        raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns {', '.join(df.columns)}, and needs fname, labels, is_valid")
+        raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns {', '.join(df.columns)}, "
+                         "and needs fname, labels, is_valid")
     valid = df.is_valid.str.strip().str.lower().map({'true':True, '1':True, 'false':False, '0':False})
-    if valid.isna().any(): raise ValueError(f"{csv} has is_valid={df.is_valid[valid.isna()].iloc[0]!r}: write True or False")
-    if valid.nunique()<2: raise ValueError(f"{csv} has no row with is_valid={not valid.any()}: mark some pictures for validation, some for training")
+    if valid.isna().any():
+        raise ValueError(f"{csv} has is_valid={df.is_valid[valid.isna()].iloc[0]!r}: write True or False")
+    if valid.nunique()<2:
+        raise ValueError(f"{csv} has no row with is_valid={not valid.any()}: "
+                         "mark some pictures for validation, some for training")
     if absent := [o for o in df.fname if not (path/'train'/o).exists()]:
-        raise FileNotFoundError(f"{path/'train'/absent[0]} does not exist, but {csv} lists it ({len(absent)} of {len(df)} pictures are missing)")
+        raise FileNotFoundError(f"{path/'train'/absent[0]} does not exist, but {csv} lists it "
+                                f"({len(absent)} of {len(df)} pictures are missing)")
     return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
 
-# %% ../nbs/12_digits.ipynb #2ca36e17
+# %% ../nbs/12_digits.ipynb #0bfee53d
 def multilabel_dls(
     path:str|Path, # Folder that holds `train.csv` and, in `train`, the pictures
-    size:int=64, # Height and width in pixels that pictures are squeezed to; None: all of them have one size, which they keep
+    size:int=64, # Height and width in pixels that pictures are squeezed to; None: all have one size, and keep it
     bs:int=64, # Pictures in a batch, at most all there are to train on
     item_tfms:list=None, # Transforms of each picture before it is resized
     batch_tfms:list=None, # Transforms of each batch before it is normalised, such as `aug_transforms()`
@@ -150,7 +161,8 @@ def multilabel_dls(
     "`DataLoaders` of the multi-label data set at `path`, laid out as `multidigits` and `URLs.PASCAL_2007` are"
     path = Path(path)
     df = _read_table(path)
-    block = DataBlock((ImageBlock, MultiCategoryBlock(vocab=sorted({*' '.join(df.labels).split()}))), splitter=ColSplitter(),
+    block = DataBlock((ImageBlock, MultiCategoryBlock(vocab=sorted({*' '.join(df.labels).split()}))),
+                      splitter=ColSplitter(),
                       get_x=ColReader('fname', pref=path/'train'), get_y=ColReader('labels', label_delim=' '),
                       item_tfms=L(item_tfms) + (L() if size is None else Resize(size, ResizeMethod.Squish)),
                       batch_tfms=L(batch_tfms) + Normalize.from_stats(*imagenet_stats))

@@ -9,7 +9,7 @@ __all__ = ['label_matrix', 'label_stats', 'pos_weight']
 from fastai.basics import *
 from .decisions import *
 
-# %% ../nbs/11_imbalance.ipynb #b6e610da
+# %% ../nbs/11_imbalance.ipynb #f086cefe
 def _targets(ds):
     "The targets of a data set: for each sample a list of label names, or an N x C tensor"
     if hasattr(ds, 'ys'): return torch.tensor(ds.ys.values) # of a table
@@ -26,24 +26,28 @@ def _truths(part, names, ignore_index):
         column,res = {o:i for i,o in enumerate(names)},torch.zeros(len(part), len(names))
         for row,labels in zip(res, part): row[[column[o] for o in labels]] = 1
         return res
-    if part.ndim!=2: raise ValueError(f"multi-label targets are N x C, but these have the shape {tuple(part.shape)}: is there one class per sample?")
+    if part.ndim!=2:
+        raise ValueError(f"multi-label targets are N x C, but these have the shape {tuple(part.shape)}: "
+                         "is there one class per sample?")
     valid = Rule(ignore_index=ignore_index).valid(part)
     if valid is None: valid = torch.ones_like(part, dtype=torch.bool)
     if len(bad:=part[valid & (part!=0) & (part!=1)]):
-        raise ValueError(f"targets must be 0 or 1, but one is {bad[0].item():.3g}: name the value of missing ones with ignore_index")
+        raise ValueError(f"targets must be 0 or 1, but one is {bad[0].item():.3g}: "
+                         "name the value of missing ones with ignore_index")
     return part.float().where(valid, math.nan)
 
 def label_matrix(
     dls:DataLoaders, # Of images, texts, tables, or pairs of tensors
     ignore_index=None # Target value of the elements to leave out; may be nan
-): # The names of C labels, and which are true in training and in validation: two times N x C of 0, 1, and nan where left out
+): # The C label names, and the truths of training and of validation, each N x C: 0, 1, or nan where left out
     "Which labels the samples have; those that are not in the vocab come last"
     parts,vocab = [_targets(ds) for ds in (dls.train_ds, dls.valid_ds)],label_vocab(dls)
-    if isinstance(parts[0], list): names = L(vocab) + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
+    if isinstance(parts[0], list):
+        names = L(vocab) + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
     else: names = L.range(parts[0].shape[-1]) if vocab is None else L(vocab)
     return names,*(_truths(part, names, ignore_index) for part in parts)
 
-# %% ../nbs/11_imbalance.ipynb #4493aef0
+# %% ../nbs/11_imbalance.ipynb #9efc5a02
 def label_stats(
     dls:DataLoaders, # Of images, texts, tables, or pairs of tensors, with several labels a sample
     ignore_index=None # Target value of the elements to leave out; may be nan
@@ -54,11 +58,13 @@ def label_stats(
     together = (train.nan_to_num().T@train.nan_to_num()).fill_diagonal_(0)
     share,other = together.max(1)
     missing = [[part for part,n in (('training',t), ('validation',v)) if not n] for t,v in zip(n_train, n_valid)]
-    return pd.DataFrame(dict(train=n_train.long(), valid=n_valid.long(), train_freq=train.nanmean(0), valid_freq=valid.nanmean(0),
-        often_with=[names[i] if o else '' for i,o in zip(other.tolist(), share)], share_with=(share/n_train).nan_to_num(),
+    return pd.DataFrame(dict(train=n_train.long(), valid=n_valid.long(),
+        train_freq=train.nanmean(0), valid_freq=valid.nanmean(0),
+        often_with=[names[i] if o else '' for i,o in zip(other.tolist(), share)],
+        share_with=(share/n_train).nan_to_num(),
         missing_from=[' and '.join(o) for o in missing]), index=pd.Index(names, name='label'))
 
-# %% ../nbs/11_imbalance.ipynb #7f162bac
+# %% ../nbs/11_imbalance.ipynb #1f20d26b
 def pos_weight(
     dls:DataLoaders, # Whose training targets are counted
     max_weight:float=100., # No weight is above it, or below its inverse: 1 or more
@@ -66,7 +72,8 @@ def pos_weight(
     ignore_index=None # Target value of the elements to leave out; may be nan
 )->Tensor: # C weights in float32, on the device of `dls`
     "For `BCEWithLogitsLossFlat`: how many samples lack each label for one that has it"
-    if not max_weight>=1 or not smooth>=0: raise ValueError(f"max_weight={max_weight} must be at least 1, and smooth={smooth} at least 0")
+    if not max_weight>=1 or not smooth>=0:
+        raise ValueError(f"max_weight={max_weight} must be at least 1, and smooth={smooth} at least 0")
     train = _truths(_targets(dls.train_ds), label_vocab(dls), ignore_index).double()
     true,n = train.nansum(0),(~train.isnan()).sum(0)
     res = (n-true+smooth) / (true+smooth)

@@ -13,7 +13,7 @@ from .metrics import *
 from .curves import *
 from .ranking import *
 
-# %% ../nbs/10_interpret.ipynb #43cac0a5
+# %% ../nbs/10_interpret.ipynb #d44df801
 class MultiLabelInterpretation(Interpretation):
     "What a multi-label model predicts, and what is true, for looking at"
     def __init__(self,
@@ -31,8 +31,10 @@ class MultiLabelInterpretation(Interpretation):
         self.vocab = label_names(vocab, self.preds.shape[1])
         m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels) # which looks at the values, and counts
         acc = m(self.preds, self.targs)
-        if acc is None or math.isnan(acc): raise ValueError("there is no sample" if acc is None else "predictions are NaN in places")
-        self.decided,self.true,self.thresh,self.counts = m.rule.decide(self.preds).bool(),self.targs.bool(),m.rule.thresh,m.counts
+        if acc is None or math.isnan(acc):
+            raise ValueError("there is no sample" if acc is None else "predictions are NaN in places")
+        self.decided,self.true,self.thresh,self.counts = (
+            m.rule.decide(self.preds).bool(), self.targs.bool(), m.rule.thresh, m.counts)
 
     @classmethod
     def from_learner(cls,
@@ -47,7 +49,8 @@ class MultiLabelInterpretation(Interpretation):
         with learn.no_logging(): preds,targs,losses = learn.get_preds(dl=dl, with_loss=True, act=act)
         loss = learn.loss_func
         preds = to_probs(preds, loss, getattr(learn.dls, 'device', None))
-        return cls(learn, dl, losses, preds, targs, label_vocab(learn.dls), ifnone(thresh, getattr(loss, 'thresh', 0.5)), getattr(loss, 'min_labels', 0))
+        return cls(learn, dl, losses, preds, targs, label_vocab(learn.dls),
+                   ifnone(thresh, getattr(loss, 'thresh', 0.5)), getattr(loss, 'min_labels', 0))
 
     @classmethod
     def from_preds(cls,
@@ -60,13 +63,18 @@ class MultiLabelInterpretation(Interpretation):
         "The same of arrays, without what needs the inputs"
         preds,targs = as_rows(preds, targs)
         scores = to_scores(preds, sigmoid)
-        if len(scores) and (scores.min()<0 or scores.max()>1): raise ValueError(f"preds from {scores.min():.3g} to {scores.max():.3g} are not probabilities: pass sigmoid=True for logits")
-        losses = F.binary_cross_entropy(scores.nan_to_num(), targs.to(scores.dtype).clamp(0, 1), reduction='none').mean(1)
+        if len(scores) and (scores.min()<0 or scores.max()>1):
+            raise ValueError(f"preds from {scores.min():.3g} to {scores.max():.3g} are not probabilities: "
+                             "pass sigmoid=True for logits")
+        truths = targs.to(scores.dtype).clamp(0, 1)
+        losses = F.binary_cross_entropy(scores.nan_to_num(), truths, reduction='none').mean(1)
         return cls(None, None, losses, scores, targs, vocab, thresh)
 
     def __getitem__(self, idxs):
         "Inputs, predictions, truths, decisions and losses at `idxs`"
-        if self.dl is None: raise ValueError("made of arrays, so there are no inputs to show: use MultiLabelInterpretation.from_learner")
+        if self.dl is None:
+            raise ValueError("made of arrays, so there are no inputs to show: "
+                             "use MultiLabelInterpretation.from_learner")
         idxs = L(idxs.tolist() if isinstance(idxs, Tensor) else idxs)
         items = getattr(self.dl.items, 'iloc', L(self.dl.items))[list(idxs)]
         dl = self.learn.dls.test_dl(items, with_labels=True, process=not hasattr(self.dl.dataset, 'ys'), bs=len(idxs))
@@ -75,7 +83,7 @@ class MultiLabelInterpretation(Interpretation):
         targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.targs, self.decided))
         return detuplify(inps),self.preds[idxs],targs,decided,self.losses[idxs]
 
-# %% ../nbs/10_interpret.ipynb #b59d97d4
+# %% ../nbs/10_interpret.ipynb #a2ed054e
 @patch
 def report(self:MultiLabelInterpretation,
     sort:str='f1' # Column to sort by, ascending
@@ -84,8 +92,9 @@ def report(self:MultiLabelInterpretation,
     _,pred,true,_ = self.counts
     def each(cls): return cls().values(*self.counts.double()).numpy()
     def of_scores(cls, **kw): return cls(average=None, sigmoid=False, **kw)(self.preds, self.targs)
-    res = pd.DataFrame(dict(support=true, predicted=pred, precision=each(PrecisionMulti), recall=each(RecallMulti), f1=each(F1ScoreMulti),
-                            ap=of_scores(APScoreMulti, zero_division=math.nan), roc_auc=of_scores(RocAucMulti), calibration_error=of_scores(ExpectedCalibrationError),
+    res = pd.DataFrame(dict(support=true, predicted=pred, precision=each(PrecisionMulti), recall=each(RecallMulti),
+                            f1=each(F1ScoreMulti), ap=of_scores(APScoreMulti, zero_division=math.nan),
+                            roc_auc=of_scores(RocAucMulti), calibration_error=of_scores(ExpectedCalibrationError),
                             thresh=self.thresh), index=pd.Index(self.vocab, name='label'))
     return res.sort_values(sort, kind='stable')
 
@@ -94,7 +103,8 @@ def _worst(self:MultiLabelInterpretation, k):
     "The `k` labels of the lowest F1 among those that occur or are predicted, and a title that says so"
     seen = ((self.counts[1]+self.counts[2])>0).nonzero().flatten()
     worst = seen[F1ScoreMulti().values(*self.counts.double())[seen].argsort(stable=True)][:k].tolist()
-    return worst,'' if len(worst)==len(self.vocab) else f'the {len(worst)} labels of the lowest F1, of {len(self.vocab)}'
+    title = '' if len(worst)==len(self.vocab) else f'the {len(worst)} labels of the lowest F1, of {len(self.vocab)}'
+    return worst,title
 
 @patch
 def plot_confusion_matrices(self:MultiLabelInterpretation,
@@ -111,7 +121,8 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
         tp,pred,true,n = self.counts[:,i].tolist()
         cells = np.array([[n-pred-true+tp, pred-tp], [true-tp, tp]])
         ax.imshow(cells/cells.sum(1, keepdims=True).clip(1), cmap='Blues', vmin=0, vmax=1)
-        for (y,x),v in np.ndenumerate(cells): ax.text(x, y, v, ha='center', va='center', fontsize=8, color='w' if v>cells[y].sum()/2 else 'k')
+        for (y,x),v in np.ndenumerate(cells):
+            ax.text(x, y, v, ha='center', va='center', fontsize=8, color='w' if v>cells[y].sum()/2 else 'k')
         ax.set_title(self.vocab[i], fontsize=9)
         ax.set_xticks([0,1], ['no','yes'], fontsize=7); ax.set_yticks([0,1], ['no','yes'], fontsize=7)
     fig.supxlabel('predicted', fontsize=9); fig.supylabel('true', fontsize=9); fig.suptitle(title, fontsize=9)
@@ -137,7 +148,8 @@ def most_confused(self:MultiLabelInterpretation,
 def most_missed(self:MultiLabelInterpretation)->pd.DataFrame: # Sorted, the most often missed first
     "How often each label is true and not predicted"
     tp,_,true,_ = self.counts
-    df = pd.DataFrame(dict(missed=true-tp, support=true, share=((true-tp)/true).nan_to_num()), index=pd.Index(self.vocab, name='label'))
+    df = pd.DataFrame(dict(missed=true-tp, support=true, share=((true-tp)/true).nan_to_num()),
+                      index=pd.Index(self.vocab, name='label'))
     return df[df.missed>0].sort_values(['missed','share'], ascending=False, kind='stable')
 
 @patch
@@ -166,7 +178,8 @@ def plot_thresholds(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6) # Width and height in inches
 ): # The axes
     "Precision, recall and F1 of a label at all thresholds"
-    i = self.vocab.index(label) if label in self.vocab else label if isinstance(label, int) and 0<=label<len(self.vocab) else None
+    i = (self.vocab.index(label) if label in self.vocab else
+         label if isinstance(label, int) and 0<=label<len(self.vocab) else None)
     if i is None: raise ValueError(f"label {label!r} is not in the vocab")
     c = SortedScores(self.preds[:,i][None], self.true[:,i][None]).curve_of_all()
     ends = c.score[0]!=c.score[0].roll(-1)
@@ -176,11 +189,12 @@ def plot_thresholds(self:MultiLabelInterpretation,
         ax.plot(c.score[0,ends], c.values(cls())[0][0,ends], label=name)
     t = self.thresh[i] if isinstance(self.thresh, tuple) else self.thresh
     ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
-    ax.set(xlabel='threshold', title=f'{self.vocab[i]}: {int(c.true)} of {int(c.n)}', xlim=(-0.02,1.02), ylim=(-0.03,1.03))
+    ax.set(xlabel='threshold', title=f'{self.vocab[i]}: {int(c.true)} of {int(c.n)}',
+           xlim=(-0.02,1.02), ylim=(-0.03,1.03))
     ax.legend(fontsize='small')
     return ax
 
-# %% ../nbs/10_interpret.ipynb #e6827aa0
+# %% ../nbs/10_interpret.ipynb #98ded7be
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6) # Width and height in inches
@@ -191,7 +205,8 @@ def plot_cardinality(self:MultiLabelInterpretation,
     step = -(-(top+1)//30) # at most 30 bars
     edges = np.arange(0, top+1+step, step)-0.5
     ax = plt.subplots(figsize=figsize, layout='constrained')[1]
-    ax.hist([o.numpy() for o in per], edges, label=[f'{name}, {o.float().mean():.2f} on average' for name,o in zip(('true','predicted'), per)])
+    labels = [f'{name}, {o.float().mean():.2f} on average' for name,o in zip(('true','predicted'), per)]
+    ax.hist([o.numpy() for o in per], edges, label=labels)
     ax.set(xlabel='labels', ylabel='samples')
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(fontsize='small')
@@ -210,15 +225,18 @@ def plot_calibration(self:MultiLabelInterpretation,
     ax = plt.subplots(figsize=figsize, layout='constrained')[1]
     ax.plot([0,1], [0,1], 'k:', lw=1)
     ax.plot((score/n)[used], (true/n)[used], 'o-', ms=4)
-    for x,v,o in zip((score/n)[used], (true/n)[used], n[used]): ax.annotate(f'{int(o)}', (x,v), xytext=(3,-9), textcoords='offset points', fontsize=6)
-    ax.set(xlabel='mean score', ylabel='share that is true', title=f'expected calibration error {error:.3f}', xlim=(-0.02,1.02), ylim=(-0.02,1.02))
+    for x,v,o in zip((score/n)[used], (true/n)[used], n[used]):
+        ax.annotate(f'{int(o)}', (x,v), xytext=(3,-9), textcoords='offset points', fontsize=6)
+    ax.set(xlabel='mean score', ylabel='share that is true', title=f'expected calibration error {error:.3f}',
+           xlim=(-0.02,1.02), ylim=(-0.02,1.02))
     return ax
 
 @patch
-def empty(self:MultiLabelInterpretation)->pd.DataFrame: # Indexed by the number of the sample; the one with the most labels first
+def empty(self:MultiLabelInterpretation)->pd.DataFrame: # Indexed by sample number; the most labels first
     "The samples that get no label, with what they have, and what comes nearest"
     idxs = (~self.decided.any(1)).nonzero().flatten()
     true = [' '.join(str(o) for o,t in zip(self.vocab, row.tolist()) if t) for row in self.true[idxs]]
     score,nearest = self.preds[idxs].max(1)
-    df = pd.DataFrame(dict(true=true, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()], score=score), index=pd.Index(idxs.tolist(), name='sample'))
+    df = pd.DataFrame(dict(true=true, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()], score=score),
+                      index=pd.Index(idxs.tolist(), name='sample'))
     return df.sort_values('n_true', ascending=False, kind='stable')

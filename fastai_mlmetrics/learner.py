@@ -15,7 +15,7 @@ from .thresholds import *
 from .callback import *
 from typing import NamedTuple
 
-# %% ../nbs/09_learner.ipynb #31a3c145
+# %% ../nbs/09_learner.ipynb #e2dc6135
 class SuggestedThresholds(NamedTuple):
     "What `Learner.thresh_find` suggests"
     best:float # The one threshold at which the metric is best
@@ -28,7 +28,8 @@ def _plot_thresh(m, scores, y, marks):
     ax = plt.subplots(figsize=(6,3))[1]
     ax.plot(c.score.flatten()[keep], values.flatten()[keep])
     ax.axhline(first, color='k', ls=':', lw=1, label='predicting nothing')
-    for (name,t),color in zip(marks.items(), ('tab:red','tab:orange','k')): ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1, label=f'{name}: {t:.3g}')
+    for (name,t),color in zip(marks.items(), ('tab:red','tab:orange','k')):
+        ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1, label=f'{name}: {t:.3g}')
     ax.set(xlabel='threshold', ylabel=m.name)
     ax.legend(fontsize='small')
 
@@ -49,13 +50,15 @@ def thresh_find(self:Learner,
     res = SuggestedThresholds(best(metric, average, False, **kwargs), best('cardinality', per_label=False),
                               best(metric, 'macro', True, **kwargs))
     if show_plot:
-        aim = Aim(metric, average, True, **{k: v for k,v in kwargs.items() if k in ('beta','at_recall','at_precision','zero_division')})
+        opts = {k: v for k,v in kwargs.items() if k in ('beta','at_recall','at_precision','zero_division')}
+        aim = Aim(metric, average, True, **opts)
         current = getattr(self.loss_func, 'thresh', None)
-        marks = {'best': res.best, 'as many as true': res.cardinality, **({'now': current} if isinstance(current, (int,float)) else {})}
+        marks = {'best': res.best, 'as many as true': res.cardinality,
+                 **({'now': current} if isinstance(current, (int,float)) else {})}
         _plot_thresh(aim.m, scores, targs.long(), marks)
     return res
 
-# %% ../nbs/09_learner.ipynb #8e1a109a
+# %% ../nbs/09_learner.ipynb #71b5d26d
 @patch
 def set_thresh(self:Learner,
     thresh, # A score above it (strictly) is a predicted label: a number, or one per label, in [0, 1]
@@ -63,22 +66,26 @@ def set_thresh(self:Learner,
 ):
     "Decide at `thresh` from now on, everywhere"
     loss,t = self.loss_func,Rule(thresh).thresh
-    if not can_decode(loss): raise ValueError(f"the loss function ({getattr(loss, '__name__', type(loss).__name__)}) does not decode, so that there is nothing to set: "
-                                           "let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()")
+    if not can_decode(loss):
+        raise ValueError(f"the loss function ({getattr(loss, '__name__', type(loss).__name__)}) does not decode, "
+                         "so that there is nothing to set: "
+                         "let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()")
     c = len(label_vocab(self.dls) or [])
-    if isinstance(t, tuple) and c not in (0, len(t)): raise ValueError(f"thresh has {len(t)} values, but there are {c} labels")
+    if isinstance(t, tuple) and c not in (0, len(t)):
+        raise ValueError(f"thresh has {len(t)} values, but there are {c} labels")
     loss.thresh,loss.min_labels = t,min_labels
     loss.decodes = partial(to_decisions, thresh=t, sigmoid=False, min_labels=min_labels)
     for m in self.metrics:
         if not isinstance(m, CountsMetric): continue
         r = m.rule
         on_logits = not r.sigmoid and takes_logits(loss, c or 1, getattr(self.dls, 'device', None))
-        m.rule = Rule(torch.tensor(t, dtype=torch.float64).logit().tolist() if on_logits else t, r.sigmoid, r.labels, r.weight, r.ignore_index, min_labels)
+        rule_t = torch.tensor(t, dtype=torch.float64).logit().tolist() if on_logits else t
+        m.rule = Rule(rule_t, r.sigmoid, r.labels, r.weight, r.ignore_index, min_labels)
         m.reset()
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
 
-# %% ../nbs/09_learner.ipynb #a486fe01
+# %% ../nbs/09_learner.ipynb #0f743e3b
 def _of_package(o):
     "Is a metric, or the function that it wraps, from here?"
     while hasattr(o, 'func'): o = o.func # An `AvgMetric`'s, a `partial`'s
@@ -99,7 +106,8 @@ def export_plain(self:Learner,
     metrics,loss = self.metrics,vars(self.loss_func) if hasattr(self.loss_func, '__dict__') else {}
     state,stored = dict(loss),vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
     if isinstance(loss.get('decodes'), partial) and loss['decodes'].func is to_decisions: # `set_thresh` was here
-        if loss.pop('min_labels'): warnings.warn(f"min_labels={state['min_labels']} is left out: fastai's own decoding has none")
+        if loss.pop('min_labels'):
+            warnings.warn(f"min_labels={state['min_labels']} is left out: fastai's own decoding has none")
         loss.pop('decodes')
         loss['thresh'] = tensor(loss['thresh'])
     try:

@@ -30,7 +30,7 @@ def untold(
     told.update(new)
     return new
 
-# %% ../nbs/02_metrics.ipynb #a05ad8c2
+# %% ../nbs/02_metrics.ipynb #37358566
 _WAITING = 256,2**18 # Batches, and numbers in them, that wait to be added up at once
 
 class StreamMetric(AccumMetric):
@@ -85,8 +85,10 @@ class StreamMetric(AccumMetric):
         return new.__dict__
 
     def __repr__(self):
-        args = [(k, getattr(self, k, p.default), p.default) for k,p in inspect.signature(type(self)).parameters.items() if k!='name']
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k,v,default in args if repr(v)!=repr(default))})"
+        params = inspect.signature(type(self)).parameters
+        args = {k: getattr(self, k, p.default) for k,p in params.items() if k!='name'}
+        shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
+        return f'{type(self).__name__}({shown})'
 
 # %% ../nbs/02_metrics.ipynb #fd19e00a
 @patch
@@ -134,7 +136,7 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warnings.warn(text)
 
-# %% ../nbs/02_metrics.ipynb #6be33249
+# %% ../nbs/02_metrics.ipynb #8e4bf7e8
 @patch
 def take(self:StreamMetric, batch):
     "Add a `Batch`"
@@ -148,25 +150,22 @@ def take(self:StreamMetric, batch):
     if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
-def size(self:StreamMetric, part): return part.numel()
-
-@patch
 def fold(self:StreamMetric):
     "Add what waits to the total"
     if not self._parts: return
     parts,checks,scored = zip(*self._parts)
-    self.total = self.add_up(self.total, parts)
+    added = self.add_up(parts)
+    self.total = added if self.total is None else self.total+added
     self._checks = join_checks(torch.stack(checks if self._checks is None else [self._checks, *checks]))
     self.scored |= any(scored)
     self._parts,self._waiting,self._read = [],0,None
 
 @patch
-def add_up(self:StreamMetric, total, parts):
-    "The sum of `parts` and of the `total` so far, which is None at first"
-    added = torch.stack(parts).sum(0, dtype=torch.float64)
-    return added if total is None else total+added
+def add_up(self:StreamMetric, parts):
+    "The sum of some batches' parts"
+    return torch.stack(parts).sum(0, dtype=torch.float64)
 
-# %% ../nbs/02_metrics.ipynb #b16c66a1
+# %% ../nbs/02_metrics.ipynb #b79be8ed
 @patch
 def read(self:StreamMetric):
     "The totals of all processes and the checks, on the host; None if nothing was taken"
@@ -189,12 +188,12 @@ def value(self:StreamMetric):
     if (read:=self.read()) is None: return None
     total,checks = read
     sound = self.check_input(*checks)
-    value = self.compute(total)
+    value = total[0]/total[1] if self.average=='samples' else self.compute(total)
     if not sound: value = torch.full_like(value, math.nan)
     elif text:=self.mistaken_range(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
 
-# %% ../nbs/02_metrics.ipynb #76cb146a
+# %% ../nbs/02_metrics.ipynb #3434d81a
 @patch
 def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nans):
     "Is there a value? Raise, or warn, if predictions or targets are not what they must be"
@@ -207,7 +206,8 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
         return self._warn(f"{text} (MixUp and CutMix make soft ones: then there are no train_metrics.)")
     if nans: return self._warn(f"predictions are NaN in {nans:.0f} samples, and so are the metrics")
     if not self.scored and (low<0 or high>1):
-        raise ValueError(f"integer predictions are decisions, 0 or 1, but one is {low if low<0 else high:.0f}: pass scores instead")
+        raise ValueError("integer predictions are decisions, 0 or 1, "
+                         f"but one is {low if low<0 else high:.0f}: pass scores instead")
     if self.needs_probs and not self.sigmoid and (low<0 or high>1):
         raise ValueError(f"{self.name} is for probabilities, but predictions are from {low:.3g} to {high:.3g}: "
                          "are they logits? Then pass sigmoid=True")
@@ -223,7 +223,7 @@ def mistaken_range(self:StreamMetric, low, high):
         return (f"predictions from {low:.3g} to {high:.3g} seem to be logits, but are compared with a threshold for "
                 "probabilities: pass sigmoid=True, or thresh=0 for logits")
 
-# %% ../nbs/02_metrics.ipynb #12aedf19
+# %% ../nbs/02_metrics.ipynb #baa68ac3
 def mean_of(
     values:Tensor, # Along the last axis; nan where undefined
     weights:Tensor=None # Of the same shape; None, or with a sum of 0: all alike
@@ -238,9 +238,9 @@ def sum_of(
     weight:Tensor=None # One per sample; None: all alike
 )->Tensor: # Two numbers: the sum of the values that are defined, and of their weights
     "What a mean over samples adds up"
-    defined = ~values.isnan()
-    if weight is None: return torch.stack([values.nansum(), defined.sum()])
-    weight = weight*defined
+    undefined = values.isnan()
+    if weight is None: return torch.stack([values.nansum(), undefined.numel()-undefined.sum()])
+    weight = weight.masked_fill(undefined, 0)
     return torch.stack([(values.nan_to_num()*weight).sum(), weight.sum()])
 
 @patch
@@ -251,7 +251,7 @@ def average_labels(self:StreamMetric,
     "This metric's average of the labels' values"
     return values if self.average is None else mean_of(values, true if self.average=='weighted' else None)
 
-# %% ../nbs/02_metrics.ipynb #0291e00e
+# %% ../nbs/02_metrics.ipynb #c0e0ae7a
 class CountsMetric(StreamMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages,default_average = ('micro','macro','weighted','samples',None),'macro'
@@ -285,13 +285,12 @@ class CountsMetric(StreamMetric):
         if self.average!='samples': return batch.counts[0]
         return batch.counts[1] if batch.weight is None else torch.cat([batch.counts[1], batch.weight[None]])
 
-    def add_up(self, total, parts):
-        if self.average!='samples': return super().add_up(total, parts)
+    def add_up(self, parts):
+        if self.average!='samples': return super().add_up(parts)
         tp,pred,true,n,*weight = torch.cat(parts, 1).double()
-        added = sum_of(self.values(tp, pred, true, n), *weight)
-        return added if total is None else total+added
+        return sum_of(self.values(tp, pred, true, n), *weight)
 
-    def compute(self, total): return total[0]/total[1] if self.average=='samples' else self.averaged(total)
+    def compute(self, total): return self.averaged(total)
 
     @property
     def counts(self):
@@ -448,7 +447,7 @@ class LabelCardinality(SampleMetric):
     "Mean number of labels that a sample gets"
     def formula(self, tp, pred, true, n): return pred
 
-# %% ../nbs/02_metrics.ipynb #aa82f549
+# %% ../nbs/02_metrics.ipynb #35da1d8a
 def _errors(batch):
     "The squared difference of each score and its truth, N x C in float64; 0 where ignored"
     _,y,valid = batch.inputs
@@ -474,7 +473,6 @@ class BrierScoreMulti(StreamMetric):
         return torch.stack([batch.over_samples(o).double() for o in (errors, y, n)])
 
     def compute(self, total):
-        if self.average=='samples': return total[0]/total[1]
         error,true,n = total
         return error.sum()/n.sum() if self.average=='micro' else self.average_labels(error/n, true)
 

@@ -13,7 +13,7 @@ from .metrics import *
 from .curves import *
 from weakref import WeakValueDictionary
 
-# %% ../nbs/04_ranking.ipynb #52cdacfb
+# %% ../nbs/04_ranking.ipynb #5026f0ab
 _SLICE = 2**20 # Elements that are sorted at a time
 _curves = WeakValueDictionary() # Which batches, and are labels apart? -> their `Curves`
 
@@ -46,12 +46,14 @@ class Curves(list):
         apart:bool=True, # Each label by itself? If not, all elements in one row
         split:bool=False # Have other processes kept some, too?
     ):
-        n,c = all_reduce(torch.tensor(sum(len(o.y) for o in kept), device=kept[0].y.device), split).item(),kept[0].y.shape[1]
+        y = kept[0].y
+        n,c = all_reduce(torch.tensor(sum(len(o.y) for o in kept), device=y.device), split).item(),y.shape[1]
         step = max(1, _SLICE//max(n, 1)) if apart else c
         def rows(name, i):
             parts = [getattr(o, name)[:,i:i+step] for o in kept if getattr(o, name) is not None]
             return gather(torch.cat(parts), split).T.reshape(-1 if apart else 1, n if apart else n*c) if parts else None
-        super().__init__(SortedScores(*(rows(name, i) for name in ('scores','y','weight'))).curve_of_true() for i in range(0, c, step))
+        def curve(i): return SortedScores(*(rows(name, i) for name in ('scores','y','weight'))).curve_of_true()
+        super().__init__(map(curve, range(0, c, step)))
 
     @classmethod
     def shared(cls, kept, apart, split):
@@ -63,7 +65,7 @@ class Curves(list):
         if res is None: res = _curves[key] = cls(kept, apart, split)
         return res
 
-# %% ../nbs/04_ranking.ipynb #410a2cac
+# %% ../nbs/04_ranking.ipynb #818074d8
 class CurveMetric(StreamMetric):
     "Base of the metrics that have a `curve_formula`: of a label's samples, or of a sample's labels"
     averages,default_average = CountsMetric.averages,'macro'
@@ -76,14 +78,15 @@ class CurveMetric(StreamMetric):
         bins:int=None, # Keep a histogram of so many bins for each label instead of all scores
         **kwargs
     ):
-        if bins is not None and (bins!=int(bins) or bins<2): raise ValueError(f"bins={bins} should be a whole number, 2 or more, such as 1024")
+        if bins is not None and (bins!=int(bins) or bins<2):
+            raise ValueError(f"bins={bins} should be a whole number, 2 or more, such as 1024")
         self.bins = bins if average!='samples' else None
         self.needs_probs = self.bins is not None
         super().__init__(sigmoid=sigmoid, average=average, sample_weight=sample_weight, **kwargs)
 
     def curve_formula(self, c): raise NotImplementedError
 
-# %% ../nbs/04_ranking.ipynb #ff8a9c13
+# %% ../nbs/04_ranking.ipynb #c60852a9
 def _curve_of_samples(batch):
     preds,y,valid = batch.inputs
     return SortedScores(preds, y, valid if valid is None else valid.double()).curve_of_all()
@@ -107,9 +110,7 @@ def values(self:CurveMetric, c, formula=None):
 def keeps(self:CurveMetric): return self.bins is None and self.average!='samples'
 
 @patch
-def add_up(self:CurveMetric, total, parts):
-    if not self.keeps: return super(CurveMetric, self).add_up(total, parts)
-    return [*(total or []), *parts]
+def add_up(self:CurveMetric, parts): return [*parts] if self.keeps else super(CurveMetric, self).add_up(parts)
 
 @patch
 def reduce(self:CurveMetric, total):
@@ -121,7 +122,6 @@ def reduce(self:CurveMetric, total):
 
 @patch
 def compute(self:CurveMetric, total, formula=None):
-    if self.average=='samples': return total[0]/total[1]
     values,true = torch.cat([self.values(c, formula) for c in total]).cpu(),torch.cat([c.true for c in total]).cpu()
     return values[0] if self.average=='micro' else self.average_labels(values, true)
 
@@ -162,7 +162,7 @@ class APScoreMulti(CurveMetric):
         return c.total(c.y - torch.special.xlog1py(before-c.tp0, c.y/before))/c.true
     def high(self, c): return c.total(c.y*(c.tp0+c.y)/(c.pred0+c.y))/c.true
 
-# %% ../nbs/04_ranking.ipynb #7afc9a9b
+# %% ../nbs/04_ranking.ipynb #f069e069
 class RocAucMulti(CurveMetric):
     "Probability that a true element scores higher than a false one, ties counting half"
     func_name = 'roc_auc_score'
@@ -176,7 +176,8 @@ class RocAucMulti(CurveMetric):
         zero_division:float=math.nan, # Value of a label that all samples have, or none
         **kwargs
     ):
-        if max_fpr is not None and not 0<max_fpr<=1: raise ValueError(f"max_fpr={max_fpr} should be above 0, and at most 1")
+        if max_fpr is not None and not 0<max_fpr<=1:
+            raise ValueError(f"max_fpr={max_fpr} should be above 0, and at most 1")
         self.max_fpr = max_fpr
         super().__init__(sigmoid, average, sample_weight, zero_division=zero_division, **kwargs)
 

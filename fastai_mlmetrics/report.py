@@ -14,7 +14,7 @@ from .curves import *
 from .ranking import *
 import scipy.stats as scs, textwrap
 
-# %% ../nbs/06_report.ipynb #ccfe3390
+# %% ../nbs/06_report.ipynb #321d9cc9
 @delegates(CountsMetric.__init__, but='pos_label,average,name')
 def multilabel_metrics(
     thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
@@ -29,24 +29,28 @@ def multilabel_metrics(
     def m(cls, name, **kw): return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
     res = L(m(AccuracyMulti, 'accuracy_multi'), m(ZerosAccuracy, 'zeros_accuracy'), m(EmptyRate, 'empty_rate'),
             *(m(F1ScoreMulti, f'f1_{a}', average=a) for a in ('macro','micro','samples')))
-    if full: res += [m(F1ScoreMulti, 'f1_weighted', average='weighted'), m(PrecisionMulti, 'precision_samples', average='samples'),
-                     m(RecallMulti, 'recall_samples', average='samples')]
+    if full:
+        res += [m(F1ScoreMulti, 'f1_weighted', average='weighted'),
+                m(PrecisionMulti, 'precision_samples', average='samples'),
+                m(RecallMulti, 'recall_samples', average='samples')]
     shared = {k: v for k,v in kwargs.items() if k in ('labels','sample_weight','ignore_index','zero_division')}
     def r(cls, name, **kw): return cls(sigmoid=sigmoid, name=name, **kw, **shared)
-    if ranking: res += [r(APScoreMulti, 'ap_macro', bins=bins), r(RocAucMulti, 'roc_auc_macro', bins=bins), r(LRAP, 'lrap')]
+    if ranking:
+        res += [r(APScoreMulti, 'ap_macro', bins=bins), r(RocAucMulti, 'roc_auc_macro', bins=bins), r(LRAP, 'lrap')]
     return res
 
-# %% ../nbs/06_report.ipynb #4f0e7067
+# %% ../nbs/06_report.ipynb #de9f1d27
 class AccuracyReport(pd.DataFrame):
     "A DataFrame that is shown with a `reading` of it in words"
     @property
     def reading(self): return self.attrs['reading']
-    def _repr_html_(self): return f'{pd.DataFrame(self).round(3)._repr_html_()}<p style="max-width:50em">{self.reading}</p>'
+    def _repr_html_(self):
+        return f'{pd.DataFrame(self).round(3)._repr_html_()}<p style="max-width:50em">{self.reading}</p>'
     def __repr__(self): return f"{pd.DataFrame(self).round(3).to_string()}\n\n{textwrap.fill(self.reading, 80)}"
 
-# %% ../nbs/06_report.ipynb #571fdd20
+# %% ../nbs/06_report.ipynb #bd3bb73a
 def _argmax_hits(scores, y, valid):
-    "Where the highest score meets the first true label, or the first label (nan: all is ignored); and for scores that are all alike"
+    "Where the highest score meets the first true label, or the first (nan: all ignored); also for scores all alike"
     seen,first = valid.any(1),(2*y+valid).argmax(1)
     def hits(scores): return (scores.masked_fill(valid==0, -math.inf).argmax(1)==first).double().where(seen, math.nan)
     return hits(scores),hits(torch.zeros_like(scores)),first[seen]
@@ -67,7 +71,7 @@ def _scores(metrics, per_label, per_sample):
     return torch.stack([m.averaged(per_sample if m.average=='samples' else per_label) for m in metrics])
 
 def _constants(metrics, y, valid):
-    "The scores of predicting the k most frequent labels for all samples, a row for each k from 0 on, and of the most frequent set; and these labels"
+    "Scores of predicting the k most frequent labels, a row for each k, and of the most frequent set; and these labels"
     per_label,_ = _both_counts(torch.zeros_like(y), y, valid)
     sets,n = y.unique(dim=0, return_counts=True)
     common,order = sets[n.argmax()],by_frequency(per_label)
@@ -75,7 +79,7 @@ def _constants(metrics, y, valid):
     return (torch.cat([values, _scores(metrics, *_both_counts(common*valid, y, valid))[None]]),
             [*(order[:k] for k in range(len(values))), common.nonzero().flatten()])
 
-# %% ../nbs/06_report.ipynb #425d5c15
+# %% ../nbs/06_report.ipynb #88022738
 def _interval(metrics, parts, per_sample, others, ci, n_resamples, seed):
     "Low and high end of each metric, and of the means of what `others` have for each sample"
     n = per_sample.shape[1]
@@ -85,11 +89,13 @@ def _interval(metrics, parts, per_sample, others, ci, n_resamples, seed):
         times = torch.zeros(len(drawn), n).scatter_add_(1, torch.from_numpy(drawn), torch.ones(()).expand(drawn.shape))
         per_label = torch.stack([times@o for o in parts])
         means = iter(((times.double()@of_samples.nan_to_num().T)/(times.double()@(~of_samples.isnan()).double().T)).T)
-        return torch.stack([next(means) if m.average=='samples' else m.averaged(per_label) for m in metrics]+list(means)).numpy()
-    return scs.bootstrap((np.arange(n),), statistic, vectorized=True, n_resamples=n_resamples, batch=max(1, 2**22//n), confidence_level=ci,
+        res = [next(means) if m.average=='samples' else m.averaged(per_label) for m in metrics]
+        return torch.stack(res+list(means)).numpy()
+    return scs.bootstrap((np.arange(n),), statistic, vectorized=True, n_resamples=n_resamples,
+                         batch=max(1, 2**22//n), confidence_level=ci,
                          method='percentile', random_state=np.random.default_rng(seed)).confidence_interval
 
-# %% ../nbs/06_report.ipynb #0b0e83dc
+# %% ../nbs/06_report.ipynb #788720d9
 def _random_ap(true, n):
     "The expected average precision of a random ranking; nan where nothing is true"
     h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
@@ -98,35 +104,43 @@ def _random_ap(true, n):
 def _ranking_rows(scores, y, valid, zero_division):
     "The rows of the metrics without a threshold, and each sample's LRAP"
     lrap = LRAP(ignore_index=-1)
-    metrics = {'AP, macro': APScoreMulti(zero_division=zero_division, ignore_index=-1), 'ROC AUC, macro': RocAucMulti(ignore_index=-1), 'LRAP': lrap}
+    metrics = {'AP, macro': APScoreMulti(zero_division=zero_division, ignore_index=-1),
+               'ROC AUC, macro': RocAucMulti(ignore_index=-1), 'LRAP': lrap}
     (true,n),(true_of,n_of) = ((y.double().sum(dim), valid.double().sum(dim)) for dim in (0,1))
     def mean(x, n, zero_division): return x.nan_to_num(zero_division).where(n>0, math.nan).nanmean().item()
     random = mean(_random_ap(true, n), n, zero_division), 0.5, mean(_random_ap(true_of, n_of), n_of, 1.)
     targs,often = y.masked_fill(valid==0, -1),(true/n).nan_to_num().expand(y.shape)
-    rows = [dict(value=m(scores, targs), all_zeros=at_random, best_constant=m(often, targs), best_possible=m(y, targs)) for m,at_random in zip(metrics.values(), random)]
+    rows = [dict(value=m(scores, targs), all_zeros=at_random, best_constant=m(often, targs), best_possible=m(y, targs))
+            for m,at_random in zip(metrics.values(), random)]
     of_samples = lrap.values(SortedScores(scores, y.byte(), valid.double()).curve_of_all())
     return pd.DataFrame(rows, index=[*metrics], dtype=float),of_samples
 
-# %% ../nbs/06_report.ipynb #3bbe0329
+# %% ../nbs/06_report.ipynb #92fe2f3c
 def _reading(r, y, valid, constant, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
     seen,known = valid.any(1),valid.any(0)
     n,unlabelled,absent = int(seen.sum()),(y[seen].sum(1)==0).double().mean().item(),int((y.sum(0)==0)[known].sum())
-    text = f"Of the {int(valid.sum())} decisions ({n} samples) {acc.value:.1%} are right, and predicting nothing at all gets {acc.all_zeros:.1%} of them right"
+    text = (f"Of the {int(valid.sum())} decisions ({n} samples) {acc.value:.1%} are right, "
+            f"and predicting nothing at all gets {acc.all_zeros:.1%} of them right")
     if   acc.lift>0: text += f": the model has gone {acc.lift:.0%} of the way from there to no mistake"
     elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
     elif acc.lift==0: text += ": the model gains nothing"
-    text += (f". All labels are right in {subset.value:.1%} of the samples, where the best constant prediction has {subset.best_constant:.1%}. "
+    text += (f". All labels are right in {subset.value:.1%} of the samples, "
+             f"where the best constant prediction has {subset.best_constant:.1%}. "
              f"F1 over samples is {f1.value:.3f}")
-    if not math.isnan(f1.low): text += f" ({ci:.0%} interval {f1.low:.3f} to {f1.high:.3f}: with {n} samples, about {(f1.high-f1.low)/2:.3f} up or down is chance)"
+    if not math.isnan(f1.low):
+        text += (f" ({ci:.0%} interval {f1.low:.3f} to {f1.high:.3f}: "
+                 f"with {n} samples, about {(f1.high-f1.low)/2:.3f} up or down is chance)")
     text += f"; predicting {constant} for every sample has {f1.best_constant:.3f}."
     if 'AP, macro' in r.index:
         ap = r.loc['AP, macro']
-        text += f" Whatever the threshold, mean average precision is {ap.value:.3f}, where a random ranking has {ap.all_zeros:.3f}."
+        text += (f" Whatever the threshold, mean average precision is {ap.value:.3f}, "
+                 f"where a random ranking has {ap.all_zeros:.3f}.")
     if len(limited := r.best_possible[r.best_possible<0.9995]):
         text += (" No model can reach 1 in " + '; '.join(f"{row} (at most {v:.3f})" for row,v in limited.items()) +
-                 f": {unlabelled:.0%} of the samples have no label, {absent} of {int(known.sum())} labels never occur, and what is 0/0 counts as {zero_division:g}.")
+                 f": {unlabelled:.0%} of the samples have no label, {absent} of {int(known.sum())} labels never occur, "
+                 f"and what is 0/0 counts as {zero_division:g}.")
     return text
 
 def accuracy_report(
@@ -144,10 +158,12 @@ def accuracy_report(
     min_labels:int=0 # Labels that each sample gets at least
 )->AccuracyReport: # A row for each thing that is called accuracy, and F1 in each average
     "Everything that is called accuracy, beside what it is worth"
-    metrics = _report_metrics(thresh, sigmoid, zero_division=zero_division, ignore_index=ignore_index, min_labels=min_labels)
+    metrics = _report_metrics(thresh, sigmoid, zero_division=zero_division, ignore_index=ignore_index,
+                              min_labels=min_labels)
     names,metrics = L(metrics.keys()),L(metrics.values())
     if ci is not None and not 0<ci<1: raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
-    if (sound:=metrics[0](preds, targs)) is None or not metrics[0].counts[3].any(): raise ValueError("there is not a single sample that counts")
+    if (sound:=metrics[0](preds, targs)) is None or not metrics[0].counts[3].any():
+        raise ValueError("there is not a single sample that counts")
     batch = Batch(*as_rows(preds, targs), metrics[0].rule)
     scored,(scores,y,valid),p = batch.scored,batch.inputs,batch.decide().cpu()
     scores,y = to_scores(scores, sigmoid=False).cpu(),y.cpu()
@@ -160,7 +176,8 @@ def accuracy_report(
         value=[*_scores(metrics, *counts), hits.nanmean()],
         all_zeros=[*constants[0], alike.nanmean()],
         best_constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max()/len(first)],
-        best_possible=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]), index=[*names, 'accuracy, argmax'], dtype=float)
+        best_possible=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]
+    ), index=[*names, 'accuracy, argmax'], dtype=float)
     others = {'accuracy, argmax': hits}
     if scored:
         ranking,others['LRAP'] = _ranking_rows(scores, y, valid, zero_division)
@@ -171,5 +188,6 @@ def accuracy_report(
     r['lift'] = (r.value-r.all_zeros)/(r.best_possible-r.all_zeros)
     best = labels[constants[:,names.index('F1, samples')].nan_to_num(-math.inf).argmax()]
     res = AccuracyReport(r.loc[[*names[:6], 'accuracy, argmax', *names[6:], *r.index[len(names)+1:]]])
-    res.attrs['reading'] = _reading(r, y, valid, ', '.join(map(str, vocab[best.tolist()])) or 'nothing', ci, zero_division)
+    constant = ', '.join(map(str, vocab[best.tolist()])) or 'nothing'
+    res.attrs['reading'] = _reading(r, y, valid, constant, ci, zero_division)
     return res

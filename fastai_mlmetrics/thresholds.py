@@ -13,7 +13,7 @@ from .metrics import *
 from .curves import *
 from typing import NamedTuple
 
-# %% ../nbs/05_thresholds.ipynb #c3e6e923
+# %% ../nbs/05_thresholds.ipynb #02b5e2cd
 def averaged_values(
     m:CountsMetric, # Whose average
     scores:Tensor, # N x C
@@ -28,12 +28,14 @@ def averaged_values(
     values = torch.cat([first[:,None], values], 1)
     weight = c.true if m.average=='weighted' and c.true.any() else torch.ones_like(c.true)
     order = c.score.flatten().argsort(descending=True)
-    def total(x): return torch.cat([(x[:,0]*weight).sum()[None], (x.diff(dim=1)*weight[:,None]).flatten()[order]]).cumsum(0)
+    def total(x):
+        first,changes = (x[:,0]*weight).sum(),x.diff(dim=1)*weight[:,None]
+        return torch.cat([first[None], changes.flatten()[order]]).cumsum(0)
     defined = ~values.isnan()
     res = total(values.nan_to_num())/(weight.sum() if defined.all() else total(defined.double()))
     return pooled,res[pooled.pred.long()],res[:1]
 
-# %% ../nbs/05_thresholds.ipynb #09faef5a
+# %% ../nbs/05_thresholds.ipynb #ee5a07fd
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
@@ -50,11 +52,12 @@ class Aim:
     def __init__(self, metric, average, probs, beta=1., at_recall=None, at_precision=None, zero_division=0.):
         cls = _METRICS.get(metric, metric)
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)):
-            raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class such as JaccardMulti")
+            raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, "
+                             "or a class such as JaccardMulti")
         for name,given,other in (('precision',at_recall,'recall'), ('recall',at_precision,'precision')):
             if (metric==name)!=(given is not None):
-                raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else does: alone it is best where "
-                                 f"{'next to nothing' if name=='precision' else 'everything'} is predicted")
+                raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else does: alone it is "
+                                 f"best where {'next to nothing' if name=='precision' else 'everything'} is predicted")
         kw = dict(average='micro' if cls is _Cardinality else average, zero_division=zero_division)
         self.m,self.probs = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),probs
         least = ifnone(at_recall, at_precision)
@@ -62,7 +65,7 @@ class Aim:
         self.other = None if least is None else (RecallMulti if metric=='precision' else PrecisionMulti)(**kw)
 
     def best(self, curve, values, others=None):
-        "The threshold of each row of a `curve` where its `values` are best, of those where `others` are enough; nan: none will do"
+        "The threshold of each row where `values` are best, of those where `others` are enough; nan: none will do"
         values,first = (-o if self.m.is_loss else o for o in values)
         if others: values,first = (a.where(b>=self.least, -math.inf) for a,b in zip((values,first), others))
         # A threshold in [0, 1] cannot let in a score of 0
@@ -89,7 +92,7 @@ class Aim:
         curve = (by_score.curve_of_true if type(self.m) in _AFTER_TRUE else by_score.curve_of_all)(weight)
         return self.best(curve, curve.values(self.m), self.other and curve.values(self.other))
 
-# %% ../nbs/05_thresholds.ipynb #6fdce1df
+# %% ../nbs/05_thresholds.ipynb #cff4fbe0
 class BestThresholds(NamedTuple):
     "What `best_thresholds` finds"
     thresh:object # A float, or a tuple of one per label
@@ -110,10 +113,12 @@ def _per_label(aim, scores, y, shared, min_positives, sure_positives, folds, gen
     by_score = SortedScores(scores.T, y.T)
     ys,s = by_score.y,by_score.scores().view(by_score.y.shape)
     true = ys.sum(1)
-    def drawn(t): return torch.lerp(shared, t, ((true-min_positives)/max(1, sure_positives-min_positives)).clamp(0, 1).to(t.dtype))
+    trust = ((true-min_positives)/max(1, sure_positives-min_positives)).clamp(0, 1).to(shared.dtype)
+    def drawn(t): return torch.lerp(shared, t, trust)
     own = drawn(aim.each(by_score))
     over = s>own[:,None]
-    why = {'few positives': true<min_positives, 'no threshold will do': own.isnan(), 'predicts too often': over.sum(1)>3*true}
+    why = {'few positives': true<min_positives, 'no threshold will do': own.isnan(),
+           'predicts too often': over.sum(1)>3*true}
     if folds and not aim.other:
         fold,held = _deal(ys, folds, gen),torch.zeros_like(over)
         for j in range(folds):
@@ -125,11 +130,11 @@ def _per_label(aim, scores, y, shared, min_positives, sure_positives, folds, gen
     reasons = [next((k for k,o in why.items() if o[i]), '') for i in range(len(true))]
     return tuple(shared.item() if r else t for r,t in zip(reasons, own.tolist())),tuple(reasons)
 
-# %% ../nbs/05_thresholds.ipynb #8b54965a
+# %% ../nbs/05_thresholds.ipynb #d0525ad4
 def best_thresholds(
     preds, # Scores, or logits where `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
-    metric='f1', # 'f1', 'fbeta', 'jaccard', 'accuracy', 'balanced_accuracy', 'matthews', 'cardinality' (as many labels as are true), 'precision', 'recall', or a `CountsMetric` class
+    metric='f1', # What is to be best: a name of the list below, or a `CountsMetric` class
     average:str='macro', # As in the metric: 'micro', 'macro', 'weighted' or 'samples'
     per_label:bool=None, # One threshold per label? None: for 'macro' and 'weighted'
     sigmoid:bool=False, # Are `preds` logits?
@@ -146,16 +151,20 @@ def best_thresholds(
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`
     "The thresholds at which a metric is best, of all there are"
     preds,targs = as_rows(preds, targs)
-    if not preds.is_floating_point(): raise ValueError(f"preds are {preds.dtype}, decisions already: thresholds are found from scores")
+    if not preds.is_floating_point():
+        raise ValueError(f"preds are {preds.dtype}, decisions already: thresholds are found from scores")
     scores,y = to_scores(preds, sigmoid).cpu(),targs.cpu()
     low = AccuracyMulti(thresh=0., sigmoid=False)(scores, y) # which looks at the targets, too
-    if low is None or math.isnan(low): raise ValueError("there is no sample" if low is None else "preds are NaN in places: thresholds are found from numbers")
+    if low is None: raise ValueError("there is no sample")
+    if math.isnan(low): raise ValueError("preds are NaN in places: thresholds are found from numbers")
     y,per_label = y.long(),ifnone(per_label, average in ('macro','weighted'))
-    aim = Aim(metric, average, sigmoid or 0<=scores.min() and scores.max()<=1, beta, at_recall, at_precision, zero_division)
+    probs = sigmoid or 0<=scores.min() and scores.max()<=1
+    aim = Aim(metric, average, probs, beta, at_recall, at_precision, zero_division)
     def fit(scores, y):
         shared = aim.shared(scores, y)
         if not per_label: return shared.item(),()
-        return _per_label(aim, scores, y, shared, min_positives, sure_positives, folds, torch.Generator().manual_seed(seed))
+        gen = torch.Generator().manual_seed(seed)
+        return _per_label(aim, scores, y, shared, min_positives, sure_positives, folds, gen)
     thresh,why = fit(scores, y)
     def decided(scores, thresh): return to_decisions(scores, thresh, sigmoid=False).long()
     held_out = None

@@ -15,11 +15,11 @@ from fastai.metrics import ActivationType
 from html import escape
 from textwrap import wrap
 
-# %% ../nbs/07_verdict.ipynb #f8283b86
+# %% ../nbs/07_verdict.ipynb #732ed7ec
 ZERO_LABELS = 'predicts nothing','leaves samples empty','no better than a constant'
 
 def verdict(
-    r, # A record: pred_per_sample, true_per_sample, missed_rate, f1_micro, recall_micro, constant_f1, accuracy, zeros_accuracy, labelled
+    r, # A record, as `Watch.record` makes it
     min_accuracy:float=0.5, # The third rule holds from this accuracy on
     max_empty:float=0.5 # Fraction of the samples with labels that may get none
 )->str: # What is wrong, or ''
@@ -30,9 +30,10 @@ def verdict(
     if r['missed_rate'] >= max_empty: return 'leaves samples empty'
     if r['f1_micro'] <= 1.15*r['constant_f1'] and r['accuracy'] >= min_accuracy: return 'no better than a constant'
     if pred > 2*true: return 'over-predicts'
-    return 'finds labels, and as many wrong ones' if r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75 else ''
+    wrong = r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75
+    return 'finds labels, and as many wrong ones' if wrong else ''
 
-# %% ../nbs/07_verdict.ipynb #018ddb70
+# %% ../nbs/07_verdict.ipynb #68cf51a1
 _BINS = 2**13
 
 class ScoreHistogram(StreamMetric):
@@ -43,7 +44,7 @@ class ScoreHistogram(StreamMetric):
         **kwargs
     ):
         super().__init__(**kwargs)
-        self.sample,self.probs = sample,self.sigmoid or all(0<t<1 for t in L(self.thresh)) # Is the threshold a probability?
+        self.sample,self.probs = sample,self.sigmoid or all(0<t<1 for t in L(self.thresh)) # Is thresh a probability?
 
     def from_batch(self, batch):
         step = max(1, batch.n*batch.c//self.sample) if self.sample else 1
@@ -60,11 +61,7 @@ class ScoreHistogram(StreamMetric):
 
     def compute(self, total): return torch.tensor(ifnone(self.suggest()[0], math.nan), dtype=torch.float64)
 
-# %% ../nbs/07_verdict.ipynb #6db6b025
-def _rounded(thresh, probs):
-    "To three digits, counted from 1 where that is nearer than 0"
-    return round(1-float(f'{1-thresh:.3g}'), 12) if probs and thresh>0.5 else float(f'{thresh:.3g}')
-
+# %% ../nbs/07_verdict.ipynb #9bcbf08d
 @patch
 def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none comes within 20 %
     "The threshold, of three digits, at which as many labels are predicted as are true, and its micro F1"
@@ -72,12 +69,14 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     step,_ = c.best(-(c.pred-c.true).abs(), -c.true)
     if step.item()<0: return None,math.nan
     logit = c.thresh(step, probs=False)
-    thresh = _rounded(logit.sigmoid().item() if self.probs else logit.item(), self.probs)
+    thresh = (logit.sigmoid() if self.probs else logit).item()
+    from_1 = self.probs and thresh>0.5 # Digits are counted from 1 where that is nearer than 0
+    thresh = round(1-float(f'{1-thresh:.3g}'), 12) if from_1 else float(f'{thresh:.3g}')
     tp,pred,true,n = c.at(self.logit(thresh))
     if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 
-# %% ../nbs/07_verdict.ipynb #ce491bfb
+# %% ../nbs/07_verdict.ipynb #bbe51e46
 class _MissedRate(SampleMetric):
     "Fraction of the samples with labels that get none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -111,13 +110,15 @@ class Watch:
         "What was counted, as numbers and a verdict"
         if (read:=self.per_label.read()) is None: return None
         (tp,pred,true,n),checks = counts,_ = read
-        (empty,samples),(missed,labelled),sound = self.empty.counts.tolist(),self.missed.counts.tolist(),self.per_label.check_input(*checks)
+        (empty,samples),(missed,labelled),sound = (self.empty.counts.tolist(), self.missed.counts.tolist(),
+                                                   self.per_label.check_input(*checks))
         def names(where): return list(label_names(vocab, len(true))[where.nonzero().flatten().tolist()])
         def score(cls): return cls(average='micro').averaged(counts).item() if sound else math.nan
         def rate(total, n): return total/n if sound and n else math.nan
         suggested_thresh,suggested_f1 = self.hist.suggest()
         r = AttrDict(**kwargs, samples=int(samples), labelled=int(labelled), thresh=self.per_label.thresh,
-            accuracy=score(AccuracyMulti), zeros_accuracy=score(ZerosAccuracy), lift=score(AccuracyLift), f1_micro=score(F1ScoreMulti),
+            accuracy=score(AccuracyMulti), zeros_accuracy=score(ZerosAccuracy), lift=score(AccuracyLift),
+            f1_micro=score(F1ScoreMulti),
             precision_micro=score(PrecisionMulti), recall_micro=score(RecallMulti),
             constant_f1=constant_values(F1ScoreMulti(average='micro'), counts).nan_to_num().max().item(),
             empty_rate=rate(empty, samples), missed_rate=rate(missed, labelled),
@@ -144,7 +145,7 @@ def judge(
     for m in watch.mets: m.accum_values(preds, targs)
     return watch.record(vocab, min_accuracy, max_empty)
 
-# %% ../nbs/07_verdict.ipynb #fb1e6ac0
+# %% ../nbs/07_verdict.ipynb #e8062e04
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -166,7 +167,9 @@ _WHY = {'predicts nothing': "The model predicts (nearly) nothing",
         'over-predicts': "The model predicts far more labels than there are",
         'finds labels, and as many wrong ones': "The model finds the labels, and adds as many wrong ones"}
 
-def _some(names, k=5): return ', '.join(map(str, names[:k])) + (f' and {len(names)-k} more' if len(names)>k else '') or 'none'
+def _some(names, k=5):
+    more = f' and {len(names)-k} more' if len(names)>k else ''
+    return ', '.join(map(str, names[:k])) + more or 'none'
 
 def _thresh(t): return f'{t:.10g}' if isinstance(t, float) else 'one per label'
 
@@ -177,63 +180,67 @@ def remedies(
     res,too_few = [],r['pred_per_sample']<r['true_per_sample']
     if r['suggested_thresh'] is not None and r['suggested_f1'] > max(1.15*r['constant_f1'], r['f1_micro']):
         t = _thresh(r['suggested_thresh'])
-        res.append(f"Another threshold: `thresh={t}` predicts about as many labels as there are, and lifts micro F1 from {r['f1_micro']:.2f} to {r['suggested_f1']:.2f}. " +
-                   (f"`learn.set_thresh({t})` applies it to metrics, `predict` and `show_results`." if r.get('decodes') else f"Write `multilabel_metrics(thresh={t})`."))
-    else: res.append("No threshold helps yet: none that predicts about as many labels as there are is clearly better than a constant prediction.")
+        res.append(f"Another threshold: `thresh={t}` predicts about as many labels as there are, "
+                   f"and lifts micro F1 from {r['f1_micro']:.2f} to {r['suggested_f1']:.2f}. " +
+                   (f"`learn.set_thresh({t})` applies it to metrics, `predict` and `show_results`."
+                    if r.get('decodes') else f"Write `multilabel_metrics(thresh={t})`."))
+    else:
+        res.append("No threshold helps yet: none that predicts about as many labels as there are "
+                   "is clearly better than a constant prediction.")
     if r['missed_rate']>0 and too_few:
-        res.append("At least one label each: `min_labels=1` gives a sample in which nothing passes its highest-scoring label" +
-                   (f"; `learn.set_thresh({_thresh(r['thresh'])}, min_labels=1)` applies it." if r.get('decodes') and isinstance(r['thresh'], float) else "."))
+        res.append("At least one label each: "
+                   "`min_labels=1` gives a sample in which nothing passes its highest-scoring label" +
+                   (f"; `learn.set_thresh({_thresh(r['thresh'])}, min_labels=1)` applies it."
+                    if r.get('decodes') and isinstance(r['thresh'], float) else "."))
     if too_few and not r.get('loss_weighs', True):
-        res.append("A loss in which the true labels weigh more: `learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, and training on.")
+        res.append("A loss in which the true labels weigh more: "
+                   "`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, and training on.")
     if r.get('frozen'): res.append("Unfreezing: only the last layers have been trained so far.")
     if r.get('loss_falls'): res.append(f"Training on: the validation loss still falls, to {r['valid_loss']:.3f} now.")
     return res
-
-def _story(r):
-    "Title, facts and remedies of a record"
-    where = '' if 'phase' not in r else f": epoch {r['epoch']}" if r['phase']=='fit' else ': validate()'
-    facts = [f"accuracy {r['accuracy']:.3f}; predicting nothing at all has {r['zeros_accuracy']:.3f}",
-             f"{r['missed_rate']:.0%} of the samples that have labels get none",
-             f"{r['pred_per_sample']:.2f} labels per sample predicted, {r['true_per_sample']:.2f} true",
-             f"micro F1 {r['f1_micro']:.3f}; the best constant prediction has {r['constant_f1']:.3f}"]
-    if not r['flagged']: facts.append(f"{r['precision_micro']:.0%} of the predicted labels are right, and {r['recall_micro']:.0%} of the true ones predicted")
-    if r['never_predicted']: facts.append(f"never predicted: {_some(r['never_predicted'])}")
-    if r['same_for_all']: facts.append(f"every sample gets the same labels: {_some(r['same_for_all'])}")
-    return f"{_WHY[r['verdict']]}{where}, at threshold {_thresh(r['thresh'])}.",facts,remedies(r)
-
-def _as_text(title, facts, remedies=()):
-    paras = [title, *(f'- {o}' for o in facts), *(["What helps:"] if remedies else []), *(f'- {o}' for o in remedies)]
-    return '\n'.join(o for p in paras for o in wrap(p, 78, subsequent_indent='  ' if p[:2]=='- ' else '', break_on_hyphens=False))
-
-def _as_html(title, facts, remedies=()):
-    def text(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o))
-    def items(o): return '<ul style="margin:0.3em 0">' + ''.join(f'<li>{text(p)}</li>' for p in o) + '</ul>'
-    return (f'<div style="border-left:4px solid #d62728; padding:0.2em 1em; max-width:46em"><b>{text(title)}</b>{items(facts)}' +
-            (f'<b>What helps</b>{items(remedies)}' if remedies else '') + '</div>')
 
 def as_warning(
     title:str, # The first line
     facts:list=(), # Sentences, code in backticks
     r=None, # The record that it is about
-    remedies:list=() # Sentences
+    remedies:list=() # Sentences, code in backticks
 )->ZeroLabelsWarning: # Its text has at most 80 columns; in a notebook it is shown as a box
     "A warning in words"
-    return ZeroLabelsWarning('\n'+_as_text(title, facts, remedies), r, _as_html(title, facts, remedies))
+    paras = [title, *(f'- {o}' for o in facts), *(["What helps:"] if remedies else []), *(f'- {o}' for o in remedies)]
+    text = '\n'.join(o for p in paras
+                     for o in wrap(p, 78, subsequent_indent='  ' if p[:2]=='- ' else '', break_on_hyphens=False))
+    def html(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o))
+    def items(o): return '<ul style="margin:0.3em 0">' + ''.join(f'<li>{html(p)}</li>' for p in o) + '</ul>'
+    style,helps = 'border-left:4px solid #d62728; padding:0.2em 1em; max-width:46em',f'<b>What helps</b>{items(remedies)}'
+    box = f'<div style="{style}"><b>{html(title)}</b>{items(facts)}{helps if remedies else ""}</div>'
+    return ZeroLabelsWarning('\n'+text, r, box)
 
 def describe(
     r # A record with a verdict
 )->ZeroLabelsWarning:
     "A record in words"
-    title,facts,remedies = _story(r)
-    return as_warning(title, facts, r, remedies)
+    where = '' if 'phase' not in r else f": epoch {r['epoch']}" if r['phase']=='fit' else ': validate()'
+    facts = [f"accuracy {r['accuracy']:.3f}; predicting nothing at all has {r['zeros_accuracy']:.3f}",
+             f"{r['missed_rate']:.0%} of the samples that have labels get none",
+             f"{r['pred_per_sample']:.2f} labels per sample predicted, {r['true_per_sample']:.2f} true",
+             f"micro F1 {r['f1_micro']:.3f}; the best constant prediction has {r['constant_f1']:.3f}"]
+    if not r['flagged']:
+        facts.append(f"{r['precision_micro']:.0%} of the predicted labels are right, "
+                     f"and {r['recall_micro']:.0%} of the true ones predicted")
+    if r['never_predicted']: facts.append(f"never predicted: {_some(r['never_predicted'])}")
+    if r['same_for_all']: facts.append(f"every sample gets the same labels: {_some(r['same_for_all'])}")
+    return as_warning(f"{_WHY[r['verdict']]}{where}, at threshold {_thresh(r['thresh'])}.", facts, r, remedies(r))
 
-# %% ../nbs/07_verdict.ipynb #8426c342
+# %% ../nbs/07_verdict.ipynb #54b4c3ac
 def _metric_thresh(m):
     "`thresh` and `sigmoid` of a metric, ours or fastai's; or None"
-    if isinstance(m, StreamMetric): return (m.thresh,m.sigmoid) if isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy) else None
+    if isinstance(m, StreamMetric):
+        decides = isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy)
+        return (m.thresh,m.sigmoid) if decides else None
     if isinstance(m, AccumMetric): return (m.thresh, m.activation==ActivationType.Sigmoid) if m.thresh else None
     params = inspect.signature(m.func).parameters if isinstance(m, AvgMetric) else {}
-    return (as_thresh(params['thresh'].default),params['sigmoid'].default) if {'thresh','sigmoid'} <= params.keys() else None
+    decides = {'thresh','sigmoid'} <= params.keys()
+    return (as_thresh(params['thresh'].default),params['sigmoid'].default) if decides else None
 
 def _other_thresh(metrics, thresh, logits):
     "Names and thresholds of the metrics that decide elsewhere than at `thresh`"
@@ -250,12 +257,16 @@ def traps(
     res,loss = [],learn.loss_func
     if r['mistaken']: res.append(r['mistaken'])
     if r['absent'] and r['labelled']>=20:
-        res.append(f"{len(r['absent'])} of the labels never occur in the validation set ({_some(r['absent'])}): nothing is known of them, and macro averages count 0 for each")
+        res.append(f"{len(r['absent'])} of the labels never occur in the validation set ({_some(r['absent'])}): "
+                   "nothing is known of them, and macro averages count 0 for each")
     if not can_decode(loss):
-        res.append(f"the loss function ({getattr(loss, '__name__', type(loss).__name__)}) does not decode, so `predict` and `show_results` show no label, however good the model: "
+        res.append(f"the loss function ({getattr(loss, '__name__', type(loss).__name__)}) does not decode, "
+                   "so `predict` and `show_results` show no label, however good the model: "
                    "let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`")
     elif hasattr(loss, 'thresh') and (others:=_other_thresh(learn.metrics, loss.thresh, sigmoid)):
         t = {_thresh(t) for _,t in others}
-        res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(t))}, but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
-                   (f": `learn.set_thresh({t.pop()})` makes it one" if len(t)==1 and isinstance(others[0][1], float) else ""))
+        res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(t))}, "
+                   f"but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
+                   (f": `learn.set_thresh({t.pop()})` makes it one"
+                    if len(t)==1 and isinstance(others[0][1], float) else ""))
     return res

@@ -1,5 +1,6 @@
 "The project's files say the same, and its notebooks run"
-import runpy
+import json, runpy, subprocess
+from ast import literal_eval
 from configparser import ConfigParser
 import nbdev.test
 import fastai_mlmetrics, fastai_mlmetrics.all
@@ -28,6 +29,41 @@ def test_after_fastai_comes_ours():
     for name,o in vars(sys.modules['fastai_mlmetrics.metrics']).items():
         if name in sys.modules['fastai_mlmetrics.metrics'].__all__: assert globals()[name] is o
     assert F1ScoreMulti.__module__=='fastai_mlmetrics.metrics'
+
+NAMES = """AccuracyMulti PrecisionMulti RecallMulti F1ScoreMulti FBetaMulti JaccardMulti SpecificityMulti BalancedAccuracyMulti HammingLossMulti
+MatthewsCorrCoefMulti SubsetAccuracy EmptyRate LabelCardinality ZerosAccuracy AccuracyLift BrierScoreMulti APScoreMulti RocAucMulti LRAP CoverageError
+LabelRankingLoss OneError PrecisionAtK RecallAtK ExpectedCalibrationError accuracy_multi subset_accuracy empty_rate zeros_accuracy categorical_accuracy
+multilabel_metrics accuracy_report judge best_thresholds ZeroLabelsCallback ZeroLabelsWarning ZeroLabelsError MultiLabelInterpretation label_stats pos_weight
+multidigits multilabel_dls""".split()
+FASTAI = {'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti','MatthewsCorrCoefMulti','BrierScoreMulti','APScoreMulti','RocAucMulti','accuracy_multi'}
+
+def test_the_public_names():
+    code = "import fastai_mlmetrics.all as a; ours = {}; exec('from fastai_mlmetrics.all import *', ours); import fastai.vision.all as f; print([o for o in ours if o[:2]!='__']); print([o for o in ours if hasattr(f, o) and o[:2]!='__'])"
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True, check=True)
+    names,taken = map(literal_eval, done.stdout.splitlines())
+    assert {*names}-{*'learner'.split()}=={*NAMES} and {*taken}==FASTAI
+
+def code_of(notebook): return [''.join(c['source']) for c in json.loads(notebook.read_text())['cells'] if c['cell_type']=='code']
+NOTEBOOKS = sorted((ROOT/'nbs').glob('*.ipynb'))
+
+def test_arrows_run_downwards_and_no_private_name_crosses():
+    seen = []
+    for notebook in NOTEBOOKS:
+        if notebook.stem=='index': continue
+        exported = '\n'.join(o for o in code_of(notebook) if '#| export' in o)
+        imports = re.findall(r'^from fastai_mlmetrics\.(\w+) import (.*)$', exported, re.M)
+        assert {m for m,_ in imports} <= {*seen}, notebook.stem
+        for module,names in imports: assert not re.search(r'\b_', names), (notebook.stem, module, names)
+        seen.append(notebook.stem.split('_', 1)[1])
+    for name in seen:
+        code = (ROOT/'fastai_mlmetrics'/f'{name}.py').read_text()
+        own = {*re.findall(r'def (_\w+)', code), *re.findall(r'(?:self|cls)\.(_\w+)', code)}
+        assert {*re.findall(r'\.(_[a-z]\w*)', code)} <= own, name
+
+@pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.stem)
+def test_a_page_shows_lines_whole(notebook):
+    for cell in code_of(notebook):
+        for line in cell.splitlines(): assert len(line)<=120, line
 
 def public():
     "Everything public that is ours: functions, and classes with their methods"
