@@ -9,7 +9,7 @@ from .thresholds import best_thresholds
 from .report import multilabel_metrics, accuracy_report
 from .verdict import judge, ZeroLabelsWarning, ZeroLabelsError
 from .callback import ZeroLabelsCallback
-from . import learner # patches `Learner`
+from . import learner as _ # patches `Learner`
 from .interpret import MultiLabelInterpretation
 from .imbalance import label_stats, pos_weight
 from .digits import multidigits, multilabel_dls

@@ -29,7 +29,7 @@ def as_rows(
         raise ValueError(f"predictions have the shape {tuple(shapes[0])}, but targets {tuple(shapes[1])}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #3d3a0c1f
+# %% ../nbs/01_counts.ipynb #0969b7e0
 def value_checks(
     preds:Tensor, # Predictions, N x C
     targs:Tensor # Targets, N x C, as floats
@@ -38,8 +38,7 @@ def value_checks(
     if not len(preds): return torch.tensor([math.inf,math.inf,-math.inf,-math.inf,0.,0.], device=preds.device)
     low,high = (preds.byte() if preds.dtype==torch.bool else preds).aminmax()
     if preds.device.type=='cpu': # where looking costs nothing, and mostly finds nothing
-        off = torch.addcmul(targs, targs, targs, value=-1).flatten() # y = y²
-        none = torch.dot(off, off)
+        none = torch.linalg.vector_norm(torch.addcmul(targs, targs, targs, value=-1)) # y = y²
         if not none.item() and not math.isnan(low.item()): return torch.stack([low, none, high, none, none, none])
     (low_targ,high_targ),nans = targs.aminmax(),preds.isnan().any(1).sum()
     return torch.stack([o.float() for o in (low, low_targ, high, high_targ, targs.frac().amax(), nans)])
@@ -48,6 +47,7 @@ def join_checks(
     checks:Tensor # Results of `value_checks`, k x 6
 )->Tensor: # One such result for all
     "The checks of several batches as one"
+    if len(checks)==1: return checks[0]
     return torch.cat([checks[:,:2].amin(0), checks[:,2:5].amax(0), checks[:,5:].sum(0)])
 
 def off_target(
@@ -58,7 +58,7 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #c0e5bb01
+# %% ../nbs/01_counts.ipynb #eec07583
 _SMALL = 2**14 # Elements; below, the number of calls matters more than the work
 
 class Batch:
@@ -102,7 +102,7 @@ class Batch:
     def decide(self):
         "Which labels are predicted, as float32 zeros and ones; 0 where ignored"
         p,valid = self._select(self.rule.decide(self._preds)),self.inputs[2]
-        return p if valid is None else p*valid
+        return p if valid is None else p.mul_(valid)
 
     @cached_property
     def counts(self):
@@ -112,11 +112,11 @@ class Batch:
             parts = torch.stack((p*y, p, y, torch.ones_like(p) if valid is None else valid.float()))
             # All elements are weighed in the same way as the true ones, so that equal sums are equal to the last bit
             return parts.sum(1) if self.weight is None else self.weight @ parts.double(),parts.sum(2)
-        parts = [p*y, p, y] if valid is None else [p*y, p, y, valid.float()]
-        def sums(dim, n):
-            rows = [o.sum(dim) for o in parts]
-            return torch.stack(rows if valid is not None else [*rows, torch.full_like(rows[0], n)])
-        return sums(0, self.n),sums(1, self.c)
+        def sums(x): return x.sum(0),x.sum(1)
+        pred,true = sums(p),sums(y)
+        n = sums(valid) if valid is not None else (p.new_full((self.c,), self.n),p.new_full((self.n,), self.c))
+        tp = sums(p.mul_(y)) # in its place, as new memory costs time
+        return tuple(torch.stack(o) for o in zip(tp, pred, true, n))
 
 # %% ../nbs/01_counts.ipynb #94d2e392
 def is_split(

@@ -47,7 +47,7 @@ def as_tensor(
     if type(o) is Tensor and not o.requires_grad: return o
     return o.detach().as_subclass(Tensor) if isinstance(o, Tensor) else torch.as_tensor(np.asarray(o))
 
-# %% ../nbs/00_decisions.ipynb #52f274d7
+# %% ../nbs/00_decisions.ipynb #d665e045
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -58,20 +58,21 @@ class Rule:
         ignore_index=None, # Target value of the elements to leave out; may be nan
         min_labels:int=0 # Every sample gets at least this many labels
     ):
-        store_attr('sigmoid,ignore_index,min_labels')
+        store_attr('sigmoid,ignore_index')
         self.thresh = as_thresh(thresh)
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
             raise ValueError(f"thresh={thresh} can never decide anything: a sigmoid lies in [0, 1]. "
                              "For a threshold on logits, pass sigmoid=False.")
         if isinstance(min_labels, bool) or min_labels!=int(min_labels) or min_labels<0:
             raise ValueError(f"min_labels={min_labels} should be a whole number, 0 or more")
+        self.min_labels = int(min_labels)
         self.labels = None if labels is None else tuple(L(labels.tolist() if hasattr(labels, 'tolist') else labels))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
         self.weight = None if sample_weight is None else as_tensor(sample_weight).cpu().double().clone()
         if self.weight is not None and not (self.weight.ndim==1 and (self.weight>=0).all() and self.weight.sum()>0):
             raise ValueError("sample_weight should be one number per sample, 0 or more and not all 0, "
                              f"but has the shape {tuple(self.weight.shape)} and the sum {self.weight.sum():.3g}")
-        self.key = (np.array(self.thresh).tobytes(), sigmoid, self.labels, str(ignore_index), min_labels,
+        self.key = (np.array(self.thresh).tobytes(), sigmoid, self.labels, str(ignore_index), self.min_labels,
                     None if self.weight is None else self.weight.numpy().tobytes())
         self._limits = {}
 
@@ -163,7 +164,7 @@ def label_names(
     if len(vocab)!=c: raise ValueError(f"vocab has {len(vocab)} names, but the predictions have {c} labels")
     return vocab
 
-# %% ../nbs/00_decisions.ipynb #d1d687be
+# %% ../nbs/00_decisions.ipynb #3c690296
 @patch
 def columns(self:Rule,
     c:int, # Number of labels
@@ -172,6 +173,7 @@ def columns(self:Rule,
     "Indices of the labels to count"
     if isinstance(self.thresh, tuple) and len(self.thresh)!=c:
         raise ValueError(f"thresh has {len(self.thresh)} values, but the predictions have {c} labels")
+    if self.labels is None: return None
     vocab = as_vocab(vocab)
     def column(label):
         if isinstance(label, str):
@@ -184,7 +186,7 @@ def columns(self:Rule,
             raise ValueError(f"label {label} is neither a name nor an index")
         if not 0<=label<c: raise ValueError(f"label {label} is not one of the {c} labels 0 to {c-1}")
         return int(label)
-    return None if self.labels is None else tuple(map(column, self.labels))
+    return tuple(map(column, self.labels))
 
 # %% ../nbs/00_decisions.ipynb #4738c869
 def can_decode(

@@ -83,7 +83,7 @@ class MultiLabelInterpretation(Interpretation):
         targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.targs, self.decided))
         return detuplify(inps),self.preds[idxs],targs,decided,self.losses[idxs]
 
-# %% ../nbs/10_interpret.ipynb #a2ed054e
+# %% ../nbs/10_interpret.ipynb #80ecd394
 @patch
 def report(self:MultiLabelInterpretation,
     sort:str='f1' # Column to sort by, ascending
@@ -181,12 +181,13 @@ def plot_thresholds(self:MultiLabelInterpretation,
     i = (self.vocab.index(label) if label in self.vocab else
          label if isinstance(label, int) and 0<=label<len(self.vocab) else None)
     if i is None: raise ValueError(f"label {label!r} is not in the vocab")
-    c = SortedScores(self.preds[:,i][None], self.true[:,i][None]).curve_of_all()
-    ends = c.score[0]!=c.score[0].roll(-1)
+    c = SortedScores(self.preds[:,i][None], self.true[:,i][None]).curve_of_all(with_cuts=True)
+    score = c.cuts.score[0]
+    ends = score!=score.roll(-1)
     ends[-1] = True # of ties
     ax = plt.subplots(figsize=figsize, layout='constrained')[1]
     for cls,name in ((PrecisionMulti,'precision'), (RecallMulti,'recall'), (F1ScoreMulti,'F1')):
-        ax.plot(c.score[0,ends], c.values(cls())[0][0,ends], label=name)
+        ax.plot(score[ends], c.values(cls())[0][0,ends], label=name)
     t = self.thresh[i] if isinstance(self.thresh, tuple) else self.thresh
     ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
     ax.set(xlabel='threshold', title=f'{self.vocab[i]}: {int(c.true)} of {int(c.n)}',

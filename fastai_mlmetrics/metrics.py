@@ -136,7 +136,7 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warnings.warn(text)
 
-# %% ../nbs/02_metrics.ipynb #8e4bf7e8
+# %% ../nbs/02_metrics.ipynb #dc27faf1
 @patch
 def take(self:StreamMetric, batch):
     "Add a `Batch`"
@@ -146,7 +146,7 @@ def take(self:StreamMetric, batch):
     part = self.from_batch(batch)
     self._parts.append((part, batch.checks, batch.scored))
     self.seen += batch.n
-    self._waiting += part.numel() if isinstance(part, Tensor) else 0
+    self._waiting += part.numel() if isinstance(part, Tensor) else batch.n*batch.c//8
     if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
@@ -165,7 +165,7 @@ def add_up(self:StreamMetric, parts):
     "The sum of some batches' parts"
     return torch.stack(parts).sum(0, dtype=torch.float64)
 
-# %% ../nbs/02_metrics.ipynb #b79be8ed
+# %% ../nbs/02_metrics.ipynb #f8ad6d67
 @patch
 def read(self:StreamMetric):
     "The totals of all processes and the checks, on the host; None if nothing was taken"
@@ -173,8 +173,7 @@ def read(self:StreamMetric):
     self.fold()
     if self.total is None: return None
     if self._read is None:
-        checks = join_checks(gather(self._checks[None], self.split))
-        self._read = self.reduce(self.total),checks.tolist()
+        self._read = self.reduce(self.total),join_checks(gather(self._checks[None], self.split)).tolist()
     return self._read
 
 @patch
@@ -223,15 +222,16 @@ def mistaken_range(self:StreamMetric, low, high):
         return (f"predictions from {low:.3g} to {high:.3g} seem to be logits, but are compared with a threshold for "
                 "probabilities: pass sigmoid=True, or thresh=0 for logits")
 
-# %% ../nbs/02_metrics.ipynb #baa68ac3
+# %% ../nbs/02_metrics.ipynb #bd6aab7b
 def mean_of(
     values:Tensor, # Along the last axis; nan where undefined
     weights:Tensor=None # Of the same shape; None, or with a sum of 0: all alike
 )->Tensor: # Of one axis less; nan if no value is defined
     "The mean of the values that are defined"
-    defined = (~values.isnan()).double()
-    if weights is not None: defined = torch.where((weights*defined).sum(-1, keepdim=True)>0, weights*defined, defined)
-    return (values.nan_to_num()*defined).sum(-1)/defined.sum(-1)
+    if weights is None: return values.nanmean(-1)
+    weights = weights.masked_fill(values.isnan(), 0)
+    total = weights.sum(-1)
+    return ((values.nan_to_num()*weights).sum(-1)/total).where(total>0, values.nanmean(-1))
 
 def sum_of(
     values:Tensor, # One per sample; nan where undefined
@@ -239,7 +239,7 @@ def sum_of(
 )->Tensor: # Two numbers: the sum of the values that are defined, and of their weights
     "What a mean over samples adds up"
     undefined = values.isnan()
-    if weight is None: return torch.stack([values.nansum(), undefined.numel()-undefined.sum()])
+    if weight is None: return torch.stack([values.nansum(), undefined.numel()-undefined.count_nonzero()])
     weight = weight.masked_fill(undefined, 0)
     return torch.stack([(values.nan_to_num()*weight).sum(), weight.sum()])
 
@@ -251,7 +251,7 @@ def average_labels(self:StreamMetric,
     "This metric's average of the labels' values"
     return values if self.average is None else mean_of(values, true if self.average=='weighted' else None)
 
-# %% ../nbs/02_metrics.ipynb #c0e0ae7a
+# %% ../nbs/02_metrics.ipynb #0ca92965
 class CountsMetric(StreamMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages,default_average = ('micro','macro','weighted','samples',None),'macro'
@@ -273,7 +273,7 @@ class CountsMetric(StreamMetric):
     def values(self, tp, pred, true, n):
         "The formula of float64 counts, with `zero_division` for 0/0, and nan where `n` is 0"
         res = self.formula(tp, pred, true, n).double()
-        return res.masked_fill(res.isnan(), self.zero_division).masked_fill(n==0, math.nan)
+        return res.nan_to_num(self.zero_division, math.inf, -math.inf).masked_fill(n==0, math.nan)
 
     def averaged(self, counts):
         "The average of `counts`, 4 x ... x C, of labels, or of samples for `average='samples'`"

@@ -86,19 +86,19 @@ class CurveMetric(StreamMetric):
 
     def curve_formula(self, c): raise NotImplementedError
 
-# %% ../nbs/04_ranking.ipynb #c60852a9
+# %% ../nbs/04_ranking.ipynb #f6e5e0d0
 def _curve_of_samples(batch):
     preds,y,valid = batch.inputs
     return SortedScores(preds, y, valid if valid is None else valid.double()).curve_of_all()
 
-def _histogram(batch, bins):
-    preds,y,_ = batch.inputs
-    return histogram(preds, y, bins, batch.rule.sigmoid and batch.scored, element_weights(batch))
+def _binned(batch, bins):
+    (preds,y,_),weights = batch.inputs,element_weights(batch)
+    return bin_places(preds, y, bins, batch.rule.sigmoid and batch.scored),None if weights is None else weights.flatten()
 
 @patch
 def from_batch(self:CurveMetric, batch):
     if self.average=='samples': return sum_of(self.values(batch.cached(_curve_of_samples)), batch.weight)
-    return batch.cached(Kept.from_batch) if self.bins is None else batch.cached(_histogram, self.bins)
+    return batch.cached(Kept.from_batch) if self.bins is None else batch.cached(_binned, self.bins)
 
 @patch
 def values(self:CurveMetric, c, formula=None):
@@ -110,7 +110,9 @@ def values(self:CurveMetric, c, formula=None):
 def keeps(self:CurveMetric): return self.bins is None and self.average!='samples'
 
 @patch
-def add_up(self:CurveMetric, parts): return [*parts] if self.keeps else super(CurveMetric, self).add_up(parts)
+def add_up(self:CurveMetric, parts):
+    if self.average=='samples': return super(CurveMetric, self).add_up(parts)
+    return [*parts] if self.keeps else histogram(parts, len(self.labels or range(self.c)), self.bins)
 
 @patch
 def reduce(self:CurveMetric, total):

@@ -13,29 +13,33 @@ from .metrics import *
 from .curves import *
 from typing import NamedTuple
 
-# %% ../nbs/05_thresholds.ipynb #02b5e2cd
+# %% ../nbs/05_thresholds.ipynb #719248df
 def averaged_values(
     m:CountsMetric, # Whose average
     scores:Tensor, # N x C
     y:Tensor # Truths, N x C of 0 and 1
-): # The `Curve` of all scores together, in one row, the averages after each of its steps, and before the first
+): # The `Cuts` of all scores together, in one row; the averages at each, and before the first
     "A metric at every threshold"
-    pooled = SortedScores(scores.reshape(1,-1), y.reshape(1,-1)).curve_of_all()
     rows = (scores,y) if m.average=='samples' else (scores.T,y.T)
-    if m.average=='micro' or len(rows[0])==1: return pooled,*pooled.values(m)
-    c = SortedScores(*rows).curve_of_all()
-    values,first = c.values(m)
-    values = torch.cat([first[:,None], values], 1)
-    weight = c.true if m.average=='weighted' and c.true.any() else torch.ones_like(c.true)
-    order = c.score.flatten().argsort(descending=True)
+    if m.average=='micro' or len(rows[0])==1:
+        c = SortedScores(scores.reshape(1,-1), y.reshape(1,-1)).curve_of_all(with_cuts=True)
+        return c.cuts,*c.values(m)
+    by_score = SortedScores(*rows)
+    (_,end),true = by_score.ties(),by_score.y.sum(1, keepdim=True).double()
+    tp,n = passed(by_score.y).gather(1, end),torch.full_like(true, end.shape[1])
+    values = torch.cat([m.values(*torch.zeros(2, len(n), 1).double(), true, n), m.values(tp, end.double(), true, n)], 1)
+    weight = true[:,0] if m.average=='weighted' and true.any() else torch.ones_like(true[:,0])
+    score,order = by_score.scores().sort(descending=True)
     def total(x):
         first,changes = (x[:,0]*weight).sum(),x.diff(dim=1)*weight[:,None]
         return torch.cat([first[None], changes.flatten()[order]]).cumsum(0)
     defined = ~values.isnan()
     res = total(values.nan_to_num())/(weight.sum() if defined.all() else total(defined.double()))
-    return pooled,res[pooled.pred.long()],res[:1]
+    # Within a tie there is no cut
+    below = F.pad(score[1:], (0,1), value=math.nan)
+    return Cuts(score[None], below[None], score[:1]),res[1:].masked_fill(score==below, math.nan)[None],res[:1]
 
-# %% ../nbs/05_thresholds.ipynb #ee5a07fd
+# %% ../nbs/05_thresholds.ipynb #4a1561df
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
@@ -64,33 +68,32 @@ class Aim:
         self.least = least and least-1e-9 # since averages are rounded
         self.other = None if least is None else (RecallMulti if metric=='precision' else PrecisionMulti)(**kw)
 
-    def best(self, curve, values, others=None):
+    def best(self, cuts, values, others=None):
         "The threshold of each row where `values` are best, of those where `others` are enough; nan: none will do"
         values,first = (-o if self.m.is_loss else o for o in values)
         if others: values,first = (a.where(b>=self.least, -math.inf) for a,b in zip((values,first), others))
         # A threshold in [0, 1] cannot let in a score of 0
-        if self.probs: values = values.masked_fill(curve.below.isnan() & (curve.score<=0), -math.inf)
-        step,value = curve.best(values, first)
-        return curve.thresh(step, self.probs).where(value>-math.inf, math.nan)
+        if self.probs: values = values.masked_fill(cuts.below.isnan() & (cuts.score<=0), -math.inf)
+        step,value = cuts.best(values, first)
+        return cuts.thresh(step, self.probs).where(value>-math.inf, math.nan)
 
     def shared(self, scores, y):
         "The one threshold for all labels"
         if self.m.average=='micro' and type(self.m) in _AFTER_TRUE:
-            curve = SortedScores(scores.reshape(1,-1), y.reshape(1,-1)).curve_of_true()
-            values,others = curve.values(self.m),self.other and curve.values(self.other)
+            res = self.each(SortedScores(scores.reshape(1,-1), y.reshape(1,-1)))[0]
         else:
-            curve,*values = averaged_values(self.m, scores, y)
-            others = self.other and averaged_values(self.other, scores, y)[1:]
-        res = self.best(curve, values, others)[0]
+            cuts,*values = averaged_values(self.m, scores, y)
+            res = self.best(cuts, values, self.other and averaged_values(self.other, scores, y)[1:])[0]
         if res.isnan():
             raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}" if self.other else
                              f"{self.m.name} is not defined at any threshold")
         return res
 
     def each(self, by_score, weight=None):
-        "The threshold of each label, from its `SortedScores`; nan: none will do"
-        curve = (by_score.curve_of_true if type(self.m) in _AFTER_TRUE else by_score.curve_of_all)(weight)
-        return self.best(curve, curve.values(self.m), self.other and curve.values(self.other))
+        "The threshold of each row of `SortedScores`, a label's; nan: none will do"
+        curve = by_score.curve_of_true if type(self.m) in _AFTER_TRUE else by_score.curve_of_all
+        c = curve(weight, with_cuts=True)
+        return self.best(c.cuts, c.values(self.m), self.other and c.values(self.other))
 
 # %% ../nbs/05_thresholds.ipynb #cff4fbe0
 class BestThresholds(NamedTuple):

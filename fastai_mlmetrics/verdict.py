@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ZERO_LABELS', 'verdict', 'ScoreHistogram', 'Watch', 'judge', 'ZeroLabelsWarning', 'ZeroLabelsError', 'remedies',
-           'as_warning', 'describe', 'traps']
+           'as_warning', 'describe', 'metric_thresh', 'traps']
 
 # %% ../nbs/07_verdict.ipynb #b7ceeeee
 from fastai.basics import *
@@ -33,23 +33,28 @@ def verdict(
     wrong = r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75
     return 'finds labels, and as many wrong ones' if wrong else ''
 
-# %% ../nbs/07_verdict.ipynb #68cf51a1
-_BINS = 2**13
+# %% ../nbs/07_verdict.ipynb #d63daffb
+_BINS,_ALL = 2**13,2**18
 
 class ScoreHistogram(StreamMetric):
     "The threshold at which as many labels are predicted as are true"
     @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division,min_labels')
     def __init__(self,
-        sample:int=2**15, # Elements to count of each batch, more or less; None: all
+        sample:int=2**12, # Elements to count of each batch, once 2^18 are counted; None: all
         **kwargs
     ):
         super().__init__(**kwargs)
         self.sample,self.probs = sample,self.sigmoid or all(0<t<1 for t in L(self.thresh)) # Is thresh a probability?
 
     def from_batch(self, batch):
-        step = max(1, batch.n*batch.c//self.sample) if self.sample else 1
+        all_ = not self.sample or self.seen*batch.c<_ALL
+        step = 1 if all_ else max(1, batch.n*batch.c//self.sample)
         preds,y,valid = (o if o is None else o[::step].reshape(-1,1) for o in batch.inputs)
-        return step*histogram(preds, y, _BINS, not self.probs or self.sigmoid and batch.scored, valid)[:,0]
+        places = bin_places(preds, y, _BINS, not self.probs or self.sigmoid and batch.scored)
+        if step==1: return places,valid if valid is None else valid[:,0]
+        return places,torch.full_like(y[:,0], step) if valid is None else step*valid[:,0]
+
+    def add_up(self, parts): return histogram(parts, 1, _BINS)[:,0]
 
     @property
     def curve(self):
@@ -61,14 +66,14 @@ class ScoreHistogram(StreamMetric):
 
     def compute(self, total): return torch.tensor(ifnone(self.suggest()[0], math.nan), dtype=torch.float64)
 
-# %% ../nbs/07_verdict.ipynb #9bcbf08d
+# %% ../nbs/07_verdict.ipynb #3ccf377f
 @patch
 def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none comes within 20 %
     "The threshold, of three digits, at which as many labels are predicted as are true, and its micro F1"
     c = self.curve
-    step,_ = c.best(-(c.pred-c.true).abs(), -c.true)
+    step,_ = c.cuts.best(-(c.pred-c.true).abs(), -c.true)
     if step.item()<0: return None,math.nan
-    logit = c.thresh(step, probs=False)
+    logit = c.cuts.thresh(step, probs=False)
     thresh = (logit.sigmoid() if self.probs else logit).item()
     from_1 = self.probs and thresh>0.5 # Digits are counted from 1 where that is nearer than 0
     thresh = round(1-float(f'{1-thresh:.3g}'), 12) if from_1 else float(f'{thresh:.3g}')
@@ -145,7 +150,7 @@ def judge(
     for m in watch.mets: m.accum_values(preds, targs)
     return watch.record(vocab, min_accuracy, max_empty)
 
-# %% ../nbs/07_verdict.ipynb #e8062e04
+# %% ../nbs/07_verdict.ipynb #f8d5fa61
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -211,8 +216,9 @@ def as_warning(
                      for o in wrap(p, 78, subsequent_indent='  ' if p[:2]=='- ' else '', break_on_hyphens=False))
     def html(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o))
     def items(o): return '<ul style="margin:0.3em 0">' + ''.join(f'<li>{html(p)}</li>' for p in o) + '</ul>'
-    style,helps = 'border-left:4px solid #d62728; padding:0.2em 1em; max-width:46em',f'<b>What helps</b>{items(remedies)}'
-    box = f'<div style="{style}"><b>{html(title)}</b>{items(facts)}{helps if remedies else ""}</div>'
+    style = 'border-left:4px solid #d62728; padding:0.2em 1em; max-width:46em'
+    helps = f'<b>What helps</b>{items(remedies)}' if remedies else ''
+    box = f'<div style="{style}"><b>{html(title)}</b>{items(facts)}{helps}</div>'
     return ZeroLabelsWarning('\n'+text, r, box)
 
 def describe(
@@ -231,22 +237,21 @@ def describe(
     if r['same_for_all']: facts.append(f"every sample gets the same labels: {_some(r['same_for_all'])}")
     return as_warning(f"{_WHY[r['verdict']]}{where}, at threshold {_thresh(r['thresh'])}.", facts, r, remedies(r))
 
-# %% ../nbs/07_verdict.ipynb #54b4c3ac
-def _metric_thresh(m):
-    "`thresh` and `sigmoid` of a metric, ours or fastai's; or None"
-    if isinstance(m, StreamMetric):
-        decides = isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy)
-        return (m.thresh,m.sigmoid) if decides else None
-    if isinstance(m, AccumMetric): return (m.thresh, m.activation==ActivationType.Sigmoid) if m.thresh else None
-    params = inspect.signature(m.func).parameters if isinstance(m, AvgMetric) else {}
-    decides = {'thresh','sigmoid'} <= params.keys()
-    return (as_thresh(params['thresh'].default),params['sigmoid'].default) if decides else None
-
-def _other_thresh(metrics, thresh, logits):
-    "Names and thresholds of the metrics that decide elsewhere than at `thresh`"
-    def as_prob(t, sigmoid): return np.array(t) if sigmoid or not logits else 1/(1+np.exp(-np.array(t)))
-    decided = [(m.name, as_prob(*o)) for m in metrics if (o:=_metric_thresh(m))]
-    return [(name, as_thresh(t)) for name,t in decided if not np.allclose(t, as_thresh(thresh), atol=1e-6)]
+# %% ../nbs/07_verdict.ipynb #b4a560b6
+def metric_thresh(
+    m, # A metric, ours or fastai's
+    logits:bool=True # Are the predictions logits?
+): # A probability, or one per label; None: it decides nothing
+    "The threshold at which a metric decides"
+    thresh,sigmoid = None,False
+    if isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy): thresh,sigmoid = m.thresh,m.sigmoid
+    elif isinstance(m, AccumMetric) and not isinstance(m, StreamMetric):
+        thresh,sigmoid = m.thresh or None,m.activation==ActivationType.Sigmoid
+    elif isinstance(m, AvgMetric):
+        params = inspect.signature(m.func).parameters
+        if {'thresh','sigmoid'} <= params.keys(): thresh,sigmoid = params['thresh'].default,params['sigmoid'].default
+    if thresh is None: return None
+    return as_thresh(thresh if sigmoid or not logits else 1/(1+np.exp(-np.array(thresh))))
 
 def traps(
     r, # A record
@@ -263,10 +268,13 @@ def traps(
         res.append(f"the loss function ({getattr(loss, '__name__', type(loss).__name__)}) does not decode, "
                    "so `predict` and `show_results` show no label, however good the model: "
                    "let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`")
-    elif hasattr(loss, 'thresh') and (others:=_other_thresh(learn.metrics, loss.thresh, sigmoid)):
-        t = {_thresh(t) for _,t in others}
-        res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(t))}, "
-                   f"but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
-                   (f": `learn.set_thresh({t.pop()})` makes it one"
-                    if len(t)==1 and isinstance(others[0][1], float) else ""))
+    elif hasattr(loss, 'thresh'):
+        decided = [(m.name, t) for m in learn.metrics if (t:=metric_thresh(m, sigmoid)) is not None]
+        others = [(name, t) for name,t in decided if not np.allclose(t, as_thresh(loss.thresh), atol=1e-6)]
+        found = {_thresh(t) for _,t in others}
+        makes_it_one = len(found)==1 and isinstance(others[0][1], float)
+        if others:
+            res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(found))}, "
+                       f"but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
+                       (f": `learn.set_thresh({found.pop()})` makes it one" if makes_it_one else ""))
     return res

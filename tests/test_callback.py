@@ -257,7 +257,7 @@ def test_samples_are_drawn_from_large_data():
     full,drawn = ScoreHistogram(sample=None),ScoreHistogram()
     for m in (full,drawn): m.accum_values(logits, targs)
     counts,few = full.read()[0],drawn.read()[0]
-    assert counts.sum()==2_000_000 and few.sum()==pytest.approx(2_000_000, rel=1e-3) and few.any(0).sum()<counts.any(0).sum()
+    assert counts.sum()==2_000_000 and few.sum()==pytest.approx(2_000_000, rel=1e-2) and few.any(0).sum()<counts.any(0).sum()
     for m in (full,drawn): assert abs(to_decisions(logits, m.value).sum()/targs.sum()-1)<0.04
 
 def test_thresholds_on_logits():

@@ -204,6 +204,23 @@ def test_perfect_on_mostly_unlabelled():
     same(F1ScoreMulti(average='samples', zero_division=math.nan)(y, y), 1)
     same(F1ScoreMulti()(y, y), 1/6)
 
+@pytest.mark.parametrize('n,c', [(10,20), (300,80), (3000,200)])
+@pytest.mark.parametrize('ignore', [None, -1])
+def test_batches_of_any_size_are_counted_alike(n, c, ignore):
+    "Small ones, larger ones and several blocks are counted in ways of their own"
+    logits,targs = simulate(n, c)
+    if ignore: targs[torch.rand(n, c, generator=torch.Generator().manual_seed(0))<0.2] = ignore
+    p,y,valid = (logits>0).numpy(),(targs==1).numpy(),(targs!=-1).numpy()
+    expected = [(o*valid).sum(0) for o in (p*y, p, y, np.ones_like(p))]
+    m = F1ScoreMulti(average=None, ignore_index=ignore)
+    same(m(logits, targs), [2*tp/(pred+true) if pred+true else 0 for tp,pred,true,_ in zip(*expected)])
+    test_eq(m.counts, tensor(np.array(expected)))
+    per_sample = [(o*valid).sum(1) for o in (p*y, p, y)]
+    f1 = [2*tp/(pred+true) if pred+true else 0 for tp,pred,true in zip(*per_sample)]
+    same(F1ScoreMulti(average='samples', ignore_index=ignore)(logits, targs), np.mean(f1))
+    weight = np.arange(n)%3+1.
+    same(F1ScoreMulti(average='samples', ignore_index=ignore, sample_weight=weight)(logits, targs), np.average(f1, weights=weight))
+
 def test_twenty_million_elements():
     m = RecallMulti(average='micro')
     ones = torch.ones(2_500_000, 1, dtype=torch.bool)

@@ -140,9 +140,9 @@ def test_the_curve_is_the_metric():
     for average in ('micro','macro','weighted','samples'):
         for zd in (0., 1., math.nan):
             m = F1ScoreMulti(average=average, zero_division=zd)
-            c,v,first = averaged_values(m, scores, targs.long())
+            cuts,v,first = averaged_values(m, scores, targs.long())
             np.testing.assert_allclose(first.item(), m(torch.zeros(40,4).long(), targs), atol=1e-12)
-            for k in range(0, 159, 13): np.testing.assert_allclose(v[0,k], m((scores>c.score[0,k+1]).long(), targs), atol=1e-12)
+            for k in range(0, 159, 13): np.testing.assert_allclose(v[0,k], m((scores>cuts.score[0,k+1]).long(), targs), atol=1e-12)
 
 # In a Learner
 
@@ -173,6 +173,39 @@ def test_find_and_set(tmp_path):
             with learn.no_bar(): again = load_learner(tmp_path/'l.pkl')
             again.dls = learn.dls
             test_eq(values(again), v); assert torch.equal(again.get_preds(with_decoded=True)[2], d)
+
+def test_other_learners_keep_their_thresholds():
+    "fastai's `MultiCategorize.loss_func` is one object for all"
+    loss = BCEWithLogitsLossFlat()
+    a,b = (make_learner(*simulate(40), multilabel_metrics(), loss_func=loss) for _ in range(2))
+    a.set_thresh(0.9, min_labels=2)
+    assert b.loss_func.thresh==loss.thresh==0.5 and not hasattr(loss, 'min_labels') and a.loss_func.thresh==0.9
+    assert torch.equal(b.get_preds(with_decoded=True)[2], simulate(40)[0]>0)
+
+def test_metrics_with_a_threshold_of_their_own_keep_it():
+    logits,targs = simulate(100, bias=-3)
+    class Named:
+        "A loss that decodes logits, but is not fastai's"
+        thresh = 0.5
+        def __call__(self, p, y): return F.binary_cross_entropy_with_logits(p, y)
+        def decodes(self, x): return x>self.thresh
+        def activation(self, x): return x.sigmoid()
+    for loss in (BCEWithLogitsLossFlat(), Named()):
+        metrics = [F1ScoreMulti(), F1ScoreMulti(0., sigmoid=False, name='on_logits'), F1ScoreMulti(0.7, name='high'), F1ScoreMulti([0.2]*20, name='low')]
+        learn = make_learner(logits, targs, metrics, loss_func=loss)
+        with pytest.warns(UserWarning, match='high, low: these have thresholds of their own'): learn.set_thresh(0.2)
+        v = values(learn)
+        assert v['f1_score']==F1ScoreMulti(0.2)(logits, targs) and v['on_logits']==pytest.approx(v['f1_score'], abs=1e-6) and v['high']==F1ScoreMulti(0.7)(logits, targs)
+
+def test_nothing_is_changed_by_a_bad_argument():
+    learn = make_learner(*simulate(40), multilabel_metrics())
+    loss = learn.loss_func
+    for args in ((0.3,-1), (0.3,1.5), (2.,), ([0.3,0.4],)):
+        if args[0]==[0.3,0.4]: learn.dls.vocab = list('abcdefghijklmnopqrst')
+        with pytest.raises(ValueError): learn.set_thresh(*args)
+    assert learn.loss_func is loss and vars(loss).get('decodes') is None and all(m.thresh==0.5 for m in learn.metrics)
+    learn.set_thresh(0.3, 1.)
+    assert learn.get_preds(with_decoded=True)[2].any(1).all()
 
 def test_set_in_an_image_learner(digits_dls):
     from fastai_mlmetrics.demo import small_convnet
