@@ -86,14 +86,15 @@ class CurveMetric(StreamMetric):
 
     def curve_formula(self, c): raise NotImplementedError
 
-# %% ../nbs/04_ranking.ipynb #f6e5e0d0
+# %% ../nbs/04_ranking.ipynb #bb95d302
 def _curve_of_samples(batch):
     preds,y,valid = batch.inputs
     return SortedScores(preds, y, valid if valid is None else valid.double()).curve_of_all()
 
 def _binned(batch, bins):
     (preds,y,_),weights = batch.inputs,element_weights(batch)
-    return bin_places(preds, y, bins, batch.rule.sigmoid and batch.scored),None if weights is None else weights.flatten()
+    places = bin_places(preds, y, bins, batch.rule.sigmoid and batch.scored)
+    return places,None if weights is None else weights.flatten()
 
 @patch
 def from_batch(self:CurveMetric, batch):
