@@ -93,7 +93,7 @@ def set_thresh(self:Learner,
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
 
-# %% ../nbs/09_learner.ipynb #93483ee6
+# %% ../nbs/09_learner.ipynb #93a850bd
 @patch
 def accuracy_report(self:Learner,
     ds_idx:int=1, # Which data to look at: 0: training, 1: validation
@@ -103,7 +103,7 @@ def accuracy_report(self:Learner,
     "Everything that is called accuracy, of what the Learner decides"
     with self.no_logging(): preds,targs = self.get_preds(ds_idx, dl=dl)
     loss = self.loss_func
-    kwargs = dict(thresh=getattr(loss, 'thresh', 0.5), min_labels=getattr(loss, 'min_labels', 0), **kwargs)
+    kwargs = {'thresh': getattr(loss, 'thresh', 0.5), 'min_labels': getattr(loss, 'min_labels', 0), **kwargs}
     scores = to_probs(preds, loss, getattr(self.dls, 'device', None))
     return report.accuracy_report(scores, targs, sigmoid=False, vocab=label_vocab(self.dls), **kwargs)
 

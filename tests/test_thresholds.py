@@ -197,6 +197,15 @@ def test_metrics_with_a_threshold_of_their_own_keep_it():
         v = values(learn)
         assert v['f1_score']==F1ScoreMulti(0.2)(logits, targs) and v['on_logits']==pytest.approx(v['f1_score'], abs=1e-6) and v['high']==F1ScoreMulti(0.7)(logits, targs)
 
+def test_report_of_a_learner():
+    logits,targs = simulate(200, bias=-3)
+    for loss in (BCEWithLogitsLossFlat(), nn.BCEWithLogitsLoss()):
+        learn = make_learner(logits, targs, multilabel_metrics(), loss_func=loss)
+        if isinstance(loss, BCEWithLogitsLossFlat): learn.set_thresh(0.15, min_labels=1)
+        r,v = learn.accuracy_report(ci=None),values(learn)
+        assert r.value['F1, samples']==pytest.approx(v['f1_samples'], abs=1e-12) and r.value['accuracy, elementwise']==pytest.approx(v['accuracy_multi'], abs=1e-12)
+        assert learn.accuracy_report(thresh=0.3, min_labels=0, ci=None).value['F1, micro']==pytest.approx(F1ScoreMulti(0.3, average='micro')(logits, targs), abs=1e-12)
+
 def test_nothing_is_changed_by_a_bad_argument():
     learn = make_learner(*simulate(40), multilabel_metrics())
     loss = learn.loss_func
