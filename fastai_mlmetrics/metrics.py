@@ -30,8 +30,8 @@ def untold(
     told.update(new)
     return new
 
-# %% ../nbs/02_metrics.ipynb #37358566
-_WAITING = 256,2**18 # Batches, and numbers in them, that wait to be added up at once
+# %% ../nbs/02_metrics.ipynb #3f0a4c8f
+_WAITING = 256,2**16 # Batches, and numbers of theirs, that wait to be added up at once
 
 class StreamMetric(AccumMetric):
     "Base of the metrics that add up something `from_batch`, and `compute` their value from the sum"
