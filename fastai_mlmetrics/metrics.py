@@ -136,7 +136,7 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warnings.warn(text)
 
-# %% ../nbs/02_metrics.ipynb #dc27faf1
+# %% ../nbs/02_metrics.ipynb #1b54dd5f
 @patch
 def take(self:StreamMetric, batch):
     "Add a `Batch`"
@@ -146,7 +146,7 @@ def take(self:StreamMetric, batch):
     part = self.from_batch(batch)
     self._parts.append((part, batch.checks, batch.scored))
     self.seen += batch.n
-    self._waiting += part.numel() if isinstance(part, Tensor) else batch.n*batch.c//8
+    self._waiting += part.numel() if isinstance(part, Tensor) else batch.n*batch.c//32 # Kept scores, say
     if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
