@@ -36,8 +36,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
             'fastai_mlmetrics.counts': { 'fastai_mlmetrics.counts.Batch': ('counts.html#batch', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.Batch.__init__': ( 'counts.html#batch.__init__',
                                                                                      'fastai_mlmetrics/counts.py'),
-                                         'fastai_mlmetrics.counts.Batch.__len__': ( 'counts.html#batch.__len__',
-                                                                                    'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.Batch._select': ( 'counts.html#batch._select',
                                                                                     'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.Batch.cached': ('counts.html#batch.cached', 'fastai_mlmetrics/counts.py'),

@@ -12,7 +12,7 @@ from .metrics import *
 from .verdict import *
 from contextlib import nullcontext, redirect_stderr
 
-# %% ../nbs/08_callback.ipynb #25333d05
+# %% ../nbs/08_callback.ipynb #e5c3497c
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -43,11 +43,11 @@ class ZeroLabelsCallback(Callback):
 
     def before_validate(self):
         "Start counting, unless this validation only serves to find a learning rate or to gather predictions"
-        unasked = hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds')
+        self._watch[self._apart] = None
+        if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
         thresh = ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5))
         min_labels = getattr(self.loss_func, 'min_labels', 0)
-        watch = Watch(thresh, self.sigmoid, min_labels=min_labels, ignore_index=self.ignore_index)
-        self._watch[self._apart] = None if unasked else watch
+        self._watch[self._apart] = Watch(thresh, self.sigmoid, min_labels=min_labels, ignore_index=self.ignore_index)
 
     def after_batch(self):
         "Count the batch, together with the metrics that decide alike"

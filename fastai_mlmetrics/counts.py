@@ -58,7 +58,7 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #dfde06bf
+# %% ../nbs/01_counts.ipynb #32774786
 _SMALL,_LARGE = 2**14,2**17 # Elements: below the one, calls cost most; above the other, a product sums faster
 
 class Batch:
@@ -80,8 +80,6 @@ class Batch:
         self.inputs = preds,targs.float(),valid
         (self.n,self.c),self.scored = preds.shape,preds.is_floating_point()
         self.weight,self.checks = self.rule.weights(start, preds),value_checks(*self.inputs[:2])
-
-    def __len__(self): return self.n
 
     def cached(self, f, *args):
         "`f` of this batch and `args`, worked out once for all metrics that ask"

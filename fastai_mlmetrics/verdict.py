@@ -81,7 +81,7 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 
-# %% ../nbs/07_verdict.ipynb #bbe51e46
+# %% ../nbs/07_verdict.ipynb #b59f34f0
 class _MissedRate(SampleMetric):
     "Fraction of the samples with labels that get none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -114,7 +114,8 @@ class Watch:
     )->AttrDict: # None: nothing was counted
         "What was counted, as numbers and a verdict"
         if (read:=self.per_label.read()) is None: return None
-        (tp,pred,true,n),checks = counts,_ = read
+        counts,checks = read
+        tp,pred,true,n = counts
         (empty,samples),(missed,labelled),sound = (self.empty.counts.tolist(), self.missed.counts.tolist(),
                                                    self.per_label.check_input(*checks))
         def names(where): return list(label_names(vocab, len(true))[where.nonzero().flatten().tolist()])
