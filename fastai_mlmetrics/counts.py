@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['BLOCK', 'as_rows', 'value_checks', 'join_checks', 'off_target', 'Batch', 'is_split', 'own_samples', 'own_rows',
-           'all_reduce', 'gather', 'blocks', 'weakly', 'shared_batches', 'forget_batch']
+           'all_reduce', 'gather', 'blocks', 'weakly', 'shared_batches', 'forget_batch', 'join_once']
 
-# %% ../nbs/01_counts.ipynb #b3dd3994
+# %% ../nbs/01_counts.ipynb #a3af26e7
 from fastai.basics import *
 from .decisions import *
 from functools import cached_property
 from itertools import accumulate
+from operator import is_
 from weakref import ref
 
 # %% ../nbs/01_counts.ipynb #39df25f8
@@ -29,13 +30,13 @@ def as_rows(
         raise ValueError(f"predictions have the shape {tuple(shapes[0])}, but targets {tuple(shapes[1])}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #0969b7e0
+# %% ../nbs/01_counts.ipynb #41ae2d25
 def value_checks(
     preds:Tensor, # Predictions, N x C
     targs:Tensor # Targets, N x C, as floats
 )->Tensor: # Six: lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
     "What only a look at the values can find wrong"
-    if not len(preds): return torch.tensor([math.inf,math.inf,-math.inf,-math.inf,0.,0.], device=preds.device)
+    if not preds.numel(): return torch.tensor([math.inf,math.inf,-math.inf,-math.inf,0.,0.], device=preds.device)
     low,high = (preds.byte() if preds.dtype==torch.bool else preds).aminmax()
     if preds.device.type=='cpu': # where looking costs nothing, and mostly finds nothing
         none = torch.linalg.vector_norm(torch.addcmul(targs, targs, targs, value=-1)) # y = y²
@@ -44,10 +45,11 @@ def value_checks(
     return torch.stack([o.float() for o in (low, low_targ, high, high_targ, targs.frac().amax(), nans)])
 
 def join_checks(
-    checks:Tensor # Results of `value_checks`, k x 6
+    checks # Results of `value_checks`
 )->Tensor: # One such result for all
     "The checks of several batches as one"
     if len(checks)==1: return checks[0]
+    checks = torch.stack(checks)
     return torch.cat([checks[:,:2].amin(0), checks[:,2:5].amax(0), checks[:,5:].sum(0)])
 
 def off_target(
@@ -164,7 +166,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #3e6ac679
+# %% ../nbs/01_counts.ipynb #e31f90b0
 BLOCK = 2**19 # Elements that a CPU counts at once, so that they stay in its cache
 
 def blocks(
@@ -173,9 +175,10 @@ def blocks(
 ): # Pairs of predictions and targets
     "The samples in blocks, small enough for a CPU's cache, and for float32 to count them exactly"
     step = max(1, BLOCK//preds.shape[1]) if preds.device.type=='cpu' else 2**24
-    return [(preds, targs)] if len(preds)<=step else [*zip(preds.split(step), targs.split(step))]
+    return [(preds, targs)] if preds.shape[0]<=step else [*zip(preds.split(step), targs.split(step))]
 
 _current = None # Which batch came last, its blocks, and their `Batch`es by rule
+_joined = {} # What was joined since it came
 
 def weakly(
     o # Anything
@@ -196,11 +199,12 @@ def shared_batches(
     current = _current
     if i is None or current is None or not (current[0]() is pred and current[1]() is y and current[2]==i):
         current = _current = weakly(pred),weakly(y),i,blocks(*own_rows(learn)),{}
+        _joined.clear()
     *_,parts,made = current
     key = rule.key if rule.weight is None else (rule.key,start)
     if key not in made:
         vocab = rule.labels and label_vocab(getattr(learn, 'dls', None))
-        starts = accumulate((len(p) for p,_ in parts), initial=start)
+        starts = accumulate((p.shape[0] for p,_ in parts), initial=start)
         made[key] = [Batch(p, t, rule, vocab, i) for (p,t),i in zip(parts, starts)]
     return made[key]
 
@@ -208,3 +212,13 @@ def forget_batch():
     "Free the current batch: another one may look the same"
     global _current
     _current = None
+
+def join_once(
+    join, # A function of `parts`
+    parts # What several batches gave: tensors
+): # What it gives, the same for all who hold the same parts
+    "Join what several batches gave, once for all metrics"
+    key = join,len(parts)
+    same,joined = _joined.get(key, ((),None))
+    if len(same)!=len(parts) or not all(map(is_, same, parts)): _joined[key] = parts,(joined:=join(parts))
+    return joined
