@@ -12,7 +12,7 @@ from .metrics import *
 from .verdict import *
 from contextlib import nullcontext, redirect_stderr
 
-# %% ../nbs/08_callback.ipynb #e5c3497c
+# %% ../nbs/08_callback.ipynb #967f01df
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -71,6 +71,7 @@ class ZeroLabelsCallback(Callback):
         if r is None: return
         before = None if self._apart else self._last.get(False)
         return AttrDict(**r, traps=traps(r, self.learn, self.sigmoid), decodes=can_decode(self.loss_func),
+            loss_thresh=as_thresh(getattr(self.loss_func, 'thresh', 0.5)),
             loss_weighs=not isinstance(func, nn.BCEWithLogitsLoss) or func.pos_weight is not None,
             loss_falls=before is not None and r.valid_loss<before.valid_loss,
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)))

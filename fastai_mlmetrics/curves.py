@@ -49,11 +49,11 @@ class Curve:
         first = m.values(zero, zero, self.true, self.n)
         return m.values(self.tp, self.pred, self.each(self.true), self.each(self.n)),first
 
-# %% ../nbs/03_curves.ipynb #465c7f2e
+# %% ../nbs/03_curves.ipynb #61b0c97b
 class Cuts:
     "The scores on both sides of each step's end"
     def __init__(self,
-        score:Tensor, # Score of each step: R x K, or K in one line
+        score:Tensor, # The lowest score of each step's tie: R x K, or K in one line
         below:Tensor, # The next lower score in the row; nan: there is none
         top:Tensor, # The highest score of each row, R
         row:Tensor=None # Which row each step is of, in order; None: they are in rows
@@ -67,7 +67,7 @@ class Cuts:
         values,first = (o.nan_to_num(-math.inf, math.inf, -math.inf) for o in (values, first))
         if self.row is None:
             top,i = values.max(1)
-            i = i+torch.arange(len(i))*values.shape[1]
+            i = i+torch.arange(len(i), device=i.device)*values.shape[1]
         else:
             top = torch.full_like(first, -math.inf).scatter_reduce_(0, self.row, values, 'amax')
             at = (values==top[self.row]).nonzero().flatten()
@@ -85,15 +85,16 @@ class Cuts:
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #6e62e4ed
+# %% ../nbs/03_curves.ipynb #755ac6f5
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
         scores:Tensor, # R x N
         y:Tensor, # Truths, R x N of 0 and 1
-        weight:Tensor=None # Of each element, R x N in float64; None: all count alike
+        weight:Tensor=None, # Of each element, R x N in float64; None: all count alike
+        near:float=0. # Neighbours that differ by no more than this part of their size are tied, too
     ):
-        self._unique = None
+        self._unique,self._near = None,near
         # float64 has no bit free, so ranks are sorted
         if scores.dtype==torch.float64: self._unique,scores = scores.unique(return_inverse=True)
         # 0. less, so that -0. is 0.; and infinity becomes a number, since with another last bit it would be none
@@ -112,6 +113,9 @@ class SortedScores:
     @cached_property
     def begins(self):
         "Which elements begin a tie"
+        if self._near:
+            s = self.scores().view(self._key.shape).double()
+            return F.pad(s[:,:-1]-s[:,1:] > self._near*s[:,:-1], (1,0), value=True)
         return F.pad((self._key[:,1:]^self._key[:,:-1]) & -2 != 0, (1,0), value=True)
 
     def scores(self, i=slice(None)):
@@ -126,7 +130,7 @@ class SortedScores:
         ends = first(F.pad(self.begins[:,1:], (0,1), value=True).flip(1)).flip(1)
         return first(self.begins).long(),(len(i)-ends).long()
 
-# %% ../nbs/03_curves.ipynb #1aa4bc7c
+# %% ../nbs/03_curves.ipynb #e2b1b71d
 def passed(
     x:Tensor # R x N
 )->Tensor: # R x (N+1), in float64
@@ -145,12 +149,12 @@ def curve_of_all(self:SortedScores,
         sums,trues,false = passed(weight),y*weight,~y*weight
         pred,pred0 = sums.gather(1, end),sums.gather(1, begin)
     if with_cuts:
-        score = self.scores().view(y.shape)
-        cuts = Cuts(score, F.pad(score, (0,1), value=math.nan).gather(1, end), score[:,0])
+        score = F.pad(self.scores().view(y.shape), (0,1), value=math.nan)
+        cuts = Cuts(score.gather(1, end-1), score.gather(1, end), score[:,0])
     sums = passed(trues)
     return Curve(trues, sums.gather(1, end), pred, sums.gather(1, begin), pred0, false.sum(1), cuts=cuts)
 
-# %% ../nbs/03_curves.ipynb #6679c5b5
+# %% ../nbs/03_curves.ipynb #937a39ca
 @patch
 def curve_of_true(self:SortedScores,
     weight=None, # Of each element, in sorted order, instead of this one's own
@@ -166,7 +170,7 @@ def curve_of_true(self:SortedScores,
     if with_cuts:
         below = self.scores(end.clamp(max=y.numel()-1)).masked_fill(end==first+size, math.nan)
         top = self.scores(torch.arange(0, y.numel(), size, device=y.device))
-        kw['cuts'] = Cuts(self.scores(at), below, top, row)
+        kw['cuts'] = Cuts(self.scores(end-1), below, top, row)
     # How many true elements, of all rows, there are before a place
     tp,tp0,start = (torch.searchsorted(at, o) for o in (end, begin, first))
     if weight is None:

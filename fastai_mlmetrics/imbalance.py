@@ -9,21 +9,24 @@ __all__ = ['label_matrix', 'label_stats', 'pos_weight']
 from fastai.basics import *
 from .decisions import *
 
-# %% ../nbs/11_imbalance.ipynb #f086cefe
+# %% ../nbs/11_imbalance.ipynb #ab7d1718
 def _targets(ds):
     "The targets of a data set: for each sample a list of label names, or an N x C tensor"
-    if hasattr(ds, 'ys'): return torch.tensor(ds.ys.values) # of a table
-    if not hasattr(ds, 'tls'): return torch.stack([torch.as_tensor(o[-1]) for o in ds])
+    if hasattr(ds, 'ys'): return as_tensor(ds.ys) # of a table
+    if isinstance(ds, torch.utils.data.Subset): return _targets(ds.dataset)[ds.indices]
+    if hasattr(ds, 'targets'): return as_tensor(ds.targets) # as torchvision names them
+    if isinstance(ds, torch.utils.data.TensorDataset): return ds.tensors[-1]
+    if not hasattr(ds, 'tls'): return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
     tl,items = ds.tls[-1],L(ds.tls[-1].items, use_list=None)
     # Only up to the names, since a name that is not in the vocab is an error after that
     before = L(itertools.takewhile(lambda f: not isinstance(f, (MultiCategorize, EncodedMultiCategorize)), tl.tfms.fs))
     read = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
-    return read if any(isinstance(f, MultiCategorize) for f in tl.tfms.fs) else torch.tensor(np.array(read))
+    return read if any(isinstance(f, MultiCategorize) for f in tl.tfms.fs) else as_tensor(np.array(read))
 
 def _truths(part, names, ignore_index):
     "One data set's targets as floats, N x C, with nan where they are to be left out"
     if isinstance(part, list):
-        column,res = {o:i for i,o in enumerate(names)},torch.zeros(len(part), len(names))
+        column,res = {o:i for i,o in enumerate(names)},torch.zeros(len(part), len(names), device='cpu')
         for row,labels in zip(res, part): row[[column[o] for o in labels]] = 1
         return res
     if part.ndim!=2:
@@ -37,44 +40,56 @@ def _truths(part, names, ignore_index):
     return part.float().where(valid, math.nan)
 
 def label_matrix(
-    dls:DataLoaders, # Of images, texts, tables, or pairs of tensors
+    data, # `DataLoaders` of any kind; or targets as an array, N x C
+    valid=None, # Beside an array, the targets of validation
+    *,
+    vocab=None, # The names of an array's labels; None: the columns of a DataFrame
     ignore_index=None # Target value of the elements to leave out; may be nan
 ): # The C label names, and the truths of training and of validation, each N x C: 0, 1, or nan where left out
     "Which labels the samples have; those that are not in the vocab come last"
-    parts,vocab = [_targets(ds) for ds in (dls.train_ds, dls.valid_ds)],label_vocab(dls)
-    if isinstance(parts[0], list):
-        names = L(vocab) + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
-    else: names = L.range(parts[0].shape[-1]) if vocab is None else L(vocab)
-    return names,*(_truths(part, names, ignore_index) for part in parts)
+    if isinstance(data, DataLoaders):
+        parts,vocab = [_targets(ds) for ds in (data.train_ds, data.valid_ds)],label_vocab(data)
+    else:
+        parts = [as_tensor(o) for o in (data, getattr(data, 'iloc', data)[:0] if valid is None else valid)]
+        vocab = ifnone(vocab, getattr(data, 'columns', None))
+    if isinstance(parts[0], list): vocab = vocab + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
+    train,valid = (_truths(part, vocab, ignore_index) for part in parts)
+    return label_names(vocab, train.shape[1]),train,valid
 
-# %% ../nbs/11_imbalance.ipynb #9efc5a02
+# %% ../nbs/11_imbalance.ipynb #0461c80a
+@delegates(label_matrix)
 def label_stats(
-    dls:DataLoaders, # Of images, texts, tables, or pairs of tensors, with several labels a sample
-    ignore_index=None # Target value of the elements to leave out; may be nan
+    data, # `DataLoaders` of any kind with several labels a sample; or targets as an array, N x C
+    valid=None, # Beside an array, the targets of validation; None: there are none
+    **kwargs
 )->pd.DataFrame: # A row per label
     "How often each label occurs in training and validation, and with which other"
-    names,train,valid = label_matrix(dls, ignore_index)
+    names,train,valid = label_matrix(data, valid, **kwargs)
     n_train,n_valid = train.nansum(0),valid.nansum(0)
     together = (train.nan_to_num().T@train.nan_to_num()).fill_diagonal_(0)
     share,other = together.max(1)
-    missing = [[part for part,n in (('training',t), ('validation',v)) if not n] for t,v in zip(n_train, n_valid)]
-    return pd.DataFrame(dict(train=n_train.long(), valid=n_valid.long(),
+    parts = dict(training=n_train, validation=n_valid) if len(valid) else dict(training=n_train)
+    res = pd.DataFrame(dict(train=n_train.long(), valid=n_valid.long(),
         train_freq=train.nanmean(0), valid_freq=valid.nanmean(0),
         often_with=[names[i] if o else '' for i,o in zip(other.tolist(), share)],
         share_with=(share/n_train).nan_to_num(),
-        missing_from=[' and '.join(o) for o in missing]), index=pd.Index(names, name='label'))
+        missing_from=[' and '.join(k for k,n in parts.items() if not n[i]) for i in range(len(names))]),
+        index=pd.Index(names, name='label'))
+    return res if len(valid) else res.drop(columns=['valid','valid_freq'])
 
-# %% ../nbs/11_imbalance.ipynb #1f20d26b
+# %% ../nbs/11_imbalance.ipynb #1d9e3fb3
 def pos_weight(
-    dls:DataLoaders, # Whose training targets are counted
+    data, # `DataLoaders`, whose training targets are counted; or targets as an array, N x C
     max_weight:float=100., # No weight is above it, or below its inverse: 1 or more
     smooth:float=0., # Samples with, and samples without each label, that are added to those counted
     ignore_index=None # Target value of the elements to leave out; may be nan
-)->Tensor: # C weights in float32, on the device of `dls`
+)->Tensor: # C weights in float32, on the device of `data`
     "For `BCEWithLogitsLossFlat`: how many samples lack each label for one that has it"
     if not max_weight>=1 or not smooth>=0:
         raise ValueError(f"max_weight={max_weight} must be at least 1, and smooth={smooth} at least 0")
-    train = _truths(_targets(dls.train_ds), label_vocab(dls), ignore_index).double()
+    of_dls = isinstance(data, DataLoaders)
+    targs = _targets(data.train_ds) if of_dls else as_tensor(data)
+    train = _truths(targs, label_vocab(data) if of_dls else None, ignore_index).double()
     true,n = train.nansum(0),(~train.isnan()).sum(0)
     res = (n-true+smooth) / (true+smooth)
-    return res.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(dls.device)
+    return res.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(getattr(data, 'device', None))

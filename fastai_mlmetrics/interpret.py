@@ -13,28 +13,32 @@ from .metrics import *
 from .curves import *
 from .ranking import *
 
-# %% ../nbs/10_interpret.ipynb #d44df801
+# %% ../nbs/10_interpret.ipynb #e23e2478
+def _shown(label): return str(label).replace('$', r'\$') # which matplotlib would take for a formula
+
 class MultiLabelInterpretation(Interpretation):
     "What a multi-label model predicts, and what is true, for looking at"
     def __init__(self,
         learn:Learner, # None: made of arrays
         dl:DataLoader, # That the predictions are of; None: made of arrays
         losses:Tensor, # One loss per sample, N
-        preds:Tensor, # Scores in [0, 1], N x C
-        targs:Tensor, # Truths, N x C, each 0 or 1
+        preds, # Scores: the last axis is the labels, all others are samples
+        targs, # Truths of the same shape, each 0 or 1
         vocab=None, # The names of the labels; None: their numbers
         thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
-        min_labels:int=0 # Labels that each sample gets at least
+        min_labels:int=0, # Labels that each sample gets at least
+        ignore_index=None # Target value of the elements to leave out; may be nan
     ):
-        super().__init__(learn, dl, losses)
-        self.preds,self.targs = as_rows(preds, targs)
-        self.vocab = label_names(vocab, self.preds.shape[1])
-        m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels) # which looks at the values, and counts
-        acc = m(self.preds, self.targs)
-        if acc is None or math.isnan(acc):
-            raise ValueError("there is no sample" if acc is None else "predictions are NaN in places")
-        self.decided,self.true,self.thresh,self.counts = (
-            m.rule.decide(self.preds).bool(), self.targs.bool(), m.rule.thresh, m.counts)
+        self.preds,self.targs,self.vocab = check_arrays(preds, targs, thresh, vocab=vocab)
+        self.rows = max(1, len(self.preds)//max(1, len(losses))) # of each item: more than 1 for three axes
+        super().__init__(learn, dl, losses.repeat_interleave(self.rows))
+        m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels, ignore_index=ignore_index)
+        acc = m(self.preds, self.targs) # which looks at the values, and counts
+        if acc is None or not m.counts[3].any(): raise ValueError("there is not a single sample that counts")
+        if math.isnan(acc): raise ValueError("predictions are NaN in places")
+        self.thresh,self.ignore_index,self.counts,self.valid = m.thresh,ignore_index,m.counts,m.rule.valid(self.targs)
+        if self.valid is None: self.valid = torch.ones_like(self.preds, dtype=torch.bool)
+        self.decided,self.true = (o & self.valid for o in (m.rule.decide(self.preds, torch.bool), self.targs==1))
 
     @classmethod
     def from_learner(cls,
@@ -42,7 +46,8 @@ class MultiLabelInterpretation(Interpretation):
         ds_idx:int=1, # Which data: 0: training, 1: validation
         dl:DataLoader=None, # Other data instead
         act=None, # Activation of the predictions; None: the loss function's
-        thresh=None # Decide at this threshold; None: at the loss function's
+        thresh=None, # Decide at this threshold; None: at the loss function's
+        ignore_index=None # Target value of the elements to leave out; may be nan
     ):
         "Predict once, and keep the predictions"
         if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
@@ -50,25 +55,28 @@ class MultiLabelInterpretation(Interpretation):
         loss = learn.loss_func
         preds = to_probs(preds, loss, getattr(learn.dls, 'device', None))
         return cls(learn, dl, losses, preds, targs, label_vocab(learn.dls),
-                   ifnone(thresh, getattr(loss, 'thresh', 0.5)), getattr(loss, 'min_labels', 0))
+                   ifnone(thresh, getattr(loss, 'thresh', 0.5)), getattr(loss, 'min_labels', 0), ignore_index)
 
     @classmethod
     def from_preds(cls,
-        preds, # Scores in [0, 1], or logits where `sigmoid`: N x C
-        targs, # Truths, N x C, each 0 or 1
-        vocab=None, # The names of the labels; None: their numbers
+        preds, # Scores, or logits where `sigmoid`: the last axis is the labels, all others are samples
+        targs, # Truths of the same shape, each 0 or 1
+        *,
         thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
-        sigmoid:bool=False # Are `preds` logits?
+        sigmoid:bool=False, # Are `preds` logits?
+        vocab=None, # The names of the labels; None: the columns of a DataFrame, or the labels' numbers
+        min_labels:int=0, # Labels that each sample gets at least
+        ignore_index=None # Target value of the elements to leave out; may be nan
     ):
         "The same of arrays, without what needs the inputs"
-        preds,targs = as_rows(preds, targs)
+        preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
         scores = to_scores(preds, sigmoid)
-        if len(scores) and (scores.min()<0 or scores.max()>1):
-            raise ValueError(f"preds from {scores.min():.3g} to {scores.max():.3g} are not probabilities: "
-                             "pass sigmoid=True for logits")
-        truths = targs.to(scores.dtype).clamp(0, 1)
-        losses = F.binary_cross_entropy(scores.nan_to_num(), truths, reduction='none').mean(1)
-        return cls(None, None, losses, scores, targs, vocab, thresh)
+        # Scores that are no probabilities are margins, which a loss takes for logits
+        loss = F.binary_cross_entropy if is_probs(scores) else F.binary_cross_entropy_with_logits
+        valid = ifnone(Rule(ignore_index=ignore_index).valid(targs), torch.ones_like(targs, dtype=torch.bool))
+        losses = loss(scores.nan_to_num(), (targs==1).to(scores.dtype), reduction='none')
+        losses = (losses*valid).sum(1)/valid.sum(1)
+        return cls(None, None, losses, scores, targs, vocab, thresh, min_labels, ignore_index)
 
     def __getitem__(self, idxs):
         "Inputs, predictions, truths, decisions and losses at `idxs`"
@@ -76,14 +84,14 @@ class MultiLabelInterpretation(Interpretation):
             raise ValueError("made of arrays, so there are no inputs to show: "
                              "use MultiLabelInterpretation.from_learner")
         idxs = L(idxs.tolist() if isinstance(idxs, Tensor) else idxs)
-        items = getattr(self.dl.items, 'iloc', L(self.dl.items))[list(idxs)]
+        items = getattr(self.dl.items, 'iloc', L(self.dl.items))[[i//self.rows for i in idxs]]
         dl = self.learn.dls.test_dl(items, with_labels=True, process=not hasattr(self.dl.dataset, 'ys'), bs=len(idxs))
         dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort them by length
         inps = to_detach(next(iter(dl))[:getattr(dl, 'n_inp', 1)])
-        targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.targs, self.decided))
+        targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.true, self.decided))
         return detuplify(inps),self.preds[idxs],targs,decided,self.losses[idxs]
 
-# %% ../nbs/10_interpret.ipynb #80ecd394
+# %% ../nbs/10_interpret.ipynb #503a6f0a
 @patch
 def report(self:MultiLabelInterpretation,
     sort:str='f1' # Column to sort by, ascending
@@ -91,10 +99,12 @@ def report(self:MultiLabelInterpretation,
     "How the model does on each label"
     _,pred,true,_ = self.counts
     def each(cls): return cls().values(*self.counts.double()).numpy()
-    def of_scores(cls, **kw): return cls(average=None, sigmoid=False, **kw)(self.preds, self.targs)
+    def of_scores(cls, **kw):
+        return cls(average=None, sigmoid=False, ignore_index=self.ignore_index, **kw)(self.preds, self.targs)
+    error = of_scores(ExpectedCalibrationError) if is_probs(self.preds) else math.nan
     res = pd.DataFrame(dict(support=true, predicted=pred, precision=each(PrecisionMulti), recall=each(RecallMulti),
                             f1=each(F1ScoreMulti), ap=of_scores(APScoreMulti, zero_division=math.nan),
-                            roc_auc=of_scores(RocAucMulti), calibration_error=of_scores(ExpectedCalibrationError),
+                            roc_auc=of_scores(RocAucMulti), calibration_error=error,
                             thresh=self.thresh), index=pd.Index(self.vocab, name='label'))
     return res.sort_values(sort, kind='stable')
 
@@ -123,7 +133,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
         ax.imshow(cells/cells.sum(1, keepdims=True).clip(1), cmap='Blues', vmin=0, vmax=1)
         for (y,x),v in np.ndenumerate(cells):
             ax.text(x, y, v, ha='center', va='center', fontsize=8, color='w' if v>cells[y].sum()/2 else 'k')
-        ax.set_title(self.vocab[i], fontsize=9)
+        ax.set_title(_shown(self.vocab[i]), fontsize=9)
         ax.set_xticks([0,1], ['no','yes'], fontsize=7); ax.set_yticks([0,1], ['no','yes'], fontsize=7)
     fig.supxlabel('predicted', fontsize=9); fig.supylabel('true', fontsize=9); fig.suptitle(title, fontsize=9)
     return axs
@@ -161,7 +171,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     m = self._instead()
     times = m.sum(0)+m.sum(1)
     top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))].sort().values
-    names = [str(o) for o in self.vocab[top.tolist()]]
+    names = [_shown(o) for o in self.vocab[top.tolist()]]
     size = 1.5+0.3*len(top)
     ax = plt.subplots(figsize=figsize or (size+0.8,size), layout='constrained')[1]
     ax.imshow(m[top][:,top], cmap='Blues')
@@ -181,7 +191,8 @@ def plot_thresholds(self:MultiLabelInterpretation,
     i = (self.vocab.index(label) if label in self.vocab else
          label if isinstance(label, int) and 0<=label<len(self.vocab) else None)
     if i is None: raise ValueError(f"label {label!r} is not in the vocab")
-    c = SortedScores(self.preds[:,i][None], self.true[:,i][None]).curve_of_all(with_cuts=True)
+    seen = self.valid[:,i]
+    c = SortedScores(self.preds[seen,i][None], self.true[seen,i][None]).curve_of_all(with_cuts=True)
     score = c.cuts.score[0]
     ends = score!=score.roll(-1)
     ends[-1] = True # of ties
@@ -190,12 +201,13 @@ def plot_thresholds(self:MultiLabelInterpretation,
         ax.plot(score[ends], c.values(cls())[0][0,ends], label=name)
     t = self.thresh[i] if isinstance(self.thresh, tuple) else self.thresh
     ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
-    ax.set(xlabel='threshold', title=f'{self.vocab[i]}: {int(c.true)} of {int(c.n)}',
-           xlim=(-0.02,1.02), ylim=(-0.03,1.03))
+    ax.set(xlabel='threshold', title=f'{_shown(self.vocab[i])}: {int(c.true)} of {int(c.n)}',
+           ylim=(-0.03,1.03))
+    if is_probs(self.preds): ax.set_xlim(-0.02, 1.02)
     ax.legend(fontsize='small')
     return ax
 
-# %% ../nbs/10_interpret.ipynb #98ded7be
+# %% ../nbs/10_interpret.ipynb #570a3ab3
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6) # Width and height in inches
@@ -219,7 +231,7 @@ def plot_calibration(self:MultiLabelInterpretation,
     figsize:tuple=(4,3.4) # Width and height in inches
 ): # The axes
     "How often labels with a score are true: on the diagonal where scores are probabilities"
-    m = ExpectedCalibrationError(bins, sigmoid=False)
+    m = ExpectedCalibrationError(bins, sigmoid=False, ignore_index=self.ignore_index)
     error = m(self.preds, self.targs)
     score,true,n = m.read()[0].sum(1)
     used = n>0
@@ -235,7 +247,7 @@ def plot_calibration(self:MultiLabelInterpretation,
 @patch
 def empty(self:MultiLabelInterpretation)->pd.DataFrame: # Indexed by sample number; the most labels first
     "The samples that get no label, with what they have, and what comes nearest"
-    idxs = (~self.decided.any(1)).nonzero().flatten()
+    idxs = (~self.decided.any(1) & self.valid.any(1)).nonzero().flatten()
     true = [' '.join(str(o) for o,t in zip(self.vocab, row.tolist()) if t) for row in self.true[idxs]]
     score,nearest = self.preds[idxs].max(1)
     df = pd.DataFrame(dict(true=true, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()], score=score),

@@ -31,7 +31,7 @@ def untold(
     told.update(new)
     return new
 
-# %% ../nbs/02_metrics.ipynb #3f0a4c8f
+# %% ../nbs/02_metrics.ipynb #fdd6410a
 _WAITING = 256,2**16 # Batches, and numbers of theirs, that wait to be added up at once
 
 class StreamMetric(AccumMetric):
@@ -75,7 +75,7 @@ class StreamMetric(AccumMetric):
         "Forget everything"
         forget_batch()
         self.total = self._checks = self._read = self._learn = self.c = None
-        self.seen,self.scored,self.trained,self.split = 0,False,False,False
+        self.seen,self.scored,self.trained,self.split,self._of_learner = 0,False,False,False,False
         self._parts,self._waiting = [],0
 
     def __getstate__(self):
@@ -91,19 +91,21 @@ class StreamMetric(AccumMetric):
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
 
-# %% ../nbs/02_metrics.ipynb #fd19e00a
+# %% ../nbs/02_metrics.ipynb #a61e1957
 @patch
 def accumulate(self:StreamMetric,
     learn # In its batch loop: anything with `pred` and `yb`
 ):
     "Take `learn`'s current batch, decided and counted once for all metrics that decide alike"
-    if self._learn is None: self._begin(learn)
+    if self._learn is None or self._learn() is not learn: self._begin(learn)
     for batch in shared_batches(learn, self.rule, self.seen): self.take(batch)
 
 @patch
 def _begin(self:StreamMetric, learn):
-    self._learn,self.trained,dl = weakly(learn),getattr(learn, 'training', False),getattr(learn, 'dl', None)
-    self.split = is_split(dl)
+    if self._of_learner:
+        raise RuntimeError(f"{self.name} counts for two Learners at once: give each metrics of its own")
+    self._learn,self._of_learner,dl = weakly(learn),isinstance(learn, Learner),getattr(learn, 'dl', None)
+    self.trained,self.split = getattr(learn, 'training', False),is_split(dl)
     if self.rule.weight is not None:
         shuffled = getattr(dl, 'shuffle', isinstance(getattr(dl, 'sampler', None), torch.utils.data.RandomSampler))
         if shuffled or self.split:

@@ -14,7 +14,7 @@ from .curves import *
 from .ranking import *
 import scipy.stats as scs, textwrap
 
-# %% ../nbs/06_report.ipynb #321d9cc9
+# %% ../nbs/06_report.ipynb #ca0c3a21
 @delegates(CountsMetric.__init__, but='pos_label,average,name')
 def multilabel_metrics(
     thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
@@ -26,6 +26,7 @@ def multilabel_metrics(
     **kwargs
 )->L: # For `metrics=`
     "The metrics that together tell what a multi-label model does"
+    if len(getattr(thresh, 'shape', ()))>1: raise ValueError("call it: metrics=multilabel_metrics()")
     def m(cls, name, **kw): return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
     res = L(m(AccuracyMulti, 'accuracy_multi'), m(ZerosAccuracy, 'zeros_accuracy'), m(EmptyRate, 'empty_rate'),
             *(m(F1ScoreMulti, f'f1_{a}', average=a) for a in ('macro','micro','samples')))
@@ -79,21 +80,31 @@ def _constants(metrics, y, valid):
     return (torch.cat([values, _scores(metrics, *_both_counts(common*valid, y, valid))[None]]),
             [*(order[:k] for k in range(len(values))), common.nonzero().flatten()])
 
-# %% ../nbs/06_report.ipynb #88022738
-def _interval(metrics, parts, per_sample, others, ci, n_resamples, seed):
-    "Low and high end of each metric, and of the means of what `others` have for each sample"
-    n = per_sample.shape[1]
-    if ci is None or n<2: return np.full((2,len(metrics)+len(others)), math.nan)
-    of_samples = torch.stack([m.values(*per_sample.double()) for m in metrics if m.average=='samples']+others)
-    def statistic(drawn, axis):
-        times = torch.zeros(len(drawn), n).scatter_add_(1, torch.from_numpy(drawn), torch.ones(()).expand(drawn.shape))
-        per_label = torch.stack([times@o for o in parts])
-        means = iter(((times.double()@of_samples.nan_to_num().T)/(times.double()@(~of_samples.isnan()).double().T)).T)
-        res = [next(means) if m.average=='samples' else m.averaged(per_label) for m in metrics]
-        return torch.stack(res+list(means)).numpy()
-    return scs.bootstrap((np.arange(n),), statistic, vectorized=True, n_resamples=n_resamples,
-                         batch=max(1, 2**22//n), confidence_level=ci,
-                         method='percentile', random_state=np.random.default_rng(seed)).confidence_interval
+# %% ../nbs/06_report.ipynb #bfdc7725
+def _without_each(metrics, parts, per_sample, others):
+    "Each metric, and the mean of what each of `others` has for the samples, without each sample: M x N"
+    per_label,step = torch.stack([o.sum(0, dtype=torch.float64) for o in parts]),max(1, 2**18//parts[0].shape[1])
+    def left(i): return per_label[:,None] - torch.stack([o[i:i+step] for o in parts])
+    by_label = [m for m in metrics if m.average!='samples']
+    of_labels = iter(torch.cat([torch.stack([m.averaged(o) for m in by_label])
+                                for o in map(left, range(0, len(parts[0]), step))], 1))
+    def mean(x):
+        seen = ~x.isnan()
+        return (x.nansum()-x.nan_to_num())/(seen.sum()-seen.double())
+    return torch.stack([mean(m.values(*per_sample)) if m.average=='samples' else next(of_labels) for m in metrics] +
+                       [mean(o) for o in others])
+
+def _interval(value, without, ci):
+    "Low and high end for each `value`, of which there are those `without` each sample: M, and M x N"
+    n,mean = without.shape[1],without.mean(1)
+    off = without-mean[:,None]
+    s2,s4 = ((off**p).sum(1) for p in (2,4))
+    free = (2*s2**2/(s4-s2**2/n)).nan_to_num(n-1).clamp(min(5, n-1), n-1) # Satterthwaite's degrees of freedom
+    t = torch.from_numpy(scs.t.ppf((1+ci)/2, free))
+    # Without any variation, as where no sample of n is right, the far end is Wilson's
+    half = torch.where(s2<1e-20, t**2/(n+t**2), t*((n-1)/n*s2).sqrt())
+    mid = n*value - (n-1)*mean
+    return (mid-half).minimum(value).clamp(0, 1).numpy(),(mid+half).maximum(value).clamp(0, 1).numpy()
 
 # %% ../nbs/06_report.ipynb #788720d9
 def _random_ap(true, n):
@@ -115,7 +126,7 @@ def _ranking_rows(scores, y, valid, zero_division):
     of_samples = lrap.values(SortedScores(scores, y.byte(), valid.double()).curve_of_all())
     return pd.DataFrame(rows, index=[*metrics], dtype=float),of_samples
 
-# %% ../nbs/06_report.ipynb #92fe2f3c
+# %% ../nbs/06_report.ipynb #d61c088f
 def _reading(r, y, valid, constant, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
@@ -146,44 +157,48 @@ def _reading(r, y, valid, constant, ci, zero_division):
 def accuracy_report(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
-    thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
-    sigmoid:bool=True, # Are the predictions logits?
-    vocab=None, # The names of the labels, for the reading
     *,
-    ci:float=0.95, # Confidence of the interval, in (0, 1); None: no interval
-    n_resamples:int=1000, # How often the bootstrap draws the samples anew
-    seed:int=42, # Of the bootstrap
-    zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
+    thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
+    sigmoid:bool=False, # Are the predictions logits?
+    vocab=None, # The names of the labels, for the reading; None: the columns of a DataFrame
+    min_labels:int=0, # Labels that each sample gets at least
     ignore_index=None, # Target value of the elements to leave out; may be nan
-    min_labels:int=0 # Labels that each sample gets at least
+    zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
+    ci:float=0.95 # Confidence of the interval, in (0, 1); None: no interval
 )->AccuracyReport: # A row for each thing that is called accuracy, and F1 in each average
     "Everything that is called accuracy, beside what it is worth"
     metrics = _report_metrics(thresh, sigmoid, zero_division=zero_division, ignore_index=ignore_index,
                               min_labels=min_labels)
     names,metrics = L(metrics.keys()),L(metrics.values())
     if ci is not None and not 0<ci<1: raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
+    preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
     if (sound:=metrics[0](preds, targs)) is None or not metrics[0].counts[3].any():
         raise ValueError("there is not a single sample that counts")
-    batch = Batch(*as_rows(preds, targs), metrics[0].rule)
+    batch = Batch(preds, targs, metrics[0].rule)
     scored,(scores,y,valid),p = batch.scored,batch.inputs,batch.decide().cpu()
     scores,y = to_scores(scores, sigmoid=False).cpu(),y.cpu()
     if math.isnan(sound): scores = scores.nan_to_num()
     valid = torch.ones_like(y) if valid is None else valid.float().cpu()
-    vocab,counts = label_names(vocab, y.shape[1]),_both_counts(p, y, valid)
+    counts = _both_counts(p, y, valid)
     hits,alike,first = _argmax_hits(scores, y, valid)
     constants,labels = _constants(metrics, y, valid)
     r = pd.DataFrame(dict(
         value=[*_scores(metrics, *counts), hits.nanmean()],
         all_zeros=[*constants[0], alike.nanmean()],
-        best_constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max()/len(first)],
+        best_constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max().double()/len(first)],
         best_possible=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]
     ), index=[*names, 'accuracy, argmax'], dtype=float)
     others = {'accuracy, argmax': hits}
     if scored:
         ranking,others['LRAP'] = _ranking_rows(scores, y, valid, zero_division)
         r = pd.concat([r, ranking])
-    low,high = _interval(metrics, (p*y, p, y, valid), counts[1], [*others.values()], ci, n_resamples, seed)
-    for i,(k,v) in enumerate(dict(low=low, high=high).items()): r.insert(1+i, k, pd.Series(v, [*names, *others]))
+    rows = [*names, *others]
+    low = high = pd.Series(math.nan, rows)
+    if ci is not None and len(y)>1:
+        without = _without_each(metrics, (p*y, p, y, valid), counts[1], [*others.values()])
+        low,high = (pd.Series(o, rows) for o in _interval(as_tensor(r.value[rows]), without, ci))
+    r.insert(1, 'low', low)
+    r.insert(2, 'high', high)
     if math.isnan(sound): r[['value','low','high']] = math.nan
     r['lift'] = (r.value-r.all_zeros)/(r.best_possible-r.all_zeros)
     best = labels[constants[:,names.index('F1, samples')].nan_to_num(-math.inf).argmax()]

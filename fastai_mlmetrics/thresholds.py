@@ -13,21 +13,24 @@ from .metrics import *
 from .curves import *
 from typing import NamedTuple
 
-# %% ../nbs/05_thresholds.ipynb #719248df
+# %% ../nbs/05_thresholds.ipynb #5c02937e
 def averaged_values(
     m:CountsMetric, # Whose average
     scores:Tensor, # N x C
-    y:Tensor # Truths, N x C of 0 and 1
+    y:Tensor, # Truths, N x C of 0 and 1
+    valid:Tensor=None, # 1. where an element counts, and 0. elsewhere, N x C in float64; None: all count
+    near:float=0. # Scores that differ by no more than this part of their size are not told apart
 ): # The `Cuts` of all scores together, in one row; the averages at each, and before the first
     "A metric at every threshold"
-    rows = (scores,y) if m.average=='samples' else (scores.T,y.T)
-    if m.average=='micro' or len(rows[0])==1:
-        c = SortedScores(scores.reshape(1,-1), y.reshape(1,-1)).curve_of_all(with_cuts=True)
+    table = scores,y,valid
+    if m.average=='micro' or scores.shape[m.average!='samples']==1: # one row for all
+        c = SortedScores(*(o if o is None else o.reshape(1,-1) for o in table), near=near).curve_of_all(with_cuts=True)
         return c.cuts,*c.values(m)
-    by_score = SortedScores(*rows)
-    (_,end),true = by_score.ties(),by_score.y.sum(1, keepdim=True).double()
-    tp,n = passed(by_score.y).gather(1, end),torch.full_like(true, end.shape[1])
-    values = torch.cat([m.values(*torch.zeros(2, len(n), 1).double(), true, n), m.values(tp, end.double(), true, n)], 1)
+    by_score = SortedScores(*(o if o is None or m.average=='samples' else o.T for o in table), near=near)
+    (_,end),y,w = by_score.ties(),by_score.y,by_score.weight
+    tp,pred = (passed(o).gather(1, end) for o in ((y,torch.ones_like(y)) if w is None else (y*w,w)))
+    true,n,zero = tp[:,-1:],pred[:,-1:],torch.zeros_like(tp[:,:1])
+    values = torch.cat([m.values(zero, zero, true, n), m.values(tp, pred, true, n)], 1)
     weight = true[:,0] if m.average=='weighted' and true.any() else torch.ones_like(true[:,0])
     score,order = by_score.scores().sort(descending=True)
     def total(x):
@@ -35,11 +38,11 @@ def averaged_values(
         return torch.cat([first[None], changes.flatten()[order]]).cumsum(0)
     defined = ~values.isnan()
     res = total(values.nan_to_num())/(weight.sum() if defined.all() else total(defined.double()))
-    # Within a tie there is no cut
     below = F.pad(score[1:], (0,1), value=math.nan)
-    return Cuts(score[None], below[None], score[:1]),res[1:].masked_fill(score==below, math.nan)[None],res[:1]
+    tied = score-below <= near*score # where there is no cut
+    return Cuts(score[None], below[None], score[:1]),res[1:].masked_fill(tied, math.nan)[None],res[:1]
 
-# %% ../nbs/05_thresholds.ipynb #4a1561df
+# %% ../nbs/05_thresholds.ipynb #7d0f53bb
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
@@ -53,7 +56,7 @@ _AFTER_TRUE = {*_METRICS.values(), SpecificityMulti, HammingLossMulti} - {_Cardi
 
 class Aim:
     "The metric that is to be best, and what is required of it"
-    def __init__(self, metric, average, probs, beta=1., at_recall=None, at_precision=None, zero_division=0.):
+    def __init__(self, metric, average, probs, beta=1., at_recall=None, at_precision=None, near=0., **kwargs):
         cls = _METRICS.get(metric, metric)
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)):
             raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, "
@@ -62,8 +65,8 @@ class Aim:
             if (metric==name)!=(given is not None):
                 raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else does: alone it is "
                                  f"best where {'next to nothing' if name=='precision' else 'everything'} is predicted")
-        kw = dict(average='micro' if cls is _Cardinality else average, zero_division=zero_division)
-        self.m,self.probs = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),probs
+        kw = dict(average='micro' if cls is _Cardinality else average, **kwargs)
+        self.m,self.probs,self.near = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),probs,near
         least = ifnone(at_recall, at_precision)
         self.least = least and least-1e-9 # since averages are rounded
         self.other = None if least is None else (RecallMulti if metric=='precision' else PrecisionMulti)(**kw)
@@ -77,13 +80,15 @@ class Aim:
         step,value = cuts.best(values, first)
         return cuts.thresh(step, self.probs).where(value>-math.inf, math.nan)
 
-    def shared(self, scores, y):
+    def sorted(self, scores, y, valid): return SortedScores(scores, y, valid, self.near)
+
+    def shared(self, *table):
         "The one threshold for all labels"
         if self.m.average=='micro' and type(self.m) in _AFTER_TRUE:
-            res = self.each(SortedScores(scores.reshape(1,-1), y.reshape(1,-1)))[0]
+            res = self.each(self.sorted(*(o if o is None else o.reshape(1,-1) for o in table)))[0]
         else:
-            cuts,*values = averaged_values(self.m, scores, y)
-            res = self.best(cuts, values, self.other and averaged_values(self.other, scores, y)[1:])[0]
+            cuts,*values = averaged_values(self.m, *table, self.near)
+            res = self.best(cuts, values, self.other and averaged_values(self.other, *table, self.near)[1:])[0]
         if res.isnan():
             raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}" if self.other else
                              f"{self.m.name} is not defined at any threshold")
@@ -95,7 +100,7 @@ class Aim:
         c = curve(weight, with_cuts=True)
         return self.best(c.cuts, c.values(self.m), self.other and c.values(self.other))
 
-# %% ../nbs/05_thresholds.ipynb #cff4fbe0
+# %% ../nbs/05_thresholds.ipynb #35067ec6
 class BestThresholds(NamedTuple):
     "What `best_thresholds` finds"
     thresh:object # A float, or a tuple of one per label
@@ -105,47 +110,49 @@ class BestThresholds(NamedTuple):
 
 def _deal(y, folds, gen):
     "A fold for each element of each row, at random, but with the true ones dealt out evenly"
-    fold = torch.randint(folds, y.shape, generator=gen, dtype=torch.uint8)
+    fold = torch.randint(folds, y.shape, generator=gen, dtype=torch.uint8, device='cpu')
     row,at = y.nonzero().T
-    order = (row + torch.rand(len(row), generator=gen, dtype=torch.float64)).argsort()
-    fold[row[order],at[order]] = (torch.arange(len(row))%folds).byte()
+    order = (row + torch.rand(len(row), generator=gen, dtype=torch.float64, device='cpu')).argsort()
+    fold[row[order],at[order]] = (torch.arange(len(row), device='cpu')%folds).byte()
     return fold
 
-def _per_label(aim, scores, y, shared, min_positives, sure_positives, folds, gen):
+def _per_label(aim, scores, y, valid, shared, min_positives, sure_positives, folds, gen):
     "A threshold for each label, and why it is the shared one"
-    by_score = SortedScores(scores.T, y.T)
-    ys,s = by_score.y,by_score.scores().view(by_score.y.shape)
-    true = ys.sum(1)
+    by_score = aim.sorted(scores.T, y.T, valid if valid is None else valid.T)
+    ys,s,w = by_score.y,by_score.scores().view(by_score.y.shape),by_score.weight
+    def count(x): return (x if w is None else x*w).sum(1).double()
+    true = count(ys)
     trust = ((true-min_positives)/max(1, sure_positives-min_positives)).clamp(0, 1).to(shared.dtype)
     def drawn(t): return torch.lerp(shared, t, trust)
     own = drawn(aim.each(by_score))
     over = s>own[:,None]
     why = {'few positives': true<min_positives, 'no threshold will do': own.isnan(),
-           'predicts too often': over.sum(1)>3*true}
+           'predicts too often': count(over)>3*true}
     if folds and not aim.other:
         fold,held = _deal(ys, folds, gen),torch.zeros_like(over)
         for j in range(folds):
             rest = fold!=j
-            held |= (s>drawn(aim.each(by_score, rest.double()))[:,None]) & ~rest
-        def score(p): return aim.m.values(*(o.sum(1).double() for o in (p&ys, p, ys, torch.ones_like(p))))
+            held |= (s>drawn(aim.each(by_score, rest.double() if w is None else rest*w))[:,None]) & ~rest
+        def score(p): return aim.m.values(*map(count, (p&ys, p, ys, torch.ones_like(p))))
         gain = score(held)-score(s>shared)
         why['no better on held-out samples'] = ~((-gain if aim.m.is_loss else gain)>0)
     reasons = [next((k for k,o in why.items() if o[i]), '') for i in range(len(true))]
     return tuple(shared.item() if r else t for r,t in zip(reasons, own.tolist())),tuple(reasons)
 
-# %% ../nbs/05_thresholds.ipynb #d0525ad4
+# %% ../nbs/05_thresholds.ipynb #ef5856c0
 def best_thresholds(
     preds, # Scores, or logits where `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     metric='f1', # What is to be best: a name of the list below, or a `CountsMetric` class
     average:str='macro', # As in the metric: 'micro', 'macro', 'weighted' or 'samples'
     per_label:bool=None, # One threshold per label? None: for 'macro' and 'weighted'
-    sigmoid:bool=False, # Are `preds` logits?
     *,
+    sigmoid:bool=False, # Are `preds` logits?
+    ignore_index=None, # Target value of the elements to leave out; may be nan
+    zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
     beta:float=1., # Of 'fbeta'
     at_recall:float=None, # With 'precision': the recall that it must have at least
     at_precision:float=None, # With 'recall': the precision that it must have at least
-    zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
     min_positives:int=20, # A label with fewer takes the shared threshold
     sure_positives:int=100, # One with fewer has a threshold between its own and the shared one
     folds:int=5, # For the test whether a label's own threshold is better; None: no such test
@@ -153,26 +160,35 @@ def best_thresholds(
     seed:int=42 # Of the folds
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`
     "The thresholds at which a metric is best, of all there are"
-    preds,targs = as_rows(preds, targs)
+    preds,targs,_ = check_arrays(preds, targs)
     if not preds.is_floating_point():
         raise ValueError(f"preds are {preds.dtype}, decisions already: thresholds are found from scores")
     scores,y = to_scores(preds, sigmoid).cpu(),targs.cpu()
-    low = AccuracyMulti(thresh=0., sigmoid=False)(scores, y) # which looks at the targets, too
-    if low is None: raise ValueError("there is no sample")
-    if math.isnan(low): raise ValueError("preds are NaN in places: thresholds are found from numbers")
-    y,per_label = y.long(),ifnone(per_label, average in ('macro','weighted'))
-    probs = sigmoid or 0<=scores.min() and scores.max()<=1
-    aim = Aim(metric, average, probs, beta, at_recall, at_precision, zero_division)
-    def fit(scores, y):
-        shared = aim.shared(scores, y)
+    seen = AccuracyMulti(thresh=0., sigmoid=False, ignore_index=ignore_index)
+    acc = seen(scores, y) # which looks at the values
+    if acc is None or not seen.counts[3].any(): raise ValueError("there is not a single sample that counts")
+    if math.isnan(acc): raise ValueError("preds are NaN in places: thresholds are found from numbers")
+    for name,k,most in (('folds',folds,255), ('cv',cv,len(y))):
+        if k is not None and k not in range(2, most+1): raise ValueError(f"{name}={k} should be from 2 to {most}, or None")
+    valid,per_label = seen.rule.valid(y),ifnone(per_label, average in ('macro','weighted'))
+    if valid is not None: valid,y = valid.double(),y.masked_fill(~valid, -1)
+    probs = is_probs(scores)
+    aim = Aim(metric, average, probs, beta, at_recall, at_precision, 8*torch.finfo(scores.dtype).eps if probs else 0.,
+              zero_division=zero_division, ignore_index=None if valid is None else -1)
+    def fit(*table):
+        shared = aim.shared(*table)
         if not per_label: return shared.item(),()
         gen = torch.Generator().manual_seed(seed)
-        return _per_label(aim, scores, y, shared, min_positives, sure_positives, folds, gen)
-    thresh,why = fit(scores, y)
+        return _per_label(aim, *table, shared, min_positives, sure_positives, folds, gen)
+    table = scores,y.clamp(min=0).long(),valid
+    thresh,why = fit(*table)
     def decided(scores, thresh): return to_decisions(scores, thresh, sigmoid=False).long()
     held_out = None
     if cv:
-        fold,held = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))%cv,torch.zeros_like(y)
-        for j in range(cv): held[fold==j] = decided(scores[fold==j], fit(scores[fold!=j], y[fold!=j])[0])
+        gen,held = torch.Generator().manual_seed(seed),torch.zeros_like(table[1])
+        fold = torch.randperm(len(y), generator=gen, device='cpu')%cv
+        for j in range(cv):
+            rest,_ = fit(*(o if o is None else o[fold!=j] for o in table))
+            held[fold==j] = decided(scores[fold==j], rest)
         held_out = aim.m(held, y)
     return BestThresholds(thresh, aim.m(decided(scores, thresh), y), held_out, why)

@@ -6,13 +6,15 @@
 __all__ = ['ZERO_LABELS', 'verdict', 'ScoreHistogram', 'Watch', 'judge', 'ZeroLabelsWarning', 'ZeroLabelsError', 'remedies',
            'as_warning', 'describe', 'metric_thresh', 'traps']
 
-# %% ../nbs/07_verdict.ipynb #b7ceeeee
+# %% ../nbs/07_verdict.ipynb #e5e71371
 from fastai.basics import *
 from .decisions import *
+from .counts import *
 from .metrics import *
 from .curves import *
 from fastai.metrics import ActivationType
 from html import escape
+from scipy.special import logit
 from textwrap import wrap
 
 # %% ../nbs/07_verdict.ipynb #732ed7ec
@@ -33,7 +35,7 @@ def verdict(
     wrong = r['accuracy']<r['zeros_accuracy'] and r['recall_micro']>=0.75
     return 'finds labels, and as many wrong ones' if wrong else ''
 
-# %% ../nbs/07_verdict.ipynb #d63daffb
+# %% ../nbs/07_verdict.ipynb #861259bb
 _BINS,_ALL = 2**13,2**18
 
 class ScoreHistogram(StreamMetric):
@@ -62,26 +64,26 @@ class ScoreHistogram(StreamMetric):
         hist,_ = self.read()
         return curve_of_bins(hist[:,None], keep=hist.sum(0)>0)
 
-    def logit(self, thresh): return torch.tensor(thresh, dtype=torch.float64).logit().item() if self.probs else thresh
+    def logit(self, thresh): return logit(thresh) if self.probs else thresh
 
-    def compute(self, total): return torch.tensor(ifnone(self.suggest()[0], math.nan), dtype=torch.float64)
+    def compute(self, total): return total.new_tensor(ifnone(self.suggest()[0], math.nan))
 
-# %% ../nbs/07_verdict.ipynb #3ccf377f
+# %% ../nbs/07_verdict.ipynb #441db390
 @patch
 def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none comes within 20 %
     "The threshold, of three digits, at which as many labels are predicted as are true, and its micro F1"
     c = self.curve
     step,_ = c.cuts.best(-(c.pred-c.true).abs(), -c.true)
     if step.item()<0: return None,math.nan
-    logit = c.cuts.thresh(step, probs=False)
-    thresh = (logit.sigmoid() if self.probs else logit).item()
+    thresh = c.cuts.thresh(step, probs=False)
+    thresh = (thresh.sigmoid() if self.probs else thresh).item()
     from_1 = self.probs and thresh>0.5 # Digits are counted from 1 where that is nearer than 0
     thresh = round(1-float(f'{1-thresh:.3g}'), 12) if from_1 else float(f'{thresh:.3g}')
     tp,pred,true,n = c.at(self.logit(thresh))
     if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 
-# %% ../nbs/07_verdict.ipynb #b59f34f0
+# %% ../nbs/07_verdict.ipynb #82004853
 class _MissedRate(SampleMetric):
     "Fraction of the samples with labels that get none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -121,8 +123,9 @@ class Watch:
         def names(where): return list(label_names(vocab, len(true))[where.nonzero().flatten().tolist()])
         def score(cls): return cls(average='micro').averaged(counts).item() if sound else math.nan
         def rate(total, n): return total/n if sound and n else math.nan
-        suggested_thresh,suggested_f1 = self.hist.suggest()
+        suggested_thresh,suggested_f1 = self.hist.suggest() if self.per_label.scored else (None,math.nan)
         r = AttrDict(**kwargs, samples=int(samples), labelled=int(labelled), thresh=self.per_label.thresh,
+            min_labels=self.per_label.min_labels,
             accuracy=score(AccuracyMulti), zeros_accuracy=score(ZerosAccuracy), lift=score(AccuracyLift),
             f1_micro=score(F1ScoreMulti),
             precision_micro=score(PrecisionMulti), recall_micro=score(RecallMulti),
@@ -131,7 +134,7 @@ class Watch:
             pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
             never_predicted=names((pred==0) & (true>0)), absent=names(true==0),
             same_for_all=names(pred==n) if samples>1 and ((pred==0) | (pred==n)).all() else None,
-            suggested_thresh=suggested_thresh, suggested_f1=suggested_f1)
+            suggested_thresh=suggested_thresh, suggested_f1=suggested_f1, scored=self.per_label.scored)
         r.n_never,r.verdict = len(r.never_predicted),verdict(r, min_accuracy, max_empty)
         r.flagged,r.mistaken = r.verdict in ZERO_LABELS,self.per_label.mistaken_range(checks[0], checks[2])
         return r
@@ -139,19 +142,24 @@ class Watch:
 def judge(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
+    *,
     thresh=0.5, # Judge decisions at this threshold: a number, or one per label
-    sigmoid:bool=True, # Are the predictions logits?
-    vocab=None, # The names of the labels
+    sigmoid:bool=False, # Are the predictions logits?
+    vocab=None, # The names of the labels; None: the columns of a DataFrame
+    min_labels:int=0, # Labels that each sample gets at least
+    ignore_index=None, # Target value of the elements to leave out; may be nan
     min_accuracy:float=0.5, # From this accuracy on, a model no better than a constant is flagged
-    max_empty:float=0.5, # A model is flagged that leaves this fraction of the samples with labels without one
-    ignore_index=None # Target value of the elements to leave out; may be nan
+    max_empty:float=0.5 # A model is flagged that leaves this fraction of the samples with labels without one
 )->AttrDict: # What the callback records of a validation
     "The record of whole arrays"
-    watch = Watch(thresh, sigmoid, ignore_index=ignore_index, sample=None)
+    preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
+    watch = Watch(thresh, sigmoid, min_labels=min_labels, ignore_index=ignore_index, sample=None)
     for m in watch.mets: m.accum_values(preds, targs)
-    return watch.record(vocab, min_accuracy, max_empty)
+    if (r:=watch.record(vocab, min_accuracy, max_empty)) is None:
+        raise ValueError("there is not a single sample that counts")
+    return r
 
-# %% ../nbs/07_verdict.ipynb #f8d5fa61
+# %% ../nbs/07_verdict.ipynb #8dfe18d0
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -184,7 +192,10 @@ def remedies(
 )->list: # Sentences, code in backticks
     "What helps the model of a record, with the values to write"
     res,too_few = [],r['pred_per_sample']<r['true_per_sample']
-    if r['suggested_thresh'] is not None and r['suggested_f1'] > max(1.15*r['constant_f1'], r['f1_micro']):
+    if not r['scored']:
+        res.append("Another threshold, perhaps: these are decisions already. Pass the scores that they were made of, "
+                   "and the threshold is found.")
+    elif r['suggested_thresh'] is not None and r['suggested_f1'] > max(1.15*r['constant_f1'], r['f1_micro']):
         t = _thresh(r['suggested_thresh'])
         res.append(f"Another threshold: `thresh={t}` predicts about as many labels as there are, "
                    f"and lifts micro F1 from {r['f1_micro']:.2f} to {r['suggested_f1']:.2f}. " +
@@ -193,14 +204,18 @@ def remedies(
     else:
         res.append("No threshold helps yet: none that predicts about as many labels as there are "
                    "is clearly better than a constant prediction.")
-    if r['missed_rate']>0 and too_few:
+    if r['missed_rate']>0 and too_few and r['scored']:
         res.append("At least one label each: "
                    "`min_labels=1` gives a sample in which nothing passes its highest-scoring label" +
                    (f"; `learn.set_thresh({_thresh(r['thresh'])}, min_labels=1)` applies it."
                     if r.get('decodes') and isinstance(r['thresh'], float) else "."))
     if too_few and not r.get('loss_weighs', True):
+        t,k = r['loss_thresh'],r['min_labels']
+        again = '' if t==0.5 and not k else (f"`learn.set_thresh({_thresh(t) if isinstance(t, float) else '...'}"
+                                             f"{f', min_labels={k}' if k else ''})` as before, ")
         res.append("A loss in which the true labels weigh more: "
-                   "`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, and training on.")
+                   f"`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, {again}"
+                   "and training on.")
     if r.get('frozen'): res.append("Unfreezing: only the last layers have been trained so far.")
     if r.get('loss_falls'): res.append(f"Training on: the validation loss still falls, to {r['valid_loss']:.3f} now.")
     return res

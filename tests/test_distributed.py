@@ -84,7 +84,7 @@ def whole():
     alone = accuracy_multi(logits, targs) if not rank_distrib() else None # The others do not take part
     m = F1ScoreMulti()
     m(logits, targs)
-    return m.counts[3,0].item(),judge(logits, targs).samples,judge(logits[:12], targs[:12]).verdict,MultiLabelInterpretation.from_preds(logits.sigmoid(), targs).report().support.sum(),alone
+    return m.counts[3,0].item(),judge(logits, targs, sigmoid=True).samples,judge(logits[:12], targs[:12], sigmoid=True).verdict,MultiLabelInterpretation.from_preds(logits.sigmoid(), targs).report().support.sum(),alone
 
 def test_whole_arrays_are_not_added_up(tmp_path):
     expected = whole()
@@ -99,6 +99,25 @@ def test_processes_gather_together(tmp_path):
     expected = shared_otherwise()
     for result in in_processes(shared_otherwise, 2, tmp_path):
         for k,v in expected.items(): np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=k)
+
+def by_torch_sampler(n, shuffle):
+    "torch's own loaders, and nothing of fastai's that knows of processes"
+    ds = torch.utils.data.TensorDataset(*simulate(n, bias=-6))
+    sampler = torch.utils.data.DistributedSampler(ds, shuffle=shuffle) if num_distrib() else None
+    dl = torch.utils.data.DataLoader(ds, 16, sampler=sampler)
+    learn = Learner(DataLoaders(dl, dl, device=torch.device('cpu')), Same(), loss_func=BCEWithLogitsLossFlat(), metrics=of_counts()+of_scores(), cbs=ZeroLabelsCallback())
+    learn.remove_cb(ProgressCallback)
+    return values(learn),learn.zero_labels.records[0].samples
+
+def all_by_torch_sampler(): return [by_torch_sampler(n, shuffle) for n,shuffle in ((51,False), (51,True), (40,False), (3,False))]
+
+@pytest.mark.parametrize('world', [2, 3])
+def test_samplers_of_torch(tmp_path, world):
+    expected = all_by_torch_sampler()
+    for result in in_processes(all_by_torch_sampler, world, tmp_path):
+        for (a,n),(b,m) in zip(result, expected):
+            assert n==m
+            for k,v in b.items(): np.testing.assert_allclose(a[k], v, atol=1e-12, err_msg=k)
 
 # What is sent
 

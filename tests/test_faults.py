@@ -163,3 +163,20 @@ def test_mixed_precision(to):
         getattr(learn, to)()
         with learn.no_logging(): learn.fit(1, 0.)
     test_eq(dict(zip(learn.metrics.attrgot('name'), learn.recorder.values[-1][2:])), clean())
+
+def test_two_learners_with_the_same_metrics():
+    "One after the other is fine; one within the other would mix them up"
+    metrics = multilabel_metrics()
+    (a,b),(x,y) = (make_learner(*simulate(100, seed=i), metrics) for i in range(2)),(values(make_learner(*simulate(100, seed=i), multilabel_metrics())) for i in range(2))
+    test_eq([values(a), values(b), values(a)], [x, y, x])
+    class Nested(Callback):
+        def after_batch(self):
+            if self.iter==2 and not self.training: values(make_learner(*simulate(100, seed=1), self.learn.metrics)) # which is gone afterwards
+    a.add_cb(Nested())
+    with pytest.raises(RuntimeError, match='two Learners at once'): values(a)
+    a.remove_cb(Nested)
+    test_eq(values(a), x)
+
+def test_not_called():
+    learn = make_learner(*simulate(100), [multilabel_metrics])
+    with pytest.raises(ValueError, match=r'call it: metrics=multilabel_metrics\(\)$'): values(learn)

@@ -122,3 +122,28 @@ def test_the_embedded_data(digits_dls, opened):
     assert not opened
     test_eq(s.train.tolist(), sum(digits_dls.train_ds.tls[1]).int().tolist()); test_eq(s.valid.tolist(), sum(digits_dls.valid_ds.tls[1]).int().tolist())
     assert list(s.index)==list(digits_dls.vocab) and label_matrix(digits_dls)[1].shape==(len(digits_dls.train_ds),20)
+
+class Endless(torch.utils.data.Dataset):
+    "Torch's kind: it has a length, and need not raise an `IndexError`"
+    def __len__(self): return 6
+    def __getitem__(self, i): return torch.zeros(3),tensor([1.,float(i%2),0.])
+
+class WithTargets(Endless):
+    targets = [[1,0,0],[1,1,0]]*3
+    def __getitem__(self, i): raise AssertionError("a sample was read for its target")
+
+def test_torch_datasets():
+    for ds in (Endless(), WithTargets(), torch.utils.data.Subset(WithTargets(), range(6)), torch.utils.data.TensorDataset(torch.zeros(6,3), tensor(WithTargets.targets).float())):
+        dls = DataLoaders(*(torch.utils.data.DataLoader(ds, 2) for _ in range(2)), device=CPU)
+        s = label_stats(dls)
+        test_eq(s.train.tolist(), [6,3,0]); test_eq(s.valid.tolist(), [6,3,0])
+        close(pos_weight(dls), [0.01,1,100])
+
+def test_arrays():
+    y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
+    for targs,kw in ((y,{}), (y.values,dict(vocab=[*y])), (y.values.tolist(),dict(vocab=dict(enumerate(y)))), (tensor(y.values),dict(vocab=y.columns))):
+        s = label_stats(targs, targs, **kw)
+        test_eq([*s.index], ['cat','dog','eel']); test_eq(s.train.tolist(), [6,3,0]); test_eq(s.valid.tolist(), [6,3,0]); test_eq(s.often_with.tolist(), ['dog','cat',''])
+        close(pos_weight(targs), [0.01,1,100])
+    test_eq(label_stats(y).missing_from.tolist(), ['','','training']); assert 'valid' not in label_stats(y.values)
+    with pytest.raises(ValueError, match='2 names.*3 labels'): label_stats(y.values, vocab=['a','b'])

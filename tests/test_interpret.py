@@ -18,7 +18,7 @@ def test_report():
     np.testing.assert_allclose(r.ap, skm.average_precision_score(y, s, average=None), atol=1e-6)
     test_eq(r.support.tolist(), y.sum(0)); test_eq(r.predicted.tolist(), p.sum(0))
     assert interp.report().f1.is_monotonic_increasing and interp.report('support').support.is_monotonic_increasing
-    own = MultiLabelInterpretation.from_preds(s, y, list('abcdefghijklmnopqrst'), thresh=np.linspace(0.1, 0.9, 20))
+    own = MultiLabelInterpretation.from_preds(s, y, vocab=list('abcdefghijklmnopqrst'), thresh=np.linspace(0.1, 0.9, 20))
     assert own.report().loc['t','thresh']==0.9 and own.report().loc['a','predicted']==(s[:,0]>0.1).sum()
 
 @settings(max_examples=100)
@@ -74,8 +74,8 @@ def test_what_is_refused():
     logits,targs = simulate(50)
     with pytest.raises(ValueError, match='pass sigmoid=True'): MultiLabelInterpretation.from_preds(logits, targs)
     make = partial(MultiLabelInterpretation.from_preds, sigmoid=True)
-    with pytest.raises(ValueError, match='no sample'): make(logits[:0], targs[:0])
-    with pytest.raises(ValueError, match='3 names.*20 labels'): make(logits, targs, ['a','b','c'])
+    with pytest.raises(ValueError, match='not a single sample'): make(logits[:0], targs[:0])
+    with pytest.raises(ValueError, match='3 names.*20 labels'): make(logits, targs, vocab=['a','b','c'])
     with pytest.raises(ValueError, match='0 or 1'): make(logits, targs*2)
     with pytest.raises(ValueError, match="'zebra' is not in the vocab"): make(logits, targs).plot_thresholds('zebra')
     with pytest.raises(ValueError, match='from_learner'): make(logits, targs).show_results([0])
@@ -146,3 +146,27 @@ def test_a_loss_without_activation():
     learn = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss())
     learn.dls.valid.n_inp = 1
     np.testing.assert_allclose(MultiLabelInterpretation.from_learner(learn).preds, logits.sigmoid(), atol=1e-6)
+
+def test_three_axes():
+    "Rows of several steps per item: a loss, a decision and a truth for each row"
+    logits,targs = (o.view(40,5,4) for o in simulate(200, 4, density=0.3))
+    learn = make_learner(logits, targs)
+    interp = MultiLabelInterpretation.from_learner(learn)
+    assert len(interp.losses)==len(interp.preds)==len(interp.true)==200
+    losses,idxs = interp.top_losses(3)
+    assert (idxs<200).all() and len(interp.empty())==(~(logits>0).any(-1)).sum()
+    assert interp.report().support.sum()==targs.sum()
+
+def test_missing_truths_and_margins():
+    logits,targs = simulate(200, 4, density=0.3)
+    more,missing = torch.cat([logits, torch.randn(50, 4)]),torch.cat([targs, torch.full((50,4), math.nan)])
+    a,b = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True),MultiLabelInterpretation.from_preds(more, missing, sigmoid=True, ignore_index=math.nan)
+    pd.testing.assert_frame_equal(a.report(), b.report()); pd.testing.assert_frame_equal(a.empty(), b.empty()); pd.testing.assert_frame_equal(a.most_confused(), b.most_confused())
+    assert b.plot_calibration().get_title()==a.plot_calibration().get_title() and b.plot_thresholds(1).get_title()==a.plot_thresholds(1).get_title()
+    c = MultiLabelInterpretation.from_preds(logits, targs, thresh=0.)
+    test_eq(c.decided, a.decided); test_close(c.losses, a.losses, 1e-5)
+    same = [o for o in a.report() if o not in ('thresh','calibration_error')]
+    pd.testing.assert_frame_equal(a.report()[same].sort_index(), c.report()[same].sort_index())
+    c.plot_thresholds(0)
+    with pytest.raises(ValueError, match='probabilities'): c.plot_calibration()
+    plt.close('all')

@@ -329,7 +329,7 @@ def test_in_the_list_of_metrics():
 
 def test_rows_of_the_report():
     logits,targs = simulate(200, 5, density=0.3)
-    r,y,s = accuracy_report(logits, targs),targs.double().numpy(),logits.double().numpy()
+    r,y,s = accuracy_report(logits, targs, sigmoid=True),targs.double().numpy(),logits.double().numpy()
     same(r.value[-3:], [f(y, s) for f in (skm.average_precision_score, skm.roc_auc_score, skm.label_ranking_average_precision_score)], 1e-9)
     rng,n = np.random.default_rng(0),200
     random = np.mean([[skm.average_precision_score(y, s), skm.roc_auc_score(y, s), skm.label_ranking_average_precision_score(y, s)] for s in rng.random((n,*y.shape))], 0)
@@ -343,7 +343,7 @@ def test_rows_of_the_report():
 def test_rows_of_the_report_in_corner_cases():
     logits,targs = simulate(30, 4)
     targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
-    r = accuracy_report(logits, targs, ignore_index=math.nan)
+    r = accuracy_report(logits, targs, sigmoid=True, ignore_index=math.nan)
     same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs)); same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
     assert r.best_possible['AP, macro']==0.75 and 'AP, macro (at most 0.750)' in r.reading
     assert 0<r.all_zeros['AP, macro']<0.5<r.all_zeros['LRAP']<1

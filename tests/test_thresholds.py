@@ -15,8 +15,10 @@ def scored(draw, max_samples=9, max_labels=3):
     return scores,draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
 
 def every_thresh(scores):
-    "One threshold in [0, 1] for each decision that is possible"
-    return sorted({0., *(float(o) for o in np.unique(scores)), 1.} | {float(o)/2 for o in np.unique(scores)[:1]})
+    "One threshold in [0, 1] for each decision that is possible without a cut between two that differ in their last digits"
+    s = np.unique(scores)
+    apart = [float(a) for a,b in zip(s, s[1:]) if b-a>2**-20*b]
+    return sorted({0., *apart, 1.} | {float(o)/2 for o in s[:1]})
 
 def best_of(values):
     values = [o for o in values if not np.isnan(o)]
@@ -87,12 +89,42 @@ def test_kinds_of_scores(dtype):
     res = best_thresholds(preds, targs)
     assert F1ScoreMulti(res.thresh, sigmoid=False)(preds, targs)==res.score
 
-def test_neighbours_in_float32():
+def test_no_threshold_between_last_digits():
     a = np.float32(0.1)
     b = np.nextafter(a, np.float32(1))
-    for scores,y in (([b,a],[1,0]), ([a,b],[0,1])):
-        t = best_thresholds(np.array(scores)[:,None], np.array(y)[:,None], average='micro').thresh
-        assert np.float32(t)==a
+    for x,between in ((b,False), (np.float32(0.1001),True)):
+        t = best_thresholds(np.array([[x],[a]]), np.array([[1],[0]]), average='micro').thresh
+        assert (a<=np.float32(t)<x)==between
+    t = best_thresholds(np.array([[5+1e-6],[5]], np.float32), np.array([[1],[0]]), average='micro').thresh # margins: no sigmoid rounds them
+    assert 5<=np.float32(t)<np.float32(5+1e-6)
+
+@pytest.mark.parametrize('metric,average', [('f1','micro'), ('f1','macro'), ('f1','samples'), ('cardinality','micro'), ('balanced_accuracy','weighted'), (HammingLossMulti,'macro')])
+@settings(max_examples=40)
+@given(st.data())
+def test_ignored_elements_are_as_if_not_there(metric, average, data):
+    scores,y = data.draw(scored())
+    valid = data.draw(arrays(bool, y.shape))
+    missing = np.where(valid, y, -1)
+    def found(**kw): return best_thresholds(scores, missing, metric, average, per_label=False, ignore_index=-1, **kw)
+    if not valid.any():
+        with pytest.raises(ValueError, match='counts'): found()
+        return
+    res,cls = found(),{'f1':F1ScoreMulti,'balanced_accuracy':BalancedAccuracyMulti}.get(metric, metric)
+    if metric=='cardinality': score = lambda t: -abs(((scores>np.float32(t)) & valid).sum()-y[valid].sum())
+    else: score = lambda t: (-1 if cls is HammingLossMulti else 1)*cls(average=average, ignore_index=-1)((scores>np.float32(t)).astype(int), missing)
+    assert score(res.thresh)==pytest.approx(best_of([score(t) for t in every_thresh(scores)]), abs=1e-9)
+    nan = best_thresholds(scores, np.where(valid, y, np.nan), metric, average, per_label=False, ignore_index=np.nan)
+    assert nan.thresh==res.thresh
+
+def test_ignored_elements_per_label_and_in_folds():
+    logits,targs = simulate(600, 4, density=0.3)
+    more,noise = torch.cat([logits, torch.randn(200, 4)]),torch.cat([targs, torch.full((200,4), math.nan)])
+    few = best_thresholds(logits, targs, sigmoid=True, folds=None)
+    all_ = best_thresholds(more, noise, sigmoid=True, folds=None, ignore_index=math.nan)
+    p,q = (to_decisions(logits, o.thresh) for o in (few, all_))
+    test_eq(p, q); assert few.score==all_.score
+    res = best_thresholds(more, noise, sigmoid=True, cv=4, ignore_index=math.nan)
+    assert abs(res.held_out-res.score)<0.05 and res.score==pytest.approx(few.score, abs=0.02)
 
 def test_few_positives_and_uninformative_labels():
     gen = torch.Generator().manual_seed(0)
@@ -123,7 +155,8 @@ def test_odd_data(scores, y):
 
 def test_what_is_refused():
     s,y = torch.rand(20,3),torch.ones(20,3)
-    for args,kw,match in (((s.long(),y),{},'decisions already'), ((s[:0],y[:0]),{},'no sample'), ((s*math.nan,y),{},'NaN'), ((s,y*2),{},'0 or 1'), ((s,y,'f3'),{},"metric='f3' should be one of f1, "),
+    for args,kw,match in (((s.long(),y),{},'decisions already'), ((s[:0],y[:0]),{},'not a single sample'), ((s*math.nan,y),{},'NaN'), ((s,y*2),{},'0 or 1'), ((s,y,'f3'),{},"metric='f3' should be one of f1, "),
+                          *(((s,y),{k:v},f'{k}={v}') for k in ('cv','folds') for v in (-1,0,1,2.5)), ((s,y),dict(cv=21),'from 2 to 20'),
                           ((s,y,'precision'),{},'at_recall='), ((s,y,'recall'),{},'at_precision='), ((s,y,'f1','binary'),{},"no average='binary'"), ((s,y[:,:2]),{},'shape')):
         with pytest.raises(ValueError, match=match), warnings.catch_warnings():
             warnings.simplefilter('ignore')
@@ -215,6 +248,27 @@ def test_nothing_is_changed_by_a_bad_argument():
     assert learn.loss_func is loss and vars(loss).get('decodes') is None and all(m.thresh==0.5 for m in learn.metrics)
     learn.set_thresh(0.3, 1.)
     assert learn.get_preds(with_decoded=True)[2].any(1).all()
+
+@pytest.mark.parametrize('mean', [-12, 0, 14])
+def test_decoded_is_what_was_counted(mean):
+    "Saturated models, thresholds exactly on a score, and found ones, whose stated score is what the table then says"
+    logits,targs = simulate(2000, 7, density=0.3, skill=1., bias=mean)
+    scores = logits.sigmoid()
+    def check(learn, *args):
+        learn.set_thresh(*args)
+        v,preds,decoded = values(learn),*L(learn.get_preds(with_decoded=True))[0,2]
+        for name,average in (('f1_micro','micro'), ('f1_macro','macro')):
+            assert v[name]==pytest.approx(skm.f1_score(targs, decoded, average=average, zero_division=0), abs=1e-12)
+        assert (preds-scores).abs().max()<=1.2e-7
+        return v
+    learn = make_learner(logits, targs, [*multilabel_metrics(), F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits')])
+    for s in scores.flatten()[::1000].tolist(): # ten thresholds on a score
+        v = check(learn, s)
+        assert v['on_logits']==v['f1_micro']
+    for average in ('micro','macro','samples'):
+        best = best_thresholds(*learn.get_preds(), average=average)
+        v = check(learn, best.thresh)
+        assert v[f'f1_{average}']==pytest.approx(best.score, abs=1e-12)
 
 def test_set_in_an_image_learner(digits_dls):
     from fastai_mlmetrics.demo import small_convnet

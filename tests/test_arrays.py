@@ -1,0 +1,122 @@
+"What takes arrays, from anywhere: every kind of table, one meaning of each argument, and no silence about a mistake"
+import scipy.sparse
+from conftest import *
+from fastai_mlmetrics.verdict import describe
+
+LOGITS,TARGS = simulate(300, 6, density=0.3, bias=-2)
+SCORES = LOGITS.sigmoid()
+FUNCTIONS = dict(
+    report=lambda *a, **kw: accuracy_report(*a, ci=None, **kw).drop(columns=['low','high']).values.tolist(),
+    judge=lambda *a, **kw: [judge(*a, **kw)[k] for k in ('accuracy','f1_micro','missed_rate','suggested_f1','never_predicted')],
+    interpretation=lambda *a, **kw: MultiLabelInterpretation.from_preds(*a, **kw).report().sort_index().values.tolist(),
+    thresholds=lambda *a, thresh=None, **kw: [best_thresholds(*a, average=o, **kw) for o in ('micro','macro','samples')],
+    metric=lambda *a, sigmoid=False, **kw: [F1ScoreMulti(sigmoid=sigmoid, average=o, **kw)(*a) for o in ('macro','samples')])
+every_function = pytest.mark.parametrize('f', FUNCTIONS.values(), ids=FUNCTIONS)
+
+def same(a, b):
+    rounded = lambda o: round(o, 9) if isinstance(o, float) else type(o)(*map(rounded, o)) if hasattr(o, '_fields') else [*map(rounded, o)] if isinstance(o, (list,tuple)) else o
+    assert str(rounded(a))==str(rounded(b))
+
+KINDS = dict(
+    array=lambda x: x.numpy(), reversed=lambda x: x.numpy()[::-1,::-1].copy()[::-1,::-1], fortran=lambda x: np.asfortranarray(x.numpy()), objects=lambda x: x.numpy().astype(object),
+    lists=lambda x: x.tolist(), frame=lambda x: pd.DataFrame(x.numpy()), sparse=lambda x: scipy.sparse.csr_matrix(x.numpy()), doubles=lambda x: x.numpy().astype(np.float64), subclass=TensorBase,
+    tracked=lambda x: x.clone().requires_grad_(), strided=lambda x: x.t().contiguous().t(), lists_of_rows=lambda x: list(x.numpy()))
+
+@every_function
+@pytest.mark.parametrize('kind', KINDS)
+def test_every_kind_of_table(f, kind):
+    expected = f(SCORES, TARGS)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for preds,targs in ((KINDS[kind](SCORES), KINDS[kind](TARGS)), (KINDS[kind](SCORES), TARGS), (SCORES, KINDS[kind](TARGS))):
+            if kind in ('doubles','lists','objects'): np.testing.assert_allclose(np.array(flat(f(preds, targs))), np.array(flat(expected)), atol=1e-6)
+            else: same(f(preds, targs), expected)
+
+def flat(o):
+    if isinstance(o, (list,tuple)): return sum(map(flat, o), [])
+    return [o] if isinstance(o, (int,float)) else []
+
+@every_function
+def test_frames_are_matched_by_column(f):
+    names = list('abcdef')
+    preds,targs = (pd.DataFrame(o.numpy(), columns=names) for o in (SCORES,TARGS))
+    same(f(preds, targs[names[::-1]]), f(SCORES, TARGS) if f is not FUNCTIONS['interpretation'] else f(SCORES, TARGS, vocab=names))
+    with pytest.raises(ValueError, match="columns.*'f'.*but targets.*'x'"): f(preds, targs.rename(columns=dict(f='x')))
+    with pytest.raises(ValueError, match='columns'): f(preds, targs[names[:5]])
+    with pytest.raises(ValueError, match='index in another order'): f(preds, targs.sample(frac=1, random_state=0))
+    other = targs.set_index(np.arange(300)+1000) # rows that are only numbered otherwise go by their place
+    same(f(preds, other), f(preds, targs))
+
+def test_columns_are_the_vocab():
+    preds,targs = (pd.DataFrame(o.numpy(), columns=list('abcdef')) for o in (SCORES,TARGS))
+    for p,t in ((preds,targs), (preds,TARGS), (SCORES,targs)):
+        assert list(MultiLabelInterpretation.from_preds(p, t).vocab)==list('abcdef')
+        assert judge(SCORES*0, targs).never_predicted==list('abcdef')
+    assert 'predicting ' in accuracy_report(preds, targs, ci=None).reading
+    assert list(MultiLabelInterpretation.from_preds(preds, targs, vocab=dict(enumerate('uvwxyz'))).vocab)==list('uvwxyz')
+
+@every_function
+def test_what_is_no_table_of_numbers(f):
+    for bad in (['cat dog','cat']*150, [['cat','dog'],['cat']]*150, np.array([['a']*6]*300), np.array([[None,'x']*3]*300, object)):
+        with pytest.raises(ValueError, match='one-hot'): f(SCORES, bad)
+
+@pytest.mark.parametrize('name', ['report','judge','interpretation'])
+def test_logits_by_mistake(name):
+    f = FUNCTIONS[name]
+    with pytest.raises(ValueError, match='sigmoid=True.*thresh=0'): f(LOGITS, TARGS)
+    with pytest.raises(ValueError, match='sigmoid=True'): f(LOGITS, TARGS, thresh=[0.5]*6)
+    same(f(LOGITS, TARGS, sigmoid=True)[0], f(SCORES, TARGS)[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        f(LOGITS, TARGS, thresh=0.) # margins are welcome
+
+@every_function
+def test_arguments_mean_the_same(f):
+    targs,noise = torch.cat([TARGS, torch.full((50,6), -1.)]),torch.cat([SCORES, torch.rand(50,6)])
+    def scores(o): return [r.score for r in o] if f is FUNCTIONS['thresholds'] else o # a threshold's middle may be another
+    for missing in (-1, math.nan): same(scores(f(noise, targs.masked_fill(targs<0, missing), ignore_index=missing)), scores(f(SCORES, TARGS)))
+    with pytest.raises(ValueError, match='must be 0 or 1.*ignore_index'): f(noise, targs)
+    if f is FUNCTIONS['thresholds']: return
+    for kw in (dict(thresh=0.2), dict(thresh=[0.1,0.2,0.3,0.4,0.5,0.6]), dict(min_labels=1), dict(thresh=0.9, min_labels=2)):
+        d = to_decisions(SCORES, kw.get('thresh', 0.5), False, kw.get('min_labels', 0))
+        if f is FUNCTIONS['metric']: same(f(SCORES, TARGS, **kw), f(d, TARGS))
+    d = to_decisions(SCORES, 0.9, False, 1)
+    kw = dict(thresh=0.9, min_labels=1)
+    if f is FUNCTIONS['report']: same(f(SCORES, TARGS, **kw)[:6], f(d, TARGS)[:6]) # then comes argmax
+    if f is FUNCTIONS['judge']: same(f(SCORES, TARGS, **kw)[:3], f(d, TARGS)[:3])
+    if f is FUNCTIONS['interpretation']: test_eq(MultiLabelInterpretation.from_preds(SCORES, TARGS, **kw).decided, d)
+
+def test_keywords_in_one_order():
+    order = ['thresh','sigmoid','vocab','min_labels','ignore_index','zero_division']
+    for f in (accuracy_report, judge, best_thresholds, MultiLabelInterpretation.from_preds):
+        own = [k for k,p in inspect.signature(f).parameters.items() if p.kind is p.KEYWORD_ONLY and k in order]
+        assert own==[k for k in order if k in own] and 'sigmoid' in own and inspect.signature(f).parameters['sigmoid'].default is False
+
+@pytest.mark.parametrize('dtype', [torch.float64, torch.float16])
+def test_default_type_is_someone_elses(dtype):
+    expected = {k: f(SCORES, TARGS) for k,f in FUNCTIONS.items()}
+    intervals = accuracy_report(SCORES, TARGS)
+    try:
+        torch.set_default_dtype(dtype)
+        for k,f in FUNCTIONS.items(): same(f(SCORES, TARGS), expected[k])
+        assert intervals.equals(accuracy_report(SCORES, TARGS))
+        assert pos_weight(TARGS).dtype==torch.float32
+    finally: torch.set_default_dtype(torch.float32)
+
+def test_default_device_is_someone_elses():
+    expected = {k: f(SCORES, TARGS) for k,f in FUNCTIONS.items()}
+    with torch.device('meta'):
+        for k,f in FUNCTIONS.items(): same(f(SCORES, TARGS), expected[k])
+        accuracy_report(SCORES, TARGS); best_thresholds(SCORES, TARGS, cv=3, min_positives=0); label_stats(TARGS, TARGS); pos_weight(TARGS)
+
+def test_decisions_are_told_as_decisions():
+    "No threshold, and no highest-scoring label, is recommended where there are no scores"
+    r = judge(torch.zeros(300,6).long(), TARGS)
+    text = str(describe(r))
+    assert r.verdict=='predicts nothing' and r.suggested_thresh is None and 'decisions already' in text and 'min_labels' not in text and 'No threshold helps' not in text
+    with pytest.raises(ValueError, match='decisions already'): best_thresholds(SCORES>0.5, TARGS)
+
+def test_labels_that_look_like_formulas():
+    interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=['$a','$b$','c$_','d','$\\frac','f'])
+    for ax in (interp.plot_confusion_matrices().flat[0], interp.plot_label_confusion(), *map(interp.plot_thresholds, ('$b$','$\\frac'))): ax.figure.canvas.draw()
+    plt.close('all')
