@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['to_scores', 'is_probs', 'as_thresh', 'logit_thresh', 'as_tensor', 'Rule', 'to_decisions', 'as_vocab', 'label_vocab',
-           'label_names', 'can_decode', 'takes_logits', 'is_activated', 'to_probs']
+           'label_names', 'can_decode', 'loss_name', 'takes_logits', 'is_activated', 'to_probs']
 
-# %% ../nbs/00_decisions.ipynb #37d7e593
+# %% ../nbs/00_decisions.ipynb #2c4108a7
 from fastai.basics import *
+from numbers import Real
 
 # %% ../nbs/00_decisions.ipynb #7451c5ad
 def to_scores(
@@ -24,7 +25,7 @@ def is_probs(
     "Do all scores lie in [0, 1]?"
     return not ((scores<0) | (scores>1)).any()
 
-# %% ../nbs/00_decisions.ipynb #9fdf8fa8
+# %% ../nbs/00_decisions.ipynb #36a2a255
 def as_thresh(
     thresh # A number (0-d tensors too), or one number per label
 ): # A float, or a tuple of C floats
@@ -32,7 +33,10 @@ def as_thresh(
     if len(shape:=getattr(thresh, 'shape', ()))>1:
         raise ValueError(f"thresh has the shape {tuple(shape)}, but should be a number, or one number per label")
     thresh = thresh.tolist() if hasattr(thresh, 'tolist') else thresh
-    try: return tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
+    try:
+        res = tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
+        if isinstance(thresh, (bool,str)) or any(map(math.isnan, L(res))): raise ValueError
+        return res
     except (TypeError, ValueError):
         raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
 
@@ -47,7 +51,7 @@ def logit_thresh(
     logit = exact.astype(np.float32)
     return np.where(logit<=exact, logit, np.nextafter(logit, np.float32(-math.inf))).tolist()
 
-# %% ../nbs/00_decisions.ipynb #5d7b8959
+# %% ../nbs/00_decisions.ipynb #0e8ede41
 def as_tensor(
     o # A tensor, array, DataFrame, sparse matrix or nested list
 )->Tensor: # Detached, and of no subclass
@@ -56,15 +60,16 @@ def as_tensor(
     if isinstance(o, Tensor): return o.detach().as_subclass(Tensor)
     try:
         a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
-        if a.dtype==object: a = a.astype(float)
+        if a.dtype==object: a = np.asarray(o.astype(float)) if hasattr(o, 'astype') else a.astype(float) # pandas' NA, too
+        if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
         # torch takes no negative strides, and warns of memory that is read-only
-        return torch.as_tensor(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
+        return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
     except (TypeError,ValueError):
         raise ValueError("a table of numbers is needed, a row per sample and a column per label, but this is a "
-                         f"{type(o).__name__} of something else. Lists of label names must be one-hot encoded, "
-                         "for instance by scikit-learn's MultiLabelBinarizer") from None
+                         f"{type(o).__name__} of something else. Rows must be equally long, and lists of label names "
+                         "one-hot encoded, for instance by scikit-learn's MultiLabelBinarizer") from None
 
-# %% ../nbs/00_decisions.ipynb #d665e045
+# %% ../nbs/00_decisions.ipynb #4c5a250b
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -80,8 +85,8 @@ class Rule:
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
             raise ValueError(f"thresh={thresh} can never decide anything: a sigmoid lies in [0, 1]. "
                              "For a threshold on logits, pass sigmoid=False.")
-        if isinstance(min_labels, bool) or min_labels!=int(min_labels) or min_labels<0:
-            raise ValueError(f"min_labels={min_labels} should be a whole number, 0 or more")
+        if isinstance(min_labels, bool) or not isinstance(min_labels, Real) or min_labels!=int(min_labels) or min_labels<0:
+            raise ValueError(f"min_labels={min_labels!r} should be a whole number, 0 or more")
         self.min_labels = int(min_labels)
         self.labels = None if labels is None else tuple(L(labels.tolist() if hasattr(labels, 'tolist') else labels))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
@@ -156,12 +161,17 @@ def weights(self:Rule,
                          f"but there are at least {start+len(preds)} samples")
     return res.to(preds.device, non_blocking=True)
 
-# %% ../nbs/00_decisions.ipynb #9f76edf8
+# %% ../nbs/00_decisions.ipynb #8df0b5c8
 def as_vocab(
     vocab # Names in the labels' order: a list, array, Index, or a dict of index to name; None: there are none
 ): # An `L` of names, or None
     "The names of the labels"
-    if isinstance(vocab, dict): vocab = [vocab[k] for k in sorted(vocab, key=int)]
+    if isinstance(vocab, (set,frozenset)): raise ValueError("vocab is a set, which has no order: pass a list")
+    if isinstance(vocab, dict):
+        names = {int(k): v for k,v in vocab.items() if str(k).isdecimal()}
+        if names.keys()!={*range(len(vocab))}:
+            raise ValueError(f"vocab should be a dict of 0 to {len(vocab)-1} to names, but has the keys {[*vocab]}")
+        vocab = [names[i] for i in range(len(names))]
     return None if vocab is None else L(vocab.tolist() if hasattr(vocab, 'tolist') else vocab, use_list=True)
 
 def label_vocab(
@@ -213,13 +223,22 @@ def can_decode(
     f = getattr(loss_func, 'decodes', None)
     return f is not None and getattr(f, '__func__', f) is not BaseLoss.decodes
 
-# %% ../nbs/00_decisions.ipynb #00df6d6b
+# %% ../nbs/00_decisions.ipynb #21aaee3b
+def loss_name(
+    loss_func # Of a Learner
+)->str:
+    "What a loss function is called"
+    return getattr(loss_func, '__name__', type(getattr(loss_func, 'func', loss_func)).__name__)
+
+# %% ../nbs/00_decisions.ipynb #b71fa1dd
 def takes_logits(
     loss_func, # Of a Learner
-    c:int=1, # Number of labels
+    c:int=1, # Number of labels, if known
     device=None # Where the loss function's own tensors are
 )->bool:
     "Are the predictions that `loss_func` takes logits?"
+    func = getattr(loss_func, 'func', loss_func)
+    c = max(c, *(o.numel() for k in ('pos_weight','weight') if (o:=getattr(func, k, None)) is not None), 1)
     zeros = torch.zeros(1, c, device=device)
     return (loss_func(zeros, zeros)>0).any().item()
 
@@ -235,4 +254,9 @@ def to_probs(
     device=None # Where the loss function's own tensors are
 )->Tensor: # In [0, 1]
     "Probabilities of predictions"
-    return to_scores(preds, not is_activated(loss_func) and takes_logits(loss_func, preds.shape[-1], device))
+    activated = is_activated(loss_func)
+    scores = to_scores(preds, not activated and takes_logits(loss_func, preds.shape[-1], device))
+    if not (activated or is_probs(scores)):
+        raise ValueError(f"the loss function ({loss_name(loss_func)}) takes neither logits nor probabilities: "
+                         "use loss_func=BCEWithLogitsLossFlat()")
+    return scores

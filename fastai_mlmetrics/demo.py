@@ -5,7 +5,9 @@
 # %% auto #0
 __all__ = ['get_data', 'small_convnet', 'get_learner', 'TerminalProgress', 'tell', 'main']
 
-# %% ../nbs/13_demo.ipynb #eed9fb03
+# %% ../nbs/13_demo.ipynb #122b22aa
+import inspect,tempfile
+from textwrap import fill
 import fastai.vision.models as vision_models
 from fastcore.script import *
 from fastai.vision.all import *
@@ -14,17 +16,17 @@ from .digits import *
 from .metrics import *
 from .report import *
 
-# %% ../nbs/13_demo.ipynb #6c50089e
+# %% ../nbs/13_demo.ipynb #38545182
 def get_data(
     data:str, # 'digits', 'pascal', or a folder with `train.csv` and the pictures in `train`
-    out:Path, # Where the digits are put
+    out:str|Path, # Where the digits are put
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
     "The data of that name"
-    if data=='digits': return multilabel_dls(multidigits(out/'multidigits', size=size), size=None, bs=32)
+    if data=='digits': return multilabel_dls(multidigits(Path(out)/f'multidigits_{size}', size=size), size=None, bs=32)
     return multilabel_dls(untar_data(URLs.PASCAL_2007) if data=='pascal' else data, size=size, bs=32)
 
-# %% ../nbs/13_demo.ipynb #204020cb
+# %% ../nbs/13_demo.ipynb #7e406e18
 def small_convnet(
     pretrained:bool=False # There are no weights for it
 )->nn.Sequential:
@@ -36,20 +38,24 @@ def small_convnet(
                          nn.Sequential(ConvLayer(64, 128), nn.MaxPool2d(2)),
                          nn.AdaptiveAvgPool2d(1)) # `vision_learner` cuts the last pooling off
 
+def _body(arch):
+    "The body called `arch`, and what else `vision_learner` needs for it"
+    if arch=='small': return small_convnet, dict(lin_ftrs=[], ps=0.1, first_bn=False)
+    body = getattr(vision_models, arch, None)
+    if inspect.isfunction(body): return body,{}
+    raise ValueError(f"there is no architecture {arch!r}: use 'small', or one of fastai's, such as 'resnet18'")
+
 def get_learner(
     dls:DataLoaders,
     arch:str='small', # 'small', or one of fastai's architectures, such as 'resnet18'
     thresh:float=0.5 # A probability above it is a predicted label
 )->Learner:
     "A `vision_learner` without pretrained weights, with our metrics and callback"
-    if arch=='small': body,head = small_convnet,dict(lin_ftrs=[], ps=0.1, first_bn=False)
-    else: body,head = getattr(vision_models, arch, None),{}
-    if not callable(body):
-        raise ValueError(f"there is no architecture {arch!r}: use 'small', or one of fastai's, such as 'resnet18'")
+    body,head = _body(arch)
     return vision_learner(dls, body, pretrained=False, loss_func=BCEWithLogitsLossFlat(thresh=thresh),
                           metrics=multilabel_metrics(thresh), cbs=ZeroLabelsCallback(), **head)
 
-# %% ../nbs/13_demo.ipynb #c5b6d97f
+# %% ../nbs/13_demo.ipynb #15dd7232
 class TerminalProgress(ProgressCallback):
     "fastai's progress bar, with a narrower table"
     def before_fit(self):
@@ -64,17 +70,31 @@ class TerminalProgress(ProgressCallback):
 
     def _write(self, cells): self.mbar.write(' '.join(f'{c:>{w}}' for c,w in zip(cells, self.widths)))
 
-# %% ../nbs/13_demo.ipynb #fe43dc09
+# %% ../nbs/13_demo.ipynb #aa05c1a3
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
+
+def _no_bar(learn):
+    "As `learn.no_bar`, which would put the wide table back"
+    return learn.removed_cbs(learn.cbs.filter(risinstance(ProgressCallback)))
 
 def _scores(learn, **ways):
     "For each of the `ways`, the `multilabel_metrics` with these arguments, on the validation part"
-    with learn.no_bar(): preds,targs = learn.get_preds()
+    with _no_bar(learn): preds,targs = learn.get_preds()
     return {name: {m.name: m(preds, targs) for m in multilabel_metrics(sigmoid=False, **kw)}
             for name,kw in ways.items()}
 
 def _results(learn):
-    with learn.no_bar(): learn.show_results(max_n=9, shuffle=False, figsize=(8,9))
+    with _no_bar(learn), plt.rc_context({'text.parse_math': False}): # A label may contain `$`
+        learn.show_results(max_n=9, shuffle=False, figsize=(8,9))
+
+def _writable(out):
+    "The folder `out`, made where it is missing; an error unless files can be written to it"
+    out = Path(os.path.expanduser(out))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as e: raise ValueError(f"{out} cannot be written to ({e.strerror}): give another folder") from e
+    return out
 
 def _save(out, name, what):
     plt.savefig(out/name, dpi=80, bbox_inches='tight')
@@ -85,9 +105,10 @@ def tell(
     learn:Learner, # Of `get_learner`
     epochs:int=15, # In all; a fifth of them before the remedies
     thresh:float=0.5, # A probability above it is a predicted label
-    out:Path=Path('.') # Folder for the figures
+    out:str|Path='.' # Folder for the figures, made where it is missing
 )->pd.DataFrame: # The metrics, before and after
     "Train, be warned, try the remedies, and compare"
+    out = _writable(out)
     cb,dls,first = learn.zero_labels,learn.dls,max(epochs//5, 1)
     print(f'{len(dls.train_ds)} pictures to train on, {len(dls.valid_ds)} to validate with; {len(dls.vocab)} labels')
     _title(f'Training for {first} epochs')
@@ -98,12 +119,12 @@ def tell(
     t = r.suggested_thresh
     ways = {f'{first} epochs': dict(thresh=thresh), 'min_labels=1': dict(thresh=thresh, min_labels=1)}
     table = _scores(learn, **ways, **({f'thresh={t}': dict(thresh=t)} if t else {}))
-    print(f"Without training on, samples F1 is {table[f'{first} epochs']['f1_samples']:.3f}; "
-          f"with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
-          + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else
-             "and no threshold gives as many labels as there are."))
+    print(fill(f"Without training on, samples F1 is {table[f'{first} epochs']['f1_samples']:.3f}; "
+               f"with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
+               + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else
+                  "and no threshold gives as many labels as there are."), 79))
     _results(learn)
-    _save(out, 'before.png', 'nine pictures, their labels, and below them the predicted ones')
+    _save(out, 'before.png', 'nine pictures, their true and their predicted labels')
 
     if epochs>first:
         _title(f'Training on, for {epochs-first} epochs')
@@ -116,10 +137,20 @@ def tell(
     table = pd.DataFrame(table).round(3)
     print(table.to_string(), '\n')
     cb.plot()
-    _save(out, 'zero_labels.png', 'accuracy against that of predicting nothing, epoch by epoch')
+    _save(out, 'zero_labels.png', 'accuracy beside that of predicting nothing')
     return table
 
-# %% ../nbs/13_demo.ipynb #536af984
+# %% ../nbs/13_demo.ipynb #7dd23e4a
+def _usable_learner(dls, arch, thresh, size):
+    "`get_learner`, after a trial with one picture"
+    try:
+        learn = get_learner(dls, arch, thresh)
+        with no_random(): dummy_eval(learn.model, (size,size))
+    except (RuntimeError, StopIteration) as e: # what torch and `vision_learner` raise
+        raise ValueError(f"--arch {arch} does not work with pictures of --size {size}: "
+                         f"try a larger size, or another architecture such as resnet18 ({e!r})") from e
+    return learn
+
 @call_parse
 def main(
     data:str='digits', # 'digits', generated; 'pascal', downloaded; or a folder with train.csv and pictures in train/
@@ -131,16 +162,19 @@ def main(
 ):
     "Train a multi-label model that predicts nothing at first, be told so, and try the remedies"
     try:
-        if epochs<1: raise ValueError(f"--epochs {epochs}: write 1 or more")
-        out.mkdir(parents=True, exist_ok=True)
-        set_seed(42)
-        learn = get_learner(get_data(data, out, size), arch, thresh)
-    except (ValueError, OSError) as e:
-        print(f'fastai_mlmetrics: {e}', file=sys.stderr)
-        sys.exit(2)
-    learn.remove_cb(ProgressCallback)
-    learn.add_cb(TerminalProgress())
-    try: tell(learn, epochs, thresh, out)
+        try:
+            if epochs<1: raise ValueError(f"--epochs {epochs}: write 1 or more")
+            if not 0<=thresh<=1: raise ValueError(f"--thresh {thresh}: write a probability, from 0 to 1")
+            _body(arch)
+            out = _writable(out)
+            set_seed(42)
+            learn = _usable_learner(get_data(data, out, size), arch, thresh, size)
+        except (ValueError, OSError) as e:
+            print(f'fastai_mlmetrics: {e}', file=sys.stderr)
+            sys.exit(2)
+        learn.remove_cb(ProgressCallback)
+        learn.add_cb(TerminalProgress())
+        tell(learn, epochs, thresh, out)
     except KeyboardInterrupt:
         print('\ninterrupted', file=sys.stderr)
         sys.exit(130)

@@ -89,19 +89,33 @@ def _put(data, dest, tmp):
     (tmp/dest.name).write_bytes(data)
     os.replace(tmp/dest.name, dest)
 
-# %% ../nbs/12_digits.ipynb #8da0e5b2
+# %% ../nbs/12_digits.ipynb #0832afc4
+def _is_whole(path):
+    "Whether the picture at `path` is there, and not cut off"
+    try:
+        with open(path, 'rb') as f:
+            Image.open(f)
+            f.seek(-8, 2)
+            end = f.read()
+    except Exception: return False # PIL raises errors of many kinds
+    return end.endswith((b'IEND\xaeB`\x82', b'\xff\xd9')) or verify_image(path)
+
+# %% ../nbs/12_digits.ipynb #901e860b
 def _is_made(path, args, fnames):
     "Whether all of the set made by `args` is at `path`; an error where something else is"
     mark,files = path/'multidigits.json', L(path.ls() if path.exists() else []).filter(lambda o: o.name[0]!='.')
     if not mark.exists() and files:
         raise FileExistsError(f"{path} holds files that are not from `multidigits` ({files[0].name}): "
                               "give a new or an empty folder")
-    if mark.exists() and (made := json.loads(mark.read_text())) != args:
+    try: made = json.loads(mark.read_text()) if mark.exists() else args
+    except ValueError as e:
+        raise ValueError(f"{mark} is empty or broken: give another path, or delete the folder {path}") from e
+    if made!=args:
         raise ValueError(f"{path} holds the set made by {made}, not by {args}: "
                          "give another path, or delete that folder")
-    return (path/'train.csv').exists() and all((path/'train'/o).exists() for o in fnames)
+    return (path/'train.csv').exists() and all(_is_whole(path/'train'/o) for o in fnames)
 
-# %% ../nbs/12_digits.ipynb #abba330f
+# %% ../nbs/12_digits.ipynb #e95512d8
 def multidigits(
     path:str|Path=None, # Folder to write to; by default one in fastai's data folder, named by the other arguments
     n:int=2000, # Number of pictures, 8 or more; a fifth of them is for validation
@@ -111,13 +125,14 @@ def multidigits(
     "Make a multi-label image data set of handwritten digits in two inks, unless it is there already"
     df,args = digit_table(n, seed), dict(n=n, size=size, seed=seed, version=1)
     if size<16: raise ValueError(f"size={size}: too few pixels to read a digit in: write 16 or more")
-    path = fastai_path('data')/f"multidigits_{'_'.join(map(str, args.values()))}" if path is None else Path(path)
+    if path is None: path = fastai_path('data')/f"multidigits_{'_'.join(map(str, args.values()))}"
+    path = Path(os.path.expanduser(path))
     if _is_made(path, args, df.fname): return path
     path.mkdir(parents=True, exist_ok=True)
     rng,samples = np.random.default_rng([seed,1]), _samples()
     with tempfile.TemporaryDirectory(dir=path, prefix='.') as tmp:
         put = partial(_put, tmp=Path(tmp))
-        put(json.dumps(args).encode(), path/'multidigits.json')
+        put(json.dumps(args, default=int).encode(), path/'multidigits.json') # `int` for those of numpy
         (path/'train').mkdir(exist_ok=True)
         for o in df.itertuples():
             _paint(o.labels.split(), samples[o.is_valid], size, rng).save(buf := io.BytesIO(), 'png')
@@ -125,7 +140,10 @@ def multidigits(
         put(df.to_csv(index=False).encode(), path/'train.csv')
     return path
 
-# %% ../nbs/12_digits.ipynb #770c5429
+# %% ../nbs/12_digits.ipynb #f30f2555
+def _first(items): return ', '.join(map(str, items[:3])) + (', ...' if len(items)>3 else '')
+
+# %% ../nbs/12_digits.ipynb #60b91373
 def _read_table(path):
     "The checked `train.csv` of the folder `path`, with `is_valid` as booleans"
     csv = path/'train.csv'
@@ -133,22 +151,34 @@ def _read_table(path):
         if not o.exists():
             raise FileNotFoundError(f"{o} does not exist: "
                                     "give a folder that holds `train.csv` and, in `train`, the pictures")
-    df = pd.read_csv(csv, dtype=str, keep_default_na=False)
+    try: df = pd.read_csv(csv, dtype=str, keep_default_na=False)
+    except ValueError as e: # pandas' own are of this kind, and name no file
+        raise ValueError(f"{csv} is not a table ({str(e).strip()}): save it as comma-separated text in UTF-8") from e
     if missing := L('fname','labels','is_valid').filter(lambda o: o not in df):
-        raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns {', '.join(df.columns)}, "
+        raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns {truncstr(str([*df]), 200)}, "
                          "and needs fname, labels, is_valid")
+    if blank := (np.flatnonzero(df.fname.str.strip()=='')+1).tolist():
+        raise ValueError(f"{csv} has no fname in row {_first(blank)} ({len(blank)} of {len(df)} rows): "
+                         "write the name of the picture, or delete the row")
     valid = df.is_valid.str.strip().str.lower().map({'true':True, '1':True, 'false':False, '0':False})
     if valid.isna().any():
         raise ValueError(f"{csv} has is_valid={df.is_valid[valid.isna()].iloc[0]!r}: write True or False")
     if valid.nunique()<2:
         raise ValueError(f"{csv} has no row with is_valid={not valid.any()}: "
                          "mark some pictures for validation, some for training")
-    if absent := [o for o in df.fname if not (path/'train'/o).exists()]:
-        raise FileNotFoundError(f"{path/'train'/absent[0]} does not exist, but {csv} lists it "
+    if not ''.join(df.labels).strip():
+        raise ValueError(f"{csv} has no label in any of its {len(df)} rows: "
+                         "write each picture's labels in the column labels, separated by spaces")
+    pictures = [path/'train'/o for o in df.fname]
+    if absent := [o for o in pictures if not o.is_file()]:
+        raise FileNotFoundError(f"{absent[0]} does not exist, but {csv} lists it "
                                 f"({len(absent)} of {len(df)} pictures are missing)")
+    if broken := [o for o in pictures if not _is_whole(o)]:
+        raise ValueError(f"{len(broken)} of the {len(df)} pictures that {csv} lists are cut off, or no pictures "
+                         f"({_first(broken)}): replace the files, or delete their rows")
     return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
 
-# %% ../nbs/12_digits.ipynb #0bfee53d
+# %% ../nbs/12_digits.ipynb #96e40e20
 def multilabel_dls(
     path:str|Path, # Folder that holds `train.csv` and, in `train`, the pictures
     size:int=64, # Height and width in pixels that pictures are squeezed to; None: all have one size, and keep it
@@ -159,7 +189,9 @@ def multilabel_dls(
     **kwargs, # Other arguments of `DataBlock.dataloaders`, such as `device`
 )->DataLoaders: # Batches of pictures and of their labels, as zeros and ones in the order of `vocab`
     "`DataLoaders` of the multi-label data set at `path`, laid out as `multidigits` and `URLs.PASCAL_2007` are"
-    path = Path(path)
+    for k,v in dict(bs=bs, size=size).items():
+        if v is not None and np.min(v)<1: raise ValueError(f"{k}={v}: write 1 or more")
+    path = Path(os.path.expanduser(path))
     df = _read_table(path)
     block = DataBlock((ImageBlock, MultiCategoryBlock(vocab=sorted({*' '.join(df.labels).split()}))),
                       splitter=ColSplitter(),

@@ -61,47 +61,55 @@ def thresh_find(self:Learner,
         _plot_thresh(aim.m, scores, targs.long(), marks)
     return res
 
-# %% ../nbs/09_learner.ipynb #3d416094
+# %% ../nbs/09_learner.ipynb #2e0995be
 def decided_sigmoid(
     logits:Tensor, # N x C
     thresh # A score above it (strictly) is a predicted label: a number, or one per label
 )->Tensor: # In [0, 1], N x C
     "Sigmoids that are above `thresh` if, and only if, metrics take their logits for predicted"
+    t = torch.tensor(thresh, dtype=torch.promote_types(logits.dtype, torch.float32), device=logits.device)
+    logits = logits.expand(torch.broadcast_shapes(logits.shape, t.shape))
     p = to_scores(logits)
-    t = torch.tensor(thresh, dtype=p.dtype, device=p.device)
     return p.maximum(t.nextafter(torch.ones_like(t))).where(to_decisions(logits, thresh), p.minimum(t))
 
 @patch
 def set_thresh(self:Learner,
-    thresh, # A score above it (strictly) is a predicted label: a number, or one per label, in [0, 1]
+    thresh, # A number, or one per label, in [0, 1]; or what `thresh_find` or `best_thresholds` found
     min_labels:int=0 # Labels that each sample gets at least, its highest-scoring ones
 ):
     "Decide at `thresh` from now on, everywhere"
+    thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
     if not all(0<=o<=1 for o in L(as_thresh(thresh))):
         raise ValueError(f"thresh={thresh} should be in [0, 1], as it is for probabilities")
     t,min_labels = Rule(thresh, min_labels=min_labels).thresh,int(min_labels)
     if not can_decode(self.loss_func):
-        name = getattr(self.loss_func, '__name__', type(self.loss_func).__name__)
-        raise ValueError(f"the loss function ({name}) does not decode, so that there is nothing to set: "
-                         "let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()")
+        raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so that there is nothing "
+                         "to set: let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()")
     c = len(label_vocab(self.dls) or [])
     if isinstance(t, tuple) and c not in (0, len(t)):
         raise ValueError(f"thresh has {len(t)} values, but there are {c} labels")
-    before = as_thresh(getattr(self.loss_func, 'thresh', 0.5))
+    logits = takes_logits(self.loss_func, c, getattr(self.dls, 'device', None))
+    before = 0.5,as_thresh(getattr(self.loss_func, 'thresh', 0.5)),t
     self.loss_func = loss = copy(self.loss_func) # which other Learners may have, too
     loss.thresh,loss.min_labels = t,min_labels
     loss.decodes = partial(to_decisions, thresh=t, sigmoid=False, min_labels=min_labels)
-    logits,apart = takes_logits(loss, c or 1, getattr(self.dls, 'device', None)),[]
     if logits and is_activated(loss): loss.activation = partial(decided_sigmoid, thresh=t)
-    for m in self.metrics.filter(risinstance(CountsMetric)):
-        at,r = metric_thresh(m, logits),m.rule
-        if at is not None and not any(np.shape(at)==np.shape(o) and np.allclose(at, o, atol=1e-6) for o in (before, t)):
+    apart,theirs = [],[]
+    for m in self.metrics:
+        at = metric_thresh(m, logits)
+        if not isinstance(m, CountsMetric):
+            if at is not None and not np.array_equal(at, t): theirs.append(m.name)
+            continue
+        r = m.rule
+        m.follows = m.follows or at is not None and any(np.shape(at)==np.shape(o) and np.allclose(at, o, atol=1e-6) for o in before)
+        if at is not None and not m.follows:
             apart.append(m.name)
             continue
         own = logit_thresh(t) if logits and not r.sigmoid else t
         m.rule = Rule(own, r.sigmoid, r.labels, r.weight, r.ignore_index, min_labels)
         m.reset()
     if apart: warnings.warn(f"{', '.join(apart)}: these have thresholds of their own, and keep them")
+    if theirs: warnings.warn(f"{', '.join(theirs)}: only classes of this package follow, so these keep their threshold")
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
 

@@ -10,10 +10,11 @@ __all__ = ['untold', 'StreamMetric', 'sum_parts', 'cat_parts', 'mean_of', 'sum_o
            'BrierScoreMulti', 'accuracy_multi', 'subset_accuracy', 'empty_rate', 'zeros_accuracy',
            'categorical_accuracy']
 
-# %% ../nbs/02_metrics.ipynb #1396c03f
+# %% ../nbs/02_metrics.ipynb #c2351ab8
 from fastai.basics import *
 from .decisions import *
 from .counts import *
+from numbers import Real
 from operator import attrgetter
 from weakref import WeakKeyDictionary
 
@@ -31,7 +32,7 @@ def untold(
     told.update(new)
     return new
 
-# %% ../nbs/02_metrics.ipynb #fdd6410a
+# %% ../nbs/02_metrics.ipynb #0394ea70
 _WAITING = 256,2**16 # Batches, and numbers of theirs, that wait to be added up at once
 
 class StreamMetric(AccumMetric):
@@ -42,6 +43,7 @@ class StreamMetric(AccumMetric):
     func_name = None # Of the column; None: the class's
     needs_probs = False # Is it only for scores in [0, 1]?
     is_loss = False # Is lower better?
+    follows = False # Has `Learner.set_thresh` set its threshold?
 
     def __init__(self,
         *,
@@ -59,7 +61,7 @@ class StreamMetric(AccumMetric):
         if average not in self.averages:
             raise ValueError(f"{type(self).__name__} has no average={average!r}: "
                              f"use one of {', '.join(map(repr, self.averages))}")
-        if not isinstance(zero_division, (int,float)):
+        if not isinstance(zero_division, Real):
             raise ValueError(f"zero_division={zero_division!r} should be a number, such as 0, 1 or nan")
         if pos_label!=1: warnings.warn(f"pos_label={pos_label} is not used: each label's own 1 is its positive")
         store_attr('average,zero_division')
@@ -181,7 +183,7 @@ def add_up(self:StreamMetric, parts):
     "What some batches' parts add to the total"
     return join_once(sum_parts, parts)
 
-# %% ../nbs/02_metrics.ipynb #1cc02816
+# %% ../nbs/02_metrics.ipynb #07c88943
 @patch
 def read(self:StreamMetric):
     "The totals of all processes and the checks, on the host; None if nothing was taken"
@@ -203,7 +205,7 @@ def value(self:StreamMetric):
     if (read:=self.read()) is None: return None
     total,checks = read
     sound = self.check_input(*checks)
-    value = total[0]/total[1] if self.average=='samples' else self.compute(total)
+    value = as_tensor(total[0]/total[1] if self.average=='samples' else self.compute(total))
     if not sound: value = torch.full_like(value, math.nan)
     elif text:=self.mistaken_range(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
@@ -267,7 +269,7 @@ def average_labels(self:StreamMetric,
     "This metric's average of the labels' values"
     return values if self.average is None else mean_of(values, true if self.average=='weighted' else None)
 
-# %% ../nbs/02_metrics.ipynb #5e6c0a5e
+# %% ../nbs/02_metrics.ipynb #5ad592b0
 class CountsMetric(StreamMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages,default_average = ('micro','macro','weighted','samples',None),'macro'
@@ -288,7 +290,7 @@ class CountsMetric(StreamMetric):
 
     def values(self, tp, pred, true, n):
         "The formula of float64 counts, with `zero_division` for 0/0, and nan where `n` is 0"
-        res = self.formula(tp, pred, true, n).double()
+        res = as_tensor(self.formula(tp, pred, true, n)).double()
         return res.nan_to_num(self.zero_division, math.inf, -math.inf).masked_fill(n==0, math.nan)
 
     def averaged(self, counts):

@@ -106,7 +106,9 @@ def test_default_type_is_someone_elses(dtype):
 def test_default_device_is_someone_elses():
     expected = {k: f(SCORES, TARGS) for k,f in FUNCTIONS.items()}
     with torch.device('meta'):
-        for k,f in FUNCTIONS.items(): same(f(SCORES, TARGS), expected[k])
+        for k,f in FUNCTIONS.items():
+            same(f(SCORES, TARGS), expected[k])
+            same(f(SCORES.numpy(), TARGS), expected[k])
         accuracy_report(SCORES, TARGS); best_thresholds(SCORES, TARGS, cv=3, min_positives=0); label_stats(TARGS, TARGS); pos_weight(TARGS)
 
 def test_decisions_are_told_as_decisions():
@@ -120,3 +122,34 @@ def test_labels_that_look_like_formulas():
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=['$a','$b$','c$_','d','$\\frac','f'])
     for ax in (interp.plot_confusion_matrices().flat[0], interp.plot_label_confusion(), *map(interp.plot_thresholds, ('$b$','$\\frac'))): ax.figure.canvas.draw()
     plt.close('all')
+
+def test_pandas_and_foreign_numbers():
+    y = pd.DataFrame(TARGS.numpy()).astype('Int64')
+    y.iloc[:100,2] = pd.NA
+    missing = TARGS.clone()
+    missing[:100,2] = math.nan
+    for name,f in FUNCTIONS.items(): same(f(SCORES, y, ignore_index=math.nan), f(SCORES, missing, ignore_index=math.nan))
+    same(FUNCTIONS['metric'](SCORES.numpy().astype('>f4'), TARGS.numpy().astype('>i8')), FUNCTIONS['metric'](SCORES, TARGS))
+    assert F1ScoreMulti(zero_division=np.float32(1)).zero_division==1
+
+@every_function
+def test_nothing_that_counts(f):
+    if f is FUNCTIONS['metric']: return
+    with pytest.raises(ValueError, match='not a single sample'): f(SCORES, TARGS*math.nan, ignore_index=math.nan)
+    with pytest.raises(ValueError, match='not a single sample'): f(SCORES[:0], TARGS[:0])
+
+def test_what_no_vocab_is():
+    for vocab,match in (({'a','b','c','d','e','f'},'set'), ({0:'a',1:'b',2:'c',3:'d',4:'e',9:'z'},'0 to 5'), ({c:i for i,c in enumerate('abcdef')},'keys'), (list('abc'),'3 names.*6 labels')):
+        with pytest.raises(ValueError, match=match): judge(SCORES, TARGS, vocab=vocab)
+    for thresh in (math.nan, True, '0.5', [[0.5]]):
+        with pytest.raises(ValueError, match='thresh='): judge(SCORES, TARGS, thresh=thresh)
+    with pytest.raises(ValueError, match="min_labels='1'"): judge(SCORES, TARGS, min_labels='1')
+
+def test_metrics_of_ones_own_in_plain_numbers():
+    class Wrong(CountsMetric):
+        def formula(self, tp, pred, true, n): return (pred-tp).numpy()
+    assert Wrong(average="micro", sigmoid=False)(SCORES, TARGS)==((SCORES>0.5) & (TARGS==0)).sum()
+    class Seen(StreamMetric):
+        def from_batch(self, batch): return batch.inputs[1].sum()
+        def compute(self, total): return float(total)
+    assert Seen()(SCORES, TARGS)==TARGS.sum()

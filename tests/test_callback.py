@@ -1,5 +1,7 @@
 "What the callback records, when it speaks, and what it says"
-import logging, sklearn.metrics as skm
+import logging, pickle, subprocess, sklearn.metrics as skm
+from contextlib import nullcontext
+from copy import copy, deepcopy
 from hypothesis import given
 from fastai.tabular.all import *
 from fastai.text.all import *
@@ -94,24 +96,69 @@ def test_best_constant(decided):
     counts = torch.stack([torch.zeros(y.shape[1])]*2 + [torch.tensor(y.sum(0)), torch.full((y.shape[1],), len(y))])
     assert constant_values(F1ScoreMulti(average='micro'), counts).max().item()==pytest.approx(best)
 
-def test_when_it_speaks():
-    assert [w.message.record.epoch for w in trained(*COLLAPSED, n_epoch=6)[1]]==[2,5]
-    assert [w.message.record.epoch for w in trained(*COLLAPSED, n_epoch=3)[1]]==[2]
-    assert [w.message.record.epoch for w in trained(*COLLAPSED, n_epoch=2)[1]]==[1]
-    assert not trained(*GOOD, n_epoch=5, model=Waking(2))[1]
-    begin,end = trained(*GOOD, n_epoch=6, model=Waking(4))[1]
-    assert begin.message.record.epoch==2 and end.message.record.epoch==4 and 'All clear' in str(end.message)
+def test_when_it_speaks(capsys):
+    "With a learning rate of 0 the first validation is the only new low"
+    def lines(*args, **kw): return [(w.message.record.epoch, 'full' if 'What helps' in str(w.message) else 'line') for w in trained(*args, **kw)[1]]
+    assert lines(*COLLAPSED, n_epoch=7)==[(3,'full'),(6,'line')]
+    assert lines(*COLLAPSED, n_epoch=4)==[(3,'full')] and lines(*COLLAPSED, n_epoch=2)==[(1,'full')]
+    assert not lines(*GOOD, n_epoch=5, model=Waking(2)) and not capsys.readouterr().out
+    assert lines(*GOOD, n_epoch=7, model=Waking(5))==[(3,'full')]
+    assert 'All clear: epoch 6' in capsys.readouterr().out
+    assert lines(*GOOD, n_epoch=9, model=Waking(5))==[(3,'full')]
+    assert capsys.readouterr().out.count('All clear: epoch 7')==1
+
+class Falling(Callback):
+    "Makes the validation loss what a list says"
+    order = 51
+    def __init__(self, losses): self.losses = losses
+    def after_validate(self): self.recorder.loss.total,self.recorder.loss.count = self.losses[self.epoch],1
+
+@pytest.mark.parametrize('losses,acts_at', [
+    ([1.,.9,.8,.7,.6,.5,.4,.3], None), # learns
+    ([1.,.9,2.,.8,2.,.7,2.,.6], None), # learns, with bad epochs between
+    ([1.,.9,2.,2.,.8,2.,2.,.7], None),
+    ([1.,1.,1.,1.,1.,1.,1.,1.], 3), ([1.,math.nan,math.nan,math.nan,1.,1.,1.,1.], 3), ([1.,.9,.9,.95,.9,.9,.9,.9], 4), ([1.,2.,3.,4.,5.,6.,7.,8.], 3)])
+@pytest.mark.parametrize('on_flag', ['warn','stop','raise'])
+def test_a_model_that_learns_is_left_alone(losses, acts_at, on_flag):
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(on_flag=on_flag), Falling(losses)])
+    with warnings.catch_warnings(record=True) as said, learn.no_logging():
+        warnings.simplefilter('always')
+        try: learn.fit(8, 0.); raised = False
+        except ZeroLabelsError: raised = True
+    epochs = [w.message.record.epoch for w in said]
+    assert len(learn.zero_labels.records)==(acts_at+1 if acts_at and on_flag!='warn' else 8)
+    if on_flag=='raise': assert raised and not epochs # at the end of a fit as well
+    else: assert epochs==([acts_at] if acts_at else []) + ([7] if on_flag=='warn' or not acts_at else [])
+
+def test_better_ranking_is_learning():
+    "The loss goes up, and nothing is predicted, but true labels rank higher and higher"
+    logits,targs = simulate(skill=0., bias=-9)
+    class Learns(Same):
+        n = 0.
+        def forward(self, x):
+            self.n += 1/25 if not self.training else 0
+            return super().forward(x[...,:20] + 0.3*self.n*x[...,20:] - self.n)
+    learn = make_learner(torch.cat([logits, targs], 1), targs, model=Learns(), cbs=ZeroLabelsCallback(on_flag='stop'))
+    with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fit(8, 0.)
+    r = learn.zero_labels.report(full=True)
+    assert r.flagged.all() and r.valid_loss.is_monotonic_increasing and len(r)==8 and len(said)==1 and 'true labels still rank higher' in str(said[0].message)
+
+@pytest.mark.parametrize('losses,words', [([1.,.5,.4], 'still falls, to 0.4'), ([.3,.4,.9], 'A lower learning rate: the validation loss has risen, from 0.3 to 0.9'), ([.5,.5,.501], 'hardly moves, 0.5 at best')])
+def test_what_the_loss_points_to(losses, words):
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Falling(losses)])
+    with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fit(3, 0.)
+    assert words in ' '.join(str(said[0].message).split())
 
 def test_stop():
     learn,said = trained(*COLLAPSED, n_epoch=6, on_flag='stop')
-    assert len(learn.recorder.values)==3==len(learn.zero_labels.records) and len(said)==1
-    with pytest.warns(ZeroLabelsWarning): values(learn)
+    assert len(learn.recorder.values)==4==len(learn.zero_labels.records) and len(said)==1
+    with pytest.warns(ZeroLabelsWarning, match=r'^\nStill predicts nothing'): values(learn)
 
 def test_raise():
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag='raise')).add_cbs(ProgressCallback())
     logger = learn.logger
     with pytest.raises(ZeroLabelsError, match='predicts .nearly. nothing'): learn.fit(6, 0.)
-    assert len(learn.recorder.values)==3 and learn.logger is logger and not hasattr(learn.progress, 'mbar')
+    assert len(learn.recorder.values)==4 and learn.logger is logger and not hasattr(learn.progress, 'mbar')
     learn.remove_cb(ProgressCallback)
     learn.zero_labels.on_flag = 'warn'
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
@@ -119,7 +166,7 @@ def test_raise():
 def test_function():
     seen = []
     trained(*COLLAPSED, n_epoch=6, on_flag=seen.append)
-    assert [r.epoch for r in seen]==[2,5] and all(r.flagged for r in seen)
+    assert [r.epoch for r in seen]==[3,5] and all(r.flagged for r in seen)
 
 def test_function_may_apply_the_remedy():
     def apply(r): learn.set_thresh(learn.thresh_find(show_plot=False).best)
@@ -141,7 +188,7 @@ def test_function_may_validate_and_is_not_called_again():
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(on_flag=lambda r: seen.append(r) or learn.validate()))
     with learn.no_logging():
         learn.fit(6, 0.)
-    assert [r.epoch for r in seen]==[2,5] and [r.phase for r in learn.zero_labels.records].count('validate')==2
+    assert [r.epoch for r in seen]==[3,5] and [r.phase for r in learn.zero_labels.records].count('validate')==2
 
 class Within(Callback):
     "Does something else in the middle of a fit"
@@ -153,7 +200,7 @@ class Within(Callback):
 def test_other_validations_within_a_fit(event, f):
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(on_flag='raise'), Within(event, f)])
     with pytest.raises(ZeroLabelsError), learn.no_logging(): learn.fit(6, 0.)
-    assert [r.verdict for r in learn.zero_labels.records if r.phase=='fit']==['predicts nothing']*3
+    assert [r.verdict for r in learn.zero_labels.records if r.phase=='fit']==['predicts nothing']*4
 
 def test_nothing_to_judge():
     logits,targs = COLLAPSED
@@ -202,7 +249,7 @@ def test_only_validations_are_recorded(tmp_path):
     learn.export(tmp_path/'learn.pkl')
     cb = load_learner(tmp_path/'learn.pkl').zero_labels
     for o in (learn.zero_labels, cb): assert [(r.validation, r.phase) for r in o.records]==[(0,'fit'),(1,'fit'),(2,'validate'),(3,'fit'),(4,'fit')]
-    assert list(cb.report().columns)==list(cb.records[0]) and len(cb.report())==5
+    assert list(cb.report(full=True).columns)==list(cb.records[0]) and cb.report().shape==(5,10)
 
 def test_threshold_of_the_loss():
     learn,_ = trained(*COLLAPSED)
@@ -270,18 +317,6 @@ def test_thresholds_on_logits():
 
 # What it says of more than zero labels
 
-def test_recall_without_precision_has_its_own_words():
-    gen = torch.Generator().manual_seed(0)
-    targs = (torch.rand(2000, 20, generator=gen)<0.08).float()
-    p = torch.rand(2000, 20, generator=gen) < torch.where(targs>0, 0.9, 0.092)
-    learn,said = trained(torch.where(p, 1., -1.), targs, n_epoch=5)
-    r = learn.zero_labels.records[-1]
-    assert 0.44<r.precision_micro<0.48 and r.recall_micro==pytest.approx(0.9, abs=0.01) and r.empty_rate<0.05
-    assert r.accuracy<r.zeros_accuracy and not r.flagged
-    warning, = said
-    assert 'finds the labels, and adds as many wrong ones: epoch 4' in str(warning.message) and '46% of the predicted labels are right' in str(warning.message)
-    assert 'min_labels' not in str(warning.message) and 'pos_weight' not in str(warning.message)
-
 def test_the_same_for_all_is_said():
     _,targs = simulate()
     learn,said = trained(torch.where(torch.arange(20)==3, 1., -1.).expand(400,20), targs)
@@ -298,7 +333,16 @@ def test_judge_is_what_the_callback_records():
 def test_frozen_phase():
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), splitter=lambda m: [[], params(m)])
     with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fine_tune(5, 0., freeze_epochs=1)
-    test_eq([(w.message.record.validation, 'Unfreezing' in str(w.message)) for w in said], [(0,True),(5,False)])
+    test_eq([(w.message.record.validation, len(str(w.message).strip().splitlines()), 'Only its last layers' in str(w.message)) for w in said if isinstance(w.message, ZeroLabelsWarning)][0], (0,2,True))
+    assert [w.message.record.validation for w in said]==[0,4,5] and 'What helps' in str(said[1].message)
+    assert 'learn.unfreeze()' in repr(learn.zero_labels.records[0]) and 'learn.unfreeze()' not in repr(learn.zero_labels.explain())
+
+@pytest.mark.parametrize('on_flag', ['stop','raise'])
+def test_a_frozen_phase_is_no_end(on_flag):
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=on_flag), splitter=lambda m: [[], params(m)])
+    with pytest.warns(ZeroLabelsWarning), learn.no_logging():
+        with nullcontext() if on_flag=='stop' else pytest.raises(ZeroLabelsError): learn.fine_tune(2, 0., freeze_epochs=1)
+    assert len(learn.zero_labels.records)==3
 
 # Traps
 
@@ -345,6 +389,15 @@ def test_metrics_and_loss_decide_apart(metrics, found):
     said = told(make_learner(*GOOD, metrics(), cbs=ZeroLabelsCallback()), 2)
     assert found in said[0] and len(said)==1 if found else not said
 
+def test_metrics_of_fastai_although_this_is_imported():
+    theirs = sys.modules['fastai.metrics']
+    text, = told(make_learner(*GOOD, [theirs.accuracy_multi, theirs.F1ScoreMulti(), partial(theirs.accuracy_multi, thresh=0.5), F1ScoreMulti(name='ours'), accuracy_multi], cbs=ZeroLabelsCallback()), 2)
+    assert 'accuracy_multi, f1_score, accuracy_multi are fastai\'s own' in text and '`from fastai_mlmetrics.all import *` once more' in text
+    learn = make_learner(*GOOD, [theirs.F1ScoreMulti(), F1ScoreMulti(name='ours')], cbs=ZeroLabelsCallback())
+    with pytest.warns(UserWarning, match='f1_score: only classes of this package follow'): learn.set_thresh(0.1)
+    text, = told(learn)
+    assert 'f1_score decide at 0.5, but `predict` and `show_results` at 0.1: only classes of this package follow' in text and 'makes it one' not in text
+
 @pytest.mark.parametrize('loss,model', [(nn.BCEWithLogitsLoss(), Same), (BCELossFlat(), Sigmoid), (nn.BCELoss(), Sigmoid)])
 def test_a_loss_that_does_not_decode(loss, model):
     logits,targs = GOOD
@@ -357,6 +410,74 @@ def test_a_loss_that_does_not_decode(loss, model):
     if model is Same: assert torch.equal(learn.get_preds(with_decoded=True)[2], targs>0)
 
 # How a warning behaves
+
+def judged(**kwargs): return judge(*COLLAPSED, sigmoid=True, **kwargs)
+
+def test_a_record_shows_itself():
+    r = judged()
+    assert repr(r)==str(describe(r)).strip() and 'predicts (nearly) nothing' in repr(r) and '#d62728' in r._repr_html_()
+    healthy = judge(*GOOD, sigmoid=True)
+    assert not healthy.verdict and repr(healthy).startswith('The model predicts neither too little nor too much') and 'What helps' not in repr(healthy) and '#2ca02c' in healthy._repr_html_()
+    few = judge(COLLAPSED[0][:10], COLLAPSED[1][:10], sigmoid=True)
+    assert 'No verdict: fewer than 20 samples have a label' in repr(few) and 'No verdict: no label is true' in repr(judge(COLLAPSED[0], COLLAPSED[1]*0, sigmoid=True))
+    with pytest.warns(UserWarning, match='NaN'): assert 'No verdict: predictions are NaN' in repr(judge(COLLAPSED[0]*math.nan, COLLAPSED[1], sigmoid=True))
+    learn,_ = trained(*COLLAPSED, n_epoch=1)
+    assert learn.zero_labels.explain() is learn.zero_labels.records[-1] and 'learn.set_thresh' in repr(learn.zero_labels.explain())
+    with pytest.raises(ValueError, match='before the first validation'): ZeroLabelsCallback().explain()
+
+def test_warnings_are_copied_and_pickled():
+    r = judged()
+    for w in (describe(r), ZeroLabelsError('a', r), ZeroLabelsWarning('a')):
+        for o in (pickle.loads(pickle.dumps(w)), copy(w), deepcopy(w)): assert type(o) is type(w) and str(o)==str(w) and o.html==w.html and dict(o.record or {})==dict(w.record or {})
+    assert dict(pickle.loads(pickle.dumps(r)))==dict(r)
+
+def test_over_prediction_is_told_as_such():
+    "As a resnet18 from scratch after a short training: 7.5 labels per sample where 1.54 are true"
+    _,targs = simulate(1000)
+    gen = torch.Generator().manual_seed(1)
+    logits = torch.randn(1000, 20, generator=gen) - 0.32 + 0.3*targs
+    r = judge(logits, targs, sigmoid=True)
+    assert 7<r.pred_per_sample<8 and 0.55<r.accuracy<0.65 and r.verdict=='over-predicts' and not r.flagged
+    assert 'far more labels than there are' in repr(r) and f'thresh={r.suggested_thresh:.10g}' in repr(r)
+    learn,said = trained(logits, targs, n_epoch=2)
+    text = ' '.join(str(said[0].message).split())
+    assert 'learn.set_thresh' in text and 'min_labels' not in text and 'BCEWithLogitsLossFlat' not in text and 'hardly moves' in text
+    learn.set_thresh(learn.zero_labels.records[-1].suggested_thresh)
+    values(learn)
+    assert learn.zero_labels.records[-1].verdict!='over-predicts'
+    learn = make_learner(logits, targs, loss_func=BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 9.)), cbs=ZeroLabelsCallback())
+    values(learn)
+    assert 'A smaller `pos_weight`' in repr(learn.zero_labels.explain())
+
+@pytest.mark.parametrize('kind', ['collapsed','constant','random','over'])
+def test_every_problem_has_a_remedy(kind):
+    logits,targs = simulate()
+    gen = torch.Generator().manual_seed(1)
+    logits = dict(collapsed=torch.full((400,20), -9.), constant=torch.where(torch.arange(20)==3, 1., -1.).expand(400,20), random=torch.randn(400, 20, generator=gen)-1.4, over=torch.full((400,20), 1.))[kind]
+    learn,said = trained(logits.clone(), targs)
+    helps = ' '.join(str(said[0].message).split()).split('What helps:')[1]
+    assert any(o in helps for o in ('learn.set_thresh','learn.loss_func =','Training on'))
+
+def test_good_news_is_no_warning(monkeypatch, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        warnings.simplefilter('ignore', ZeroLabelsWarning)
+        learn = make_learner(*GOOD, model=Waking(5), cbs=ZeroLabelsCallback())
+        with learn.no_logging(): learn.fit(5, 0.)
+        warnings.simplefilter('error', ZeroLabelsWarning)
+        with learn.no_logging(): learn.fit(2, 0.)
+        assert capsys.readouterr().out.strip().startswith('All clear: epoch 1')
+        shown = []
+        monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True); monkeypatch.setattr('IPython.display.display', shown.append)
+        learn.zero_labels.told = 'predicts nothing'
+        values(learn); values(learn)
+        assert len(shown)==1 and '#2ca02c' in shown[0]._repr_html_()
+
+def test_no_prefix_in_a_terminal():
+    code = "from fastai_mlmetrics.callback import *; from fastai_mlmetrics.verdict import *; import torch; y = (torch.rand(200,9)<.2).float(); ZeroLabelsCallback().notify(describe(judge(y*0+.1, y)))"
+    res = subprocess.run([sys.executable, '-W', 'default::UserWarning', '-c', code], capture_output=True, text=True)
+    text = res.stderr[res.stderr.index('\nThe model'):]
+    assert res.returncode==0 and 'ZeroLabels' not in res.stderr and max(map(len, text.splitlines()))<=80
 
 def test_filtered_and_logged(caplog):
     with warnings.catch_warnings(record=True) as said:
@@ -499,3 +620,19 @@ def test_other_losses(loss, model, kw):
     v = values(learn)
     r, = learn.zero_labels.records
     assert not r.verdict and v['accuracy_multi']==r.accuracy==pytest.approx(accuracy_multi(*GOOD).item())
+
+def test_min_labels_are_not_forgotten():
+    logits,targs = simulate(skill=2., bias=-6)
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.set_thresh(0.9, min_labels=1)
+    values(learn)
+    assert ', min_labels=1)` applies it' in ' '.join(repr(learn.zero_labels.explain()).split()) or not learn.zero_labels.explain().verdict
+    text, = told(make_learner(*GOOD, multilabel_metrics(min_labels=1), cbs=ZeroLabelsCallback()))
+    assert 'give each sample at least 1 labels, but `predict` and `show_results` 0: `learn.set_thresh(0.5, min_labels=1)` makes it one' in text
+    learn.loss_func = BCEWithLogitsLossFlat(thresh=0.9) # as the advice to weigh the true ones makes it
+    assert 'min_labels=1)` makes it one' in told(learn)[0]
+    assert 'min_labels' not in repr(judge(torch.full((40,1), 0.1), (torch.arange(40)%2)[:,None].float())) # of one label it would be everybody's
+
+def test_sigmoid_of_the_callback_alone():
+    learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), loss_func=BCELossFlat(), cbs=ZeroLabelsCallback())
+    assert 'pass sigmoid=False, to `ZeroLabelsCallback` as to the metrics' in told(learn)[0]

@@ -1,8 +1,16 @@
 "The main job, as a person at a terminal meets it"
 import signal, subprocess, time
 from conftest import *
+from fastai_mlmetrics.demo import get_data, tell
 
-def job(*args, cwd=None): return subprocess.run([sys.executable, '-m', 'fastai_mlmetrics', *map(str, args)], cwd=cwd, capture_output=True, text=True)
+def job(*args, **kwargs):
+    return subprocess.run([sys.executable, '-m', 'fastai_mlmetrics', *map(str, args)], capture_output=True, text=True,
+                          **kwargs)
+
+def failed(run, message):
+    "Told in one line, before any training"
+    one_line = run.returncode==2 and len(run.stderr.splitlines())==1 and 'Training' not in run.stdout
+    return one_line and re.search(message, run.stderr)
 
 def test_main_job(tmp_path):
     out = tmp_path/'out'
@@ -10,9 +18,11 @@ def test_main_job(tmp_path):
     assert run.returncode==0, run.stderr
     for text in ('20 labels', 'Training for 1 epochs', 'zeros', 'The remedies', 'Training on, for 1 epochs', 'Before and after', *multilabel_metrics().attrgot('name')):
         assert text in run.stdout, text
-    assert 'ZeroLabelsWarning' in run.stderr and 'predicting nothing at all has 0.923' in run.stderr and 'What helps:' in run.stderr
+    assert '|' not in run.stdout[run.stdout.index('The remedies'):run.stdout.index('Training on')] # no bar
+    for text in ('predicts (nearly) nothing', 'predicting nothing at all has 0.923', 'What helps:'):
+        assert text in run.stderr, text
     assert 'FutureWarning' not in run.stderr and 'Traceback' not in run.stderr
-    assert {o.name for o in out.iterdir()}=={'multidigits','before.png','after.png','zero_labels.png'}
+    assert {o.name for o in out.iterdir()}=={'multidigits_32','before.png','after.png','zero_labels.png'}
     assert [o.name for o in tmp_path.iterdir()]==['out']
     for name in ('before.png','after.png','zero_labels.png'):
         assert str(out/name) in run.stdout and min(PILImage.create(out/name).size)>200
@@ -21,16 +31,63 @@ def test_main_job(tmp_path):
     (('--data','no/such/folder'), r'no/such/folder.*does not exist'),
     (('--arch','resnet1'), "no architecture 'resnet1'"),
     (('--epochs',0), 'write 1 or more'),
-    (('--thresh',1.5), r'thresh=1.5')])
-def test_bad_arguments(tmp_path, args, message):
-    run = job(*args, '--out', tmp_path)
-    assert run.returncode==2 and len(run.stderr.splitlines())==1 and re.search(message, run.stderr)
+    (('--epochs',-1), '--epochs -1: write 1 or more'),
+    (('--thresh',2), r'--thresh 2.0: write a probability, from 0 to 1\n$'),
+    (('--thresh','nan'), '--thresh nan: write a probability'),
+    (('--arch','ResNet'), "no architecture 'ResNet'"),
+    (('--size',4), 'write 16 or more'),
+    (('--data','pascal','--arch','resnet1'), "no architecture 'resnet1'")]) # before it downloads
+def test_bad_arguments(tmp_path, args, message): assert failed(job(*args, '--out', tmp_path), message)
+
+@pytest.fixture
+def own(tmp_path): return multidigits(tmp_path/'own', n=30, size=32)
+
+@pytest.mark.parametrize('args', [('--size',4), ('--size',0), ('--size',-3), ('--arch','alexnet','--size',32)])
+def test_too_small_pictures(own, tmp_path, args):
+    assert failed(job('--data', own, '--out', tmp_path/'out', *args), f'size.*{args[-1]}.*(larger size|1 or more)')
+
+@pytest.mark.parametrize('change,message', [
+    (dict(labels=''), 'no label'), (dict(fname=''), 'no fname'), (dict(fname='.'), 'does not exist')])
+def test_bad_table(own, tmp_path, change, message):
+    pd.read_csv(own/'train.csv').assign(**change).to_csv(own/'train.csv', index=False)
+    assert failed(job('--data', own, '--out', tmp_path/'out'), f'own.*{message}')
+
+def test_cut_off_picture(own, tmp_path):
+    (own/'train'/'000003.png').write_bytes((own/'train'/'000003.png').read_bytes()[:200])
+    assert failed(job('--data', own, '--out', tmp_path/'out'), '000003.png')
+
+@pytest.mark.parametrize('labels', [('cat',''), ('$\\frac$ 猫 "q" a,b', '$x_$ <b> é %s {x} 100%')])
+def test_odd_labels(own, tmp_path, labels):
+    "One label only; characters that mean something to CSV, format strings, HTML, matplotlib"
+    df = pd.read_csv(own/'train.csv')
+    df.assign(labels=np.where(df.index%3>0, *labels)).to_csv(own/'train.csv', index=False)
+    run = job('--data', own, '--epochs', 2, '--size', 16, cwd=tmp_path)
+    assert run.returncode==0, run.stderr
+    assert (tmp_path/'mlmetrics_demo'/'after.png').exists() and max(map(len, run.stdout.splitlines()))<=80
+
+def test_no_place_for_figures(own, tmp_path):
+    (tmp_path/'file').touch()
+    places = [tmp_path/'file', tmp_path/'file'/'out']
+    if Path('/proc').exists(): places.append(Path('/proc')) # where not even root can write
+    for out in places:
+        assert failed(job('--data', own, '--out', out), f'{out} cannot be written to .*give another folder')
+    with pytest.raises(ValueError, match='cannot be written to'): tell(None, out=tmp_path/'file')
+
+def test_home(own, tmp_path):
+    env = {**os.environ, 'HOME': str(tmp_path), 'USERPROFILE': str(tmp_path)}
+    run = job('--data=~/own', '--out=~/out', '--epochs', 1, '--size', 16, cwd=tmp_path, env=env)
+    assert run.returncode==0, run.stderr
+    assert {o.name for o in (tmp_path/'out').iterdir()}=={'before.png','zero_labels.png'}
+    assert not (tmp_path/'~').exists()
 
 def test_csv_without_columns(tmp_path):
     (tmp_path/'train').mkdir()
     pd.DataFrame(dict(file=['a.png'], labels=['cat'])).to_csv(tmp_path/'train.csv')
-    run = job('--data', tmp_path, cwd=tmp_path)
-    assert run.returncode==2 and len(run.stderr.splitlines())==1 and 'fname' in run.stderr and 'is_valid' in run.stderr
+    assert failed(job('--data', tmp_path, cwd=tmp_path), 'fname.*is_valid')
+
+def test_another_size(tmp_path, monkeypatch):
+    monkeypatch.setattr('fastai_mlmetrics.demo.multidigits', partial(multidigits, n=30))
+    for size in (16,32,16): assert get_data('digits', str(tmp_path), size).one_batch()[0].shape[-1]==size
 
 def test_interrupt(tmp_path):
     run = subprocess.Popen([sys.executable, '-u', '-m', 'fastai_mlmetrics', '--size', '32', '--out', str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -42,7 +99,6 @@ def test_interrupt(tmp_path):
     assert run.returncode==130 and 'interrupted' in err and 'Traceback' not in err
 
 def test_pascal_is_what_untar_data_brings(tmp_path, monkeypatch):
-    from fastai_mlmetrics.demo import get_data
     asked = []
     def local(url): asked.append(url); return multidigits(tmp_path/'data', n=30, size=16)
     monkeypatch.setattr('fastai_mlmetrics.demo.untar_data', local)

@@ -289,3 +289,30 @@ def test_what_cannot_be_set():
     learn = make_learner(logits, targs, vocab=list('abcdefghijklmnopqrst'))
     with pytest.raises(ValueError, match='2 values.*20 labels'): learn.set_thresh([0.1,0.2])
     with pytest.raises(ValueError, match='thresh=3'): learn.set_thresh(3)
+
+def test_set_after_a_new_loss():
+    "Metrics that followed once follow again, whatever loss the Learner has by then"
+    logits,targs = simulate(200, bias=-3)
+    weight = torch.full((20,), 5.)
+    learn = make_learner(logits, targs, [*multilabel_metrics(), F1ScoreMulti(0.7, name='own')], cbs=ZeroLabelsCallback())
+    for before,after in ((0.2,0.6), ([0.2]*20,0.3), (0.3,[0.1]*20)):
+        with pytest.warns(UserWarning, match='^own: these have'): learn.set_thresh(before)
+        learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight)
+        with pytest.warns(UserWarning, match='^own: these have'): learn.set_thresh(after)
+        v,decoded = values(learn),learn.get_preds(with_decoded=True)[2]
+        assert v['f1_micro']==pytest.approx(skm.f1_score(targs, decoded, average='micro'), abs=1e-12)==learn.accuracy_report(ci=None).value['F1, micro'] and v['own']==F1ScoreMulti(0.7)(logits, targs)
+    learn = make_learner(logits, targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(thresh=0.2))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        learn.set_thresh(0.3); learn.set_thresh([0.2]*20); learn.set_thresh(0.5)
+        for found in (learn.thresh_find(show_plot=False), best_thresholds(*learn.get_preds())): learn.set_thresh(found)
+
+def test_a_weighted_loss_without_a_vocab():
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 5.)))
+    learn.set_thresh(0.3)
+    assert learn.metrics[0].thresh==learn.loss_func.thresh==0.3
+
+def test_a_loss_for_neither():
+    learn = make_learner(*simulate(200, bias=-3), loss_func=MSELossFlat())
+    for f in (learn.accuracy_report, learn.thresh_find, lambda: MultiLabelInterpretation.from_learner(learn)):
+        with pytest.raises(ValueError, match=r'\(MSELoss\).*BCEWithLogitsLossFlat'): f()
