@@ -12,7 +12,7 @@ from .metrics import *
 from .verdict import *
 from contextlib import nullcontext, redirect_stderr
 
-# %% ../nbs/08_callback.ipynb #ed5726f8
+# %% ../nbs/08_callback.ipynb #256ab6e3
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -77,7 +77,8 @@ class ZeroLabelsCallback(Callback):
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)), loss_trend='')
         if self._apart: return r
         before,loss = L(self.fit_records),r.valid_loss
-        r.best_loss,r.peak_loss = min(before.attrgot('valid_loss'), default=math.inf),max(before.attrgot('valid_loss')+[loss])
+        losses = before.attrgot('valid_loss')
+        r.best_loss,r.peak_loss = min(losses, default=math.inf),max([*losses, loss])
         # A median over `patience` validations does not mind a bad one
         r.ap_median = np.median([o.ap_micro for o in [*before, r][-self.patience:]]).item()
         r.learns = bool(loss<r.best_loss or r.ap_median>max(before.attrgot('ap_median'), default=-math.inf))

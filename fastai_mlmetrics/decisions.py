@@ -51,7 +51,7 @@ def logit_thresh(
     logit = exact.astype(np.float32)
     return np.where(logit<=exact, logit, np.nextafter(logit, np.float32(-math.inf))).tolist()
 
-# %% ../nbs/00_decisions.ipynb #0e8ede41
+# %% ../nbs/00_decisions.ipynb #54af34a1
 def as_tensor(
     o # A tensor, array, DataFrame, sparse matrix or nested list
 )->Tensor: # Detached, and of no subclass
@@ -60,7 +60,7 @@ def as_tensor(
     if isinstance(o, Tensor): return o.detach().as_subclass(Tensor)
     try:
         a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
-        if a.dtype==object: a = np.asarray(o.astype(float)) if hasattr(o, 'astype') else a.astype(float) # pandas' NA, too
+        if a.dtype==object: a = np.asarray((o if hasattr(o, 'astype') else a).astype(float)) # pandas' NA, too
         if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
         # torch takes no negative strides, and warns of memory that is read-only
         return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
@@ -69,7 +69,7 @@ def as_tensor(
                          f"{type(o).__name__} of something else. Rows must be equally long, and lists of label names "
                          "one-hot encoded, for instance by scikit-learn's MultiLabelBinarizer") from None
 
-# %% ../nbs/00_decisions.ipynb #4c5a250b
+# %% ../nbs/00_decisions.ipynb #7897ad4e
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -85,7 +85,7 @@ class Rule:
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
             raise ValueError(f"thresh={thresh} can never decide anything: a sigmoid lies in [0, 1]. "
                              "For a threshold on logits, pass sigmoid=False.")
-        if isinstance(min_labels, bool) or not isinstance(min_labels, Real) or min_labels!=int(min_labels) or min_labels<0:
+        if isinstance(min_labels, bool) or not isinstance(min_labels, Real) or min_labels%1 or min_labels<0:
             raise ValueError(f"min_labels={min_labels!r} should be a whole number, 0 or more")
         self.min_labels = int(min_labels)
         self.labels = None if labels is None else tuple(L(labels.tolist() if hasattr(labels, 'tolist') else labels))

@@ -9,7 +9,7 @@ __all__ = ['label_matrix', 'label_stats', 'pos_weight']
 from fastai.basics import *
 from .decisions import *
 
-# %% ../nbs/11_imbalance.ipynb #ab7d1718
+# %% ../nbs/11_imbalance.ipynb #cabd4a7b
 def _targets(ds):
     "The targets of a data set: for each sample a list of label names, or an N x C tensor"
     if hasattr(ds, 'ys'): return as_tensor(ds.ys) # of a table
@@ -52,7 +52,8 @@ def label_matrix(
     else:
         parts = [as_tensor(o) for o in (data, getattr(data, 'iloc', data)[:0] if valid is None else valid)]
         vocab = ifnone(vocab, getattr(data, 'columns', None))
-    if isinstance(parts[0], list): vocab = vocab + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
+    if isinstance(parts[0], list):
+        vocab = vocab + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
     train,valid = (_truths(part, vocab, ignore_index) for part in parts)
     return label_names(vocab, train.shape[1]),train,valid
 

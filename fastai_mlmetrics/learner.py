@@ -61,7 +61,7 @@ def thresh_find(self:Learner,
         _plot_thresh(aim.m, scores, targs.long(), marks)
     return res
 
-# %% ../nbs/09_learner.ipynb #2e0995be
+# %% ../nbs/09_learner.ipynb #484aed15
 def decided_sigmoid(
     logits:Tensor, # N x C
     thresh # A score above it (strictly) is a predicted label: a number, or one per label
@@ -101,7 +101,8 @@ def set_thresh(self:Learner,
             if at is not None and not np.array_equal(at, t): theirs.append(m.name)
             continue
         r = m.rule
-        m.follows = m.follows or at is not None and any(np.shape(at)==np.shape(o) and np.allclose(at, o, atol=1e-6) for o in before)
+        def is_at(t): return np.shape(at)==np.shape(t) and np.allclose(at, t, atol=1e-6)
+        m.follows = m.follows or at is not None and any(map(is_at, before))
         if at is not None and not m.follows:
             apart.append(m.name)
             continue

@@ -139,7 +139,7 @@ def _per_label(aim, scores, y, valid, shared, min_positives, sure_positives, fol
     reasons = [next((k for k,o in why.items() if o[i]), '') for i in range(len(true))]
     return tuple(shared.item() if r else t for r,t in zip(reasons, own.tolist())),tuple(reasons)
 
-# %% ../nbs/05_thresholds.ipynb #ef5856c0
+# %% ../nbs/05_thresholds.ipynb #f9aae7cc
 def best_thresholds(
     preds, # Scores, or logits where `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
@@ -169,7 +169,8 @@ def best_thresholds(
     if acc is None or not seen.counts[3].any(): raise ValueError("there is not a single sample that counts")
     if math.isnan(acc): raise ValueError("preds are NaN in places: thresholds are found from numbers")
     for name,k,most in (('folds',folds,255), ('cv',cv,len(y))):
-        if k is not None and k not in range(2, most+1): raise ValueError(f"{name}={k} should be from 2 to {most}, or None")
+        if k is not None and k not in range(2, most+1):
+            raise ValueError(f"{name}={k} should be from 2 to {most}, or None")
     valid,per_label = seen.rule.valid(y),ifnone(per_label, average in ('macro','weighted'))
     if valid is not None: valid,y = valid.double(),y.masked_fill(~valid, -1)
     probs = is_probs(scores)

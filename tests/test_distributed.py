@@ -74,7 +74,7 @@ def all_fitted(): return {o: fitted(o) for o in ('warn','stop','raise')}
 def test_all_processes_stop_together(tmp_path):
     first,second = in_processes(all_fitted, 2, tmp_path)
     for on_flag,(n,row,error) in second.items():
-        assert n==first[on_flag][0]==(4 if on_flag=='warn' else 2) and error==first[on_flag][2] and (error is not None)==(on_flag=='raise')
+        assert n==first[on_flag][0]==(4 if on_flag=='warn' else 3) and error==first[on_flag][2] and (error is not None)==(on_flag=='raise')
         np.testing.assert_allclose(row, first[on_flag][1], atol=1e-12)
 
 # What is each process's own
