@@ -160,9 +160,9 @@ def notify(self:ZeroLabelsCallback, warning):
         finally: warnings.formatwarning = plain
     if printed.getvalue(): show(warning)
 
-# %% ../nbs/08_callback.ipynb #05b6b1f4
-_COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','f1_micro','empty_rate','pred_per_sample',
-            'suggested_thresh')
+# %% ../nbs/08_callback.ipynb #f26af9eb
+_COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','f1_micro','empty_rate',
+            'pred_per_sample','suggested_thresh')
 
 @patch
 def explain(self:ZeroLabelsCallback)->Record:
