@@ -12,7 +12,7 @@ from .metrics import *
 from .verdict import *
 from contextlib import nullcontext, redirect_stderr
 
-# %% ../nbs/08_callback.ipynb #256ab6e3
+# %% ../nbs/08_callback.ipynb #2df30dbc
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -76,7 +76,7 @@ class ZeroLabelsCallback(Callback):
             loss_weighs=weighs or not isinstance(func, nn.BCEWithLogitsLoss),
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)), loss_trend='')
         if self._apart: return r
-        before,loss = L(self.fit_records),r.valid_loss
+        before = L(self.fit_records)
         losses = before.attrgot('valid_loss')
         r.best_loss,r.peak_loss = min(losses, default=math.inf),max([*losses, loss])
         # A median over `patience` validations does not mind a bad one

@@ -5,11 +5,12 @@
 # %% auto #0
 __all__ = ['label_matrix', 'label_stats', 'pos_weight']
 
-# %% ../nbs/11_imbalance.ipynb #3adec853
+# %% ../nbs/11_imbalance.ipynb #c65f9060
 from fastai.basics import *
 from .decisions import *
+from .counts import *
 
-# %% ../nbs/11_imbalance.ipynb #cabd4a7b
+# %% ../nbs/11_imbalance.ipynb #88688169
 def _targets(ds):
     "The targets of a data set: for each sample a list of label names, or an N x C tensor"
     if hasattr(ds, 'ys'): return as_tensor(ds.ys) # of a table
@@ -50,7 +51,9 @@ def label_matrix(
     if isinstance(data, DataLoaders):
         parts,vocab = [_targets(ds) for ds in (data.train_ds, data.valid_ds)],label_vocab(data)
     else:
-        parts = [as_tensor(o) for o in (data, getattr(data, 'iloc', data)[:0] if valid is None else valid)]
+        if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame): valid = match_columns(valid, data)
+        train = as_tensor(data)
+        parts = [train, train[:0] if valid is None else as_tensor(valid)]
         vocab = ifnone(vocab, getattr(data, 'columns', None))
     if isinstance(parts[0], list):
         vocab = vocab + sorted({o for part in parts for labels in part for o in labels} - {*vocab})

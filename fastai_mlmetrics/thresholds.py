@@ -13,7 +13,9 @@ from .metrics import *
 from .curves import *
 from typing import NamedTuple
 
-# %% ../nbs/05_thresholds.ipynb #5c02937e
+# %% ../nbs/05_thresholds.ipynb #5ed1ce17
+def _in_one_row(table): return [o if o is None else o.reshape(1,-1) for o in table]
+
 def averaged_values(
     m:CountsMetric, # Whose average
     scores:Tensor, # N x C
@@ -24,7 +26,7 @@ def averaged_values(
     "A metric at every threshold"
     table = scores,y,valid
     if m.average=='micro' or scores.shape[m.average!='samples']==1: # one row for all
-        c = SortedScores(*(o if o is None else o.reshape(1,-1) for o in table), near=near).curve_of_all(with_cuts=True)
+        c = SortedScores(*_in_one_row(table), near=near).curve_of_all(with_cuts=True)
         return c.cuts,*c.values(m)
     by_score = SortedScores(*(o if o is None or m.average=='samples' else o.T for o in table), near=near)
     (_,end),y,w = by_score.ties(),by_score.y,by_score.weight
@@ -42,7 +44,7 @@ def averaged_values(
     tied = score-below <= near*score # where there is no cut
     return Cuts(score[None], below[None], score[:1]),res[1:].masked_fill(tied, math.nan)[None],res[:1]
 
-# %% ../nbs/05_thresholds.ipynb #7d0f53bb
+# %% ../nbs/05_thresholds.ipynb #3fe8ec0e
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
@@ -85,7 +87,7 @@ class Aim:
     def shared(self, *table):
         "The one threshold for all labels"
         if self.m.average=='micro' and type(self.m) in _AFTER_TRUE:
-            res = self.each(self.sorted(*(o if o is None else o.reshape(1,-1) for o in table)))[0]
+            res = self.each(self.sorted(*_in_one_row(table)))[0]
         else:
             cuts,*values = averaged_values(self.m, *table, self.near)
             res = self.best(cuts, values, self.other and averaged_values(self.other, *table, self.near)[1:])[0]

@@ -311,7 +311,7 @@ def all_clear(
                       f"{r['true_per_sample']:.2f} at threshold {_thresh(r['thresh'])}, with a micro F1 of "
                       f"{r['f1_micro']:.3f}.", r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #376d9d58
+# %% ../nbs/07_verdict.ipynb #9dab05ee
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -360,16 +360,16 @@ def traps(
                    "so `predict` and `show_results` show no label, however good the model: "
                    "let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`")
     elif hasattr(loss, 'thresh'):
-        decided = [(m.name, t) for m in learn.metrics if (t:=metric_thresh(m, sigmoid)) is not None]
-        others = [(name, t) for name,t in decided if not np.allclose(t, as_thresh(loss.thresh), atol=1e-6)]
+        decided = [(m, t) for m in learn.metrics if (t:=metric_thresh(m, sigmoid)) is not None]
+        others = [(m.name, t) for m,t in decided if not np.allclose(t, as_thresh(loss.thresh), atol=1e-6)]
         found,min_labels = {_thresh(t) for _,t in others},getattr(loss, 'min_labels', 0)
-        follow = [isinstance(m, CountsMetric) for m in learn.metrics if metric_thresh(m, sigmoid) is not None]
-        makes_it_one = len(found)==1 and isinstance(others[0][1], float) and all(follow)
+        follow = all(isinstance(m, CountsMetric) for m,_ in decided)
+        makes_it_one = len(found)==1 and isinstance(others[0][1], float) and follow
         if others:
             res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(found))}, "
                        f"but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
                        (f": {_set(found.pop(), min_labels)} makes it one" if makes_it_one else
-                        "" if all(follow) else ": only classes of this package follow `learn.set_thresh`"))
+                        "" if follow else ": only classes of this package follow `learn.set_thresh`"))
         apart = [m for m in learn.metrics.filter(risinstance(CountsMetric)) if m.min_labels!=min_labels]
         if apart and not others:
             res.append(f"{_some([m.name for m in apart], 3)} give each sample at least {apart[0].min_labels} labels, "
