@@ -5,14 +5,15 @@
 # %% auto #0
 __all__ = ['multilabel_metrics', 'AccuracyReport', 'accuracy_report']
 
-# %% ../nbs/06_report.ipynb #3a27ae03
+# %% ../nbs/06_report.ipynb #d9e796ac
 from fastai.basics import *
 from .decisions import *
 from .counts import *
 from .metrics import *
 from .curves import *
 from .ranking import *
-import scipy.stats as scs, textwrap
+from .tables import *
+import scipy.stats as scs
 
 # %% ../nbs/06_report.ipynb #ca0c3a21
 @delegates(CountsMetric.__init__, but='pos_label,average,name')
@@ -40,14 +41,8 @@ def multilabel_metrics(
         res += [r(APScoreMulti, 'ap_macro', bins=bins), r(RocAucMulti, 'roc_auc_macro', bins=bins), r(LRAP, 'lrap')]
     return res
 
-# %% ../nbs/06_report.ipynb #de9f1d27
-class AccuracyReport(pd.DataFrame):
-    "A DataFrame that is shown with a `reading` of it in words"
-    @property
-    def reading(self): return self.attrs['reading']
-    def _repr_html_(self):
-        return f'{pd.DataFrame(self).round(3)._repr_html_()}<p style="max-width:50em">{self.reading}</p>'
-    def __repr__(self): return f"{pd.DataFrame(self).round(3).to_string()}\n\n{textwrap.fill(self.reading, 80)}"
+# %% ../nbs/06_report.ipynb #16100f3a
+class AccuracyReport(Table): "What `accuracy_report` returns: `reading` says it in words"
 
 # %% ../nbs/06_report.ipynb #bd3bb73a
 def _argmax_hits(scores, y, valid):
