@@ -32,8 +32,8 @@ def untold(
     told.update(new)
     return new
 
-# %% ../nbs/02_metrics.ipynb #0394ea70
-_WAITING = 256,2**16 # Batches, and numbers of theirs, that wait to be added up at once
+# %% ../nbs/02_metrics.ipynb #21d97df2
+_WAITING = 256,2**16 # Counted batches, and numbers of theirs, that wait to be added up at once
 
 class StreamMetric(AccumMetric):
     "Base of the metrics that add up something `from_batch`, and `compute` their value from the sum"
@@ -78,7 +78,7 @@ class StreamMetric(AccumMetric):
         forget_batch()
         self.total = self._checks = self._read = self._learn = self.c = None
         self.seen,self.scored,self.trained,self.split,self._of_learner = 0,False,False,False,False
-        self._parts,self._waiting = [],0
+        self._batches,self._parts,self._elements,self._waiting = [],[],0,0
 
     def __getstate__(self):
         "A copy or a pickle is a new metric of the same arguments"
@@ -141,22 +141,35 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warnings.warn(text)
 
-# %% ../nbs/02_metrics.ipynb #d68b884d
+# %% ../nbs/02_metrics.ipynb #d91aedd6
 @patch
 def take(self:StreamMetric, batch):
     "Add a `Batch`"
     if self.c!=batch.given_c:
         if self.c: raise ValueError(f"predictions have {batch.given_c} labels, but before they had {self.c}")
         self.c = batch.given_c
+    if (size:=batch.preds.numel())>=SMALL: self.count() # apart, since large ones are no copies
+    self._batches.append(batch)
+    self.seen += batch.n
+    self._elements += size
+    if self._elements>=SMALL: self.count()
+
+@patch
+def count(self:StreamMetric):
+    "Take from the batches that wait what is to be added"
+    if not self._batches: return
+    first,*others = self._batches
+    batch = join_once(join_batches, self._batches) if others else first
     part = self.from_batch(batch)
     self._parts.append((part, batch.checks, batch.scored))
-    self.seen += batch.n
+    self._batches,self._elements = [],0
     self._waiting += part.numel() if isinstance(part, Tensor) else batch.n*batch.c//32 # Kept scores, say
     if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
 def fold(self:StreamMetric):
     "Add what waits to the total"
+    self.count()
     if not self._parts: return
     parts,checks,scored = zip(*self._parts)
     added = self.add_up(parts)
@@ -210,7 +223,7 @@ def value(self:StreamMetric):
     elif text:=self.mistaken_range(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
 
-# %% ../nbs/02_metrics.ipynb #3434d81a
+# %% ../nbs/02_metrics.ipynb #57cf588b
 @patch
 def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nans):
     "Is there a value? Raise, or warn, if predictions or targets are not what they must be"
@@ -226,7 +239,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
         raise ValueError("integer predictions are decisions, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
     if self.needs_probs and not self.sigmoid and (low<0 or high>1):
-        raise ValueError(f"{self.name} is for probabilities, but predictions are from {low:.3g} to {high:.3g}: "
+        raise ValueError(f"{self.name} is for probabilities, but there are predictions like {low:.3g} and {high:.3g}: "
                          "are they logits? Then pass sigmoid=True")
     return True
 
@@ -237,7 +250,7 @@ def mistaken_range(self:StreamMetric, low, high):
     if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
         return "predictions all lie in [0, 1], so they seem to be probabilities already: pass sigmoid=False"
     if not self.sigmoid and (low<0 or high>1) and any(0<t<1 for t in L(self.thresh)):
-        return (f"predictions from {low:.3g} to {high:.3g} seem to be logits, but are compared with a threshold for "
+        return (f"predictions like {low:.3g} and {high:.3g} seem to be logits, but are compared with a threshold for "
                 "probabilities: pass sigmoid=True, or thresh=0 for logits")
 
 # %% ../nbs/02_metrics.ipynb #bd6aab7b
