@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #b54baa24
+# %% ../nbs/09_learner.ipynb #257a68d3
 @contextmanager
 def _keep_record(learn):
     "fastai's `Recorder` forgets its epochs in each `validate` and `get_preds`; not in ours"
@@ -36,7 +36,7 @@ def _get_probs(learn, ds_idx, dl):
     return to_probs(preds, learn.loss_func, getattr(learn.dls, 'device', None)),targs
 
 class SuggestedThresholds(ShowsTable, namedtuple('SuggestedThresholds', 'best cardinality per_label')):
-    "The `best` one for all, the one that predicts as many labels as are true, and one for each label: `per_label`"
+    "The `best` one for all, one by `cardinality` (as many labels as are true), and one `per_label`"
 
 @patch
 def thresh_find(self:Learner,
