@@ -122,7 +122,7 @@ def _ranking_rows(scores, y, valid, zero_division):
     of_samples = lrap.values(SortedScores(scores, y.byte(), valid.double()).curve_of_all())
     return pd.DataFrame(rows, index=[*metrics], dtype=float),of_samples
 
-# %% ../nbs/06_report.ipynb #42ace84d
+# %% ../nbs/06_report.ipynb #dbc88154
 def _reading(r, y, valid, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
@@ -201,7 +201,8 @@ def accuracy_report(
     res = AccuracyReport(r.loc[[*names[:6], 'accuracy, argmax', *names[6:], *r.index[len(names)+1:]]])
     at = ''
     if scored: # Decisions have no threshold
-        res.columns.name,res.index.name = f'thresh={thresh_text(thresh)}',f'min_labels={min_labels}' if min_labels else None
+        res.columns.name = f'thresh={thresh_text(thresh)}'
+        if min_labels: res.index.name = f'min_labels={min_labels}'
         at = f"Decided at a threshold of {thresh_text(thresh, min_labels)}. "
     few = [str(o) for o in vocab[best[:6].tolist()]] + [f'{len(best)-6} more']*(len(best)>6)
     res.attrs['reading'] = _reading(r, y, valid, ', '.join(few) or 'nothing', at, ci, zero_division)

@@ -178,7 +178,7 @@ def _per_label(aim, scores, y, valid, shared, min_positives, sure_positives, fol
     reasons = [next((k for k,o in why.items() if o[i]), '') for i in range(len(true))]
     return tuple(shared.item() if r else t for r,t in zip(reasons, own.tolist())),tuple(reasons)
 
-# %% ../nbs/05_thresholds.ipynb #c8254d05
+# %% ../nbs/05_thresholds.ipynb #4a3c9d8a
 class ShowsTable:
     "A tuple that is shown as its `table`"
     table = None
@@ -198,7 +198,8 @@ def thresh_text(
 )->str:
     "A threshold in a few words"
     t = L(as_thresh(thresh))
-    return ' to '.join(dict.fromkeys(f'{o:.3g}' for o in (min(t), max(t)))) + f', min_labels={min_labels}'*(min_labels>0)
+    text = ' to '.join(dict.fromkeys(f'{o:.3g}' for o in (min(t), max(t))))
+    return f'{text}, min_labels={min_labels}' if min_labels else text
 
 def thresh_table(
     m:CountsMetric, # By which thresholds are scored
