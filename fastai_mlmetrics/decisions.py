@@ -161,9 +161,9 @@ def weights(self:Rule,
                          f"but there are at least {start+len(preds)} samples")
     return res.to(preds.device, non_blocking=True)
 
-# %% ../nbs/00_decisions.ipynb #8df0b5c8
+# %% ../nbs/00_decisions.ipynb #7d5e0ae7
 def as_vocab(
-    vocab # Names in the labels' order: a list, array, Index, or a dict of index to name; None: there are none
+    vocab # Names in the labels' order: a list, array, Index, dict of index to name, `dls.vocab`; None: there are none
 ): # An `L` of names, or None
     "The names of the labels"
     if isinstance(vocab, (set,frozenset)): raise ValueError("vocab is a set, which has no order: pass a list")
@@ -172,14 +172,17 @@ def as_vocab(
         if names.keys()!={*range(len(vocab))}:
             raise ValueError(f"vocab should be a dict of 0 to {len(vocab)-1} to names, but has the keys {[*vocab]}")
         vocab = [names[i] for i in range(len(names))]
-    return None if vocab is None else L(vocab.tolist() if hasattr(vocab, 'tolist') else vocab, use_list=True)
+    if vocab is None: return None
+    names = L(vocab.tolist() if hasattr(vocab, 'tolist') else vocab, use_list=True)
+    in_parts = names and is_iter(names[-1]) and not isinstance(names[-1], (str,bytes,tuple))
+    return as_vocab(names[-1]) if in_parts else names
 
 def label_vocab(
     dls # `DataLoaders`
 ): # An `L` of names, or None
-    "The names of the labels of `dls`; the last part of its vocab if the inputs have one too, as texts do"
-    vocab = as_vocab(getattr(dls, 'vocab', None))
-    return as_vocab(vocab[-1]) if vocab and is_iter(vocab[-1]) and not isinstance(vocab[-1], str) else vocab
+    "The names of the labels of `dls`: its target columns, if it is a table of several; else its vocab"
+    vocab,columns = as_vocab(getattr(dls, 'vocab', None)),L(getattr(dls, 'y_names', None))
+    return columns if len(columns)>1 or columns and vocab is None else vocab
 
 def label_names(
     vocab, # Names, as `as_vocab` takes them

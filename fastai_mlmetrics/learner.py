@@ -5,36 +5,38 @@
 # %% auto #0
 __all__ = ['SuggestedThresholds', 'decided_sigmoid']
 
-# %% ../nbs/09_learner.ipynb #085575a8
+# %% ../nbs/09_learner.ipynb #140327f1
 from fastai.basics import *
 import pickletools, zipfile
 from .decisions import *
 from .counts import *
 from .metrics import *
+from .tables import *
 from .thresholds import *
 from . import report
 from .verdict import *
 from .callback import *
+from collections import namedtuple
+from contextlib import contextmanager
 from copy import copy
-from typing import NamedTuple
 
-# %% ../nbs/09_learner.ipynb #3ead609a
-class SuggestedThresholds(NamedTuple):
-    "What `Learner.thresh_find` suggests"
-    best:float # The one threshold at which the metric is best
-    cardinality:float # That at which as many labels are predicted as are true
-    per_label:tuple # One for each label, for the macro average of the metric
+# %% ../nbs/09_learner.ipynb #257a68d3
+@contextmanager
+def _keep_record(learn):
+    "fastai's `Recorder` forgets its epochs in each `validate` and `get_preds`; not in ours"
+    state = dict(vars(learn.recorder)) if hasattr(learn, 'recorder') else None
+    try: yield
+    finally:
+        if state: vars(learn.recorder).update(state)
 
-def _plot_thresh(m, scores, y, marks):
-    cuts,values,first = averaged_values(m, scores, y)
-    keep = np.linspace(0, values.numel()-1, min(values.numel(), 2000)).astype(int)
-    ax = plt.subplots(figsize=(6,3))[1]
-    ax.plot(cuts.score.flatten()[keep], values.flatten()[keep])
-    ax.axhline(first, color='k', ls=':', lw=1, label='predicting nothing')
-    for (name,t),color in zip(marks.items(), ('tab:red','tab:orange','k')):
-        ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1, label=f'{name}: {t:.3g}')
-    ax.set(xlabel='threshold', ylabel=m.name)
-    ax.legend(fontsize='small')
+def _get_probs(learn, ds_idx, dl):
+    "Probabilities and targets"
+    with _keep_record(learn), learn.no_logging(): preds,targs = learn.get_preds(ds_idx, dl=dl)
+    preds,targs = as_rows(preds, targs)
+    return to_probs(preds, learn.loss_func, getattr(learn.dls, 'device', None)),targs
+
+class SuggestedThresholds(ShowsTable, namedtuple('SuggestedThresholds', 'best cardinality per_label')):
+    "The `best` one for all, one by `cardinality` (as many labels as are true), and one `per_label`"
 
 @patch
 def thresh_find(self:Learner,
@@ -43,23 +45,41 @@ def thresh_find(self:Learner,
     metric='f1', # As in `best_thresholds`, but for 'cardinality'
     average:str='samples', # As in `best_thresholds`
     show_plot:bool=True, # Plot the metric at all thresholds?
+    ax=None, # Where to plot; None: a new figure
+    figsize:tuple=(6.5,3.2), # Of the new figure, in inches
+    cv:int=5, # As in `best_thresholds`
+    seed:int=42, # As in `best_thresholds`
+    ignore_index=None, # As in `best_thresholds`
     **kwargs # Of `best_thresholds`
-)->SuggestedThresholds: # `best`, `cardinality` and `per_label`
+)->SuggestedThresholds: # `best`, `cardinality` and `per_label`; shown as a table
     "Look at all thresholds in one pass over the data, and suggest some"
-    with self.no_logging(): preds,targs = self.get_preds(ds_idx, dl=dl)
-    preds,targs = as_rows(preds, targs)
-    scores = to_probs(preds, self.loss_func, getattr(self.dls, 'device', None))
-    def best(*args, **kw): return best_thresholds(scores, targs, *args, **kw).thresh
-    res = SuggestedThresholds(best(metric, average, False, **kwargs), best('cardinality', per_label=False),
-                              best(metric, 'macro', True, **kwargs))
+    (scores,y),loss = _get_probs(self, ds_idx, dl),self.loss_func
+    scores,y,valid = scores.cpu(),y.cpu(),Rule(ignore_index=ignore_index).valid(y.cpu())
+    ignored = {} if valid is None else dict(ignore_index=-1)
+    if valid is not None: y = y.masked_fill(~valid, -1)
+    opts = {k: v for k,v in kwargs.items() if k in ('beta','at_recall','at_precision','zero_division')}
+    m = Aim(metric, average, True, **opts, **ignored).m
+    def search(i=slice(None)):
+        def best(*args, **kw): return best_thresholds(scores[i], y[i], *args, cv=None, seed=seed, **kw, **ignored)
+        return {'best': best(metric, average, False, **kwargs), 'cardinality': best('cardinality', per_label=False),
+                'per_label': best(metric, 'macro', True, **kwargs)}
+    found = search()
+    thresh = {k: o.thresh for k,o in found.items()}
+    held = {}
+    if cv: held = held_out_decisions(lambda i: {k: o.thresh for k,o in search(i).items()}, scores, cv, seed)
+    ways = {k: (t, to_decisions(scores, t, sigmoid=False).long(), held.get(k)) for k,t in thresh.items()}
+    marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
+    if (now:=getattr(loss, 'thresh', None)) is not None:
+        now,d = as_thresh(now),to_decisions(scores, now, False, getattr(loss, 'min_labels', 0)).long()
+        ways = {'now': (now, d, d), **ways} # which was not found on these samples
+        if isinstance(now, float): marks['now'] = now
     if show_plot:
-        opts = {k: v for k,v in kwargs.items() if k in ('beta','at_recall','at_precision','zero_division')}
-        aim = Aim(metric, average, True, **opts)
-        current = getattr(self.loss_func, 'thresh', None)
-        marks = {'best': res.best, 'as many as true': res.cardinality,
-                 **({'now': current} if isinstance(current, (int,float)) else {})}
-        _plot_thresh(aim.m, scores, targs.long(), marks)
-    return res
+        plot_thresh_curve(m, scores, y, marks, None if valid is None else valid.double(), ax, figsize)
+    text = f"score: {m.name} on the samples that the thresholds were found on, which flatters them."
+    if held: text += f" held_out: on samples that they were not found on, in {min(cv, len(y))} folds."
+    vocab = label_names(label_vocab(self.dls), scores.shape[1])
+    table = thresh_table(m, ways, y, vocab, found['per_label'].fallback, text)
+    return SuggestedThresholds(**thresh).showing(table)
 
 # %% ../nbs/09_learner.ipynb #484aed15
 def decided_sigmoid(
@@ -114,7 +134,7 @@ def set_thresh(self:Learner,
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
 
-# %% ../nbs/09_learner.ipynb #93a850bd
+# %% ../nbs/09_learner.ipynb #d2833ae8
 @patch
 def accuracy_report(self:Learner,
     ds_idx:int=1, # Which data to look at: 0: training, 1: validation
@@ -122,11 +142,56 @@ def accuracy_report(self:Learner,
     **kwargs # Of `accuracy_report`
 )->report.AccuracyReport: # A row for each thing that is called accuracy, and F1 in each average
     "Everything that is called accuracy, of what the Learner decides"
-    with self.no_logging(): preds,targs = self.get_preds(ds_idx, dl=dl)
+    scores,targs = _get_probs(self, ds_idx, dl)
     loss = self.loss_func
-    kwargs = {'thresh': getattr(loss, 'thresh', 0.5), 'min_labels': getattr(loss, 'min_labels', 0), **kwargs}
-    scores = to_probs(preds, loss, getattr(self.dls, 'device', None))
-    return report.accuracy_report(scores, targs, sigmoid=False, vocab=label_vocab(self.dls), **kwargs)
+    kwargs = {'thresh': getattr(loss, 'thresh', 0.5), 'min_labels': getattr(loss, 'min_labels', 0),
+              'vocab': label_vocab(self.dls), **kwargs}
+    return report.accuracy_report(scores, targs, sigmoid=False, **kwargs)
+
+# %% ../nbs/09_learner.ipynb #fecee7fc
+@patch
+def evaluate(self:Learner,
+    ds_idx:int=1, # Which data to look at: 0: training, 1: validation
+    dl:DataLoader=None, # Other data instead
+    cbs=None # Callbacks for this validation
+)->Table: # A row for the loss and for each metric: its `value`, and the `thresh` at which it decides
+    "`validate`, with names"
+    with _keep_record(self), self.no_logging(): values = self.validate(ds_idx, dl, cbs)
+    def at(m):
+        decides = isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy)
+        return thresh_text(m.thresh, m.min_labels) if decides else ''
+    return Table(dict(value=[*values], thresh=['', *self.metrics.map(at)]),
+                 index=pd.Index(['loss', *self.metrics.attrgot('name')], name='metric'))
+
+@patch
+def plot_metrics(self:Recorder,
+    ncols:int=4, # Pictures in a row
+    figsize:tuple=None # Of the figure, in inches; None: by the number of pictures
+):
+    "Plot the loss and each metric by epoch, of training and validation where both are recorded"
+    names = self.metric_names[1:].filter(lambda o: o!='time') if hasattr(self, 'metric_names') else []
+    rows = [o for o in getattr(self, 'values', []) if len(o)==len(names)] # An interrupted epoch has fewer
+    if not rows:
+        raise ValueError("no epoch is recorded: call it after `fit`, and before `validate`, `get_preds` and the like, "
+                         "with which fastai's Recorder begins anew")
+    curves = {}
+    for name,values in zip(names, zip(*rows)):
+        part = next((o for o in ('train','valid') if name.startswith(f'{o}_')), None)
+        curves.setdefault(name[6:] if part else name, {})[part or 'valid'] = np.array(values, dtype=float)
+    ncols = min(ncols, len(curves))
+    nrows = math.ceil(len(curves)/ncols)
+    axs = plt.subplots(nrows, ncols, figsize=figsize or (2.4*ncols,1.9*nrows), squeeze=False)[1].flatten()
+    for ax,(name,of) in zip(axs, curves.items()):
+        for part,values in of.items():
+            ax.plot(values, '.-', ms=5, color='C0' if part=='train' else 'C1', label=part)
+        ax.set_title(name.replace('$', r'\$'), fontsize='medium')
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.ticklabel_format(useOffset=False)
+        ax.tick_params(labelsize='small')
+    axs[0].legend(fontsize='small')
+    for ax in axs[max(0, len(curves)-ncols):len(curves)]: ax.set_xlabel('epoch')
+    for ax in axs[len(curves):]: ax.set_axis_off()
+    plt.tight_layout()
 
 # %% ../nbs/09_learner.ipynb #bbb50fdc
 def _of_package(o):

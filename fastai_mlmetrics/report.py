@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['multilabel_metrics', 'AccuracyReport', 'accuracy_report']
 
-# %% ../nbs/06_report.ipynb #d9e796ac
+# %% ../nbs/06_report.ipynb #a1018a92
 from fastai.basics import *
 from .decisions import *
 from .counts import *
@@ -13,6 +13,7 @@ from .metrics import *
 from .curves import *
 from .ranking import *
 from .tables import *
+from .thresholds import *
 import scipy.stats as scs
 
 # %% ../nbs/06_report.ipynb #ca0c3a21
@@ -101,7 +102,7 @@ def _interval(value, without, ci):
     mid = n*value - (n-1)*mean
     return (mid-half).minimum(value).clamp(0, 1).numpy(),(mid+half).maximum(value).clamp(0, 1).numpy()
 
-# %% ../nbs/06_report.ipynb #788720d9
+# %% ../nbs/06_report.ipynb #8fc402c0
 def _random_ap(true, n):
     "The expected average precision of a random ranking; nan where nothing is true"
     h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
@@ -116,34 +117,34 @@ def _ranking_rows(scores, y, valid, zero_division):
     def mean(x, n, zero_division): return x.nan_to_num(zero_division).where(n>0, math.nan).nanmean().item()
     random = mean(_random_ap(true, n), n, zero_division), 0.5, mean(_random_ap(true_of, n_of), n_of, 1.)
     targs,often = y.masked_fill(valid==0, -1),(true/n).nan_to_num().expand(y.shape)
-    rows = [dict(value=m(scores, targs), all_zeros=at_random, best_constant=m(often, targs), best_possible=m(y, targs))
+    rows = [dict(value=m(scores, targs), baseline=at_random, constant=m(often, targs), ceiling=m(y, targs))
             for m,at_random in zip(metrics.values(), random)]
     of_samples = lrap.values(SortedScores(scores, y.byte(), valid.double()).curve_of_all())
     return pd.DataFrame(rows, index=[*metrics], dtype=float),of_samples
 
-# %% ../nbs/06_report.ipynb #d61c088f
-def _reading(r, y, valid, constant, ci, zero_division):
+# %% ../nbs/06_report.ipynb #dbc88154
+def _reading(r, y, valid, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
     seen,known = valid.any(1),valid.any(0)
     n,unlabelled,absent = int(seen.sum()),(y[seen].sum(1)==0).double().mean().item(),int((y.sum(0)==0)[known].sum())
-    text = (f"Of the {int(valid.sum())} decisions ({n} samples) {acc.value:.1%} are right, "
-            f"and predicting nothing at all gets {acc.all_zeros:.1%} of them right")
+    text = (f"{at}Of the {int(valid.sum())} decisions ({n} samples) {acc.value:.1%} are right, "
+            f"and the baseline, predicting nothing at all, gets {acc.baseline:.1%} of them right")
     if   acc.lift>0: text += f": the model has gone {acc.lift:.0%} of the way from there to no mistake"
     elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
     elif acc.lift==0: text += ": the model gains nothing"
     text += (f". All labels are right in {subset.value:.1%} of the samples, "
-             f"where the best constant prediction has {subset.best_constant:.1%}. "
+             f"where the best constant prediction has {subset.constant:.1%}. "
              f"F1 over samples is {f1.value:.3f}")
     if not math.isnan(f1.low):
         text += (f" ({ci:.0%} interval {f1.low:.3f} to {f1.high:.3f}: "
                  f"with {n} samples, about {(f1.high-f1.low)/2:.3f} up or down is chance)")
-    text += f"; predicting {constant} for every sample has {f1.best_constant:.3f}."
+    text += f"; predicting {constant} for every sample has {f1.constant:.3f}."
     if 'AP, macro' in r.index:
         ap = r.loc['AP, macro']
         text += (f" Whatever the threshold, mean average precision is {ap.value:.3f}, "
-                 f"where a random ranking has {ap.all_zeros:.3f}.")
-    if len(limited := r.best_possible[r.best_possible<0.9995]):
+                 f"where the baseline there, a random ranking, has {ap.baseline:.3f}.")
+    if len(limited := r.ceiling[r.ceiling<0.9995]):
         text += (" No model can reach 1 in " + '; '.join(f"{row} (at most {v:.3f})" for row,v in limited.items()) +
                  f": {unlabelled:.0%} of the samples have no label, {absent} of {int(known.sum())} labels never occur, "
                  f"and what is 0/0 counts as {zero_division:g}.")
@@ -179,9 +180,9 @@ def accuracy_report(
     constants,labels = _constants(metrics, y, valid)
     r = pd.DataFrame(dict(
         value=[*_scores(metrics, *counts), hits.nanmean()],
-        all_zeros=[*constants[0], alike.nanmean()],
-        best_constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max().double()/len(first)],
-        best_possible=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]
+        baseline=[*constants[0], alike.nanmean()],
+        constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max().double()/len(first)],
+        ceiling=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]
     ), index=[*names, 'accuracy, argmax'], dtype=float)
     others = {'accuracy, argmax': hits}
     if scored:
@@ -195,9 +196,14 @@ def accuracy_report(
     r.insert(1, 'low', low)
     r.insert(2, 'high', high)
     if math.isnan(sound): r[['value','low','high']] = math.nan
-    r['lift'] = (r.value-r.all_zeros)/(r.best_possible-r.all_zeros)
+    r['lift'] = (r.value-r.baseline)/(r.ceiling-r.baseline)
     best = labels[constants[:,names.index('F1, samples')].nan_to_num(-math.inf).argmax()]
     res = AccuracyReport(r.loc[[*names[:6], 'accuracy, argmax', *names[6:], *r.index[len(names)+1:]]])
-    constant = ', '.join(map(str, vocab[best.tolist()])) or 'nothing'
-    res.attrs['reading'] = _reading(r, y, valid, constant, ci, zero_division)
+    at = ''
+    if scored: # Decisions have no threshold
+        res.columns.name = f'thresh={thresh_text(thresh)}'
+        if min_labels: res.index.name = f'min_labels={min_labels}'
+        at = f"Decided at a threshold of {thresh_text(thresh, min_labels)}. "
+    few = [str(o) for o in vocab[best[:6].tolist()]] + [f'{len(best)-6} more']*(len(best)>6)
+    res.attrs['reading'] = _reading(r, y, valid, ', '.join(few) or 'nothing', at, ci, zero_division)
     return res

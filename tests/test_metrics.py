@@ -653,18 +653,18 @@ def test_report(decided, zero_division, data):
         for row,(cls,average) in ROWS.items():
             def ref(p): return reference(cls, y, p, average, keep, zero_division=zero_division)
             r = report.loc[row]
-            same([r.value, r.all_zeros, r.best_possible], [ref(p), ref(np.zeros_like(p)), ref(y)])
+            same([r.value, r.baseline, r.ceiling], [ref(p), ref(np.zeros_like(p)), ref(y)])
             best = np.nanmax([*map(ref, constants), -1])
-            assert not r.best_constant>best+1e-12
+            assert not r.constant>best+1e-12
             if keep is None and row in ('accuracy, elementwise','accuracy, macro','accuracy, weighted','accuracy, subset') or row=='F1, micro' and keep is None and zero_division==0:
-                same(r.best_constant, best)
+                same(r.constant, best)
 
 def test_report_by_argmax():
     logits,targs = simulate(250)
     r = accuracy_report(logits, targs, sigmoid=True, ci=None).loc['accuracy, argmax']
     first = targs.argmax(1)
     same(r.value, categorical_accuracy(logits, targs), 1e-7)
-    same([r.all_zeros, r.best_constant, r.best_possible], [(first==0).float().mean(), max((first==i).float().mean() for i in range(20)), 1], 1e-7)
+    same([r.baseline, r.constant, r.ceiling], [(first==0).float().mean(), max((first==i).float().mean() for i in range(20)), 1], 1e-7)
 
 def test_report_intervals():
     logits,targs = simulate(250)
@@ -708,7 +708,7 @@ def test_report_of_perfection_on_mostly_unlabelled():
     y = torch.zeros(100, 6, dtype=torch.long)
     y[:5,0] = 1
     r = accuracy_report(y, y)
-    same(r.loc[['F1, samples','F1, macro'], ['value','best_possible']], [[0.05]*2, [1/6]*2])
+    same(r.loc[['F1, samples','F1, macro'], ['value','ceiling']], [[0.05]*2, [1/6]*2])
     assert 'at most 0.050' in r.reading and '95% of the samples have no label' in r.reading
     same(accuracy_report(y, y, zero_division=math.nan).value['F1, samples'], 1)
 
@@ -720,7 +720,7 @@ def test_report_names_the_constant_that_it_scores():
     names = [int(o) for o in r.reading.split('; predicting ')[1].split(' for every')[0].split(', ')]
     p = torch.zeros_like(y)
     p[:,names] = 1
-    same(F1ScoreMulti(average='samples')(p, y), r.best_constant['F1, samples'])
+    same(F1ScoreMulti(average='samples')(p, y), r.constant['F1, samples'])
 
 def test_report_with_ignored_elements():
     y = tensor([[1,0,math.nan]]*10 + [[math.nan]*3]*10)
@@ -728,10 +728,10 @@ def test_report_with_ignored_elements():
     assert 'Of the 20 decisions (10 samples) 100.0% are right' in r.reading and 'with 10 samples' in r.reading
     assert 'No model can reach 1 in accuracy, balanced' not in r.reading and '0% of the samples have no label, 1 of 2 labels never occur' in r.reading
     y = tensor([[math.nan,0,0]]*10 + [[math.nan,1,0]]*10)
-    same(accuracy_report((y==1).long(), y, ignore_index=math.nan).loc['accuracy, argmax',['value','best_possible']].astype(float), [1,1])
+    same(accuracy_report((y==1).long(), y, ignore_index=math.nan).loc['accuracy, argmax',['value','ceiling']].astype(float), [1,1])
     y = tensor([[math.nan,1,0]]*10 + [[math.nan,0,1]]*10)
     r = accuracy_report(torch.zeros(20,3), y, ignore_index=math.nan).loc['accuracy, argmax']
-    same([r.value, r.all_zeros], [0.5,0.5])
+    same([r.value, r.baseline], [0.5,0.5])
     with pytest.raises(ValueError, match='single sample that counts'): accuracy_report(y, y*math.nan, ignore_index=math.nan)
 
 @pytest.mark.parametrize('n,c', [(1,3), (2,1), (30,1), (3,200)])
@@ -747,4 +747,4 @@ def test_report_says_what_is_wrong():
     with pytest.raises(ValueError, match='must be 0 or 1'): accuracy_report(logits, targs*2, sigmoid=True)
     logits[3,4] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 samples'): r = accuracy_report(logits, targs, sigmoid=True)
-    assert r.value.isna().all() and r.all_zeros.notna().all() and 'NaN' in r.reading
+    assert r.value.isna().all() and r.baseline.notna().all() and 'NaN' in r.reading

@@ -333,9 +333,9 @@ def test_rows_of_the_report():
     same(r.value[-3:], [f(y, s) for f in (skm.average_precision_score, skm.roc_auc_score, skm.label_ranking_average_precision_score)], 1e-9)
     rng,n = np.random.default_rng(0),200
     random = np.mean([[skm.average_precision_score(y, s), skm.roc_auc_score(y, s), skm.label_ranking_average_precision_score(y, s)] for s in rng.random((n,*y.shape))], 0)
-    same(r.all_zeros[-3:], random, 0.01)
-    same(r.best_constant[-3:], [y.mean(), 0.5, skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))], 1e-9)
-    same(r.best_possible[-3:], 1); assert 'mean average precision' in r.reading
+    same(r.baseline[-3:], random, 0.01)
+    same(r.constant[-3:], [y.mean(), 0.5, skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))], 1e-9)
+    same(r.ceiling[-3:], 1); assert 'mean average precision' in r.reading
     each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, s)]
     same(r.loc['LRAP',['low','high']].astype(float), np.quantile([rng.choice(each, 200).mean() for _ in range(2000)], [0.025,0.975]), 0.01)
     assert 'AP, macro' not in accuracy_report(logits>0, targs).index
@@ -345,5 +345,5 @@ def test_rows_of_the_report_in_corner_cases():
     targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
     r = accuracy_report(logits, targs, sigmoid=True, ignore_index=math.nan)
     same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs)); same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
-    assert r.best_possible['AP, macro']==0.75 and 'AP, macro (at most 0.750)' in r.reading
-    assert 0<r.all_zeros['AP, macro']<0.5<r.all_zeros['LRAP']<1
+    assert r.ceiling['AP, macro']==0.75 and 'AP, macro (at most 0.750)' in r.reading
+    assert 0<r.baseline['AP, macro']<0.5<r.baseline['LRAP']<1

@@ -1,0 +1,198 @@
+"What a Learner shows after a training: curves, metrics with their names, thresholds, and the names of labels in tables and texts"
+import sklearn.metrics as skm
+from fastai.tabular.all import TabularDataLoaders, TabularPandas, Normalize, tabular_learner
+from fastai.text.all import TextBlock, BaseTokenizer
+from conftest import *
+from fastai_mlmetrics.decisions import label_vocab
+
+CPU = torch.device('cpu')
+NAMES = [f'l{i}' for i in range(20)]
+
+def trained(n_epoch=3, metrics=None, **kwargs):
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics() if metrics is None else metrics, vocab=NAMES, **kwargs)
+    with learn.no_logging(): learn.fit(n_epoch)
+    return learn
+
+def panels(learn, **kwargs):
+    "What is drawn, by title and by label"
+    assert learn.recorder.plot_metrics(**kwargs) is None # which a notebook does not show
+    fig = plt.gcf()
+    fig.canvas.draw()
+    plt.close(fig)
+    return fig,{ax.get_title(): {line.get_label(): line.get_ydata() for line in ax.lines} for ax in fig.axes if ax.get_title()}
+
+# Metrics
+
+def test_evaluate_is_validate_with_names():
+    learn = trained()
+    learn.set_thresh(0.153, min_labels=1)
+    with learn.no_logging(): expected = learn.validate()
+    t = learn.evaluate()
+    assert list(t.index)==['loss', *learn.metrics.attrgot('name')] and t.value.tolist()==list(expected)
+    assert t.thresh['f1_macro']=='0.153, min_labels=1' and t.thresh['loss']==t.thresh['zeros_accuracy']==''
+    assert t.value['f1_macro']==learn.accuracy_report(ci=None).value['F1, macro']
+    train = learn.evaluate(dl=learn.dls.train)
+    assert train.value['f1_macro']==pytest.approx(t.value['f1_macro'], abs=0.1) and max(map(len, repr(t).split('\n')))<60
+    class Seen(Callback):
+        n = 0
+        def after_batch(self): Seen.n += 1
+    learn.evaluate(cbs=Seen())
+    assert Seen.n==13 and len(trained(1, []).evaluate())==1
+
+def test_evaluate_of_every_kind_of_metric():
+    t = trained(1, [*multilabel_metrics(full=True, ranking=True), F1ScoreMulti([0.1]*19+[0.9], name='own'), BrierScoreMulti(), accuracy_multi]).evaluate()
+    assert t.thresh['own']=='0.1 to 0.9' and (t.thresh[['lrap','ap_macro','brier_score_loss','zeros_accuracy']]=='').all() and t.value.notna().all()
+
+def test_curves_by_epoch():
+    learn = trained(3)
+    fig,drawn = panels(learn)
+    assert list(drawn)==['loss', *learn.metrics.attrgot('name')]
+    test_eq(drawn['loss'].keys(), {'train','valid'}); test_eq(drawn['f1_macro'].keys(), {'valid'})
+    for i,name in enumerate(learn.recorder.metric_names[2:-1], 1): test_close(drawn[name.replace('valid_','')]['valid'], L(learn.recorder.values).itemgot(i))
+
+def test_curves_of_training_too():
+    learn = trained(2, [F1ScoreMulti(name='f1'), EmptyRate()], cbs=Recorder(train_metrics=True))
+    _,drawn = panels(learn)
+    assert list(drawn)==['loss','f1','empty_rate'] and all(o.keys()=={'train','valid'} for o in drawn.values())
+    names = list(learn.recorder.metric_names[1:-1])
+    test_eq(drawn['f1']['train'], L(learn.recorder.values).itemgot(names.index('train_f1'))); test_eq(drawn['f1']['valid'], L(learn.recorder.values).itemgot(names.index('valid_f1')))
+
+@pytest.mark.parametrize('n', [1, 3, 6, 12])
+def test_curves_do_not_overlap(n):
+    fig,drawn = panels(trained(1, [F1ScoreMulti(0.1+i/20, name=f'a_long_name_{i}') for i in range(n)]))
+    boxes = [ax.get_tightbbox() for ax in fig.axes if ax.get_title()]
+    assert len(boxes)==n+1 and fig.get_figwidth()<=10
+    assert not any(a.overlaps(b) for i,a in enumerate(boxes) for b in boxes[:i])
+    inner = fig.bbox
+    assert all(b.x0>=inner.x0-1 and b.x1<=inner.x1+1 for b in boxes)
+
+def test_curves_after_looking_at_thresholds():
+    "fastai's Recorder begins anew with each validation; ours leave it as it is"
+    learn = trained(3)
+    losses = list(learn.recorder.losses)
+    for f in (learn.evaluate, learn.accuracy_report, lambda: learn.thresh_find(show_plot=False)): f()
+    assert len(panels(learn)[1]['loss']['valid'])==3 and learn.recorder.losses==losses
+    learn.recorder.plot_loss()
+    with learn.no_logging(): learn.validate()
+    with pytest.raises(ValueError, match='no epoch is recorded: call it after `fit`'): learn.recorder.plot_metrics()
+    with pytest.raises(ValueError, match='no epoch is recorded'): make_learner(*simulate(20)).recorder.plot_metrics()
+    plt.close('all')
+
+def test_curves_of_an_interrupted_training():
+    class Stop(Callback):
+        def before_batch(self):
+            if self.training and self.epoch==2: raise CancelFitException
+    learn = make_learner(*simulate(100), multilabel_metrics(), cbs=Stop())
+    with learn.no_logging(): learn.fit(5)
+    assert len(panels(learn)[1]['f1_macro']['valid'])==2
+    class NoTrain(Callback):
+        def before_train(self):
+            if self.epoch==1: raise CancelTrainException
+    learn = make_learner(*simulate(100), multilabel_metrics(), cbs=NoTrain())
+    with learn.no_logging(): learn.fit(3)
+    assert len(panels(learn)[1]['f1_macro']['valid'])==2 # An epoch without training has no train loss
+
+def test_curves_of_each_label():
+    _,drawn = panels(trained(2, [F1ScoreMulti(average=None)]))
+    assert len(drawn['f1_score_per_label'])>0
+
+# Thresholds
+
+def test_found_thresholds_as_a_table():
+    logits,targs = simulate(400, bias=-4)
+    learn = make_learner(logits, targs, multilabel_metrics(), vocab=NAMES)
+    scores,found = logits.sigmoid(),learn.thresh_find(show_plot=False)
+    t = found.table
+    assert list(t.index)==['now','best','cardinality','per_label',*NAMES]
+    best,cardinality,per_label = found
+    for name,thresh in dict(now=0.5, best=best, cardinality=cardinality, per_label=tensor(per_label)).items():
+        assert t.score[name]==pytest.approx(skm.f1_score(targs, scores>thresh, average='samples', zero_division=0), abs=1e-12), name
+    one = best_thresholds(scores, targs, average='samples')
+    test_eq([t.threshold['best'], t.score['best'], t.held_out['best']], [one.thresh, one.score, one.held_out])
+    assert t.held_out['now']==t.score['now'] and t.held_out.notna().all()
+    each = best_thresholds(scores, targs)
+    test_eq(t.fallback[4:].tolist(), each.fallback); test_close(t.held_out[4:].values, each.table.held_out[2:].values, eps=1e-12); test_eq(t.support[4:].tolist(), each.table.support[2:].tolist())
+    assert max(map(len, repr(found).split('\n')))<=80 and 'flatters' in found._repr_html_()
+    for o,at in ((found, best), (found.cardinality, cardinality), (found.per_label, per_label), (each, per_label), (one, best)):
+        learn.set_thresh(o)
+        assert learn.loss_func.thresh==at
+    assert learn.thresh_find(show_plot=False).table.score['now']==pytest.approx(one.score)
+    learn.set_thresh(each, min_labels=1)
+    assert learn.thresh_find(show_plot=False).table.score['now']==learn.evaluate().value['f1_samples']
+
+def test_where_thresholds_are_drawn():
+    learn = trained(1)
+    fig,axs = plt.subplots(1, 2)
+    learn.thresh_find(ax=axs[1])
+    assert not axs[0].lines and len(axs[1].lines)==5 and plt.get_fignums()==[fig.number]
+    learn.thresh_find(figsize=(3,2))
+    assert list(plt.gcf().get_size_inches())==[3,2]
+    plt.close('all')
+    learn.set_thresh([0.2]*20)
+    learn.thresh_find() # 'now' is many thresholds, and no line
+    assert len(plt.gca().lines)==4
+    plt.close('all')
+
+def test_thresholds_with_missing_labels():
+    logits,targs = simulate(300, bias=-3)
+    missing = targs.clone()
+    missing[::4] = math.nan
+    found = make_learner(logits, missing, vocab=NAMES).thresh_find(ignore_index=math.nan)
+    known = make_learner(logits[~missing[:,0].isnan()], targs[~missing[:,0].isnan()], vocab=NAMES).thresh_find(show_plot=False)
+    test_close(found.table.score, known.table.score, eps=1e-12)
+    assert max(plt.gca().lines[0].get_ydata())==pytest.approx(found.table.score['best'], abs=1e-9)
+    plt.close('all')
+
+@pytest.mark.parametrize('kw', [dict(metric='jaccard'), dict(average='macro'), dict(average='micro'), dict(metric=HammingLossMulti, average='micro'), dict(metric='fbeta', beta=2.), dict(metric='precision', average='micro', at_recall=0.7), dict(cv=None), dict(zero_division=math.nan)], ids=str)
+def test_other_aims(kw):
+    found = trained(1).thresh_find(**kw)
+    assert found.table.score.notna().all() and found.table.held_out.iloc[1:].isna().all()==(kw.get('cv', 5) is None)
+    plt.close('all')
+
+def test_vocab_of_another_length():
+    learn = make_learner(*simulate(100), vocab=NAMES[:19])
+    for f in (learn.thresh_find, learn.accuracy_report):
+        with pytest.raises(ValueError, match='19 names.*20 labels'): f()
+    plt.close('all')
+
+# Names in tables and texts
+
+COLUMNS = ['red','blue','green']
+def table(yes=1, no=0):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(a=rng.normal(size=200), b=rng.normal(size=200)))
+    for i,o in enumerate(COLUMNS): df[o] = np.where(df.a+rng.normal(size=200)>0.2*i, yes, no)
+    return df
+
+@pytest.mark.parametrize('block', [None, MultiCategoryBlock(encoded=True, vocab=COLUMNS), RegressionBlock(3)], ids=['none','encoded','regression'])
+def test_target_columns_keep_their_names(block):
+    dls = TabularDataLoaders.from_df(table(), procs=[Normalize], cont_names=['a','b'], y_names=COLUMNS, y_block=block, valid_idx=list(range(100)), bs=20, device=CPU)
+    learn = tabular_learner(dls, layers=[8], metrics=multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(), cbs=ZeroLabelsCallback())
+    learn.remove_cb(ProgressCallback)
+    with learn.no_logging(), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learn.fit(2, 0.1)
+        test_eq(label_vocab(dls), COLUMNS)
+        found = learn.thresh_find(show_plot=False)
+        assert list(found.table.index[4:])==COLUMNS and [*learn.evaluate().index[1:3]]==['accuracy_multi','zeros_accuracy']
+        assert re.search('predicting (red|blue|green)', learn.accuracy_report(thresh=found.best).reading)
+        assert list(MultiLabelInterpretation.from_learner(learn).vocab)==COLUMNS
+        learn.metrics = [F1ScoreMulti(labels=['blue'], name='f1_blue')]
+        assert learn.evaluate().value['f1_blue']>=0
+
+def test_names_of_other_tables():
+    def vocab(df, y, **kw): return label_vocab(TabularDataLoaders.from_df(df, cont_names=['a','b'], y_names=y, bs=20, device=CPU, **kw))
+    test_eq(vocab(table('yes','no'), COLUMNS), COLUMNS) # though the classes of a column are its vocab
+    test_eq(vocab(table('yes','no'), 'red'), ['no','yes']); test_eq(vocab(table(), 'red'), ['red'])
+    assert label_vocab(None) is None and label_vocab(make_learner(*simulate(20)).dls) is None
+
+def test_texts():
+    df = pd.DataFrame(dict(text=['a b c','a','b b','c c c c']*10, labels=['x;y','x','','y']*10))
+    block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock), get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'), splitter=IndexSplitter(range(20,40)))
+    dls = block.dataloaders(df, bs=4, device=CPU)
+    assert len(dls.vocab)==2 and list(label_vocab(dls))==['x','y']
+    y = torch.stack([y for _,y in dls.valid_ds])
+    scores = (y*0.5+torch.rand(y.shape)*0.5).as_subclass(Tensor)
+    assert list(best_thresholds(scores, y, vocab=dls.vocab).table.index[2:])==['x','y']
+    assert 'predicting x, y for every' in accuracy_report(scores, y, vocab=dls.vocab).reading
+    test_eq(list(MultiLabelInterpretation.from_preds(scores, y, vocab=dls.vocab).vocab), ['x','y']); test_eq(judge(scores*0, y, vocab=dls.vocab).never_predicted, ['x','y'])
