@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #257a68d3
+# %% ../nbs/09_learner.ipynb #77ecd7be
 @contextmanager
 def _keep_record(learn):
     "fastai's `Recorder` forgets its epochs in each `validate` and `get_preds`; not in ours"
@@ -74,7 +74,7 @@ def thresh_find(self:Learner,
         ways = {'now': (now, d, d), **ways} # which was not found on these samples
         if isinstance(now, float): marks['now'] = now
     if show_plot:
-        plot_thresh_curve(m, scores, y, marks, None if valid is None else valid.double(), ax, figsize)
+        plot_thresh_curve(m, scores, y, marks, valid, ax, figsize)
     text = f"score: {m.name} on the samples that the thresholds were found on, which flatters them."
     if held: text += f" held_out: on samples that they were not found on, in {min(cv, len(y))} folds."
     vocab = label_names(label_vocab(self.dls), scores.shape[1])

@@ -13,7 +13,7 @@ from .metrics import *
 from .curves import *
 from weakref import WeakValueDictionary
 
-# %% ../nbs/04_ranking.ipynb #5026f0ab
+# %% ../nbs/04_ranking.ipynb #3017c750
 _SLICE = 2**20 # Elements that are sorted at a time
 _curves = WeakValueDictionary() # Which batches, and are labels apart? -> their `Curves`
 
@@ -22,7 +22,7 @@ class Kept:
     def __init__(self,
         scores:Tensor, # N x C
         y:Tensor, # Truths, N x C of 0 and 1 in a byte each
-        weight:Tensor=None # Of each element, N x C in float64; None: all count alike
+        weight:Tensor=None # Of each element, N x C: in float64, or 0 and 1 in a byte each; None: all count alike
     ): store_attr()
 
     @classmethod
@@ -33,10 +33,10 @@ class Kept:
 
 def element_weights(
     batch # A `Batch`
-): # N x C in float64; None: all count alike
+): # N x C: in float64, or 0 and 1 in a byte each; None: all count alike
     "The weight of each element: that of its sample, and 0 if it is ignored"
     y,valid = batch.inputs[1:]
-    if batch.weight is None: return None if valid is None else valid.double()
+    if batch.weight is None: return None if valid is None else valid.byte()
     return batch.weight[:,None].expand_as(y) if valid is None else batch.weight[:,None]*valid
 
 class Curves(list):
@@ -86,10 +86,10 @@ class CurveMetric(StreamMetric):
 
     def curve_formula(self, c): raise NotImplementedError
 
-# %% ../nbs/04_ranking.ipynb #bb95d302
+# %% ../nbs/04_ranking.ipynb #3516116b
 def _curve_of_samples(batch):
     preds,y,valid = batch.inputs
-    return SortedScores(preds, y, valid if valid is None else valid.double()).curve_of_all()
+    return SortedScores(preds, y, valid).curve_of_all()
 
 def _binned(batch, bins):
     (preds,y,_),weights = batch.inputs,element_weights(batch)
@@ -165,7 +165,7 @@ class APScoreMulti(CurveMetric):
         return c.total(c.y - torch.special.xlog1py(before-c.tp0, c.y/before))/c.true
     def high(self, c): return c.total(c.y*(c.tp0+c.y)/(c.pred0+c.y))/c.true
 
-# %% ../nbs/04_ranking.ipynb #f069e069
+# %% ../nbs/04_ranking.ipynb #158ef90c
 class RocAucMulti(CurveMetric):
     "Probability that a true element scores higher than a false one, ties counting half"
     func_name = 'roc_auc_score'
@@ -186,7 +186,7 @@ class RocAucMulti(CurveMetric):
 
     def _area(self, c, beyond):
         "The area, from the fraction of false elements, up to `max_fpr`, that is beyond each true one"
-        area = c.total(c.y*beyond(c.each(c.false)*(self.max_fpr or 1), c.pred-c.tp, c.pred0-c.tp0))/(c.true*c.false)
+        area = c.total(c.y*beyond(c.false[:,None]*(self.max_fpr or 1), c.pred-c.tp, c.pred0-c.tp0))/(c.true*c.false)
         area = area.where(c.false>0, math.nan) # Sums of weights are rounded, and may leave something over 0
         if self.max_fpr is None: return area
         chance = self.max_fpr**2/2
@@ -267,7 +267,7 @@ class OneError(LabelRanking):
     "Fraction of samples whose highest-scoring label is not true"
     def curve_formula(self, c): return 1-_hits(c, 1)
 
-# %% ../nbs/04_ranking.ipynb #da124ad7
+# %% ../nbs/04_ranking.ipynb #58382bb8
 class ExpectedCalibrationError(StreamMetric):
     "Distance of scores from the fraction of true labels among those with about the same score"
     averages,needs_probs = ('micro','macro','weighted',None),True
@@ -285,7 +285,7 @@ class ExpectedCalibrationError(StreamMetric):
     def from_batch(self, batch):
         "Sums of the scores, the truths and the elements in each bin of each label: 3 x C x bins"
         scores,w = batch.scores.double().nan_to_num(),element_weights(batch)
-        w = torch.ones_like(scores) if w is None else w
+        w = torch.ones_like(scores) if w is None else w.double()
         index = (scores*self.n_bins).long().clamp(0, self.n_bins-1)
         def binned(x): return x.new_zeros(batch.c, self.n_bins).scatter_add_(1, index.T, x.T)
         return torch.stack([binned(w*scores), binned(w*batch.inputs[1]), binned(w)])
