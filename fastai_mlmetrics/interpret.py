@@ -192,7 +192,7 @@ def print_classification_report(self:MultiLabelInterpretation):
     one = [1] if len(self.vocab)==1 else None # A single column is a problem of two classes for scikit-learn
     print(skm.classification_report(true, decided, labels=one, target_names=[*map(str, self.vocab)], zero_division=0))
 
-# %% ../nbs/10_interpret.ipynb #2ea4df18
+# %% ../nbs/10_interpret.ipynb #29f4680c
 def _columns(interp, labels, order, k):
     "The columns of `labels`, or the first `k` in `order`"
     if labels is None: return [*order][:k]
@@ -232,7 +232,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     for ax,i in zip_longest(axs.flat, cols):
         if i is None: ax.axis('off'); continue
         share = cm[i]/cm[i].sum(1, keepdims=True).clip(1)
-        ax.imshow(share, cmap=cmap, vmin=0, vmax=1)
+        ax.imshow(share, cmap=cmap, vmin=0, vmax=1, aspect='auto')
         for (y,x),v in np.ndenumerate(share if normalize else cm[i]):
             if plot_txt: ax.text(x, y, f'{v:.{norm_dec}f}' if normalize else v, ha='center', va='center', fontsize=8,
                                  color='w' if share[y,x]>0.5 else 'k')
@@ -300,7 +300,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     ax.set(xlabel='wrongly predicted', ylabel='missed')
     if len(top)<len(self.vocab): ax.set_title(f'the {len(top)} most confused labels of {len(self.vocab)}', fontsize=9)
 
-# %% ../nbs/10_interpret.ipynb #965631b2
+# %% ../nbs/10_interpret.ipynb #7fe8b1e6
 @patch
 def plot_thresholds(self:MultiLabelInterpretation,
     label, # Name or number
@@ -318,11 +318,11 @@ def plot_thresholds(self:MultiLabelInterpretation,
     ranges = [*([0.,1.] if is_probs(self.preds) else []), *score[[0,-1]].tolist(), t]
     pad = 0.02*(max(ranges)-min(ranges))
     low,high = min(ranges)-pad, max(ranges)+pad
-    x = torch.cat([tensor([high]), score[ends], tensor([low])])
+    x = np.r_[high, score[ends], low]
     ax = _axes(ax, figsize)
     for cls,name in ((PrecisionMulti,'precision'), (RecallMulti,'recall'), (F1ScoreMulti,'F1')):
         values,first = c.values(cls(zero_division=math.nan))
-        ax.plot(x, torch.cat([first, values[0,ends], values[0,-1:]]), drawstyle='steps-post', label=name)
+        ax.plot(x, np.r_[first, values[0,ends], values[0,-1:]], drawstyle='steps-post', label=name)
     ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
     ax.set_title(f'{_shown(self.vocab[i], 40)}: {int(c.true)} of {int(c.n)}', fontsize=10)
@@ -357,7 +357,8 @@ def plot_precision_recall(self:MultiLabelInterpretation,
     ax:plt.Axes=None # Where to plot; None: in a new figure
 ):
     "Precision and recall of some labels at all thresholds, with a dot at the one in use"
-    at = [cls().values(*self.counts.double()) for cls in (RecallMulti, PrecisionMulti)]
+    # Where nothing is predicted there is no precision, and no dot
+    at = [cls(zero_division=math.nan).values(*self.counts.double()) for cls in (RecallMulti, PrecisionMulti)]
     ax = self._plot_curves(skm.PrecisionRecallDisplay, APScoreMulti, labels, k, figsize, ax, at)
     ax.set(xlabel='recall', ylabel='precision')
     ax.get_legend().set_title('average precision', dict(size=8))
@@ -376,7 +377,7 @@ def plot_roc(self:MultiLabelInterpretation,
     ax.set(xlabel='false positive rate', ylabel='recall')
     ax.get_legend().set_title('area under the curve', dict(size=8))
 
-# %% ../nbs/10_interpret.ipynb #b82a7c25
+# %% ../nbs/10_interpret.ipynb #8d8ef0f2
 _COLORS = dict(right='0.3', missed='#0072b2', false='#d55e00')
 
 class SampleTable(Table):
@@ -406,8 +407,9 @@ def _names(self:MultiLabelInterpretation, i, width, first=None):
         cols = which.nonzero().flatten()
         cols = cols[self.preds[i,cols].argsort(descending=not ascending, stable=True)].tolist()
         return _listed(self.vocab[sorted(cols, key=lambda o: o!=first)], width)
-    return dict(true=names(true), predicted=names(decided), right=names(true & decided),
-                missed=names(true & ~decided, ascending=True), false=names(decided & ~true))
+    right = names(true & decided) if (true | decided).any() else 'no label'
+    return dict(true=names(true), predicted=names(decided), right=right, missed=names(true & ~decided, ascending=True),
+                false=names(decided & ~true))
 
 @patch
 def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, nrows=None, ncols=None, figsize=None):
@@ -425,23 +427,27 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
     nrows = max(nrows or 1, -(-n//ncols))
     width = figsize[0]/ncols if figsize else 2.8
     chars = max(12, int(15*width)) # in a line, of 8 points
-    def lines(kind, text): return textwrap.wrap(f'{kind}: {text}', chars) if text else []
     names = [self._names(i, 2*chars-12, first) for i in idxs]
-    captions = [{k: lines(k, o[k]) for k in _COLORS} for o in names]
-    deepest = max(sum(map(len, o.values())) for o in captions)
-    ratio = inputs[0].shape[-2]/inputs[0].shape[-1]
-    fig,axs = plt.subplots(nrows, ncols, squeeze=False, layout='constrained',
-                           figsize=figsize or (width*ncols, nrows*(width*ratio+0.15*deepest+0.2)+0.4))
-    for ax in axs.flat: ax.axis('off')
-    for ax,inp,i,v,caption in zip(axs.flat, inputs, idxs, values.tolist(), captions):
+    captions = [{k: textwrap.wrap(f'{k}: {o[k]}', chars) for k in _COLORS if o[k]} for o in names]
+    title = textwrap.wrap(title, int(0.9*chars*ncols))
+    # In inches: above all pictures, and above and below each of them
+    head,over,below = 0.1+0.15*len(title),0.3,0.1+0.15*max(sum(map(len, o.values())) for o in captions)
+    ratio = min(1.5, inputs[0].shape[-2]/inputs[0].shape[-1])
+    w,h = figsize or (width*ncols, head+nrows*(over+(width-0.1)*ratio+below))
+    cell = (h-head)/nrows
+    fig = plt.figure(figsize=(w,h))
+    fig.suptitle(_plain('\n'.join(title)), y=1-0.05/h, va='top', fontsize=9)
+    for at,(inp,i,v,caption) in enumerate(zip(inputs, idxs, values.tolist(), captions)):
+        row,col = divmod(at, ncols)
+        ax = fig.add_axes([(col*width+0.05)/w, (h-head-(row+1)*cell+below)/h, (width-0.1)/w,
+                           max(0.2, cell-over-below)/h], anchor='N')
         inp.show(ctx=ax)
-        ax.set_title(f'{i}: {what} {v:.3g}', fontsize=8)
+        ax.set_title(f'sample {i}, {what} {v:.3g}', fontsize=8)
         y = -3
         for kind,text in caption.items():
             ax.annotate(_plain('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', textcoords='offset points',
                         ha='center', va='top', fontsize=8, color=_COLORS[kind])
             y -= 10.5*len(text)
-    fig.suptitle(_plain(textwrap.fill(title, int(0.9*chars*ncols))), fontsize=9)
 
 @patch
 def show(self:MultiLabelInterpretation,
@@ -464,7 +470,7 @@ def show(self:MultiLabelInterpretation,
     if not len(found): return print(f'{name}: {of}, {self._rule()}')
     order = score.argsort(descending=kind=='false', stable=True)[:max_n]
     title = f'{name}: {of}, {self._rule()}'
-    if len(order)<len(found): title += f'; the {len(order)} {rank} scores'
+    if len(order)<len(found): title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order)} scores')
     return self._show(found[order], score[order], 'score', title, i, nrows, ncols, figsize)
 
 @patch
@@ -479,7 +485,7 @@ def plot_top_losses(self:MultiLabelInterpretation,
     places = slice(k) if isinstance(k, Integral) else L(k)
     losses,idxs = (o[places] for o in self.top_losses(None, largest))
     rank = 'highest' if largest else 'lowest'
-    title = f'{len(idxs)} of the {rank} losses of {len(self.losses)} samples, {self._rule()}'
+    title = f'{rank} losses: {len(idxs)} of {len(self.losses)} samples, {self._rule()}'
     return self._show(idxs, losses, 'loss', title, None, nrows, ncols, figsize)
 
 @patch
