@@ -215,6 +215,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                              'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.MultiLabelInterpretation._instead': ( 'interpret.html#multilabelinterpretation._instead',
                                                                                                               'fastai_mlmetrics/interpret.py'),
+                                            'fastai_mlmetrics.interpret.MultiLabelInterpretation._named': ( 'interpret.html#multilabelinterpretation._named',
+                                                                                                            'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.MultiLabelInterpretation._names': ( 'interpret.html#multilabelinterpretation._names',
                                                                                                             'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.MultiLabelInterpretation._plot_curves': ( 'interpret.html#multilabelinterpretation._plot_curves',

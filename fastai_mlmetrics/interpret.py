@@ -377,7 +377,7 @@ def plot_roc(self:MultiLabelInterpretation,
     ax.set(xlabel='false positive rate', ylabel='recall')
     ax.get_legend().set_title('area under the curve', dict(size=8))
 
-# %% ../nbs/10_interpret.ipynb #8d8ef0f2
+# %% ../nbs/10_interpret.ipynb #651fb3f5
 _COLORS = dict(right='0.3', missed='#0072b2', false='#d55e00')
 
 class SampleTable(Table):
@@ -400,21 +400,25 @@ def _inputs(self:MultiLabelInterpretation, idxs):
     return pd.DataFrame(dict(input=[truncstr(' '.join(str(o).split()), 200) for o in inputs]), index=idxs)
 
 @patch
+def _named(self:MultiLabelInterpretation, i, which, width, first=None, ascending=False):
+    "Names of some labels of sample `i`: label `first` first, then by score"
+    cols = which.nonzero().flatten()
+    cols = cols[self.preds[i,cols].argsort(descending=not ascending, stable=True)].tolist()
+    return _listed(self.vocab[sorted(cols, key=lambda o: o!=first)], width)
+
+@patch
 def _names(self:MultiLabelInterpretation, i, width, first=None):
     "Names of the labels of sample `i`, by what became of them"
-    true,decided = self.true[i],self.decided[i]
-    def names(which, ascending=False):
-        cols = which.nonzero().flatten()
-        cols = cols[self.preds[i,cols].argsort(descending=not ascending, stable=True)].tolist()
-        return _listed(self.vocab[sorted(cols, key=lambda o: o!=first)], width)
-    right = names(true & decided) if (true | decided).any() else 'no label'
-    return dict(true=names(true), predicted=names(decided), right=right, missed=names(true & ~decided, ascending=True),
-                false=names(decided & ~true))
+    true,decided,named = self.true[i],self.decided[i],partial(self._named, i, width=width, first=first)
+    right = named(true & decided) if (true | decided).any() else 'no label'
+    return dict(true=named(true), predicted=named(decided), right=right, missed=named(true & ~decided, ascending=True),
+                false=named(decided & ~true))
 
 @patch
 def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, nrows=None, ncols=None, figsize=None):
     "Samples with their labels, and with one of the `values` each, which are scores or losses"
     idxs = _numbers(idxs)
+    if not idxs: return print('no samples to show')
     inputs = self._inputs(idxs)
     if isinstance(inputs, pd.DataFrame):
         rows = [{what: v, **self._names(i, 60, first)} for i,v in zip(idxs, values.tolist())]
@@ -425,7 +429,7 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
     n = len(idxs)
     ncols = ncols or (-(-n//nrows) if nrows else min(n, 3))
     nrows = max(nrows or 1, -(-n//ncols))
-    width = figsize[0]/ncols if figsize else 2.8
+    width = figsize[0]/ncols if figsize else 2.4
     chars = max(12, int(15*width)) # in a line, of 8 points
     names = [self._names(i, 2*chars-12, first) for i in idxs]
     captions = [{k: textwrap.wrap(f'{k}: {o[k]}', chars) for k in _COLORS if o[k]} for o in names]
@@ -499,7 +503,7 @@ def show_results(self:MultiLabelInterpretation,
     idxs = _numbers(idxs)
     return self._show(idxs, self.losses[idxs], 'loss', f'Decided {self._rule()}', None, nrows, ncols, figsize)
 
-# %% ../nbs/10_interpret.ipynb #5673b949
+# %% ../nbs/10_interpret.ipynb #8509c409
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6), # Width and height in inches
@@ -542,7 +546,7 @@ def empty(self:MultiLabelInterpretation)->Table: # Indexed by sample number; the
     "The samples that get no label, with what they have, and what comes nearest"
     idxs = (~self.decided.any(1) & self.valid.any(1)).nonzero().flatten()
     score,nearest = self.preds[idxs].max(1)
-    res = Table(dict(true=[self._names(i, 60)['true'] for i in idxs], n_true=self.true[idxs].sum(1),
+    res = Table(dict(true=[self._named(i, self.true[i], 60) for i in idxs], n_true=self.true[idxs].sum(1),
                      nearest=self.vocab[nearest.tolist()], score=score), index=pd.Index(idxs.tolist(), name='sample'))
     res.attrs['reading'] = f'{len(idxs)} of {len(self.preds)} samples get no label {self._rule()}.'
     return res.sort_values('n_true', ascending=False, kind='stable')

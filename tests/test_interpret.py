@@ -218,6 +218,7 @@ def test_show_of_arrays(capsys):
     capsys.readouterr()
     good = MultiLabelInterpretation.from_preds(y.astype(float), y, vocab=list('abcdef'), min_labels=1)
     assert good.show('a') is None and capsys.readouterr().out==f"a: missed in 0 of the {y[:,0].sum()} samples that have it, at thresh=0.5, min_labels=1\n"
+    assert good.show_results(good.empty().index) is None and 'no samples' in capsys.readouterr().out
     assert good.show('a', 'false') is None or 'a false alarm' in good.show('a', 'false').reading
     assert interp.show_results([3,1]).index.tolist()==[3,1] and interp.plot_top_losses([0,2]).loss.tolist()==interp.losses.sort(descending=True).values[[0,2]].tolist()
     assert interp.plot_top_losses(2, largest=False).loss.iloc[0]==interp.losses.min() and len(interp.plot_top_losses(10**6))==300
