@@ -12,14 +12,64 @@ def arrays_of(n=300, c=20, **kw):
 
 def test_report():
     interp,p,y,s = arrays_of(skill=4)
-    r = interp.report().sort_index()
+    r = interp.report(averages=False).sort_index()
     for col,f in (('precision',skm.precision_score), ('recall',skm.recall_score), ('f1',skm.f1_score)):
         np.testing.assert_allclose(r[col], f(y, p, average=None, zero_division=0), atol=1e-12)
     np.testing.assert_allclose(r.ap, skm.average_precision_score(y, s, average=None), atol=1e-6)
     test_eq(r.support.tolist(), y.sum(0)); test_eq(r.predicted.tolist(), p.sum(0))
-    assert interp.report().f1.is_monotonic_increasing and interp.report('support').support.is_monotonic_increasing
+    for col in r: assert interp.report(col)[col].iloc[:20].is_monotonic_increasing, col
+    assert interp.report('label').index[:20].tolist()==[*range(20)]
     own = MultiLabelInterpretation.from_preds(s, y, vocab=list('abcdefghijklmnopqrst'), thresh=np.linspace(0.1, 0.9, 20))
     assert own.report().loc['t','thresh']==0.9 and own.report().loc['a','predicted']==(s[:,0]>0.1).sum()
+    assert math.isnan(own.report().loc['macro avg','thresh']) and 'one threshold per label' in own.report().reading
+    with pytest.raises(ValueError, match="sort='zz' is not a column.*support, predicted.*f1"): interp.report(sort='zz')
+
+AVERAGES = ('micro','macro','weighted','samples')
+
+@pytest.mark.parametrize('c,absent', [(20,False), (3,True), (80,False)])
+def test_averages(c, absent):
+    "As scikit-learn has them, with labels that are never true, and samples that have none"
+    logits,targs = simulate(300, c, skill=4)
+    if absent: targs[:,1] = 0
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
+    p,y,s = interp.decided.int().numpy(),targs.int().numpy(),interp.preds.numpy()
+    r = interp.report()
+    assert [*r.index[c:]]==[f'{a} avg' for a in AVERAGES]
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        expected = skm.classification_report(y, p, output_dict=True, zero_division=0)
+        for a in AVERAGES:
+            row = r.loc[f'{a} avg']
+            np.testing.assert_allclose(row[['precision','recall','f1','support']].astype(float), [*expected[f'{a} avg'].values()], atol=1e-7)
+            np.testing.assert_allclose(row.ap, skm.average_precision_score(y, s, average=a), atol=1e-6)
+            assert row.predicted==p.sum() and row.thresh==0.5
+            if not absent and a!='samples': np.testing.assert_allclose(row.roc_auc, skm.roc_auc_score(y, s, average=a), atol=1e-6)
+    assert math.isnan(r.loc['samples avg','calibration_error']) and r.loc['micro avg','calibration_error']<1
+
+def test_averages_stand_apart():
+    r = arrays_of()[0].report()
+    assert r._repr_html_().count('border-top')==1 and re.search('border-top: 2px solid[^<]*<th>micro avg', r._repr_html_().replace('\n', '').replace('">', ''))
+    assert re.search(r'\n\nmicro avg', repr(r)) and 'Decided at thresh=0.5' in repr(r)
+    assert 'micro avg' not in repr(r.head(3)) and r.head(3).f1.is_monotonic_increasing
+    assert max(map(len, repr(r).splitlines()))<=80
+
+def test_printed_report(capsys):
+    for c in (1,20):
+        interp,p,y,s = arrays_of(200, c, density=0.2)
+        interp.print_classification_report()
+        printed = capsys.readouterr().out
+        for a in AVERAGES if c>1 else AVERAGES[:3]: # With one label, scikit-learn prints none over samples
+            numbers = re.search(rf'{a} avg +([\d.]+) +([\d.]+) +([\d.]+) +(\d+)', printed).groups()
+            row = interp.report().loc[f'{a} avg']
+            np.testing.assert_allclose([float(o) for o in numbers], [row.precision, row.recall, row.f1, row.support], atol=0.0051)
+
+def test_accuracy_report():
+    _,_,y,s = arrays_of(300)
+    for kw in (dict(thresh=0.2, min_labels=1), dict(thresh=np.linspace(0.1, 0.9, 20))):
+        own = MultiLabelInterpretation.from_preds(s, y, **kw)
+        r = own.accuracy_report(ci=None)
+        assert r.value['F1, samples']==pytest.approx(own.report().loc['samples avg','f1']) and r.value['F1, macro']==pytest.approx(own.report().loc['macro avg','f1'])
+        pd.testing.assert_frame_equal(r, accuracy_report(s, y, ci=None, **kw))
 
 @settings(max_examples=100)
 @given(decided())
@@ -27,6 +77,7 @@ def test_confusions(decided):
     p,y = decided
     interp = MultiLabelInterpretation.from_preds(p.astype(np.float32), y)
     expected = {(i,j): n for i in range(p.shape[1]) for j in range(p.shape[1]) if (n:=int(((y[:,i]==1) & (p[:,i]==0) & (y[:,j]==0) & (p[:,j]==1)).sum()))}
+    test_eq(interp.confusion_matrix(), skm.multilabel_confusion_matrix(y, p))
     df = interp.most_confused()
     assert {(r.missed,r.predicted): r.samples for r in df.itertuples()}==expected and df.samples.is_monotonic_decreasing
     assert interp.most_missed().missed.to_dict()=={i: n for i,n in enumerate(((y==1)&(p==0)).sum(0)) if n}
@@ -37,37 +88,96 @@ def test_empty_samples():
     df = interp.empty()
     assert df.n_true.is_monotonic_decreasing and len(df)==(p.sum(1)==0).sum()
     for i,r in df.head(20).iterrows():
-        assert r.n_true==y[i].sum() and r.true==' '.join(map(str, np.flatnonzero(y[i]))) and r.nearest==s[i].argmax() and r.score==pytest.approx(s[i].max())
+        assert r.n_true==y[i].sum() and (r.true==', '.join(map(str, sorted(np.flatnonzero(y[i]), key=lambda j: -s[i,j]))) or 'more' in r.true) and r.nearest==s[i].argmax() and r.score==pytest.approx(s[i].max())
 
 @pytest.mark.parametrize('c,density', [(1,0.3), (6,0.26), (20,0.0775), (80,0.035), (1000,0.02)])
 def test_plots(c, density):
     interp,p,y,s = arrays_of(200, c, density=density, skill=4, bias=-2.5)
-    axs = interp.plot_confusion_matrices()
-    shown = [ax for ax in axs.flat if ax.images]
+    def drawn(f, *args, **kw):
+        "The axes of a plot, which returns nothing that a notebook would echo"
+        plt.close('all')
+        assert f(*args, **kw) is None
+        plt.gcf().canvas.draw()
+        return plt.gcf().axes
+    axs = drawn(interp.plot_confusion_matrices)
+    shown = [ax for ax in axs if ax.images]
     assert len(shown)==min(12, c)
     f1 = skm.f1_score(y, p, average=None, zero_division=0) if c>1 else [skm.f1_score(y, p)]
     i = int(shown[0].get_title())
     assert f1[i]==min(f1)
     test_eq([int(t.get_text()) for t in shown[0].texts], skm.confusion_matrix(y[:,i], p[:,i], labels=[0,1]).flatten())
-    assert (f'of {c}' in axs.flat[0].figure.get_suptitle())==(c>12)
-    ax = interp.plot_label_confusion()
+    assert (f'of {c}' in plt.gcf().get_suptitle())==(c>12)
+    ax, = drawn(interp.plot_confusion_matrices, labels=[c-1], normalize=True, figsize=(3,3))
+    expected = skm.confusion_matrix(y[:,-1], p[:,-1], labels=[0,1], normalize='true').flatten()
+    assert [t.get_text() for t in ax.texts]==[f'{o:.2f}' for o in expected] and plt.gcf().get_size_inches().tolist()==[3,3]
+    ax, = drawn(interp.plot_confusion_matrix, True, 'mine', 'Reds', 3, labels=c-1)
+    assert ax.texts[0].get_text()==f'{expected[0]:.3f}' and ax.images[0].get_cmap().name=='Reds' and plt.gcf().get_suptitle()=='mine'
+    ax, = drawn(interp.plot_label_confusion)
     df = interp.most_confused()
     n = min(20, c, max(2, len({*df.missed, *df.predicted})))
     assert len(ax.get_xticks())==n and (f'of {c}' in ax.get_title())==(n<c)
-    heights = [[b.get_height() for b in bars] for bars in interp.plot_cardinality().containers]
+    ax, = drawn(interp.plot_cardinality)
+    heights = [[b.get_height() for b in bars] for bars in ax.containers]
     assert sum(heights[0])==sum(heights[1])==200 and len(heights[0])<=30
-    ax = interp.plot_calibration()
-    assert sum(int(o.get_text()) for o in ax.texts)==200*c
-    lines = interp.plot_thresholds(0).lines
-    precision,recall,_ = skm.precision_recall_curve(y[:,0], s[:,0])
-    np.testing.assert_allclose(sorted(lines[0].get_ydata()), sorted(precision[:-1]), atol=1e-9); np.testing.assert_allclose(sorted(lines[1].get_ydata()), sorted(recall[:-1]), atol=1e-9)
+    ax, = drawn(interp.plot_calibration)
+    assert sum(int(o.get_text().replace(',', '')) for o in ax.child_axes[0].get_xticklabels())==200*c
+    for name,at in (('plot_precision_recall',skm.average_precision_score), ('plot_roc',skm.roc_auc_score)):
+        ax, = drawn(getattr(interp, name))
+        lowest = sorted(at(y[:,j], s[:,j]) for j in range(c) if y[:,j].any())[:5]
+        assert [float(o.get_text().split()[0]) for o in ax.get_legend().get_texts()]==pytest.approx(lowest, abs=0.0051)
+        own = plt.subplots()[1]
+        getattr(interp, name)([0], ax=own)
+        assert own.lines and own.get_legend().get_texts()[0].get_text().endswith('  0')
+    plt.close('all')
+
+def test_curves():
+    interp,p,y,s = arrays_of(400, 6, density=0.3)
+    interp.plot_precision_recall(labels=[2])
+    curve,dot = plt.gca().lines
+    precision,recall,_ = skm.precision_recall_curve(y[:,2], s[:,2])
+    np.testing.assert_allclose(curve.get_xydata(), np.stack([recall,precision], 1))
+    np.testing.assert_allclose(dot.get_xydata()[0], [skm.recall_score(y[:,2], p[:,2]), skm.precision_score(y[:,2], p[:,2])])
+    interp.plot_roc(labels=[2])
+    curve,dot,_ = plt.gca().lines
+    np.testing.assert_allclose(curve.get_xydata(), np.stack(skm.roc_curve(y[:,2], s[:,2])[:2], 1))
+    tn,fp,fn,tp = skm.confusion_matrix(y[:,2], p[:,2]).flatten()
+    np.testing.assert_allclose(dot.get_xydata()[0], [fp/(tn+fp), tp/(tp+fn)])
+    never = MultiLabelInterpretation.from_preds(s, y*(np.arange(6)!=3))
+    never.plot_roc(k=10)
+    assert len(plt.gca().get_legend().get_texts())==5
+    with pytest.raises(ValueError, match='no curve of 3: it is true in 0 of 400'): never.plot_precision_recall([3])
+    with pytest.raises(ValueError, match='no curve'): MultiLabelInterpretation.from_preds(s, y*0).plot_roc()
+    with pytest.raises(ValueError, match='labels='): interp.plot_confusion_matrices(labels=[])
+    MultiLabelInterpretation.from_preds(s*0, y*0).plot_confusion_matrices() # no label occurs, and none is predicted
+    plt.close('all')
+
+@pytest.mark.parametrize('scale', ['probabilities','margins'])
+@pytest.mark.parametrize('t', [0.5, 0.999, 0.])
+def test_thresholds_are_drawn_as_they_decide(scale, t):
+    logits,targs = simulate(100, 3, density=0.3)
+    preds = (logits.sigmoid()*0.8 if scale=='probabilities' else logits)
+    interp = MultiLabelInterpretation.from_preds(preds, targs, thresh=0. if scale=='margins' else t)
+    t,s,y = interp.thresh,preds[:,1].numpy(),targs[:,1].int().numpy()
+    interp.plot_thresholds(1)
+    ax = plt.gca()
+    *lines,now = ax.lines
+    low,high = ax.get_xlim()
+    assert low<t<high and now.get_xdata()[0]==t
+    for line,f in zip(lines, (skm.precision_score, skm.recall_score, skm.f1_score)):
+        x,v = (np.asarray(o) for o in line.get_data())
+        assert line.get_drawstyle()=='steps-post' and x[0]==high and x[-1]==low and (np.diff(x)<=0).all()
+        for at in np.linspace(low, high, 23)[1:-1]:
+            d,drawn = s>at,v[np.flatnonzero(x>at)[-1]]
+            if math.isnan(drawn): assert f is skm.precision_score and not d.any()
+            else: assert drawn==pytest.approx(f(y, d, zero_division=0))
     plt.close('all')
 
 def test_calibration_error():
     interp,p,y,s = arrays_of(2000, bias=-3)
     bins = np.minimum((s*10).astype(int), 9)
     expected = sum((bins==b).mean()*abs(s[bins==b].mean()-y[bins==b].mean()) for b in np.unique(bins))
-    assert f'{expected:.3f}' in interp.plot_calibration().get_title()
+    interp.plot_calibration()
+    assert f'{expected:.3f}' in plt.gca().get_title()
     plt.close('all')
 
 def test_what_is_refused():
@@ -77,9 +187,71 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match='not a single sample'): make(logits[:0], targs[:0])
     with pytest.raises(ValueError, match='3 names.*20 labels'): make(logits, targs, vocab=['a','b','c'])
     with pytest.raises(ValueError, match='0 or 1'): make(logits, targs*2)
-    with pytest.raises(ValueError, match="'zebra' is not in the vocab"): make(logits, targs).plot_thresholds('zebra')
-    with pytest.raises(ValueError, match='from_learner'): make(logits, targs).show_results([0])
+    named = make(logits, targs, vocab=[f'red_{i}' for i in range(20)])
+    for f in (named.plot_thresholds, named.show, lambda o: named.plot_roc([o]), lambda o: named.plot_confusion_matrices(labels=['red_1',o])):
+        with pytest.raises(ValueError, match="'red3' is not in the vocab: did you mean 'red_3'"): f('red3')
+        with pytest.raises(ValueError, match="'zebra' is not in the vocab: it has red_0, red_1.* and 1. more"): f('zebra')
+        with pytest.raises(ValueError, match="20 is not in the vocab"): f(20)
+    with pytest.raises(ValueError, match="kind='wrong' should be 'missed'.*or 'false'"): named.show('red_3', 'wrong')
+    with pytest.raises(ValueError, match='from_learner'): named[[0]]
     with pytest.warns(UserWarning, match='NaN'), pytest.raises(ValueError, match='NaN'): make(logits*math.nan, targs)
+
+def check_show(interp, label):
+    "`show` has the samples of either kind of mistake, the most confident first"
+    i = interp.vocab.index(label)
+    for kind,true in (('missed',1), ('false',0)):
+        expected = [j for j in range(len(interp.preds)) if interp.true[j,i]==true and interp.decided[j,i]!=true]
+        table = interp.show(label, kind, max_n=1000)
+        if not expected: assert table is None; continue
+        test_eq(table.index.tolist(), sorted(expected, key=lambda j: interp.preds[j,i]*(1 if true else -1)))
+        assert f'in {len(expected)} of' in table.reading and 'thresh=' in table.reading
+        first = table.index[0]
+        for column,which in dict(true=interp.true, predicted=interp.decided, missed=interp.true & ~interp.decided, false=~interp.true & interp.decided).items():
+            names = {str(o) for o,w in zip(interp.vocab, which[first]) if w}
+            said = {*table.loc[first,column].split(', ')} - {''}
+            assert said==names or 'more' in table.loc[first,column], (column, said, names)
+        assert table.loc[first,kind].split(', ')[0]==str(label)
+
+def test_show_of_arrays(capsys):
+    interp,p,y,s = arrays_of(300, 6, density=0.3)
+    for i in range(6): check_show(interp, i)
+    capsys.readouterr()
+    good = MultiLabelInterpretation.from_preds(y.astype(float), y, vocab=list('abcdef'), min_labels=1)
+    assert good.show('a') is None and capsys.readouterr().out==f"a: missed in 0 of the {y[:,0].sum()} samples that have it, at thresh=0.5, min_labels=1\n"
+    assert good.show_results(good.empty().index) is None and 'no samples' in capsys.readouterr().out
+    assert good.show('a', 'false') is None or 'a false alarm' in good.show('a', 'false').reading
+    assert interp.show_results([3,1]).index.tolist()==[3,1] and interp.plot_top_losses([0,2]).loss.tolist()==interp.losses.sort(descending=True).values[[0,2]].tolist()
+    assert interp.plot_top_losses(2, largest=False).loss.iloc[0]==interp.losses.min() and len(interp.plot_top_losses(10**6))==300
+
+@pytest.mark.parametrize('c', [1,20,80,1000])
+@pytest.mark.parametrize('shape', [(32,32), (32,80), (80,32)])
+def test_pictures(c, shape):
+    "What is written neither overlaps nor is cut off, whatever the names and how many"
+    rng = np.random.default_rng(0)
+    vocab = [f'$a rather long name of finding {i} in the {"left_lower_lobe" if i%2 else "right upper"} lung, $' for i in range(c)]
+    pictures = [PILImage.create(rng.integers(0, 255, (*shape,3), dtype=np.uint8)) for _ in range(24)]
+    targs = rng.random((24,c))<0.3
+    block = DataBlock((ImageBlock, MultiCategoryBlock(encoded=True, vocab=vocab)), get_x=lambda i: pictures[i], get_y=lambda i: targs[i].astype(int), splitter=IndexSplitter(range(12, 24)))
+    dls = block.dataloaders(list(range(24)), bs=4, device=torch.device('cpu'))
+    learn = Learner(dls, nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, c)), loss_func=BCEWithLogitsLossFlat())
+    learn.remove_cb(ProgressCallback)
+    interp = MultiLabelInterpretation.from_learner(learn)
+    missed = interp.true & ~interp.decided
+    label,kind = int(missed.sum(0).argmax()),'missed' if missed.any() else 'false'
+    for f in (lambda: interp.show(label, kind), lambda: interp.plot_top_losses(5, ncols=4), lambda: interp.show_results([0,1], nrows=2), lambda: interp.plot_top_losses(3, figsize=(9,6))):
+        assert f() is None
+        fig = plt.gcf()
+        r = fig.canvas.get_renderer()
+        fig.canvas.draw()
+        whole = fig.bbox
+        texts = [t for ax in fig.axes for t in (ax.title, *ax.texts) if t.get_text()] + [fig._suptitle]
+        boxes = [t.get_window_extent(r) for t in texts] + [ax.get_window_extent(r) for ax in fig.axes]
+        for a,b in itertools.combinations(boxes, 2):
+            assert not a.shrunk(0.98, 0.98).overlaps(b.shrunk(0.98, 0.98))
+        for b in boxes: assert b.x0>=whole.x0-1 and b.x1<=whole.x1+1 and b.y0>=whole.y0-1 and b.y1<=whole.y1+1
+        colors = {o.get_text().split(':')[0]: o.get_color() for ax in fig.axes for o in ax.texts}
+        assert {*colors} <= {'right','missed','false'} and len({*colors.values()})==len(colors)
+        plt.close('all')
 
 # Of Learners
 
@@ -99,7 +271,7 @@ def check(learn, show=True):
     logits,_ = learn.get_preds(act=noop) # a sigmoid may saturate
     np.testing.assert_allclose(interp.losses, F.binary_cross_entropy_with_logits(logits, targs.float(), reduction='none').mean(1), rtol=1e-4)
     seen = learn.counting.n
-    assert isinstance(interp, Interpretation) and len(interp.report())==preds.shape[1]
+    assert isinstance(interp, Interpretation) and len(interp.report(averages=False))==preds.shape[1]
     idxs = interp.top_losses(4)[1]
     inps,p,t,d,losses = interp[idxs]
     assert torch.equal(t, targs[idxs].float()) and torch.equal(d, (preds[idxs]>0.5).float()) and torch.equal(p, preds[idxs]) and torch.equal(losses, interp.losses[idxs])
@@ -122,7 +294,7 @@ def test_images(digits_dls):
     plt.close('all')
     learn.set_thresh([0.1]*20, min_labels=2)
     interp = MultiLabelInterpretation.from_learner(learn)
-    assert (interp.decided.sum(1)>=2).all() and interp.report().thresh.eq(0.1).all() and not len(interp.empty())
+    assert (interp.decided.sum(1)>=2).all() and interp.report(averages=False).thresh.eq(0.1).all() and not len(interp.empty())
     assert torch.equal(interp.decided, learn.get_preds(with_decoded=True)[2])
     other = MultiLabelInterpretation.from_learner(learn, ds_idx=0, thresh=0.5)
     assert len(other.preds)==len(digits_dls.train_ds)
@@ -130,8 +302,13 @@ def test_images(digits_dls):
 def test_texts_are_sorted_and_stay_aligned():
     dls = text_dls()
     learn = Learner(dls, BagOfWords(len(dls.vocab[0]), len(dls.vocab[1])), loss_func=BCEWithLogitsLossFlat())
-    check(learn, show=False).plot_top_losses(3)
-    with pytest.raises(TypeError, match='not subscriptable'): learn.show_results() # fastai's own, and the reason
+    interp = check(learn)
+    table = interp.plot_top_losses(3)
+    texts = [' '.join(dls.vocab[0][t] for t in dls.valid_ds[i][0]) for i in table.index]
+    assert table.input.tolist()==texts and (table.loss.diff()[1:]<=0).all()
+    check_show(interp, 'rain')
+    interp.preds, interp.decided = interp.preds+0, interp.decided|True
+    assert 'xxbos' in repr(interp.show('rain', 'false', max_n=2)) and max(map(len, repr(interp.show('rain', 'false')).splitlines()))<=80
 
 def test_tables():
     rng = np.random.default_rng(0)
@@ -155,18 +332,23 @@ def test_three_axes():
     assert len(interp.losses)==len(interp.preds)==len(interp.true)==200
     losses,idxs = interp.top_losses(3)
     assert (idxs<200).all() and len(interp.empty())==(~(logits>0).any(-1)).sum()
-    assert interp.report().support.sum()==targs.sum()
+    assert interp.report(averages=False).support.sum()==targs.sum()==interp.report().support.iloc[-1]
 
 def test_missing_truths_and_margins():
     logits,targs = simulate(200, 4, density=0.3)
     more,missing = torch.cat([logits, torch.randn(50, 4)]),torch.cat([targs, torch.full((50,4), math.nan)])
     a,b = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True),MultiLabelInterpretation.from_preds(more, missing, sigmoid=True, ignore_index=math.nan)
     pd.testing.assert_frame_equal(a.report(), b.report()); pd.testing.assert_frame_equal(a.empty(), b.empty()); pd.testing.assert_frame_equal(a.most_confused(), b.most_confused())
-    assert b.plot_calibration().get_title()==a.plot_calibration().get_title() and b.plot_thresholds(1).get_title()==a.plot_thresholds(1).get_title()
+    def title(f, *args):
+        f(*args)
+        return plt.gca().get_title()
+    assert title(b.plot_calibration)==title(a.plot_calibration) and title(b.plot_thresholds, 1)==title(a.plot_thresholds, 1)
+    pd.testing.assert_series_equal(a.accuracy_report().value, b.accuracy_report().value); test_eq(a.confusion_matrix(), b.confusion_matrix())
+    a.plot_roc(); b.plot_roc()
     c = MultiLabelInterpretation.from_preds(logits, targs, thresh=0.)
     test_eq(c.decided, a.decided); test_close(c.losses, a.losses, 1e-5)
     same = [o for o in a.report() if o not in ('thresh','calibration_error')]
-    pd.testing.assert_frame_equal(a.report()[same].sort_index(), c.report()[same].sort_index())
+    pd.testing.assert_frame_equal(a.report('label')[same], c.report('label')[same])
     c.plot_thresholds(0)
     with pytest.raises(ValueError, match='probabilities'): c.plot_calibration()
     plt.close('all')
