@@ -83,7 +83,7 @@ def label_stats(
         index=pd.Index(names, name='label'))
     return res if len(valid) else res.drop(columns=['valid','valid_freq'])
 
-# %% ../nbs/11_imbalance.ipynb #479da233
+# %% ../nbs/11_imbalance.ipynb #0aced6be
 @delegates(label_matrix, but='valid')
 def plot_cooccurrence(
     data, # `DataLoaders`, whose training targets are counted; or targets as an array, N x C
@@ -104,6 +104,7 @@ def plot_cooccurrence(
     shown = together[where][:,where].fill_diagonal_(math.nan)
     if ax is None: ax = plt.subplots(figsize=ifnone(figsize, (2.5+0.2*len(where), 1.2+0.2*len(where))),
                                      layout='constrained')[1]
+    ax.set_facecolor('0.85') # The diagonal
     image = ax.imshow(shown, cmap='Blues', vmin=0)
     ticks = dict(ticks=range(len(where)), labels=[truncstr(str(names[i]), 20) for i in where], fontsize=8)
     for text in ax.set_xticks(**ticks, rotation=90)+ax.set_yticks(**ticks): text.label1.set_parse_math(False)

@@ -5,17 +5,17 @@
 # %% auto #0
 __all__ = ['stratified_split', 'stratified_folds', 'StratifiedMultiLabelSplitter', 'split_measures']
 
-# %% ../nbs/11a_splitting.ipynb #36498629
+# %% ../nbs/11a_splitting.ipynb #950c38eb
 from fastai.basics import *
+from .decisions import *
 from .imbalance import *
-from .tables import *
 import scipy.sparse as sp
 
-# %% ../nbs/11a_splitting.ipynb #f299ac6e
+# %% ../nbs/11a_splitting.ipynb #316fd081
 def _rows(y, groups, pairs, share):
     "Counts for each group, or sample: of its labels, of pairs of them, and (last) of its samples; sparse"
     cols = [y]
-    if pairs:
+    if pairs and y.shape[1]>1:
         each = sp.hstack([y[:,[i]].multiply(y[:,i+1:]) for i in range(y.shape[1]-1)]).tocsc()
         cols.append(each[:,each.sum(0)*share>=1]) # of those that every part can have
     rows = sp.hstack([*cols, np.ones((y.shape[0], 1))]).tocsr()
@@ -50,7 +50,7 @@ def _deal(rows, c, shares, rng):
             lacks[cols,j] = 0
     return part
 
-# %% ../nbs/11a_splitting.ipynb #340827aa
+# %% ../nbs/11a_splitting.ipynb #800d8416
 def _parts(targs, shares, seed, groups, pairs, ignore_index):
     "The part of each sample"
     y = sp.csc_array(label_matrix(targs, ignore_index=ignore_index)[1].nan_to_num().double().cpu().numpy())
@@ -73,11 +73,11 @@ def stratified_split(
     groups=None, # N values: samples of the same value stay together; None: each stands alone
     pairs:bool=False, # Deal out pairs of labels, too?
     ignore_index=None # Target value of the elements to leave out; may be nan
-)->tuple: # Indices for training and for validation, each an `L`
+)->tuple: # Indices for training and for validation, each a list
     "A split in which every label with two samples is on both sides"
     if not 0<valid_pct<1: raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
-    return mask2idxs(part==0),mask2idxs(part==1)
+    return tuple(np.flatnonzero(part==i).tolist() for i in (0,1))
 
 @delegates(stratified_split, but='valid_pct')
 def stratified_folds(
@@ -85,18 +85,22 @@ def stratified_folds(
     k:int=5, # Number of folds, 2 or more
     seed:int=None, # The same seed gives the same folds; None: drawn by torch, so that `set_seed` holds
     **kwargs
-)->L: # `k` pairs of indices, for training and for validation
+)->list: # `k` pairs of lists of indices, for training and for validation
     "Folds for cross-validation, each with its share of every label"
     if k<2: raise ValueError(f"k={k}: write 2 or more")
     kwargs = dict(groups=None, pairs=False, ignore_index=None) | kwargs
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
-    return L((mask2idxs(part!=i), mask2idxs(part==i)) for i in range(k))
+    return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
 
-# %% ../nbs/11a_splitting.ipynb #1fd3582c
+# %% ../nbs/11a_splitting.ipynb #4a3debed
+def _each(f, items):
+    "`f` of each item, read as a `DataBlock` reads them"
+    items = L(items, use_list=None)
+    return [f(items[i]) for i in range(len(items))]
+
 def _item_targs(items, get_y):
     "Targets of items, N x C, from label names or from zeros and ones"
-    items = L(items, use_list=None)
-    rows = [[*L(get_y(items[i]))] for i in range(len(items))]
+    rows = [[*L(o)] for o in _each(get_y, items)]
     values = {o for row in rows for o in row}
     if values<={0,1} and len({*map(len, rows)})==1: return rows
     column,res = {o: i for i,o in enumerate(values)},np.zeros((len(rows), len(values)))
@@ -113,12 +117,11 @@ def StratifiedMultiLabelSplitter(
 ): # A function of items, for `DataBlock(splitter=...)`
     "`RandomSplitter` with every label that two items have on both sides"
     def _inner(o):
-        items = L(o, use_list=None)
-        of = None if groups is None else [groups(items[i]) for i in range(len(items))]
-        return stratified_split(_item_targs(o, get_y), valid_pct, seed, groups=of, pairs=pairs)
+        group_of = None if groups is None else _each(groups, o)
+        return stratified_split(_item_targs(o, get_y), valid_pct, seed, groups=group_of, pairs=pairs)
     return _inner
 
-# %% ../nbs/11a_splitting.ipynb #41619956
+# %% ../nbs/11a_splitting.ipynb #0019d89d
 def split_measures(
     targs, # Targets, N x C
     parts, # Indices of each part's samples: the two of a split, or the validation parts of all folds
@@ -126,7 +129,8 @@ def split_measures(
 )->dict: # LD, ED, FZ and FLZ: the smaller, the better
     "How far the parts of a split are from their share of every label"
     y = label_matrix(targs)[1].nan_to_num().double()
-    sizes,shares = tensor([len(o) for o in parts]).double(),tensor(ifnone(shares, [1/len(parts)]*len(parts))).double()
+    shares = as_tensor(ifnone(shares, [1/len(parts)]*len(parts))).double()
+    sizes = as_tensor([len(o) for o in parts]).double()
     true = torch.stack([y[list(o)].sum(0) for o in parts])
     odds,all_odds = true/(sizes[:,None]-true),y.sum(0)/(1-y).sum(0)
     return dict(LD=(odds-all_odds).abs().nanmean().item(), ED=(sizes-shares*len(y)).abs().mean().item(),
