@@ -11,5 +11,7 @@ from .verdict import judge, ZeroLabelsWarning, ZeroLabelsError
 from .callback import ZeroLabelsCallback
 from . import learner as _ # patches `Learner`
 from .interpret import MultiLabelInterpretation
-from .imbalance import label_stats, pos_weight
+from .imbalance import label_stats, imbalance_measures, plot_cooccurrence, pos_weight
+from .splitting import StratifiedMultiLabelSplitter, stratified_split, stratified_folds
+from .losses import AsymmetricLossFlat, SigmoidFocalLossFlat
 from .digits import multidigits, multilabel_dls

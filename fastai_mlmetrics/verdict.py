@@ -311,7 +311,7 @@ def all_clear(
                       f"{r['true_per_sample']:.2f} at threshold {_thresh(r['thresh'])}, with a micro F1 of "
                       f"{r['f1_micro']:.3f}.", r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #9dab05ee
+# %% ../nbs/07_verdict.ipynb #7b0d5df0
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -354,7 +354,9 @@ def traps(
                    "and the metrics made anew, as in `learn.metrics = multilabel_metrics()`, makes them these")
     if r['absent'] and r['labelled']>=20:
         res.append(f"{len(r['absent'])} of the labels never occur in the validation set ({_some(r['absent'])}): "
-                   "nothing is known of them, and macro averages count 0 for each")
+                   "nothing is known of them, and macro averages count 0 for each. "
+                   "`DataBlock(..., get_y=get_y, splitter=StratifiedMultiLabelSplitter(get_y=get_y))` "
+                   "puts each label that two samples have on both sides")
     if not can_decode(loss):
         res.append(f"the loss function ({loss_name(loss)}) does not decode, "
                    "so `predict` and `show_results` show no label, however good the model: "

@@ -153,3 +153,60 @@ def test_targets_alone_and_in_another_order():
     test_eq(label_stats(WithTargets.targets).train.tolist(), [6,3,0]) # a plain list, without validation
     test_eq(label_stats(y, y[['eel','cat','dog']]).valid.tolist(), [6,3,0])
     with pytest.raises(ValueError, match='columns'): label_stats(y, y.rename(columns=dict(cat='cow')))
+
+def by_sample(y):
+    "IRLbl, MeanIR, CVIR and SCUMBLE as Charte et al. write them, sample by sample"
+    count = [sum(int(o[i]) for o in y) for i in range(y.shape[1])]
+    ir = [max(count)/o if o else None for o in count]
+    known = [o for o in ir if o]
+    mean = sum(known)/len(known)
+    scumble = 0
+    for row in y:
+        has = [ir[i] for i in range(len(row)) if row[i]]
+        if has: scumble += 1 - math.prod(has)**(1/len(has))/(sum(has)/len(has))
+    return ir,dict(MeanIR=mean, CVIR=math.sqrt(sum((o-mean)**2 for o in known)/(len(known)-1))/mean, SCUMBLE=scumble/len(y))
+
+def test_imbalance_measures():
+    for seed in range(5):
+        gen = np.random.default_rng(seed)
+        y = (gen.random((200,9))<np.geomspace(0.01, 0.6, 9)).astype(int)
+        y[:,4] = 0 # never true
+        (ir,expected),m = by_sample(y),imbalance_measures(y).value
+        close(label_stats(y).IRLbl.values, [math.nan if o is None else o for o in ir])
+        for k,v in expected.items(): assert m[k]==pytest.approx(v), k
+        assert m['max IRLbl']==pytest.approx(max(o for o in ir if o)) and m['cardinality']==pytest.approx(y.sum(1).mean())
+        assert m['density']==pytest.approx(y.mean())
+    test_close(imbalance_measures(tensors(tensor(y).float())).value, m)
+    gaps = np.where(gen.random(y.shape)<0.2, -1, y)
+    test_close(imbalance_measures(gaps, ignore_index=-1).value['SCUMBLE'], by_sample(gaps.clip(0))[1]['SCUMBLE'])
+    with pytest.raises(ValueError, match='no label is true'): imbalance_measures(y*0)
+
+@pytest.mark.parametrize('c', [1,20,80,1000])
+def test_cooccurrence(c):
+    y = (np.random.default_rng(0).random((300,c))<0.1).astype(int)
+    names = [f'$label^{i}' + 'x'*i for i in range(min(c, 30))] + [f'l{i}' for i in range(30, c)]
+    plot_cooccurrence(y, vocab=names)
+    fig = plt.gcf()
+    fig.canvas.draw()
+    ax,image = fig.axes[0],fig.axes[0].images[0]
+    shown = image.get_array().filled(math.nan)
+    n = min(c, 30)
+    assert shown.shape==(n,n) and len(ax.get_xticklabels())==n
+    if c==20:
+        for i,j in ((3,7),(7,3),(0,19)): assert shown[i,j]==pytest.approx((y[:,i]*y[:,j]).sum()/y[:,i].sum())
+        assert np.isnan(shown.diagonal()).all()
+    plt.close(fig)
+
+def test_cooccurrence_of_some_labels():
+    y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
+    ax = plt.subplots()[1]
+    plot_cooccurrence(y, labels=['dog','cat'], normalize=False, ax=ax)
+    test_eq([o.get_text() for o in ax.get_xticklabels()], ['dog','cat'])
+    test_eq(ax.images[0].get_array().filled(-1).tolist(), [[-1,3],[3,-1]])
+    with pytest.raises(ValueError, match='cow'): plot_cooccurrence(y, labels=['cow'])
+    plt.close('all')
+
+def test_label_stats_is_a_table():
+    from fastai_mlmetrics.tables import Table
+    s = label_stats(simulate()[1], vocab=[f'label {i}' for i in range(20)])
+    assert isinstance(s, Table) and '...' not in repr(s) and '0.' in repr(s) and max(map(len, repr(s).splitlines()))<=80

@@ -33,6 +33,7 @@ NAMES = """AccuracyMulti PrecisionMulti RecallMulti F1ScoreMulti FBetaMulti Jacc
 MatthewsCorrCoefMulti SubsetAccuracy EmptyRate LabelCardinality ZerosAccuracy AccuracyLift BrierScoreMulti APScoreMulti RocAucMulti LRAP CoverageError
 LabelRankingLoss OneError PrecisionAtK RecallAtK ExpectedCalibrationError accuracy_multi subset_accuracy empty_rate zeros_accuracy categorical_accuracy
 multilabel_metrics accuracy_report judge best_thresholds ZeroLabelsCallback ZeroLabelsWarning ZeroLabelsError MultiLabelInterpretation label_stats pos_weight
+imbalance_measures plot_cooccurrence StratifiedMultiLabelSplitter stratified_split stratified_folds AsymmetricLossFlat SigmoidFocalLossFlat
 multidigits multilabel_dls""".split()
 FASTAI = {'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti','MatthewsCorrCoefMulti','BrierScoreMulti','APScoreMulti','RocAucMulti','accuracy_multi'}
 

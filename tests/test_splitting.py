@@ -1,0 +1,199 @@
+"Splits in which every label occurs on both sides"
+from fastai.tabular.all import *
+from hypothesis import given
+from conftest import *
+from fastai_mlmetrics.splitting import split_measures
+
+@st.composite
+def targets(draw, max_samples=30, max_labels=6):
+    "Targets, N x C, from few labels to many"
+    shape = draw(st.integers(2, max_samples)),draw(st.integers(1, max_labels))
+    return draw(arrays(np.int64, shape, elements=st.integers(0,1), fill=st.just(0)))
+
+def missing(y, parts):
+    "How many labels that as many samples have as there are parts are missing from each"
+    return sum(((y[list(o)].sum(0)==0) & (y.sum(0)>=len(parts))).sum() for o in parts)
+
+@given(targets(), st.integers(0,9), st.floats(0.05, 0.95))
+def test_a_split_is_one(y, seed, valid_pct):
+    train,valid = stratified_split(y, valid_pct, seed)
+    test_eq(sorted(train+valid), range_of(y))
+    assert train and valid
+    test_eq((train,valid), stratified_split(tensor(y), valid_pct, seed))
+
+@given(targets(), st.integers(2,5), st.integers(0,9), st.booleans())
+def test_folds_are_a_partition(y, k, seed, pairs):
+    if len(y)<k: return
+    folds = stratified_folds(y, k, seed, pairs=pairs)
+    test_eq(sorted(i for _,o in folds for i in o), range_of(y))
+    for train,valid in folds: test_eq(sorted(train+valid), range_of(y)); assert valid
+
+@given(st.integers(2,60), st.integers(2,5), st.integers(0,99))
+def test_a_label_is_in_as_many_folds_as_it_can_be(n, k, seed):
+    y = np.zeros((80,1), int)
+    y[np.random.default_rng(seed).choice(80, n, replace=False)] = 1
+    test_eq(sum(y[list(o)].any() for _,o in stratified_folds(y, k, seed)), min(n, k))
+    train,valid = stratified_split(y, 0.1, seed)
+    assert y[train].any() and y[valid].any()
+
+def test_a_single_sample_is_for_training():
+    y = np.eye(20, 5, dtype=int)
+    for seed in range(20): assert not y[stratified_split(y, seed=seed)[1]].any()
+
+def both_sides_at_best(y):
+    "By trying all splits"
+    sides = ([[o for o in range(len(y)) if bits>>o&1==side] for side in (0,1)] for bits in range(1, 2**len(y)-1))
+    return min(missing(y, o) for o in sides)
+
+def test_both_sides_where_that_is_possible():
+    worse = []
+    for seed in range(150):
+        gen = np.random.default_rng(seed)
+        y = (gen.random((gen.integers(4,10), gen.integers(2,9)))<gen.uniform(0.1, 0.5)).astype(int)
+        worse.append(missing(y, stratified_split(y, seed=seed))-both_sides_at_best(y))
+    assert max(worse)<=1 and sum(worse)<=5, worse
+
+def shapes():
+    gen = np.random.default_rng(0)
+    yield (gen.random((500,200))<np.geomspace(0.002, 0.05, 200)).astype(int)
+    yield (gen.random((2000,50))<0.5).astype(int)
+    yield (gen.random((3000,20))<np.geomspace(0.001, 0.3, 20)).astype(int)
+    yield np.repeat(np.eye(10, dtype=int), 3, 0) # three of each
+
+@pytest.mark.parametrize('y', shapes(), ids=['rare','dense','skewed','one each'])
+def test_shares(y):
+    for seed in range(3):
+        for parts,shares in ((stratified_split(y, 0.2, seed), (0.8,0.2)), ([o for _,o in stratified_folds(y, 3, seed)], (1/3,)*3)):
+            test_eq(missing(y, parts), 0)
+            m = split_measures(y, parts, shares)
+            at_random = np.split(np.random.default_rng(seed).permutation(len(y)), (np.cumsum(shares)[:-1]*len(y)).round().astype(int))
+            other = split_measures(y, at_random, shares)
+            assert m['LD']<other['LD'] and m['FLZ']<=other['FLZ'] and m['ED']<5, (m, other)
+        often = y.sum(0)>=100
+        freq = y[stratified_split(y, 0.2, seed)[1]].mean(0)[often]
+        assert (abs(freq/y.mean(0)[often]-1)<0.1).all()
+
+def test_pairs():
+    "Pairs of labels come out more evenly, where they are dealt out"
+    gen = np.random.default_rng(0)
+    y = (gen.random((1000,15))<0.3).astype(int)
+    both = np.stack([y[:,i]*y[:,j] for i,j in itertools.combinations(range(15), 2)], 1)
+    for seed in range(3):
+        without,with_ = (split_measures(both, stratified_split(y, seed=seed, pairs=o), (0.8,0.2))['LD'] for o in (False,True))
+        assert with_<without
+
+def test_groups():
+    gen = np.random.default_rng(0)
+    y,names = (gen.random((600,8))<np.geomspace(0.02, 0.4, 8)).astype(int),gen.choice([f'patient {i}' for i in range(80)], 600)
+    for parts in (stratified_split(y, seed=1, groups=names), [o for _,o in stratified_folds(y, 4, seed=1, groups=list(names))]):
+        of = [set(names[list(o)]) for o in parts]
+        assert not set.intersection(*of[:2]) and sum(map(len, of))==len(set(names))
+        test_eq(missing(y, parts), 0)
+    train,valid = stratified_split(y, seed=1, groups=names)
+    assert 100<=len(valid)<=140
+
+def measures_by_hand(y, parts, shares):
+    "As Sechidis et al. write them, sum by sum"
+    ld,lacking = 0,[[] for _ in parts]
+    for i in range(y.shape[1]):
+        d = y[:,i].sum()/(len(y)-y[:,i].sum())
+        for j,part in enumerate(parts):
+            s = sum(int(y[o,i]) for o in part)
+            ld += abs(s/(len(part)-s)-d)/len(parts)/y.shape[1]
+            if not s: lacking[j].append(i)
+    ed = sum(abs(len(part)-share*len(y)) for part,share in zip(parts, shares))/len(parts)
+    return dict(LD=ld, ED=ed, FZ=sum(map(bool, lacking)), FLZ=sum(map(len, lacking)))
+
+def test_measures():
+    gen = np.random.default_rng(0)
+    for k in (2,3,5):
+        y = (gen.random((60,7))<np.geomspace(0.03, 0.5, 7)).astype(int)
+        y[:2] = [[1]*7,[0]*7]
+        shares = gen.dirichlet([9]*k)
+        parts = np.split(gen.permutation(60), np.sort(gen.choice(range(5,55), k-1, replace=False)))
+        ours,theirs = split_measures(y, parts, shares),measures_by_hand(y, parts, shares)
+        for name,value in theirs.items(): assert ours[name]==pytest.approx(value), name
+
+def test_measures_of_scikit_multilearn():
+    ref = pytest.importorskip('skmultilearn.model_selection.measures')
+    gen = np.random.default_rng(0)
+    y = (gen.random((60,7))<np.geomspace(0.05, 0.5, 7)).astype(int)
+    parts = [o.tolist() for o in np.array_split(gen.permutation(60), 4)]
+    assert split_measures(y, parts)['LD']==pytest.approx(ref.label_combination_distribution(y, parts, 1))
+
+@pytest.mark.parametrize('shares', [[0.8,0.2], [0.25]*4], ids=str)
+@pytest.mark.parametrize('y', shapes(), ids=['rare','dense','skewed','one each'])
+def test_no_worse_than_the_published_algorithm(y, shares):
+    ref,ours,theirs = pytest.importorskip('iterstrat.ml_stratifiers'),[],[]
+    for seed in range(5):
+        part = ref.IterativeStratification(y.astype(bool), np.array(shares), np.random.RandomState(seed))
+        theirs.append([np.flatnonzero(part==i) for i in range(len(shares))])
+        ours.append(stratified_split(y, seed=seed) if len(shares)==2 else [o for _,o in stratified_folds(y, 4, seed=seed)])
+    def total(splits): return np.array([(split_measures(y, o, shares)['LD'], missing(y, o)) for o in splits]).sum(0)
+    (ld,lacking),(their_ld,their_lacking) = total(ours),total(theirs)
+    assert ld<=1.25*their_ld and lacking<=their_lacking, (ld, their_ld)
+
+def test_speed():
+    y = (np.random.default_rng(0).random((20_000,100))<np.geomspace(0.001, 0.2, 100)).astype(int)
+    start = time.process_time()
+    stratified_split(y, seed=0)
+    assert time.process_time()-start<3
+
+def test_a_seed():
+    y = simulate()[1]
+    for f in (stratified_split, stratified_folds):
+        test_eq(f(y, seed=3), f(y, seed=3)); test_ne(f(y, seed=3), f(y, seed=4))
+        set_seed(1); a = f(y)
+        set_seed(1); test_eq(f(y), a)
+        test_ne(f(y), a)
+
+@pytest.mark.parametrize('call,says', [(lambda y: stratified_split(y, 0.), 'valid_pct=0.0'), (lambda y: stratified_split(y, 20), 'valid_pct=20'),
+    (lambda y: stratified_folds(y, 1), 'k=1'), (lambda y: stratified_folds(y[:3], 5), '3 samples cannot be split into 5'),
+    (lambda y: stratified_split(y, groups=['a']*len(y)), '1 groups cannot'), (lambda y: stratified_split(y, groups=[1,2]), '2 groups for 400 samples'),
+    (lambda y: stratified_split(y+1), '0 or 1'), (lambda y: stratified_split(y[:,0]), 'N x C')])
+def test_slips(call, says):
+    with pytest.raises(ValueError, match=says): call(simulate()[1])
+
+def test_missing_targets():
+    y = simulate()[1]
+    gaps = y.masked_fill(torch.rand(y.shape, generator=torch.Generator().manual_seed(1))<0.3, math.nan)
+    train,valid = stratified_split(gaps, seed=0, ignore_index=math.nan)
+    assert (gaps[valid]==1).any(0).all() and (gaps[train]==1).any(0).all()
+
+def table(n=60):
+    gen = np.random.default_rng(0)
+    has = gen.random((n,4))<[0.05,0.2,0.5,0.1]
+    has[[0,1],0] = True
+    df = pd.DataFrame(has.astype(int), columns=list('abcd'))
+    return df.assign(x=gen.normal(size=n), text='w', labels=[';'.join(np.array(list('abcd'))[o]) for o in has], patient=np.arange(n)//3)
+
+def on_both_sides(y, split): return all(y.iloc[list(o)].any().all() for o in split)
+
+def test_items_of_a_data_frame():
+    df = table()
+    y,get_y = df[list('abcd')],ColReader('labels', label_delim=';')
+    splitter = StratifiedMultiLabelSplitter(0.25, seed=1, get_y=get_y, groups=ColReader('patient'))
+    train,valid = splitter(df)
+    assert on_both_sides(y, (train,valid)) and not set(df.patient[train]) & set(df.patient[valid])
+    block = DataBlock((RegressionBlock(), MultiCategoryBlock), get_x=ColReader('x'), get_y=get_y, splitter=splitter)
+    dls = block.dataloaders(df, bs=4, device=torch.device('cpu'))
+    test_eq((len(dls.train_ds), len(dls.valid_ds)), (len(train), len(valid)))
+    assert not label_stats(dls).missing_from.any()
+    for splitter in (StratifiedMultiLabelSplitter(seed=1, get_y=ColReader(list('abcd'))), StratifiedMultiLabelSplitter(seed=1, get_y=lambda o: o.labels.split(';'))):
+        assert on_both_sides(y, splitter(df))
+
+def test_items_that_are_paths_and_a_table():
+    df = table()
+    labels = {Path(f'{i}.png'): [o for o in row.split(';') if o] for i,row in enumerate(df.labels)}
+    assert on_both_sides(df[list('abcd')], StratifiedMultiLabelSplitter(seed=1, get_y=labels.get)(L([*labels])))
+    to = TabularPandas(df, cont_names=['x'], y_names=list('abcd'), y_block=MultiCategoryBlock(encoded=True, vocab=list('abcd')),
+                       splits=StratifiedMultiLabelSplitter(seed=1, get_y=ColReader(list('abcd')))(df))
+    assert not label_stats(to.dataloaders(bs=4, device=torch.device('cpu'))).missing_from.any()
+
+def test_folds_elsewhere():
+    from sklearn.model_selection import cross_val_score
+    from sklearn.linear_model import RidgeClassifier
+    df = table()
+    folds = stratified_folds(df[list('abcd')], 3, seed=0)
+    assert len(cross_val_score(RidgeClassifier(), df[['x']], df['c'], cv=folds))==3
+    test_eq(IndexSplitter(folds[0][1])(df)[0], folds[0][0])
