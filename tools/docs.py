@@ -30,31 +30,44 @@ def read(notebook):
     return [o for o in nb.cells if o.source.strip() and not {'hide','default_exp'} & {*o.directives_}]
 
 def defined(cell):
-    "The public names that an exported cell defines; `Learner.thresh_find` for a method that it patches in"
+    "The public names that an exported cell defines: functions, classes and their class methods, `Learner.thresh_find` where one is patched in"
     for o in ast.parse(cell.source).body:
-        if isinstance(o, (ast.FunctionDef,ast.ClassDef)) and o.name[0]!='_':
-            patch = 'patch' in [ast.unparse(d).split('(')[0] for d in o.decorator_list]
-            yield f'{ast.unparse(o.args.args[0].annotation)}.{o.name}' if patch else o.name
+        if not isinstance(o, (ast.FunctionDef,ast.ClassDef)) or o.name[0]=='_': continue
+        patch = any(ast.unparse(d).startswith('patch') for d in o.decorator_list)
+        yield f'{ast.unparse(o.args.args[0].annotation)}.{o.name}' if patch else o.name
+        for m in o.body if isinstance(o, ast.ClassDef) else ():
+            if isinstance(m, ast.FunctionDef) and 'classmethod' in map(ast.unparse, m.decorator_list): yield f'{o.name}.{m.name}'
+
+def signature(docs):
+    "The arguments that `docs` documents, with their defaults"
+    star = {inspect.Parameter.VAR_POSITIONAL: '*', inspect.Parameter.VAR_KEYWORD: '**'}
+    res = []
+    for k,v in docs.items():
+        if v.kind is v.kind.KEYWORD_ONLY and not any(o[0]=='*' for o in res): res.append('*')
+        value = getattr(v.default, '__name__', type(v.default).__name__) if callable(v.default) else repr(v.default)
+        res.append(star.get(v.kind, '')+k + ('' if v.default is inspect._empty else f'={value}'))
+    return f"({', '.join(res)})"
+
+def table(docs, returns):
+    "The arguments in a table, and what is returned"
+    def kind(o): # a default of None says nothing
+        if o in (inspect._empty, None, type(None)): return ''
+        return f"`{o.__name__ if isinstance(o, type) else str(o).replace('typing.', '')}`"
+    rows = [(f'`{k}`', v) for k,v in docs.items()] + [('**returns**', o) for o in returns if o.docment]
+    cells = [(name, *(re.sub(r'\s+', ' ', o or '').replace('|', r'\|') for o in (kind(v.anno), v.docment))) for name,v in rows]
+    return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
 
 def documented(module, name):
     "A signature, the docstring and a table of the arguments, as a directive of Sphinx"
     o = eval(name, vars(module))
-    f = o.__init__ if isinstance(o, type) else o.fget if isinstance(o, property) else o
-    own = getattr(f, '__module__', '').startswith(settings['lib_name'])
-    docs = {k:v for k,v in docments(f, full=True).items() if k!='self'} if own else {}
-    value = lambda v: re.sub(r"<.*?(\w+)[^\w]*>", r'\1', repr(getattr(v, '__name__', v))).strip("'") if callable(v) else repr(v)
-    args = ', '.join({'args':'*args', 'kwargs':'**kwargs'}.get(k, k) + ('' if v.default is inspect._empty else f'={value(v.default)}')
-                     for k,v in docs.items() if k!='return')
-    kind = 'class' if isinstance(o, type) else 'property' if isinstance(o, property) else 'method' if '.' in name else 'function'
-    head = name if kind=='property' else f'{name}({args})'
-    rows = [(f'`{k}`' if k!='return' else '**returns**', *(re.sub(r'\s+', ' ', str(c or '')).replace('|', r'\|') for c in (type_(v.anno), v.docment)))
-            for k,v in docs.items() if k!='return' or v.docment]
-    table = ['| | Type | |', '|---|---|---|', *('| '+' | '.join(o)+' |' for o in rows)] if rows else []
-    return '\n'.join([f'````{{py:{kind}}} {head}', f':module: {module.__name__}', '', inspect.getdoc(o) or '', '', *table, '````'])
-
-def type_(anno):
-    if anno is inspect._empty or anno is None: return ''
-    return f'`{anno.__name__ if isinstance(anno, type) else str(anno).replace("typing.", "")}`'
+    is_class,is_prop,is_cls_method = isinstance(o, type),isinstance(o, property),inspect.ismethod(o)
+    f = o.__init__ if is_class else o.fget if is_prop else o.__func__ if is_cls_method else o
+    ours = getattr(f, '__module__', '').startswith(settings['lib_name'])
+    docs = {k: v for k,v in docments(f, full=True, args_kwargs=True).items() if k not in ('self','cls')} if ours else {}
+    returns = [docs.pop('return')] if 'return' in docs else []
+    kind = 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function'
+    return '\n'.join([f"````{{py:{kind}}} {name}{'' if is_prop else signature(docs)}", f':module: {module.__name__}',
+                      *[':classmethod:']*is_cls_method, '', inspect.getdoc(o) or '', '', *table(docs, returns), '````'])
 
 def linked(text, names):
     "`text` with the public names in it linked to where they are documented"
@@ -96,6 +109,8 @@ def sources(folder):
             trees = toctree('Tutorials', TUTORIALS), toctree('Reference', REFERENCE), toctree('Project', PAGES)
             nb['cells'].append(dict(cell_type='markdown', metadata={}, source='\n\n'.join(trees)))
         dest.write_text(json.dumps(nb), encoding='utf-8')
+    (folder/'_static').mkdir()
+    shutil.copy(ROOT/'tools'/'docs.css', folder/'_static')
     for o in FILES:
         (folder/o.relative_to(ROOT)).parent.mkdir(exist_ok=True)
         shutil.copy(o, folder/o.relative_to(ROOT))
@@ -105,7 +120,7 @@ CONF = dict(
     extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off', nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
     myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
     maximum_signature_line_length=80, copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
-    html_theme='furo', html_title=f"{settings['lib_name']} {settings['version']}", html_copy_source=False, html_show_sphinx=False, html_show_copyright=False,
+    html_theme='furo', html_static_path=['_static'], html_css_files=['docs.css'], html_title=f"{settings['lib_name']} {settings['version']}", html_copy_source=False, html_show_sphinx=False, html_show_copyright=False,
     html_baseurl=settings.get('doc_host', ''))
 
 def broken_links(site):
