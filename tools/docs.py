@@ -4,7 +4,6 @@ Made of the notebooks as they were saved; nothing in them is run. The names that
 package. Any warning fails the build, and so does a link within the site that leads nowhere."""
 import ast, inspect, json, re, shutil, sys, tempfile
 from configparser import ConfigParser
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -105,7 +104,9 @@ def sources(folder):
         dest = folder/('index.ipynb' if o.stem=='index' else o.relative_to(ROOT))
         dest.parent.mkdir(parents=True, exist_ok=True)
         nb = page(cells, names, modules.get(o))
-        if o.stem=='index':
+        if o.stem!='index': # the front page is one folder higher here
+            for c in nb['cells']: c['source'] = re.sub(r'\]\(((\.\./)*index\.ipynb)', r'](../\1', c['source'])
+        else:
             trees = toctree('Tutorials', TUTORIALS), toctree('Reference', REFERENCE), toctree('Project', PAGES)
             nb['cells'].append(dict(cell_type='markdown', metadata={}, source='\n\n'.join(trees)))
         dest.write_text(json.dumps(nb), encoding='utf-8')
