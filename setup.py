@@ -11,7 +11,7 @@ cfg = parser['DEFAULT']
 name,git_url,doc_host = cfg['lib_name'],cfg.get('git_url', '').rstrip('/'),cfg.get('doc_host', '')
 
 def for_index(text):
-    "The README for a package index, which has none of the files: links to them go to `git_url`; without it, pictures and links go"
+    "The README for a package index: links to files lead to `git_url`; without it they are left out, and pictures with them"
     def absolute(m):
         bang,label,path = m.groups()
         if ':' in path or path[0]=='#': return m[0]
@@ -23,7 +23,8 @@ def for_index(text):
 setup(
     name=name, version=cfg['version'], description=cfg['description'], keywords=cfg['keywords'].split(),
     author=cfg['author'], license=cfg['license'], license_files=['LICENSE'],
-    long_description=for_index((root/'README.md').read_text(encoding='utf-8')), long_description_content_type='text/markdown',
+    long_description=for_index((root/'README.md').read_text(encoding='utf-8')),
+    long_description_content_type='text/markdown',
     classifiers=cfg['classifiers'].strip().splitlines(),
     project_urls={k: v for k,v in dict(Source=git_url, Documentation=doc_host).items() if v},
     python_requires=f">={cfg['min_python']}",

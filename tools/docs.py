@@ -1,7 +1,7 @@
-"""Builds the site, `python tools/docs.py [FOLDER]`, into build/site unless told otherwise: the README, the tutorials, the reference
+"""Builds the site: the README, the tutorials, the reference. `python tools/docs.py [FOLDER]`, by default build/site
 
-Made of the notebooks as they were saved; nothing in them is run. The names that a notebook exports are documented from the installed
-package. Any warning fails the build, and so does a link within the site that leads nowhere."""
+Made of the notebooks as they were saved; nothing in them is run. The names that a notebook exports are documented
+from the package. Any warning fails the build, and so does a link within the site that leads nowhere."""
 import ast, inspect, json, re, shutil, sys, tempfile
 from configparser import ConfigParser
 from importlib import import_module
@@ -29,13 +29,13 @@ def read(notebook):
     return [o for o in nb.cells if o.source.strip() and not {'hide','default_exp'} & {*o.directives_}]
 
 def defined(cell):
-    "The public names that an exported cell defines: functions, classes and their class methods, `Learner.thresh_find` where one is patched in"
+    "The public functions, classes and class methods of an exported cell; `Learner.thresh_find` where it is patched in"
     for o in ast.parse(cell.source).body:
         if not isinstance(o, (ast.FunctionDef,ast.ClassDef)) or o.name[0]=='_': continue
         patch = any(ast.unparse(d).startswith('patch') for d in o.decorator_list)
         yield f'{ast.unparse(o.args.args[0].annotation)}.{o.name}' if patch else o.name
         for m in o.body if isinstance(o, ast.ClassDef) else ():
-            if isinstance(m, ast.FunctionDef) and 'classmethod' in map(ast.unparse, m.decorator_list): yield f'{o.name}.{m.name}'
+            if 'classmethod' in map(ast.unparse, getattr(m, 'decorator_list', [])): yield f'{o.name}.{m.name}'
 
 def signature(docs):
     "The arguments that `docs` documents, with their defaults"
@@ -53,7 +53,7 @@ def table(docs, returns):
         if o in (inspect._empty, None, type(None)): return ''
         return f"`{o.__name__ if isinstance(o, type) else str(o).replace('typing.', '')}`"
     rows = [(f'`{k}`', v) for k,v in docs.items()] + [('**returns**', o) for o in returns if o.docment]
-    cells = [(name, *(re.sub(r'\s+', ' ', o or '').replace('|', r'\|') for o in (kind(v.anno), v.docment))) for name,v in rows]
+    cells = [[re.sub(r'\s+', ' ', o or '').replace('|', r'\|') for o in (name, kind(v.anno), v.docment)] for name,v in rows]
     return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
 
 def documented(module, name):
@@ -117,11 +117,15 @@ def sources(folder):
         shutil.copy(o, folder/o.relative_to(ROOT))
 
 CONF = dict(
-    project=settings['lib_name'], author=settings['author'], version=settings['version'], release=settings['version'],
-    extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off', nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
+    project=settings['lib_name'], author=settings['author'], version=settings['version'],
+    extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off',
+    nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
     myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
-    maximum_signature_line_length=80, copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
-    html_theme='furo', html_static_path=['_static'], html_css_files=['docs.css'], html_title=f"{settings['lib_name']} {settings['version']}", html_copy_source=False, html_show_sphinx=False, html_show_copyright=False,
+    maximum_signature_line_length=80,
+    copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
+    html_theme='furo', html_static_path=['_static'], html_css_files=['docs.css'],
+    html_title=f"{settings['lib_name']} {settings['version']}", html_copy_source=False,
+    html_show_sphinx=False, html_show_copyright=False,
     html_baseurl=settings.get('doc_host', ''))
 
 def broken_links(site):
@@ -147,4 +151,7 @@ def build(site):
     for o in broken: print(f'broken link in {o}', file=sys.stderr)
     return app.statuscode or len(broken)
 
-if __name__=='__main__': sys.exit(bool(build(Path(sys.argv[1] if len(sys.argv)>1 else ROOT/'build'/'site').resolve())))
+if __name__=='__main__':
+    site = Path(sys.argv[1] if len(sys.argv)>1 else ROOT/'build'/'site').resolve()
+    if build(site): sys.exit(1)
+    print(f'{site}/index.html')
