@@ -11,7 +11,7 @@ cfg = parser['DEFAULT']
 name,git_url,doc_host = cfg['lib_name'],cfg.get('git_url', '').rstrip('/'),cfg.get('doc_host', '')
 
 def for_index(text):
-    "The README for a package index: links to files lead to `git_url`; without it they are left out, and pictures with them"
+    "The README for a package index: links to files lead to `git_url`; without it they go, pictures too"
     def absolute(m):
         bang,label,path = m.groups()
         if ':' in path or path[0]=='#': return m[0]

@@ -67,7 +67,7 @@ def test_page(module):
     assert quiet['metadata']['tags']==['remove-input'] and slow['metadata']['tags']==[] and slow['source']=='2+2'
 
 def test_every_notebook_is_a_page_without_its_directives():
-    assert {*docs.TUTORIALS, *docs.REFERENCE, ROOT/'nbs'/'index.ipynb'}=={*(ROOT/'nbs').rglob('[!_.]*.ipynb')}
+    assert {*docs.TUTORIALS, *docs.REFERENCE, ROOT/'nbs'/'index.ipynb'}=={*(ROOT/'nbs').glob('*.ipynb'), *(ROOT/'nbs').glob('[!.]*/[!_.]*.ipynb')}
     for notebook in (*docs.TUTORIALS, *docs.REFERENCE):
         cells = docs.read(notebook)
         assert re.match(r'# \w', cells[0].source), notebook
@@ -77,6 +77,11 @@ def test_broken_links(tmp_path):
     (tmp_path/'a.html').write_text('<p id="here"></p><a href="#here">1</a><a href="b%20c.html#x">2</a><a href="https://no.where">3</a><img src="data:,">')
     (tmp_path/'b c.html').write_text('<p id="x"></p><a href="a.html#there"></a><img src="gone.png"><a href="gone.html">2</a>')
     assert {*docs.broken_links(tmp_path)}=={'b c.html: a.html#there', 'b c.html: gone.png', 'b c.html: gone.html'}
+
+def test_no_folder_of_others_is_emptied(tmp_path):
+    (tmp_path/'mine').touch()
+    with pytest.raises(SystemExit, match='holds something else'): docs.build(tmp_path)
+    assert (tmp_path/'mine').exists()
 
 # --- the release
 

@@ -53,7 +53,8 @@ def table(docs, returns):
         if o in (inspect._empty, None, type(None)): return ''
         return f"`{o.__name__ if isinstance(o, type) else str(o).replace('typing.', '')}`"
     rows = [(f'`{k}`', v) for k,v in docs.items()] + [('**returns**', o) for o in returns if o.docment]
-    cells = [[re.sub(r'\s+', ' ', o or '').replace('|', r'\|') for o in (name, kind(v.anno), v.docment)] for name,v in rows]
+    def text(o): return re.sub(r'\s+', ' ', o or '').replace('|', r'\|')
+    cells = [map(text, (name, kind(v.anno), v.docment)) for name,v in rows]
     return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
 
 def documented(module, name):
@@ -142,10 +143,12 @@ def broken_links(site):
 
 def build(site):
     "Build the site into the folder `site`; the number of problems"
-    shutil.rmtree(site, ignore_errors=True)
+    if site.exists():
+        if not (site/'.buildinfo').exists(): sys.exit(f'{site} holds something else: give another folder')
+        shutil.rmtree(site)
     with tempfile.TemporaryDirectory() as tmp:
         sources(src := Path(tmp).resolve()/'src')
-        app = Sphinx(src, None, site, Path(tmp)/'doctrees', 'html', confoverrides=CONF, status=None, warningiserror=True)
+        app = Sphinx(src, None, site, Path(tmp)/'doctrees', 'html', CONF, status=None, warningiserror=True)
         app.build()
     broken = sorted({*broken_links(site)})
     for o in broken: print(f'broken link in {o}', file=sys.stderr)
