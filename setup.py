@@ -1,17 +1,32 @@
 "The package's metadata, all of it read from settings.ini"
+import re
 from configparser import ConfigParser
 from pathlib import Path
 from setuptools import setup
 
+root = Path(__file__).parent
 parser = ConfigParser(delimiters=['='], interpolation=None)
-parser.read(Path(__file__).parent/'settings.ini', encoding='utf-8')
+parser.read(root/'settings.ini', encoding='utf-8')
 cfg = parser['DEFAULT']
-name = cfg['lib_name']
+name,git_url,doc_host = cfg['lib_name'],cfg.get('git_url', '').rstrip('/'),cfg.get('doc_host', '')
+
+def for_index(text):
+    "The README for a package index: links to files lead to `git_url`; without it they go, pictures too"
+    def absolute(m):
+        bang,label,path = m.groups()
+        if ':' in path or path[0]=='#': return m[0]
+        if not git_url: return '' if bang else label
+        return f"{bang}[{label}]({git_url}/{'raw' if bang else 'blob'}/HEAD/{path})"
+    parts = re.split(r'(?ms)(^```.*?^```)', text)
+    return ''.join(o if i%2 else re.sub(r'(!?)\[([^\]]*)\]\(([^)\s]+)\)', absolute, o) for i,o in enumerate(parts))
 
 setup(
     name=name, version=cfg['version'], description=cfg['description'], keywords=cfg['keywords'].split(),
     author=cfg['author'], license=cfg['license'], license_files=['LICENSE'],
-    long_description=(Path(__file__).parent/'README.md').read_text(encoding='utf-8'), long_description_content_type='text/markdown',
+    long_description=for_index((root/'README.md').read_text(encoding='utf-8')),
+    long_description_content_type='text/markdown',
+    classifiers=cfg['classifiers'].strip().splitlines(),
+    project_urls={k: v for k,v in dict(Source=git_url, Documentation=doc_host).items() if v},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg['requirements'].split(), extras_require={'dev': cfg['dev_requirements'].split()},
     packages=[name], zip_safe=False,

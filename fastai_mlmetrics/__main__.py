@@ -1,6 +1,13 @@
 "The main job: python -m fastai_mlmetrics"
-import warnings
+import sys, warnings
 warnings.filterwarnings('ignore', category=FutureWarning) # torch's, of a function that torchvision calls
+warnings.filterwarnings('ignore', module='torchvision') # of how fastai calls it
+sys.argv[0] = 'python -m fastai_mlmetrics' # as the usage names it
 
-from .demo import main
-main()
+try:
+    print('Loading fastai ...', flush=True)
+    from .demo import main
+    main()
+except KeyboardInterrupt:
+    print('\ninterrupted', file=sys.stderr)
+    sys.exit(130)

@@ -70,8 +70,10 @@ class TerminalProgress(ProgressCallback):
 
     def _write(self, cells): self.mbar.write(' '.join(f'{c:>{w}}' for c,w in zip(cells, self.widths)))
 
-# %% ../nbs/13_demo.ipynb #aa05c1a3
+# %% ../nbs/13_demo.ipynb #fbcab862
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
+
+def _epochs(n): return f"{n} epoch{'s'*(n>1)}"
 
 def _no_bar(learn):
     "As `learn.no_bar`, which would put the wide table back"
@@ -110,16 +112,17 @@ def tell(
     "Train, be warned, try the remedies, and compare"
     out = _writable(out)
     cb,dls,first = learn.zero_labels,learn.dls,max(epochs//5, 1)
+    before = _epochs(first)
     print(f'{len(dls.train_ds)} pictures to train on, {len(dls.valid_ds)} to validate with; {len(dls.vocab)} labels')
-    _title(f'Training for {first} epochs')
+    _title(f'Training for {before}')
     learn.fit_one_cycle(first, 5e-4)
     r = cb.records[-1]
 
     _title('The remedies')
     t = r.suggested_thresh
-    ways = {f'{first} epochs': dict(thresh=thresh), 'min_labels=1': dict(thresh=thresh, min_labels=1)}
+    ways = {before: dict(thresh=thresh), 'min_labels=1': dict(thresh=thresh, min_labels=1)}
     table = _scores(learn, **ways, **({f'thresh={t}': dict(thresh=t)} if t else {}))
-    print(fill(f"Without training on, samples F1 is {table[f'{first} epochs']['f1_samples']:.3f}; "
+    print(fill(f"Without training on, samples F1 is {table[before]['f1_samples']:.3f}; "
                f"with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
                + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else
                   "and no threshold gives as many labels as there are."), 79))
@@ -127,9 +130,9 @@ def tell(
     _save(out, 'before.png', 'nine pictures, their true and their predicted labels')
 
     if epochs>first:
-        _title(f'Training on, for {epochs-first} epochs')
+        _title(f'Training on, for {_epochs(epochs-first)}')
         learn.fit_one_cycle(epochs-first, 1e-2)
-        table |= _scores(learn, **{f'{epochs} epochs': dict(thresh=thresh)})
+        table |= _scores(learn, **{_epochs(epochs): dict(thresh=thresh)})
         _results(learn)
         _save(out, 'after.png', 'the same nine pictures')
 
@@ -140,16 +143,14 @@ def tell(
     _save(out, 'zero_labels.png', 'accuracy beside that of predicting nothing')
     return table
 
-# %% ../nbs/13_demo.ipynb #7dd23e4a
-def _usable_learner(dls, arch, thresh, size):
-    "`get_learner`, after a trial with one picture"
-    try:
-        learn = get_learner(dls, arch, thresh)
-        with no_random(): dummy_eval(learn.model, (size,size))
-    except (RuntimeError, StopIteration) as e: # what torch and `vision_learner` raise
+# %% ../nbs/13_demo.ipynb #66c3771d
+def _check_model(arch, size):
+    "Try the model with one picture"
+    body,head = _body(arch)
+    try: dummy_eval(create_vision_model(body, n_out=1, pretrained=False, **head), (size,size))
+    except (RuntimeError, StopIteration) as e: # what torch and fastai raise
         raise ValueError(f"--arch {arch} does not work with pictures of --size {size}: "
                          f"try a larger size, or another architecture such as resnet18 ({e!r})") from e
-    return learn
 
 @call_parse
 def main(
@@ -162,19 +163,18 @@ def main(
 ):
     "Train a multi-label model that predicts nothing at first, be told so, and try the remedies"
     try:
-        try:
-            if epochs<1: raise ValueError(f"--epochs {epochs}: write 1 or more")
-            if not 0<=thresh<=1: raise ValueError(f"--thresh {thresh}: write a probability, from 0 to 1")
-            _body(arch)
-            out = _writable(out)
-            set_seed(42)
-            learn = _usable_learner(get_data(data, out, size), arch, thresh, size)
-        except (ValueError, OSError) as e:
-            print(f'fastai_mlmetrics: {e}', file=sys.stderr)
-            sys.exit(2)
-        learn.remove_cb(ProgressCallback)
-        learn.add_cb(TerminalProgress())
-        tell(learn, epochs, thresh, out)
-    except KeyboardInterrupt:
-        print('\ninterrupted', file=sys.stderr)
-        sys.exit(130)
+        if epochs<1: raise ValueError(f"--epochs {epochs}: write 1 or more")
+        if not 0<=thresh<=1: raise ValueError(f"--thresh {thresh}: write a probability, from 0 to 1")
+        if size<16: raise ValueError(f"--size {size}: write 16 or more pixels")
+        _check_model(arch, size)
+        out = _writable(out)
+        print('Preparing the data ...', flush=True)
+        set_seed(42)
+        dls = get_data(data, out, size)
+    except (ValueError, OSError) as e:
+        print(f'fastai_mlmetrics: {e}', file=sys.stderr)
+        sys.exit(2)
+    learn = get_learner(dls, arch, thresh)
+    learn.remove_cb(ProgressCallback)
+    learn.add_cb(TerminalProgress())
+    tell(learn, epochs, thresh, out)

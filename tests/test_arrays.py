@@ -8,7 +8,7 @@ SCORES = LOGITS.sigmoid()
 FUNCTIONS = dict(
     report=lambda *a, **kw: accuracy_report(*a, ci=None, **kw).drop(columns=['low','high']).values.tolist(),
     judge=lambda *a, **kw: [judge(*a, **kw)[k] for k in ('accuracy','f1_micro','missed_rate','suggested_f1','never_predicted')],
-    interpretation=lambda *a, **kw: MultiLabelInterpretation.from_preds(*a, **kw).report().sort_index().values.tolist(),
+    interpretation=lambda *a, **kw: MultiLabelInterpretation.from_preds(*a, **kw).report('label', averages=False).values.tolist(),
     thresholds=lambda *a, thresh=None, **kw: [best_thresholds(*a, average=o, **kw) for o in ('micro','macro','samples')],
     metric=lambda *a, sigmoid=False, **kw: [F1ScoreMulti(sigmoid=sigmoid, average=o, **kw)(*a) for o in ('macro','samples')])
 every_function = pytest.mark.parametrize('f', FUNCTIONS.values(), ids=FUNCTIONS)
@@ -120,7 +120,9 @@ def test_decisions_are_told_as_decisions():
 
 def test_labels_that_look_like_formulas():
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=['$a','$b$','c$_','d','$\\frac','f'])
-    for ax in (interp.plot_confusion_matrices().flat[0], interp.plot_label_confusion(), *map(interp.plot_thresholds, ('$b$','$\\frac'))): ax.figure.canvas.draw()
+    for f in (interp.plot_confusion_matrices, interp.plot_label_confusion, *(partial(interp.plot_thresholds, o) for o in ('$b$','$\\frac'))):
+        f()
+        plt.gcf().canvas.draw()
     plt.close('all')
 
 def test_pandas_and_foreign_numbers():

@@ -14,10 +14,12 @@ def failed(run, message):
 
 def test_main_job(tmp_path):
     out = tmp_path/'out'
-    run = job('--epochs', 2, '--size', 32, '--out', out, cwd=tmp_path)
+    run = job('--epochs', 2, '--size', 32, '--out', 'out', cwd=tmp_path)
     assert run.returncode==0, run.stderr
-    for text in ('20 labels', 'Training for 1 epochs', 'zeros', 'The remedies', 'Training on, for 1 epochs', 'Before and after', *multilabel_metrics().attrgot('name')):
+    for text in ('20 labels', 'Training for 1 epoch\n', 'zeros', 'The remedies', 'Training on, for 1 epoch\n', 'Before and after', ' 1 epoch ', ' 2 epochs\n',
+                 *multilabel_metrics().attrgot('name')):
         assert text in run.stdout, text
+    assert max(map(len, (run.stdout+run.stderr).splitlines()))<=80
     assert '|' not in run.stdout[run.stdout.index('The remedies'):run.stdout.index('Training on')] # no bar
     for text in ('predicts (nearly) nothing', 'predicting nothing at all has 0.923', 'What helps:'):
         assert text in run.stderr, text
@@ -25,26 +27,38 @@ def test_main_job(tmp_path):
     assert {o.name for o in out.iterdir()}=={'multidigits_32','before.png','after.png','zero_labels.png'}
     assert [o.name for o in tmp_path.iterdir()]==['out']
     for name in ('before.png','after.png','zero_labels.png'):
-        assert str(out/name) in run.stdout and min(PILImage.create(out/name).size)>200
+        assert f'{Path("out")/name}: ' in run.stdout and min(PILImage.create(out/name).size)>200
 
 @pytest.mark.parametrize('args,message', [
-    (('--data','no/such/folder'), r'no/such/folder.*does not exist'),
     (('--arch','resnet1'), "no architecture 'resnet1'"),
     (('--epochs',0), 'write 1 or more'),
     (('--epochs',-1), '--epochs -1: write 1 or more'),
     (('--thresh',2), r'--thresh 2.0: write a probability, from 0 to 1\n$'),
     (('--thresh','nan'), '--thresh nan: write a probability'),
     (('--arch','ResNet'), "no architecture 'ResNet'"),
-    (('--size',4), 'write 16 or more'),
+    (('--size',4), 'size 4: write 16 or more'),
+    (('--size',-3), 'size -3: write 16 or more'),
+    (('--arch','alexnet','--size',32), 'alexnet.*--size 32: try a larger size'),
     (('--data','pascal','--arch','resnet1'), "no architecture 'resnet1'")]) # before it downloads
-def test_bad_arguments(tmp_path, args, message): assert failed(job(*args, '--out', tmp_path), message)
+def test_bad_arguments(tmp_path, args, message):
+    run = job(*args, '--out', tmp_path/'out')
+    assert failed(run, message) and 'Preparing' not in run.stdout and not (tmp_path/'out').exists()
+
+def test_usage():
+    run = job('--help')
+    assert run.returncode==0 and 'usage: python -m fastai_mlmetrics [-h]' in run.stdout
+    run = job('--size', 'x')
+    assert run.returncode==2 and "argument --size: invalid int value: 'x'" in run.stderr
+
+def test_says_something_before_the_imports(tmp_path):
+    (tmp_path/'fastai.py').write_text('raise KeyboardInterrupt')
+    run = job(env={**os.environ, 'PYTHONPATH': os.pathsep.join([str(tmp_path), os.environ.get('PYTHONPATH', '')])})
+    assert (run.returncode, run.stdout, run.stderr)==(130, 'Loading fastai ...\n', '\ninterrupted\n')
+
+def test_no_such_folder(tmp_path): assert failed(job('--data', 'no/such/folder', '--out', tmp_path), 'no/such/folder.*does not exist')
 
 @pytest.fixture
 def own(tmp_path): return multidigits(tmp_path/'own', n=30, size=32)
-
-@pytest.mark.parametrize('args', [('--size',4), ('--size',0), ('--size',-3), ('--arch','alexnet','--size',32)])
-def test_too_small_pictures(own, tmp_path, args):
-    assert failed(job('--data', own, '--out', tmp_path/'out', *args), f'size.*{args[-1]}.*(larger size|1 or more)')
 
 @pytest.mark.parametrize('change,message', [
     (dict(labels=''), 'no label'), (dict(fname=''), 'no fname'), (dict(fname='.'), 'does not exist')])
@@ -89,14 +103,16 @@ def test_another_size(tmp_path, monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.demo.multidigits', partial(multidigits, n=30))
     for size in (16,32,16): assert get_data('digits', str(tmp_path), size).one_batch()[0].shape[-1]==size
 
-def test_interrupt(tmp_path):
-    run = subprocess.Popen([sys.executable, '-u', '-m', 'fastai_mlmetrics', '--size', '32', '--out', str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+@pytest.mark.parametrize('when', ['Preparing the data', 'Training for', 'The remedies'])
+def test_interrupt(tmp_path, when):
+    args = '--size', '32', '--epochs', '2', '--out', str(tmp_path)
+    run = subprocess.Popen([sys.executable, '-u', '-m', 'fastai_mlmetrics', *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) # which a shell's background jobs ignore
-    while 'Training for' not in run.stdout.readline(): assert run.poll() is None, run.stderr.read()
-    time.sleep(1)
+    while when not in run.stdout.readline(): assert run.poll() is None, run.stderr.read()
+    time.sleep(.1)
     run.send_signal(signal.SIGINT)
     _,err = run.communicate(timeout=60)
-    assert run.returncode==130 and 'interrupted' in err and 'Traceback' not in err
+    assert run.returncode==130 and err.endswith('\ninterrupted\n') and 'Traceback' not in err
 
 def test_pascal_is_what_untar_data_brings(tmp_path, monkeypatch):
     asked = []

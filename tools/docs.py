@@ -1,0 +1,160 @@
+"""Builds the site: the README, the tutorials, the reference. `python tools/docs.py [FOLDER]`, by default build/site
+
+Made of the notebooks as they were saved; nothing in them is run. The names that a notebook exports are documented
+from the package. Any warning fails the build, and so does a link within the site that leads nowhere."""
+import ast, inspect, json, re, shutil, sys, tempfile
+from configparser import ConfigParser
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from bs4 import BeautifulSoup
+from fastcore.docments import docments
+from nbdev.process import NBProcessor
+from nbdev.processors import clean_magics, hide_line, rm_header_dash, strip_ansi
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parent.parent
+NBS = ROOT/'nbs'
+TUTORIALS,REFERENCE = sorted(NBS.glob('tutorials/[!_.]*.ipynb')), sorted(NBS.glob('[0-9]*.ipynb'))
+PAGES = [ROOT/o for o in ('benchmarks/results.md','CHANGELOG.md','CONTRIBUTING.md')]
+FILES = [*PAGES, *ROOT.glob('benchmarks/*.png')]
+
+config = ConfigParser(interpolation=None)
+config.read(ROOT/'settings.ini', encoding='utf-8')
+settings = config['DEFAULT']
+
+def read(notebook):
+    "The notebook's cells after nbdev's processing, each with its directives"
+    nb = NBProcessor(notebook, procs=[hide_line, strip_ansi, clean_magics, rm_header_dash], process=True).nb
+    return [o for o in nb.cells if o.source.strip() and not {'hide','default_exp'} & {*o.directives_}]
+
+def defined(cell):
+    "The public functions, classes and class methods of an exported cell; `Learner.thresh_find` where it is patched in"
+    for o in ast.parse(cell.source).body:
+        if not isinstance(o, (ast.FunctionDef,ast.ClassDef)) or o.name[0]=='_': continue
+        patch = any(ast.unparse(d).startswith('patch') for d in o.decorator_list)
+        yield f'{ast.unparse(o.args.args[0].annotation)}.{o.name}' if patch else o.name
+        for m in o.body if isinstance(o, ast.ClassDef) else ():
+            if 'classmethod' in map(ast.unparse, getattr(m, 'decorator_list', [])): yield f'{o.name}.{m.name}'
+
+def signature(docs):
+    "The arguments that `docs` documents, with their defaults"
+    star = {inspect.Parameter.VAR_POSITIONAL: '*', inspect.Parameter.VAR_KEYWORD: '**'}
+    res = []
+    for k,v in docs.items():
+        if v.kind is v.kind.KEYWORD_ONLY and not any(o[0]=='*' for o in res): res.append('*')
+        value = getattr(v.default, '__name__', type(v.default).__name__) if callable(v.default) else repr(v.default)
+        res.append(star.get(v.kind, '')+k + ('' if v.default is inspect._empty else f'={value}'))
+    return f"({', '.join(res)})"
+
+def table(docs, returns):
+    "The arguments in a table, and what is returned"
+    def kind(o): # a default of None says nothing
+        if o in (inspect._empty, None, type(None)): return ''
+        return f"`{o.__name__ if isinstance(o, type) else str(o).replace('typing.', '')}`"
+    rows = [(f'`{k}`', v) for k,v in docs.items()] + [('**returns**', o) for o in returns if o.docment]
+    def text(o): return re.sub(r'\s+', ' ', o or '').replace('|', r'\|')
+    cells = [map(text, (name, kind(v.anno), v.docment)) for name,v in rows]
+    return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
+
+def documented(module, name):
+    "A signature, the docstring and a table of the arguments, as a directive of Sphinx"
+    o = eval(name, vars(module))
+    is_class,is_prop,is_cls_method = isinstance(o, type),isinstance(o, property),inspect.ismethod(o)
+    f = o.__init__ if is_class else o.fget if is_prop else o.__func__ if is_cls_method else o
+    ours = getattr(f, '__module__', '').startswith(settings['lib_name'])
+    docs = {k: v for k,v in docments(f, full=True, args_kwargs=True).items() if k not in ('self','cls')} if ours else {}
+    returns = [docs.pop('return')] if 'return' in docs else []
+    kind = 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function'
+    return '\n'.join([f"````{{py:{kind}}} {name}{'' if is_prop else signature(docs)}", f':module: {module.__name__}',
+                      *[':classmethod:']*is_cls_method, '', inspect.getdoc(o) or '', '', *table(docs, returns), '````'])
+
+def linked(text, names):
+    "`text` with the public names in it linked to where they are documented"
+    parts = re.split(r'(?ms)(^```.*?^```|\[[^\]]*\]\([^)]*\)|^#.*?$)', text)
+    link = lambda m: f'{{py:obj}}`{m[1]} <{names[m[1]]}>`' if m[1] in names else m[0]
+    return ''.join(o if i%2 else re.sub(r'(?<!`)`([\w.]+)(?:\(\))?`(?!`)', link, o) for i,o in enumerate(parts))
+
+def page(cells, names, module=None):
+    "The notebook that MyST-NB reads"
+    res = []
+    def add(kind, source, outputs=(), tags=()):
+        extra = dict(outputs=list(outputs), execution_count=None) if kind=='code' else {}
+        res.append(dict(cell_type=kind, source=source, metadata=dict(tags=list(tags)), **extra))
+    for c in cells:
+        if c.cell_type=='markdown': add('markdown', linked(c.source, names))
+        elif 'export' in c.directives_:
+            if all(isinstance(o, (ast.Import,ast.ImportFrom)) for o in ast.parse(c.source).body): continue
+            for name in defined(c): add('markdown', documented(module, name))
+            add('code', c.source, c.outputs, ['hide-input'])
+        else: add('code', c.source, c.outputs, ['remove-input'] if c.directives_.get('echo')=='false' else [])
+    kernel = dict(name='python3', display_name='Python 3', language='python')
+    return dict(cells=res, metadata=dict(kernelspec=kernel), nbformat=4, nbformat_minor=4)
+
+def toctree(caption, files):
+    files = '\n'.join(str(o.relative_to(ROOT).with_suffix('')) for o in files)
+    return f'```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{files}\n```' if files else ''
+
+def sources(folder):
+    "Write what Sphinx reads, laid out as the repository is, so that relative links hold in both"
+    read_ = {o: read(o) for o in [NBS/'index.ipynb', *TUTORIALS, *REFERENCE]}
+    modules = {o: import_module(f"{settings['lib_name']}.{o.stem.split('_', 1)[1]}") for o in REFERENCE}
+    names = {name: f'{module.__name__}.{name}' for o,module in modules.items()
+             for c in read_[o] if 'export' in c.directives_ for name in defined(c)}
+    for o,cells in read_.items():
+        dest = folder/('index.ipynb' if o.stem=='index' else o.relative_to(ROOT))
+        dest.parent.mkdir(parents=True, exist_ok=True)
+        nb = page(cells, names, modules.get(o))
+        if o.stem!='index': # the front page is one folder higher here
+            for c in nb['cells']: c['source'] = re.sub(r'\]\(((\.\./)*index\.ipynb)', r'](../\1', c['source'])
+        else:
+            trees = toctree('Tutorials', TUTORIALS), toctree('Reference', REFERENCE), toctree('Project', PAGES)
+            nb['cells'].append(dict(cell_type='markdown', metadata={}, source='\n\n'.join(trees)))
+        dest.write_text(json.dumps(nb), encoding='utf-8')
+    (folder/'_static').mkdir()
+    shutil.copy(ROOT/'tools'/'docs.css', folder/'_static')
+    for o in FILES:
+        (folder/o.relative_to(ROOT)).parent.mkdir(exist_ok=True)
+        shutil.copy(o, folder/o.relative_to(ROOT))
+
+CONF = dict(
+    project=settings['lib_name'], author=settings['author'], version=settings['version'],
+    extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off',
+    nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
+    myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
+    maximum_signature_line_length=80,
+    copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
+    html_theme='furo', html_static_path=['_static'], html_css_files=['docs.css'],
+    html_title=f"{settings['lib_name']} {settings['version']}", html_copy_source=False,
+    html_show_sphinx=False, html_show_copyright=False,
+    html_baseurl=settings.get('doc_host', ''))
+
+def broken_links(site):
+    "The links within the built `site` that lead nowhere"
+    pages = {o: BeautifulSoup(o.read_text(encoding='utf-8'), 'html.parser') for o in site.rglob('*.html')}
+    ids = {o: {t.get('id') for t in page.find_all(id=True)} for o,page in pages.items()}
+    for file,page in pages.items():
+        for tag in page.find_all(['a','img','link','script']):
+            url = urlsplit(tag.get('href') or tag.get('src') or '')
+            if url.scheme or url.netloc: continue
+            dest = (file.parent/unquote(url.path)).resolve() if url.path else file
+            if not dest.exists() or (url.fragment and dest in ids and unquote(url.fragment) not in ids[dest]):
+                yield f'{file.relative_to(site)}: {url.geturl()}'
+
+def build(site):
+    "Build the site into the folder `site`; the number of problems"
+    if site.exists():
+        if not (site/'.buildinfo').exists(): sys.exit(f'{site} holds something else: give another folder')
+        shutil.rmtree(site)
+    with tempfile.TemporaryDirectory() as tmp:
+        sources(src := Path(tmp).resolve()/'src')
+        app = Sphinx(src, None, site, Path(tmp)/'doctrees', 'html', CONF, status=None, warningiserror=True)
+        app.build()
+    broken = sorted({*broken_links(site)})
+    for o in broken: print(f'broken link in {o}', file=sys.stderr)
+    return app.statuscode or len(broken)
+
+if __name__=='__main__':
+    site = Path(sys.argv[1] if len(sys.argv)>1 else ROOT/'build'/'site').resolve()
+    if build(site): sys.exit(1)
+    print(f'{site}/index.html')
