@@ -1,8 +1,7 @@
 "What the tests share"
 import os; os.environ.setdefault('OMP_NUM_THREADS', '1') # Tests run beside each other, and threads of several processes get in each other's way
 import matplotlib; matplotlib.use('agg')
-import gc, inspect, multiprocessing, numpy as np, pytest, sys, warnings
-from concurrent.futures import ProcessPoolExecutor
+import concurrent.futures, gc, inspect, multiprocessing, numpy as np, pytest, sys, warnings
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
@@ -20,7 +19,7 @@ multiprocessing.set_forkserver_preload(['fastai.vision.all','fastai.distributed'
 
 def in_process(f, *args):
     "What `f` returns in a process of its own"
-    with ProcessPoolExecutor(1, multiprocessing.get_context(START)) as ex: return ex.submit(f, *args).result()
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context(START)) as ex: return ex.submit(f, *args).result()
 
 def pytest_pycollect_makeitem(obj):
     "fastai's star import brings functions that are named like tests"
