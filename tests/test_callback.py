@@ -601,7 +601,7 @@ def text_dls():
     rows = [[w for w in words if rng.random()<0.25] for _ in range(600)]
     df = pd.DataFrame(dict(text=[' '.join(rng.permutation(r+list(rng.choice(fill, 6)))) for r in rows], labels=[';'.join(r) for r in rows]))
     block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock), get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'), splitter=RandomSplitter(seed=0))
-    return block.dataloaders(df, bs=32, device=torch.device('cpu'))
+    return block.dataloaders(df, bs=32, num_workers=0, device=torch.device('cpu'))
 
 def test_awd_lstm():
     config = {**awd_lstm_clas_config, 'emb_sz':16, 'n_hid':32}

@@ -82,6 +82,6 @@ def test_many_batches(monkeypatch):
     "A short run of what `python -m benchmarks soak` does with 100,000"
     monkeypatch.syspath_prepend(ROOT)
     from benchmarks.__main__ import soak
-    rows = list(soak(2000))
-    assert rows[-1]['batches']==2000 and rows[-1]['metrics']>80
+    rows = list(soak(1000)) # a few times what waits before it is added up
+    assert rows[-1]['batches']==1000 and rows[-1]['metrics']>80
     assert all(o['whole counts equal'] and o['largest relative drift']<1e-13 for o in rows)

@@ -45,22 +45,23 @@ def reference(f, y, s, average, keep=None, weight=None, zero_division=0.):
 CURVES = {APScoreMulti: ap, RocAucMulti: auc, partial(RocAucMulti, max_fpr=0.3): partial(auc, max_fpr=0.3)}
 def named(o): return ''.join(getattr(o, 'func', o).__name__ + str(getattr(o, 'keywords', ''))) if callable(o) else str(o)
 
+@pytest.mark.parametrize('cls', CURVES, ids=named)
 @settings(max_examples=100)
 @given(ranked(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
-def test_as_sklearn(ranked, zero_division, kind, bs, data):
+def test_as_sklearn(cls, ranked, zero_division, kind, bs, data):
     s,y = ranked
     labels = data.draw(st.none() | st.lists(st.integers(0, s.shape[1]-1), min_size=1, unique=True))
     weight = data.draw(st.none() | arrays(float, len(s), elements=st.floats(0.125, 4)))
     keep = data.draw(st.none() | arrays(bool, s.shape))
     targs,preds = y if keep is None else np.where(keep, y, -1),as_input(s, kind)
     cut = slice(None) if labels is None else labels
-    for cls,average in itertools.product(CURVES, AVERAGES):
-        m,of = cls(average=average, labels=labels, zero_division=zero_division, sample_weight=weight, ignore_index=-1),f'{named(cls)} {average}'
+    for average in AVERAGES:
+        m = cls(average=average, labels=labels, zero_division=zero_division, sample_weight=weight, ignore_index=-1)
         for i in range(0, len(s), bs): m.accum_values(preds[i:i+bs], targs[i:i+bs])
         ref = reference(CURVES[cls], y[:,cut], s[:,cut], average, None if keep is None else keep[:,cut], weight, zero_division)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            same(m.value, ref, 1e-9, of); same(m(preds, targs), ref, 1e-9, of)
+            same(m.value, ref, 1e-9, average); same(m(preds, targs), ref, 1e-9, average)
 
 @settings(max_examples=100)
 @given(ranked())
