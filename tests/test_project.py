@@ -2,6 +2,7 @@
 import json, runpy
 from configparser import ConfigParser
 import fastai.vision.all, nbdev.test
+from nbdev.config import get_config
 import fastai_mlmetrics, fastai_mlmetrics.all
 from conftest import *
 
@@ -11,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 def test_notebook(notebook, monkeypatch):
     monkeypatch.chdir(ROOT)
     for k in ('thresh_find','set_thresh'): monkeypatch.setattr(Learner, k, getattr(Learner, k)) # which a notebook patches anew
-    passed,_ = nbdev.test.test_nb(notebook)
+    passed,_ = nbdev.test.test_nb(notebook, skip_flags=get_config().tst_flags.split())
     assert passed, f'{notebook.name} failed: see above'
 
 def test_one_version():
