@@ -1,7 +1,7 @@
 "What the tests share"
 import os; os.environ.setdefault('OMP_NUM_THREADS', '1') # Tests run beside each other, and threads of several processes get in each other's way
 import matplotlib; matplotlib.use('agg')
-import gc, inspect, numpy as np, pytest, sys, warnings
+import concurrent.futures, gc, inspect, multiprocessing, numpy as np, pytest, sys, warnings
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
@@ -12,6 +12,14 @@ from fastai_mlmetrics.metrics import StreamMetric, CountsMetric, SampleMetric
 
 settings.register_profile('default', max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile('default')
+
+# Processes that tests start are forked from a clean one, which has imported once what takes seconds; not this package, without which some run
+START = 'forkserver' if 'forkserver' in multiprocessing.get_all_start_methods() else 'spawn'
+multiprocessing.set_forkserver_preload(['fastai.vision.all','fastai.distributed','hypothesis.extra.numpy','pytest'])
+
+def in_process(f, *args):
+    "What `f` returns in a process of its own"
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context(START)) as ex: return ex.submit(f, *args).result()
 
 def pytest_pycollect_makeitem(obj):
     "fastai's star import brings functions that are named like tests"

@@ -27,7 +27,7 @@ def in_processes(f, world, path, *args):
     with socket.socket() as s:
         s.bind(('localhost', 0))
         port = s.getsockname()[1]
-    mp.spawn(_process, (f, world, port, path, args), world)
+    mp.start_processes(_process, (f, world, port, path, args), world, start_method=START)
     return [torch.load(path/f'{i}.pt', weights_only=False) for i in range(world)]
 
 def context(learn): return learn.distrib_ctx(sync_bn=False, cpu=True) if num_distrib() else nullcontext()

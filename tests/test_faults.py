@@ -1,5 +1,5 @@
 "Nothing is lost or counted twice when something goes wrong"
-import pickle, subprocess
+import contextlib, io, pickle
 from conftest import *
 from copy import copy, deepcopy
 
@@ -61,10 +61,8 @@ def test_weights_are_copied():
     test_eq(values(learn), dict(f1_score=F1ScoreMulti()(logits, targs), second=F1ScoreMulti(sample_weight=np.array(weights))(logits, targs)))
     for w in (torch.ones(100, dtype=torch.bfloat16), torch.ones(100, requires_grad=True)): test_eq(F1ScoreMulti(sample_weight=w)(logits, targs), F1ScoreMulti()(logits, targs))
 
-def test_rules_of_another_process_are_not_mixed_up(tmp_path):
-    code = f"from fastai_mlmetrics.all import *; import pickle; open({str(tmp_path/'m')!r}, 'wb').write(pickle.dumps(F1ScoreMulti(0.9)))"
-    subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True)
-    theirs,others = pickle.loads((tmp_path/'m').read_bytes()),[F1ScoreMulti(t) for t in np.linspace(0.01, 0.99, 50)]
+def test_rules_of_another_process_are_not_mixed_up():
+    theirs,others = in_process(F1ScoreMulti, 0.9),[F1ScoreMulti(t) for t in np.linspace(0.01, 0.99, 50)]
     assert theirs.rule==Rule(0.9) and all(theirs.rule!=o.rule or o.rule.thresh==0.9 for o in others)
 
 def test_export_and_resume(tmp_path):
@@ -83,12 +81,17 @@ def test_export_and_resume(tmp_path):
 
 # Without the package
 
-BLOCKED = """
+PREDICT = """
 import sys
+assert 'fastai_mlmetrics' not in sys.modules
 class Blocked:
     def find_spec(self, name, path=None, target=None):
         if name.split('.')[0]=='fastai_mlmetrics': raise ModuleNotFoundError("No module named 'fastai_mlmetrics'")
 sys.meta_path.insert(0, Blocked())
+from fastai.vision.all import *
+learn = load_learner(path/'plain.pkl')
+with learn.no_bar(): labels,_,probs = learn.predict(picture)
+torch.save((list(labels), probs.tolist()), path/'out.pt')
 """
 
 @pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
@@ -104,13 +107,7 @@ def test_export_plain(digits_dls, tmp_path, thresh, min_labels):
     assert [str(o.message) for o in said if 'min_labels' in str(o.message)]==(["min_labels=1 is left out: fastai's own decoding has none"] if min_labels else [])
     assert list(learn.metrics)==metrics and {*learn.cbs}==cbs and vars(learn.loss_func)==state
     item = digits_dls.valid_ds.items.iloc[0]
-    code = BLOCKED + f"""
-from fastai.vision.all import *
-learn = load_learner({str(tmp_path/'plain.pkl')!r})
-with learn.no_bar(): labels,_,probs = learn.predict({str(digits_dls.path/'train'/item.fname)!r})
-torch.save((list(labels), probs.tolist()), {str(tmp_path/'out.pt')!r})
-"""
-    subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True, capture_output=True)
+    in_process(exec, PREDICT, dict(path=tmp_path, picture=digits_dls.path/'train'/item.fname))
     labels,probs = torch.load(tmp_path/'out.pt', weights_only=False)
     d = to_decisions(tensor(probs)[None], 0.5 if thresh is None else thresh, sigmoid=False)[0]
     assert labels==[o for o,on in zip(digits_dls.vocab, d) if on]
@@ -122,26 +119,27 @@ def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
 
 # What a validation touches
 
+def touched(path):
+    "The files and connections that a person's session opens, and what it prints, in the folder `path`"
+    os.chdir(path)
+    dls = DataLoaders(*[DataLoader(list(zip(torch.randn(64,5), (torch.rand(64,5)<0.3).float())), bs=16) for _ in range(2)], device=torch.device('cpu'))
+    learn = Learner(dls, nn.Linear(5,5), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(ranking=True), cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
+    events = []
+    warnings.simplefilter('ignore')
+    def hook(event, args):
+        if event.startswith('socket.') or event in ('os.mkdir','os.rename','os.remove','subprocess.Popen') or event=='open' and set(str(args[1]))&set('wax+'): events.append((event, *map(str, args)))
+    sys.addaudithook(hook)
+    with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging():
+        learn.fit(2)
+        learn.thresh_find(show_plot=False)
+        learn.set_thresh(0.2)
+        MultiLabelInterpretation.from_learner(learn)
+        accuracy_report(*learn.get_preds()); best_thresholds(*learn.get_preds()); label_stats(dls); pos_weight(dls)
+    return events,out.getvalue()
+
 def test_nothing_is_sent_or_written(tmp_path):
-    code = f"""
-from fastai.vision.all import *
-from fastai_mlmetrics.all import *
-import sys
-def hook(event, args):
-    if event.startswith('socket.') or event in ('os.mkdir','os.rename','os.remove','subprocess.Popen') or event=='open' and set(str(args[1]))&set('wax+'): print(event, *args)
-dls = DataLoaders(*[DataLoader(list(zip(torch.randn(64,5), (torch.rand(64,5)<0.3).float())), bs=16) for _ in range(2)], device=torch.device('cpu'))
-learn = Learner(dls, nn.Linear(5,5), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(ranking=True), cbs=ZeroLabelsCallback())
-sys.addaudithook(hook)
-learn.remove_cb(ProgressCallback)
-with learn.no_logging():
-    learn.fit(2)
-    learn.thresh_find(show_plot=False)
-    learn.set_thresh(0.2)
-    interp = MultiLabelInterpretation.from_learner(learn)
-accuracy_report(*learn.get_preds()); best_thresholds(*learn.get_preds()); label_stats(dls); pos_weight(dls)
-"""
-    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.strip()=='' and not [*tmp_path.iterdir()]
+    test_eq(in_process(touched, tmp_path), ([], ''))
+    assert not [*tmp_path.iterdir()]
 
 # Half precision
 

@@ -1,8 +1,8 @@
 "The project's files say the same, and its notebooks run"
-import json, runpy, subprocess
-from ast import literal_eval
+import json, runpy
 from configparser import ConfigParser
-import nbdev.test
+import fastai.vision.all, nbdev.test
+from nbdev.config import get_config
 import fastai_mlmetrics, fastai_mlmetrics.all
 from conftest import *
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 def test_notebook(notebook, monkeypatch):
     monkeypatch.chdir(ROOT)
     for k in ('thresh_find','set_thresh'): monkeypatch.setattr(Learner, k, getattr(Learner, k)) # which a notebook patches anew
-    passed,_ = nbdev.test.test_nb(notebook)
+    passed,_ = nbdev.test.test_nb(notebook, skip_flags=get_config().tst_flags.split())
     assert passed, f'{notebook.name} failed: see above'
 
 def test_one_version():
@@ -38,10 +38,10 @@ multidigits multilabel_dls""".split()
 FASTAI = {'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti','MatthewsCorrCoefMulti','BrierScoreMulti','APScoreMulti','RocAucMulti','accuracy_multi'}
 
 def test_the_public_names():
-    code = "import fastai_mlmetrics.all as a; ours = {}; exec('from fastai_mlmetrics.all import *', ours); import fastai.vision.all as f; print([o for o in ours if o[:2]!='__']); print([o for o in ours if hasattr(f, o) and o[:2]!='__'])"
-    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True, check=True)
-    names,taken = map(literal_eval, done.stdout.splitlines())
-    assert {*names}=={*NAMES} and {*taken}==FASTAI
+    ours = {}
+    exec('from fastai_mlmetrics.all import *', ours)
+    names = {o for o in ours if o[:2]!='__'}
+    assert names=={*NAMES} and {o for o in names if hasattr(fastai.vision.all, o)}==FASTAI
 
 def code_of(notebook): return [''.join(c['source']) for c in json.loads(notebook.read_text())['cells'] if c['cell_type']=='code']
 NOTEBOOKS = sorted((ROOT/'nbs').glob('*.ipynb'))
@@ -84,6 +84,6 @@ def test_many_batches(monkeypatch):
     "A short run of what `python -m benchmarks soak` does with 100,000"
     monkeypatch.syspath_prepend(ROOT)
     from benchmarks.__main__ import soak
-    rows = list(soak(2000))
-    assert rows[-1]['batches']==2000 and rows[-1]['metrics']>80
+    rows = list(soak(1000)) # a few times what waits before it is added up
+    assert rows[-1]['batches']==1000 and rows[-1]['metrics']>80
     assert all(o['whole counts equal'] and o['largest relative drift']<1e-13 for o in rows)
