@@ -262,7 +262,7 @@ def test_decoded_is_what_was_counted(mean):
             assert v[name]==pytest.approx(skm.f1_score(targs, decoded, average=average, zero_division=0), abs=1e-12)
         assert (preds-scores).abs().max()<=1.2e-7
         return v
-    learn = make_learner(logits, targs, [*multilabel_metrics(), F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits')])
+    learn = make_learner(logits, targs, [*multilabel_metrics(), F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits')], bs=500)
     for s in scores.flatten()[::1000].tolist(): # ten thresholds on a score
         v = check(learn, s)
         assert v['on_logits']==v['f1_micro']
