@@ -72,7 +72,7 @@ class Cuts:
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #6e12688e
+# %% ../nbs/03_curves.ipynb #6b8a4854
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
@@ -143,7 +143,7 @@ def ascending(
 )->Tensor: # Of the same shape
     "Each row sorted"
     # numpy sorts in vector instructions, and makes no order that nobody reads
-    return torch.from_numpy(np.sort(x.numpy())) if x.device.type=='cpu' else x.sort().values
+    return torch.from_numpy(np.sort(x.contiguous().numpy())) if x.device.type=='cpu' else x.sort().values
 
 def falling(
     x:Tensor # N numbers without NaN, on a CPU
