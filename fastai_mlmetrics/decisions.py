@@ -69,7 +69,7 @@ def as_tensor(
                          f"{type(o).__name__} of something else. Rows must be equally long, and lists of label names "
                          "one-hot encoded, for instance by scikit-learn's MultiLabelBinarizer") from None
 
-# %% ../nbs/00_decisions.ipynb #cd3b32df
+# %% ../nbs/00_decisions.ipynb #2f0a797e
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -105,6 +105,11 @@ class Rule:
 
     @property
     def ranks(self): return self.min_labels==self.max_labels # Then each sample gets so many, whatever the threshold
+
+    @property
+    def limits(self):
+        "`min_labels` and `max_labels` in a few words, or ''"
+        return ', '.join(f'{k}={v}' for k in ('min_labels','max_labels') if (v:=getattr(self, k)))
 
     def __eq__(self, other): return self is other or isinstance(other, Rule) and self.key==other.key
     def __hash__(self): return hash(self.key)

@@ -227,7 +227,7 @@ def value(self:StreamMetric):
     elif text:=self.mistaken_range(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
 
-# %% ../nbs/02_metrics.ipynb #57cf588b
+# %% ../nbs/02_metrics.ipynb #ae0f1c37
 @patch
 def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nans):
     "Is there a value? Raise, or warn, if predictions or targets are not what they must be"
@@ -250,7 +250,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
 @patch
 def mistaken_range(self:StreamMetric, low, high):
     "What is wrong with the threshold or the sigmoid, going by the range of the predictions; or None"
-    if not self.scored: return
+    if not self.scored or self.rule.ranks: return
     if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
         return "predictions all lie in [0, 1], so they seem to be probabilities already: pass sigmoid=False"
     if not self.sigmoid and (low<0 or high>1) and any(0<t<1 for t in L(self.thresh)):
