@@ -80,6 +80,7 @@ def test_wandb(tmp_path, monkeypatch, digits_dls):
     from fastai.callback.wandb import WandbCallback
     from wandb.proto.wandb_internal_pb2 import Record
     monkeypatch.setenv('WANDB_SILENT', 'true')
+    monkeypatch.setattr(Learner, 'gather_args', lambda self: {}) # of whose plain numbers fastai 2.8.12 with fastcore 2 wants the `vars`
     run = wandb.init(mode='offline', dir=tmp_path, project='test')
     try: learn = fitted(WandbCallback(), get_learner(digits_dls))
     finally: run.finish()
