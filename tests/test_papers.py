@@ -43,6 +43,19 @@ def test_a_paper_s_row(data, k, thresh):
     same([above[f'{o}_{k}'] for o in SIX], reference(y, top&passed))
     assert {o: above[o] for o in ('mAP', *SIX)}=={o: every[o] for o in ('mAP', *SIX)}
 
+def test_the_values_that_mmpretrain_documents():
+    "Of the examples of its `MultiLabelMetric` and `AveragePrecision`, in percent"
+    y = tensor([[1,1,0,0],[0,0,1,0],[1,1,1,0],[1,0,0,0],[1,0,0,0]])
+    decided = tensor([[1,1,0,0],[1,1,0,0],[0,0,1,0],[0,1,0,0],[0,1,0,0]])
+    scores = tensor([[.4575,.7335,.3934,.2572],[.1318,.1004,.8248,.6448],[.8349,.6294,.7896,.2061],[.4037,.7308,.6713,.8374],[.3779,.4836,.0313,.0067]])
+    def of(p, **kw): return [100*cls(sigmoid=False, **kw)(p, y) for cls in (PrecisionMulti,RecallMulti,F1ScoreMulti)]
+    assert of(decided)==pytest.approx([43.75,31.25,33.3333], abs=1e-4)
+    assert of(scores, thresh=0.1)==pytest.approx([42.5,75,53.1746], abs=1e-4)
+    assert of(scores, min_labels=1, max_labels=1)==pytest.approx([62.5,31.25,39.1667], abs=1e-4)
+    assert CF1()(decided, y)==pytest.approx(2*.4375*.3125/.75) # Its F1 is no CF1
+    p,y = tensor([[.9,.8,.3,.2],[.1,.2,.2,.1],[.7,.5,.9,.3],[.8,.1,.1,.2]]),tensor([[1,1,0,0],[0,1,0,0],[0,0,1,0],[1,0,0,0]])
+    assert 100*APScoreMulti(average=None)(p, y)==pytest.approx([100,83.33,100,0], abs=0.01)
+
 def test_torchmetrics_agrees():
     scores,y = simulate(skill=2., bias=-1.)
     every,c = by_name(paper_metrics(top_k=3), scores, y),y.shape[1]
