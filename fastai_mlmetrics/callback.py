@@ -87,13 +87,14 @@ class ZeroLabelsCallback(Callback):
         self.fit_records.append(r)
         return r
 
-# %% ../nbs/08_callback.ipynb #32c24556
+# %% ../nbs/08_callback.ipynb #96b1bbba
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of a fit, if there was one"
     r = self._last.get(self._apart)
     if r is None or r is self._judged: return # An epoch without a validation
     self._judged = r
+    self.track(r)
     # The metrics tell of some traps, too
     if new:=untold(self.learn, r.traps): self.notify(as_warning("These numbers may mislead:", new, r))
     if self._apart: return # `after_fit` judges it
@@ -159,6 +160,26 @@ def notify(self:ZeroLabelsCallback, warning):
         try: warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
         finally: warnings.formatwarning = plain
     if printed.getvalue(): show(warning)
+
+# %% ../nbs/08_callback.ipynb #066f9c31
+_TRACKED = 'lift','empty_rate','suggested_thresh','flagged'
+
+@patch
+def track(self:ZeroLabelsCallback,
+    r # A record
+):
+    "Log a record in those of fastai's TensorBoard, W&B and Comet callbacks that the Learner has"
+    numbers = {f'zero_labels/{k}': float(r[k]) for k in _TRACKED if r[k] is not None}
+    name,text = 'zero_labels/verdict',r.verdict or 'none'
+    if writer:=getattr(getattr(self.learn, 'tensor_board', None), 'writer', None):
+        for k,v in numbers.items(): writer.add_scalar(k, v, self.train_iter)
+        writer.add_text(name, text, self.train_iter)
+    if hasattr(self.learn, 'wandb') and not rank_distrib():
+        import wandb # Its callback needs it, this package does not
+        wandb.log({**numbers, name: text}, commit=False) # At the step of the metrics
+    if experiment:=getattr(getattr(self.learn, 'comet', None), 'experiment', None):
+        experiment.log_metrics(numbers)
+        experiment.log_text(f'{name}: {text}')
 
 # %% ../nbs/08_callback.ipynb #f26af9eb
 _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','f1_micro','empty_rate',

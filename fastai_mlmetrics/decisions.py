@@ -69,7 +69,7 @@ def as_tensor(
                          f"{type(o).__name__} of something else. Rows must be equally long, and lists of label names "
                          "one-hot encoded, for instance by scikit-learn's MultiLabelBinarizer") from None
 
-# %% ../nbs/00_decisions.ipynb #7897ad4e
+# %% ../nbs/00_decisions.ipynb #2f0a797e
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -78,16 +78,21 @@ class Rule:
         labels=None, # Labels to count, by index or by name; None: all
         sample_weight=None, # One weight (0 or more) per sample, in the loader's order
         ignore_index=None, # Target value of the elements to leave out; may be nan
-        min_labels:int=0 # Every sample gets at least this many labels
+        min_labels:int=0, # Every sample gets at least this many labels
+        max_labels:int=None # And at most this many; None: any number
     ):
         store_attr('sigmoid,ignore_index')
         self.thresh = as_thresh(thresh)
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
             raise ValueError(f"thresh={thresh} can never decide anything: a sigmoid lies in [0, 1]. "
                              "For a threshold on logits, pass sigmoid=False.")
-        if isinstance(min_labels, bool) or not isinstance(min_labels, Real) or min_labels%1 or min_labels<0:
+        def whole(o): return not isinstance(o, bool) and isinstance(o, Real) and o%1==0
+        if not whole(min_labels) or min_labels<0:
             raise ValueError(f"min_labels={min_labels!r} should be a whole number, 0 or more")
-        self.min_labels = int(min_labels)
+        if max_labels is not None and not (whole(max_labels) and max_labels>=max(min_labels, 1)):
+            raise ValueError(f"max_labels={max_labels!r} should be a whole number, 1 or more and at least "
+                             f"min_labels={min_labels}, or None")
+        self.min_labels,self.max_labels = int(min_labels),None if max_labels is None else int(max_labels)
         self.labels = None if labels is None else tuple(L(labels.tolist() if hasattr(labels, 'tolist') else labels))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
         self.weight = None if sample_weight is None else as_tensor(sample_weight).cpu().double().clone()
@@ -95,16 +100,25 @@ class Rule:
             raise ValueError("sample_weight should be one number per sample, 0 or more and not all 0, "
                              f"but has the shape {tuple(self.weight.shape)} and the sum {self.weight.sum():.3g}")
         self.key = (np.array(self.thresh).tobytes(), sigmoid, self.labels, str(ignore_index), self.min_labels,
-                    None if self.weight is None else self.weight.numpy().tobytes())
+                    self.max_labels, None if self.weight is None else self.weight.numpy().tobytes())
         self._limits = {}
+
+    @property
+    def ranks(self): return self.min_labels==self.max_labels # Then each sample gets so many, whatever the threshold
+
+    @property
+    def limits(self):
+        "`min_labels` and `max_labels` in a few words, or ''"
+        return ', '.join(f'{k}={v}' for k in ('min_labels','max_labels') if (v:=getattr(self, k)))
 
     def __eq__(self, other): return self is other or isinstance(other, Rule) and self.key==other.key
     def __hash__(self): return hash(self.key)
     def __reduce__(self):
-        return Rule,(self.thresh, self.sigmoid, self.labels, self.weight, self.ignore_index, self.min_labels)
+        return Rule,(self.thresh, self.sigmoid, self.labels, self.weight, self.ignore_index, self.min_labels,
+                     self.max_labels)
     def __repr__(self): return f"Rule(thresh={self.thresh}, sigmoid={self.sigmoid})"
 
-# %% ../nbs/00_decisions.ipynb #967675ee
+# %% ../nbs/00_decisions.ipynb #b0cc0c75
 @patch
 def _limit(self:Rule, preds):
     "What `preds` are compared with, as a tensor, and whether their sigmoid must be taken first"
@@ -123,21 +137,26 @@ def decide(self:Rule,
 )->Tensor: # N x C, of 0 and 1 or of bools
     "Which labels are predicted"
     if not preds.is_floating_point(): return preds.bool().to(dtype)
+    def top(scores, k): return scores.topk(min(k, preds.shape[-1])).indices
+    if self.ranks: return torch.zeros_like(preds, dtype=dtype).scatter_(-1, top(preds, self.max_labels), 1)
     limit,sigmoid = self._limit(preds)
     scores = to_scores(preds, sigmoid)
     decided = torch.gt(scores, limit, out=torch.empty_like(scores, dtype=dtype))
+    if self.max_labels:
+        highest = top(preds.masked_fill(~decided.bool(), -math.inf), self.max_labels)
+        decided = torch.zeros_like(decided).scatter_(-1, highest, decided.gather(-1, highest))
     if not self.min_labels: return decided
-    top = preds.masked_fill(decided.bool(), math.inf).topk(min(self.min_labels, preds.shape[-1])).indices
-    return decided.scatter(-1, top, 1)
+    return decided.scatter(-1, top(preds.masked_fill(decided.bool(), math.inf), self.min_labels), 1)
 
 def to_decisions(
     preds:Tensor, # Predictions, N x C; bool and integer ones are decisions already
     thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
     sigmoid:bool=True, # Are `preds` logits?
-    min_labels:int=0 # Every sample gets at least this many labels, its highest-scoring ones
+    min_labels:int=0, # Every sample gets at least this many labels, its highest-scoring ones
+    max_labels:int=None # And at most this many, its highest-scoring ones; None: any number
 )->Tensor: # Bools, N x C
     "Which labels are predicted"
-    return Rule(thresh, sigmoid, min_labels=min_labels).decide(preds, torch.bool)
+    return Rule(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels).decide(preds, torch.bool)
 
 # %% ../nbs/00_decisions.ipynb #19c7fd7d
 @patch

@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #77ecd7be
+# %% ../nbs/09_learner.ipynb #9199ffb9
 @contextmanager
 def _keep_record(learn):
     "fastai's `Recorder` forgets its epochs in each `validate` and `get_preds`; not in ours"
@@ -70,7 +70,8 @@ def thresh_find(self:Learner,
     ways = {k: (t, to_decisions(scores, t, sigmoid=False).long(), held.get(k)) for k,t in thresh.items()}
     marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
     if (now:=getattr(loss, 'thresh', None)) is not None:
-        now,d = as_thresh(now),to_decisions(scores, now, False, getattr(loss, 'min_labels', 0)).long()
+        limits = getattr(loss, 'min_labels', 0),getattr(loss, 'max_labels', None)
+        now,d = as_thresh(now),to_decisions(scores, now, False, *limits).long()
         ways = {'now': (now, d, d), **ways} # which was not found on these samples
         if isinstance(now, float): marks['now'] = now
     if show_plot:
@@ -81,7 +82,7 @@ def thresh_find(self:Learner,
     table = thresh_table(m, ways, y, vocab, found['per_label'].fallback, text)
     return SuggestedThresholds(**thresh).showing(table)
 
-# %% ../nbs/09_learner.ipynb #484aed15
+# %% ../nbs/09_learner.ipynb #9699642b
 def decided_sigmoid(
     logits:Tensor, # N x C
     thresh # A score above it (strictly) is a predicted label: a number, or one per label
@@ -95,13 +96,15 @@ def decided_sigmoid(
 @patch
 def set_thresh(self:Learner,
     thresh, # A number, or one per label, in [0, 1]; or what `thresh_find` or `best_thresholds` found
-    min_labels:int=0 # Labels that each sample gets at least, its highest-scoring ones
+    min_labels:int=0, # Labels that each sample gets at least, its highest-scoring ones
+    max_labels:int=None # And at most, its highest-scoring ones; None: any number
 ):
     "Decide at `thresh` from now on, everywhere"
     thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
     if not all(0<=o<=1 for o in L(as_thresh(thresh))):
         raise ValueError(f"thresh={thresh} should be in [0, 1], as it is for probabilities")
-    t,min_labels = Rule(thresh, min_labels=min_labels).thresh,int(min_labels)
+    rule = Rule(thresh, min_labels=min_labels, max_labels=max_labels)
+    t,limits = rule.thresh,dict(min_labels=rule.min_labels, max_labels=rule.max_labels)
     if not can_decode(self.loss_func):
         raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so that there is nothing "
                          "to set: let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()")
@@ -111,8 +114,8 @@ def set_thresh(self:Learner,
     logits = takes_logits(self.loss_func, c, getattr(self.dls, 'device', None))
     before = 0.5,as_thresh(getattr(self.loss_func, 'thresh', 0.5)),t
     self.loss_func = loss = copy(self.loss_func) # which other Learners may have, too
-    loss.thresh,loss.min_labels = t,min_labels
-    loss.decodes = partial(to_decisions, thresh=t, sigmoid=False, min_labels=min_labels)
+    loss.thresh,loss.min_labels,loss.max_labels = t,rule.min_labels,rule.max_labels
+    loss.decodes = partial(to_decisions, thresh=t, sigmoid=False, **limits)
     if logits and is_activated(loss): loss.activation = partial(decided_sigmoid, thresh=t)
     apart,theirs = [],[]
     for m in self.metrics:
@@ -121,20 +124,22 @@ def set_thresh(self:Learner,
             if at is not None and not np.array_equal(at, t): theirs.append(m.name)
             continue
         r = m.rule
+        if r.ranks and m.limited: continue # It has no threshold
         def is_at(t): return np.shape(at)==np.shape(t) and np.allclose(at, t, atol=1e-6)
         m.follows = m.follows or at is not None and any(map(is_at, before))
         if at is not None and not m.follows:
             apart.append(m.name)
             continue
         own = logit_thresh(t) if logits and not r.sigmoid else t
-        m.rule = Rule(own, r.sigmoid, r.labels, r.weight, r.ignore_index, min_labels)
+        theirs_or_ours = dict(min_labels=r.min_labels, max_labels=r.max_labels) if m.limited else limits
+        m.rule = Rule(own, r.sigmoid, r.labels, r.weight, r.ignore_index, **theirs_or_ours)
         m.reset()
     if apart: warnings.warn(f"{', '.join(apart)}: these have thresholds of their own, and keep them")
     if theirs: warnings.warn(f"{', '.join(theirs)}: only classes of this package follow, so these keep their threshold")
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
 
-# %% ../nbs/09_learner.ipynb #d2833ae8
+# %% ../nbs/09_learner.ipynb #dfdd5aa3
 @patch
 def accuracy_report(self:Learner,
     ds_idx:int=1, # Which data to look at: 0: training, 1: validation
@@ -145,10 +150,10 @@ def accuracy_report(self:Learner,
     scores,targs = _get_probs(self, ds_idx, dl)
     loss = self.loss_func
     kwargs = {'thresh': getattr(loss, 'thresh', 0.5), 'min_labels': getattr(loss, 'min_labels', 0),
-              'vocab': label_vocab(self.dls), **kwargs}
+              'max_labels': getattr(loss, 'max_labels', None), 'vocab': label_vocab(self.dls), **kwargs}
     return report.accuracy_report(scores, targs, sigmoid=False, **kwargs)
 
-# %% ../nbs/09_learner.ipynb #fecee7fc
+# %% ../nbs/09_learner.ipynb #5f5f40f2
 @patch
 def evaluate(self:Learner,
     ds_idx:int=1, # Which data to look at: 0: training, 1: validation
@@ -159,7 +164,8 @@ def evaluate(self:Learner,
     with _keep_record(self), self.no_logging(): values = self.validate(ds_idx, dl, cbs)
     def at(m):
         decides = isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy)
-        return thresh_text(m.thresh, m.min_labels) if decides else ''
+        if not decides: return ''
+        return ', '.join(filter(None, ('' if m.rule.ranks else thresh_text(m.thresh), m.rule.limits)))
     return Table(dict(value=[*values], thresh=['', *self.metrics.map(at)]),
                  index=pd.Index(['loss', *self.metrics.attrgot('name')], name='metric'))
 
@@ -193,7 +199,7 @@ def plot_metrics(self:Recorder,
     for ax in axs[len(curves):]: ax.set_axis_off()
     plt.tight_layout()
 
-# %% ../nbs/09_learner.ipynb #bbb50fdc
+# %% ../nbs/09_learner.ipynb #ae08aefc
 def _of_package(o):
     "Is a metric, or the function that it wraps, from here?"
     while hasattr(o, 'func'): o = o.func # An `AvgMetric`'s, a `partial`'s
@@ -214,8 +220,8 @@ def export_plain(self:Learner,
     metrics,loss = self.metrics,vars(self.loss_func) if hasattr(self.loss_func, '__dict__') else {}
     state,stored = dict(loss),vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
     if isinstance(loss.get('decodes'), partial) and loss['decodes'].func is to_decisions: # `set_thresh` was here
-        if loss.pop('min_labels'):
-            warnings.warn(f"min_labels={state['min_labels']} is left out: fastai's own decoding has none")
+        if limits:=', '.join(f'{k}={v}' for k in ('min_labels','max_labels') if (v:=loss.pop(k, None))):
+            warnings.warn(f"{limits} is left out: fastai's own decoding has none")
         for k in ('decodes','activation'): loss.pop(k, None)
         loss['thresh'] = tensor(loss['thresh'])
     try:

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['untold', 'StreamMetric', 'sum_parts', 'cat_parts', 'mean_of', 'sum_of', 'CountsMetric', 'PrecisionMulti',
-           'RecallMulti', 'F1ScoreMulti', 'FBetaMulti', 'JaccardMulti', 'MicroMetric', 'AccuracyMulti',
+           'RecallMulti', 'F1ScoreMulti', 'FBetaMulti', 'JaccardMulti', 'CF1', 'MicroMetric', 'AccuracyMulti',
            'HammingLossMulti', 'ZerosAccuracy', 'AccuracyLift', 'SpecificityMulti', 'BalancedAccuracyMulti',
            'MatthewsCorrCoefMulti', 'SampleMetric', 'SubsetAccuracy', 'EmptyRate', 'LabelCardinality',
            'BrierScoreMulti', 'accuracy_multi', 'subset_accuracy', 'empty_rate', 'zeros_accuracy',
@@ -32,18 +32,20 @@ def untold(
     told.update(new)
     return new
 
-# %% ../nbs/02_metrics.ipynb #21d97df2
+# %% ../nbs/02_metrics.ipynb #d6386bb8
 _WAITING = 256,2**16 # Counted batches, and numbers of theirs, that wait to be added up at once
 
 class StreamMetric(AccumMetric):
     "Base of the metrics that add up something `from_batch`, and `compute` their value from the sum"
-    thresh,sigmoid,labels,ignore_index,min_labels = (property(attrgetter(f'rule.{o}')) for o in
-                                                     ('thresh','sigmoid','labels','ignore_index','min_labels'))
+    thresh,sigmoid,labels,ignore_index,min_labels,max_labels = (
+        property(attrgetter(f'rule.{o}')) for o in
+        ('thresh','sigmoid','labels','ignore_index','min_labels','max_labels'))
     averages,default_average = ('micro',),'micro' # The averages that make sense
     func_name = None # Of the column; None: the class's
     needs_probs = False # Is it only for scores in [0, 1]?
     is_loss = False # Is lower better?
     follows = False # Has `Learner.set_thresh` set its threshold?
+    limited = False # Was it made with a `max_labels`, which it then keeps?
 
     def __init__(self,
         *,
@@ -56,6 +58,7 @@ class StreamMetric(AccumMetric):
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value of the elements to leave out; may be nan
         min_labels:int=0, # Every sample gets at least this many labels, its highest-scoring ones
+        max_labels:int=None, # And at most this many, its highest-scoring ones; None: any number
         name:str=None # Of the column; None: fastai's, with the average appended if it is not the default
     ):
         if average not in self.averages:
@@ -65,7 +68,8 @@ class StreamMetric(AccumMetric):
             raise ValueError(f"zero_division={zero_division!r} should be a number, such as 0, 1 or nan")
         if pos_label!=1: warnings.warn(f"pos_label={pos_label} is not used: each label's own 1 is its positive")
         store_attr('average,zero_division')
-        self.rule = Rule(thresh, sigmoid, labels, sample_weight, ignore_index, min_labels)
+        self.rule = Rule(thresh, sigmoid, labels, sample_weight, ignore_index, min_labels, max_labels)
+        self.limited = max_labels is not None
         self._name = name or '_'.join(L(self.func_name or camel2snake(type(self).__name__)) +
                                       ([] if average==self.default_average else [average or 'per_label']))
         self.reset()
@@ -223,7 +227,7 @@ def value(self:StreamMetric):
     elif text:=self.mistaken_range(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
 
-# %% ../nbs/02_metrics.ipynb #57cf588b
+# %% ../nbs/02_metrics.ipynb #ae0f1c37
 @patch
 def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nans):
     "Is there a value? Raise, or warn, if predictions or targets are not what they must be"
@@ -246,7 +250,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
 @patch
 def mistaken_range(self:StreamMetric, low, high):
     "What is wrong with the threshold or the sigmoid, going by the range of the predictions; or None"
-    if not self.scored: return
+    if not self.scored or self.rule.ranks: return
     if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
         return "predictions all lie in [0, 1], so they seem to be probabilities already: pass sigmoid=False"
     if not self.sigmoid and (low<0 or high>1) and any(0<t<1 for t in L(self.thresh)):
@@ -375,6 +379,14 @@ class JaccardMulti(CountsMetric):
     func_name = 'jaccard_score'
     def formula(self, tp, pred, true, n): return tp/(pred+true-tp)
 
+# %% ../nbs/02_metrics.ipynb #b4c8cc68
+class CF1(CountsMetric):
+    "Harmonic mean of macro precision and macro recall"
+    averages,func_name = ('macro',),'CF1'
+    def averaged(self, counts):
+        p,r = (cls(zero_division=self.zero_division).averaged(counts) for cls in (PrecisionMulti,RecallMulti))
+        return torch.where(p+r>0, 2*p*r/(p+r), p+r)
+
 # %% ../nbs/02_metrics.ipynb #95dac56f
 class MicroMetric(CountsMetric):
     "Base of the metrics that take all elements together by default"
@@ -478,7 +490,7 @@ class LabelCardinality(SampleMetric):
     "Mean number of labels that a sample gets"
     def formula(self, tp, pred, true, n): return pred
 
-# %% ../nbs/02_metrics.ipynb #35da1d8a
+# %% ../nbs/02_metrics.ipynb #e1081bb0
 def _errors(batch):
     "The squared difference of each score and its truth, N x C in float64; 0 where ignored"
     _,y,valid = batch.inputs
@@ -488,7 +500,7 @@ def _errors(batch):
 class BrierScoreMulti(StreamMetric):
     "Mean squared difference between the probability of a label and its truth, 0 or 1"
     averages,func_name,needs_probs = CountsMetric.averages,'brier_score_loss',True
-    @delegates(StreamMetric.__init__, but='min_labels')
+    @delegates(StreamMetric.__init__, but='min_labels,max_labels')
     def __init__(self,
         thresh=0.5, # Not used: a Brier score is of the probabilities
         sigmoid:bool=True, # Are the predictions logits?

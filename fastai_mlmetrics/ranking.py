@@ -65,11 +65,11 @@ class Curves(list):
         if res is None: res = _curves[key] = cls(kept, apart, split)
         return res
 
-# %% ../nbs/04_ranking.ipynb #818074d8
+# %% ../nbs/04_ranking.ipynb #3784380a
 class CurveMetric(StreamMetric):
     "Base of the metrics that have a `curve_formula`: of a label's samples, or of a sample's labels"
     averages,default_average = CountsMetric.averages,'macro'
-    @delegates(StreamMetric.__init__, but='thresh,min_labels')
+    @delegates(StreamMetric.__init__, but='thresh,min_labels,max_labels')
     def __init__(self,
         sigmoid:bool=True, # Are the predictions logits? Only for `bins`: what is ranked are the predictions themselves
         average:str='macro', # 'micro', 'macro', 'weighted', 'samples', or None for an array of one value per label
@@ -147,7 +147,7 @@ def mistaken_range(self:CurveMetric, low, high):
     "Ranks are the same for logits and for probabilities; bins are not"
     if self.bins: return super(CurveMetric, self).mistaken_range(low, high)
 
-# %% ../nbs/04_ranking.ipynb #e99d8349
+# %% ../nbs/04_ranking.ipynb #9e28ca08
 class APScoreMulti(CurveMetric):
     "Average precision: mean, over the true elements, of the precision at their scores"
     func_name = 'average_precision_score'
@@ -157,10 +157,26 @@ class APScoreMulti(CurveMetric):
         average:str='macro', # As in `CurveMetric`
         pos_label:int=1, # Not used, as in scikit-learn for several labels
         sample_weight=None, # One weight per sample, in the loader's order
+        *,
+        voc:int=None, # Interpolated as in PASCAL VOC until 2007: 2007; since 2010: 2010; None: not at all
         **kwargs
-    ): super().__init__(sigmoid, average, sample_weight, pos_label=pos_label, **kwargs)
+    ):
+        if voc not in (None,2007,2010): raise ValueError(f"voc={voc} should be 2007 or 2010, or None")
+        if voc and kwargs.get('bins'): raise ValueError(f"voc={voc} needs all scores: leave out bins")
+        if voc: self.func_name = f'{self.func_name}_voc{voc}'
+        self.voc = voc
+        super().__init__(sigmoid, average, sample_weight, pos_label=pos_label, **kwargs)
 
-    def curve_formula(self, c): return c.total(c.y*c.tp/c.pred)/c.true
+    def curve_formula(self, c):
+        precision = c.tp/c.pred
+        if self.voc is None: return c.total(c.y*precision)/c.true
+        highest = precision.nan_to_num().flip(1).cummax(1).values.flip(1) # at this recall or beyond it
+        if self.voc==2010: return c.total(c.y*highest)/c.true
+        # Eleven recalls from 0 to 1, each a little less, since sums of weights are rounded
+        recalls = torch.arange(11, dtype=c.tp.dtype, device=c.tp.device)/10*(1-1e-12)
+        first = torch.searchsorted(c.tp.contiguous(), recalls*c.true[:,None]).clamp(max=c.tp.shape[1]-1)
+        return highest.gather(1, first).mean(1).where(c.true>0, math.nan)
+
     # In a bin the true ones may all come last, one by one, or first and in a tie
     def low(self, c):
         before = c.pred-c.y
@@ -217,7 +233,7 @@ class LabelRanking(CurveMetric):
         **kwargs
     ): super().__init__(sigmoid, average, sample_weight, **kwargs)
 
-# %% ../nbs/04_ranking.ipynb #c848a61f
+# %% ../nbs/04_ranking.ipynb #b51a8e7f
 class LRAP(LabelRanking):
     "Label ranking average precision: for a sample's labels, mean fraction of true ones among those that score as high"
     func_name = 'lrap'
@@ -229,7 +245,7 @@ class LRAP(LabelRanking):
         zero_division:float=1., # Value of a sample without labels; nan: leave it out of the mean
         **kwargs
     ): super().__init__(sigmoid, sample_weight, zero_division=zero_division, **kwargs)
-    curve_formula = APScoreMulti.curve_formula # of a sample's labels
+    curve_formula,voc = APScoreMulti.curve_formula,None # of a sample's labels
 
 class CoverageError(LabelRanking):
     "Number of labels, from the highest score down, until all true ones are included"
@@ -271,11 +287,11 @@ class OneError(LabelRanking):
     "Fraction of samples whose highest-scoring label is not true"
     def curve_formula(self, c): return 1-_hits(c, 1)
 
-# %% ../nbs/04_ranking.ipynb #58382bb8
+# %% ../nbs/04_ranking.ipynb #c4d28d37
 class ExpectedCalibrationError(StreamMetric):
     "Distance of scores from the fraction of true labels among those with about the same score"
     averages,needs_probs = ('micro','macro','weighted',None),True
-    @delegates(StreamMetric.__init__, but='thresh,pos_label,min_labels,zero_division')
+    @delegates(StreamMetric.__init__, but='thresh,pos_label,min_labels,max_labels,zero_division')
     def __init__(self,
         n_bins:int=15, # Bins of equal width that [0, 1] is divided into
         sigmoid:bool=True, # Are the predictions logits?

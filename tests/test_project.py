@@ -32,10 +32,10 @@ def test_after_fastai_comes_ours():
     for name in NAMES: assert globals()[name].__module__.startswith('fastai_mlmetrics.')
     assert F1ScoreMulti.__module__=='fastai_mlmetrics.metrics'
 
-NAMES = """AccuracyMulti PrecisionMulti RecallMulti F1ScoreMulti FBetaMulti JaccardMulti SpecificityMulti BalancedAccuracyMulti HammingLossMulti
+NAMES = """AccuracyMulti PrecisionMulti RecallMulti F1ScoreMulti CF1 FBetaMulti JaccardMulti SpecificityMulti BalancedAccuracyMulti HammingLossMulti
 MatthewsCorrCoefMulti SubsetAccuracy EmptyRate LabelCardinality ZerosAccuracy AccuracyLift BrierScoreMulti APScoreMulti RocAucMulti LRAP CoverageError
 LabelRankingLoss OneError PrecisionAtK RecallAtK ExpectedCalibrationError accuracy_multi subset_accuracy empty_rate zeros_accuracy categorical_accuracy
-multilabel_metrics accuracy_report judge best_thresholds ZeroLabelsCallback ZeroLabelsWarning ZeroLabelsError MultiLabelInterpretation label_stats pos_weight
+multilabel_metrics paper_metrics accuracy_report judge best_thresholds ZeroLabelsCallback ZeroLabelsWarning ZeroLabelsError MultiLabelInterpretation label_stats pos_weight
 imbalance_measures plot_cooccurrence StratifiedMultiLabelSplitter stratified_split stratified_folds AsymmetricLossFlat SigmoidFocalLossFlat
 multidigits multilabel_dls""".split()
 FASTAI = {'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti','MatthewsCorrCoefMulti','BrierScoreMulti','APScoreMulti','RocAucMulti','accuracy_multi'}
