@@ -9,7 +9,7 @@ __all__ = ['shorten', 'Table']
 from fastai.basics import *
 import html, shutil, textwrap
 
-# %% ../nbs/04b_tables.ipynb #c3d07fe3
+# %% ../nbs/04b_tables.ipynb #5708399b
 def shorten(
     name, # Anything
     n:int # Characters, at most
@@ -32,11 +32,12 @@ class Table(pd.DataFrame):
 
     def _repr_html_(self):
         words = ''.join(f'<p style="max-width:50em">{html.escape(o)}</p>' for o in self.reading.splitlines())
-        with pd.option_context('display.max_colwidth', None): return self.to_html(notebook=True, **self._shown()) + words
+        with pd.option_context('display.max_colwidth', None):
+            return self.to_html(notebook=True, **self._shown()) + words
 
     def __repr__(self):
         width = shutil.get_terminal_size().columns
         words = [textwrap.fill(o, min(width, 80)) for o in self.reading.splitlines()]
         def short(n): return lambda o: shorten(o, n) if isinstance(o, str) else o
-        rows = self.rename(index=short(25)).apply(lambda col: col.map(short(40)) if col.dtype.kind not in 'biuf' else col)
-        return '\n\n'.join([pd.DataFrame.to_string(rows, line_width=width, **self._shown()), *words])
+        rows = self.rename(index=short(25)).apply(lambda o: o if o.dtype.kind in 'biuf' else o.map(short(40)))
+        return '\n\n'.join([rows.to_string(line_width=width, **self._shown()), *words])
