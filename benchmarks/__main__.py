@@ -1,5 +1,5 @@
 "Ours beside its peers, in one run on the same data: `python -m benchmarks [--save] [NAME ...]`"
-import platform, subprocess, sys, time, warnings
+import multiprocessing, platform, subprocess, sys, time, warnings
 from statistics import median
 import fastai, fastai_mlmetrics, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
@@ -100,6 +100,19 @@ def ranking():
         for o in ('sklearn','torchmetrics'): t[o] *= c/k
         yield {**size(n, c, bs), 'exact, s': t['ours'], 'in bins, s': t['bins'], 'scikit-learn / exact': t['sklearn']/t['ours'], 'torchmetrics / exact': t['torchmetrics']/t['ours']}
 
+def arrays():
+    "Mean average precision and AUC of whole arrays of 100,000 x 60, on one thread and on all"
+    preds,targs = data(100_000, 60)
+    y,p = targs.numpy(),preds.numpy()
+    every = torch.get_num_threads()
+    for threads in dict.fromkeys((1, every)):
+        torch.set_num_threads(threads)
+        t = timed(4, ('sklearn',), exact=lambda: (APScoreMulti()(preds, targs), RocAucMulti()(preds, targs)),
+                  bins=lambda: (APScoreMulti(bins=1024)(preds, targs), RocAucMulti(bins=1024)(preds, targs)),
+                  sklearn=lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)))
+        yield {'threads': threads, 'exact, s': t['exact'], 'in bins, s': t['bins'], 'scikit-learn / exact': t['sklearn']/t['exact']}
+    torch.set_num_threads(every)
+
 def labels():
     "LRAP, coverage error and label ranking loss"
     for n,c,bs,repeats in SIZES[:2]:
@@ -111,7 +124,7 @@ def labels():
         yield {**size(n, c, bs), 'ours, s': t['ours'], 'scikit-learn (of 5,000, scaled) / ours': t['sklearn']*n/k/t['ours']}
 
 def thresholds():
-    "The best thresholds for F1"
+    "The best thresholds for F1; the peer is a loop over the labels with `precision_recall_curve`"
     n,c = 100_000,80
     preds,targs = data(n, c)
     scores = preds.sigmoid()
@@ -119,8 +132,9 @@ def thresholds():
         for p,y in zip(scores.T.numpy(), targs.T.numpy()):
             precision,recall,t = skm.precision_recall_curve(y, p)
             t[(2*precision*recall/np.maximum(precision+recall, 1e-9))[:-1].argmax()]
-    ways = {'one for all labels, micro F1': dict(average='micro'), 'one for all labels, macro F1': dict(per_label=False), 'and one per label': dict(folds=None), 'and checked on held-out folds': {}}
-    t = timed(3, sklearn=of_sklearn, **{k: partial(best_thresholds, scores, targs, **kw) for k,kw in ways.items()})
+    ways = {'one for all labels, micro F1': dict(average='micro', cv=None), 'one for all labels, macro F1': dict(per_label=False, cv=None),
+            'and one per label': dict(folds=None, cv=None), 'and checked on held-out folds': dict(cv=None), 'and scored on held-out samples, as by default': {}}
+    t = timed(3, [*ways][-1:], sklearn=of_sklearn, **{k: partial(best_thresholds, scores, targs, **kw) for k,kw in ways.items()})
     yield from [{f'best thresholds, {n:,} x {c}': k, 'ours, s': t[k], "scikit-learn's loop, per label / ours": t['sklearn']/t[k]} for k in ways]
 
 class Free(Module):
@@ -144,6 +158,25 @@ def validation():
         t = timed(5, **{k: partial(validate, *o) for k,o in dict(none=([],), ours=(multilabel_metrics(full=True),), callback=(multilabel_metrics(full=True), ZeroLabelsCallback()), fastai=(of_fastai(),)).items()})
         yield {'model': name, 'without metrics, s': t['none'], **{f'{k} adds, %': 100*(t[v]/t['none']-1) for k,v in {'ours':'ours', 'ours and the callback':'callback', 'fastai':'fastai'}.items()}}
 
+def spin():
+    while True: pass
+
+def busy():
+    "Seconds that metrics add to `learn.validate()` while the cores have other work: two processes that load the pictures, or one that never rests"
+    preds,targs = data(40_000, 80)
+    dls = DataLoaders(*[DataLoader(list(zip(preds.split(256), targs.split(256))), bs=None, device=torch.device('cpu')) for _ in range(2)])
+    digits = multilabel_dls(multidigits(), num_workers=2)
+    other = multiprocessing.Process(target=spin, daemon=True)
+    for name,learn in {'the digits, two processes loading': get_learner(digits), 'no model, 40,000 x 80, another process busy': Learner(dls, Free(), loss_func=BCEWithLogitsLossFlat())}.items():
+        if 'another' in name: other.start()
+        learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
+        def validate(metrics):
+            learn.metrics = metrics
+            with learn.no_logging(): learn.validate()
+        t = timed(5, **{k: partial(validate, o) for k,o in dict(none=[], ours=multilabel_metrics(full=True), fastai=of_fastai()).items()})
+        yield {'validation': name, 'without metrics, s': t['none'], 'ours add, s': t['ours']-t['none'], 'fastai adds, s': t['fastai']-t['none']}
+    other.terminate()
+
 def _megabytes(what): return int(re.search(what+r':\s*(\d+) kB', Path('/proc/self/status').read_text())[1])/1024
 def peak(): return _megabytes('VmHWM')
 def resident(): return _megabytes('VmRSS')
@@ -159,6 +192,16 @@ def stream(metrics, n, c, bs=1000):
     run.run(metrics())
     return time.perf_counter()-start,peak()-before
 
+def stream_report(n, c):
+    "Seconds and megabytes of one `accuracy_report`"
+    preds,targs = data(n, c, 0.02)
+    scores = preds.sigmoid_()
+    accuracy_report(*(o[:40,:40] for o in (scores, targs)))
+    Path('/proc/self/clear_refs').write_text('5')
+    before,start = peak(),time.perf_counter()
+    accuracy_report(scores, targs)
+    return time.perf_counter()-start,peak()-before
+
 STREAMED = dict(ours=partial(multilabel_metrics, full=True), fastai=of_fastai, exact=lambda: L(APScoreMulti(), RocAucMulti()), bins=lambda: L(APScoreMulti(bins=1024), RocAucMulti(bins=1024)))
 
 def streamed(*args): return map(float, subprocess.run([sys.executable, '-W', 'ignore', '-m', 'benchmarks', '--stream', *map(str, args)], capture_output=True, text=True, check=True).stdout.split())
@@ -167,7 +210,15 @@ def memory():
     "Time and growth of the peak memory while batches of 1,000 samples come, each in a process of its own (Linux only)"
     for name,n,c in (('ours',200_000,1000), ('fastai',20_000,1000), ('bins',200_000,1000), ('exact',20_000,1000)):
         seconds,mb = streamed(name, n, c)
-        yield {'metrics': dict(ours='multilabel_metrics(full=True)', fastai="fastai's seven", bins='AP and AUC in 1,024 bins', exact='AP and AUC, exact')[name], 'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
+        yield {'metrics': NAMES[name], 'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
+
+def report():
+    "Time and growth of the peak memory of `accuracy_report`, intervals included, each in a process of its own (Linux only)"
+    for n,c in ((20_000,1000), (20_000,2000), (100_000,600), (50,20_000)):
+        seconds,mb = streamed('report', n, c)
+        yield {'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
+
+NAMES = dict(ours='multilabel_metrics(full=True)', fastai="fastai's seven", bins='AP and AUC in 1,024 bins', exact='AP and AUC, exact')
 
 def growth():
     "Time and peak memory over the number of samples, of 20 labels"
@@ -178,10 +229,13 @@ def growth():
             seconds,mb = streamed(name, n, 20)
             rows.append({'samples': n, 'metrics': name, 's': seconds, 'MB': mb})
     df = pd.DataFrame(rows)
-    fig,axs = plt.subplots(1, 2, figsize=(9,3), layout='constrained')
+    fig,axs = plt.subplots(1, 2, figsize=(9,3.4), layout='constrained')
     for ax,column in zip(axs, ('s','MB')):
-        for name,o in df.groupby('metrics', sort=False): ax.plot(o.samples, o[column].clip(lower=0.01 if column=='s' else 1), 'o-', label=name)
-        ax.set(xscale='log', yscale='log', xlabel='samples', title=dict(s='seconds', MB='growth of the peak memory, MB (1: none)')[column])
+        for name,o in df.groupby('metrics', sort=False): ax.plot(o.samples, o[column].clip(lower=0.01 if column=='s' else 1), 'o-', label=NAMES[name])
+        ax.set(xscale='log', yscale='log', xlabel='samples in a validation, of 20 labels each',
+               ylabel=dict(s='seconds for all metrics, in batches of 1,000', MB='MB more memory at the peak (1: none)')[column])
+        ax.grid(alpha=0.3)
+    axs[0].set_title('Time', fontsize=10); axs[1].set_title('Memory', fontsize=10)
     axs[0].legend(fontsize=8)
     fig.savefig(Path(__file__).parent/'growth.png', dpi=90)
     plt.close(fig)
@@ -225,7 +279,7 @@ def importing():
     code = 'import time; from fastai.vision.all import *; t = time.perf_counter(); import fastai_mlmetrics.all; print(time.perf_counter()-t)'
     yield {'fastai_mlmetrics.all': median(float(subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True, check=True).stdout) for _ in range(3))}
 
-ALL = metrics,many,ranking,labels,thresholds,validation,memory,growth,soak,importing
+ALL = metrics,many,ranking,arrays,labels,thresholds,report,validation,busy,memory,growth,soak,importing
 
 def markdown(table):
     "As a table in Markdown"
@@ -234,6 +288,7 @@ def markdown(table):
 
 def main(args):
     warnings.simplefilter('ignore')
+    if args[:2]==['--stream','report']: return print(*stream_report(*map(int, args[2:])))
     if args[:1]==['--stream']: return print(*stream(STREAMED[args[1]], *map(int, args[2:])))
     save = '--save' in args
     asked = [f for f in ALL if f.__name__ in args] or ALL

@@ -15,7 +15,7 @@ from itertools import accumulate
 from torch.utils.data import DistributedSampler
 from weakref import ref
 
-# %% ../nbs/01_counts.ipynb #0328852c
+# %% ../nbs/01_counts.ipynb #694db967
 def match_columns(
     df:pd.DataFrame, # Whose columns are put in order
     like:pd.DataFrame # Whose columns it has
@@ -45,7 +45,9 @@ def as_rows(
     if preds.ndim+targs.ndim==3: preds,targs = (o[:,None] if o.ndim==1 else o for o in (preds, targs))
     if preds.ndim==targs.ndim==1: preds,targs = preds[:,None],targs[:,None]
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
-        raise ValueError(f"predictions have the shape {tuple(shapes[0])}, but targets {tuple(shapes[1])}")
+        # As many of scikit-learn's classifiers have it for several labels
+        pairs = "; stack the last columns of a list of N x 2 arrays" if len(shapes[0])==3 and shapes[0][2]==2 else ''
+        raise ValueError(f"predictions have the shape {tuple(shapes[0])}, but targets {tuple(shapes[1])}{pairs}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
 # %% ../nbs/01_counts.ipynb #ea6fe9eb

@@ -72,7 +72,7 @@ class Cuts:
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #6e12688e
+# %% ../nbs/03_curves.ipynb #6b8a4854
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
@@ -143,7 +143,7 @@ def ascending(
 )->Tensor: # Of the same shape
     "Each row sorted"
     # numpy sorts in vector instructions, and makes no order that nobody reads
-    return torch.from_numpy(np.sort(x.numpy())) if x.device.type=='cpu' else x.sort().values
+    return torch.from_numpy(np.sort(x.contiguous().numpy())) if x.device.type=='cpu' else x.sort().values
 
 def falling(
     x:Tensor # N numbers without NaN, on a CPU
@@ -264,7 +264,7 @@ def curve_of_bins(
     cuts = Cuts(score, F.pad(score[:,1:], (0,1), value=math.nan), score[:,0])
     return Curve(y, tp, pred, tp-y, pred-y-false, false.sum(1), cuts=cuts)
 
-# %% ../nbs/03_curves.ipynb #c4973609
+# %% ../nbs/03_curves.ipynb #d351a0b0
 def by_frequency(
     counts:Tensor # `tp`, `pred`, `true` and `n` of each label, 4 x C
 )->Tensor: # C indices, the most frequent label first
@@ -279,12 +279,11 @@ def constant_values(
 )->Tensor: # C+1 values, for k from 0 to C
     "A metric of predicting the k most frequent labels for every sample"
     order = by_frequency(counts)
-    def included(x): return F.pad(x[...,order].cumsum(-1), (1,0))
+    def included(x): return F.pad(x[...,order].cumsum(-1, dtype=torch.float64), (1,0))
     if m.average=='samples':
-        step = max(1, 2**22//len(order))
-        sums = 0
-        for y,v in zip(y.double().split(step), valid.double().split(step)):
-            values = m.values(included(y), included(v), y.sum(1, keepdim=True), v.sum(1, keepdim=True))
+        sums,step = 0,max(1, 2**16//len(order)) # of which all stays in a CPU's cache
+        for y,v in zip(y.split(step), valid.split(step)):
+            values = m.values(included(y), included(v), *(o.sum(1, keepdim=True).double() for o in (y,v)))
             sums = sums + torch.stack([values.nansum(0), (~values.isnan()).sum(0)])
         return sums[0]/sums[1]
     _,_,true,n = counts.double()

@@ -75,11 +75,11 @@ def paper_metrics(
 # %% ../nbs/06_report.ipynb #16100f3a
 class AccuracyReport(Table): "What `accuracy_report` returns: `reading` says it in words"
 
-# %% ../nbs/06_report.ipynb #bd3bb73a
+# %% ../nbs/06_report.ipynb #fbbd7e7f
 def _argmax_hits(scores, y, valid):
     "Where the highest score meets the first true label, or the first (nan: all ignored); also for scores all alike"
-    seen,first = valid.any(1),(2*y+valid).argmax(1)
-    def hits(scores): return (scores.masked_fill(valid==0, -math.inf).argmax(1)==first).double().where(seen, math.nan)
+    seen,first = valid.any(1),(2*y.byte()+valid.byte()).argmax(1)
+    def hits(scores): return (scores.where(valid, -math.inf).argmax(1)==first).double().where(seen, math.nan)
     return hits(scores),hits(torch.zeros_like(scores)),first[seen]
 
 def _report_metrics(*args, **kwargs):
@@ -89,28 +89,24 @@ def _report_metrics(*args, **kwargs):
             'accuracy, subset': m(SubsetAccuracy, 'samples'), 'accuracy, Jaccard': m(JaccardMulti, 'samples'),
             **{f'F1, {a}': m(F1ScoreMulti, a) for a in ('micro','macro','weighted','samples')}}
 
-def _both_counts(p, y, valid):
-    "The counts of each label and of each sample"
-    parts = p*y, p, y, valid
-    return [torch.stack([o.sum(dim, dtype=torch.float64) for o in parts]) for dim in (0,1)]
-
 def _scores(metrics, per_label, per_sample):
     return torch.stack([m.averaged(per_sample if m.average=='samples' else per_label) for m in metrics])
 
-def _constants(metrics, y, valid):
+def _constants(metrics, per_label, y, valid):
     "Scores of predicting the k most frequent labels, a row for each k, and of the most frequent set; and these labels"
-    per_label,_ = _both_counts(torch.zeros_like(y), y, valid)
-    sets,n = y.unique(dim=0, return_counts=True)
-    common,order = sets[n.argmax()],by_frequency(per_label)
+    _,i,n = np.unique(np.packbits(y.numpy(), axis=1), axis=0, return_index=True, return_counts=True)
+    common,order = y[i[n.argmax()]],by_frequency(per_label)
     values = torch.stack([constant_values(m, per_label, y, valid) for m in metrics], 1)
-    return (torch.cat([values, _scores(metrics, *_both_counts(common*valid, y, valid))[None]]),
-            [*(order[:k] for k in range(len(values))), common.nonzero().flatten()])
+    _,_,true,n = per_label
+    per_sample = [(o&c).sum(1).double() for c in (common,torch.ones_like(common)) for o in (y,valid)]
+    set_values = _scores(metrics, torch.stack([common*true, common*n, true, n]), torch.stack(per_sample))
+    return torch.cat([values, set_values[None]]),[*(order[:k] for k in range(len(values))), common.nonzero().flatten()]
 
-# %% ../nbs/06_report.ipynb #bfdc7725
-def _without_each(metrics, parts, per_sample, others):
+# %% ../nbs/06_report.ipynb #7687f547
+def _without_each(metrics, parts, per_label, per_sample, others):
     "Each metric, and the mean of what each of `others` has for the samples, without each sample: M x N"
-    per_label,step = torch.stack([o.sum(0, dtype=torch.float64) for o in parts]),max(1, 2**18//parts[0].shape[1])
-    def left(i): return per_label[:,None] - torch.stack([o[i:i+step] for o in parts])
+    step = max(1, 2**16//parts[0].shape[1]) # of which all stays in a CPU's cache
+    def left(i): return per_label[:,None] - torch.stack([o[i:i+step] for o in parts]).double()
     by_label = [m for m in metrics if m.average!='samples']
     of_labels = iter(torch.cat([torch.stack([m.averaged(o) for m in by_label])
                                 for o in map(left, range(0, len(parts[0]), step))], 1))
@@ -132,33 +128,49 @@ def _interval(value, without, ci):
     mid = n*value - (n-1)*mean
     return (mid-half).minimum(value).clamp(0, 1).numpy(),(mid+half).maximum(value).clamp(0, 1).numpy()
 
-# %% ../nbs/06_report.ipynb #8fc402c0
+# %% ../nbs/06_report.ipynb #900f0984
 def _random_ap(true, n):
     "The expected average precision of a random ranking; nan where nothing is true"
     h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
     return ((h + (n-h)*(true-1)/(n-1).clamp(min=1))/n).where(true>0, math.nan)
 
-def _ranking_rows(scores, y, valid, zero_division):
-    "The rows of the metrics without a threshold, and each sample's LRAP"
-    lrap = LRAP(ignore_index=-1)
-    metrics = {'AP, macro': APScoreMulti(zero_division=zero_division, ignore_index=-1),
-               'ROC AUC, macro': RocAucMulti(ignore_index=-1), 'LRAP': lrap}
-    (true,n),(true_of,n_of) = ((y.double().sum(dim), valid.double().sum(dim)) for dim in (0,1))
-    def mean(x, n, zero_division): return x.nan_to_num(zero_division).where(n>0, math.nan).nanmean().item()
-    random = mean(_random_ap(true, n), n, zero_division), 0.5, mean(_random_ap(true_of, n_of), n_of, 1.)
-    targs,often = y.masked_fill(valid==0, -1),(true/n).nan_to_num().expand(y.shape)
-    rows = [dict(value=m(scores, targs), baseline=at_random, constant=m(often, targs), ceiling=m(y, targs))
-            for m,at_random in zip(metrics.values(), random)]
-    of_samples = lrap.values(SortedScores(scores, y.byte(), valid.double()).curve_of_all())
-    return pd.DataFrame(rows, index=[*metrics], dtype=float),of_samples
+def _lrap_of_one_order(order_by, y, valid):
+    "Each sample's LRAP, if the labels' scores are the same for all samples"
+    levels,level = order_by.unique(return_inverse=True)
+    level = (len(levels)-1-level).expand(y.shape) # 0 is the highest
+    def passed(x):
+        zeros = torch.zeros(len(y), len(levels), dtype=torch.float64, device='cpu')
+        return zeros.scatter_add_(1, level, x.double()).cumsum(1)
+    precision = (passed(y)/passed(valid)).gather(1, level)
+    return torch.where(y, precision, 0).sum(1)/y.sum(1)
 
-# %% ../nbs/06_report.ipynb #3b4a6494
-def _reading(r, y, valid, constant, at, ci, zero_division):
+def _ranking_rows(scores, y, valid, counts, zero_division):
+    "The rows of the metrics without a threshold, and each sample's LRAP"
+    ap,auc,lrap = APScoreMulti(zero_division=zero_division),RocAucMulti(),LRAP()
+    (_,_,true,n),(_,_,true_of,n_of) = counts
+    def mean(x, n, zero_division): return x.nan_to_num(zero_division).where(n>0, math.nan).nanmean().item()
+    weight,step = (None if valid.all() else valid.byte()),max(1, 2**19//y.shape[1])
+    curves = Curves([Kept(scores, y.byte(), weight)])
+    def parts(*xs): return zip(*([None]*len(y) if x is None else x.split(step) for x in xs))
+    of_samples = torch.cat([lrap.values(SortedScores(*o).curve_of_true()) for o in parts(scores, y, weight)])
+    frequency = true/n
+    constant = torch.cat([_lrap_of_one_order(frequency.nan_to_num(), *o) for o in parts(y, valid)])
+    def of_labels(x): return mean(x.where(true>0, math.nan), n, zero_division)
+    ranks = 1. if ((true>0) & (true<n)).any() else math.nan # Has any label an AUC?
+    rows = {'AP, macro': (ap.compute(curves), of_labels(_random_ap(true, n)), of_labels(frequency),
+                         of_labels(true/true)),
+            'ROC AUC, macro': (auc.compute(curves), 0.5, ranks/2, ranks),
+            'LRAP': (of_samples.nanmean(), mean(_random_ap(true_of, n_of), n_of, 1.), mean(constant, n_of, 1.), 1.)}
+    return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,of_samples
+
+# %% ../nbs/06_report.ipynb #8ff0c4b9
+def _reading(r, counts, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
-    seen,known = valid.any(1),valid.any(0)
-    n,unlabelled,absent = int(seen.sum()),(y[seen].sum(1)==0).double().mean().item(),int((y.sum(0)==0)[known].sum())
-    text = (f"{at}Of the {int(valid.sum())} decisions ({n} samples) {acc.value:.1%} are right, "
+    (_,_,true,seen),(_,_,true_of,seen_of) = counts
+    n,known,absent = (int(o.sum()) for o in (seen_of>0, seen>0, (true==0) & (seen>0)))
+    unlabelled = ((true_of==0) & (seen_of>0)).sum().item()/n
+    text = (f"{at}Of the {int(seen.sum())} decisions ({n} samples) {acc.value:.1%} are right, "
             f"and the baseline, predicting nothing at all, gets {acc.baseline:.1%} of them right")
     if   acc.lift>0: text += f": the model has gone {acc.lift:.0%} of the way from there to no mistake"
     elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
@@ -176,7 +188,7 @@ def _reading(r, y, valid, constant, at, ci, zero_division):
                  f"where the baseline there, a random ranking, has {ap.baseline:.3f}.")
     if len(limited := r.ceiling[r.ceiling<0.9995]):
         text += (" No model can reach 1 in " + '; '.join(f"{row} (at most {v:.3f})" for row,v in limited.items()) +
-                 f": {unlabelled:.0%} of the samples have no label, {absent} of {int(known.sum())} labels never occur, "
+                 f": {unlabelled:.0%} of the samples have no label, {absent} of {known} labels never occur, "
                  f"and what is 0/0 counts as {zero_division:g}.")
     return text
 
@@ -205,24 +217,27 @@ def accuracy_report(
     scored,(scores,y,valid),p = batch.scored,batch.inputs,batch.decide().cpu()
     scores,y = to_scores(scores, sigmoid=False).cpu(),y.cpu()
     if math.isnan(sound): scores = scores.nan_to_num()
-    valid = torch.ones_like(y) if valid is None else valid.float().cpu()
-    counts = _both_counts(p, y, valid)
+    p,y = p.bool(),y.bool()
+    valid = torch.ones_like(y) if valid is None else valid.cpu()
+    parts = p&y, p, y, valid
+    # In int32 torch counts bools five times as fast
+    counts = [torch.stack([o.sum(dim, dtype=torch.int32) for o in parts]).double() for dim in (0,1)]
     hits,alike,first = _argmax_hits(scores, y, valid)
-    constants,labels = _constants(metrics, y, valid)
+    constants,labels = _constants(metrics, counts[0], y, valid)
     r = pd.DataFrame(dict(
         value=[*_scores(metrics, *counts), hits.nanmean()],
         baseline=[*constants[0], alike.nanmean()],
         constant=[*constants.nan_to_num(-math.inf).amax(0), first.bincount().max().double()/len(first)],
-        ceiling=[*_scores(metrics, *_both_counts(y, y, valid)), 1.]
+        ceiling=[*_scores(metrics, *(o[[2,2,2,3]] for o in counts)), 1.]
     ), index=[*names, 'accuracy, argmax'], dtype=float)
     others = {'accuracy, argmax': hits}
     if scored:
-        ranking,others['LRAP'] = _ranking_rows(scores, y, valid, zero_division)
+        ranking,others['LRAP'] = _ranking_rows(scores, y, valid, counts, zero_division)
         r = pd.concat([r, ranking])
     rows = [*names, *others]
     low = high = pd.Series(math.nan, rows)
     if ci is not None and len(y)>1:
-        without = _without_each(metrics, (p*y, p, y, valid), counts[1], [*others.values()])
+        without = _without_each(metrics, parts, *counts, [*others.values()])
         low,high = (pd.Series(o, rows) for o in _interval(as_tensor(r.value[rows]), without, ci))
     r.insert(1, 'low', low)
     r.insert(2, 'high', high)
@@ -236,5 +251,5 @@ def accuracy_report(
         if limits: res.index.name = limits
         at = f"Decided at a threshold of {thresh_text(thresh)}{limits and f', {limits}'}. "
     few = [str(o) for o in vocab[best[:6].tolist()]] + [f'{len(best)-6} more']*(len(best)>6)
-    res.attrs['reading'] = _reading(r, y, valid, ', '.join(few) or 'nothing', at, ci, zero_division)
+    res.attrs['reading'] = _reading(r, counts, ', '.join(few) or 'nothing', at, ci, zero_division)
     return res

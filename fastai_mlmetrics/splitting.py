@@ -92,7 +92,7 @@ def stratified_folds(
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
 
-# %% ../nbs/11a_splitting.ipynb #4a3debed
+# %% ../nbs/11a_splitting.ipynb #339978d7
 def _each(f, items):
     "`f` of each item, read as a `DataBlock` reads them"
     items = L(items, use_list=None)
@@ -103,7 +103,8 @@ def _item_targs(items, get_y):
     rows = [[*L(o)] for o in _each(get_y, items)]
     values = {o for row in rows for o in row}
     if values<={0,1} and len({*map(len, rows)})==1: return rows
-    column,res = {o: i for i,o in enumerate(values)},np.zeros((len(rows), len(values)))
+    # In order, since that of a set is another one in each process
+    column,res = {o: i for i,o in enumerate(sorted(values, key=str))},np.zeros((len(rows), len(values)))
     for i,row in enumerate(rows): res[i,[column[o] for o in row]] = 1
     return res
 

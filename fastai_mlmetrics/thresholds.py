@@ -81,7 +81,7 @@ def search_values(
     counts[:2] = 0
     return Cuts(score[None], below[None], cuts.top),values[None],value(counts[...,:1])
 
-# %% ../nbs/05_thresholds.ipynb #60eefa64
+# %% ../nbs/05_thresholds.ipynb #f93c21c5
 _TICKS = [1e-6,1e-5,1e-4,1e-3,0.01,0.03,0.1,0.2,0.3,0.5,0.7,0.8,0.9,0.97,0.99,0.999,0.9999]
 
 def plot_thresh_curve(
@@ -116,7 +116,10 @@ def plot_thresh_curve(
         ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1.2, label=f'{name}: {t:.3g}')
     if probs:
         ax.set_xscale('logit')
-        ax.set_xticks([t for t in _TICKS if low<=along(t)<=high], minor=False)
+        shown = []
+        for t in _TICKS:
+            if low<=along(t)<=high and (not shown or along(t)-along(shown[-1])>0.08*(high-low)): shown.append(t)
+        ax.set_xticks(shown)
         ax.set_xticks([], minor=True)
         ax.xaxis.set_major_formatter('{x:g}')
     ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))

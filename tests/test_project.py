@@ -8,7 +8,10 @@ from conftest import *
 
 ROOT = Path(__file__).parent.parent
 
-@pytest.mark.parametrize('notebook', sorted((ROOT/'nbs').glob('*.ipynb')), ids=lambda o: o.stem)
+MODULES,TUTORIALS = (sorted((ROOT/'nbs').glob(o)) for o in ('*.ipynb','tutorials/*.ipynb'))
+NOTEBOOKS = MODULES+TUTORIALS
+
+@pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.stem)
 def test_notebook(notebook, monkeypatch):
     monkeypatch.chdir(ROOT)
     for k in ('thresh_find','set_thresh'): monkeypatch.setattr(Learner, k, getattr(Learner, k)) # which a notebook patches anew
@@ -44,11 +47,10 @@ def test_the_public_names():
     assert names=={*NAMES} and {o for o in names if hasattr(fastai.vision.all, o)}==FASTAI
 
 def code_of(notebook): return [''.join(c['source']) for c in json.loads(notebook.read_text())['cells'] if c['cell_type']=='code']
-NOTEBOOKS = sorted((ROOT/'nbs').glob('*.ipynb'))
 
 def test_arrows_run_downwards_and_no_private_name_crosses():
     seen = []
-    for notebook in NOTEBOOKS:
+    for notebook in MODULES:
         if notebook.stem=='index': continue
         exported = '\n'.join(o for o in code_of(notebook) if '#| export' in o)
         imports = re.findall(r'^from fastai_mlmetrics\.(\w+) import (.*)$', exported, re.M)
@@ -64,6 +66,12 @@ def test_arrows_run_downwards_and_no_private_name_crosses():
 def test_a_page_shows_lines_whole(notebook):
     for cell in code_of(notebook):
         for line in cell.splitlines(): assert len(line)<=120, line
+
+@pytest.mark.parametrize('notebook', TUTORIALS, ids=lambda o: o.stem)
+def test_outputs_of_a_tutorial(notebook):
+    "They are small, and those of Jupyter: without the progress bars of a terminal"
+    text = notebook.read_text()
+    assert len(text)<500_000 and '\\r' not in text
 
 def public():
     "Everything public that is ours: functions, and classes with their methods"

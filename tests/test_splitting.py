@@ -1,5 +1,6 @@
 "Splits in which every label occurs on both sides"
 from fastai.tabular.all import *
+import subprocess
 from hypothesis import given
 from conftest import *
 from fastai_mlmetrics.splitting import split_measures
@@ -197,3 +198,10 @@ def test_folds_elsewhere():
     folds = stratified_folds(df[list('abcd')], 3, seed=0)
     assert len(cross_val_score(RidgeClassifier(), df[['x']], df['c'], cv=folds))==3
     test_eq(IndexSplitter(folds[0][1])(df)[0], folds[0][0])
+
+def test_names_split_alike_in_every_process():
+    code = """from fastai_mlmetrics.splitting import *
+names = [['cat','dog'][:i%3] + ['emu']*(i%7==0) for i in range(60)]
+print(StratifiedMultiLabelSplitter(seed=0, get_y=names.__getitem__)(list(range(60)))[1])"""
+    done = {subprocess.run([sys.executable, '-W', 'ignore', '-c', code], env={**os.environ, 'PYTHONHASHSEED': str(i)}, capture_output=True, text=True, check=True).stdout for i in (1,2)}
+    assert len(done)==1 and done!={''}
