@@ -12,7 +12,7 @@ from .metrics import *
 from .verdict import *
 from contextlib import nullcontext, redirect_stderr
 
-# %% ../nbs/08_callback.ipynb #2df30dbc
+# %% ../nbs/08_callback.ipynb #676819a8
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -47,8 +47,8 @@ class ZeroLabelsCallback(Callback):
         self._watch[self._apart] = None
         if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
         thresh = ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5))
-        min_labels = getattr(self.loss_func, 'min_labels', 0)
-        self._watch[self._apart] = Watch(thresh, self.sigmoid, min_labels=min_labels, ignore_index=self.ignore_index)
+        limits = {k: getattr(self.loss_func, k, v) for k,v in (('min_labels',0), ('max_labels',None))}
+        self._watch[self._apart] = Watch(thresh, self.sigmoid, **limits, ignore_index=self.ignore_index)
 
     def after_batch(self):
         "Count the batch, together with the metrics that decide alike"

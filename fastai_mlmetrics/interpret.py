@@ -17,7 +17,7 @@ from . import report as reports
 import difflib, sklearn.metrics as skm, textwrap
 from numbers import Integral
 
-# %% ../nbs/10_interpret.ipynb #7d44dc10
+# %% ../nbs/10_interpret.ipynb #29555adc
 def _numbers(idxs): return L(idxs.tolist() if hasattr(idxs, 'tolist') else idxs)
 
 class MultiLabelInterpretation(Interpretation):
@@ -31,16 +31,18 @@ class MultiLabelInterpretation(Interpretation):
         vocab:L, # The names of the C labels
         thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
         min_labels:int=0, # Labels that each sample gets at least
-        ignore_index=None # Target value of the elements to leave out; may be nan
+        ignore_index=None, # Target value of the elements to leave out; may be nan
+        max_labels:int=None # Labels that each sample gets at most; None: any number
     ):
         store_attr('preds,targs,vocab,ignore_index')
         self.rows = max(1, len(preds)//max(1, len(losses))) # of each item: more than 1 for three axes
         super().__init__(learn, dl, losses.repeat_interleave(self.rows))
-        m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels, ignore_index=ignore_index)
+        m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels, max_labels=max_labels,
+                          ignore_index=ignore_index)
         acc = m(preds, targs) # which looks at the values, and counts
         if acc is None or not m.counts[3].any(): raise ValueError("there is not a single sample that counts")
         if math.isnan(acc): raise ValueError("predictions are NaN in places")
-        self.thresh,self.min_labels,self.counts = m.thresh,m.min_labels,m.counts
+        self.thresh,self.rule,self.counts = m.thresh,m.rule,m.counts
         self.valid = ifnone(m.rule.valid(targs), torch.ones_like(preds, dtype=torch.bool))
         self.decided,self.true = (o & self.valid for o in (m.rule.decide(preds, torch.bool), targs==1))
 
@@ -60,7 +62,8 @@ class MultiLabelInterpretation(Interpretation):
         thresh = ifnone(thresh, getattr(loss, 'thresh', 0.5))
         preds = to_probs(preds, loss, getattr(learn.dls, 'device', None))
         arrays = check_arrays(preds, targs, thresh, vocab=label_vocab(learn.dls))
-        return cls(learn, dl, losses, *arrays, thresh, getattr(loss, 'min_labels', 0), ignore_index)
+        limits = {k: getattr(loss, k, v) for k,v in (('min_labels',0), ('max_labels',None))}
+        return cls(learn, dl, losses, *arrays, thresh, ignore_index=ignore_index, **limits)
 
     @classmethod
     def from_preds(cls,
@@ -71,6 +74,7 @@ class MultiLabelInterpretation(Interpretation):
         sigmoid:bool=False, # Are `preds` logits?
         vocab=None, # The names of the labels; None: the columns of a DataFrame, or the labels' numbers
         min_labels:int=0, # Labels that each sample gets at least
+        max_labels:int=None, # And at most; None: any number
         ignore_index=None # Target value of the elements to leave out; may be nan
     ):
         "The same of arrays, without the inputs"
@@ -81,7 +85,7 @@ class MultiLabelInterpretation(Interpretation):
         valid = ifnone(Rule(ignore_index=ignore_index).valid(targs), torch.ones_like(targs, dtype=torch.bool))
         losses = loss(scores.nan_to_num(), (targs==1).to(scores.dtype), reduction='none')
         losses = (losses*valid).sum(1)/valid.sum(1)
-        return cls(None, None, losses, scores, targs, vocab, thresh, min_labels, ignore_index)
+        return cls(None, None, losses, scores, targs, vocab, thresh, min_labels, ignore_index, max_labels)
 
     def __getitem__(self, idxs):
         "Inputs, predictions, truths, decisions and losses at `idxs`"
@@ -96,16 +100,17 @@ class MultiLabelInterpretation(Interpretation):
         targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.true, self.decided))
         return detuplify(inps),self.preds[idxs],targs,decided,self.losses[idxs]
 
-# %% ../nbs/10_interpret.ipynb #6d2ded63
+# %% ../nbs/10_interpret.ipynb #6f70285f
 @patch
 def accuracy_report(self:MultiLabelInterpretation,
     **kwargs # Of `accuracy_report`: `zero_division`, `ci`
 )->reports.AccuracyReport: # A row for each thing that is called accuracy, and F1 in each average
     "Everything that is called accuracy, of these decisions"
-    return reports.accuracy_report(self.preds, self.targs, thresh=self.thresh, min_labels=self.min_labels,
+    return reports.accuracy_report(self.preds, self.targs, thresh=self.thresh,
+                                   min_labels=self.rule.min_labels, max_labels=self.rule.max_labels,
                                    ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
 
-# %% ../nbs/10_interpret.ipynb #f3e828ad
+# %% ../nbs/10_interpret.ipynb #f2709bad
 def _plain(text): return text.replace('$', r'\$')
 
 def _shown(name, n=25): return _plain(shorten(name, n))
@@ -136,7 +141,7 @@ def _index(self:MultiLabelInterpretation, label):
 def _rule(self:MultiLabelInterpretation):
     "How it was decided, in words"
     t = 'one threshold per label' if isinstance(self.thresh, tuple) else f'thresh={self.thresh:.3g}'
-    return f'at {t}' + (f', min_labels={self.min_labels}' if self.min_labels else '')
+    return f'at {t}' + (f', {self.rule.limits}' if self.rule.limits else '')
 
 # %% ../nbs/10_interpret.ipynb #d2bf43b0
 class LabelReport(Table):

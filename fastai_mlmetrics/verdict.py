@@ -36,12 +36,12 @@ def verdict(
     if r['f1_micro'] <= 1.15*r['constant_f1'] and r['accuracy'] >= min_accuracy: return 'no better than a constant'
     return ''
 
-# %% ../nbs/07_verdict.ipynb #861259bb
+# %% ../nbs/07_verdict.ipynb #2c61d719
 _BINS,_ALL = 2**13,2**18
 
 class ScoreHistogram(StreamMetric):
     "The threshold at which as many labels are predicted as are true"
-    @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division,min_labels')
+    @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division,min_labels,max_labels')
     def __init__(self,
         sample:int=2**12, # Elements to count of each batch, once 2^18 are counted; None: all
         **kwargs
@@ -84,7 +84,7 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 
-# %% ../nbs/07_verdict.ipynb #0e5ee504
+# %% ../nbs/07_verdict.ipynb #848999fc
 class _MissedRate(SampleMetric):
     "Fraction of the samples with labels that get none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -103,13 +103,15 @@ class Watch:
         sigmoid:bool=True, # Are the predictions logits?
         *,
         min_labels:int=0, # Every sample gets at least this many labels
+        max_labels:int=None, # And at most this many; None: any number
         ignore_index=None, # Target value of the elements to leave out; may be nan
         **kwargs
     ):
         rule = dict(thresh=thresh, sigmoid=sigmoid, ignore_index=ignore_index)
+        limits = dict(min_labels=min_labels, max_labels=max_labels)
         self.mets = self.per_label,self.empty,self.missed,self.hist = (
-            AccuracyMulti(average=None, min_labels=min_labels, **rule), EmptyRate(min_labels=min_labels, **rule),
-            _MissedRate(min_labels=min_labels, zero_division=math.nan, **rule), ScoreHistogram(**rule, **kwargs))
+            AccuracyMulti(average=None, **limits, **rule), EmptyRate(**limits, **rule),
+            _MissedRate(zero_division=math.nan, **limits, **rule), ScoreHistogram(**rule, **kwargs))
 
     def accumulate(self, learn):
         "Count the batch, together with the metrics that decide alike"
@@ -132,7 +134,7 @@ class Watch:
         def rate(total, n): return total/n if sound and n else math.nan
         suggested_thresh,suggested_f1 = self.hist.suggest() if self.per_label.scored else (None,math.nan)
         r = Record(**kwargs, samples=int(samples), labelled=int(labelled), thresh=self.per_label.thresh,
-            min_labels=self.per_label.min_labels, n_labels=len(true),
+            min_labels=self.per_label.min_labels, max_labels=self.per_label.max_labels, n_labels=len(true),
             accuracy=score(AccuracyMulti), zeros_accuracy=score(ZerosAccuracy), lift=score(AccuracyLift),
             f1_micro=score(F1ScoreMulti),
             precision_micro=score(PrecisionMulti), recall_micro=score(RecallMulti),
@@ -155,19 +157,20 @@ def judge(
     sigmoid:bool=False, # Are the predictions logits?
     vocab=None, # The names of the labels; None: the columns of a DataFrame
     min_labels:int=0, # Labels that each sample gets at least
+    max_labels:int=None, # And at most; None: any number
     ignore_index=None, # Target value of the elements to leave out; may be nan
     min_accuracy:float=0.5, # From this accuracy on, a model no better than a constant is flagged
     max_empty:float=0.5 # A model is flagged that leaves this fraction of the samples with labels without one
 )->Record: # What the callback records of a validation, which shows itself in words
     "The record of whole arrays"
     preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
-    watch = Watch(thresh, sigmoid, min_labels=min_labels, ignore_index=ignore_index, sample=None)
+    watch = Watch(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels, ignore_index=ignore_index, sample=None)
     for m in watch.mets: m.accum_values(preds, targs)
     if (r:=watch.record(vocab, min_accuracy, max_empty)) is None:
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #611bf08a
+# %% ../nbs/07_verdict.ipynb #22bd52b4
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -195,7 +198,9 @@ def _some(names, k=5):
 
 def _thresh(t): return f'{t:.10g}' if isinstance(t, float) else 'one per label'
 
-def _set(t, min_labels): return f"`learn.set_thresh({t}{f', min_labels={min_labels}' if min_labels else ''})`"
+def _set(t, min_labels, max_labels=None):
+    limits = ''.join(f', {k}={v}' for k,v in dict(min_labels=min_labels, max_labels=max_labels).items() if v)
+    return f"`learn.set_thresh({t}{limits})`"
 
 def _training(r):
     "What the validation loss of a fit says about training on"
@@ -216,6 +221,8 @@ def remedies(
 )->list: # Sentences, code in backticks
     "What helps the model of a record, with the values to write"
     res,too_few,in_learner = [],r['pred_per_sample']<r['true_per_sample'],'phase' in r
+    limits = r['min_labels'],r['max_labels']
+    free = (0,None) if limits[0]==limits[1] else limits # With the two equal, a threshold would have no say
     helps = r['suggested_f1'] > max(1.15*r['constant_f1'], r['f1_micro'])
     if not r['scored']:
         res.append("Another threshold, perhaps: these are decisions already. Pass the scores that they were made of, "
@@ -224,16 +231,17 @@ def remedies(
         t = _thresh(r['suggested_thresh'])
         res.append(f"Another threshold: `thresh={t}` predicts about as many labels as there are, "
                    f"with a micro F1 of {r['suggested_f1']:.2f} instead of {r['f1_micro']:.2f}. " +
-                   (f"{_set(t, r['min_labels'])} applies it to metrics, `predict` and `show_results`."
+                   (f"{_set(t, *free)} applies it to metrics, `predict` and `show_results`."
                     if r.get('decodes') else f"Write `multilabel_metrics(thresh={t})`." if in_learner else ""))
     if r['missed_rate']>0 and too_few and r['scored'] and r['n_labels']>1:
         res.append("At least one label each: "
                    "`min_labels=1` gives a sample in which nothing passes its highest-scoring label" +
-                   (f"; {_set(_thresh(r['thresh']), 1)} applies it."
+                   (f"; {_set(_thresh(r['thresh']), 1, limits[1])} applies it."
                     if r.get('decodes') and isinstance(r['thresh'], float) else "."))
     if too_few and not r.get('loss_weighs', True):
-        t,k = r['loss_thresh'],r['min_labels']
-        again = '' if t==0.5 and not k else f"{_set(_thresh(t) if isinstance(t, float) else '...', k)} as before, "
+        t = r['loss_thresh']
+        again = f"{_set(_thresh(t) if isinstance(t, float) else '...', *limits)} as before, "
+        if t==0.5 and not any(limits): again = ''
         res.append("A loss in which the true labels weigh more: "
                    f"`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, {again}"
                    "and training on.")
@@ -311,7 +319,7 @@ def all_clear(
                       f"{r['true_per_sample']:.2f} at threshold {_thresh(r['thresh'])}, with a micro F1 of "
                       f"{r['f1_micro']:.3f}.", r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #7b0d5df0
+# %% ../nbs/07_verdict.ipynb #76ef9338
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -362,19 +370,22 @@ def traps(
                    "so `predict` and `show_results` show no label, however good the model: "
                    "let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`")
     elif hasattr(loss, 'thresh'):
-        decided = [(m, t) for m in learn.metrics if (t:=metric_thresh(m, sigmoid)) is not None]
+        def ranks(m): return isinstance(m, CountsMetric) and m.rule.ranks
+        decided = [(m, t) for m in learn.metrics if (t:=metric_thresh(m, sigmoid)) is not None and not ranks(m)]
         others = [(m.name, t) for m,t in decided if not np.allclose(t, as_thresh(loss.thresh), atol=1e-6)]
         found,min_labels = {_thresh(t) for _,t in others},getattr(loss, 'min_labels', 0)
+        max_labels = getattr(loss, 'max_labels', None)
         follow = all(isinstance(m, CountsMetric) for m,_ in decided)
         makes_it_one = len(found)==1 and isinstance(others[0][1], float) and follow
         if others:
             res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(found))}, "
                        f"but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
-                       (f": {_set(found.pop(), min_labels)} makes it one" if makes_it_one else
+                       (f": {_set(found.pop(), min_labels, max_labels)} makes it one" if makes_it_one else
                         "" if follow else ": only classes of this package follow `learn.set_thresh`"))
-        apart = [m for m in learn.metrics.filter(risinstance(CountsMetric)) if m.min_labels!=min_labels]
+        apart = [m for m in learn.metrics.filter(risinstance(CountsMetric))
+                 if m.min_labels!=min_labels and not m.limited] # As a top-k one is meant to be
         if apart and not others:
             res.append(f"{_some([m.name for m in apart], 3)} give each sample at least {apart[0].min_labels} labels, "
                        f"but `predict` and `show_results` {min_labels}: "
-                       f"{_set(_thresh(as_thresh(loss.thresh)), apart[0].min_labels)} makes it one")
+                       f"{_set(_thresh(as_thresh(loss.thresh)), apart[0].min_labels, max_labels)} makes it one")
     return res

@@ -226,3 +226,33 @@ def test_difficult_objects_are_left_out():
     for end,d in (('', scores>0), ('_3', torch.from_numpy(top_of(scores, 3)).bool())): # An ignored label takes its place among the three all the same
         d,t = (d&kept).numpy(),(y.bool()&kept).numpy()
         same([every[o+end] for o in SIX], reference(t, d))
+
+def test_everything_decides_where_the_learner_does():
+    logits,targs = simulate(n=128, bias=-1.)
+    for kw in (dict(min_labels=3, max_labels=3), dict(max_labels=2)):
+        learn = make_learner(logits, targs, multilabel_metrics() + paper_metrics(top_k=3), cbs=ZeroLabelsCallback())
+        learn.set_thresh(0.3, **kw)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', ZeroLabelsWarning)
+            v = values(learn)
+        r,d = learn.zero_labels.records[-1],to_decisions(logits, 0.3, **kw)
+        assert r.f1_micro==pytest.approx(v['f1_micro']) and (r.min_labels,r.max_labels)==(kw.get('min_labels', 0),kw['max_labels'])
+        assert not [o for o in r.traps if 'decide at' in o or 'at least' in o] # Top-k metrics are meant to differ
+        assert judge(logits, targs, sigmoid=True, thresh=0.3, **kw).f1_micro==pytest.approx(r.f1_micro)
+        for i in (MultiLabelInterpretation.from_learner(learn), MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, thresh=0.3, **kw)):
+            assert torch.equal(i.decided, d) and i.accuracy_report(ci=None).value['F1, micro']==pytest.approx(v['f1_micro'])
+
+def test_no_trap_in_a_paper_s_table():
+    for above in (False, True):
+        learn = make_learner(*simulate(n=128), paper_metrics(top_k=3, above_thresh=above), cbs=ZeroLabelsCallback())
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', ZeroLabelsWarning)
+            values(learn)
+        assert not learn.zero_labels.records[-1].traps
+
+def test_of_exactly_k_another_threshold_frees():
+    "A threshold is a remedy only without the limits that make it moot"
+    r = judge(*simulate(n=200, c=20, bias=-1.), sigmoid=True, min_labels=8, max_labels=8)
+    r.decodes = True
+    from fastai_mlmetrics.verdict import remedies
+    assert r.verdict=='over-predicts' and any('`learn.set_thresh(' in o for o in remedies(r)) and not any('max_labels' in o for o in remedies(r))
