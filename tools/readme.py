@@ -13,9 +13,13 @@ def render():
     nb.cells = [c for c in nb.cells if c.source and 'hide' not in c.directives_]
     for c in nb.cells: c.metadata = dict(tags=['no_input'] if c.pop('directives_').get('echo')=='false' else [])
     nb = nbformat.reads(json.dumps(nb), as_version=4)
+    nb.metadata.language_info = dict(name='python')
     exporter = MarkdownExporter(config={'TagRemovePreprocessor': dict(enabled=True, remove_input_tags=['no_input'])})
     text,resources = exporter.from_notebook_node(nb, resources=dict(output_files_dir='README_files', unique_key='readme'))
     text = re.sub(r'<style.*?</style>\n?', '', text, flags=re.S)
+    # Repositories show no styles: a box is a quotation there
+    text = re.sub(r'<div style="display:inline-block.*?">(.*?)</div>', r'<blockquote>\1</blockquote>', text, flags=re.S)
+    text = re.sub(r'(<\w+) style="[^"]*"', r'\1', text)
     text = '\n'.join(l.rstrip() for l in text.strip().splitlines())
     return {'README.md': (re.sub(r'\n{3,}', '\n\n', text)+'\n').encode(), **resources.get('outputs', {})}
 
