@@ -83,7 +83,9 @@ def test_wandb(tmp_path, monkeypatch, digits_dls):
     monkeypatch.setattr(Learner, 'gather_args', lambda self: {}) # of whose plain numbers fastai 2.8.12 with fastcore 2 wants the `vars`
     run = wandb.init(mode='offline', dir=tmp_path, project='test')
     try: learn = fitted(WandbCallback(), get_learner(digits_dls))
-    finally: run.finish()
+    finally:
+        run.finish()
+        wandb.teardown() # Its own process has then written everything
     rows = []
     for data in log_records(next(tmp_path.rglob('run-*.wandb')).read_bytes()):
         record = Record.FromString(data)
