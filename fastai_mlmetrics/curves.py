@@ -72,7 +72,7 @@ class Cuts:
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #6b8a4854
+# %% ../nbs/03_curves.ipynb #fc4b4e44
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
@@ -94,7 +94,8 @@ class SortedScores:
             counts = counts.bool()
             low,y,n = low.where(counts, math.inf),y&counts,counts.sum(1, keepdim=True, dtype=torch.int32).long()
         true = y.sum(1, keepdim=True, dtype=torch.int32).long() # in int32 torch counts five times as fast
-        return ascending(low),ascending(low.where(y, math.inf))[:,:max(1, true.max())].contiguous(),true,n
+        most = F.pad(true, (0,0,0,1), value=1).max() # 1 at least, also where there are no rows
+        return ascending(low),ascending(low.where(y, math.inf))[:,:most].contiguous(),true,n
 
     @cached_property
     def _order(self):
