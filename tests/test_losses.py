@@ -19,7 +19,7 @@ def test_the_formula(gamma_neg, gamma_pos, clip, seed):
     x,y = (o.double() for o in batch(seed, 4, 3))
     expected = [by_element(a, b, gamma_neg, gamma_pos, clip) for a,b in zip(x.flatten().tolist(), y.flatten().tolist())]
     test_close(AsymmetricLoss(gamma_neg, gamma_pos, clip, reduction='none')(x, y).flatten(), tensor(expected).double(), eps=1e-5)
-    test_close(AsymmetricLossFlat(gamma_neg, gamma_pos, clip)(x, y), np.mean(expected), eps=1e-5)
+    test_close(AsymmetricLossFlat(gamma_neg, gamma_pos, clip)(x, y), np.mean(expected), eps=1e-4) # in float32
 
 @pytest.mark.parametrize('gamma', [0., 0.5, 1., 2., 5.])
 @pytest.mark.parametrize('alpha', [None, 0.25, 0.9])
