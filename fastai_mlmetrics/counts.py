@@ -7,10 +7,10 @@ __all__ = ['SMALL', 'LARGE', 'BLOCK', 'match_columns', 'as_rows', 'check_arrays'
            'Batch', 'is_split', 'own_samples', 'own_rows', 'all_reduce', 'gather', 'blocks', 'join_batches', 'weakly',
            'shared_batches', 'forget_batch', 'join_once']
 
-# %% ../nbs/01_counts.ipynb #407eb815
+# %% ../nbs/01_counts.ipynb #5f7c6e36
 from fastai.basics import *
 from .decisions import *
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from torch.utils.data import DistributedSampler
 from weakref import ref
@@ -114,7 +114,12 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #e55dd144
+# %% ../nbs/01_counts.ipynb #d8f02a45
+@lru_cache(maxsize=8)
+def _every(n, c, device):
+    "The counts of elements where all count: of each label, and of each sample"
+    return torch.full((c,), float(n), device=device),torch.full((n,), float(c), device=device)
+
 class Batch:
     "Predictions beside targets, decided by a rule, and their counts"
     def __init__(self,
@@ -126,13 +131,11 @@ class Batch:
     ):
         if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
         self.preds,self.targs,self.rule,self.vocab,self.start = preds,targs,rule or Rule(),vocab,start
-        self.n,self.given_c = preds.shape
+        (self.n,self.given_c),self.scored = preds.shape,preds.is_floating_point()
         self.columns,self._cached = self.rule.columns(self.given_c, vocab),{}
 
     @property
     def c(self): return self.given_c if self.columns is None else len(self.columns)
-    @property
-    def scored(self): return self.preds.is_floating_point()
 
     @cached_property
     def inputs(self):
@@ -145,7 +148,7 @@ class Batch:
     def weight(self): return self.rule.weights(self.start, self.preds)
     @cached_property
     def checks(self):
-        known = 'counts' in vars(self) and self.weight is None
+        known = self.preds.numel()>=LARGE and 'counts' in vars(self) and self.weight is None
         return value_checks(*self.inputs[:2], self.counts[0][2].sum() if known else None)
 
     def cached(self, f, *args):
@@ -182,7 +185,7 @@ class Batch:
         ones = p.new_ones(self.n)
         def sums(x): return (ones @ x if p.numel()>LARGE else x.sum(0)),x.sum(1)
         pred,true = sums(p),sums(y)
-        n = sums(valid.float()) if valid is not None else (p.new_full((self.c,), self.n),p.new_full((self.n,), self.c))
+        n = sums(valid.float()) if valid is not None else _every(self.n, self.c, p.device)
         tp = sums(p.mul_(y)) # in its place, as new memory costs time
         return tuple(torch.stack(o) for o in zip(tp, pred, true, n))
 

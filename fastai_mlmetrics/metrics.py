@@ -145,28 +145,33 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warnings.warn(text)
 
-# %% ../nbs/02_metrics.ipynb #d91aedd6
+# %% ../nbs/02_metrics.ipynb #63ced2f5
 @patch
 def take(self:StreamMetric, batch):
     "Add a `Batch`"
     if self.c!=batch.given_c:
         if self.c: raise ValueError(f"predictions have {batch.given_c} labels, but before they had {self.c}")
         self.c = batch.given_c
-    if (size:=batch.preds.numel())>=SMALL: self.count() # apart, since large ones are no copies
-    self._batches.append(batch)
     self.seen += batch.n
-    self._elements += size
-    if self._elements>=SMALL: self.count()
+    if (size:=batch.preds.numel())<SMALL:
+        self._batches.append(batch)
+        self._elements += size
+        if self._elements>=SMALL: self.count()
+    else:
+        if self._batches: self.count() # apart, since a large one is no copy
+        self._count(batch)
 
 @patch
 def count(self:StreamMetric):
-    "Take from the batches that wait what is to be added"
+    "Count the batches that wait, as one"
     if not self._batches: return
-    first,*others = self._batches
-    batch = join_once(join_batches, self._batches) if others else first
+    batches,self._batches,self._elements = self._batches,[],0
+    self._count(join_once(join_batches, batches) if len(batches)>1 else batches[0])
+
+@patch
+def _count(self:StreamMetric, batch):
     part = self.from_batch(batch)
     self._parts.append((part, batch.checks, batch.scored))
-    self._batches,self._elements = [],0
     self._waiting += part.numel() if isinstance(part, Tensor) else batch.n*batch.c//32 # Kept scores, say
     if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
