@@ -163,7 +163,7 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
             'LRAP': (of_samples.nanmean(), mean(_random_ap(true_of, n_of), n_of, 1.), mean(constant, n_of, 1.), 1.)}
     return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,of_samples
 
-# %% ../nbs/06_report.ipynb #8ff0c4b9
+# %% ../nbs/06_report.ipynb #ee116901
 def _reading(r, counts, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value): return "The predictions are NaN in places, so there is nothing to be said of them."
@@ -186,10 +186,11 @@ def _reading(r, counts, constant, at, ci, zero_division):
         ap = r.loc['AP, macro']
         text += (f" Whatever the threshold, mean average precision is {ap.value:.3f}, "
                  f"where the baseline there, a random ranking, has {ap.baseline:.3f}.")
+    why = [f"{unlabelled:.0%} of the samples have no label"]*(unlabelled>0)
+    why += [f"{absent} of {known} labels never {'occurs' if absent==1 else 'occur'}"]*(absent>0)
     if len(limited := r.ceiling[r.ceiling<0.9995]):
         text += (" No model can reach 1 in " + '; '.join(f"{row} (at most {v:.3f})" for row,v in limited.items()) +
-                 f": {unlabelled:.0%} of the samples have no label, {absent} of {known} labels never occur, "
-                 f"and what is 0/0 counts as {zero_division:g}.")
+                 f": {', '.join(why)}{', and '*bool(why)}what is 0/0 counts as {zero_division:g}.")
     return text
 
 def accuracy_report(
