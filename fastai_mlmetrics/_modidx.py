@@ -746,6 +746,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                     'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._MissedRate.formula': ( 'verdict.html#_missedrate.formula',
                                                                                             'fastai_mlmetrics/verdict.py'),
+                                          'fastai_mlmetrics.verdict._about': ('verdict.html#_about', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._set': ('verdict.html#_set', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._some': ('verdict.html#_some', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._thresh': ('verdict.html#_thresh', 'fastai_mlmetrics/verdict.py'),

@@ -170,7 +170,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #22bd52b4
+# %% ../nbs/07_verdict.ipynb #556d7c89
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -196,7 +196,8 @@ def _some(names, k=5):
     more = f' and {len(names)-k} more' if len(names)>k else ''
     return ', '.join(map(str, names[:k])) + more or 'none'
 
-def _thresh(t): return f'{t:.10g}' if isinstance(t, float) else 'one per label'
+def _thresh(t): return f'{t:.10g}' if isinstance(t, float) else 'one per label' # to be typed
+def _about(t): return f'{t:.3g}' if isinstance(t, float) else 'one per label'
 
 def _set(t, min_labels, max_labels=None):
     limits = ''.join(f', {k}={v}' for k,v in dict(min_labels=min_labels, max_labels=max_labels).items() if v)
@@ -291,7 +292,7 @@ def describe(
     if r['never_predicted']: facts.append(f"never predicted: {_some(r['never_predicted'])}")
     if r['same_for_all']: facts.append(f"every sample gets the same labels: {_some(r['same_for_all'])}")
     where = f": {o}" if (o:=_when(r)) else ''
-    at = f"{where}, at threshold {_thresh(r['thresh'])}."
+    at = f"{where}, at threshold {_about(r['thresh'])}."
     if r['verdict']: return as_warning(_WHY[r['verdict']]+at, facts, r, remedies(r))
     if math.isnan(r['accuracy']): return as_warning(f"No verdict{where}: predictions are NaN in places.", r=r)
     few = "no label is true" if not r['true_per_sample'] else "fewer than 20 samples have a label"
@@ -316,7 +317,7 @@ def all_clear(
 )->ZeroLabelsWarning: # To be printed: it is no warning
     "That what was told is gone"
     return as_warning(f"All clear: {_when(r)} predicts {r['pred_per_sample']:.2f} labels per sample of "
-                      f"{r['true_per_sample']:.2f} at threshold {_thresh(r['thresh'])}, with a micro F1 of "
+                      f"{r['true_per_sample']:.2f} at threshold {_about(r['thresh'])}, with a micro F1 of "
                       f"{r['f1_micro']:.3f}.", r=r, mood='good')
 
 # %% ../nbs/07_verdict.ipynb #76ef9338
