@@ -25,11 +25,12 @@ def is_probs(
     "Do all scores lie in [0, 1]?"
     return not ((scores<0) | (scores>1)).any()
 
-# %% ../nbs/00_decisions.ipynb #36a2a255
+# %% ../nbs/00_decisions.ipynb #8012b7c9
 def as_thresh(
-    thresh # A number (0-d tensors too), or one number per label
+    thresh # A number (0-d tensors too), one number per label, or what `best_thresholds` or `thresh_find` found
 ): # A float, or a tuple of C floats
     "`thresh` as plain numbers"
+    thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
     if len(shape:=getattr(thresh, 'shape', ()))>1:
         raise ValueError(f"thresh has the shape {tuple(shape)}, but should be a number, or one number per label")
     thresh = thresh.tolist() if hasattr(thresh, 'tolist') else thresh

@@ -82,7 +82,7 @@ def thresh_find(self:Learner,
     table = thresh_table(m, ways, y, vocab, found['per_label'].fallback, text)
     return SuggestedThresholds(**thresh).showing(table)
 
-# %% ../nbs/09_learner.ipynb #9699642b
+# %% ../nbs/09_learner.ipynb #24a3774f
 def decided_sigmoid(
     logits:Tensor, # N x C
     thresh # A score above it (strictly) is a predicted label: a number, or one per label
@@ -100,8 +100,8 @@ def set_thresh(self:Learner,
     max_labels:int=None # And at most, its highest-scoring ones; None: any number
 ):
     "Decide at `thresh` from now on, everywhere"
-    thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
-    if not all(0<=o<=1 for o in L(as_thresh(thresh))):
+    thresh = as_thresh(thresh)
+    if not all(0<=o<=1 for o in L(thresh)):
         raise ValueError(f"thresh={thresh} should be in [0, 1], as it is for probabilities")
     rule = Rule(thresh, min_labels=min_labels, max_labels=max_labels)
     t,limits = rule.thresh,dict(min_labels=rule.min_labels, max_labels=rule.max_labels)
@@ -135,7 +135,8 @@ def set_thresh(self:Learner,
         m.rule = Rule(own, r.sigmoid, r.labels, r.weight, r.ignore_index, **theirs_or_ours)
         m.reset()
     if apart: warnings.warn(f"{', '.join(apart)}: these have thresholds of their own, and keep them")
-    if theirs: warnings.warn(f"{', '.join(theirs)}: only classes of this package follow, so these keep their threshold")
+    if theirs: warnings.warn(f"{', '.join(theirs)}: functions and fastai's own metrics keep their threshold; "
+                              "classes of this package follow, such as AccuracyMulti()")
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
 

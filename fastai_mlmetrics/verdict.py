@@ -320,7 +320,7 @@ def all_clear(
                       f"{r['true_per_sample']:.2f} at threshold {_about(r['thresh'])}, with a micro F1 of "
                       f"{r['f1_micro']:.3f}.", r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #76ef9338
+# %% ../nbs/07_verdict.ipynb #c55a0966
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -376,13 +376,14 @@ def traps(
         others = [(m.name, t) for m,t in decided if not np.allclose(t, as_thresh(loss.thresh), atol=1e-6)]
         found,min_labels = {_thresh(t) for _,t in others},getattr(loss, 'min_labels', 0)
         max_labels = getattr(loss, 'max_labels', None)
-        follow = all(isinstance(m, CountsMetric) for m,_ in decided)
-        makes_it_one = len(found)==1 and isinstance(others[0][1], float) and follow
+        stay = [m.name for m,_ in decided if not isinstance(m, CountsMetric)]
+        makes_it_one = len(found)==1 and isinstance(others[0][1], float) and not stay
         if others:
             res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(found))}, "
                        f"but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
                        (f": {_set(found.pop(), min_labels, max_labels)} makes it one" if makes_it_one else
-                        "" if follow else ": only classes of this package follow `learn.set_thresh`"))
+                        f": {_some(stay, 3)} cannot follow `learn.set_thresh`; classes of this package can, such as "
+                        "`AccuracyMulti()`" if stay else ""))
         apart = [m for m in learn.metrics.filter(risinstance(CountsMetric))
                  if m.min_labels!=min_labels and not m.limited] # As a top-k one is meant to be
         if apart and not others:

@@ -394,9 +394,9 @@ def test_metrics_of_fastai_although_this_is_imported():
     text, = told(make_learner(*GOOD, [theirs.accuracy_multi, theirs.F1ScoreMulti(), partial(theirs.accuracy_multi, thresh=0.5), F1ScoreMulti(name='ours'), accuracy_multi], cbs=ZeroLabelsCallback()), 2)
     assert 'accuracy_multi, f1_score, accuracy_multi are fastai\'s own' in text and '`from fastai_mlmetrics.all import *` once more' in text
     learn = make_learner(*GOOD, [theirs.F1ScoreMulti(), F1ScoreMulti(name='ours')], cbs=ZeroLabelsCallback())
-    with pytest.warns(UserWarning, match='f1_score: only classes of this package follow'): learn.set_thresh(0.1)
+    with pytest.warns(UserWarning, match='f1_score: functions and fastai.s own metrics keep their threshold'): learn.set_thresh(0.1)
     text, = told(learn)
-    assert 'f1_score decide at 0.5, but `predict` and `show_results` at 0.1: only classes of this package follow' in text and 'makes it one' not in text
+    assert 'f1_score decide at 0.5, but `predict` and `show_results` at 0.1: f1_score cannot follow `learn.set_thresh`; classes of this package can' in text and 'makes it one' not in text
 
 @pytest.mark.parametrize('loss,model', [(nn.BCEWithLogitsLoss(), Same), (BCELossFlat(), Sigmoid), (nn.BCELoss(), Sigmoid)])
 def test_a_loss_that_does_not_decode(loss, model):

@@ -317,3 +317,11 @@ def test_a_loss_for_neither():
     learn = make_learner(*simulate(200, bias=-3), loss_func=MSELossFlat())
     for f in (learn.accuracy_report, learn.thresh_find, lambda: MultiLabelInterpretation.from_learner(learn)):
         with pytest.raises(ValueError, match=r'\(MSELoss\).*BCEWithLogitsLossFlat'): f()
+
+def test_what_is_found_can_be_passed_as_it_is():
+    logits,targs = simulate(200, 4, density=0.4)
+    scores = logits.sigmoid()
+    for per_label in (False,True):
+        found = best_thresholds(scores, targs, per_label=per_label)
+        assert accuracy_report(scores, targs, thresh=found, ci=None).equals(accuracy_report(scores, targs, thresh=found.thresh, ci=None))
+        assert F1ScoreMulti(found, sigmoid=False)(scores, targs)==found.score
