@@ -171,6 +171,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                          'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.loss_name': ( 'decisions.html#loss_name',
                                                                                       'fastai_mlmetrics/decisions.py'),
+                                            'fastai_mlmetrics.decisions.loss_rule': ( 'decisions.html#loss_rule',
+                                                                                      'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.takes_logits': ( 'decisions.html#takes_logits',
                                                                                          'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.to_decisions': ( 'decisions.html#to_decisions',

@@ -12,7 +12,7 @@ from .metrics import *
 from .verdict import *
 from contextlib import nullcontext, redirect_stderr
 
-# %% ../nbs/08_callback.ipynb #676819a8
+# %% ../nbs/08_callback.ipynb #a466eaa8
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -46,9 +46,9 @@ class ZeroLabelsCallback(Callback):
         "Start counting, unless this validation only serves to find a learning rate or to gather predictions"
         self._watch[self._apart] = None
         if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
-        thresh = ifnone(self.thresh, getattr(self.loss_func, 'thresh', 0.5))
-        limits = {k: getattr(self.loss_func, k, v) for k,v in (('min_labels',0), ('max_labels',None))}
-        self._watch[self._apart] = Watch(thresh, self.sigmoid, **limits, ignore_index=self.ignore_index)
+        rule = loss_rule(self.loss_func)
+        if self.thresh is not None: rule['thresh'] = self.thresh
+        self._watch[self._apart] = Watch(sigmoid=self.sigmoid, **rule, ignore_index=self.ignore_index)
 
     def after_batch(self):
         "Count the batch, together with the metrics that decide alike"

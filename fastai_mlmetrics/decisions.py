@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['to_scores', 'is_probs', 'as_thresh', 'logit_thresh', 'as_tensor', 'Rule', 'to_decisions', 'as_vocab', 'label_vocab',
-           'label_names', 'can_decode', 'loss_name', 'takes_logits', 'is_activated', 'to_probs']
+           'label_names', 'can_decode', 'loss_rule', 'loss_name', 'takes_logits', 'is_activated', 'to_probs']
 
 # %% ../nbs/00_decisions.ipynb #2c4108a7
 from fastai.basics import *
@@ -246,7 +246,13 @@ def can_decode(
     f = getattr(loss_func, 'decodes', None)
     return f is not None and getattr(f, '__func__', f) is not BaseLoss.decodes
 
-# %% ../nbs/00_decisions.ipynb #21aaee3b
+# %% ../nbs/00_decisions.ipynb #c3ad1b97
+def loss_rule(
+    loss_func # Of a Learner
+)->dict: # `thresh`, `min_labels` and `max_labels`
+    "How a Learner decides in `predict` and `show_results`"
+    return {k: getattr(loss_func, k, v) for k,v in (('thresh',0.5), ('min_labels',0), ('max_labels',None))}
+
 def loss_name(
     loss_func # Of a Learner
 )->str:

@@ -17,7 +17,7 @@ from . import report as reports
 import difflib, sklearn.metrics as skm, textwrap
 from numbers import Integral
 
-# %% ../nbs/10_interpret.ipynb #29555adc
+# %% ../nbs/10_interpret.ipynb #830cc4b8
 def _numbers(idxs): return L(idxs.tolist() if hasattr(idxs, 'tolist') else idxs)
 
 class MultiLabelInterpretation(Interpretation):
@@ -59,11 +59,11 @@ class MultiLabelInterpretation(Interpretation):
         if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
         with learn.no_logging(): preds,targs,losses = learn.get_preds(dl=dl, with_loss=True, act=act)
         loss = learn.loss_func
-        thresh = ifnone(thresh, getattr(loss, 'thresh', 0.5))
+        rule = loss_rule(loss)
+        if thresh is not None: rule['thresh'] = thresh
         preds = to_probs(preds, loss, getattr(learn.dls, 'device', None))
-        arrays = check_arrays(preds, targs, thresh, vocab=label_vocab(learn.dls))
-        limits = {k: getattr(loss, k, v) for k,v in (('min_labels',0), ('max_labels',None))}
-        return cls(learn, dl, losses, *arrays, thresh, ignore_index=ignore_index, **limits)
+        arrays = check_arrays(preds, targs, rule['thresh'], vocab=label_vocab(learn.dls))
+        return cls(learn, dl, losses, *arrays, ignore_index=ignore_index, **rule)
 
     @classmethod
     def from_preds(cls,

@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #9199ffb9
+# %% ../nbs/09_learner.ipynb #c49981d7
 @contextmanager
 def _keep_record(learn):
     "fastai's `Recorder` forgets its epochs in each `validate` and `get_preds`; not in ours"
@@ -69,9 +69,8 @@ def thresh_find(self:Learner,
     if cv: held = held_out_decisions(lambda i: {k: o.thresh for k,o in search(i).items()}, scores, cv, seed)
     ways = {k: (t, to_decisions(scores, t, sigmoid=False).long(), held.get(k)) for k,t in thresh.items()}
     marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
-    if (now:=getattr(loss, 'thresh', None)) is not None:
-        limits = getattr(loss, 'min_labels', 0),getattr(loss, 'max_labels', None)
-        now,d = as_thresh(now),to_decisions(scores, now, False, *limits).long()
+    if getattr(loss, 'thresh', None) is not None:
+        now,d = as_thresh(loss.thresh),to_decisions(scores, sigmoid=False, **loss_rule(loss)).long()
         ways = {'now': (now, d, d), **ways} # which was not found on these samples
         if isinstance(now, float): marks['now'] = now
     if show_plot:
@@ -140,7 +139,7 @@ def set_thresh(self:Learner,
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
 
-# %% ../nbs/09_learner.ipynb #dfdd5aa3
+# %% ../nbs/09_learner.ipynb #d689e92c
 @patch
 def accuracy_report(self:Learner,
     ds_idx:int=1, # Which data to look at: 0: training, 1: validation
@@ -149,9 +148,7 @@ def accuracy_report(self:Learner,
 )->report.AccuracyReport: # A row for each thing that is called accuracy, and F1 in each average
     "Everything that is called accuracy, of what the Learner decides"
     scores,targs = _get_probs(self, ds_idx, dl)
-    loss = self.loss_func
-    kwargs = {'thresh': getattr(loss, 'thresh', 0.5), 'min_labels': getattr(loss, 'min_labels', 0),
-              'max_labels': getattr(loss, 'max_labels', None), 'vocab': label_vocab(self.dls), **kwargs}
+    kwargs = {**loss_rule(self.loss_func), 'vocab': label_vocab(self.dls), **kwargs}
     return report.accuracy_report(scores, targs, sigmoid=False, **kwargs)
 
 # %% ../nbs/09_learner.ipynb #5f5f40f2
