@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['SMALL', 'LARGE', 'BLOCK', 'match_columns', 'as_rows', 'check_arrays', 'value_checks', 'join_checks', 'off_target',
-           'Batch', 'is_split', 'own_samples', 'own_rows', 'all_reduce', 'gather', 'blocks', 'join_batches', 'weakly',
-           'shared_batches', 'forget_batch', 'join_once']
+           'Batch', 'is_split', 'own_samples', 'own_rows', 'all_reduce', 'gather', 'blocks', 'batches_of', 'in_threads',
+           'join_batches', 'weakly', 'shared_batches', 'forget_batch', 'join_once']
 
-# %% ../nbs/01_counts.ipynb #5f7c6e36
+# %% ../nbs/01_counts.ipynb #ec40cf84
 from fastai.basics import *
 from .decisions import *
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from torch.utils.data import DistributedSampler
@@ -243,7 +244,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #e44d1508
+# %% ../nbs/01_counts.ipynb #7af82005
 BLOCK = 2**19 # Elements that a CPU counts at once, so that they stay in its cache
 
 def blocks(
@@ -255,6 +256,30 @@ def blocks(
     if preds.numel()<SMALL: return [(preds.clone(), targs.clone())]
     step = max(1, BLOCK//preds.shape[1]) if preds.device.type=='cpu' else 2**24
     return [(preds, targs)] if preds.shape[0]<=step else [*zip(preds.split(step), targs.split(step))]
+
+def batches_of(
+    parts, # Of `blocks`
+    rule:Rule, # How to decide
+    learn=None, # Whose `dls` have a vocab, for rules that count some labels by name
+    start:int=0 # Samples before these: where their sample weights begin
+)->list: # A `Batch` for each
+    "Predictions and targets as batches"
+    vocab = rule.labels and label_vocab(getattr(learn, 'dls', None))
+    starts = accumulate((p.shape[0] for p,_ in parts), initial=start)
+    return [Batch(p, t, rule, vocab, i) for (p,t),i in zip(parts, starts)]
+
+def in_threads(
+    f, # A function of one item
+    items # What it is to be called with
+)->list: # What it gives
+    "`f` of each item, in as many threads as torch has, in each of which torch has one"
+    # Where torch splits each operation between two cores, and one has other work, each waits for that one
+    n = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if n==1 or len(items)<2: return [*map(f, items)]
+        with ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,)) as pool: return [*pool.map(f, items)]
+    finally: torch.set_num_threads(n)
 
 def join_batches(
     batches # Of one rule, in the order in which they came
@@ -289,10 +314,7 @@ def shared_batches(
         _joined.clear()
     *_,parts,made = current
     key = rule.key if rule.weight is None else (rule.key,start)
-    if key not in made:
-        vocab = rule.labels and label_vocab(getattr(learn, 'dls', None))
-        starts = accumulate((p.shape[0] for p,_ in parts), initial=start)
-        made[key] = [Batch(p, t, rule, vocab, i) for (p,t),i in zip(parts, starts)]
+    if key not in made: made[key] = batches_of(parts, rule, learn, start)
     return made[key]
 
 def forget_batch():

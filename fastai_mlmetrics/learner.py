@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #c49981d7
+# %% ../nbs/09_learner.ipynb #2f089fee
 @contextmanager
 def _keep_record(learn):
     "fastai's `Recorder` forgets its epochs in each `validate` and `get_preds`; not in ours"
@@ -53,32 +53,19 @@ def thresh_find(self:Learner,
     **kwargs # Of `best_thresholds`
 )->SuggestedThresholds: # `best`, `cardinality` and `per_label`; shown as a table
     "Look at all thresholds in one pass over the data, and suggest some"
-    (scores,y),loss = _get_probs(self, ds_idx, dl),self.loss_func
-    scores,y,valid = scores.cpu(),y.cpu(),Rule(ignore_index=ignore_index).valid(y.cpu())
-    ignored = {} if valid is None else dict(ignore_index=-1)
-    if valid is not None: y = y.masked_fill(~valid, -1)
-    opts = {k: v for k,v in kwargs.items() if k in ('beta','at_recall','at_precision','zero_division')}
-    m = Aim(metric, average, True, **opts, **ignored).m
-    def search(i=slice(None)):
-        def best(*args, **kw): return best_thresholds(scores[i], y[i], *args, cv=None, seed=seed, **kw, **ignored)
-        return {'best': best(metric, average, False, **kwargs), 'cardinality': best('cardinality', per_label=False),
-                'per_label': best(metric, 'macro', True, **kwargs)}
-    found = search()
-    thresh = {k: o.thresh for k,o in found.items()}
-    held = {}
-    if cv: held = held_out_decisions(lambda i: {k: o.thresh for k,o in search(i).items()}, scores, cv, seed)
-    ways = {k: (t, to_decisions(scores, t, sigmoid=False).long(), held.get(k)) for k,t in thresh.items()}
-    marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
-    if getattr(loss, 'thresh', None) is not None:
-        now,d = as_thresh(loss.thresh),to_decisions(scores, sigmoid=False, **loss_rule(loss)).long()
-        ways = {'now': (now, d, d), **ways} # which was not found on these samples
-        if isinstance(now, float): marks['now'] = now
-    if show_plot:
-        plot_thresh_curve(m, scores, y, marks, valid, ax, figsize)
-    text = f"score: {m.name} on the samples that the thresholds were found on, which flatters them."
-    if held: text += f" held_out: on samples that they were not found on, in {min(cv, len(y))} folds."
+    scores,y,valid,_ = check_scores(*_get_probs(self, ds_idx, dl), ignore_index=ignore_index)
+    aims = {'best': Aim(scores, valid, metric, average, False, **kwargs),
+            'cardinality': Aim(scores, valid, 'cardinality'),
+            'per_label': Aim(scores, valid, metric, 'macro', True, seed=seed, **kwargs)}
+    def find(*table): return {k: [*aim.find(*table).values()][-1] for k,aim in aims.items()}
+    now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
     vocab = label_names(label_vocab(self.dls), scores.shape[1])
-    table = thresh_table(m, ways, y, vocab, found['per_label'].fallback, text)
+    found,table = thresh_table(aims['best'], find, scores, y, valid, vocab, cv, seed, now)
+    thresh = {k: t for k,(t,_) in found.items()}
+    if show_plot:
+        marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
+        if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
+        plot_thresh_curve(aims['best'].m, scores, y, marks, valid, ax, figsize)
     return SuggestedThresholds(**thresh).showing(table)
 
 # %% ../nbs/09_learner.ipynb #24a3774f

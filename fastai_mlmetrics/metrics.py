@@ -97,14 +97,14 @@ class StreamMetric(AccumMetric):
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
 
-# %% ../nbs/02_metrics.ipynb #a61e1957
+# %% ../nbs/02_metrics.ipynb #69d6a04f
 @patch
 def accumulate(self:StreamMetric,
     learn # In its batch loop: anything with `pred` and `yb`
 ):
     "Take `learn`'s current batch, decided and counted once for all metrics that decide alike"
     if self._learn is None or self._learn() is not learn: self._begin(learn)
-    for batch in shared_batches(learn, self.rule, self.seen): self.take(batch)
+    self.take(*shared_batches(learn, self.rule, self.seen))
 
 @patch
 def _begin(self:StreamMetric, learn):
@@ -127,9 +127,8 @@ def accum_values(self:StreamMetric,
     learn=None # Where the vocab is, for labels given by name
 ):
     "Take whole arrays"
-    vocab = label_vocab(getattr(learn, 'dls', None))
-    for p,t in blocks(*as_rows(preds, targs)):
-        if len(p): self.take(Batch(p, t, self.rule, vocab, self.seen))
+    preds,targs = as_rows(preds, targs)
+    if len(preds): self.take(*batches_of(blocks(preds, targs), self.rule, learn, self.seen))
 
 @patch
 def __call__(self:StreamMetric,
@@ -145,21 +144,24 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warnings.warn(text)
 
-# %% ../nbs/02_metrics.ipynb #63ced2f5
+# %% ../nbs/02_metrics.ipynb #771138d2
 @patch
-def take(self:StreamMetric, batch):
-    "Add a `Batch`"
-    if self.c!=batch.given_c:
-        if self.c: raise ValueError(f"predictions have {batch.given_c} labels, but before they had {self.c}")
-        self.c = batch.given_c
-    self.seen += batch.n
-    if (size:=batch.preds.numel())<SMALL:
-        self._batches.append(batch)
+def take(self:StreamMetric, *batches):
+    "Add a `Batch`, or several that are blocks of one"
+    size = 0
+    for batch in batches:
+        if self.c!=batch.given_c:
+            if self.c: raise ValueError(f"predictions have {batch.given_c} labels, but before they had {self.c}")
+            self.c = batch.given_c
+        self.seen += batch.n
+        size += batch.preds.numel()
+    if size<SMALL:
+        self._batches += batches
         self._elements += size
         if self._elements>=SMALL: self.count()
     else:
         if self._batches: self.count() # apart, since a large one is no copy
-        self._count(batch)
+        self._count(*batches)
 
 @patch
 def count(self:StreamMetric):
@@ -169,11 +171,13 @@ def count(self:StreamMetric):
     self._count(join_once(join_batches, batches) if len(batches)>1 else batches[0])
 
 @patch
-def _count(self:StreamMetric, batch):
-    part = self.from_batch(batch)
-    self._parts.append((part, batch.checks, batch.scored))
-    self._waiting += part.numel() if isinstance(part, Tensor) else batch.n*batch.c//32 # Kept scores, say
-    if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
+def _count(self:StreamMetric, *batches):
+    def part(batch): return self.from_batch(batch),batch.checks,batch.scored
+    each = in_threads if len(batches)>1 and batches[0].preds.device.type=='cpu' else map
+    for batch,parts in zip(batches, each(part, batches)):
+        self._parts.append(parts)
+        self._waiting += parts[0].numel() if isinstance(parts[0], Tensor) else batch.n*batch.c//32 # Kept scores, say
+        if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
 def fold(self:StreamMetric):

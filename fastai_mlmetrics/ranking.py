@@ -13,23 +13,25 @@ from .metrics import *
 from .curves import *
 from weakref import WeakValueDictionary
 
-# %% ../nbs/04_ranking.ipynb #3017c750
+# %% ../nbs/04_ranking.ipynb #8ece342d
 _SLICE = 2**20 # Elements that are sorted at a time
 _curves = WeakValueDictionary() # Which batches, and are labels apart? -> their `Curves`
 
 class Kept:
     "What a batch leaves behind to be ranked"
     def __init__(self,
-        scores:Tensor, # N x C
-        y:Tensor, # Truths, N x C of 0 and 1 in a byte each
-        weight:Tensor=None # Of each element, N x C: in float64, or 0 and 1 in a byte each; None: all count alike
+        scores:Tensor, # C x N
+        y:Tensor, # Truths, C x N of 0 and 1 in a byte each
+        weight:Tensor=None # Of each element, C x N: in float64, or 0 and 1 in a byte each; None: all count alike
     ): store_attr()
 
     @classmethod
     def from_batch(cls, batch):
         "A copy, because a model may write its next output into the same memory"
         preds,y,_ = batch.inputs
-        return cls(preds.clone(), y.byte(), element_weights(batch))
+        weight = element_weights(batch)
+        def by_label(x, dtype): return torch.empty(x.T.shape, dtype=dtype, device=x.device).copy_(x.T)
+        return cls(by_label(preds, preds.dtype), by_label(y, torch.uint8), None if weight is None else weight.T)
 
 def element_weights(
     batch # A `Batch`
@@ -47,13 +49,15 @@ class Curves(list):
         split:bool=False # Have other processes kept some, too?
     ):
         y = kept[0].y
-        n,c = all_reduce(torch.tensor(sum(len(o.y) for o in kept), device=y.device), split).item(),y.shape[1]
+        n,c = all_reduce(torch.tensor(sum(o.y.shape[1] for o in kept), device=y.device), split).item(),len(y)
         step = max(1, _SLICE//max(n, 1)) if apart else c
         def rows(name, i):
-            parts = [getattr(o, name)[:,i:i+step] for o in kept if getattr(o, name) is not None]
-            return gather(torch.cat(parts), split).T.reshape(-1 if apart else 1, n if apart else n*c) if parts else None
+            parts = [getattr(o, name)[i:i+step] for o in kept if getattr(o, name) is not None]
+            return gather(torch.cat(parts, 1).T, split).T.reshape(-1 if apart else 1, n if apart else n*c) if parts else None
         def curve(i): return SortedScores(*(rows(name, i) for name in ('scores','y','weight'))).curve_of_true()
-        super().__init__(map(curve, range(0, c, step)))
+        # Processes must gather in one order, and a GPU has threads of its own
+        each = map if split or y.device.type!='cpu' else in_threads
+        super().__init__(each(curve, range(0, c, step)))
 
     @classmethod
     def shared(cls, kept, apart, split):

@@ -128,7 +128,7 @@ def _interval(value, without, ci):
     mid = n*value - (n-1)*mean
     return (mid-half).minimum(value).clamp(0, 1).numpy(),(mid+half).maximum(value).clamp(0, 1).numpy()
 
-# %% ../nbs/06_report.ipynb #900f0984
+# %% ../nbs/06_report.ipynb #8c4c65f2
 def _random_ap(true, n):
     "The expected average precision of a random ranking; nan where nothing is true"
     h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
@@ -150,7 +150,7 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
     (_,_,true,n),(_,_,true_of,n_of) = counts
     def mean(x, n, zero_division): return x.nan_to_num(zero_division).where(n>0, math.nan).nanmean().item()
     weight,step = (None if valid.all() else valid.byte()),max(1, 2**19//y.shape[1])
-    curves = Curves([Kept(scores, y.byte(), weight)])
+    curves = Curves([Kept(*(o if o is None else o.T for o in (scores, y.byte(), weight)))])
     def parts(*xs): return zip(*([None]*len(y) if x is None else x.split(step) for x in xs))
     of_samples = torch.cat([lrap.values(SortedScores(*o).curve_of_true()) for o in parts(scores, y, weight)])
     frequency = true/n

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['averaged_values', 'search_values', 'plot_thresh_curve', 'Aim', 'ShowsTable', 'BestThresholds', 'thresh_text',
-           'thresh_table', 'held_out_decisions', 'best_thresholds']
+           'check_folds', 'thresh_table', 'check_scores', 'best_thresholds']
 
 # %% ../nbs/05_thresholds.ipynb #af45b3d9
 from fastai.basics import *
@@ -16,7 +16,7 @@ from .tables import *
 from collections import namedtuple
 from scipy.special import expit, logit
 
-# %% ../nbs/05_thresholds.ipynb #e0d60492
+# %% ../nbs/05_thresholds.ipynb #e25eab3f
 def _in_one_row(table): return [o if o is None else o.reshape(1,-1) for o in table]
 
 def averaged_values(
@@ -32,7 +32,7 @@ def averaged_values(
         c = SortedScores(*_in_one_row(table), near=near).curve_of_all(with_cuts=True)
         return c.cuts,*c.values(m)
     by_score = SortedScores(*(o if o is None or m.average=='samples' else o.T for o in table), near=near)
-    (_,end),y,w = by_score.ties(),by_score.y,by_score.weight
+    (_,end),y,w = ties(by_score.begins),by_score.y,by_score.weight
     tp,pred = (passed(o).gather(1, end) for o in ((y,torch.ones_like(y)) if w is None else (y*w,w)))
     true,n,zero = tp[:,-1:],pred[:,-1:],torch.zeros_like(tp[:,:1])
     values = torch.cat([m.values(zero, zero, true, n), m.values(tp, pred, true, n)], 1)
@@ -47,39 +47,37 @@ def averaged_values(
     tied = score-below <= near*score # where there is no cut
     return Cuts(score[None], below[None], score[:1]),res[1:].masked_fill(tied, math.nan)[None],res[:1]
 
-# %% ../nbs/05_thresholds.ipynb #304e13e4
+# %% ../nbs/05_thresholds.ipynb #a097d3cc
 def search_values(
     m:CountsMetric, # Whose average, over labels; one that cannot gain by a further false positive
     scores:Tensor, # N x C
     y:Tensor, # Truths, N x C of 0 and 1
-    valid:Tensor=None, # Which elements count, N x C of bools; None: all
-    near:float=0. # Scores that differ by no more than this part of their size are not told apart
-): # As of `averaged_values`, at cuts after true elements; nan where it cannot be best
+    valid:Tensor=None # Which elements count, N x C of bools; None: all
+): # As of `averaged_values`, at the cuts after true elements that may be best
     "A metric at the thresholds that may be best"
-    table = scores,y,valid
-    cuts = SortedScores(*_in_one_row(table), near=near).curve_of_true(with_cuts=True).cuts
-    score,at = np.unique(-cuts.score[0].numpy(), return_index=True)
-    score,below = torch.from_numpy(-score),cuts.below[0,at]
-    labels = SortedScores(*(o if o is None else o.T for o in table))
+    labels = SortedScores(*(o if o is None else o.T for o in (scores, y, valid)))
+    score = labels.true_scores()
     def value(counts): return m.averaged(counts.transpose(1, 2))
     def worth(values): return -values if m.is_loss else values
-    values,step = torch.full_like(score, math.nan, dtype=torch.float64),max(1, len(score)//256)
+    best,step = -math.inf,max(1, len(score)//256)
     def every(step, end): return torch.arange(0, end, step, device=score.device)
     low = every(step, len(score))
     while True:
         high = (low+step).clamp(max=len(score)-1)
         at = torch.cat([low, high]).unique()
         counts = labels.counts_at(score[at])
-        values[at] = value(counts)
+        values = value(counts)
         if step==1: break
+        best = worth(values).nan_to_num(-math.inf).max().clamp(min=best)
         first,last = (counts[...,torch.searchsorted(at, o)] for o in (low, high))
         most = torch.stack([last[0], first[1]+last[0]-first[0], *last[2:]])
-        low = low[~(worth(value(most)) < worth(values).nan_to_num(-math.inf).max())]
+        low = low[~(worth(value(most))<best)]
         finer = max(1, step//16)
         low,step = (low[:,None]+every(finer, step)).flatten(),finer
         low = low[low<len(score)]
     counts[:2] = 0
-    return Cuts(score[None], below[None], cuts.top),values[None],value(counts[...,:1])
+    score = score[at]
+    return Cuts(score[None], labels.next_below(score)[None], labels.top[None]),values[None],value(counts[...,:1])
 
 # %% ../nbs/05_thresholds.ipynb #f93c21c5
 _TICKS = [1e-6,1e-5,1e-4,1e-3,0.01,0.03,0.1,0.2,0.3,0.5,0.7,0.8,0.9,0.97,0.99,0.999,0.9999]
@@ -125,7 +123,7 @@ def plot_thresh_curve(
     ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))
     ax.legend(fontsize='small')
 
-# %% ../nbs/05_thresholds.ipynb #aeda063d
+# %% ../nbs/05_thresholds.ipynb #5daff3a9
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
@@ -139,7 +137,21 @@ _AFTER_TRUE = {*_METRICS.values(), SpecificityMulti, HammingLossMulti} - {_Cardi
 
 class Aim:
     "The metric that is to be best, and what is required of it"
-    def __init__(self, metric, average, probs, beta=1., at_recall=None, at_precision=None, near=0., **kwargs):
+    def __init__(self,
+        scores:Tensor, # In which to search
+        valid:Tensor=None, # Which elements count, of bools; where they do not, targets are -1. None: all
+        metric='f1', # As in `best_thresholds`, and so are all below
+        average:str='macro',
+        per_label:bool=None,
+        beta:float=1.,
+        at_recall:float=None,
+        at_precision:float=None,
+        min_positives:int=20,
+        sure_positives:int=100,
+        folds:int=5,
+        seed:int=42,
+        **kwargs # Of the metric
+    ):
         cls = _METRICS.get(metric, metric)
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)):
             raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, "
@@ -148,8 +160,14 @@ class Aim:
             if (metric==name)!=(given is not None):
                 raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else does: alone it is "
                                  f"best where {'next to nothing' if name=='precision' else 'everything'} is predicted")
-        kw = dict(average='micro' if cls is _Cardinality else average, **kwargs)
-        self.m,self.probs,self.near = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),probs,near
+        check_folds('folds', folds)
+        if cls is _Cardinality: average = 'micro'
+        kw = dict(average=average, ignore_index=None if valid is None else -1, **kwargs)
+        self.m,self.probs = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),is_probs(scores)
+        self.near = 8*torch.finfo(scores.dtype).eps if self.probs else 0.
+        self.name = f"{metric if isinstance(metric, str) else metric.__name__} ({average})"
+        self.per_label = ifnone(per_label, average in ('macro','weighted'))
+        store_attr('min_positives,sure_positives,folds,seed')
         least = ifnone(at_recall, at_precision)
         self.least = least and least-1e-9 # since averages are rounded
         self.other = None if least is None else (RecallMulti if metric=='precision' else PrecisionMulti)(**kw)
@@ -170,12 +188,12 @@ class Aim:
         rarely = type(self.m) in _AFTER_TRUE
         if rarely and self.m.average=='micro': res = self.each(*_in_one_row(table))[0]
         else:
-            find = search_values if rarely and not self.other and self.m.average!='samples' else averaged_values
-            def best(near):
-                cuts,*values = find(self.m, *table, near)
-                return self.best(cuts, values, self.other and averaged_values(self.other, *table, near)[1:])
-            res,tight = best(0.)
-            if tight: res,_ = best(self.near)
+            def best(find, *near):
+                cuts,*values = find(self.m, *table, *near)
+                return self.best(cuts, values, self.other and find(self.other, *table, *near)[1:])
+            few = rarely and not self.other and self.m.average!='samples'
+            res,tight = best(search_values if few else averaged_values)
+            if tight: res,_ = best(averaged_values, self.near)
         if res.isnan():
             raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}" if self.other else
                              f"{self.m.name} is not defined at any threshold")
@@ -192,7 +210,7 @@ class Aim:
         if tight.any(): res[tight],_ = find(self.near, *(o if o is None else o[tight] for o in table))
         return res
 
-# %% ../nbs/05_thresholds.ipynb #a6b54fbf
+# %% ../nbs/05_thresholds.ipynb #51cdebcd
 def _deal(y, folds, gen):
     "A fold for each element of each row, at random, but with the true ones dealt out evenly"
     fold = torch.randint(folds, y.shape, generator=gen, dtype=torch.uint8, device='cpu')
@@ -201,30 +219,46 @@ def _deal(y, folds, gen):
     fold[row[order],at[order]] = (torch.arange(len(row), device='cpu')%folds).byte()
     return fold
 
-def _per_label(aim, scores, y, valid, shared, min_positives, sure_positives, folds, gen):
-    "A threshold for each label, and why it is the shared one"
-    s,ys = scores.T.contiguous(),y.bool().T.contiguous()
-    if valid is not None: valid = valid.T.contiguous()
+@patch
+def _of_labels(self:Aim, shared, at, s, y, valid):
+    "The threshold of some labels, from number `at` on, a row each, and why it is the shared one"
     def count(x): return (x if valid is None else x&valid).sum(1, dtype=torch.int32).double()
-    true = count(ys)
-    trust = ((true-min_positives)/max(1, sure_positives-min_positives)).clamp(0, 1).to(shared.dtype)
-    def drawn(t): return torch.lerp(shared, t, trust)
-    own = drawn(aim.each(s, ys, valid))
+    true = count(y)
+    sure = (true-self.min_positives)/max(1, self.sure_positives-self.min_positives)
+    def drawn(t): return torch.lerp(shared, t, sure.clamp(0, 1).to(shared.dtype))
+    own = drawn(self.each(s, y, valid))
     over = s>own[:,None]
-    why = {'few positives': true<min_positives, 'no threshold will do': own.isnan(),
+    why = {'few positives': true<self.min_positives, 'no threshold will do': own.isnan(),
            'predicts too often': count(over)>3*true}
-    if folds and not aim.other:
-        fold,held = _deal(ys, folds, gen),torch.zeros_like(over)
-        for j in range(folds):
+    if self.folds and not self.other:
+        fold,held = _deal(y, self.folds, torch.Generator().manual_seed(self.seed+at)),torch.zeros_like(over)
+        for j in range(self.folds):
             rest = fold!=j
-            held |= (s>drawn(aim.each(s, ys, rest if valid is None else rest&valid))[:,None]) & ~rest
-        def score(p): return aim.m.values(*map(count, (p&ys, p, ys, torch.ones_like(p))))
+            held |= (s>drawn(self.each(s, y, rest if valid is None else rest&valid))[:,None]) & ~rest
+        def score(p): return self.m.values(*map(count, (p&y, p, y, torch.ones_like(p))))
         gain = score(held)-score(s>shared)
-        why['no better held out'] = ~((-gain if aim.m.is_loss else gain)>0)
+        why['no better held out'] = ~((-gain if self.m.is_loss else gain)>0)
     reasons = [next((k for k,o in why.items() if o[i]), '') for i in range(len(true))]
-    return tuple(shared.item() if r else t for r,t in zip(reasons, own.tolist())),tuple(reasons)
+    return [(shared.item() if r else t, r) for r,t in zip(reasons, own.tolist())]
 
-# %% ../nbs/05_thresholds.ipynb #4a3c9d8a
+@patch
+def find(self:Aim,
+    scores:Tensor, # N x C
+    y:Tensor, # Truths, N x C of bools
+    valid:Tensor=None # Which elements count, N x C of bools; None: all
+)->dict: # 'one for all' -> (threshold, ()), and 'one per label' -> (thresholds, why each is the shared one)
+    "The threshold for all labels, and if asked one for each"
+    shared = self.shared(scores, y, valid)
+    res = {'one for all': (shared.item(), ())}
+    if self.per_label:
+        step = max(1, 2**20//len(scores))
+        def some(at):
+            table = (o if o is None else o[:,at:at+step].T.contiguous() for o in (scores, y, valid))
+            return self._of_labels(shared, at, *table)
+        res['one per label'] = tuple(zip(*sum(in_threads(some, range(0, scores.shape[1], step)), [])))
+    return res
+
+# %% ../nbs/05_thresholds.ipynb #254adc9b
 class ShowsTable:
     "A tuple that is shown as its `table`"
     table = None
@@ -247,50 +281,87 @@ def thresh_text(
     text = ' to '.join(dict.fromkeys(f'{o:.3g}' for o in (min(t), max(t))))
     return f'{text}, min_labels={min_labels}' if min_labels else text
 
+def check_folds(
+    name:str, # Of the argument
+    k # Its value
+):
+    "Is `k` a number of folds, or None?"
+    if k is not None and k not in range(2, 256): raise ValueError(f"{name}={k} should be from 2 to 255, or None")
+
+def _held_out(find, table, cv, seed):
+    "Decisions by name, each sample's at thresholds that were found without its fold; {} if a fold leaves too little"
+    scores,res = table[0],{}
+    fold = torch.randperm(len(scores), generator=torch.Generator().manual_seed(seed), device='cpu')%cv
+    def without(j): return find(*(o if o is None else o[fold!=j] for o in table))
+    try: found = in_threads(without, range(min(cv, len(scores))))
+    except ValueError: return {} # Samples without a true label, say, reach no recall
+    for j,ways in enumerate(found):
+        for k,(t,_) in ways.items():
+            held = res.setdefault(k, torch.zeros(scores.shape, dtype=torch.bool, device='cpu'))
+            held[fold==j] = to_decisions(scores[fold==j], t, sigmoid=False)
+    return res
+
 def thresh_table(
-    m:CountsMetric, # By which thresholds are scored
-    ways:dict, # Name -> thresholds; decisions at them, N x C; and decisions at some found without the sample, or None
-    targs:Tensor, # Truths, N x C, as `m` takes them
+    aim:Aim, # By which thresholds are scored
+    find, # A function of scores, truths and `valid`: names -> thresholds, and why labels have the shared one
+    scores:Tensor, # N x C
+    targs:Tensor, # Truths, N x C of 0 and 1; -1 where not `valid`
+    valid:Tensor, # Which elements count, N x C of bools; None: all
     vocab:L, # C names
-    fallback:tuple=(), # One text per label
-    reading:str='' # What the table means
-)->Table: # The ways, and the labels' own thresholds of the last way
+    cv:int=5, # Folds in which to score thresholds on samples that they were not found on; None: no such score
+    seed:int=42, # Of the folds
+    now:dict=None # Of a `Rule` that is in use, to compare with
+): # What was found; a `Table` of the ways, and of the labels' own thresholds of the last way
     "Thresholds, and what they are worth"
+    check_folds('cv', cv)
+    m,table = aim.m,(scores,targs>0,valid)
+    found = find(*table)
+    held_out = _held_out(find, table, cv, seed) if cv and len(scores)>1 else {}
+    ways = {k: (t, to_decisions(scores, t, sigmoid=False), held_out.get(k)) for k,(t,_) in found.items()}
+    if now:
+        d = to_decisions(scores, sigmoid=False, **now)
+        ways = {'now': (as_thresh(now['thresh']), d, d), **ways} # which was not found on these samples
     def row(t, support, *scores): return dict(zip(('threshold','support','score','held_out'), (t, support, *scores)))
     def each(f): return [math.nan if o is None else f(o) for o in (decided, held)]
-    true = (targs==1).sum(0).tolist()
-    rows = {}
+    def counts(d): return Batch(d, targs, m.rule).counts[0].double()
+    (_,d,_),*_ = ways.values()
+    true,rows = counts(d)[2].int().tolist(),{}
     for name,(t,decided,held) in ways.items():
         rows[name] = row(math.nan if isinstance(t, tuple) else t, sum(true), *each(partial(m, targs=targs)))
     rows = [*rows.items()]
     if isinstance(t, tuple):
-        def of_labels(d): return m.values(*Batch(d, targs, m.rule).counts[0].double()).tolist()
+        def of_labels(d): return m.values(*counts(d)).tolist()
         scores = [[o]*len(t) if isinstance(o, float) else o for o in each(of_labels)]
         rows += [(k, row(*o)) for k,*o in zip(vocab, t, true, *scores)]
     index,rows = zip(*rows)
     res = Table([*rows], index=pd.Index(index, name='label'))
-    if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(fallback)
-    res.attrs['reading'] = reading
-    return res
+    if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(found[name][1])
+    res.attrs['reading'] = f"score: {aim.name} on the samples that the thresholds were found on, which flatters them."
+    if held_out:
+        res.attrs['reading'] += (" held_out: on samples that they were not found on, "
+                                 f"in {min(cv, len(targs))} folds.")
+    return found,res
 
-def held_out_decisions(
-    find, # A function of a mask of samples: names -> thresholds found on these samples
-    scores:Tensor, # N x C
-    cv:int=5, # Number of folds
-    seed:int=42 # Of the folds
-)->dict: # The same names -> decisions, N x C of 0 and 1; empty if a fold leaves too little
-    "Decide each sample at thresholds that were found without its fold"
-    n,res = len(scores),{}
-    fold = torch.randperm(n, generator=torch.Generator().manual_seed(seed), device='cpu')%cv
-    try:
-        for j in range(min(cv, n)):
-            for k,t in find(fold!=j).items():
-                held = res.setdefault(k, torch.zeros(scores.shape, dtype=torch.long, device='cpu'))
-                held[fold==j] = to_decisions(scores[fold==j], t, sigmoid=False).long()
-    except ValueError: return {} # Samples without a true label, say, reach no recall
-    return res
+# %% ../nbs/05_thresholds.ipynb #23c55899
+def check_scores(
+    preds, # As in `best_thresholds`
+    targs, # As in `best_thresholds`
+    sigmoid:bool=False, # As in `best_thresholds`
+    vocab=None, # As in `best_thresholds`
+    ignore_index=None # As in `best_thresholds`
+): # Scores and truths, N x C, on the host; truths are -1 where not valid; which are, or None; an `L` of C names
+    "What thresholds are to be found from"
+    preds,targs,vocab = check_arrays(preds, targs, vocab=vocab)
+    if not preds.is_floating_point():
+        raise ValueError(f"preds are {preds.dtype}, decisions already: thresholds are found from scores")
+    scores,y = to_scores(preds, sigmoid).cpu(),targs.cpu()
+    seen = AccuracyMulti(thresh=0., sigmoid=False, ignore_index=ignore_index)
+    acc = seen(scores, y) # which looks at the values
+    if acc is None or not seen.counts[3].any(): raise ValueError("there is not a single sample that counts")
+    if math.isnan(acc): raise ValueError("preds are NaN in places: thresholds are found from numbers")
+    valid = seen.rule.valid(y)
+    return scores,y if valid is None else y.masked_fill(~valid, -1),valid,vocab
 
-# %% ../nbs/05_thresholds.ipynb #09c123b0
 def best_thresholds(
     preds, # Scores, or logits where `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
@@ -312,37 +383,10 @@ def best_thresholds(
     seed:int=42 # Of the folds
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; shown as a table
     "The thresholds at which a metric is best, of all there are"
-    preds,targs,vocab = check_arrays(preds, targs, vocab=vocab)
-    if not preds.is_floating_point():
-        raise ValueError(f"preds are {preds.dtype}, decisions already: thresholds are found from scores")
-    scores,y = to_scores(preds, sigmoid).cpu(),targs.cpu()
-    seen = AccuracyMulti(thresh=0., sigmoid=False, ignore_index=ignore_index)
-    acc = seen(scores, y) # which looks at the values
-    if acc is None or not seen.counts[3].any(): raise ValueError("there is not a single sample that counts")
-    if math.isnan(acc): raise ValueError("preds are NaN in places: thresholds are found from numbers")
-    for name,k in (('folds',folds), ('cv',cv)):
-        if k is not None and k not in range(2, 256): raise ValueError(f"{name}={k} should be from 2 to 255, or None")
-    valid,per_label = seen.rule.valid(y),ifnone(per_label, average in ('macro','weighted'))
-    if valid is not None: y = y.masked_fill(~valid, -1)
-    probs = is_probs(scores)
-    aim = Aim(metric, average, probs, beta, at_recall, at_precision, 8*torch.finfo(scores.dtype).eps if probs else 0.,
-              zero_division=zero_division, ignore_index=None if valid is None else -1)
-    def fit(*table):
-        shared = aim.shared(*table)
-        ways = {'one for all': (shared.item(), ())}
-        if per_label:
-            gen = torch.Generator().manual_seed(seed)
-            ways['one per label'] = _per_label(aim, *table, shared, min_positives, sure_positives, folds, gen)
-        return ways
-    table = scores,y.clamp(min=0).long(),valid
-    found = fit(*table)
-    def find(i): return {k: t for k,(t,_) in fit(*(o if o is None else o[i] for o in table)).items()}
-    held = held_out_decisions(find, scores, cv, seed) if cv and len(y)>1 else {}
-    ways = {k: (t, to_decisions(scores, t, sigmoid=False).long(), held.get(k)) for k,(t,_) in found.items()}
+    scores,y,valid,vocab = check_scores(preds, targs, sigmoid, vocab, ignore_index)
+    aim = Aim(scores, valid, metric, average, per_label, beta, at_recall, at_precision, min_positives, sure_positives,
+              folds, seed, zero_division=zero_division)
+    found,table = thresh_table(aim, aim.find, scores, y, valid, vocab, cv, seed)
     thresh,why = [*found.values()][-1]
-    what = f"{metric if isinstance(metric, str) else metric.__name__} ({aim.m.average})"
-    text = f"score: {what} on the samples that the thresholds were found on, which flatters them."
-    if held: text += f" held_out: on samples that they were not found on, in {min(cv, len(y))} folds."
-    shown = thresh_table(aim.m, ways, y, vocab, why, text)
-    score,held_out = shown[['score','held_out']].iloc[len(ways)-1].tolist()
-    return BestThresholds(thresh, score, held_out if held else None, why).showing(shown)
+    score,held_out = table[['score','held_out']].iloc[len(found)-1].tolist()
+    return BestThresholds(thresh, score, None if math.isnan(held_out) else held_out, why).showing(table)
