@@ -544,6 +544,14 @@ def test_reused_memory_is_not_taken_for_the_same_batch(bs):
     a.dls.loaders[1] = make_learner(logits, targs, bs=bs).dls.valid
     test_eq(values(a), first)
 
+def test_reused_memory_of_large_batches():
+    "The last of their blocks is small, and no copy: it must not wait"
+    torch.manual_seed(0)
+    batches = [(torch.randn(512, 1030), (torch.rand(512, 1030)<0.1).float()) for _ in range(2)]
+    buffer,m = torch.empty(512, 1030),F1ScoreMulti()
+    for i,(preds,targs) in enumerate(batches): m.accumulate(SimpleNamespace(pred=buffer.copy_(preds), yb=(targs,), iter=i))
+    test_eq(m.value, F1ScoreMulti()(*map(torch.cat, zip(*batches))))
+
 def test_one_buffer_and_one_target_tensor():
     "Nothing but the reset between them tells these validations apart"
     logits,targs = simulate(50)

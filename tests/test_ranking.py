@@ -3,7 +3,8 @@ import itertools, sklearn.metrics as skm, torchmetrics.functional.classification
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import ranking
-from fastai_mlmetrics.curves import SortedScores
+from fastai_mlmetrics.counts import in_threads
+from fastai_mlmetrics.curves import SortedScores, places
 from test_metrics import OneBuffer, same
 
 AVERAGES = 'micro','macro','weighted','samples',None
@@ -225,6 +226,32 @@ def test_bins_keep_no_scores():
         learn = in_learner(*simulate(n), APScoreMulti(bins=64), RocAucMulti(bins=64))
         sizes.append(sum(o.nbytes for m in learn.metrics for o in vars(m).values() if isinstance(o, Tensor)))
     assert sizes[0]==sizes[1]<2.1*(2*20*64*8)
+
+@pytest.mark.parametrize('dtype', (torch.float32,torch.float64))
+def test_places(dtype):
+    "numpy's way, row by row, and torch's"
+    gen = torch.Generator().manual_seed(0)
+    rows,x = (torch.randint(100, shape, generator=gen).to(dtype).sort().values for shape in ((7,20_000),(7,300)))
+    x[:,-50:] = math.inf
+    for right in (True,False): test_eq(places(rows, x, right), torch.searchsorted(rows, x, right=right))
+
+@pytest.mark.parametrize('kind', ('few ties','many ties'))
+def test_threads(kind):
+    "Their number changes no value; torch has as many as before, after an error too"
+    logits,targs = simulate(40_000, 30)
+    if kind=='many ties': logits = logits.round(decimals=1)
+    n,found = torch.get_num_threads(),[]
+    try:
+        for threads in (1,2,3):
+            torch.set_num_threads(threads)
+            found.append([APScoreMulti()(logits, targs), RocAucMulti()(logits, targs), F1ScoreMulti()(logits, targs),
+                          best_thresholds(logits.sigmoid(), targs, cv=2)])
+            with pytest.raises(ZeroDivisionError): in_threads(lambda x: 1/x, [1,0,2])
+            assert torch.get_num_threads()==threads
+    finally: torch.set_num_threads(n)
+    assert found[0]==found[1]==found[2]
+    y,p = targs.numpy(),logits.numpy()
+    same(found[0][:2], [skm.average_precision_score(y, p), skm.roc_auc_score(y, p)])
 
 def test_reused_memory_is_copied():
     logits,targs = simulate(48)
