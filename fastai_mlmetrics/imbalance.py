@@ -11,7 +11,7 @@ from .decisions import *
 from .counts import *
 from .tables import *
 
-# %% ../nbs/11_imbalance.ipynb #f05549b1
+# %% ../nbs/11_imbalance.ipynb #5a4692ad
 def _targets(ds):
     "The targets of a data set: for each sample a list of label names, or an N x C tensor"
     if hasattr(ds, 'ys'): return as_tensor(ds.ys) # of a table
@@ -20,7 +20,7 @@ def _targets(ds):
     if isinstance(ds, torch.utils.data.TensorDataset): return ds.tensors[-1]
     if not hasattr(ds, 'tls'): return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
     tl,items = ds.tls[-1],L(ds.tls[-1].items, use_list=None)
-    # Only up to the names, since the next transform raises an error for a name that is not in the vocab
+    # Only up to the names: the next transform raises an error for a name that is not in the vocab
     def is_name(f): return not isinstance(f, (MultiCategorize, EncodedMultiCategorize))
     before = L(itertools.takewhile(is_name, tl.tfms.fs))
     read = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
