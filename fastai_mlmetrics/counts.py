@@ -16,42 +16,47 @@ from itertools import accumulate
 from torch.utils.data import DistributedSampler
 from weakref import ref
 
-# %% ../nbs/01_counts.ipynb #694db967
+# %% ../nbs/01_counts.ipynb #602c64e9
 def match_columns(
-    df:pd.DataFrame, # Whose columns are put in order
-    like:pd.DataFrame # Whose columns it has
+    df:pd.DataFrame, # The table to reorder
+    like:pd.DataFrame # A table with the same columns, in the order wanted
 )->pd.DataFrame: # `df`, columns as in `like`
-    "Columns by name"
+    "`df` with its columns in the order of `like`"
     if not (df.columns.is_unique and like.columns.is_unique and {*df.columns}=={*like.columns}):
         raise ValueError(f"one table has the columns {[*like.columns]}, but targets {[*df.columns]}")
     return df[like.columns]
 
 def _aligned(df, like):
-    "`df` with its columns as in `like`, if its rows are, too"
+    "`df` with its columns as in `like`; an error if the same rows are in another order"
     if not df.index.equals(like.index) and {*df.index}=={*like.index}:
-        raise ValueError("predictions and targets have the same index in another order: which rows belong together? "
-                         "Reorder one of them by .loc, or drop its index by .reset_index(drop=True)")
+        raise ValueError("predictions and targets have the same index in another order: "
+                         "which rows belong together? Reorder one of them by .loc, "
+                         "or drop its index by .reset_index(drop=True)")
     return match_columns(df, like)
 
 def as_rows(
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
-    targs # Targets of the same shape; a single label's may lack the last axis, or alone have it
+    targs # Targets of the same shape; for a single label, either may lack the last axis
 ): # Both as plain tensors, N x C; the columns of DataFrames are matched by name
     "`preds` and `targs` as two tables of one shape"
-    if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame): targs = _aligned(targs, preds)
+    if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
+        targs = _aligned(targs, preds)
     preds,targs = as_tensor(preds),as_tensor(targs)
-    if preds.ndim==2 and preds.shape==targs.shape and preds.shape[1] and preds.device==targs.device: return preds,targs
-    if preds.device!=targs.device: raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
+    if preds.device!=targs.device:
+        raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
+    if preds.ndim==2 and preds.shape==targs.shape and preds.shape[1]: return preds,targs
     shapes = preds.shape,targs.shape
     if preds.ndim+targs.ndim==3: preds,targs = (o[:,None] if o.ndim==1 else o for o in (preds, targs))
     if preds.ndim==targs.ndim==1: preds,targs = preds[:,None],targs[:,None]
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
-        # As many of scikit-learn's classifiers have it for several labels
-        pairs = "; stack the last columns of a list of N x 2 arrays" if len(shapes[0])==3 and shapes[0][2]==2 else ''
-        raise ValueError(f"predictions have the shape {tuple(shapes[0])}, but targets {tuple(shapes[1])}{pairs}")
+        # Many of scikit-learn's classifiers return several labels as such a list
+        is_list = len(shapes[0])==3 and shapes[0][2]==2
+        hint = "; stack the last columns of a list of N x 2 arrays" if is_list else ''
+        raise ValueError(f"predictions have the shape {tuple(shapes[0])}, "
+                         f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #ea6fe9eb
+# %% ../nbs/01_counts.ipynb #43efb1cf
 def check_arrays(
     preds, # Predictions, as `as_rows` takes them
     targs, # Targets of the same shape
@@ -64,18 +69,19 @@ def check_arrays(
     preds,targs = as_rows(preds, targs)
     is_prob = thresh is not None and any(0<t<1 for t in L(as_thresh(thresh)))
     if is_prob and not sigmoid and not is_probs(preds) and preds.is_floating_point():
-        raise ValueError(f"predictions from {preds.min():.3g} to {preds.max():.3g} are not probabilities, "
-                         "but the threshold is: pass sigmoid=True if they are logits, or thresh=0. for margins")
+        raise ValueError(f"predictions from {preds.min():.3g} to {preds.max():.3g} are not "
+                         "probabilities, but the threshold is: pass sigmoid=True if they are logits, "
+                         "or thresh=0. for margins")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
-# %% ../nbs/01_counts.ipynb #8529e3d7
-SMALL = 2**14 # Elements: smaller batches are counted together, but not so many that torch wakes its threads
+# %% ../nbs/01_counts.ipynb #1b4bd61c
+SMALL = 2**14 # Elements: smaller batches are counted together, few enough for a single thread
+LARGE = 2**17 # Elements: larger batches are summed by matrix products, and checked by their sums
+_HEAD = 2**12 # Elements that nearly always show whether predictions are logits
 _NONE = torch.zeros(())
-LARGE = 2**17 # Elements: of larger batches a product sums faster, and sums are enough to look at
-_HEAD = 2**12 # Elements that mostly show whether predictions are logits
 
 def _range_if_sound(preds, targs, true):
-    "Lowest and highest prediction; nothing if one is NaN, or a target not 0 or 1"
+    "Lowest and highest prediction; empty if one is NaN, or a target not 0 or 1"
     if targs.numel()<LARGE:
         low,high = preds.aminmax()
         off = torch.linalg.vector_norm(torch.addcmul(targs, targs, targs, value=-1)).item() # y = y²
@@ -89,15 +95,17 @@ def value_checks(
     preds:Tensor, # Predictions, N x C
     targs:Tensor, # Targets, N x C, as floats
     true:Tensor=None # The sum of `targs`, if known
-)->Tensor: # Six: lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
-    "What only a look at the values can find wrong"
-    if not preds.numel(): return torch.tensor([math.inf,math.inf,-math.inf,-math.inf,0.,0.], device=preds.device)
+)->Tensor: # Lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
+    "Six numbers that tell what is wrong with the values"
+    if not preds.numel():
+        return torch.tensor([math.inf,math.inf,-math.inf,-math.inf,0.,0.], device=preds.device)
     if preds.dtype==torch.bool: preds = preds.byte()
-    # On a CPU looking costs little, and mostly finds nothing
+    # On a CPU a quick look costs little, and is nearly always enough
     if preds.device.type=='cpu' and (found:=_range_if_sound(preds, targs, true)):
         return torch.stack([found[0], _NONE, found[1], _NONE, _NONE, _NONE])
     (low,high),(low_targ,high_targ),nans = preds.aminmax(),targs.aminmax(),preds.isnan().any(1).sum()
-    return torch.stack([o.float() for o in (low, low_targ, high, high_targ, targs.frac().amax(), nans)])
+    six = low,low_targ,high,high_targ,targs.frac().amax(),nans
+    return torch.stack([o.float() for o in six])
 
 def join_checks(
     checks # Results of `value_checks`
@@ -110,25 +118,25 @@ def join_checks(
 def off_target(
     low:float, # The lowest target
     high:float, # The highest one
-    fraction:float # The highest fraction of one
+    fraction:float # The highest fractional part of one
 ): # A number, or None
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #d8f02a45
+# %% ../nbs/01_counts.ipynb #77da1d44
 @lru_cache(maxsize=8)
 def _every(n, c, device):
-    "The counts of elements where all count: of each label, and of each sample"
+    "`n` of each label and of each sample, if all elements count"
     return torch.full((c,), float(n), device=device),torch.full((n,), float(c), device=device)
 
 class Batch:
-    "Predictions beside targets, decided by a rule, and their counts"
+    "Predictions and targets of some samples, decided by a rule, and their counts"
     def __init__(self,
         preds:Tensor, # Predictions, N x C
         targs:Tensor, # Targets, N x C, each 0 or 1
         rule:Rule=None, # How to decide; None: scores above 0.5, all elements count
-        vocab=None, # Names of the labels, for rules that count some of them by name
-        start:int=0 # Samples before these: where their sample weights begin
+        vocab=None, # Names of the labels, for rules that name those to count
+        start:int=0 # Number of samples before these, where their sample weights begin
     ):
         if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
         self.preds,self.targs,self.rule,self.vocab,self.start = preds,targs,rule or Rule(),vocab,start
@@ -142,7 +150,8 @@ class Batch:
     def inputs(self):
         "Predictions, truths as floats, and which elements count (None: all), of the labels that count"
         preds,targs = self._select(self.preds),self._select(self.targs)
-        if (valid:=self.rule.valid(targs)) is not None: preds,targs = (o.masked_fill(~valid, 0) for o in (preds,targs))
+        valid = self.rule.valid(targs)
+        if valid is not None: preds,targs = (o.masked_fill(~valid, 0) for o in (preds,targs))
         return preds,targs.float(),valid
 
     @cached_property
@@ -153,7 +162,7 @@ class Batch:
         return value_checks(*self.inputs[:2], self.counts[0][2].sum() if known else None)
 
     def cached(self, f, *args):
-        "`f` of this batch and `args`, worked out once for all metrics that ask"
+        "`f` of this batch and `args`, computed once for all metrics that ask"
         if (f,args) not in self._cached: self._cached[f,args] = f(self, *args)
         return self._cached[f,args]
 
@@ -163,11 +172,11 @@ class Batch:
 
     @property
     def scores(self):
-        "The scores of `inputs`: sigmoids, if the rule says that predictions are logits"
+        "The scores of `inputs`: their sigmoids, if the rule takes them for logits"
         return to_scores(self.inputs[0], self.rule.sigmoid and self.scored)
 
     def over_samples(self, x):
-        "The sum of `x`, N x anything, over the samples, by their weights"
+        "The sum of `x`, N x anything, over the samples, each times its weight"
         return x.sum(0) if self.weight is None else self.weight @ x.double()
 
     def decide(self):
@@ -177,20 +186,20 @@ class Batch:
 
     @cached_property
     def counts(self):
-        "`tp`, `pred`, `true` and `n` of each label, 4 x C, by the samples' weights, and of each sample, 4 x N"
+        "`tp`, `pred`, `true` and `n` of each label (weighted), 4 x C, and of each sample, 4 x N"
         p,(_,y,valid) = self.decide(),self.inputs
         if self.weight is not None:
             parts = torch.stack((p*y, p, y, torch.ones_like(p) if valid is None else valid.float()))
-            # All elements are weighed in the same way as the true ones, so that equal sums are equal to the last bit
+            # All four in one product, so that equal sums are equal to the last bit
             return self.weight @ parts.double(),parts.sum(2)
         ones = p.new_ones(self.n)
         def sums(x): return (ones @ x if p.numel()>LARGE else x.sum(0)),x.sum(1)
         pred,true = sums(p),sums(y)
         n = sums(valid.float()) if valid is not None else _every(self.n, self.c, p.device)
-        tp = sums(p.mul_(y)) # in its place, as new memory costs time
+        tp = sums(p.mul_(y)) # In place, since new memory costs time
         return tuple(torch.stack(o) for o in zip(tp, pred, true, n))
 
-# %% ../nbs/01_counts.ipynb #408c9b31
+# %% ../nbs/01_counts.ipynb #768e153d
 def is_split(
     dl # A loader: fastai's, or torch's with a `DistributedSampler`
 )->bool:
@@ -203,10 +212,10 @@ def own_samples(
     n:int, # Samples in the batch
     i:int=0 # Number of the batch
 )->int: # How many of them count
-    "How many of a batch's `n` samples are not repeated ones, which give each process equally many"
+    "How many of a batch's `n` samples are not repeats, made to give all processes equally many"
     if not is_split(dl): return n
     if hasattr(dl, 'n_padded'): own = dl.n - (dl.rank*dl.n_padded//dl.world_size + dl.i - n)
-    else: # A process has every so many-th sample
+    else: # Each process has every `num_replicas`-th sample
         s = dl.sampler
         own = -(-(len(s.dataset)-s.rank)//s.num_replicas) - i*dl.batch_size
     return min(max(own, 0), n)
@@ -214,7 +223,7 @@ def own_samples(
 def own_rows(
     learn # In its batch loop
 ): # Predictions and targets, N x C
-    "The current batch without samples that are repeated for another process"
+    "The current batch without repeated samples"
     preds,targs = learn.pred,detuplify(learn.yb)
     if is_split(dl:=getattr(learn, 'dl', None)):
         own = own_samples(dl, len(preds), getattr(learn, 'iter', 0))
@@ -223,8 +232,8 @@ def own_rows(
 
 def all_reduce(
     x:Tensor, # This process's numbers
-    split:bool=True # Has each process its own? If not, `x` is all there is
-)->Tensor: # The sums of those of all
+    split:bool=True # Does each process have its own? If not, `x` is all there is
+)->Tensor: # The sums over all processes
     "The sum of `x` over all processes; `x` itself if there is only one"
     if not split or num_distrib()<2: return x
     x = x.clone()
@@ -233,9 +242,9 @@ def all_reduce(
 
 def gather(
     x:Tensor, # This process's rows
-    split:bool=True # Has each process its own? If not, `x` is all there is
-)->Tensor: # Those of all processes
-    "The rows of all processes below each other; `x` itself if there is only one"
+    split:bool=True # Does each process have its own? If not, `x` is all there is
+)->Tensor: # The rows of all processes
+    "The rows of all processes, concatenated; `x` itself if there is only one"
     if not split or num_distrib()<2: return x
     sizes = x.new_zeros(num_distrib(), dtype=torch.long)
     sizes[rank_distrib()] = len(x)
@@ -244,15 +253,15 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #7af82005
-BLOCK = 2**19 # Elements that a CPU counts at once, so that they stay in its cache
+# %% ../nbs/01_counts.ipynb #98af3e8c
+BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
     preds:Tensor, # Predictions, N x C
     targs:Tensor # Targets, N x C
 ): # Pairs of predictions and targets
     "The samples in blocks, small enough for a CPU's cache, and for float32 to count them exactly"
-    # A small one is to wait, and a model may write its next output into the same memory
+    # A small batch has to wait, and the model may write its next output into the same memory
     if preds.numel()<SMALL: return [(preds.clone(), targs.clone())]
     step = max(1, BLOCK//preds.shape[1]) if preds.device.type=='cpu' else 2**24
     return [(preds, targs)] if preds.shape[0]<=step else [*zip(preds.split(step), targs.split(step))]
@@ -273,43 +282,45 @@ def in_threads(
     items # What it is to be called with
 )->list: # What it gives
     "`f` of each item, in as many threads as torch has, in each of which torch has one"
-    # Where torch splits each operation between two cores, and one has other work, each waits for that one
+    # Where torch splits an operation between two cores, and one has other work, it waits for that one
     n = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         if n==1 or len(items)<2: return [*map(f, items)]
-        with ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,)) as pool: return [*pool.map(f, items)]
+        with ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return [*pool.map(f, items)]
     finally: torch.set_num_threads(n)
 
 def join_batches(
-    batches # Of one rule, in the order in which they came
+    batches # Of one rule, in order
 )->Batch:
     "Several batches as one"
     first = batches[0]
     preds,targs = (torch.cat([getattr(o, k) for o in batches]) for k in ('preds','targs'))
     return Batch(preds, targs, first.rule, first.vocab, first.start)
 
-_current = None # Which batch came last, its blocks, and their `Batch`es by rule
-_joined = {} # What was joined since it came
+_current = None # The last batch's identity, its blocks, and their `Batch`es by rule
+_joined = {} # What was joined since
 
 def weakly(
     o # Anything
-): # To be called: gives `o` while it is there, and None after that
-    "A weak reference to `o`; to nothing if there cannot be one"
+): # A function that returns `o` while it exists, then None
+    "A weak reference to `o`; if it cannot have one, a reference to nothing"
     try: return ref(o)
     except TypeError: return noop
 
 def shared_batches(
     learn, # In its batch loop: anything with `pred` and `yb`
     rule:Rule, # How to decide
-    start:int=0 # Samples before these: where their sample weights begin
-)->list: # A `Batch` for each block, the same for all who ask for the same
+    start:int=0 # Number of samples before these, where their sample weights begin
+)->list: # A `Batch` for each block, the same objects for all metrics with this rule
     "The `learn`er's current batch, decided and counted once"
     global _current
     pred,y,i = learn.pred,learn.yb,getattr(learn, 'iter', None)
     if len(y)==1: y = y[0]
     current = _current
-    if i is None or current is None or not (current[0]() is pred and current[1]() is y and current[2]==i):
+    is_other = i is None or current is None or current[2]!=i
+    if is_other or current[0]() is not pred or current[1]() is not y:
         current = _current = weakly(pred),weakly(y),i,blocks(*own_rows(learn)),{}
         _joined.clear()
     *_,parts,made = current
@@ -318,18 +329,18 @@ def shared_batches(
     return made[key]
 
 def forget_batch():
-    "Free the current batch: another one may look the same"
+    "Forget the current batch: the next one may look the same"
     global _current
     _current = None
 
 def join_once(
     join, # A function of `parts`
-    parts # What waits: batches, or what they gave
-): # What it gives, the same for all who hold the same parts
+    parts # Batches that wait, or what was taken from them
+): # What `join` returns, the same object for all who hold the same parts
     "Join what waits, once for all metrics"
     key = join,len(parts),id(parts[0])
     same,joined = _joined.get(key, ((),None))
-    # Weak references, since small tensors that live on between large ones keep their memory from being used again
+    # Weak references, since small tensors left between large ones would fragment the memory
     if not same or any(o() is not part for o,part in zip(same, parts)):
         _joined[key] = [*map(ref, parts)],(joined:=join(parts))
     return joined

@@ -284,7 +284,7 @@ def at(self:Curve,
     tp,pred = (torch.where(last<0, 0., o.gather(1, last.clamp(min=0))) for o in (self.tp, self.pred))
     return torch.stack([tp[:,0], pred[:,0], self.true, self.n])
 
-# %% ../nbs/03_curves.ipynb #acb25c5f
+# %% ../nbs/03_curves.ipynb #e47cb1a5
 REACH = 24 # Logits from -24 to 24 are told apart
 
 def bin_places(
@@ -294,12 +294,12 @@ def bin_places(
     sigmoid:bool=True # Are `preds` logits? If not, they are probabilities
 )->Tensor: # N*C indices
     "Where in a flat 2 x C x `bins` table, of false and true elements, each one counts"
-    logits = preds.float() if sigmoid else preds.float().logit()
+    logits,c = (preds.float() if sigmoid else preds.float().logit()),preds.shape[1]
     # A score on an edge belongs below it, as decisions are strict
-    index = logits.nan_to_num().sub_(REACH).mul_(-bins/2/REACH).clamp_(0, bins-1).long()
-    c = preds.shape[1]
-    if c>1: index += torch.arange(0, c*bins, bins, device=y.device)
-    return index.add_(y.long(), alpha=c*bins).flatten()
+    index = logits.nan_to_num().sub_(REACH).mul_(-bins/2/REACH).clamp_(0, bins-1).to(index_type:=(
+        torch.int32 if 2*c*bins<2**31 else torch.int64))
+    if c>1: index += torch.arange(0, c*bins, bins, dtype=index_type, device=y.device)
+    return index.add_(y.to(index_type), alpha=c*bins).flatten()
 
 def histogram(
     parts:list, # Pairs of `bin_places`, and the weights of the same elements, or None if each counts once
@@ -307,8 +307,11 @@ def histogram(
     bins:int # Number of bins
 )->Tensor: # 2 x C x `bins`, in float64
     "How many false and true elements are in each bin of each label, from the highest bin down"
-    times = torch.cat([p.new_ones(len(p), dtype=torch.float64) if w is None else w.double() for p,w in parts])
-    return times.new_zeros(2*c*bins).scatter_add_(0, torch.cat([p for p,_ in parts]), times).view(2, c, bins)
+    places = torch.cat([p for p,_ in parts]).long()
+    one = torch.ones((), dtype=torch.float64, device=places.device)
+    if all(w is None for _,w in parts): times = one.expand(len(places))
+    else: times = torch.cat([one.expand(len(p)) if w is None else w.double() for p,w in parts])
+    return one.new_zeros(2*c*bins).scatter_add_(0, places, times).view(2, c, bins)
 
 def curve_of_bins(
     hist:Tensor, # Of `histogram`, 2 x C x bins

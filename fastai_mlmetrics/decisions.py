@@ -10,7 +10,7 @@ __all__ = ['to_scores', 'is_probs', 'as_thresh', 'logit_thresh', 'as_tensor', 'R
 from fastai.basics import *
 from numbers import Real
 
-# %% ../nbs/00_decisions.ipynb #7451c5ad
+# %% ../nbs/00_decisions.ipynb #356cfba2
 def to_scores(
     preds:Tensor, # Floating-point predictions, N x C: logits if `sigmoid`, scores if not
     sigmoid:bool=True # Take the sigmoid?
@@ -20,19 +20,20 @@ def to_scores(
     return scores.sigmoid() if sigmoid else scores
 
 def is_probs(
-    scores:Tensor # Of `to_scores`
-)->bool: # If not, they are logits, or other margins
+    scores:Tensor # As `to_scores` returns them
+)->bool: # False for logits and other margins
     "Do all scores lie in [0, 1]?"
     return not ((scores<0) | (scores>1)).any()
 
-# %% ../nbs/00_decisions.ipynb #8012b7c9
+# %% ../nbs/00_decisions.ipynb #c4dfadd0
 def as_thresh(
-    thresh # A number (0-d tensors too), one number per label, or what `best_thresholds` or `thresh_find` found
+    thresh # A number, one number per label, or what `best_thresholds` or `thresh_find` returned
 ): # A float, or a tuple of C floats
     "`thresh` as plain numbers"
     thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
     if len(shape:=getattr(thresh, 'shape', ()))>1:
-        raise ValueError(f"thresh has the shape {tuple(shape)}, but should be a number, or one number per label")
+        raise ValueError(f"thresh has the shape {tuple(shape)}, "
+                         "but should be a number, or one number per label")
     thresh = thresh.tolist() if hasattr(thresh, 'tolist') else thresh
     try:
         res = tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
@@ -41,36 +42,39 @@ def as_thresh(
     except (TypeError, ValueError):
         raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
 
-# %% ../nbs/00_decisions.ipynb #8f2ec671
+# %% ../nbs/00_decisions.ipynb #853155d4
 def logit_thresh(
     thresh # A threshold on float32 sigmoids, 0 to 1, or one per label
-): # A float32 number, or infinity; a list of them for one per label
+): # A float32 number, or infinity; for one threshold per label, a list of them
     "The threshold on logits that decides like `thresh` on their sigmoids"
     thresh = np.float32(thresh)
-    edge = (thresh.astype(float) + np.nextafter(thresh, np.float32(2)))/2 # Numbers above it round to more than `thresh`
+    # Numbers above `edge` round to more than `thresh`
+    edge = (thresh.astype(float) + np.nextafter(thresh, np.float32(2)))/2
     with np.errstate(all='ignore'): exact = np.where(edge<1, np.log(edge) - np.log1p(-edge), math.inf)
     logit = exact.astype(np.float32)
     return np.where(logit<=exact, logit, np.nextafter(logit, np.float32(-math.inf))).tolist()
 
-# %% ../nbs/00_decisions.ipynb #54af34a1
+# %% ../nbs/00_decisions.ipynb #efaf9fdb
 def as_tensor(
     o # A tensor, array, DataFrame, sparse matrix or nested list
-)->Tensor: # Detached, and of no subclass
+)->Tensor: # Detached, and without a subclass
     "`o` as a plain tensor"
     if type(o) is Tensor and not o.requires_grad: return o
     if isinstance(o, Tensor): return o.detach().as_subclass(Tensor)
     try:
         a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
-        if a.dtype==object: a = np.asarray((o if hasattr(o, 'astype') else a).astype(float)) # pandas' NA, too
+        # A DataFrame converts itself, since numpy cannot convert pandas' NA
+        if a.dtype==object: a = np.asarray((o if hasattr(o, 'astype') else a).astype(float))
         if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
-        # torch takes no negative strides, and warns of memory that is read-only
+        # torch refuses negative strides, and warns about read-only memory
         return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
     except (TypeError,ValueError):
-        raise ValueError("a table of numbers is needed, a row per sample and a column per label, but this is a "
-                         f"{type(o).__name__} of something else. Rows must be equally long, and lists of label names "
-                         "one-hot encoded, for instance by scikit-learn's MultiLabelBinarizer") from None
+        raise ValueError("a table of numbers is needed, a row per sample and a column per label, "
+                         f"but this is a {type(o).__name__} of something else. Rows must be equally "
+                         "long, and lists of label names one-hot encoded, for instance by "
+                         "scikit-learn's MultiLabelBinarizer") from None
 
-# %% ../nbs/00_decisions.ipynb #2f0a797e
+# %% ../nbs/00_decisions.ipynb #e92fd874
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -91,21 +95,26 @@ class Rule:
         if not whole(min_labels) or min_labels<0:
             raise ValueError(f"min_labels={min_labels!r} should be a whole number, 0 or more")
         if max_labels is not None and not (whole(max_labels) and max_labels>=max(min_labels, 1)):
-            raise ValueError(f"max_labels={max_labels!r} should be a whole number, 1 or more and at least "
-                             f"min_labels={min_labels}, or None")
-        self.min_labels,self.max_labels = int(min_labels),None if max_labels is None else int(max_labels)
-        self.labels = None if labels is None else tuple(L(labels.tolist() if hasattr(labels, 'tolist') else labels))
+            raise ValueError(f"max_labels={max_labels!r} should be a whole number, 1 or more "
+                             f"and at least min_labels={min_labels}, or None")
+        self.min_labels = int(min_labels)
+        self.max_labels = None if max_labels is None else int(max_labels)
+        if hasattr(labels, 'tolist'): labels = labels.tolist()
+        self.labels = None if labels is None else tuple(L(labels))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
-        self.weight = None if sample_weight is None else as_tensor(sample_weight).cpu().double().clone()
-        if self.weight is not None and not (self.weight.ndim==1 and (self.weight>=0).all() and self.weight.sum()>0):
+        w = None if sample_weight is None else as_tensor(sample_weight).cpu().double().clone()
+        if w is not None and not (w.ndim==1 and (w>=0).all() and w.sum()>0):
             raise ValueError("sample_weight should be one number per sample, 0 or more and not all 0, "
-                             f"but has the shape {tuple(self.weight.shape)} and the sum {self.weight.sum():.3g}")
-        self.key = (np.array(self.thresh).tobytes(), sigmoid, self.labels, str(ignore_index), self.min_labels,
-                    self.max_labels, None if self.weight is None else self.weight.numpy().tobytes())
+                             f"but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
+        self.weight = w
+        self.key = (np.array(self.thresh).tobytes(), sigmoid, self.labels, str(ignore_index),
+                    self.min_labels, self.max_labels, None if w is None else w.numpy().tobytes())
         self._limits = {}
 
     @property
-    def ranks(self): return self.min_labels==self.max_labels # Then each sample gets so many, whatever the threshold
+    def ranks(self):
+        "Does each sample get the same number of labels, whatever the threshold?"
+        return self.min_labels==self.max_labels
 
     @property
     def limits(self):
@@ -115,31 +124,33 @@ class Rule:
     def __eq__(self, other): return self is other or isinstance(other, Rule) and self.key==other.key
     def __hash__(self): return hash(self.key)
     def __reduce__(self):
-        return Rule,(self.thresh, self.sigmoid, self.labels, self.weight, self.ignore_index, self.min_labels,
-                     self.max_labels)
+        return Rule,(self.thresh, self.sigmoid, self.labels, self.weight, self.ignore_index,
+                     self.min_labels, self.max_labels)
     def __repr__(self): return f"Rule(thresh={self.thresh}, sigmoid={self.sigmoid})"
 
-# %% ../nbs/00_decisions.ipynb #b0cc0c75
+# %% ../nbs/00_decisions.ipynb #4c142ca1
 @patch
 def _limit(self:Rule, preds):
-    "What `preds` are compared with, as a tensor, and whether their sigmoid must be taken first"
+    "What `preds` are compared with, as a tensor, and whether to take their sigmoid first"
     key = preds.dtype,preds.device
     if key not in self._limits:
         dtype = torch.promote_types(preds.dtype, torch.float32)
-        by_logit = self.sigmoid and dtype==torch.float32 # which needs no sigmoid; float64 does
-        limit = torch.tensor(logit_thresh(self.thresh) if by_logit else self.thresh, dtype=dtype, device=preds.device)
+        by_logit = self.sigmoid and dtype==torch.float32 # float64 needs the sigmoid
+        thresh = logit_thresh(self.thresh) if by_logit else self.thresh
+        limit = torch.tensor(thresh, dtype=dtype, device=preds.device)
         self._limits[key] = limit,self.sigmoid and not by_logit
     return self._limits[key]
 
 @patch
 def decide(self:Rule,
-    preds:Tensor, # Predictions, N x C; bool and integer ones are decisions already
+    preds:Tensor, # Predictions, N x C; bools and integers are decisions already
     dtype:torch.dtype=torch.float32 # Of the result
-)->Tensor: # N x C, of 0 and 1 or of bools
+)->Tensor: # N x C, zeros and ones in `dtype`
     "Which labels are predicted"
     if not preds.is_floating_point(): return preds.bool().to(dtype)
     def top(scores, k): return scores.topk(min(k, preds.shape[-1])).indices
-    if self.ranks: return torch.zeros_like(preds, dtype=dtype).scatter_(-1, top(preds, self.max_labels), 1)
+    if self.ranks:
+        return torch.zeros_like(preds, dtype=dtype).scatter_(-1, top(preds, self.max_labels), 1)
     limit,sigmoid = self._limit(preds)
     scores = to_scores(preds, sigmoid)
     decided = torch.gt(scores, limit, out=torch.empty_like(scores, dtype=dtype))
@@ -150,16 +161,17 @@ def decide(self:Rule,
     return decided.scatter(-1, top(preds.masked_fill(decided.bool(), math.inf), self.min_labels), 1)
 
 def to_decisions(
-    preds:Tensor, # Predictions, N x C; bool and integer ones are decisions already
+    preds:Tensor, # Predictions, N x C; bools and integers are decisions already
     thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
     sigmoid:bool=True, # Are `preds` logits?
     min_labels:int=0, # Every sample gets at least this many labels, its highest-scoring ones
     max_labels:int=None # And at most this many, its highest-scoring ones; None: any number
 )->Tensor: # Bools, N x C
     "Which labels are predicted"
-    return Rule(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels).decide(preds, torch.bool)
+    rule = Rule(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels)
+    return rule.decide(preds, torch.bool)
 
-# %% ../nbs/00_decisions.ipynb #19c7fd7d
+# %% ../nbs/00_decisions.ipynb #b56653ae
 @patch
 def valid(self:Rule,
     targs:Tensor # Targets, N x C
@@ -170,10 +182,10 @@ def valid(self:Rule,
 
 @patch
 def weights(self:Rule,
-    start:int, # Number of the first sample
+    start:int, # Index of the first sample
     preds:Tensor # Predictions of the samples from there on
 ): # In float64, one per sample; None: all count alike
-    "The weights of some samples"
+    "The weights of these samples"
     if self.weight is None: return None
     res = self.weight[start:start+len(preds)]
     if len(res)<len(preds):
@@ -181,16 +193,18 @@ def weights(self:Rule,
                          f"but there are at least {start+len(preds)} samples")
     return res.to(preds.device, non_blocking=True)
 
-# %% ../nbs/00_decisions.ipynb #7d5e0ae7
+# %% ../nbs/00_decisions.ipynb #606ee6f6
 def as_vocab(
-    vocab # Names in the labels' order: a list, array, Index, dict of index to name, `dls.vocab`; None: there are none
+    vocab # Names in order: a list, array, Index, dict of index to name, or `dls.vocab`; None: no names
 ): # An `L` of names, or None
     "The names of the labels"
-    if isinstance(vocab, (set,frozenset)): raise ValueError("vocab is a set, which has no order: pass a list")
+    if isinstance(vocab, (set,frozenset)):
+        raise ValueError("vocab is a set, which has no order: pass a list")
     if isinstance(vocab, dict):
         names = {int(k): v for k,v in vocab.items() if str(k).isdecimal()}
         if names.keys()!={*range(len(vocab))}:
-            raise ValueError(f"vocab should be a dict of 0 to {len(vocab)-1} to names, but has the keys {[*vocab]}")
+            raise ValueError(f"vocab should be a dict of 0 to {len(vocab)-1} to names, "
+                             f"but has the keys {[*vocab]}")
         vocab = [names[i] for i in range(len(names))]
     if vocab is None: return None
     names = L(vocab.tolist() if hasattr(vocab, 'tolist') else vocab, use_list=True)
@@ -200,21 +214,21 @@ def as_vocab(
 def label_vocab(
     dls # `DataLoaders`
 ): # An `L` of names, or None
-    "The names of the labels of `dls`: its target columns, if it is a table of several; else its vocab"
+    "The names of the labels of `dls`: of a table with several target columns, these; else the vocab"
     vocab,columns = as_vocab(getattr(dls, 'vocab', None)),L(getattr(dls, 'y_names', None))
     return columns if len(columns)>1 or columns and vocab is None else vocab
 
 def label_names(
     vocab, # Names, as `as_vocab` takes them
     c:int # Number of labels
-)->L: # The names; without any, the numbers
-    "What the labels are called"
+)->L: # The names; without a vocab, the numbers from 0
+    "A name for each label"
     vocab = as_vocab(vocab)
     if vocab is None: return L.range(c)
     if len(vocab)!=c: raise ValueError(f"vocab has {len(vocab)} names, but there are {c} labels")
     return vocab
 
-# %% ../nbs/00_decisions.ipynb #3c690296
+# %% ../nbs/00_decisions.ipynb #a0871284
 @patch
 def columns(self:Rule,
     c:int, # Number of labels
@@ -230,28 +244,29 @@ def columns(self:Rule,
             if vocab is None:
                 raise ValueError(f"label {label!r} is a name, and names are known only in a Learner "
                                  "whose dls has a vocab: pass its index")
-            if label not in vocab: raise ValueError(f"label {label!r} is not in the vocab {list(vocab)}")
-            return vocab.index(label)
+            if label in vocab: return vocab.index(label)
+            raise ValueError(f"label {label!r} is not in the vocab {list(vocab)}")
         if isinstance(label, (bool,np.bool_)) or label!=int(label):
             raise ValueError(f"label {label} is neither a name nor an index")
         if not 0<=label<c: raise ValueError(f"label {label} is not one of the {c} labels 0 to {c-1}")
         return int(label)
     return tuple(map(column, self.labels))
 
-# %% ../nbs/00_decisions.ipynb #4738c869
+# %% ../nbs/00_decisions.ipynb #540493b5
 def can_decode(
     loss_func # Of a Learner
 )->bool: # If not, `predict` and `show_results` show no label
-    "Does it turn predictions into decisions?"
+    "Can `loss_func` turn predictions into decisions?"
     f = getattr(loss_func, 'decodes', None)
     return f is not None and getattr(f, '__func__', f) is not BaseLoss.decodes
 
-# %% ../nbs/00_decisions.ipynb #c3ad1b97
+# %% ../nbs/00_decisions.ipynb #6d7c5fa0
 def loss_rule(
     loss_func # Of a Learner
 )->dict: # `thresh`, `min_labels` and `max_labels`
     "How a Learner decides in `predict` and `show_results`"
-    return {k: getattr(loss_func, k, v) for k,v in (('thresh',0.5), ('min_labels',0), ('max_labels',None))}
+    default = dict(thresh=0.5, min_labels=0, max_labels=None)
+    return {k: getattr(loss_func, k, v) for k,v in default.items()}
 
 def loss_name(
     loss_func # Of a Learner
@@ -259,22 +274,23 @@ def loss_name(
     "What a loss function is called"
     return getattr(loss_func, '__name__', type(getattr(loss_func, 'func', loss_func)).__name__)
 
-# %% ../nbs/00_decisions.ipynb #b71fa1dd
+# %% ../nbs/00_decisions.ipynb #c7e0172c
 def takes_logits(
     loss_func, # Of a Learner
     c:int=1, # Number of labels, if known
     device=None # Where the loss function's own tensors are
 )->bool:
-    "Are the predictions that `loss_func` takes logits?"
+    "Does `loss_func` take logits?"
     func = getattr(loss_func, 'func', loss_func)
-    c = max(c, *(o.numel() for k in ('pos_weight','weight') if (o:=getattr(func, k, None)) is not None), 1)
+    weights = [getattr(func, k, None) for k in ('pos_weight','weight')]
+    c = max(c, *(o.numel() for o in weights if o is not None), 1)
     zeros = torch.zeros(1, c, device=device)
     return (loss_func(zeros, zeros)>0).any().item()
 
 def is_activated(
     loss_func # Of a Learner
 )->bool:
-    "Does `get_preds` take the sigmoid?"
+    "Does `get_preds` apply the sigmoid?"
     return (getattr(loss_func, 'activation', noop)(torch.zeros(()))==0.5).all().item()
 
 def to_probs(
@@ -282,10 +298,10 @@ def to_probs(
     loss_func, # Of the Learner
     device=None # Where the loss function's own tensors are
 )->Tensor: # In [0, 1]
-    "Probabilities of predictions"
+    "Predictions as probabilities"
     activated = is_activated(loss_func)
     scores = to_scores(preds, not activated and takes_logits(loss_func, preds.shape[-1], device))
     if not (activated or is_probs(scores)):
-        raise ValueError(f"the loss function ({loss_name(loss_func)}) takes neither logits nor probabilities: "
-                         "use loss_func=BCEWithLogitsLossFlat()")
+        raise ValueError(f"the loss function ({loss_name(loss_func)}) takes neither logits "
+                         "nor probabilities: use loss_func=BCEWithLogitsLossFlat()")
     return scores

@@ -16,19 +16,22 @@ from .digits import *
 from .metrics import *
 from .report import *
 
-# %% ../nbs/13_demo.ipynb #38545182
+# %% ../nbs/13_demo.ipynb #8289f958
 def get_data(
     data:str, # 'digits', 'pascal', or a folder with `train.csv` and the pictures in `train`
     out:str|Path, # Where the digits are put
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
-    "The data of that name"
-    if data=='digits': return multilabel_dls(multidigits(Path(out)/f'multidigits_{size}', size=size), size=None, bs=32)
-    return multilabel_dls(untar_data(URLs.PASCAL_2007) if data=='pascal' else data, size=size, bs=32)
+    "The `DataLoaders` of `data`"
+    if data=='digits':
+        path = multidigits(Path(out)/f'multidigits_{size}', size=size)
+        return multilabel_dls(path, size=None, bs=32)
+    path = untar_data(URLs.PASCAL_2007) if data=='pascal' else data
+    return multilabel_dls(path, size=size, bs=32)
 
-# %% ../nbs/13_demo.ipynb #7e406e18
+# %% ../nbs/13_demo.ipynb #0f91acb4
 def small_convnet(
-    pretrained:bool=False # There are no weights for it
+    pretrained:bool=False # Not used: it has no pretrained weights
 )->nn.Sequential:
     "A body of four convolutions for `vision_learner`"
     conv = partial(ConvLayer, norm_type=None)
@@ -39,11 +42,12 @@ def small_convnet(
                          nn.AdaptiveAvgPool2d(1)) # `vision_learner` cuts the last pooling off
 
 def _body(arch):
-    "The body called `arch`, and what else `vision_learner` needs for it"
+    "The body named `arch`, and the other arguments that `vision_learner` needs for it"
     if arch=='small': return small_convnet, dict(lin_ftrs=[], ps=0.1, first_bn=False)
     body = getattr(vision_models, arch, None)
     if inspect.isfunction(body): return body,{}
-    raise ValueError(f"there is no architecture {arch!r}: use 'small', or one of fastai's, such as 'resnet18'")
+    raise ValueError(f"there is no architecture {arch!r}: "
+                     "use 'small', or one of fastai's, such as 'resnet18'")
 
 def get_learner(
     dls:DataLoaders,
@@ -70,17 +74,17 @@ class TerminalProgress(ProgressCallback):
 
     def _write(self, cells): self.mbar.write(' '.join(f'{c:>{w}}' for c,w in zip(cells, self.widths)))
 
-# %% ../nbs/13_demo.ipynb #fbcab862
+# %% ../nbs/13_demo.ipynb #ff2a5b16
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
 
 def _epochs(n): return f"{n} epoch{'s'*(n>1)}"
 
 def _no_bar(learn):
-    "As `learn.no_bar`, which would put the wide table back"
+    "Like `learn.no_bar`, which would bring the wide table back"
     return learn.removed_cbs(learn.cbs.filter(risinstance(ProgressCallback)))
 
 def _scores(learn, **ways):
-    "For each of the `ways`, the `multilabel_metrics` with these arguments, on the validation part"
+    "The `multilabel_metrics` of the validation set, with the arguments of each of the `ways`"
     with _no_bar(learn): preds,targs = learn.get_preds()
     return {name: {m.name: m(preds, targs) for m in multilabel_metrics(sigmoid=False, **kw)}
             for name,kw in ways.items()}
@@ -95,7 +99,8 @@ def _writable(out):
     try:
         out.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=out).close()
-    except OSError as e: raise ValueError(f"{out} cannot be written to ({e.strerror}): give another folder") from e
+    except OSError as e:
+        raise ValueError(f"{out} cannot be written to ({e.strerror}): give another folder") from e
     return out
 
 def _save(out, name, what):
@@ -113,7 +118,8 @@ def tell(
     out = _writable(out)
     cb,dls,first = learn.zero_labels,learn.dls,max(epochs//5, 1)
     before = _epochs(first)
-    print(f'{len(dls.train_ds)} pictures to train on, {len(dls.valid_ds)} to validate with; {len(dls.vocab)} labels')
+    print(f'{len(dls.train_ds)} pictures to train on, {len(dls.valid_ds)} to validate with; '
+          f'{len(dls.vocab)} labels')
     _title(f'Training for {before}')
     learn.fit_one_cycle(first, 5e-4)
     r = cb.records[-1]
@@ -143,18 +149,18 @@ def tell(
     _save(out, 'zero_labels.png', 'accuracy beside that of predicting nothing')
     return table
 
-# %% ../nbs/13_demo.ipynb #66c3771d
+# %% ../nbs/13_demo.ipynb #a83e006e
 def _check_model(arch, size):
     "Try the model with one picture"
     body,head = _body(arch)
     try: dummy_eval(create_vision_model(body, n_out=1, pretrained=False, **head), (size,size))
-    except (RuntimeError, StopIteration) as e: # what torch and fastai raise
+    except (RuntimeError, StopIteration) as e: # What torch and fastai raise
         raise ValueError(f"--arch {arch} does not work with pictures of --size {size}: "
                          f"try a larger size, or another architecture such as resnet18 ({e!r})") from e
 
 @call_parse
 def main(
-    data:str='digits', # 'digits', generated; 'pascal', downloaded; or a folder with train.csv and pictures in train/
+    data:str='digits', # 'digits' (made), 'pascal' (downloaded), or a folder with train.csv and train/
     arch:str='small', # 'small', or one of fastai's architectures, such as 'resnet18'
     epochs:int=15, # Epochs in all; a fifth of them before the remedies
     thresh:float=0.5, # A probability above it is a predicted label

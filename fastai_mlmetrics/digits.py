@@ -19,9 +19,9 @@ digit_labels = np.array([f'{ink}_{d}' for d in range(10) for ink in _inks])
 _freqs = 1/(4 + 7*np.arange(20)%20)
 _sizes = [.56,.34,.1]
 
-# %% ../nbs/12_digits.ipynb #5ec6dfce
+# %% ../nbs/12_digits.ipynb #af6b6a0d
 def _draw_labels(n, rng, fill=False):
-    "An `n` x 20 array of the labels each picture has; `fill`: with as many more as it takes to hold every label"
+    "Which labels each picture has, `n` x 20; `fill`: with more labels, if all 20 need them"
     k = rng.permutation(np.searchsorted(np.cumsum(_sizes), (np.arange(n)+.5)/n) + 1)
     while fill and k.sum()<20: k[k.argmin()] += 1
     keys = np.log(_freqs) + rng.gumbel(size=(n,20))
@@ -32,11 +32,11 @@ def _draw_labels(n, rng, fill=False):
         has[has[:,common].argmax(), [common,missing]] = False,True
     return has
 
-# %% ../nbs/12_digits.ipynb #cd25b8f9
+# %% ../nbs/12_digits.ipynb #61731e8a
 def digit_table(
     n:int=2000, # Number of pictures, 8 or more
     seed:int=42, # Seed of the draw, 0 or more
-)->pd.DataFrame: # Columns `fname`, `labels` (separated by spaces) and `is_valid`, a row for each picture
+)->pd.DataFrame: # Columns `fname`, `labels` (separated by spaces) and `is_valid`, a row per picture
     "Draw the labels for a set of multi-digit pictures, a fifth of them for validation"
     if n<8:
         raise ValueError(f"n={n}: 20 labels, at most 3 to a picture, take 7 pictures to train on, "
@@ -50,9 +50,9 @@ def digit_table(
     return pd.DataFrame(dict(fname=[f'{i:06d}.png' for i in range(n)],
                              labels=[' '.join(digit_labels[o]) for o in has], is_valid=valid))
 
-# %% ../nbs/12_digits.ipynb #cf8de42d
+# %% ../nbs/12_digits.ipynb #44d9a3a5
 def _glyph(a, side, angle):
-    "The digit `a`, enlarged to `side` pixels and turned by `angle` degrees, as ink: from 0 (none) to 1"
+    "The digit `a` as ink, 0 (none) to 1, enlarged to `side` pixels and turned by `angle` degrees"
     im = Image.fromarray((a*255/16).astype(np.uint8)).resize((side,side), Image.BICUBIC)
     return (np.asarray(im.rotate(angle, Image.BICUBIC, expand=True))/255*1.6 - .3).clip(0,1)
 
@@ -70,10 +70,11 @@ def _places(k, rng, tries=25):
     dist = np.linalg.norm(xy[:,:,None]-xy[:,None], axis=-1) + 9*np.eye(k)
     return xy[dist.min((1,2)).argmax()]
 
-# %% ../nbs/12_digits.ipynb #454bb07c
+# %% ../nbs/12_digits.ipynb #06a66bed
 def _paint(labels, samples, size, rng):
     "A picture of `size` x `size` pixels, with one of the digit's `samples` for each of `labels`"
-    shade = Image.fromarray(rng.normal(0, .035, (4,4)).astype(np.float32)).resize((size,size), Image.BICUBIC)
+    shade = Image.fromarray(rng.normal(0, .035, (4,4)).astype(np.float32))
+    shade = shade.resize((size,size), Image.BICUBIC)
     im = np.array([.98,.965,.925]) + np.asarray(shade)[...,None]
     for label,place in zip(labels, _places(len(labels), rng)):
         ink,d = label.split('_')
@@ -89,9 +90,9 @@ def _put(data, dest, tmp):
     (tmp/dest.name).write_bytes(data)
     os.replace(tmp/dest.name, dest)
 
-# %% ../nbs/12_digits.ipynb #0832afc4
+# %% ../nbs/12_digits.ipynb #a396bfe0
 def _is_whole(path):
-    "Whether the picture at `path` is there, and not cut off"
+    "Whether there is a picture at `path` that is not cut off"
     try:
         with open(path, 'rb') as f:
             Image.open(f)
@@ -100,24 +101,26 @@ def _is_whole(path):
     except Exception: return False # PIL raises errors of many kinds
     return end.endswith((b'IEND\xaeB`\x82', b'\xff\xd9')) or verify_image(path)
 
-# %% ../nbs/12_digits.ipynb #901e860b
+# %% ../nbs/12_digits.ipynb #897c38bc
 def _is_made(path, args, fnames):
-    "Whether all of the set made by `args` is at `path`; an error where something else is"
-    mark,files = path/'multidigits.json', L(path.ls() if path.exists() else []).filter(lambda o: o.name[0]!='.')
+    "Whether the whole set for `args` is at `path`; an error if something else is"
+    mark = path/'multidigits.json'
+    files = L(path.ls() if path.exists() else []).filter(lambda o: o.name[0]!='.')
     if not mark.exists() and files:
         raise FileExistsError(f"{path} holds files that are not from `multidigits` ({files[0].name}): "
                               "give a new or an empty folder")
     try: made = json.loads(mark.read_text()) if mark.exists() else args
     except ValueError as e:
-        raise ValueError(f"{mark} is empty or broken: give another path, or delete the folder {path}") from e
+        raise ValueError(f"{mark} is empty or broken: "
+                         f"give another path, or delete the folder {path}") from e
     if made!=args:
         raise ValueError(f"{path} holds the set made by {made}, not by {args}: "
                          "give another path, or delete that folder")
     return (path/'train.csv').exists() and all(_is_whole(path/'train'/o) for o in fnames)
 
-# %% ../nbs/12_digits.ipynb #e95512d8
+# %% ../nbs/12_digits.ipynb #4143e283
 def multidigits(
-    path:str|Path=None, # Folder to write to; by default one in fastai's data folder, named by the other arguments
+    path:str|Path=None, # Folder to write to; None: one in fastai's data folder for these arguments
     n:int=2000, # Number of pictures, 8 or more; a fifth of them is for validation
     size:int=64, # Height and width of the pictures in pixels, 16 or more
     seed:int=42, # Seed of everything random, 0 or more: the same arguments give the same files
@@ -143,26 +146,28 @@ def multidigits(
 # %% ../nbs/12_digits.ipynb #f30f2555
 def _first(items): return ', '.join(map(str, items[:3])) + (', ...' if len(items)>3 else '')
 
-# %% ../nbs/12_digits.ipynb #60b91373
+# %% ../nbs/12_digits.ipynb #e75c0810
 def _read_table(path):
     "The checked `train.csv` of the folder `path`, with `is_valid` as booleans"
     csv = path/'train.csv'
     for o in (path, csv):
         if not o.exists():
-            raise FileNotFoundError(f"{o} does not exist: "
-                                    "give a folder that holds `train.csv` and, in `train`, the pictures")
+            raise FileNotFoundError(f"{o} does not exist: give a folder that holds `train.csv` "
+                                    "and, in `train`, the pictures")
     try: df = pd.read_csv(csv, dtype=str, keep_default_na=False)
-    except ValueError as e: # pandas' own are of this kind, and name no file
-        raise ValueError(f"{csv} is not a table ({str(e).strip()}): save it as comma-separated text in UTF-8") from e
+    except ValueError as e: # pandas raises errors of this kind, which name no file
+        raise ValueError(f"{csv} is not a table ({str(e).strip()}): "
+                         "save it as comma-separated text in UTF-8") from e
     if missing := L('fname','labels','is_valid').filter(lambda o: o not in df):
-        raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns {truncstr(str([*df]), 200)}, "
-                         "and needs fname, labels, is_valid")
+        raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns "
+                         f"{truncstr(str([*df]), 200)}, and needs fname, labels, is_valid")
     if blank := (np.flatnonzero(df.fname.str.strip()=='')+1).tolist():
-        raise ValueError(f"{csv} has no fname in row {_first(blank)} ({len(blank)} of {len(df)} rows): "
-                         "write the name of the picture, or delete the row")
+        raise ValueError(f"{csv} has no fname in row {_first(blank)} ({len(blank)} of {len(df)} "
+                         "rows): write the name of the picture, or delete the row")
     valid = df.is_valid.str.strip().str.lower().map({'true':True, '1':True, 'false':False, '0':False})
     if valid.isna().any():
-        raise ValueError(f"{csv} has is_valid={df.is_valid[valid.isna()].iloc[0]!r}: write True or False")
+        raise ValueError(f"{csv} has is_valid={df.is_valid[valid.isna()].iloc[0]!r}: "
+                         "write True or False")
     if valid.nunique()<2:
         raise ValueError(f"{csv} has no row with is_valid={not valid.any()}: "
                          "mark some pictures for validation, some for training")
@@ -174,28 +179,29 @@ def _read_table(path):
         raise FileNotFoundError(f"{absent[0]} does not exist, but {csv} lists it "
                                 f"({len(absent)} of {len(df)} pictures are missing)")
     if broken := [o for o in pictures if not _is_whole(o)]:
-        raise ValueError(f"{len(broken)} of the {len(df)} pictures that {csv} lists are cut off, or no pictures "
-                         f"({_first(broken)}): replace the files, or delete their rows")
+        raise ValueError(f"{len(broken)} of the {len(df)} pictures that {csv} lists are cut off, "
+                         f"or no pictures ({_first(broken)}): replace the files, or delete their rows")
     return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
 
-# %% ../nbs/12_digits.ipynb #96e40e20
+# %% ../nbs/12_digits.ipynb #83fac635
 def multilabel_dls(
     path:str|Path, # Folder that holds `train.csv` and, in `train`, the pictures
-    size:int=64, # Height and width in pixels that pictures are squeezed to; None: all have one size, and keep it
+    size:int=64, # Pixels that height and width are squeezed to; None: all pictures have one size
     bs:int=64, # Pictures in a batch, at most all there are to train on
     item_tfms:list=None, # Transforms of each picture before it is resized
-    batch_tfms:list=None, # Transforms of each batch before it is normalised, such as `aug_transforms()`
-    num_workers:int=0, # Processes that load pictures; 0: this one only, the fastest for small pictures on few cores
+    batch_tfms:list=None, # Transforms of each batch before normalisation, such as `aug_transforms()`
+    num_workers:int=0, # Processes that load pictures; 0, only this one, is best for small pictures
     **kwargs, # Other arguments of `DataBlock.dataloaders`, such as `device`
 )->DataLoaders: # Batches of pictures and of their labels, as zeros and ones in the order of `vocab`
-    "`DataLoaders` of the multi-label data set at `path`, laid out as `multidigits` and `URLs.PASCAL_2007` are"
+    "`DataLoaders` of a multi-label data set laid out like `multidigits` and `URLs.PASCAL_2007`"
     for k,v in dict(bs=bs, size=size).items():
         if v is not None and np.min(v)<1: raise ValueError(f"{k}={v}: write 1 or more")
     path = Path(os.path.expanduser(path))
     df = _read_table(path)
-    block = DataBlock((ImageBlock, MultiCategoryBlock(vocab=sorted({*' '.join(df.labels).split()}))),
-                      splitter=ColSplitter(),
-                      get_x=ColReader('fname', pref=path/'train'), get_y=ColReader('labels', label_delim=' '),
-                      item_tfms=L(item_tfms) + (L() if size is None else Resize(size, ResizeMethod.Squish)),
+    vocab,n_train = sorted({*' '.join(df.labels).split()}),int((~df.is_valid).sum())
+    resize = L() if size is None else Resize(size, ResizeMethod.Squish)
+    block = DataBlock((ImageBlock, MultiCategoryBlock(vocab=vocab)), splitter=ColSplitter(),
+                      get_x=ColReader('fname', pref=path/'train'),
+                      get_y=ColReader('labels', label_delim=' '), item_tfms=L(item_tfms) + resize,
                       batch_tfms=L(batch_tfms) + Normalize.from_stats(*imagenet_stats))
-    return block.dataloaders(df, path=path, bs=min(bs, int((~df.is_valid).sum())), num_workers=num_workers, **kwargs)
+    return block.dataloaders(df, path=path, bs=min(bs, n_train), num_workers=num_workers, **kwargs)

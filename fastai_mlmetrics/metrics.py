@@ -18,22 +18,22 @@ from numbers import Real
 from operator import attrgetter
 from weakref import WeakKeyDictionary
 
-# %% ../nbs/02_metrics.ipynb #982d2786
-_told = WeakKeyDictionary() # Learner -> the texts that it has been told
+# %% ../nbs/02_metrics.ipynb #ad6625d9
+_told = WeakKeyDictionary() # Learner -> the texts that it has shown
 
 def untold(
     learn, # A Learner, or None
     texts:list # Warnings
-)->list: # Those that are new; all without a Learner
-    "Which `texts` the `learn`er has not been told yet; from now on it has"
+)->list: # Those that are new; without a Learner, all
+    "Those `texts` that were not yet shown for this Learner; from now on they count as shown"
     try: told = _told.setdefault(learn, set())
     except TypeError: return texts # None, and what cannot be weakly referenced
     new = [o for o in texts if o not in told]
     told.update(new)
     return new
 
-# %% ../nbs/02_metrics.ipynb #d6386bb8
-_WAITING = 256,2**16 # Counted batches, and numbers of theirs, that wait to be added up at once
+# %% ../nbs/02_metrics.ipynb #9155430f
+_WAITING = 256,2**16 # At most so many counted batches, and numbers of theirs, wait to be added up
 
 class StreamMetric(AccumMetric):
     "Base of the metrics that add up something `from_batch`, and `compute` their value from the sum"
@@ -45,7 +45,7 @@ class StreamMetric(AccumMetric):
     needs_probs = False # Is it only for scores in [0, 1]?
     is_loss = False # Is lower better?
     follows = False # Has `Learner.set_thresh` set its threshold?
-    limited = False # Was it made with a `max_labels`, which it then keeps?
+    limited = False # Was it created with a `max_labels`, which it then keeps?
 
     def __init__(self,
         *,
@@ -53,25 +53,28 @@ class StreamMetric(AccumMetric):
         sigmoid:bool=True, # Are the predictions logits? If not, any threshold will do
         labels=None, # The labels to score, by index or by name; None: all
         pos_label:int=1, # Not used, as in scikit-learn for several labels
-        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', or None for an array of one value per label
+        average:str='micro', # 'micro', 'macro', 'weighted', 'samples'; None: each label's value
         sample_weight=None, # One weight per sample, in the loader's order
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value of the elements to leave out; may be nan
         min_labels:int=0, # Every sample gets at least this many labels, its highest-scoring ones
         max_labels:int=None, # And at most this many, its highest-scoring ones; None: any number
-        name:str=None # Of the column; None: fastai's, with the average appended if it is not the default
+        name:str=None # Of the column; None: fastai's, and the average if it is not the default
     ):
         if average not in self.averages:
             raise ValueError(f"{type(self).__name__} has no average={average!r}: "
                              f"use one of {', '.join(map(repr, self.averages))}")
         if not isinstance(zero_division, Real):
-            raise ValueError(f"zero_division={zero_division!r} should be a number, such as 0, 1 or nan")
-        if pos_label!=1: warnings.warn(f"pos_label={pos_label} is not used: each label's own 1 is its positive")
+            raise ValueError(f"zero_division={zero_division!r} should be a number, "
+                             "such as 0, 1 or nan")
+        if pos_label!=1:
+            warnings.warn(f"pos_label={pos_label} is not used: each label's own 1 is its positive")
         store_attr('average,zero_division')
         self.rule = Rule(thresh, sigmoid, labels, sample_weight, ignore_index, min_labels, max_labels)
         self.limited = max_labels is not None
-        self._name = name or '_'.join(L(self.func_name or camel2snake(type(self).__name__)) +
-                                      ([] if average==self.default_average else [average or 'per_label']))
+        column = self.func_name or camel2snake(type(self).__name__)
+        if average!=self.default_average: column += f"_{average or 'per_label'}"
+        self._name = name or column
         self.reset()
 
     def from_batch(self, batch): raise NotImplementedError
@@ -85,7 +88,7 @@ class StreamMetric(AccumMetric):
         self._batches,self._parts,self._elements,self._waiting = [],[],0,0
 
     def __getstate__(self):
-        "A copy or a pickle is a new metric of the same arguments"
+        "A copy or a pickle is a new metric with the same arguments"
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         new.reset()
@@ -97,7 +100,7 @@ class StreamMetric(AccumMetric):
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
 
-# %% ../nbs/02_metrics.ipynb #69d6a04f
+# %% ../nbs/02_metrics.ipynb #48eaf26a
 @patch
 def accumulate(self:StreamMetric,
     learn # In its batch loop: anything with `pred` and `yb`
@@ -109,16 +112,20 @@ def accumulate(self:StreamMetric,
 @patch
 def _begin(self:StreamMetric, learn):
     if self._of_learner:
-        raise RuntimeError(f"{self.name} counts for two Learners at once: give each metrics of its own")
-    self._learn,self._of_learner,dl = weakly(learn),isinstance(learn, Learner),getattr(learn, 'dl', None)
+        raise RuntimeError(f"{self.name} counts for two Learners at once: "
+                           "give each metrics of its own")
+    self._learn,self._of_learner = weakly(learn),isinstance(learn, Learner)
+    dl = getattr(learn, 'dl', None)
     self.trained,self.split = getattr(learn, 'training', False),is_split(dl)
     if self.rule.weight is not None:
-        shuffled = getattr(dl, 'shuffle', isinstance(getattr(dl, 'sampler', None), torch.utils.data.RandomSampler))
+        sampler = getattr(dl, 'sampler', None)
+        shuffled = getattr(dl, 'shuffle', isinstance(sampler, torch.utils.data.RandomSampler))
         if shuffled or self.split:
             raise ValueError("sample_weight needs the samples in one known order, "
                              f"but this loader is {'shuffled' if shuffled else 'distributed'}")
     if L(getattr(learn, 'metrics', None)).attrgot('name').count(self.name)>1:
-        self._warn(f"several metrics are named {self.name!r}, and so are their columns: give each a name=")
+        self._warn(f"several metrics are named {self.name!r}, and so are their columns: "
+                   "give each a name=")
 
 @patch
 def accum_values(self:StreamMetric,
@@ -134,7 +141,7 @@ def accum_values(self:StreamMetric,
 def __call__(self:StreamMetric,
     preds, # Predictions, as `accum_values` takes them
     targs # Targets of the same shape
-): # A float; an array for `average=None`; None if there is not a single sample
+): # A float; an array for `average=None`; None if there is no sample
     "The metric on whole arrays"
     self.reset()
     self.accum_values(preds, targs)
@@ -144,14 +151,16 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warnings.warn(text)
 
-# %% ../nbs/02_metrics.ipynb #771138d2
+# %% ../nbs/02_metrics.ipynb #bf163b08
 @patch
 def take(self:StreamMetric, *batches):
     "Add a `Batch`, or several that are blocks of one"
     size = 0
     for batch in batches:
         if self.c!=batch.given_c:
-            if self.c: raise ValueError(f"predictions have {batch.given_c} labels, but before they had {self.c}")
+            if self.c:
+                raise ValueError(f"predictions have {batch.given_c} labels, "
+                                 f"but before they had {self.c}")
             self.c = batch.given_c
         self.seen += batch.n
         size += batch.preds.numel()
@@ -160,7 +169,7 @@ def take(self:StreamMetric, *batches):
         self._elements += size
         if self._elements>=SMALL: self.count()
     else:
-        if self._batches: self.count() # apart, since a large one is no copy
+        if self._batches: self.count() # Apart from these, since large batches are no copies
         self._count(*batches)
 
 @patch
@@ -174,9 +183,10 @@ def count(self:StreamMetric):
 def _count(self:StreamMetric, *batches):
     def part(batch): return self.from_batch(batch),batch.checks,batch.scored
     each = in_threads if len(batches)>1 and batches[0].preds.device.type=='cpu' else map
-    for batch,parts in zip(batches, each(part, batches)):
-        self._parts.append(parts)
-        self._waiting += parts[0].numel() if isinstance(parts[0], Tensor) else batch.n*batch.c//32 # Kept scores, say
+    for batch,found in zip(batches, each(part, batches)):
+        self._parts.append(found)
+        # What is no tensor holds scores
+        self._waiting += found[0].numel() if isinstance(found[0], Tensor) else batch.n*batch.c//32
         if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
@@ -201,7 +211,7 @@ def sum_parts(
 def cat_parts(
     parts # Tensors whose last axis is the samples
 )->Tensor: # All samples, in float64
-    "Some batches' parts behind each other"
+    "The parts of some batches, concatenated"
     return torch.cat(parts, -1).double()
 
 @patch
@@ -209,7 +219,7 @@ def add_up(self:StreamMetric, parts):
     "What some batches' parts add to the total"
     return join_once(sum_parts, parts)
 
-# %% ../nbs/02_metrics.ipynb #07c88943
+# %% ../nbs/02_metrics.ipynb #29a5d31f
 @patch
 def read(self:StreamMetric):
     "The totals of all processes and the checks, on the host; None if nothing was taken"
@@ -217,7 +227,8 @@ def read(self:StreamMetric):
     self.fold()
     if self.total is None: return None
     if self._read is None:
-        self._read = self.reduce(self.total),join_checks(gather(self._checks[None], self.split).unbind()).tolist()
+        total,checks = self.reduce(self.total),gather(self._checks[None], self.split)
+        self._read = total,join_checks(checks.unbind()).tolist()
     return self._read
 
 @patch
@@ -236,41 +247,44 @@ def value(self:StreamMetric):
     elif text:=self.mistaken_range(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
 
-# %% ../nbs/02_metrics.ipynb #ae0f1c37
+# %% ../nbs/02_metrics.ipynb #78a7ef2a
 @patch
 def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nans):
-    "Is there a value? Raise, or warn, if predictions or targets are not what they must be"
+    "Is there a value? Raises or warns if predictions or targets are not what they must be"
     if self.rule.weight is not None and self.seen!=len(self.rule.weight):
-        raise ValueError(f"sample_weight has {len(self.rule.weight)} values, but there were {self.seen} samples")
+        raise ValueError(f"sample_weight has {len(self.rule.weight)} values, "
+                         f"but there were {self.seen} samples")
     if (off:=off_target(low_targ, high_targ, fraction)) is not None:
         text = (f"targets must be 0 or 1, but one is {off:.3g}. One-hot encode class indices, "
                 "round soft labels, or name the value of missing ones with ignore_index.")
         if not self.trained: raise ValueError(text)
-        return self._warn(f"{text} (MixUp and CutMix make soft ones: then there are no train_metrics.)")
+        return self._warn(f"{text} (MixUp and CutMix make soft ones: "
+                          "then there are no train_metrics.)")
     if nans: return self._warn(f"predictions are NaN in {nans:.0f} samples, and so are the metrics")
     if not self.scored and (low<0 or high>1):
         raise ValueError("integer predictions are decisions, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
     if self.needs_probs and not self.sigmoid and (low<0 or high>1):
-        raise ValueError(f"{self.name} is for probabilities, but there are predictions like {low:.3g} and {high:.3g}: "
-                         "are they logits? Then pass sigmoid=True")
+        raise ValueError(f"{self.name} is for probabilities, but there are predictions like "
+                         f"{low:.3g} and {high:.3g}: are they logits? Then pass sigmoid=True")
     return True
 
 @patch
 def mistaken_range(self:StreamMetric, low, high):
-    "What is wrong with the threshold or the sigmoid, going by the range of the predictions; or None"
+    "What is wrong with `thresh` or `sigmoid`, judging by the range of the predictions; or None"
     if not self.scored or self.rule.ranks: return
     if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
-        return "predictions all lie in [0, 1], so they seem to be probabilities already: pass sigmoid=False"
+        return ("predictions all lie in [0, 1], so they seem to be probabilities already: "
+                "pass sigmoid=False")
     if not self.sigmoid and (low<0 or high>1) and any(0<t<1 for t in L(self.thresh)):
-        return (f"predictions like {low:.3g} and {high:.3g} seem to be logits, but are compared with a threshold for "
-                "probabilities: pass sigmoid=True, or thresh=0 for logits")
+        return (f"predictions like {low:.3g} and {high:.3g} seem to be logits, but are compared with "
+                "a threshold for probabilities: pass sigmoid=True, or thresh=0 for logits")
 
-# %% ../nbs/02_metrics.ipynb #bd6aab7b
+# %% ../nbs/02_metrics.ipynb #667df329
 def mean_of(
     values:Tensor, # Along the last axis; nan where undefined
-    weights:Tensor=None # Of the same shape; None, or with a sum of 0: all alike
-)->Tensor: # Of one axis less; nan if no value is defined
+    weights:Tensor=None # Of the same shape; None, or a sum of 0: the plain mean
+)->Tensor: # Without the last axis; nan if no value is defined
     "The mean of the values that are defined"
     if weights is None: return values.nanmean(-1)
     weights = weights.masked_fill(values.isnan(), 0)
@@ -283,7 +297,8 @@ def sum_of(
 )->Tensor: # Two numbers: the sum of the values that are defined, and of their weights
     "What a mean over samples adds up"
     undefined = values.isnan()
-    if weight is None: return torch.stack([values.nansum(), undefined.numel()-undefined.count_nonzero()])
+    if weight is None:
+        return torch.stack([values.nansum(), undefined.numel()-undefined.count_nonzero()])
     weight = weight.masked_fill(undefined, 0)
     return torch.stack([(values.nan_to_num()*weight).sum(), weight.sum()])
 
@@ -291,11 +306,12 @@ def sum_of(
 def average_labels(self:StreamMetric,
     values:Tensor, # Of each label, ... x C
     true:Tensor # How often each is true, ... x C
-)->Tensor: # Of one axis less; `values` for `average=None`
+)->Tensor: # Without the last axis; `values` for `average=None`
     "This metric's average of the labels' values"
-    return values if self.average is None else mean_of(values, true if self.average=='weighted' else None)
+    if self.average is None: return values
+    return mean_of(values, true if self.average=='weighted' else None)
 
-# %% ../nbs/02_metrics.ipynb #5ad592b0
+# %% ../nbs/02_metrics.ipynb #97f54eb3
 class CountsMetric(StreamMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages,default_average = ('micro','macro','weighted','samples',None),'macro'
@@ -305,12 +321,12 @@ class CountsMetric(StreamMetric):
         sigmoid:bool=True, # Are the predictions logits? If not, any threshold will do
         labels=None, # The labels to score, by index or by name; None: all
         pos_label:int=1, # Not used, as in scikit-learn for several labels
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples', or None for an array of one value per label
+        average:str='macro', # 'micro', 'macro', 'weighted', 'samples'; None: each label's value
         sample_weight=None, # One weight per sample, in the loader's order
         **kwargs
     ):
-        super().__init__(thresh=thresh, sigmoid=sigmoid, labels=labels, pos_label=pos_label, average=average,
-                         sample_weight=sample_weight, **kwargs)
+        super().__init__(thresh=thresh, sigmoid=sigmoid, labels=labels, pos_label=pos_label,
+                         average=average, sample_weight=sample_weight, **kwargs)
 
     def formula(self, tp, pred, true, n): raise NotImplementedError
 
@@ -320,14 +336,15 @@ class CountsMetric(StreamMetric):
         return res.nan_to_num(self.zero_division, math.inf, -math.inf).masked_fill(n==0, math.nan)
 
     def averaged(self, counts):
-        "The average of `counts`, 4 x ... x C, of labels, or of samples for `average='samples'`"
+        "The metric of `counts`, 4 x ... x C, of labels, or of samples for `average='samples'`"
         counts = counts.double()
         if self.average=='micro': return self.values(*counts.sum(-1))
         return self.average_labels(self.values(*counts), counts[2])
 
     def from_batch(self, batch):
         if self.average!='samples': return batch.counts[0]
-        return batch.counts[1] if batch.weight is None else torch.cat([batch.counts[1], batch.weight[None]])
+        if batch.weight is None: return batch.counts[1]
+        return torch.cat([batch.counts[1], batch.weight[None]])
 
     def add_up(self, parts):
         if self.average!='samples': return super().add_up(parts)
@@ -338,7 +355,7 @@ class CountsMetric(StreamMetric):
 
     @property
     def counts(self):
-        "`tp`, `pred`, `true` and `n` of each label, 4 x C; for the average over samples, a sum and a weight"
+        "`tp`, `pred`, `true` and `n` of each label, 4 x C; for the samples average, sum and weight"
         if (read:=self.read()) is None: return None
         return read[0] if self.average=='samples' or self.rule.weight is not None else read[0].long()
 
@@ -360,13 +377,13 @@ class F1ScoreMulti(CountsMetric):
     func_name = 'f1_score'
     def formula(self, tp, pred, true, n): return 2*tp/(pred+true)
 
-# %% ../nbs/02_metrics.ipynb #9815d464
+# %% ../nbs/02_metrics.ipynb #2c19d8d8
 class FBetaMulti(CountsMetric):
     "Weighted harmonic mean of precision and recall"
     func_name = 'fbeta_score'
     @delegates(CountsMetric.__init__)
     def __init__(self,
-        beta:float, # How many times as much recall matters as precision: 0 or more, infinity too
+        beta:float, # How many times as much recall matters as precision: 0 to infinity
         thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
         sigmoid:bool=True, # Are the predictions logits?
         labels=None, # The labels to score, by index or by name; None: all
@@ -388,15 +405,16 @@ class JaccardMulti(CountsMetric):
     func_name = 'jaccard_score'
     def formula(self, tp, pred, true, n): return tp/(pred+true-tp)
 
-# %% ../nbs/02_metrics.ipynb #b4c8cc68
+# %% ../nbs/02_metrics.ipynb #d778821e
 class CF1(CountsMetric):
     "Harmonic mean of macro precision and macro recall"
     averages,func_name = ('macro',),'CF1'
     def averaged(self, counts):
-        p,r = (cls(zero_division=self.zero_division).averaged(counts) for cls in (PrecisionMulti,RecallMulti))
+        both = [cls(zero_division=self.zero_division) for cls in (PrecisionMulti,RecallMulti)]
+        p,r = (m.averaged(counts) for m in both)
         return torch.where(p+r>0, 2*p*r/(p+r), p+r)
 
-# %% ../nbs/02_metrics.ipynb #95dac56f
+# %% ../nbs/02_metrics.ipynb #16337be1
 class MicroMetric(CountsMetric):
     "Base of the metrics that take all elements together by default"
     default_average = 'micro'
@@ -409,26 +427,28 @@ class MicroMetric(CountsMetric):
         *,
         average:str='micro', # As in `CountsMetric`
         **kwargs
-    ): super().__init__(thresh, sigmoid, labels, average=average, sample_weight=sample_weight, **kwargs)
+    ):
+        super().__init__(thresh, sigmoid, labels, average=average,
+                         sample_weight=sample_weight, **kwargs)
 
-# %% ../nbs/02_metrics.ipynb #cbcbe021
+# %% ../nbs/02_metrics.ipynb #fba73da2
 class AccuracyMulti(MicroMetric):
-    "Fraction of elements that are decided right"
+    "Fraction of elements that are right"
     def formula(self, tp, pred, true, n): return (n-pred-true+2*tp)/n
 
-# %% ../nbs/02_metrics.ipynb #cab841d5
+# %% ../nbs/02_metrics.ipynb #e019c8d2
 class HammingLossMulti(MicroMetric):
-    "Fraction of elements that are decided wrong"
+    "Fraction of elements that are wrong"
     func_name,is_loss = 'hamming_loss',True
     def formula(self, tp, pred, true, n): return (pred+true-2*tp)/n
 
-# %% ../nbs/02_metrics.ipynb #f813b130
+# %% ../nbs/02_metrics.ipynb #ad61854b
 class ZerosAccuracy(MicroMetric):
     "Accuracy of a model that predicts nothing at all"
     def formula(self, tp, pred, true, n): return (n-true)/n
 
 class AccuracyLift(MicroMetric):
-    "Accuracy gained over predicting nothing, as a fraction of what could be gained; below 0: lost"
+    "Accuracy gained over predicting nothing, as a fraction of what could be gained"
     averages = 'micro',None
     @delegates(MicroMetric.__init__)
     def __init__(self,
@@ -442,18 +462,19 @@ class AccuracyLift(MicroMetric):
     ): super().__init__(thresh, sigmoid, labels, sample_weight, zero_division=zero_division, **kwargs)
     def formula(self, tp, pred, true, n): return torch.where(true>0, (2*tp-pred)/true, math.nan)
 
-# %% ../nbs/02_metrics.ipynb #1478e41d
+# %% ../nbs/02_metrics.ipynb #eb952c0a
 class SpecificityMulti(CountsMetric):
-    "Fraction of labels that are not true that are not predicted"
+    "Fraction of absent labels that are not predicted"
     func_name = 'specificity_score'
     def formula(self, tp, pred, true, n): return 1 - (pred-tp)/(n-true)
 
 class BalancedAccuracyMulti(CountsMetric):
     "Mean of recall and specificity, or the one of them that is defined"
     func_name,averages = 'balanced_accuracy_score',('micro','macro','weighted',None)
-    def formula(self, tp, pred, true, n): return torch.stack([tp/true, 1 - (pred-tp)/(n-true)]).nanmean(0)
+    def formula(self, tp, pred, true, n):
+        return torch.stack([tp/true, 1 - (pred-tp)/(n-true)]).nanmean(0)
 
-# %% ../nbs/02_metrics.ipynb #9a7c46f2
+# %% ../nbs/02_metrics.ipynb #d41d0202
 class MatthewsCorrCoefMulti(CountsMetric):
     "Correlation of decisions and truths"
     func_name,averages = 'matthews_corrcoef',('micro','macro','weighted',None)
@@ -467,11 +488,11 @@ class MatthewsCorrCoefMulti(CountsMetric):
         **kwargs
     ): super().__init__(thresh, sigmoid, average=average, sample_weight=sample_weight, **kwargs)
     def formula(self, tp, pred, true, n):
-        # Two roots, because the product of four counts is beyond float64's whole numbers soon
+        # Two roots, because a product of four counts soon exceeds what float64 holds exactly
         res = (n*tp - pred*true) / ((pred*(n-pred)).sqrt() * (true*(n-true)).sqrt())
         return torch.where((0<true) & (true<n), res.nan_to_num(0.), math.nan)
 
-# %% ../nbs/02_metrics.ipynb #fb3e3f88
+# %% ../nbs/02_metrics.ipynb #7c943bda
 class SampleMetric(CountsMetric):
     "Base of the metrics that are a mean over samples"
     averages,default_average = ('samples',),'samples'
@@ -484,7 +505,9 @@ class SampleMetric(CountsMetric):
         *,
         average:str='samples', # There is no other
         **kwargs
-    ): super().__init__(thresh, sigmoid, labels, average=average, sample_weight=sample_weight, **kwargs)
+    ):
+        super().__init__(thresh, sigmoid, labels, average=average,
+                         sample_weight=sample_weight, **kwargs)
 
 # %% ../nbs/02_metrics.ipynb #29b297db
 class SubsetAccuracy(SampleMetric):
@@ -499,7 +522,7 @@ class LabelCardinality(SampleMetric):
     "Mean number of labels that a sample gets"
     def formula(self, tp, pred, true, n): return pred
 
-# %% ../nbs/02_metrics.ipynb #e1081bb0
+# %% ../nbs/02_metrics.ipynb #3b3a4a6e
 def _errors(batch):
     "The squared difference of each score and its truth, N x C in float64; 0 where ignored"
     _,y,valid = batch.inputs
@@ -511,7 +534,7 @@ class BrierScoreMulti(StreamMetric):
     averages,func_name,needs_probs = CountsMetric.averages,'brier_score_loss',True
     @delegates(StreamMetric.__init__, but='min_labels,max_labels')
     def __init__(self,
-        thresh=0.5, # Not used: a Brier score is of the probabilities
+        thresh=0.5, # Not used: a Brier score compares probabilities
         sigmoid:bool=True, # Are the predictions logits?
         sample_weight=None, # One weight per sample, in the loader's order
         pos_label:int=None, # Not used
@@ -528,7 +551,7 @@ class BrierScoreMulti(StreamMetric):
         error,true,n = total
         return error.sum()/n.sum() if self.average=='micro' else self.average_labels(error/n, true)
 
-# %% ../nbs/02_metrics.ipynb #45cd29dd
+# %% ../nbs/02_metrics.ipynb #3b078908
 def _score(cls, inp, targ, thresh, sigmoid):
     value = cls(thresh=thresh, sigmoid=sigmoid)(inp, targ)
     return torch.tensor(ifnone(value, math.nan), device=getattr(inp, 'device', None))
@@ -539,7 +562,7 @@ def accuracy_multi(
     thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
     sigmoid:bool=True # Are the predictions logits?
 )->Tensor: # 0-d, in [0, 1]
-    "Fraction of elements that are decided right"
+    "Fraction of elements that are right"
     return _score(AccuracyMulti, inp, targ, thresh, sigmoid)
 
 def subset_accuracy(

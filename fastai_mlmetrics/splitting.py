@@ -11,13 +11,13 @@ from .decisions import *
 from .imbalance import *
 import scipy.sparse as sp
 
-# %% ../nbs/11a_splitting.ipynb #316fd081
+# %% ../nbs/11a_splitting.ipynb #172ad6ef
 def _rows(y, groups, pairs, share):
-    "Counts for each group, or sample: of its labels, of pairs of them, and (last) of its samples; sparse"
+    "For each group, or sample, how many labels, pairs of labels, and (last) samples it has; sparse"
     cols = [y]
     if pairs and y.shape[1]>1:
         each = sp.hstack([y[:,[i]].multiply(y[:,i+1:]) for i in range(y.shape[1]-1)]).tocsc()
-        cols.append(each[:,each.sum(0)*share>=1]) # of those that every part can have
+        cols.append(each[:,each.sum(0)*share>=1]) # Frequent enough for every part
     rows = sp.hstack([*cols, np.ones((y.shape[0], 1))]).tocsr()
     if groups is None: return rows
     rows = sp.csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))))@rows
@@ -30,9 +30,10 @@ def _deal(rows, c, shares, rng):
     rank = totals.argsort(kind='stable').argsort()
     rank[-1] = len(rank)
     rarest = np.minimum.reduceat(rank[rows.indices], rows.indptr[:-1])
-    inverse,need = 1/np.maximum(totals, 1),np.tile(shares, (len(totals), 1)) # as a fraction of all that there are
+    inverse = 1/np.maximum(totals, 1)
+    need = np.tile(shares, (len(totals), 1)) # As fractions of the totals
     lacks,left = np.ones((len(totals), k), int),(rows>0).sum(0)
-    lacks[c:-1] = 0 # That a pair is everywhere is not required
+    lacks[c:-1] = 0 # Not every part must have every pair
     n_lacks,part = lacks.sum(1),np.empty(len(sizes), int)
     for i in np.lexsort((rng.random(len(sizes)), -sizes, rarest)).tolist():
         span = slice(rows.indptr[i], rows.indptr[i+1])
@@ -50,10 +51,11 @@ def _deal(rows, c, shares, rng):
             lacks[cols,j] = 0
     return part
 
-# %% ../nbs/11a_splitting.ipynb #800d8416
+# %% ../nbs/11a_splitting.ipynb #bffed753
 def _parts(targs, shares, seed, groups, pairs, ignore_index):
     "The part of each sample"
-    y = sp.csc_array(label_matrix(targs, ignore_index=ignore_index)[1].nan_to_num().double().cpu().numpy())
+    _,y,_ = label_matrix(targs, ignore_index=ignore_index)
+    y = sp.csc_array(y.nan_to_num().double().cpu().numpy())
     if groups is not None:
         if len(groups)!=y.shape[0]: raise ValueError(f"{len(groups)} groups for {y.shape[0]} samples")
         groups = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -66,8 +68,8 @@ def _parts(targs, shares, seed, groups, pairs, ignore_index):
     return part if groups is None else part[groups]
 
 def stratified_split(
-    targs, # Targets, N x C: of every label its share goes to validation
-    valid_pct:float=0.2, # Share of the samples that validation gets
+    targs, # Targets, N x C
+    valid_pct:float=0.2, # Share of the samples, and of every label, that goes to validation
     seed:int=None, # The same seed gives the same split; None: drawn by torch, so that `set_seed` holds
     *,
     groups=None, # N values: samples of the same value stay together; None: each stands alone
@@ -75,7 +77,8 @@ def stratified_split(
     ignore_index=None # Target value of the elements to leave out; may be nan
 )->tuple: # Indices for training and for validation, each a list
     "A split in which every label with two samples is on both sides"
-    if not 0<valid_pct<1: raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
+    if not 0<valid_pct<1:
+        raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
     return tuple(np.flatnonzero(part==i).tolist() for i in (0,1))
 
@@ -92,9 +95,9 @@ def stratified_folds(
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
 
-# %% ../nbs/11a_splitting.ipynb #339978d7
+# %% ../nbs/11a_splitting.ipynb #aceec7f4
 def _each(f, items):
-    "`f` of each item, read as a `DataBlock` reads them"
+    "`f` of each item, called as a `DataBlock` calls it"
     items = L(items, use_list=None)
     return [f(items[i]) for i in range(len(items))]
 
@@ -103,8 +106,9 @@ def _item_targs(items, get_y):
     rows = [[*L(o)] for o in _each(get_y, items)]
     values = {o for row in rows for o in row}
     if values<={0,1} and len({*map(len, rows)})==1: return rows
-    # In order, since that of a set is another one in each process
-    column,res = {o: i for i,o in enumerate(sorted(values, key=str))},np.zeros((len(rows), len(values)))
+    # Sorted, since the order of a set differs between processes
+    column = {o: i for i,o in enumerate(sorted(values, key=str))}
+    res = np.zeros((len(rows), len(values)))
     for i,row in enumerate(rows): res[i,[column[o] for o in row]] = 1
     return res
 
@@ -113,20 +117,20 @@ def StratifiedMultiLabelSplitter(
     seed:int=None, # The same seed gives the same split; None: drawn by torch, so that `set_seed` holds
     *,
     get_y, # The `get_y` of the `DataBlock`: gives an item's label names, or its zeros and ones
-    groups=None, # Gives an item's group, as `get_y` its labels: items of one group stay together
+    groups=None, # A function like `get_y` that gives an item's group: items of one group stay together
     pairs:bool=False # Deal out pairs of labels, too?
 ): # A function of items, for `DataBlock(splitter=...)`
-    "`RandomSplitter` with every label that two items have on both sides"
+    "Like `RandomSplitter`, but every label that two items have is on both sides"
     def _inner(o):
         group_of = None if groups is None else _each(groups, o)
         return stratified_split(_item_targs(o, get_y), valid_pct, seed, groups=group_of, pairs=pairs)
     return _inner
 
-# %% ../nbs/11a_splitting.ipynb #0019d89d
+# %% ../nbs/11a_splitting.ipynb #542335a8
 def split_measures(
     targs, # Targets, N x C
     parts, # Indices of each part's samples: the two of a split, or the validation parts of all folds
-    shares=None # Share of the samples that each part was to get; None: the same
+    shares=None # Share of the samples that each part should get; None: equal shares
 )->dict: # LD, ED, FZ and FLZ: the smaller, the better
     "How far the parts of a split are from their share of every label"
     y = label_matrix(targs)[1].nan_to_num().double()
@@ -134,5 +138,6 @@ def split_measures(
     sizes = as_tensor([len(o) for o in parts]).double()
     true = torch.stack([y[list(o)].sum(0) for o in parts])
     odds,all_odds = true/(sizes[:,None]-true),y.sum(0)/(1-y).sum(0)
-    return dict(LD=(odds-all_odds).abs().nanmean().item(), ED=(sizes-shares*len(y)).abs().mean().item(),
+    return dict(LD=(odds-all_odds).abs().nanmean().item(),
+                ED=(sizes-shares*len(y)).abs().mean().item(),
                 FZ=(true==0).any(1).sum().item(), FLZ=(true==0).sum().item())
