@@ -253,7 +253,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #98af3e8c
+# %% ../nbs/01_counts.ipynb #352706fe
 BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
@@ -334,13 +334,14 @@ def forget_batch():
     _current = None
 
 def join_once(
-    join, # A function of `parts`
-    parts # Batches that wait, or what was taken from them
+    join, # A function of `parts` and `args`
+    parts, # Batches that wait, or what was taken from them
+    *args # Anything that can be a key
 ): # What `join` returns, the same object for all who hold the same parts
     "Join what waits, once for all metrics"
-    key = join,len(parts),id(parts[0])
+    key = join,args,len(parts),id(parts[0])
     same,joined = _joined.get(key, ((),None))
     # Weak references, since small tensors left between large ones would fragment the memory
     if not same or any(o() is not part for o,part in zip(same, parts)):
-        _joined[key] = [*map(ref, parts)],(joined:=join(parts))
+        _joined[key] = [*map(ref, parts)],(joined:=join(parts, *args))
     return joined

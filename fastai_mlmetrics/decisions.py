@@ -10,7 +10,7 @@ __all__ = ['to_scores', 'is_probs', 'as_thresh', 'logit_thresh', 'as_tensor', 'R
 from fastai.basics import *
 from numbers import Real
 
-# %% ../nbs/00_decisions.ipynb #356cfba2
+# %% ../nbs/00_decisions.ipynb #f5252a35
 def to_scores(
     preds:Tensor, # Floating-point predictions, N x C: logits if `sigmoid`, scores if not
     sigmoid:bool=True # Take the sigmoid?
@@ -23,7 +23,8 @@ def is_probs(
     scores:Tensor # As `to_scores` returns them
 )->bool: # False for logits and other margins
     "Do all scores lie in [0, 1]?"
-    return not ((scores<0) | (scores>1)).any()
+    low,high = scores.nan_to_num(0.5).aminmax() if scores.numel() else (0,1)
+    return bool(0<=low and high<=1)
 
 # %% ../nbs/00_decisions.ipynb #c4dfadd0
 def as_thresh(

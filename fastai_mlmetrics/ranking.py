@@ -13,7 +13,7 @@ from .metrics import *
 from .curves import *
 from weakref import WeakValueDictionary
 
-# %% ../nbs/04_ranking.ipynb #8ece342d
+# %% ../nbs/04_ranking.ipynb #3645e3f1
 _SLICE = 2**20 # Elements that are sorted at a time
 _curves = WeakValueDictionary() # Which batches, and are labels apart? -> their `Curves`
 
@@ -53,7 +53,8 @@ class Curves(list):
         step = max(1, _SLICE//max(n, 1)) if apart else c
         def rows(name, i):
             parts = [getattr(o, name)[i:i+step] for o in kept if getattr(o, name) is not None]
-            return gather(torch.cat(parts, 1).T, split).T.reshape(-1 if apart else 1, n if apart else n*c) if parts else None
+            if not parts: return None
+            return gather(torch.cat(parts, 1).T, split).T.reshape(-1 if apart else 1, n if apart else n*c)
         def curve(i): return SortedScores(*(rows(name, i) for name in ('scores','y','weight'))).curve_of_true()
         # Processes must gather in one order, and a GPU has threads of its own
         each = map if split or y.device.type!='cpu' else in_threads
@@ -90,7 +91,7 @@ class CurveMetric(StreamMetric):
 
     def curve_formula(self, c): raise NotImplementedError
 
-# %% ../nbs/04_ranking.ipynb #332aa3d3
+# %% ../nbs/04_ranking.ipynb #5600a5fd
 def _curve_of_samples(batch):
     preds,y,valid = batch.inputs
     by_score = SortedScores(preds, y, valid)
@@ -98,9 +99,8 @@ def _curve_of_samples(batch):
     return by_score.curve_of_true() if preds.device.type=='cpu' else by_score.curve_of_all()
 
 def _binned(batch, bins):
-    (preds,y,_),weights = batch.inputs,element_weights(batch)
-    places = bin_places(preds, y, bins, batch.rule.sigmoid and batch.scored)
-    return places,None if weights is None else weights.flatten()
+    preds,y,_ = batch.inputs
+    return BinPlaces(preds, y, bins, batch.rule.sigmoid and batch.scored, element_weights(batch))
 
 @patch
 def from_batch(self:CurveMetric, batch):
@@ -119,7 +119,8 @@ def keeps(self:CurveMetric): return self.bins is None and self.average!='samples
 @patch
 def add_up(self:CurveMetric, parts):
     if self.average=='samples': return super(CurveMetric, self).add_up(parts)
-    return [*parts] if self.keeps else histogram(parts, len(self.labels or range(self.c)), self.bins)
+    if self.keeps: return [*parts]
+    return join_once(histogram, parts, len(self.labels or range(self.c)), self.bins)
 
 @patch
 def reduce(self:CurveMetric, total):

@@ -36,7 +36,7 @@ def verdict(
     if r['f1_micro'] <= 1.15*r['constant_f1'] and r['accuracy'] >= min_accuracy: return 'no better than a constant'
     return ''
 
-# %% ../nbs/07_verdict.ipynb #2c61d719
+# %% ../nbs/07_verdict.ipynb #c4a270c1
 _BINS,_ALL = 2**13,2**18
 
 class ScoreHistogram(StreamMetric):
@@ -53,9 +53,8 @@ class ScoreHistogram(StreamMetric):
         all_ = not self.sample or self.seen*batch.c<_ALL
         step = 1 if all_ else max(1, batch.n*batch.c//self.sample)
         preds,y,valid = (o if o is None else o[::step].reshape(-1,1) for o in batch.inputs)
-        places = bin_places(preds, y, _BINS, not self.probs or self.sigmoid and batch.scored)
-        if step==1: return places,valid if valid is None else valid[:,0]
-        return places,torch.full_like(y[:,0], step) if valid is None else step*valid[:,0]
+        if step>1: valid = torch.full_like(y, step) if valid is None else step*valid
+        return BinPlaces(preds, y, _BINS, not self.probs or self.sigmoid and batch.scored, valid)
 
     def add_up(self, parts): return histogram(parts, 1, _BINS)[:,0]
 

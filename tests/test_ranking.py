@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import ranking
 from fastai_mlmetrics.counts import in_threads
-from fastai_mlmetrics.curves import SortedScores, places
+from fastai_mlmetrics.curves import SortedScores, look_up
 from test_metrics import OneBuffer, same
 
 AVERAGES = 'micro','macro','weighted','samples',None
@@ -228,12 +228,12 @@ def test_bins_keep_no_scores():
     assert sizes[0]==sizes[1]<2.1*(2*20*64*8)
 
 @pytest.mark.parametrize('dtype', (torch.float32,torch.float64))
-def test_places(dtype):
+def test_look_up(dtype):
     "numpy's way, row by row, and torch's"
     gen = torch.Generator().manual_seed(0)
     rows,x = (torch.randint(100, shape, generator=gen).to(dtype).sort().values for shape in ((7,20_000),(7,300)))
     x[:,-50:] = math.inf
-    for right in (True,False): test_eq(places(rows, x, right), torch.searchsorted(rows, x, right=right))
+    for right in (True,False): test_eq(look_up(rows, x, right), torch.searchsorted(rows, x, right=right))
 
 @pytest.mark.parametrize('kind', ('few ties','many ties'))
 def test_threads(kind):
@@ -245,7 +245,8 @@ def test_threads(kind):
         for threads in (1,2,3):
             torch.set_num_threads(threads)
             found.append([APScoreMulti()(logits, targs), RocAucMulti()(logits, targs), F1ScoreMulti()(logits, targs),
-                          best_thresholds(logits.sigmoid(), targs, cv=2)])
+                          best_thresholds(logits.sigmoid(), targs, cv=2),
+                          best_thresholds(logits, targs, average='samples', cv=None)])
             with pytest.raises(ZeroDivisionError): in_threads(lambda x: 1/x, [1,0,2])
             assert torch.get_num_threads()==threads
     finally: torch.set_num_threads(n)
