@@ -468,6 +468,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                             'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.StreamMetric._count': ( 'metrics.html#streammetric._count',
                                                                                             'fastai_mlmetrics/metrics.py'),
+                                          'fastai_mlmetrics.metrics.StreamMetric._part': ( 'metrics.html#streammetric._part',
+                                                                                           'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.StreamMetric._warn': ( 'metrics.html#streammetric._warn',
                                                                                            'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.StreamMetric.accum_values': ( 'metrics.html#streammetric.accum_values',

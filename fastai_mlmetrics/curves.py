@@ -284,7 +284,7 @@ def at(self:Curve,
     tp,pred = (torch.where(last<0, 0., o.gather(1, last.clamp(min=0))) for o in (self.tp, self.pred))
     return torch.stack([tp[:,0], pred[:,0], self.true, self.n])
 
-# %% ../nbs/03_curves.ipynb #9d80b469
+# %% ../nbs/03_curves.ipynb #22f3b8fe
 REACH = 24 # Logits from -24 to 24 are told apart
 
 class BinPlaces:
@@ -303,7 +303,8 @@ class BinPlaces:
         at = logits.nan_to_num().sub_(REACH).mul_(-bins/2/REACH).clamp_(0, bins-1).to(**to)
         if c>1: at += torch.arange(0, c*bins, bins, device=y.device, **to)
         self.at = at.add_(y.to(**to), alpha=c*bins).flatten()
-        self.times = torch.ones((), dtype=torch.float64, device=y.device) if weight is None else weight.double().flatten()
+        one = torch.ones((), dtype=torch.float64, device=y.device)
+        self.times = one if weight is None else weight.double().flatten()
 
 def histogram(
     parts:list, # `BinPlaces`

@@ -100,7 +100,7 @@ class StreamMetric(AccumMetric):
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
 
-# %% ../nbs/02_metrics.ipynb #48eaf26a
+# %% ../nbs/02_metrics.ipynb #6cc2c7bc
 @patch
 def accumulate(self:StreamMetric,
     learn # In its batch loop: anything with `pred` and `yb`
@@ -135,7 +135,8 @@ def accum_values(self:StreamMetric,
 ):
     "Take whole arrays"
     preds,targs = as_rows(preds, targs)
-    if len(preds): self.take(*batches_of(blocks(preds, targs), self.rule, learn, self.seen))
+    for some in chunked(blocks(preds, targs) if len(preds) else [], 16):
+        self.take(*batches_of(some, self.rule, learn, self.seen))
 
 @patch
 def __call__(self:StreamMetric,
@@ -151,22 +152,18 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warnings.warn(text)
 
-# %% ../nbs/02_metrics.ipynb #bf163b08
+# %% ../nbs/02_metrics.ipynb #79bffa34
 @patch
 def take(self:StreamMetric, *batches):
     "Add a `Batch`, or several that are blocks of one"
-    size = 0
-    for batch in batches:
-        if self.c!=batch.given_c:
-            if self.c:
-                raise ValueError(f"predictions have {batch.given_c} labels, "
-                                 f"but before they had {self.c}")
-            self.c = batch.given_c
-        self.seen += batch.n
-        size += batch.preds.numel()
-    if size<SMALL:
+    n,c = batches[0].n if len(batches)==1 else sum(o.n for o in batches),batches[0].given_c
+    if self.c!=c:
+        if self.c: raise ValueError(f"predictions have {c} labels, but before they had {self.c}")
+        self.c = c
+    self.seen += n
+    if n*c<SMALL:
         self._batches += batches
-        self._elements += size
+        self._elements += n*c
         if self._elements>=SMALL: self.count()
     else:
         if self._batches: self.count() # Apart from these, since large batches are no copies
@@ -180,14 +177,17 @@ def count(self:StreamMetric):
     self._count(join_once(join_batches, batches) if len(batches)>1 else batches[0])
 
 @patch
+def _part(self:StreamMetric, batch): return self.from_batch(batch),batch.checks,batch.scored
+
+@patch
 def _count(self:StreamMetric, *batches):
-    def part(batch): return self.from_batch(batch),batch.checks,batch.scored
-    each = in_threads if len(batches)>1 and batches[0].preds.device.type=='cpu' else map
-    for batch,found in zip(batches, each(part, batches)):
-        self._parts.append(found)
+    split = len(batches)>1 and batches[0].preds.device.type=='cpu'
+    parts = in_threads(self._part, batches) if split else [self._part(o) for o in batches]
+    self._parts += parts
+    for (part,*_),batch in zip(parts, batches):
         # What is no tensor holds scores
-        self._waiting += found[0].numel() if isinstance(found[0], Tensor) else batch.n*batch.c//32
-        if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
+        self._waiting += part.numel() if isinstance(part, Tensor) else batch.n*batch.c//32
+    if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
 def fold(self:StreamMetric):

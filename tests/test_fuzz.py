@@ -61,7 +61,7 @@ def expected(cls, kw, preds, y):
     "The value by plain numpy, or 'error'; 'either' where ties or the last bit of a score decide"
     thresh,c = np.float64(kw.get('thresh', 0.5)),y.shape[1]
     w = kw['sample_weight']
-    if kw['sigmoid'] and not np.all((0<=thresh) & (thresh<=1)): return 'error'
+    if np.isnan(thresh).any() or kw['sigmoid'] and not np.all((0<=thresh) & (thresh<=1)): return 'error'
     if w is not None and not (np.all(w>=0) and w.sum()>0): return 'error'
     if not len(y): return None
     if thresh.ndim and len(thresh)!=c or kw['labels'] and max(kw['labels'])>=c or w is not None and len(w)!=len(y): return 'error'
