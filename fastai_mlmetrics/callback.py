@@ -185,6 +185,13 @@ def track(self:ZeroLabelsCallback,
 _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','f1_micro','empty_rate',
             'pred_per_sample','suggested_thresh')
 
+def _getattr(learn, name):
+    if name!='zero_labels': return GetAttr.__getattr__(learn, name)
+    raise AttributeError("this Learner has no ZeroLabelsCallback: add it, learn.add_cb(ZeroLabelsCallback()), "
+                         "and validate, learn.validate()")
+
+Learner.__getattr__ = _getattr # `patch` would leave a `__getattr__` in this module
+
 @patch
 def explain(self:ZeroLabelsCallback)->Record:
     "The last validation in words"

@@ -14,6 +14,7 @@ from .curves import *
 from .ranking import *
 from .tables import *
 from . import report as reports
+from .learner import *
 import difflib, sklearn.metrics as skm, textwrap
 from numbers import Integral
 
@@ -57,7 +58,7 @@ class MultiLabelInterpretation(Interpretation):
     ):
         "Predict once, and keep the predictions"
         if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
-        with learn.no_logging(): preds,targs,losses = learn.get_preds(dl=dl, with_loss=True, act=act)
+        with keep_record(learn), learn.no_logging(): preds,targs,losses = learn.get_preds(dl=dl, with_loss=True, act=act)
         loss = learn.loss_func
         rule = loss_rule(loss)
         if thresh is not None: rule['thresh'] = thresh
@@ -82,7 +83,7 @@ class MultiLabelInterpretation(Interpretation):
         scores = to_scores(preds, sigmoid)
         # Scores that are no probabilities are margins, which a loss takes for logits
         loss = F.binary_cross_entropy if is_probs(scores) else F.binary_cross_entropy_with_logits
-        valid = ifnone(Rule(ignore_index=ignore_index).valid(targs), torch.ones_like(targs, dtype=torch.bool))
+        valid = ifnone(Rule(thresh, sigmoid, ignore_index=ignore_index).valid(targs), torch.ones_like(targs, dtype=torch.bool))
         losses = loss(scores.nan_to_num(), (targs==1).to(scores.dtype), reduction='none')
         losses = (losses*valid).sum(1)/valid.sum(1)
         return cls(None, None, losses, scores, targs, vocab, thresh, min_labels, ignore_index, max_labels)
@@ -140,8 +141,7 @@ def _index(self:MultiLabelInterpretation, label):
 @patch
 def _rule(self:MultiLabelInterpretation):
     "How it was decided, in words"
-    t = 'one threshold per label' if isinstance(self.thresh, tuple) else f'thresh={self.thresh:.3g}'
-    return f'at {t}' + (f', {self.rule.limits}' if self.rule.limits else '')
+    return ', '.join(filter(None, (f'at thresh={thresh_text(self.thresh)}', self.rule.limits)))
 
 # %% ../nbs/10_interpret.ipynb #d2bf43b0
 class LabelReport(Table):

@@ -47,7 +47,7 @@ class ScoreHistogram(StreamMetric):
         **kwargs
     ):
         super().__init__(**kwargs)
-        self.sample,self.probs = sample,self.sigmoid or all(0<t<1 for t in L(self.thresh)) # Is thresh a probability?
+        self.sample,self.probs = sample,self.sigmoid or is_prob_thresh(self.thresh)
 
     def from_batch(self, batch):
         all_ = not self.sample or self.seen*batch.c<_ALL
@@ -196,10 +196,10 @@ def _some(names, k=5):
     more = f' and {len(names)-k} more' if len(names)>k else ''
     return ', '.join(map(str, names[:k])) + more or 'none'
 
-def _thresh(t): return f'{t:.10g}' if isinstance(t, float) else 'one per label' # to be typed
-def _about(t): return f'{t:.3g}' if isinstance(t, float) else 'one per label'
+def _exact(t): return f'{t:.10g}' if isinstance(t, float) else thresh_text(t) # To be compared, or typed
 
-def _set(t, min_labels, max_labels=None):
+def _set(thresh, min_labels, max_labels=None):
+    t = _exact(thresh) if isinstance(thresh, float) else 'learn.loss_func.thresh'
     limits = ''.join(f', {k}={v}' for k,v in dict(min_labels=min_labels, max_labels=max_labels).items() if v)
     return f"`learn.set_thresh({t}{limits})`"
 
@@ -224,34 +224,34 @@ def remedies(
     res,too_few,in_learner = [],r['pred_per_sample']<r['true_per_sample'],'phase' in r
     limits = r['min_labels'],r['max_labels']
     free = (0,None) if limits[0]==limits[1] else limits # With the two equal, a threshold would have no say
-    helps = r['suggested_f1'] > max(1.15*r['constant_f1'], r['f1_micro'])
+    # A gain of less than a twentieth hardly shows in two digits, and may be chance
+    helps = r['suggested_f1'] > max(1.15*r['constant_f1'], 1.05*r['f1_micro'])
     if not r['scored']:
         res.append("Another threshold, perhaps: these are decisions already. Pass the scores that they were made of, "
                    "and the threshold is found.")
-    elif r['suggested_thresh'] is not None and (helps or r['verdict']=='over-predicts'):
-        t = _thresh(r['suggested_thresh'])
-        res.append(f"Another threshold: `thresh={t}` predicts about as many labels as there are, "
+    elif helps:
+        t = r['suggested_thresh']
+        res.append(f"Another threshold: `thresh={_exact(t)}` predicts about as many labels as there are, "
                    f"with a micro F1 of {r['suggested_f1']:.2f} instead of {r['f1_micro']:.2f}. " +
                    (f"{_set(t, *free)} applies it to metrics, `predict` and `show_results`."
-                    if r.get('decodes') else f"Write `multilabel_metrics(thresh={t})`." if in_learner else ""))
+                    if r.get('decodes') else f"Write `multilabel_metrics(thresh={_exact(t)})`." if in_learner else ""))
     if r['missed_rate']>0 and too_few and r['scored'] and r['n_labels']>1:
         res.append("At least one label each: "
                    "`min_labels=1` gives a sample in which nothing passes its highest-scoring label" +
-                   (f"; {_set(_thresh(r['thresh']), 1, limits[1])} applies it."
+                   (f"; {_set(r['thresh'], 1, limits[1])} applies it."
                     if r.get('decodes') and isinstance(r['thresh'], float) else "."))
     if too_few and not r.get('loss_weighs', True):
-        t = r['loss_thresh']
-        again = f"{_set(_thresh(t) if isinstance(t, float) else '...', *limits)} as before, "
-        if t==0.5 and not any(limits): again = ''
+        # What was found for the scores of the old loss is wrong for those of the new one
+        afresh = f"{_set(0.5, *limits)}, " if r['loss_thresh']!=0.5 or any(limits) else ''
         res.append("A loss in which the true labels weigh more: "
-                   f"`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, {again}"
-                   "and training on.")
+                   f"`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, {afresh}"
+                   "and training on; then `learn.thresh_find()`, as its scores need a threshold of their own.")
     if not too_few and r.get('pos_weight'): res.append("A smaller `pos_weight` in the loss, and training on.")
     if r.get('frozen'): res.append("Unfreezing, `learn.unfreeze()`: only the last layers are being trained.")
     if r.get('loss_trend'): res.append(_training(r))
     if r['scored'] and not helps:
         res.append("A better model, before all: no threshold that predicts about as many labels as there are "
-                   "is clearly better than a constant prediction yet" +
+                   "is clearly better yet than the one in use and a constant prediction" +
                    (". Training on, at a learning rate that `learn.lr_find()` suggests, is what is left."
                     if in_learner and not r.get('loss_trend') else "."))
     return res
@@ -292,7 +292,7 @@ def describe(
     if r['never_predicted']: facts.append(f"never predicted: {_some(r['never_predicted'])}")
     if r['same_for_all']: facts.append(f"every sample gets the same labels: {_some(r['same_for_all'])}")
     where = f": {o}" if (o:=_when(r)) else ''
-    at = f"{where}, at threshold {_about(r['thresh'])}."
+    at = f"{where}, at threshold {thresh_text(r['thresh'])}."
     if r['verdict']: return as_warning(_WHY[r['verdict']]+at, facts, r, remedies(r))
     if math.isnan(r['accuracy']): return as_warning(f"No verdict{where}: predictions are NaN in places.", r=r)
     few = "no label is true" if not r['true_per_sample'] else "fewer than 20 samples have a label"
@@ -316,9 +316,9 @@ def all_clear(
     r # A record without a verdict
 )->ZeroLabelsWarning: # To be printed: it is no warning
     "That what was told is gone"
-    return as_warning(f"All clear: {_when(r)} predicts {r['pred_per_sample']:.2f} labels per sample of "
-                      f"{r['true_per_sample']:.2f} at threshold {_about(r['thresh'])}, with a micro F1 of "
-                      f"{r['f1_micro']:.3f}.", r=r, mood='good')
+    return as_warning(f"Warning lifted: {_when(r)} predicts {r['pred_per_sample']:.2f} labels per sample of "
+                      f"{r['true_per_sample']:.2f} at threshold {thresh_text(r['thresh'])}. Its micro F1 is "
+                      f"{r['f1_micro']:.3f}; the best constant prediction has {r['constant_f1']:.3f}.", r=r, mood='good')
 
 # %% ../nbs/07_verdict.ipynb #c55a0966
 def metric_thresh(
@@ -358,9 +358,10 @@ def traps(
         known = metrics and all(m.sigmoid!=sigmoid for m in metrics)
         res.append(r['mistaken'] + (", to `ZeroLabelsCallback` as to the metrics" if known else ""))
     if theirs:=[m.name for m in learn.metrics if is_fastai_twin(m)]:
-        res.append(f"{_some(theirs)} {'is' if len(theirs)==1 else 'are'} fastai's own: its import, run after this "
-                   "package's, takes the names back. `from fastai_mlmetrics.all import *` once more, "
-                   "and the metrics made anew, as in `learn.metrics = multilabel_metrics()`, makes them these")
+        res.append(f"{_some(theirs)} {'is' if len(theirs)==1 else 'are'} fastai's own, not this package's: an import "
+                   "of fastai that runs after this package's takes the names back. Run "
+                   "`from fastai_mlmetrics.all import *` once more, then make the metrics anew, as in "
+                   "`learn.metrics = multilabel_metrics()`")
     if r['absent'] and r['labelled']>=20:
         res.append(f"{len(r['absent'])} of the labels never occur in the validation set ({_some(r['absent'])}): "
                    "nothing is known of them, and macro averages count 0 for each. "
@@ -374,14 +375,14 @@ def traps(
         def ranks(m): return isinstance(m, CountsMetric) and m.rule.ranks
         decided = [(m, t) for m in learn.metrics if (t:=metric_thresh(m, sigmoid)) is not None and not ranks(m)]
         others = [(m.name, t) for m,t in decided if not np.allclose(t, as_thresh(loss.thresh), atol=1e-6)]
-        found,min_labels = {_thresh(t) for _,t in others},getattr(loss, 'min_labels', 0)
+        found,min_labels = {_exact(t) for _,t in others},getattr(loss, 'min_labels', 0)
         max_labels = getattr(loss, 'max_labels', None)
         stay = [m.name for m,_ in decided if not isinstance(m, CountsMetric)]
         makes_it_one = len(found)==1 and isinstance(others[0][1], float) and not stay
         if others:
             res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(found))}, "
-                       f"but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
-                       (f": {_set(found.pop(), min_labels, max_labels)} makes it one" if makes_it_one else
+                       f"but `predict` and `show_results` at {_exact(as_thresh(loss.thresh))}" +
+                       (f": {_set(others[0][1], min_labels, max_labels)} makes it one" if makes_it_one else
                         f": {_some(stay, 3)} cannot follow `learn.set_thresh`; classes of this package can, such as "
                         "`AccuracyMulti()`" if stay else ""))
         apart = [m for m in learn.metrics.filter(risinstance(CountsMetric))
@@ -389,5 +390,5 @@ def traps(
         if apart and not others:
             res.append(f"{_some([m.name for m in apart], 3)} give each sample at least {apart[0].min_labels} labels, "
                        f"but `predict` and `show_results` {min_labels}: "
-                       f"{_set(_thresh(as_thresh(loss.thresh)), apart[0].min_labels, max_labels)} makes it one")
+                       f"{_set(as_thresh(loss.thresh), apart[0].min_labels, max_labels)} makes it one")
     return res
