@@ -62,17 +62,19 @@ def thresh_find(self:Learner,
     opts = {k: v for k,v in kwargs.items() if k in ('beta','at_recall','at_precision','zero_division')}
     m = Aim(metric, average, True, **opts, **ignored).m
     def search(i=slice(None)):
-        def best(*args, **kw): return best_thresholds(scores[i], y[i], *args, cv=None, seed=seed, **kw, **ignored)
-        return {'best': best(metric, average, False, **kwargs), 'cardinality': best('cardinality', per_label=False),
+        best = partial(best_thresholds, scores[i], y[i], cv=None, seed=seed, **ignored)
+        return {'best': best(metric, average, False, **kwargs),
+                'cardinality': best('cardinality', per_label=False),
                 'per_label': best(metric, 'macro', True, **kwargs)}
     found = search()
-    thresh = {k: o.thresh for k,o in found.items()}
-    held = {}
-    if cv: held = held_out_decisions(lambda i: {k: o.thresh for k,o in search(i).items()}, scores, cv, seed)
-    ways = {k: (t, to_decisions(scores, t, sigmoid=False).long(), held.get(k)) for k,t in thresh.items()}
+    def threshs(found): return {k: o.thresh for k,o in found.items()}
+    def decisions(**rule): return to_decisions(scores, sigmoid=False, **rule).long()
+    thresh = threshs(found)
+    held = held_out_decisions(lambda i: threshs(search(i)), scores, cv, seed) if cv else {}
+    ways = {k: (t, decisions(thresh=t), held.get(k)) for k,t in thresh.items()}
     marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
     if getattr(loss, 'thresh', None) is not None:
-        now,d = as_thresh(loss.thresh),to_decisions(scores, sigmoid=False, **loss_rule(loss)).long()
+        now,d = as_thresh(loss.thresh),decisions(**loss_rule(loss))
         ways = {'now': (now, d, d), **ways} # which was not found on these samples
         if isinstance(now, float): marks['now'] = now
     if show_plot:
@@ -89,7 +91,8 @@ def decided_sigmoid(
     thresh # A score above it (strictly) is a predicted label: a number, or one per label
 )->Tensor: # In [0, 1], N x C
     "Sigmoids that are above `thresh` if, and only if, metrics take their logits for predicted"
-    t = torch.tensor(thresh, dtype=torch.promote_types(logits.dtype, torch.float32), device=logits.device)
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    t = torch.tensor(thresh, dtype=dtype, device=logits.device)
     logits = logits.expand(torch.broadcast_shapes(logits.shape, t.shape))
     p = to_scores(logits)
     return p.maximum(t.nextafter(torch.ones_like(t))).where(to_decisions(logits, thresh), p.minimum(t))
@@ -103,13 +106,15 @@ def set_thresh(self:Learner,
     "Decide at `thresh` from now on, everywhere"
     thresh = as_thresh(thresh)
     if not all(0<=o<=1 for o in L(thresh)):
-        raise ValueError(f"thresh={thresh_text(thresh)} should be in [0, 1], as it is for probabilities: "
-                         "learn.thresh_find() finds one, and best_thresholds does from logits with sigmoid=True")
+        raise ValueError(f"thresh={thresh_text(thresh)} should be in [0, 1], as for probabilities. "
+                         "learn.thresh_find() finds such a one, and so does best_thresholds "
+                         "(of logits with sigmoid=True)")
     rule = Rule(thresh, min_labels=min_labels, max_labels=max_labels)
     t,limits = rule.thresh,dict(min_labels=rule.min_labels, max_labels=rule.max_labels)
     if not can_decode(self.loss_func):
-        raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so that there is nothing "
-                         "to set: let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()")
+        raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so there is "
+                         "nothing to set: let the model end without a sigmoid, and use "
+                         "loss_func=BCEWithLogitsLossFlat()")
     c = len(label_vocab(self.dls) or [])
     if isinstance(t, tuple) and c not in (0, len(t)):
         raise ValueError(f"thresh has {len(t)} values, but there are {c} labels")
@@ -133,12 +138,13 @@ def set_thresh(self:Learner,
             apart.append(m.name)
             continue
         own = logit_thresh(t) if logits and not r.sigmoid else t
-        theirs_or_ours = dict(min_labels=r.min_labels, max_labels=r.max_labels) if m.limited else limits
-        m.rule = Rule(own, r.sigmoid, r.labels, r.weight, r.ignore_index, **theirs_or_ours)
+        own_limits = dict(min_labels=r.min_labels, max_labels=r.max_labels) if m.limited else limits
+        m.rule = Rule(own, r.sigmoid, r.labels, r.weight, r.ignore_index, **own_limits)
         m.reset()
     if apart: warn_user(f"{', '.join(apart)}: these have thresholds of their own, and keep them")
-    if theirs: warn_user(f"{', '.join(theirs)}: functions and fastai's own metrics keep their threshold; "
-                          "classes of this package follow, such as AccuracyMulti()")
+    if theirs:
+        warn_user(f"{', '.join(theirs)}: functions and fastai's own metrics keep their threshold; "
+                  "classes of this package follow, such as AccuracyMulti()")
     for cb in self.cbs:
         if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
 
@@ -177,17 +183,20 @@ def plot_metrics(self:Recorder,
 ):
     "Plot the loss and each metric by epoch, of training and validation where both are recorded"
     names = self.metric_names[1:].filter(lambda o: o!='time') if hasattr(self, 'metric_names') else []
-    rows = [o for o in getattr(self, 'values', []) if len(o)==len(names)] # An interrupted epoch has fewer
+    # An interrupted epoch has fewer
+    rows = [o for o in getattr(self, 'values', []) if len(o)==len(names)]
     if not rows:
-        raise ValueError("no epoch is recorded: call it after `fit`, and before `validate`, `get_preds` and the like, "
-                         "with which fastai's Recorder begins anew")
+        raise ValueError("no epoch is recorded: call it after `fit`, and before `validate`, "
+                         "`get_preds` and the like, with which fastai's Recorder begins anew")
     curves = {}
     for name,values in zip(names, zip(*rows)):
         part = next((o for o in ('train','valid') if name.startswith(f'{o}_')), None)
-        curves.setdefault(name[6:] if part else name, {})[part or 'valid'] = np.array(values, dtype=float)
+        curve = curves.setdefault(name[6:] if part else name, {})
+        curve[part or 'valid'] = np.array(values, dtype=float)
     ncols = min(ncols, len(curves))
     nrows = math.ceil(len(curves)/ncols)
-    axs = plt.subplots(nrows, ncols, figsize=figsize or (2.4*ncols,1.9*nrows), squeeze=False)[1].flatten()
+    figsize = figsize or (2.4*ncols,1.9*nrows)
+    axs = plt.subplots(nrows, ncols, figsize=figsize, squeeze=False)[1].flatten()
     for ax,(name,of) in zip(axs, curves.items()):
         for part,values in of.items():
             ax.plot(values, '.-', ms=5, color='C0' if part=='train' else 'C1', label=part)
@@ -211,17 +220,20 @@ _PACKAGE = StreamMetric.__module__.partition('.')[0]+'.'
 def _names_in(path):
     "What of this package a pickled file names"
     with zipfile.ZipFile(path) as z: data = [z.read(o) for o in z.namelist() if o.endswith('.pkl')]
-    return {arg for o in data for _,arg,_ in pickletools.genops(o) if isinstance(arg, str) and arg.startswith(_PACKAGE)}
+    args = (arg for o in data for _,arg,_ in pickletools.genops(o))
+    return {o for o in args if isinstance(o, str) and o.startswith(_PACKAGE)}
 
 @patch
 def export_plain(self:Learner,
     fname:str='export.pkl' # File to write, in the Learner's folder
 ):
     "`export` without the metrics and callbacks of this package, which the file then does not need"
-    metrics,loss = self.metrics,vars(self.loss_func) if hasattr(self.loss_func, '__dict__') else {}
-    state,stored = dict(loss),vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
-    if isinstance(loss.get('decodes'), partial) and loss['decodes'].func is to_decisions: # `set_thresh` was here
-        if limits:=', '.join(f'{k}={v}' for k in ('min_labels','max_labels') if (v:=loss.pop(k, None))):
+    metrics,loss = self.metrics,getattr(self.loss_func, '__dict__', {})
+    stored = vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
+    state,decodes = dict(loss),loss.get('decodes')
+    if isinstance(decodes, partial) and decodes.func is to_decisions: # `set_thresh` was here
+        limits = {k: loss.pop(k, None) for k in ('min_labels','max_labels')}
+        if limits:=', '.join(f'{k}={v}' for k,v in limits.items() if v):
             warn_user(f"{limits} is left out: fastai's own decoding has none")
         for k in ('decodes','activation'): loss.pop(k, None)
         loss['thresh'] = tensor(loss['thresh'])
