@@ -112,8 +112,8 @@ def set_thresh(self:Learner,
     rule = Rule(thresh, min_labels=min_labels, max_labels=max_labels)
     t,limits = rule.thresh,dict(min_labels=rule.min_labels, max_labels=rule.max_labels)
     if not can_decode(self.loss_func):
-        raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so there is "
-                         "nothing to set: let the model end without a sigmoid, and use "
+        raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so there "
+                         "is nothing to set: let the model end without a sigmoid, and use "
                          "loss_func=BCEWithLogitsLossFlat()")
     c = len(label_vocab(self.dls) or [])
     if isinstance(t, tuple) and c not in (0, len(t)):
