@@ -752,6 +752,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                     'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._MissedRate.formula': ( 'verdict.html#_missedrate.formula',
                                                                                             'fastai_mlmetrics/verdict.py'),
+                                          'fastai_mlmetrics.verdict._at': ('verdict.html#_at', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._decided_apart': ( 'verdict.html#_decided_apart',
                                                                                        'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._exact': ('verdict.html#_exact', 'fastai_mlmetrics/verdict.py'),

@@ -64,9 +64,9 @@ def check_arrays(
     for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
     if for_probs and preds.is_floating_point() and not is_probs(preds):
         raise ValueError(f"predictions from {preds.min():.3g} to {preds.max():.3g} are not probabilities, "
-                         f"but thresh={thresh_text(thresh)} is taken for one. If they are logits, pass sigmoid=True, "
-                         "to best_thresholds as well. If they are margins, pass thresh=0.; and where their threshold "
-                         "is another one, pass preds-thresh in place of preds, too")
+                         f"but thresh={thresh_text(thresh)} is read as a threshold for those. If they are logits, "
+                         "pass sigmoid=True, to best_thresholds as well. If they are margins, pass thresh=0., "
+                         "and if their threshold is another one, preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
 # %% ../nbs/01_counts.ipynb #8529e3d7

@@ -207,8 +207,8 @@ def _exact(t): # To be compared, or typed
 
 def _set(thresh, min_labels, max_labels=None):
     t = _exact(thresh) if isinstance(thresh, float) else 'learn.loss_func.thresh'
-    limits = dict(min_labels=min_labels, max_labels=max_labels)
-    return f"`learn.set_thresh({', '.join([t, *(f'{k}={v}' for k,v in limits.items() if v)])})`"
+    limits = Rule(min_labels=min_labels, max_labels=max_labels).limits
+    return f"`learn.set_thresh({', '.join(filter(None, (t, limits)))})`"
 
 def _training(r):
     "What the validation loss of a fit says about training on"
@@ -221,8 +221,8 @@ def _training(r):
     elif r.peak_loss>5*r.best_loss:
         loss,rate = f"had jumped to {peak}, and hardly moves now, at {now}",'high'
     else: loss,rate = f"hardly moves, {best} at best and {now} now",'low'
-    try_ = "A lower learning rate" if rate=='high' else "A higher learning rate, or more to learn from"
-    return f"{try_}: the validation loss {loss}. `learn.lr_find()` shows what is too {rate}."
+    advice = "A higher learning rate, or more to learn from" if rate=='low' else "A lower learning rate"
+    return f"{advice}: the validation loss {loss}. `learn.lr_find()` shows what is too {rate}."
 
 def remedies(
     r # A record
@@ -291,6 +291,11 @@ def as_warning(
     box = f'<div style="{style}"><b>{html(title)}</b>{items(facts)}{helps}</div>'
     return ZeroLabelsWarning('\n' + '\n'.join(o for p in paras for o in lines(p)), r, box)
 
+def _at(r):
+    "At which threshold, and within which limits; predictions that are decisions already have none"
+    limits = Rule(min_labels=r.min_labels, max_labels=r.max_labels).limits
+    return f" at threshold {thresh_text(r.thresh)}{limits and f', {limits}'}" if r.scored else ''
+
 def _when(r): return '' if 'phase' not in r else f"epoch {r.epoch}" if r.phase=='fit' else 'validate()'
 
 def describe(
@@ -307,7 +312,8 @@ def describe(
     if r.never_predicted: facts.append(f"never predicted: {_some(r.never_predicted)}")
     if r.same_for_all: facts.append(f"every sample gets the same labels: {_some(r.same_for_all)}")
     where = f": {o}" if (o:=_when(r)) else ''
-    at = f"{where}, at threshold {thresh_text(r.thresh)}."
+    at = _at(r)
+    at = f"{where}{at and ','}{at}."
     if r.verdict: return as_warning(_WHY[r.verdict]+at, facts, r, remedies(r))
     if math.isnan(r.accuracy):
         return as_warning(f"No verdict{where}: predictions are NaN in places.", r=r)
@@ -333,7 +339,7 @@ def all_clear(
 )->ZeroLabelsWarning: # To be printed: it is no warning
     "That what was told is gone"
     text = (f"Warning lifted: {_when(r)} predicts {r.pred_per_sample:.2f} labels per sample of "
-            f"{r.true_per_sample:.2f} at threshold {thresh_text(r.thresh)}. Its micro F1 is "
+            f"{r.true_per_sample:.2f}{_at(r)}. Its micro F1 is "
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')
 

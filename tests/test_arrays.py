@@ -81,7 +81,7 @@ def test_the_way_of_somebody_with_logits(f):
         r = f(preds, TARGS, **kw)
         return (r.decided==TARGS.bool()).double().mean() if hasattr(r, 'decided') else r.accuracy if 'accuracy' in r else r.value.iloc[0]
     meant = (to_decisions(shifted, t, False)==TARGS).double().mean().item()
-    with pytest.raises(ValueError, match=f'thresh={t:.3g} is taken for one.*pass thresh=0.*preds-thresh'): f(shifted, TARGS, thresh=t)
+    with pytest.raises(ValueError, match=f'thresh={t:.3g} is read as.*pass thresh=0.*preds-thresh'): f(shifted, TARGS, thresh=t)
     assert decided(shifted-t, thresh=0.)==pytest.approx(meant)
     found = best_thresholds(shifted, TARGS, per_label=False, sigmoid=True)
     assert decided(shifted, thresh=found, sigmoid=True)==pytest.approx(meant)

@@ -418,6 +418,7 @@ def test_a_record_shows_itself():
     assert repr(r)==str(describe(r)).strip() and 'predicts (nearly) nothing' in repr(r) and '#d62728' in r._repr_html_()
     healthy = judge(*GOOD, sigmoid=True)
     assert not healthy.verdict and repr(healthy).startswith('The model predicts neither too little nor too much') and 'What helps' not in repr(healthy) and '#2ca02c' in healthy._repr_html_()
+    assert 'at threshold 0.5, min_labels=1.' in ' '.join(repr(judged(min_labels=1)).split()) and 'threshold' not in repr(judge(GOOD[0]>0, GOOD[1])) # which has none
     few = judge(COLLAPSED[0][:10], COLLAPSED[1][:10], sigmoid=True)
     assert 'No verdict: fewer than 20 samples have a label' in repr(few) and 'No verdict: no label is true' in repr(judge(COLLAPSED[0], COLLAPSED[1]*0, sigmoid=True))
     with pytest.warns(UserWarning, match='NaN'): assert 'No verdict: predictions are NaN' in repr(judge(COLLAPSED[0]*math.nan, COLLAPSED[1], sigmoid=True))
