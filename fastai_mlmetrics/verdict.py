@@ -221,7 +221,8 @@ def _training(r):
     elif r.peak_loss>5*r.best_loss:
         loss,rate = f"had jumped to {peak}, and hardly moves now, at {now}",'high'
     else: loss,rate = f"hardly moves, {best} at best and {now} now",'low'
-    advice = "A higher learning rate, or more to learn from" if rate=='low' else "A lower learning rate"
+    advice = "A lower learning rate"
+    if rate=='low': advice = "A higher learning rate, or more to learn from"
     return f"{advice}: the validation loss {loss}. `learn.lr_find()` shows what is too {rate}."
 
 def remedies(
