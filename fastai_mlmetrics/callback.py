@@ -17,17 +17,18 @@ class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
     def __init__(self,
-        thresh=None, # Judge decisions at this threshold; None: at the loss function's, with which `predict` decodes
+        thresh=None, # Judge decisions at this threshold; None: the loss function's, as in `predict`
         sigmoid:bool=True, # Are the predictions logits?
-        min_accuracy:float=0.5, # From this accuracy on, a model no better than a constant is flagged
-        max_empty:float=0.5, # A model is flagged that leaves this fraction of the samples with labels without one
+        min_accuracy:float=0.5, # From this accuracy on, flag a model no better than a constant
+        max_empty:float=0.5, # Flag a model that leaves this fraction of the samples with labels empty
         patience:int=3, # Flagged validations in a row before anything happens within a fit
         on_flag='warn', # 'warn', 'stop', 'raise', or a function of the record
         ignore_index=None # Target value of the elements to leave out; may be nan
     ):
         if not patience>=1: raise ValueError(f"patience={patience} should be 1 or more")
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
-            raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', or a function of the record")
+            raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
+                             "or a function of the record")
         store_attr()
         self.records,self.told,self.well,self.acting,self._watch,self._last = [],'',0,False,{},{}
         self._acted = self._judged = None
@@ -43,7 +44,7 @@ class ZeroLabelsCallback(Callback):
         if not self._apart: self._begin()
 
     def before_validate(self):
-        "Start counting, unless this validation only serves to find a learning rate or to gather predictions"
+        "Start counting, unless a learning rate is looked for or predictions are gathered"
         self._watch[self._apart] = None
         if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
         rule = loss_rule(self.loss_func)
@@ -64,11 +65,13 @@ class ZeroLabelsCallback(Callback):
 
     def _record(self, watch):
         "What was watched, and what is known of the Learner"
-        recorder,func = getattr(self.learn, 'recorder', None),getattr(self.loss_func, 'func', self.loss_func)
+        func = getattr(self.loss_func, 'func', self.loss_func)
+        recorder = getattr(self.learn, 'recorder', None)
         has_loss = recorder and recorder.valid_metrics and recorder.loss.count
         loss = float(recorder.loss.value) if has_loss else math.nan
-        r = watch.record(label_vocab(self.dls), self.min_accuracy, self.max_empty, validation=len(self.records),
-            phase='validate' if self._apart else 'fit', epoch=getattr(self.learn, 'epoch', 0), valid_loss=loss)
+        r = watch.record(label_vocab(self.dls), self.min_accuracy, self.max_empty,
+            validation=len(self.records), phase='validate' if self._apart else 'fit',
+            epoch=getattr(self.learn, 'epoch', 0), valid_loss=loss)
         if r is None: return
         weighs = getattr(func, 'pos_weight', None) is not None
         r.update(traps=traps(r, self.learn, self.sigmoid), decodes=can_decode(self.loss_func),
@@ -81,9 +84,11 @@ class ZeroLabelsCallback(Callback):
         r.best_loss,r.peak_loss = min(losses, default=math.inf),max([*losses, loss])
         # A median over `patience` validations does not mind a bad one
         r.ap_median = np.median([o.ap_micro for o in [*before, r][-self.patience:]]).item()
-        r.learns = bool(loss<r.best_loss or r.ap_median>max(before.attrgot('ap_median'), default=-math.inf))
+        best_ap = max(before.attrgot('ap_median'), default=-math.inf)
+        falls,rises = loss<r.best_loss,loss>1.05*r.best_loss
+        r.learns = bool(falls or r.ap_median>best_ap)
         if before and not math.isnan(r.peak_loss):
-            r.loss_trend = 'falls' if loss<r.best_loss else 'rises' if loss>1.05*r.best_loss else 'is flat'
+            r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
         self.fit_records.append(r)
         return r
 
@@ -121,12 +126,14 @@ def after_fit(self:ZeroLabelsCallback):
 def _act(self:ZeroLabelsCallback, r):
     if self.acting: return # `on_flag` validates
     again,self.told,self.well,self._acted = self.told==r.verdict,r.verdict,0,r
-    if not r.flagged or self.on_flag in ('warn','stop'): self.notify(in_a_line(r) if again else describe(r))
+    if not r.flagged or self.on_flag in ('warn','stop'):
+        self.notify(in_a_line(r) if again else describe(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
         def busy(*args, **kwargs):
-            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot validate or "
-                               "predict once more: do so after it, with learn.zero_labels.records[-1]")
+            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
+                               "validate or predict once more: do so after it, with "
+                               "learn.zero_labels.records[-1]")
         self.acting,apart = True,self._apart
         # A second validation would wait for the first one's lock for ever
         if apart: self.learn.validation_context = busy
@@ -153,7 +160,7 @@ def notify(self:ZeroLabelsCallback, warning):
     "Show a warning, on the first process only"
     if rank_distrib(): return
     printed,plain = io.StringIO(),warnings.formatwarning
-    # In a notebook, what Python would print is shown as a box; what it would not (filtered, recorded, logged) is not
+    # In a notebook what Python would print is shown as a box; what is filtered or recorded is not
     with redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
         # No path and line of this file in front of the text
         warnings.formatwarning = lambda message, *args, **kwargs: f'{message}\n'
@@ -185,6 +192,13 @@ def track(self:ZeroLabelsCallback,
 _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','f1_micro','empty_rate',
             'pred_per_sample','suggested_thresh')
 
+def _getattr(learn, name):
+    if name!='zero_labels': return GetAttr.__getattr__(learn, name)
+    raise AttributeError("this Learner has no ZeroLabelsCallback: add one, "
+                         "learn.add_cb(ZeroLabelsCallback()), and validate, learn.validate()")
+
+Learner.__getattr__ = _getattr # `patch` would leave a `__getattr__` in this module
+
 @patch
 def explain(self:ZeroLabelsCallback)->Record:
     "The last validation in words"
@@ -202,7 +216,7 @@ def report(self:ZeroLabelsCallback,
 def plot(self:ZeroLabelsCallback,
     figsize:tuple=(9,3) # Width and height in inches
 ): # The two axes
-    "Accuracy against that of predicting nothing, and how many samples get no label, over the validations"
+    "By validation: accuracy against that of predicting nothing, samples without a label, and F1"
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report(full=True)
     flagged = df.index[df.flagged]
@@ -214,8 +228,10 @@ def plot(self:ZeroLabelsCallback,
     axs[1].set_ylim(-0.03, 1.03)
     for ax in axs:
         for i in flagged:
-            ax.axvspan(i-0.5, i+0.5, color='tab:red', alpha=0.12, lw=0, label='flagged' if i==flagged[0] else None)
+            label = 'flagged' if i==flagged[0] else None
+            ax.axvspan(i-0.5, i+0.5, color='tab:red', alpha=0.12, lw=0, label=label)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), ncols=3, frameon=False, fontsize='small', columnspacing=1)
+        ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), ncols=3, frameon=False,
+                  fontsize='small', columnspacing=1)
     return axs

@@ -56,7 +56,7 @@ def as_rows(
                          f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #43efb1cf
+# %% ../nbs/01_counts.ipynb #ea6fe9eb
 def check_arrays(
     preds, # Predictions, as `as_rows` takes them
     targs, # Targets of the same shape
@@ -67,11 +67,12 @@ def check_arrays(
     "Arrays as two tables, with the names of their columns"
     columns = next((o.columns for o in (preds,targs) if isinstance(o, pd.DataFrame)), None)
     preds,targs = as_rows(preds, targs)
-    is_prob = thresh is not None and any(0<t<1 for t in L(as_thresh(thresh)))
-    if is_prob and not sigmoid and not is_probs(preds) and preds.is_floating_point():
-        raise ValueError(f"predictions from {preds.min():.3g} to {preds.max():.3g} are not "
-                         "probabilities, but the threshold is: pass sigmoid=True if they are logits, "
-                         "or thresh=0. for margins")
+    for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
+    if for_probs and preds.is_floating_point() and not is_probs(preds):
+        raise ValueError(f"predictions from {preds.min():.3g} to {preds.max():.3g} are not probabilities, "
+                         f"but thresh={thresh_text(thresh)} is read as a threshold for those. If they are logits, "
+                         "pass sigmoid=True, to best_thresholds as well. If they are margins, pass thresh=0., "
+                         "and if their threshold is another one, preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
 # %% ../nbs/01_counts.ipynb #a8378f15

@@ -14,6 +14,7 @@ from .curves import *
 from .ranking import *
 from .tables import *
 from . import report as reports
+from .learner import *
 import difflib, sklearn.metrics as skm, textwrap
 from numbers import Integral
 
@@ -40,7 +41,8 @@ class MultiLabelInterpretation(Interpretation):
         m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels, max_labels=max_labels,
                           ignore_index=ignore_index)
         acc = m(preds, targs) # which looks at the values, and counts
-        if acc is None or not m.counts[3].any(): raise ValueError("there is not a single sample that counts")
+        if acc is None or not m.counts[3].any():
+            raise ValueError("there is not a single sample that counts")
         if math.isnan(acc): raise ValueError("predictions are NaN in places")
         self.thresh,self.rule,self.counts = m.thresh,m.rule,m.counts
         self.valid = ifnone(m.rule.valid(targs), torch.ones_like(preds, dtype=torch.bool))
@@ -57,7 +59,8 @@ class MultiLabelInterpretation(Interpretation):
     ):
         "Predict once, and keep the predictions"
         if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
-        with learn.no_logging(): preds,targs,losses = learn.get_preds(dl=dl, with_loss=True, act=act)
+        with keep_record(learn), learn.no_logging():
+            preds,targs,losses = learn.get_preds(dl=dl, with_loss=True, act=act)
         loss = learn.loss_func
         rule = loss_rule(loss)
         if thresh is not None: rule['thresh'] = thresh
@@ -82,10 +85,11 @@ class MultiLabelInterpretation(Interpretation):
         scores = to_scores(preds, sigmoid)
         # Scores that are no probabilities are margins, which a loss takes for logits
         loss = F.binary_cross_entropy if is_probs(scores) else F.binary_cross_entropy_with_logits
-        valid = ifnone(Rule(ignore_index=ignore_index).valid(targs), torch.ones_like(targs, dtype=torch.bool))
         losses = loss(scores.nan_to_num(), (targs==1).to(scores.dtype), reduction='none')
-        losses = (losses*valid).sum(1)/valid.sum(1)
-        return cls(None, None, losses, scores, targs, vocab, thresh, min_labels, ignore_index, max_labels)
+        valid = Rule(thresh, sigmoid, ignore_index=ignore_index).valid(targs)
+        if valid is not None: losses[~valid] = math.nan
+        return cls(None, None, losses.nanmean(1), scores, targs, vocab, thresh, min_labels,
+                   ignore_index, max_labels)
 
     def __getitem__(self, idxs):
         "Inputs, predictions, truths, decisions and losses at `idxs`"
@@ -94,7 +98,8 @@ class MultiLabelInterpretation(Interpretation):
                              "use MultiLabelInterpretation.from_learner")
         idxs = _numbers(idxs)
         items = getattr(self.dl.items, 'iloc', L(self.dl.items))[[i//self.rows for i in idxs]]
-        dl = self.learn.dls.test_dl(items, with_labels=True, process=not hasattr(self.dl.dataset, 'ys'), bs=len(idxs))
+        of_table = hasattr(self.dl.dataset, 'ys') # whose items are processed already
+        dl = self.learn.dls.test_dl(items, with_labels=True, process=not of_table, bs=len(idxs))
         dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort them by length
         inps = to_detach(next(iter(dl))[:getattr(dl, 'n_inp', 1)])
         targs,decided = (TensorMultiCategory(o[idxs].float()) for o in (self.true, self.decided))
@@ -134,20 +139,21 @@ def _index(self:MultiLabelInterpretation, label):
     if label in self.vocab: return self.vocab.index(label)
     if isinstance(label, Integral) and 0<=label<len(self.vocab): return int(label)
     near = difflib.get_close_matches(str(label), self.vocab.map(str), 3)
-    raise ValueError(f"label {label!r} is not in the vocab: " + (f"did you mean {' or '.join(map(repr, near))}?"
-                     if near else f"it has {_listed(self.vocab, 60)}"))
+    hint = f"did you mean {' or '.join(map(repr, near))}?"
+    if not near: hint = f"it has {_listed(self.vocab, 60)}"
+    raise ValueError(f"label {label!r} is not in the vocab: {hint}")
 
 @patch
 def _rule(self:MultiLabelInterpretation):
     "How it was decided, in words"
-    t = 'one threshold per label' if isinstance(self.thresh, tuple) else f'thresh={self.thresh:.3g}'
-    return f'at {t}' + (f', {self.rule.limits}' if self.rule.limits else '')
+    return ', '.join(filter(None, (f'at thresh={thresh_text(self.thresh)}', self.rule.limits)))
 
 # %% ../nbs/10_interpret.ipynb #d2bf43b0
 class LabelReport(Table):
     "What `MultiLabelInterpretation.report` returns: averages stand apart"
     def _repr_html_(self):
-        return re.sub(r'<tr>(?=\s*<th>micro avg</th>)', '<tr style="border-top: 2px solid">', super()._repr_html_())
+        line = '<tr style="border-top: 2px solid">'
+        return re.sub(r'<tr>(?=\s*<th>micro avg</th>)', line, super()._repr_html_())
     def __repr__(self): return re.sub(r'\n(?=micro avg )', '\n\n', super().__repr__())
 
 @patch
@@ -159,10 +165,12 @@ def report(self:MultiLabelInterpretation,
     averages = ('micro','macro','weighted','samples') if averages else ()
     batch = Batch(self.preds, self.targs, Rule(sigmoid=False, ignore_index=self.ignore_index))
     ranking = dict(ap=APScoreMulti, roc_auc=RocAucMulti, calibration_error=ExpectedCalibrationError)
-    ranked = {(k,a): cls(average=a, sigmoid=False, ignore_index=self.ignore_index) for k,cls in ranking.items()
-              for a in (None,*averages) if a in cls.averages and (is_probs(self.preds) or not cls.needs_probs)}
+    probs,kw = is_probs(self.preds),dict(sigmoid=False, ignore_index=self.ignore_index)
+    ranked = {(k,a): cls(average=a, **kw) for k,cls in ranking.items() for a in (None,*averages)
+              if a in cls.averages and (probs or not cls.needs_probs)}
     for m in ranked.values(): m.take(batch) # that what is sorted for one is there for all
-    of_samples = torch.stack([o.sum(1) for o in (self.true & self.decided, self.decided, self.true, self.valid)])
+    parts = self.true & self.decided, self.decided, self.true, self.valid
+    of_samples = torch.stack([o.sum(1) for o in parts])
     decided = dict(precision=PrecisionMulti, recall=RecallMulti, f1=F1ScoreMulti)
     def row(a):
         counts = of_samples if a=='samples' else self.counts
@@ -177,7 +185,8 @@ def report(self:MultiLabelInterpretation,
     if averages:
         total = dict(support=true.sum(), predicted=pred.sum(),
                      thresh=math.nan if isinstance(self.thresh, tuple) else self.thresh)
-        ends = LabelReport([total | row(a) for a in averages], [f'{a} avg' for a in averages], columns=res.columns)
+        rows,names = zip(*((total | row(a), f'{a} avg') for a in averages))
+        ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
     res.attrs['reading'] = f'Decided {self._rule()}.'
     return res
@@ -187,8 +196,9 @@ def print_classification_report(self:MultiLabelInterpretation):
     "Print scikit-learn's classification report"
     seen = self.valid.any(1)
     true,decided = (o[seen].int().numpy() for o in (self.true, self.decided))
-    one = [1] if len(self.vocab)==1 else None # A single column is a problem of two classes for scikit-learn
-    print(skm.classification_report(true, decided, labels=one, target_names=[*map(str, self.vocab)], zero_division=0))
+    one = [1] if len(self.vocab)==1 else None # scikit-learn takes a single column for two classes
+    names = [*map(str, self.vocab)]
+    print(skm.classification_report(true, decided, labels=one, target_names=names, zero_division=0))
 
 # %% ../nbs/10_interpret.ipynb #29f4680c
 def _columns(interp, labels, order, k):
@@ -198,8 +208,8 @@ def _columns(interp, labels, order, k):
     return [interp._index(o) for o in L(labels)]
 
 @patch
-def confusion_matrix(self:MultiLabelInterpretation)->np.ndarray: # C x 2 x 2: [[tn, fp], [fn, tp]] of each label
-    "How many samples have each label, and get it"
+def confusion_matrix(self:MultiLabelInterpretation)->np.ndarray: # C x 2 x 2: [[tn, fp], [fn, tp]]
+    "For each label, how many samples have it and get it"
     tp,pred,true,n = self.counts.numpy()
     return np.stack([n-pred-true+tp, pred-tp, true-tp, tp], 1).reshape(-1, 2, 2)
 
@@ -217,26 +227,31 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
 ):
     "For each label, how many samples have it and get it"
     _,pred,true,_ = self.counts
-    f1 = F1ScoreMulti().values(*self.counts.double()).masked_fill(pred+true==0, 2) # which tells nothing: last
+    f1 = F1ScoreMulti().values(*self.counts.double())
+    f1 = f1.masked_fill(pred+true==0, 2) # Last come those that tell nothing
     cols = _columns(self, labels, f1.argsort(stable=True).tolist(), k)
     if title is None:
         title = self._rule()
-        if labels is None and k<len(f1): title = f'the {k} labels of the lowest F1, of {len(f1)}, {title}'
+        some = labels is None and k<len(f1)
+        if some: title = f'the {k} labels of the lowest F1, of {len(f1)}, {title}'
     cm = self.confusion_matrix()
     ncols = min(ncols, len(cols))
     nrows = -(-len(cols)//ncols)
-    fig,axs = plt.subplots(nrows, ncols, figsize=figsize or (max(1.6*ncols, 2.4), 2*nrows+0.4), layout='constrained',
-                           squeeze=False)
+    figsize = figsize or (max(1.6*ncols, 2.4), 2*nrows+0.4)
+    fig,axs = plt.subplots(nrows, ncols, figsize=figsize, layout='constrained', squeeze=False)
     for ax,i in zip_longest(axs.flat, cols):
         if i is None: ax.axis('off'); continue
         share = cm[i]/cm[i].sum(1, keepdims=True).clip(1)
         ax.imshow(share, cmap=cmap, vmin=0, vmax=1, aspect='auto')
-        for (y,x),v in np.ndenumerate(share if normalize else cm[i]):
-            if plot_txt: ax.text(x, y, f'{v:.{norm_dec}f}' if normalize else v, ha='center', va='center', fontsize=8,
-                                 color='w' if share[y,x]>0.5 else 'k')
+        for (y,x),v in np.ndenumerate(share):
+            text = f'{v:.{norm_dec}f}' if normalize else cm[i,y,x]
+            color = 'w' if v>0.5 else 'k'
+            if plot_txt: ax.text(x, y, text, ha='center', va='center', fontsize=8, color=color)
         ax.set_title(_two_lines(self.vocab[i], 18), fontsize=9)
-        ax.set_xticks([0,1], ['no','yes'], fontsize=7); ax.set_yticks([0,1], ['no','yes'], fontsize=7)
-    fig.supxlabel('predicted', fontsize=9); fig.supylabel('true', fontsize=9); fig.suptitle(title, fontsize=9)
+        for set_ticks in (ax.set_xticks, ax.set_yticks): set_ticks([0,1], ['no','yes'], fontsize=7)
+    fig.suptitle(title, fontsize=9)
+    fig.supxlabel('predicted', fontsize=9)
+    fig.supylabel('true', fontsize=9)
 
 @patch
 def plot_confusion_matrix(self:MultiLabelInterpretation,
@@ -248,8 +263,8 @@ def plot_confusion_matrix(self:MultiLabelInterpretation,
     **kwargs # Of `plot_confusion_matrices`: `k`, `ncols`, `labels`, `figsize`
 ):
     "For each label, how many samples have it and get it: with fastai's arguments"
-    self.plot_confusion_matrices(normalize=normalize, title=title, cmap=cmap, norm_dec=norm_dec, plot_txt=plot_txt,
-                                 **kwargs)
+    self.plot_confusion_matrices(normalize=normalize, title=title, cmap=cmap, norm_dec=norm_dec,
+                                 plot_txt=plot_txt, **kwargs)
 
 # %% ../nbs/10_interpret.ipynb #b40942cd
 @patch
@@ -276,7 +291,8 @@ def most_missed(self:MultiLabelInterpretation)->Table: # Sorted, the most often 
                 index=pd.Index(self.vocab, name='label'))
     return res[res.missed>0].sort_values(['missed','share'], ascending=False, kind='stable')
 
-def _axes(ax, figsize): return plt.subplots(figsize=figsize, layout='constrained')[1] if ax is None else ax
+def _axes(ax, figsize):
+    return plt.subplots(figsize=figsize, layout='constrained')[1] if ax is None else ax
 
 @patch
 def plot_label_confusion(self:MultiLabelInterpretation,
@@ -288,15 +304,18 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     m = self._instead()
     times = m.sum(0)+m.sum(1)
     top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))].sort().values
-    m,names,size = m[top][:,top].numpy(),[_shown(o) for o in self.vocab[top.tolist()]],max(0.3*len(top), 1.5)
-    margin = 1.2+0.07*max(map(len, names))
+    m,names = m[top][:,top].numpy(),[_shown(o) for o in self.vocab[top.tolist()]]
+    size,margin = max(0.3*len(top), 1.5),1.2+0.07*max(map(len, names))
     ax = _axes(ax, figsize or (size+margin, size+margin))
     ax.imshow(m, cmap='Blues')
     for (y,x),v in np.ndenumerate(m):
-        if v: ax.text(x, y, v, ha='center', va='center', fontsize=7, color='w' if v>m.max()/2 else 'k')
-    ax.set_xticks(range(len(top)), names, rotation=90, fontsize=8); ax.set_yticks(range(len(top)), names, fontsize=8)
+        color = 'w' if v>m.max()/2 else 'k'
+        if v: ax.text(x, y, v, ha='center', va='center', fontsize=7, color=color)
+    ax.set_xticks(range(len(top)), names, rotation=90, fontsize=8)
+    ax.set_yticks(range(len(top)), names, fontsize=8)
     ax.set(xlabel='wrongly predicted', ylabel='missed')
-    if len(top)<len(self.vocab): ax.set_title(f'the {len(top)} most confused labels of {len(self.vocab)}', fontsize=9)
+    if len(top)<len(self.vocab):
+        ax.set_title(f'the {len(top)} most confused labels of {len(self.vocab)}', fontsize=9)
 
 # %% ../nbs/10_interpret.ipynb #7fe8b1e6
 @patch
@@ -330,13 +349,14 @@ def plot_thresholds(self:MultiLabelInterpretation,
 def _plot_curves(self:MultiLabelInterpretation, display, cls, labels, k, figsize, ax, at):
     "Curves of the labels of which `cls` is lowest, and on each the point `at` which the model decides"
     true,n = self.counts[2:]
-    area = torch.from_numpy(cls(average=None, sigmoid=False, ignore_index=self.ignore_index)(self.preds, self.targs))
-    has = (true>0) & (true<n)
+    m = cls(average=None, sigmoid=False, ignore_index=self.ignore_index)
+    area,has = torch.from_numpy(m(self.preds, self.targs)),(true>0) & (true<n)
     cols = _columns(self, labels, [i for i in area.argsort(stable=True).tolist() if has[i]], k)
     if not cols: raise ValueError("there is no curve: each label is true in all samples, or in none")
     for i in cols:
         if not has[i]:
-            raise ValueError(f"there is no curve of {self.vocab[i]!r}: it is true in {true[i]} of {n[i]} samples")
+            raise ValueError(f"there is no curve of {self.vocab[i]!r}: "
+                             f"it is true in {true[i]} of {n[i]} samples")
     legends = -(-len(cols)//20)
     ax = _axes(ax, figsize or (4.4+2.4*legends, 4))
     for j,i in enumerate(cols):
@@ -356,7 +376,8 @@ def plot_precision_recall(self:MultiLabelInterpretation,
 ):
     "Precision and recall of some labels at all thresholds, with a dot at the one in use"
     # Where nothing is predicted there is no precision, and no dot
-    at = [cls(zero_division=math.nan).values(*self.counts.double()) for cls in (RecallMulti, PrecisionMulti)]
+    ms = RecallMulti(zero_division=math.nan),PrecisionMulti(zero_division=math.nan)
+    at = [m.values(*self.counts.double()) for m in ms]
     ax = self._plot_curves(skm.PrecisionRecallDisplay, APScoreMulti, labels, k, figsize, ax, at)
     ax.set(xlabel='recall', ylabel='precision')
     ax.get_legend().set_title('average precision', dict(size=8))
@@ -369,7 +390,8 @@ def plot_roc(self:MultiLabelInterpretation,
     ax:plt.Axes=None # Where to plot; None: in a new figure
 ):
     "Receiver operating characteristic of some labels, with a dot at the threshold in use"
-    at = [1-SpecificityMulti().values(*self.counts.double()), RecallMulti().values(*self.counts.double())]
+    specificity,recall = (m.values(*self.counts.double()) for m in (SpecificityMulti(), RecallMulti()))
+    at = 1-specificity,recall
     ax = self._plot_curves(skm.RocCurveDisplay, RocAucMulti, labels, k, figsize, ax, at)
     ax.axline((0,0), slope=1, color='k', ls=':', lw=1)
     ax.set(xlabel='false positive rate', ylabel='recall')
@@ -380,14 +402,15 @@ _COLORS = dict(right='0.3', missed='#0072b2', false='#d55e00')
 
 @patch
 def _inputs(self:MultiLabelInterpretation, idxs):
-    "The inputs at `idxs` as a list of pictures, or as columns of a table, of which there are none without inputs"
+    "The inputs at `idxs`: a list of pictures, or columns of a table, none if there are no inputs"
     if not isinstance(self.dl, TfmdDL): return pd.DataFrame(index=idxs)
     inps,_,targs,*_ = self[idxs]
     x,_,samples = self.dl.show_batch(tuplify(inps)+(targs,), max_n=len(idxs), show=False)
-    if samples is None: return x.items[[*x.cat_names,*x.cont_names]].set_axis(idxs) # Tabular data show themselves
+    if samples is None: return x.items[[*x.cat_names,*x.cont_names]].set_axis(idxs) # Of a table
     inputs = samples.itemgot(0)
     if isinstance(inputs[0], TensorImageBase): return inputs
-    return pd.DataFrame(dict(input=[truncstr(' '.join(str(o).split()), 200) for o in inputs]), index=idxs)
+    texts = [truncstr(' '.join(str(o).split()), 200) for o in inputs]
+    return pd.DataFrame(dict(input=texts), index=idxs)
 
 @patch
 def _named(self:MultiLabelInterpretation, i, which, width, first=None, ascending=False):
@@ -399,13 +422,15 @@ def _named(self:MultiLabelInterpretation, i, which, width, first=None, ascending
 @patch
 def _names(self:MultiLabelInterpretation, i, width, first=None):
     "Names of the labels of sample `i`, by what became of them"
-    true,decided,named = self.true[i],self.decided[i],partial(self._named, i, width=width, first=first)
-    right = named(true & decided) if (true | decided).any() else 'no label'
-    return dict(true=named(true), predicted=named(decided), right=right, missed=named(true & ~decided, ascending=True),
-                false=named(decided & ~true))
+    true,decided = self.true[i],self.decided[i]
+    named = partial(self._named, i, width=width, first=first)
+    return dict(true=named(true), predicted=named(decided),
+                right=named(true & decided) if (true | decided).any() else 'no label',
+                missed=named(true & ~decided, ascending=True), false=named(decided & ~true))
 
 @patch
-def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, nrows=None, ncols=None, figsize=None):
+def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None,
+          nrows=None, ncols=None, figsize=None):
     "Samples with their labels, and with one of the `values` each, which are scores or losses"
     idxs = _numbers(idxs)
     if not idxs: return print('no samples to show')
@@ -439,8 +464,8 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
         ax.set_title(f'sample {i}, {what} {v:.3g}', fontsize=8)
         y = -3
         for kind,text in caption.items():
-            ax.annotate(_plain('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', textcoords='offset points',
-                        ha='center', va='top', fontsize=8, color=_COLORS[kind])
+            ax.annotate(_plain('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', fontsize=8,
+                        textcoords='offset points', ha='center', va='top', color=_COLORS[kind])
             y -= 10.5*len(text)
 
 @patch
@@ -456,15 +481,17 @@ def show(self:MultiLabelInterpretation,
     i = self._index(label)
     which = dict(missed=self.true & ~self.decided, false=self.decided & ~self.true)
     if kind not in which:
-        raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) or 'false' (predicted, not true)")
+        raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) "
+                         "or 'false' (predicted, not true)")
     found = which[kind][:,i].nonzero().flatten()
-    score,name,true = self.preds[found,i],self.vocab[i],int(self.counts[2,i])
+    score,(true,n) = self.preds[found,i],self.counts[2:,i].int().tolist()
     if kind=='missed': of,rank = f'missed in {len(found)} of the {true} samples that have it','lowest'
-    else: of,rank = f'a false alarm in {len(found)} of the {int(self.counts[3,i])-true} samples without it','highest'
-    if not len(found): return print(f'{name}: {of}, {self._rule()}')
+    else: of,rank = f'a false alarm in {len(found)} of the {n-true} samples without it','highest'
+    title = f'{self.vocab[i]}: {of}, {self._rule()}'
+    if not len(found): return print(title)
     order = score.argsort(descending=kind=='false', stable=True)[:max_n]
-    title = f'{name}: {of}, {self._rule()}'
-    if len(order)<len(found): title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order)} scores')
+    if len(order)<len(found):
+        title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order)} scores')
     return self._show(found[order], score[order], 'score', title, i, nrows, ncols, figsize)
 
 @patch
@@ -490,8 +517,8 @@ def show_results(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of pictures
 ): # A `Table`, if the inputs are not pictures
     "Some samples, with what is true and what is predicted"
-    idxs = _numbers(idxs)
-    return self._show(idxs, self.losses[idxs], 'loss', f'Decided {self._rule()}', None, nrows, ncols, figsize)
+    idxs,title = _numbers(idxs),f'Decided {self._rule()}'
+    return self._show(idxs, self.losses[idxs], 'loss', title, None, nrows, ncols, figsize)
 
 # %% ../nbs/10_interpret.ipynb #8509c409
 @patch
@@ -505,7 +532,8 @@ def plot_cardinality(self:MultiLabelInterpretation,
     step = -(-(top+1)//30) # at most 30 bars
     edges = np.arange(0, top+1+step, step)-0.5
     ax = _axes(ax, figsize)
-    labels = [f'{name}, {o.float().mean():.2f} on average' for name,o in zip(('true','predicted'), per)]
+    means = [o.float().mean() for o in per]
+    labels = [f'{name}, {mean:.2f} on average' for name,mean in zip(('true','predicted'), means)]
     ax.hist([o.numpy() for o in per], edges, label=labels)
     ax.set(xlabel='labels', ylabel='samples')
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -529,14 +557,16 @@ def plot_calibration(self:MultiLabelInterpretation,
     ax.set_title(f'expected calibration error {error:.3f}', fontsize=10)
     top = ax.secondary_xaxis('top')
     top.set_xlabel('decisions', fontsize=8)
-    top.set_xticks((used+0.5)/bins, [f'{int(o):,}' for o in n[used]], rotation=90, fontsize=min(8, 160/bins))
+    counts = [f'{int(o):,}' for o in n[used]]
+    top.set_xticks((used+0.5)/bins, counts, rotation=90, fontsize=min(8, 160/bins))
 
 @patch
 def empty(self:MultiLabelInterpretation)->Table: # Indexed by sample number; the most labels first
     "The samples that get no label, with what they have, and what comes nearest"
     idxs = (~self.decided.any(1) & self.valid.any(1)).nonzero().flatten()
     score,nearest = self.preds[idxs].max(1)
-    res = Table(dict(true=[self._named(i, self.true[i], 60) for i in idxs], n_true=self.true[idxs].sum(1),
-                     nearest=self.vocab[nearest.tolist()], score=score), index=pd.Index(idxs.tolist(), name='sample'))
+    names = [self._named(i, self.true[i], 60) for i in idxs]
+    res = Table(dict(true=names, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()],
+                     score=score), index=pd.Index(idxs.tolist(), name='sample'))
     res.attrs['reading'] = f'{len(idxs)} of {len(self.preds)} samples get no label {self._rule()}.'
     return res.sort_values('n_true', ascending=False, kind='stable')

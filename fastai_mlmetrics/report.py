@@ -190,13 +190,13 @@ def _reading(r, counts, constant, at, ci, zero_division):
     (_,_,true,seen),(_,_,true_of,seen_of) = counts
     n,known,absent = (int(o.sum()) for o in (seen_of>0, seen>0, (true==0) & (seen>0)))
     unlabelled = ((true_of==0) & (seen_of>0)).sum().item()/n
-    text = (f"{at}Of the {int(seen.sum())} decisions ({n} samples) {acc.value:.1%} are right, "
-            f"and the baseline, predicting nothing at all, gets {acc.baseline:.1%} of them right")
-    if   acc.lift>0: text += f": the model has gone {acc.lift:.0%} of the way from there to no mistake"
+    text = (f"{at}Accuracy over the {int(seen.sum())} decisions ({n} samples) is {acc.value:.3f}, "
+            f"and {acc.baseline:.3f} for the baseline, predicting nothing at all")
+    if   acc.lift>0: text += f": the model has gone {acc.lift:.3f} of the way from there to no mistake"
     elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
     elif acc.lift==0: text += ": the model gains nothing"
-    text += (f". All labels are right in {subset.value:.1%} of the samples, "
-             f"where the best constant prediction has {subset.constant:.1%}. "
+    text += (f". All labels are right in {subset.value:.3f} of the samples, "
+             f"and in {subset.constant:.3f} with the best constant prediction. "
              f"F1 over samples is {f1.value:.3f}")
     if not math.isnan(f1.low):
         text += (f" ({ci:.0%} interval {f1.low:.3f} to {f1.high:.3f}: "

@@ -28,26 +28,27 @@ def verdict(
     max_empty:float=0.5 # Fraction of the samples with labels that may get none
 )->str: # What is wrong, or ''
     "The first rule that matches"
-    pred,true = r['pred_per_sample'],r['true_per_sample']
-    if true==0 or r['labelled']<20 or math.isnan(r['accuracy']): return ''
+    pred,true = r.pred_per_sample,r.true_per_sample
+    if true==0 or r.labelled<20 or math.isnan(r.accuracy): return ''
     if pred < 0.01*true: return 'predicts nothing'
-    if r['missed_rate'] >= max_empty: return 'leaves samples empty'
+    if r.missed_rate >= max_empty: return 'leaves samples empty'
     if pred > 2*true: return 'over-predicts'
-    if r['f1_micro'] <= 1.15*r['constant_f1'] and r['accuracy'] >= min_accuracy: return 'no better than a constant'
-    return ''
+    no_better = r.f1_micro <= 1.15*r.constant_f1 and r.accuracy >= min_accuracy
+    return 'no better than a constant' if no_better else ''
 
 # %% ../nbs/07_verdict.ipynb #c4a270c1
 _BINS,_ALL = 2**13,2**18
 
 class ScoreHistogram(StreamMetric):
     "The threshold at which as many labels are predicted as are true"
-    @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division,min_labels,max_labels')
+    @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division,'
+               'min_labels,max_labels')
     def __init__(self,
         sample:int=2**12, # Elements to count of each batch, once 2^18 are counted; None: all
         **kwargs
     ):
         super().__init__(**kwargs)
-        self.sample,self.probs = sample,self.sigmoid or all(0<t<1 for t in L(self.thresh)) # Is thresh a probability?
+        self.sample,self.probs = sample,self.sigmoid or is_prob_thresh(self.thresh)
 
     def from_batch(self, batch):
         all_ = not self.sample or self.seen*batch.c<_ALL
@@ -71,7 +72,7 @@ class ScoreHistogram(StreamMetric):
 # %% ../nbs/07_verdict.ipynb #441db390
 @patch
 def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none comes within 20 %
-    "The threshold, of three digits, at which as many labels are predicted as are true, and its micro F1"
+    "The threshold, of three digits, at which as many labels are predicted as true, and its micro F1"
     c = self.curve
     step,_ = c.cuts.best(-(c.pred-c.true).abs(), -c.true)
     if step.item()<0: return None,math.nan
@@ -126,26 +127,28 @@ class Watch:
         if (read:=self.per_label.read()) is None or not read[0][3].any(): return None
         counts,checks = read
         tp,pred,true,n = counts
-        (empty,samples),(missed,labelled),sound = (self.empty.counts.tolist(), self.missed.counts.tolist(),
-                                                   self.per_label.check_input(*checks))
-        def names(where): return list(label_names(vocab, len(true))[where.nonzero().flatten().tolist()])
+        (empty,samples),(missed,labelled) = self.empty.counts.tolist(),self.missed.counts.tolist()
+        m,all_names = self.per_label,label_names(vocab, len(true))
+        sound = m.check_input(*checks)
+        def names(where): return list(all_names[where.nonzero().flatten().tolist()])
         def score(cls): return cls(average='micro').averaged(counts).item() if sound else math.nan
         def rate(total, n): return total/n if sound and n else math.nan
-        suggested_thresh,suggested_f1 = self.hist.suggest() if self.per_label.scored else (None,math.nan)
-        r = Record(**kwargs, samples=int(samples), labelled=int(labelled), thresh=self.per_label.thresh,
-            min_labels=self.per_label.min_labels, max_labels=self.per_label.max_labels, n_labels=len(true),
-            accuracy=score(AccuracyMulti), zeros_accuracy=score(ZerosAccuracy), lift=score(AccuracyLift),
-            f1_micro=score(F1ScoreMulti),
+        suggested_thresh,suggested_f1 = self.hist.suggest() if m.scored else (None,math.nan)
+        constants = constant_values(F1ScoreMulti(average='micro'), counts)
+        r = Record(**kwargs, samples=int(samples), labelled=int(labelled), thresh=m.thresh,
+            min_labels=m.min_labels, max_labels=m.max_labels, n_labels=len(true),
+            accuracy=score(AccuracyMulti), zeros_accuracy=score(ZerosAccuracy),
+            lift=score(AccuracyLift), f1_micro=score(F1ScoreMulti),
             precision_micro=score(PrecisionMulti), recall_micro=score(RecallMulti),
-            constant_f1=constant_values(F1ScoreMulti(average='micro'), counts).nan_to_num().max().item(),
+            constant_f1=constants.nan_to_num().max().item(),
             empty_rate=rate(empty, samples), missed_rate=rate(missed, labelled),
             pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
             never_predicted=names((pred==0) & (true>0)), absent=names(true==0),
             same_for_all=names(pred==n) if samples>1 and ((pred==0) | (pred==n)).all() else None,
-            suggested_thresh=suggested_thresh, suggested_f1=suggested_f1, scored=self.per_label.scored,
+            suggested_thresh=suggested_thresh, suggested_f1=suggested_f1, scored=m.scored,
             ap_micro=APScoreMulti().values(self.hist.curve).item())
         r.n_never,r.verdict = len(r.never_predicted),verdict(r, min_accuracy, max_empty)
-        r.flagged,r.mistaken = r.verdict in ZERO_LABELS,self.per_label.mistaken_range(checks[0], checks[2])
+        r.flagged,r.mistaken = r.verdict in ZERO_LABELS,m.mistaken_range(checks[0], checks[2])
         return r
 
 def judge(
@@ -158,12 +161,13 @@ def judge(
     min_labels:int=0, # Labels that each sample gets at least
     max_labels:int=None, # And at most; None: any number
     ignore_index=None, # Target value of the elements to leave out; may be nan
-    min_accuracy:float=0.5, # From this accuracy on, a model no better than a constant is flagged
-    max_empty:float=0.5 # A model is flagged that leaves this fraction of the samples with labels without one
+    min_accuracy:float=0.5, # From this accuracy on, flag a model no better than a constant
+    max_empty:float=0.5 # Flag a model that leaves this fraction of the samples with labels empty
 )->Record: # What the callback records of a validation, which shows itself in words
     "The record of whole arrays"
     preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
-    watch = Watch(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels, ignore_index=ignore_index, sample=None)
+    watch = Watch(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels,
+                  ignore_index=ignore_index, sample=None)
     for m in watch.mets: m.accum_values(preds, targs)
     if (r:=watch.record(vocab, min_accuracy, max_empty)) is None:
         raise ValueError("there is not a single sample that counts")
@@ -186,73 +190,80 @@ class ZeroLabelsWarning(UserWarning):
 class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
     "The same, where `on_flag='raise'`"
 
-_WHY = {'predicts nothing': "The model predicts (nearly) nothing",
-        'leaves samples empty': "The model leaves most samples without a label",
-        'no better than a constant': "The model is hardly better than predicting the same labels for every sample",
-        'over-predicts': "The model predicts far more labels than there are"}
+_WHY = {
+    'predicts nothing': "The model predicts (nearly) nothing",
+    'leaves samples empty': "The model leaves most samples without a label",
+    'no better than a constant':
+        "The model is hardly better than predicting the same labels for every sample",
+    'over-predicts': "The model predicts far more labels than there are"}
 
 def _some(names, k=5):
     more = f' and {len(names)-k} more' if len(names)>k else ''
     return ', '.join(map(str, names[:k])) + more or 'none'
 
-def _thresh(t): return f'{t:.10g}' if isinstance(t, float) else 'one per label' # to be typed
-def _about(t): return f'{t:.3g}' if isinstance(t, float) else 'one per label'
+def _exact(t): # To be compared, or typed
+    return f'{t:.10g}' if isinstance(t, float) else thresh_text(t)
 
-def _set(t, min_labels, max_labels=None):
-    limits = ''.join(f', {k}={v}' for k,v in dict(min_labels=min_labels, max_labels=max_labels).items() if v)
-    return f"`learn.set_thresh({t}{limits})`"
+def _set(thresh, min_labels, max_labels=None):
+    t = _exact(thresh) if isinstance(thresh, float) else 'learn.loss_func.thresh'
+    limits = Rule(min_labels=min_labels, max_labels=max_labels).limits
+    return f"`learn.set_thresh({', '.join(filter(None, (t, limits)))})`"
 
 def _training(r):
     "What the validation loss of a fit says about training on"
     best,now,peak = (f"{r[o]:.3g}" for o in ('best_loss','valid_loss','peak_loss'))
-    if r['loss_trend']=='falls': return f"Training on: the validation loss still falls, to {now} now."
-    if r['learns']:
-        return f"Training on: true labels still rank higher, with a micro average precision of {r['ap_micro']:.2f} now."
-    if r['loss_trend']=='rises': return (f"A lower learning rate: the validation loss has risen, from {best} to {now}. "
-                                         "`learn.lr_find()` shows what is too high.")
-    if r['peak_loss']>5*r['best_loss']:
-        return (f"A lower learning rate: the validation loss had jumped to {peak}, and hardly moves now, at {now}. "
-                "`learn.lr_find()` shows what is too high.")
-    return (f"A higher learning rate, or more to learn from: the validation loss hardly moves, {best} at best and "
-            f"{now} now. `learn.lr_find()` shows what is too low.")
+    if r.loss_trend=='falls': return f"Training on: the validation loss still falls, to {now} now."
+    if r.learns:
+        return ("Training on: true labels still rank higher, "
+                f"with a micro average precision of {r.ap_micro:.2f} now.")
+    if r.loss_trend=='rises': loss,rate = f"has risen, from {best} to {now}",'high'
+    elif r.peak_loss>5*r.best_loss:
+        loss,rate = f"had jumped to {peak}, and hardly moves now, at {now}",'high'
+    else: loss,rate = f"hardly moves, {best} at best and {now} now",'low'
+    advice = "A lower learning rate"
+    if rate=='low': advice = "A higher learning rate, or more to learn from"
+    return f"{advice}: the validation loss {loss}. `learn.lr_find()` shows what is too {rate}."
 
 def remedies(
     r # A record
 )->list: # Sentences, code in backticks
     "What helps the model of a record, with the values to write"
-    res,too_few,in_learner = [],r['pred_per_sample']<r['true_per_sample'],'phase' in r
-    limits = r['min_labels'],r['max_labels']
-    free = (0,None) if limits[0]==limits[1] else limits # With the two equal, a threshold would have no say
-    helps = r['suggested_f1'] > max(1.15*r['constant_f1'], r['f1_micro'])
-    if not r['scored']:
-        res.append("Another threshold, perhaps: these are decisions already. Pass the scores that they were made of, "
-                   "and the threshold is found.")
-    elif r['suggested_thresh'] is not None and (helps or r['verdict']=='over-predicts'):
-        t = _thresh(r['suggested_thresh'])
-        res.append(f"Another threshold: `thresh={t}` predicts about as many labels as there are, "
-                   f"with a micro F1 of {r['suggested_f1']:.2f} instead of {r['f1_micro']:.2f}. " +
-                   (f"{_set(t, *free)} applies it to metrics, `predict` and `show_results`."
-                    if r.get('decodes') else f"Write `multilabel_metrics(thresh={t})`." if in_learner else ""))
-    if r['missed_rate']>0 and too_few and r['scored'] and r['n_labels']>1:
-        res.append("At least one label each: "
-                   "`min_labels=1` gives a sample in which nothing passes its highest-scoring label" +
-                   (f"; {_set(_thresh(r['thresh']), 1, limits[1])} applies it."
-                    if r.get('decodes') and isinstance(r['thresh'], float) else "."))
+    res,in_learner,decodes = [],'phase' in r,r.get('decodes')
+    too_few,limits = r.pred_per_sample<r.true_per_sample,(r.min_labels,r.max_labels)
+    # A gain of less than a twentieth hardly shows in two digits, and may be chance
+    helps = r.suggested_f1 > max(1.15*r.constant_f1, 1.05*r.f1_micro)
+    if not r.scored:
+        res.append("Another threshold, perhaps: these are decisions already. "
+                   "Pass the scores that they were made of, and the threshold is found.")
+    elif helps:
+        t = r.suggested_thresh
+        free = (0,None) if limits[0]==limits[1] else limits # Equal ones would leave it no say
+        how = f" Write `multilabel_metrics(thresh={_exact(t)})`." if in_learner else ''
+        if decodes: how = f" {_set(t, *free)} applies it to metrics, `predict` and `show_results`."
+        res.append(f"Another threshold: `thresh={_exact(t)}` predicts about as many labels as there "
+                   f"are, with a micro F1 of {r.suggested_f1:.2f} instead of {r.f1_micro:.2f}.{how}")
+    if r.missed_rate>0 and too_few and r.scored and r.n_labels>1:
+        can_set = decodes and isinstance(r.thresh, float)
+        how = f"; {_set(r.thresh, 1, limits[1])} applies it" if can_set else ''
+        res.append("At least one label each: `min_labels=1` gives a sample in which nothing passes "
+                   f"its highest-scoring label{how}.")
     if too_few and not r.get('loss_weighs', True):
-        t = r['loss_thresh']
-        again = f"{_set(_thresh(t) if isinstance(t, float) else '...', *limits)} as before, "
-        if t==0.5 and not any(limits): again = ''
-        res.append("A loss in which the true labels weigh more: "
-                   f"`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, {again}"
-                   "and training on.")
-    if not too_few and r.get('pos_weight'): res.append("A smaller `pos_weight` in the loss, and training on.")
-    if r.get('frozen'): res.append("Unfreezing, `learn.unfreeze()`: only the last layers are being trained.")
+        # What was found for the scores of the old loss is wrong for those of the new one
+        afresh = f"{_set(0.5, *limits)}, " if r.loss_thresh!=0.5 or any(limits) else ''
+        res.append("A loss in which the true labels weigh more: `learn.loss_func = "
+                   f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, {afresh}and training "
+                   "on; then `learn.thresh_find()`, as its scores need a threshold of their own.")
+    if not too_few and r.get('pos_weight'):
+        res.append("A smaller `pos_weight` in the loss, and training on.")
+    if r.get('frozen'):
+        res.append("Unfreezing, `learn.unfreeze()`: only the last layers are being trained.")
     if r.get('loss_trend'): res.append(_training(r))
-    if r['scored'] and not helps:
-        res.append("A better model, before all: no threshold that predicts about as many labels as there are "
-                   "is clearly better than a constant prediction yet" +
-                   (". Training on, at a learning rate that `learn.lr_find()` suggests, is what is left."
-                    if in_learner and not r.get('loss_trend') else "."))
+    if r.scored and not helps:
+        how = (" Training on, at a learning rate that `learn.lr_find()` suggests, is what is left."
+               if in_learner and not r.get('loss_trend') else '')
+        res.append("A better model, before all: no threshold that predicts about as many labels as "
+                   "there are is clearly better yet than the one in use "
+                   f"and a constant prediction.{how}")
     return res
 
 _COLORS = dict(bad='#d62728', good='#2ca02c')
@@ -265,59 +276,72 @@ def as_warning(
     mood:str='bad' # 'bad' or 'good'
 )->ZeroLabelsWarning: # Its text has at most 80 columns; in a notebook it is shown as a box
     "A warning in words"
-    paras = [title, *(f'- {o}' for o in facts), *(["What helps:"] if remedies else []), *(f'- {o}' for o in remedies)]
-    text = '\n'.join(o for p in paras
-                     for o in wrap(p, 78, subsequent_indent='  ' if p[:2]=='- ' else '', break_on_hyphens=False))
+    paras = [title, *(f'- {o}' for o in facts)]
+    if remedies: paras += ["What helps:", *(f'- {o}' for o in remedies)]
+    def lines(p):
+        indent = '  ' if p[:2]=='- ' else ''
+        return wrap(p, 78, subsequent_indent=indent, break_on_hyphens=False)
     def html(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o))
-    def items(o): return '<ul style="margin:0.3em 0">' + ''.join(f'<li>{html(p)}</li>' for p in o) + '</ul>'
-    style = f'display:inline-block; border-left:4px solid {_COLORS[mood]}; padding:0.2em 1em; max-width:52em'
+    def items(o):
+        rows = ''.join(f'<li>{html(p)}</li>' for p in o)
+        return f'<ul style="margin:0.3em 0">{rows}</ul>' if rows else ''
+    style = (f'display:inline-block; border-left:4px solid {_COLORS[mood]}; '
+             'padding:0.2em 1em; max-width:52em')
     helps = f'<b>What helps</b>{items(remedies)}' if remedies else ''
-    box = f'<div style="{style}"><b>{html(title)}</b>{items(facts) if facts else ""}{helps}</div>'
-    return ZeroLabelsWarning('\n'+text, r, box)
+    box = f'<div style="{style}"><b>{html(title)}</b>{items(facts)}{helps}</div>'
+    return ZeroLabelsWarning('\n' + '\n'.join(o for p in paras for o in lines(p)), r, box)
 
-def _when(r): return '' if 'phase' not in r else f"epoch {r['epoch']}" if r['phase']=='fit' else 'validate()'
+def _at(r):
+    "At which threshold, and within which limits; predictions that are decisions already have none"
+    limits = Rule(min_labels=r.min_labels, max_labels=r.max_labels).limits
+    return f" at threshold {thresh_text(r.thresh)}{limits and f', {limits}'}" if r.scored else ''
+
+def _when(r): return '' if 'phase' not in r else f"epoch {r.epoch}" if r.phase=='fit' else 'validate()'
 
 def describe(
     r # A record
 )->ZeroLabelsWarning: # Also of a healthy one
     "A record in words"
-    facts = [f"accuracy {r['accuracy']:.3f}; predicting nothing at all has {r['zeros_accuracy']:.3f}",
-             f"{r['missed_rate']:.0%} of the samples that have labels get none",
-             f"{r['pred_per_sample']:.2f} labels per sample predicted, {r['true_per_sample']:.2f} true",
-             f"micro F1 {r['f1_micro']:.3f}; the best constant prediction has {r['constant_f1']:.3f}"]
-    if not r['flagged']:
-        facts.append(f"{r['precision_micro']:.0%} of the predicted labels are right, "
-                     f"and {r['recall_micro']:.0%} of the true ones predicted")
-    if r['never_predicted']: facts.append(f"never predicted: {_some(r['never_predicted'])}")
-    if r['same_for_all']: facts.append(f"every sample gets the same labels: {_some(r['same_for_all'])}")
+    facts = [f"accuracy {r.accuracy:.3f}; predicting nothing at all has {r.zeros_accuracy:.3f}",
+             f"{r.missed_rate:.0%} of the samples that have labels get none",
+             f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true",
+             f"micro F1 {r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}"]
+    if not r.flagged:
+        facts.append(f"{r.precision_micro:.0%} of the predicted labels are right, "
+                     f"and {r.recall_micro:.0%} of the true ones predicted")
+    if r.never_predicted: facts.append(f"never predicted: {_some(r.never_predicted)}")
+    if r.same_for_all: facts.append(f"every sample gets the same labels: {_some(r.same_for_all)}")
     where = f": {o}" if (o:=_when(r)) else ''
-    at = f"{where}, at threshold {_about(r['thresh'])}."
-    if r['verdict']: return as_warning(_WHY[r['verdict']]+at, facts, r, remedies(r))
-    if math.isnan(r['accuracy']): return as_warning(f"No verdict{where}: predictions are NaN in places.", r=r)
-    few = "no label is true" if not r['true_per_sample'] else "fewer than 20 samples have a label"
-    if r['labelled']<20: return as_warning(f"No verdict{where}: {few}.", facts, r)
+    at = _at(r)
+    at = f"{where}{at and ','}{at}."
+    if r.verdict: return as_warning(_WHY[r.verdict]+at, facts, r, remedies(r))
+    if math.isnan(r.accuracy):
+        return as_warning(f"No verdict{where}: predictions are NaN in places.", r=r)
+    few = "no label is true" if not r.true_per_sample else "fewer than 20 samples have a label"
+    if r.labelled<20: return as_warning(f"No verdict{where}: {few}.", facts, r)
     return as_warning(f"The model predicts neither too little nor too much{at}", facts, r, mood='good')
 
 def in_a_line(
     r # A record with a verdict
 )->ZeroLabelsWarning:
     "That a record is as the one before it"
-    return as_warning(f"Still {r['verdict']} ({_when(r)}). More: `learn.zero_labels.explain()`", r=r)
+    return as_warning(f"Still {r.verdict} ({_when(r)}). More: `learn.zero_labels.explain()`", r=r)
 
 def of_frozen(
     r # A record with a verdict, of a fit of the last layers only
 )->ZeroLabelsWarning:
     "That a verdict is early"
-    return as_warning(f"{_WHY[r['verdict']]}, as yet ({_when(r)}).",
-                      ["Only its last layers are being trained. More: `learn.zero_labels.explain()`"], r)
+    more = "Only its last layers are being trained. More: `learn.zero_labels.explain()`"
+    return as_warning(f"{_WHY[r.verdict]}, as yet ({_when(r)}).", [more], r)
 
 def all_clear(
     r # A record without a verdict
 )->ZeroLabelsWarning: # To be printed: it is no warning
     "That what was told is gone"
-    return as_warning(f"All clear: {_when(r)} predicts {r['pred_per_sample']:.2f} labels per sample of "
-                      f"{r['true_per_sample']:.2f} at threshold {_about(r['thresh'])}, with a micro F1 of "
-                      f"{r['f1_micro']:.3f}.", r=r, mood='good')
+    text = (f"Warning lifted: {_when(r)} predicts {r.pred_per_sample:.2f} labels per sample of "
+            f"{r.true_per_sample:.2f}{_at(r)}. Its micro F1 is "
+            f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
+    return as_warning(text, r=r, mood='good')
 
 # %% ../nbs/07_verdict.ipynb #c55a0966
 def metric_thresh(
@@ -326,12 +350,14 @@ def metric_thresh(
 ): # A probability, or one per label; None: it decides nothing
     "The threshold at which a metric decides"
     thresh,sigmoid = None,False
-    if isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy): thresh,sigmoid = m.thresh,m.sigmoid
+    if isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy):
+        thresh,sigmoid = m.thresh,m.sigmoid
     elif isinstance(m, AccumMetric) and not isinstance(m, StreamMetric):
         thresh,sigmoid = m.thresh or None,m.activation==ActivationType.Sigmoid
     elif isinstance(m, AvgMetric):
         params = inspect.signature(m.func).parameters
-        if {'thresh','sigmoid'} <= params.keys(): thresh,sigmoid = params['thresh'].default,params['sigmoid'].default
+        if {'thresh','sigmoid'} <= params.keys():
+            thresh,sigmoid = params['thresh'].default,params['sigmoid'].default
     if thresh is None: return None
     return as_thresh(thresh if sigmoid or not logits else 1/(1+np.exp(-np.array(thresh))))
 
@@ -343,7 +369,33 @@ def is_fastai_twin(
     f = getattr(f, 'func', f) # of a `partial`
     made_by_class = isinstance(m, AccumMetric) and not isinstance(m, StreamMetric)
     module = getattr(f, '__module__', '') or ''
-    return made_by_class and module.startswith('sklearn.') or module=='fastai.metrics' and f.__name__ in globals()
+    if made_by_class and module.startswith('sklearn.'): return True
+    return module=='fastai.metrics' and f.__name__ in globals()
+
+def _decided_apart(learn, sigmoid):
+    "Which metrics decide otherwise than the loss function, with which `predict` decodes"
+    rule = loss_rule(learn.loss_func)
+    at,ours = as_thresh(rule['thresh']),learn.metrics.filter(risinstance(CountsMetric))
+    predict = "but `predict` and `show_results`"
+    ranks = ours.filter(lambda m: m.rule.ranks) # whatever their threshold
+    threshs = [(m, metric_thresh(m, sigmoid)) for m in learn.metrics if m not in ranks]
+    threshs = [(m, t) for m,t in threshs if t is not None]
+    if others := [(m, t) for m,t in threshs if not np.allclose(t, at, atol=1e-6)]:
+        t,found = others[0][1],sorted({_exact(t) for _,t in others})
+        text = (f"{_some([m.name for m,_ in others], 3)} decide at {' or '.join(found)}, "
+                f"{predict} at {_exact(at)}")
+        if stay := [m.name for m,_ in threshs if m not in ours]:
+            text += (f": {_some(stay, 3)} cannot follow `learn.set_thresh`; "
+                     "classes of this package can, such as `AccuracyMulti()`")
+        elif len(found)==1 and isinstance(t, float):
+            text += f": {_set(t, rule['min_labels'], rule['max_labels'])} makes it one"
+        return [text]
+    # A metric that is `limited`, as a top-k one, is meant to be apart
+    if apart := ours.filter(lambda m: m.min_labels!=rule['min_labels'] and not m.limited):
+        least = apart[0].min_labels
+        return [f"{_some(apart.attrgot('name'), 3)} give each sample at least {least} labels, "
+                f"{predict} {rule['min_labels']}: {_set(at, least, rule['max_labels'])} makes it one"]
+    return []
 
 def traps(
     r, # A record
@@ -352,41 +404,25 @@ def traps(
 )->list: # Sentences, code in backticks
     "What makes the numbers of a validation mislead"
     res,loss = [],learn.loss_func
-    if r['mistaken']:
+    if r.mistaken:
         metrics = learn.metrics.filter(risinstance(CountsMetric))
         known = metrics and all(m.sigmoid!=sigmoid for m in metrics)
-        res.append(r['mistaken'] + (", to `ZeroLabelsCallback` as to the metrics" if known else ""))
+        res.append(r.mistaken + (", to `ZeroLabelsCallback` as to the metrics" if known else ""))
     if theirs:=[m.name for m in learn.metrics if is_fastai_twin(m)]:
-        res.append(f"{_some(theirs)} {'is' if len(theirs)==1 else 'are'} fastai's own: its import, run after this "
-                   "package's, takes the names back. `from fastai_mlmetrics.all import *` once more, "
-                   "and the metrics made anew, as in `learn.metrics = multilabel_metrics()`, makes them these")
-    if r['absent'] and r['labelled']>=20:
-        res.append(f"{len(r['absent'])} of the labels never occur in the validation set ({_some(r['absent'])}): "
-                   "nothing is known of them, and macro averages count 0 for each. "
-                   "`DataBlock(..., get_y=get_y, splitter=StratifiedMultiLabelSplitter(get_y=get_y))` "
+        are = 'is' if len(theirs)==1 else 'are'
+        res.append(f"{_some(theirs)} {are} fastai's own, not this package's: an import of fastai that "
+                   "runs after this package's takes the names back. Run "
+                   "`from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
+                   "as in `learn.metrics = multilabel_metrics()`")
+    if r.absent and r.labelled>=20:
+        res.append(f"{len(r.absent)} of the labels never occur in the validation set "
+                   f"({_some(r.absent)}): nothing is known of them, and macro averages "
+                   "count 0 for each. `DataBlock(..., get_y=get_y, "
+                   "splitter=StratifiedMultiLabelSplitter(get_y=get_y))` "
                    "puts each label that two samples have on both sides")
     if not can_decode(loss):
         res.append(f"the loss function ({loss_name(loss)}) does not decode, "
                    "so `predict` and `show_results` show no label, however good the model: "
                    "let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`")
-    elif hasattr(loss, 'thresh'):
-        def ranks(m): return isinstance(m, CountsMetric) and m.rule.ranks
-        decided = [(m, t) for m in learn.metrics if (t:=metric_thresh(m, sigmoid)) is not None and not ranks(m)]
-        others = [(m.name, t) for m,t in decided if not np.allclose(t, as_thresh(loss.thresh), atol=1e-6)]
-        found,min_labels = {_thresh(t) for _,t in others},getattr(loss, 'min_labels', 0)
-        max_labels = getattr(loss, 'max_labels', None)
-        stay = [m.name for m,_ in decided if not isinstance(m, CountsMetric)]
-        makes_it_one = len(found)==1 and isinstance(others[0][1], float) and not stay
-        if others:
-            res.append(f"{_some([name for name,_ in others], 3)} decide at {' or '.join(sorted(found))}, "
-                       f"but `predict` and `show_results` at {_thresh(as_thresh(loss.thresh))}" +
-                       (f": {_set(found.pop(), min_labels, max_labels)} makes it one" if makes_it_one else
-                        f": {_some(stay, 3)} cannot follow `learn.set_thresh`; classes of this package can, such as "
-                        "`AccuracyMulti()`" if stay else ""))
-        apart = [m for m in learn.metrics.filter(risinstance(CountsMetric))
-                 if m.min_labels!=min_labels and not m.limited] # As a top-k one is meant to be
-        if apart and not others:
-            res.append(f"{_some([m.name for m in apart], 3)} give each sample at least {apart[0].min_labels} labels, "
-                       f"but `predict` and `show_results` {min_labels}: "
-                       f"{_set(_thresh(as_thresh(loss.thresh)), apart[0].min_labels, max_labels)} makes it one")
+    elif hasattr(loss, 'thresh'): res += _decided_apart(learn, sigmoid)
     return res

@@ -70,6 +70,28 @@ def test_logits_by_mistake(name):
         warnings.simplefilter('error')
         f(LOGITS, TARGS, thresh=0.) # margins are welcome
 
+@pytest.mark.parametrize('f', [accuracy_report, judge, MultiLabelInterpretation.from_preds])
+def test_the_way_of_somebody_with_logits(f):
+    "Each message's advice leads on, and to the decisions that were meant"
+    shifted = LOGITS+1 # whose best threshold is between 0 and 1
+    t = best_thresholds(shifted, TARGS, per_label=False).thresh
+    assert 0<t<1
+    def decided(preds, **kw):
+        "Accuracy, as each of the functions has it"
+        r = f(preds, TARGS, **kw)
+        return (r.decided==TARGS.bool()).double().mean() if hasattr(r, 'decided') else r.accuracy if 'accuracy' in r else r.value.iloc[0]
+    meant = (to_decisions(shifted, t, False)==TARGS).double().mean().item()
+    with pytest.raises(ValueError, match=f'thresh={t:.3g} is read as.*pass thresh=0.*preds-thresh'): f(shifted, TARGS, thresh=t)
+    assert decided(shifted-t, thresh=0.)==pytest.approx(meant)
+    found = best_thresholds(shifted, TARGS, per_label=False, sigmoid=True)
+    assert decided(shifted, thresh=found, sigmoid=True)==pytest.approx(meant)
+    found = best_thresholds(LOGITS, TARGS)
+    assert 'not probabilities' in found.table.reading and 'sigmoid=True' in found.table.reading and 'sigmoid' not in best_thresholds(SCORES, TARGS).table.reading
+    with pytest.raises(ValueError, match='pass sigmoid=False'): f(LOGITS, TARGS, thresh=found, sigmoid=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for t in (found, (-1.3,0.3,-1.,0.4,-2.,0.)): assert decided(LOGITS, thresh=t)==pytest.approx((to_decisions(LOGITS, t, False)==TARGS).double().mean().item())
+
 @every_function
 def test_arguments_mean_the_same(f):
     targs,noise = torch.cat([TARGS, torch.full((50,6), -1.)]),torch.cat([SCORES, torch.rand(50, 6, generator=torch.Generator().manual_seed(0))])

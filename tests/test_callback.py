@@ -7,7 +7,7 @@ from fastai.tabular.all import *
 from fastai.text.all import *
 from conftest import *
 from fastai.callback.tensorboard import TensorBoardCallback
-from fastai_mlmetrics.verdict import ScoreHistogram, describe
+from fastai_mlmetrics.verdict import Record, ScoreHistogram, describe, remedies
 from fastai_mlmetrics.curves import constant_values
 
 def trained(logits, targs, n_epoch=1, model=None, **kwargs):
@@ -103,9 +103,9 @@ def test_when_it_speaks(capsys):
     assert lines(*COLLAPSED, n_epoch=4)==[(3,'full')] and lines(*COLLAPSED, n_epoch=2)==[(1,'full')]
     assert not lines(*GOOD, n_epoch=5, model=Waking(2)) and not capsys.readouterr().out
     assert lines(*GOOD, n_epoch=7, model=Waking(5))==[(3,'full')]
-    assert 'All clear: epoch 6' in capsys.readouterr().out
+    assert 'Warning lifted: epoch 6' in capsys.readouterr().out
     assert lines(*GOOD, n_epoch=9, model=Waking(5))==[(3,'full')]
-    assert capsys.readouterr().out.count('All clear: epoch 7')==1
+    assert capsys.readouterr().out.count('Warning lifted: epoch 7')==1
 
 class Falling(Callback):
     "Makes the validation loss what a list says"
@@ -381,7 +381,7 @@ def test_a_label_that_never_occurs():
     (lambda: multilabel_metrics(thresh=0.2), 'decide at 0.2, but `predict` and `show_results` at 0.5: `learn.set_thresh(0.2)` makes it one'),
     (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi decide at 0.2'),
     (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score decide at 0.3'),
-    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score decide at one per label, but `predict` and `show_results` at 0.5'),
+    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score decide at 0.3, but `predict` and `show_results` at 0.5'),
     (lambda: [F1ScoreMulti(0.2), RecallMulti(0.3)], 'decide at 0.2 or 0.3, but'),
     (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score decide at 0.2, but'),
     (lambda: multilabel_metrics(thresh=0., sigmoid=False) + [accuracy_multi, BrierScoreMulti(), ZerosAccuracy(0.9), F1ScoreMulti([0.5]*20, name='a')], None)])
@@ -418,6 +418,7 @@ def test_a_record_shows_itself():
     assert repr(r)==str(describe(r)).strip() and 'predicts (nearly) nothing' in repr(r) and '#d62728' in r._repr_html_()
     healthy = judge(*GOOD, sigmoid=True)
     assert not healthy.verdict and repr(healthy).startswith('The model predicts neither too little nor too much') and 'What helps' not in repr(healthy) and '#2ca02c' in healthy._repr_html_()
+    assert 'at threshold 0.5, min_labels=1.' in ' '.join(repr(judged(min_labels=1)).split()) and 'threshold' not in repr(judge(GOOD[0]>0, GOOD[1])) # which has none
     few = judge(COLLAPSED[0][:10], COLLAPSED[1][:10], sigmoid=True)
     assert 'No verdict: fewer than 20 samples have a label' in repr(few) and 'No verdict: no label is true' in repr(judge(COLLAPSED[0], COLLAPSED[1]*0, sigmoid=True))
     with pytest.warns(UserWarning, match='NaN'): assert 'No verdict: predictions are NaN' in repr(judge(COLLAPSED[0]*math.nan, COLLAPSED[1], sigmoid=True))
@@ -438,7 +439,10 @@ def test_over_prediction_is_told_as_such():
     logits = torch.randn(1000, 20, generator=gen) - 0.32 + 0.3*targs
     r = judge(logits, targs, sigmoid=True)
     assert 7<r.pred_per_sample<8 and 0.55<r.accuracy<0.65 and r.verdict=='over-predicts' and not r.flagged
-    assert 'far more labels than there are' in repr(r) and f'thresh={r.suggested_thresh:.10g}' in repr(r)
+    assert 'far more labels than there are' in repr(r) and 'Another threshold' not in repr(r) and r.suggested_f1<r.f1_micro
+    logits += 1.2*targs # a model that knows something
+    r = judge(logits, targs, sigmoid=True)
+    assert r.verdict=='over-predicts' and f'thresh={r.suggested_thresh:.10g}' in repr(r)
     learn,said = trained(logits, targs, n_epoch=2)
     text = ' '.join(str(said[0].message).split())
     assert 'learn.set_thresh' in text and 'min_labels' not in text and 'BCEWithLogitsLossFlat' not in text and 'hardly moves' in text
@@ -466,7 +470,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         with learn.no_logging(): learn.fit(5, 0.)
         warnings.simplefilter('error', ZeroLabelsWarning)
         with learn.no_logging(): learn.fit(2, 0.)
-        assert capsys.readouterr().out.strip().startswith('All clear: epoch 1')
+        assert capsys.readouterr().out.strip().startswith('Warning lifted: epoch 1')
         shown = []
         monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True); monkeypatch.setattr('IPython.display.display', shown.append)
         learn.zero_labels.told = 'predicts nothing'
@@ -518,7 +522,7 @@ def test_the_remedies_work_as_written():
     with pytest.warns(ZeroLabelsWarning) as said: values(learn)
     text = ' '.join(str(said[0].message).split())
     remedies = re.findall(r'`(learn\.[^`]*)`', text)
-    assert [o.split('(')[0] for o in remedies]==['learn.set_thresh','learn.set_thresh','learn.loss_func = BCEWithLogitsLossFlat']
+    assert [o.split('(')[0] for o in remedies]==['learn.set_thresh','learn.set_thresh','learn.loss_func = BCEWithLogitsLossFlat','learn.thresh_find']
     r = learn.zero_labels.records[0]
     for code in remedies:
         exec(code, dict(globals(), learn=learn))
@@ -527,7 +531,35 @@ def test_the_remedies_work_as_written():
             v = values(learn)
         if 'min_labels' in code: assert v['empty_rate']==0
         elif 'set_thresh' in code: assert v['f1_micro']==pytest.approx(r.suggested_f1, abs=0.02)
-        else: assert learn.loss_func.func.pos_weight.shape==(20,)
+        elif 'loss_func' in code: assert learn.loss_func.func.pos_weight.shape==(20,)
+    plt.close('all')
+
+@pytest.mark.parametrize('verdict', ['predicts nothing','over-predicts','no better than a constant'])
+def test_a_threshold_is_a_remedy_where_f1_gains_by_it(verdict):
+    def advice(f1, suggested): return ' '.join(remedies(Record(judged(), verdict=verdict, f1_micro=f1, suggested_f1=suggested, constant_f1=0.1)))
+    for f1,suggested in ((0.2,0.18), (0.33,0.334), (0.,0.11), (0.2,math.nan)):
+        assert 'Another threshold' not in advice(f1, suggested) and 'A better model, before all' in advice(f1, suggested)
+    for f1,suggested in ((0.2,0.22), (0.33,0.35), (0.,0.12)): assert f'micro F1 of {suggested:.2f} instead of {f1:.2f}' in advice(f1, suggested)
+
+def test_a_new_loss_needs_a_new_threshold():
+    learn = make_learner(*simulate(bias=-4), multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.set_thresh(0.6, min_labels=1)
+    values(learn)
+    learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than a constant')
+    text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'pos_weight' in o]
+    assert '`learn.set_thresh(0.5, min_labels=1)`, and training on; then `learn.thresh_find()`' in text and '0.6' not in text
+    for code in re.findall('`(.*?)`', text)[:2]: exec(code, dict(globals(), learn=learn))
+    assert not told(learn) # metrics and loss decide alike, as the advice leaves them
+
+def test_without_the_callback():
+    learn = make_learner(*GOOD)
+    assert not hasattr(learn, 'zero_labels')
+    with pytest.raises(AttributeError, match=r'learn\.add_cb\(ZeroLabelsCallback\(\)\)'): learn.zero_labels.plot()
+    learn.add_cb(ZeroLabelsCallback())
+    values(learn)
+    assert learn.zero_labels.explain()
+    with pytest.raises(AttributeError, match='no_such_thing'): learn.no_such_thing
+    assert pickle.loads(pickle.dumps(learn)).zero_labels.patience==3
 
 def test_names_are_escaped():
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(), vocab=[f'<{i}>' for i in range(20)])

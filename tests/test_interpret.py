@@ -21,7 +21,7 @@ def test_report():
     assert interp.report('label').index[:20].tolist()==[*range(20)]
     own = MultiLabelInterpretation.from_preds(s, y, vocab=list('abcdefghijklmnopqrst'), thresh=np.linspace(0.1, 0.9, 20))
     assert own.report().loc['t','thresh']==0.9 and own.report().loc['a','predicted']==(s[:,0]>0.1).sum()
-    assert math.isnan(own.report().loc['macro avg','thresh']) and 'one threshold per label' in own.report().reading
+    assert math.isnan(own.report().loc['macro avg','thresh']) and 'thresh=0.1 to 0.9' in own.report().reading
     with pytest.raises(ValueError, match="sort='zz' is not a column.*support, predicted.*f1"): interp.report(sort='zz')
 
 AVERAGES = ('micro','macro','weighted','samples')

@@ -23,6 +23,20 @@ def panels(learn, **kwargs):
 
 # Metrics
 
+def test_the_recorder_keeps_its_epochs():
+    learn = trained(2)
+    epochs = [*learn.recorder.values]
+    assert len(epochs)==2
+    learn.evaluate(); learn.accuracy_report(ci=None); learn.thresh_find(show_plot=False, cv=None); MultiLabelInterpretation.from_learner(learn)
+    assert learn.recorder.values==epochs
+
+def test_warnings_point_at_the_users_line():
+    from fastai.metrics import F1ScoreMulti as Theirs
+    makes = (lambda: trained(1, F1ScoreMulti(sigmoid=False)), lambda: trained(1, Theirs()).set_thresh(0.2), lambda: F1ScoreMulti(pos_label=2), lambda: accuracy_multi(*simulate(), sigmoid=False))
+    for make in makes:
+        with pytest.warns(UserWarning) as said: make()
+        assert {w.filename for w in said}=={__file__}, [str(w.message) for w in said]
+
 def test_evaluate_is_validate_with_names():
     learn = trained()
     learn.set_thresh(0.153, min_labels=1)

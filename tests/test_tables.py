@@ -6,7 +6,7 @@ from fastai.data.all import CategoryMap
 from conftest import *
 from fastai_mlmetrics.decisions import as_vocab, label_vocab
 from fastai_mlmetrics.tables import Table
-from fastai_mlmetrics.thresholds import plot_thresh_curve, thresh_text
+from fastai_mlmetrics.thresholds import plot_thresh_curve
 
 NAMES = list('abcdef')
 LOGITS,TARGS = simulate(400, 6, density=0.3, bias=-2)
@@ -101,7 +101,10 @@ def test_what_vocab_is_refused():
             with pytest.raises(ValueError, match='5 names.*6 labels'): f(SCORES, TARGS, vocab=vocab)
 
 def test_a_threshold_in_words():
-    test_eq([thresh_text(0.15345), thresh_text(0.5, 1), thresh_text([0.5]*3), thresh_text([0.9,0.0312,0.5], 2)], ['0.153','0.5, min_labels=1','0.5','0.0312 to 0.9, min_labels=2'])
+    many = dict(thresh=[0.15345,0.9,0.0312,0.5,0.5,0.5], min_labels=1)
+    assert 'Decided at thresh=0.0312 to 0.9, min_labels=1.' in MultiLabelInterpretation.from_preds(SCORES, TARGS, **many).report().reading
+    assert 'at a threshold of 0.0312 to 0.9, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
+    assert 'at threshold 0.0312 to 0.9' in ' '.join(repr(judge(SCORES, TARGS, **many)).split())
 
 # The curve
 
