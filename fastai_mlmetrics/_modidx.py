@@ -505,6 +505,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                            'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.StreamMetric.take': ( 'metrics.html#streammetric.take',
                                                                                           'fastai_mlmetrics/metrics.py'),
+                                          'fastai_mlmetrics.metrics.StreamMetric.take_blocks': ( 'metrics.html#streammetric.take_blocks',
+                                                                                                 'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.StreamMetric.value': ( 'metrics.html#streammetric.value',
                                                                                            'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.SubsetAccuracy': ( 'metrics.html#subsetaccuracy',

@@ -111,14 +111,14 @@ class StreamMetric(AccumMetric):
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
 
-# %% ../nbs/02_metrics.ipynb #a6d0944a
+# %% ../nbs/02_metrics.ipynb #c9c65b1b
 @patch
 def accumulate(self:StreamMetric,
     learn # In its batch loop: anything with `pred` and `yb`
 ):
     "Take `learn`'s current batch, decided and counted once for all metrics that decide alike"
     if self._learn is None or self._learn() is not learn: self._begin(learn)
-    self.take(*shared_batches(learn, self.rule, self.seen))
+    self.take_blocks(shared_batches(learn, self.rule, self.seen))
 
 @patch
 def _begin(self:StreamMetric, learn):
@@ -146,8 +146,9 @@ def accum_values(self:StreamMetric,
 ):
     "Take whole arrays"
     preds,targs = as_rows(preds, targs)
+    each = in_threads if preds.device.type=='cpu' else map
     for some in chunked(blocks(preds, targs) if len(preds) else [], 16):
-        self.take(*batches_of(some, self.rule, learn, self.seen))
+        self.take_blocks(batches_of(some, self.rule, learn, self.seen), each)
 
 @patch
 def __call__(self:StreamMetric,
@@ -163,22 +164,29 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warn_user(text)
 
-# %% ../nbs/02_metrics.ipynb #79bffa34
+# %% ../nbs/02_metrics.ipynb #b20a4866
 @patch
-def take(self:StreamMetric, *batches):
-    "Add a `Batch`, or several that are blocks of one"
-    n,c = batches[0].n if len(batches)==1 else sum(o.n for o in batches),batches[0].given_c
-    if self.c!=c:
-        if self.c: raise ValueError(f"predictions have {c} labels, but before they had {self.c}")
-        self.c = c
-    self.seen += n
-    if n*c<SMALL:
-        self._batches += batches
-        self._elements += n*c
+def take(self:StreamMetric, batch, part=None):
+    "Add a `Batch`, from which `part` may have been taken already"
+    if self.c!=batch.given_c:
+        if self.c:
+            raise ValueError(f"predictions have {batch.given_c} labels, "
+                             f"but before they had {self.c}")
+        self.c = batch.given_c
+    self.seen += batch.n
+    if part is None and (size:=batch.preds.numel())<SMALL:
+        self._batches.append(batch)
+        self._elements += size
         if self._elements>=SMALL: self.count()
     else:
-        if self._batches: self.count() # Apart from these, since large batches are no copies
-        self._count(*batches)
+        if self._batches: self.count() # Apart from this one, since a large batch is no copy
+        self._count(batch, part)
+
+@patch
+def take_blocks(self:StreamMetric, batches, each=map):
+    "Add the `Batch`es of one batch"
+    if len(batches)==1: return self.take(batches[0])
+    for batch,part in zip(batches, each(self._part, batches)): self.take(batch, part)
 
 @patch
 def count(self:StreamMetric):
@@ -191,13 +199,10 @@ def count(self:StreamMetric):
 def _part(self:StreamMetric, batch): return self.from_batch(batch),batch.checks,batch.scored
 
 @patch
-def _count(self:StreamMetric, *batches):
-    split = len(batches)>1 and batches[0].preds.device.type=='cpu'
-    parts = in_threads(self._part, batches) if split else [self._part(o) for o in batches]
-    self._parts += parts
-    for (part,*_),batch in zip(parts, batches):
-        # What is no tensor holds scores
-        self._waiting += part.numel() if isinstance(part, Tensor) else batch.n*batch.c//32
+def _count(self:StreamMetric, batch, part=None):
+    self._parts.append(part:=part or self._part(batch))
+    # What is no tensor holds scores
+    self._waiting += part[0].numel() if isinstance(part[0], Tensor) else batch.n*batch.c//32
     if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
