@@ -4,14 +4,14 @@
 
 # %% auto #0
 __all__ = ['SMALL', 'LARGE', 'BLOCK', 'match_columns', 'as_rows', 'check_arrays', 'value_checks', 'join_checks', 'off_target',
-           'Batch', 'is_split', 'own_samples', 'own_rows', 'all_reduce', 'gather', 'blocks', 'batches_of', 'in_threads',
-           'join_batches', 'weakly', 'shared_batches', 'forget_batch', 'join_once']
+           'once', 'Batch', 'is_split', 'own_samples', 'own_rows', 'all_reduce', 'gather', 'blocks', 'batches_of',
+           'in_threads', 'join_batches', 'weakly', 'shared_batches', 'forget_batch', 'join_once']
 
-# %% ../nbs/01_counts.ipynb #ec40cf84
+# %% ../nbs/01_counts.ipynb #03ed4954
 from fastai.basics import *
 from .decisions import *
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from torch.utils.data import DistributedSampler
 from weakref import ref
@@ -124,7 +124,17 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #49fe6ce9
+# %% ../nbs/01_counts.ipynb #69b7069d
+class once:
+    "A property that is worked out once"
+    # As `functools.cached_property`, which before Python 3.12 lets one thread at a time work, whatever the object
+    def __init__(self, f): self.f = f
+    def __set_name__(self, owner, name): self.name = name
+    def __get__(self, o, owner=None):
+        if o is None: return self
+        res = o.__dict__[self.name] = self.f(o)
+        return res
+
 @lru_cache(maxsize=8)
 def _every(n, c, device):
     "`n` of each label and of each sample, if all elements count"
@@ -147,7 +157,7 @@ class Batch:
     @property
     def c(self): return self.given_c if self.columns is None else len(self.columns)
 
-    @cached_property
+    @once
     def inputs(self):
         "Predictions, truths as floats, and which elements count (None: all), of the labels that count"
         preds,targs = self._select(self.preds),self._select(self.targs)
@@ -155,9 +165,9 @@ class Batch:
         if valid is not None: preds,targs = (o.masked_fill(~valid, 0) for o in (preds,targs))
         return preds,targs.float(),valid
 
-    @cached_property
+    @once
     def weight(self): return self.rule.weights(self.start, self.preds)
-    @cached_property
+    @once
     def checks(self):
         known = 'counts' in vars(self) and self.weight is None
         return value_checks(*self.inputs[:2], self.counts[0][2].sum() if known else None)
@@ -167,7 +177,7 @@ class Batch:
         if (f,args) not in self._cached: self._cached[f,args] = f(self, *args)
         return self._cached[f,args]
 
-    @cached_property
+    @once
     def _index(self): return torch.tensor(self.columns).to(self.preds.device, non_blocking=True)
     def _select(self, x): return x if self.columns is None else x.index_select(1, self._index)
 
@@ -185,7 +195,7 @@ class Batch:
         p,valid = self._select(self.rule.decide(self.preds)),self.inputs[2]
         return p if valid is None else p.mul_(valid)
 
-    @cached_property
+    @once
     def counts(self):
         "`tp`, `pred`, `true` and `n` of each label (weighted), 4 x C, and of each sample, 4 x N"
         p,(_,y,valid) = self.decide(),self.inputs

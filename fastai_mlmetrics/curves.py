@@ -6,12 +6,11 @@
 __all__ = ['REACH', 'Curve', 'Cuts', 'SortedScores', 'ties', 'picked', 'ascending', 'look_up', 'falling', 'passed', 'BinPlaces',
            'histogram', 'curve_of_bins', 'by_frequency', 'constant_values']
 
-# %% ../nbs/03_curves.ipynb #74b87916
+# %% ../nbs/03_curves.ipynb #774f109d
 from fastai.basics import *
 from .decisions import *
 from .counts import *
 from .metrics import *
-from functools import cached_property
 
 # %% ../nbs/03_curves.ipynb #7c06389e
 class Curve:
@@ -72,7 +71,7 @@ class Cuts:
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #e3880583
+# %% ../nbs/03_curves.ipynb #bf04d448
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
@@ -84,7 +83,7 @@ class SortedScores:
         self._given,self._near = (scores,y,weight),near
         self._weighted = weight is not None and weight.is_floating_point()
 
-    @cached_property
+    @once
     def _looked_up(self):
         "Scores less than zero, from the highest one on: of all elements, and of true ones; how many of both there are"
         scores,y,counts = self._given
@@ -96,7 +95,7 @@ class SortedScores:
         hits,_,true = picked(low, y)
         return ascending(low),ascending(hits),true,n
 
-    @cached_property
+    @once
     def _order(self):
         "Scores with the truths in their last bits, from the highest down; the weights; which scores there are"
         scores,y,weight = self._given
@@ -116,7 +115,7 @@ class SortedScores:
     @property
     def weight(self): return self._order[1]
 
-    @cached_property
+    @once
     def begins(self):
         "Which elements begin a tie"
         key = self._order[0]
@@ -164,7 +163,9 @@ def ascending(
     "Each row sorted"
     if x.device.type!='cpu': return x.sort().values
     # numpy sorts in vector instructions, and makes no order that nobody reads
-    return torch.from_numpy(np.concatenate(_by_rows(np.sort, x.contiguous().numpy())))
+    x = x.clone(memory_format=torch.contiguous_format)
+    _by_rows(np.ndarray.sort, x.numpy())
+    return x
 
 def look_up(
     rows:Tensor, # R x N, each ascending
@@ -284,7 +285,7 @@ def at(self:Curve,
     tp,pred = (torch.where(last<0, 0., o.gather(1, last.clamp(min=0))) for o in (self.tp, self.pred))
     return torch.stack([tp[:,0], pred[:,0], self.true, self.n])
 
-# %% ../nbs/03_curves.ipynb #22f3b8fe
+# %% ../nbs/03_curves.ipynb #18a38032
 REACH = 24 # Logits from -24 to 24 are told apart
 
 class BinPlaces:
@@ -312,8 +313,9 @@ def histogram(
     bins:int # Number of bins
 )->Tensor: # 2 x C x `bins`, in float64
     "How many false and true elements are in each bin of each label, from the highest bin down"
-    at,times = (torch.cat(o) for o in zip(*((p.at, p.times.expand(p.at.shape)) for p in parts)))
-    return times.new_zeros(2*c*bins).scatter_add_(0, at.long(), times).view(2, c, bins)
+    res = parts[0].times.new_zeros(2*c*bins)
+    for p in parts: res.scatter_add_(0, p.at.long(), p.times.expand(p.at.shape))
+    return res.view(2, c, bins)
 
 def curve_of_bins(
     hist:Tensor, # Of `histogram`, 2 x C x bins
