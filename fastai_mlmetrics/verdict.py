@@ -36,7 +36,7 @@ def verdict(
     no_better = r.f1_micro <= 1.15*r.constant_f1 and r.accuracy >= min_accuracy
     return 'no better than a constant' if no_better else ''
 
-# %% ../nbs/07_verdict.ipynb #c4a270c1
+# %% ../nbs/07_verdict.ipynb #389fb005
 _BINS,_ALL = 2**13,2**18
 
 class ScoreHistogram(StreamMetric):
@@ -51,7 +51,7 @@ class ScoreHistogram(StreamMetric):
         self.sample,self.probs = sample,self.sigmoid or is_prob_thresh(self.thresh)
 
     def from_batch(self, batch):
-        all_ = not self.sample or self.seen*batch.c<_ALL
+        all_ = not self.sample or batch.start*batch.c<_ALL
         step = 1 if all_ else max(1, batch.n*batch.c//self.sample)
         preds,y,valid = (o if o is None else o[::step].reshape(-1,1) for o in batch.inputs)
         if step>1: valid = torch.full_like(y, step) if valid is None else step*valid
