@@ -173,7 +173,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #556d7c89
+# %% ../nbs/07_verdict.ipynb #c3e4050e
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -261,9 +261,9 @@ def remedies(
     if r.scored and not helps:
         how = (" Training on, at a learning rate that `learn.lr_find()` suggests, is what is left."
                if in_learner and not r.get('loss_trend') else '')
-        res.append("A better model, before all: no threshold that predicts about as many labels as "
-                   "there are is clearly better yet than the one in use "
-                   f"and a constant prediction.{how}")
+        res.append("A better model, before all: even at a threshold that predicts about as many labels as "
+                   "there are, F1 is not clearly above what it is now and what a constant prediction "
+                   f"has.{how}")
     return res
 
 _COLORS = dict(bad='#d62728', good='#2ca02c')
@@ -338,7 +338,7 @@ def all_clear(
     r # A record without a verdict
 )->ZeroLabelsWarning: # To be printed: it is no warning
     "That what was told is gone"
-    text = (f"Warning lifted: {_when(r)} predicts {r.pred_per_sample:.2f} labels per sample of "
+    text = (f"All clear: {_when(r)} predicts {r.pred_per_sample:.2f} labels per sample of "
             f"{r.true_per_sample:.2f}{_at(r)}. Its micro F1 is "
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')

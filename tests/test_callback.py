@@ -7,6 +7,7 @@ from fastai.tabular.all import *
 from fastai.text.all import *
 from conftest import *
 from fastai.callback.tensorboard import TensorBoardCallback
+from fastai_mlmetrics.callback import narrow_table
 from fastai_mlmetrics.verdict import Record, ScoreHistogram, describe, remedies
 from fastai_mlmetrics.curves import constant_values
 
@@ -103,9 +104,9 @@ def test_when_it_speaks(capsys):
     assert lines(*COLLAPSED, n_epoch=4)==[(3,'full')] and lines(*COLLAPSED, n_epoch=2)==[(1,'full')]
     assert not lines(*GOOD, n_epoch=5, model=Waking(2)) and not capsys.readouterr().out
     assert lines(*GOOD, n_epoch=7, model=Waking(5))==[(3,'full')]
-    assert 'Warning lifted: epoch 6' in capsys.readouterr().out
+    assert 'All clear: epoch 6' in capsys.readouterr().out
     assert lines(*GOOD, n_epoch=9, model=Waking(5))==[(3,'full')]
-    assert capsys.readouterr().out.count('Warning lifted: epoch 7')==1
+    assert capsys.readouterr().out.count('All clear: epoch 7')==1
 
 class Falling(Callback):
     "Makes the validation loss what a list says"
@@ -470,7 +471,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         with learn.no_logging(): learn.fit(5, 0.)
         warnings.simplefilter('error', ZeroLabelsWarning)
         with learn.no_logging(): learn.fit(2, 0.)
-        assert capsys.readouterr().out.strip().startswith('Warning lifted: epoch 1')
+        assert capsys.readouterr().out.strip().startswith('All clear: epoch 1')
         shown = []
         monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True); monkeypatch.setattr('IPython.display.display', shown.append)
         learn.zero_labels.told = 'predicts nothing'
@@ -501,6 +502,15 @@ def test_filtered_and_logged(caplog):
             values(make_learner(*COLLAPSED, cbs=ZeroLabelsCallback()))
     finally: logging.captureWarnings(False)
     assert 'predicts (nearly) nothing' in caplog.text
+
+def test_table_is_narrowed_once(monkeypatch):
+    shown = []
+    monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True)
+    monkeypatch.setattr('IPython.display.display', shown.append)
+    narrow_table.cache_clear()
+    learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
+    with learn.no_logging(): learn.fit(1, 0.); learn.fit(1, 0.)
+    assert len([o for o in shown if 'table.fastprogress' in o._repr_html_()])==1
 
 @pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
 def test_box_in_a_notebook(action, boxes, monkeypatch, capsys):
