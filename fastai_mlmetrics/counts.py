@@ -56,7 +56,7 @@ def as_rows(
                          f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #9f3f2761
+# %% ../nbs/01_counts.ipynb #c21e3886
 def check_arrays(
     preds, # Predictions, as `as_rows` takes them
     targs, # Targets of the same shape
@@ -69,11 +69,12 @@ def check_arrays(
     preds,targs = as_rows(preds, targs)
     for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
     if for_probs and preds.is_floating_point() and not is_probs(preds):
-        raise ValueError(f"predictions from {preds.min():.3g} to {preds.max():.3g} are not "
-                         f"probabilities, but thresh={thresh_text(thresh)} is read as a threshold for "
-                         "those. If they are logits, pass sigmoid=True, to best_thresholds as well. If they "
-                         "are margins, pass thresh=0., and if their threshold is another one, preds-thresh "
-                         "in place of preds")
+        span,thresh = f"{preds.min():.3g} to {preds.max():.3g}",thresh_text(thresh)
+        raise ValueError(f"predictions from {span} are not probabilities, "
+                         f"but thresh={thresh} is read as a threshold for those. "
+                         "If they are logits, pass sigmoid=True, to best_thresholds as well. "
+                         "If they are margins, pass thresh=0., and if their threshold is another one, "
+                         "preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
 # %% ../nbs/01_counts.ipynb #a15c53b0
