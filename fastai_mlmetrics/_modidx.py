@@ -720,6 +720,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                    'fastai_mlmetrics/thresholds.py'),
                                              'fastai_mlmetrics.thresholds._deal': ( 'thresholds.html#_deal',
                                                                                     'fastai_mlmetrics/thresholds.py'),
+                                             'fastai_mlmetrics.thresholds._each': ( 'thresholds.html#_each',
+                                                                                    'fastai_mlmetrics/thresholds.py'),
                                              'fastai_mlmetrics.thresholds._held_out': ( 'thresholds.html#_held_out',
                                                                                         'fastai_mlmetrics/thresholds.py'),
                                              'fastai_mlmetrics.thresholds._in_one_row': ( 'thresholds.html#_in_one_row',

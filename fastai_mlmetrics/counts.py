@@ -56,7 +56,7 @@ def as_rows(
                          f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #ea6fe9eb
+# %% ../nbs/01_counts.ipynb #c21e3886
 def check_arrays(
     preds, # Predictions, as `as_rows` takes them
     targs, # Targets of the same shape
@@ -69,13 +69,15 @@ def check_arrays(
     preds,targs = as_rows(preds, targs)
     for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
     if for_probs and preds.is_floating_point() and not is_probs(preds):
-        raise ValueError(f"predictions from {preds.min():.3g} to {preds.max():.3g} are not probabilities, "
-                         f"but thresh={thresh_text(thresh)} is read as a threshold for those. If they are logits, "
-                         "pass sigmoid=True, to best_thresholds as well. If they are margins, pass thresh=0., "
-                         "and if their threshold is another one, preds-thresh in place of preds")
+        span,thresh = f"{preds.min():.3g} to {preds.max():.3g}",thresh_text(thresh)
+        raise ValueError(f"predictions from {span} are not probabilities, "
+                         f"but thresh={thresh} is read as a threshold for those. "
+                         "If they are logits, pass sigmoid=True, to best_thresholds as well. "
+                         "If they are margins, pass thresh=0., and if their threshold is another one, "
+                         "preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
-# %% ../nbs/01_counts.ipynb #a526fecd
+# %% ../nbs/01_counts.ipynb #a15c53b0
 SMALL = 2**14 # Elements: smaller batches are counted together, few enough for a single thread
 LARGE = 2**17 # Elements: larger batches are summed by matrix products, and checked by their sums
 _NONE = torch.zeros(())
@@ -84,7 +86,7 @@ _HEAD = 2**12 # Elements that nearly always show whether predictions are logits
 def _range_if_sound(preds, targs, true):
     "Lowest and highest prediction; empty if one is NaN, or a target not 0 or 1"
     y = targs.flatten()
-    # If all y are 0 or 1, the sum of y² is that of y, and of others only by chance; less infinity, infinity is NaN
+    # Of 0 and 1 the sum of squares is the sum, and of others only by chance; infinity-infinity is NaN
     if torch.dot(y, y).item() - (y.sum() if true is None else true).item() != 0: return ()
     large = preds.numel()>=LARGE
     span = (preds[:max(1, _HEAD//preds.shape[1])] if large else preds).aminmax()
@@ -124,10 +126,10 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #69b7069d
+# %% ../nbs/01_counts.ipynb #253dcf45
 class once:
     "A property that is worked out once"
-    # As `functools.cached_property`, which before Python 3.12 lets one thread at a time work, whatever the object
+    # Unlike `functools.cached_property` before Python 3.12, it lets threads work at the same time
     def __init__(self, f): self.f = f
     def __set_name__(self, owner, name): self.name = name
     def __get__(self, o, owner=None):

@@ -12,9 +12,9 @@ from .decisions import *
 from .counts import *
 from .metrics import *
 
-# %% ../nbs/03_curves.ipynb #7c06389e
+# %% ../nbs/03_curves.ipynb #28d2b280
 class Curve:
-    "The counts of each row when a threshold has come down to each step"
+    "The counts of each row at each step of a threshold that comes down"
     def __init__(self,
         y:Tensor, # True elements that a step stands for: 1, its weight, or 0; R x K
         tp:Tensor, # True elements passed at the end of its tie, of the shape of `y`
@@ -36,12 +36,12 @@ class Curve:
         return x.nan_to_num(0.).sum(1)
 
     def values(self, m):
-        "A `CountsMetric` after each step, and of each row before the first, where nothing is predicted"
+        "A `CountsMetric` after each step, and before the first, where nothing is predicted"
         zero = torch.zeros_like(self.true)
         first = m.values(zero, zero, self.true, self.n)
         return m.values(self.tp, self.pred, self.true[:,None], self.n[:,None]),first
 
-# %% ../nbs/03_curves.ipynb #1db34eda
+# %% ../nbs/03_curves.ipynb #6b5d864d
 class Cuts:
     "The scores on both sides of each step's end"
     def __init__(self,
@@ -64,46 +64,49 @@ class Cuts:
         i:Tensor, # For each row the flat number of a step; -1: before the first
         probs:bool=True # Are the scores in [0, 1], and so the thresholds?
     )->Tensor: # R
-        "The thresholds that decide as after step `i`: in the middle between its score and the next lower one"
-        score,below = (o.flatten()[i.clamp(min=0)] if o.numel() else self.top for o in (self.score, self.below))
+        "The thresholds that decide as after step `i`: midway between its score and the next lower one"
+        def at(x): return x.flatten()[i.clamp(min=0)] if x.numel() else self.top
+        score,below = at(self.score),at(self.below)
         mid = ((score.double()+below.double())/2).to(score.dtype)
         res = mid.where(mid<score, below) # Of two neighbours in float32 there is no middle
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #bf04d448
+# %% ../nbs/03_curves.ipynb #05c5b3d7
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
         scores:Tensor, # R x N
         y:Tensor, # Truths, R x N of 0 and 1
-        weight:Tensor=None, # Of each element, R x N: in float64, or 0 and 1 as integers; None: all count alike
-        near:float=0. # Neighbours that differ by no more than this part of their size are tied, too
+        weight:Tensor=None, # Of each element, R x N: float64, or integers 0 and 1; None: all 1
+        near:float=0. # Neighbours that differ by no more than this fraction are tied, too
     ):
         self._given,self._near = (scores,y,weight),near
         self._weighted = weight is not None and weight.is_floating_point()
 
     @once
     def _looked_up(self):
-        "Scores less than zero, from the highest one on: of all elements, and of true ones; how many of both there are"
-        scores,y,counts = self._given
+        "Negated scores in order, all and the true elements'; the number of true and of all elements"
+        scores,y,valid = self._given
         low,y = -to_scores(scores, sigmoid=False),y.bool()
-        n = torch.full_like(y[:,:1], scores.shape[1], dtype=torch.long)
-        if counts is not None:
-            counts = counts.bool()
-            low,y,n = low.where(counts, math.inf),y&counts,counts.sum(1, keepdim=True, dtype=torch.int32).long()
+        if valid is None: n = torch.full_like(y[:,:1], scores.shape[1], dtype=torch.long)
+        else:
+            valid = valid.bool()
+            low,y = low.where(valid, math.inf),y&valid
+            n = valid.sum(1, keepdim=True, dtype=torch.int32).long()
         hits,_,true = picked(low, y)
         return ascending(low),ascending(hits),true,n
 
     @once
     def _order(self):
-        "Scores with the truths in their last bits, from the highest down; the weights; which scores there are"
+        "Negated scores in order, with truths in the last bits; weights; the distinct float64 scores"
         scores,y,weight = self._given
         unique = None
         # float64 has no bit free, so ranks are sorted
         if scores.dtype==torch.float64: unique,scores = scores.unique(return_inverse=True)
-        # 0. less, so that -0. is 0.; and infinity becomes a number, since with another last bit it would be none
-        key = (0.-scores.double()).clamp_(-2.**200, 2.**200).view(torch.int64).bitwise_or_(y.long()).view(torch.float64)
+        # `0.-` makes no -0.; and infinity with another last bit would be NaN
+        key = (0.-scores.double()).clamp_(-2.**200, 2.**200)
+        key = key.view(torch.int64).bitwise_or_(y.long()).view(torch.float64)
         if weight is None: key = ascending(key)
         else:
             key,order = key.sort(1)
@@ -142,8 +145,8 @@ def ties(
 def picked(
     x:Tensor, # R x N
     mask:Tensor # Which elements to pick, R x N
-): # R x K of them, followed by infinity where a row has fewer than K; which these are not, R x K; how many, R x 1
-    "Some elements of each row"
+): # Those of each row, then infinity, R x K; which are no such filling, R x K; how many, R x 1
+    "The elements of each row that `mask` picks"
     n = mask.sum(1, keepdim=True, dtype=torch.int32).long() # in int32 torch counts five times as fast
     most = F.pad(n, (0,0,0,1), value=1).max() # 1 at least, also where there are no rows
     is_one = torch.arange(most, device=x.device)<n
@@ -162,7 +165,7 @@ def ascending(
 )->Tensor: # Of the same shape
     "Each row sorted"
     if x.device.type!='cpu': return x.sort().values
-    # numpy sorts in vector instructions, and makes no order that nobody reads
+    # numpy sorts in vector instructions, and makes no indices that nobody reads
     x = x.clone(memory_format=torch.contiguous_format)
     _by_rows(np.ndarray.sort, x.numpy())
     return x
@@ -170,10 +173,10 @@ def ascending(
 def look_up(
     rows:Tensor, # R x N, each ascending
     x:Tensor, # R x K, each ascending
-    right:bool=True # Behind equal numbers? If not, before them
+    right:bool=True # After equal numbers? If not, before them
 )->Tensor: # R x K
-    "Where in a row each of its `x` belongs: so many numbers come before"
-    # What is ascending numpy looks up twice as fast, but row by row
+    "Where in its row each number of `x` belongs: how many numbers come before it"
+    # numpy is twice as fast if `x` is ascending, but takes a row at a time
     if x.device.type!='cpu' or x.shape[1]<2**8: return torch.searchsorted(rows, x, right=right)
     find = partial(np.searchsorted, side='right' if right else 'left')
     def find_all(rows, x): return [*map(find, rows, x)]
@@ -184,12 +187,12 @@ def falling(
 ): # The numbers from the highest down, and their indices
     "Numbers in order, and the order"
     if x.dtype!=torch.float32: return x.sort(descending=True)
-    bits = (0.-x).view(torch.int32) # which are in the order of the numbers, but for the negative ones
+    bits = (0.-x).view(torch.int32) # in the order of the numbers, except for negative ones
     key = (bits ^ ((bits>>31) & 0x7fffffff)).long()<<32 | torch.arange(len(x), device=x.device)
     order = ascending(key[None])[0] & 0xffffffff
     return x[order],order
 
-# %% ../nbs/03_curves.ipynb #07020a6a
+# %% ../nbs/03_curves.ipynb #3e834a40
 def passed(
     x:Tensor # R x N
 )->Tensor: # R x (N+1), in float64
@@ -201,7 +204,8 @@ def curve_of_all(self:SortedScores,
     with_cuts:bool=False # For finding thresholds?
 )->Curve:
     "The counts at each element"
-    (begin,end),y,weight,cuts = ties(self.begins),self.y,self.weight,None
+    begin,end = ties(self.begins)
+    y,weight,cuts = self.y,self.weight,None
     if weight is None: pred,pred0,trues,false = end,begin,y,~y
     else:
         sums,trues,false = passed(weight),y*weight,~y*weight
@@ -210,9 +214,10 @@ def curve_of_all(self:SortedScores,
         score = F.pad(self.scores(), (0,1), value=math.nan)
         cuts = Cuts(score.gather(1, end-1), score.gather(1, end), score[:,0])
     sums = passed(trues)
-    return Curve(trues, sums.gather(1, end), pred, sums.gather(1, begin), pred0, false.sum(1), cuts=cuts)
+    tp,tp0 = sums.gather(1, end),sums.gather(1, begin)
+    return Curve(trues, tp, pred, tp0, pred0, false.sum(1), cuts=cuts)
 
-# %% ../nbs/03_curves.ipynb #341c8aa5
+# %% ../nbs/03_curves.ipynb #8059158d
 @patch
 def _counts(self:SortedScores, low):
     "`tp` and `pred` of scores that are at least -`low`, ascending"
@@ -221,7 +226,7 @@ def _counts(self:SortedScores, low):
 
 @patch
 def counts_at(self:SortedScores,
-    score:Tensor # K cuts: a score from there on is a predicted label
+    score:Tensor # K cuts: this score or a higher one is a predicted label
 )->Tensor: # `tp`, `pred`, `true` and `n`: 4 x R x K
     "The counts of each row at the same cuts"
     _,_,true,n = self._looked_up
@@ -233,7 +238,7 @@ def top(self:SortedScores): return -self._looked_up[0].amin()
 
 @patch
 def true_scores(self:SortedScores)->Tensor: # K
-    "The scores that true elements have, of all rows, and the lowest of all; from the highest down"
+    "The distinct scores of all rows' true elements, and the lowest of all scores; descending"
     all_,hits,true,n = self._looked_up
     low = hits[torch.arange(hits.shape[1], device=hits.device)<true]
     lowest = all_.gather(1, (n-1).clamp(min=0))[n>0].amax()
@@ -253,7 +258,7 @@ def next_below(self:SortedScores,
 def curve_of_true(self:SortedScores,
     with_cuts:bool=False # For finding thresholds?
 )->Curve:
-    "The counts at each true element; at each element where they are weighed"
+    "The counts at each true element; at each element, if they have weights other than 0 and 1"
     if self._weighted: return self.curve_of_all(with_cuts)
     all_,hits,true,n = self._looked_up
     tp0,tp = ties(F.pad(hits[:,1:]!=hits[:,:-1], (1,0), value=True))
@@ -261,6 +266,7 @@ def curve_of_true(self:SortedScores,
     if with_cuts:
         def score(i): return -all_.gather(1, i.clamp(0, all_.shape[1]-1))
         if self._near and (score(pred-1)-score(pred) <= self._near*score(pred-1)).any():
+            # Scores that are near are passed together: a step ends where the next one is far
             far = F.pad(all_.diff(dim=1) > -self._near*all_[:,:-1], (0,1), value=True).numpy()
             ends = np.where(far, np.arange(far.shape[1], dtype=np.int32), np.int32(far.shape[1]))
             ends = torch.from_numpy(np.minimum.accumulate(ends[:,::-1], 1)) # from the last element on
@@ -285,15 +291,15 @@ def at(self:Curve,
     tp,pred = (torch.where(last<0, 0., o.gather(1, last.clamp(min=0))) for o in (self.tp, self.pred))
     return torch.stack([tp[:,0], pred[:,0], self.true, self.n])
 
-# %% ../nbs/03_curves.ipynb #18a38032
-REACH = 24 # Logits from -24 to 24 are told apart
+# %% ../nbs/03_curves.ipynb #4b326120
+REACH = 24 # The bins are of logits from -24 to 24
 
 class BinPlaces:
     "Where in a flat 2 x C x `bins` table, of false and true elements, each element of a batch counts"
     def __init__(self,
         preds:Tensor, # Predictions, N x C
         y:Tensor, # Truths, N x C of 0 and 1
-        bins:int, # How many there are from 24 down to -24; the outermost have all beyond, too
+        bins:int, # Number of bins from 24 down to -24; the outermost also take what is beyond
         sigmoid:bool=True, # Are `preds` logits? If not, they are probabilities
         weight:Tensor=None # Of each element, N x C; None: each counts once
     ):
@@ -329,7 +335,7 @@ def curve_of_bins(
     cuts = Cuts(score, F.pad(score[:,1:], (0,1), value=math.nan), score[:,0])
     return Curve(y, tp, pred, tp-y, pred-y-false, false.sum(1), cuts=cuts)
 
-# %% ../nbs/03_curves.ipynb #d351a0b0
+# %% ../nbs/03_curves.ipynb #d7e049c3
 def by_frequency(
     counts:Tensor # `tp`, `pred`, `true` and `n` of each label, 4 x C
 )->Tensor: # C indices, the most frequent label first
@@ -348,12 +354,14 @@ def constant_values(
     if m.average=='samples':
         sums,step = 0,max(1, 2**16//len(order)) # of which all stays in a CPU's cache
         for y,v in zip(y.split(step), valid.split(step)):
-            values = m.values(included(y), included(v), *(o.sum(1, keepdim=True).double() for o in (y,v)))
+            true,n = (o.sum(1, keepdim=True).double() for o in (y, v))
+            values = m.values(included(y), included(v), true, n)
             sums = sums + torch.stack([values.nansum(0), (~values.isnan()).sum(0)])
         return sums[0]/sums[1]
     _,_,true,n = counts.double()
     if m.average=='micro': return m.values(included(true), included(n), true.sum(), n.sum())
-    zero,weight = torch.zeros_like(true),true if m.average=='weighted' and true.any() else torch.ones_like(true)
+    zero = torch.zeros_like(true)
+    weight = true if m.average=='weighted' and true.any() else torch.ones_like(true)
     off,on = m.values(zero, zero, true, n),m.values(true, n, true, n)
     def total(f): return (f(off)*weight).sum() + included((f(on)-f(off))*weight)
     return total(torch.nan_to_num)/total(lambda o: (~o.isnan()).double())

@@ -13,16 +13,16 @@ from .metrics import *
 from .curves import *
 from weakref import WeakValueDictionary
 
-# %% ../nbs/04_ranking.ipynb #3645e3f1
+# %% ../nbs/04_ranking.ipynb #c05b6ae9
 _SLICE = 2**20 # Elements that are sorted at a time
 _curves = WeakValueDictionary() # Which batches, and are labels apart? -> their `Curves`
 
 class Kept:
-    "What a batch leaves behind to be ranked"
+    "What is kept of a batch, to be ranked later"
     def __init__(self,
         scores:Tensor, # C x N
         y:Tensor, # Truths, C x N of 0 and 1 in a byte each
-        weight:Tensor=None # Of each element, C x N: in float64, or 0 and 1 in a byte each; None: all count alike
+        weight:Tensor=None # Of each element, C x N: float64, or 0 and 1 in a byte each; None: all 1
     ): store_attr()
 
     @classmethod
@@ -31,38 +31,42 @@ class Kept:
         preds,y,_ = batch.inputs
         weight = element_weights(batch)
         def by_label(x, dtype): return torch.empty(x.T.shape, dtype=dtype, device=x.device).copy_(x.T)
-        return cls(by_label(preds, preds.dtype), by_label(y, torch.uint8), None if weight is None else weight.T)
+        scores,y = by_label(preds, preds.dtype),by_label(y, torch.uint8)
+        return cls(scores, y, None if weight is None else weight.T)
 
 def element_weights(
     batch # A `Batch`
-): # N x C: in float64, or 0 and 1 in a byte each; None: all count alike
+): # N x C: float64, or 0 and 1 in a byte each; None: all 1
     "The weight of each element: that of its sample, and 0 if it is ignored"
     y,valid = batch.inputs[1:]
     if batch.weight is None: return None if valid is None else valid.byte()
     return batch.weight[:,None].expand_as(y) if valid is None else batch.weight[:,None]*valid
 
 class Curves(list):
-    "The curves of some labels at a time, from what was kept of all batches"
+    "The curves of all labels, some in each `Curve`, from what was kept of all batches"
     def __init__(self,
         kept:list, # `Kept` of each batch
-        apart:bool=True, # Each label by itself? If not, all elements in one row
+        apart:bool=True, # A row for each label? If not, one row for all elements
         split:bool=False # Have other processes kept some, too?
     ):
-        y = kept[0].y
-        n,c = all_reduce(torch.tensor(sum(o.y.shape[1] for o in kept), device=y.device), split).item(),len(y)
+        y,n = kept[0].y,sum(o.y.shape[1] for o in kept)
+        c,n = len(y),all_reduce(torch.tensor(n, device=y.device), split).item()
+        shape = (-1,n) if apart else (1,n*c)
         step = max(1, _SLICE//max(n, 1)) if apart else c
         def rows(name, i):
             parts = [getattr(o, name)[i:i+step] for o in kept if getattr(o, name) is not None]
             if not parts: return None
-            return gather(torch.cat(parts, 1).T, split).T.reshape(-1 if apart else 1, n if apart else n*c)
-        def curve(i): return SortedScores(*(rows(name, i) for name in ('scores','y','weight'))).curve_of_true()
+            return gather(torch.cat(parts, 1).T, split).T.reshape(shape)
+        def curve(i):
+            scores,y,weight = (rows(name, i) for name in ('scores','y','weight'))
+            return SortedScores(scores, y, weight).curve_of_true()
         # Processes must gather in one order, and a GPU has threads of its own
         each = map if split or y.device.type!='cpu' else in_threads
         super().__init__(each(curve, range(0, c, step)))
 
     @classmethod
     def shared(cls, kept, apart, split):
-        "Those that another metric has made of the same batches, or new ones"
+        "The curves that another metric has made of the same batches, or new ones"
         key = (*map(id, kept), apart)
         res = _curves.get(key)
         # Batches may be shared in one process and not in another, but all must gather together
@@ -70,14 +74,14 @@ class Curves(list):
         if res is None: res = _curves[key] = cls(kept, apart, split)
         return res
 
-# %% ../nbs/04_ranking.ipynb #3784380a
+# %% ../nbs/04_ranking.ipynb #fee043a1
 class CurveMetric(StreamMetric):
     "Base of the metrics that have a `curve_formula`: of a label's samples, or of a sample's labels"
     averages,default_average = CountsMetric.averages,'macro'
     @delegates(StreamMetric.__init__, but='thresh,min_labels,max_labels')
     def __init__(self,
-        sigmoid:bool=True, # Are the predictions logits? Only for `bins`: what is ranked are the predictions themselves
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples', or None for an array of one value per label
+        sigmoid:bool=True, # Are the predictions logits? Matters for `bins` only: ranks are the same
+        average:str='macro', # 'micro', 'macro', 'weighted', 'samples'; None: each label's value
         sample_weight=None, # One weight per sample, in the loader's order
         *,
         bins:int=None, # Keep a histogram of so many bins for each label instead of all scores
@@ -91,11 +95,11 @@ class CurveMetric(StreamMetric):
 
     def curve_formula(self, c): raise NotImplementedError
 
-# %% ../nbs/04_ranking.ipynb #5600a5fd
+# %% ../nbs/04_ranking.ipynb #d00eed42
 def _curve_of_samples(batch):
     preds,y,valid = batch.inputs
     by_score = SortedScores(preds, y, valid)
-    # Picking the true labels is quicker, but makes a GPU wait
+    # The curve of true labels is quicker, but a GPU would have to wait for their number
     return by_score.curve_of_true() if preds.device.type=='cpu' else by_score.curve_of_all()
 
 def _binned(batch, bins):
@@ -104,12 +108,14 @@ def _binned(batch, bins):
 
 @patch
 def from_batch(self:CurveMetric, batch):
-    if self.average=='samples': return sum_of(self.values(batch.cached(_curve_of_samples)), batch.weight)
+    if self.average=='samples':
+        values = self.values(batch.cached(_curve_of_samples))
+        return sum_of(values, batch.weight)
     return batch.cached(Kept.from_batch) if self.bins is None else batch.cached(_binned, self.bins)
 
 @patch
 def values(self:CurveMetric, c, formula=None):
-    "The formula of each row, or another, with `zero_division` for 0/0, and nan where nothing counts"
+    "A formula of each row (`curve_formula`): `zero_division` for 0/0, nan where nothing counts"
     values = (formula or self.curve_formula)(c)
     return values.masked_fill(values.isnan(), self.zero_division).masked_fill(c.n==0, math.nan)
 
@@ -132,13 +138,15 @@ def reduce(self:CurveMetric, total):
 
 @patch
 def compute(self:CurveMetric, total, formula=None):
-    values,true = torch.cat([self.values(c, formula) for c in total]).cpu(),torch.cat([c.true for c in total]).cpu()
+    values = torch.cat([self.values(c, formula) for c in total]).cpu()
+    true = torch.cat([c.true for c in total]).cpu()
     return values[0] if self.average=='micro' else self.average_labels(values, true)
 
 @patch(as_prop=True)
 def bounds(self:CurveMetric):
-    "What the value without bins lies between: a pair of what `value` is"
-    if self.bins is None or (value:=self.value) is None or np.isnan(value).all(): return (self.value,)*2
+    "The lowest and the highest that `value` can be without bins"
+    value = self.value
+    if self.bins is None or value is None or np.isnan(value).all(): return value,value
     low,high = (self.compute(self.read()[0], of) for of in (self.low, self.high))
     return (low.numpy(),high.numpy()) if self.average is None else (low.item(),high.item())
 
@@ -152,18 +160,18 @@ def mistaken_range(self:CurveMetric, low, high):
     "Ranks are the same for logits and for probabilities; bins are not"
     if self.bins: return super(CurveMetric, self).mistaken_range(low, high)
 
-# %% ../nbs/04_ranking.ipynb #9e28ca08
+# %% ../nbs/04_ranking.ipynb #2aa935a0
 class APScoreMulti(CurveMetric):
     "Average precision: mean, over the true elements, of the precision at their scores"
     func_name = 'average_precision_score'
     @delegates(CurveMetric.__init__)
     def __init__(self,
-        sigmoid:bool=True, # Are the predictions logits? Only for `bins`: what is ranked are the predictions themselves
+        sigmoid:bool=True, # Are the predictions logits? Matters for `bins` only: ranks are the same
         average:str='macro', # As in `CurveMetric`
         pos_label:int=1, # Not used, as in scikit-learn for several labels
         sample_weight=None, # One weight per sample, in the loader's order
         *,
-        voc:int=None, # Interpolated as in PASCAL VOC until 2007: 2007; since 2010: 2010; None: not at all
+        voc:int=None, # Interpolated as in PASCAL VOC of 2007 or of 2010; None: not interpolated
         **kwargs
     ):
         if voc not in (None,2007,2010): raise ValueError(f"voc={voc} should be 2007 or 2010, or None")
@@ -179,25 +187,26 @@ class APScoreMulti(CurveMetric):
         if self.voc==2010: return c.total(c.y*highest)/c.true
         # Eleven recalls from 0 to 1, each a little less, since sums of weights are rounded
         recalls = torch.arange(11, dtype=c.tp.dtype, device=c.tp.device)/10*(1-1e-12)
-        first = torch.searchsorted(c.tp.contiguous(), recalls*c.true[:,None]).clamp(max=c.tp.shape[1]-1)
-        return highest.gather(1, first).mean(1).where(c.true>0, math.nan)
+        first = torch.searchsorted(c.tp.contiguous(), recalls*c.true[:,None])
+        precisions = highest.gather(1, first.clamp(max=c.tp.shape[1]-1))
+        return precisions.mean(1).where(c.true>0, math.nan)
 
-    # In a bin the true ones may all come last, one by one, or first and in a tie
+    # Within a bin, the true elements may all come last, one by one, or first, in a tie
     def low(self, c):
         before = c.pred-c.y
         return c.total(c.y - torch.special.xlog1py(before-c.tp0, c.y/before))/c.true
     def high(self, c): return c.total(c.y*(c.tp0+c.y)/(c.pred0+c.y))/c.true
 
-# %% ../nbs/04_ranking.ipynb #158ef90c
+# %% ../nbs/04_ranking.ipynb #79ae1e1a
 class RocAucMulti(CurveMetric):
     "Probability that a true element scores higher than a false one, ties counting half"
     func_name = 'roc_auc_score'
     @delegates(CurveMetric.__init__)
     def __init__(self,
-        sigmoid:bool=True, # Are the predictions logits? Only for `bins`: what is ranked are the predictions themselves
+        sigmoid:bool=True, # Are the predictions logits? Matters for `bins` only: ranks are the same
         average:str='macro', # As in `CurveMetric`
         sample_weight=None, # One weight per sample, in the loader's order
-        max_fpr:float=None, # The area up to this false positive rate, in (0, 1], scaled such that chance is 0.5
+        max_fpr:float=None, # The area up to this false positive rate, in (0, 1], scaled: chance is 0.5
         *,
         zero_division:float=math.nan, # Value of a label that all samples have, or none
         **kwargs
@@ -209,8 +218,9 @@ class RocAucMulti(CurveMetric):
 
     def _area(self, c, beyond):
         "The area, from the fraction of false elements, up to `max_fpr`, that is beyond each true one"
-        area = c.total(c.y*beyond(c.false[:,None]*(self.max_fpr or 1), c.pred-c.tp, c.pred0-c.tp0))/(c.true*c.false)
-        area = area.where(c.false>0, math.nan) # Sums of weights are rounded, and may leave something over 0
+        limit = c.false[:,None]*(self.max_fpr or 1)
+        area = c.total(c.y*beyond(limit, c.pred-c.tp, c.pred0-c.tp0))/(c.true*c.false)
+        area = area.where(c.false>0, math.nan) # Rounded sums of weights may leave more than 0, over 0
         if self.max_fpr is None: return area
         chance = self.max_fpr**2/2
         return (1 + (area-chance)/(self.max_fpr-chance))/2
@@ -221,7 +231,7 @@ class RocAucMulti(CurveMetric):
             share = ((limit-fp0)/tied).nan_to_num(1.).clamp(0, 1) # of the tie, up to the limit
             return share*(limit-fp0) - share**2*tied/2
         return self._area(c, beyond)
-    # In a bin the false ones may all come first, or last
+    # Within a bin, the false elements may all come first, or last
     def low(self, c):  return self._area(c, lambda limit, fp, fp0: (limit-fp).clamp(min=0))
     def high(self, c): return self._area(c, lambda limit, fp, fp0: (limit-fp0).clamp(min=0))
 
@@ -238,9 +248,9 @@ class LabelRanking(CurveMetric):
         **kwargs
     ): super().__init__(sigmoid, average, sample_weight, **kwargs)
 
-# %% ../nbs/04_ranking.ipynb #b51a8e7f
+# %% ../nbs/04_ranking.ipynb #9533bbb8
 class LRAP(LabelRanking):
-    "Label ranking average precision: for a sample's labels, mean fraction of true ones among those that score as high"
+    "Label ranking average precision: the average precision of each sample's labels"
     func_name = 'lrap'
     @delegates(LabelRanking.__init__)
     def __init__(self,
@@ -260,7 +270,7 @@ class LabelRankingLoss(LabelRanking):
     "Fraction of the pairs of a true and a false label that are in the wrong order or tied"
     def curve_formula(self, c): return c.total(c.y*(c.pred-c.tp))/(c.true*c.false)
 
-# %% ../nbs/04_ranking.ipynb #dddbeb87
+# %% ../nbs/04_ranking.ipynb #acf419a9
 def _hits(c, k):
     "How many of each sample's k highest labels are true; of ties, the expected number"
     return c.total(c.y*((k-c.pred0)/(c.pred-c.pred0)).clamp(0, 1))
@@ -279,7 +289,8 @@ class PrecisionAtK(LabelRanking):
         super().__init__(sigmoid, sample_weight, **kwargs)
     func_name = 'precision_at'
     def from_batch(self, batch):
-        if self.k>batch.c: raise ValueError(f"k={self.k} is more than the {batch.c} labels that there are")
+        if self.k>batch.c:
+            raise ValueError(f"k={self.k} is more than the {batch.c} labels that there are")
         return super().from_batch(batch)
     def curve_formula(self, c): return _hits(c, self.k)/(c.true+c.false).clamp(max=self.k)
 
@@ -292,9 +303,9 @@ class OneError(LabelRanking):
     "Fraction of samples whose highest-scoring label is not true"
     def curve_formula(self, c): return 1-_hits(c, 1)
 
-# %% ../nbs/04_ranking.ipynb #c4d28d37
+# %% ../nbs/04_ranking.ipynb #fa9e1fc0
 class ExpectedCalibrationError(StreamMetric):
-    "Distance of scores from the fraction of true labels among those with about the same score"
+    "Mean distance between scores and the fraction of true labels among similar scores"
     averages,needs_probs = ('micro','macro','weighted',None),True
     @delegates(StreamMetric.__init__, but='thresh,pos_label,min_labels,max_labels,zero_division')
     def __init__(self,
@@ -303,7 +314,8 @@ class ExpectedCalibrationError(StreamMetric):
         sample_weight=None, # One weight per sample, in the loader's order
         **kwargs
     ):
-        if n_bins!=int(n_bins) or n_bins<1: raise ValueError(f"n_bins={n_bins} should be a whole number, 1 or more")
+        if n_bins!=int(n_bins) or n_bins<1:
+            raise ValueError(f"n_bins={n_bins} should be a whole number, 1 or more")
         self.n_bins = int(n_bins)
         super().__init__(sigmoid=sigmoid, sample_weight=sample_weight, **kwargs)
 

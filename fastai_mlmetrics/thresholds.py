@@ -16,22 +16,27 @@ from .tables import *
 from collections import namedtuple
 from scipy.special import expit, logit
 
-# %% ../nbs/05_thresholds.ipynb #e25eab3f
-def _in_one_row(table): return [o if o is None else o.reshape(1,-1) for o in table]
+# %% ../nbs/05_thresholds.ipynb #bf3ed4df
+def _each(table, f):
+    "`f` of scores, truths and, where given, which elements count"
+    return [o if o is None else f(o) for o in table]
+
+def _in_one_row(table): return _each(table, lambda o: o.reshape(1,-1))
 
 def averaged_values(
     m:CountsMetric, # Whose average
     scores:Tensor, # N x C
     y:Tensor, # Truths, N x C of 0 and 1
     valid:Tensor=None, # Which elements count, N x C of bools; None: all
-    near:float=0. # Scores that differ by no more than this part of their size are not told apart
+    near:float=0. # Scores that differ by no more than this fraction are tied
 ): # The `Cuts` of all scores together, in one row; the averages at each, and before the first
     "A metric at every threshold"
     table = scores,y,valid
     if m.average=='micro' or scores.shape[m.average!='samples']==1: # one row for all
         c = SortedScores(*_in_one_row(table), near=near).curve_of_all(with_cuts=True)
         return c.cuts,*c.values(m)
-    by_score = SortedScores(*(o if o is None or m.average=='samples' else o.T for o in table), near=near)
+    rows = table if m.average=='samples' else _each(table, Tensor.t)
+    by_score = SortedScores(*rows, near=near)
     (_,end),y,w = ties(by_score.begins),by_score.y,by_score.weight
     tp,pred = (passed(o).gather(1, end) for o in ((y,torch.ones_like(y)) if w is None else (y*w,w)))
     true,n,zero = tp[:,-1:],pred[:,-1:],torch.zeros_like(tp[:,:1])
@@ -47,7 +52,7 @@ def averaged_values(
     tied = score-below <= near*score # where there is no cut
     return Cuts(score[None], below[None], score[:1]),res[1:].masked_fill(tied, math.nan)[None],res[:1]
 
-# %% ../nbs/05_thresholds.ipynb #a097d3cc
+# %% ../nbs/05_thresholds.ipynb #91a15fd2
 def search_values(
     m:CountsMetric, # Whose average, over labels; one that cannot gain by a further false positive
     scores:Tensor, # N x C
@@ -55,7 +60,7 @@ def search_values(
     valid:Tensor=None # Which elements count, N x C of bools; None: all
 ): # As of `averaged_values`, at the cuts after true elements that may be best
     "A metric at the thresholds that may be best"
-    labels = SortedScores(*(o if o is None else o.T for o in (scores, y, valid)))
+    labels = SortedScores(*_each((scores, y, valid), Tensor.t))
     score = labels.true_scores()
     def value(counts): return m.averaged(counts.transpose(1, 2))
     def worth(values): return -values if m.is_loss else values
@@ -75,11 +80,11 @@ def search_values(
         finer = max(1, step//16)
         low,step = (low[:,None]+every(finer, step)).flatten(),finer
         low = low[low<len(score)]
-    counts[:2] = 0
-    score = score[at]
-    return Cuts(score[None], labels.next_below(score)[None], labels.top[None]),values[None],value(counts[...,:1])
+    counts[:2] = 0 # as before the first cut
+    score,first = score[at],value(counts[...,:1])
+    return Cuts(score[None], labels.next_below(score)[None], labels.top[None]),values[None],first
 
-# %% ../nbs/05_thresholds.ipynb #f93c21c5
+# %% ../nbs/05_thresholds.ipynb #fbdb7eb3
 _TICKS = [1e-6,1e-5,1e-4,1e-3,0.01,0.03,0.1,0.2,0.3,0.5,0.7,0.8,0.9,0.97,0.99,0.999,0.9999]
 
 def plot_thresh_curve(
@@ -98,10 +103,10 @@ def plot_thresh_curve(
     def along(t): return logit(np.clip(np.float64(t), 1e-7, 1-1e-7)) if probs else np.float64(t)
     x,v = along(cuts.thresh(torch.arange(values.numel()), probs)),values.flatten().numpy()
     x,v = x[~np.isnan(v)],v[~np.isnan(v)]
-    # What is far from both ends of the curve is shown, and all marks
-    bends = [np.flatnonzero(abs(v-end) > 0.02*np.ptp(v)) for end in (first.item(), v[-1])]
-    ends = [along(t) for t in marks.values()] + [x[o[i]] for o,i in zip(bends, (0,-1)) if len(o)] or x[[0,-1]]
-    low,high = min(ends),max(ends)
+    # All marks are shown, and the part of the curve that is far from both of its ends
+    far = [np.flatnonzero(abs(v-end) > 0.02*np.ptp(v)) for end in (first.item(), v[-1])]
+    ends = [*map(along, marks.values())] + [x[o[i]] for o,i in zip(far, (0,-1)) if len(o)]
+    low,high = (f(ends or x[[0,-1]]) for f in (min, max))
     margin = 0.04*(high-low) or 0.5
     low,high = low-margin,high+margin
     by_column = pd.Series(v).groupby(((x-low)/(high-low)*400).clip(-1, 401).astype(int))
@@ -114,32 +119,33 @@ def plot_thresh_curve(
         ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1.2, label=f'{name}: {t:.3g}')
     if probs:
         ax.set_xscale('logit')
-        shown = []
+        ticks = []
         for t in _TICKS:
-            if low<=along(t)<=high and (not shown or along(t)-along(shown[-1])>0.08*(high-low)): shown.append(t)
-        ax.set_xticks(shown)
+            room = not ticks or along(t)-along(ticks[-1]) > 0.08*(high-low)
+            if room and low<=along(t)<=high: ticks.append(t)
+        ax.set_xticks(ticks)
         ax.set_xticks([], minor=True)
         ax.xaxis.set_major_formatter('{x:g}')
     ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))
     ax.legend(fontsize='small')
 
-# %% ../nbs/05_thresholds.ipynb #5daff3a9
+# %% ../nbs/05_thresholds.ipynb #00b714f7
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
     def formula(self, tp, pred, true, n): return 0.-(pred-true).abs()
 
 _METRICS = dict(f1=F1ScoreMulti, fbeta=FBetaMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti,
-                balanced_accuracy=BalancedAccuracyMulti, matthews=MatthewsCorrCoefMulti, precision=PrecisionMulti,
-                recall=RecallMulti, cardinality=_Cardinality)
+                balanced_accuracy=BalancedAccuracyMulti, matthews=MatthewsCorrCoefMulti,
+                precision=PrecisionMulti, recall=RecallMulti, cardinality=_Cardinality)
 # These cannot gain by a further false positive; a subclass may
 _AFTER_TRUE = {*_METRICS.values(), SpecificityMulti, HammingLossMulti} - {_Cardinality}
 
 class Aim:
     "The metric that is to be best, and what is required of it"
     def __init__(self,
-        scores:Tensor, # In which to search
-        valid:Tensor=None, # Which elements count, of bools; where they do not, targets are -1. None: all
+        scores:Tensor, # From which to find thresholds
+        valid:Tensor=None, # Which elements count, of bools (the targets of others are -1); None: all
         metric='f1', # As in `best_thresholds`, and so are all below
         average:str='macro',
         per_label:bool=None,
@@ -156,26 +162,31 @@ class Aim:
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)):
             raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, "
                              "or a class such as JaccardMulti")
-        for name,given,other in (('precision',at_recall,'recall'), ('recall',at_precision,'precision')):
+        for name,other,given,alone in (('precision', 'recall', at_recall, 'next to nothing'),
+                                       ('recall', 'precision', at_precision, 'everything')):
             if (metric==name)!=(given is not None):
-                raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else does: alone it is "
-                                 f"best where {'next to nothing' if name=='precision' else 'everything'} is predicted")
+                raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else "
+                                 f"does: alone it is best where {alone} is predicted")
         check_folds('folds', folds)
         if cls is _Cardinality: average = 'micro'
         kw = dict(average=average, ignore_index=None if valid is None else -1, **kwargs)
         self.m,self.probs = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),is_probs(scores)
+        self.after_true = cls in _AFTER_TRUE
         self.near = 8*torch.finfo(scores.dtype).eps if self.probs else 0.
         self.name = f"{metric if isinstance(metric, str) else metric.__name__} ({average})"
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
         store_attr('min_positives,sure_positives,folds,seed')
         least = ifnone(at_recall, at_precision)
         self.least = least and least-1e-9 # since averages are rounded
-        self.other = None if least is None else (RecallMulti if metric=='precision' else PrecisionMulti)(**kw)
+        required = RecallMulti if metric=='precision' else PrecisionMulti
+        self.other = None if least is None else required(**kw)
 
     def best(self, cuts, values, others=None):
-        "The threshold of each row where `values` are best, of those where `others` are enough; and is it too tight?"
+        "Each row's threshold: `values` are best, and `others` enough; and is it between near scores?"
         values,first = (-o if self.m.is_loss else o for o in values)
-        if others: values,first = (a.where(b>=self.least, -math.inf) for a,b in zip((values,first), others))
+        if others:
+            enough,first_enough = (o>=self.least for o in others)
+            values,first = values.where(enough, -math.inf),first.where(first_enough, -math.inf)
         # A threshold in [0, 1] cannot let in a score of 0
         if self.probs: values = values.masked_fill(cuts.below.isnan() & (cuts.score<=0), -math.inf)
         step,value = cuts.best(values, first)
@@ -185,32 +196,32 @@ class Aim:
 
     def shared(self, *table):
         "The one threshold for all labels"
-        rarely = type(self.m) in _AFTER_TRUE
-        if rarely and self.m.average=='micro': res = self.each(*_in_one_row(table))[0]
+        if self.after_true and self.m.average=='micro': res = self.each(*_in_one_row(table))[0]
         else:
             def best(find, *near):
                 cuts,*values = find(self.m, *table, *near)
                 return self.best(cuts, values, self.other and find(self.other, *table, *near)[1:])
-            few = rarely and not self.other and self.m.average!='samples'
-            res,tight = best(search_values if few else averaged_values)
+            search = self.after_true and not self.other and self.m.average!='samples'
+            res,tight = best(search_values if search else averaged_values)
             if tight: res,_ = best(averaged_values, self.near)
-        if res.isnan():
-            raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}" if self.other else
-                             f"{self.m.name} is not defined at any threshold")
+        if res.isnan() and self.other:
+            raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}")
+        if res.isnan(): raise ValueError(f"{self.m.name} is not defined at any threshold")
         return res
 
     def each(self, *table):
         "The threshold of each row, a label's; nan: none will do"
         def find(near, *table):
             by_score = SortedScores(*table, near=near)
-            c = (by_score.curve_of_true if type(self.m) in _AFTER_TRUE else by_score.curve_of_all)(with_cuts=True)
+            curve = by_score.curve_of_true if self.after_true else by_score.curve_of_all
+            c = curve(with_cuts=True)
             return self.best(c.cuts, c.values(self.m), self.other and c.values(self.other))
         res,tight = find(0., *table)
-        # What is too tight is rare, and looking out for it slow
-        if tight.any(): res[tight],_ = find(self.near, *(o if o is None else o[tight] for o in table))
+        # Near scores seldom matter, and looking out for them is slow
+        if tight.any(): res[tight],_ = find(self.near, *_each(table, lambda o: o[tight]))
         return res
 
-# %% ../nbs/05_thresholds.ipynb #51cdebcd
+# %% ../nbs/05_thresholds.ipynb #36a4dd19
 def _deal(y, folds, gen):
     "A fold for each element of each row, at random, but with the true ones dealt out evenly"
     fold = torch.randint(folds, y.shape, generator=gen, dtype=torch.uint8, device='cpu')
@@ -231,7 +242,8 @@ def _of_labels(self:Aim, shared, at, s, y, valid):
     why = {'few positives': true<self.min_positives, 'no threshold will do': own.isnan(),
            'predicts too often': count(over)>3*true}
     if self.folds and not self.other:
-        fold,held = _deal(y, self.folds, torch.Generator().manual_seed(self.seed+at)),torch.zeros_like(over)
+        fold = _deal(y, self.folds, torch.Generator().manual_seed(self.seed+at))
+        held = torch.zeros_like(over)
         for j in range(self.folds):
             rest = fold!=j
             held |= (s>drawn(self.each(s, y, rest if valid is None else rest&valid))[:,None]) & ~rest
@@ -246,19 +258,19 @@ def find(self:Aim,
     scores:Tensor, # N x C
     y:Tensor, # Truths, N x C of bools
     valid:Tensor=None # Which elements count, N x C of bools; None: all
-)->dict: # 'one for all' -> (threshold, ()), and 'one per label' -> (thresholds, why each is the shared one)
-    "The threshold for all labels, and if asked one for each"
+)->dict: # 'one for all', 'one per label' -> thresholds; and of each label, why it is the shared one
+    "The threshold for all labels, and one for each if that is wanted"
     shared = self.shared(scores, y, valid)
     res = {'one for all': (shared.item(), ())}
     if self.per_label:
         step = max(1, 2**20//len(scores))
         def some(at):
-            table = (o if o is None else o[:,at:at+step].T.contiguous() for o in (scores, y, valid))
+            table = _each((scores, y, valid), lambda o: o[:,at:at+step].T.contiguous())
             return self._of_labels(shared, at, *table)
         res['one per label'] = tuple(zip(*sum(in_threads(some, range(0, scores.shape[1], step)), [])))
     return res
 
-# %% ../nbs/05_thresholds.ipynb #7e32f4ef
+# %% ../nbs/05_thresholds.ipynb #a504396a
 class ShowsTable:
     "A tuple that is shown as its `table`"
     table = None
@@ -277,13 +289,14 @@ def check_folds(
     k # Its value
 ):
     "Is `k` a number of folds, or None?"
-    if k is not None and k not in range(2, 256): raise ValueError(f"{name}={k} should be from 2 to 255, or None")
+    if k is not None and k not in range(2, 256):
+        raise ValueError(f"{name}={k} should be from 2 to 255, or None")
 
 def _held_out(find, table, cv, seed):
-    "Decisions by name, each sample's at thresholds that were found without its fold; {} if a fold leaves too little"
+    "By name, decisions at thresholds found without a sample's fold; {} if a fold leaves too little"
     scores,res = table[0],{}
     fold = torch.randperm(len(scores), generator=torch.Generator().manual_seed(seed), device='cpu')%cv
-    def without(j): return find(*(o if o is None else o[fold!=j] for o in table))
+    def without(j): return find(*_each(table, lambda o: o[fold!=j]))
     try: found = in_threads(without, range(min(cv, len(scores))))
     except ValueError: return {} # Samples without a true label, say, reach no recall
     for j,ways in enumerate(found):
@@ -294,64 +307,69 @@ def _held_out(find, table, cv, seed):
 
 def thresh_table(
     aim:Aim, # By which thresholds are scored
-    find, # A function of scores, truths and `valid`: names -> thresholds, and why labels have the shared one
+    find, # Finds thresholds by name, from scores, truths and `valid`, as `Aim.find` does
     scores:Tensor, # N x C
     targs:Tensor, # Truths, N x C of 0 and 1; -1 where not `valid`
     valid:Tensor, # Which elements count, N x C of bools; None: all
     vocab:L, # C names
-    cv:int=5, # Folds in which to score thresholds on samples that they were not found on; None: no such score
+    cv:int=5, # Folds for `held_out`; None: no such score
     seed:int=42, # Of the folds
-    now:dict=None # Of a `Rule` that is in use, to compare with
-): # What was found; a `Table` of the ways, and of the labels' own thresholds of the last way
+    now:dict=None # Arguments of the `Rule` that is in use, to compare with
+): # What was found; a `Table`: a row per name, and per label if the last has one threshold for each
     "Thresholds, and what they are worth"
     check_folds('cv', cv)
     m,table = aim.m,(scores,targs>0,valid)
     found = find(*table)
     held_out = _held_out(find, table, cv, seed) if cv and len(scores)>1 else {}
-    ways = {k: (t, to_decisions(scores, t, sigmoid=False), held_out.get(k)) for k,(t,_) in found.items()}
+    def decide(t): return to_decisions(scores, t, sigmoid=False)
+    ways = {k: (t, decide(t), held_out.get(k)) for k,(t,_) in found.items()}
     if now:
         d = to_decisions(scores, sigmoid=False, **now)
         ways = {'now': (as_thresh(now['thresh']), d, d), **ways} # which was not found on these samples
-    def row(t, support, *scores): return dict(zip(('threshold','support','score','held_out'), (t, support, *scores)))
-    def each(f): return [math.nan if o is None else f(o) for o in (decided, held)]
+    columns = 'threshold','support','score','held_out'
+    def both(f): return [math.nan if o is None else f(o) for o in (decided, held)]
     def counts(d): return Batch(d, targs, m.rule).counts[0].double()
     (_,d,_),*_ = ways.values()
-    true,rows = counts(d)[2].int().tolist(),{}
+    true,rows = counts(d)[2].int().tolist(),[]
     for name,(t,decided,held) in ways.items():
-        rows[name] = row(math.nan if isinstance(t, tuple) else t, sum(true), *each(partial(m, targs=targs)))
-    rows = [*rows.items()]
+        one = math.nan if isinstance(t, tuple) else t
+        rows.append((name, one, sum(true), *both(partial(m, targs=targs))))
     if isinstance(t, tuple):
         def of_labels(d): return m.values(*counts(d)).tolist()
-        scores = [[o]*len(t) if isinstance(o, float) else o for o in each(of_labels)]
-        rows += [(k, row(*o)) for k,*o in zip(vocab, t, true, *scores)]
-    index,rows = zip(*rows)
-    res = Table([*rows], index=pd.Index(index, name='label'))
+        scores = [[o]*len(t) if isinstance(o, float) else o for o in both(of_labels)]
+        rows += zip(vocab, t, true, *scores)
+    index,*values = zip(*rows)
+    res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
     if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(found[name][1])
-    res.attrs['reading'] = f"score: {aim.name} on the samples that the thresholds were found on, which flatters them."
+    reading = (f"score: {aim.name} on the samples that the thresholds were found on, "
+               "which flatters them.")
     if held_out:
-        res.attrs['reading'] += (" held_out: on samples that they were not found on, "
-                                 f"in {min(cv, len(targs))} folds.")
+        reading += (" held_out: on samples that they were not found on, "
+                    f"in {min(cv, len(targs))} folds.")
     if not aim.probs:
-        res.attrs['reading'] += (" The scores are not probabilities, and thresholds are on their scale: "
-                                 "if they are logits, sigmoid=True finds thresholds for probabilities.")
+        reading += (" The scores are not probabilities, and thresholds are on their scale: "
+                    "if they are logits, sigmoid=True finds thresholds for probabilities.")
+    res.attrs['reading'] = reading
     return found,res
 
-# %% ../nbs/05_thresholds.ipynb #23c55899
+# %% ../nbs/05_thresholds.ipynb #b1095ffa
 def check_scores(
     preds, # As in `best_thresholds`
     targs, # As in `best_thresholds`
     sigmoid:bool=False, # As in `best_thresholds`
     vocab=None, # As in `best_thresholds`
     ignore_index=None # As in `best_thresholds`
-): # Scores and truths, N x C, on the host; truths are -1 where not valid; which are, or None; an `L` of C names
-    "What thresholds are to be found from"
+): # Scores; truths, -1 where not valid; which are, or None: N x C on the CPU; an `L` of C names
+    "What thresholds are found from"
     preds,targs,vocab = check_arrays(preds, targs, vocab=vocab)
     if not preds.is_floating_point():
-        raise ValueError(f"preds are {preds.dtype}, decisions already: thresholds are found from scores")
+        raise ValueError(f"preds are {preds.dtype}, decisions already: "
+                         "thresholds are found from scores")
     scores,y = to_scores(preds, sigmoid).cpu(),targs.cpu()
     seen = AccuracyMulti(thresh=0., sigmoid=False, ignore_index=ignore_index)
     acc = seen(scores, y) # which looks at the values
-    if acc is None or not seen.counts[3].any(): raise ValueError("there is not a single sample that counts")
+    if acc is None or not seen.counts[3].any():
+        raise ValueError("there is not a single sample that counts")
     if math.isnan(acc): raise ValueError("preds are NaN in places: thresholds are found from numbers")
     valid = seen.rule.valid(y)
     return scores,y if valid is None else y.masked_fill(~valid, -1),valid,vocab
@@ -373,14 +391,15 @@ def best_thresholds(
     min_positives:int=20, # A label with fewer takes the shared threshold
     sure_positives:int=100, # One with fewer has a threshold between its own and the shared one
     folds:int=5, # For the test whether a label's own threshold is better; None: no such test
-    cv:int=5, # Folds in which to score thresholds on samples that they were not found on; None: no such score
+    cv:int=5, # Folds for `held_out`, the score on samples left out; None: no such score
     seed:int=42 # Of the folds
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; shown as a table
     "The thresholds at which a metric is best, of all there are"
     scores,y,valid,vocab = check_scores(preds, targs, sigmoid, vocab, ignore_index)
-    aim = Aim(scores, valid, metric, average, per_label, beta, at_recall, at_precision, min_positives, sure_positives,
-              folds, seed, zero_division=zero_division)
+    aim = Aim(scores, valid, metric, average, per_label, beta, at_recall, at_precision,
+              min_positives, sure_positives, folds, seed, zero_division=zero_division)
     found,table = thresh_table(aim, aim.find, scores, y, valid, vocab, cv, seed)
     thresh,why = [*found.values()][-1]
     score,held_out = table[['score','held_out']].iloc[len(found)-1].tolist()
-    return BestThresholds(thresh, score, None if math.isnan(held_out) else held_out, why).showing(table)
+    if math.isnan(held_out): held_out = None
+    return BestThresholds(thresh, score, held_out, why).showing(table)

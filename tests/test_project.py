@@ -65,7 +65,7 @@ def test_arrows_run_downwards_and_no_private_name_crosses():
 @pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.stem)
 def test_a_page_shows_lines_whole(notebook):
     for cell in code_of(notebook):
-        for line in cell.splitlines(): assert len(line)<=120, line
+        for line in cell.splitlines(): assert len(line)<=103, line
 
 @pytest.mark.parametrize('notebook', TUTORIALS, ids=lambda o: o.stem)
 def test_outputs_of_a_tutorial(notebook):
