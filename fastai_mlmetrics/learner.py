@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #c895138f
+# %% ../nbs/09_learner.ipynb #9007010a
 @contextmanager
 def keep_record(
     learn:Learner # Whose `Recorder` keeps its epochs
@@ -55,6 +55,7 @@ def thresh_find(self:Learner,
     **kwargs # Of `best_thresholds`
 )->SuggestedThresholds: # `best`, `cardinality` and `per_label`; shown as a table
     "Look at all thresholds in one pass over the data, and suggest some"
+    if 'per_label' in kwargs: raise ValueError("it finds both: `best` is for all labels, `per_label` one for each")
     scores,y,valid,_ = check_scores(*_get_probs(self, ds_idx, dl), ignore_index=ignore_index)
     aims = {'best': Aim(scores, valid, metric, average, False, **kwargs),
             'cardinality': Aim(scores, valid, 'cardinality'),

@@ -270,7 +270,7 @@ def find(self:Aim,
         res['one per label'] = tuple(zip(*sum(in_threads(some, range(0, scores.shape[1], step)), [])))
     return res
 
-# %% ../nbs/05_thresholds.ipynb #a504396a
+# %% ../nbs/05_thresholds.ipynb #ded1da1e
 class ShowsTable:
     "A tuple that is shown as its `table`"
     table = None
@@ -325,7 +325,8 @@ def thresh_table(
     ways = {k: (t, decide(t), held_out.get(k)) for k,(t,_) in found.items()}
     if now:
         d = to_decisions(scores, sigmoid=False, **now)
-        ways = {'now': (as_thresh(now['thresh']), d, d), **ways} # which was not found on these samples
+        name = ', '.join(L('now', Rule(**now).limits).filter())
+        ways = {name: (as_thresh(now['thresh']), d, d), **ways} # which was not found on these samples
     columns = 'threshold','support','score','held_out'
     def both(f): return [math.nan if o is None else f(o) for o in (decided, held)]
     def counts(d): return Batch(d, targs, m.rule).counts[0].double()
@@ -352,7 +353,7 @@ def thresh_table(
     res.attrs['reading'] = reading
     return found,res
 
-# %% ../nbs/05_thresholds.ipynb #b1095ffa
+# %% ../nbs/05_thresholds.ipynb #a4ac222e
 def check_scores(
     preds, # As in `best_thresholds`
     targs, # As in `best_thresholds`
@@ -361,7 +362,7 @@ def check_scores(
     ignore_index=None # As in `best_thresholds`
 ): # Scores; truths, -1 where not valid; which are, or None: N x C on the CPU; an `L` of C names
     "What thresholds are found from"
-    preds,targs,vocab = check_arrays(preds, targs, vocab=vocab)
+    preds,targs,vocab = check_arrays(preds, targs, sigmoid=sigmoid, vocab=vocab)
     if not preds.is_floating_point():
         raise ValueError(f"preds are {preds.dtype}, decisions already: "
                          "thresholds are found from scores")

@@ -173,7 +173,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #c3e4050e
+# %% ../nbs/07_verdict.ipynb #91400850
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -252,7 +252,8 @@ def remedies(
         afresh = f"{_set(0.5, *limits)}, " if r.loss_thresh!=0.5 or any(limits) else ''
         res.append("A loss in which the true labels weigh more: `learn.loss_func = "
                    f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, {afresh}and training "
-                   "on; then `learn.thresh_find()`, as its scores need a threshold of their own.")
+                   "on; then `learn.set_thresh(learn.thresh_find())`, as its scores need a threshold "
+                   "of their own.")
     if not too_few and r.get('pos_weight'):
         res.append("A smaller `pos_weight` in the loss, and training on.")
     if r.get('frozen'):
@@ -343,7 +344,7 @@ def all_clear(
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #c55a0966
+# %% ../nbs/07_verdict.ipynb #212a379a
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -393,8 +394,8 @@ def _decided_apart(learn, sigmoid):
     # A metric that is `limited`, as a top-k one, is meant to be apart
     if apart := ours.filter(lambda m: m.min_labels!=rule['min_labels'] and not m.limited):
         least = apart[0].min_labels
-        return [f"{_some(apart.attrgot('name'), 3)} give each sample at least {least} labels, "
-                f"{predict} {rule['min_labels']}: {_set(at, least, rule['max_labels'])} makes it one"]
+        return [f"{_some(apart.attrgot('name'), 3)} decide with min_labels={least}, "
+                f"{predict} with {rule['min_labels']}: {_set(at, least, rule['max_labels'])} makes it one"]
     return []
 
 def traps(
@@ -404,10 +405,7 @@ def traps(
 )->list: # Sentences, code in backticks
     "What makes the numbers of a validation mislead"
     res,loss = [],learn.loss_func
-    if r.mistaken:
-        metrics = learn.metrics.filter(risinstance(CountsMetric))
-        known = metrics and all(m.sigmoid!=sigmoid for m in metrics)
-        res.append(r.mistaken + (", to `ZeroLabelsCallback` as to the metrics" if known else ""))
+    if r.mistaken: res.append(r.mistaken)
     if theirs:=[m.name for m in learn.metrics if is_fastai_twin(m)]:
         are = 'is' if len(theirs)==1 else 'are'
         res.append(f"{_some(theirs)} {are} fastai's own, not this package's: an import of fastai that "

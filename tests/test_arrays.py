@@ -92,6 +92,25 @@ def test_the_way_of_somebody_with_logits(f):
         warnings.simplefilter('error')
         for t in (found, (-1.3,0.3,-1.,0.4,-2.,0.)): assert decided(LOGITS, thresh=t)==pytest.approx((to_decisions(LOGITS, t, False)==TARGS).double().mean().item())
 
+@pytest.mark.parametrize('f', (judge, accuracy_report, best_thresholds, MultiLabelInterpretation.from_preds))
+def test_probabilities_by_mistake(f):
+    logits,targs = simulate(60)
+    with pytest.warns(UserWarning, match='seem to be probabilities already: pass sigmoid=False'):
+        f(logits.sigmoid(), targs, sigmoid=True)
+
+@pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
+def test_a_threshold_that_decides_nothing(f):
+    logits,targs = simulate(60)
+    for thresh in (2, -0.5, [0.5]*19+[1.5]):
+        with pytest.raises(ValueError, match='can never decide anything'): f(logits.sigmoid(), targs, thresh=thresh)
+    f(logits, targs, thresh=-0.5) # of margins
+
+@pytest.mark.parametrize('preds,targs,hint', [
+    ([torch.rand(30, 2)]*4, torch.zeros(30, 4), r'np\.stack\(\[p\[:,1\] for p in preds\], axis=1\)'),
+    (torch.rand(30, 4), torch.zeros(30), 'class indices')])
+def test_shapes_that_tell_what_is_meant(preds, targs, hint):
+    with pytest.raises(ValueError, match=hint): judge(preds, targs)
+
 @every_function
 def test_arguments_mean_the_same(f):
     targs,noise = torch.cat([TARGS, torch.full((50,6), -1.)]),torch.cat([SCORES, torch.rand(50, 6, generator=torch.Generator().manual_seed(0))])

@@ -132,7 +132,8 @@ def test_found_thresholds_as_a_table():
         assert learn.loss_func.thresh==at
     assert learn.thresh_find(show_plot=False).table.score['now']==pytest.approx(one.score)
     learn.set_thresh(each, min_labels=1)
-    assert learn.thresh_find(show_plot=False).table.score['now']==learn.evaluate().value['f1_samples']
+    assert learn.thresh_find(show_plot=False).table.score['now, min_labels=1']==learn.evaluate().value['f1_samples']
+    with pytest.raises(ValueError, match='it finds both'): learn.thresh_find(per_label=True)
 
 def test_where_thresholds_are_drawn():
     learn = trained(1)

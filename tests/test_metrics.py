@@ -762,5 +762,5 @@ def test_report_says_what_is_wrong():
     with pytest.raises(ValueError, match='19 names.*20 labels'): accuracy_report(logits, targs, sigmoid=True, vocab=range(19))
     with pytest.raises(ValueError, match='must be 0 or 1'): accuracy_report(logits, targs*2, sigmoid=True)
     logits[3,4] = math.nan
-    with pytest.warns(UserWarning, match='NaN in 1 samples'): r = accuracy_report(logits, targs, sigmoid=True)
+    with pytest.warns(UserWarning, match='NaN in 1 sample,'): r = accuracy_report(logits, targs, sigmoid=True)
     assert r.value.isna().all() and r.baseline.notna().all() and 'NaN' in r.reading

@@ -319,7 +319,7 @@ def test_says_what_is_wrong():
     with pytest.warns(UserWarning, match='pos_label=0'): APScoreMulti(pos_label=0)
     logits[3,2] = math.nan
     for m in (APScoreMulti(), APScoreMulti(bins=8), LRAP(), ExpectedCalibrationError()):
-        with pytest.warns(UserWarning, match='NaN in 1 samples'): assert math.isnan(m(logits, targs))
+        with pytest.warns(UserWarning, match='NaN in 1 sample,'): assert math.isnan(m(logits, targs))
         assert not math.isnan(type(m)(ignore_index=-1)(logits, torch.where(logits.isnan(), -1, targs)))
 
 # Calibration
