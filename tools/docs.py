@@ -2,7 +2,7 @@
 
 Made of the notebooks as they were saved; nothing in them is run. The names that a notebook exports are documented
 from the package. Any warning fails the build, and so does a link within the site that leads nowhere."""
-import ast, inspect, json, re, shutil, sys, tempfile
+import argparse, ast, inspect, json, re, shutil, sys, tempfile
 from configparser import ConfigParser
 from importlib import import_module
 from pathlib import Path
@@ -155,6 +155,8 @@ def build(site):
     return app.statuscode or len(broken)
 
 if __name__=='__main__':
-    site = Path(sys.argv[1] if len(sys.argv)>1 else ROOT/'build'/'site').resolve()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('site', nargs='?', type=Path, default=ROOT/'build'/'site', help='the folder to build into')
+    site = parser.parse_args().site.resolve()
     if build(site): sys.exit(1)
     print(f'{site}/index.html')
