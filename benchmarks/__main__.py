@@ -220,6 +220,20 @@ def report():
 
 NAMES = dict(ours='multilabel_metrics(full=True)', fastai="fastai's seven", bins='AP and AUC in 1,024 bins', exact='AP and AUC, exact')
 
+def draw_growth(df):
+    "Time and memory over the number of samples, in `growth.png`"
+    fig,axs = plt.subplots(1, 2, figsize=(9,3.6), layout='constrained')
+    ylabels = {'s': 'seconds, in batches of 1,000', 'MB': 'MB of memory more, at the peak'}
+    for ax,(column,ylabel) in zip(axs, ylabels.items()):
+        for name,o in df.groupby('metrics', sort=False): ax.plot(o.samples, o[column], 'o-', label=NAMES[name])
+        ax.set(xscale='log', yscale='log', xlabel='samples in a validation, of 20 labels each', ylabel=ylabel)
+        ax.grid(alpha=0.3)
+    axs[0].set_title('Time', fontsize=10)
+    axs[1].set_title('Memory', fontsize=10)
+    fig.legend(*axs[0].get_legend_handles_labels(), loc='outside lower center', ncols=4, fontsize=9)
+    fig.savefig(Path(__file__).parent/'growth.png', dpi=90)
+    plt.close(fig)
+
 def growth():
     "Time and peak memory over the number of samples, of 20 labels"
     rows = []
@@ -228,17 +242,7 @@ def growth():
             if name=="fastai" and n>30_000: continue # It takes minutes
             seconds,mb = streamed(name, n, 20)
             rows.append({'samples': n, 'metrics': name, 's': seconds, 'MB': mb})
-    df = pd.DataFrame(rows)
-    fig,axs = plt.subplots(1, 2, figsize=(9,3.4), layout='constrained')
-    for ax,column in zip(axs, ('s','MB')):
-        for name,o in df.groupby('metrics', sort=False): ax.plot(o.samples, o[column].clip(lower=0.01 if column=='s' else 1), 'o-', label=NAMES[name])
-        ax.set(xscale='log', yscale='log', xlabel='samples in a validation, of 20 labels each',
-               ylabel=dict(s='seconds for all metrics, in batches of 1,000', MB='MB more memory at the peak (1: none)')[column])
-        ax.grid(alpha=0.3)
-    axs[0].set_title('Time', fontsize=10); axs[1].set_title('Memory', fontsize=10)
-    axs[0].legend(fontsize=8)
-    fig.savefig(Path(__file__).parent/'growth.png', dpi=90)
-    plt.close(fig)
+    draw_growth(pd.DataFrame(rows))
     yield from rows
 
 def every():
