@@ -344,7 +344,7 @@ def all_clear(
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #212a379a
+# %% ../nbs/07_verdict.ipynb #e620a63b
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -352,6 +352,8 @@ def metric_thresh(
     "The threshold at which a metric decides"
     thresh,sigmoid = None,False
     if isinstance(m, CountsMetric) and not isinstance(m, ZerosAccuracy):
+        # A probability for logits is a slip, which the metric itself tells
+        if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
         thresh,sigmoid = m.thresh,m.sigmoid
     elif isinstance(m, AccumMetric) and not isinstance(m, StreamMetric):
         thresh,sigmoid = m.thresh or None,m.activation==ActivationType.Sigmoid

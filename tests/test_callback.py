@@ -681,6 +681,12 @@ def test_min_labels_are_not_forgotten():
     assert 'min_labels=1)` makes it one' in told(learn)[0]
     assert 'min_labels' not in repr(judge(torch.full((40,1), 0.1), (torch.arange(40)%2)[:,None].float())) # of one label it would be everybody's
 
+def test_sigmoid_of_a_metric_alone():
+    "What it decides by mistake is no threshold to set"
+    learn = make_learner(*GOOD, F1ScoreMulti(sigmoid=False), cbs=ZeroLabelsCallback())
+    with pytest.warns(UserWarning) as said, learn.no_logging(): learn.fit(1, 0.)
+    assert ['pass sigmoid=True' in str(o.message) for o in said]==[True]
+
 def test_sigmoid_of_the_callback_alone():
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), loss_func=BCELossFlat(), cbs=ZeroLabelsCallback())
     assert 'pass sigmoid=False, to each metric and to ZeroLabelsCallback' in told(learn)[0]
