@@ -60,7 +60,7 @@ def as_rows(
                          f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #35ce12c5
+# %% ../nbs/01_counts.ipynb #a930d96c
 def warn_user(
     text # What is wrong, and what to do
 ):
@@ -85,13 +85,14 @@ def check_arrays(
     columns = next((o.columns for o in (preds,targs) if isinstance(o, pd.DataFrame)), None)
     preds,targs = as_rows(preds, targs)
     scored = preds.is_floating_point()
-    seem_probs = scored and preds.numel()>=10 and is_probs(preds)
+    probs = scored and is_probs(preds)
+    seem_probs = probs and preds.numel()>=10 # Fewer may lie there by chance
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
     if thresh is not None and seem_probs and not all(0<=t<=1 for t in L(as_thresh(thresh))):
         raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "
                          "all predictions lie in [0, 1]")
     for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
-    if for_probs and scored and not is_probs(preds):
+    if for_probs and scored and not probs:
         span,thresh = f"{preds.min():.3g} to {preds.max():.3g}",thresh_text(thresh)
         raise ValueError(f"predictions from {span} are not probabilities, "
                          f"but thresh={thresh} is read as a threshold for those. "

@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #9007010a
+# %% ../nbs/09_learner.ipynb #9f18f02d
 @contextmanager
 def keep_record(
     learn:Learner # Whose `Recorder` keeps its epochs
@@ -55,7 +55,8 @@ def thresh_find(self:Learner,
     **kwargs # Of `best_thresholds`
 )->SuggestedThresholds: # `best`, `cardinality` and `per_label`; shown as a table
     "Look at all thresholds in one pass over the data, and suggest some"
-    if 'per_label' in kwargs: raise ValueError("it finds both: `best` is for all labels, `per_label` one for each")
+    if 'per_label' in kwargs:
+        raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
     scores,y,valid,_ = check_scores(*_get_probs(self, ds_idx, dl), ignore_index=ignore_index)
     aims = {'best': Aim(scores, valid, metric, average, False, **kwargs),
             'cardinality': Aim(scores, valid, 'cardinality'),

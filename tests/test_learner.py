@@ -133,7 +133,7 @@ def test_found_thresholds_as_a_table():
     assert learn.thresh_find(show_plot=False).table.score['now']==pytest.approx(one.score)
     learn.set_thresh(each, min_labels=1)
     assert learn.thresh_find(show_plot=False).table.score['now, min_labels=1']==learn.evaluate().value['f1_samples']
-    with pytest.raises(ValueError, match='it finds both'): learn.thresh_find(per_label=True)
+    with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
 
 def test_where_thresholds_are_drawn():
     learn = trained(1)
