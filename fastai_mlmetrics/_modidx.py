@@ -39,7 +39,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                     'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.ZeroLabelsCallback.track': ( 'callback.html#zerolabelscallback.track',
                                                                                                    'fastai_mlmetrics/callback.py'),
-                                           'fastai_mlmetrics.callback._getattr': ('callback.html#_getattr', 'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.narrow_table': ( 'callback.html#narrow_table',
                                                                                        'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.show': ('callback.html#show', 'fastai_mlmetrics/callback.py')},

@@ -198,16 +198,9 @@ def track(self:ZeroLabelsCallback,
         experiment.log_metrics(numbers)
         experiment.log_text(f'{name}: {text}')
 
-# %% ../nbs/08_callback.ipynb #f26af9eb
+# %% ../nbs/08_callback.ipynb #2cb42945
 _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','f1_micro','empty_rate',
             'pred_per_sample','suggested_thresh')
-
-def _getattr(learn, name):
-    if name!='zero_labels': return GetAttr.__getattr__(learn, name)
-    raise AttributeError("this Learner has no ZeroLabelsCallback: add one, "
-                         "learn.add_cb(ZeroLabelsCallback()), and validate, learn.validate()")
-
-Learner.__getattr__ = _getattr # `patch` would leave a `__getattr__` in this module
 
 @patch
 def explain(self:ZeroLabelsCallback)->Record:

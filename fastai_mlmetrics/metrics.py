@@ -252,7 +252,7 @@ def value(self:StreamMetric):
     elif text:=self.mistaken_range(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
 
-# %% ../nbs/02_metrics.ipynb #ae8b6b9e
+# %% ../nbs/02_metrics.ipynb #028de925
 @patch
 def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nans):
     "Is there a value? Raises or warns if predictions or targets are not what they must be"
@@ -265,7 +265,9 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
         if not self.trained: raise ValueError(text)
         return self._warn(f"{text} (MixUp and CutMix make soft ones: "
                           "then there are no train_metrics.)")
-    if nans: return self._warn(f"predictions are NaN in {nans:.0f} sample{'s'[:nans>1]}, and so are the metrics")
+    if nans:
+        samples = f"{nans:.0f} sample{'s'[:nans>1]}"
+        return self._warn(f"predictions are NaN in {samples}, and so are the metrics")
     if not self.scored and (low<0 or high>1):
         raise ValueError("integer predictions are decisions, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")

@@ -173,7 +173,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #91400850
+# %% ../nbs/07_verdict.ipynb #ed4764af
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -262,9 +262,9 @@ def remedies(
     if r.scored and not helps:
         how = (" Training on, at a learning rate that `learn.lr_find()` suggests, is what is left."
                if in_learner and not r.get('loss_trend') else '')
-        res.append("A better model, before all: even at a threshold that predicts about as many labels as "
-                   "there are, F1 is not clearly above what it is now and what a constant prediction "
-                   f"has.{how}")
+        res.append("A better model, before all: even at a threshold that predicts about as many "
+                   "labels as there are, F1 is not clearly above what it is now and what "
+                   f"a constant prediction has.{how}")
     return res
 
 _COLORS = dict(bad='#d62728', good='#2ca02c')
@@ -344,7 +344,7 @@ def all_clear(
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #e620a63b
+# %% ../nbs/07_verdict.ipynb #0751ae82
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -397,7 +397,8 @@ def _decided_apart(learn, sigmoid):
     if apart := ours.filter(lambda m: m.min_labels!=rule['min_labels'] and not m.limited):
         least = apart[0].min_labels
         return [f"{_some(apart.attrgot('name'), 3)} decide with min_labels={least}, "
-                f"{predict} with {rule['min_labels']}: {_set(at, least, rule['max_labels'])} makes it one"]
+                f"{predict} with {rule['min_labels']}: "
+                f"{_set(at, least, rule['max_labels'])} makes it one"]
     return []
 
 def traps(

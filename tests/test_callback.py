@@ -562,16 +562,6 @@ def test_a_new_loss_needs_a_new_threshold():
     for code in re.findall('`(.*?)`', text)[:2]: exec(code, dict(globals(), learn=learn))
     assert not told(learn) # metrics and loss decide alike, as the advice leaves them
 
-def test_without_the_callback():
-    learn = make_learner(*GOOD)
-    assert not hasattr(learn, 'zero_labels')
-    with pytest.raises(AttributeError, match=r'learn\.add_cb\(ZeroLabelsCallback\(\)\)'): learn.zero_labels.plot()
-    learn.add_cb(ZeroLabelsCallback())
-    values(learn)
-    assert learn.zero_labels.explain()
-    with pytest.raises(AttributeError, match='no_such_thing'): learn.no_such_thing
-    assert pickle.loads(pickle.dumps(learn)).zero_labels.patience==3
-
 def test_names_are_escaped():
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(), vocab=[f'<{i}>' for i in range(20)])
     with pytest.warns(ZeroLabelsWarning) as said: values(learn)
