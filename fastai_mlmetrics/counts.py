@@ -101,9 +101,9 @@ def check_arrays(
                          "preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
-# %% ../nbs/01_counts.ipynb #a15c53b0
+# %% ../nbs/01_counts.ipynb #89856f11
 SMALL = 2**14 # Elements: smaller batches are counted together, few enough for a single thread
-LARGE = 2**17 # Elements: larger batches are summed by matrix products, and checked by their sums
+LARGE = 2**17 # Elements: larger batches are summed by matrix products, and a part shows their range
 _NONE = torch.zeros(())
 _HEAD = 2**12 # Elements that nearly always show whether predictions are logits
 
@@ -290,7 +290,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #895669eb
+# %% ../nbs/01_counts.ipynb #40758954
 BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
@@ -316,8 +316,8 @@ def batches_of(
 
 def in_threads(
     f, # A function of one item
-    items # What it is to be called with
-)->list: # What it gives
+    items # The items, one for each call
+)->list: # What the calls return, in the order of `items`
     "`f` of each item, in as many threads as torch has, in each of which torch has one"
     # Where torch splits an operation between two cores, and one has other work, it waits for that one
     n = torch.get_num_threads()

@@ -72,7 +72,7 @@ class Cuts:
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #05c5b3d7
+# %% ../nbs/03_curves.ipynb #5b8d60f2
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
@@ -86,7 +86,7 @@ class SortedScores:
 
     @once
     def _looked_up(self):
-        "Negated scores in order, all and the true elements'; the number of true and of all elements"
+        "Negated scores in order, of all and of true elements; which of these exist; both numbers"
         scores,y,valid = self._given
         low,y = -to_scores(scores, sigmoid=False),y.bool()
         if valid is None: n = torch.full_like(y[:,:1], scores.shape[1], dtype=torch.long)
@@ -94,8 +94,8 @@ class SortedScores:
             valid = valid.bool()
             low,y = low.where(valid, math.inf),y&valid
             n = valid.sum(1, keepdim=True, dtype=torch.int32).long()
-        hits,_,true = picked(low, y)
-        return ascending(low),ascending(hits),true,n
+        hits,is_one,true = picked(low, y)
+        return ascending(low),ascending(hits),is_one,true,n
 
     @once
     def _order(self):
@@ -217,11 +217,11 @@ def curve_of_all(self:SortedScores,
     tp,tp0 = sums.gather(1, end),sums.gather(1, begin)
     return Curve(trues, tp, pred, tp0, pred0, false.sum(1), cuts=cuts)
 
-# %% ../nbs/03_curves.ipynb #8059158d
+# %% ../nbs/03_curves.ipynb #8af4e197
 @patch
 def _counts(self:SortedScores, low):
     "`tp` and `pred` of scores that are at least -`low`, ascending"
-    all_,hits,true,n = self._looked_up
+    all_,hits,_,true,n = self._looked_up
     return look_up(hits, low).minimum(true),look_up(all_, low).minimum(n)
 
 @patch
@@ -229,7 +229,7 @@ def counts_at(self:SortedScores,
     score:Tensor # K cuts: this score or a higher one is a predicted label
 )->Tensor: # `tp`, `pred`, `true` and `n`: 4 x R x K
     "The counts of each row at the same cuts"
-    _,_,true,n = self._looked_up
+    *_,true,n = self._looked_up
     tp,pred = self._counts((-score).expand(len(true), -1).contiguous())
     return torch.stack([tp, pred, true.expand_as(tp), n.expand_as(tp)])
 
@@ -239,8 +239,8 @@ def top(self:SortedScores): return -self._looked_up[0].amin()
 @patch
 def true_scores(self:SortedScores)->Tensor: # K
     "The distinct scores of all rows' true elements, and the lowest of all scores; descending"
-    all_,hits,true,n = self._looked_up
-    low = hits[torch.arange(hits.shape[1], device=hits.device)<true]
+    all_,hits,is_one,_,n = self._looked_up
+    low = hits[is_one]
     lowest = all_.gather(1, (n-1).clamp(min=0))[n>0].amax()
     return -torch.cat([low, lowest[None]]).unique()
 
@@ -249,7 +249,7 @@ def next_below(self:SortedScores,
     score:Tensor # K cuts
 )->Tensor: # K; nan: there is none
     "The highest score of any row that is below each cut"
-    all_,_,_,n = self._looked_up
+    all_,*_,n = self._looked_up
     at = look_up(all_, (-score).expand(len(n), -1).contiguous())
     low = all_.gather(1, at.clamp(max=all_.shape[1]-1)).where(at<n, math.inf).amin(0)
     return -low.masked_fill(low==math.inf, math.nan)
@@ -260,7 +260,7 @@ def curve_of_true(self:SortedScores,
 )->Curve:
     "The counts at each true element; at each element, if they have weights other than 0 and 1"
     if self._weighted: return self.curve_of_all(with_cuts)
-    all_,hits,true,n = self._looked_up
+    all_,hits,is_one,true,n = self._looked_up
     tp0,tp = ties(F.pad(hits[:,1:]!=hits[:,:-1], (1,0), value=True))
     tp,pred,pred0,cuts = tp.minimum(true),look_up(all_, hits).minimum(n),None,None
     if with_cuts:
@@ -276,10 +276,9 @@ def curve_of_true(self:SortedScores,
     else:
         pred0 = pred-1
         tied = (hits==all_.gather(1, (pred0-1).clamp(min=0))) & (pred0>0)
-        few,is_one,_ = picked(hits, tied)
-        pred0[tied] = look_up(all_, few, right=False)[is_one]
-    step = torch.arange(hits.shape[1], device=hits.device) < true
-    return Curve(step, tp, pred, tp0, pred0, (n-true)[:,0], cuts=cuts)
+        few,is_few,_ = picked(hits, tied)
+        pred0[tied] = look_up(all_, few, right=False)[is_few]
+    return Curve(is_one, tp, pred, tp0, pred0, (n-true)[:,0], cuts=cuts)
 
 # %% ../nbs/03_curves.ipynb #f5dd7cd3
 @patch
