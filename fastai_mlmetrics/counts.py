@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PROBS_GIVEN', 'SMALL', 'LARGE', 'BLOCK', 'match_columns', 'as_rows', 'warn_user', 'check_arrays', 'value_checks',
-           'join_checks', 'off_target', 'once', 'Batch', 'is_split', 'own_samples', 'own_rows', 'all_reduce', 'gather',
-           'blocks', 'batches_of', 'in_threads', 'join_batches', 'weakly', 'shared_batches', 'forget_batch',
+           'join_checks', 'off_target', 'alone', 'in_threads', 'once', 'Batch', 'is_split', 'own_samples', 'own_rows',
+           'all_reduce', 'gather', 'blocks', 'batches_of', 'join_batches', 'weakly', 'shared_batches', 'forget_batch',
            'join_once']
 
 # %% ../nbs/01_counts.ipynb #03ed4954
@@ -101,9 +101,9 @@ def check_arrays(
                          "preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
-# %% ../nbs/01_counts.ipynb #89856f11
-SMALL = 2**14 # Elements: smaller batches are counted together, few enough for a single thread
-LARGE = 2**17 # Elements: larger batches are summed by matrix products, and a part shows their range
+# %% ../nbs/01_counts.ipynb #41a24071
+SMALL = 2**15 # Elements: smaller batches wait until there are twice as many, to be counted together
+LARGE = 2**17 # Elements: from there on matrix products are quicker, and threads that share the work
 _NONE = torch.zeros(())
 _HEAD = 2**12 # Elements that nearly always show whether predictions are logits
 
@@ -150,7 +150,29 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #253dcf45
+# %% ../nbs/01_counts.ipynb #225520d0
+def alone(
+    f, # A function
+    *args # What it is called with
+): # What it returns
+    "`f` of `args`, while torch has a single thread"
+    n = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try: return f(*args)
+    finally: torch.set_num_threads(n)
+
+def in_threads(
+    f, # A function of one item
+    items # The items, one for each call
+)->list: # What the calls return, in the order of `items`
+    "`f` of each item, in as many threads as torch has, in each of which torch has one"
+    def each(map): return [*map(f, items)]
+    n = torch.get_num_threads()
+    if n==1 or len(items)<2: return alone(each, map)
+    with ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return alone(each, pool.map)
+
+# %% ../nbs/01_counts.ipynb #58a1d902
 class once:
     "A property that is worked out once"
     # Unlike `functools.cached_property` before Python 3.12, it lets threads work at the same time
@@ -196,11 +218,15 @@ class Batch:
     @once
     def checks(self):
         known = 'counts' in vars(self) and self.weight is None
-        return value_checks(*self.inputs[:2], self.counts[0][2].sum() if known else None)
+        true = self.counts[0][2].sum() if known else None
+        return self._work_out(value_checks, *self.inputs[:2], true)
+
+    def _work_out(self, f, *args):
+        return f(*args) if self.preds.numel()>=LARGE else alone(f, *args)
 
     def cached(self, f, *args):
         "`f` of this batch and `args`, computed once for all metrics that ask"
-        if (f,args) not in self._cached: self._cached[f,args] = f(self, *args)
+        if (f,args) not in self._cached: self._cached[f,args] = self._work_out(f, self, *args)
         return self._cached[f,args]
 
     @once
@@ -224,12 +250,15 @@ class Batch:
     @once
     def counts(self):
         "`tp`, `pred`, `true` and `n` of each label (weighted), 4 x C, and of each sample, 4 x N"
+        return self._work_out(self._count)
+
+    def _count(self):
         p,(_,y,valid) = self.decide(),self.inputs
         if self.weight is not None:
             parts = torch.stack((p*y, p, y, torch.ones_like(p) if valid is None else valid.float()))
             # All four in one product, so that equal sums are equal to the last bit
             return self.weight @ parts.double(),parts.sum(2)
-        ones = p.new_ones(self.n) if p.numel()>LARGE else None
+        ones = p.new_ones(self.n) if p.numel()>=LARGE else None
         def sums(x): return (x.sum(0) if ones is None else ones @ x),x.sum(1)
         pred,true = sums(p),sums(y)
         n = sums(valid.float()) if valid is not None else _every(self.n, self.c, p.device)
@@ -290,7 +319,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #40758954
+# %% ../nbs/01_counts.ipynb #94bc50e8
 BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
@@ -313,20 +342,6 @@ def batches_of(
     vocab = rule.labels and label_vocab(getattr(learn, 'dls', None))
     starts = accumulate((p.shape[0] for p,_ in parts), initial=start)
     return [Batch(p, t, rule, vocab, i) for (p,t),i in zip(parts, starts)]
-
-def in_threads(
-    f, # A function of one item
-    items # The items, one for each call
-)->list: # What the calls return, in the order of `items`
-    "`f` of each item, in as many threads as torch has, in each of which torch has one"
-    # Where torch splits an operation between two cores, and one has other work, it waits for that one
-    n = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        if n==1 or len(items)<2: return [*map(f, items)]
-        with ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return [*pool.map(f, items)]
-    finally: torch.set_num_threads(n)
 
 def join_batches(
     batches # Of one rule, in order

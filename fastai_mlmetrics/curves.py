@@ -72,7 +72,7 @@ class Cuts:
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #5b8d60f2
+# %% ../nbs/03_curves.ipynb #c64b97c6
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
@@ -147,12 +147,14 @@ def picked(
     mask:Tensor # Which elements to pick, R x N
 ): # Those of each row, then infinity, R x K; which are no such filling, R x K; how many, R x 1
     "The elements of each row that `mask` picks"
-    n = mask.sum(1, keepdim=True, dtype=torch.int32).long() # in int32 torch counts five times as fast
+    # Indices pick twice as fast as a mask, and numpy finds them sooner
+    on_cpu,mask = mask.device.type=='cpu',mask.flatten()
+    at = torch.from_numpy(np.flatnonzero(mask.numpy())) if on_cpu else mask.nonzero()[:,0]
+    n = torch.searchsorted(at, torch.arange(len(x)+1, device=x.device)*x.shape[1]).diff()[:,None]
     most = F.pad(n, (0,0,0,1), value=1).max() # 1 at least, also where there are no rows
     is_one = torch.arange(most, device=x.device)<n
     res = torch.full_like(is_one, math.inf, dtype=x.dtype)
-    # `take` of indices is twice as fast as picking by a mask
-    return res.masked_scatter_(is_one, x.take(mask.flatten().nonzero()[:,0])),is_one,n
+    return res.masked_scatter_(is_one, x.take(at)),is_one,n
 
 def _by_rows(f, *arrays):
     "`f` of some rows of numpy's `arrays` at a time"
@@ -161,12 +163,12 @@ def _by_rows(f, *arrays):
     return in_threads(lambda o: f(*o), [*zip(*(np.array_split(o, n) for o in arrays))])
 
 def ascending(
-    x:Tensor # R x N
+    x:Tensor # R x N; may be overwritten
 )->Tensor: # Of the same shape
     "Each row sorted"
     if x.device.type!='cpu': return x.sort().values
     # numpy sorts in vector instructions, and makes no indices that nobody reads
-    x = x.clone(memory_format=torch.contiguous_format)
+    x = x.contiguous()
     _by_rows(np.ndarray.sort, x.numpy())
     return x
 

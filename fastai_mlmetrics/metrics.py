@@ -153,7 +153,7 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warn_user(text)
 
-# %% ../nbs/02_metrics.ipynb #b20a4866
+# %% ../nbs/02_metrics.ipynb #d16289c2
 @patch
 def take(self:StreamMetric, batch, part=None):
     "Add a `Batch`, from which `part` may have been taken already"
@@ -166,7 +166,7 @@ def take(self:StreamMetric, batch, part=None):
     if part is None and (size:=batch.preds.numel())<SMALL:
         self._batches.append(batch)
         self._elements += size
-        if self._elements>=SMALL: self.count()
+        if self._elements>=2*SMALL: self.count()
     else:
         if self._batches: self.count() # Apart from this one, since a large batch is no copy
         self._count(batch, part)
@@ -182,7 +182,7 @@ def count(self:StreamMetric):
     "Count the batches that wait, as one"
     if not self._batches: return
     batches,self._batches,self._elements = self._batches,[],0
-    self._count(join_once(join_batches, batches) if len(batches)>1 else batches[0])
+    self._count(alone(join_once, join_batches, batches) if len(batches)>1 else batches[0])
 
 @patch
 def _part(self:StreamMetric, batch): return self.from_batch(batch),batch.checks,batch.scored
@@ -200,7 +200,7 @@ def fold(self:StreamMetric):
     self.count()
     if not self._parts: return
     parts,checks,scored = zip(*self._parts)
-    added = self.add_up(parts)
+    added = alone(self.add_up, parts)
     self.total = added if self.total is None else self.total+added
     checks = join_once(join_checks, checks)
     self._checks = checks if self._checks is None else join_checks([self._checks, checks])
