@@ -3,6 +3,7 @@ from functools import lru_cache
 import fastai.metrics as fm, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
+from fastai_mlmetrics.counts import Batch, LARGE
 from fastai_mlmetrics.verdict import Watch
 
 AVERAGES = 'micro','macro','weighted','samples',None
@@ -211,10 +212,10 @@ def test_perfect_on_mostly_unlabelled():
     same(F1ScoreMulti(average='samples', zero_division=math.nan)(y, y), 1)
     same(F1ScoreMulti()(y, y), 1/6)
 
-@pytest.mark.parametrize('n,c', [(10,20), (300,80), (3000,200)])
+@pytest.mark.parametrize('n,c', [(10,20), (500,80), (1000,200), (3000,200)])
 @pytest.mark.parametrize('ignore', [None, -1])
 def test_batches_of_any_size_are_counted_alike(n, c, ignore):
-    "Small ones, larger ones and several blocks are counted in ways of their own"
+    "Small ones, larger ones, large ones and several blocks are counted in ways of their own"
     logits,targs = simulate(n, c)
     if ignore: targs[torch.rand(n, c, generator=torch.Generator().manual_seed(0))<0.2] = ignore
     p,y,valid = (logits>0).numpy(),(targs==1).numpy(),(targs!=-1).numpy()
@@ -227,6 +228,20 @@ def test_batches_of_any_size_are_counted_alike(n, c, ignore):
     same(F1ScoreMulti(average='samples', ignore_index=ignore)(logits, targs), np.mean(f1))
     weight = np.arange(n)%3+1.
     same(F1ScoreMulti(average='samples', ignore_index=ignore, sample_weight=weight)(logits, targs), np.average(f1, weights=weight))
+
+def test_threads_of_counting():
+    "torch's threads share the work on large batches only; no value depends on them"
+    n,found = torch.get_num_threads(),[]
+    try:
+        for threads in (1,3):
+            torch.set_num_threads(threads)
+            for size in (100,1000,2000):
+                logits,targs = simulate(size, 80)
+                test_eq(Batch(logits, targs).cached(lambda o: torch.get_num_threads()), threads if size*80>=LARGE else 1)
+                found.append([m(logits, targs) for m in multilabel_metrics(full=True)])
+            assert torch.get_num_threads()==threads
+    finally: torch.set_num_threads(n)
+    test_eq(found[:3], found[3:])
 
 def test_twenty_million_elements():
     m = RecallMulti(average='micro')
@@ -487,12 +502,12 @@ def test_no_batch_waits_for_values(monkeypatch):
     class Learn: iter,dls = 0,SimpleNamespace(vocab=list('abcdef'))
     learn,thresh = Learn(),[0.1*i for i in range(1,7)]
     metrics = L(deepcopy(ALL)) + [F1ScoreMulti(**kw) for kw in (dict(thresh=thresh), dict(labels=['b','e']), dict(min_labels=1), dict(ignore_index=-1),
-                                                                dict(ignore_index=math.nan, average='samples'), dict(sample_weight=np.ones(4*10+8*3000)))]
+                                                                dict(ignore_index=math.nan, average='samples'), dict(sample_weight=np.ones(4*10+8*6000)))]
     learn.metrics,watch = metrics,Watch()
     for m,i in zip(metrics, range(len(metrics))): m.name = str(i)
     monkeypatch.setattr('fastai_mlmetrics.metrics._WAITING', (8,2**16))
     for learn.iter in range(12): # enough for small batches to be counted together, and for counts to be added up
-        n = 10 if learn.iter<4 else 3000
+        n = 10 if learn.iter<4 else 6000
         learn.pred,learn.yb = torch.randn(n, 6, device='meta'),(torch.zeros(n, 6, device='meta'),)
         for m in metrics: m.accumulate(learn)
         watch.accumulate(learn)
