@@ -1,7 +1,8 @@
 "What the tests share"
 import os; os.environ.setdefault('OMP_NUM_THREADS', '1') # Tests run beside each other, and threads of several processes get in each other's way
 import matplotlib; matplotlib.use('agg')
-import concurrent.futures, gc, inspect, multiprocessing, numpy as np, pytest, sys, warnings
+import warnings; warnings.filterwarnings('ignore', category=FutureWarning) # torch's, of a function that torchvision calls
+import concurrent.futures, gc, inspect, multiprocessing, numpy as np, pytest, sys
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *

@@ -61,7 +61,7 @@ def shapes():
     yield (gen.random((3000,20))<np.geomspace(0.001, 0.3, 20)).astype(int)
     yield np.repeat(np.eye(10, dtype=int), 3, 0) # three of each
 
-@pytest.mark.parametrize('y', shapes(), ids=['rare','dense','skewed','one each'])
+@pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
 def test_shares(y):
     for seed in range(3):
         for parts,shares in ((stratified_split(y, 0.2, seed), (0.8,0.2)), ([o for _,o in stratified_folds(y, 3, seed)], (1/3,)*3)):
@@ -123,7 +123,7 @@ def test_measures_of_scikit_multilearn():
     assert split_measures(y, parts)['LD']==pytest.approx(ref.label_combination_distribution(y, parts, 1))
 
 @pytest.mark.parametrize('shares', [[0.8,0.2], [0.25]*4], ids=str)
-@pytest.mark.parametrize('y', shapes(), ids=['rare','dense','skewed','one each'])
+@pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
 def test_no_worse_than_the_published_algorithm(y, shares):
     ref,ours,theirs = pytest.importorskip('iterstrat.ml_stratifiers'),[],[]
     for seed in range(5):
