@@ -804,6 +804,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                           'fastai_mlmetrics.verdict.judge': ('verdict.html#judge', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict.metric_thresh': ( 'verdict.html#metric_thresh',
                                                                                       'fastai_mlmetrics/verdict.py'),
+                                          'fastai_mlmetrics.verdict.no_verdict': ('verdict.html#no_verdict', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict.of_frozen': ('verdict.html#of_frozen', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict.remedies': ('verdict.html#remedies', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict.traps': ('verdict.html#traps', 'fastai_mlmetrics/verdict.py'),

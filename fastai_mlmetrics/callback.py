@@ -95,7 +95,7 @@ class ZeroLabelsCallback(Callback):
         self.fit_records.append(r)
         return r
 
-# %% ../nbs/08_callback.ipynb #7cd7d5f0
+# %% ../nbs/08_callback.ipynb #e2279a2c
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of a fit, if there was one"
@@ -107,7 +107,7 @@ def after_epoch(self:ZeroLabelsCallback):
     if new:=untold(self.learn, r.traps): self.notify(as_warning("These numbers may mislead:", new, r))
     if self._apart: return # `after_fit` judges it
     self.streak = self.streak+1 if r.flagged and not r.learns else 0
-    self.well = 0 if r.verdict else self.well+1
+    self.well = 0 if r.verdict or no_verdict(r) else self.well+1
     if self.streak==self.patience and r.epoch<self.n_epoch-1:
         # An error waits for `after_fit`, when logger and progress bar are done
         if self.on_flag=='raise': self._error = ZeroLabelsError(*describe(r).args, r)
@@ -147,6 +147,7 @@ def _act(self:ZeroLabelsCallback, r):
 
 @patch
 def _clear(self:ZeroLabelsCallback, r):
+    if no_verdict(r): return # Nothing shows that what was told is gone
     if self.told and not rank_distrib(): show(all_clear(r))
     self.told = ''
 

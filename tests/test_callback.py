@@ -265,6 +265,21 @@ def test_nan_predictions_have_no_verdict():
     with pytest.warns(UserWarning, match='NaN in 1 sample,'): learn = make_learner(logits, targs, cbs=ZeroLabelsCallback()); values(learn)
     assert learn.zero_labels.records[-1].verdict=='' and math.isnan(learn.zero_labels.records[-1].accuracy)
 
+@pytest.mark.parametrize('turns,says', [(lambda x: x*math.nan, 'predictions are NaN'), (torch.sigmoid, 'predictions all lie in')])
+def test_no_verdict_is_no_all_clear(turns, says, capsys):
+    model = Same()
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), model, cbs=ZeroLabelsCallback(patience=1))
+    with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
+    model.forward = lambda x: turns(x + 0*model.w)
+    with pytest.warns(UserWarning, match=says), learn.no_logging(): learn.fit(3, 0.); learn.validate()
+    last = learn.zero_labels.explain()
+    assert not last.verdict and f'No verdict: validate(): {says}' in str(last)
+    assert learn.zero_labels.told=='predicts nothing' and 'All clear' not in capsys.readouterr().out
+    model.w.data.zero_(); learn.create_opt() # NaN spread to both
+    model.forward = lambda x: x + 7 + 0*model.w
+    with learn.no_logging(): learn.fit(1, 0.)
+    assert not learn.zero_labels.told and 'All clear' in capsys.readouterr().out
+
 def test_plot():
     learn,_ = trained(*GOOD, n_epoch=4, model=Waking(3))
     left,right = learn.zero_labels.plot()
