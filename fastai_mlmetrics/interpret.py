@@ -317,7 +317,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     if len(top)<len(self.vocab):
         ax.set_title(f'the {len(top)} most confused labels of {len(self.vocab)}', fontsize=9)
 
-# %% ../nbs/10_interpret.ipynb #7fe8b1e6
+# %% ../nbs/10_interpret.ipynb #dcd821f0
 @patch
 def plot_thresholds(self:MultiLabelInterpretation,
     label, # Name or number
@@ -346,8 +346,8 @@ def plot_thresholds(self:MultiLabelInterpretation,
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 @patch
-def _plot_curves(self:MultiLabelInterpretation, display, cls, labels, k, figsize, ax, at):
-    "Curves of the labels of which `cls` is lowest, and on each the point `at` which the model decides"
+def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, figsize, ax, at):
+    "Curves of the labels whose `cls` is lowest, and on each the point `at` which the model decides"
     true,n = self.counts[2:]
     m = cls(average=None, sigmoid=False, ignore_index=self.ignore_index)
     area,has = torch.from_numpy(m(self.preds, self.targs)),(true>0) & (true<n)
@@ -364,7 +364,9 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, labels, k, figsize
         display.from_predictions(self.true[seen,i].int().numpy(), self.preds[seen,i].numpy(), ax=ax)
         ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {_shown(self.vocab[i], 30)}')
         ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=5, clip_on=False, zorder=3)
-    ax.legend(fontsize=8, ncols=legends, loc='upper left', bbox_to_anchor=(1,1))
+    if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum()}'
+    ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legends,
+              loc='upper left', bbox_to_anchor=(1,1))
     return ax
 
 @patch
@@ -378,9 +380,9 @@ def plot_precision_recall(self:MultiLabelInterpretation,
     # Where nothing is predicted there is no precision, and no dot
     ms = RecallMulti(zero_division=math.nan),PrecisionMulti(zero_division=math.nan)
     at = [m.values(*self.counts.double()) for m in ms]
-    ax = self._plot_curves(skm.PrecisionRecallDisplay, APScoreMulti, labels, k, figsize, ax, at)
+    ax = self._plot_curves(skm.PrecisionRecallDisplay, APScoreMulti, 'average precision',
+                           labels, k, figsize, ax, at)
     ax.set(xlabel='recall', ylabel='precision')
-    ax.get_legend().set_title('average precision', dict(size=8))
 
 @patch
 def plot_roc(self:MultiLabelInterpretation,
@@ -392,10 +394,10 @@ def plot_roc(self:MultiLabelInterpretation,
     "Receiver operating characteristic of some labels, with a dot at the threshold in use"
     specificity,recall = (m.values(*self.counts.double()) for m in (SpecificityMulti(), RecallMulti()))
     at = 1-specificity,recall
-    ax = self._plot_curves(skm.RocCurveDisplay, RocAucMulti, labels, k, figsize, ax, at)
+    ax = self._plot_curves(skm.RocCurveDisplay, RocAucMulti, 'area under the curve',
+                           labels, k, figsize, ax, at)
     ax.axline((0,0), slope=1, color='k', ls=':', lw=1)
     ax.set(xlabel='false positive rate', ylabel='recall')
-    ax.get_legend().set_title('area under the curve', dict(size=8))
 
 # %% ../nbs/10_interpret.ipynb #857d99d2
 _COLORS = dict(right='0.3', missed='#0072b2', false='#d55e00')

@@ -125,9 +125,11 @@ def test_plots(c, density):
         ax, = drawn(getattr(interp, name))
         lowest = sorted(at(y[:,j], s[:,j]) for j in range(c) if y[:,j].any())[:5]
         assert [float(o.get_text().split()[0]) for o in ax.get_legend().get_texts()]==pytest.approx(lowest, abs=0.0051)
+        has = y.any(0).sum()
+        assert (f'the lowest 5 of {has}' in ax.get_legend().get_title().get_text())==(has>5)
         own = plt.subplots()[1]
         getattr(interp, name)([0], ax=own)
-        assert own.lines and own.get_legend().get_texts()[0].get_text().endswith('  0')
+        assert own.lines and own.get_legend().get_texts()[0].get_text().endswith('  0') and 'lowest' not in own.get_legend().get_title().get_text()
     plt.close('all')
 
 def test_curves():
