@@ -5,15 +5,16 @@
 # %% auto #0
 __all__ = ['ZeroLabelsCallback', 'show', 'narrow_table']
 
-# %% ../nbs/08_callback.ipynb #330a0360
+# %% ../nbs/08_callback.ipynb #cc016bc1
 from fastai.basics import *
 from .decisions import *
 from .metrics import *
 from .verdict import *
+from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
-from functools import lru_cache
+from operator import itemgetter
 
-# %% ../nbs/08_callback.ipynb #0e4a0041
+# %% ../nbs/08_callback.ipynb #a64b6df5
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -31,8 +32,11 @@ class ZeroLabelsCallback(Callback):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
                              "or a function of the record")
         store_attr()
+        self._start()
+
+    def _start(self):
         self.records,self.told,self.well,self.acting,self._watch,self._last = [],'',0,False,{},{}
-        self._acted = self._judged = None
+        self._acted = self._judged = self._saved = self._learner = self._data = self._told_of = None
         self._begin()
 
     def _begin(self): self.streak,self.fit_records,self._error = 0,[],None
@@ -43,8 +47,10 @@ class ZeroLabelsCallback(Callback):
     def before_fit(self):
         self._last[self._apart] = None
         if self._apart: return
+        if self._learner not in (None, id(self.learn)): self._start() # It was another Learner's
+        self._learner = id(self.learn)
         self._begin()
-        narrow_table()
+        narrow_table() # Each time, since a cell that runs again loses what it showed
 
     def before_validate(self):
         "Start counting, unless a learning rate is looked for or predictions are gathered"
@@ -65,6 +71,7 @@ class ZeroLabelsCallback(Callback):
         if (watch:=self._watch.pop(self._apart, None)) and (r:=self._record(watch)):
             self.records.append(r)
             self._last[self._apart] = r
+            self._data = id(getattr(self.dl, 'dataset', self.dl))
 
     def _record(self, watch):
         "What was watched, and what is known of the Learner"
@@ -85,17 +92,22 @@ class ZeroLabelsCallback(Callback):
         before = L(self.fit_records)
         losses = before.attrgot('valid_loss')
         r.best_loss,r.peak_loss = min(losses, default=math.inf),max([*losses, loss])
+        r.train_loss = float(ifnone(recorder.smooth_loss.value, math.nan)) if has_loss else math.nan
         # A median over `patience` validations does not mind a bad one
         r.ap_median = np.median([o.ap_micro for o in [*before, r][-self.patience:]]).item()
         best_ap = max(before.attrgot('ap_median'), default=-math.inf)
         falls,rises = loss<r.best_loss,loss>1.05*r.best_loss
-        r.learns = bool(falls or r.ap_median>best_ap)
-        if before and not math.isnan(r.peak_loss):
+        by_chance = 1-r.zeros_accuracy
+        r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*by_chance))
+        if has_loss and not math.isfinite(loss): r.loss_trend = 'diverges'
+        elif before and not math.isnan(r.peak_loss):
             r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
+        at_best = min(before, key=itemgetter('valid_loss'), default=r)
+        r.overfits = r.loss_trend=='rises' and r.train_loss<0.9*at_best.train_loss
         self.fit_records.append(r)
         return r
 
-# %% ../nbs/08_callback.ipynb #e2279a2c
+# %% ../nbs/08_callback.ipynb #48f5c573
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of a fit, if there was one"
@@ -106,6 +118,7 @@ def after_epoch(self:ZeroLabelsCallback):
     # The metrics tell of some traps, too
     if new:=untold(self.learn, r.traps): self.notify(as_warning("These numbers may mislead:", new, r))
     if self._apart: return # `after_fit` judges it
+    if getattr(self._saver, 'new_best', False): self._saved = r
     self.streak = self.streak+1 if r.flagged and not r.learns else 0
     self.well = 0 if r.verdict or no_verdict(r) else self.well+1
     if self.streak==self.patience and r.epoch<self.n_epoch-1:
@@ -115,20 +128,29 @@ def after_epoch(self:ZeroLabelsCallback):
         if self.on_flag in ('stop','raise'): raise CancelFitException
     if self.well>=self.patience: self._clear(r)
 
+@patch(as_prop=True)
+def _saver(self:ZeroLabelsCallback):
+    "The `SaveModelCallback` that loads the best epoch, if there is one"
+    saver = first(self.learn.cbs, risinstance(SaveModelCallback))
+    return None if saver and (saver.every_epoch or saver.at_end) else saver
+
 @patch
 def after_fit(self:ZeroLabelsCallback):
     "Judge the validation that the fit ended with, unless it is told; or that was asked for by itself"
     r,apart = self._last.pop(self._apart, None),self._apart
     if self._error and not apart: raise self._error
+    if not apart and self._saver: r = self._saved # That model is loaded now
     if r is None or self.acting: return
     if not r.verdict: self._clear(r)
-    elif not apart and r.frozen: self.notify(of_frozen(r))
-    elif r is not self._acted: self._act(r)
+    elif r is self._acted: return
+    elif r.frozen and not apart and not self.told: self.notify(of_frozen(r))
+    else: self._act(r)
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
     if self.acting: return # `on_flag` validates
-    again,self.told,self.well,self._acted = self.told==r.verdict,r.verdict,0,r
+    again = (self.told,self._told_of)==(r.verdict,self._data)
+    self.told,self._told_of,self.well,self._acted = r.verdict,self._data,0,r
     if not r.flagged or self.on_flag in ('warn','stop'):
         self.notify(in_a_line(r) if again else describe(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
@@ -147,8 +169,10 @@ def _act(self:ZeroLabelsCallback, r):
 
 @patch
 def _clear(self:ZeroLabelsCallback, r):
-    if no_verdict(r): return # Nothing shows that what was told is gone
-    if self.told and not rank_distrib(): show(all_clear(r))
+    # Not by other data, nor by the epoch before the loss was NaN
+    if not self.told or no_verdict(r) or self._told_of!=self._data: return
+    if not math.isfinite(self.learn.loss): return
+    if not rank_distrib(): show(all_clear(r))
     self.told = ''
 
 def show(
@@ -159,7 +183,6 @@ def show(
     from IPython.display import display # Only a notebook is sure to have it
     display(warning)
 
-@lru_cache
 def narrow_table():
     "Half of fastprogress' space between columns, so that a page of 1,000 pixels shows all ten"
     if not IN_NOTEBOOK: return

@@ -17,14 +17,15 @@ from itertools import accumulate
 from torch.utils.data import DistributedSampler
 from weakref import ref
 
-# %% ../nbs/01_counts.ipynb #213bb305
+# %% ../nbs/01_counts.ipynb #86cbaa6b
 def match_columns(
     df:pd.DataFrame, # The table to reorder
     like:pd.DataFrame # A table with the same columns, in the order wanted
 )->pd.DataFrame: # `df`, columns as in `like`
     "`df` with its columns in the order of `like`"
     if not (df.columns.is_unique and like.columns.is_unique and {*df.columns}=={*like.columns}):
-        raise ValueError(f"one table has the columns {[*like.columns]}, but targets {[*df.columns]}")
+        raise ValueError("two tables must have the same columns, each once, "
+                         f"but have {[*like.columns]} and {[*df.columns]}")
     return df[like.columns]
 
 def _aligned(df, like):
@@ -150,13 +151,14 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #225520d0
+# %% ../nbs/01_counts.ipynb #24dee63f
 def alone(
     f, # A function
     *args # What it is called with
 ): # What it returns
     "`f` of `args`, while torch has a single thread"
     n = torch.get_num_threads()
+    if n==1: return f(*args)
     torch.set_num_threads(1)
     try: return f(*args)
     finally: torch.set_num_threads(n)

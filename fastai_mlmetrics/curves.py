@@ -12,15 +12,15 @@ from .decisions import *
 from .counts import *
 from .metrics import *
 
-# %% ../nbs/03_curves.ipynb #28d2b280
+# %% ../nbs/03_curves.ipynb #f9ac17cd
 class Curve:
     "The counts of each row at each step of a threshold that comes down"
     def __init__(self,
         y:Tensor, # True elements that a step stands for: 1, its weight, or 0; R x K
         tp:Tensor, # True elements passed at the end of its tie, of the shape of `y`
         pred:Tensor, # Elements passed there
-        tp0:Tensor, # True elements passed before its tie; None: not needed to find thresholds
-        pred0:Tensor, # Elements passed there; None as well
+        tp0:Tensor, # True elements passed before its tie
+        pred0:Tensor, # Elements passed there; None: not needed to find thresholds
         false:Tensor, # False elements of each row, R
         cuts=None # The `Cuts` at the steps, for finding thresholds
     ):
@@ -39,9 +39,10 @@ class Curve:
         "A `CountsMetric` after each step, and before the first, where nothing is predicted"
         zero = torch.zeros_like(self.true)
         first = m.values(zero, zero, self.true, self.n)
-        return m.values(self.tp, self.pred, self.true[:,None], self.n[:,None]),first
+        values = m.values(self.tp, self.pred, self.true[:,None], self.n[:,None])
+        return values.expand_as(self.tp),first # also of a formula without predictions
 
-# %% ../nbs/03_curves.ipynb #6b5d864d
+# %% ../nbs/03_curves.ipynb #c643d420
 class Cuts:
     "The scores on both sides of each step's end"
     def __init__(self,
@@ -65,7 +66,7 @@ class Cuts:
         probs:bool=True # Are the scores in [0, 1], and so the thresholds?
     )->Tensor: # R
         "The thresholds that decide as after step `i`: midway between its score and the next lower one"
-        def at(x): return x.flatten()[i.clamp(min=0)] if x.numel() else self.top
+        def at(x): return x.flatten()[i.clamp(min=0)]
         score,below = at(self.score),at(self.below)
         mid = ((score.double()+below.double())/2).to(score.dtype)
         res = mid.where(mid<score, below) # Of two neighbours in float32 there is no middle

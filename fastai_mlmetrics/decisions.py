@@ -209,7 +209,7 @@ def weights(self:Rule,
                          f"but there are at least {start+len(preds)} samples")
     return res.to(preds.device, non_blocking=True)
 
-# %% ../nbs/00_decisions.ipynb #606ee6f6
+# %% ../nbs/00_decisions.ipynb #a6e26bee
 def as_vocab(
     vocab # Names in order: a list, array, Index, dict of index to name, or `dls.vocab`; None: no names
 ): # An `L` of names, or None
@@ -231,7 +231,10 @@ def label_vocab(
     dls # `DataLoaders`
 ): # An `L` of names, or None
     "The names of the labels of `dls`: of a table with several target columns, these; else the vocab"
-    vocab,columns = as_vocab(getattr(dls, 'vocab', None)),L(getattr(dls, 'y_names', None))
+    # The vocab of a text without one for its targets has its words
+    tls = None if 'vocab' in getattr(dls, '__dict__', {}) else getattr(dls, 'tls', None)
+    vocab = as_vocab(getattr(tls[-1] if tls else dls, 'vocab', None))
+    columns = L(getattr(dls, 'y_names', None))
     return columns if len(columns)>1 or columns and vocab is None else vocab
 
 def label_names(

@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #9f18f02d
+# %% ../nbs/09_learner.ipynb #e1b8dcd4
 @contextmanager
 def keep_record(
     learn:Learner # Whose `Recorder` keeps its epochs
@@ -44,7 +44,7 @@ class SuggestedThresholds(ShowsTable, namedtuple('SuggestedThresholds', 'best ca
 def thresh_find(self:Learner,
     ds_idx:int=1, # Which data to look at: 0: training, 1: validation
     dl:DataLoader=None, # Other data instead
-    metric='f1', # As in `best_thresholds`, but for 'cardinality'
+    metric='f1', # As in `best_thresholds`
     average:str='samples', # As in `best_thresholds`
     show_plot:bool=True, # Plot the metric at all thresholds?
     ax=None, # Where to plot; None: a new figure
@@ -66,6 +66,10 @@ def thresh_find(self:Learner,
     vocab = label_names(label_vocab(self.dls), scores.shape[1])
     found,table = thresh_table(aims['best'], find, scores, y, valid, vocab, cv, seed, now)
     thresh = {k: t for k,(t,_) in found.items()}
+    unlabelled = 1-(y>0).any(1).float().mean().item()
+    if average=='samples' and unlabelled>0.25:
+        table.attrs['reading'] += (f" {unlabelled:.0%} of the samples have no label, where a false "
+                                   "alarm does not lower this average: average='micro' minds it.")
     if show_plot:
         marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t

@@ -448,10 +448,11 @@ class HammingLossMulti(MicroMetric):
     func_name,is_loss = 'hamming_loss',True
     def formula(self, tp, pred, true, n): return (pred+true-2*tp)/n
 
-# %% ../nbs/02_metrics.ipynb #ad61854b
+# %% ../nbs/02_metrics.ipynb #4c70d4e3
 class ZerosAccuracy(MicroMetric):
     "Accuracy of a model that predicts nothing at all"
     def formula(self, tp, pred, true, n): return (n-true)/n
+    def mistaken_range(self, low, high): "Does not matter"
 
 class AccuracyLift(MicroMetric):
     "Accuracy gained over predicting nothing, as a fraction of what could be gained"
@@ -557,7 +558,7 @@ class BrierScoreMulti(StreamMetric):
         error,true,n = total
         return error.sum()/n.sum() if self.average=='micro' else self.average_labels(error/n, true)
 
-# %% ../nbs/02_metrics.ipynb #3b078908
+# %% ../nbs/02_metrics.ipynb #f45c5de4
 def _score(cls, inp, targ, thresh, sigmoid):
     value = cls(thresh=thresh, sigmoid=sigmoid)(inp, targ)
     return torch.tensor(ifnone(value, math.nan), device=getattr(inp, 'device', None))
@@ -590,7 +591,7 @@ def empty_rate(
     return _score(EmptyRate, inp, targ, thresh, sigmoid)
 
 def zeros_accuracy(
-    inp:Tensor, # Predictions: only their shape matters
+    inp:Tensor, # Predictions: they do not matter unless they are NaN
     targ:Tensor, # Targets of the same shape, each 0 or 1
     thresh=0.5, # Does not matter
     sigmoid:bool=True # Does not matter
@@ -606,4 +607,5 @@ def categorical_accuracy(
 )->Tensor: # 0-d, in [0, 1]
     "Fraction of samples whose highest score is that of their first true label: Keras' 'accuracy'"
     inp,targ = as_rows(inp, targ)
-    return (inp.argmax(-1)==targ.argmax(-1)).float().mean()
+    right = (inp.argmax(-1)==targ.argmax(-1)).float()
+    return right.masked_fill(inp.isnan().any(-1), math.nan).mean()

@@ -129,7 +129,7 @@ def plot_thresh_curve(
     ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))
     ax.legend(fontsize='small')
 
-# %% ../nbs/05_thresholds.ipynb #00b714f7
+# %% ../nbs/05_thresholds.ipynb #b0a82181
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
     averages = 'micro',None
@@ -159,16 +159,20 @@ class Aim:
         **kwargs # Of the metric
     ):
         cls = _METRICS.get(metric, metric)
-        if not (isinstance(cls, type) and issubclass(cls, CountsMetric)):
+        if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
+                and cls.formula is not CountsMetric.formula):
             raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, "
                              "or a class such as JaccardMulti")
         for name,other,given,alone in (('precision', 'recall', at_recall, 'next to nothing'),
                                        ('recall', 'precision', at_precision, 'everything')):
-            if (metric==name)!=(given is not None):
+            if (cls is _METRICS[name])!=(given is not None):
                 raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else "
                                  f"does: alone it is best where {alone} is predicted")
         check_folds('folds', folds)
         if cls is _Cardinality: average = 'micro'
+        if average is None:
+            raise ValueError("average=None has a number per label: a threshold needs a single one "
+                             "to be best, as with average='macro'")
         kw = dict(average=average, ignore_index=None if valid is None else -1, **kwargs)
         self.m,self.probs = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),is_probs(scores)
         self.after_true = cls in _AFTER_TRUE
@@ -178,7 +182,7 @@ class Aim:
         store_attr('min_positives,sure_positives,folds,seed')
         least = ifnone(at_recall, at_precision)
         self.least = least and least-1e-9 # since averages are rounded
-        required = RecallMulti if metric=='precision' else PrecisionMulti
+        required = RecallMulti if cls is PrecisionMulti else PrecisionMulti
         self.other = None if least is None else required(**kw)
 
     def best(self, cuts, values, others=None):

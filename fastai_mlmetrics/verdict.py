@@ -45,7 +45,7 @@ def verdict(
     no_better = r.f1_micro <= 1.15*r.constant_f1 and r.accuracy >= min_accuracy
     return 'no better than a constant' if no_better else ''
 
-# %% ../nbs/07_verdict.ipynb #389fb005
+# %% ../nbs/07_verdict.ipynb #b72cd15a
 _BINS,_ALL = 2**13,2**18
 
 class ScoreHistogram(StreamMetric):
@@ -62,8 +62,9 @@ class ScoreHistogram(StreamMetric):
     def from_batch(self, batch):
         all_ = not self.sample or batch.start*batch.c<_ALL
         step = 1 if all_ else max(1, batch.n*batch.c//self.sample)
-        preds,y,valid = (o if o is None else o[::step].reshape(-1,1) for o in batch.inputs)
-        if step>1: valid = torch.full_like(y, step) if valid is None else step*valid
+        taken = [o if o is None else o[::step] for o in batch.inputs]
+        preds,y,valid = (o if o is None else o.reshape(-1,1) for o in taken)
+        if step>1: valid = (torch.ones_like(y) if valid is None else valid)*(batch.n/len(taken[0]))
         return BinPlaces(preds, y, _BINS, not self.probs or self.sigmoid and batch.scored, valid)
 
     def add_up(self, parts): return histogram(parts, 1, _BINS)[:,0]
@@ -93,7 +94,7 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 
-# %% ../nbs/07_verdict.ipynb #599c27b0
+# %% ../nbs/07_verdict.ipynb #c78bfd8e
 class _MissedRate(SampleMetric):
     "Fraction of the samples with labels that get none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -144,8 +145,9 @@ class Watch:
         def rate(total, n): return total/n if sound and n else math.nan
         suggested_thresh,suggested_f1 = self.hist.suggest() if m.scored else (None,math.nan)
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
-        r = Record(**kwargs, samples=int(samples), labelled=int(labelled), thresh=m.thresh,
-            min_labels=m.min_labels, max_labels=m.max_labels, n_labels=len(true),
+        r = Record(**kwargs, samples=int(samples), labelled=int(labelled),
+            thresh=m.thresh, sigmoid=m.sigmoid, min_labels=m.min_labels, max_labels=m.max_labels,
+            n_labels=len(true),
             accuracy=score(AccuracyMulti), zeros_accuracy=score(ZerosAccuracy),
             lift=score(AccuracyLift), f1_micro=score(F1ScoreMulti),
             precision_micro=score(PrecisionMulti), recall_micro=score(RecallMulti),
@@ -183,7 +185,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #c7b9b4ef
+# %% ../nbs/07_verdict.ipynb #7fa0e3cb
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -209,7 +211,7 @@ _WHY = {
 
 def _some(names, k=5):
     more = f' and {len(names)-k} more' if len(names)>k else ''
-    return ', '.join(map(str, names[:k])) + more or 'none'
+    return ', '.join(map(str, names[:k])) + more
 
 def _exact(t): # To be compared, or typed
     return f'{t:.10g}' if isinstance(t, float) else thresh_text(t)
@@ -222,10 +224,15 @@ def _set(thresh, min_labels, max_labels=None):
 def _training(r):
     "What the validation loss of a fit says about training on"
     best,now,peak = (f"{r[o]:.3g}" for o in ('best_loss','valid_loss','peak_loss'))
-    if r.loss_trend=='falls': return f"Training on: the validation loss still falls, to {now} now."
+    if r.loss_trend=='falls': return f"More training: the validation loss is still falling, {now} now."
+    if r.loss_trend=='diverges':
+        return f"A lower learning rate, and a new start: the validation loss is {now}."
     if r.learns:
-        return ("Training on: true labels still rank higher, "
+        return ("More training: true labels still rank higher, "
                 f"with a micro average precision of {r.ap_micro:.2f} now.")
+    if r.get('overfits'):
+        return (f"Fewer epochs, or more data: the validation loss has risen, from {best} to {now}, "
+                "while the training loss went on falling.")
     if r.loss_trend=='rises': loss,rate = f"has risen, from {best} to {now}",'high'
     elif r.peak_loss>5*r.best_loss:
         loss,rate = f"had jumped to {peak}, and hardly moves now, at {now}",'high'
@@ -247,32 +254,39 @@ def remedies(
                    "Pass the scores that they were made of, and the threshold is found.")
     elif helps:
         t = r.suggested_thresh
-        free = (0,None) if limits[0]==limits[1] else limits # Equal ones would leave it no say
-        how = f" Write `multilabel_metrics(thresh={_exact(t)})`." if in_learner else ''
-        if decodes: how = f" {_set(t, *free)} applies it to metrics, `predict` and `show_results`."
-        res.append(f"Another threshold: `thresh={_exact(t)}` predicts about as many labels as there "
-                   f"are, with a micro F1 of {r.suggested_f1:.2f} instead of {r.f1_micro:.2f}.{how}")
-    if r.missed_rate>0 and too_few and r.scored and r.n_labels>1:
+        bare = Rule(min_labels=limits[0], max_labels=limits[1]).limits
+        without = bare and f", without {bare},"
+        kind = '' if r.sigmoid else ', sigmoid=False'
+        how = (f" Write `learn.metrics = multilabel_metrics(thresh={_exact(t)}{kind})` and "
+               f"`learn.zero_labels.thresh = {_exact(t)}`." if in_learner else '')
+        if decodes: how = f" {_set(t, 0)} applies it to metrics, `predict` and `show_results`."
+        res.append(f"Another threshold: `thresh={_exact(t)}`{without} predicts about as many labels "
+                   f"as there are, with a micro F1 of {r.suggested_f1:.2f} instead of "
+                   f"{r.f1_micro:.2f}.{how}")
+    mostly_labelled = r.labelled >= 0.75*r.samples
+    if r.missed_rate>0 and too_few and r.scored and r.n_labels>1 and mostly_labelled:
         can_set = decodes and isinstance(r.thresh, float)
         how = f"; {_set(r.thresh, 1, limits[1])} applies it" if can_set else ''
         res.append("At least one label each: `min_labels=1` gives a sample in which nothing passes "
                    f"its highest-scoring label{how}.")
     if too_few and not r.get('loss_weighs', True):
         # What was found for the scores of the old loss is wrong for those of the new one
+        # The average over samples minds no false alarm in one without labels
+        by = '' if mostly_labelled else "average='micro'"
         afresh = f"{_set(0.5, *limits)}, " if r.loss_thresh!=0.5 or any(limits) else ''
         res.append("A loss in which the true labels weigh more: `learn.loss_func = "
                    f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, {afresh}and training "
-                   "on; then `learn.set_thresh(learn.thresh_find())`, as its scores need a threshold "
-                   "of their own.")
-    if not too_few and r.get('pos_weight'):
-        res.append("A smaller `pos_weight` in the loss, and training on.")
+                   f"on; then `learn.set_thresh(learn.thresh_find({by}))`, as its scores need a "
+                   "threshold of their own.")
+    if not too_few and r.get('pos_weight') and r.verdict!='leaves samples empty':
+        res.append("A smaller `pos_weight` in the loss, and more training.")
     if r.get('frozen'):
         res.append("Unfreezing, `learn.unfreeze()`: only the last layers are being trained.")
     if r.get('loss_trend'): res.append(_training(r))
     if r.scored and not helps:
-        how = (" Training on, at a learning rate that `learn.lr_find()` suggests, is what is left."
+        how = (" What remains is more training, at a learning rate from `learn.lr_find()`."
                if in_learner and not r.get('loss_trend') else '')
-        res.append("A better model, before all: even at a threshold that predicts about as many "
+        res.append("A better model, above all: even at a threshold that predicts about as many "
                    "labels as there are, F1 is not clearly above what it is now and what "
                    f"a constant prediction has.{how}")
     return res
@@ -330,6 +344,7 @@ def describe(
         # What is NaN, or taken for something else, has no facts
         said = [] if r.mistaken or math.isnan(r.accuracy) else facts
         return as_warning(f"No verdict{where}: {why}.", said, r)
+    if r.same_for_all: return as_warning(f"The model predicts the same for every sample{at}", facts, r)
     return as_warning(f"The model predicts neither too little nor too much{at}", facts, r, mood='good')
 
 def in_a_line(
@@ -354,7 +369,7 @@ def all_clear(
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #0751ae82
+# %% ../nbs/07_verdict.ipynb #16bd4604
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -387,13 +402,14 @@ def is_fastai_twin(
 
 def _decided_apart(learn, sigmoid):
     "Which metrics decide otherwise than the loss function, with which `predict` decodes"
-    rule = loss_rule(learn.loss_func)
-    at,ours = as_thresh(rule['thresh']),learn.metrics.filter(risinstance(CountsMetric))
-    predict = "but `predict` and `show_results`"
-    ranks = ours.filter(lambda m: m.rule.ranks) # whatever their threshold
-    threshs = [(m, metric_thresh(m, sigmoid)) for m in learn.metrics if m not in ranks]
-    threshs = [(m, t) for m,t in threshs if t is not None]
-    if others := [(m, t) for m,t in threshs if not np.allclose(t, at, atol=1e-6)]:
+    rule = Rule(**loss_rule(learn.loss_func))
+    at,ours = rule.thresh,learn.metrics.filter(risinstance(CountsMetric))
+    limits,predict = (rule.min_labels,rule.max_labels),"but `predict` and `show_results`"
+    threshs = [(m, metric_thresh(m, sigmoid)) for m in learn.metrics]
+    # Where each sample gets the same number of labels, the threshold decides nothing
+    threshs = [(m, t) for m,t in threshs if t is not None and not (m in ours and m.rule.ranks)]
+    others = [(m, t) for m,t in threshs if not np.allclose(t, at, atol=1e-6)]
+    if others and not rule.ranks:
         t,found = others[0][1],sorted({_exact(t) for _,t in others})
         text = (f"{_some([m.name for m,_ in others], 3)} decide at {' or '.join(found)}, "
                 f"{predict} at {_exact(at)}")
@@ -401,14 +417,15 @@ def _decided_apart(learn, sigmoid):
             text += (f": {_some(stay, 3)} cannot follow `learn.set_thresh`; "
                      "classes of this package can, such as `AccuracyMulti()`")
         elif len(found)==1 and isinstance(t, float):
-            text += f": {_set(t, rule['min_labels'], rule['max_labels'])} makes it one"
+            text += f": {_set(t, *limits)} brings them together"
         return [text]
     # A metric that is `limited`, as a top-k one, is meant to be apart
-    if apart := ours.filter(lambda m: m.min_labels!=rule['min_labels'] and not m.limited):
-        least = apart[0].min_labels
-        return [f"{_some(apart.attrgot('name'), 3)} decide with min_labels={least}, "
-                f"{predict} with {rule['min_labels']}: "
-                f"{_set(at, least, rule['max_labels'])} makes it one"]
+    apart = ours.filter(lambda m: (m.min_labels,m.max_labels)!=limits and not m.limited)
+    if apart:
+        m = apart[0]
+        return [f"{_some(apart.attrgot('name'), 3)} decide with {m.rule.limits or 'no limit'}, "
+                f"{predict} with {rule.limits or 'none'}: "
+                f"{_set(at, m.min_labels, m.max_labels)} brings them together"]
     return []
 
 def traps(
@@ -426,14 +443,15 @@ def traps(
                    "`from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
                    "as in `learn.metrics = multilabel_metrics()`")
     if r.absent and r.labelled>=20:
-        res.append(f"{len(r.absent)} of the labels never occur in the validation set "
+        res.append(f"{len(r.absent)} of the labels never occur in the data of this validation "
                    f"({_some(r.absent)}): nothing is known of them, and macro averages "
                    "count 0 for each. `DataBlock(..., get_y=get_y, "
                    "splitter=StratifiedMultiLabelSplitter(get_y=get_y))` "
                    "puts each label that two samples have on both sides")
     if not can_decode(loss):
+        end = '' if sigmoid else "let the model end without a sigmoid, and "
         res.append(f"the loss function ({loss_name(loss)}) does not decode, "
                    "so `predict` and `show_results` show no label, however good the model: "
-                   "let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`")
+                   f"{end}use `loss_func=BCEWithLogitsLossFlat()`")
     elif hasattr(loss, 'thresh'): res += _decided_apart(learn, sigmoid)
     return res

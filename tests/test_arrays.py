@@ -41,7 +41,7 @@ def test_frames_are_matched_by_column(f):
     names = list('abcdef')
     preds,targs = (pd.DataFrame(o.numpy(), columns=names) for o in (SCORES,TARGS))
     same(f(preds, targs[names[::-1]]), f(SCORES, TARGS) if f is not FUNCTIONS['interpretation'] else f(SCORES, TARGS, vocab=names))
-    with pytest.raises(ValueError, match="columns.*'f'.*but targets.*'x'"): f(preds, targs.rename(columns=dict(f='x')))
+    with pytest.raises(ValueError, match="columns.*'f'.*and.*'x'"): f(preds, targs.rename(columns=dict(f='x')))
     with pytest.raises(ValueError, match='columns'): f(preds, targs[names[:5]])
     with pytest.raises(ValueError, match='index in another order'): f(preds, targs.sample(frac=1, random_state=0))
     other = targs.set_index(np.arange(300)+1000) # rows that are only numbered otherwise go by their place

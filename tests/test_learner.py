@@ -201,6 +201,23 @@ def test_names_of_other_tables():
     test_eq(vocab(table('yes','no'), 'red'), ['no','yes']); test_eq(vocab(table(), 'red'), ['red'])
     assert label_vocab(None) is None and label_vocab(make_learner(*simulate(20)).dls) is None
 
+def test_texts_without_a_vocab_of_labels():
+    "The only vocab is that of the words"
+    df = pd.DataFrame(dict(text=['a b c','a','b b','c c c c']*10, x=[1.,0,1,0]*10, y=[0.,0,1,1]*10))
+    block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), RegressionBlock(2)), get_x=ColReader('text'), get_y=ColReader(['x','y']), splitter=IndexSplitter(range(20,40)))
+    dls = block.dataloaders(df, bs=4, device=CPU)
+    assert len(dls.vocab)>2 and label_vocab(dls) is None
+    model = nn.Sequential(nn.Embedding(len(dls.vocab), 2), Lambda(lambda x: x.mean(1)))
+    learn = Learner(dls, model, loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.remove_cb(ProgressCallback)
+    with learn.no_logging(), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learn.fit(1, 0.1)
+        learn.set_thresh([0.4,0.6])
+        assert list(learn.thresh_find(show_plot=False).table.index[4:])==[0,1] and len(learn.accuracy_report())
+    dls.vocab = ['x','y'] # As one may name them
+    assert list(label_vocab(dls))==['x','y']
+
 def test_texts():
     df = pd.DataFrame(dict(text=['a b c','a','b b','c c c c']*10, labels=['x;y','x','','y']*10))
     block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock), get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'), splitter=IndexSplitter(range(20,40)))

@@ -1,9 +1,10 @@
 "Every metric and average, against scikit-learn on the same decisions and against fastai in a Learner"
+import threading
 from functools import lru_cache
 import fastai.metrics as fm, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
-from fastai_mlmetrics.counts import Batch, LARGE
+from fastai_mlmetrics.counts import Batch, LARGE, alone
 from fastai_mlmetrics.verdict import Watch
 
 AVERAGES = 'micro','macro','weighted','samples',None
@@ -242,6 +243,23 @@ def test_threads_of_counting():
             assert torch.get_num_threads()==threads
     finally: torch.set_num_threads(n)
     test_eq(found[:3], found[3:])
+
+def test_threads_that_overlap():
+    "Threads that count at the same time leave torch its threads, also in threads that come later"
+    n,both = torch.get_num_threads(),threading.Barrier(2)
+    torch.set_num_threads(3)
+    def run(f):
+        t = threading.Thread(target=f)
+        t.start()
+        return t
+    def first_in(): alone(lambda: (both.wait(), both.wait()))
+    def second_in(): both.wait(); alone(lambda: None); both.wait()
+    try:
+        for t in [run(first_in), run(second_in)]: t.join()
+        found = []
+        run(lambda: found.append(torch.get_num_threads())).join()
+        test_eq(found, [3])
+    finally: torch.set_num_threads(n)
 
 def test_twenty_million_elements():
     m = RecallMulti(average='micro')
@@ -779,3 +797,16 @@ def test_report_says_what_is_wrong():
     logits[3,4] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 sample,'): r = accuracy_report(logits, targs, sigmoid=True)
     assert r.value.isna().all() and r.baseline.notna().all() and 'NaN' in r.reading
+
+def test_nothing_of_nan():
+    p,y = torch.rand(30, 4),torch.eye(4)[torch.arange(30)%4]
+    p[3] = math.nan
+    assert math.isnan(categorical_accuracy(p, y)) and not math.isnan(categorical_accuracy(p[4:], y[4:]))
+    with pytest.warns(UserWarning, match='NaN'): assert math.isnan(ZerosAccuracy()(p, y))
+
+def test_accuracy_of_zeros_asks_nothing_of_the_scores():
+    y = torch.eye(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', UserWarning)
+        for p in (torch.rand(4, 4), torch.randn(4, 4)):
+            for sigmoid in (True,False): test_eq(zeros_accuracy(p, y, sigmoid=sigmoid), 0.75)

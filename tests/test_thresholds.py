@@ -325,3 +325,13 @@ def test_what_is_found_can_be_passed_as_it_is():
         found = best_thresholds(scores, targs, per_label=per_label)
         assert accuracy_report(scores, targs, thresh=found, ci=None).equals(accuracy_report(scores, targs, thresh=found.thresh, ci=None))
         assert F1ScoreMulti(found, sigmoid=False)(scores, targs)==found.score
+
+def test_metrics_by_class():
+    p,y = torch.rand(300, 4),(torch.rand(300, 4)<0.3).float()
+    for name,cls,kw in (('precision',PrecisionMulti,dict(at_recall=0.8)), ('recall',RecallMulti,dict(at_precision=0.25))):
+        by_name,by_class = (best_thresholds(p, y, m, 'micro', cv=None, **kw) for m in (name, cls))
+        test_eq(by_class.thresh, by_name.thresh); test_eq(by_class.score, by_name.score)
+        with pytest.raises(ValueError, match='beside it'): best_thresholds(p, y, cls, 'micro')
+    with pytest.raises(ValueError, match='a number per label'): best_thresholds(p, y, average=None)
+    with pytest.raises(ValueError, match='should be one of'): best_thresholds(p, y, CF1)
+    test_close(best_thresholds(p, y, ZerosAccuracy, 'micro', cv=None).score, 1-y.double().mean().item())
