@@ -14,7 +14,7 @@ from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
 from operator import itemgetter
 
-# %% ../nbs/08_callback.ipynb #a64b6df5
+# %% ../nbs/08_callback.ipynb #97739085
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -35,8 +35,9 @@ class ZeroLabelsCallback(Callback):
         self._start()
 
     def _start(self):
-        self.records,self.told,self.well,self.acting,self._watch,self._last = [],'',0,False,{},{}
-        self._acted = self._judged = self._saved = self._learner = self._data = self._told_of = None
+        self.records,self.told,self.well,self.acting = [],'',0,False
+        self._watch,self._last,self._data = {},{},{} # Within a fit and apart from it
+        self._acted = self._judged = self._saved = self._learner = self._told_of = None
         self._begin()
 
     def _begin(self): self.streak,self.fit_records,self._error = 0,[],None
@@ -54,6 +55,7 @@ class ZeroLabelsCallback(Callback):
 
     def before_validate(self):
         "Start counting, unless a learning rate is looked for or predictions are gathered"
+        self._learner = ifnone(self._learner, id(self.learn))
         self._watch[self._apart] = None
         if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
         rule = loss_rule(self.loss_func)
@@ -71,7 +73,7 @@ class ZeroLabelsCallback(Callback):
         if (watch:=self._watch.pop(self._apart, None)) and (r:=self._record(watch)):
             self.records.append(r)
             self._last[self._apart] = r
-            self._data = id(getattr(self.dl, 'dataset', self.dl))
+            self._data[self._apart] = id(getattr(self.dl, 'dataset', self.dl))
 
     def _record(self, watch):
         "What was watched, and what is known of the Learner"
@@ -88,16 +90,20 @@ class ZeroLabelsCallback(Callback):
             loss_thresh=as_thresh(getattr(self.loss_func, 'thresh', 0.5)), pos_weight=weighs,
             loss_weighs=weighs or not isinstance(func, nn.BCEWithLogitsLoss),
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)), loss_trend='')
-        if self._apart: return r
-        before = L(self.fit_records)
+        if not self._apart: self._compare(r, has_loss)
+        return r
+
+    def _compare(self, r, has_loss):
+        "What a validation of a fit shows beside those before it"
+        before,loss = L(self.fit_records),r.valid_loss
         losses = before.attrgot('valid_loss')
         r.best_loss,r.peak_loss = min(losses, default=math.inf),max([*losses, loss])
-        r.train_loss = float(ifnone(recorder.smooth_loss.value, math.nan)) if has_loss else math.nan
+        train_loss = self.recorder.smooth_loss.value if has_loss else None
+        r.train_loss = float(ifnone(train_loss, math.nan))
         # A median over `patience` validations does not mind a bad one
         r.ap_median = np.median([o.ap_micro for o in [*before, r][-self.patience:]]).item()
         best_ap = max(before.attrgot('ap_median'), default=-math.inf)
-        falls,rises = loss<r.best_loss,loss>1.05*r.best_loss
-        by_chance = 1-r.zeros_accuracy
+        falls,rises,by_chance = loss<r.best_loss,loss>1.05*r.best_loss,1-r.zeros_accuracy
         r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*by_chance))
         if has_loss and not math.isfinite(loss): r.loss_trend = 'diverges'
         elif before and not math.isnan(r.peak_loss):
@@ -105,9 +111,8 @@ class ZeroLabelsCallback(Callback):
         at_best = min(before, key=itemgetter('valid_loss'), default=r)
         r.overfits = r.loss_trend=='rises' and r.train_loss<0.9*at_best.train_loss
         self.fit_records.append(r)
-        return r
 
-# %% ../nbs/08_callback.ipynb #48f5c573
+# %% ../nbs/08_callback.ipynb #6aac31ee
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of a fit, if there was one"
@@ -149,8 +154,9 @@ def after_fit(self:ZeroLabelsCallback):
 @patch
 def _act(self:ZeroLabelsCallback, r):
     if self.acting: return # `on_flag` validates
-    again = (self.told,self._told_of)==(r.verdict,self._data)
-    self.told,self._told_of,self.well,self._acted = r.verdict,self._data,0,r
+    data = self._data[self._apart]
+    again = (self.told,self._told_of)==(r.verdict,data)
+    self.told,self._told_of,self.well,self._acted = r.verdict,data,0,r
     if not r.flagged or self.on_flag in ('warn','stop'):
         self.notify(in_a_line(r) if again else describe(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
@@ -170,8 +176,8 @@ def _act(self:ZeroLabelsCallback, r):
 @patch
 def _clear(self:ZeroLabelsCallback, r):
     # Not by other data, nor by the epoch before the loss was NaN
-    if not self.told or no_verdict(r) or self._told_of!=self._data: return
-    if not math.isfinite(self.learn.loss): return
+    if not self.told or no_verdict(r) or self._told_of!=self._data[self._apart]: return
+    if not torch.as_tensor(self.learn.loss).isfinite().all(): return
     if not rank_distrib(): show(all_clear(r))
     self.told = ''
 

@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #e1b8dcd4
+# %% ../nbs/09_learner.ipynb #32fe9c8a
 @contextmanager
 def keep_record(
     learn:Learner # Whose `Recorder` keeps its epochs
@@ -69,7 +69,7 @@ def thresh_find(self:Learner,
     unlabelled = 1-(y>0).any(1).float().mean().item()
     if average=='samples' and unlabelled>0.25:
         table.attrs['reading'] += (f" {unlabelled:.0%} of the samples have no label, where a false "
-                                   "alarm does not lower this average: average='micro' minds it.")
+                                   "alarm does not lower this average; average='micro' counts it.")
     if show_plot:
         marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t

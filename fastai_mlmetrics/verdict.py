@@ -185,7 +185,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #7fa0e3cb
+# %% ../nbs/07_verdict.ipynb #2d720b40
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -271,7 +271,7 @@ def remedies(
                    f"its highest-scoring label{how}.")
     if too_few and not r.get('loss_weighs', True):
         # What was found for the scores of the old loss is wrong for those of the new one
-        # The average over samples minds no false alarm in one without labels
+        # The average over samples ignores false alarms in those without labels
         by = '' if mostly_labelled else "average='micro'"
         afresh = f"{_set(0.5, *limits)}, " if r.loss_thresh!=0.5 or any(limits) else ''
         res.append("A loss in which the true labels weigh more: `learn.loss_func = "
@@ -344,7 +344,7 @@ def describe(
         # What is NaN, or taken for something else, has no facts
         said = [] if r.mistaken or math.isnan(r.accuracy) else facts
         return as_warning(f"No verdict{where}: {why}.", said, r)
-    if r.same_for_all: return as_warning(f"The model predicts the same for every sample{at}", facts, r)
+    if r.same_for_all: return as_warning(f"The model predicts the same labels for every sample{at}", facts, r)
     return as_warning(f"The model predicts neither too little nor too much{at}", facts, r, mood='good')
 
 def in_a_line(
