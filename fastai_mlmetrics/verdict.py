@@ -185,7 +185,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #2d720b40
+# %% ../nbs/07_verdict.ipynb #c852f562
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -344,8 +344,9 @@ def describe(
         # What is NaN, or taken for something else, has no facts
         said = [] if r.mistaken or math.isnan(r.accuracy) else facts
         return as_warning(f"No verdict{where}: {why}.", said, r)
-    if r.same_for_all: return as_warning(f"The model predicts the same labels for every sample{at}", facts, r)
-    return as_warning(f"The model predicts neither too little nor too much{at}", facts, r, mood='good')
+    if r.same_for_all: title,mood = "The model predicts the same labels for every sample",'bad'
+    else: title,mood = "The model predicts neither too little nor too much",'good'
+    return as_warning(title+at, facts, r, mood=mood)
 
 def in_a_line(
     r # A record with a verdict
