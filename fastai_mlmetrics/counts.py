@@ -103,7 +103,7 @@ def check_arrays(
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
 # %% ../nbs/01_counts.ipynb #41a24071
-SMALL = 2**15 # Elements: smaller batches wait until there are twice as many, to be counted together
+SMALL = 2**14 # Elements: smaller batches wait until there are twice as many, to be counted together
 LARGE = 2**17 # Elements: from there on matrix products are quicker, and threads that share the work
 _NONE = torch.zeros(())
 _HEAD = 2**12 # Elements that nearly always show whether predictions are logits
