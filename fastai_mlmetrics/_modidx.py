@@ -15,6 +15,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                     'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.ZeroLabelsCallback._compare': ( 'callback.html#zerolabelscallback._compare',
                                                                                                       'fastai_mlmetrics/callback.py'),
+                                           'fastai_mlmetrics.callback.ZeroLabelsCallback._own': ( 'callback.html#zerolabelscallback._own',
+                                                                                                  'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.ZeroLabelsCallback._record': ( 'callback.html#zerolabelscallback._record',
                                                                                                      'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.ZeroLabelsCallback._saver': ( 'callback.html#zerolabelscallback._saver',

@@ -14,7 +14,7 @@ from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
 from operator import itemgetter
 
-# %% ../nbs/08_callback.ipynb #97739085
+# %% ../nbs/08_callback.ipynb #674fce04
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # Speaks after the table's row is written
@@ -35,9 +35,10 @@ class ZeroLabelsCallback(Callback):
         self._start()
 
     def _start(self):
-        self.records,self.told,self.well,self.acting = [],'',0,False
+        self.records,self.well,self.acting = [],0,False
+        self.told = {} # Data -> the verdict on them that was told
         self._watch,self._last,self._data = {},{},{} # Within a fit and apart from it
-        self._acted = self._judged = self._saved = self._learner = self._told_of = None
+        self._acted = self._judged = self._saved = self._learner = None
         self._begin()
 
     def _begin(self): self.streak,self.fit_records,self._error = 0,[],None
@@ -45,17 +46,20 @@ class ZeroLabelsCallback(Callback):
     @property
     def _apart(self): return self.learn.lock.locked() # Is this a validation by itself?
 
+    def _own(self):
+        if self._learner not in (None, id(self.learn)): self._start() # It was another Learner's
+        self._learner = id(self.learn)
+
     def before_fit(self):
         self._last[self._apart] = None
         if self._apart: return
-        if self._learner not in (None, id(self.learn)): self._start() # It was another Learner's
-        self._learner = id(self.learn)
+        self._own()
         self._begin()
         narrow_table() # Each time, since a cell that runs again loses what it showed
 
     def before_validate(self):
         "Start counting, unless a learning rate is looked for or predictions are gathered"
-        self._learner = ifnone(self._learner, id(self.learn))
+        self._own()
         self._watch[self._apart] = None
         if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
         rule = loss_rule(self.loss_func)
@@ -73,7 +77,7 @@ class ZeroLabelsCallback(Callback):
         if (watch:=self._watch.pop(self._apart, None)) and (r:=self._record(watch)):
             self.records.append(r)
             self._last[self._apart] = r
-            self._data[self._apart] = id(getattr(self.dl, 'dataset', self.dl))
+            self._data[self._apart] = id(ifnone(getattr(self.dl, 'dataset', None), self.dl))
 
     def _record(self, watch):
         "What was watched, and what is known of the Learner"
@@ -109,10 +113,10 @@ class ZeroLabelsCallback(Callback):
         elif before and not math.isnan(r.peak_loss):
             r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
         at_best = min(before, key=itemgetter('valid_loss'), default=r)
-        r.overfits = r.loss_trend=='rises' and r.train_loss<0.9*at_best.train_loss
+        r.overfits = rises and r.train_loss<min(0.9*at_best.train_loss, loss)
         self.fit_records.append(r)
 
-# %% ../nbs/08_callback.ipynb #6aac31ee
+# %% ../nbs/08_callback.ipynb #1a86c9db
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of a fit, if there was one"
@@ -136,27 +140,28 @@ def after_epoch(self:ZeroLabelsCallback):
 @patch(as_prop=True)
 def _saver(self:ZeroLabelsCallback):
     "The `SaveModelCallback` that loads the best epoch, if there is one"
-    saver = first(self.learn.cbs, risinstance(SaveModelCallback))
-    return None if saver and (saver.every_epoch or saver.at_end) else saver
+    savers = self.learn.cbs.filter(risinstance(SaveModelCallback))
+    return first(savers.filter(lambda o: not (o.every_epoch or o.at_end))[::-1])
 
 @patch
 def after_fit(self:ZeroLabelsCallback):
     "Judge the validation that the fit ended with, unless it is told; or that was asked for by itself"
     r,apart = self._last.pop(self._apart, None),self._apart
     if self._error and not apart: raise self._error
-    if not apart and self._saver: r = self._saved # That model is loaded now
+    # That model is loaded now; a callback that ends the fit may keep `after_epoch` from seeing it
+    if not apart and (saver:=self._saver): r = r if getattr(saver, 'new_best', False) else self._saved
     if r is None or self.acting: return
     if not r.verdict: self._clear(r)
     elif r is self._acted: return
-    elif r.frozen and not apart and not self.told: self.notify(of_frozen(r))
+    elif getattr(self.opt, 'frozen_idx', 0) and not (apart or self.told): self.notify(of_frozen(r))
     else: self._act(r)
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
     if self.acting: return # `on_flag` validates
     data = self._data[self._apart]
-    again = (self.told,self._told_of)==(r.verdict,data)
-    self.told,self._told_of,self.well,self._acted = r.verdict,data,0,r
+    again = self.told.get(data)==r.verdict
+    self.told[data],self.well,self._acted = r.verdict,0,r
     if not r.flagged or self.on_flag in ('warn','stop'):
         self.notify(in_a_line(r) if again else describe(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
@@ -175,11 +180,12 @@ def _act(self:ZeroLabelsCallback, r):
 
 @patch
 def _clear(self:ZeroLabelsCallback, r):
-    # Not by other data, nor by the epoch before the loss was NaN
-    if not self.told or no_verdict(r) or self._told_of!=self._data[self._apart]: return
+    data = self._data[self._apart]
+    if data not in self.told or no_verdict(r): return
+    # The epoch may be the one before the weights became NaN
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return
+    del self.told[data]
     if not rank_distrib(): show(all_clear(r))
-    self.told = ''
 
 def show(
     warning # To be looked at

@@ -20,7 +20,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
 
-# %% ../nbs/09_learner.ipynb #32fe9c8a
+# %% ../nbs/09_learner.ipynb #85b3d6a8
 @contextmanager
 def keep_record(
     learn:Learner # Whose `Recorder` keeps its epochs
@@ -66,7 +66,8 @@ def thresh_find(self:Learner,
     vocab = label_names(label_vocab(self.dls), scores.shape[1])
     found,table = thresh_table(aims['best'], find, scores, y, valid, vocab, cv, seed, now)
     thresh = {k: t for k,(t,_) in found.items()}
-    unlabelled = 1-(y>0).any(1).float().mean().item()
+    seen = slice(None) if valid is None else valid.any(1)
+    unlabelled = 1-(y>0)[seen].any(1).float().mean().item()
     if average=='samples' and unlabelled>0.25:
         table.attrs['reading'] += (f" {unlabelled:.0%} of the samples have no label, where a false "
                                    "alarm does not lower this average; average='micro' counts it.")

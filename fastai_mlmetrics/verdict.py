@@ -370,7 +370,7 @@ def all_clear(
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #16bd4604
+# %% ../nbs/07_verdict.ipynb #fad5e724
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -421,7 +421,8 @@ def _decided_apart(learn, sigmoid):
             text += f": {_set(t, *limits)} brings them together"
         return [text]
     # A metric that is `limited`, as a top-k one, is meant to be apart
-    apart = ours.filter(lambda m: (m.min_labels,m.max_labels)!=limits and not m.limited)
+    apart = ours.filter(lambda m: (m.min_labels,m.max_labels)!=limits
+                        and not m.limited and not isinstance(m, ZerosAccuracy))
     if apart:
         m = apart[0]
         return [f"{_some(apart.attrgot('name'), 3)} decide with {m.rule.limits or 'no limit'}, "

@@ -7,7 +7,7 @@ from fastai.tabular.all import *
 from fastai.text.all import *
 from conftest import *
 from fastai.callback.tensorboard import TensorBoardCallback
-from fastai.callback.tracker import SaveModelCallback, TerminateOnNaNCallback
+from fastai.callback.tracker import SaveModelCallback, TerminateOnNaNCallback, EarlyStoppingCallback
 from fastai_mlmetrics.verdict import Record, ScoreHistogram, describe, remedies
 from fastai_mlmetrics.curves import constant_values
 
@@ -274,7 +274,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
     with pytest.warns(UserWarning, match=says), learn.no_logging(): learn.fit(3, 0.); learn.validate()
     last = learn.zero_labels.explain()
     assert not last.verdict and f'No verdict: validate(): {says}' in str(last)
-    assert learn.zero_labels.told=='predicts nothing' and 'All clear' not in capsys.readouterr().out
+    assert [*learn.zero_labels.told.values()]==['predicts nothing'] and 'All clear' not in capsys.readouterr().out
     model.w.data.zero_(); learn.create_opt() # NaN spread to both
     model.forward = lambda x: x + 7 + 0*model.w
     with learn.no_logging(): learn.fit(1, 0.)
@@ -489,7 +489,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         assert capsys.readouterr().out.strip().startswith('All clear: epoch 1')
         shown = []
         monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True); monkeypatch.setattr('IPython.display.display', shown.append)
-        learn.zero_labels.told = 'predicts nothing'
+        learn.zero_labels.told = {id(learn.dls.valid_ds): 'predicts nothing'}
         values(learn); values(learn)
         assert len(shown)==1 and '#2ca02c' in shown[0]._repr_html_()
 
@@ -714,11 +714,16 @@ def test_the_model_that_was_saved_is_judged(tmp_path, capsys):
         with warnings.catch_warnings(record=True) as said, learn.no_logging():
             warnings.simplefilter('always')
             learn.fit(len(biases), 0., cbs=cbs)
-        return ' '.join(str(w.message) for w in said)
+        return ' '.join(str(w.message) for w in said if issubclass(w.category, ZeroLabelsWarning))
     assert 'predicts (nearly) nothing' in fit(-9)
     # The last epoch is better than what is loaded, and would be all clear
     assert 'Still predicts nothing (epoch 0)' in fit(-2.5, 2.6, cbs=SaveModelCallback())
     assert 'All clear' not in capsys.readouterr().out and learn.model.bias.item()==pytest.approx(-2.5)
+    # The first does not load, and the fit ends in the epoch that is loaded, before the callback sees its end
+    said = fit(-9, -2.5, 2.6, cbs=[SaveModelCallback(every_epoch=True, fname='each'), SaveModelCallback(monitor='f1_micro'),
+                                   EarlyStoppingCallback(monitor='f1_micro', comp=np.less, patience=2)])
+    assert not said and 'All clear: epoch 2' in capsys.readouterr().out and learn.model.bias.item()==pytest.approx(2.6)
+    assert 'predicts nothing' in fit(-9).replace('(nearly) ', '')
     fit(-2.5, 2.6, cbs=SaveModelCallback(at_end=True))
     assert 'All clear' in capsys.readouterr().out and learn.model.bias.item()==pytest.approx(2.6)
 
@@ -726,8 +731,20 @@ def test_other_data_clears_nothing(capsys):
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
     with learn.no_logging(): learn.validate(dl=make_learner(*GOOD).dls.valid)
-    assert learn.zero_labels.told=='predicts nothing' and 'All clear' not in capsys.readouterr().out
+    assert [*learn.zero_labels.told.values()]==['predicts nothing'] and 'All clear' not in capsys.readouterr().out
     with pytest.warns(ZeroLabelsWarning, match='Still predicts nothing'), learn.no_logging(): learn.fit(1, 0.)
+
+def test_each_data_is_told_of_by_itself(capsys):
+    model = SetTo(-9)
+    learn = make_learner(*simulate(), multilabel_metrics(), model, cbs=[SetBias(), ZeroLabelsCallback()])
+    other = make_learner(*simulate(bias=-9.)).dls.valid
+    with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fit(1, 0.); learn.validate(dl=other)
+    test_eq([str(w.message).count('What helps') for w in said if issubclass(w.category, ZeroLabelsWarning)], [1,1])
+    model.biases = 2.,2.
+    with learn.no_logging(): learn.fit(2, 0.)
+    assert 'All clear: epoch' in capsys.readouterr().out and len(learn.zero_labels.told)==1
+    with learn.no_logging(): model.bias.data.fill_(7.); learn.validate(dl=other)
+    assert 'All clear: validate()' in capsys.readouterr().out and not learn.zero_labels.told
 
 def test_another_learner_starts_anew(capsys):
     cb = ZeroLabelsCallback()
@@ -735,7 +752,7 @@ def test_another_learner_starts_anew(capsys):
         learn = make_learner(*data, multilabel_metrics(), cbs=cb)
         with warnings.catch_warnings(record=True) as said, learn.no_logging():
             warnings.simplefilter('always')
-            learn.fit(1, 0.)
+            learn.fit(1, 0.) if n else learn.validate()
         test_eq([str(w.message).count('What helps') for w in said], [1]*n)
         test_eq(len(cb.records), 1)
     assert 'All clear' not in capsys.readouterr().out
@@ -774,6 +791,9 @@ def test_where_most_samples_have_no_label():
     assert 'min_labels' not in text and "learn.set_thresh(learn.thresh_find(average='micro'))" in text
     with learn.no_logging(): res = learn.thresh_find(show_plot=False)
     assert 'of the samples have no label' in res.table.attrs['reading']
+    ignored = torch.where(targs.any(1, keepdim=True), targs, -1.)
+    other = make_learner(logits, ignored)
+    with other.no_logging(): assert 'of the samples have no label' not in other.thresh_find(show_plot=False, ignore_index=-1).table.attrs['reading']
     with learn.no_logging(): learn.set_thresh(learn.thresh_find(average='micro', show_plot=False)); learn.validate()
     assert not learn.zero_labels.records[-1].verdict
 
