@@ -116,7 +116,7 @@ class ZeroLabelsCallback(Callback):
         r.overfits = rises and r.train_loss<min(0.9*at_best.train_loss, loss)
         self.fit_records.append(r)
 
-# %% ../nbs/08_callback.ipynb #1a86c9db
+# %% ../nbs/08_callback.ipynb #06f90b7b
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of a fit, if there was one"
@@ -148,9 +148,10 @@ def after_fit(self:ZeroLabelsCallback):
     "Judge the validation that the fit ended with, unless it is told; or that was asked for by itself"
     r,apart = self._last.pop(self._apart, None),self._apart
     if self._error and not apart: raise self._error
-    # That model is loaded now; a callback that ends the fit may keep `after_epoch` from seeing it
-    if not apart and (saver:=self._saver): r = r if getattr(saver, 'new_best', False) else self._saved
-    if r is None or self.acting: return
+    if r is None or self.acting: return # `lr_find` is a fit without a validation
+    # The model of that epoch is loaded now; the last one is new to us where a callback ended the fit
+    if not apart and (saver:=self._saver) and not getattr(saver, 'new_best', False): r = self._saved
+    if r is None: return
     if not r.verdict: self._clear(r)
     elif r is self._acted: return
     elif getattr(self.opt, 'frozen_idx', 0) and not (apart or self.told): self.notify(of_frozen(r))
