@@ -734,16 +734,6 @@ def test_other_data_clears_nothing(capsys):
     assert [*learn.zero_labels.told.values()]==['predicts nothing'] and 'All clear' not in capsys.readouterr().out
     with pytest.warns(ZeroLabelsWarning, match='Still predicts nothing'), learn.no_logging(): learn.fit(1, 0.)
 
-def test_looking_for_a_rate_is_not_judged(tmp_path, capsys):
-    "`lr_find` is a fit, in which a `SaveModelCallback` of the Learner loads nothing"
-    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[SaveModelCallback(), ZeroLabelsCallback()], path=tmp_path)
-    with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.); learn.validate()
-    capsys.readouterr()
-    with warnings.catch_warnings(), learn.no_logging():
-        warnings.simplefilter('error', ZeroLabelsWarning)
-        learn.lr_find(num_it=5, show_plot=False)
-    assert 'predicts' not in capsys.readouterr().out and len(learn.zero_labels.records)==2
-
 def test_each_data_is_told_of_by_itself(capsys):
     model = SetTo(-9)
     learn = make_learner(*simulate(), multilabel_metrics(), model, cbs=[SetBias(), ZeroLabelsCallback()])
