@@ -102,22 +102,21 @@ def check_arrays(
                          "preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
-# %% ../nbs/01_counts.ipynb #41a24071
-SMALL = 2**14 # Elements: smaller batches wait until there are twice as many, to be counted together
+# %% ../nbs/01_counts.ipynb #66744d1a
+SMALL = 2**15 # Elements: smaller batches wait until there are twice as many, to be counted together
 LARGE = 2**17 # Elements: from there on matrix products are quicker, and threads that share the work
 _NONE = torch.zeros(())
-_HEAD = 2**12 # Elements that nearly always show whether predictions are logits
+_HEAD = 2**12 # Elements that nearly always show that predictions are logits, if they are
 
 def _range_if_sound(preds, targs, true):
     "Lowest and highest prediction; empty if one is NaN, or a target not 0 or 1"
     y = targs.flatten()
     # Of 0 and 1 the sum of squares is the sum, and of others only by chance; infinity-infinity is NaN
     if torch.dot(y, y).item() - (y.sum() if true is None else true).item() != 0: return ()
-    large = preds.numel()>=LARGE
-    span = (preds[:max(1, _HEAD//preds.shape[1])] if large else preds).aminmax()
+    if math.isnan(preds.sum()): return ()
+    span = preds[:max(1, _HEAD//preds.shape[1])].aminmax()
     low,high = (o.item() for o in span)
-    if math.isnan(low) or large and preds.sum().isnan(): return ()
-    return preds.aminmax() if large and 0<=low<=high<=1 else span
+    return preds.aminmax() if 0<=low<=high<=1 else span
 
 def value_checks(
     preds:Tensor, # Predictions, N x C

@@ -317,7 +317,7 @@ def average_labels(self:StreamMetric,
     if self.average is None: return values
     return mean_of(values, true if self.average=='weighted' else None)
 
-# %% ../nbs/02_metrics.ipynb #97f54eb3
+# %% ../nbs/02_metrics.ipynb #3881ee84
 class CountsMetric(StreamMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages,default_average = ('micro','macro','weighted','samples',None),'macro'
@@ -339,7 +339,7 @@ class CountsMetric(StreamMetric):
     def values(self, tp, pred, true, n):
         "The formula of float64 counts, with `zero_division` for 0/0, and nan where `n` is 0"
         res = as_tensor(self.formula(tp, pred, true, n)).double()
-        return res.nan_to_num(self.zero_division, math.inf, -math.inf).masked_fill(n==0, math.nan)
+        return torch.where(n==0, math.nan, res.nan_to_num(self.zero_division, math.inf, -math.inf))
 
     def averaged(self, counts):
         "The metric of `counts`, 4 x ... x C, of labels, or of samples for `average='samples'`"
