@@ -18,7 +18,7 @@ from .learner import *
 import difflib, sklearn.metrics as skm, textwrap
 from numbers import Integral
 
-# %% ../nbs/10_interpret.ipynb #830cc4b8
+# %% ../nbs/10_interpret.ipynb #19fcbc19
 def _numbers(idxs): return L(idxs.tolist() if hasattr(idxs, 'tolist') else idxs)
 
 class MultiLabelInterpretation(Interpretation):
@@ -40,10 +40,7 @@ class MultiLabelInterpretation(Interpretation):
         super().__init__(learn, dl, losses.repeat_interleave(self.rows))
         m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels, max_labels=max_labels,
                           ignore_index=ignore_index)
-        acc = m(preds, targs) # which looks at the values, and counts
-        if acc is None or not m.counts[3].any():
-            raise ValueError("there is not a single sample that counts")
-        if math.isnan(acc): raise ValueError("predictions are NaN in places")
+        if math.isnan(m.value_of(preds, targs)): raise ValueError("predictions are NaN in places")
         self.thresh,self.rule,self.counts = m.thresh,m.rule,m.counts
         self.valid = ifnone(m.rule.valid(targs), torch.ones_like(preds, dtype=torch.bool))
         self.decided,self.true = (o & self.valid for o in (m.rule.decide(preds, torch.bool), targs==1))
@@ -82,6 +79,8 @@ class MultiLabelInterpretation(Interpretation):
     ):
         "The same of arrays, without the inputs"
         preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
+        if not preds.is_floating_point(): # Are they decisions?
+            AccuracyMulti(ignore_index=ignore_index).value_of(preds, targs)
         scores = to_scores(preds, sigmoid)
         # Scores that are no probabilities are margins, which a loss takes for logits
         loss = F.binary_cross_entropy if is_probs(scores) else F.binary_cross_entropy_with_logits
@@ -115,7 +114,7 @@ def accuracy_report(self:MultiLabelInterpretation,
                                    min_labels=self.rule.min_labels, max_labels=self.rule.max_labels,
                                    ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
 
-# %% ../nbs/10_interpret.ipynb #f2709bad
+# %% ../nbs/10_interpret.ipynb #225a56fa
 def _plain(text): return text.replace('$', r'\$')
 
 def _shown(name, n=25): return _plain(shorten(name, n))
@@ -144,11 +143,11 @@ def _index(self:MultiLabelInterpretation, label):
     raise ValueError(f"label {label!r} is not in the vocab: {hint}")
 
 @patch
-def _rule(self:MultiLabelInterpretation):
+def _how_decided(self:MultiLabelInterpretation):
     "How it was decided, in words"
     return ', '.join(filter(None, (f'at thresh={thresh_text(self.thresh)}', self.rule.limits)))
 
-# %% ../nbs/10_interpret.ipynb #d2bf43b0
+# %% ../nbs/10_interpret.ipynb #94e09244
 class LabelReport(Table):
     "What `MultiLabelInterpretation.report` returns: averages stand apart"
     def _repr_html_(self):
@@ -188,7 +187,7 @@ def report(self:MultiLabelInterpretation,
         rows,names = zip(*((total | row(a), f'{a} avg') for a in averages))
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
-    res.attrs['reading'] = f'Decided {self._rule()}.'
+    res.attrs['reading'] = f'Decided {self._how_decided()}.'
     return res
 
 @patch
@@ -200,7 +199,7 @@ def print_classification_report(self:MultiLabelInterpretation):
     names = [*map(str, self.vocab)]
     print(skm.classification_report(true, decided, labels=one, target_names=names, zero_division=0))
 
-# %% ../nbs/10_interpret.ipynb #29f4680c
+# %% ../nbs/10_interpret.ipynb #945a765a
 def _columns(interp, labels, order, k):
     "The columns of `labels`, or the first `k` in `order`"
     if labels is None: return [*order][:k]
@@ -231,7 +230,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     f1 = f1.masked_fill(pred+true==0, 2) # Last come those that tell nothing
     cols = _columns(self, labels, f1.argsort(stable=True).tolist(), k)
     if title is None:
-        title = self._rule()
+        title = self._how_decided()
         some = labels is None and k<len(f1)
         if some: title = f'the {k} labels of the lowest F1, of {len(f1)}, {title}'
     cm = self.confusion_matrix()
@@ -266,7 +265,7 @@ def plot_confusion_matrix(self:MultiLabelInterpretation,
     self.plot_confusion_matrices(normalize=normalize, title=title, cmap=cmap, norm_dec=norm_dec,
                                  plot_txt=plot_txt, **kwargs)
 
-# %% ../nbs/10_interpret.ipynb #b40942cd
+# %% ../nbs/10_interpret.ipynb #116d92d7
 @patch
 def _instead(self:MultiLabelInterpretation):
     "How often a label (row) is missed where another one (column) is wrongly predicted"
@@ -279,8 +278,9 @@ def most_confused(self:MultiLabelInterpretation,
 )->Table: # Sorted, the most frequent first
     "Pairs of labels: one is missed, and the other one predicted in the same sample"
     m = self._instead()
-    i,j = (m>=max(1, min_val)).nonzero().T.tolist() or ([],[])
-    res = Table(dict(missed=self.vocab[i], predicted=self.vocab[j], samples=m[i,j]))
+    i,j = (m>=max(1, min_val)).nonzero().T.numpy()
+    names = pd.Series([*self.vocab])
+    res = Table(dict(missed=names.take(i).array, predicted=names.take(j).array, samples=m[i,j].numpy()))
     return res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
 
 @patch
@@ -399,7 +399,7 @@ def plot_roc(self:MultiLabelInterpretation,
     ax.axline((0,0), slope=1, color='k', ls=':', lw=1)
     ax.set(xlabel='false positive rate', ylabel='recall')
 
-# %% ../nbs/10_interpret.ipynb #857d99d2
+# %% ../nbs/10_interpret.ipynb #a5501a3f
 _COLORS = dict(right='0.3', missed='#0072b2', false='#d55e00')
 
 @patch
@@ -408,7 +408,8 @@ def _inputs(self:MultiLabelInterpretation, idxs):
     if not isinstance(self.dl, TfmdDL): return pd.DataFrame(index=idxs)
     inps,_,targs,*_ = self[idxs]
     x,_,samples = self.dl.show_batch(tuplify(inps)+(targs,), max_n=len(idxs), show=False)
-    if samples is None: return x.items[[*x.cat_names,*x.cont_names]].set_axis(idxs) # Of a table
+    if samples is None: # Of a table
+        return x.decode().items[[*x.cat_names,*x.cont_names]].set_axis(idxs)
     inputs = samples.itemgot(0)
     if isinstance(inputs[0], TensorImageBase): return inputs
     texts = [truncstr(' '.join(str(o).split()), 200) for o in inputs]
@@ -489,7 +490,7 @@ def show(self:MultiLabelInterpretation,
     score,(true,n) = self.preds[found,i],self.counts[2:,i].int().tolist()
     if kind=='missed': of,rank = f'missed in {len(found)} of the {true} samples that have it','lowest'
     else: of,rank = f'a false alarm in {len(found)} of the {n-true} samples without it','highest'
-    title = f'{self.vocab[i]}: {of}, {self._rule()}'
+    title = f'{self.vocab[i]}: {of}, {self._how_decided()}'
     if not len(found): return print(title)
     order = score.argsort(descending=kind=='false', stable=True)[:max_n]
     if len(order)<len(found):
@@ -508,7 +509,7 @@ def plot_top_losses(self:MultiLabelInterpretation,
     places = slice(k) if isinstance(k, Integral) else L(k)
     losses,idxs = (o[places] for o in self.top_losses(None, largest))
     rank = 'highest' if largest else 'lowest'
-    title = f'{rank} losses: {len(idxs)} of {len(self.losses)} samples, {self._rule()}'
+    title = f'{rank} losses: {len(idxs)} of {len(self.losses)} samples, {self._how_decided()}'
     return self._show(idxs, losses, 'loss', title, None, nrows, ncols, figsize)
 
 @patch
@@ -519,10 +520,10 @@ def show_results(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of pictures
 ): # A `Table`, if the inputs are not pictures
     "Some samples, with what is true and what is predicted"
-    idxs,title = _numbers(idxs),f'Decided {self._rule()}'
+    idxs,title = _numbers(idxs),f'Decided {self._how_decided()}'
     return self._show(idxs, self.losses[idxs], 'loss', title, None, nrows, ncols, figsize)
 
-# %% ../nbs/10_interpret.ipynb #8509c409
+# %% ../nbs/10_interpret.ipynb #e65ae9b2
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6), # Width and height in inches
@@ -570,5 +571,5 @@ def empty(self:MultiLabelInterpretation)->Table: # Indexed by sample number; the
     names = [self._named(i, self.true[i], 60) for i in idxs]
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()],
                      score=score), index=pd.Index(idxs.tolist(), name='sample'))
-    res.attrs['reading'] = f'{len(idxs)} of {len(self.preds)} samples get no label {self._rule()}.'
+    res.attrs['reading'] = f'{len(idxs)} of {len(self.preds)} samples get no label {self._how_decided()}.'
     return res.sort_values('n_true', ascending=False, kind='stable')

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['multilabel_metrics', 'paper_metrics', 'AccuracyReport', 'accuracy_report']
 
-# %% ../nbs/06_report.ipynb #a1018a92
+# %% ../nbs/06_report.ipynb #d9e796ac
 from fastai.basics import *
 from .decisions import *
 from .counts import *
@@ -13,7 +13,6 @@ from .metrics import *
 from .curves import *
 from .ranking import *
 from .tables import *
-from .thresholds import *
 import scipy.stats as scs
 
 # %% ../nbs/06_report.ipynb #6824f29f
@@ -51,7 +50,7 @@ def multilabel_metrics(
                 r(LRAP, 'lrap')]
     return res
 
-# %% ../nbs/06_report.ipynb #4782c965
+# %% ../nbs/06_report.ipynb #bfcfdea4
 _OF_PAPERS = (('CP', PrecisionMulti, 'macro'), ('CR', RecallMulti, 'macro'),
               ('CF1', CF1, 'macro'), ('OP', PrecisionMulti, 'micro'),
               ('OR', RecallMulti, 'micro'), ('OF1', F1ScoreMulti, 'micro'))
@@ -75,6 +74,7 @@ def paper_metrics(
     mAP = APScoreMulti(sigmoid=sigmoid, name='mAP', voc=voc, bins=bins, **_undecided(kwargs))
     res = L(mAP) + six()
     if top_k is not None:
+        top_k = whole_number(1, top_k=top_k)
         res += six(f'_{top_k}', min_labels=0 if above_thresh else top_k, max_labels=top_k)
     return res
 
@@ -144,7 +144,7 @@ def _interval(value, without, ci):
     mid = n*value - (n-1)*mean
     return (mid-half).minimum(value).clamp(0, 1).numpy(),(mid+half).maximum(value).clamp(0, 1).numpy()
 
-# %% ../nbs/06_report.ipynb #f2f46b3c
+# %% ../nbs/06_report.ipynb #6ee5425a
 def _random_ap(true, n):
     "The expected average precision of a random ranking; nan where nothing is true"
     h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
@@ -154,10 +154,10 @@ def _lrap_of_one_order(order_by, y, valid):
     "Each sample's LRAP, if all samples have the same scores, ordered like `order_by`"
     levels,level = order_by.unique(return_inverse=True)
     level = (len(levels)-1-level).expand(y.shape) # 0 is the highest
-    def passed(x):
+    def included(x):
         zeros = torch.zeros(len(y), len(levels), dtype=torch.float64, device='cpu')
         return zeros.scatter_add_(1, level, x.double()).cumsum(1)
-    precision = (passed(y)/passed(valid)).gather(1, level)
+    precision = (included(y)/included(valid)).gather(1, level)
     return torch.where(y, precision, 0).sum(1)/y.sum(1)
 
 def _ranking_rows(scores, y, valid, counts, zero_division):
@@ -182,7 +182,7 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
                      mean(constant, n_of, 1.), 1.)}
     return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,of_samples
 
-# %% ../nbs/06_report.ipynb #ade07582
+# %% ../nbs/06_report.ipynb #6437cd50
 def _reading(r, counts, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value):
@@ -234,8 +234,7 @@ def accuracy_report(
     if ci is not None and not 0<ci<1:
         raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
     preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
-    if (sound:=metrics[0](preds, targs)) is None or not metrics[0].counts[3].any():
-        raise ValueError("there is not a single sample that counts")
+    sound = metrics[0].value_of(preds, targs)
     batch = Batch(preds, targs, metrics[0].rule)
     scored,(scores,y,valid),p = batch.scored,batch.inputs,batch.decide().cpu()
     scores,y = to_scores(scores, sigmoid=False).cpu(),y.cpu()
@@ -246,7 +245,9 @@ def accuracy_report(
     # In int32 torch counts bools five times as fast
     counts = [torch.stack([o.sum(dim, dtype=torch.int32) for o in parts]).double() for dim in (0,1)]
     hits,alike,first = _argmax_hits(scores, y, valid)
-    most_hits = first.bincount().max().double()/len(first)
+    # Where the label that always comes first is ignored, the others are alike
+    by_label = first.bincount(minlength=len(vocab)) + (~valid[alike==1]).sum(0)
+    most_hits = by_label.max().double()/len(first)
     constants,labels = _constants(metrics, counts[0], y, valid)
     r = pd.DataFrame(dict(
         value=[*_scores(metrics, *counts), hits.nanmean()],
@@ -266,7 +267,8 @@ def accuracy_report(
     r.insert(1, 'low', low)
     r.insert(2, 'high', high)
     if math.isnan(sound): r[['value','low','high']] = math.nan
-    r['lift'] = (r.value-r.baseline)/(r.ceiling-r.baseline)
+    to_gain = r.ceiling-r.baseline
+    r['lift'] = (r.value-r.baseline)/to_gain.where(to_gain>0)
     best = labels[constants[:,names.index('F1, samples')].nan_to_num(-math.inf).argmax()]
     res = AccuracyReport(r.loc[[*names[:6], 'accuracy, argmax', *names[6:], *r.index[len(names)+1:]]])
     at = ''

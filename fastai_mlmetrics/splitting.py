@@ -51,8 +51,8 @@ def _deal(rows, c, shares, rng):
             lacks[cols,j] = 0
     return part
 
-# %% ../nbs/11a_splitting.ipynb #bffed753
-def _parts(targs, shares, seed, groups, pairs, ignore_index):
+# %% ../nbs/11a_splitting.ipynb #c6d5d6da
+def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     "The part of each sample"
     _,y,_ = label_matrix(targs, ignore_index=ignore_index)
     y = sp.csc_array(y.nan_to_num().double().cpu().numpy())
@@ -91,11 +91,10 @@ def stratified_folds(
 )->list: # `k` pairs of lists of indices, for training and for validation
     "Folds for cross-validation, each with its share of every label"
     if k<2: raise ValueError(f"k={k}: write 2 or more")
-    kwargs = dict(groups=None, pairs=False, ignore_index=None) | kwargs
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
 
-# %% ../nbs/11a_splitting.ipynb #aceec7f4
+# %% ../nbs/11a_splitting.ipynb #0db0b17e
 def _each(f, items):
     "`f` of each item, called as a `DataBlock` calls it"
     items = L(items, use_list=None)
@@ -107,10 +106,7 @@ def _item_targs(items, get_y):
     values = {o for row in rows for o in row}
     if values<={0,1} and len({*map(len, rows)})==1: return rows
     # Sorted, since the order of a set differs between processes
-    column = {o: i for i,o in enumerate(sorted(values, key=str))}
-    res = np.zeros((len(rows), len(values)))
-    for i,row in enumerate(rows): res[i,[column[o] for o in row]] = 1
-    return res
+    return one_hot_rows(rows, sorted(values, key=str))
 
 def StratifiedMultiLabelSplitter(
     valid_pct:float=0.2, # Share of the items that validation gets

@@ -9,7 +9,7 @@ __all__ = ['shorten', 'Table']
 from fastai.basics import *
 import html, shutil, textwrap
 
-# %% ../nbs/04b_tables.ipynb #a8f3cffe
+# %% ../nbs/04b_tables.ipynb #23e0a636
 def shorten(
     name, # Anything
     n:int # Characters, at most
@@ -17,6 +17,10 @@ def shorten(
     "`name`, with its middle left out if it is long"
     name = str(name)
     return name if len(name)<=n else f'{name[:n//2]}…{name[len(name)-(n-1)//2:]}'
+
+def _number(x):
+    "Three decimals, or three digits where they would all be zeros"
+    return f'{x:.3g}' if 0<abs(x)<0.0005 else f'{x:.3f}'
 
 class Table(pd.DataFrame):
     "A DataFrame that is shown with three decimals, all columns, and its `reading` in words, if any"
@@ -27,7 +31,7 @@ class Table(pd.DataFrame):
     def reading(self): return self.attrs.get('reading', '')
 
     def _shown(self):
-        return dict(float_format='{:.3f}'.format, na_rep='-', max_rows=pd.options.display.max_rows,
+        return dict(float_format=_number, na_rep='-', max_rows=pd.options.display.max_rows,
                     show_dimensions='truncate')
 
     def _repr_html_(self):

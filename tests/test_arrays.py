@@ -1,5 +1,6 @@
 "What takes arrays, from anywhere: every kind of table, one meaning of each argument, and no silence about a mistake"
 import scipy.sparse
+from hypothesis import given
 from conftest import *
 from fastai_mlmetrics.verdict import describe
 
@@ -158,6 +159,33 @@ def test_decisions_are_told_as_decisions():
     text = str(describe(r))
     assert r.verdict=='predicts nothing' and r.suggested_thresh is None and 'decisions already' in text and 'min_labels' not in text and 'No threshold helps' not in text
     with pytest.raises(ValueError, match='decisions already'): best_thresholds(SCORES>0.5, TARGS)
+
+def test_whole_scores_are_no_decisions():
+    scores = (SCORES*100).int()
+    for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
+        with pytest.raises(ValueError, match='integer predictions are decisions, 0 or 1, but one is'): f(scores, TARGS)
+
+@pytest.mark.parametrize('make,message', [
+    (lambda: PrecisionAtK(math.nan), 'k=nan should be a whole number, 1 or more'), (lambda: RecallAtK(True), 'k=True'), (lambda: PrecisionAtK(None), 'k=None'),
+    (lambda: APScoreMulti(bins=math.inf), 'bins=inf should be a whole number, 2 or more'), (lambda: ExpectedCalibrationError(2.5), 'n_bins=2.5'),
+    (lambda: paper_metrics(top_k=3.5), 'top_k=3.5'), (lambda: F1ScoreMulti(min_labels=-1), 'min_labels=-1 should be a whole number, 0 or more'),
+    (lambda: F1ScoreMulti(max_labels=0), 'max_labels=0 should be a whole number, 1 or more'), (lambda: F1ScoreMulti(min_labels=3, max_labels=2), 'max_labels=2 should be at least min_labels=3')])
+def test_what_must_be_whole(make, message):
+    with pytest.raises(ValueError, match=re.escape(message)): make()
+
+def test_a_series_of_thresholds_is_its_values():
+    test_eq(F1ScoreMulti(pd.Series([0.2,0.3,0.9], index=['best','thresh','dog'])).thresh, (0.2,0.3,0.9))
+
+@given(decided(), st.data())
+def test_a_constant_answer_is_not_below_the_baseline(arrays_, data):
+    "Of the first label that is ignored somewhere, too"
+    p,y = (o.astype(float) for o in arrays_)
+    y[data.draw(arrays(bool, y.shape))] = -1
+    if (y<0).all(): return
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        r = accuracy_report(p, y, ignore_index=-1, ci=None)
+    assert (r.constant>=r.baseline-1e-12)['accuracy, argmax'] and not np.isinf(r.lift).any()
 
 def test_labels_that_look_like_formulas():
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=['$a','$b$','c$_','d','$\\frac','f'])

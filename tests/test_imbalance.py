@@ -148,6 +148,8 @@ def test_arrays():
     test_eq(label_stats(y).missing_from.tolist(), ['','','training']); assert 'valid' not in label_stats(y.values)
     with pytest.raises(ValueError, match='2 names.*3 labels'): label_stats(y.values, vocab=['a','b'])
 
+def test_a_label_called_device(): close(pos_weight(pd.DataFrame(WithTargets.targets, columns=['cat','device','eel'])), [0.01,1,100])
+
 def test_targets_alone_and_in_another_order():
     y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
     test_eq(label_stats(WithTargets.targets).train.tolist(), [6,3,0]) # a plain list, without validation

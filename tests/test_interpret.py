@@ -318,7 +318,10 @@ def test_tables():
     df[['a','b']] = rng.integers(0, 2, (100,2))
     dls = TabularPandas(df, procs=[Normalize], cont_names=list('xyz'), y_names=['a','b'], y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']),
                         splits=RandomSplitter(seed=0)(range_of(df))).dataloaders(bs=16, device=torch.device('cpu'))
-    check(tabular_learner(dls, layers=[8]))
+    learn = tabular_learner(dls, layers=[8])
+    check(learn)
+    shown = MultiLabelInterpretation.from_learner(learn).show_results([3,0,7])
+    np.testing.assert_allclose(shown[[*'xyz']], df.loc[dls.valid.items.index[[3,0,7]], [*'xyz']], rtol=1e-5) # as they were before `Normalize`
 
 def test_a_loss_without_activation():
     logits,targs = simulate(100)

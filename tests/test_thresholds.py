@@ -209,10 +209,12 @@ def test_find_and_set(tmp_path):
             test_eq(values(again), v); assert torch.equal(again.get_preds(with_decoded=True)[2], d)
 
 def test_other_learners_keep_their_thresholds():
-    "fastai's `MultiCategorize.loss_func` is one object for all"
-    loss = BCEWithLogitsLossFlat()
-    a,b = (make_learner(*simulate(40), multilabel_metrics(), loss_func=loss) for _ in range(2))
+    "fastai's `MultiCategorize.loss_func` is one object for all, and so may a list of metrics be"
+    loss,metrics = BCEWithLogitsLossFlat(),multilabel_metrics()
+    a,b = (make_learner(*simulate(40), metrics, loss_func=loss) for _ in range(2))
+    before = values(b)
     a.set_thresh(0.9, min_labels=2)
+    assert {m.thresh for m in a.metrics}=={0.9} and {m.thresh for m in b.metrics}=={0.5} and values(b)==before!=values(a)
     assert b.loss_func.thresh==loss.thresh==0.5 and not hasattr(loss, 'min_labels') and a.loss_func.thresh==0.9
     assert torch.equal(b.get_preds(with_decoded=True)[2], simulate(40)[0]>0)
 
