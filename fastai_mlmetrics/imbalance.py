@@ -154,7 +154,7 @@ def imbalance_measures(
         'max IRLbl': known.max().item(), 'CVIR': (known.std()/known.mean()).item(),
         'SCUMBLE': _concurrence(train, ir).mean().item()}))
 
-# %% ../nbs/11_imbalance.ipynb #5725558b
+# %% ../nbs/11_imbalance.ipynb #fa945771
 def pos_weight(
     data, # `DataLoaders`, whose training targets are counted; or targets as an array, N x C
     max_weight:float=100., # No weight is above it, or below its inverse: 1 or more
@@ -169,4 +169,5 @@ def pos_weight(
     train = _truths(targs, label_vocab(data) if of_dls else None, ignore_index).double()
     true,n = train.nansum(0),(~train.isnan()).sum(0)
     res = (n-true+smooth) / (true+smooth)
-    return res.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(getattr(data, 'device', None) if of_dls else targs.device)
+    device = getattr(data, 'device', None) if of_dls else targs.device
+    return res.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(device)

@@ -265,7 +265,7 @@ def plot_confusion_matrix(self:MultiLabelInterpretation,
     self.plot_confusion_matrices(normalize=normalize, title=title, cmap=cmap, norm_dec=norm_dec,
                                  plot_txt=plot_txt, **kwargs)
 
-# %% ../nbs/10_interpret.ipynb #116d92d7
+# %% ../nbs/10_interpret.ipynb #1604d192
 @patch
 def _instead(self:MultiLabelInterpretation):
     "How often a label (row) is missed where another one (column) is wrongly predicted"
@@ -280,7 +280,8 @@ def most_confused(self:MultiLabelInterpretation,
     m = self._instead()
     i,j = (m>=max(1, min_val)).nonzero().T.numpy()
     names = pd.Series([*self.vocab])
-    res = Table(dict(missed=names.take(i).array, predicted=names.take(j).array, samples=m[i,j].numpy()))
+    res = Table(dict(missed=names.take(i).array, predicted=names.take(j).array,
+                     samples=m[i,j].numpy()))
     return res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
 
 @patch
@@ -523,7 +524,7 @@ def show_results(self:MultiLabelInterpretation,
     idxs,title = _numbers(idxs),f'Decided {self._how_decided()}'
     return self._show(idxs, self.losses[idxs], 'loss', title, None, nrows, ncols, figsize)
 
-# %% ../nbs/10_interpret.ipynb #e65ae9b2
+# %% ../nbs/10_interpret.ipynb #c8d33a5d
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6), # Width and height in inches
@@ -571,5 +572,6 @@ def empty(self:MultiLabelInterpretation)->Table: # Indexed by sample number; the
     names = [self._named(i, self.true[i], 60) for i in idxs]
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()],
                      score=score), index=pd.Index(idxs.tolist(), name='sample'))
-    res.attrs['reading'] = f'{len(idxs)} of {len(self.preds)} samples get no label {self._how_decided()}.'
+    res.attrs['reading'] = (f'{len(idxs)} of {len(self.preds)} samples get no label '
+                            f'{self._how_decided()}.')
     return res.sort_values('n_true', ascending=False, kind='stable')

@@ -9,7 +9,7 @@ __all__ = ['shorten', 'Table']
 from fastai.basics import *
 import html, shutil, textwrap
 
-# %% ../nbs/04b_tables.ipynb #23e0a636
+# %% ../nbs/04b_tables.ipynb #c568ab31
 def shorten(
     name, # Anything
     n:int # Characters, at most
@@ -19,8 +19,8 @@ def shorten(
     return name if len(name)<=n else f'{name[:n//2]}…{name[len(name)-(n-1)//2:]}'
 
 def _number(x):
-    "Three decimals, or three digits where they would all be zeros"
-    return f'{x:.3g}' if 0<abs(x)<0.0005 else f'{x:.3f}'
+    "Three decimals, or three digits where these would all be zeros; what rounding leaves of 0 is 0"
+    return f'{x:.3g}' if 1e-9<abs(x)<0.0005 else f'{x:.3f}'
 
 class Table(pd.DataFrame):
     "A DataFrame that is shown with three decimals, all columns, and its `reading` in words, if any"

@@ -452,9 +452,10 @@ def test_nan_predictions():
     assert len(said)==1 and all(map(math.isnan, v.values()))
     assert not math.isnan(F1ScoreMulti(ignore_index=-1)(logits, torch.where(logits.isnan(), -1, targs)))
 
-def test_probabilities_taken_for_logits():
+@pytest.mark.parametrize('loss,message', [(BCELossFlat(), 'probabilities already: pass sigmoid=False'), (BCEWithLogitsLossFlat(), 'BCEWithLogitsLoss. takes one itself: let the model end without it')])
+def test_probabilities_taken_for_logits(loss, message):
     logits,targs = simulate(50)
-    with pytest.warns(UserWarning, match='probabilities already: pass sigmoid=False') as said: values(make_learner(logits.sigmoid(), targs, multilabel_metrics()))
+    with pytest.warns(UserWarning, match=message) as said: values(make_learner(logits.sigmoid(), targs, multilabel_metrics(), loss_func=loss))
     assert len(said)==1
 
 def test_integers_are_decisions():
