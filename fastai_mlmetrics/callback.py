@@ -15,7 +15,7 @@ from contextlib import nullcontext, redirect_stderr
 from operator import itemgetter
 from weakref import WeakKeyDictionary
 
-# %% ../nbs/08_callback.ipynb #e5eccb30
+# %% ../nbs/08_callback.ipynb #ebe39eb0
 _numbers,_next = WeakKeyDictionary(),itertools.count()
 
 def _number(data):
@@ -98,7 +98,7 @@ class ZeroLabelsCallback(Callback):
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=loss)
         if r is None: return
         weighs = getattr(func, 'pos_weight', None) is not None
-        # One that leaves elements out cannot be replaced by one that does not
+        # A loss that leaves elements out is not to be replaced by one that does not
         can_weigh = isinstance(func, nn.BCEWithLogitsLoss) and self.ignore_index is None
         r.update(traps=traps(r, self.learn, self.sigmoid), decodes=can_decode(self.loss_func),
             pos_weight=weighs, loss_weighs=weighs or not can_weigh,

@@ -184,7 +184,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #5f1f13a7
+# %% ../nbs/07_verdict.ipynb #a00663c5
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -258,7 +258,7 @@ def _another_thresh(r):
 
 def _better_model(r):
     "Why no threshold is suggested"
-    why = (f"at the threshold that predicts about as many labels as there are, micro F1 is "
+    why = ("at the threshold that predicts about as many labels as there are, micro F1 is "
            f"{r.suggested_f1:.2f}; it is {r.f1_micro:.2f} now, and {r.constant_f1:.2f} for the best "
            "constant prediction")
     if r.suggested_thresh is None:

@@ -107,7 +107,7 @@ def test_a_threshold_that_decides_nothing(f):
     f(logits, targs, thresh=-0.5) # of margins
 
 @pytest.mark.parametrize('preds,targs,hint', [
-    ([torch.rand(30, 2)]*4, torch.zeros(30, 4), r'np\.stack\(\[p\[:,1\] for p in preds\], axis=1\)'),
+    ([np.full((30, 2), 0.5)]*4, torch.zeros(30, 4), r'np\.stack\(\[p\[:,1\] for p in preds\], axis=1\)'),
     (torch.rand(30, 4), torch.zeros(30), 'class indices')])
 def test_shapes_that_tell_what_is_meant(preds, targs, hint):
     with pytest.raises(ValueError, match=hint): judge(preds, targs)
