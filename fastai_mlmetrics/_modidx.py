@@ -825,6 +825,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                           'fastai_mlmetrics.verdict._in_short': ('verdict.html#_in_short', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._is_fastai_twin': ( 'verdict.html#_is_fastai_twin',
                                                                                         'fastai_mlmetrics/verdict.py'),
+                                          'fastai_mlmetrics.verdict._prob': ('verdict.html#_prob', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._set': ('verdict.html#_set', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._some': ('verdict.html#_some', 'fastai_mlmetrics/verdict.py'),
                                           'fastai_mlmetrics.verdict._training': ('verdict.html#_training', 'fastai_mlmetrics/verdict.py'),

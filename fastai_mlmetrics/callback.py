@@ -15,7 +15,7 @@ from contextlib import nullcontext, redirect_stderr
 from operator import itemgetter
 from weakref import WeakKeyDictionary
 
-# %% ../nbs/08_callback.ipynb #ebe39eb0
+# %% ../nbs/08_callback.ipynb #bccd133e
 _numbers,_next = WeakKeyDictionary(),itertools.count()
 
 def _number(data):
@@ -100,7 +100,7 @@ class ZeroLabelsCallback(Callback):
         weighs = getattr(func, 'pos_weight', None) is not None
         # A loss that leaves elements out is not to be replaced by one that does not
         can_weigh = isinstance(func, nn.BCEWithLogitsLoss) and self.ignore_index is None
-        r.update(traps=traps(r, self.learn, self.sigmoid), decodes=can_decode(self.loss_func),
+        r.update(traps=traps(r, self.learn, watch.of_logits), decodes=can_decode(self.loss_func),
             pos_weight=weighs, loss_weighs=weighs or not can_weigh,
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)), loss_trend='')
         if not self._apart: self._compare(r, has_loss)
@@ -109,8 +109,10 @@ class ZeroLabelsCallback(Callback):
     def _compare(self, r, has_loss):
         "What a validation of a fit shows beside those before it"
         before,loss = L(self.fit_records),r.valid_loss
-        losses = before.attrgot('valid_loss')
-        r.best_loss,r.peak_loss = min(losses, default=math.inf),max([*losses, loss])
+        losses = [*before.attrgot('valid_loss')]
+        r.best_loss = min(losses, default=math.inf)
+        # A loss that has come down from its first value has not jumped
+        r.peak_loss = max([*losses[losses.index(r.best_loss):], loss] if before else [loss])
         train_loss = self.recorder.smooth_loss.value if has_loss else None
         r.train_loss = float(ifnone(train_loss, math.nan))
         # A median over `patience` validations does not mind a bad one

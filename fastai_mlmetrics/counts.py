@@ -60,7 +60,7 @@ def as_rows(
                          f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
-# %% ../nbs/01_counts.ipynb #a930d96c
+# %% ../nbs/01_counts.ipynb #d3768a18
 def warn_user(
     text # What is wrong, and what to do
 ):
@@ -93,7 +93,8 @@ def check_arrays(
                          "all predictions lie in [0, 1]")
     for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
     if for_probs and scored and not probs:
-        span,thresh = f"{preds.min():.3g} to {preds.max():.3g}",thresh_text(thresh)
+        low,high = preds[~preds.isnan()].aminmax()
+        span,thresh = f"{low:.3g} to {high:.3g}",thresh_text(thresh)
         raise ValueError(f"predictions from {span} are not probabilities, "
                          f"but thresh={thresh} is read as a threshold for those. "
                          "If they are logits, pass sigmoid=True, to best_thresholds as well. "

@@ -293,21 +293,22 @@ def can_decode(
     f = getattr(loss_func, 'decodes', None)
     return f is not None and getattr(f, '__func__', f) is not BaseLoss.decodes
 
-# %% ../nbs/00_decisions.ipynb #6d7c5fa0
+# %% ../nbs/00_decisions.ipynb #032eecde
 def loss_rule(
     loss_func # Of a Learner
 )->dict: # `thresh`, `min_labels` and `max_labels`
     "How a Learner decides in `predict` and `show_results`"
     default = dict(thresh=0.5, min_labels=0, max_labels=None)
-    return {k: getattr(loss_func, k, v) for k,v in default.items()}
+    return {k: ifnone(getattr(loss_func, k, None), v) for k,v in default.items()}
 
 def loss_name(
     loss_func # Of a Learner
 )->str:
     "What a loss function is called"
-    return getattr(loss_func, '__name__', type(getattr(loss_func, 'func', loss_func)).__name__)
+    f = getattr(loss_func, 'func', loss_func) # also of a `partial`
+    return getattr(f, '__name__', type(f).__name__)
 
-# %% ../nbs/00_decisions.ipynb #c7e0172c
+# %% ../nbs/00_decisions.ipynb #d75ca275
 def takes_logits(
     loss_func, # Of a Learner
     c:int=1, # Number of labels, if known
@@ -324,7 +325,8 @@ def is_activated(
     loss_func # Of a Learner
 )->bool:
     "Does `get_preds` apply the sigmoid?"
-    return (getattr(loss_func, 'activation', noop)(torch.zeros(()))==0.5).all().item()
+    f = getattr(loss_func, 'activation', None)
+    return callable(f) and (f(torch.zeros(1, 1))==0.5).all().item()
 
 def to_probs(
     preds:Tensor, # As `get_preds` returns them: after the loss function's activation, if it has one

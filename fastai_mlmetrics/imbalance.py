@@ -11,7 +11,7 @@ from .decisions import *
 from .counts import *
 from .tables import *
 
-# %% ../nbs/11_imbalance.ipynb #8146dd4d
+# %% ../nbs/11_imbalance.ipynb #1f8d3980
 def _targets(ds):
     "The targets of a data set: for each sample a list of label names, or an N x C tensor"
     if hasattr(ds, 'ys'): return as_tensor(ds.ys) # of a table
@@ -66,11 +66,12 @@ def label_matrix(
         parts = [train, train[:0] if valid is None else as_tensor(valid)]
         vocab = ifnone(vocab, getattr(data, 'columns', None))
     if isinstance(parts[0], list):
-        vocab = vocab + sorted({o for part in parts for labels in part for o in labels} - {*vocab})
+        names = {o for part in parts for labels in part for o in labels}
+        vocab = vocab + sorted(names - {*vocab}, key=str)
     train,valid = (_truths(part, vocab, ignore_index) for part in parts)
     return label_names(vocab, train.shape[1]),train,valid
 
-# %% ../nbs/11_imbalance.ipynb #6fe8dbda
+# %% ../nbs/11_imbalance.ipynb #1129cc74
 def _irlbl(true):
     "How many times as frequent as each label the most frequent one is; nan: it is never true"
     return true.max()/true.where(true>0, math.nan)
@@ -98,7 +99,7 @@ def label_stats(
         IRLbl=_irlbl(n_train),
         often_with=[names[i] if o else '' for i,o in zip(other.tolist(), share)],
         share_with=(share/n_train).nan_to_num(), missing_from=missing),
-        index=pd.Index(names, name='label'))
+        index=pd.Index(names, name='label', tupleize_cols=False))
     return res if len(valid) else res.drop(columns=['valid','valid_freq'])
 
 # %% ../nbs/11_imbalance.ipynb #c64c1d54

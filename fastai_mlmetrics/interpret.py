@@ -147,7 +147,7 @@ def _how_decided(self:MultiLabelInterpretation):
     "How it was decided, in words"
     return ', '.join(filter(None, (f'at thresh={thresh_text(self.thresh)}', self.rule.limits)))
 
-# %% ../nbs/10_interpret.ipynb #94e09244
+# %% ../nbs/10_interpret.ipynb #928caf5a
 class LabelReport(Table):
     "What `MultiLabelInterpretation.report` returns: averages stand apart"
     def _repr_html_(self):
@@ -177,7 +177,7 @@ def report(self:MultiLabelInterpretation,
                 {k: ranked[k,a].value if (k,a) in ranked else math.nan for k in ranking})
     _,pred,true,_ = self.counts.numpy()
     res = LabelReport(dict(support=true, predicted=pred, **row(None), thresh=self.thresh),
-                      index=pd.Index(self.vocab, name='label'))
+                      index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     if sort not in (columns := ['label',*res]):
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
     res = res.sort_values(sort, kind='stable')
@@ -265,7 +265,7 @@ def plot_confusion_matrix(self:MultiLabelInterpretation,
     self.plot_confusion_matrices(normalize=normalize, title=title, cmap=cmap, norm_dec=norm_dec,
                                  plot_txt=plot_txt, **kwargs)
 
-# %% ../nbs/10_interpret.ipynb #1604d192
+# %% ../nbs/10_interpret.ipynb #0cba7adf
 @patch
 def _instead(self:MultiLabelInterpretation):
     "How often a label (row) is missed where another one (column) is wrongly predicted"
@@ -289,7 +289,7 @@ def most_missed(self:MultiLabelInterpretation)->Table: # Sorted, the most often 
     "How often each label is true and not predicted"
     tp,_,true,_ = self.counts
     res = Table(dict(missed=true-tp, support=true, share=((true-tp)/true).nan_to_num()),
-                index=pd.Index(self.vocab, name='label'))
+                index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     return res[res.missed>0].sort_values(['missed','share'], ascending=False, kind='stable')
 
 def _axes(ax, figsize):

@@ -309,7 +309,7 @@ def average_labels(self:StreamMetric,
     if self.average is None: return values
     return _mean_of(values, true if self.average=='weighted' else None)
 
-# %% ../nbs/02_metrics.ipynb #2bc6818f
+# %% ../nbs/02_metrics.ipynb #cb7d674d
 class CountsMetric(StreamMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages,default_average,decides = ('micro','macro','weighted','samples',None),'macro',True
@@ -363,7 +363,7 @@ class CountsMetric(StreamMetric):
     ): # A float, or an array for `average=None`
         "The metric on whole arrays, of which something must count"
         value = self(preds, targs)
-        if value is None or not self.counts[3].any():
+        if value is None or not self.counts[1 if self.average=='samples' else 3].any():
             raise ValueError("there is not a single sample that counts")
         return value
 

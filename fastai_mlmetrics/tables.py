@@ -9,7 +9,7 @@ __all__ = ['shorten', 'Table']
 from fastai.basics import *
 import html, shutil, textwrap
 
-# %% ../nbs/04b_tables.ipynb #c568ab31
+# %% ../nbs/04b_tables.ipynb #211c8f65
 def shorten(
     name, # Anything
     n:int # Characters, at most
@@ -20,7 +20,7 @@ def shorten(
 
 def _number(x):
     "Three decimals, or three digits where these would all be zeros; what rounding leaves of 0 is 0"
-    return f'{x:.3g}' if 1e-9<abs(x)<0.0005 else f'{x:.3f}'
+    return '0.000' if abs(x)<1e-9 else f'{x:.3g}' if abs(x)<0.0005 else f'{x:.3f}'
 
 class Table(pd.DataFrame):
     "A DataFrame that is shown with three decimals, all columns, and its `reading` in words, if any"

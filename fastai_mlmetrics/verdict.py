@@ -93,7 +93,7 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 
-# %% ../nbs/07_verdict.ipynb #c46851ee
+# %% ../nbs/07_verdict.ipynb #bb9c8477
 class _MissedRate(SampleMetric):
     "Fraction of the samples with labels that get none"
     def formula(self, tp, pred, true, n): return torch.where(true>0, (pred==0).double(), math.nan)
@@ -121,6 +121,7 @@ class Watch:
         self.mets = self.per_label,self.empty,self.missed,self.hist = (
             AccuracyMulti(average=None, **limits, **rule), EmptyRate(**limits, **rule),
             _MissedRate(zero_division=math.nan, **limits, **rule), ScoreHistogram(**rule, **kwargs))
+        self.of_logits = sigmoid or not self.hist.probs
 
     def accumulate(self, learn):
         "Count the batch, together with the metrics that decide alike"
@@ -144,6 +145,8 @@ class Watch:
         def rate(total, n): return total/n if sound and n else math.nan
         suggested_thresh,suggested_f1 = self.hist.suggest() if m.scored else (None,math.nan)
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
+        is_constant = samples>1 and ((pred==0) | (pred==n)).all()
+        same_for_all = names((pred==n) & (n>0)) if is_constant else None
         r = Record(**kwargs, samples=int(samples), labelled=int(labelled),
             thresh=m.thresh, sigmoid=m.sigmoid, min_labels=m.min_labels, max_labels=m.max_labels,
             n_labels=len(true),
@@ -153,8 +156,8 @@ class Watch:
             constant_f1=constants.nan_to_num().max().item(),
             empty_rate=rate(empty, samples), missed_rate=rate(missed, labelled),
             pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
-            never_predicted=names((pred==0) & (true>0)), absent=names(true==0),
-            same_for_all=names(pred==n) if samples>1 and ((pred==0) | (pred==n)).all() else None,
+            never_predicted=names((pred==0) & (true>0)), absent=names((true==0) & (n>0)),
+            same_for_all=same_for_all,
             suggested_thresh=suggested_thresh, suggested_f1=suggested_f1, scored=m.scored,
             mistaken=m.mistaken_range(checks[0], checks[2]),
             ap_micro=APScoreMulti().values(self.hist.curve).item())
@@ -184,7 +187,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #a00663c5
+# %% ../nbs/07_verdict.ipynb #7580f7fc
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -220,6 +223,10 @@ def _set(thresh, min_labels, max_labels=None):
     limits = limits_text(min_labels, max_labels)
     return f"`learn.set_thresh({', '.join(filter(None, (t, limits)))})`"
 
+def _prob(r, thresh):
+    "A threshold on a record's scores as one on probabilities, as `set_thresh` takes it"
+    return thresh if r.sigmoid or is_prob_thresh(r.thresh) else expit(thresh).item()
+
 def _training(r):
     "What the validation loss of a fit says about training on"
     best,now,peak = (f"{r[o]:.3g}" for o in ('best_loss','valid_loss','peak_loss'))
@@ -249,10 +256,11 @@ def _another_thresh(r):
     limits,kind = limits_text(r.min_labels, r.max_labels),'' if r.sigmoid else ', sigmoid=False'
     without = limits and f", without {limits},"
     how = (f" Write `learn.metrics = multilabel_metrics(thresh={t}{kind})`, and "
-           f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t})` where that is "
-           "passed to `fit`." if in_learner else '')
+           f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
+           "that is passed to `fit`." if in_learner else '')
     if r.get('decodes'):
-        how = f" {_set(r.suggested_thresh, 0)} applies it to metrics, `predict` and `show_results`."
+        set_ = _set(_prob(r, r.suggested_thresh), 0)
+        how = f" {set_} applies it to metrics, `predict` and `show_results`."
     return (f"Another threshold: `thresh={t}`{without} predicts about as many labels as there are, "
             f"with a micro F1 of {r.suggested_f1:.2f} instead of {r.f1_micro:.2f}.{how}")
 
@@ -281,7 +289,7 @@ def remedies(
     mostly_labelled = r.labelled >= 0.75*r.samples
     if r.missed_rate>0 and too_few and r.scored and r.n_labels>1 and mostly_labelled:
         can_set = decodes and isinstance(r.thresh, float)
-        how = f"; {_set(r.thresh, 1, limits[1])} applies it" if can_set else ''
+        how = f"; {_set(_prob(r, r.thresh), 1, limits[1])} applies it" if can_set else ''
         res.append("At least one label each: `min_labels=1` gives a sample in which nothing passes "
                    f"its highest-scoring label{how}.")
     if too_few and not r.get('loss_weighs', True):
@@ -384,7 +392,7 @@ def all_clear(
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')
 
-# %% ../nbs/07_verdict.ipynb #9ff26541
+# %% ../nbs/07_verdict.ipynb #fc1ccf69
 def metric_thresh(
     m, # A metric, ours or fastai's
     logits:bool=True # Are the predictions logits?
@@ -398,7 +406,8 @@ def metric_thresh(
     elif isinstance(m, AccumMetric) and not isinstance(m, StreamMetric):
         thresh,sigmoid = m.thresh or None,m.activation==ActivationType.Sigmoid
     elif isinstance(m, AvgMetric):
-        params = inspect.signature(m.func).parameters
+        try: params = inspect.signature(m.func).parameters
+        except ValueError: return None # of torch's own functions
         if {'thresh','sigmoid'} <= params.keys():
             thresh,sigmoid = params['thresh'].default,params['sigmoid'].default
     if thresh is None: return None

@@ -176,6 +176,11 @@ def test_what_must_be_whole(make, message):
 def test_a_series_of_thresholds_is_its_values():
     test_eq(F1ScoreMulti(pd.Series([0.2,0.3,0.9], index=['best','thresh','dog'])).thresh, (0.2,0.3,0.9))
 
+def test_names_of_every_kind():
+    names = [('a',1),('b',2),3,'c',None,2.5]
+    interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=names)
+    for o in (interp.report(averages=False), interp.most_missed(), label_stats(TARGS, vocab=names)): assert {*o.index}=={*names}
+
 @given(decided(), st.data())
 def test_a_constant_answer_is_not_below_the_baseline(arrays_, data):
     "Of the first label that is ignored somewhere, too"

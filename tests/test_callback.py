@@ -585,6 +585,30 @@ def test_a_masked_loss_is_not_replaced():
     text = str(said[-1].message)
     assert 'predicts (nearly) nothing' in text and 'pos_weight' not in text
 
+def test_logits_at_a_threshold_of_their_own():
+    "As `sigmoid=False, thresh=0` has them; what `set_thresh` takes are probabilities"
+    learn = make_learner(*simulate(bias=-6), [AccuracyMulti(0., sigmoid=False)], cbs=ZeroLabelsCallback(sigmoid=False, thresh=0.))
+    assert not told(learn)
+    r = learn.zero_labels.records[-1]
+    code = re.search('`(learn.set_thresh[^`]*)`', ' '.join(remedies(r)))[1]
+    exec(code)
+    assert learn.loss_func.thresh==pytest.approx(torch.tensor(r.suggested_thresh).sigmoid().item()) and values(learn)['accuracy_multi']>r.accuracy
+
+def test_a_loss_that_came_down_has_not_jumped():
+    cb = ZeroLabelsCallback()
+    cb.learn,said = SimpleNamespace(lock=SimpleNamespace(locked=lambda: False), recorder=SimpleNamespace(smooth_loss=SimpleNamespace(value=0.05)), opt=None),[]
+    for loss in (0.479,0.0524,0.0525):
+        r = Record(judged(), phase='fit', epoch=0, valid_loss=loss)
+        cb._compare(r, True)
+        said = ' '.join(remedies(r))
+    assert 'hardly moves, 0.0524 at best and 0.0525 now' in said and 'jumped' not in said
+
+def test_a_label_that_is_never_seen():
+    logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
+    targs[:,2] = -1
+    r = judge(logits, targs, sigmoid=True, ignore_index=-1)
+    assert list(r.same_for_all)==[] and list(r.absent)==[]
+
 def test_what_is_told_in_short_needs_no_callback():
     "fastai forgets one that was passed to `fit`"
     learn = make_learner(*COLLAPSED)

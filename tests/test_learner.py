@@ -164,6 +164,16 @@ def test_other_aims(kw):
     assert found.table.score.notna().all() and found.table.held_out.iloc[1:].isna().all()==(kw.get('cv', 5) is None)
     plt.close('all')
 
+def test_losses_and_metrics_of_every_make():
+    class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
+    with pytest.warns(UserWarning, match='pass sigmoid=False'): trained(1, loss_func=Odd(), model=Bounded(), cbs=ZeroLabelsCallback())
+    learn = trained(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
+    learn.set_thresh(0.2)
+    assert learn.metrics[1].thresh==0.2 and F1ScoreMulti(average='samples').value_of(*simulate(40))==F1ScoreMulti(average='samples')(*simulate(40))
+
+class Bounded(Same):
+    def forward(self, x): return super().forward(x).sigmoid()
+
 def test_arguments_that_would_not_be_heard():
     learn = make_learner(*simulate(100))
     for kw in (dict(sigmoid=True), dict(thresh=0.1), dict(labels=[1]), dict(per_label=True)):

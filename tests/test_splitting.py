@@ -205,3 +205,10 @@ names = [['cat','dog'][:i%3] + ['emu']*(i%7==0) for i in range(60)]
 print(StratifiedMultiLabelSplitter(seed=0, get_y=names.__getitem__)(list(range(60)))[1])"""
     done = {subprocess.run([sys.executable, '-W', 'ignore', '-c', code], env={**os.environ, 'PYTHONHASHSEED': str(i)}, capture_output=True, text=True, check=True).stdout for i in (1,2)}
     assert len(done)==1 and done!={''}
+
+@pytest.mark.parametrize('kind', [tensor, np.array, pd.Series, TensorMultiCategory])
+def test_targets_that_a_function_returns_as_arrays(kind):
+    y = np.random.default_rng(0).integers(0, 2, (50,3))
+    expected = StratifiedMultiLabelSplitter(seed=0, get_y=lambda i: y[i].tolist())(range(50))
+    found = StratifiedMultiLabelSplitter(seed=0, get_y=lambda i: kind(y[i]))(range(50))
+    test_eq([[*o] for o in found], [[*o] for o in expected])

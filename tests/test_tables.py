@@ -19,8 +19,8 @@ def lines(o): return repr(o).split('\n')
 def f1(y, p, average='macro'): return skm.f1_score(y, p, average=average, zero_division=0)
 
 def test_a_small_number_keeps_its_digits():
-    shown = repr(Table(dict(x=[0.00040016,0.0005,0.25,5e-18,-0.0001])))
-    assert all(o in shown for o in ('0.0004\n','0.001\n','0.250\n','0.000\n','-0.0001'))
+    shown = repr(Table(dict(x=[0.00040016,0.0005,0.25,-5e-18,-0.0001])))
+    assert all(o in shown for o in ('0.0004\n','0.001\n','0.250\n',' 0.000\n','-0.0001'))
 
 # Thresholds
 
