@@ -186,6 +186,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.Rule.weights': ( 'decisions.html#rule.weights',
                                                                                          'fastai_mlmetrics/decisions.py'),
+                                            'fastai_mlmetrics.decisions.as_python': ( 'decisions.html#as_python',
+                                                                                      'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.as_tensor': ( 'decisions.html#as_tensor',
                                                                                       'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.as_thresh': ( 'decisions.html#as_thresh',

@@ -5,23 +5,22 @@
 # %% auto #0
 __all__ = ['ZeroLabelsCallback', 'show']
 
-# %% ../nbs/08_callback.ipynb #b8911537
+# %% ../nbs/08_callback.ipynb #0f5de6e7
 from fastai.basics import *
 from .decisions import *
 from .metrics import *
 from .verdict import *
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
-from operator import itemgetter
 from weakref import WeakKeyDictionary
 
-# %% ../nbs/08_callback.ipynb #bccd133e
+# %% ../nbs/08_callback.ipynb #ad57aede
 _numbers,_next = WeakKeyDictionary(),itertools.count()
 
-def _number(data):
-    "A number that no other data have had; an `id` is given again when an object is gone"
-    try: return _numbers.setdefault(data, next(_next))
-    except TypeError: return id(data) # What cannot be weakly referenced
+def _number(o):
+    "A number that nothing else has had; an `id` is given again when an object is gone"
+    try: return _numbers.setdefault(o, next(_next))
+    except TypeError: return id(o) # What cannot be weakly referenced
 
 class ZeroLabelsCallback(Callback):
     "Tell when a multi-label model predicts (nearly) nothing, whatever its accuracy"
@@ -55,8 +54,9 @@ class ZeroLabelsCallback(Callback):
     def _apart(self): return self.learn.lock.locked() # Is this a validation by itself?
 
     def _own(self):
-        if self._learner not in (None, id(self.learn)): self._start() # It was another Learner's
-        self._learner = id(self.learn)
+        learner = _number(self.learn)
+        if self._learner not in (None, learner): self._start() # It was another Learner's
+        self._learner = learner
 
     def before_fit(self):
         self._last[self._apart] = None
@@ -111,8 +111,9 @@ class ZeroLabelsCallback(Callback):
         before,loss = L(self.fit_records),r.valid_loss
         losses = [*before.attrgot('valid_loss')]
         r.best_loss = min(losses, default=math.inf)
+        since_best = before[losses.index(r.best_loss):] if before else L()
         # A loss that has come down from its first value has not jumped
-        r.peak_loss = max([*losses[losses.index(r.best_loss):], loss] if before else [loss])
+        r.peak_loss = max([*since_best.attrgot('valid_loss'), loss])
         train_loss = self.recorder.smooth_loss.value if has_loss else None
         r.train_loss = float(ifnone(train_loss, math.nan))
         # A median over `patience` validations does not mind a bad one
@@ -123,8 +124,7 @@ class ZeroLabelsCallback(Callback):
         if has_loss and not math.isfinite(loss): r.loss_trend = 'diverges'
         elif before and not math.isnan(r.peak_loss):
             r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-        at_best = min(before, key=itemgetter('valid_loss'), default=r)
-        r.overfits = rises and r.train_loss<min(0.9*at_best.train_loss, loss)
+        r.overfits = rises and r.train_loss<min(0.9*since_best[0].train_loss, loss)
         self.fit_records.append(r)
 
 # %% ../nbs/08_callback.ipynb #28417c7d

@@ -195,10 +195,10 @@ def falling(
     order = ascending(key[None])[0] & 0xffffffff
     return x[order],order
 
-# %% ../nbs/03_curves.ipynb #b2d3c407
+# %% ../nbs/03_curves.ipynb #1bd8f74e
 def passed(
-    x:Tensor # R x N
-)->Tensor: # R x (N+1), in float64
+    x:Tensor # ... x N
+)->Tensor: # ... x (N+1), in float64
     "The sum of the first k of each row, for k from 0 to all"
     return F.pad(x.cumsum(-1, dtype=torch.float64), (1,0))
 

@@ -18,8 +18,8 @@ from .learner import *
 import difflib, sklearn.metrics as skm, textwrap
 from numbers import Integral
 
-# %% ../nbs/10_interpret.ipynb #19fcbc19
-def _numbers(idxs): return L(idxs.tolist() if hasattr(idxs, 'tolist') else idxs)
+# %% ../nbs/10_interpret.ipynb #123b68fe
+def _numbers(idxs): return L(as_python(idxs))
 
 class MultiLabelInterpretation(Interpretation):
     "What a multi-label model predicts, and what is true, for looking at"

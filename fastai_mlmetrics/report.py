@@ -81,15 +81,18 @@ def paper_metrics(
 # %% ../nbs/06_report.ipynb #16100f3a
 class AccuracyReport(Table): "What `accuracy_report` returns: `reading` says it in words"
 
-# %% ../nbs/06_report.ipynb #589a747e
+# %% ../nbs/06_report.ipynb #b5160421
 def _argmax_hits(scores, y, valid):
-    "Is the highest score that of the first true label? For `scores`, and for scores all equal"
+    "Is the first true label ranked first? By `scores`; by equal ones; and the best constant's share"
     # A sample without true labels has its first one that is not ignored
     seen,first = valid.any(1),(2*y.byte()+valid.byte()).argmax(1)
     def hits(scores):
         highest = scores.where(valid, -math.inf).argmax(1)
         return (highest==first).double().where(seen, math.nan)
-    return hits(scores),hits(torch.zeros_like(scores)),first[seen]
+    alike = hits(torch.zeros_like(scores))
+    # Where the label that a constant puts first is ignored, the others are alike
+    by_label = first[seen].bincount(minlength=y.shape[1]) + (~valid[alike==1]).sum(0)
+    return hits(scores),alike,by_label.max().double()/seen.sum()
 
 def _report_metrics(*args, **kwargs):
     rows = {'accuracy, elementwise': (AccuracyMulti, 'micro'),
@@ -182,7 +185,7 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
                      mean(constant, n_of, 1.), 1.)}
     return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,of_samples
 
-# %% ../nbs/06_report.ipynb #6437cd50
+# %% ../nbs/06_report.ipynb #72e9c2df
 def _reading(r, counts, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value):
@@ -244,10 +247,7 @@ def accuracy_report(
     parts = p&y, p, y, valid
     # In int32 torch counts bools five times as fast
     counts = [torch.stack([o.sum(dim, dtype=torch.int32) for o in parts]).double() for dim in (0,1)]
-    hits,alike,first = _argmax_hits(scores, y, valid)
-    # Where the label that always comes first is ignored, the others are alike
-    by_label = first.bincount(minlength=len(vocab)) + (~valid[alike==1]).sum(0)
-    most_hits = by_label.max().double()/len(first)
+    hits,alike,most_hits = _argmax_hits(scores, y, valid)
     constants,labels = _constants(metrics, counts[0], y, valid)
     r = pd.DataFrame(dict(
         value=[*_scores(metrics, *counts), hits.nanmean()],

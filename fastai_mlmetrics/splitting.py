@@ -94,7 +94,7 @@ def stratified_folds(
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
 
-# %% ../nbs/11a_splitting.ipynb #2aa00ba6
+# %% ../nbs/11a_splitting.ipynb #aa48d258
 def _each(f, items):
     "`f` of each item, called as a `DataBlock` calls it"
     items = L(items, use_list=None)
@@ -102,8 +102,7 @@ def _each(f, items):
 
 def _item_targs(items, get_y):
     "Targets of items, N x C, from label names or from zeros and ones"
-    def labels(o): return [*L(o.tolist() if hasattr(o, 'tolist') else o)] # of an array, too
-    rows = [labels(o) for o in _each(get_y, items)]
+    rows = [[*L(as_python(o))] for o in _each(get_y, items)]
     values = {o for row in rows for o in row}
     if values<={0,1} and len({*map(len, rows)})==1: return rows
     # Sorted, since the order of a set differs between processes

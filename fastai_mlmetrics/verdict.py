@@ -187,7 +187,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #7580f7fc
+# %% ../nbs/07_verdict.ipynb #e060b72b
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -252,26 +252,28 @@ def _another_thresh(r):
     if not r.scored:
         return ("Another threshold, perhaps: these are decisions already. "
                 "Pass the scores that they were made of, and the threshold is found.")
-    t,in_learner = _exact(r.suggested_thresh),'phase' in r
-    limits,kind = limits_text(r.min_labels, r.max_labels),'' if r.sigmoid else ', sigmoid=False'
+    t,limits,how = _exact(r.suggested_thresh),limits_text(r.min_labels, r.max_labels),''
     without = limits and f", without {limits},"
-    how = (f" Write `learn.metrics = multilabel_metrics(thresh={t}{kind})`, and "
-           f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
-           "that is passed to `fit`." if in_learner else '')
     if r.get('decodes'):
         set_ = _set(_prob(r, r.suggested_thresh), 0)
         how = f" {set_} applies it to metrics, `predict` and `show_results`."
+    elif 'phase' in r: # of a Learner
+        kind = '' if r.sigmoid else ', sigmoid=False'
+        how = (f" Write `learn.metrics = multilabel_metrics(thresh={t}{kind})`, and "
+               f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
+               "that is passed to `fit`.")
     return (f"Another threshold: `thresh={t}`{without} predicts about as many labels as there are, "
             f"with a micro F1 of {r.suggested_f1:.2f} instead of {r.f1_micro:.2f}.{how}")
 
 def _better_model(r):
     "Why no threshold is suggested"
-    why = ("at the threshold that predicts about as many labels as there are, micro F1 is "
-           f"{r.suggested_f1:.2f}; it is {r.f1_micro:.2f} now, and {r.constant_f1:.2f} for the best "
-           "constant prediction")
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if 'phase' in r else '`best_thresholds`'
         why = f"no threshold predicts about as many labels as there are. {find} looks at all of them"
+    else:
+        why = ("at the threshold that predicts about as many labels as there are, micro F1 is "
+               f"{r.suggested_f1:.2f}; it is {r.f1_micro:.2f} now, and {r.constant_f1:.2f} for the "
+               "best constant prediction")
     more = ''
     if 'phase' in r and not r.get('loss_trend'):
         more = " What remains is more training, at a learning rate from `learn.lr_find()`."
