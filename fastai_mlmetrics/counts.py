@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PROBS_GIVEN', 'SMALL', 'LARGE', 'match_columns', 'as_rows', 'warn_user', 'check_arrays', 'join_checks', 'off_target',
-           'alone', 'in_threads', 'once', 'Batch', 'is_split', 'all_reduce', 'gather', 'blocks', 'batches_of',
-           'join_batches', 'weakly', 'shared_batches', 'forget_batch', 'join_once']
+           'alone', 'in_threads', 'once', 'Batch', 'is_split', 'all_reduce', 'gather', 'blocks', 'same_labels',
+           'names_for', 'batches_of', 'weakly', 'forget_batch', 'Step', 'next_step', 'join_once']
 
 # %% ../nbs/01_counts.ipynb #03ed4954
 from fastai.basics import *
@@ -102,18 +102,16 @@ def check_arrays(
                          "preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
-# %% ../nbs/01_counts.ipynb #4edc6074
-SMALL = 2**15 # Elements: smaller batches wait until there are twice as many, to be counted together
-LARGE = 2**17 # Elements: from there on matrix products are quicker, and threads that share the work
+# %% ../nbs/01_counts.ipynb #e9257811
+SMALL = 2**15 # Elements: smaller batches wait, to be counted together
+LARGE = 2**18 # Elements: from there on matrix products are quicker, and threads that share the work
 _NONE = torch.zeros(())
 _HEAD = 2**12 # Elements that nearly always show that predictions are logits, if they are
 
-def _range_if_sound(preds, targs, true):
+def _range_if_sound(preds, true, squares):
     "Lowest and highest prediction; empty if one is NaN, or a target not 0 or 1"
-    y = targs.flatten()
     # Of 0 and 1 the sum of squares is the sum, and of others only by chance; infinity-infinity is NaN
-    if torch.dot(y, y).item() - (y.sum() if true is None else true).item() != 0: return ()
-    if math.isnan(preds.sum()): return ()
+    if squares.item()-true.item()!=0 or math.isnan(preds.sum()): return ()
     span = preds[:max(1, _HEAD//preds.shape[1])].aminmax()
     low,high = (o.item() for o in span)
     return preds.aminmax() if 0<=low<=high<=1 else span
@@ -121,14 +119,14 @@ def _range_if_sound(preds, targs, true):
 def _value_checks(
     preds:Tensor, # Predictions, N x C
     targs:Tensor, # Targets, N x C, as floats
-    true:Tensor=None # The sum of `targs`, if known
+    *sums # The sum of `targs`, and of their squares, if these are at hand: on a CPU
 )->Tensor: # Lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
     "Six numbers that tell what is wrong with the values"
     if not preds.numel():
         return torch.tensor([math.inf,math.inf,-math.inf,-math.inf,0.,0.], device=preds.device)
     if preds.dtype==torch.bool: preds = preds.byte()
-    # On a CPU a quick look costs little, and is nearly always enough
-    if preds.device.type=='cpu' and (found:=_range_if_sound(preds, targs, true)):
+    # A quick look is nearly always enough
+    if sums and (found:=_range_if_sound(preds, *sums)):
         return torch.stack([found[0], _NONE, found[1], _NONE, _NONE, _NONE])
     (low,high),(low_targ,high_targ),nans = preds.aminmax(),targs.aminmax(),preds.isnan().any(1).sum()
     six = low,low_targ,high,high_targ,targs.frac().amax(),nans
@@ -173,7 +171,7 @@ def in_threads(
     with ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         return alone(each, pool.map)
 
-# %% ../nbs/01_counts.ipynb #0055af43
+# %% ../nbs/01_counts.ipynb #ec9628fa
 class once:
     "A property that is worked out once"
     # Unlike `functools.cached_property` before Python 3.12, it lets threads work at the same time
@@ -217,10 +215,19 @@ class Batch:
     @once
     def weight(self): return self.rule.weights(self.start, self.preds)
     @once
-    def checks(self):
-        known = 'counts' in vars(self) and self.weight is None
-        true = self.counts[0][2].sum() if known else None
-        return self._work_out(_value_checks, *self.inputs[:2], true)
+    def squares(self):
+        "The sum of the squares of the truths"
+        y = self.inputs[1].flatten()
+        return torch.dot(y, y)
+
+    @once
+    def checks(self): return self._work_out(self._check)
+
+    def _check(self):
+        preds,y,_ = self.inputs
+        if preds.device.type!='cpu': return _value_checks(preds, y)
+        true = self.counts[0][2] if 'counts' in vars(self) and self.weight is None else y
+        return _value_checks(preds, y, true.sum(), self.squares)
 
     def _work_out(self, f, *args):
         return f(*args) if self.preds.numel()>=LARGE else alone(f, *args)
@@ -261,7 +268,9 @@ class Batch:
             return self.weight @ parts.double(),parts.sum(2)
         ones = p.new_ones(self.n) if p.numel()>=LARGE else None
         def sums(x): return (x.sum(0) if ones is None else ones @ x),x.sum(1)
-        pred,true = sums(p),sums(y)
+        pred = sums(p)
+        if p.device.type=='cpu': self.squares # For `checks`: now, since it is the quickest first look
+        true = sums(y)
         n = sums(valid.float()) if valid is not None else _every(self.n, self.c, p.device)
         tp = sums(p.mul_(y)) # In place, since new memory costs time
         return tuple(torch.stack(o) for o in zip(tp, pred, true, n))
@@ -314,7 +323,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #c41f2e35
+# %% ../nbs/01_counts.ipynb #dd391c80
 _BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
@@ -322,32 +331,34 @@ def blocks(
     targs:Tensor # Targets, N x C
 ): # Pairs of predictions and targets
     "The samples in blocks, small enough for a CPU's cache, and for float32 to count them exactly"
-    # A small batch has to wait, and the model may write its next output into the same memory
-    if preds.numel()<SMALL: return [(preds.clone(), targs.clone())]
     step = max(1, _BLOCK//preds.shape[1]) if preds.device.type=='cpu' else 2**24
     return [(preds, targs)] if preds.shape[0]<=step else [*zip(preds.split(step), targs.split(step))]
+
+def same_labels(
+    c:int, # Number of labels
+    before:int=None # What it was, if there was anything
+)->int: # `c`
+    "An error if the number of labels has changed"
+    if before and c!=before:
+        raise ValueError(f"predictions have {c} labels, but before they had {before}")
+    return c
+
+def names_for(
+    rule:Rule, # How to decide
+    learn # Anything
+): # The labels of its `dls`, if the rule counts some
+    "Names of the labels, for rules that name those to count"
+    return rule.labels and label_vocab(getattr(learn, 'dls', None))
 
 def batches_of(
     parts, # Of `blocks`
     rule:Rule, # How to decide
-    learn=None, # Whose `dls` have a vocab, for rules that count some labels by name
+    vocab=None, # Of `names_for`
     start:int=0 # Samples before these: where their sample weights begin
 )->list: # A `Batch` for each
     "Predictions and targets as batches"
-    vocab = rule.labels and label_vocab(getattr(learn, 'dls', None))
     starts = accumulate((p.shape[0] for p,_ in parts), initial=start)
     return [Batch(p, t, rule, vocab, i) for (p,t),i in zip(parts, starts)]
-
-def join_batches(
-    batches # Of one rule, in order
-)->Batch:
-    "Several batches as one"
-    first = batches[0]
-    preds,targs = (torch.cat([getattr(o, k) for o in batches]) for k in ('preds','targs'))
-    return Batch(preds, targs, first.rule, first.vocab, first.start)
-
-_current = None # The last batch's identity, its blocks, and their `Batch`es by rule
-_joined = {} # What was joined since
 
 def weakly(
     o # Anything
@@ -356,28 +367,88 @@ def weakly(
     try: return ref(o)
     except TypeError: return noop
 
-def shared_batches(
-    learn, # In its batch loop: anything with `pred` and `yb`
-    rule:Rule, # How to decide
-    start:int=0 # Number of samples before these, where their sample weights begin
-)->list: # A `Batch` for each block, the same objects for all metrics with this rule
-    "The `learn`er's current batch, decided and counted once"
+class _LoopBatch:
+    "The batch that a loop is at"
+    def __init__(self, learn, pred, y, i):
+        self.pred,self.y,self.i,self.first_steps = weakly(pred),weakly(y),i,{}
+        preds,targs = _own_rows(learn)
+        self.size,self.c = preds.numel(),preds.shape[1]
+        # A small batch has to wait, and the model may write its next output into the same memory
+        self.parts = [(preds.clone(), targs.clone())] if self.size<SMALL else blocks(preds, targs)
+
+_current = None # The last `_LoopBatch`
+_joined = {} # What was joined since
+
+def _loop_batch(learn):
+    "The batch that `learn` is at, the same object for all who ask"
     global _current
     pred,y,i = learn.pred,learn.yb,getattr(learn, 'iter', None)
     if len(y)==1: y = y[0]
-    current = _current
-    is_other = i is None or current is None or current[2]!=i
-    if is_other or current[0]() is not pred or current[1]() is not y:
-        current = _current = weakly(pred),weakly(y),i,blocks(*_own_rows(learn)),{}
+    o = _current
+    if i is None or o is None or o.i!=i or o.pred() is not pred or o.y() is not y:
+        o = _current = _LoopBatch(learn, pred, y, i)
         _joined.clear()
-    key,made = rule.key if rule.weight is None else (rule.key,start),current[-1]
-    if (res:=made.get(key)) is None: res = made[key] = batches_of(current[-2], rule, learn, start)
-    return res
+    return o
 
 def forget_batch():
     "Forget the current batch: the next one may look the same"
     global _current
     _current = None
+
+_MANY = 256 # Small batches: no more wait, since each step copies the list of them
+
+class Step:
+    "One batch of a loop, for all metrics with one rule that have taken the same batches before it"
+    def __init__(self,
+        batch, # A `_LoopBatch`: where the loop is
+        rule:Rule, # How to decide
+        learn, # Whose loop it is
+        start:int=0, # Number of samples before the first step, where sample weights begin
+        last=None # The `Step` before; None: this is the first one
+    ):
+        self.batch,self.rule,self.following,self.ready = batch,rule,noop,[]
+        self.c = same_labels(batch.c, last and last.c)
+        if last: self.vocab,self.start,self.waiting,self.size = last.vocab,last.start,last.waiting,last.size
+        else:
+            self.vocab,self.start,self.waiting,self.size = names_for(rule, learn),start,[],0
+            rule.columns(self.c, self.vocab) # If they are wrong, that is not to be said after a wait
+        parts = batch.parts
+        if batch.size<SMALL:
+            self.waiting,self.size,parts = self.waiting+parts,self.size+batch.size,[]
+            # With any other small one they still are not large
+            if self.size<LARGE-SMALL and len(self.waiting)<_MANY: return
+        self.ready = self._batches(alone(_as_one, self.waiting)+parts)
+        self.start += sum(o.n for o in self.ready)
+        self.waiting,self.size = [],0
+
+    def _batches(self, parts): return batches_of(parts, self.rule, self.vocab, self.start)
+
+    @once
+    def rest(self):
+        "What waits, as `ready` has what does not"
+        return self._batches(alone(_as_one, self.waiting))
+
+def _as_one(parts):
+    "Pairs of predictions and targets as a single pair, if there are any"
+    return [tuple(map(torch.cat, zip(*parts)))] if len(parts)>1 else [*parts]
+
+def next_step(
+    learn, # In its batch loop: anything with `pred` and `yb`
+    rule:Rule, # How to decide
+    last:Step=None, # The metric's last step; None: it begins
+    start:int=0 # Number of samples before its first step
+)->Step: # The same object for all metrics with this rule that have the same last step
+    "The step that takes the `learn`er's current batch"
+    batch = _loop_batch(learn)
+    if last is None: # Weak references, so that nothing is kept when the metrics are done
+        key = rule.key if rule.weight is None else (rule.key,start)
+        step = batch.first_steps.get(key, noop)()
+        if step is None: batch.first_steps[key] = ref(step:=Step(batch, rule, learn, start))
+    else:
+        step = last.following()
+        if step is None or step.batch is not batch:
+            last.following = ref(step:=Step(batch, rule, learn, last=last))
+    return step
 
 def join_once(
     join, # A function of `parts` and `args`

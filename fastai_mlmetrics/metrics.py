@@ -31,7 +31,7 @@ def untold(
     told.update(new)
     return new
 
-# %% ../nbs/02_metrics.ipynb #35b6069f
+# %% ../nbs/02_metrics.ipynb #68335e2a
 _WAITING = 256,2**16 # At most so many counted batches, and numbers of theirs, wait to be added up
 
 class StreamMetric(AccumMetric):
@@ -85,7 +85,7 @@ class StreamMetric(AccumMetric):
         forget_batch()
         self.total = self._checks = self._read = self._learn = self.c = None
         self.seen,self.scored,self.trained,self.split,self._of_learner = 0,False,False,False,False
-        self._batches,self._parts,self._elements,self._waiting = [],[],0,0
+        self._step,self._parts,self._waiting = None,[],0
 
     def __getstate__(self):
         "A copy or a pickle is a new metric with the same arguments"
@@ -100,14 +100,15 @@ class StreamMetric(AccumMetric):
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
 
-# %% ../nbs/02_metrics.ipynb #c9c65b1b
+# %% ../nbs/02_metrics.ipynb #91af7909
 @patch
 def accumulate(self:StreamMetric,
     learn # In its batch loop: anything with `pred` and `yb`
 ):
     "Take `learn`'s current batch, decided and counted once for all metrics that decide alike"
     if self._learn is None or self._learn() is not learn: self._begin(learn)
-    self.take_blocks(shared_batches(learn, self.rule, self.seen))
+    step = self._step = next_step(learn, self.rule, self._step, self.seen)
+    for batch in step.ready: self.take(batch)
 
 @patch
 def _begin(self:StreamMetric, learn):
@@ -134,10 +135,13 @@ def accum_values(self:StreamMetric,
     learn=None # Where the vocab is, for labels given by name
 ):
     "Take whole arrays"
+    self.count()
     preds,targs = as_rows(preds, targs)
-    each = in_threads if preds.device.type=='cpu' else map
-    for some in chunked(blocks(preds, targs) if len(preds) else [], 16):
-        self.take_blocks(batches_of(some, self.rule, learn, self.seen), each)
+    parts,vocab = blocks(preds, targs) if len(preds) else [],names_for(self.rule, learn)
+    each = in_threads if len(parts)>1 and preds.device.type=='cpu' else map
+    for some in chunked(parts, 16):
+        batches = batches_of(some, self.rule, vocab, self.seen)
+        for batch,part in zip(batches, each(self._part, batches)): self.take(batch, part)
 
 @patch
 def __call__(self:StreamMetric,
@@ -153,51 +157,29 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warn_user(text)
 
-# %% ../nbs/02_metrics.ipynb #048448bf
+# %% ../nbs/02_metrics.ipynb #a80bbdf9
 @patch
 def take(self:StreamMetric, batch, part=None):
     "Add a `Batch`, from which `part` may have been taken already"
-    if self.c!=batch.given_c:
-        if self.c:
-            raise ValueError(f"predictions have {batch.given_c} labels, "
-                             f"but before they had {self.c}")
-        self.c = batch.given_c
+    self.c = same_labels(batch.given_c, self.c)
     self.seen += batch.n
-    if part is None and (size:=batch.preds.numel())<SMALL:
-        self._batches.append(batch)
-        self._elements += size
-        if self._elements>=2*SMALL: self.count()
-    else:
-        if self._batches: self.count() # Apart from this one, since a large batch is no copy
-        self._count(batch, part)
-
-@patch
-def take_blocks(self:StreamMetric, batches, each=map):
-    "Add the `Batch`es of one batch"
-    if len(batches)==1: return self.take(batches[0])
-    for batch,part in zip(batches, each(self._part, batches)): self.take(batch, part)
-
-@patch
-def count(self:StreamMetric):
-    "Count the batches that wait, as one"
-    if not self._batches: return
-    batches,self._batches,self._elements = self._batches,[],0
-    self._count(alone(join_once, join_batches, batches) if len(batches)>1 else batches[0])
-
-@patch
-def _part(self:StreamMetric, batch): return self.from_batch(batch),batch.checks,batch.scored
-
-@patch
-def _count(self:StreamMetric, batch, part=None):
     self._parts.append(part:=part or self._part(batch))
     # What is no tensor holds scores
     self._waiting += part[0].numel() if isinstance(part[0], Tensor) else batch.n*batch.c//32
     if self._waiting>=_WAITING[1] or len(self._parts)>=_WAITING[0]: self.fold()
 
 @patch
+def _part(self:StreamMetric, batch): return self.from_batch(batch),batch.checks,batch.scored
+
+@patch
+def count(self:StreamMetric):
+    "Take the small batches that wait"
+    step,self._step = self._step,None
+    for batch in step.rest if step else []: self.take(batch)
+
+@patch
 def fold(self:StreamMetric):
     "Add what waits to the total"
-    self.count()
     if not self._parts: return
     parts,checks,scored = zip(*self._parts)
     added = alone(self.add_up, parts)
@@ -215,11 +197,12 @@ def add_up(self:StreamMetric, parts):
     "What some batches' parts add to the total"
     return join_once(_sum_parts, parts)
 
-# %% ../nbs/02_metrics.ipynb #29a5d31f
+# %% ../nbs/02_metrics.ipynb #4dc2296b
 @patch
 def read(self:StreamMetric):
     "The totals of all processes and the checks, on the host; None if nothing was taken"
     forget_batch()
+    self.count()
     self.fold()
     if self.total is None: return None
     if self._read is None:
@@ -281,7 +264,7 @@ def mistaken_range(self:StreamMetric, low, high):
         return (f"predictions like {low:.3g} and {high:.3g} seem to be logits, but are compared with "
                 f"a threshold for probabilities: pass sigmoid=True, or thresh=0 for logits{where}")
 
-# %% ../nbs/02_metrics.ipynb #1cd6de91
+# %% ../nbs/02_metrics.ipynb #2de443e9
 def _mean_of(values, weights=None):
     "The mean, along the last axis, of the values that are not nan; the plain one if no weight is left"
     if weights is None: return values.nanmean(-1)
@@ -294,10 +277,9 @@ def sum_of(
     weight:Tensor=None # One per sample; None: all alike
 )->Tensor: # Two numbers: the sum of the values that are defined, and of their weights
     "What a mean over samples adds up"
-    undefined = values.isnan()
-    if weight is None:
-        return torch.stack([values.nansum(), undefined.numel()-undefined.count_nonzero()])
-    weight = weight.masked_fill(undefined, 0)
+    if weight is None: # A nan is not equal to itself; as a float, since torch is slow at making bools
+        return torch.stack([values.nansum(), torch.eq(values, values, out=torch.empty_like(values)).sum()])
+    weight = weight.masked_fill(values.isnan(), 0)
     return torch.stack([(values.nan_to_num()*weight).sum(), weight.sum()])
 
 @patch
@@ -309,7 +291,7 @@ def average_labels(self:StreamMetric,
     if self.average is None: return values
     return _mean_of(values, true if self.average=='weighted' else None)
 
-# %% ../nbs/02_metrics.ipynb #cb7d674d
+# %% ../nbs/02_metrics.ipynb #3214558c
 class CountsMetric(StreamMetric):
     "Base of the metrics that are a `formula` of `tp`, `pred`, `true` and `n`"
     averages,default_average,decides = ('micro','macro','weighted','samples',None),'macro',True
@@ -331,7 +313,8 @@ class CountsMetric(StreamMetric):
     def values(self, tp, pred, true, n):
         "The formula of float64 counts, with `zero_division` for 0/0, and nan where `n` is 0"
         res = as_tensor(self.formula(tp, pred, true, n)).double()
-        return torch.where(n==0, math.nan, res.nan_to_num(self.zero_division, math.inf, -math.inf))
+        # 0/n is nan where n is 0, and quicker than a mask
+        return res.nan_to_num(self.zero_division, math.inf, -math.inf) + 0/n
 
     def averaged(self, counts):
         "The metric of `counts`, 4 x ... x C, of labels, or of samples for `average='samples'`"

@@ -213,7 +213,7 @@ def test_perfect_on_mostly_unlabelled():
     same(F1ScoreMulti(average='samples', zero_division=math.nan)(y, y), 1)
     same(F1ScoreMulti()(y, y), 1/6)
 
-@pytest.mark.parametrize('n,c', [(10,20), (500,80), (1000,200), (3000,200)])
+@pytest.mark.parametrize('n,c', [(10,20), (500,80), (1500,200), (3000,200)])
 @pytest.mark.parametrize('ignore', [None, -1])
 def test_batches_of_any_size_are_counted_alike(n, c, ignore):
     "Small ones, larger ones, large ones and several blocks are counted in ways of their own"
@@ -230,13 +230,45 @@ def test_batches_of_any_size_are_counted_alike(n, c, ignore):
     weight = np.arange(n)%3+1.
     same(F1ScoreMulti(average='samples', ignore_index=ignore, sample_weight=weight)(logits, targs), np.average(f1, weights=weight))
 
+DONE = st.lists(st.tuples(st.sampled_from(['take','read','reset','call','add']), st.integers(0, 4)), max_size=2)
+
+@settings(deadline=None, max_examples=150)
+@given(st.booleans(), st.lists(st.tuples(st.integers(0, 12), st.booleans(), DONE, st.sets(st.integers(0, 4), max_size=2), DONE), min_size=1, max_size=12))
+def test_metrics_that_are_out_of_step(numbered, batches):
+    "Each has what it took itself, whatever its siblings took, read or forgot, and whatever memory was used again"
+    weight = torch.arange(2000)%5+1.
+    metrics = [RecallMulti(average=None), F1ScoreMulti(average='samples'), PrecisionMulti(average='micro'), F1ScoreMulti(thresh=0.7), LabelCardinality(sample_weight=weight)]
+    taken,buffer,g = [[] for _ in metrics],torch.empty(12, 3),torch.Generator().manual_seed(0)
+    def check(m, own):
+        p,y = map(torch.cat, zip(*own)) if own else (torch.empty(0, 3),)*2
+        if not len(p): return
+        d = m.rule.decide(p)
+        if m.rule.weight is not None: same(m.counts, [weight[:len(p)]@d.sum(1), weight[:len(p)].sum()])
+        elif m.average=='samples': same(m.value, deepcopy(m)(p, y))
+        else: test_eq(m.counts, torch.stack([d*y, d, y, torch.ones_like(d)]).sum(1))
+    with pytest.MonkeyPatch.context() as patch:
+        for k,v in dict(SMALL=18, LARGE=60).items(): patch.setattr(sys.modules['fastai_mlmetrics.counts'], k, v)
+        for i,(n,reuse,before,skip,after) in enumerate(batches):
+            pred,targ = torch.randn(n, 3, generator=g),(torch.rand(n, 3, generator=g)<0.5).float()
+            learn = SimpleNamespace(pred=buffer[:n].copy_(pred) if reuse else pred, yb=(targ,), **(dict(iter=i) if numbered else {}))
+            for op,k in [*before, *(('take',k) for k in range(5) if k not in skip), *after]:
+                m,own = metrics[k],taken[k]
+                if op=='take': m.accumulate(learn)
+                elif op=='add': m.accum_values(pred, targ)
+                elif op=='read': check(m, own)
+                else:
+                    m.reset() if op=='reset' or m.rule.weight is not None else m(pred, targ)
+                    own.clear()
+                if op in ('take','add') or op=='call' and m.rule.weight is None: own.append((pred, targ))
+        for m,own in zip(metrics, taken): check(m, own)
+
 def test_threads_of_counting():
     "torch's threads share the work on large batches only; no value depends on them"
     n,found = torch.get_num_threads(),[]
     try:
         for threads in (1,3):
             torch.set_num_threads(threads)
-            for size in (100,1000,2000):
+            for size in (100,1000,4000):
                 logits,targs = simulate(size, 80)
                 test_eq(Batch(logits, targs).cached(lambda o: torch.get_num_threads()), threads if size*80>=LARGE else 1)
                 found.append([m(logits, targs) for m in multilabel_metrics(full=True)])
@@ -640,9 +672,9 @@ def test_nothing_of_a_batch_is_kept():
     values(learn)
     gc.collect()
     counts = sys.modules['fastai_mlmetrics.counts']
-    assert sum(o.preds.numel() for o in gc.get_objects() if isinstance(o, counts.Batch)) < 2*counts.SMALL
+    assert not [o for o in gc.get_objects() if isinstance(o, (counts.Batch,counts._LoopBatch,counts.Step))]
     stored = sum(o.numel() for m in learn.metrics for o in vars(m).values() if isinstance(o, Tensor))
-    assert stored <= len(learn.metrics)*(4*20+6) and not any(m._parts or m._batches for m in learn.metrics)
+    assert stored <= len(learn.metrics)*(4*20+6) and not any(m._parts or m._step for m in learn.metrics)
     assert len(pickle.dumps(learn.metrics[3])) < 2000
 
 def test_thousands_of_thresholds():
