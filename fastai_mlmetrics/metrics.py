@@ -157,7 +157,7 @@ def __call__(self:StreamMetric,
 def _warn(self:StreamMetric, text):
     if untold(self._learn and self._learn(), [text]): warn_user(text)
 
-# %% ../nbs/02_metrics.ipynb #a80bbdf9
+# %% ../nbs/02_metrics.ipynb #800b0e2a
 @patch
 def take(self:StreamMetric, batch, part=None):
     "Add a `Batch`, from which `part` may have been taken already"
@@ -185,7 +185,7 @@ def fold(self:StreamMetric):
     added = alone(self.add_up, parts)
     self.total = added if self.total is None else self.total+added
     checks = join_once(join_checks, checks)
-    self._checks = checks if self._checks is None else join_checks([self._checks, checks])
+    self._checks = checks if self._checks is None else join_once(join_checks, [self._checks, checks])
     self.scored |= any(scored)
     self._parts,self._waiting,self._read = [],0,None
 
