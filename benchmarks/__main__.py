@@ -259,6 +259,7 @@ def every():
 
 def total(m):
     "What a metric has added up"
+    m.count()
     m.fold()
     return m.total
 

@@ -102,8 +102,8 @@ def check_arrays(
                          "preds-thresh in place of preds")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
-# %% ../nbs/01_counts.ipynb #e9257811
-SMALL = 2**15 # Elements: smaller batches wait, to be counted together
+# %% ../nbs/01_counts.ipynb #a26b8a06
+SMALL = 2**15 # Elements: smaller batches wait until they are half of a large one together
 LARGE = 2**18 # Elements: from there on matrix products are quicker, and threads that share the work
 _NONE = torch.zeros(())
 _HEAD = 2**12 # Elements that nearly always show that predictions are logits, if they are
@@ -323,7 +323,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #dd391c80
+# %% ../nbs/01_counts.ipynb #34e250e0
 _BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
@@ -415,8 +415,7 @@ class Step:
         parts = batch.parts
         if batch.size<SMALL:
             self.waiting,self.size,parts = self.waiting+parts,self.size+batch.size,[]
-            # With any other small one they still are not large
-            if self.size<LARGE-SMALL and len(self.waiting)<_MANY: return
+            if self.size<LARGE//2 and len(self.waiting)<_MANY: return
         self.ready = self._batches(alone(_as_one, self.waiting)+parts)
         self.start += sum(o.n for o in self.ready)
         self.waiting,self.size = [],0
