@@ -323,7 +323,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #34e250e0
+# %% ../nbs/01_counts.ipynb #27ac3e6a
 _BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
@@ -408,10 +408,11 @@ class Step:
     ):
         self.batch,self.rule,self.following,self.ready = batch,rule,noop,[]
         self.c = same_labels(batch.c, last and last.c)
-        if last: self.vocab,self.start,self.waiting,self.size = last.vocab,last.start,last.waiting,last.size
+        if last: self.vocab,self.start = last.vocab,last.start
         else:
-            self.vocab,self.start,self.waiting,self.size = names_for(rule, learn),start,[],0
+            self.vocab,self.start = names_for(rule, learn),start
             rule.columns(self.c, self.vocab) # If they are wrong, that is not to be said after a wait
+        self.waiting,self.size = (last.waiting,last.size) if last else ([],0)
         parts = batch.parts
         if batch.size<SMALL:
             self.waiting,self.size,parts = self.waiting+parts,self.size+batch.size,[]

@@ -264,7 +264,7 @@ def mistaken_range(self:StreamMetric, low, high):
         return (f"predictions like {low:.3g} and {high:.3g} seem to be logits, but are compared with "
                 f"a threshold for probabilities: pass sigmoid=True, or thresh=0 for logits{where}")
 
-# %% ../nbs/02_metrics.ipynb #2de443e9
+# %% ../nbs/02_metrics.ipynb #51c2c295
 def _mean_of(values, weights=None):
     "The mean, along the last axis, of the values that are not nan; the plain one if no weight is left"
     if weights is None: return values.nanmean(-1)
@@ -277,8 +277,10 @@ def sum_of(
     weight:Tensor=None # One per sample; None: all alike
 )->Tensor: # Two numbers: the sum of the values that are defined, and of their weights
     "What a mean over samples adds up"
-    if weight is None: # A nan is not equal to itself; as a float, since torch is slow at making bools
-        return torch.stack([values.nansum(), torch.eq(values, values, out=torch.empty_like(values)).sum()])
+    if weight is None:
+        # A nan is not equal to itself; in floats, since torch takes long to make bools
+        defined = torch.eq(values, values, out=torch.empty_like(values))
+        return torch.stack([values.nansum(), defined.sum()])
     weight = weight.masked_fill(values.isnan(), 0)
     return torch.stack([(values.nan_to_num()*weight).sum(), weight.sum()])
 
