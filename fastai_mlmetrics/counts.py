@@ -323,7 +323,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #27ac3e6a
+# %% ../nbs/01_counts.ipynb #9938088b
 _BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
@@ -452,10 +452,10 @@ def next_step(
 
 def join_once(
     join, # A function of `parts` and `args`
-    parts, # Batches that wait, or what was taken from them
+    parts, # What was taken from batches
     *args # Anything that can be a key
 ): # What `join` returns, the same object for all who hold the same parts
-    "Join what waits, once for all metrics"
+    "Join what waits to be added up, once for all metrics"
     key = join,args,len(parts),id(parts[0])
     same,joined = _joined.get(key, ((),None))
     # Weak references, since small tensors left between large ones would fragment the memory
