@@ -82,6 +82,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.counts._LoopBatch': ('counts.html#_loopbatch', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._LoopBatch.__init__': ( 'counts.html#_loopbatch.__init__',
                                                                                           'fastai_mlmetrics/counts.py'),
+                                         'fastai_mlmetrics.counts._LoopBatch.end': ( 'counts.html#_loopbatch.end',
+                                                                                     'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._aligned': ('counts.html#_aligned', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._as_one': ('counts.html#_as_one', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._every': ('counts.html#_every', 'fastai_mlmetrics/counts.py'),

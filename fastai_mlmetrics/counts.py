@@ -323,7 +323,7 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #9938088b
+# %% ../nbs/01_counts.ipynb #55afaff8
 _BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
 
 def blocks(
@@ -370,11 +370,20 @@ def weakly(
 class _LoopBatch:
     "The batch that a loop is at"
     def __init__(self, learn, pred, y, i):
-        self.pred,self.y,self.i,self.first_steps = weakly(pred),weakly(y),i,{}
+        self.pred,self.y,self.i = weakly(pred),weakly(y),i
+        self.first_steps,self.steps = {},[] # By rule; all of them
         preds,targs = _own_rows(learn)
         self.size,self.c = preds.numel(),preds.shape[1]
-        # A small batch has to wait, and the model may write its next output into the same memory
-        self.parts = [(preds.clone(), targs.clone())] if self.size<SMALL else blocks(preds, targs)
+        # Decisions do not wait: joined with scores, they would be taken for scores
+        self.waits = self.size<SMALL and preds.is_floating_point()
+        self.parts = blocks(preds, targs)
+        # What waits is a copy, since the model may write its next output into the same memory
+        if self.waits: self.parts = [(p.clone(), y.clone()) for p,y in self.parts]
+
+    def end(self):
+        "Let go of the batch: a metric that takes no other one must not keep it"
+        for o in self.steps: o.ready = []
+        self.first_steps,self.steps,self.parts = {},[],[]
 
 _current = None # The last `_LoopBatch`
 _joined = {} # What was joined since
@@ -386,6 +395,7 @@ def _loop_batch(learn):
     if len(y)==1: y = y[0]
     o = _current
     if i is None or o is None or o.i!=i or o.pred() is not pred or o.y() is not y:
+        forget_batch() # Before the next one needs memory
         o = _current = _LoopBatch(learn, pred, y, i)
         _joined.clear()
     return o
@@ -393,7 +403,8 @@ def _loop_batch(learn):
 def forget_batch():
     "Forget the current batch: the next one may look the same"
     global _current
-    _current = None
+    last,_current = _current,None
+    if last: last.end()
 
 _MANY = 256 # Small batches: no more wait, since each step copies the list of them
 
@@ -414,7 +425,8 @@ class Step:
             rule.columns(self.c, self.vocab) # If they are wrong, that is not to be said after a wait
         self.waiting,self.size = (last.waiting,last.size) if last else ([],0)
         parts = batch.parts
-        if batch.size<SMALL:
+        batch.steps.append(self)
+        if batch.waits:
             self.waiting,self.size,parts = self.waiting+parts,self.size+batch.size,[]
             if self.size<LARGE//2 and len(self.waiting)<_MANY: return
         self.ready = self._batches(alone(_as_one, self.waiting)+parts)
@@ -440,13 +452,14 @@ def next_step(
 )->Step: # The same object for all metrics with this rule that have the same last step
     "The step that takes the `learn`er's current batch"
     batch = _loop_batch(learn)
-    if last is None: # Weak references, so that nothing is kept when the metrics are done
+    if last is None:
         key = rule.key if rule.weight is None else (rule.key,start)
-        step = batch.first_steps.get(key, noop)()
-        if step is None: batch.first_steps[key] = ref(step:=Step(batch, rule, learn, start))
+        step = batch.first_steps.get(key)
+        if step is None: step = batch.first_steps[key] = Step(batch, rule, learn, start)
     else:
         step = last.following()
         if step is None or step.batch is not batch:
+            # Weakly, or who stays behind would keep all steps that follow
             last.following = ref(step:=Step(batch, rule, learn, last=last))
     return step
 

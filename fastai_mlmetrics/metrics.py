@@ -100,14 +100,16 @@ class StreamMetric(AccumMetric):
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
 
-# %% ../nbs/02_metrics.ipynb #91af7909
+# %% ../nbs/02_metrics.ipynb #01f977e4
 @patch
 def accumulate(self:StreamMetric,
     learn # In its batch loop: anything with `pred` and `yb`
 ):
     "Take `learn`'s current batch, decided and counted once for all metrics that decide alike"
     if self._learn is None or self._learn() is not learn: self._begin(learn)
-    step = self._step = next_step(learn, self.rule, self._step, self.seen)
+    step = next_step(learn, self.rule, self._step, self.seen)
+    if step.c!=self.c: self.c = same_labels(step.c, self.c)
+    self._step = step
     for batch in step.ready: self.take(batch)
 
 @patch
@@ -115,6 +117,7 @@ def _begin(self:StreamMetric, learn):
     if self._of_learner:
         raise RuntimeError(f"{self.name} counts for two Learners at once: "
                            "give each metrics of its own")
+    if self.rule.labels: self.count() # Another `learn` may have other names for the labels
     self._learn,self._of_learner = weakly(learn),isinstance(learn, Learner)
     dl = getattr(learn, 'dl', None)
     self.trained,self.split = getattr(learn, 'training', False),is_split(dl)

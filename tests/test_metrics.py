@@ -1,5 +1,5 @@
 "Every metric and average, against scikit-learn on the same decisions and against fastai in a Learner"
-import threading
+import threading, weakref
 from functools import lru_cache
 import fastai.metrics as fm, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
@@ -843,3 +843,32 @@ def test_accuracy_of_zeros_asks_nothing_of_the_scores():
         warnings.simplefilter('error', UserWarning)
         for p in (torch.rand(4, 4), torch.randn(4, 4)):
             for sigmoid in (True,False): test_eq(zeros_accuracy(p, y, sigmoid=sigmoid), 0.75)
+
+def test_large_batches_are_let_go():
+    "A metric keeps no batch but the last, and that only until another comes"
+    metrics,learn,refs = [F1ScoreMulti(), LRAP(), APScoreMulti(), F1ScoreMulti(thresh=0.3)],SimpleNamespace(),[]
+    for i in range(3):
+        learn.pred,learn.yb,learn.iter = torch.randn(2000, 100),((torch.rand(2000, 100)<0.5).float(),),i
+        refs.append(weakref.ref(learn.pred))
+        for m in metrics[:4-i]: m.accumulate(learn) # Each time one takes no more
+    learn.pred = learn.yb = None
+    test_eq([o() is not None for o in refs], [False,False,True])
+    metrics[0].value
+    test_eq([o() for o in refs], [None]*3)
+
+def test_decisions_among_scores():
+    "Decisions are not taken for scores, which they would be if they were joined"
+    m,targs = F1ScoreMulti(0.8, average='micro'),tensor([[1,0]]*4)
+    for i,pred in enumerate((targs.bool(), targs*10-5., targs)): m.accumulate(SimpleNamespace(pred=pred, yb=(targs,), iter=i))
+    test_eq(m.value, 1)
+
+def test_errors_in_the_batch_that_makes_them():
+    targs = torch.ones(4, 3)
+    learn = SimpleNamespace(pred=torch.randn(4, 3), yb=(targs,), iter=0)
+    m = F1ScoreMulti()
+    m.accumulate(learn); m.value
+    learn.pred,learn.yb,learn.iter = torch.randn(4, 2),(targs[:,:2],),1
+    with expect_fail(ValueError, "2 labels, but before they had 3"): m.accumulate(learn)
+    learn.pred,learn.yb,learn.iter = torch.randn(4, 3),(targs,),2
+    F1ScoreMulti(thresh=0.5).accumulate(learn)
+    with expect_fail(ValueError, "1 values"): F1ScoreMulti(thresh=[0.5]).accumulate(learn)
