@@ -96,7 +96,7 @@ def as_tensor(
                          "long, and lists of label names one-hot encoded, for instance by "
                          "scikit-learn's MultiLabelBinarizer") from None
 
-# %% ../nbs/00_decisions.ipynb #f5aa86ae
+# %% ../nbs/00_decisions.ipynb #0845a554
 def whole_number(
     least:int, # The least that it may be
     **given # Name and value of the argument
@@ -142,8 +142,9 @@ class Rule:
             raise ValueError("sample_weight should be one number per sample, 0 or more and not all 0, "
                              f"but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
         self.weight = w
-        self.key = (np.shape(self.thresh), np.array(self.thresh).tobytes(), sigmoid, self.labels, str(ignore_index),
-                    self.min_labels, self.max_labels, None if w is None else w.numpy().tobytes())
+        self.key = (np.shape(self.thresh), np.array(self.thresh).tobytes(), sigmoid, self.labels,
+                    str(ignore_index), self.min_labels, self.max_labels,
+                    None if w is None else w.numpy().tobytes())
         self._cuts = {}
 
     @property
