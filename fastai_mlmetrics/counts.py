@@ -171,7 +171,7 @@ def in_threads(
     with ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         return alone(each, pool.map)
 
-# %% ../nbs/01_counts.ipynb #ec9628fa
+# %% ../nbs/01_counts.ipynb #8ffac19a
 class once:
     "A property that is worked out once"
     # Unlike `functools.cached_property` before Python 3.12, it lets threads work at the same time
@@ -269,7 +269,7 @@ class Batch:
         ones = p.new_ones(self.n) if p.numel()>=LARGE else None
         def sums(x): return (x.sum(0) if ones is None else ones @ x),x.sum(1)
         pred = sums(p)
-        if p.device.type=='cpu': self.squares # For `checks`: now, since it is the quickest first look
+        if p.device.type=='cpu': self.squares # For `checks`; it reads new memory the quickest
         true = sums(y)
         n = sums(valid.float()) if valid is not None else _every(self.n, self.c, p.device)
         tp = sums(p.mul_(y)) # In place, since new memory costs time
