@@ -90,6 +90,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.counts._loop_batch': ('counts.html#_loop_batch', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._own_rows': ('counts.html#_own_rows', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._own_samples': ('counts.html#_own_samples', 'fastai_mlmetrics/counts.py'),
+                                         'fastai_mlmetrics.counts._pool': ('counts.html#_pool', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._range_if_sound': ( 'counts.html#_range_if_sound',
                                                                                       'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._value_checks': ( 'counts.html#_value_checks',

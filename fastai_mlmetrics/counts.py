@@ -148,7 +148,7 @@ def off_target(
     "A target that is not 0 or 1"
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
-# %% ../nbs/01_counts.ipynb #24dee63f
+# %% ../nbs/01_counts.ipynb #fd4a13fe
 def alone(
     f, # A function
     *args # What it is called with
@@ -162,14 +162,25 @@ def alone(
 
 def in_threads(
     f, # A function of one item
-    items # The items, one for each call
+    items # A sequence: an item for each call
 )->list: # What the calls return, in the order of `items`
     "`f` of each item, in as many threads as torch has, in each of which torch has one"
-    def each(map): return [*map(f, items)]
-    n = torch.get_num_threads()
-    if n==1 or len(items)<2: return alone(each, map)
-    with ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        return alone(each, pool.map)
+    n,res,todo = torch.get_num_threads(),[None]*len(items),iter(range(len(items)))
+    def work():
+        try:
+            for i in todo: res[i] = f(items[i])
+        finally: [*todo] # After an error, all threads stop
+    def share():
+        others = [_pool(n-1).submit(work) for _ in range(min(n, len(items))-1)]
+        work()
+        for o in others: o.cancel() or o.result()
+    alone(share)
+    return res
+
+@lru_cache(maxsize=1)
+def _pool(n):
+    "`n` threads, kept because new ones cost time"
+    return ThreadPoolExecutor(n, initializer=torch.set_num_threads, initargs=(1,))
 
 # %% ../nbs/01_counts.ipynb #8ffac19a
 class once:
@@ -323,8 +334,8 @@ def gather(
     torch.distributed.all_gather(parts, torch.cat([x, x.new_zeros(max(sizes)-len(x), *x.shape[1:])]))
     return torch.cat([o[:n] for o,n in zip(parts, sizes)])
 
-# %% ../nbs/01_counts.ipynb #55afaff8
-_BLOCK = 2**19 # Elements that a CPU counts at once; so many stay in its cache
+# %% ../nbs/01_counts.ipynb #66728b07
+_BLOCK = 2**20 # Elements that a CPU counts at once: threads rarely meet, and a cache holds so many
 
 def blocks(
     preds:Tensor, # Predictions, N x C

@@ -73,23 +73,25 @@ class Cuts:
         lowest = score/2 if probs else torch.nextafter(score, torch.full_like(score, -math.inf))
         return res.where(~below.isnan(), lowest).where(i>=0, (self.top+1)/2 if probs else self.top)
 
-# %% ../nbs/03_curves.ipynb #26e718d9
+# %% ../nbs/03_curves.ipynb #d565874f
 class SortedScores:
     "The elements of each row from the highest score down"
     def __init__(self,
         scores:Tensor, # R x N
         y:Tensor, # Truths, R x N of 0 and 1
         weight:Tensor=None, # Of each element, R x N: float64, or integers 0 and 1; None: all 1
-        near:float=0. # Neighbours that differ by no more than this fraction are tied, too
+        near:float=0., # Neighbours that differ by no more than this fraction are tied, too
+        own:bool=False # May `scores` be overwritten? New memory costs time
     ):
-        self._given,self._near = (scores,y,weight),near
+        self._given,self._near,self._own = (scores,y,weight),near,own
         self._weighted = weight is not None and weight.is_floating_point()
 
     @once
     def _looked_up(self):
         "Negated scores in order, of all and of true elements; which of these exist; both numbers"
         scores,y,valid = self._given
-        low,y = -to_scores(scores, sigmoid=False),y.bool()
+        scores,y = to_scores(scores, sigmoid=False),y.bool()
+        low = scores.neg_() if self._own else -scores
         if valid is None: n = torch.full_like(y[:,:1], scores.shape[1], dtype=torch.long)
         else:
             valid = valid.bool()
@@ -220,7 +222,7 @@ def curve_of_all(self:SortedScores,
     tp,tp0 = sums.gather(1, end),sums.gather(1, begin)
     return Curve(trues, tp, pred, tp0, pred0, false.sum(1), cuts=cuts)
 
-# %% ../nbs/03_curves.ipynb #81907e5e
+# %% ../nbs/03_curves.ipynb #fde932d7
 @patch
 def _counts(self:SortedScores, low):
     "`tp` and `pred` of scores that are at least -`low`, ascending"
@@ -279,8 +281,9 @@ def curve_of_true(self:SortedScores,
     else:
         pred0 = pred-1
         tied = (hits==all_.gather(1, (pred0-1).clamp(min=0))) & (pred0>0)
-        few,is_few,_ = _picked(hits, tied)
-        pred0[tied] = look_up(all_, few, right=False)[is_few]
+        if tied.any():
+            few,is_few,_ = _picked(hits, tied)
+            pred0[tied] = look_up(all_, few, right=False)[is_few]
     return Curve(is_one, tp, pred, tp0, pred0, (n-true)[:,0], cuts=cuts)
 
 # %% ../nbs/03_curves.ipynb #f5dd7cd3

@@ -14,15 +14,15 @@ from .metrics import *
 from .curves import *
 from weakref import WeakValueDictionary
 
-# %% ../nbs/04_ranking.ipynb #2558ce7e
-_SLICE = 2**20 # Elements that are sorted at a time
+# %% ../nbs/04_ranking.ipynb #c723a965
+_SLICE = 2**21 # Elements that a thread sorts at a time
 _curves = WeakValueDictionary() # Which batches, and are labels apart? -> their `Curves`
 
 class Kept:
     "What is kept of a batch, to be ranked later"
     def __init__(self,
         scores:Tensor, # C x N
-        y:Tensor, # Truths, C x N of 0 and 1 in a byte each
+        y:Tensor, # Truths, C x N of bools
         weight:Tensor=None # Of each element, C x N: float64, or 0 and 1 in a byte each; None: all 1
     ): store_attr()
 
@@ -31,8 +31,9 @@ class Kept:
         "A copy, because a model may write its next output into the same memory"
         preds,y,_ = batch.inputs
         weight = _element_weights(batch)
-        def by_label(x, dtype): return torch.empty(x.T.shape, dtype=dtype, device=x.device).copy_(x.T)
-        scores,y = by_label(preds, preds.dtype),by_label(y, torch.uint8)
+        scores,y = preds.T.clone(memory_format=torch.contiguous_format),y.bool().T
+        # numpy transposes bytes twice as fast as torch
+        y = torch.from_numpy(np.ascontiguousarray(y)) if y.device.type=='cpu' else y.contiguous()
         return cls(scores, y, None if weight is None else weight.T)
 
 def _element_weights(batch):
@@ -51,16 +52,19 @@ class Curves(list):
         y,n = kept[0].y,sum(o.y.shape[1] for o in kept)
         c,n = len(y),all_reduce(torch.tensor(n, device=y.device), split).item()
         shape = (-1,n) if apart else (1,n*c)
-        step = max(1, _SLICE//max(n, 1)) if apart else c
+        each,threads = in_threads,torch.get_num_threads()
+        # Processes must gather in one order, and a GPU has threads of its own
+        if split or y.device.type!='cpu': each,threads = map,1
+        threads = max(1, min(threads, n*c//LARGE)) # Each has as many slices as any other
+        slices = threads*math.ceil(max(1, n*c)/threads/_SLICE)
+        step = math.ceil(c/slices) if apart else c
         def rows(name, i):
             parts = [getattr(o, name)[i:i+step] for o in kept if getattr(o, name) is not None]
             if not parts: return None
             return gather(torch.cat(parts, 1).T, split).T.reshape(shape)
         def curve(i):
             scores,y,weight = (rows(name, i) for name in ('scores','y','weight'))
-            return SortedScores(scores, y, weight).curve_of_true()
-        # Processes must gather in one order, and a GPU has threads of its own
-        each = map if split or y.device.type!='cpu' else in_threads
+            return SortedScores(scores, y, weight, own=True).curve_of_true()
         super().__init__(each(curve, range(0, c, step)))
 
     @classmethod
@@ -194,7 +198,7 @@ class APScoreMulti(CurveMetric):
         return c.total(c.y - torch.special.xlog1py(before-c.tp0, c.y/before))/c.true
     def high(self, c): return c.total(c.y*(c.tp0+c.y)/(c.pred0+c.y))/c.true
 
-# %% ../nbs/04_ranking.ipynb #79ae1e1a
+# %% ../nbs/04_ranking.ipynb #28c1b3ad
 class RocAucMulti(CurveMetric):
     "Probability that a true element scores higher than a false one, ties counting half"
     func_name = 'roc_auc_score'
@@ -224,6 +228,7 @@ class RocAucMulti(CurveMetric):
 
     def curve_formula(self, c):
         def beyond(limit, fp, fp0):
+            if self.max_fpr is None: return limit-(fp+fp0)/2
             tied = (fp-fp0).clamp(min=0)
             share = ((limit-fp0)/tied).nan_to_num(1.).clamp(0, 1) # of the tie, up to the limit
             return share*(limit-fp0) - share**2*tied/2

@@ -1,5 +1,5 @@
 "Threshold-free metrics, against scikit-learn and torchmetrics on the same scores"
-import itertools, sklearn.metrics as skm, torchmetrics.functional.classification as tm
+import itertools, subprocess, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import ranking
@@ -189,7 +189,7 @@ def in_learner(logits, targs, *metrics, **kwargs):
 def sorts(monkeypatch):
     "The shapes that were sorted"
     shapes,f = [],SortedScores.__init__
-    def counting(self, scores, *args): shapes.append(tuple(scores.shape)); return f(self, scores, *args)
+    def counting(self, scores, *args, **kwargs): shapes.append(tuple(scores.shape)); return f(self, scores, *args, **kwargs)
     monkeypatch.setattr(SortedScores, '__init__', counting)
     return shapes
 
@@ -217,7 +217,7 @@ def test_scores_are_kept_in_their_type(kind):
     m = APScoreMulti()
     m.accum_values(logits.to(kind), targs)
     m.fold()
-    assert all(k.scores.dtype==kind and k.y.dtype==torch.uint8 for k in m.total)
+    assert all(k.scores.dtype==kind and k.y.dtype==torch.bool for k in m.total)
     same(m.value, skm.average_precision_score(targs, logits.to(kind).double()), 1e-9)
 
 def test_bins_keep_no_scores():
@@ -253,6 +253,22 @@ def test_threads(kind):
     assert found[0]==found[1]==found[2]
     y,p = targs.numpy(),logits.numpy()
     same(found[0][:2], [skm.average_precision_score(y, p), skm.roc_auc_score(y, p)])
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='nothing forks here')
+def test_a_fork_does_without_the_threads():
+    code = """if True:
+        import signal
+        from fastai.basics import *
+        from fastai_mlmetrics.counts import in_threads
+        torch.set_num_threads(2)
+        def count(): return len(in_threads(noop, range(9)))
+        assert count()==9
+        if not (child:=os.fork()):
+            signal.alarm(20)
+            os._exit(count())
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])==9
+    """
+    subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True)
 
 def test_reused_memory_is_copied():
     logits,targs = simulate(48)
