@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['to_scores', 'is_probs', 'as_python', 'as_thresh', 'thresh_text', 'is_prob_thresh', 'logit_thresh', 'as_tensor',
-           'whole_number', 'limits_text', 'Rule', 'to_decisions', 'as_vocab', 'label_vocab', 'label_names',
-           'can_decode', 'loss_rule', 'loss_name', 'takes_logits', 'is_activated', 'to_probs']
+           'whole_number', 'limits_text', 'how_decided', 'Rule', 'to_decisions', 'as_vocab', 'label_vocab',
+           'label_names', 'can_decode', 'loss_rule', 'loss_name', 'takes_logits', 'is_activated', 'to_probs']
 
 # %% ../nbs/00_decisions.ipynb #2c4108a7
 from fastai.basics import *
@@ -96,7 +96,7 @@ def as_tensor(
                          "long, and lists of label names one-hot encoded, for instance by "
                          "scikit-learn's MultiLabelBinarizer") from None
 
-# %% ../nbs/00_decisions.ipynb #0845a554
+# %% ../nbs/00_decisions.ipynb #239d9181
 def whole_number(
     least:int, # The least that it may be
     **given # Name and value of the argument
@@ -114,6 +114,16 @@ def limits_text(
     "Limits on the number of labels, in a few words"
     limits = dict(min_labels=min_labels, max_labels=max_labels)
     return ', '.join(f'{k}={v}' for k,v in limits.items() if v)
+
+def how_decided(
+    o, # Has a `thresh`, `min_labels` and `max_labels`
+    at='at thresh=' # Before the threshold
+)->str:
+    "By which threshold, and within which limits, in a few words"
+    limits = limits_text(o.min_labels, o.max_labels)
+    # The same number for every sample needs no threshold
+    if o.min_labels==o.max_labels: return f'with {limits}'
+    return f"{at}{thresh_text(o.thresh)}{limits and f', {limits}'}"
 
 class Rule:
     "Which labels are predicted, and which elements count"

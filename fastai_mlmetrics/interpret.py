@@ -114,7 +114,7 @@ def accuracy_report(self:MultiLabelInterpretation,
                                    min_labels=self.rule.min_labels, max_labels=self.rule.max_labels,
                                    ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
 
-# %% ../nbs/10_interpret.ipynb #225a56fa
+# %% ../nbs/10_interpret.ipynb #c48462f5
 def _plain(text): return text.replace('$', r'\$')
 
 def _shown(name, n=25): return _plain(shorten(name, n))
@@ -142,12 +142,7 @@ def _index(self:MultiLabelInterpretation, label):
     if not near: hint = f"it has {_listed(self.vocab, 60)}"
     raise ValueError(f"label {label!r} is not in the vocab: {hint}")
 
-@patch
-def _how_decided(self:MultiLabelInterpretation):
-    "How it was decided, in words"
-    return ', '.join(filter(None, (f'at thresh={thresh_text(self.thresh)}', self.rule.limits)))
-
-# %% ../nbs/10_interpret.ipynb #928caf5a
+# %% ../nbs/10_interpret.ipynb #d347abab
 class LabelReport(Table):
     "What `MultiLabelInterpretation.report` returns: averages stand apart"
     def _repr_html_(self):
@@ -187,7 +182,7 @@ def report(self:MultiLabelInterpretation,
         rows,names = zip(*((total | row(a), f'{a} avg') for a in averages))
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
-    res.attrs['reading'] = f'Decided {self._how_decided()}.'
+    res.attrs['reading'] = f'Decided {how_decided(self.rule)}.'
     return res
 
 @patch
@@ -199,7 +194,7 @@ def print_classification_report(self:MultiLabelInterpretation):
     names = [*map(str, self.vocab)]
     print(skm.classification_report(true, decided, labels=one, target_names=names, zero_division=0))
 
-# %% ../nbs/10_interpret.ipynb #945a765a
+# %% ../nbs/10_interpret.ipynb #af8ec9b5
 def _columns(interp, labels, order, k):
     "The columns of `labels`, or the first `k` in `order`"
     if labels is None: return [*order][:k]
@@ -230,7 +225,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     f1 = f1.masked_fill(pred+true==0, 2) # Last come those that tell nothing
     cols = _columns(self, labels, f1.argsort(stable=True).tolist(), k)
     if title is None:
-        title = self._how_decided()
+        title = how_decided(self.rule)
         some = labels is None and k<len(f1)
         if some: title = f'the {k} labels of the lowest F1, of {len(f1)}, {title}'
     cm = self.confusion_matrix()
@@ -400,7 +395,7 @@ def plot_roc(self:MultiLabelInterpretation,
     ax.axline((0,0), slope=1, color='k', ls=':', lw=1)
     ax.set(xlabel='false positive rate', ylabel='recall')
 
-# %% ../nbs/10_interpret.ipynb #a5501a3f
+# %% ../nbs/10_interpret.ipynb #64d82b88
 _COLORS = dict(right='0.3', missed='#0072b2', false='#d55e00')
 
 @patch
@@ -491,7 +486,7 @@ def show(self:MultiLabelInterpretation,
     score,(true,n) = self.preds[found,i],self.counts[2:,i].int().tolist()
     if kind=='missed': of,rank = f'missed in {len(found)} of the {true} samples that have it','lowest'
     else: of,rank = f'a false alarm in {len(found)} of the {n-true} samples without it','highest'
-    title = f'{self.vocab[i]}: {of}, {self._how_decided()}'
+    title = f'{self.vocab[i]}: {of}, {how_decided(self.rule)}'
     if not len(found): return print(title)
     order = score.argsort(descending=kind=='false', stable=True)[:max_n]
     if len(order)<len(found):
@@ -510,7 +505,7 @@ def plot_top_losses(self:MultiLabelInterpretation,
     places = slice(k) if isinstance(k, Integral) else L(k)
     losses,idxs = (o[places] for o in self.top_losses(None, largest))
     rank = 'highest' if largest else 'lowest'
-    title = f'{rank} losses: {len(idxs)} of {len(self.losses)} samples, {self._how_decided()}'
+    title = f'{rank} losses: {len(idxs)} of {len(self.losses)} samples, {how_decided(self.rule)}'
     return self._show(idxs, losses, 'loss', title, None, nrows, ncols, figsize)
 
 @patch
@@ -521,10 +516,10 @@ def show_results(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of pictures
 ): # A `Table`, if the inputs are not pictures
     "Some samples, with what is true and what is predicted"
-    idxs,title = _numbers(idxs),f'Decided {self._how_decided()}'
+    idxs,title = _numbers(idxs),f'Decided {how_decided(self.rule)}'
     return self._show(idxs, self.losses[idxs], 'loss', title, None, nrows, ncols, figsize)
 
-# %% ../nbs/10_interpret.ipynb #c8d33a5d
+# %% ../nbs/10_interpret.ipynb #c134480b
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     figsize:tuple=(5,2.6), # Width and height in inches
@@ -573,5 +568,5 @@ def empty(self:MultiLabelInterpretation)->Table: # Indexed by sample number; the
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()],
                      score=score), index=pd.Index(idxs.tolist(), name='sample'))
     res.attrs['reading'] = (f'{len(idxs)} of {len(self.preds)} samples get no label '
-                            f'{self._how_decided()}.')
+                            f'{how_decided(self.rule)}.')
     return res.sort_values('n_true', ascending=False, kind='stable')

@@ -229,7 +229,7 @@ def value(self:StreamMetric):
     elif text:=self.mistaken_range(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
 
-# %% ../nbs/02_metrics.ipynb #f73b1ab3
+# %% ../nbs/02_metrics.ipynb #d999193d
 @patch
 def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nans):
     "Is there a value? Raises or warns if predictions or targets are not what they must be"
@@ -260,7 +260,8 @@ def mistaken_range(self:StreamMetric, low, high):
     where = ', to each metric and to ZeroLabelsCallback' if self._of_learner else ''
     if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
         loss = getattr(self._learn(), 'loss_func', None) if self._of_learner else None
-        if not (loss and is_activated(loss)): return PROBS_GIVEN+where
+        if not (isinstance(loss, nn.BCEWithLogitsLoss) or loss and is_activated(loss)):
+            return PROBS_GIVEN+where
         return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. The loss "
                 f"function ({loss_name(loss)}) takes one itself: let the model end without it")
     if not self.sigmoid and (low<0 or high>1) and is_prob_thresh(self.thresh):

@@ -185,7 +185,7 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
                      mean(constant, n_of, 1.), 1.)}
     return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,of_samples
 
-# %% ../nbs/06_report.ipynb #72e9c2df
+# %% ../nbs/06_report.ipynb #0dd4a713
 def _reading(r, counts, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value):
@@ -273,9 +273,10 @@ def accuracy_report(
     res = AccuracyReport(r.loc[[*names[:6], 'accuracy, argmax', *names[6:], *r.index[len(names)+1:]]])
     at = ''
     if scored: # Decisions have no threshold
-        res.columns.name,limits = f'thresh={thresh_text(thresh)}',batch.rule.limits
-        if limits: res.index.name = limits
-        at = f"Decided at a threshold of {thresh_text(thresh)}{limits and f', {limits}'}. "
+        rule = batch.rule
+        if not rule.ranks: res.columns.name = f'thresh={thresh_text(thresh)}'
+        if rule.limits: res.index.name = rule.limits
+        at = f"Decided {how_decided(rule, 'at a threshold of ')}. "
     few = [str(o) for o in vocab[best[:6].tolist()]] + [f'{len(best)-6} more']*(len(best)>6)
     res.attrs['reading'] = _reading(r, counts, ', '.join(few) or 'nothing', at, ci, zero_division)
     return res

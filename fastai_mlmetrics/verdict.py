@@ -187,7 +187,7 @@ def judge(
         raise ValueError("there is not a single sample that counts")
     return r
 
-# %% ../nbs/07_verdict.ipynb #e060b72b
+# %% ../nbs/07_verdict.ipynb #d30d4f91
 class ZeroLabelsWarning(UserWarning):
     "A model with a good-looking accuracy predicts (nearly) nothing"
     def __init__(self,
@@ -338,8 +338,7 @@ def as_warning(
 
 def _at(r):
     "At which threshold, and within which limits; predictions that are decisions already have none"
-    limits = limits_text(r.min_labels, r.max_labels)
-    return f" at threshold {thresh_text(r.thresh)}{limits and f', {limits}'}" if r.scored else ''
+    return f" {how_decided(r, 'at threshold ')}" if r.scored else ''
 
 def _when(r): return '' if 'phase' not in r else f"epoch {r.epoch}" if r.phase=='fit' else 'validate()'
 

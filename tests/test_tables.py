@@ -110,6 +110,13 @@ def test_a_threshold_in_words():
     assert 'at a threshold of 0.0312 to 0.9, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
     assert 'at threshold 0.0312 to 0.9' in ' '.join(repr(judge(SCORES, TARGS, **many)).split())
 
+def test_two_for_each_sample_need_no_threshold():
+    two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
+    assert f'Decided {text}' in MultiLabelInterpretation.from_preds(SCORES, TARGS, **two).report().reading
+    r = accuracy_report(SCORES, TARGS, **two)
+    assert f'Decided {text}' in r.reading and r.columns.name is None and 'thresh=' not in repr(r)
+    assert text in ' '.join(repr(judge(SCORES, TARGS, **two)).split())
+
 # The curve
 
 def drawn(*args, **kwargs):
