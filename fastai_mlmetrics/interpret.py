@@ -142,7 +142,7 @@ def _index(self:MultiLabelInterpretation, label):
     if not near: hint = f"it has {_listed(self.vocab, 60)}"
     raise ValueError(f"label {label!r} is not in the vocab: {hint}")
 
-# %% ../nbs/10_interpret.ipynb #d347abab
+# %% ../nbs/10_interpret.ipynb #bf9e8fec
 class LabelReport(Table):
     "What `MultiLabelInterpretation.report` returns: averages stand apart"
     def _repr_html_(self):
@@ -171,14 +171,15 @@ def report(self:MultiLabelInterpretation,
         return ({k: cls(average=a).averaged(counts).numpy() for k,cls in decided.items()} |
                 {k: ranked[k,a].value if (k,a) in ranked else math.nan for k in ranking})
     _,pred,true,_ = self.counts.numpy()
-    res = LabelReport(dict(support=true, predicted=pred, **row(None), thresh=self.thresh),
+    thresh = math.nan if self.rule.ranks else self.thresh
+    res = LabelReport(dict(support=true, predicted=pred, **row(None), thresh=thresh),
                       index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     if sort not in (columns := ['label',*res]):
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
     res = res.sort_values(sort, kind='stable')
     if averages:
         total = dict(support=true.sum(), predicted=pred.sum(),
-                     thresh=math.nan if isinstance(self.thresh, tuple) else self.thresh)
+                     thresh=math.nan if isinstance(thresh, tuple) else thresh)
         rows,names = zip(*((total | row(a), f'{a} avg') for a in averages))
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
@@ -313,7 +314,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     if len(top)<len(self.vocab):
         ax.set_title(f'the {len(top)} most confused labels of {len(self.vocab)}', fontsize=9)
 
-# %% ../nbs/10_interpret.ipynb #dcd821f0
+# %% ../nbs/10_interpret.ipynb #dc1a3b75
 @patch
 def plot_thresholds(self:MultiLabelInterpretation,
     label, # Name or number
@@ -336,7 +337,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     for cls,name in ((PrecisionMulti,'precision'), (RecallMulti,'recall'), (F1ScoreMulti,'F1')):
         values,first = c.values(cls(zero_division=math.nan))
         ax.plot(x, np.r_[first, values[0,ends], values[0,-1:]], drawstyle='steps-post', label=name)
-    ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
+    if not self.rule.ranks: ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
     ax.set_title(f'{_shown(self.vocab[i], 40)}: {int(c.true)} of {int(c.n)}', fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))

@@ -112,7 +112,12 @@ def test_a_threshold_in_words():
 
 def test_two_for_each_sample_need_no_threshold():
     two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
-    assert f'Decided {text}' in MultiLabelInterpretation.from_preds(SCORES, TARGS, **two).report().reading
+    interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **two)
+    r = interp.report()
+    assert f'Decided {text}' in r.reading and r.thresh.isna().all()
+    interp.plot_thresholds(0)
+    assert plt.gca().get_legend_handles_labels()[1]==['precision','recall','F1']
+    plt.close()
     r = accuracy_report(SCORES, TARGS, **two)
     assert f'Decided {text}' in r.reading and r.columns.name is None and 'thresh=' not in repr(r)
     assert text in ' '.join(repr(judge(SCORES, TARGS, **two)).split())
