@@ -166,7 +166,7 @@ def test_other_aims(kw):
 
 def test_losses_and_metrics_of_every_make():
     class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
-    with pytest.warns(UserWarning, match='pass sigmoid=False'): trained(1, loss_func=Odd(), model=Bounded(), cbs=ZeroLabelsCallback())
+    with pytest.warns(UserWarning, match='let the model end without it'): trained(1, loss_func=Odd(), model=Bounded(), cbs=ZeroLabelsCallback())
     learn = trained(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
     learn.set_thresh(0.2)
     assert learn.metrics[1].thresh==0.2 and F1ScoreMulti(average='samples').value_of(*simulate(40))==F1ScoreMulti(average='samples')(*simulate(40))
