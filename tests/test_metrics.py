@@ -484,10 +484,11 @@ def test_nan_predictions():
     assert len(said)==1 and all(map(math.isnan, v.values()))
     assert not math.isnan(F1ScoreMulti(ignore_index=-1)(logits, torch.where(logits.isnan(), -1, targs)))
 
-@pytest.mark.parametrize('loss,message', [(BCELossFlat(), 'probabilities already: pass sigmoid=False'), *[(loss(), 'BCEWithLogitsLoss. takes one itself: let the model end without it') for loss in (BCEWithLogitsLossFlat, nn.BCEWithLogitsLoss)]])
+@pytest.mark.parametrize('loss,message', [(BCELossFlat, 'probabilities already: pass sigmoid=False'),
+    *[(o, 'BCEWithLogitsLoss. takes one itself: let the model end without it') for o in (BCEWithLogitsLossFlat, nn.BCEWithLogitsLoss)]])
 def test_probabilities_taken_for_logits(loss, message):
     logits,targs = simulate(50)
-    with pytest.warns(UserWarning, match=message) as said: values(make_learner(logits.sigmoid(), targs, multilabel_metrics(), loss_func=loss))
+    with pytest.warns(UserWarning, match=message) as said: values(make_learner(logits.sigmoid(), targs, multilabel_metrics(), loss_func=loss()))
     assert len(said)==1
 
 def test_integers_are_decisions():
