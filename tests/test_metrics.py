@@ -869,7 +869,7 @@ def test_errors_in_the_batch_that_makes_them():
     m = F1ScoreMulti()
     m.accumulate(learn); m.value
     learn.pred,learn.yb,learn.iter = torch.randn(4, 2),(targs[:,:2],),1
-    with expect_fail(ValueError, "2 labels, but before they had 3"): m.accumulate(learn)
+    with pytest.raises(ValueError, match="2 labels, but before they had 3"): m.accumulate(learn)
     learn.pred,learn.yb,learn.iter = torch.randn(4, 3),(targs,),2
     F1ScoreMulti(thresh=0.5).accumulate(learn)
-    with expect_fail(ValueError, "1 values"): F1ScoreMulti(thresh=[0.5]).accumulate(learn)
+    with pytest.raises(ValueError, match="1 values"): F1ScoreMulti(thresh=[0.5]).accumulate(learn)
