@@ -1,7 +1,7 @@
-"Ours beside its peers, in one run on the same data: `python -m benchmarks [--save] [NAME ...]`"
+"Ours beside its peers, in one run on the same data: `python -m benchmarks [--save[=MACHINE]] [NAME ...]`"
 import multiprocessing, platform, subprocess, sys, time, warnings
 from statistics import median
-import fastai, fastai_mlmetrics, fastai.metrics as fm, sklearn.metrics as skm
+import fastai, fastai_mlmetrics, sklearn, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.metrics import *
@@ -223,30 +223,27 @@ def report():
 
 NAMES = dict(ours='multilabel_metrics(full=True)', fastai="fastai's seven", bins='AP and AUC in 1,024 bins', exact='AP and AUC, exact')
 
-def draw_growth(df):
-    "Time and memory over the number of samples, in `growth.png`"
+def draw_growth(df, file):
+    "Time and memory over the number of samples"
     fig,axs = plt.subplots(1, 2, figsize=(9,3.6), layout='constrained')
     ylabels = {'s': 'seconds, in batches of 1,000', 'MB': 'MB of memory more, at the peak'}
     for ax,(column,ylabel) in zip(axs, ylabels.items()):
-        for name,o in df.groupby('metrics', sort=False): ax.plot(o.samples, o[column], 'o-', label=NAMES[name])
+        for name,o in df.groupby('metrics', sort=False): ax.plot(o.samples, o[column].where(o[column]>0), 'o-', label=NAMES[name])
         ax.set(xscale='log', yscale='log', xlabel='samples in a validation, of 20 labels each', ylabel=ylabel)
         ax.grid(alpha=0.3)
     axs[0].set_title('Time', fontsize=10)
     axs[1].set_title('Memory', fontsize=10)
     fig.legend(*axs[0].get_legend_handles_labels(), loc='outside lower center', ncols=4, fontsize=9)
-    fig.savefig(Path(__file__).parent/'growth.png', dpi=90)
+    fig.savefig(Path(__file__).parent/file, dpi=90)
     plt.close(fig)
 
 def growth():
     "Time and peak memory over the number of samples, of 20 labels"
-    rows = []
     for n in (1000, 30_000, 1_000_000):
         for name in ('ours','bins','exact','fastai'):
             if name=="fastai" and n>30_000: continue # It takes minutes
             seconds,mb = streamed(name, n, 20)
-            rows.append({'samples': n, 'metrics': name, 's': seconds, 'MB': mb})
-    draw_growth(pd.DataFrame(rows))
-    yield from rows
+            yield {'samples': n, 'metrics': name, 's': seconds, 'MB': mb}
 
 def every():
     "Each class, in each average that keeps no scores"
@@ -298,15 +295,19 @@ def main(args):
     warnings.simplefilter('ignore')
     if args[:2]==['--stream','report']: return print(*stream_report(*map(int, args[2:])))
     if args[:1]==['--stream']: return print(*stream(STREAMED[args[1]], *map(int, args[2:])))
-    save = '--save' in args
+    save = next((o for o in args if o.startswith('--save')), '')
+    name = save.removeprefix('--save').replace('=', '_') # '', or '_MACHINE'
     asked = [f for f in ALL if f.__name__ in args] or ALL
-    page = [f'{cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}, fastai {fastai.__version__}. Medians, in one run; GPUs are not measured.']
+    page = [f'{cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}, fastai {fastai.__version__}, scikit-learn {sklearn.__version__}. Medians, in one run; GPUs are not measured.']
     print(page[0], flush=True)
     for f in asked:
         table = pd.DataFrame(f())
         print(f'\n{f.__name__}: {f.__doc__}\n{table.to_string(index=False, float_format=lambda o: f"{o:.3g}")}', flush=True)
-        page += [f'## {f.__name__}', f.__doc__+'.', markdown(table)] + (['![](growth.png)'] if f is growth else [])
-    if save: (Path(__file__).parent/'results.md').write_text('\n\n'.join(['# Benchmarks', '`python -m benchmarks --save` wrote this page.', *page])+'\n')
+        page += [f'## {f.__name__}', f.__doc__+'.', markdown(table)]
+        if save and f is growth:
+            draw_growth(table, f'growth{name}.png')
+            page.append(f'![](growth{name}.png)')
+    if save: (Path(__file__).parent/f'results{name}.md').write_text('\n\n'.join(['# Benchmarks', f'`python -m benchmarks {save}` wrote this page.', *page])+'\n')
 
 def cpu():
     "What Linux calls it"

@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
 TUTORIALS,REFERENCE = sorted(NBS.glob('tutorials/[!_.]*.ipynb')), sorted(NBS.glob('[0-9]*.ipynb'))
-PAGES = [ROOT/o for o in ('benchmarks/results.md','CHANGELOG.md','CONTRIBUTING.md')]
+PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/o for o in ('CHANGELOG.md','CONTRIBUTING.md'))]
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png')]
 
 config = ConfigParser(interpolation=None)
