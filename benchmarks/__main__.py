@@ -256,7 +256,7 @@ def every():
 
 def total(m):
     "What a metric has added up"
-    m.count()
+    m.take_waiting()
     m.fold()
     return m.total
 

@@ -29,7 +29,7 @@ class ZeroLabelsCallback(Callback):
         thresh=None, # Judge decisions at this threshold; None: the loss function's, as in `predict`
         sigmoid:bool=True, # Are the predictions logits?
         min_accuracy:float=0.5, # From this accuracy on, flag a model no better than a constant
-        max_empty:float=0.5, # Flag a model that leaves this fraction of the samples with labels empty
+        max_empty:float=0.5, # As in `judge`
         patience:int=3, # Flagged validations in a row before anything happens within a fit
         on_flag='warn', # 'warn', 'stop', 'raise', or a function of the record
         ignore_index=None # Target value of the elements to leave out; may be nan

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PROBS_GIVEN', 'SMALL', 'LARGE', 'match_columns', 'as_rows', 'warn_user', 'check_arrays', 'join_checks', 'off_target',
-           'alone', 'in_threads', 'once', 'Batch', 'is_split', 'all_reduce', 'gather', 'blocks', 'same_labels',
-           'names_for', 'batches_of', 'weakly', 'forget_batch', 'Step', 'next_step', 'join_once']
+           'single_threaded', 'in_threads', 'once', 'Batch', 'is_split', 'all_reduce', 'gather', 'blocks',
+           'same_labels', 'names_for', 'batches_of', 'weakly', 'forget_batch', 'Step', 'next_step', 'join_once']
 
 # %% ../nbs/01_counts.ipynb #03ed4954
 from fastai.basics import *
@@ -105,7 +105,7 @@ def check_arrays(
 # %% ../nbs/01_counts.ipynb #a26b8a06
 SMALL = 2**15 # Elements: smaller batches wait until they are half of a large one together
 LARGE = 2**18 # Elements: from there on matrix products are quicker, and threads that share the work
-_NONE = torch.zeros(())
+_ZERO = torch.zeros(())
 _HEAD = 2**12 # Elements that nearly always show that predictions are logits, if they are
 
 def _range_if_sound(preds, true, squares):
@@ -127,7 +127,7 @@ def _value_checks(
     if preds.dtype==torch.bool: preds = preds.byte()
     # A quick look is nearly always enough
     if sums and (found:=_range_if_sound(preds, *sums)):
-        return torch.stack([found[0], _NONE, found[1], _NONE, _NONE, _NONE])
+        return torch.stack([found[0], _ZERO, found[1], _ZERO, _ZERO, _ZERO])
     (low,high),(low_targ,high_targ),nans = preds.aminmax(),targs.aminmax(),preds.isnan().any(1).sum()
     six = low,low_targ,high,high_targ,targs.frac().amax(),nans
     return torch.stack([o.float() for o in six])
@@ -149,7 +149,7 @@ def off_target(
     return next((o for o in (low, high, fraction) if o not in (0,1)), None)
 
 # %% ../nbs/01_counts.ipynb #fd4a13fe
-def alone(
+def single_threaded(
     f, # A function
     *args # What it is called with
 ): # What it returns
@@ -174,7 +174,7 @@ def in_threads(
         others = [_pool(n-1).submit(work) for _ in range(min(n, len(items))-1)]
         work()
         for o in others: o.cancel() or o.result()
-    alone(share)
+    single_threaded(share)
     return res
 
 @lru_cache(maxsize=1)
@@ -241,7 +241,7 @@ class Batch:
         return _value_checks(preds, y, true.sum(), self.squares)
 
     def _work_out(self, f, *args):
-        return f(*args) if self.preds.numel()>=LARGE else alone(f, *args)
+        return f(*args) if self.preds.numel()>=LARGE else single_threaded(f, *args)
 
     def cached(self, f, *args):
         "`f` of this batch and `args`, computed once for all metrics that ask"
@@ -440,7 +440,7 @@ class Step:
         if batch.waits:
             self.waiting,self.size,parts = self.waiting+parts,self.size+batch.size,[]
             if self.size<LARGE//2 and len(self.waiting)<_MANY: return
-        self.ready = self._batches(alone(_as_one, self.waiting)+parts)
+        self.ready = self._batches(single_threaded(_as_one, self.waiting)+parts)
         self.start += sum(o.n for o in self.ready)
         self.waiting,self.size = [],0
 
@@ -449,7 +449,7 @@ class Step:
     @once
     def rest(self):
         "What waits, as `ready` has what does not"
-        return self._batches(alone(_as_one, self.waiting))
+        return self._batches(single_threaded(_as_one, self.waiting))
 
 def _as_one(parts):
     "Pairs of predictions and targets as a single pair, if there are any"

@@ -91,10 +91,10 @@ def as_tensor(
         # torch refuses negative strides, and warns about read-only memory
         return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
     except (TypeError,ValueError):
-        raise ValueError("a table of numbers is needed, a row per sample and a column per label, "
-                         f"but this is a {type(o).__name__} of something else. Rows must be equally "
-                         "long, and lists of label names one-hot encoded, for instance by "
-                         "scikit-learn's MultiLabelBinarizer") from None
+        raise ValueError("a table of numbers is needed, with a row per sample and a column per label, "
+                         f"but this {type(o).__name__} is none. Rows must be equally long; lists of "
+                         "label names can be one-hot encoded, for instance by scikit-learn's "
+                         "MultiLabelBinarizer") from None
 
 # %% ../nbs/00_decisions.ipynb #239d9181
 def whole_number(
@@ -158,7 +158,7 @@ class Rule:
         self._cuts = {}
 
     @property
-    def ranks(self):
+    def fixed_number(self):
         "Does each sample get the same number of labels, whatever the threshold?"
         return self.min_labels==self.max_labels
 
@@ -195,7 +195,7 @@ def decide(self:Rule,
     "Which labels are predicted"
     if not preds.is_floating_point(): return preds.bool().to(dtype)
     def top(scores, k): return scores.topk(min(k, preds.shape[-1])).indices
-    if self.ranks:
+    if self.fixed_number:
         return torch.zeros_like(preds, dtype=dtype).scatter_(-1, top(preds, self.max_labels), 1)
     cut,sigmoid = self._cut(preds)
     scores = to_scores(preds, sigmoid)

@@ -49,7 +49,7 @@ def _body(arch):
                      "use 'small', or one of fastai's, such as 'resnet18'")
 
 def get_learner(
-    dls:DataLoaders,
+    dls:DataLoaders, # Of several labels, such as the digits
     arch:str='small', # 'small', or one of fastai's architectures, such as 'resnet18'
     thresh:float=0.5 # A probability above it is a predicted label
 )->Learner:
@@ -110,12 +110,12 @@ def _save(out, name, what):
 def tell(
     learn:Learner, # Of `get_learner`
     epochs:int=15, # In all; a fifth of them before the remedies
-    thresh:float=0.5, # A probability above it is a predicted label
     out:str|Path='.' # Folder for the figures, made where it is missing
 )->pd.DataFrame: # The metrics, before and after
     "Train, be warned, try the remedies, and compare"
     out = _writable(out)
     cb,dls,first = learn.zero_labels,learn.dls,max(epochs//5, 1)
+    thresh = learn.loss_func.thresh
     before = _epochs(first)
     print(f'{len(dls.train_ds)} pictures to train on, {len(dls.valid_ds)} to validate with; '
           f'{len(dls.vocab)} labels')
@@ -182,4 +182,4 @@ def main(
     learn = get_learner(dls, arch, thresh)
     learn.remove_cb(ProgressCallback)
     learn.add_cb(_TerminalProgress())
-    tell(learn, epochs, thresh, out)
+    tell(learn, epochs, out)

@@ -10,6 +10,7 @@ import io,json,tempfile
 from PIL import Image
 from sklearn.datasets import load_digits
 from fastai.vision.all import *
+from .tables import *
 
 # %% ../nbs/12_digits.ipynb #c708503c
 _inks = dict(red=(200,30,45), blue=(35,60,185))
@@ -143,9 +144,6 @@ def multidigits(
         put(df.to_csv(index=False).encode(), path/'train.csv')
     return path
 
-# %% ../nbs/12_digits.ipynb #f30f2555
-def _first(items): return ', '.join(map(str, items[:3])) + (', ...' if len(items)>3 else '')
-
 # %% ../nbs/12_digits.ipynb #e75c0810
 def _read_table(path):
     "The checked `train.csv` of the folder `path`, with `is_valid` as booleans"
@@ -162,8 +160,8 @@ def _read_table(path):
         raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns "
                          f"{truncstr(str([*df]), 200)}, and needs fname, labels, is_valid")
     if blank := (np.flatnonzero(df.fname.str.strip()=='')+1).tolist():
-        raise ValueError(f"{csv} has no fname in row {_first(blank)} ({len(blank)} of {len(df)} "
-                         "rows): write the name of the picture, or delete the row")
+        raise ValueError(f"{csv} has no fname in row {some_names(blank, 3)} ({len(blank)} of "
+                         f"{len(df)} rows): write the name of the picture, or delete the row")
     valid = df.is_valid.str.strip().str.lower().map({'true':True, '1':True, 'false':False, '0':False})
     if valid.isna().any():
         raise ValueError(f"{csv} has is_valid={df.is_valid[valid.isna()].iloc[0]!r}: "
@@ -180,7 +178,7 @@ def _read_table(path):
                                 f"({len(absent)} of {len(df)} pictures are missing)")
     if broken := [o for o in pictures if not _is_whole(o)]:
         raise ValueError(f"{len(broken)} of the {len(df)} pictures that {csv} lists are cut off, "
-                         f"or no pictures ({_first(broken)}): replace the files, or delete their rows")
+                         f"or no pictures ({some_names(broken, 3)}): replace the files, or delete their rows")
     return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
 
 # %% ../nbs/12_digits.ipynb #83fac635

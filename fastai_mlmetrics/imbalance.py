@@ -21,8 +21,8 @@ def _targets(ds):
     if not hasattr(ds, 'tls'): return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
     tl,items = ds.tls[-1],L(ds.tls[-1].items, use_list=None)
     # Only up to the names: the next transform raises an error for a name that is not in the vocab
-    def is_name(f): return not isinstance(f, (MultiCategorize, EncodedMultiCategorize))
-    before = L(itertools.takewhile(is_name, tl.tfms.fs))
+    def encodes(f): return isinstance(f, (MultiCategorize, EncodedMultiCategorize))
+    before = L(itertools.takewhile(lambda f: not encodes(f), tl.tfms.fs))
     read = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
     by_name = any(isinstance(f, MultiCategorize) for f in tl.tfms.fs)
     return read if by_name else as_tensor(np.array(read))
@@ -124,10 +124,10 @@ def plot_cooccurrence(
                                      layout='constrained')[1]
     ax.set_facecolor('0.85') # The diagonal
     image = ax.imshow(shown, cmap='Blues', vmin=0)
-    short = [truncstr(str(names[i]), 20) for i in where]
+    short = [plain(shorten(names[i], 20)) for i in where]
     ticks = dict(ticks=range(len(where)), labels=short, fontsize=8)
-    for text in ax.set_xticks(**ticks, rotation=90)+ax.set_yticks(**ticks):
-        text.label1.set_parse_math(False)
+    ax.set_xticks(**ticks, rotation=90)
+    ax.set_yticks(**ticks)
     ax.set(xlabel='... have this one too', ylabel='of the samples with this label ...')
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label='share' if normalize else 'samples')
 

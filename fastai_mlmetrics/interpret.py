@@ -32,8 +32,8 @@ class MultiLabelInterpretation(Interpretation):
         vocab:L, # The names of the C labels
         thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
         min_labels:int=0, # Labels that each sample gets at least
-        ignore_index=None, # Target value of the elements to leave out; may be nan
-        max_labels:int=None # Labels that each sample gets at most; None: any number
+        max_labels:int=None, # And at most; None: any number
+        ignore_index=None # Target value of the elements to leave out; may be nan
     ):
         store_attr('preds,targs,vocab,ignore_index')
         self.rows = max(1, len(preds)//max(1, len(losses))) # of each item: more than 1 for three axes
@@ -50,18 +50,15 @@ class MultiLabelInterpretation(Interpretation):
         learn:Learner, # Whose model predicts
         ds_idx:int=1, # Which data: 0: training, 1: validation
         dl:DataLoader=None, # Other data instead
-        act=None, # Activation of the predictions; None: the loss function's
+        act=None, # Makes probabilities of the predictions; None: the loss function's activation
         thresh=None, # Decide at this threshold; None: at the loss function's
         ignore_index=None # Target value of the elements to leave out; may be nan
     ):
         "Predict once, and keep the predictions"
         if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
-        with keep_record(learn), learn.no_logging():
-            preds,targs,losses = learn.get_preds(dl=dl, with_loss=True, act=act)
-        loss = learn.loss_func
-        rule = loss_rule(loss)
+        preds,targs,losses = get_probs(learn, dl=dl, act=act, with_loss=True)
+        rule = loss_rule(learn.loss_func)
         if thresh is not None: rule['thresh'] = thresh
-        preds = to_probs(preds, loss, getattr(learn.dls, 'device', None))
         arrays = check_arrays(preds, targs, rule['thresh'], vocab=label_vocab(learn.dls))
         return cls(learn, dl, losses, *arrays, ignore_index=ignore_index, **rule)
 
@@ -77,7 +74,7 @@ class MultiLabelInterpretation(Interpretation):
         max_labels:int=None, # And at most; None: any number
         ignore_index=None # Target value of the elements to leave out; may be nan
     ):
-        "The same of arrays, without the inputs"
+        "From arrays of predictions and targets, without the inputs"
         preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
         if not preds.is_floating_point(): # Are they decisions?
             AccuracyMulti(ignore_index=ignore_index).value_of(preds, targs)
@@ -88,7 +85,7 @@ class MultiLabelInterpretation(Interpretation):
         valid = Rule(thresh, sigmoid, ignore_index=ignore_index).valid(targs)
         if valid is not None: losses[~valid] = math.nan
         return cls(None, None, losses.nanmean(1), scores, targs, vocab, thresh, min_labels,
-                   ignore_index, max_labels)
+                   max_labels, ignore_index)
 
     def __getitem__(self, idxs):
         "Inputs, predictions, truths, decisions and losses at `idxs`"
@@ -115,15 +112,13 @@ def accuracy_report(self:MultiLabelInterpretation,
                                    ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
 
 # %% ../nbs/10_interpret.ipynb #c48462f5
-def _plain(text): return text.replace('$', r'\$')
-
-def _shown(name, n=25): return _plain(shorten(name, n))
+def _shown(name, n=25): return plain(shorten(name, n))
 
 def _two_lines(name, n):
     "A name in at most two lines of `n` characters"
     name = shorten(name, 2*n)
     lines = textwrap.wrap(name, n)
-    return _plain('\n'.join(lines if len(lines)<3 else [name[:n],name[n:]]))
+    return plain('\n'.join(lines if len(lines)<3 else [name[:n],name[n:]]))
 
 def _listed(names, width):
     "Names in about `width` characters, and how many more there are"
@@ -135,7 +130,8 @@ def _listed(names, width):
 @patch
 def _index(self:MultiLabelInterpretation, label):
     "The column of a label that is given by name or by number"
-    if label in self.vocab: return self.vocab.index(label)
+    for names in (self.vocab, self.vocab.map(str)): # Tables show the number 3 as they show '3'
+        if label in names: return names.index(label)
     if isinstance(label, Integral) and 0<=label<len(self.vocab): return int(label)
     near = difflib.get_close_matches(str(label), self.vocab.map(str), 3)
     hint = f"did you mean {' or '.join(map(repr, near))}?"
@@ -157,21 +153,19 @@ def report(self:MultiLabelInterpretation,
 )->LabelReport: # A row per label
     "How the model does on each label, and on average"
     averages = ('micro','macro','weighted','samples') if averages else ()
-    batch = Batch(self.preds, self.targs, Rule(sigmoid=False, ignore_index=self.ignore_index))
+    batch = Batch(self.preds, self.targs, self.rule)
     ranking = dict(ap=APScoreMulti, roc_auc=RocAucMulti, calibration_error=ExpectedCalibrationError)
     probs,kw = is_probs(self.preds),dict(sigmoid=False, ignore_index=self.ignore_index)
     ranked = {(k,a): cls(average=a, **kw) for k,cls in ranking.items() for a in (None,*averages)
               if a in cls.averages and (probs or not cls.needs_probs)}
     for m in ranked.values(): m.take(batch) # that what is sorted for one is there for all
-    parts = self.true & self.decided, self.decided, self.true, self.valid
-    of_samples = torch.stack([o.sum(1) for o in parts])
     decided = dict(precision=PrecisionMulti, recall=RecallMulti, f1=F1ScoreMulti)
     def row(a):
-        counts = of_samples if a=='samples' else self.counts
+        counts = batch.counts[1] if a=='samples' else self.counts
         return ({k: cls(average=a).averaged(counts).numpy() for k,cls in decided.items()} |
                 {k: ranked[k,a].value if (k,a) in ranked else math.nan for k in ranking})
     _,pred,true,_ = self.counts.numpy()
-    thresh = math.nan if self.rule.ranks else self.thresh
+    thresh = math.nan if self.rule.fixed_number else self.thresh
     res = LabelReport(dict(support=true, predicted=pred, **row(None), thresh=thresh),
                       index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     if sort not in (columns := ['label',*res]):
@@ -297,7 +291,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     figsize:tuple=None, # Width and height in inches; None: by the number of labels
     ax:plt.Axes=None # Where to plot; None: in a new figure
 ):
-    "Which label is predicted where which is missed"
+    "Heat map: how often each label is wrongly predicted where another one is missed"
     m = self._instead()
     times = m.sum(0)+m.sum(1)
     top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))].sort().values
@@ -337,7 +331,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     for cls,name in ((PrecisionMulti,'precision'), (RecallMulti,'recall'), (F1ScoreMulti,'F1')):
         values,first = c.values(cls(zero_division=math.nan))
         ax.plot(x, np.r_[first, values[0,ends], values[0,-1:]], drawstyle='steps-post', label=name)
-    if not self.rule.ranks: ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
+    if not self.rule.fixed_number: ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
     ax.set_title(f'{_shown(self.vocab[i], 40)}: {int(c.true)} of {int(c.n)}', fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
@@ -455,7 +449,7 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None,
     w,h = figsize or (width*ncols, head+nrows*(over+(width-0.1)*ratio+below))
     cell = (h-head)/nrows
     fig = plt.figure(figsize=(w,h))
-    fig.suptitle(_plain('\n'.join(title)), y=1-0.05/h, va='top', fontsize=9)
+    fig.suptitle(plain('\n'.join(title)), y=1-0.05/h, va='top', fontsize=9)
     for at,(inp,i,v,caption) in enumerate(zip(inputs, idxs, values.tolist(), captions)):
         row,col = divmod(at, ncols)
         ax = fig.add_axes([(col*width+0.05)/w, (h-head-(row+1)*cell+below)/h, (width-0.1)/w,
@@ -464,7 +458,7 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None,
         ax.set_title(f'sample {i}, {what} {v:.3g}', fontsize=8)
         y = -3
         for kind,text in caption.items():
-            ax.annotate(_plain('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', fontsize=8,
+            ax.annotate(plain('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', fontsize=8,
                         textcoords='offset points', ha='center', va='top', color=_COLORS[kind])
             y -= 10.5*len(text)
 

@@ -117,7 +117,7 @@ def _begin(self:StreamMetric, learn):
     if self._of_learner:
         raise RuntimeError(f"{self.name} counts for two Learners at once: "
                            "give each metrics of its own")
-    if self.rule.labels: self.count() # Another `learn` may have other names for the labels
+    if self.rule.labels: self.take_waiting() # Another `learn` may have other names for the labels
     self._learn,self._of_learner = weakly(learn),isinstance(learn, Learner)
     dl = getattr(learn, 'dl', None)
     self.trained,self.split = getattr(learn, 'training', False),is_split(dl)
@@ -138,7 +138,7 @@ def accum_values(self:StreamMetric,
     learn=None # Where the vocab is, for labels given by name
 ):
     "Take whole arrays"
-    self.count()
+    self.take_waiting()
     preds,targs = as_rows(preds, targs)
     parts,vocab = blocks(preds, targs) if len(preds) else [],names_for(self.rule, learn)
     each = in_threads if len(parts)>1 and preds.device.type=='cpu' else map
@@ -175,7 +175,7 @@ def take(self:StreamMetric, batch, part=None):
 def _part(self:StreamMetric, batch): return self.from_batch(batch),batch.checks,batch.scored
 
 @patch
-def count(self:StreamMetric):
+def take_waiting(self:StreamMetric):
     "Take the small batches that wait"
     step,self._step = self._step,None
     for batch in step.rest if step else []: self.take(batch)
@@ -185,7 +185,7 @@ def fold(self:StreamMetric):
     "Add what waits to the total"
     if not self._parts: return
     parts,checks,scored = zip(*self._parts)
-    added = alone(self.add_up, parts)
+    added = single_threaded(self.add_up, parts)
     self.total = added if self.total is None else self.total+added
     checks = join_once(join_checks, checks)
     self._checks = checks if self._checks is None else join_once(join_checks, [self._checks, checks])
@@ -205,7 +205,7 @@ def add_up(self:StreamMetric, parts):
 def read(self:StreamMetric):
     "The totals of all processes and the checks, on the host; None if nothing was taken"
     forget_batch()
-    self.count()
+    self.take_waiting()
     self.fold()
     if self.total is None: return None
     if self._read is None:
@@ -238,10 +238,11 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
                          f"but there were {self.seen} samples")
     if (off:=off_target(low_targ, high_targ, fraction)) is not None:
         text = (f"targets must be 0 or 1, but one is {off:.3g}. One-hot encode class indices, "
-                "round soft labels, or name the value of missing ones with ignore_index.")
+                "round soft labels, or name the value of missing ones with ignore_index, "
+                "which all metric classes take.")
         if not self.trained: raise ValueError(text)
-        return self._warn(f"{text} (MixUp and CutMix make soft ones: "
-                          "then there are no train_metrics.)")
+        return self._warn(f"{text} (MixUp and CutMix make soft ones, "
+                          "with which train_metrics are nan.)")
     if nans:
         samples = f"{nans:.0f} sample{'s'[:nans>1]}"
         return self._warn(f"predictions are NaN in {samples}, and so are the metrics")
@@ -256,12 +257,15 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
 @patch
 def mistaken_range(self:StreamMetric, low, high):
     "What is wrong with `thresh` or `sigmoid`, judging by the range of the predictions; or None"
-    if not self.scored or self.rule.ranks: return
+    if not self.scored or self.rule.fixed_number: return
     where = ', to each metric and to ZeroLabelsCallback' if self._of_learner else ''
     if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
         loss = getattr(self._learn(), 'loss_func', None) if self._of_learner else None
         if not (isinstance(loss, nn.BCEWithLogitsLoss) or loss and is_activated(loss)):
-            return PROBS_GIVEN+where
+            better = '' if loss is None or can_decode(loss) else (
+                ". Better: let the model end without a sigmoid, and use "
+                "loss_func=BCEWithLogitsLossFlat(), which decodes, too")
+            return PROBS_GIVEN+where+better
         return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. The loss "
                 f"function ({loss_name(loss)}) takes one itself: let the model end without it")
     if not self.sigmoid and (low<0 or high>1) and is_prob_thresh(self.thresh):

@@ -177,10 +177,10 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
     frequency = true/n
     constant = torch.cat([_lrap_of_one_order(frequency.nan_to_num(), *o) for o in parts(y, valid)])
     def of_labels(x): return mean(x.where(true>0, math.nan), n, zero_division)
-    ranks = 1. if ((true>0) & (true<n)).any() else math.nan # Does any label have an AUC?
+    has_auc = 1. if ((true>0) & (true<n)).any() else math.nan # Does any label have an AUC?
     rows = {'AP, macro': (ap.compute(curves), of_labels(_random_ap(true, n)), of_labels(frequency),
                          of_labels(true/true)),
-            'ROC AUC, macro': (auc.compute(curves), 0.5, ranks/2, ranks),
+            'ROC AUC, macro': (auc.compute(curves), 0.5, has_auc/2, has_auc),
             'LRAP': (of_samples.nanmean(), mean(_random_ap(true_of, n_of), n_of, 1.),
                      mean(constant, n_of, 1.), 1.)}
     return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,of_samples
@@ -245,8 +245,7 @@ def accuracy_report(
     p,y = p.bool(),y.bool()
     valid = torch.ones_like(y) if valid is None else valid.cpu()
     parts = p&y, p, y, valid
-    # In int32 torch counts bools five times as fast
-    counts = [torch.stack([o.sum(dim, dtype=torch.int32) for o in parts]).double() for dim in (0,1)]
+    counts = [o.cpu().double() for o in (metrics[0].counts, batch.counts[1])]
     hits,alike,most_hits = _argmax_hits(scores, y, valid)
     constants,labels = _constants(metrics, counts[0], y, valid)
     r = pd.DataFrame(dict(
@@ -274,9 +273,9 @@ def accuracy_report(
     at = ''
     if scored: # Decisions have no threshold
         rule = batch.rule
-        if not rule.ranks: res.columns.name = f'thresh={thresh_text(thresh)}'
+        if not rule.fixed_number: res.columns.name = f'thresh={thresh_text(thresh)}'
         if rule.limits: res.index.name = rule.limits
         at = f"Decided {how_decided(rule, 'at a threshold of ')}. "
-    few = [str(o) for o in vocab[best[:6].tolist()]] + [f'{len(best)-6} more']*(len(best)>6)
-    res.attrs['reading'] = _reading(r, counts, ', '.join(few) or 'nothing', at, ci, zero_division)
+    constant = some_names(vocab[best.tolist()], 6) or 'nothing'
+    res.attrs['reading'] = _reading(r, counts, constant, at, ci, zero_division)
     return res

@@ -126,10 +126,12 @@ def StratifiedMultiLabelSplitter(
 def split_measures(
     targs, # Targets, N x C
     parts, # Indices of each part's samples: the two of a split, or the validation parts of all folds
-    shares=None # Share of the samples that each part should get; None: equal shares
+    shares=None, # Share of the samples that each part should get; None: equal shares
+    *,
+    ignore_index=None # Target value of the elements to leave out; may be nan
 )->dict: # LD, ED, FZ and FLZ: the smaller, the better
     "How far the parts of a split are from their share of every label"
-    y = label_matrix(targs)[1].nan_to_num().double()
+    y = label_matrix(targs, ignore_index=ignore_index)[1].nan_to_num().double()
     shares = as_tensor(ifnone(shares, [1/len(parts)]*len(parts))).double()
     sizes = as_tensor([len(o) for o in parts]).double()
     true = torch.stack([y[list(o)].sum(0) for o in parts])

@@ -132,7 +132,7 @@ def plot_thresh_curve(
 # %% ../nbs/05_thresholds.ipynb #96bb229b
 class _Cardinality(CountsMetric):
     "How far the number of predicted labels is from that of the true ones, negative"
-    averages = 'micro',None
+    func_name = 'cardinality'
     def formula(self, tp, pred, true, n): return 0.-(pred-true).abs()
 
 _METRICS = dict(f1=F1ScoreMulti, fbeta=FBetaMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti,
@@ -227,7 +227,7 @@ class Aim:
         return res
 
 # %% ../nbs/05_thresholds.ipynb #d211e657
-def _deal(y, folds, gen):
+def _even_folds(y, folds, gen):
     "A fold for each element of each row, at random, but with the true ones dealt out evenly"
     fold = torch.randint(folds, y.shape, generator=gen, dtype=torch.uint8, device='cpu')
     row,at = y.nonzero().T
@@ -247,7 +247,7 @@ def _of_labels(self:Aim, shared, at, s, y, valid):
     why = {'few positives': true<self.min_positives, 'no threshold will do': own.isnan(),
            'predicts too often': count(over)>3*true}
     if self.folds and not self.other:
-        fold = _deal(y, self.folds, torch.Generator().manual_seed(self.seed+at))
+        fold = _even_folds(y, self.folds, torch.Generator().manual_seed(self.seed+at))
         held = torch.zeros_like(over)
         for j in range(self.folds):
             rest = fold!=j
@@ -307,6 +307,16 @@ def _held_out(find, table, cv, seed):
             held[fold==j] = to_decisions(scores[fold==j], t, sigmoid=False)
     return res
 
+def _reading(aim, folds):
+    "What the scores in a table of thresholds are of"
+    text = (f"score: {aim.name} on the samples that the thresholds were found on, "
+            "which flatters them.")
+    if folds: text += f" held_out: on samples that they were not found on, in {folds} folds."
+    if not aim.probs:
+        text += (" The scores are not probabilities, and thresholds are on their scale: "
+                 "if they are logits, sigmoid=True finds thresholds for probabilities.")
+    return text
+
 def thresh_table(
     aim:Aim, # By which thresholds are scored
     find, # Finds thresholds by name, from scores, truths and `valid`, as `Aim.find` does
@@ -331,29 +341,19 @@ def thresh_table(
         # It may have been found on these samples, or not
         ways = {name: (as_thresh(now['thresh']), d, None), **ways}
     columns = 'threshold','support','score','held_out'
-    def both(f): return [math.nan if o is None else f(o) for o in (decided, held)]
     def counts(d): return Batch(d, targs, m.rule).counts[0].double()
-    (_,d,_),*_ = ways.values()
-    true,rows = counts(d)[2].int().tolist(),[]
-    for name,(t,decided,held) in ways.items():
-        one = math.nan if isinstance(t, tuple) else t
-        rows.append((name, one, sum(true), *both(partial(m, targs=targs))))
+    t,d,held = [*ways.values()][-1] # Any way's decisions will do to count `true`
+    true = counts(d)[2].int().tolist()
+    def score(d): return math.nan if d is None else m(d, targs)
+    rows = [(name, math.nan if isinstance(t, tuple) else t, sum(true), score(d), score(held))
+            for name,(t,d,held) in ways.items()]
     if isinstance(t, tuple):
-        def of_labels(d): return m.values(*counts(d)).tolist()
-        scores = [[o]*len(t) if isinstance(o, float) else o for o in both(of_labels)]
-        rows += zip(vocab, t, true, *scores)
+        def of_labels(d): return [math.nan]*len(t) if d is None else m.values(*counts(d)).tolist()
+        rows += zip(vocab, t, true, of_labels(d), of_labels(held))
     index,*values = zip(*rows)
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
-    if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(found[name][1])
-    reading = (f"score: {aim.name} on the samples that the thresholds were found on, "
-               "which flatters them.")
-    if held_out:
-        reading += (" held_out: on samples that they were not found on, "
-                    f"in {min(cv, len(targs))} folds.")
-    if not aim.probs:
-        reading += (" The scores are not probabilities, and thresholds are on their scale: "
-                    "if they are logits, sigmoid=True finds thresholds for probabilities.")
-    res.attrs['reading'] = reading
+    if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list([*found.values()][-1][1])
+    res.attrs['reading'] = _reading(aim, held_out and min(cv, len(targs)))
     return found,res
 
 # %% ../nbs/05_thresholds.ipynb #b82fda82
@@ -396,7 +396,7 @@ def best_thresholds(
     cv:int=5, # Folds for `held_out`, the score on samples left out; None: no such score
     seed:int=42 # Of the folds
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; shown as a table
-    "The thresholds at which a metric is best, of all there are"
+    "The thresholds at which a metric is best, of all that there are"
     scores,y,valid,vocab = check_scores(preds, targs, sigmoid, vocab, ignore_index)
     aim = Aim(scores, valid, metric, average, per_label, beta, at_recall, at_precision,
               min_positives, sure_positives, folds, seed, zero_division=zero_division)

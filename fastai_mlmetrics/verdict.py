@@ -13,6 +13,7 @@ from .counts import *
 from .metrics import *
 from .curves import *
 from .ranking import *
+from .tables import *
 from fastai.metrics import ActivationType
 from html import escape
 from scipy.special import expit, logit
@@ -33,7 +34,7 @@ def no_verdict(
 def verdict(
     r, # A record, as `Watch.record` makes it
     min_accuracy:float=0.5, # The third rule holds from this accuracy on
-    max_empty:float=0.5 # Fraction of the samples with labels that may get none
+    max_empty:float=0.5 # As in `judge`
 )->str: # What is wrong, or ''
     "The first rule that matches"
     if no_verdict(r): return ''
@@ -176,9 +177,9 @@ def judge(
     max_labels:int=None, # And at most; None: any number
     ignore_index=None, # Target value of the elements to leave out; may be nan
     min_accuracy:float=0.5, # From this accuracy on, flag a model no better than a constant
-    max_empty:float=0.5 # Flag a model that leaves this fraction of the samples with labels empty
+    max_empty:float=0.5 # Flag a model that leaves at least this share of labelled samples empty
 )->Record: # What the callback records of a validation, which shows itself in words
-    "The record of whole arrays"
+    "Does a model predict (nearly) nothing, and what helps? The verdict on arrays"
     preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
     watch = Watch(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels,
                   ignore_index=ignore_index, sample=None)
@@ -206,14 +207,10 @@ class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
 
 _WHY = {
     'predicts nothing': "The model predicts (nearly) nothing",
-    'leaves samples empty': "The model leaves most samples without a label",
+    'leaves samples empty': "The model gives many labelled samples no label",
     'no better than a constant':
         "The model is hardly better than predicting the same labels for every sample",
     'over-predicts': "The model predicts far more labels than there are"}
-
-def _some(names, k=5):
-    more = f' and {len(names)-k} more' if len(names)>k else ''
-    return ', '.join(map(str, names[:k])) + more
 
 def _exact(t): # To be compared, or typed
     return f'{t:.10g}' if isinstance(t, float) else thresh_text(t)
@@ -232,9 +229,9 @@ def _training(r):
     best,now,peak = (f"{r[o]:.3g}" for o in ('best_loss','valid_loss','peak_loss'))
     if r.loss_trend=='falls': return f"More training: the validation loss is still falling, {now} now."
     if r.loss_trend=='diverges':
-        return f"A lower learning rate, and a new start: the validation loss is {now}."
+        return f"A lower learning rate, from fresh weights: the validation loss is {now}."
     if r.learns:
-        return ("More training: true labels still rank higher, "
+        return ("More training: the ranking of the labels still improves, "
                 f"with a micro average precision of {r.ap_micro:.2f} now.")
     if r.get('overfits'):
         return (f"Fewer epochs, or more data: the validation loss has risen, from {best} to {now}, "
@@ -304,7 +301,8 @@ def remedies(
                    f"`learn.set_thresh(learn.thresh_find({by}))`, as its scores need a threshold of "
                    "their own.")
     if not too_few and r.get('pos_weight') and r.verdict!='leaves samples empty':
-        res.append("A smaller `pos_weight` in the loss, and more training.")
+        res.append("A smaller `pos_weight` in the loss, such as `pos_weight(learn.dls).sqrt()`, "
+                   "and more training.")
     if r.get('frozen'):
         res.append("Unfreezing, `learn.unfreeze()`: only the last layers are being trained.")
     if r.get('loss_trend'): res.append(_training(r))
@@ -353,8 +351,8 @@ def describe(
     if not r.flagged and r.pred_per_sample and r.true_per_sample:
         facts.append(f"{r.precision_micro:.0%} of the predicted labels are right, "
                      f"and {r.recall_micro:.0%} of the true ones predicted")
-    if r.never_predicted: facts.append(f"never predicted: {_some(r.never_predicted)}")
-    if r.same_for_all: facts.append(f"every sample gets the same labels: {_some(r.same_for_all)}")
+    if r.never_predicted: facts.append(f"never predicted: {some_names(r.never_predicted)}")
+    if r.same_for_all: facts.append(f"every sample gets the same labels: {some_names(r.same_for_all)}")
     where = f": {o}" if (o:=_when(r)) else ''
     at = _at(r)
     at = f"{where}{at and ','}{at}."
@@ -374,22 +372,22 @@ def _in_short(r):
 def in_a_line(
     r # A record with a verdict
 )->ZeroLabelsWarning:
-    "That a record is as the one before it"
+    "One line: the verdict has not changed"
     return as_warning(f"Still {r.verdict} ({_when(r)}): {_in_short(r)}.", r=r)
 
 def of_frozen(
     r # A record with a verdict, of a fit of the last layers only
 )->ZeroLabelsWarning:
-    "That a verdict is early"
+    "A short warning, while only the last layers are being trained"
     why = "only its last layers are being trained"
     return as_warning(f"{_WHY[r.verdict]}, as yet ({_when(r)}).", [why, _in_short(r)], r)
 
 def all_clear(
     r # A record without a verdict
 )->ZeroLabelsWarning: # To be printed: it is no warning
-    "That what was told is gone"
-    text = (f"All clear: {_when(r)} predicts {r.pred_per_sample:.2f} labels per sample of "
-            f"{r.true_per_sample:.2f}{_at(r)}. Its micro F1 is "
+    "The message that an earlier verdict no longer holds"
+    text = (f"All clear: {_when(r)} predicts {r.pred_per_sample:.2f} labels per sample "
+            f"({r.true_per_sample:.2f} are true){_at(r)}. Its micro F1 is "
             f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
     return as_warning(text, r=r, mood='good')
 
@@ -431,24 +429,27 @@ def _decided_apart(learn, sigmoid):
     limits,predict = (rule.min_labels,rule.max_labels),"but `predict` and `show_results`"
     threshs = [(m, metric_thresh(m, sigmoid)) for m in learn.metrics]
     # Where each sample gets the same number of labels, the threshold decides nothing
-    threshs = [(m, t) for m,t in threshs if t is not None and not (m in ours and m.rule.ranks)]
+    threshs = [(m, t) for m,t in threshs if t is not None and not (m in ours and m.rule.fixed_number)]
     others = [(m, t) for m,t in threshs if not np.allclose(t, at, atol=1e-6)]
-    if others and not rule.ranks:
+    if others and not rule.fixed_number:
         t,found = others[0][1],sorted({_exact(t) for _,t in others})
-        text = (f"{_some([m.name for m,_ in others], 3)} decide at {' or '.join(found)}, "
+        names = L(m.name for m,_ in others).unique()
+        text = (f"{some_names(names, 3)} decide{'s'[len(names)>1:]} at {' or '.join(found)}, "
                 f"{predict} at {_exact(at)}")
-        if stay := [m.name for m,_ in threshs if m not in ours]:
-            text += (f": {_some(stay, 3)} cannot follow `learn.set_thresh`; "
+        if stay := L(m.name for m,_ in threshs if m not in ours).unique():
+            text += (f": {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
                      "classes of this package can, such as `AccuracyMulti()`")
         elif len(found)==1 and isinstance(t, float):
-            text += f": {_set(t, *limits)} brings them together"
+            # Where only one is not the usual one, that was chosen
+            text += f": {_set(at if t==0.5 else t, *limits)} brings them together"
         return [text]
     # A metric that is `limited`, as a top-k one, is meant to be apart
     apart = ours.filter(lambda m: (m.min_labels,m.max_labels)!=limits
                         and not m.limited and m.decides)
     if apart:
         m = apart[0]
-        return [f"{_some(apart.attrgot('name'), 3)} decide with {m.rule.limits or 'no limit'}, "
+        names = apart.attrgot('name').unique()
+        return [f"{some_names(names, 3)} decide{'s'[len(names)>1:]} with {m.rule.limits or 'no limit'}, "
                 f"{predict} with {rule.limits or 'none'}: "
                 f"{_set(at, m.min_labels, m.max_labels)} brings them together"]
     return []
@@ -461,24 +462,29 @@ def traps(
     "What makes the numbers of a validation mislead"
     res,loss = [],learn.loss_func
     if r.mistaken: res.append(r.mistaken)
-    if theirs:=[m.name for m in learn.metrics if _is_fastai_twin(m)]:
+    if theirs:=learn.metrics.filter(_is_fastai_twin).attrgot('name').unique():
         are = 'is' if len(theirs)==1 else 'are'
-        res.append(f"{_some(theirs)} {are} fastai's own, not this package's: an import of fastai that "
+        res.append(f"{some_names(theirs)} {are} fastai's own, not this package's: an import of fastai that "
                    "runs after this package's takes the names back. Run "
                    "`from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
                    "as in `learn.metrics = multilabel_metrics()`")
     if r.absent and r.labelled>=20:
-        never = f"never occur{'s'[len(r.absent)>1:]}"
-        res.append(f"{len(r.absent)} of the labels {never} in the data of this validation "
-                   f"({_some(r.absent)}): nothing is known of them, and macro averages "
-                   "count 0 for each. `DataBlock(..., get_y=get_y, "
-                   "splitter=StratifiedMultiLabelSplitter(get_y=get_y))` "
+        one = len(r.absent)==1
+        # A table has its labels in columns
+        split = ("`splits=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)`"
+                 if hasattr(learn.dls, 'y_names') else "`DataBlock(..., get_y=get_y, "
+                 "splitter=StratifiedMultiLabelSplitter(get_y=get_y))`")
+        res.append(f"{len(r.absent)} of the labels never occur{'s'*one} in the data of this validation "
+                   f"({some_names(r.absent)}): nothing is known of {'it' if one else 'them'}, and macro "
+                   f"averages count 0 for {'it' if one else 'each'}. {split} "
                    "puts each label that two samples have on both sides")
     if not can_decode(loss):
-        # Unless the predictions are logits
-        end = "let the model end without a sigmoid, and " if sigmoid==bool(r.mistaken) else ''
+        end = again = ''
+        if sigmoid==bool(r.mistaken): # The predictions are probabilities
+            end = "let the model end without a sigmoid, and "
+            if not sigmoid: again = ", with `sigmoid=True` for the metrics and this callback"
         res.append(f"the loss function ({loss_name(loss)}) does not decode, "
                    "so `predict` and `show_results` show no label, however good the model: "
-                   f"{end}use `loss_func=BCEWithLogitsLossFlat()`")
+                   f"{end}use `loss_func=BCEWithLogitsLossFlat()`{again}")
     elif hasattr(loss, 'thresh'): res += _decided_apart(learn, sigmoid)
     return res

@@ -142,7 +142,7 @@ def test_better_ranking_is_learning():
     learn = make_learner(torch.cat([logits, targs], 1), targs, model=Learns(), cbs=ZeroLabelsCallback(on_flag='stop'))
     with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fit(8, 0.)
     r = learn.zero_labels.report(full=True)
-    assert r.flagged.all() and r.valid_loss.is_monotonic_increasing and len(r)==8 and len(said)==1 and 'true labels still rank higher' in str(said[0].message)
+    assert r.flagged.all() and r.valid_loss.is_monotonic_increasing and len(r)==8 and len(said)==1 and 'the ranking of the labels still improves' in str(said[0].message)
 
 @pytest.mark.parametrize('losses,words', [([1.,.5,.4], 'still falling, 0.4 now'), ([.3,.4,.9], 'A lower learning rate: the validation loss has risen, from 0.3 to 0.9'), ([.5,.5,.501], 'hardly moves, 0.5 at best')])
 def test_what_the_loss_points_to(losses, words):
@@ -387,6 +387,18 @@ def test_logits_taken_for_probabilities():
     assert 'seem to be logits' in text and 'pass sigmoid=True' in text
     assert not told(make_learner(*GOOD, cbs=ZeroLabelsCallback(thresh=0., sigmoid=False)))
 
+@pytest.mark.parametrize('sigmoid', [True, False])
+def test_a_sigmoid_and_a_loss_that_does_not_decode(sigmoid):
+    "Who follows either advice gets no other that contradicts it"
+    learn = make_learner(*GOOD, multilabel_metrics(sigmoid=sigmoid), Sigmoid(), loss_func=BCELossFlat(), cbs=ZeroLabelsCallback(sigmoid=sigmoid))
+    with warnings.catch_warnings(record=True) as said, learn.no_logging():
+        warnings.simplefilter('always')
+        learn.fit(1, 0.)
+    text = ' '.join(' '.join(str(w.message) for w in said).split())
+    assert text.count('pass sigmoid=False, to each metric and to ZeroLabelsCallback. Better: let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()')==sigmoid
+    assert text.count('show no label, however good the model: let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')==1
+    assert ('with `sigmoid=True` for the metrics and this callback' in text)!=sigmoid
+
 def test_a_label_that_never_occurs():
     logits,targs = (o.clone() for o in GOOD)
     targs[:,[2,7]] = 0
@@ -395,24 +407,33 @@ def test_a_label_that_never_occurs():
 
 @pytest.mark.parametrize('metrics,found', [
     (lambda: multilabel_metrics(thresh=0.2), 'decide at 0.2, but `predict` and `show_results` at 0.5: `learn.set_thresh(0.2)` brings them together'),
-    (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi decide at 0.2'),
-    (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score decide at 0.3'),
-    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score decide at 0.3, but `predict` and `show_results` at 0.5'),
+    (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi decides at 0.2'),
+    (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score decides at 0.3'),
+    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score decides at 0.3, but `predict` and `show_results` at 0.5'),
     (lambda: [F1ScoreMulti(0.2), RecallMulti(0.3)], 'decide at 0.2 or 0.3, but'),
-    (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score decide at 0.2, but'),
+    (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score decides at 0.2, but'),
     (lambda: multilabel_metrics(thresh=0., sigmoid=False) + [accuracy_multi, BrierScoreMulti(), ZerosAccuracy(0.9), F1ScoreMulti([0.5]*20, name='a')], None)])
 def test_metrics_and_loss_decide_apart(metrics, found):
     said = told(make_learner(*GOOD, metrics(), cbs=ZeroLabelsCallback()), 2)
     assert found in said[0] and len(said)==1 if found else not said
 
+def test_the_threshold_that_was_chosen_is_kept():
+    learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
+    learn.set_thresh(0.3)
+    learn.metrics = L(F1ScoreMulti())
+    text, = told(learn)
+    assert 'f1_score decides at 0.5, but `predict` and `show_results` at 0.3: `learn.set_thresh(0.3)` brings them together' in text
+    learn.set_thresh(0.3)
+    assert learn.metrics[0].thresh==0.3
+
 def test_metrics_of_fastai_although_this_is_imported():
     theirs = sys.modules['fastai.metrics']
     text, = told(make_learner(*GOOD, [theirs.accuracy_multi, theirs.F1ScoreMulti(), partial(theirs.accuracy_multi, thresh=0.5), F1ScoreMulti(name='ours'), accuracy_multi], cbs=ZeroLabelsCallback()), 2)
-    assert 'accuracy_multi, f1_score, accuracy_multi are fastai\'s own' in text and '`from fastai_mlmetrics.all import *` once more' in text
+    assert 'accuracy_multi, f1_score are fastai\'s own' in text and '`from fastai_mlmetrics.all import *` once more' in text
     learn = make_learner(*GOOD, [theirs.F1ScoreMulti(), F1ScoreMulti(name='ours')], cbs=ZeroLabelsCallback())
     with pytest.warns(UserWarning, match='f1_score: functions and fastai.s own metrics keep their threshold'): learn.set_thresh(0.1)
     text, = told(learn)
-    assert 'f1_score decide at 0.5, but `predict` and `show_results` at 0.1: f1_score cannot follow `learn.set_thresh`; classes of this package can' in text and 'brings them together' not in text
+    assert 'f1_score decides at 0.5, but `predict` and `show_results` at 0.1: f1_score cannot follow `learn.set_thresh`; classes of this package can' in text and 'brings them together' not in text
 
 def test_metrics_of_fastai_that_this_has_not():
     theirs = sys.modules['fastai.metrics']
@@ -702,6 +723,20 @@ def test_tabular():
     assert first and not last
     assert learn.zero_labels.records[0].never_predicted==names
 
+def test_split_of_a_table():
+    "The advice fits where there is no `get_y`"
+    df = pd.DataFrame(np.random.default_rng(0).normal(size=(200,3)), columns=list('abc'))
+    df['y'],df['z'] = (df.a>0).astype(int),0
+    df.loc[:1,'z'] = 1
+    def learner(split):
+        dls = TabularPandas(df, procs=[Normalize], cont_names=list('abc'), y_names=['y','z'], y_block=MultiCategoryBlock(encoded=True, vocab=['y','z']), splits=split).dataloaders(bs=64, device=torch.device('cpu'))
+        return tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
+    text, = told(learner(IndexSplitter(range(100, 200))(df)), 2)
+    assert '1 of the labels never occurs in the data of this validation (z): nothing is known of it, and macro averages count 0 for it.' in text
+    advice, = re.findall(r'`splits=(.*?)`', text)
+    split = eval(advice, dict(globals(), y_names=['y','z'], df=df))
+    assert not any('never occurs' in o for o in told(learner(split), 2))
+
 class BagOfWords(Module):
     def __init__(self, n, c): self.bag,self.out = nn.EmbeddingBag(n, 16, mode='sum', padding_idx=1),nn.Linear(16, c)
     def forward(self, x): return self.out(self.bag(x.as_subclass(Tensor)))
@@ -832,7 +867,7 @@ def test_weights_that_became_nan_are_no_all_clear(capsys):
     with learn.no_logging(): learn.fit(2, 0.1, cbs=[Diverges(), TerminateOnNaNCallback()])
     assert not learn.zero_labels.records[-1].verdict and 'All clear' not in capsys.readouterr().out
 
-@pytest.mark.parametrize('change,text', [(dict(loss_trend='diverges', valid_loss=math.inf), 'A lower learning rate, and a new start: the validation loss is inf.'),
+@pytest.mark.parametrize('change,text', [(dict(loss_trend='diverges', valid_loss=math.inf), 'A lower learning rate, from fresh weights: the validation loss is inf.'),
                                          (dict(loss_trend='rises', overfits=True, learns=False), 'Fewer epochs, or more data: the validation loss has risen, from 0.3 to 0.4, while the training loss went on falling.')])
 def test_more_of_what_the_loss_points_to(change, text):
     r = trained(*COLLAPSED, n_epoch=2)[0].zero_labels.records[-1]
@@ -852,11 +887,12 @@ def test_where_most_samples_have_no_label():
     learn,said = trained(logits, targs)
     text = ' '.join(str(said[0].message).split())
     assert 'min_labels' not in text and "learn.set_thresh(learn.thresh_find(average='micro'))" in text
-    with learn.no_logging(): res = learn.thresh_find(show_plot=False)
-    assert 'of the samples have no label' in res.table.attrs['reading']
+    with learn.no_logging(), pytest.warns(UserWarning, match="of the samples have no label.*average='micro' counts it"): learn.thresh_find(show_plot=False)
     ignored = torch.where(targs.any(1, keepdim=True), targs, -1.)
     other = make_learner(logits, ignored)
-    with other.no_logging(): assert 'of the samples have no label' not in other.thresh_find(show_plot=False, ignore_index=-1).table.attrs['reading']
+    with other.no_logging(), warnings.catch_warnings():
+        warnings.simplefilter('error')
+        other.thresh_find(show_plot=False, ignore_index=-1)
     with learn.no_logging(): learn.set_thresh(learn.thresh_find(average='micro', show_plot=False)); learn.validate()
     assert not learn.zero_labels.records[-1].verdict
 

@@ -357,3 +357,14 @@ def test_missing_truths_and_margins():
     c.plot_thresholds(0)
     with pytest.raises(ValueError, match='probabilities'): c.plot_calibration()
     plt.close('all')
+
+def test_a_number_as_it_is_shown():
+    interp = MultiLabelInterpretation.from_preds(torch.rand(30, 4), torch.eye(4)[torch.arange(30)%4])
+    assert interp._index('3')==interp._index(3)==3
+    with pytest.raises(ValueError, match="label '4' is not in the vocab"): interp._index('4')
+
+def test_an_activation_of_ones_own():
+    learn = make_learner(*simulate(64, 5), loss_func=nn.BCEWithLogitsLoss())
+    ours = MultiLabelInterpretation.from_learner(learn, act=torch.sigmoid)
+    assert torch.equal(ours.preds, MultiLabelInterpretation.from_learner(learn).preds)
+    with pytest.raises(ValueError, match='act should return probabilities'): MultiLabelInterpretation.from_learner(learn, act=noop)

@@ -244,3 +244,12 @@ def test_texts():
     assert list(best_thresholds(scores, y, vocab=dls.vocab).table.index[2:])==['x','y']
     assert 'predicting x, y for every' in accuracy_report(scores, y, vocab=dls.vocab).reading
     test_eq(list(MultiLabelInterpretation.from_preds(scores, y, vocab=dls.vocab).vocab), ['x','y']); test_eq(judge(scores*0, y, vocab=dls.vocab).never_predicted, ['x','y'])
+
+def test_where_the_threshold_of_a_rare_label_is_from():
+    learn = make_learner(*simulate(300, 4, 0.03), vocab=list('abcd'))
+    with learn.no_logging(): found = learn.thresh_find(metric='cardinality')
+    assert 'fallback: why a label has no threshold of its own' in found.table.reading and plt.gca().get_ylabel().startswith('cardinality')
+    plt.close()
+    learn = make_learner(*simulate(300, 4, 0.4), vocab=list('abcd'))
+    with learn.no_logging(): found = learn.thresh_find(show_plot=False, folds=None)
+    assert not any(found.table.fallback) and 'fallback:' not in found.table.reading

@@ -4,7 +4,7 @@ from functools import lru_cache
 import fastai.metrics as fm, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
-from fastai_mlmetrics.counts import Batch, LARGE, alone
+from fastai_mlmetrics.counts import Batch, LARGE, single_threaded
 from fastai_mlmetrics.verdict import Watch
 
 AVERAGES = 'micro','macro','weighted','samples',None
@@ -284,8 +284,8 @@ def test_threads_that_overlap():
         t = threading.Thread(target=f)
         t.start()
         return t
-    def first_in(): alone(lambda: (both.wait(), both.wait()))
-    def second_in(): both.wait(); alone(lambda: None); both.wait()
+    def first_in(): single_threaded(lambda: (both.wait(), both.wait()))
+    def second_in(): both.wait(); single_threaded(lambda: None); both.wait()
     try:
         for t in [run(first_in), run(second_in)]: t.join()
         found = []

@@ -115,6 +115,12 @@ def test_measures():
         ours,theirs = split_measures(y, parts, shares),measures_by_hand(y, parts, shares)
         for name,value in theirs.items(): assert ours[name]==pytest.approx(value), name
 
+def test_measures_without_what_is_ignored():
+    y = np.array([[1,0],[-1,1],[0,1],[1,-1]])
+    parts = [[0,1],[2,3]]
+    with pytest.raises(ValueError, match='ignore_index'): split_measures(y, parts)
+    assert split_measures(y, parts, ignore_index=-1)==split_measures(y.clip(0), parts)
+
 def test_measures_of_scikit_multilearn():
     ref = pytest.importorskip('skmultilearn.model_selection.measures')
     gen = np.random.default_rng(0)

@@ -178,7 +178,7 @@ def test_a_report_is_whole_in_a_terminal(kw):
 def test_a_report_of_many_labels_is_short():
     y = torch.ones(10, 1000)
     r = accuracy_report(y, y, vocab=[f'label {i}' for i in range(1000)], ci=None)
-    assert 'label 5, 994 more for every sample' in r.reading and len(r.reading)<1200
+    assert 'label 5 and 994 more for every sample' in r.reading and len(r.reading)<1200
 
 def test_the_baseline_by_kind_of_row():
     r = accuracy_report(SCORES, TARGS, ci=None)
