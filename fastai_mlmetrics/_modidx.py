@@ -738,7 +738,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.tables.Table.reading': ( 'tables.html#table.reading',
                                                                                     'fastai_mlmetrics/tables.py'),
                                          'fastai_mlmetrics.tables._number': ('tables.html#_number', 'fastai_mlmetrics/tables.py'),
-                                         'fastai_mlmetrics.tables.plain': ('tables.html#plain', 'fastai_mlmetrics/tables.py'),
+                                         'fastai_mlmetrics.tables.literal_text': ('tables.html#literal_text', 'fastai_mlmetrics/tables.py'),
                                          'fastai_mlmetrics.tables.shorten': ('tables.html#shorten', 'fastai_mlmetrics/tables.py'),
                                          'fastai_mlmetrics.tables.some_names': ('tables.html#some_names', 'fastai_mlmetrics/tables.py')},
             'fastai_mlmetrics.thresholds': { 'fastai_mlmetrics.thresholds.Aim': ('thresholds.html#aim', 'fastai_mlmetrics/thresholds.py'),

@@ -178,7 +178,8 @@ def _read_table(path):
                                 f"({len(absent)} of {len(df)} pictures are missing)")
     if broken := [o for o in pictures if not _is_whole(o)]:
         raise ValueError(f"{len(broken)} of the {len(df)} pictures that {csv} lists are cut off, "
-                         f"or no pictures ({some_names(broken, 3)}): replace the files, or delete their rows")
+                         f"or no pictures ({some_names(broken, 3)}): replace the files, "
+                         "or delete their rows")
     return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
 
 # %% ../nbs/12_digits.ipynb #83fac635

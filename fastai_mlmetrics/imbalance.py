@@ -124,7 +124,7 @@ def plot_cooccurrence(
                                      layout='constrained')[1]
     ax.set_facecolor('0.85') # The diagonal
     image = ax.imshow(shown, cmap='Blues', vmin=0)
-    short = [plain(shorten(names[i], 20)) for i in where]
+    short = [literal_text(shorten(names[i], 20)) for i in where]
     ticks = dict(ticks=range(len(where)), labels=short, fontsize=8)
     ax.set_xticks(**ticks, rotation=90)
     ax.set_yticks(**ticks)

@@ -112,13 +112,13 @@ def accuracy_report(self:MultiLabelInterpretation,
                                    ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
 
 # %% ../nbs/10_interpret.ipynb #c48462f5
-def _shown(name, n=25): return plain(shorten(name, n))
+def _shown(name, n=25): return literal_text(shorten(name, n))
 
 def _two_lines(name, n):
     "A name in at most two lines of `n` characters"
     name = shorten(name, 2*n)
     lines = textwrap.wrap(name, n)
-    return plain('\n'.join(lines if len(lines)<3 else [name[:n],name[n:]]))
+    return literal_text('\n'.join(lines if len(lines)<3 else [name[:n],name[n:]]))
 
 def _listed(names, width):
     "Names in about `width` characters, and how many more there are"
@@ -449,7 +449,7 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None,
     w,h = figsize or (width*ncols, head+nrows*(over+(width-0.1)*ratio+below))
     cell = (h-head)/nrows
     fig = plt.figure(figsize=(w,h))
-    fig.suptitle(plain('\n'.join(title)), y=1-0.05/h, va='top', fontsize=9)
+    fig.suptitle(literal_text('\n'.join(title)), y=1-0.05/h, va='top', fontsize=9)
     for at,(inp,i,v,caption) in enumerate(zip(inputs, idxs, values.tolist(), captions)):
         row,col = divmod(at, ncols)
         ax = fig.add_axes([(col*width+0.05)/w, (h-head-(row+1)*cell+below)/h, (width-0.1)/w,
@@ -458,7 +458,7 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None,
         ax.set_title(f'sample {i}, {what} {v:.3g}', fontsize=8)
         y = -3
         for kind,text in caption.items():
-            ax.annotate(plain('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', fontsize=8,
+            ax.annotate(literal_text('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', fontsize=8,
                         textcoords='offset points', ha='center', va='top', color=_COLORS[kind])
             y -= 10.5*len(text)
 

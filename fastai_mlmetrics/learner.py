@@ -211,7 +211,7 @@ def plot_metrics(self:Recorder,
     for ax,(name,of) in zip(axs, curves.items()):
         for part,values in of.items():
             ax.plot(values, '.-', ms=5, color='C0' if part=='train' else 'C1', label=part)
-        ax.set_title(plain(name), fontsize='medium')
+        ax.set_title(literal_text(name), fontsize='medium')
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.ticklabel_format(useOffset=False)
         ax.tick_params(labelsize='small')

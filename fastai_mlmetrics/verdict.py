@@ -449,7 +449,8 @@ def _decided_apart(learn, sigmoid):
     if apart:
         m = apart[0]
         names = apart.attrgot('name').unique()
-        return [f"{some_names(names, 3)} decide{'s'[len(names)>1:]} with {m.rule.limits or 'no limit'}, "
+        decide = f"decide{'s'[len(names)>1:]} with {m.rule.limits or 'no limit'}"
+        return [f"{some_names(names, 3)} {decide}, "
                 f"{predict} with {rule.limits or 'none'}: "
                 f"{_set(at, m.min_labels, m.max_labels)} brings them together"]
     return []
@@ -464,8 +465,8 @@ def traps(
     if r.mistaken: res.append(r.mistaken)
     if theirs:=learn.metrics.filter(_is_fastai_twin).attrgot('name').unique():
         are = 'is' if len(theirs)==1 else 'are'
-        res.append(f"{some_names(theirs)} {are} fastai's own, not this package's: an import of fastai that "
-                   "runs after this package's takes the names back. Run "
+        res.append(f"{some_names(theirs)} {are} fastai's own, not this package's: an import of fastai "
+                   "that runs after this package's takes the names back. Run "
                    "`from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
                    "as in `learn.metrics = multilabel_metrics()`")
     if r.absent and r.labelled>=20:
@@ -474,9 +475,10 @@ def traps(
         split = ("`splits=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)`"
                  if hasattr(learn.dls, 'y_names') else "`DataBlock(..., get_y=get_y, "
                  "splitter=StratifiedMultiLabelSplitter(get_y=get_y))`")
-        res.append(f"{len(r.absent)} of the labels never occur{'s'*one} in the data of this validation "
-                   f"({some_names(r.absent)}): nothing is known of {'it' if one else 'them'}, and macro "
-                   f"averages count 0 for {'it' if one else 'each'}. {split} "
+        res.append(f"{len(r.absent)} of the labels never occur{'s'*one} in the data of this "
+                   f"validation ({some_names(r.absent)}): nothing is known of "
+                   f"{'it' if one else 'them'}, and macro averages count 0 for "
+                   f"{'it' if one else 'each'}. {split} "
                    "puts each label that two samples have on both sides")
     if not can_decode(loss):
         end = again = ''
