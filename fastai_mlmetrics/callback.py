@@ -119,8 +119,8 @@ class ZeroLabelsCallback(Callback):
         # A median over `patience` validations does not mind a bad one
         r.ap_median = np.median([o.ap_micro for o in [*before, r][-self.patience:]]).item()
         best_ap = max(before.attrgot('ap_median'), default=-math.inf)
-        falls,rises,by_chance = loss<r.best_loss,loss>1.05*r.best_loss,1-r.zeros_accuracy
-        r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*by_chance))
+        falls,rises = loss<r.best_loss,loss>1.05*r.best_loss
+        r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap))
         if has_loss and not math.isfinite(loss): r.loss_trend = 'diverges'
         elif before and not math.isnan(r.peak_loss):
             r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'

@@ -148,11 +148,6 @@ def _interval(value, without, ci):
     return (mid-half).minimum(value).clamp(0, 1).numpy(),(mid+half).maximum(value).clamp(0, 1).numpy()
 
 # %% ../nbs/06_report.ipynb #6ee5425a
-def _random_ap(true, n):
-    "The expected average precision of a random ranking; nan where nothing is true"
-    h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
-    return ((h + (n-h)*(true-1)/(n-1).clamp(min=1))/n).where(true>0, math.nan)
-
 def _lrap_of_one_order(order_by, y, valid):
     "Each sample's LRAP, if all samples have the same scores, ordered like `order_by`"
     levels,level = order_by.unique(return_inverse=True)
@@ -178,10 +173,10 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
     constant = torch.cat([_lrap_of_one_order(frequency.nan_to_num(), *o) for o in parts(y, valid)])
     def of_labels(x): return mean(x.where(true>0, math.nan), n, zero_division)
     has_auc = 1. if ((true>0) & (true<n)).any() else math.nan # Does any label have an AUC?
-    rows = {'AP, macro': (ap.compute(curves), of_labels(_random_ap(true, n)), of_labels(frequency),
+    rows = {'AP, macro': (ap.compute(curves), of_labels(random_ap(true, n)), of_labels(frequency),
                          of_labels(true/true)),
             'ROC AUC, macro': (auc.compute(curves), 0.5, has_auc/2, has_auc),
-            'LRAP': (of_samples.nanmean(), mean(_random_ap(true_of, n_of), n_of, 1.),
+            'LRAP': (of_samples.nanmean(), mean(random_ap(true_of, n_of), n_of, 1.),
                      mean(constant, n_of, 1.), 1.)}
     return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,of_samples
 

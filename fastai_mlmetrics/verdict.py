@@ -161,7 +161,8 @@ class Watch:
             same_for_all=same_for_all,
             suggested_thresh=suggested_thresh, suggested_f1=suggested_f1, scored=m.scored,
             mistaken=m.mistaken_range(checks[0], checks[2]),
-            ap_micro=APScoreMulti().values(self.hist.curve).item())
+            ap_micro=APScoreMulti().values(self.hist.curve).item(),
+            random_ap=random_ap(true.sum(), n.sum()).item())
         r.verdict = verdict(r, min_accuracy, max_empty)
         r.flagged = r.verdict in _ZERO_LABELS
         return r
