@@ -441,7 +441,7 @@ def _decided_apart(learn, sigmoid):
             text += (f": {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
                      "classes of this package can, such as `AccuracyMulti()`")
         elif len(found)==1 and isinstance(t, float):
-            # Where only one is not the usual one, that was chosen
+            # A threshold that is not the default was chosen, and stays
             text += f": {_set(at if t==0.5 else t, *limits)} brings them together"
         return [text]
     # A metric that is `limited`, as a top-k one, is meant to be apart
