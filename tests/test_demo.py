@@ -114,8 +114,8 @@ def test_another_size(tmp_path, monkeypatch):
     for size in (16,32,16): assert get_data('digits', str(tmp_path), size).one_batch()[0].shape[-1]==size
 
 @pytest.mark.parametrize('when', ['Preparing the data', 'Training for', 'The remedies'])
-def test_interrupt(tmp_path, when):
-    args = '--size', '32', '--epochs', '2', '--out', str(tmp_path)
+def test_interrupt(own, tmp_path, when):
+    args = '--data', str(own), '--size', '32', '--epochs', '2', '--out', str(tmp_path/'out')
     run = subprocess.Popen([sys.executable, '-u', '-m', 'fastai_mlmetrics', *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) # which a shell's background jobs ignore
     while when not in run.stdout.readline(): assert run.poll() is None, run.stderr.read()
