@@ -92,8 +92,8 @@ def as_tensor(
         return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
     except (TypeError,ValueError):
         raise ValueError("a table of numbers is needed, with a row per sample and a column per label, "
-                         f"but this {type(o).__name__} is none. Rows must be equally long; lists of "
-                         "label names can be one-hot encoded, for instance by scikit-learn's "
+                         f"but this {type(o).__name__} is not one. Rows must be equally long; lists "
+                         "of label names can be one-hot encoded, for instance by scikit-learn's "
                          "MultiLabelBinarizer") from None
 
 # %% ../nbs/00_decisions.ipynb #239d9181

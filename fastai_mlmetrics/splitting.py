@@ -128,7 +128,7 @@ def split_measures(
     parts, # Indices of each part's samples: the two of a split, or the validation parts of all folds
     shares=None, # Share of the samples that each part should get; None: equal shares
     *,
-    ignore_index=None # Target value of the elements to leave out; may be nan
+    ignore_index=None # Target value of unknown elements, which count as not true; may be nan
 )->dict: # LD, ED, FZ and FLZ: the smaller, the better
     "How far the parts of a split are from their share of every label"
     y = label_matrix(targs, ignore_index=ignore_index)[1].nan_to_num().double()
