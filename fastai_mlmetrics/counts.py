@@ -86,7 +86,7 @@ def check_arrays(
     preds,targs = as_rows(preds, targs)
     scored = preds.is_floating_point()
     probs = scored and is_probs(preds)
-    seem_probs = probs and preds.numel()>=10 # Fewer may lie there by chance
+    seem_probs = probs and (~preds.isnan()).sum()>=10 # Fewer may lie there by chance
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
     if thresh is not None and seem_probs and not all(0<=t<=1 for t in L(as_thresh(thresh))):
         raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "

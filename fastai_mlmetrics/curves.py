@@ -35,7 +35,7 @@ class Curve:
 
     def total(self, x):
         "The sum of each row; 0/0 adds nothing"
-        return x.nan_to_num(0.).sum(1)
+        return x.nansum(1)
 
     def values(self, m):
         "A `CountsMetric` after each step, and before the first, where nothing is predicted"

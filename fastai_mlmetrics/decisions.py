@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['to_scores', 'is_probs', 'as_python', 'as_thresh', 'thresh_text', 'is_prob_thresh', 'logit_thresh', 'as_tensor',
-           'whole_number', 'limits_text', 'how_decided', 'Rule', 'to_decisions', 'as_vocab', 'label_vocab',
-           'label_names', 'can_decode', 'loss_rule', 'loss_name', 'takes_logits', 'is_activated', 'to_probs']
+           'whole_number', 'limits_text', 'Rule', 'to_decisions', 'as_vocab', 'label_vocab', 'label_names',
+           'can_decode', 'loss_rule', 'unwrap', 'loss_name', 'is_cross_entropy', 'how_to_decode', 'takes_logits',
+           'is_activated', 'to_probs']
 
 # %% ../nbs/00_decisions.ipynb #2c4108a7
 from fastai.basics import *
@@ -115,16 +116,6 @@ def limits_text(
     limits = dict(min_labels=min_labels, max_labels=max_labels)
     return ', '.join(f'{k}={v}' for k,v in limits.items() if v)
 
-def how_decided(
-    o, # Has a `thresh`, `min_labels` and `max_labels`
-    at='at thresh=' # Before the threshold
-)->str:
-    "By which threshold, and within which limits, in a few words"
-    limits = limits_text(o.min_labels, o.max_labels)
-    # The same number for every sample needs no threshold
-    if o.min_labels==o.max_labels: return f'with {limits}'
-    return f"{at}{thresh_text(o.thresh)}{limits and f', {limits}'}"
-
 class Rule:
     "Which labels are predicted, and which elements count"
     def __init__(self,
@@ -166,6 +157,19 @@ class Rule:
     def limits(self):
         "`min_labels` and `max_labels` in a few words, or ''"
         return limits_text(self.min_labels, self.max_labels)
+
+    @property
+    def text(self):
+        "The threshold, unless it decides nothing, and the limits, in a few words"
+        by_label = ' by label'*isinstance(self.thresh, tuple)
+        thresh = '' if self.fixed_number else thresh_text(self.thresh)+by_label
+        return ', '.join(filter(None, (thresh, self.limits)))
+
+    def how_decided(self,
+        at='at thresh=' # Before the threshold
+    )->str:
+        "By which threshold, and within which limits, in a few words"
+        return f"{'with ' if self.fixed_number else at}{self.text}"
 
     def __eq__(self, other): return self is other or isinstance(other, Rule) and self.key==other.key
     def __hash__(self): return hash(self.key)
@@ -317,12 +321,38 @@ def loss_rule(
     default = dict(thresh=0.5, min_labels=0, max_labels=None)
     return {k: ifnone(getattr(loss_func, k, None), v) for k,v in default.items()}
 
+def unwrap(
+    o # A `BaseLoss`, an `AvgMetric`, a `partial` or anything else
+): # What it calls
+    "The function, or the loss module, that `o` is made of"
+    while hasattr(o, 'func'): o = o.func
+    return o
+
 def loss_name(
     loss_func # Of a Learner
 )->str:
     "What a loss function is called"
-    f = getattr(loss_func, 'func', loss_func) # also of a `partial`
+    f = unwrap(loss_func)
     return getattr(f, '__name__', type(f).__name__)
+
+def is_cross_entropy(
+    loss_func # Of a Learner
+)->bool:
+    "Is it torch's binary cross-entropy, of logits or of probabilities?"
+    f,functions = unwrap(loss_func),(F.binary_cross_entropy, F.binary_cross_entropy_with_logits)
+    return isinstance(f, (nn.BCELoss,nn.BCEWithLogitsLoss)) or f in functions
+
+def how_to_decode(
+    loss_func, # Of a Learner; it does not decode
+    probs:bool # Does the model end with a sigmoid?
+)->str:
+    "What to do about a loss function that cannot decode"
+    if is_cross_entropy(loss_func):
+        end = "let the model end without a sigmoid, and " if probs else ''
+        return f"{end}use `loss_func=BCEWithLogitsLossFlat()`"
+    # Another loss was chosen for a reason, such as targets that are missing
+    both = '' if probs else "an `activation` that returns `x.sigmoid()` and "
+    return f"give the loss function {both}a `decodes` that returns `x>0.5`"
 
 # %% ../nbs/00_decisions.ipynb #d75ca275
 def takes_logits(
@@ -331,8 +361,7 @@ def takes_logits(
     device=None # Where the loss function's own tensors are
 )->bool:
     "Does `loss_func` take logits?"
-    func = getattr(loss_func, 'func', loss_func)
-    weights = [getattr(func, k, None) for k in ('pos_weight','weight')]
+    weights = [getattr(unwrap(loss_func), k, None) for k in ('pos_weight','weight')]
     c = max(c, *(o.numel() for o in weights if o is not None), 1)
     zeros = torch.zeros(1, c, device=device)
     return (loss_func(zeros, zeros)>0).any().item()
@@ -354,5 +383,6 @@ def to_probs(
     scores = to_scores(preds, not activated and takes_logits(loss_func, preds.shape[-1], device))
     if not (activated or is_probs(scores)):
         raise ValueError(f"the loss function ({loss_name(loss_func)}) takes neither logits "
-                         "nor probabilities: use loss_func=BCEWithLogitsLossFlat()")
+                         "nor probabilities: use loss_func=BCEWithLogitsLossFlat(), or give it an "
+                         "`activation`")
     return scores

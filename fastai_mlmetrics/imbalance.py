@@ -106,8 +106,8 @@ def label_stats(
 @delegates(label_matrix, but='valid')
 def plot_cooccurrence(
     data, # `DataLoaders`, whose training targets are counted; or targets as an array, N x C
-    labels=None, # Names of the labels to show; None: the `n` that share most samples with others
-    n:int=30, # How many labels to show, if no names are given
+    labels=None, # By name or number; None: those that share most samples with others
+    k:int=30, # How many labels, where none are given
     normalize:bool=True, # Show shares of the row's samples? If not, numbers of samples
     ax=None, # Axes to draw on
     figsize:tuple=None, # Width and height in inches; None: fits the number of labels
@@ -116,15 +116,14 @@ def plot_cooccurrence(
     "Heat map of the labels that occur together"
     names,train,_ = label_matrix(data, **kwargs)
     together = _together(train)
-    if labels is None: where = together.sum(1).topk(min(n, len(names))).indices.sort().values.tolist()
-    else: where = list(Rule(labels=labels).columns(len(names), names))
+    most = together.sum(1).topk(min(k, len(names))).indices.sort().values.tolist()
+    where = label_columns(labels, names, most, k)
     if normalize: together /= train.nansum(0).clamp(min=1)[:,None]
     shown = together[where][:,where].fill_diagonal_(math.nan)
-    if ax is None: ax = plt.subplots(figsize=ifnone(figsize, (2.5+0.2*len(where), 1.2+0.2*len(where))),
-                                     layout='constrained')[1]
+    ax = new_axes(ax, figsize or (2.5+0.2*len(where), 1.2+0.2*len(where)))
     ax.set_facecolor('0.85') # The diagonal
     image = ax.imshow(shown, cmap='Blues', vmin=0)
-    short = [literal_text(shorten(names[i], 20)) for i in where]
+    short = [plot_name(names[i], 20) for i in where]
     ticks = dict(ticks=range(len(where)), labels=short, fontsize=8)
     ax.set_xticks(**ticks, rotation=90)
     ax.set_yticks(**ticks)
@@ -144,14 +143,16 @@ def imbalance_measures(
     **kwargs
 )->Table: # A row per measure
     "How the literature measures the imbalance of multi-label data"
-    train = label_matrix(data, **kwargs)[1].nan_to_num().double()
+    targs = label_matrix(data, **kwargs)[1].double()
+    targs = targs[(~targs.isnan()).any(1)]
+    train = targs.nan_to_num() # What is unknown counts as not true
     true = train.sum(0)
     if not true.any(): raise ValueError("no label is true in any sample")
     ir = _irlbl(true)
     known = ir[~ir.isnan()]
     per_sample = train.sum(1).mean().item()
     return Table(dict(value={
-        'cardinality': per_sample, 'density': per_sample/train.shape[1], 'MeanIR': known.mean().item(),
+        'cardinality': per_sample, 'density': targs.nanmean().item(), 'MeanIR': known.mean().item(),
         'max IRLbl': known.max().item(), 'CVIR': (known.std()/known.mean()).item(),
         'SCUMBLE': _concurrence(train, ir).mean().item()}))
 

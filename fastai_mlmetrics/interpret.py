@@ -15,11 +15,24 @@ from .ranking import *
 from .tables import *
 from . import report as reports
 from .learner import *
-import difflib, sklearn.metrics as skm, textwrap
+import sklearn.metrics as skm, textwrap
 from numbers import Integral
 
 # %% ../nbs/10_interpret.ipynb #123b68fe
 def _numbers(idxs): return L(as_python(idxs))
+
+def _has_reduction(loss):
+    "Can a loss function give one loss per sample, as `get_preds(with_loss=True)` wants it?"
+    if hasattr(loss, 'reduction'): return True
+    return 'reduction' in inspect.signature(getattr(loss, 'forward', loss)).parameters
+
+def _cross_entropy(scores, targs, rule):
+    "The mean loss of each sample's elements that count"
+    # Scores that are no probabilities are margins, which a loss takes for logits
+    loss = F.binary_cross_entropy if is_probs(scores) else F.binary_cross_entropy_with_logits
+    losses = loss(scores.nan_to_num(), (targs==1).to(scores.dtype), reduction='none')
+    valid = rule.valid(targs)
+    return (losses if valid is None else losses.where(valid, math.nan)).nanmean(1)
 
 class MultiLabelInterpretation(Interpretation):
     "What a multi-label model predicts, and what is true, for looking at"
@@ -40,9 +53,10 @@ class MultiLabelInterpretation(Interpretation):
         super().__init__(learn, dl, losses.repeat_interleave(self.rows))
         m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels, max_labels=max_labels,
                           ignore_index=ignore_index)
-        if math.isnan(m.value_of(preds, targs)): raise ValueError("predictions are NaN in places")
+        if math.isnan(m.value_of(preds, targs)): raise ValueError("some predictions are NaN")
         self.thresh,self.rule,self.counts = m.thresh,m.rule,m.counts
         self.valid = ifnone(m.rule.valid(targs), torch.ones_like(preds, dtype=torch.bool))
+        self.seen = self.valid.any(1) # The samples of which anything counts
         self.decided,self.true = (o & self.valid for o in (m.rule.decide(preds, torch.bool), targs==1))
 
     @classmethod
@@ -52,15 +66,20 @@ class MultiLabelInterpretation(Interpretation):
         dl:DataLoader=None, # Other data instead
         act=None, # Makes probabilities of the predictions; None: the loss function's activation
         thresh=None, # Decide at this threshold; None: at the loss function's
-        ignore_index=None # Target value of the elements to leave out; may be nan
+        ignore_index=None # Target value of the elements to leave out; None: that of the metrics
     ):
         "Predict once, and keep the predictions"
         if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
-        preds,targs,losses = get_probs(learn, dl=dl, act=act, with_loss=True)
+        with_loss = _has_reduction(learn.loss_func)
+        preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
+        ignored = ifnone(ignore_index, ignored_by(learn.metrics))
         rule = loss_rule(learn.loss_func)
         if thresh is not None: rule['thresh'] = thresh
         arrays = check_arrays(preds, targs, rule['thresh'], vocab=label_vocab(learn.dls))
-        return cls(learn, dl, losses, *arrays, ignore_index=ignore_index, **rule)
+        if not losses:
+            of_rows = _cross_entropy(*arrays[:2], Rule(ignore_index=ignored))
+            losses = [of_rows.view(len(preds), -1).nanmean(1)]
+        return cls(learn, dl, *losses, *arrays, ignore_index=ignored, **rule)
 
     @classmethod
     def from_preds(cls,
@@ -76,16 +95,13 @@ class MultiLabelInterpretation(Interpretation):
     ):
         "From arrays of predictions and targets, without the inputs"
         preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
-        if not preds.is_floating_point(): # Are they decisions?
+        if not preds.is_floating_point(): # Decisions, to which no rule applies
             AccuracyMulti(ignore_index=ignore_index).value_of(preds, targs)
+            thresh,min_labels,max_labels = 0.5,0,None
         scores = to_scores(preds, sigmoid)
-        # Scores that are no probabilities are margins, which a loss takes for logits
-        loss = F.binary_cross_entropy if is_probs(scores) else F.binary_cross_entropy_with_logits
-        losses = loss(scores.nan_to_num(), (targs==1).to(scores.dtype), reduction='none')
-        valid = Rule(thresh, sigmoid, ignore_index=ignore_index).valid(targs)
-        if valid is not None: losses[~valid] = math.nan
-        return cls(None, None, losses.nanmean(1), scores, targs, vocab, thresh, min_labels,
-                   max_labels, ignore_index)
+        losses = _cross_entropy(scores, targs, Rule(thresh, sigmoid, ignore_index=ignore_index))
+        return cls(None, None, losses, scores, targs, vocab, thresh, min_labels, max_labels,
+                   ignore_index)
 
     def __getitem__(self, idxs):
         "Inputs, predictions, truths, decisions and losses at `idxs`"
@@ -112,31 +128,11 @@ def accuracy_report(self:MultiLabelInterpretation,
                                    ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
 
 # %% ../nbs/10_interpret.ipynb #c48462f5
-def _shown(name, n=25): return literal_text(shorten(name, n))
-
 def _two_lines(name, n):
     "A name in at most two lines of `n` characters"
     name = shorten(name, 2*n)
     lines = textwrap.wrap(name, n)
     return literal_text('\n'.join(lines if len(lines)<3 else [name[:n],name[n:]]))
-
-def _listed(names, width):
-    "Names in about `width` characters, and how many more there are"
-    names = [shorten(o, width-12) for o in names]
-    def text(n): return ', '.join(names[:n]) + (f' and {len(names)-n} more' if n<len(names) else '')
-    fits = (o for o in map(text, range(min(len(names), width), 1, -1)) if len(o)<=width)
-    return next(fits, text(1) if names else '')
-
-@patch
-def _index(self:MultiLabelInterpretation, label):
-    "The column of a label that is given by name or by number"
-    for names in (self.vocab, self.vocab.map(str)): # Tables show the number 3 as they show '3'
-        if label in names: return names.index(label)
-    if isinstance(label, Integral) and 0<=label<len(self.vocab): return int(label)
-    near = difflib.get_close_matches(str(label), self.vocab.map(str), 3)
-    hint = f"did you mean {' or '.join(map(repr, near))}?"
-    if not near: hint = f"it has {_listed(self.vocab, 60)}"
-    raise ValueError(f"label {label!r} is not in the vocab: {hint}")
 
 # %% ../nbs/10_interpret.ipynb #bf9e8fec
 class LabelReport(Table):
@@ -177,25 +173,18 @@ def report(self:MultiLabelInterpretation,
         rows,names = zip(*((total | row(a), f'{a} avg') for a in averages))
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
-    res.attrs['reading'] = f'Decided {how_decided(self.rule)}.'
+    res.attrs['reading'] = f'Decided {self.rule.how_decided()}.'
     return res
 
 @patch
 def print_classification_report(self:MultiLabelInterpretation):
     "Print scikit-learn's classification report"
-    seen = self.valid.any(1)
-    true,decided = (o[seen].int().numpy() for o in (self.true, self.decided))
+    true,decided = (o[self.seen].int().numpy() for o in (self.true, self.decided))
     one = [1] if len(self.vocab)==1 else None # scikit-learn takes a single column for two classes
     names = [*map(str, self.vocab)]
     print(skm.classification_report(true, decided, labels=one, target_names=names, zero_division=0))
 
 # %% ../nbs/10_interpret.ipynb #af8ec9b5
-def _columns(interp, labels, order, k):
-    "The columns of `labels`, or the first `k` in `order`"
-    if labels is None: return [*order][:k]
-    if not L(labels): raise ValueError("labels=[] leaves nothing to plot")
-    return [interp._index(o) for o in L(labels)]
-
 @patch
 def confusion_matrix(self:MultiLabelInterpretation)->np.ndarray: # C x 2 x 2: [[tn, fp], [fn, tp]]
     "For each label, how many samples have it and get it"
@@ -204,23 +193,24 @@ def confusion_matrix(self:MultiLabelInterpretation)->np.ndarray: # C x 2 x 2: [[
 
 @patch
 def plot_confusion_matrices(self:MultiLabelInterpretation,
-    k:int=12, # How many labels, those of the lowest F1 first
-    ncols:int=6, # Matrices side by side
-    labels=None, # Plot these instead, by name or number
     normalize:bool=False, # Show fractions of the row instead of counts?
-    figsize:tuple=None, # Width and height in inches; None: by the number of labels
     title:str=None, # Of the figure; None: which labels these are
     cmap:str='Blues', # Of the fraction of the row, 0 to 1
     norm_dec:int=2, # Decimal places of fractions
-    plot_txt:bool=True # Write the numbers?
+    plot_txt:bool=True, # Write the numbers?
+    *,
+    k:int=12, # How many labels, those of the lowest F1 first
+    ncols:int=6, # Matrices side by side
+    labels=None, # Plot these instead, by name or number
+    figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     "For each label, how many samples have it and get it"
     _,pred,true,_ = self.counts
     f1 = F1ScoreMulti().values(*self.counts.double())
     f1 = f1.masked_fill(pred+true==0, 2) # Last come those that tell nothing
-    cols = _columns(self, labels, f1.argsort(stable=True).tolist(), k)
+    cols = label_columns(labels, self.vocab, f1.argsort(stable=True).tolist(), k)
     if title is None:
-        title = how_decided(self.rule)
+        title = self.rule.how_decided()
         some = labels is None and k<len(f1)
         if some: title = f'the {k} labels of the lowest F1, of {len(f1)}, {title}'
     cm = self.confusion_matrix()
@@ -242,20 +232,12 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     fig.supxlabel('predicted', fontsize=9)
     fig.supylabel('true', fontsize=9)
 
-@patch
-def plot_confusion_matrix(self:MultiLabelInterpretation,
-    normalize:bool=False, # Show fractions of the row instead of counts?
-    title:str=None, # Of the figure; None: which labels these are
-    cmap:str='Blues', # Of the fraction of the row, 0 to 1
-    norm_dec:int=2, # Decimal places of fractions
-    plot_txt:bool=True, # Write the numbers?
-    **kwargs # Of `plot_confusion_matrices`: `k`, `ncols`, `labels`, `figsize`
-):
-    "For each label, how many samples have it and get it: with fastai's arguments"
-    self.plot_confusion_matrices(normalize=normalize, title=title, cmap=cmap, norm_dec=norm_dec,
-                                 plot_txt=plot_txt, **kwargs)
+# fastai's name
+MultiLabelInterpretation.plot_confusion_matrix = MultiLabelInterpretation.plot_confusion_matrices
 
 # %% ../nbs/10_interpret.ipynb #0cba7adf
+_NO_CONFUSION = 'No label is predicted wrongly where another one is missed.'
+
 @patch
 def _instead(self:MultiLabelInterpretation):
     "How often a label (row) is missed where another one (column) is wrongly predicted"
@@ -272,6 +254,7 @@ def most_confused(self:MultiLabelInterpretation,
     names = pd.Series([*self.vocab])
     res = Table(dict(missed=names.take(i).array, predicted=names.take(j).array,
                      samples=m[i,j].numpy()))
+    if not len(res): res.attrs['reading'] = _NO_CONFUSION
     return res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
 
 @patch
@@ -282,22 +265,20 @@ def most_missed(self:MultiLabelInterpretation)->Table: # Sorted, the most often 
                 index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     return res[res.missed>0].sort_values(['missed','share'], ascending=False, kind='stable')
 
-def _axes(ax, figsize):
-    return plt.subplots(figsize=figsize, layout='constrained')[1] if ax is None else ax
-
 @patch
 def plot_label_confusion(self:MultiLabelInterpretation,
     k:int=20, # How many labels, those with the most confusions
-    figsize:tuple=None, # Width and height in inches; None: by the number of labels
-    ax:plt.Axes=None # Where to plot; None: in a new figure
+    ax:plt.Axes=None, # Where to plot; None: in a new figure
+    figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     "Heat map: how often each label is wrongly predicted where another one is missed"
     m = self._instead()
+    if not m.any(): return print(_NO_CONFUSION)
     times = m.sum(0)+m.sum(1)
     top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))].sort().values
-    m,names = m[top][:,top].numpy(),[_shown(o) for o in self.vocab[top.tolist()]]
+    m,names = m[top][:,top].numpy(),[plot_name(o) for o in self.vocab[top.tolist()]]
     size,margin = max(0.3*len(top), 1.5),1.2+0.07*max(map(len, names))
-    ax = _axes(ax, figsize or (size+margin, size+margin))
+    ax = new_axes(ax, figsize or (size+margin, size+margin))
     ax.imshow(m, cmap='Blues')
     for (y,x),v in np.ndenumerate(m):
         color = 'w' if v>m.max()/2 else 'k'
@@ -312,11 +293,11 @@ def plot_label_confusion(self:MultiLabelInterpretation,
 @patch
 def plot_thresholds(self:MultiLabelInterpretation,
     label, # Name or number
-    figsize:tuple=(6,2.6), # Width and height in inches
-    ax:plt.Axes=None # Where to plot; None: in a new figure
+    ax:plt.Axes=None, # Where to plot; None: in a new figure
+    figsize:tuple=(6,2.6) # Width and height in inches
 ):
     "Precision, recall and F1 of a label at all thresholds"
-    i = self._index(label)
+    i = label_index(label, self.vocab)
     t = self.thresh[i] if isinstance(self.thresh, tuple) else self.thresh
     seen = self.valid[:,i]
     c = SortedScores(self.preds[seen,i][None], self.true[seen,i][None]).curve_of_all(with_cuts=True)
@@ -327,13 +308,13 @@ def plot_thresholds(self:MultiLabelInterpretation,
     pad = 0.02*(max(ranges)-min(ranges))
     low,high = min(ranges)-pad, max(ranges)+pad
     x = np.r_[high, score[ends], low]
-    ax = _axes(ax, figsize)
+    ax = new_axes(ax, figsize)
     for cls,name in ((PrecisionMulti,'precision'), (RecallMulti,'recall'), (F1ScoreMulti,'F1')):
         values,first = c.values(cls(zero_division=math.nan))
         ax.plot(x, np.r_[first, values[0,ends], values[0,-1:]], drawstyle='steps-post', label=name)
     if not self.rule.fixed_number: ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
-    ax.set_title(f'{_shown(self.vocab[i], 40)}: {int(c.true)} of {int(c.n)}', fontsize=10)
+    ax.set_title(f'{plot_name(self.vocab[i], 40)}: {int(c.true)} of {int(c.n)}', fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 @patch
@@ -342,18 +323,19 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
     true,n = self.counts[2:]
     m = cls(average=None, sigmoid=False, ignore_index=self.ignore_index)
     area,has = torch.from_numpy(m(self.preds, self.targs)),(true>0) & (true<n)
-    cols = _columns(self, labels, [i for i in area.argsort(stable=True).tolist() if has[i]], k)
+    order = [i for i in area.argsort(stable=True).tolist() if has[i]]
+    cols = label_columns(labels, self.vocab, order, k)
     if not cols: raise ValueError("there is no curve: each label is true in all samples, or in none")
     for i in cols:
         if not has[i]:
             raise ValueError(f"there is no curve of {self.vocab[i]!r}: "
                              f"it is true in {true[i]} of {n[i]} samples")
     legends = -(-len(cols)//20)
-    ax = _axes(ax, figsize or (4.4+2.4*legends, 4))
+    ax = new_axes(ax, figsize or (4.4+2.4*legends, 4))
     for j,i in enumerate(cols):
         seen,color,ls = self.valid[:,i],f'C{j%10}',('-','--',':','-.')[j//10%4]
         display.from_predictions(self.true[seen,i].int().numpy(), self.preds[seen,i].numpy(), ax=ax)
-        ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {_shown(self.vocab[i], 30)}')
+        ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_name(self.vocab[i], 30)}')
         ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=5, clip_on=False, zorder=3)
     if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum()}'
     ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legends,
@@ -364,8 +346,8 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
 def plot_precision_recall(self:MultiLabelInterpretation,
     labels=None, # By name or number; None: those of the lowest average precision
     k:int=5, # How many labels, where none are given
-    figsize:tuple=None, # Width and height in inches; None: by the number of labels
-    ax:plt.Axes=None # Where to plot; None: in a new figure
+    ax:plt.Axes=None, # Where to plot; None: in a new figure
+    figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     "Precision and recall of some labels at all thresholds, with a dot at the one in use"
     # Where nothing is predicted there is no precision, and no dot
@@ -379,8 +361,8 @@ def plot_precision_recall(self:MultiLabelInterpretation,
 def plot_roc(self:MultiLabelInterpretation,
     labels=None, # By name or number; None: those of the smallest area under the curve
     k:int=5, # How many labels, where none are given
-    figsize:tuple=None, # Width and height in inches; None: by the number of labels
-    ax:plt.Axes=None # Where to plot; None: in a new figure
+    ax:plt.Axes=None, # Where to plot; None: in a new figure
+    figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     "Receiver operating characteristic of some labels, with a dot at the threshold in use"
     specificity,recall = (m.values(*self.counts.double()) for m in (SpecificityMulti(), RecallMulti()))
@@ -411,7 +393,7 @@ def _named(self:MultiLabelInterpretation, i, which, width, first=None, ascending
     "Names of some labels of sample `i`: label `first` first, then by score"
     cols = which.nonzero().flatten()
     cols = cols[self.preds[i,cols].argsort(descending=not ascending, stable=True)].tolist()
-    return _listed(self.vocab[sorted(cols, key=lambda o: o!=first)], width)
+    return names_within(self.vocab[sorted(cols, key=lambda o: o!=first)], width)
 
 @patch
 def _names(self:MultiLabelInterpretation, i, width, first=None):
@@ -472,7 +454,7 @@ def show(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of pictures
 ): # A `Table`, if the inputs are not pictures
     "Samples in which a label is missed, or a false alarm, the most confident mistakes first"
-    i = self._index(label)
+    i = label_index(label, self.vocab)
     which = dict(missed=self.true & ~self.decided, false=self.decided & ~self.true)
     if kind not in which:
         raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) "
@@ -481,7 +463,7 @@ def show(self:MultiLabelInterpretation,
     score,(true,n) = self.preds[found,i],self.counts[2:,i].int().tolist()
     if kind=='missed': of,rank = f'missed in {len(found)} of the {true} samples that have it','lowest'
     else: of,rank = f'a false alarm in {len(found)} of the {n-true} samples without it','highest'
-    title = f'{self.vocab[i]}: {of}, {how_decided(self.rule)}'
+    title = f'{self.vocab[i]}: {of}, {self.rule.how_decided()}'
     if not len(found): return print(title)
     order = score.argsort(descending=kind=='false', stable=True)[:max_n]
     if len(order)<len(found):
@@ -498,9 +480,11 @@ def plot_top_losses(self:MultiLabelInterpretation,
 ): # A `Table`, if the inputs are not pictures
     "The samples of the highest losses"
     places = slice(k) if isinstance(k, Integral) else L(k)
-    losses,idxs = (o[places] for o in self.top_losses(None, largest))
+    losses,idxs = self.top_losses(None, largest)
+    known = ~losses.isnan() # The others have no element that counts
+    losses,idxs = (o[known][places] for o in (losses, idxs))
     rank = 'highest' if largest else 'lowest'
-    title = f'{rank} losses: {len(idxs)} of {len(self.losses)} samples, {how_decided(self.rule)}'
+    title = f'{rank} losses: {len(idxs)} of {known.sum()} samples, {self.rule.how_decided()}'
     return self._show(idxs, losses, 'loss', title, None, nrows, ncols, figsize)
 
 @patch
@@ -511,21 +495,21 @@ def show_results(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of pictures
 ): # A `Table`, if the inputs are not pictures
     "Some samples, with what is true and what is predicted"
-    idxs,title = _numbers(idxs),f'Decided {how_decided(self.rule)}'
+    idxs,title = _numbers(idxs),f'Decided {self.rule.how_decided()}'
     return self._show(idxs, self.losses[idxs], 'loss', title, None, nrows, ncols, figsize)
 
 # %% ../nbs/10_interpret.ipynb #c134480b
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
-    figsize:tuple=(5,2.6), # Width and height in inches
-    ax:plt.Axes=None # Where to plot; None: in a new figure
+    ax:plt.Axes=None, # Where to plot; None: in a new figure
+    figsize:tuple=(5,2.6) # Width and height in inches
 ):
     "How many labels the samples have, and how many they get"
-    per = [o.sum(1) for o in (self.true, self.decided)]
+    per = [o[self.seen].sum(1) for o in (self.true, self.decided)]
     top = max(int(o.max()) for o in per)
     step = -(-(top+1)//30) # at most 30 bars
     edges = np.arange(0, top+1+step, step)-0.5
-    ax = _axes(ax, figsize)
+    ax = new_axes(ax, figsize)
     means = [o.float().mean() for o in per]
     labels = [f'{name}, {mean:.2f} on average' for name,mean in zip(('true','predicted'), means)]
     ax.hist([o.numpy() for o in per], edges, label=labels)
@@ -536,15 +520,15 @@ def plot_cardinality(self:MultiLabelInterpretation,
 @patch
 def plot_calibration(self:MultiLabelInterpretation,
     bins:int=10, # Of equal width
-    figsize:tuple=(4,3.8), # Width and height in inches
-    ax:plt.Axes=None # Where to plot; None: in a new figure
+    ax:plt.Axes=None, # Where to plot; None: in a new figure
+    figsize:tuple=(4,3.8) # Width and height in inches
 ):
     "How often labels with a score are true: on the diagonal where scores are probabilities"
     m = ExpectedCalibrationError(bins, sigmoid=False, ignore_index=self.ignore_index)
     error = m(self.preds, self.targs)
     score,true,n = m.read()[0].sum(1)
     used = (n>0).nonzero().flatten()
-    ax = _axes(ax, figsize)
+    ax = new_axes(ax, figsize)
     ax.plot([0,1], [0,1], 'k:', lw=1)
     ax.plot((score/n)[used], (true/n)[used], 'o-', ms=4)
     ax.set(xlabel='mean score', ylabel='share that is true', xlim=(-0.02,1.02), ylim=(-0.02,1.02))
@@ -557,11 +541,11 @@ def plot_calibration(self:MultiLabelInterpretation,
 @patch
 def empty(self:MultiLabelInterpretation)->Table: # Indexed by sample number; the most labels first
     "The samples that get no label, with what they have, and what comes nearest"
-    idxs = (~self.decided.any(1) & self.valid.any(1)).nonzero().flatten()
+    idxs = (~self.decided.any(1) & self.seen).nonzero().flatten()
     score,nearest = self.preds[idxs].max(1)
     names = [self._named(i, self.true[i], 60) for i in idxs]
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()],
                      score=score), index=pd.Index(idxs.tolist(), name='sample'))
-    res.attrs['reading'] = (f'{len(idxs)} of {len(self.preds)} samples get no label '
-                            f'{how_decided(self.rule)}.')
+    res.attrs['reading'] = (f'{len(idxs)} of {self.seen.sum()} samples get no label '
+                            f'{self.rule.how_decided()}.')
     return res.sort_values('n_true', ascending=False, kind='stable')

@@ -40,11 +40,18 @@ def get_probs(
 )->list: # Probabilities, targets, and what else `get_preds` returns
     "`get_preds` as probabilities, which leaves the `Recorder` as it was"
     with keep_record(learn), learn.no_logging():
-        preds,*rest = learn.get_preds(ds_idx, dl=dl, act=act, **kwargs)
+        preds,*rest = learn.get_preds(ds_idx, dl=dl, act=act, cbs=_NeedsTargets(), **kwargs)
     if act is None: preds = to_probs(preds, learn.loss_func, getattr(learn.dls, 'device', None))
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
     return [preds,*rest]
+
+class _NeedsTargets(Callback):
+    "An error in the first batch without targets"
+    def before_batch(self):
+        if not len(self.yb):
+            raise ValueError("these data have no targets: "
+                             "make the loader by `learn.dls.test_dl(items, with_labels=True)`")
 
 class SuggestedThresholds(ShowsTable, namedtuple('SuggestedThresholds', 'best cardinality per_label')):
     "The `best` one for all, one by `cardinality` (as many labels as are true), and one `per_label`"
@@ -60,13 +67,14 @@ def thresh_find(self:Learner,
     figsize:tuple=(6.5,3.2), # Of the new figure, in inches
     cv:int=5, # As in `best_thresholds`
     seed:int=42, # As in `best_thresholds`
-    ignore_index=None, # As in `best_thresholds`
+    ignore_index=None, # As in `best_thresholds`; None: that of the metrics
     **kwargs # Of `best_thresholds`, from `zero_division` to `folds`
 )->SuggestedThresholds: # `best`, `cardinality` and `per_label`; shown as a table
     "Look at all thresholds in one pass over the data, and suggest some"
     if 'per_label' in kwargs:
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
-    scores,y,valid,_ = check_scores(*get_probs(self, ds_idx, dl), ignore_index=ignore_index)
+    ignored = ifnone(ignore_index, ignored_by(self.metrics))
+    scores,y,valid,_ = check_scores(*get_probs(self, ds_idx, dl), ignore_index=ignored)
     aims = {'best': Aim(scores, valid, metric, average, False, **kwargs),
             'cardinality': Aim(scores, valid, 'cardinality'),
             'per_label': Aim(scores, valid, metric, 'macro', True, seed=seed, **kwargs)}
@@ -81,8 +89,7 @@ def thresh_find(self:Learner,
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
     if any(found['per_label'][1]):
-        table.attrs['reading'] += (" fallback: why a label has no threshold of its own, but the best "
-                                   "single one for the macro average.")
+        table.attrs['reading'] += " It then has the best single one for the macro average."
     if show_plot:
         marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
@@ -112,6 +119,19 @@ def _rule_at(r, rule, logits, limited):
     t = logit_thresh(rule.thresh) if logits and not r.sigmoid else rule.thresh
     return Rule(t, r.sigmoid, r.labels, r.weight, r.ignore_index, by.min_labels, by.max_labels)
 
+def _following(m, rule, before, logits):
+    "The metric `m` as it decides after `set_thresh`; None if it keeps another threshold"
+    at = metric_thresh(m, logits)
+    if not isinstance(m, CountsMetric):
+        return m if at is None or np.array_equal(at, rule.thresh) else None
+    if m.rule.fixed_number and m.limited: return m # It has no threshold
+    def is_at(t): return np.shape(at)==np.shape(t) and np.allclose(at, t, atol=1e-6)
+    follows = m.follows or at is not None and any(map(is_at, before))
+    if at is not None and not follows: return None
+    m = copy(m)
+    m.follows,m.rule = follows,_rule_at(m.rule, rule, logits, m.limited)
+    return m
+
 @patch
 def set_thresh(self:Learner,
     thresh, # A number, or one per label, in [0, 1]; or what `thresh_find` or `best_thresholds` found
@@ -125,33 +145,21 @@ def set_thresh(self:Learner,
                          "learn.thresh_find() finds one, and so does best_thresholds "
                          "(for logits, with sigmoid=True)")
     rule = Rule(thresh, min_labels=min_labels, max_labels=max_labels)
-    t = rule.thresh
-    if not can_decode(self.loss_func):
-        raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so there "
-                         "is nothing to set: let the model end without a sigmoid, and use "
-                         "loss_func=BCEWithLogitsLossFlat()")
-    c = len(label_vocab(self.dls) or [])
+    t,c = rule.thresh,len(label_vocab(self.dls) or [])
     if isinstance(t, tuple) and c not in (0, len(t)):
         raise ValueError(f"thresh has {len(t)} values, but there are {c} labels")
     logits = takes_logits(self.loss_func, c, getattr(self.dls, 'device', None))
+    if not can_decode(self.loss_func):
+        raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so there "
+                         f"is nothing to set: {how_to_decode(self.loss_func, not logits)}")
     before = 0.5,as_thresh(getattr(self.loss_func, 'thresh', 0.5)),t
-    apart,theirs = [],[]
-    def following(m):
-        at = metric_thresh(m, logits)
-        if not isinstance(m, CountsMetric):
-            if at is not None and not np.array_equal(at, t): theirs.append(m.name)
-            return m
-        if m.rule.fixed_number and m.limited: return m # It has no threshold
-        def is_at(t): return np.shape(at)==np.shape(t) and np.allclose(at, t, atol=1e-6)
-        follows = m.follows or at is not None and any(map(is_at, before))
-        if at is not None and not follows:
-            apart.append(m.name)
-            return m
-        m = copy(m)
-        m.follows,m.rule = follows,_rule_at(m.rule, rule, logits, m.limited)
-        return m
+    following = self.metrics.map(_following, rule=rule, before=before, logits=logits)
+    stay = L(m for m,o in zip(self.metrics, following) if o is None)
+    apart,theirs = (stay.filter(risinstance(CountsMetric), negate=o).attrgot('name')
+                    for o in (False,True))
     # Copies, since other Learners may have the same loss function and metrics
-    self.loss_func,self.metrics = _loss_at(self.loss_func, rule, logits),self.metrics.map(following)
+    self.loss_func = _loss_at(self.loss_func, rule, logits)
+    self.metrics = L(map(ifnone, following, self.metrics))
     if apart: warn_user(f"{', '.join(apart)}: these have thresholds of their own, and keep them")
     if theirs:
         warn_user(f"{', '.join(theirs)}: functions and fastai's own metrics keep their threshold; "
@@ -168,7 +176,8 @@ def accuracy_report(self:Learner,
 )->report.AccuracyReport: # A row for each thing that is called accuracy, and F1 in each average
     "Everything that is called accuracy, of what the Learner decides"
     scores,targs = get_probs(self, ds_idx, dl)
-    kwargs = {**loss_rule(self.loss_func), 'vocab': label_vocab(self.dls), **kwargs}
+    kwargs = {**loss_rule(self.loss_func), 'vocab': label_vocab(self.dls),
+              'ignore_index': ignored_by(self.metrics), **kwargs}
     return report.accuracy_report(scores, targs, sigmoid=False, **kwargs)
 
 # %% ../nbs/09_learner.ipynb #3cafe145
@@ -179,11 +188,9 @@ def evaluate(self:Learner,
     cbs=None # Callbacks for this validation
 )->Table: # A row for the loss and for each metric: its `value`, and the `thresh` at which it decides
     "`validate`, as a table of the metrics"
-    with keep_record(self), self.no_logging(): values = self.validate(ds_idx, dl, cbs)
-    def at(m):
-        if not getattr(m, 'decides', False): return ''
-        thresh = '' if m.rule.fixed_number else thresh_text(m.thresh)
-        return ', '.join(filter(None, (thresh, m.rule.limits)))
+    with keep_record(self), self.no_logging():
+        values = self.validate(ds_idx, dl, L(cbs)+_NeedsTargets())
+    def at(m): return m.rule.text if getattr(m, 'decides', False) else ''
     return Table(dict(value=[*values], thresh=['', *self.metrics.map(at)]),
                  index=pd.Index(['loss', *self.metrics.attrgot('name')], name='metric'))
 
@@ -223,7 +230,7 @@ def plot_metrics(self:Recorder,
 # %% ../nbs/09_learner.ipynb #154af35b
 def _of_package(o):
     "Is a metric, or the function that it wraps, from here?"
-    while hasattr(o, 'func'): o = o.func # An `AvgMetric`'s, a `partial`'s
+    o = unwrap(o)
     return isinstance(o, StreamMetric) or getattr(o, '__module__', '').startswith(_PACKAGE)
 
 _PACKAGE = StreamMetric.__module__.partition('.')[0]+'.'

@@ -16,8 +16,11 @@ from .tables import *
 import scipy.stats as scs
 
 # %% ../nbs/06_report.ipynb #6824f29f
-def _check_called(thresh, name):
+def _check_called(thresh, name, kwargs):
     if len(getattr(thresh, 'shape', ()))>1: raise ValueError(f"call it: metrics={name}()")
+    if off:=kwargs.keys() & {'average','name','pos_label'}:
+        raise TypeError(f"{name} has several metrics, each with an average and a name of its own, and "
+                        f"so takes no {' or '.join(sorted(off))}: use a class such as F1ScoreMulti")
 
 def _undecided(kwargs):
     "The arguments that apply to metrics without a threshold, too"
@@ -35,7 +38,7 @@ def multilabel_metrics(
     **kwargs
 )->L: # For `metrics=`
     "The metrics that together show what a multi-label model does"
-    _check_called(thresh, 'multilabel_metrics')
+    _check_called(thresh, 'multilabel_metrics', kwargs)
     def m(cls, name, **kw): return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
     res = L(m(AccuracyMulti, 'accuracy_multi'), m(ZerosAccuracy, 'zeros_accuracy'),
             m(EmptyRate, 'empty_rate'),
@@ -67,7 +70,7 @@ def paper_metrics(
     **kwargs
 )->L: # For `metrics=`
     "mAP, CP, CR, CF1, OP, OR and OF1, as papers on multi-label images report them"
-    _check_called(thresh, 'paper_metrics')
+    _check_called(thresh, 'paper_metrics', kwargs)
     def six(end='', **kw):
         return [cls(thresh=thresh, sigmoid=sigmoid, average=average, name=name+end, **{**kwargs, **kw})
                 for name,cls,average in _OF_PAPERS]
@@ -85,14 +88,12 @@ class AccuracyReport(Table): "What `accuracy_report` returns: `reading` says it 
 def _argmax_hits(scores, y, valid):
     "Is the first true label ranked first? By `scores`; by equal ones; and the best constant's share"
     # A sample without true labels has its first one that is not ignored
-    seen,first = valid.any(1),(2*y.byte()+valid.byte()).argmax(1)
-    def hits(scores):
-        highest = scores.where(valid, -math.inf).argmax(1)
-        return (highest==first).double().where(seen, math.nan)
+    first = (2*y.byte()+valid.byte()).argmax(1)
+    def hits(scores): return (scores.where(valid, -math.inf).argmax(1)==first).double()
     alike = hits(torch.zeros_like(scores))
     # Where the label that a constant puts first is ignored, the others are alike
-    by_label = first[seen].bincount(minlength=y.shape[1]) + (~valid[alike==1]).sum(0)
-    return hits(scores),alike,by_label.max().double()/seen.sum()
+    by_label = first.bincount(minlength=y.shape[1]) + (~valid[alike==1]).sum(0)
+    return hits(scores),alike,by_label.max().double()/len(y)
 
 def _report_metrics(*args, **kwargs):
     rows = {'accuracy, elementwise': (AccuracyMulti, 'micro'),
@@ -184,10 +185,10 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
 def _reading(r, counts, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value):
-        return "The predictions are NaN in places, so there is nothing to be said of them."
-    (_,_,true,seen),(_,_,true_of,seen_of) = counts
-    n,known,absent = (int(o.sum()) for o in (seen_of>0, seen>0, (true==0) & (seen>0)))
-    unlabelled = ((true_of==0) & (seen_of>0)).sum().item()/n
+        return "Some predictions are NaN, so there is nothing to be said of them."
+    (_,_,true,seen),(_,_,true_of,_) = counts
+    n,known,absent = len(true_of),*(int(o.sum()) for o in (seen>0, (true==0) & (seen>0)))
+    unlabelled = (true_of==0).sum().item()/n
     text = (f"{at}Accuracy over the {int(seen.sum())} decisions ({n} samples) is {acc.value:.3f}, "
             f"and {acc.baseline:.3f} for the baseline, predicting nothing at all")
     if   acc.lift>0: text += f": the model has gone {acc.lift:.3f} of the way from there to no mistake"
@@ -207,9 +208,9 @@ def _reading(r, counts, constant, at, ci, zero_division):
     why = [f"{unlabelled:.0%} of the samples have no label"]*(unlabelled>0)
     why += [f"{absent} of {known} labels never {'occurs' if absent==1 else 'occur'}"]*(absent>0)
     if len(limited := r.ceiling[r.ceiling<0.9995]):
-        rows = '; '.join(f"{row} (at most {v:.3f})" for row,v in limited.items())
+        rows = ' and '.join(f"'{row}' (at most {v:.3f})" for row,v in limited.items())
         text += (f" No model can reach 1 in {rows}: {', '.join(why)}{', and '*bool(why)}"
-                 f"what is 0/0 counts as {zero_division:g}.")
+                 f"0/0 counts as {zero_division:g}.")
     return text
 
 def accuracy_report(
@@ -232,6 +233,8 @@ def accuracy_report(
     if ci is not None and not 0<ci<1:
         raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
     preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
+    valid = metrics[0].rule.valid(targs)
+    if valid is not None: preds,targs = (o[valid.any(1)] for o in (preds, targs))
     sound = metrics[0].value_of(preds, targs)
     batch = Batch(preds, targs, metrics[0].rule)
     scored,(scores,y,valid),p = batch.scored,batch.inputs,batch.decide().cpu()
@@ -244,8 +247,8 @@ def accuracy_report(
     hits,alike,most_hits = _argmax_hits(scores, y, valid)
     constants,labels = _constants(metrics, counts[0], y, valid)
     r = pd.DataFrame(dict(
-        value=[*_scores(metrics, *counts), hits.nanmean()],
-        baseline=[*constants[0], alike.nanmean()],
+        value=[*_scores(metrics, *counts), hits.mean()],
+        baseline=[*constants[0], alike.mean()],
         constant=[*constants.nan_to_num(-math.inf).amax(0), most_hits],
         ceiling=[*_scores(metrics, *(o[[2,2,2,3]] for o in counts)), 1.]
     ), index=[*names, 'accuracy, argmax'], dtype=float)
@@ -270,7 +273,7 @@ def accuracy_report(
         rule = batch.rule
         if not rule.fixed_number: res.columns.name = f'thresh={thresh_text(thresh)}'
         if rule.limits: res.index.name = rule.limits
-        at = f"Decided {how_decided(rule, 'at a threshold of ')}. "
+        at = f"Decided {rule.how_decided('at a threshold of ')}. "
     constant = some_names(vocab[best.tolist()], 6) or 'nothing'
     res.attrs['reading'] = _reading(r, counts, constant, at, ci, zero_division)
     return res

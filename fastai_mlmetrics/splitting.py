@@ -9,6 +9,7 @@ __all__ = ['stratified_split', 'stratified_folds', 'StratifiedMultiLabelSplitter
 from fastai.basics import *
 from .decisions import *
 from .imbalance import *
+from numbers import Real
 import scipy.sparse as sp
 
 # %% ../nbs/11a_splitting.ipynb #172ad6ef
@@ -90,7 +91,7 @@ def stratified_folds(
     **kwargs
 )->list: # `k` pairs of lists of indices, for training and for validation
     "Folds for cross-validation, each with its share of every label"
-    if k<2: raise ValueError(f"k={k}: write 2 or more")
+    k = whole_number(2, k=k)
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
 
@@ -104,7 +105,9 @@ def _item_targs(items, get_y):
     "Targets of items, N x C, from label names or from zeros and ones"
     rows = [[*L(as_python(o))] for o in _each(get_y, items)]
     values = {o for row in rows for o in row}
-    if values<={0,1} and len({*map(len, rows)})==1: return rows
+    # Numbers that are repeated in a row are no names
+    encoded = all(isinstance(o, Real) for o in values) and any(len({*o})<len(o) for o in rows)
+    if (encoded or values<={0,1}) and len({*map(len, rows)})==1: return rows
     # Sorted, since the order of a set differs between processes
     return one_hot_rows(rows, sorted(values, key=str))
 
@@ -114,12 +117,14 @@ def StratifiedMultiLabelSplitter(
     *,
     get_y, # The `get_y` of the `DataBlock`: gives an item's label names, or its zeros and ones
     groups=None, # A function like `get_y` that gives an item's group: items of one group stay together
-    pairs:bool=False # Deal out pairs of labels, too?
+    pairs:bool=False, # Deal out pairs of labels, too?
+    ignore_index=None # Target value of the elements to leave out, where `get_y` gives zeros and ones
 ): # A function of items, for `DataBlock(splitter=...)`
     "Like `RandomSplitter`, but every label that two items have is on both sides"
     def _inner(o):
         group_of = None if groups is None else _each(groups, o)
-        return stratified_split(_item_targs(o, get_y), valid_pct, seed, groups=group_of, pairs=pairs)
+        return stratified_split(_item_targs(o, get_y), valid_pct, seed, groups=group_of,
+                                pairs=pairs, ignore_index=ignore_index)
     return _inner
 
 # %% ../nbs/11a_splitting.ipynb #542335a8

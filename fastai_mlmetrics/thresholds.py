@@ -111,7 +111,7 @@ def plot_thresh_curve(
     low,high = low-margin,high+margin
     by_column = pd.Series(v).groupby(((x-low)/(high-low)*400).clip(-1, 401).astype(int))
     keep = np.unique(np.concatenate([by_column.idxmin(), by_column.idxmax()]))
-    if ax is None: ax = plt.subplots(figsize=figsize)[1]
+    ax = new_axes(ax, figsize)
     def back(x): return expit(x) if probs else x
     ax.plot(back(x[keep]), v[keep])
     ax.axhline(first.item(), color='k', ls=':', lw=1, label='predicting nothing')
@@ -168,6 +168,8 @@ class Aim:
             if (cls is _METRICS[name])!=(given is not None):
                 raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else "
                                  f"does: alone it is best where {alone} is predicted")
+        if beta!=1 and cls is not FBetaMulti:
+            raise ValueError(f"beta={beta} is for metric='fbeta' alone")
         _check_folds('folds', folds)
         if cls is _Cardinality: average = 'micro'
         if average is None:
@@ -307,11 +309,12 @@ def _held_out(find, table, cv, seed):
             held[fold==j] = to_decisions(scores[fold==j], t, sigmoid=False)
     return res
 
-def _reading(aim, folds):
+def _reading(aim, folds, fallback):
     "What the scores in a table of thresholds are of"
     text = (f"score: {aim.name} on the samples that the thresholds were found on, "
             "which flatters them.")
     if folds: text += f" held_out: on samples that they were not found on, in {folds} folds."
+    if fallback: text += " fallback: why a label has no threshold of its own."
     if not aim.probs:
         text += (" The scores are not probabilities, and thresholds are on their scale: "
                  "if they are logits, sigmoid=True finds thresholds for probabilities.")
@@ -352,8 +355,9 @@ def thresh_table(
         rows += zip(vocab, t, true, of_labels(d), of_labels(held))
     index,*values = zip(*rows)
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
-    if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list([*found.values()][-1][1])
-    res.attrs['reading'] = _reading(aim, held_out and min(cv, len(targs)))
+    why = [*found.values()][-1][1]
+    if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(why)
+    res.attrs['reading'] = _reading(aim, held_out and min(cv, len(targs)), any(why))
     return found,res
 
 # %% ../nbs/05_thresholds.ipynb #b82fda82
@@ -372,7 +376,7 @@ def check_scores(
     scores,y = to_scores(preds, sigmoid).cpu(),targs.cpu()
     seen = AccuracyMulti(thresh=0., sigmoid=False, ignore_index=ignore_index)
     if math.isnan(seen.value_of(scores, y)):
-        raise ValueError("preds are NaN in places: thresholds are found from numbers")
+        raise ValueError("some preds are NaN: thresholds are found from numbers")
     valid = seen.rule.valid(y)
     return scores,y if valid is None else y.masked_fill(~valid, -1),valid,vocab
 

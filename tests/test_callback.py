@@ -1,5 +1,5 @@
 "What the callback records, when it speaks, and what it says"
-import contextlib, io, logging, pickle, sklearn.metrics as skm
+import contextlib, fastai_mlmetrics.verdict, io, logging, pickle, sklearn.metrics as skm
 from contextlib import nullcontext
 from copy import copy, deepcopy
 from hypothesis import given
@@ -82,6 +82,34 @@ def test_no_better_than_a_constant():
     targs[:,0] = (torch.arange(1000)%3==0).float()
     r = trained(torch.where(torch.arange(10)==0, 1., -1.).expand(1000,10), targs)[0].zero_labels.records[-1]
     assert r.verdict=='no better than a constant' and r.f1_micro==pytest.approx(r.constant_f1)
+
+def test_worse_than_a_constant_is_not_well(capsys):
+    "Also where the accuracy fools nobody, so that there is no verdict"
+    logits,targs = simulate(c=6, density=0.4, skill=8)
+    wrong = judge(-logits, targs, sigmoid=True)
+    assert not wrong.verdict and 'The model is worse than predicting the same labels for every sample, at' in ' '.join(repr(wrong).split()) and '#d62728' in wrong._repr_html_()
+    learn,said = trained(logits-30, targs)
+    assert said and learn.zero_labels.told
+    learn.model.forward = lambda x: -x-30 + 0*learn.model.w
+    with warnings.catch_warnings(record=True) as said, learn.no_logging(): learn.validate(); learn.fit(4, 0.)
+    assert not learn.zero_labels.records[-1].verdict and not said and 'All clear' not in capsys.readouterr().out
+
+@pytest.mark.parametrize('density', [0.8, 0.93, 1.])
+def test_where_most_labels_are_true(density):
+    "A constant has nearly all, and a good model still is one"
+    logits,targs = simulate(1000, 5, density, skill=9, bias=-4.5)
+    good = judge(logits, targs, sigmoid=True)
+    assert good.constant_f1>0.87 and not good.verdict and 'Nothing is flagged' in repr(good)
+    p = targs.flip(0) # as good as chance
+    assert judge(p, targs).verdict==('no better than a constant' if density<1 else '')
+
+@given(st.floats(0.001, 1), st.floats(0, 1))
+def test_clearly_above_a_constant(constant, f1):
+    "Up to a half of it by 15 % of it; never for a worse model, always for a perfect one"
+    beats = fastai_mlmetrics.verdict._beats_constant(f1, constant)
+    if constant<=0.5 and abs(f1-1.15*constant)>1e-9: assert beats==(f1>1.15*constant)
+    if f1<constant: assert not beats
+    if f1==1: assert beats
 
 def test_over_predicting_has_its_own_words():
     learn,said = trained(*simulate(skill=6, bias=-1), n_epoch=4)
@@ -223,7 +251,8 @@ def test_as_an_error():
 
 def test_bad_argument():
     with pytest.raises(ValueError, match="on_flag='shout' should be"): ZeroLabelsCallback(on_flag='shout')
-    with pytest.raises(ValueError, match='patience=0'): ZeroLabelsCallback(patience=0)
+    for patience in (0,2.5):
+        with pytest.raises(ValueError, match=f'patience={patience}'): ZeroLabelsCallback(patience=patience)
     with pytest.raises(ValueError, match='before the first validation'): ZeroLabelsCallback().plot()
     with pytest.raises(ValueError, match='2 names.*20 labels'): judge(*GOOD, sigmoid=True, vocab=['a','b'])
 
@@ -239,6 +268,19 @@ def test_missing_targets():
     assert abs((logits.sigmoid()>r.suggested_thresh)[keep].sum()/targs[keep].sum()-1)<0.04
     n,true = keep.sum(0),(targs*keep).sum(0)
     assert r.constant_f1==pytest.approx(max(2*true[o].sum()/(n[o].sum()+true.sum()) for k in range(1, 21) for o in [(true/n).argsort(descending=True)[:k]]).item())
+
+def test_what_the_metrics_ignore_is_ignored():
+    "By all that looks at the Learner's validation, unless it is told another value"
+    logits,targs = simulate(bias=-3)
+    targs[torch.rand(400, 20, generator=torch.Generator().manual_seed(0))<0.3] = -1
+    learn = make_learner(logits, targs, multilabel_metrics(ignore_index=-1), cbs=ZeroLabelsCallback())
+    with warnings.catch_warnings(record=True): v = values(learn)
+    assert learn.zero_labels.records[-1].accuracy==v['accuracy_multi']
+    kw = dict(ignore_index=-1)
+    for f in (lambda **kw: learn.thresh_find(show_plot=False, **kw), learn.accuracy_report, lambda **kw: MultiLabelInterpretation.from_learner(learn, **kw).report()):
+        assert repr(f())==repr(f(**kw))
+    learn.metrics = L(accuracy_multi)
+    with pytest.raises(ValueError, match='ignore_index, which metric classes, ZeroLabelsCallback, reports and searches for thresholds take'): learn.thresh_find(show_plot=False)
 
 def test_only_validations_are_recorded(tmp_path):
     learn,_ = trained(*GOOD, n_epoch=2)
@@ -263,7 +305,12 @@ def test_nan_predictions_have_no_verdict():
     logits,targs = simulate(bias=-9)
     logits[3] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 sample,'): learn = make_learner(logits, targs, cbs=ZeroLabelsCallback()); values(learn)
-    assert learn.zero_labels.records[-1].verdict=='' and math.isnan(learn.zero_labels.records[-1].accuracy)
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='' and not r.never_predicted and r.same_for_all is None and r.suggested_thresh is None
+    assert np.isnan([r[k] for k in ('accuracy','f1_micro','empty_rate','missed_rate','pred_per_sample','ap_micro')]).all() and r.true_per_sample>0
+    with pytest.warns(UserWarning, match='NaN in all samples, and so are the metrics. The weights probably are, too'):
+        values(make_learner(logits*math.nan, targs, multilabel_metrics()))
+    with pytest.warns(UserWarning, match='NaN in all samples, and so are the metrics$'): judge(logits*math.nan, targs, sigmoid=True)
 
 @pytest.mark.parametrize('turns,says', [(lambda x: x*math.nan, 'predictions are NaN'), (torch.sigmoid, 'predictions all lie in')])
 def test_no_verdict_is_no_all_clear(turns, says, capsys):
@@ -273,7 +320,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
     model.forward = lambda x: turns(x + 0*model.w)
     with pytest.warns(UserWarning, match=says), learn.no_logging(): learn.fit(3, 0.); learn.validate()
     last = learn.zero_labels.explain()
-    assert not last.verdict and f'No verdict: validate(): {says}' in str(last)
+    assert not last.verdict and re.search(rf'No verdict on validate\(\): (some )?{says}', str(last))
     assert [*learn.zero_labels.told.values()]==['predicts nothing'] and 'All clear' not in capsys.readouterr().out
     model.w.data.zero_(); learn.create_opt() # NaN spread to both
     model.forward = lambda x: x + 7 + 0*model.w
@@ -395,7 +442,7 @@ def test_a_sigmoid_and_a_loss_that_does_not_decode(sigmoid):
         warnings.simplefilter('always')
         learn.fit(1, 0.)
     text = ' '.join(' '.join(str(w.message) for w in said).split())
-    assert text.count('pass sigmoid=False, to each metric and to ZeroLabelsCallback. Better: let the model end without a sigmoid, and use loss_func=BCEWithLogitsLossFlat()')==sigmoid
+    assert text.count('pass sigmoid=False, to each metric and to ZeroLabelsCallback. Better: let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')==sigmoid
     assert text.count('show no label, however good the model: let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')==1
     assert ('with `sigmoid=True` for the metrics and this callback' in text)!=sigmoid
 
@@ -463,7 +510,8 @@ def test_a_record_shows_itself():
     assert 'at threshold 0.5, min_labels=1.' in ' '.join(repr(judged(min_labels=1)).split()) and 'threshold' not in repr(judge(GOOD[0]>0, GOOD[1])) # which has none
     few = judge(COLLAPSED[0][:10], COLLAPSED[1][:10], sigmoid=True)
     assert 'No verdict: fewer than 20 samples have a label' in repr(few) and 'No verdict: no label is true' in repr(judge(COLLAPSED[0], COLLAPSED[1]*0, sigmoid=True))
-    with pytest.warns(UserWarning, match='NaN'): assert 'No verdict: predictions are NaN' in repr(judge(COLLAPSED[0]*math.nan, COLLAPSED[1], sigmoid=True))
+    with pytest.warns(UserWarning) as said: assert 'No verdict: some predictions are NaN' in repr(judge(COLLAPSED[0]*math.nan, COLLAPSED[1], sigmoid=True))
+    assert [str(o.message) for o in said]==['predictions are NaN in all samples, and so are the metrics']
     learn,_ = trained(*COLLAPSED, n_epoch=1)
     assert learn.zero_labels.explain() is learn.zero_labels.records[-1] and 'learn.set_thresh' in repr(learn.zero_labels.explain())
     with pytest.raises(ValueError, match='before the first validation'): ZeroLabelsCallback().explain()
@@ -605,6 +653,37 @@ def test_a_masked_loss_is_not_replaced():
     with pytest.warns(ZeroLabelsWarning) as said: values(make_learner(logits, targs, loss_func=Masked(), cbs=ZeroLabelsCallback(ignore_index=math.nan)))
     text = str(said[-1].message)
     assert 'predicts (nearly) nothing' in text and 'pos_weight' not in text
+
+class OwnLoss(Module):
+    "As people write it, for targets that are missing"
+    def forward(self, p, y): return F.binary_cross_entropy_with_logits(p[~y.isnan()], y[~y.isnan()])
+
+@pytest.mark.parametrize('as_function', [True, False])
+def test_a_loss_of_ones_own_is_kept_and_told_how_to_decode(as_function):
+    logits,targs = (o.clone() for o in GOOD)
+    targs[::7,3] = math.nan
+    loss = (lambda p, y: OwnLoss()(p, y)) if as_function else OwnLoss()
+    learn = make_learner(logits, targs, multilabel_metrics(ignore_index=math.nan), loss_func=loss, cbs=ZeroLabelsCallback())
+    text, = told(learn)
+    advice = 'give the loss function an `activation` that returns `x.sigmoid()` and a `decodes` that returns `x>0.5`'
+    assert advice in text and 'BCEWithLogits' not in text
+    with pytest.raises(ValueError, match=re.escape(advice)): learn.set_thresh(0.3)
+    loss.activation,loss.decodes = (lambda x: x.sigmoid()),(lambda x: x>0.5)
+    assert not told(learn) and torch.equal(learn.get_preds(with_decoded=True)[2], logits>0)
+    learn.set_thresh(0.3)
+    assert torch.equal(learn.get_preds(with_decoded=True)[2], logits.sigmoid()>0.3)
+    ended = make_learner(logits, targs, multilabel_metrics(sigmoid=False, ignore_index=math.nan), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False),
+                         loss_func=lambda p, y: F.binary_cross_entropy(p[~y.isnan()], y[~y.isnan()]))
+    text, = told(ended)
+    assert 'give the loss function a `decodes` that returns `x>0.5`' in text
+
+def test_enough_labels_need_no_weights():
+    "Only a good tenth is missing"
+    r = Record(judge(*COLLAPSED, sigmoid=True))
+    r.update(pred_per_sample=0.9*r.true_per_sample, loss_weighs=False, decodes=True)
+    assert not any('pos_weight' in o for o in remedies(r))
+    r.pred_per_sample = 0.7*r.true_per_sample
+    assert any('pos_weight' in o for o in remedies(r))
 
 def test_logits_at_a_threshold_of_their_own():
     "As `sigmoid=False, thresh=0` has them; what `set_thresh` takes are probabilities"

@@ -96,7 +96,6 @@ torch.save((list(labels), probs.tolist()), path/'out.pt')
 
 @pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
 def test_export_plain(digits_dls, tmp_path, thresh, min_labels):
-    from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=[*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)],
                            cbs=ZeroLabelsCallback(), path=tmp_path)
     if thresh: learn.set_thresh(thresh, min_labels)

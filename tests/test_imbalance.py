@@ -212,3 +212,19 @@ def test_label_stats_is_a_table():
     from fastai_mlmetrics.tables import Table
     s = label_stats(simulate()[1], vocab=[f'label {i}' for i in range(20)])
     assert isinstance(s, Table) and '...' not in repr(s) and '0.' in repr(s) and max(map(len, repr(s).splitlines()))<=80
+
+def test_labels_by_number_as_by_name():
+    y = (torch.rand(50, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
+    for labels in ([1,3],['1','3']):
+        plot_cooccurrence(y, labels, vocab=[7,1,3])
+        assert [o.get_text() for o in plt.gca().get_xticklabels()]==['1','3']
+    with pytest.raises(ValueError, match='leaves nothing to plot'): plot_cooccurrence(y, labels=[])
+    plt.close('all')
+
+def test_measures_of_what_is_known():
+    y = (torch.rand(200, 5, generator=torch.Generator().manual_seed(0))<0.3).float()
+    of_all = imbalance_measures(y)
+    pd.testing.assert_frame_equal(imbalance_measures(torch.cat([y, torch.full((70,5), -1.)]), ignore_index=-1), of_all)
+    gaps = y.clone()
+    gaps[::3,1] = math.nan
+    assert imbalance_measures(gaps, ignore_index=math.nan).value['density']==pytest.approx(y[~gaps.isnan()].mean().item())

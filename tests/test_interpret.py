@@ -112,10 +112,12 @@ def test_plots(c, density):
     assert [t.get_text() for t in ax.texts]==[f'{o:.2f}' for o in expected] and plt.gcf().get_size_inches().tolist()==[3,3]
     ax, = drawn(interp.plot_confusion_matrix, True, 'mine', 'Reds', 3, labels=c-1)
     assert ax.texts[0].get_text()==f'{expected[0]:.3f}' and ax.images[0].get_cmap().name=='Reds' and plt.gcf().get_suptitle()=='mine'
-    ax, = drawn(interp.plot_label_confusion)
     df = interp.most_confused()
-    n = min(20, c, max(2, len({*df.missed, *df.predicted})))
-    assert len(ax.get_xticks())==n and (f'of {c}' in ax.get_title())==(n<c)
+    if len(df):
+        ax, = drawn(interp.plot_label_confusion)
+        n = min(20, len({*df.missed, *df.predicted}))
+        assert len(ax.get_xticks())==n and (f'of {c}' in ax.get_title())==(n<c)
+    else: assert c==1
     ax, = drawn(interp.plot_cardinality)
     heights = [[b.get_height() for b in bars] for bars in ax.containers]
     assert sum(heights[0])==sum(heights[1])==200 and len(heights[0])<=30
@@ -360,8 +362,61 @@ def test_missing_truths_and_margins():
 
 def test_a_number_as_it_is_shown():
     interp = MultiLabelInterpretation.from_preds(torch.rand(30, 4), torch.eye(4)[torch.arange(30)%4])
-    assert interp._index('3')==interp._index(3)==3
-    with pytest.raises(ValueError, match="label '4' is not in the vocab"): interp._index('4')
+    for label in ('3',3):
+        interp.plot_thresholds(label)
+        assert plt.gca().get_title().startswith('3: ')
+    plt.close('all')
+    for label in ('4',4):
+        with pytest.raises(ValueError, match=f"label {label!r} is not in the vocab: it has 0, 1, 2, 3$"): interp.plot_thresholds(label)
+
+def test_nothing_is_confused(capsys):
+    interp = MultiLabelInterpretation.from_preds(torch.zeros(30, 4), torch.eye(4)[torch.arange(30)%4])
+    words = 'No label is predicted wrongly where another one is missed.'
+    assert interp.most_confused().reading==words
+    plt.close('all')
+    interp.plot_label_confusion()
+    assert capsys.readouterr().out.strip()==words and not plt.get_fignums()
+
+def test_ignored_samples_are_in_no_count():
+    logits,targs = simulate(80, 5, density=0.3, skill=6)
+    more,missing = (torch.cat([o, torch.full((40,5), v)]) for o,v in ((logits,-9.), (targs,math.nan)))
+    few = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
+    all_ = MultiLabelInterpretation.from_preds(more, missing, sigmoid=True, ignore_index=math.nan)
+    pd.testing.assert_frame_equal(few.empty(), all_.empty())
+    a,b = few.plot_top_losses(200),all_.plot_top_losses(200)
+    pd.testing.assert_frame_equal(a, b)
+    assert len(few.empty()) and few.empty().reading==all_.empty().reading and a.reading==b.reading
+    legends = [(o.plot_cardinality(), plt.gca().get_legend_handles_labels()[1])[1] for o in (few,all_)]
+    plt.close('all')
+    assert legends[0]==legends[1]
+
+def test_decisions_are_not_decided_again():
+    scores,targs = torch.rand(50, 4, generator=torch.Generator().manual_seed(0)),torch.eye(4)[torch.arange(50)%4]
+    for kw in (dict(min_labels=2), dict(max_labels=1), dict(thresh=0.9)):
+        interp = MultiLabelInterpretation.from_preds(scores>0.7, targs, **kw)
+        assert torch.equal(interp.decided, scores>0.7)
+        pd.testing.assert_frame_equal(interp.accuracy_report().iloc[:10], accuracy_report(scores>0.7, targs, **kw).iloc[:10], check_names=False)
+
+class Masked(Module):
+    "A loss as people write it: what is nan is left out, and there is one number"
+    def forward(self, p, y):
+        known = ~y.isnan()
+        return F.binary_cross_entropy_with_logits(p[known], y[known])
+
+@pytest.mark.parametrize('loss', [Masked(), lambda p, y: Masked()(p, y)], ids=['module','function'])
+def test_a_loss_without_a_loss_per_sample(loss):
+    logits,targs = simulate(64, 5, density=0.3)
+    targs[::7,2] = math.nan
+    learn = make_learner(logits, targs, F1ScoreMulti(ignore_index=math.nan), loss_func=loss)
+    interp = MultiLabelInterpretation.from_learner(learn)
+    other = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, ignore_index=math.nan)
+    test_close(interp.losses, other.losses); test_eq(interp.report(), other.report())
+
+def test_three_axes_and_a_loss_without_a_loss_per_sample():
+    logits,targs = simulate(64, 5, density=0.3)
+    items = [o.view(16, 4, 5) for o in (logits,targs)]
+    own = MultiLabelInterpretation.from_learner(make_learner(*items, loss_func=Masked()))
+    test_close(own.losses, MultiLabelInterpretation.from_learner(make_learner(*items)).losses)
 
 def test_an_activation_of_ones_own():
     learn = make_learner(*simulate(64, 5), loss_func=nn.BCEWithLogitsLoss())

@@ -1,6 +1,6 @@
 "What a Learner shows after a training: curves, metrics with their names, thresholds, and the names of labels in tables and texts"
 import sklearn.metrics as skm
-from fastai.tabular.all import TabularDataLoaders, TabularPandas, Normalize, tabular_learner
+from fastai.tabular.all import TabularDataLoaders, Normalize, tabular_learner
 from fastai.text.all import TextBlock, BaseTokenizer
 from conftest import *
 from fastai_mlmetrics.decisions import label_vocab
@@ -53,9 +53,15 @@ def test_evaluate_is_validate_with_names():
     learn.evaluate(cbs=Seen())
     assert Seen.n==13 and len(trained(1, []).evaluate())==1
 
+@pytest.mark.parametrize('f', [Learner.evaluate, Learner.accuracy_report, Learner.thresh_find, lambda o, dl: MultiLabelInterpretation.from_learner(o, dl=dl)])
+def test_data_without_targets(f, digits_dls):
+    learn = vision_learner(digits_dls, resnet18, pretrained=False, metrics=multilabel_metrics())
+    with pytest.raises(ValueError, match=r'no targets: make the loader by `learn.dls.test_dl\(items, with_labels=True\)`'), learn.no_bar():
+        f(learn, dl=digits_dls.test_dl(digits_dls.valid_ds.items[:4]))
+
 def test_evaluate_of_every_kind_of_metric():
     t = trained(1, [*multilabel_metrics(full=True, ranking=True), F1ScoreMulti([0.1]*19+[0.9], name='own'), BrierScoreMulti(), accuracy_multi]).evaluate()
-    assert t.thresh['own']=='0.1 to 0.9' and (t.thresh[['lrap','ap_macro','brier_score_loss','zeros_accuracy']]=='').all() and t.value.notna().all()
+    assert t.thresh['own']=='0.1 to 0.9 by label' and (t.thresh[['lrap','ap_macro','brier_score_loss','zeros_accuracy']]=='').all() and t.value.notna().all()
 
 def test_curves_by_epoch():
     learn = trained(3)

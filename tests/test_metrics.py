@@ -809,7 +809,7 @@ def test_report_with_ignored_elements():
     y = tensor([[1,0,math.nan]]*10 + [[math.nan]*3]*10)
     r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
     assert 'Accuracy over the 20 decisions (10 samples) is 1.000' in r.reading and 'with 10 samples' in r.reading
-    assert 'No model can reach 1 in accuracy, balanced' not in r.reading and ': 1 of 2 labels never occurs, and what is 0/0' in r.reading
+    assert "'accuracy, balanced'" not in r.reading and ': 1 of 2 labels never occurs, and 0/0' in r.reading
     y = tensor([[math.nan,0,0]]*10 + [[math.nan,1,0]]*10)
     same(accuracy_report((y==1).long(), y, ignore_index=math.nan).loc['accuracy, argmax',['value','ceiling']].astype(float), [1,1])
     y = tensor([[math.nan,1,0]]*10 + [[math.nan,0,1]]*10)
@@ -873,3 +873,17 @@ def test_errors_in_the_batch_that_makes_them():
     learn.pred,learn.yb,learn.iter = torch.randn(4, 3),(targs,),2
     F1ScoreMulti(thresh=0.5).accumulate(learn)
     with pytest.raises(ValueError, match="1 values"): F1ScoreMulti(thresh=[0.5]).accumulate(learn)
+
+@pytest.mark.parametrize('f', [multilabel_metrics, paper_metrics])
+def test_a_list_of_metrics_has_its_own_averages(f):
+    for kw in (dict(average='macro'), dict(name='mine'), dict(pos_label=1)):
+        with pytest.raises(TypeError, match=f"{f.__name__} has several metrics.* takes no {[*kw][0]}: use a class such as F1ScoreMulti"): f(**kw)
+
+@pytest.mark.parametrize('right', [True, False])
+def test_ignored_samples_do_not_narrow_an_interval(right):
+    logits,targs = simulate(30, 6, density=0.3)
+    if right: logits = 8*targs-4
+    more,missing = (torch.cat([o, torch.full((60,6), v)]) for o,v in ((logits,9.), (targs,-1.)))
+    few,all_ = accuracy_report(logits, targs, sigmoid=True),accuracy_report(more, missing, sigmoid=True, ignore_index=-1)
+    pd.testing.assert_frame_equal(few, all_)
+    assert few.reading==all_.reading

@@ -218,3 +218,14 @@ def test_targets_that_a_function_returns_as_arrays(kind):
     expected = StratifiedMultiLabelSplitter(seed=0, get_y=lambda i: y[i].tolist())(range(50))
     found = StratifiedMultiLabelSplitter(seed=0, get_y=lambda i: kind(y[i]))(range(50))
     test_eq([[*o] for o in found], [[*o] for o in expected])
+
+@pytest.mark.parametrize('missing', [-1, math.nan])
+def test_a_splitter_of_targets_with_gaps(missing):
+    "Zeros and ones with gaps are no names"
+    gen = np.random.default_rng(0)
+    y = (gen.random((60,12))<0.05).astype(float)
+    y[gen.random(y.shape)<0.1] = missing
+    for seed in range(5):
+        parts = StratifiedMultiLabelSplitter(seed=seed, get_y=noop, ignore_index=missing)(L(y.tolist(), use_list=True))
+        assert [*map(list, parts)]==[*map(list, stratified_split(y, seed=seed, ignore_index=missing))]
+    with pytest.raises(ValueError, match='ignore_index'): StratifiedMultiLabelSplitter(get_y=noop)(L(y.tolist(), use_list=True))

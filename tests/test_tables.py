@@ -106,9 +106,9 @@ def test_what_vocab_is_refused():
 
 def test_a_threshold_in_words():
     many = dict(thresh=[0.15345,0.9,0.0312,0.5,0.5,0.5], min_labels=1)
-    assert 'Decided at thresh=0.0312 to 0.9, min_labels=1.' in MultiLabelInterpretation.from_preds(SCORES, TARGS, **many).report().reading
-    assert 'at a threshold of 0.0312 to 0.9, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
-    assert 'at threshold 0.0312 to 0.9' in ' '.join(repr(judge(SCORES, TARGS, **many)).split())
+    assert 'Decided at thresh=0.0312 to 0.9 by label, min_labels=1.' in MultiLabelInterpretation.from_preds(SCORES, TARGS, **many).report().reading
+    assert 'at a threshold of 0.0312 to 0.9 by label, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
+    assert 'at threshold 0.0312 to 0.9 by label' in ' '.join(repr(judge(SCORES, TARGS, **many)).split())
 
 def test_two_for_each_sample_need_no_threshold():
     two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
@@ -166,7 +166,7 @@ def test_a_report_names_its_threshold():
     assert lines(r)[0].startswith('thresh=0.153 ') and lines(r)[1].startswith('min_labels=1') and 'threshold of 0.153, min_labels=1.' in r.reading
     assert 'thresh=0.153' in r._repr_html_() and 'min_labels=1' in r._repr_html_() and 'thresh=0.153' in repr(r[['value']].head(2))
     r = accuracy_report(SCORES, TARGS, thresh=[0.1,0.2,0.3,0.4,0.5,0.612])
-    assert lines(r)[0].startswith('thresh=0.1 to 0.612 ') and 'threshold of 0.1 to 0.612.' in r.reading and 'min_labels' not in repr(r)
+    assert lines(r)[0].startswith('thresh=0.1 to 0.612 ') and 'threshold of 0.1 to 0.612 by label.' in r.reading and 'min_labels' not in repr(r)
     assert 'thresh' not in repr(accuracy_report(SCORES>0.5, TARGS)).replace('threshold', '') # Decisions have none
 
 @pytest.mark.parametrize('kw', [dict(), dict(thresh=0.1534, min_labels=1), dict(thresh=[0.03123]*5+[0.6123])])
@@ -194,3 +194,11 @@ def test_the_baseline_by_kind_of_row():
 def test_metrics_say_what_they_are(m, text):
     assert repr(m)==text
     assert repr(eval(text))==text and (m.thresh, m.average)==(eval(text).thresh, eval(text).average)
+
+def test_a_fallback_is_explained():
+    res = best_thresholds(SCORES, TARGS, min_positives=10**6)
+    assert {*res.fallback}=={'few positives'} and res.table.reading.endswith('fallback: why a label has no threshold of its own.')
+    assert 'fallback' not in best_thresholds(SCORES, TARGS, per_label=False).table.reading
+
+def test_beta_is_for_fbeta():
+    with pytest.raises(ValueError, match="beta=5 is for metric='fbeta' alone"): best_thresholds(SCORES, TARGS, beta=5)
