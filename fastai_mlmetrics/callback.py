@@ -248,7 +248,7 @@ def track(self:ZeroLabelsCallback,
 
 # %% ../nbs/08_callback.ipynb #2cb42945
 _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','f1_micro','empty_rate',
-            'pred_per_sample','suggested_thresh')
+            'suggested_thresh')
 
 @patch
 def explain(self:ZeroLabelsCallback)->Record:

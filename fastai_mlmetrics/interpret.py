@@ -484,7 +484,7 @@ def plot_top_losses(self:MultiLabelInterpretation,
     known = ~losses.isnan() # The others have no element that counts
     losses,idxs = (o[known][places] for o in (losses, idxs))
     rank = 'highest' if largest else 'lowest'
-    title = f'{rank} losses: {len(idxs)} of {known.sum()} samples, {self.rule.how_decided()}'
+    title = f'{rank} losses: {len(idxs)} of {int(known.sum())} samples, {self.rule.how_decided()}'
     return self._show(idxs, losses, 'loss', title, None, nrows, ncols, figsize)
 
 @patch
@@ -546,6 +546,6 @@ def empty(self:MultiLabelInterpretation)->Table: # Indexed by sample number; the
     names = [self._named(i, self.true[i], 60) for i in idxs]
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()],
                      score=score), index=pd.Index(idxs.tolist(), name='sample'))
-    res.attrs['reading'] = (f'{len(idxs)} of {self.seen.sum()} samples get no label '
+    res.attrs['reading'] = (f'{len(idxs)} of {int(self.seen.sum())} samples get no label '
                             f'{self.rule.how_decided()}.')
     return res.sort_values('n_true', ascending=False, kind='stable')

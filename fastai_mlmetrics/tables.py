@@ -101,7 +101,7 @@ class Table(pd.DataFrame):
                     show_dimensions='truncate')
 
     def _repr_html_(self):
-        lines = map(html.escape, self.reading.splitlines())
+        lines = (html.escape(o, quote=False) for o in self.reading.splitlines())
         words = ''.join(f'<p style="max-width:50em">{o}</p>' for o in lines)
         with pd.option_context('display.max_colwidth', None):
             return self.to_html(notebook=True, **self._shown()) + words

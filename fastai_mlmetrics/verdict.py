@@ -285,9 +285,11 @@ def _better_model(r):
         find = '`learn.thresh_find()`' if 'phase' in r else '`best_thresholds`'
         why = f"no threshold predicts about as many labels as there are. {find} looks at all of them"
     else:
-        why = ("at the threshold that predicts about as many labels as there are, "
-               f"{_exact(r.suggested_thresh)}, micro F1 is {r.suggested_f1:.2f}; "
-               f"it is {r.f1_micro:.2f} now, and {r.constant_f1:.2f} for the best constant prediction")
+        limits = limits_text(r.min_labels, r.max_labels)
+        without = limits and f", without {limits}"
+        why = (f"at {_exact(r.suggested_thresh)}, the threshold that predicts about as many labels as "
+               f"there are{without}, micro F1 is {r.suggested_f1:.2f}; it is "
+               f"{r.f1_micro:.2f} now, and {r.constant_f1:.2f} for the best constant prediction")
     more = ''
     if 'phase' in r and not r.get('loss_trend'):
         more = " What remains is more training, at a learning rate from `learn.lr_find()`."

@@ -292,7 +292,7 @@ def test_only_validations_are_recorded(tmp_path):
     learn.export(tmp_path/'learn.pkl')
     cb = load_learner(tmp_path/'learn.pkl').zero_labels
     for o in (learn.zero_labels, cb): assert [(r.validation, r.phase) for r in o.records]==[(0,'fit'),(1,'fit'),(2,'validate'),(3,'fit'),(4,'fit')]
-    assert list(cb.report(full=True).columns)==list(cb.records[0]) and cb.report().shape==(5,10)
+    assert list(cb.report(full=True).columns)==list(cb.records[0]) and cb.report().shape==(5,9)
 
 def test_threshold_of_the_loss():
     learn,_ = trained(*COLLAPSED)

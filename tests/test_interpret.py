@@ -411,6 +411,7 @@ def test_a_loss_without_a_loss_per_sample(loss):
     interp = MultiLabelInterpretation.from_learner(learn)
     other = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, ignore_index=math.nan)
     test_close(interp.losses, other.losses); test_eq(interp.report(), other.report())
+    assert interp.plot_top_losses(3).reading=='highest losses: 3 of 64 samples, at thresh=0.5.'
 
 def test_three_axes_and_a_loss_without_a_loss_per_sample():
     logits,targs = simulate(64, 5, density=0.3)
