@@ -70,9 +70,10 @@ class MultiLabelInterpretation(Interpretation):
     ):
         "Predict once, and keep the predictions"
         if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
-        with_loss = _has_reduction(learn.loss_func)
-        preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
+        # A loss that leaves elements out may give one loss for each of the others
+        with_loss = ignored is None and _has_reduction(learn.loss_func)
+        preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = loss_rule(learn.loss_func)
         if thresh is not None: rule['thresh'] = thresh
         arrays = check_arrays(preds, targs, rule['thresh'], vocab=label_vocab(learn.dls))

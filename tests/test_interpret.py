@@ -403,7 +403,10 @@ class Masked(Module):
         known = ~y.isnan()
         return F.binary_cross_entropy_with_logits(p[known], y[known])
 
-@pytest.mark.parametrize('loss', [Masked(), lambda p, y: Masked()(p, y)], ids=['module','function'])
+class MaskedFlat(BCEWithLogitsLossFlat):
+    def __call__(self, p, y, **kwargs): return super().__call__(p[~y.isnan()][None], y[~y.isnan()][None], **kwargs)
+
+@pytest.mark.parametrize('loss', [Masked(), lambda p, y: Masked()(p, y), MaskedFlat()], ids=['module','function','flat'])
 def test_a_loss_without_a_loss_per_sample(loss):
     logits,targs = simulate(64, 5, density=0.3)
     targs[::7,2] = math.nan
