@@ -483,20 +483,17 @@ def traps(
     if theirs:=learn.metrics.filter(_is_fastai_twin).attrgot('name').unique():
         are = 'is' if len(theirs)==1 else 'are'
         res.append(f"{some_names(theirs)} {are} fastai's own, not this package's. If that is not "
-                   "meant, an import of fastai that ran after this package's has taken the names back: run "
-                   "`from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
+                   "meant, an import of fastai that ran after this package's has taken the names "
+                   "back: run `from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
                    "as in `learn.metrics = multilabel_metrics()`")
     if r.absent and r.labelled>=20:
-        one = len(r.absent)==1
         # A table has its labels in columns
         split = ("`splits=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)`"
                  if hasattr(learn.dls, 'y_names') else "`DataBlock(..., get_y=get_y, "
                  "splitter=StratifiedMultiLabelSplitter(get_y=get_y))`")
-        res.append(f"{len(r.absent)} of the labels never occur{'s'*one} in the data of this "
-                   f"validation ({some_names(r.absent)}): nothing is known of "
-                   f"{'it' if one else 'them'}, and macro averages count 0 for "
-                   f"{'it' if one else 'each'}. {split} "
-                   "puts each label that two samples have on both sides")
+        res.append(f"no sample of this validation has {len(r.absent)} of the labels "
+                   f"({some_names(r.absent)}): nothing is known of such labels, and macro averages "
+                   f"count 0 for each. {split} puts each label that two samples have on both sides")
     if not can_decode(loss):
         probs = sigmoid==bool(r.mistaken) # Are the predictions probabilities?
         again = (", with `sigmoid=True` for the metrics and this callback"

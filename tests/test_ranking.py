@@ -390,5 +390,5 @@ def test_rows_of_the_report_in_corner_cases():
     targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
     r = accuracy_report(logits, targs, sigmoid=True, ignore_index=math.nan)
     same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs)); same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
-    assert r.ceiling['AP, macro']==0.75 and 'AP, macro (at most 0.750)' in r.reading
+    assert r.ceiling['AP, macro']==0.75 and "'AP, macro' (at most 0.750)" in r.reading
     assert 0<r.baseline['AP, macro']<0.5<r.baseline['LRAP']<1
