@@ -482,9 +482,9 @@ def traps(
     if r.mistaken: res.append(r.mistaken)
     if theirs:=learn.metrics.filter(_is_fastai_twin).attrgot('name').unique():
         are = 'is' if len(theirs)==1 else 'are'
-        res.append(f"{some_names(theirs)} {are} fastai's own, not this package's. If that is not "
-                   "meant, an import of fastai that ran after this package's has taken the names "
-                   "back: run `from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
+        res.append(f"{some_names(theirs)} {are} fastai's own, not this package's. If you did not mean "
+                   "that, an import of fastai that ran later took the names back: run "
+                   "`from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
                    "as in `learn.metrics = multilabel_metrics()`")
     if r.absent and r.labelled>=20:
         # A table has its labels in columns
