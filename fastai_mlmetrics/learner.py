@@ -88,6 +88,11 @@ def thresh_find(self:Learner,
     if average=='samples' and unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
+    decided = to_decisions(scores, thresh['best'], sigmoid=False)
+    often = ((decided if valid is None else decided & valid).sum()/(y>0).sum()).item()
+    if often>2 and not aims['best'].other:
+        warn_user(f"`best` predicts {often:.1f} times as many labels as are true, which is best for "
+                  f"{aims['best'].name}; `cardinality` predicts as many as are true")
     if any(found['per_label'][1]):
         table.attrs['reading'] += " It then has the best single one for the macro average."
     if show_plot:

@@ -53,6 +53,17 @@ def test_evaluate_is_validate_with_names():
     learn.evaluate(cbs=Seen())
     assert Seen.n==13 and len(trained(1, []).evaluate())==1
 
+def test_a_best_threshold_that_predicts_too_much():
+    "It is told before the callback flags it"
+    learn = make_learner(*simulate(400, skill=0.5, bias=-3))
+    with pytest.warns(UserWarning, match=r'`best` predicts [\d.]+ times as many labels as are true.*f1 \(samples\); `cardinality`') as said: found = learn.thresh_find(show_plot=False)
+    scores,y = learn.get_preds()
+    times = [(scores>o).sum()/y.sum() for o in (found.best,found.cardinality)]
+    assert float(re.search(r'[\d.]+', str(said[0].message))[0])==pytest.approx(times[0].item(), abs=0.06) and 0.8<times[1]<1.2
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', UserWarning)
+        learn.thresh_find(metric='recall', at_precision=0.08, average='micro', show_plot=False)
+
 @pytest.mark.parametrize('f', [Learner.evaluate, Learner.accuracy_report, Learner.thresh_find, lambda o, dl: MultiLabelInterpretation.from_learner(o, dl=dl)])
 def test_data_without_targets(f, digits_dls):
     learn = vision_learner(digits_dls, resnet18, pretrained=False, metrics=multilabel_metrics())
