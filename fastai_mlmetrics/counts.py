@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import accumulate
 from torch.utils.data import DistributedSampler
 from weakref import ref
+import threading
 
 # %% ../nbs/01_counts.ipynb #86cbaa6b
 def match_columns(
@@ -396,25 +397,28 @@ class _LoopBatch:
         for o in self.steps: o.ready = []
         self.first_steps,self.steps,self.parts = {},[],[]
 
-_current = None # The last `_LoopBatch`
-_joined = {} # What was joined since
+class _Loop(threading.local):
+    "Where each thread's loop is: Learners in two threads must not end each other's batches"
+    def __init__(self):
+        self.batch = None # The last `_LoopBatch`
+        self.joined = {} # What was joined since
+
+_loop = _Loop()
 
 def _loop_batch(learn):
     "The batch that `learn` is at, the same object for all who ask"
-    global _current
     pred,y,i = learn.pred,learn.yb,getattr(learn, 'iter', None)
     if len(y)==1: y = y[0]
-    o = _current
+    o = _loop.batch
     if i is None or o is None or o.i!=i or o.pred() is not pred or o.y() is not y:
         forget_batch() # Before the next one needs memory
-        o = _current = _LoopBatch(learn, pred, y, i)
-        _joined.clear()
+        o = _loop.batch = _LoopBatch(learn, pred, y, i)
+        _loop.joined.clear()
     return o
 
 def forget_batch():
     "Forget the current batch: the next one may look the same"
-    global _current
-    last,_current = _current,None
+    last,_loop.batch = _loop.batch,None
     if last: last.end()
 
 _MANY = 256 # Small batches: no more wait, since each step copies the list of them
@@ -481,8 +485,8 @@ def join_once(
 ): # What `join` returns, the same object for all who hold the same parts
     "Join what waits to be added up, once for all metrics"
     key = join,args,len(parts),id(parts[0])
-    same,joined = _joined.get(key, ((),None))
+    same,joined = _loop.joined.get(key, ((),None))
     # Weak references, since small tensors left between large ones would fragment the memory
     if not same or any(o() is not part for o,part in zip(same, parts)):
-        _joined[key] = [*map(ref, parts)],(joined:=join(parts, *args))
+        _loop.joined[key] = [*map(ref, parts)],(joined:=join(parts, *args))
     return joined

@@ -98,7 +98,7 @@ class MultiLabelInterpretation(Interpretation):
         preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
         if not preds.is_floating_point(): # Decisions, to which no rule applies
             AccuracyMulti(ignore_index=ignore_index).value_of(preds, targs)
-            thresh,min_labels,max_labels = 0.5,0,None
+            thresh,sigmoid,min_labels,max_labels = 0.5,False,0,None
         scores = to_scores(preds, sigmoid)
         losses = _cross_entropy(scores, targs, Rule(thresh, sigmoid, ignore_index=ignore_index))
         return cls(None, None, losses, scores, targs, vocab, thresh, min_labels, max_labels,
@@ -301,6 +301,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     i = label_index(label, self.vocab)
     t = self.thresh[i] if isinstance(self.thresh, tuple) else self.thresh
     seen = self.valid[:,i]
+    if not seen.any(): raise ValueError(f"there is no target of {self.vocab[i]!r} that counts")
     c = SortedScores(self.preds[seen,i][None], self.true[seen,i][None]).curve_of_all(with_cuts=True)
     score = c.cuts.score[0].double()
     ends = score!=score.roll(-1)
@@ -379,7 +380,7 @@ _COLORS = dict(right='0.3', missed='#0072b2', false='#d55e00')
 @patch
 def _inputs(self:MultiLabelInterpretation, idxs):
     "The inputs at `idxs`: a list of pictures, or columns of a table, none if there are no inputs"
-    if not isinstance(self.dl, TfmdDL): return pd.DataFrame(index=idxs)
+    if not (isinstance(self.dl, TfmdDL) and hasattr(self.dl, 'items')): return pd.DataFrame(index=idxs)
     inps,_,targs,*_ = self[idxs]
     x,_,samples = self.dl.show_batch(tuplify(inps)+(targs,), max_n=len(idxs), show=False)
     if samples is None: # Of a table
@@ -520,7 +521,7 @@ def plot_cardinality(self:MultiLabelInterpretation,
 
 @patch
 def plot_calibration(self:MultiLabelInterpretation,
-    bins:int=10, # Of equal width
+    bins:int=15, # Of equal width, as many as in `report`
     ax:plt.Axes=None, # Where to plot; None: in a new figure
     figsize:tuple=(4,3.8) # Width and height in inches
 ):

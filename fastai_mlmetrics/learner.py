@@ -112,8 +112,9 @@ def _decided_sigmoid(logits, thresh):
 
 def _loss_at(loss, rule, logits):
     "A copy of `loss` that decides by `rule`"
-    loss,limits = copy(loss),dict(min_labels=rule.min_labels, max_labels=rule.max_labels)
-    vars(loss).update(thresh=rule.thresh, **limits)
+    limits,given = dict(min_labels=rule.min_labels, max_labels=rule.max_labels),vars(loss)
+    loss = partial(loss) if inspect.isfunction(loss) else copy(loss) # A function is its own copy
+    vars(loss).update(given, thresh=rule.thresh, **limits)
     loss.decodes = partial(to_decisions, thresh=rule.thresh, sigmoid=False, **limits)
     if logits and is_activated(loss): loss.activation = partial(_decided_sigmoid, thresh=rule.thresh)
     return loss

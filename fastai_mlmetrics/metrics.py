@@ -611,5 +611,7 @@ def categorical_accuracy(
 )->Tensor: # 0-d, in [0, 1]
     "Fraction of samples whose highest score is that of their first true label: Keras' 'accuracy'"
     inp,targ = as_rows(inp, targ)
+    # torch has no `argmax` of bools
+    inp,targ = (o.byte() if o.dtype==torch.bool else o for o in (inp,targ))
     right = (inp.argmax(-1)==targ.argmax(-1)).float()
     return right.masked_fill(inp.isnan().any(-1), math.nan).mean()

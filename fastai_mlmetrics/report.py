@@ -185,12 +185,12 @@ def _ranking_rows(scores, y, valid, counts, zero_division):
 def _reading(r, counts, constant, at, ci, zero_division):
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
     if math.isnan(acc.value):
-        return "Some predictions are NaN, so there is nothing to be said of them."
+        return "Some predictions are NaN, so there is nothing to report."
     (_,_,true,seen),(_,_,true_of,_) = counts
     n,known,absent = len(true_of),*(int(o.sum()) for o in (seen>0, (true==0) & (seen>0)))
     unlabelled = (true_of==0).sum().item()/n
-    text = (f"{at}Accuracy over the {int(seen.sum())} decisions ({n} samples) is {acc.value:.3f}, "
-            f"and {acc.baseline:.3f} for the baseline, predicting nothing at all")
+    text = (f"{at}Accuracy over the {int(seen.sum())} decisions ({n} sample{'s'[:n!=1]}) is "
+            f"{acc.value:.3f}, and {acc.baseline:.3f} for the baseline, predicting nothing at all")
     if   acc.lift>0: text += f": the model has gone {acc.lift:.3f} of the way from there to no mistake"
     elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
     elif acc.lift==0: text += ": the model gains nothing"
@@ -203,12 +203,12 @@ def _reading(r, counts, constant, at, ci, zero_division):
     text += f"; predicting {constant} for every sample has {f1.constant:.3f}."
     if 'AP, macro' in r.index:
         ap = r.loc['AP, macro']
-        text += (f" Whatever the threshold, mean average precision is {ap.value:.3f}, "
-                 f"where the baseline there, a random ranking, has {ap.baseline:.3f}.")
+        text += (f" Mean average precision, which needs no threshold, is {ap.value:.3f}; "
+                 f"a random ranking has {ap.baseline:.3f}.")
     why = [f"{unlabelled:.0%} of the samples have no label"]*(unlabelled>0)
     why += [f"{absent} of {known} labels never {'occurs' if absent==1 else 'occur'}"]*(absent>0)
     if len(limited := r.ceiling[r.ceiling<0.9995]):
-        rows = ' and '.join(f"'{row}' (at most {v:.3f})" for row,v in limited.items())
+        rows = ', '.join(f"'{row}' (at most {v:.3f})" for row,v in limited.items())
         text += (f" No model can reach 1 in {rows}: {', '.join(why)}{', and '*bool(why)}"
                  f"0/0 counts as {zero_division:g}.")
     return text

@@ -77,7 +77,7 @@ def stratified_split(
     pairs:bool=False, # Deal out pairs of labels, too?
     ignore_index=None # Target value of the elements to leave out; may be nan
 )->tuple: # Indices for training and for validation, each a list
-    "A split in which every label with two samples is on both sides"
+    "A split with a share of every label on both sides"
     if not 0<valid_pct<1:
         raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
@@ -120,7 +120,7 @@ def StratifiedMultiLabelSplitter(
     pairs:bool=False, # Deal out pairs of labels, too?
     ignore_index=None # Target value of the elements to leave out, where `get_y` gives zeros and ones
 ): # A function of items, for `DataBlock(splitter=...)`
-    "Like `RandomSplitter`, but every label that two items have is on both sides"
+    "Like `RandomSplitter`, but with a share of every label on both sides"
     def _inner(o):
         group_of = None if groups is None else _each(groups, o)
         return stratified_split(_item_targs(o, get_y), valid_pct, seed, groups=group_of,

@@ -40,7 +40,8 @@ def averaged_values(
     (_,end),y,w = ties(by_score.begins),by_score.y,by_score.weight
     tp,pred = (passed(o).gather(1, end) for o in ((y,torch.ones_like(y)) if w is None else (y*w,w)))
     true,n,zero = tp[:,-1:],pred[:,-1:],torch.zeros_like(tp[:,:1])
-    values = torch.cat([m.values(zero, zero, true, n), m.values(tp, pred, true, n)], 1)
+    # A formula without predictions has one value for all
+    values = torch.cat([m.values(zero, zero, true, n), m.values(tp, pred, true, n).expand_as(tp)], 1)
     weight = true[:,0] if m.average=='weighted' and true.any() else torch.ones_like(true[:,0])
     score,order = falling(by_score.scores().flatten())
     def total(x):

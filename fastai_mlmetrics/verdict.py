@@ -284,6 +284,9 @@ def _better_model(r):
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if 'phase' in r else '`best_thresholds`'
         why = f"no threshold predicts about as many labels as there are. {find} looks at all of them"
+    elif r.suggested_thresh==r.thresh and not limits_text(r.min_labels, r.max_labels):
+        why = (f"the threshold is right, but micro F1 is {r.f1_micro:.2f}, "
+               f"and {r.constant_f1:.2f} for the best constant prediction")
     else:
         limits = limits_text(r.min_labels, r.max_labels)
         without = limits and f", without {limits}"
@@ -306,7 +309,8 @@ def remedies(
              and _beats_constant(r.suggested_f1, r.constant_f1))
     if helps or not r.scored: res.append(_another_thresh(r))
     mostly_labelled = r.labelled >= 0.75*r.samples
-    if r.missed_rate>0 and too_few and r.scored and r.n_labels>1 and mostly_labelled:
+    can_fill = r.scored and r.n_labels>1 and not r.min_labels
+    if r.missed_rate>0 and too_few and can_fill and mostly_labelled:
         can_set = decodes and isinstance(r.thresh, float)
         how = f"; {_set(_prob(r, r.thresh), 1, limits[1])} applies it" if can_set else ''
         res.append("At least one label each: `min_labels=1` gives a sample in which nothing passes "
@@ -493,7 +497,7 @@ def traps(
                  "splitter=StratifiedMultiLabelSplitter(get_y=get_y))`")
         res.append(f"no sample of this validation has {len(r.absent)} of the labels "
                    f"({some_names(r.absent)}): nothing is known of such labels, and macro averages "
-                   f"count 0 for each. {split} puts each label that two samples have on both sides")
+                   f"count 0 for each. {split} puts a share of every label on both sides")
     if not can_decode(loss):
         probs = sigmoid==bool(r.mistaken) # Are the predictions probabilities?
         again = (", with `sigmoid=True` for the metrics and this callback"

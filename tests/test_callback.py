@@ -677,6 +677,16 @@ def test_a_loss_of_ones_own_is_kept_and_told_how_to_decode(as_function):
     text, = told(ended)
     assert 'give the loss function a `decodes` that returns `x>0.5`' in text
 
+def test_no_remedy_that_is_in_use():
+    "The one label that is given may be an ignored one"
+    logits,targs = COLLAPSED[0].clone(),COLLAPSED[1].clone()
+    logits[:,0],targs[:,0] = 0,-1
+    r = judge(logits, targs, sigmoid=True, ignore_index=-1, min_labels=1)
+    assert r.missed_rate>0.9 and not any(o.startswith('At least one label') for o in remedies(r))
+    r = Record(judge(*simulate(skill=0., bias=0.), thresh=0.9, sigmoid=True))
+    r.suggested_thresh,r.suggested_f1 = r.thresh,r.f1_micro
+    assert remedies(r)[-1].startswith('A better model: the threshold is right, but micro F1 is')
+
 def test_enough_labels_need_no_weights():
     "Only a good tenth is missing"
     r = Record(judge(*COLLAPSED, sigmoid=True))

@@ -427,3 +427,22 @@ def test_an_activation_of_ones_own():
     ours = MultiLabelInterpretation.from_learner(learn, act=torch.sigmoid)
     assert torch.equal(ours.preds, MultiLabelInterpretation.from_learner(learn).preds)
     with pytest.raises(ValueError, match='act should return probabilities'): MultiLabelInterpretation.from_learner(learn, act=noop)
+
+def test_data_sets_of_torch():
+    "They have no items to show, so tables have the samples' numbers"
+    logits,targs = simulate(64, 5, density=0.3)
+    ds = torch.utils.data.TensorDataset(logits, targs)
+    learn = Learner(DataLoaders.from_dsets(ds, ds, bs=16, device='cpu'), Same(), loss_func=BCEWithLogitsLossFlat())
+    interp = MultiLabelInterpretation.from_learner(learn)
+    assert len(interp.plot_top_losses(3))==len(interp.show_results([0,5,7]))==3 and interp.show(0, 'missed').index.name=='sample'
+
+def test_decisions_have_no_sigmoid():
+    scores,targs = torch.rand(50, 4, generator=torch.Generator().manual_seed(0)),torch.eye(4)[torch.arange(50)%4]
+    a,b = (MultiLabelInterpretation.from_preds(scores>0.7, targs, sigmoid=o) for o in (True,False))
+    test_eq(a.preds, b.preds); test_eq(a.losses, b.losses)
+
+def test_a_label_of_which_nothing_counts():
+    logits,targs = simulate(50, 3, density=0.3)
+    targs[:,1] = math.nan
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, ignore_index=math.nan)
+    with pytest.raises(ValueError, match='there is no target of 1 that counts'): interp.plot_thresholds(1)

@@ -53,8 +53,19 @@ def test_evaluate_is_validate_with_names():
     learn.evaluate(cbs=Seen())
     assert Seen.n==13 and len(trained(1, []).evaluate())==1
 
+def test_a_loss_that_is_a_function_stays_as_it_is():
+    def loss(p, y): return F.binary_cross_entropy_with_logits(p, y)
+    loss.activation,loss.decodes = torch.sigmoid,lambda x: x>0.5
+    given,(logits,targs) = dict(vars(loss)),simulate(100, bias=-3)
+    a,b = (make_learner(logits, targs, multilabel_metrics(), loss_func=loss) for _ in range(2))
+    for thresh in (0.2,0.3): # also once more
+        a.set_thresh(thresh)
+        assert torch.equal(a.get_preds(with_decoded=True)[2], logits.sigmoid()>thresh) and torch.equal(b.get_preds(with_decoded=True)[2], logits>0)
+    assert vars(loss)==given and b.loss_func is loss and a.evaluate().thresh['f1_macro']=='0.3'
+    with a.no_logging(): a.fit(1, 0.)
+
 def test_a_best_threshold_that_predicts_too_much():
-    "It is told before the callback flags it"
+    "Told before the callback says so"
     learn = make_learner(*simulate(400, skill=0.5, bias=-3))
     with pytest.warns(UserWarning, match=r'`best` predicts [\d.]+ times as many labels as are true.*f1 \(samples\); `cardinality`') as said: found = learn.thresh_find(show_plot=False)
     scores,y = learn.get_preds()
@@ -124,8 +135,10 @@ def test_curves_of_an_interrupted_training():
     assert len(panels(learn)[1]['f1_macro']['valid'])==2 # An epoch without training has no train loss
 
 def test_curves_of_each_label():
-    _,drawn = panels(trained(2, [F1ScoreMulti(average=None)]))
-    assert len(drawn['f1_score_per_label'])>0
+    fig,_ = panels(learn:=trained(2, [F1ScoreMulti(average=None)]))
+    lines = next(ax for ax in fig.axes if ax.get_title()=='f1_score_per_label').lines
+    expected = np.stack([row[-1] for row in learn.recorder.values], 1)
+    assert len(lines)==20 and all(np.allclose(line.get_ydata(), o) for line,o in zip(lines, expected))
 
 # Thresholds
 

@@ -276,6 +276,23 @@ def test_threads_of_counting():
     finally: torch.set_num_threads(n)
     test_eq(found[:3], found[3:])
 
+def test_learners_in_threads_of_their_own():
+    "No batch of one is lost to another"
+    metrics,every = [],sys.getswitchinterval()
+    def count(shape):
+        learn,m = SimpleNamespace(pred=None, yb=None, iter=0),AccuracyMulti()
+        metrics.append(m)
+        for learn.iter in range(200):
+            learn.pred,learn.yb = torch.zeros(shape),(torch.ones(shape),)
+            m.accumulate(learn)
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=count, args=[shape]) for shape in [(1700,20)]*2+[(64,20)]*2]
+        for t in threads: t.start()
+        for t in threads: t.join()
+    finally: sys.setswitchinterval(every)
+    test_eq(sorted(m.counts[3].sum().item() for m in metrics), [200*64*20]*2 + [200*1700*20]*2)
+
 def test_threads_that_overlap():
     "Threads that count at the same time leave torch its threads, also in threads that come later"
     n,both = torch.get_num_threads(),threading.Barrier(2)
@@ -887,3 +904,8 @@ def test_ignored_samples_do_not_narrow_an_interval(right):
     few,all_ = accuracy_report(logits, targs, sigmoid=True),accuracy_report(more, missing, sigmoid=True, ignore_index=-1)
     pd.testing.assert_frame_equal(few, all_)
     assert few.reading==all_.reading
+
+@pytest.mark.parametrize('turn', [Tensor.bool, Tensor.int])
+def test_keras_accuracy_of_decisions(turn):
+    logits,targs = simulate(50, 4, density=0.3)
+    test_eq(categorical_accuracy(turn(logits>0), turn(targs)), categorical_accuracy((logits>0).float(), targs))

@@ -186,7 +186,7 @@ def test_the_baseline_by_kind_of_row():
     assert r.baseline['accuracy, elementwise']==pytest.approx(1-TARGS.mean().item()) and r.baseline['F1, samples']==0 and r.baseline['ROC AUC, macro']==0.5
     orders = [skm.average_precision_score(TARGS, np.random.default_rng(i).random(TARGS.shape), average='macro') for i in range(200)]
     assert r.baseline['AP, macro']==pytest.approx(np.mean(orders), abs=0.005)
-    assert 'baseline, predicting nothing' in r.reading and 'baseline there, a random ranking' in r.reading
+    assert 'baseline, predicting nothing' in r.reading and 'a random ranking has' in r.reading
 
 @pytest.mark.parametrize('m,text', [(F1ScoreMulti(0.2, average='samples'), "F1ScoreMulti(thresh=0.2, average='samples')"), (F1ScoreMulti(), 'F1ScoreMulti()'), (FBetaMulti(2), 'FBetaMulti(beta=2)'),
                                     (F1ScoreMulti([0.1,0.2], min_labels=1), 'F1ScoreMulti(thresh=(0.1, 0.2), min_labels=1)'), (APScoreMulti(average='micro', bins=64), "APScoreMulti(average='micro', bins=64)"),
@@ -199,6 +199,12 @@ def test_a_fallback_is_explained():
     res = best_thresholds(SCORES, TARGS, min_positives=10**6)
     assert {*res.fallback}=={'few positives'} and res.table.reading.endswith('fallback: why a label has no threshold of its own.')
     assert 'fallback' not in best_thresholds(SCORES, TARGS, per_label=False).table.reading
+
+def test_a_metric_without_predictions():
+    "It is the same at all thresholds"
+    for average in ('macro','samples','micro'):
+        best = best_thresholds(SCORES, TARGS, metric=ZerosAccuracy, average=average, per_label=False)
+        assert best.score==pytest.approx(ZerosAccuracy(average=average, sigmoid=False)(SCORES, TARGS))
 
 def test_beta_is_for_fbeta():
     with pytest.raises(ValueError, match="beta=5 is for metric='fbeta' alone"): best_thresholds(SCORES, TARGS, beta=5)
