@@ -247,6 +247,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                       'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.loss_rule': ( 'decisions.html#loss_rule',
                                                                                       'fastai_mlmetrics/decisions.py'),
+                                            'fastai_mlmetrics.decisions.number_text': ( 'decisions.html#number_text',
+                                                                                        'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.takes_logits': ( 'decisions.html#takes_logits',
                                                                                          'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.thresh_text': ( 'decisions.html#thresh_text',

@@ -85,6 +85,9 @@ def check_arrays(
     "Arrays as two tables, with the names of their columns"
     columns = next((o.columns for o in (preds,targs) if isinstance(o, pd.DataFrame)), None)
     preds,targs = as_rows(preds, targs)
+    if ((targs>0) & (targs<1)).any() and ((preds==0) | (preds==1)).all():
+        raise ValueError("targets are scores, and predictions are all 0 or 1: "
+                         "are they swapped? Predictions come first")
     scored = preds.is_floating_point()
     probs = scored and is_probs(preds)
     seem_probs = probs and (~preds.isnan()).sum()>=10 # Fewer may lie there by chance
@@ -99,8 +102,8 @@ def check_arrays(
         raise ValueError(f"predictions from {span} are not probabilities, "
                          f"but thresh={thresh} is read as a threshold for those. "
                          "If they are logits, pass sigmoid=True, to best_thresholds as well. "
-                         "If they are margins, pass thresh=0., and if their threshold is another one, "
-                         "preds-thresh in place of preds")
+                         "If they are margins around 0, pass thresh=0.; if their cut-off is not 0, "
+                         "pass preds-thresh and thresh=0.")
     return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
 
 # %% ../nbs/01_counts.ipynb #a26b8a06

@@ -45,7 +45,7 @@ def _truths(part, names, ignore_index):
     valid = Rule(ignore_index=ignore_index).valid(part)
     if valid is None: valid = torch.ones_like(part, dtype=torch.bool)
     if len(bad:=part[valid & (part!=0) & (part!=1)]):
-        raise ValueError(f"targets must be 0 or 1, but one is {bad[0].item():.3g}: "
+        raise ValueError(f"targets must be 0 or 1, but one is {number_text(bad[0])}: "
                          "name the value of missing ones with ignore_index")
     return part.float().where(valid, math.nan)
 

@@ -314,7 +314,8 @@ def plot_thresholds(self:MultiLabelInterpretation,
     for cls,name in ((PrecisionMulti,'precision'), (RecallMulti,'recall'), (F1ScoreMulti,'F1')):
         values,first = c.values(cls(zero_division=math.nan))
         ax.plot(x, np.r_[first, values[0,ends], values[0,-1:]], drawstyle='steps-post', label=name)
-    if not self.rule.fixed_number: ax.axvline(t, color='k', ls='--', lw=1, label=f'now: {t:.3g}')
+    now = f'now: {t:.3g}' + (f',\nwithout {self.rule.limits}' if self.rule.limits else '')
+    if not self.rule.fixed_number: ax.axvline(t, color='k', ls='--', lw=1, label=now)
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
     ax.set_title(f'{plot_name(self.vocab[i], 40)}: {int(c.true)} of {int(c.n)}', fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))

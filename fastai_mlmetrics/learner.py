@@ -73,16 +73,20 @@ def thresh_find(self:Learner,
     "Look at all thresholds in one pass over the data, and suggest some"
     if 'per_label' in kwargs:
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
+    if unknown := kwargs.keys() - inspect.signature(Aim).parameters.keys():
+        raise TypeError(f"thresh_find has no argument {' or '.join(sorted(unknown))}: "
+                        "scores, sigmoid and names of labels are the Learner's")
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     scores,y,valid,_ = check_scores(*get_probs(self, ds_idx, dl), ignore_index=ignored)
     aims = {'best': Aim(scores, valid, metric, average, False, **kwargs),
-            'cardinality': Aim(scores, valid, 'cardinality'),
-            'per_label': Aim(scores, valid, metric, 'macro', True, seed=seed, **kwargs)}
+            'cardinality': Aim(scores, valid, 'cardinality')}
+    if 'macro' in aims['best'].m.averages:
+        aims['per_label'] = Aim(scores, valid, metric, 'macro', True, seed=seed, **kwargs)
     def find(*table): return {k: [*aim.find(*table).values()][-1] for k,aim in aims.items()}
     now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
     vocab = label_names(label_vocab(self.dls), scores.shape[1])
     found,table = thresh_table(aims['best'], find, scores, y, valid, vocab, cv, seed, now)
-    thresh = {k: t for k,(t,_) in found.items()}
+    thresh = {'per_label': None, **{k: t for k,(t,_) in found.items()}}
     seen = slice(None) if valid is None else valid.any(1)
     unlabelled = 1-(y>0)[seen].any(1).float().mean().item()
     if average=='samples' and unlabelled>0.25:
@@ -93,7 +97,7 @@ def thresh_find(self:Learner,
     if often>2 and not aims['best'].other:
         warn_user(f"`best` predicts {often:.1f} times as many labels as are true, which is best for "
                   f"{aims['best'].name}; `cardinality` predicts as many as are true")
-    if any(found['per_label'][1]):
+    if 'fallback' in table and any(table.fallback):
         table.attrs['reading'] += " It then has the best single one for the macro average."
     if show_plot:
         marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
@@ -211,7 +215,7 @@ def plot_metrics(self:Recorder,
     rows = [o for o in getattr(self, 'values', []) if len(o)==len(names)]
     if not rows:
         raise ValueError("no epoch is recorded: call it after `fit`, and before `validate`, "
-                         "`get_preds` and the like, with which fastai's Recorder begins anew")
+                         "`get_preds` and the like, which reset fastai's Recorder")
     curves = {}
     for name,values in zip(names, zip(*rows)):
         part = next((o for o in ('train','valid') if name.startswith(f'{o}_')), None)
@@ -228,6 +232,7 @@ def plot_metrics(self:Recorder,
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.ticklabel_format(useOffset=False)
         ax.tick_params(labelsize='small')
+        if len(rows)==1: ax.set_xticks([0])
     axs[0].legend(fontsize='small')
     for ax in axs[max(0, len(curves)-ncols):len(curves)]: ax.set_xlabel('epoch')
     for ax in axs[len(curves):]: ax.set_axis_off()

@@ -16,12 +16,15 @@ class AsymmetricLoss(Module):
         gamma_neg:float=4., # For absent labels, 0 or more: the higher, the less easy ones count
         gamma_pos:float=0., # The same for present labels
         clip:float=0.05, # Absent labels below this probability do not count at all, 0 to below 1
-        alpha:float=None, # Weight of present labels; absent ones have `1-alpha`; None: 1 for both
+        alpha:float=None, # Weight of present labels, in [0, 1]; absent ones: `1-alpha`; None: 1 for both
         reduction:str='mean' # 'mean', 'sum' or 'none'
     ):
         if min(gamma_neg, gamma_pos)<0 or not 0<=clip<1:
             raise ValueError(f"gamma_neg={gamma_neg} and gamma_pos={gamma_pos} must be at least 0, "
                              f"and clip={clip} at least 0 and below 1")
+        if alpha is not None and not 0<=alpha<=1:
+            raise ValueError(f"alpha={alpha} must be from 0 to 1, or None for no such weights "
+                             "(which torchvision writes as -1)")
         store_attr()
 
     def forward(self, inp:Tensor, targ:Tensor)->Tensor:
@@ -45,7 +48,7 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
         gamma_pos:float=0., # The same for present labels
         clip:float=0.05, # Absent labels below this probability do not count at all, 0 to below 1
         *,
-        alpha:float=None, # Weight of present labels; absent ones have `1-alpha`; None: 1 for both
+        alpha:float=None, # Weight of present labels, in [0, 1]; absent ones: `1-alpha`; None: 1 for both
         thresh:float=0.5, # A score above it is a predicted label
         reduction:str='mean', # 'mean', 'sum' or 'none'
         axis:int=-1, # Label axis

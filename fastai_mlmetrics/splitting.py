@@ -130,13 +130,14 @@ def StratifiedMultiLabelSplitter(
 # %% ../nbs/11a_splitting.ipynb #542335a8
 def split_measures(
     targs, # Targets, N x C
-    parts, # Indices of each part's samples: the two of a split, or the validation parts of all folds
+    parts:list, # Of `stratified_split` or `stratified_folds`; or the indices of each part's samples
     shares=None, # Share of the samples that each part should get; None: equal shares
     *,
     ignore_index=None # Target value of unknown elements, which count as not true; may be nan
 )->dict: # LD, ED, FZ and FLZ: the smaller, the better
     "How far the parts of a split are from their share of every label"
     y = label_matrix(targs, ignore_index=ignore_index)[1].nan_to_num().double()
+    parts = [o[1] if len(o) and is_iter(o[0]) else o for o in parts] # The validation parts of folds
     shares = as_tensor(ifnone(shares, [1/len(parts)]*len(parts))).double()
     sizes = as_tensor([len(o) for o in parts]).double()
     true = torch.stack([y[list(o)].sum(0) for o in parts])

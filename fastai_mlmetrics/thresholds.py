@@ -173,9 +173,9 @@ class Aim:
             raise ValueError(f"beta={beta} is for metric='fbeta' alone")
         _check_folds('folds', folds)
         if cls is _Cardinality: average = 'micro'
-        if average is None:
-            raise ValueError("average=None has a number per label: a threshold needs a single one "
-                             "to be best, as with average='macro'")
+        if average not in (averages := [o for o in cls.averages if o]):
+            raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
+                             f"use one of {', '.join(map(repr, averages))}")
         kw = dict(average=average, zero_division=zero_division,
                   ignore_index=None if valid is None else -1)
         self.m,self.probs = (cls(beta, **kw) if cls is FBetaMulti else cls(**kw)),is_probs(scores)
@@ -185,9 +185,12 @@ class Aim:
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
         store_attr('min_positives,sure_positives,folds,seed')
         least = ifnone(at_recall, at_precision)
+        if least is not None and not 0<least<=1:
+            raise ValueError(f"at_recall and at_precision are above 0 and at most 1, not {least}")
         self.least = least and least-1e-9 # since averages are rounded
         required = RecallMulti if cls is PrecisionMulti else PrecisionMulti
         self.other = None if least is None else required(**kw)
+        self.required = 'recall' if at_recall is not None else 'precision'
 
     def best(self, cuts, values, others=None):
         "Each row's threshold: `values` are best, and `others` enough; and is it between near scores?"
@@ -213,7 +216,10 @@ class Aim:
             res,tight = best(_search_values if search else averaged_values)
             if tight: res,_ = best(averaged_values, self.near)
         if res.isnan() and self.other:
-            raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}")
+            hint = ''
+            if self.m.average=='samples':
+                hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
+            raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}{hint}")
         if res.isnan(): raise ValueError(f"{self.m.name} is not defined at any threshold")
         return res
 
@@ -245,10 +251,14 @@ def _of_labels(self:Aim, shared, at, s, y, valid):
     true = count(y)
     sure = (true-self.min_positives)/max(1, self.sure_positives-self.min_positives)
     def drawn(t): return torch.lerp(shared, t, sure.clamp(0, 1).to(shared.dtype))
-    own = drawn(self.each(s, y, valid))
-    over = s>own[:,None]
-    why = {'few positives': true<self.min_positives, 'no threshold will do': own.isnan(),
-           'predicts too often': count(over)>3*true}
+    own = self.each(s, y, valid)
+    # What is required would not hold at a threshold that is drawn to the shared one
+    if self.other: why = {'no threshold will do': own.isnan()}
+    else:
+        own = drawn(own)
+        over = s>own[:,None]
+        why = {'few positives': true<self.min_positives, 'no threshold will do': own.isnan(),
+               'predicts too often': count(over)>3*true}
     if self.folds and not self.other:
         fold = _even_folds(y, self.folds, torch.Generator().manual_seed(self.seed+at))
         held = torch.zeros_like(over)
@@ -315,6 +325,9 @@ def _reading(aim, folds, fallback):
     text = (f"score: {aim.name} on the samples that the thresholds were found on, "
             "which flatters them.")
     if folds: text += f" held_out: on samples that they were not found on, in {folds} folds."
+    if aim.other:
+        text += (f" {aim.required}: on the samples that the thresholds were found on, "
+                 f"where {aim.least+1e-9:.3g} was required.")
     if fallback: text += " fallback: why a label has no threshold of its own."
     if not aim.probs:
         text += (" The scores are not probabilities, and thresholds are on their scale: "
@@ -344,16 +357,19 @@ def thresh_table(
         name = ', '.join(L('now', Rule(**now).limits).filter())
         # It may have been found on these samples, or not
         ways = {name: (as_thresh(now['thresh']), d, None), **ways}
-    columns = 'threshold','support','score','held_out'
+    columns = ['threshold','support','score','held_out']
+    if aim.other: columns.append(aim.required)
     def counts(d): return Batch(d, targs, m.rule).counts[0].double()
     t,d,held = [*ways.values()][-1] # Any way's decisions will do to count `true`
     true = counts(d)[2].int().tolist()
-    def score(d): return math.nan if d is None else m(d, targs)
-    rows = [(name, math.nan if isinstance(t, tuple) else t, sum(true), score(d), score(held))
-            for name,(t,d,held) in ways.items()]
+    def score(d, m=m): return math.nan if d is None else m(d, targs)
+    others = [aim.other] if aim.other else []
+    rows = [(name, math.nan if isinstance(t, tuple) else t, sum(true), score(d), score(held),
+             *(score(d, o) for o in others)) for name,(t,d,held) in ways.items()]
     if isinstance(t, tuple):
-        def of_labels(d): return [math.nan]*len(t) if d is None else m.values(*counts(d)).tolist()
-        rows += zip(vocab, t, true, of_labels(d), of_labels(held))
+        def of_labels(d, m=m):
+            return [math.nan]*len(t) if d is None else m.values(*counts(d)).tolist()
+        rows += zip(vocab, t, true, of_labels(d), of_labels(held), *(of_labels(d, o) for o in others))
     index,*values = zip(*rows)
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
     why = [*found.values()][-1][1]

@@ -229,3 +229,7 @@ def test_metrics_of_ones_own_in_plain_numbers():
         def from_batch(self, batch): return batch.inputs[1].sum()
         def compute(self, total): return float(total)
     assert Seen()(SCORES, TARGS)==TARGS.sum()
+
+@pytest.mark.parametrize('f', [accuracy_report, judge, best_thresholds, MultiLabelInterpretation.from_preds])
+def test_targets_and_predictions_that_are_swapped(f):
+    with pytest.raises(ValueError, match='are they swapped'): f(TARGS, SCORES)

@@ -441,6 +441,14 @@ def test_decisions_have_no_sigmoid():
     a,b = (MultiLabelInterpretation.from_preds(scores>0.7, targs, sigmoid=o) for o in (True,False))
     test_eq(a.preds, b.preds); test_eq(a.losses, b.losses)
 
+def test_curves_are_without_limits():
+    logits,targs = simulate(200, 5, density=0.3)
+    for limits in ('','max_labels=1','min_labels=1, max_labels=2'):
+        kw = dict(o.split('=') for o in limits.split(', ') if o)
+        MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **{k: int(v) for k,v in kw.items()}).plot_thresholds(0)
+        test_eq(plt.gca().get_legend_handles_labels()[1][-1], 'now: 0.5' + (f',\nwithout {limits}' if limits else ''))
+    plt.close('all')
+
 def test_a_label_of_which_nothing_counts():
     logits,targs = simulate(50, 3, density=0.3)
     targs[:,1] = math.nan

@@ -134,6 +134,10 @@ def test_curves_of_an_interrupted_training():
     with learn.no_logging(): learn.fit(3)
     assert len(panels(learn)[1]['f1_macro']['valid'])==2 # An epoch without training has no train loss
 
+def test_a_single_epoch_has_a_whole_number():
+    fig,_ = panels(trained(1))
+    assert all([o.get_text() for o in ax.get_xticklabels()]==['0'] for ax in fig.axes if ax.lines)
+
 def test_curves_of_each_label():
     fig,_ = panels(learn:=trained(2, [F1ScoreMulti(average=None)]))
     lines = next(ax for ax in fig.axes if ax.get_title()=='f1_score_per_label').lines

@@ -88,3 +88,9 @@ def test_it_learns():
         learn = make_learner(x, y, APScoreMulti(), model=nn.Linear(8, 5), loss_func=loss)
         with learn.no_logging(), learn.no_bar(): learn.fit(8, 0.1)
         assert learn.recorder.values[-1][-1]>0.9
+
+@pytest.mark.parametrize('make', [AsymmetricLossFlat, SigmoidFocalLossFlat])
+def test_alpha_is_a_share(make):
+    "torchvision's -1, for none, would make a loss that rewards mistakes"
+    for alpha in (-1,5):
+        with pytest.raises(ValueError, match=f'alpha={alpha} must be from 0 to 1, or None'): make(alpha=alpha)

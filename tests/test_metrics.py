@@ -909,3 +909,10 @@ def test_ignored_samples_do_not_narrow_an_interval(right):
 def test_keras_accuracy_of_decisions(turn):
     logits,targs = simulate(50, 4, density=0.3)
     test_eq(categorical_accuracy(turn(logits>0), turn(targs)), categorical_accuracy((logits>0).float(), targs))
+
+@pytest.mark.parametrize('off', ['0.9997','0.99999','2','-1','0.5'])
+def test_a_target_that_is_nearly_right_is_named_in_full(off):
+    logits,targs = simulate(50, 4, density=0.3)
+    targs[0,0] = float(off)
+    with pytest.raises(ValueError, match=f'but one is {off}[.:] '): F1ScoreMulti()(logits, targs)
+    with pytest.raises(ValueError, match=f'but one is {off}[.:] '): label_stats(targs)

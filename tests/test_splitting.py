@@ -229,3 +229,8 @@ def test_a_splitter_of_targets_with_gaps(missing):
         parts = StratifiedMultiLabelSplitter(seed=seed, get_y=noop, ignore_index=missing)(L(y.tolist(), use_list=True))
         assert [*map(list, parts)]==[*map(list, stratified_split(y, seed=seed, ignore_index=missing))]
     with pytest.raises(ValueError, match='ignore_index'): StratifiedMultiLabelSplitter(get_y=noop)(L(y.tolist(), use_list=True))
+
+def test_measures_of_folds_as_they_come():
+    y = (torch.rand(200, 6, generator=torch.Generator().manual_seed(0))<0.2).int()
+    folds = stratified_folds(y, 5)
+    assert split_measures(y, folds)==split_measures(y, [valid for _,valid in folds])

@@ -157,7 +157,7 @@ def test_what_is_refused():
     s,y = torch.rand(20,3),torch.ones(20,3)
     for args,kw,match in (((s.long(),y),{},'decisions already'), ((s[:0],y[:0]),{},'not a single sample'), ((s*math.nan,y),{},'NaN'), ((s,y*2),{},'0 or 1'), ((s,y,'f3'),{},"metric='f3' should be one of f1, "),
                           *(((s,y),{k:v},f'{k}={v}') for k in ('cv','folds') for v in (-1,0,1,2.5)), ((s,y),dict(cv=256),'from 2 to 255'), ((s,y),dict(vocab=['a','b']),'2 names.*3 labels'),
-                          ((s,y,'precision'),{},'at_recall='), ((s,y,'recall'),{},'at_precision='), ((s,y,'f1','binary'),{},"no average='binary'"), ((s,y[:,:2]),{},'shape')):
+                          ((s,y,'precision'),{},'at_recall='), ((s,y,'recall'),{},'at_precision='), ((s,y,'f1','binary'),{},"no single number with average='binary'"), ((s,y[:,:2]),{},'shape')):
         with pytest.raises(ValueError, match=match), warnings.catch_warnings():
             warnings.simplefilter('ignore')
             best_thresholds(*args, **kw)
@@ -334,6 +334,47 @@ def test_metrics_by_class():
         by_name,by_class = (best_thresholds(p, y, m, 'micro', cv=None, **kw) for m in (name, cls))
         test_eq(by_class.thresh, by_name.thresh); test_eq(by_class.score, by_name.score)
         with pytest.raises(ValueError, match='beside it'): best_thresholds(p, y, cls, 'micro')
-    with pytest.raises(ValueError, match='a number per label'): best_thresholds(p, y, average=None)
+    with pytest.raises(ValueError, match='no single number with average=None'): best_thresholds(p, y, average=None)
     with pytest.raises(ValueError, match='should be one of'): best_thresholds(p, y, CF1)
     test_close(best_thresholds(p, y, ZerosAccuracy, 'micro', cv=None).score, 1-y.double().mean().item())
+
+@pytest.mark.parametrize('metric,required,kw', [('precision', RecallMulti, dict(at_recall=0.9)), ('recall', PrecisionMulti, dict(at_precision=0.6))])
+def test_what_is_required_holds_for_each_label(metric, required, kw):
+    "Also where a label has few positives, for which its own threshold would otherwise not be trusted"
+    g = torch.Generator().manual_seed(0)
+    y = (torch.rand(2000, 6, generator=g)<tensor([0.3,0.2,0.1,0.04,0.01,0.005])).float()
+    p = (torch.randn(2000, 6, generator=g) + 4*y - 2).sigmoid()
+    best = best_thresholds(p, y, metric, **kw)
+    reached = required(best.thresh, sigmoid=False, average=None)(p, y)
+    assert (reached>=[*kw.values()][0]-1e-9).all() and not any(best.fallback)
+    name = 'recall' if metric=='precision' else 'precision'
+    same = best.table[name]
+    assert np.allclose(same.iloc[2:], reached) and same['one per label']==pytest.approx(reached.mean()) and f'{name}: on the samples' in best.table.reading
+
+def test_what_is_required_is_shown_beside_each():
+    logits,targs = simulate(300, 6, density=0.3)
+    learn = make_learner(logits, targs)
+    found = learn.thresh_find(metric='precision', average='micro', at_recall=0.8, show_plot=False)
+    recall = found.table.recall
+    assert recall['best']>=0.8 and recall['cardinality']==pytest.approx(RecallMulti(found.cardinality, average='micro')(logits, targs))
+    assert 'where 0.8 was required' in found.table.reading
+
+@pytest.mark.parametrize('kw,match', [(dict(metric='precision', average='samples', at_recall=0.99), 'zero_division=nan leaves them out'),
+    (dict(metric='precision', at_recall=50), 'above 0 and at most 1'), (dict(metric=AccuracyLift), "AccuracyLift has no single number with average='macro': use one of 'micro'$"),
+    (dict(average=None), "use one of 'micro', 'macro', 'weighted', 'samples'$")])
+def test_what_a_search_refuses(kw, match):
+    logits,targs = simulate(200, 6)
+    with pytest.raises(ValueError, match=match): best_thresholds(logits.sigmoid(), targs, **kw)
+
+def test_a_metric_of_samples_alone_has_no_threshold_per_label():
+    logits,targs = simulate(200, 6, density=0.4)
+    learn = make_learner(logits, targs)
+    for metric,average in ((SubsetAccuracy,'samples'), (AccuracyLift,'micro')):
+        found = learn.thresh_find(metric=metric, average=average, show_plot=False)
+        assert found.per_label is None and [*found.table.index]==['now','best','cardinality']
+        assert found.best==best_thresholds(logits.sigmoid(), targs, metric, average).thresh
+
+def test_thresh_find_names_what_it_lacks():
+    learn = make_learner(*simulate(200, 6))
+    for name in ('sigmoid','vocab','thresh'):
+        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
