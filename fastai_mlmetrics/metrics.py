@@ -244,8 +244,8 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
                          f"but there were {self.seen} samples")
     if (off:=off_target(low_targ, high_targ, fraction)) is not None:
         text = (f"targets must be 0 or 1, but one is {number_text(off)}. One-hot encode class "
-                "indices, round soft labels, or name the value of missing ones with ignore_index, which "
-                "metric classes, ZeroLabelsCallback, reports and searches for thresholds take.")
+                "indices, round soft labels, or name the value of missing ones with ignore_index, "
+                "which metric classes, ZeroLabelsCallback, reports and searches for thresholds take.")
         if not self.trained: raise ValueError(text)
         return self._warn(f"{text} (MixUp and CutMix make soft ones, "
                           "with which train_metrics are nan.)")

@@ -11,7 +11,7 @@ from fastai_mlmetrics.decisions import Rule, to_decisions
 from fastai_mlmetrics.counts import Batch
 from fastai_mlmetrics.metrics import StreamMetric, CountsMetric, SampleMetric
 
-settings.register_profile('default', max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+settings.register_profile('default', max_examples=320, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile('default')
 
 # Processes that tests start are forked from a clean one, which has imported once what takes seconds; not this package, without which some run

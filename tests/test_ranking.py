@@ -380,7 +380,7 @@ def test_rows_of_the_report():
     random = np.mean([[skm.average_precision_score(y, s), skm.roc_auc_score(y, s), skm.label_ranking_average_precision_score(y, s)] for s in rng.random((n,*y.shape))], 0)
     same(r.baseline[-3:], random, 0.01)
     same(r.constant[-3:], [y.mean(), 0.5, skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))], 1e-9)
-    same(r.ceiling[-3:], 1); assert 'mean average precision' in r.reading
+    same(r.ceiling[-3:], 1); assert 'Mean average precision' in r.reading
     each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, s)]
     same(r.loc['LRAP',['low','high']].astype(float), np.quantile([rng.choice(each, 200).mean() for _ in range(2000)], [0.025,0.975]), 0.01)
     assert 'AP, macro' not in accuracy_report(logits>0, targs).index
