@@ -85,12 +85,14 @@ def check_arrays(
     "Arrays as two tables, with the names of their columns"
     columns = next((o.columns for o in (preds,targs) if isinstance(o, pd.DataFrame)), None)
     preds,targs = as_rows(preds, targs)
-    if ((targs>0) & (targs<1)).any() and ((preds==0) | (preds==1)).all():
+    head = preds[:max(10, _HEAD//preds.shape[1])] # Of many, a few tell nearly always
+    def all_decided(x): return ((x==0) | (x==1)).all()
+    if all_decided(head) and all_decided(preds) and ((targs>0) & (targs<1)).any():
         raise ValueError("targets are scores, and predictions are all 0 or 1: "
                          "are they swapped? Predictions come first")
     scored = preds.is_floating_point()
     probs = scored and is_probs(preds)
-    seem_probs = probs and (~preds.isnan()).sum()>=10 # Fewer may lie there by chance
+    seem_probs = probs and (~head.isnan()).sum()>=10 # Fewer may lie there by chance
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
     if thresh is not None and seem_probs and not all(0<=t<=1 for t in L(as_thresh(thresh))):
         raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "
