@@ -94,7 +94,7 @@ def thresh_find(self:Learner,
                   "the average over samples: average='micro' counts it")
     decided = to_decisions(scores, thresh['best'], sigmoid=False)
     often = ((decided if valid is None else decided & valid).sum()/(y>0).sum()).item()
-    if often>2 and not aims['best'].other:
+    if 2<often<math.inf and not aims['best'].other: # With nothing true, it is infinite
         warn_user(f"`best` predicts {often:.1f} times as many labels as are true, which is best for "
                   f"{aims['best'].name}; `cardinality` predicts as many as are true")
     if 'fallback' in table and any(table.fallback):
