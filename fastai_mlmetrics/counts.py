@@ -72,6 +72,7 @@ def warn_user(
     warnings.warn(text, stacklevel=level)
 
 _INSIDE = 'fastai_mlmetrics','fastai','fastcore'
+_HEAD = 2**12 # Elements that nearly always show what predictions are, logits or decisions
 PROBS_GIVEN = ("predictions all lie in [0, 1], so they seem to be probabilities already: "
                "pass sigmoid=False")
 
@@ -85,7 +86,7 @@ def check_arrays(
     "Arrays as two tables, with the names of their columns"
     columns = next((o.columns for o in (preds,targs) if isinstance(o, pd.DataFrame)), None)
     preds,targs = as_rows(preds, targs)
-    head = preds[:max(10, _HEAD//preds.shape[1])] # Of many, a few tell nearly always
+    head = preds[:max(10, _HEAD//preds.shape[1])]
     def all_decided(x): return ((x==0) | (x==1)).all()
     if all_decided(head) and all_decided(preds) and ((targs>0) & (targs<1)).any():
         raise ValueError("targets are scores, and predictions are all 0 or 1: "
@@ -112,7 +113,6 @@ def check_arrays(
 SMALL = 2**15 # Elements: smaller batches wait until they are half of a large one together
 LARGE = 2**18 # Elements: from there on matrix products are quicker, and threads that share the work
 _ZERO = torch.zeros(())
-_HEAD = 2**12 # Elements that nearly always show that predictions are logits, if they are
 
 def _range_if_sound(preds, true, squares):
     "Lowest and highest prediction; empty if one is NaN, or a target not 0 or 1"
