@@ -16,7 +16,7 @@ class AsymmetricLoss(Module):
         gamma_neg:float=4., # For absent labels, 0 or more: the higher, the less easy ones count
         gamma_pos:float=0., # The same for present labels
         clip:float=0.05, # Absent labels below this probability do not count at all, 0 to below 1
-        alpha:float=None, # Weight of present labels, 0 to 1; `1-alpha` of absent ones; None: none
+        alpha:float=None, # Weight of present labels, 0 to 1; 1-alpha of absent ones; None: 1 for both
         reduction:str='mean' # 'mean', 'sum' or 'none'
     ):
         if min(gamma_neg, gamma_pos)<0 or not 0<=clip<1:
@@ -48,7 +48,7 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
         gamma_pos:float=0., # The same for present labels
         clip:float=0.05, # Absent labels below this probability do not count at all, 0 to below 1
         *,
-        alpha:float=None, # Weight of present labels, 0 to 1; `1-alpha` of absent ones; None: none
+        alpha:float=None, # Weight of present labels, 0 to 1; 1-alpha of absent ones; None: 1 for both
         thresh:float=0.5, # A score above it is a predicted label
         reduction:str='mean', # 'mean', 'sum' or 'none'
         axis:int=-1, # Label axis

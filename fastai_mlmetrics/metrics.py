@@ -18,14 +18,14 @@ from operator import attrgetter
 from weakref import WeakKeyDictionary
 
 # %% ../nbs/02_metrics.ipynb #ad6625d9
-_told = WeakKeyDictionary() # Learner -> the texts that it has shown
-
 def ignored_by(
     metrics # Of a Learner: ours, or any
 ): # None: they leave nothing out
     "The target value of the elements that the metrics leave out"
     values = (getattr(o, 'ignore_index', None) for o in metrics)
     return next((o for o in values if o is not None), None)
+
+_told = WeakKeyDictionary() # Learner -> the texts that it has shown
 
 def untold(
     learn, # A Learner, or None
@@ -250,11 +250,12 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
         return self._warn(f"{text} (MixUp and CutMix make soft ones, "
                           "with which train_metrics are nan.)")
     if nans:
-        if nans==self.seen: samples = "all samples"
-        else: samples = f"{nans:.0f} sample{'s'[:nans>1]}"
-        cure = (". The weights probably are, too, and stay so: make the model anew, and train it at a "
-                "lower learning rate") if nans==self.seen and self._of_learner else ''
-        return self._warn(f"predictions are NaN in {samples}, and so are the metrics{cure}")
+        samples = "all samples" if nans==self.seen else f"{nans:.0f} sample{'s'[:nans>1]}"
+        text = f"predictions are NaN in {samples}, and so are the metrics"
+        if nans==self.seen and self._of_learner:
+            text += (". The weights probably are, too, and stay so: make the model anew, and train it "
+                     "at a lower learning rate")
+        return self._warn(text)
     if not self.scored and (low<0 or high>1):
         raise ValueError("integer predictions are decisions, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")

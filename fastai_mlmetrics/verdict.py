@@ -221,7 +221,7 @@ _WHY = {
 
 def fault(
     r # A record
-)->str: # ''; what is no verdict is not told unasked, but is not well either
+)->str: # ''; the callback does not tell what is no verdict, but does not call it well
     "What is wrong with the model, in a sentence"
     if r.verdict in ('','no better than a constant') and r.f1_micro<r.constant_f1:
         return "The model is worse than predicting the same labels for every sample"
@@ -281,14 +281,14 @@ def _another_thresh(r):
 
 def _better_model(r):
     "Why no threshold is suggested"
+    limits = limits_text(r.min_labels, r.max_labels)
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if 'phase' in r else '`best_thresholds`'
         why = f"no threshold predicts about as many labels as there are. {find} looks at all of them"
-    elif r.suggested_thresh==r.thresh and not limits_text(r.min_labels, r.max_labels):
+    elif r.suggested_thresh==r.thresh and not limits:
         why = (f"the threshold is right, but micro F1 is {r.f1_micro:.2f}, "
                f"and {r.constant_f1:.2f} for the best constant prediction")
     else:
-        limits = limits_text(r.min_labels, r.max_labels)
         without = limits and f", without {limits}"
         why = (f"at {_exact(r.suggested_thresh)}, the threshold that predicts about as many labels as "
                f"there are{without}, micro F1 is {r.suggested_f1:.2f}; it is "

@@ -44,6 +44,16 @@ class Same(Module):
     def __init__(self): self.w = nn.Parameter(torch.zeros(1))
     def forward(self, x): return x + 0*self.w
 
+class Masked(Module):
+    "A loss as people write it: what is nan is left out, and there is one number"
+    def forward(self, p, y):
+        known = ~y.isnan()
+        return F.binary_cross_entropy_with_logits(p[known], y[known])
+
+class MaskedFlat(BCEWithLogitsLossFlat):
+    "The same as one of fastai's"
+    def __call__(self, p, y, **kwargs): return super().__call__(p[~y.isnan()][None], y[~y.isnan()][None], **kwargs)
+
 def make_learner(logits, targs, metrics=None, model=None, bs=16, vocab=None, **kwargs):
     "A Learner whose model outputs `logits` for the samples with `targs`"
     ds = TensorPairs(logits, targs)

@@ -648,21 +648,15 @@ def test_no_threshold_to_suggest():
 def test_a_masked_loss_is_not_replaced():
     logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
     targs[::7,3] = math.nan
-    class Masked(BCEWithLogitsLossFlat):
-        def __call__(self, p, y, **kwargs): return super().__call__(p[~y.isnan()][None], y[~y.isnan()][None], **kwargs)
-    with pytest.warns(ZeroLabelsWarning) as said: values(make_learner(logits, targs, loss_func=Masked(), cbs=ZeroLabelsCallback(ignore_index=math.nan)))
+    with pytest.warns(ZeroLabelsWarning) as said: values(make_learner(logits, targs, loss_func=MaskedFlat(), cbs=ZeroLabelsCallback(ignore_index=math.nan)))
     text = str(said[-1].message)
     assert 'predicts (nearly) nothing' in text and 'pos_weight' not in text
-
-class OwnLoss(Module):
-    "As people write it, for targets that are missing"
-    def forward(self, p, y): return F.binary_cross_entropy_with_logits(p[~y.isnan()], y[~y.isnan()])
 
 @pytest.mark.parametrize('as_function', [True, False])
 def test_a_loss_of_ones_own_is_kept_and_told_how_to_decode(as_function):
     logits,targs = (o.clone() for o in GOOD)
     targs[::7,3] = math.nan
-    loss = (lambda p, y: OwnLoss()(p, y)) if as_function else OwnLoss()
+    loss = (lambda p, y: Masked()(p, y)) if as_function else Masked()
     learn = make_learner(logits, targs, multilabel_metrics(ignore_index=math.nan), loss_func=loss, cbs=ZeroLabelsCallback())
     text, = told(learn)
     advice = 'give the loss function an `activation` that returns `x.sigmoid()` and a `decodes` that returns `x>0.5`'
@@ -688,7 +682,7 @@ def test_no_remedy_that_is_in_use():
     assert remedies(r)[-1].startswith('A better model: the threshold is right, but micro F1 is')
 
 def test_enough_labels_need_no_weights():
-    "Only a good tenth is missing"
+    "Where only a tenth of them is missing"
     r = Record(judge(*COLLAPSED, sigmoid=True))
     r.update(pred_per_sample=0.9*r.true_per_sample, loss_weighs=False, decodes=True)
     assert not any('pos_weight' in o for o in remedies(r))

@@ -397,15 +397,6 @@ def test_decisions_are_not_decided_again():
         assert torch.equal(interp.decided, scores>0.7)
         pd.testing.assert_frame_equal(interp.accuracy_report().iloc[:10], accuracy_report(scores>0.7, targs, **kw).iloc[:10], check_names=False)
 
-class Masked(Module):
-    "A loss as people write it: what is nan is left out, and there is one number"
-    def forward(self, p, y):
-        known = ~y.isnan()
-        return F.binary_cross_entropy_with_logits(p[known], y[known])
-
-class MaskedFlat(BCEWithLogitsLossFlat):
-    def __call__(self, p, y, **kwargs): return super().__call__(p[~y.isnan()][None], y[~y.isnan()][None], **kwargs)
-
 @pytest.mark.parametrize('loss', [Masked(), lambda p, y: Masked()(p, y), MaskedFlat()], ids=['module','function','flat'])
 def test_a_loss_without_a_loss_per_sample(loss):
     logits,targs = simulate(64, 5, density=0.3)
