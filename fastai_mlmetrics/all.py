@@ -1,10 +1,12 @@
 "Everything that a notebook needs after `from fastai.vision.all import *`"
 from .metrics import (
-    AccuracyMulti, PrecisionMulti, RecallMulti, F1ScoreMulti, CF1, FBetaMulti, JaccardMulti, SpecificityMulti, BalancedAccuracyMulti,
-    HammingLossMulti, MatthewsCorrCoefMulti, SubsetAccuracy, EmptyRate, LabelCardinality, ZerosAccuracy, AccuracyLift,
-    BrierScoreMulti, accuracy_multi, subset_accuracy, empty_rate, zeros_accuracy, categorical_accuracy)
+    AccuracyMulti, PrecisionMulti, RecallMulti, F1ScoreMulti, CF1, FBetaMulti, JaccardMulti,
+    SpecificityMulti, BalancedAccuracyMulti, HammingLossMulti, MatthewsCorrCoefMulti, SubsetAccuracy,
+    EmptyRate, LabelCardinality, ZerosAccuracy, AccuracyLift, BrierScoreMulti, accuracy_multi,
+    subset_accuracy, empty_rate, zeros_accuracy, categorical_accuracy)
 from .ranking import (
-    APScoreMulti, RocAucMulti, LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK, RecallAtK, ExpectedCalibrationError)
+    APScoreMulti, RocAucMulti, LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK,
+    RecallAtK, ExpectedCalibrationError)
 from .thresholds import best_thresholds
 from .report import multilabel_metrics, paper_metrics, accuracy_report
 from .verdict import judge, ZeroLabelsWarning, ZeroLabelsError

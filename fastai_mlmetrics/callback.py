@@ -39,8 +39,15 @@ class ZeroLabelsCallback(Callback):
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
                              "or a function of the record")
+        Rule(ifnone(thresh, 0.5), sigmoid) # If they are wrong, that is to be said now
         store_attr()
         self._start()
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        records = self.records
+        self._start() # What was told was told of another Learner
+        self.records = records
 
     def _start(self):
         self.records,self.well,self.acting = [],0,False

@@ -28,21 +28,27 @@ def match_columns(
                          f"but have {[*like.columns]} and {[*df.columns]}")
     return df[like.columns]
 
-def _aligned(df, like):
-    "`df` with its columns as in `like`; an error if the same rows are in another order"
-    if not df.index.equals(like.index) and {*df.index}=={*like.index}:
-        raise ValueError("predictions and targets have the same index in another order: "
-                         "which rows belong together? Reorder one of them by .loc, "
+def _check_index(preds, targs):
+    "An error if rows have names that do not belong together"
+    a,b = preds.index,targs.index
+    if a.equals(b): return
+    reordered = {*a}=={*b}
+    # Numbers from 0 are the names of rows without one
+    if reordered or not any(isinstance(o, pd.RangeIndex) for o in (a,b)):
+        how = "the same index in another order" if reordered else "different indexes"
+        raise ValueError(f"predictions and targets have {how}: which rows belong together? "
+                         "Select the rows of one by .loc[the index of the other], "
                          "or drop its index by .reset_index(drop=True)")
-    return match_columns(df, like)
 
 def as_rows(
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
     targs # Targets of the same shape; for a single label, either may lack the last axis
 ): # Both as plain tensors, N x C; the columns of DataFrames are matched by name
     "`preds` and `targs` as two tables of one shape"
+    of_pandas = pd.DataFrame,pd.Series
+    if isinstance(preds, of_pandas) and isinstance(targs, of_pandas): _check_index(preds, targs)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
-        targs = _aligned(targs, preds)
+        targs = match_columns(targs, preds)
     preds,targs = as_tensor(preds),as_tensor(targs)
     if preds.device!=targs.device:
         raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
@@ -79,13 +85,18 @@ PROBS_GIVEN = ("predictions all lie in [0, 1], so they seem to be probabilities 
 def check_arrays(
     preds, # Predictions, as `as_rows` takes them
     targs, # Targets of the same shape
-    thresh=None, # A number, or one per label; None: any scores will do
+    thresh=None, # As `thresh_by_name` takes it; None: any scores will do
     sigmoid:bool=False, # Are the predictions logits?
     vocab=None # Names of the labels; None: the columns of a DataFrame
-): # Predictions and targets, N x C, and an `L` of C names, or of numbers where there are none
-    "Arrays as two tables, with the names of their columns"
+): # Predictions and targets, N x C; an `L` of C names, or of numbers without names; plain thresholds
+    "Arrays as two tables, with the names of their columns, and thresholds in their order"
     columns = next((o.columns for o in (preds,targs) if isinstance(o, pd.DataFrame)), None)
     preds,targs = as_rows(preds, targs)
+    vocab = label_names(ifnone(vocab, columns), preds.shape[1])
+    if columns is not None and [*vocab]!=[*columns] and {*vocab}=={*columns}:
+        raise ValueError("vocab names the columns in another order than the DataFrame, "
+                         f"which has {[*columns]}: leave it out")
+    if thresh is not None: thresh = thresh_by_name(thresh, vocab)
     head = preds[:max(10, _HEAD//preds.shape[1])]
     def all_decided(x): return ((x==0) | (x==1)).all()
     if all_decided(head) and all_decided(preds) and ((targs>0) & (targs<1)).any():
@@ -95,19 +106,18 @@ def check_arrays(
     probs = scored and is_probs(preds)
     seem_probs = probs and (~head.isnan()).sum()>=10 # Fewer may lie there by chance
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
-    if thresh is not None and seem_probs and not all(0<=t<=1 for t in L(as_thresh(thresh))):
+    if thresh is not None and seem_probs and not all(0<=t<=1 for t in L(thresh)):
         raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "
                          "all predictions lie in [0, 1]")
     for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
     if for_probs and scored and not probs:
         low,high = preds[~preds.isnan()].aminmax()
-        span,thresh = f"{low:.3g} to {high:.3g}",thresh_text(thresh)
-        raise ValueError(f"predictions from {span} are not probabilities, "
-                         f"but thresh={thresh} is read as a threshold for those. "
+        raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
+                         f"but thresh={thresh_text(thresh)} is read as a threshold for those. "
                          "If they are logits, pass sigmoid=True, to best_thresholds as well. "
                          "If they are margins around 0, pass thresh=0.; if their cut-off is not 0, "
                          "pass preds-thresh and thresh=0.")
-    return preds,targs,label_names(ifnone(vocab, columns), preds.shape[1])
+    return preds,targs,vocab,thresh
 
 # %% ../nbs/01_counts.ipynb #a26b8a06
 SMALL = 2**15 # Elements: smaller batches wait until they are half of a large one together
@@ -302,7 +312,6 @@ def is_split(
 
 def _own_samples(dl, n, i=0):
     "How many samples of batch `i`, of `n`, are not repeats, made to give all processes equally many"
-    if not is_split(dl): return n
     if hasattr(dl, 'n_padded'): own = dl.n - (dl.rank*dl.n_padded//dl.world_size + dl.i - n)
     else: # Each process has every `num_replicas`-th sample
         s = dl.sampler
@@ -473,7 +482,7 @@ def next_step(
     "The step that takes the `learn`er's current batch"
     batch = _loop_batch(learn)
     if last is None:
-        key = rule.key if rule.weight is None else (rule.key,start)
+        key = rule if rule.weight is None else (rule,start)
         step = batch.first_steps.get(key)
         if step is None: step = batch.first_steps[key] = Step(batch, rule, learn, start)
     else:

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['to_scores', 'is_probs', 'as_python', 'as_thresh', 'thresh_text', 'number_text', 'is_prob_thresh', 'logit_thresh',
            'as_tensor', 'whole_number', 'limits_text', 'Rule', 'to_decisions', 'as_vocab', 'label_vocab', 'label_names',
-           'can_decode', 'loss_rule', 'unwrap', 'loss_name', 'is_cross_entropy', 'how_to_decode', 'takes_logits',
-           'is_activated', 'to_probs']
+           'thresh_by_name', 'can_decode', 'loss_rule', 'unwrap', 'loss_name', 'is_cross_entropy', 'how_to_decode',
+           'takes_logits', 'is_activated', 'to_probs']
 
 # %% ../nbs/00_decisions.ipynb #2c4108a7
 from fastai.basics import *
@@ -46,7 +46,7 @@ def as_thresh(
     thresh = as_python(thresh)
     try:
         res = tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
-        if isinstance(thresh, (bool,str)) or any(map(math.isnan, L(res))): raise ValueError
+        if isinstance(thresh, (bool,str,dict)) or any(map(math.isnan, L(res))): raise ValueError
         return res
     except (TypeError, ValueError):
         raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
@@ -95,6 +95,7 @@ def as_tensor(
         # A DataFrame converts itself, since numpy cannot convert pandas' NA
         if a.dtype==object: a = np.asarray((o if hasattr(o, 'astype') else a).astype(float))
         if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
+        if a.dtype.kind=='u' and a.itemsize>1: a = a.astype(np.int64) # torch cannot compare these
         # torch refuses negative strides, and warns about read-only memory
         return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
     except (TypeError,ValueError):
@@ -133,6 +134,8 @@ class Rule:
         min_labels:int=0, # Every sample gets at least this many labels
         max_labels:int=None # And at most this many; None: any number
     ):
+        if sigmoid not in (True,False):
+            raise ValueError(f"sigmoid={sigmoid!r} should be True or False")
         store_attr('sigmoid,ignore_index')
         self.thresh = as_thresh(thresh)
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
@@ -273,7 +276,9 @@ def label_vocab(
     "The names of the labels of `dls`: of a table with several target columns, these; else the vocab"
     # The vocab of a text without one for its targets has its words
     tls = None if 'vocab' in getattr(dls, '__dict__', {}) else getattr(dls, 'tls', None)
-    vocab = as_vocab(getattr(tls[-1] if tls else dls, 'vocab', None))
+    of = tls[-1] if tls else dls
+    if isinstance(part:=getattr(dls, 'train_ds', None), torch.utils.data.Subset): of = part.dataset
+    vocab = as_vocab(getattr(of, 'vocab', None))
     columns = L(getattr(dls, 'y_names', None))
     return columns if len(columns)>1 or columns and vocab is None else vocab
 
@@ -287,6 +292,22 @@ def label_names(
     if len(vocab)!=c: raise ValueError(f"vocab has {len(vocab)} names, but there are {c} labels")
     return vocab
 
+def thresh_by_name(
+    thresh, # As `as_thresh` takes it; or a Series or dict by name, or what was found for named labels
+    vocab # Names of the labels, in order; None: unknown
+): # A float, or a tuple of C floats
+    "`thresh` as plain numbers, in the order of the labels if it has their names"
+    names = getattr(thresh, 'names', None) if isinstance(thresh, tuple) else None # What was found
+    if isinstance(thresh, pd.Series): names = [*thresh.index]
+    if isinstance(thresh, dict) and vocab is not None: names,thresh = [*thresh],[*thresh.values()]
+    thresh = as_thresh(thresh)
+    if names is None or vocab is None or names==[*vocab]: return thresh
+    if {*names}=={*vocab} and len({*names})==len(names):
+        return tuple(thresh[names.index(o)] for o in vocab)
+    # Numbers from 0 are the names of labels without one
+    if [*range(len(names))] in (names, [*vocab]): return thresh
+    raise ValueError(f"thresh is for the labels {names}, but these are {[*vocab]}")
+
 # %% ../nbs/00_decisions.ipynb #a0871284
 @patch
 def columns(self:Rule,
@@ -299,11 +320,11 @@ def columns(self:Rule,
     if self.labels is None: return None
     vocab = as_vocab(vocab)
     def column(label):
+        if vocab is not None and label in vocab: return vocab.index(label)
         if isinstance(label, str):
             if vocab is None:
                 raise ValueError(f"label {label!r} is a name, and names are known only in a Learner "
                                  "whose dls has a vocab: pass its index")
-            if label in vocab: return vocab.index(label)
             raise ValueError(f"label {label!r} is not in the vocab {list(vocab)}")
         if isinstance(label, (bool,np.bool_)) or label!=int(label):
             raise ValueError(f"label {label} is neither a name nor an index")
@@ -353,9 +374,13 @@ def how_to_decode(
     probs:bool # Does the model end with a sigmoid?
 )->str:
     "What to do about a loss function that cannot decode"
-    if is_cross_entropy(loss_func):
+    f = unwrap(loss_func)
+    # fastai's, where a table has several target columns and no `y_block`
+    of_numbers = isinstance(f, (nn.MSELoss,nn.L1Loss)) or f in (F.mse_loss, F.l1_loss)
+    if is_cross_entropy(loss_func) or of_numbers:
+        why = "it is for regression; " if of_numbers else ''
         end = "let the model end without a sigmoid, and " if probs else ''
-        return f"{end}use `loss_func=BCEWithLogitsLossFlat()`"
+        return f"{why}{end}use `loss_func=BCEWithLogitsLossFlat()`"
     # Another loss was chosen for a reason, such as targets that are missing
     both = '' if probs else "an `activation` that returns `x.sigmoid()` and "
     return f"give the loss function {both}a `decodes` that returns `x>0.5`"

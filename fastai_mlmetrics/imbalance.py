@@ -15,7 +15,9 @@ from .tables import *
 def _targets(ds):
     "The targets of a data set: for each sample a list of label names, or an N x C tensor"
     if hasattr(ds, 'ys'): return as_tensor(ds.ys) # of a table
-    if isinstance(ds, torch.utils.data.Subset): return _targets(ds.dataset)[ds.indices]
+    if isinstance(ds, torch.utils.data.Subset):
+        whole = _targets(ds.dataset)
+        return [whole[i] for i in ds.indices] if isinstance(whole, list) else whole[ds.indices]
     if hasattr(ds, 'targets'): return as_tensor(ds.targets) # as torchvision names them
     if isinstance(ds, torch.utils.data.TensorDataset): return ds.tensors[-1]
     if not hasattr(ds, 'tls'): return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
@@ -58,18 +60,18 @@ def label_matrix(
 ): # The C names, and the truths of training and of validation, N x C: 0, 1, or nan where left out
     "Which labels the samples have; those that are not in the vocab come last"
     if isinstance(data, DataLoaders):
-        parts,vocab = [_targets(ds) for ds in (data.train_ds, data.valid_ds)],label_vocab(data)
+        parts = [_targets(o.dataset) for o in data.loaders[:2] if len(o.dataset)]
+        vocab = label_vocab(data)
     else:
         if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame):
             valid = match_columns(valid, data)
-        train = as_tensor(data)
-        parts = [train, train[:0] if valid is None else as_tensor(valid)]
+        parts = [as_tensor(o) for o in (data, valid) if o is not None]
         vocab = ifnone(vocab, getattr(data, 'columns', None))
     if isinstance(parts[0], list):
         names = {o for part in parts for labels in part for o in labels}
         vocab = vocab + sorted(names - {*vocab}, key=str)
-    train,valid = (_truths(part, vocab, ignore_index) for part in parts)
-    return label_names(vocab, train.shape[1]),train,valid
+    train,*valid = (_truths(part, vocab, ignore_index) for part in parts)
+    return label_names(vocab, train.shape[1]),train,valid[0] if valid else train[:0]
 
 # %% ../nbs/11_imbalance.ipynb #1129cc74
 def _irlbl(true):
@@ -153,7 +155,8 @@ def imbalance_measures(
     per_sample = train.sum(1).mean().item()
     return Table(dict(value={
         'cardinality': per_sample, 'density': targs.nanmean().item(), 'MeanIR': known.mean().item(),
-        'max IRLbl': known.max().item(), 'CVIR': (known.std()/known.mean()).item(),
+        'max IRLbl': known.max().item(),
+        'CVIR': (known.std()/known.mean()).item() if len(known)>1 else math.nan,
         'SCUMBLE': _concurrence(train, ir).mean().item()}))
 
 # %% ../nbs/11_imbalance.ipynb #fa945771

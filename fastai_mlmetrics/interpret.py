@@ -69,14 +69,14 @@ class MultiLabelInterpretation(Interpretation):
         ignore_index=None # Target value of the elements to leave out; None: that of the metrics
     ):
         "Predict once, and keep the predictions"
-        if dl is None: dl = learn.dls[ds_idx].new(shuffle=False, drop_last=False)
+        dl = data_of(learn, ds_idx, dl)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
         # A loss that leaves elements out may give one loss for each of the others
         with_loss = ignored is None and _has_reduction(learn.loss_func)
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = loss_rule(learn.loss_func)
         if thresh is not None: rule['thresh'] = thresh
-        arrays = check_arrays(preds, targs, rule['thresh'], vocab=label_vocab(learn.dls))
+        arrays = check_arrays(preds, targs, rule.pop('thresh'), vocab=label_vocab(learn.dls))
         if not losses:
             of_rows = _cross_entropy(*arrays[:2], Rule(ignore_index=ignored))
             losses = [of_rows.view(len(preds), -1).nanmean(1)]
@@ -95,7 +95,7 @@ class MultiLabelInterpretation(Interpretation):
         ignore_index=None # Target value of the elements to leave out; may be nan
     ):
         "From arrays of predictions and targets, without the inputs"
-        preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
+        preds,targs,vocab,thresh = check_arrays(preds, targs, thresh, sigmoid, vocab)
         if not preds.is_floating_point(): # Decisions, to which no rule applies
             AccuracyMulti(ignore_index=ignore_index).value_of(preds, targs)
             thresh,sigmoid,min_labels,max_labels = 0.5,False,0,None

@@ -43,9 +43,9 @@ _WAITING = 256,2**16 # At most so many counted batches, and numbers of theirs, w
 
 class StreamMetric(AccumMetric):
     "Base of the metrics that add up something `from_batch`, and `compute` their value from the sum"
-    thresh,sigmoid,labels,ignore_index,min_labels,max_labels = (
+    thresh,sigmoid,labels,sample_weight,ignore_index,min_labels,max_labels = (
         property(attrgetter(f'rule.{o}')) for o in
-        ('thresh','sigmoid','labels','ignore_index','min_labels','max_labels'))
+        ('thresh','sigmoid','labels','weight','ignore_index','min_labels','max_labels'))
     averages,default_average = ('micro',),'micro' # The averages that make sense
     func_name = None # Of the column; None: the class's
     needs_probs = False # Is it only for scores in [0, 1]?
@@ -528,6 +528,7 @@ class SubsetAccuracy(SampleMetric):
 
 class EmptyRate(SampleMetric):
     "Fraction of samples that get no label"
+    is_loss = True
     def formula(self, tp, pred, true, n): return pred==0
 
 class LabelCardinality(SampleMetric):
@@ -543,7 +544,7 @@ def _errors(batch):
 
 class BrierScoreMulti(StreamMetric):
     "Mean squared difference between the probability of a label and its truth, 0 or 1"
-    averages,func_name,needs_probs = CountsMetric.averages,'brier_score_loss',True
+    averages,func_name,needs_probs,is_loss = CountsMetric.averages,'brier_score_loss',True,True
     @delegates(StreamMetric.__init__, but='min_labels,max_labels')
     def __init__(self,
         thresh=0.5, # Not used: a Brier score compares probabilities

@@ -275,10 +275,12 @@ class LRAP(LabelRanking):
 
 class CoverageError(LabelRanking):
     "Number of labels, from the highest score down, until all true ones are included"
+    is_loss = True
     def curve_formula(self, c): return ((c.y>0)*c.pred).amax(1)
 
 class LabelRankingLoss(LabelRanking):
     "Fraction of the pairs of a true and a false label that are in the wrong order or tied"
+    is_loss = True
     def curve_formula(self, c): return c.total(c.y*(c.pred-c.tp))/(c.true*c.false)
 
 # %% ../nbs/04_ranking.ipynb #eb522ebd
@@ -312,12 +314,13 @@ class RecallAtK(PrecisionAtK):
 
 class OneError(LabelRanking):
     "Fraction of samples whose highest-scoring label is not true"
+    is_loss = True
     def curve_formula(self, c): return 1-_hits(c, 1)
 
 # %% ../nbs/04_ranking.ipynb #d7330c31
 class ExpectedCalibrationError(StreamMetric):
     "Mean distance between scores and the fraction of true labels among similar scores"
-    averages,needs_probs = ('micro','macro','weighted',None),True
+    averages,needs_probs,is_loss = ('micro','macro','weighted',None),True,True
     @delegates(StreamMetric.__init__, but='thresh,pos_label,min_labels,max_labels,zero_division')
     def __init__(self,
         n_bins:int=15, # Bins of equal width that [0, 1] is divided into

@@ -227,12 +227,12 @@ def accuracy_report(
     ci:float=0.95 # Confidence of the interval, in (0, 1); None: no interval
 )->AccuracyReport: # A row for each kind of accuracy, each average of F1 and each ranking metric
     "Every number that is called accuracy, next to what it is worth"
+    preds,targs,vocab,thresh = check_arrays(preds, targs, thresh, sigmoid, vocab)
     metrics = _report_metrics(thresh, sigmoid, zero_division=zero_division, ignore_index=ignore_index,
                               min_labels=min_labels, max_labels=max_labels)
     names,metrics = L(metrics.keys()),L(metrics.values())
     if ci is not None and not 0<ci<1:
         raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
-    preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
     valid = metrics[0].rule.valid(targs)
     if valid is not None: preds,targs = (o[valid.any(1)] for o in (preds, targs))
     sound = metrics[0].value_of(preds, targs)

@@ -98,7 +98,7 @@ def plot_thresh_curve(
     figsize:tuple=(6.5,3.2) # Of the new figure, in inches
 ):
     "Draw a metric at every threshold"
-    scores,y,_ = check_arrays(scores, targs)
+    scores,y,*_ = check_arrays(scores, targs)
     probs,scores = is_probs(scores),to_scores(scores, sigmoid=False).cpu()
     cuts,values,first = averaged_values(m, scores, y.cpu().clamp(min=0).long(), valid)
     def along(t): return logit(np.clip(np.float64(t), 1e-7, 1-1e-7)) if probs else np.float64(t)
@@ -162,13 +162,15 @@ class Aim:
         cls = _METRICS.get(metric, metric)
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
                 and cls.formula is not CountsMetric.formula):
-            raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, "
-                             "or a class such as JaccardMulti")
+            raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
+                             "such as JaccardMulti, which is given its average= here")
         for name,other,given,alone in (('precision', 'recall', at_recall, 'next to nothing'),
                                        ('recall', 'precision', at_precision, 'everything')):
-            if (cls is _METRICS[name])!=(given is not None):
-                raise ValueError(f"metric={name!r} needs at_{other}= beside it, and nothing else "
-                                 f"does: alone it is best where {alone} is predicted")
+            if cls is _METRICS[name] and given is None:
+                raise ValueError(f"metric={name!r} needs at_{other}= beside it: "
+                                 f"alone it is best where {alone} is predicted")
+            if cls is not _METRICS[name] and given is not None:
+                raise ValueError(f"at_{other}= goes with metric={name!r}, not with {metric!r}")
         if beta!=1 and cls is not FBetaMulti:
             raise ValueError(f"beta={beta} is for metric='fbeta' alone")
         _check_folds('folds', folds)
@@ -219,7 +221,9 @@ class Aim:
             hint = ''
             if self.m.average=='samples':
                 hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
-            raise ValueError(f"no threshold reaches {self.other.name} {self.least+1e-9:.3g}{hint}")
+            highest = averaged_values(self.other, *table)[1].nan_to_num(-math.inf).max()
+            raise ValueError(f"no threshold reaches a {self.required} ({self.m.average}) of "
+                             f"{self.least+1e-9:.3g}; the highest is {highest:.3g}{hint}")
         if res.isnan(): raise ValueError(f"{self.m.name} is not defined at any threshold")
         return res
 
@@ -301,6 +305,11 @@ class ShowsTable:
 
 class BestThresholds(ShowsTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
     "`thresh`, its `score` and `held_out` score, and why labels have the shared one: `fallback`"
+    @property
+    def names(self):
+        "The labels of `thresh`, if each has its own"
+        of_labels = isinstance(self.thresh, tuple) and self.table is not None
+        return [*self.table.index[-len(self.thresh):]] if of_labels else None
 
 def _check_folds(name, k):
     "Is `k` a number of folds, or None?"
@@ -386,7 +395,7 @@ def check_scores(
     ignore_index=None # As in `best_thresholds`
 ): # Scores; truths, -1 where not valid; which are, or None: N x C on the CPU; an `L` of C names
     "What thresholds are found from"
-    preds,targs,vocab = check_arrays(preds, targs, sigmoid=sigmoid, vocab=vocab)
+    preds,targs,vocab,_ = check_arrays(preds, targs, sigmoid=sigmoid, vocab=vocab)
     if not preds.is_floating_point():
         raise ValueError(f"preds are {preds.dtype}, decisions already: "
                          "thresholds are found from scores")

@@ -14,6 +14,7 @@ from .metrics import *
 from .curves import *
 from .ranking import *
 from .tables import *
+from fastai.callback.tracker import TrackerCallback
 from fastai.metrics import ActivationType
 from html import escape
 from scipy.special import expit, logit
@@ -53,6 +54,12 @@ def verdict(
 # %% ../nbs/07_verdict.ipynb #b72cd15a
 _BINS,_ALL = 2**13,2**18
 
+def _squeezed(margins):
+    "Numbers of any size as numbers from -24 to 24, in the same order: bins have the width of 0.6 %"
+    return margins.sign()*(1e6*margins.abs()).log1p()
+
+def _unsqueezed(x): return x.sign()*x.abs().expm1()/1e6
+
 class ScoreHistogram(StreamMetric):
     "The threshold at which as many labels are predicted as are true"
     @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division,'
@@ -70,17 +77,20 @@ class ScoreHistogram(StreamMetric):
         taken = [o if o is None else o[::step] for o in batch.inputs]
         preds,y,valid = (o if o is None else o.reshape(-1,1) for o in taken)
         if step>1: valid = (torch.ones_like(y) if valid is None else valid)*(batch.n/len(taken[0]))
+        if not self.probs: preds = _squeezed(preds.float())
         return BinPlaces(preds, y, _BINS, not self.probs or self.sigmoid and batch.scored, valid)
 
     def add_up(self, parts): return histogram(parts, 1, _BINS)[:,0]
 
     @property
     def curve(self):
-        "The counts at every threshold on the logits; of empty bins there are none"
+        "The counts at every threshold, on logits or squeezed margins; of empty bins there are none"
         hist,_ = self.read()
         return curve_of_bins(hist[:,None], keep=hist.sum(0)>0)
 
-    def logit(self, thresh): return logit(thresh) if self.probs else thresh
+    def place(self, thresh):
+        "Where on the curve a threshold is"
+        return logit(thresh) if self.probs else _squeezed(tensor(thresh)).item()
 
     def compute(self, total): return total.new_tensor(ifnone(self.suggest()[0], math.nan))
 
@@ -92,10 +102,10 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     step,_ = c.cuts.best(-(c.pred-c.true).abs(), -c.true)
     if step.item()<0: return None,math.nan
     thresh = c.cuts.thresh(step, probs=False)
-    thresh = (thresh.sigmoid() if self.probs else thresh).item()
+    thresh = (thresh.sigmoid() if self.probs else _unsqueezed(thresh)).item()
     from_1 = self.probs and thresh>0.5 # Digits are counted from 1 where that is nearer than 0
     thresh = round(1-float(f'{1-thresh:.3g}'), 12) if from_1 else float(f'{thresh:.3g}')
-    tp,pred,true,n = c.at(self.logit(thresh))
+    tp,pred,true,n = c.at(self.place(thresh))
     if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 
@@ -187,7 +197,7 @@ def judge(
     max_empty:float=0.5 # Flag a model that leaves at least this share of labelled samples empty
 )->Record: # What the callback records of a validation, which shows itself in words
     "Does a model predict (nearly) nothing, and what helps? The verdict on arrays"
-    preds,targs,vocab = check_arrays(preds, targs, thresh, sigmoid, vocab)
+    preds,targs,vocab,thresh = check_arrays(preds, targs, thresh, sigmoid, vocab)
     watch = Watch(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels,
                   ignore_index=ignore_index, sample=None)
     for m in watch.mets: m.accum_values(preds, targs)
@@ -315,7 +325,9 @@ def remedies(
         how = f"; {_set(_prob(r, r.thresh), 1, limits[1])} applies it" if can_set else ''
         res.append("At least one label each: `min_labels=1` gives a sample in which nothing passes "
                    f"its highest-scoring label{how}.")
-    if r.pred_per_sample<0.8*r.true_per_sample and not r.get('loss_weighs', True):
+    too_few_by_far = r.pred_per_sample<0.8*r.true_per_sample
+    # Of labels that most samples have, `pos_weight` is below 1
+    if too_few_by_far and r.zeros_accuracy>0.5 and not r.get('loss_weighs', True):
         # What was found for the scores of the old loss is wrong for those of the new one
         # The average over samples ignores false alarms in those without labels
         by = '' if mostly_labelled else "average='micro'"
@@ -476,6 +488,20 @@ def _decided_apart(learn, sigmoid):
                 f"{_set(at, m.min_labels, m.max_labels)} brings them together"]
     return []
 
+def _split_advice(dls):
+    "How to make validation data in which every label occurs"
+    if hasattr(dls, 'y_names'): # of a table
+        return ("`valid_idx=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)[1]` in "
+                "`TabularDataLoaders.from_df` (in `TabularPandas`, all of it as `splits=`)")
+    if not hasattr(dls.train, 'new'): return "`stratified_split(targs)`" # torch's own
+    return "`DataBlock(..., get_y=get_y, splitter=StratifiedMultiLabelSplitter(get_y=get_y))`"
+
+def _takes_worst(learn):
+    "Which callbacks take a metric's highest value for the best, where the lowest is"
+    low = {m.name for m in learn.metrics if getattr(m, 'is_loss', False)}
+    return learn.cbs.filter(lambda o: isinstance(o, TrackerCallback) and o.comp is np.greater
+                            and o.monitor.removeprefix('valid_') in low)
+
 def traps(
     r, # A record
     learn:Learner, # That it is of
@@ -490,14 +516,18 @@ def traps(
                    "that, an import of fastai that ran later took the names back: run "
                    "`from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
                    "as in `learn.metrics = multilabel_metrics()`")
+    if not r.true_per_sample and r.samples>=20:
+        res.append(f"none of the {r.samples} samples of this validation has a label, so predicting "
+                   "nothing is right, and nothing else can be seen: are the targets right?")
     if r.absent and r.labelled>=20:
-        # A table has its labels in columns
-        split = ("`splits=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)`"
-                 if hasattr(learn.dls, 'y_names') else "`DataBlock(..., get_y=get_y, "
-                 "splitter=StratifiedMultiLabelSplitter(get_y=get_y))`")
+        split = (f". {_split_advice(learn.dls)} puts a share of every label on both sides"
+                 if r.phase=='fit' else '') # Other data may be as they must be
         res.append(f"no sample of this validation has {len(r.absent)} of the labels "
                    f"({some_names(r.absent)}): nothing is known of such labels, and macro averages "
-                   f"count 0 for each. {split} puts a share of every label on both sides")
+                   f"count 0 for each{split}")
+    for cb in _takes_worst(learn):
+        res.append(f"`{type(cb).__name__}(monitor='{cb.monitor}')` takes the highest value for the "
+                   "best, but here the lowest is: add `comp=np.less`")
     if not can_decode(loss):
         probs = sigmoid==bool(r.mistaken) # Are the predictions probabilities?
         again = (", with `sigmoid=True` for the metrics and this callback"

@@ -233,3 +233,60 @@ def test_metrics_of_ones_own_in_plain_numbers():
 @pytest.mark.parametrize('f', [accuracy_report, judge, best_thresholds, MultiLabelInterpretation.from_preds])
 def test_targets_and_predictions_that_are_swapped(f):
     with pytest.raises(ValueError, match='are they swapped'): f(TARGS, SCORES)
+
+# Names
+
+def named(c=6): return list('abcdefgh')[:c]
+
+def test_thresholds_go_by_name():
+    p,y = (pd.DataFrame(o.numpy(), columns=named()) for o in (SCORES, TARGS))
+    t = pd.Series([0.1,0.2,0.3,0.4,0.5,0.6], index=named())
+    found = best_thresholds(p[p.columns[::-1]], y)
+    assert found.names==named()[::-1]
+    ways = [(o, tuple(t)) for o in (t, t.to_dict(), t.sample(frac=1, random_state=0), [*t], pd.Series([*t]))] + [(found, found.thresh[::-1]), (plain:=best_thresholds(SCORES, TARGS), plain.thresh)]
+    for by_name,at in ways:
+        for f in (FUNCTIONS['report'], FUNCTIONS['judge'], FUNCTIONS['interpretation']): same(f(p, y, thresh=by_name), f(p, y, thresh=at))
+        learn = make_learner(LOGITS, TARGS, vocab=named())
+        learn.set_thresh(by_name)
+        assert learn.loss_func.thresh==at
+    with pytest.raises(ValueError, match="thresh is for the labels .*'z'"): accuracy_report(p, y, thresh=t.rename(dict(a='z')))
+    with pytest.raises(ValueError, match='should be a number, or one'): F1ScoreMulti(thresh={0: 0.1})
+
+def test_vocab_does_not_contradict_the_columns():
+    p,y = (pd.DataFrame(o.numpy(), columns=named()) for o in (SCORES, TARGS))
+    with pytest.raises(ValueError, match='another order than the DataFrame'): best_thresholds(p, y, vocab=named()[::-1])
+    assert best_thresholds(p, y, vocab=list('uvwxyz')).names==list('uvwxyz')
+
+@pytest.mark.parametrize('kind', [pd.DataFrame, lambda o: pd.DataFrame(o)[0]])
+def test_rows_go_together(kind):
+    p,y = kind(SCORES.numpy()),kind(TARGS.numpy())
+    m = F1ScoreMulti(sigmoid=False)
+    assert m(p[100:], y[:200])==m(p[100:].to_numpy(), y[:200].to_numpy()) # Rows without a name
+    p.index = y.index = [f'row {i}' for i in range(300)]
+    assert m(p, y)==m(p.reset_index(drop=True), y)
+    with pytest.raises(ValueError, match='the same index in another order'): m(p, y[::-1])
+    with pytest.raises(ValueError, match='different indexes'): m(p[1:], y[:-1])
+
+# Slips
+
+def test_sigmoid_is_no_average():
+    for make in (lambda: F1ScoreMulti(0.5, 'samples'), lambda: APScoreMulti('micro'), lambda: RocAucMulti('micro'), lambda: multilabel_metrics(0.5, 'no'), lambda: ZeroLabelsCallback(0.5, 'raise')):
+        with pytest.raises(ValueError, match="sigmoid='.*' should be True or False"): make()
+
+@pytest.mark.parametrize('dtype', [np.uint8, np.uint16, np.uint32, np.uint64])
+@every_function
+def test_unsigned_targets(f, dtype): same(f(SCORES, TARGS.numpy().astype(dtype)), f(SCORES, TARGS))
+
+def test_messages_name_what_was_passed():
+    with pytest.raises(ValueError, match="at_precision= goes with metric='recall', not with 'f1'"): best_thresholds(SCORES, TARGS, at_precision=0.6)
+    with pytest.raises(ValueError, match="metric='recall' needs at_precision= beside it"): best_thresholds(SCORES, TARGS, 'recall')
+    with pytest.raises(ValueError, match='such as JaccardMulti, which is given its average= here'): best_thresholds(SCORES, TARGS, JaccardMulti(average='samples'))
+    hard = torch.tensor([[0.9],[0.8],[0.7],[0.6]]),torch.tensor([[0],[1],[1],[0]])
+    with pytest.raises(ValueError, match=r'no threshold reaches a precision \(micro\) of 0.9; the highest is 0.667'): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
+
+@pytest.mark.parametrize('scale', [1e-4, 0.01, 1, 100, 1000])
+def test_margins_of_any_size(scale):
+    z = (LOGITS-1).double()
+    r,expected = (judge(z*s, TARGS, thresh=0.) for s in (scale, 1))
+    assert r.suggested_thresh==pytest.approx(scale*expected.suggested_thresh, rel=0.05) and r.suggested_f1==pytest.approx(expected.suggested_f1, abs=0.02)
+    assert r.ap_micro==pytest.approx(APScoreMulti(average='micro')(z, TARGS), abs=2e-3) and abs(to_decisions(z*scale, r.suggested_thresh, sigmoid=False).sum()/TARGS.sum()-1)<0.05

@@ -61,11 +61,16 @@ def test_collapsed_is_flagged():
     (GOOD, 'a good model'),
     (simulate(2000, skill=8, density=0.002), 'most samples have no label'),
     (simulate(skill=6, bias=-5), 'good but cautious'),
-    ((torch.full((400,20), -9.), torch.zeros(400,20)), 'all-zeros is right'),
     (simulate(15, bias=-9), 'fewer than 20 samples with labels')])
 def test_silent(data, why):
     learn,said = trained(*data, n_epoch=4)
     assert not said and not any(r.verdict for r in learn.zero_labels.records), why
+
+def test_nothing_is_true():
+    "A `get_y` that finds nothing, say"
+    learn,said = trained(torch.full((400,20), -9.), torch.zeros(400,20), n_epoch=4)
+    assert len(said)==1 and 'none of the 400 samples of this validation has a label' in ' '.join(str(said[0].message).split())
+    assert not any(r.verdict for r in learn.zero_labels.records)
 
 def test_forum():
     "20 labels, accuracy 0.97, most pictures without a label"
@@ -349,7 +354,7 @@ def test_suggested_threshold(bias, c, density, sigmoid):
     p = to_decisions(preds, thresh, sigmoid)
     assert abs(p.sum()/targs.sum()-1)<0.04
     assert f1==pytest.approx(skm.f1_score(targs, p, average='micro'), abs=0.02)
-    tp,pred,true,n = hist.curve.at(hist.logit(0.5)).flatten()
+    tp,pred,true,n = hist.curve.at(hist.place(0.5)).flatten()
     assert true==targs.sum() and pred==pytest.approx((logits>0).sum().item(), rel=0.02, abs=2)
 
 def test_no_threshold_where_scores_are_alike():
@@ -360,7 +365,7 @@ def test_no_threshold_where_scores_are_alike():
 def test_odd_scores():
     hist = ScoreHistogram(sigmoid=False)
     for p in (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[0.5,0.5]]).half()): hist.accum_values(p, torch.ones_like(p, dtype=torch.int))
-    assert hist.read()[0].sum()==10 and hist.curve.at(hist.logit(0.6)).flatten().tolist()==[4,4,10,10]
+    assert hist.read()[0].sum()==10 and hist.curve.at(hist.place(0.6)).flatten().tolist()==[4,4,10,10]
 
 def test_samples_are_drawn_from_large_data():
     logits,targs = simulate(100_000, 20)
@@ -374,7 +379,7 @@ def test_thresholds_on_logits():
     logits,targs = simulate()
     hist = ScoreHistogram(thresh=0., sigmoid=False)
     hist.accum_values(logits, targs)
-    for t in (-3., -0.5, 0., 0.5): assert hist.curve.at(t)[1].item()==pytest.approx((logits>t).sum().item(), abs=3)
+    for t in (-3., -0.5, 0., 0.5): assert hist.curve.at(hist.place(t))[1].item()==pytest.approx((logits>t).sum().item(), rel=0.01)
     assert abs(to_decisions(logits, hist.suggest()[0], sigmoid=False).sum()/targs.sum()-1)<0.04
     assert judge(logits, targs, thresh=0., sigmoid=False).suggested_thresh==hist.suggest()[0]
 
@@ -816,8 +821,8 @@ def test_split_of_a_table():
         return tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
     text, = told(learner(IndexSplitter(range(100, 200))(df)), 2)
     assert 'no sample of this validation has 1 of the labels (z): nothing is known of such labels, and macro averages count 0 for each.' in text
-    advice, = re.findall(r'`splits=(.*?)`', text)
-    split = eval(advice, dict(globals(), y_names=['y','z'], df=df))
+    advice, = re.findall(r'`valid_idx=(.*?)`', text)
+    split = IndexSplitter(eval(advice, dict(globals(), y_names=['y','z'], df=df)))(df)
     assert not any('no sample of this validation' in o for o in told(learner(split), 2))
 
 class BagOfWords(Module):
@@ -1005,3 +1010,30 @@ def test_samples_of_large_batches_weigh_as_all(n):
     hist = ScoreHistogram()
     for i in range(2): hist.accumulate(SimpleNamespace(pred=torch.randn(n, 20), yb=(torch.zeros(n, 20),), iter=i))
     assert hist.read()[0].sum().item()==pytest.approx(2*n*20)
+
+def test_the_lowest_is_best():
+    logits,targs = simulate()
+    def learner(cb): return make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), cb])
+    text, = told(learner(EarlyStoppingCallback('empty_rate', patience=5)))
+    assert "`EarlyStoppingCallback(monitor='empty_rate')` takes the highest value for the best, but here the lowest is: add `comp=np.less`" in text
+    for cb in (EarlyStoppingCallback('empty_rate', comp=np.less), EarlyStoppingCallback('f1_macro'), EarlyStoppingCallback()): assert not told(learner(cb))
+
+def test_an_exported_callback_has_told_nothing():
+    learn,said = trained(*COLLAPSED)
+    assert len(said)==1
+    cb = pickle.loads(pickle.dumps(learn.zero_labels))
+    other = make_learner(*COLLAPSED, multilabel_metrics(), cbs=cb)
+    with pytest.warns(ZeroLabelsWarning) as said, other.no_logging(): other.fit(1, 0.)
+    assert 'What helps' in str(said[0].message) and len(cb.records)==2
+
+def test_weights_where_most_labels_are_true():
+    logits,targs = simulate(400, density=0.8, bias=-12)
+    text = str(trained(logits, targs)[1][0].message)
+    assert 'pos_weight' not in text and 'pos_weight' in str(trained(*COLLAPSED)[1][0].message)
+
+def test_a_table_without_a_block_for_its_targets():
+    df = pd.DataFrame(np.random.default_rng(0).normal(size=(100,2)), columns=list('ab'))
+    df['y'],df['z'] = (df.a>0).astype(int),(df.b>0).astype(int)
+    dls = TabularDataLoaders.from_df(df, cont_names=['a','b'], y_names=['y','z'], procs=[Normalize], bs=16, device=torch.device('cpu'))
+    learn = tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
+    assert 'the loss function (MSELoss) does not decode, so `predict` and `show_results` show no label, however good the model: it is for regression; use `loss_func=BCEWithLogitsLossFlat()`' in told(learn)[0]

@@ -228,3 +228,23 @@ def test_measures_of_what_is_known():
     gaps = y.clone()
     gaps[::3,1] = math.nan
     assert imbalance_measures(gaps, ignore_index=math.nan).value['density']==pytest.approx(y[~gaps.isnan()].mean().item())
+
+def test_no_validation():
+    targs = simulate(30, 4, density=0.3)[1]
+    x = torch.zeros(30, 1)
+    ds,none = (torch.utils.data.TensorDataset(x[:n], targs[:n]) for n in (30,0))
+    listed = [(a,b) for a,b in zip(x, targs)]
+    for dls in (DataLoaders.from_dsets(ds, none, bs=4, device=CPU), DataLoaders.from_dsets(listed, [], bs=4, device=CPU), DataLoaders(DataLoader(ds, bs=4), device=CPU)):
+        assert label_stats(dls).train.tolist()==targs.sum(0).tolist() and 'valid' not in label_stats(dls)
+        close(imbalance_measures(dls).value, imbalance_measures(targs).value)
+
+def test_a_part_of_a_data_set():
+    ds = Datasets(list(range(8)), [[lambda i: torch.zeros(1)], [lambda i: LABELS[i].split(), MultiCategorize(), OneHotEncode()]], splits=[range(6), range(6, 8)])
+    dls = DataLoaders.from_dsets(torch.utils.data.Subset(ds.train, [0,1,4]), ds.valid, bs=2, device=CPU)
+    t = label_stats(dls)
+    assert t.train.to_dict()=={'cat': 2, 'cow': 0, 'dog': 2, 'eel': 1} and len(pos_weight(dls))==3
+
+def test_imbalance_of_one_label():
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        assert math.isnan(imbalance_measures(tensor([[1],[0]])).value['CVIR'])

@@ -288,3 +288,39 @@ def test_where_the_threshold_of_a_rare_label_is_from():
     learn = make_learner(*simulate(300, 4, 0.4), vocab=list('abcd'))
     with learn.no_logging(): found = learn.thresh_find(show_plot=False, folds=None)
     assert not any(found.table.fallback) and 'fallback:' not in found.table.reading
+
+# Data of any kind
+
+def test_loaders_of_torch():
+    logits,targs = simulate(100, 4)
+    ds = torch.utils.data.TensorDataset(logits, targs)
+    dls = DataLoaders(*(torch.utils.data.DataLoader(ds, batch_size=16) for _ in range(2)))
+    learn = Learner(dls, Same(), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics())
+    learn.remove_cb(ProgressCallback)
+    assert learn.thresh_find(show_plot=False, average='micro').best==best_thresholds(logits.sigmoid(), targs, average='micro').thresh
+    assert learn.accuracy_report().value['F1, macro']==pytest.approx(learn.evaluate().value['f1_macro'])
+    assert MultiLabelInterpretation.from_learner(learn).report().support.iloc[0]>=0
+
+def test_nothing_to_look_at(tmp_path):
+    learn = trained(1)
+    learn.path = tmp_path
+    learn.export()
+    loaded = load_learner(tmp_path/'export.pkl')
+    alone = make_learner(*simulate(50), multilabel_metrics())
+    alone.dls = DataLoaders(alone.dls.train, device=CPU)
+    for o in (loaded, alone):
+        for f in (o.thresh_find, o.accuracy_report, o.evaluate, partial(MultiLabelInterpretation.from_learner, o)):
+            with pytest.raises(ValueError, match=r'no such data .*pass dl=learn.dls.test_dl\(items, with_labels=True\)'): f()
+
+def test_all_of_the_training_data():
+    logits,targs = simulate(50)
+    learn = make_learner(logits, targs, [AccuracyMulti(), F1ScoreMulti(sample_weight=torch.arange(50.))], bs=64)
+    learn.dls = DataLoaders(learn.dls.train.new(drop_last=True), learn.dls.valid, device=CPU)
+    assert learn.evaluate(0).value.tolist()==pytest.approx(learn.evaluate(1).value.tolist())
+
+def test_thresh_find_says_what_holds():
+    targs = simulate(200, 4, density=0.2)[1]
+    learn = make_learner(torch.full((200,4), -2.), targs)
+    with pytest.warns(UserWarning, match='times as many labels as are true') as said: found = learn.thresh_find(show_plot=False)
+    assert not (found.cardinality<torch.full((1,), -2.).sigmoid().item()) and not any('cardinality' in str(w.message) for w in said)
+    with pytest.raises(TypeError, match='no argument valid'): learn.thresh_find(valid=None)

@@ -916,3 +916,15 @@ def test_a_target_that_is_nearly_right_is_named_in_full(off):
     targs[0,0] = float(off)
     with pytest.raises(ValueError, match=f'but one is {off}[.:] '): F1ScoreMulti()(logits, targs)
     with pytest.raises(ValueError, match=f'but one is {off}[.:] '): label_stats(targs)
+
+def test_labels_that_are_numbers():
+    logits,targs = simulate(100, 4, density=0.3)
+    learn = make_learner(logits, targs, [F1ScoreMulti(labels=[1]), F1ScoreMulti(labels=[10], name='ten')], vocab=L(1, 2, 10, 20))
+    with learn.no_logging(): assert learn.validate()[1:]==pytest.approx([F1ScoreMulti(labels=[i])(logits, targs) for i in (0,2)])
+
+def test_repr_shows_weights():
+    assert repr(F1ScoreMulti(sample_weight=[1,2]))=="F1ScoreMulti(sample_weight=tensor([1., 2.], dtype=torch.float64))" and repr(F1ScoreMulti())=='F1ScoreMulti()'
+
+def test_where_lower_is_better():
+    low = {type(o) for o in (EmptyRate(), BrierScoreMulti(), HammingLossMulti(), CoverageError(), LabelRankingLoss(), OneError(), ExpectedCalibrationError())}
+    for o in multilabel_metrics(full=True, ranking=True)+[BrierScoreMulti(), HammingLossMulti(), CoverageError(), LabelRankingLoss(), OneError(), ExpectedCalibrationError(), SubsetAccuracy()]: assert o.is_loss==(type(o) in low), o

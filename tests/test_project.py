@@ -67,6 +67,10 @@ def test_a_page_shows_lines_whole(notebook):
     for cell in code_of(notebook):
         for line in cell.splitlines(): assert len(line)<=103, line
 
+def test_lines_of_the_modules_by_hand():
+    for name in ('all','__main__'):
+        for line in (ROOT/'fastai_mlmetrics'/f'{name}.py').read_text().splitlines(): assert len(line)<=103, line
+
 @pytest.mark.parametrize('notebook', TUTORIALS, ids=lambda o: o.stem)
 def test_outputs_of_a_tutorial(notebook):
     "They are small, and those of Jupyter: without the progress bars of a terminal"
