@@ -21,10 +21,9 @@ _freqs = 1/(4 + 7*np.arange(20)%20)
 _sizes = [.56,.34,.1]
 
 # %% ../nbs/12_digits.ipynb #af6b6a0d
-def _draw_labels(n, rng, fill=False):
-    "Which labels each picture has, `n` x 20; `fill`: with more labels, if all 20 need them"
+def _draw_labels(n, rng):
+    "Which labels each picture has, `n` x 20; each label is somewhere, if there are enough"
     k = rng.permutation(np.searchsorted(np.cumsum(_sizes), (np.arange(n)+.5)/n) + 1)
-    while fill and k.sum()<20: k[k.argmin()] += 1
     keys = np.log(_freqs) + rng.gumbel(size=(n,20))
     has = (-keys).argsort(1).argsort(1) < k[:,None]
     if k.sum()<20: return has
@@ -35,18 +34,16 @@ def _draw_labels(n, rng, fill=False):
 
 # %% ../nbs/12_digits.ipynb #61731e8a
 def digit_table(
-    n:int=2000, # Number of pictures, 8 or more
+    n:int=2000, # Number of pictures, 20 or more
     seed:int=42, # Seed of the draw, 0 or more
 )->pd.DataFrame: # Columns `fname`, `labels` (separated by spaces) and `is_valid`, a row per picture
     "Draw the labels for a set of multi-digit pictures, a fifth of them for validation"
-    if n<8:
-        raise ValueError(f"n={n}: 20 labels, at most 3 to a picture, take 7 pictures to train on, "
-                         "and 1 to validate on: write n=8 or more")
+    if n<20: raise ValueError(f"n={n} is too few for 20 labels: write n=20 or more")
     if seed<0: raise ValueError(f"seed={seed}: write 0 or more")
     rng = np.random.default_rng(seed)
     valid = rng.permutation(n) < n//5
     has = np.zeros((n,20), bool)
-    has[~valid] = _draw_labels((~valid).sum(), rng, fill=True)
+    has[~valid] = _draw_labels((~valid).sum(), rng)
     has[valid] = _draw_labels(valid.sum(), rng)
     return pd.DataFrame(dict(fname=[f'{i:06d}.png' for i in range(n)],
                              labels=[' '.join(digit_labels[o]) for o in has], is_valid=valid))
@@ -122,7 +119,7 @@ def _is_made(path, args, fnames):
 # %% ../nbs/12_digits.ipynb #4143e283
 def multidigits(
     path:str|Path=None, # Folder to write to; None: one in fastai's data folder for these arguments
-    n:int=2000, # Number of pictures, 8 or more; a fifth of them is for validation
+    n:int=2000, # Number of pictures, 20 or more; a fifth of them is for validation
     size:int=64, # Height and width of the pictures in pixels, 16 or more
     seed:int=42, # Seed of everything random, 0 or more: the same arguments give the same files
 )->Path: # The folder: `train.csv` and, in `train`, the pictures

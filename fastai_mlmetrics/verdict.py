@@ -55,7 +55,7 @@ def verdict(
 _BINS,_ALL = 2**13,2**18
 
 def _squeezed(margins):
-    "Numbers of any size as numbers from -24 to 24, in the same order: bins have the width of 0.6 %"
+    "Margins of any size as numbers in the range of logits, in the same order"
     return margins.sign()*(1e6*margins.abs()).log1p()
 
 def _unsqueezed(x): return x.sign()*x.abs().expm1()/1e6

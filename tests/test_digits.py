@@ -37,7 +37,7 @@ def test_statistics(seed):
     freqs = np.sort(onehot(df).mean(0))
     assert 4<freqs[-1]/freqs[0]<9 and freqs[10]<.45*freqs[-1] # a few common labels, and a long tail
 
-@pytest.mark.parametrize('kwargs,what', [(dict(n=7), 'n=7.*n=8 or more'), (dict(n=-1), 'n=-1'), (dict(seed=-2), 'seed=-2'), (dict(size=8), 'size=8.*16 or more')])
+@pytest.mark.parametrize('kwargs,what', [(dict(n=19), 'n=19.*n=20 or more'), (dict(n=-1), 'n=-1'), (dict(seed=-2), 'seed=-2'), (dict(size=8), 'size=8.*16 or more')])
 def test_bad_arguments(kwargs, what, tmp_path):
     with pytest.raises(ValueError, match=what): multidigits(tmp_path/'set', **kwargs)
     assert not (tmp_path/'set').exists()
@@ -69,8 +69,8 @@ def test_second_call_reuses(made):
 
 def test_default_path(tmp_path, monkeypatch):
     monkeypatch.setattr(digits, 'fastai_path', lambda o: tmp_path/o)
-    path = multidigits(n=8, size=16, seed=3)
-    assert path.parent==tmp_path/'data' and path!=multidigits(n=8, size=16, seed=4)
+    path = multidigits(n=20, size=16, seed=3)
+    assert path.parent==tmp_path/'data' and path!=multidigits(n=20, size=16, seed=4)
 
 def test_home(made, tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
