@@ -102,7 +102,10 @@ class ZeroLabelsCallback(Callback):
         recorder = getattr(self.learn, 'recorder', None)
         has_loss = recorder and recorder.valid_metrics and recorder.loss.count
         loss = float(recorder.loss.value) if has_loss else math.nan
-        r = watch.record(label_vocab(self.dls), self.min_accuracy, self.max_empty,
+        vocab = label_vocab(self.dls)
+        # Names that do not fit are no reason to end a training
+        if vocab is not None and len(vocab)!=watch.per_label.c: vocab = None
+        r = watch.record(vocab, self.min_accuracy, self.max_empty,
             validation=len(self.records), phase='validate' if self._apart else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=loss)
         if r is None: return
@@ -169,13 +172,27 @@ def after_fit(self:ZeroLabelsCallback):
     r,apart = self._last.pop(self._apart, None),self._apart
     if self._error and not apart: raise self._error
     if r is None or self.acting: return # `lr_find` is a fit without a validation
+    if apart and self._within_fit: return
     # The model of that epoch is loaded now; the last one is new to us where a callback ended the fit
-    if not apart and (saver:=self._saver) and not getattr(saver, 'new_best', False): r = self._saved
+    if not apart and (saver:=self._saver) and not getattr(saver, 'new_best', False):
+        r = self._saved and Record(self._saved | {k: r[k] for k in _OF_LOSS})
     if r is None: return
     if not r.verdict: self._clear(r)
     elif r is self._acted: return
     elif getattr(self.opt, 'frozen_idx', 0) and not (apart or self.told): self.notify(of_frozen(r))
     else: self._act(r)
+
+@patch(as_prop=True)
+def _within_fit(self:ZeroLabelsCallback):
+    "Is this a validation that a callback began, while the Learner is being fitted?"
+    frame = inspect.currentframe()
+    # An interrupted fit leaves no trace in the Learner, but none in the stack either
+    while frame := frame.f_back:
+        if frame.f_code is Learner.fit.__code__: return frame.f_locals['self'] is self.learn
+    return False
+
+# What the epochs after the one that is loaded have shown
+_OF_LOSS = 'loss_trend','valid_loss','best_loss','peak_loss','train_loss','overfits','learns'
 
 @patch
 def _act(self:ZeroLabelsCallback, r):

@@ -321,6 +321,9 @@ def _own_samples(dl, n, i=0):
 def _own_rows(learn):
     "The current batch without repeated samples: predictions and targets, N x C"
     preds,targs = learn.pred,detuplify(learn.yb)
+    if isinstance(preds, (tuple,dict)):
+        raise ValueError(f"the model returns a {type(preds).__name__}: in a callback's `after_loss`, "
+                         "let `self.learn.pred` be the part that metrics are to look at")
     if is_split(dl:=getattr(learn, 'dl', None)):
         own = _own_samples(dl, len(preds), getattr(learn, 'iter', 0))
         preds,targs = preds[:own],targs[:own]

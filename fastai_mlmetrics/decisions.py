@@ -379,7 +379,7 @@ def how_to_decode(
     of_numbers = isinstance(f, (nn.MSELoss,nn.L1Loss)) or f in (F.mse_loss, F.l1_loss)
     if is_cross_entropy(loss_func) or of_numbers:
         why = "it is for regression; " if of_numbers else ''
-        end = "let the model end without a sigmoid, and " if probs else ''
+        end = "let the model end without a sigmoid, and " if probs and not of_numbers else ''
         return f"{why}{end}use `loss_func=BCEWithLogitsLossFlat()`"
     # Another loss was chosen for a reason, such as targets that are missing
     both = '' if probs else "an `activation` that returns `x.sigmoid()` and "

@@ -41,9 +41,11 @@ def one_hot_rows(
 def _truths(part, names, ignore_index):
     "One data set's targets as floats, N x C, with nan where they are to be left out"
     if isinstance(part, list): return one_hot_rows(part, names)
-    if part.ndim!=2:
+    if part.ndim<2:
         raise ValueError("multi-label targets are N x C, but these have the shape "
-                         f"{tuple(part.shape)}: is there one class per sample?")
+                         f"{tuple(part.shape)}: is there one class per sample? "
+                         "Of a single label, pass targs[:,None]")
+    part = part.flatten(0, -2) # as metrics take them
     valid = Rule(ignore_index=ignore_index).valid(part)
     if valid is None: valid = torch.ones_like(part, dtype=torch.bool)
     if len(bad:=part[valid & (part!=0) & (part!=1)]):
@@ -74,14 +76,15 @@ def label_matrix(
     return label_names(vocab, train.shape[1]),train,valid[0] if valid else train[:0]
 
 # %% ../nbs/11_imbalance.ipynb #1129cc74
-def _irlbl(true):
+def _irlbl(train):
     "How many times as frequent as each label the most frequent one is; nan: it is never true"
-    return true.max()/true.where(true>0, math.nan)
+    freq = train.nanmean(0)
+    return freq.nan_to_num().max()/freq.where(freq>0, math.nan)
 
 def _together(train):
-    "In how many samples each two labels are true; 0 on the diagonal"
+    "In how many samples with a label (row) another one is true; in how many it is known"
     true = train.nan_to_num()
-    return (true.T@true).fill_diagonal_(0)
+    return (true.T@true).fill_diagonal_(0),true.T@(~train.isnan()).float()
 
 @delegates(label_matrix)
 def label_stats(
@@ -92,15 +95,15 @@ def label_stats(
     "How often each label occurs in training and validation, and together with which other"
     names,train,valid = label_matrix(data, valid, **kwargs)
     n_train,n_valid = train.nansum(0),valid.nansum(0)
-    together = _together(train)
-    share,other = together.max(1)
+    together,known = _together(train)
+    share,other = (together/known).nan_to_num().max(1)
     parts = dict(training=n_train, validation=n_valid) if len(valid) else dict(training=n_train)
     missing = [' and '.join(k for k,n in parts.items() if not n[i]) for i in range(len(names))]
     res = Table(dict(train=n_train.long(), valid=n_valid.long(),
         train_freq=train.nanmean(0), valid_freq=valid.nanmean(0),
-        IRLbl=_irlbl(n_train),
+        IRLbl=_irlbl(train),
         often_with=[names[i] if o else '' for i,o in zip(other.tolist(), share)],
-        share_with=(share/n_train).nan_to_num(), missing_from=missing),
+        share_with=share, missing_from=missing),
         index=pd.Index(names, name='label', tupleize_cols=False))
     return res if len(valid) else res.drop(columns=['valid','valid_freq'])
 
@@ -117,14 +120,15 @@ def plot_cooccurrence(
 ):
     "Heat map of the labels that occur together"
     names,train,_ = label_matrix(data, **kwargs)
-    together = _together(train)
+    together,known = _together(train)
     most = together.sum(1).topk(min(k, len(names))).indices.sort().values.tolist()
     where = label_columns(labels, names, most, k)
-    if normalize: together /= train.nansum(0).clamp(min=1)[:,None]
+    if normalize: together = (together/known).nan_to_num()
     shown = together[where][:,where].fill_diagonal_(math.nan)
-    ax = new_axes(ax, figsize or (2.5+0.2*len(where), 1.2+0.2*len(where)))
+    ax = new_axes(ax, figsize or (2.5+0.2*len(where), max(2.8, 1.2+0.2*len(where))))
     ax.set_facecolor('0.85') # The diagonal
-    image = ax.imshow(shown, cmap='Blues', vmin=0)
+    image = ax.imshow(shown.numpy(), cmap='Blues', vmin=0)
+    if len(where)<len(names): ax.set_title(f'{len(where)} of {len(names)} labels', fontsize=9)
     short = [plot_name(names[i], 20) for i in where]
     ticks = dict(ticks=range(len(where)), labels=short, fontsize=8)
     ax.set_xticks(**ticks, rotation=90)
@@ -150,7 +154,7 @@ def imbalance_measures(
     train = targs.nan_to_num() # What is unknown counts as not true
     true = train.sum(0)
     if not true.any(): raise ValueError("no label is true in any sample")
-    ir = _irlbl(true)
+    ir = _irlbl(train)
     known = ir[~ir.isnan()]
     per_sample = train.sum(1).mean().item()
     return Table(dict(value={

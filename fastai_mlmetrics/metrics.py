@@ -34,9 +34,13 @@ def untold(
     "Those `texts` that were not yet shown for this Learner; from now on they count as shown"
     try: told = _told.setdefault(learn, set())
     except TypeError: return texts # None, and what cannot be weakly referenced
-    new = [o for o in texts if o not in told]
-    told.update(new)
+    new = [o for o in texts if _gist(o) not in told]
+    told.update(map(_gist, new))
     return new
+
+def _gist(text):
+    "A text without the numbers that differ from epoch to epoch; those in code are what it is about"
+    return '`'.join(o if i%2 else re.sub(r'\d', '', o) for i,o in enumerate(text.split('`')))
 
 # %% ../nbs/02_metrics.ipynb #68335e2a
 _WAITING = 256,2**16 # At most so many counted batches, and numbers of theirs, wait to be added up

@@ -59,7 +59,9 @@ def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     y = sp.csc_array(y.nan_to_num().double().cpu().numpy())
     if groups is not None:
         if len(groups)!=y.shape[0]: raise ValueError(f"{len(groups)} groups for {y.shape[0]} samples")
-        groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+        if pd.isna(groups:=np.asarray(groups)).any():
+            raise ValueError("some groups are missing: give each such sample a group of its own")
+        groups = np.unique(groups, return_inverse=True)[1]
     rows = _rows(y, groups, pairs, min(shares))
     if rows.shape[0]<len(shares):
         what = 'samples' if groups is None else 'groups'

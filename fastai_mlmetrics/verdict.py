@@ -334,8 +334,8 @@ def remedies(
         res.append("A loss in which the true labels weigh more: `learn.loss_func = "
                    "BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, "
                    f"{_set(0.5, *limits)}, and training on; then "
-                   f"`learn.set_thresh(learn.thresh_find({by}))`, as its scores need a threshold of "
-                   "their own.")
+                   f"`learn.set_thresh(learn.thresh_find({by}).cardinality)`, as its scores need a "
+                   "threshold of their own.")
     if not too_few and r.get('pos_weight') and r.verdict!='leaves samples empty':
         res.append("A smaller `pos_weight` in the loss, such as `pos_weight(learn.dls).sqrt()`, "
                    "and more training.")
@@ -390,6 +390,7 @@ def describe(
                      f"and {r.recall_micro:.0%} of the true ones predicted")
     if r.never_predicted: facts.append(f"never predicted: {some_names(r.never_predicted)}")
     if r.same_for_all: facts.append(f"every sample gets the same labels: {some_names(r.same_for_all)}")
+    if r.absent: facts.append(f"nothing is known of labels that no sample has: {some_names(r.absent)}")
     when,at,wrong = _when(r),_at(r),fault(r)
     end = f"{when and ': '}{when}{at and ','}{at}."
     if r.verdict: return as_warning(wrong+end, facts, r, remedies(r))
@@ -413,7 +414,7 @@ def of_frozen(
     r # A record with a verdict, of a fit of the last layers only
 )->ZeroLabelsWarning:
     "A short warning, while only the last layers are being trained"
-    why = "only its last layers are being trained"
+    why = "only its last layers are being trained; `learn.zero_labels.explain()` says what helps"
     return as_warning(f"{fault(r)}, as yet ({_when(r)}).", [why, _in_short(r)], r)
 
 def all_clear(
@@ -510,6 +511,10 @@ def traps(
     "What makes the numbers of a validation mislead"
     res,loss = [],learn.loss_func
     if r.mistaken: res.append(r.mistaken)
+    elif not sigmoid and is_activated(loss):
+        res.append("what the metrics take for probabilities is given a sigmoid by `get_preds` and "
+                   f"`predict`, that of the loss function ({loss_name(loss)}): let the model end "
+                   "without one, and leave out sigmoid=False")
     if theirs:=learn.metrics.filter(_is_fastai_twin).attrgot('name').unique():
         are = 'is' if len(theirs)==1 else 'are'
         res.append(f"{some_names(theirs)} {are} fastai's own, not this package's. If you did not mean "
@@ -520,11 +525,10 @@ def traps(
         res.append(f"none of the {r.samples} samples of this validation has a label, so predicting "
                    "nothing is right, and nothing else can be seen: are the targets right?")
     if r.absent and r.labelled>=20:
-        split = (f". {_split_advice(learn.dls)} puts a share of every label on both sides"
-                 if r.phase=='fit' else '') # Other data may be as they must be
         res.append(f"no sample of this validation has {len(r.absent)} of the labels "
                    f"({some_names(r.absent)}): nothing is known of such labels, and macro averages "
-                   f"count 0 for each{split}")
+                   f"count 0 for each. {_split_advice(learn.dls)} puts a share of every label on both "
+                   "sides")
     for cb in _takes_worst(learn):
         res.append(f"`{type(cb).__name__}(monitor='{cb.monitor}')` takes the highest value for the "
                    "best, but here the lowest is: add `comp=np.less`")

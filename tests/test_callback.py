@@ -401,7 +401,7 @@ def test_judge_is_what_the_callback_records():
 def test_frozen_phase():
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), splitter=lambda m: [[], params(m)])
     with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fine_tune(5, 0., freeze_epochs=1)
-    test_eq([(w.message.record.validation, len(str(w.message).strip().splitlines()), 'only its last layers' in str(w.message)) for w in said if isinstance(w.message, ZeroLabelsWarning)][0], (0,3,True))
+    test_eq([(w.message.record.validation, len(str(w.message).strip().splitlines()), 'only its last layers' in str(w.message)) for w in said if isinstance(w.message, ZeroLabelsWarning)][0], (0,4,True))
     assert [w.message.record.validation for w in said]==[0,4,5] and 'What helps' in str(said[1].message)
     assert 'learn.unfreeze()' in repr(learn.zero_labels.records[0]) and 'learn.unfreeze()' not in repr(learn.zero_labels.explain())
 
@@ -634,7 +634,7 @@ def test_the_remedies_work_as_written():
             warnings.simplefilter('ignore')
             v = values(learn)
         if 'min_labels' in code: assert v['empty_rate']==0
-        elif 'thresh_find' in code: assert learn.loss_func.thresh==learn.thresh_find(show_plot=False).best
+        elif 'thresh_find' in code: assert learn.loss_func.thresh==learn.thresh_find(show_plot=False).cardinality
         elif code=='learn.set_thresh(0.5)': assert learn.loss_func.thresh==0.5
         elif 'set_thresh' in code: assert v['f1_micro']==pytest.approx(r.suggested_f1, abs=0.02)
         elif 'loss_func' in code: assert learn.loss_func.func.pos_weight.shape==(20,)
@@ -745,7 +745,7 @@ def test_a_new_loss_needs_a_new_threshold():
     values(learn)
     learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than a constant')
     text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'pos_weight' in o]
-    assert '`learn.set_thresh(0.5, min_labels=1)`, and training on; then `learn.set_thresh(learn.thresh_find())`' in text and '0.6' not in text
+    assert '`learn.set_thresh(0.5, min_labels=1)`, and training on; then `learn.set_thresh(learn.thresh_find().cardinality)`' in text and '0.6' not in text
     for code in re.findall('`(.*?)`', text)[:2]: exec(code, dict(globals(), learn=learn))
     assert not told(learn) # metrics and loss decide alike, as the advice leaves them
 
@@ -974,7 +974,7 @@ def test_where_most_samples_have_no_label():
     logits,targs = simulate(2000, 6, density=0.02, bias=-7.)
     learn,said = trained(logits, targs)
     text = ' '.join(str(said[0].message).split())
-    assert 'min_labels' not in text and "learn.set_thresh(learn.thresh_find(average='micro'))" in text
+    assert 'min_labels' not in text and "learn.set_thresh(learn.thresh_find(average='micro').cardinality)" in text
     with learn.no_logging(), pytest.warns(UserWarning, match="of the samples have no label.*average='micro' counts it"): learn.thresh_find(show_plot=False)
     ignored = torch.where(targs.any(1, keepdim=True), targs, -1.)
     other = make_learner(logits, ignored)
