@@ -11,6 +11,7 @@ __all__ = ['PROBS_GIVEN', 'SMALL', 'LARGE', 'match_columns', 'as_rows', 'warn_us
 from fastai.basics import *
 from .decisions import *
 from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
 from functools import lru_cache
 from itertools import accumulate
 from torch.utils.data import DistributedSampler
@@ -23,9 +24,11 @@ def match_columns(
     like:pd.DataFrame # A table with the same columns, in the order wanted
 )->pd.DataFrame: # `df`, columns as in `like`
     "`df` with its columns in the order of `like`"
-    if not (df.columns.is_unique and like.columns.is_unique and {*df.columns}=={*like.columns}):
-        raise ValueError("two tables must have the same columns, each once, "
-                         f"but have {[*like.columns]} and {[*df.columns]}")
+    a,b = Counter(like.columns),Counter(df.columns)
+    if wrong := [o for o in a|b if not a[o]==b[o]==1]:
+        more = f" and {len(wrong)-5} more" if len(wrong)>5 else ''
+        raise ValueError("two tables must have the same columns, each once, but these are not "
+                         f"in both, or more than once: {wrong[:5]}{more}")
     return df[like.columns]
 
 def _check_index(preds, targs):
@@ -61,6 +64,8 @@ def as_rows(
         hint = ''
         if len(shapes[0])==3 and shapes[0][2]==2:
             hint = ". Of a list of N x 2 arrays take np.stack([p[:,1] for p in preds], axis=1)"
+        elif len(shapes[0])==2 and shapes[0]==(*shapes[1], 2):
+            hint = ". Of the probabilities of two classes take preds[:,1]"
         elif len(shapes[0])==2 and len(shapes[1])==1:
             hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
         raise ValueError(f"predictions have the shape {tuple(shapes[0])}, "
@@ -374,10 +379,13 @@ def same_labels(
 
 def names_for(
     rule:Rule, # How to decide
-    learn # Anything
-): # The labels of its `dls`, if the rule counts some
+    learn, # Anything
+    *tables # Predictions and targets
+): # The columns of the first DataFrame, else the labels of `learn.dls`; if the rule counts some
     "Names of the labels, for rules that name those to count"
-    return rule.labels and label_vocab(getattr(learn, 'dls', None))
+    if not rule.labels: return None
+    columns = next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
+    return label_vocab(getattr(learn, 'dls', None)) if columns is None else columns
 
 def batches_of(
     parts, # Of `blocks`

@@ -99,6 +99,10 @@ def as_tensor(
         # torch refuses negative strides, and warns about read-only memory
         return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
     except (TypeError,ValueError):
+        # Of scikit-learn's `predict_proba`, where a class that never occurs has no column
+        if isinstance(o, list) and all(np.ndim(x)==2 for x in o):
+            raise ValueError("a list of tables that are not equally wide: take of each the column of "
+                             "class 1, and zeros where there is none") from None
         raise ValueError("a table of numbers is needed, with a row per sample and a column per label, "
                          f"but this {type(o).__name__} is not one. Rows must be equally long; lists "
                          "of label names can be one-hot encoded, for instance by scikit-learn's "
@@ -323,8 +327,8 @@ def columns(self:Rule,
         if vocab is not None and label in vocab: return vocab.index(label)
         if isinstance(label, str):
             if vocab is None:
-                raise ValueError(f"label {label!r} is a name, and names are known only in a Learner "
-                                 "whose dls has a vocab: pass its index")
+                raise ValueError(f"label {label!r} is a name, and names are known only of DataFrames, "
+                                 "and in a Learner whose dls has a vocab: pass its index")
             raise ValueError(f"label {label!r} is not in the vocab {list(vocab)}")
         if isinstance(label, (bool,np.bool_)) or label!=int(label):
             raise ValueError(f"label {label} is neither a name nor an index")

@@ -175,6 +175,9 @@ def report(self:MultiLabelInterpretation,
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
     res.attrs['reading'] = f'Decided {self.rule.how_decided()}.'
+    if absent := [o for o,n in zip(self.vocab, true) if not n]:
+        of_it = 'it' if len(absent)==1 else 'them'
+        res.attrs['reading'] += f' No sample has {some_names(absent)}: nothing is known of {of_it}.'
     return res
 
 @patch

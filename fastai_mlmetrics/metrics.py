@@ -149,8 +149,9 @@ def accum_values(self:StreamMetric,
 ):
     "Take whole arrays"
     self.take_waiting()
+    vocab = names_for(self.rule, learn, preds, targs)
     preds,targs = as_rows(preds, targs)
-    parts,vocab = blocks(preds, targs) if len(preds) else [],names_for(self.rule, learn)
+    parts = blocks(preds, targs) if len(preds) else []
     each = in_threads if len(parts)>1 and preds.device.type=='cpu' else map
     for some in chunked(parts, 16):
         batches = batches_of(some, self.rule, vocab, self.seen)

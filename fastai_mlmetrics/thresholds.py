@@ -410,7 +410,10 @@ def check_scores(
     if math.isnan(seen.value_of(scores, y)):
         raise ValueError("some preds are NaN: thresholds are found from numbers")
     valid = seen.rule.valid(y)
-    return scores,y if valid is None else y.masked_fill(~valid, -1),valid,vocab
+    if valid is not None: y = y.masked_fill(~valid, -1)
+    if not (y==1).any():
+        warn_user("no target is true, so no threshold is better than another: are the targets right?")
+    return scores,y,valid,vocab
 
 def best_thresholds(
     preds, # Scores, or logits where `sigmoid`: the last axis is the labels, all others are samples

@@ -42,7 +42,7 @@ def test_frames_are_matched_by_column(f):
     names = list('abcdef')
     preds,targs = (pd.DataFrame(o.numpy(), columns=names) for o in (SCORES,TARGS))
     same(f(preds, targs[names[::-1]]), f(SCORES, TARGS) if f is not FUNCTIONS['interpretation'] else f(SCORES, TARGS, vocab=names))
-    with pytest.raises(ValueError, match="columns.*'f'.*and.*'x'"): f(preds, targs.rename(columns=dict(f='x')))
+    with pytest.raises(ValueError, match="columns.*'f', 'x'"): f(preds, targs.rename(columns=dict(f='x')))
     with pytest.raises(ValueError, match='columns'): f(preds, targs[names[:5]])
     with pytest.raises(ValueError, match='index in another order'): f(preds, targs.sample(frac=1, random_state=0))
     other = targs.set_index(np.arange(300)+1000) # rows that are only numbered otherwise go by their place
@@ -290,3 +290,26 @@ def test_margins_of_any_size(scale):
     r,expected = (judge(z*s, TARGS, thresh=0.) for s in (scale, 1))
     assert r.suggested_thresh==pytest.approx(scale*expected.suggested_thresh, rel=0.05) and r.suggested_f1==pytest.approx(expected.suggested_f1, abs=0.02)
     assert r.ap_micro==pytest.approx(APScoreMulti(average='micro')(z, TARGS), abs=2e-3) and abs(to_decisions(z*scale, r.suggested_thresh, sigmoid=False).sum()/TARGS.sum()-1)<0.05
+
+def test_lists_of_what_scikit_learn_predicts():
+    "Of each label a table of two classes, or of one if it had only one"
+    both = [np.stack([1-p, p], axis=1) for p in SCORES.numpy().T]
+    with pytest.raises(ValueError, match=re.escape('np.stack([p[:,1] for p in preds], axis=1)')): accuracy_report(both, TARGS)
+    with pytest.raises(ValueError, match='take of each the column of class 1, and zeros where there is none'): accuracy_report([*both[:5], both[5][:,:1]], TARGS)
+    with pytest.raises(ValueError, match=re.escape('Of the probabilities of two classes take preds[:,1]')): accuracy_report(both[0], TARGS[:,0])
+    same(accuracy_report(np.stack([p[:,1] for p in both], axis=1), TARGS), accuracy_report(SCORES, TARGS))
+
+def test_tables_that_differ_name_only_what_differs():
+    names = [f'l{i}' for i in range(40)]
+    a,b = (pd.DataFrame(np.random.default_rng(0).random((20,40)), columns=o) for o in (names, [*names[:-7], *'tuvwxyz']))
+    with pytest.raises(ValueError, match=re.escape("these are not in both, or more than once: ['l33', 'l34', 'l35', 'l36', 'l37'] and 9 more")): F1ScoreMulti(sigmoid=False)(a, (b>0.5).astype(int))
+    twice = a.set_axis(['l0', *names[:-1]], axis=1)
+    with pytest.raises(ValueError, match=re.escape("more than once: ['l0']")): F1ScoreMulti(sigmoid=False)(twice, twice>0.5)
+
+def test_labels_by_the_names_of_columns():
+    names,m = list('abcdef'),F1ScoreMulti(labels=['b','e'], sigmoid=False)
+    p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (SCORES, TARGS))
+    expected = F1ScoreMulti(labels=[1,4], sigmoid=False)(SCORES, TARGS)
+    for args in ((p, y), (p, y[names[::-1]]), (SCORES, y), (p, TARGS)): assert m(*args)==expected
+    with pytest.raises(ValueError, match="label 'b' is a name, and names are known only of DataFrames"): m(SCORES, TARGS)
+    with pytest.raises(ValueError, match="label 'z' is not in the vocab"): F1ScoreMulti(labels=['z'])(p, y)

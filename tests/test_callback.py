@@ -1037,3 +1037,75 @@ def test_a_table_without_a_block_for_its_targets():
     dls = TabularDataLoaders.from_df(df, cont_names=['a','b'], y_names=['y','z'], procs=[Normalize], bs=16, device=torch.device('cpu'))
     learn = tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
     assert 'the loss function (MSELoss) does not decode, so `predict` and `show_results` show no label, however good the model: it is for regression; use `loss_func=BCEWithLogitsLossFlat()`' in told(learn)[0]
+
+@pytest.mark.parametrize('on_flag', ['warn','stop','raise'])
+def test_a_validation_within_a_fit_only_records(on_flag):
+    "Such as one on a second data set in each epoch"
+    class AlsoTest(Callback):
+        def after_train(self): self.learn.validate(dl=self.dls.train)
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(on_flag=on_flag, patience=9), AlsoTest()])
+    with warnings.catch_warnings(record=True) as said, learn.no_logging(), nullcontext() if on_flag!='raise' else pytest.raises(ZeroLabelsError):
+        warnings.simplefilter('always')
+        learn.fit(3, 0.)
+    assert [o.phase for o in learn.zero_labels.records]==['validate','fit']*3
+    said = [w.message.record for w in said if issubclass(w.category, ZeroLabelsWarning)]
+    assert said==([learn.zero_labels.records[-1]] if on_flag!='raise' else [])
+
+@pytest.mark.parametrize('kind', [tuple, dict])
+def test_a_model_that_returns_several_things(kind):
+    "What the metrics are to look at is left to a callback"
+    class Several(Same):
+        def forward(self, x): return (super().forward(x), x) if kind is tuple else dict(logits=super().forward(x), features=x)
+    class TakeLogits(Callback):
+        order = -20
+        def after_loss(self): self.learn.pred = self.pred[0 if kind is tuple else 'logits']
+    def loss(p, y): return F.binary_cross_entropy_with_logits(p[0 if kind is tuple else 'logits'], y)
+    def learner(cbs): return make_learner(*GOOD, multilabel_metrics(), Several(), loss_func=loss, cbs=[ZeroLabelsCallback(), *cbs])
+    with pytest.raises(ValueError, match=f"the model returns a {kind.__name__}: in a callback's `after_loss`, let `self.learn.pred` be the part"): values(learner([]))
+    expected = values(make_learner(*GOOD, multilabel_metrics()))
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore') # of a loss that does not decode
+        test_close([*values(learner([TakeLogits()])).values()], [*expected.values()], eps=1e-12)
+
+def test_names_that_do_not_fit_end_no_training():
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=['a','b'])
+    with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
+    assert learn.zero_labels.records[-1].never_predicted==[*range(20)]
+
+def test_two_sigmoids():
+    "The metrics know that the model ends with one, `get_preds` gives it another"
+    learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
+    text, = told(learn, 2)
+    assert 'given a sigmoid by `get_preds` and `predict`, that of the loss function (BCEWithLogitsLoss): let the model end without one, and leave out sigmoid=False' in text
+    assert not told(make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback()))
+
+def test_what_changes_in_numbers_alone_is_told_once():
+    "However many samples a later validation has"
+    learn = make_learner(GOOD[0], GOOD[1]*0, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    first_ = told(learn, 2)
+    learn.dls = make_learner(GOOD[0][:300], GOOD[1][:300]*0).dls
+    assert len(first_)==1 and 'none of the 400 samples' in first_[0] and not told(learn)
+    assert 'none of the 300 samples' in learn.zero_labels.records[-1].traps[0]
+
+def test_numbers_in_code_are_told_anew():
+    learn = make_learner(*GOOD, [F1ScoreMulti(0.2)], cbs=ZeroLabelsCallback())
+    assert '`learn.set_thresh(0.2)`' in told(learn)[0]
+    learn.metrics = [F1ScoreMulti(0.3)]
+    assert '`learn.set_thresh(0.3)`' in told(learn)[0]
+
+def test_the_loaded_epoch_knows_how_the_loss_went_on(tmp_path):
+    "The model of the first epoch is loaded; what helps is judged by the epochs after it, too"
+    class Rising(Callback):
+        def before_validate(self): self.learn.model.w.data += 2
+    class Shift(Same):
+        def forward(self, x): return x*(1+self.w)
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), Shift(), cbs=[ZeroLabelsCallback(patience=9), Rising(), SaveModelCallback(fname='best')], path=tmp_path)
+    with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fit(3, 0.)
+    r,(first_,*_,last) = said[-1].message.record,learn.zero_labels.records
+    assert r.epoch==0 and r.loss_trend==last.loss_trend=='rises' and first_.loss_trend=='' and r.accuracy==first_.accuracy
+
+def test_absent_labels_are_among_the_facts():
+    logits,targs = (o.clone() for o in COLLAPSED)
+    targs[:,[2,7]] = 0
+    r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghijklmnopqrst'))
+    assert 'nothing is known of labels that no sample has: c, h' in repr(r) and 'no sample has' not in repr(judged())

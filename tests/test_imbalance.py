@@ -248,3 +248,27 @@ def test_imbalance_of_one_label():
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         assert math.isnan(imbalance_measures(tensor([[1],[0]])).value['CVIR'])
+
+def test_shares_are_of_samples_where_both_are_known():
+    y = tensor([[1.,1,0],[1,math.nan,1],[1,0,1],[0,1,math.nan],[1,1,0]])
+    s = label_stats(y, vocab=list('abc'), ignore_index=math.nan)
+    assert s.often_with.tolist()==['b','a','a'] and s.share_with.tolist()==pytest.approx([2/3, 2/3, 1])
+    close(s.IRLbl, [1, 0.8/0.75, 0.8/0.5])
+    plot_cooccurrence(y, vocab=list('abc'), ignore_index=math.nan, normalize=True)
+    close(plt.gca().images[0].get_array().filled(math.nan), [[math.nan,2/3,2/4],[2/3,math.nan,0],[1,0,math.nan]])
+    plt.close('all')
+
+def test_targets_of_more_axes():
+    y = (torch.rand(6, 5, 3, generator=torch.Generator().manual_seed(0))<0.4).float()
+    assert label_stats(y).equals(label_stats(y.view(30, 3)))
+    with pytest.raises(ValueError, match=re.escape('Of a single label, pass targs[:,None]')): label_stats(y[:,0,0])
+    assert len(label_stats(y[:,0,0][:,None]))==1
+
+def test_a_part_of_the_labels_is_called_so():
+    y = simulate(100, 40, density=0.2)[1]
+    titles = []
+    for k in (30, 40):
+        plot_cooccurrence(y, k=k)
+        titles.append(plt.gca().get_title())
+    assert titles==['30 of 40 labels','']
+    plt.close('all')

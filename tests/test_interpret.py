@@ -445,3 +445,9 @@ def test_a_label_of_which_nothing_counts():
     targs[:,1] = math.nan
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, ignore_index=math.nan)
     with pytest.raises(ValueError, match='there is no target of 1 that counts'): interp.plot_thresholds(1)
+
+def test_a_report_tells_what_never_occurs():
+    logits,targs = simulate(50, 4, density=0.3)
+    targs[:,[1,3]] = 0
+    def reading(names): return MultiLabelInterpretation.from_preds(logits[:,:len(names)], targs[:,:len(names)], sigmoid=True, vocab=names).report().reading
+    assert reading(list('abcd')).endswith(' No sample has b, d: nothing is known of them.') and reading(list('abc')).endswith(' No sample has b: nothing is known of it.') and 'No sample' not in reading(['a'])

@@ -234,3 +234,8 @@ def test_measures_of_folds_as_they_come():
     y = (torch.rand(200, 6, generator=torch.Generator().manual_seed(0))<0.2).int()
     folds = stratified_folds(y, 5)
     assert split_measures(y, folds)==split_measures(y, [valid for _,valid in folds])
+
+@pytest.mark.parametrize('missing', [math.nan, None])
+def test_a_sample_without_a_group(missing):
+    y = (torch.rand(40, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
+    with pytest.raises(ValueError, match='some groups are missing: give each such sample a group of its own'): stratified_split(y, groups=[missing, *range(39)])

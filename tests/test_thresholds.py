@@ -145,8 +145,29 @@ def test_own_thresholds_are_worth_it_where_labels_differ():
     res,one = best_thresholds(scores, y, cv=5),best_thresholds(scores, y, per_label=False, cv=5)
     assert not any(res.fallback) and res.held_out>one.held_out+0.1 and abs(res.held_out-res.score)<0.02
 
+def test_a_label_whose_scores_have_another_scale():
+    "What is drawn to the shared threshold predicts nothing; the label's own is found, and holds on other samples"
+    def draw(n, seed):
+        gen = torch.Generator().manual_seed(seed)
+        y = torch.rand(n, 4, generator=gen)<tensor([0.3,0.3,0.3,0.06])
+        return tensor([0.5,0.5,0.5,0.08]) * (0.4 + 0.6*y + 0.25*torch.rand(n, 4, generator=gen)),y
+    scores,y = draw(1000, 0)
+    res,drawn = best_thresholds(scores, y),best_thresholds(scores, y, folds=None)
+    assert 20<=y[:,3].sum()<100 and res.fallback[3]=='' and 0.05<res.thresh[3]<0.08<drawn.thresh[3]
+    assert F1ScoreMulti(drawn.thresh, sigmoid=False, average=None)(*draw(1000, 1))[3]==0
+    assert F1ScoreMulti(res.thresh, sigmoid=False, average=None)(*draw(1000, 1))[3]>0.99
+
+def test_no_target_is_true():
+    with pytest.warns(UserWarning, match='no target is true, so no threshold is better than another'): best_thresholds(torch.rand(30, 2), torch.zeros(30, 2))
+    y = torch.zeros(30, 2)
+    y[0] = 1
+    with pytest.warns(UserWarning, match='no target is true'): best_thresholds(torch.rand(30, 2), torch.where(y==1, -1., 0.), ignore_index=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        best_thresholds(torch.rand(30, 2), y)
+
 @pytest.mark.parametrize('scores,y', [(torch.full((30,2), 0.3), torch.eye(2).repeat(15,1)), (torch.rand(30,2), torch.zeros(30,2)), (torch.rand(30,2), torch.ones(30,2)),
-                                      (torch.rand(1,3), tensor([[1.,0.,0.]])), (torch.rand(30), (torch.arange(30)%2).float()), (torch.zeros(5,2), torch.ones(5,2))])
+                                      (torch.rand(1,3), tensor([[1.,0.,0.]])), (torch.rand(30), (torch.arange(30)%2).float()), (torch.full((5,2), 0.5), torch.ones(5,2))])
 def test_odd_data(scores, y):
     for average in ('micro','macro','weighted','samples'):
         for per_label in (True, False):
