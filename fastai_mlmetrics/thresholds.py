@@ -248,36 +248,46 @@ def _even_folds(y, folds, gen):
     fold[row[order],at[order]] = (torch.arange(len(row), device='cpu')%folds).byte()
     return fold
 
+def _count(x, valid): return (x if valid is None else x&valid).sum(1, dtype=torch.int32).double()
+
+@patch
+def _score(self:Aim, p, y, valid):
+    "How good decisions are, a row for each label: higher is better"
+    values = self.m.values(*(_count(o, valid) for o in (p&y, p, y, torch.ones_like(p))))
+    return 1-values if self.m.is_loss else values
+
+@patch
+def _on_folds(self:Aim, takes, at, s, y, valid):
+    "The score of what each function of `takes` makes of thresholds that are found without a fold"
+    fold = _even_folds(y, self.folds, torch.Generator().manual_seed(self.seed+at))
+    held = [torch.zeros_like(y) for _ in takes]
+    for j in range(self.folds):
+        rest = fold!=j
+        t = self.each(s, y, rest if valid is None else rest&valid)
+        for p,take in zip(held, takes): p |= (s>take(t)[:,None]) & ~rest
+    return [self._score(p, y, valid) for p in held]
+
 @patch
 def _of_labels(self:Aim, shared, at, s, y, valid):
     "The threshold of some labels, from number `at` on, a row each, and why it is the shared one"
-    def count(x): return (x if valid is None else x&valid).sum(1, dtype=torch.int32).double()
-    def over(t): return s>t[:,None]
-    true = count(y)
+    true = _count(y, valid)
     sure = (true-self.min_positives)/max(1, self.sure_positives-self.min_positives)
     def drawn(t): return torch.lerp(shared, t, sure.clamp(0, 1).to(shared.dtype))
-    own = self.each(s, y, valid)
-    if self.other: # What is required would not hold at a threshold that is drawn to the shared one
-        best,why = own,{'no threshold will do': own.isnan()}
+    best = self.each(s, y, valid)
+    # What is required would not hold at a threshold that is drawn to the shared one
+    if self.other: why = {'no threshold will do': best.isnan()}
     else:
-        best,no_better = drawn(own),torch.zeros_like(own, dtype=torch.bool)
+        own,best,no_better = best,drawn(best),torch.zeros_like(best, dtype=torch.bool)
         if self.folds:
-            fold = _even_folds(y, self.folds, torch.Generator().manual_seed(self.seed+at))
-            held = torch.zeros_like(y),torch.zeros_like(y) # Decisions at drawn thresholds, and at own
-            for j in range(self.folds):
-                rest = fold!=j
-                t = self.each(s, y, rest if valid is None else rest&valid)
-                for p,o in zip(held, (drawn(t), t)): p |= over(o) & ~rest
-            def score(p):
-                values = self.m.values(*map(count, (p&y, p, y, torch.ones_like(p))))
-                return 1-values if self.m.is_loss else values
-            by_shared,by_drawn,by_own = map(score, (over(shared.expand_as(own)), *held))
+            by_drawn,by_own = self._on_folds((drawn,noop), at, s, y, valid)
+            by_shared = self._score(s>shared, y, valid)
             now = by_shared.fmax(by_drawn)
             # A label whose scores have another scale than the others' may lose by what is drawn
             clearly = by_own-now > 0.1*torch.minimum(now.abs(), 1-now)
             best,no_better = own.where(clearly, best),~clearly & ~(by_drawn>by_shared)
+        often = _count(s>best[:,None], valid)>3*true
         why = {'few positives': true<self.min_positives, 'no threshold will do': best.isnan(),
-               'predicts too often': count(over(best))>3*true, 'no better held out': no_better}
+               'predicts too often': often, 'no better held out': no_better}
     reasons = [next((k for k,o in why.items() if o[i]), '') for i in range(len(true))]
     return [(shared.item() if r else t, r) for r,t in zip(reasons, best.tolist())]
 
