@@ -257,6 +257,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                          'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.thresh_by_name': ( 'decisions.html#thresh_by_name',
                                                                                            'fastai_mlmetrics/decisions.py'),
+                                            'fastai_mlmetrics.decisions.thresh_names': ( 'decisions.html#thresh_names',
+                                                                                         'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.thresh_text': ( 'decisions.html#thresh_text',
                                                                                         'fastai_mlmetrics/decisions.py'),
                                             'fastai_mlmetrics.decisions.to_decisions': ( 'decisions.html#to_decisions',

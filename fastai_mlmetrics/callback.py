@@ -31,8 +31,8 @@ class ZeroLabelsCallback(Callback):
         sigmoid:bool=True, # Are the predictions logits?
         min_accuracy:float=0.5, # From this accuracy on, flag a model no better than a constant
         max_empty:float=0.5, # As in `judge`
-        patience:int=3, # Flagged validations in a row before anything happens within a fit
-        on_flag='warn', # 'warn', 'stop', 'raise', or a function of the record
+        patience:int=3, # Flagged validations in a row, without learning, before it acts in a fit
+        on_flag='warn', # What to do then: 'warn', 'stop', 'raise', or a function of the record
         ignore_index=None # Target value of the elements to leave out; None: that of the metrics
     ):
         patience = whole_number(1, patience=patience)

@@ -381,9 +381,9 @@ def names_for(
     rule:Rule, # How to decide
     learn, # Anything
     *tables # Predictions and targets
-): # The columns of the first DataFrame, else the labels of `learn.dls`; if the rule counts some
-    "Names of the labels, for rules that name those to count"
-    if not rule.labels: return None
+): # The columns of the first DataFrame, else the labels of `learn.dls`; None: the rule needs none
+    "Names of the labels, for rules with labels to count, or thresholds, by name"
+    if not (rule.labels or rule.names): return None
     columns = next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
     return label_vocab(getattr(learn, 'dls', None)) if columns is None else columns
 

@@ -191,7 +191,9 @@ def set_thresh(self:Learner,
         warn_user(f"{', '.join(theirs)}: functions and fastai's own metrics keep their threshold; "
                   "classes of this package follow, such as AccuracyMulti()")
     for cb in self.cbs:
-        if isinstance(cb, ZeroLabelsCallback): cb.thresh = None # The loss function's
+        # That of the loss function; of what a model gives it without a sigmoid, its twin
+        if isinstance(cb, ZeroLabelsCallback):
+            cb.thresh = logit_thresh(t) if logits and not cb.sigmoid else None
 
 # %% ../nbs/09_learner.ipynb #d689e92c
 @patch

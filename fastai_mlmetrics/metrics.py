@@ -63,7 +63,7 @@ class StreamMetric(AccumMetric):
         sigmoid:bool=True, # Are the predictions logits? If not, any threshold will do
         labels=None, # The labels to score, by index or by name; None: all
         pos_label:int=1, # Not used, as in scikit-learn for several labels
-        average:str='micro', # 'micro', 'macro', 'weighted', 'samples'; None: each label's value
+        average:str='micro', # 'micro', 'macro', 'weighted', 'samples' or None: those in `averages`
         sample_weight=None, # One weight per sample, in the loader's order
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value of the elements to leave out; may be nan
@@ -127,7 +127,8 @@ def _begin(self:StreamMetric, learn):
     if self._of_learner:
         raise RuntimeError(f"{self.name} counts for two Learners at once: "
                            "give each metrics of its own")
-    if self.rule.labels: self.take_waiting() # Another `learn` may have other names for the labels
+    # Another `learn` may have other names for the labels
+    if self.rule.labels or self.rule.names: self.take_waiting()
     self._learn,self._of_learner = weakly(learn),isinstance(learn, Learner)
     dl = getattr(learn, 'dl', None)
     self.trained,self.split = getattr(learn, 'training', False),is_split(dl)
@@ -325,7 +326,7 @@ class CountsMetric(StreamMetric):
         sigmoid:bool=True, # Are the predictions logits? If not, any threshold will do
         labels=None, # The labels to score, by index or by name; None: all
         pos_label:int=1, # Not used, as in scikit-learn for several labels
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples'; None: each label's value
+        average:str='macro', # 'micro', 'macro', 'weighted', 'samples' or None: those in `averages`
         sample_weight=None, # One weight per sample, in the loader's order
         **kwargs
     ):

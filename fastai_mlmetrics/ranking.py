@@ -84,7 +84,7 @@ class CurveMetric(StreamMetric):
     @delegates(StreamMetric.__init__, but='thresh,min_labels,max_labels')
     def __init__(self,
         sigmoid:bool=True, # Are the predictions logits? Matters for `bins` only: ranks are the same
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples'; None: each label's value
+        average:str='macro', # 'micro', 'macro', 'weighted', 'samples' or None: those in `averages`
         sample_weight=None, # One weight per sample, in the loader's order
         *,
         bins:int=None, # Keep a histogram of so many bins for each label instead of all scores

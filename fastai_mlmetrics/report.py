@@ -32,7 +32,7 @@ def multilabel_metrics(
     thresh=0.5, # A score above it (strictly) is a predicted label: a number, or one per label
     sigmoid:bool=True, # Are the predictions logits?
     *,
-    full:bool=False, # Add three more averages?
+    full:bool=False, # Add F1 weighted, and precision and recall over samples?
     ranking:bool=False, # Add metrics that need no threshold? They keep all scores of a validation
     bins:int=None, # For `ranking`: keep histograms with so many bins instead
     **kwargs
@@ -223,7 +223,7 @@ def accuracy_report(
     min_labels:int=0, # Labels that each sample gets at least
     max_labels:int=None, # And at most; None: any number
     ignore_index=None, # Target value of the elements to leave out; may be nan
-    zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
+    zero_division:float=0., # Value of 0/0, but for AUC and LRAP; nan: leave it out of the mean
     ci:float=0.95 # Confidence of the interval, in (0, 1); None: no interval
 )->AccuracyReport: # A row for each kind of accuracy, each average of F1 and each ranking metric
     "Every number that is called accuracy, next to what it is worth"

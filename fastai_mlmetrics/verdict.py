@@ -53,6 +53,7 @@ def verdict(
 
 # %% ../nbs/07_verdict.ipynb #b72cd15a
 _BINS,_ALL = 2**13,2**18
+_WIDTH = 48/_BINS # Of a bin: they are of logits from 24 down to -24
 
 def _squeezed(margins):
     "Margins of any size as numbers in the range of logits, in the same order"
@@ -102,11 +103,14 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     step,_ = c.cuts.best(-(c.pred-c.true).abs(), -c.true)
     if step.item()<0: return None,math.nan
     thresh = c.cuts.thresh(step, probs=False)
+    if c.cuts.below[0,step].isnan(): thresh = thresh-_WIDTH # To be below all of the lowest bin
     thresh = (thresh.sigmoid() if self.probs else _unsqueezed(thresh)).item()
     from_1 = self.probs and thresh>0.5 # Digits are counted from 1 where that is nearer than 0
     thresh = round(1-float(f'{1-thresh:.3g}'), 12) if from_1 else float(f'{thresh:.3g}')
-    tp,pred,true,n = c.at(self.place(thresh))
-    if (pred-true).abs()>true/5: return None,math.nan
+    # Scores in the threshold's own bin may be above it or not
+    for at in (-_WIDTH/2,_WIDTH/2,0):
+        tp,pred,true,n = c.at(self.place(thresh)+at)
+        if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 
 # %% ../nbs/07_verdict.ipynb #bb9c8477
@@ -294,7 +298,8 @@ def _better_model(r):
     limits = limits_text(r.min_labels, r.max_labels)
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if 'phase' in r else '`best_thresholds`'
-        why = f"no threshold predicts about as many labels as there are. {find} looks at all of them"
+        why = ("no threshold was found that predicts about as many labels as there are. "
+               f"{find} looks at all of them")
     elif r.suggested_thresh==r.thresh and not limits:
         why = (f"the threshold is right, but micro F1 is {r.f1_micro:.2f}, "
                f"and {r.constant_f1:.2f} for the best constant prediction")

@@ -648,7 +648,7 @@ def test_what_a_flat_loss_says():
 
 def test_no_threshold_to_suggest():
     r = judge(torch.full((100,5), 0.1), (torch.arange(500).view(100,5)%4==0).long())
-    assert r.suggested_thresh is None and 'no threshold predicts about as many labels as there are. `best_thresholds`' in ' '.join(repr(r).split())
+    assert r.suggested_thresh is None and 'no threshold was found that predicts about as many labels as there are. `best_thresholds`' in ' '.join(repr(r).split())
 
 def test_a_masked_loss_is_not_replaced():
     logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
@@ -1109,3 +1109,34 @@ def test_absent_labels_are_among_the_facts():
     targs[:,[2,7]] = 0
     r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghijklmnopqrst'))
     assert 'nothing is known of labels that no sample has: c, h' in repr(r) and 'no sample has' not in repr(judged())
+
+@pytest.mark.parametrize('p', [0.97, 0.9, 0.2])
+def test_a_suggestion_for_ties(p):
+    "Below a score that all have, not at it"
+    y = (torch.rand(100, 5, generator=torch.Generator().manual_seed(0))<0.9).float()
+    r = judge(torch.full((100,5), p), y)
+    assert p-0.01<r.suggested_thresh<p and judge(torch.full((100,5), p), y, thresh=r.suggested_thresh).pred_per_sample==5
+
+@pytest.mark.parametrize('scale', [1, 0.1, 0.03, 0.01, 0.003, 0.001])
+def test_a_suggestion_keeps_its_promise(scale):
+    "However close together the scores are; if they are too close, there is none"
+    for seed in range(8):
+        logits,y = simulate(400, 10, 0.15, seed=seed)
+        for p in ((scale*logits).sigmoid(), (scale*logits-6).sigmoid()):
+            r = judge(p, y)
+            if r.suggested_thresh is None: assert scale<0.1; continue
+            then = judge(p, y, thresh=r.suggested_thresh)
+            assert abs(then.pred_per_sample/then.true_per_sample-1)<0.2 and then.f1_micro==pytest.approx(r.suggested_f1, abs=0.05)
+
+def test_advice_for_margins_can_be_followed():
+    "Metrics and callback that take logits as they are still do after `set_thresh`"
+    learn = make_learner(*COLLAPSED, multilabel_metrics(thresh=0., sigmoid=False), cbs=ZeroLabelsCallback(thresh=0., sigmoid=False))
+    with pytest.warns(ZeroLabelsWarning) as said: values(learn)
+    r = learn.zero_labels.records[-1]
+    code, = re.findall(r'`(learn.set_thresh.[^`]*)` applies it to metrics', ' '.join(str(said[0].message).split()))
+    exec(code)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        v = values(learn)
+    now = learn.zero_labels.records[-1]
+    assert not now.verdict and not now.traps and v['f1_micro']==pytest.approx(now.f1_micro)==pytest.approx(r.suggested_f1, abs=0.02) and now.thresh==pytest.approx(r.suggested_thresh, abs=1e-4)

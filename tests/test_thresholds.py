@@ -399,3 +399,23 @@ def test_thresh_find_names_what_it_lacks():
     learn = make_learner(*simulate(200, 6))
     for name in ('sigmoid','vocab','thresh'):
         with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
+
+def test_names_of_thresholds_in_metrics():
+    "A metric takes them in order, which must be that of the labels wherever their names are known"
+    names = list('abc')
+    logits,targs = simulate(200, 3, density=0.3, bias=-1.)
+    p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (logits.sigmoid(), targs))
+    by_name = pd.Series(dict(c=0.2, b=0.5, a=0.7))
+    expected = accuracy_report(p, y, thresh=by_name).value['F1, macro']
+    assert F1ScoreMulti([0.7,0.5,0.2], sigmoid=False)(p, y)==pytest.approx(expected)
+    assert F1ScoreMulti(by_name[names], sigmoid=False)(p, y)==pytest.approx(expected)
+    assert F1ScoreMulti(pd.Series([0.7,0.5,0.2]), sigmoid=False)(p, y)==pytest.approx(expected) # numbers are no names
+    assert F1ScoreMulti(by_name, sigmoid=False)(p[names[::-1]], y)==pytest.approx(expected)
+    wrong = re.escape("thresh is for the labels ['c', 'b', 'a'], in that order, but these are ['a', 'b', 'c']")
+    found = best_thresholds(p[names[::-1]], y)
+    for thresh in (by_name, found):
+        with pytest.raises(ValueError, match=wrong): F1ScoreMulti(thresh, sigmoid=False)(p, y)
+        with pytest.raises(ValueError, match=wrong): values(make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=names))
+        with pytest.raises(ValueError, match=wrong): values(make_learner(logits, targs, cbs=ZeroLabelsCallback(thresh), vocab=names))
+        values(make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=names[::-1])); F1ScoreMulti(thresh, sigmoid=False)(p.values, y.values)
+    assert F1ScoreMulti(by_name).rule!=F1ScoreMulti([0.2,0.5,0.7]).rule and F1ScoreMulti(by_name).rule==F1ScoreMulti(by_name.copy()).rule
