@@ -52,7 +52,7 @@ def verdict(
     return 'no better than a constant' if no_better else ''
 
 # %% ../nbs/07_verdict.ipynb #b72cd15a
-_BINS,_ALL = 2**13,2**18
+_BINS,_ALL = 2**16,2**18
 _WIDTH = 48/_BINS # Of a bin: they are of logits from 24 down to -24
 
 def _squeezed(margins):
@@ -103,7 +103,7 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     step,_ = c.cuts.best(-(c.pred-c.true).abs(), -c.true)
     if step.item()<0: return None,math.nan
     thresh = c.cuts.thresh(step, probs=False)
-    if c.cuts.below[0,step].isnan(): thresh = thresh-_WIDTH # To be below all of the lowest bin
+    if c.cuts.below[0,step].isnan(): thresh = thresh-0.02 # Below the lowest, in three digits too
     thresh = (thresh.sigmoid() if self.probs else _unsqueezed(thresh)).item()
     from_1 = self.probs and thresh>0.5 # Digits are counted from 1 where that is nearer than 0
     thresh = round(1-float(f'{1-thresh:.3g}'), 12) if from_1 else float(f'{thresh:.3g}')
