@@ -178,17 +178,17 @@ def after_fit(self:ZeroLabelsCallback):
         r = self._saved and Record(self._saved | {k: r[k] for k in _OF_LOSS})
     if r is None: return
     if not r.verdict: self._clear(r)
-    elif r is self._acted: return
+    elif self._acted and r.validation==self._acted.validation: return
     elif getattr(self.opt, 'frozen_idx', 0) and not (apart or self.told): self.notify(of_frozen(r))
     else: self._act(r)
 
 @patch(as_prop=True)
 def _within_fit(self:ZeroLabelsCallback):
     "Is this a validation that a callback began, while the Learner is being fitted?"
-    frame = inspect.currentframe()
+    frame,fit = inspect.currentframe(),inspect.unwrap(Learner.fit).__code__
     # An interrupted fit leaves no trace in the Learner, but none in the stack either
     while frame := frame.f_back:
-        if frame.f_code is Learner.fit.__code__: return frame.f_locals['self'] is self.learn
+        if frame.f_code is fit: return frame.f_locals['self'] is self.learn
     return False
 
 # What the epochs after the one that is loaded have shown

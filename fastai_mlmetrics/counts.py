@@ -34,10 +34,10 @@ def match_columns(
 def _check_index(preds, targs):
     "An error if rows have names that do not belong together"
     a,b = preds.index,targs.index
-    if a.equals(b): return
+    if a.equals(b) or [*a]==[*b]: return
     reordered = {*a}=={*b}
     # Numbers from 0 are the names of rows without one
-    if reordered or not any(isinstance(o, pd.RangeIndex) for o in (a,b)):
+    if reordered or not any(o.equals(pd.RangeIndex(len(o))) for o in (a,b)):
         how = "the same index in another order" if reordered else "different indexes"
         raise ValueError(f"predictions and targets have {how}: which rows belong together? "
                          "Select the rows of one by .loc[the index of the other], "

@@ -108,7 +108,7 @@ def as_tensor(
         return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
     except (TypeError,ValueError):
         # Of scikit-learn's `predict_proba`, where a class that never occurs has no column
-        if isinstance(o, list) and all(np.ndim(x)==2 for x in o):
+        if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
             raise ValueError("a list of tables that are not equally wide: take of each the column of "
                              "class 1, and zeros where there is none") from None
         raise ValueError("a table of numbers is needed, with a row per sample and a column per label, "
@@ -196,7 +196,7 @@ class Rule:
     def __hash__(self): return hash(self.key)
     def __reduce__(self):
         return Rule,(self.thresh, self.sigmoid, self.labels, self.weight, self.ignore_index,
-                     self.min_labels, self.max_labels)
+                     self.min_labels, self.max_labels),dict(names=self.names, key=self.key)
     def __repr__(self): return f"Rule(thresh={self.thresh}, sigmoid={self.sigmoid})"
 
 # %% ../nbs/00_decisions.ipynb #10653b19
@@ -287,9 +287,11 @@ def label_vocab(
 ): # An `L` of names, or None
     "The names of the labels of `dls`: of a table with several target columns, these; else the vocab"
     # The vocab of a text without one for its targets has its words
-    tls = None if 'vocab' in getattr(dls, '__dict__', {}) else getattr(dls, 'tls', None)
-    of = tls[-1] if tls else dls
-    if isinstance(part:=getattr(dls, 'train_ds', None), torch.utils.data.Subset): of = part.dataset
+    of = dls
+    if 'vocab' not in getattr(dls, '__dict__', {}): # It was not given
+        if tls := getattr(dls, 'tls', None): of = tls[-1]
+        part = getattr(dls, 'train_ds', None)
+        if isinstance(part, torch.utils.data.Subset): of = part.dataset
     vocab = as_vocab(getattr(of, 'vocab', None))
     columns = L(getattr(dls, 'y_names', None))
     return columns if len(columns)>1 or columns and vocab is None else vocab
@@ -329,9 +331,11 @@ def columns(self:Rule,
     if isinstance(self.thresh, tuple) and len(self.thresh)!=c:
         raise ValueError(f"thresh has {len(self.thresh)} values, but the predictions have {c} labels")
     vocab = as_vocab(vocab)
-    if self.names and vocab is not None and [*vocab] not in ([*self.names], [*range(c)]):
+    these = [*range(c)] if vocab is None else [*vocab]
+    # Numbers from 0 are the names of labels without one
+    if self.names and these!=[*self.names] and (these!=[*range(c)] or {*these}=={*self.names}):
         raise ValueError(f"thresh is for the labels {[*self.names]}, in that order, "
-                         f"but these are {[*vocab]}")
+                         f"but these are {these}")
     if self.labels is None: return None
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)

@@ -39,7 +39,8 @@ def data_of(
     "The data to look at: all samples, in order"
     if dl is None and ds_idx<len(learn.dls.loaders):
         dl = learn.dls[ds_idx]
-        if hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False) # torch's own has none
+        partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
+        if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
     if dl is None or not len(dl):
         raise ValueError("there are no such data (an exported Learner comes without): "
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
@@ -152,10 +153,10 @@ def _following(m, rule, before, logits):
     follows = m.follows or at is not None and any(map(is_at, before))
     if at is not None and not follows: return None
     m = copy(m)
-    t,r = logit_thresh(rule.thresh) if logits and not m.sigmoid else rule.thresh,m.rule
-    limits = r if m.limited else rule
-    m.follows,m.rule = follows,Rule(t, r.sigmoid, r.labels, r.weight, r.ignore_index,
-                                    limits.min_labels, limits.max_labels)
+    r,limits = m.rule,m.rule if m.limited else rule
+    # A threshold on logits may look like a probability
+    m.follows,m.rule = follows,Rule(rule.thresh, logits or r.sigmoid, r.labels, r.weight,
+                                    r.ignore_index, limits.min_labels, limits.max_labels)
     return m
 
 @patch
@@ -191,9 +192,8 @@ def set_thresh(self:Learner,
         warn_user(f"{', '.join(theirs)}: functions and fastai's own metrics keep their threshold; "
                   "classes of this package follow, such as AccuracyMulti()")
     for cb in self.cbs:
-        # That of the loss function; of what a model gives it without a sigmoid, its twin
         if isinstance(cb, ZeroLabelsCallback):
-            cb.thresh = logit_thresh(t) if logits and not cb.sigmoid else None
+            cb.thresh,cb.sigmoid = None,logits or cb.sigmoid # The loss function's threshold
 
 # %% ../nbs/09_learner.ipynb #d689e92c
 @patch

@@ -39,8 +39,9 @@ def untold(
     return new
 
 def _gist(text):
-    "A text without the numbers that differ from epoch to epoch; those in code are what it is about"
-    return '`'.join(o if i%2 else re.sub(r'\d', '', o) for i,o in enumerate(text.split('`')))
+    "A text without the numbers that differ from epoch to epoch; what is in code or (names) stays"
+    parts = re.split(r'(`[^`]*`|\([^)]*\))', text)
+    return ''.join(o if i%2 else re.sub(r'(?<!\w)-?\d\S*', '', o) for i,o in enumerate(parts))
 
 # %% ../nbs/02_metrics.ipynb #68335e2a
 _WAITING = 256,2**16 # At most so many counted batches, and numbers of theirs, wait to be added up

@@ -110,7 +110,6 @@ class Table(pd.DataFrame):
         width = shutil.get_terminal_size().columns
         words = [textwrap.fill(o, min(width, 80)) for o in self.reading.splitlines()]
         def short(n): return lambda o: shorten(o, n) if isinstance(o, str) else o
-        def cell(o): return names_within(o.split(', '), 40) if isinstance(o, str) and ', ' in o else o
-        def short_column(o): return o if o.dtype.kind in 'biuf' else o.map(cell).map(short(60))
+        def short_column(o): return o if o.dtype.kind in 'biuf' else o.map(short(40))
         rows = self.rename(index=short(25)).apply(short_column)
         return '\n\n'.join([rows.to_string(line_width=width, **self._shown()), *words])

@@ -283,7 +283,7 @@ def _of_labels(self:Aim, shared, at, s, y, valid):
             by_shared = self._score(s>shared, y, valid)
             now = by_shared.fmax(by_drawn)
             # A label whose scores have another scale than the others' may lose by what is drawn
-            clearly = by_own-now > 0.1*torch.minimum(now.abs(), 1-now)
+            clearly = by_own-now > 0.1*torch.minimum(now.abs(), 1-now).clamp(min=0)
             best,no_better = own.where(clearly, best),~clearly & ~(by_drawn>by_shared)
         often = _count(s>best[:,None], valid)>3*true
         why = {'few positives': true<self.min_positives, 'no threshold will do': best.isnan(),

@@ -313,3 +313,15 @@ def test_labels_by_the_names_of_columns():
     for args in ((p, y), (p, y[names[::-1]]), (SCORES, y), (p, TARGS)): assert m(*args)==expected
     with pytest.raises(ValueError, match="label 'b' is a name, and names are known only of DataFrames"): m(SCORES, TARGS)
     with pytest.raises(ValueError, match="label 'z' is not in the vocab"): F1ScoreMulti(labels=['z'])(p, y)
+
+def test_lists_that_are_no_tables():
+    "Neither a list of batches nor one of ragged lists is what scikit-learn predicts"
+    for bad in ([SCORES[:64].numpy(), SCORES[64:74].numpy()], [[[.1,.2],[.3]], [[.1],[.2]]]):
+        with pytest.raises(ValueError, match='a table of numbers is needed, with a row per sample'): AccuracyMulti(sigmoid=False)(bad, TARGS[:74])
+
+def test_rows_of_the_same_names_in_another_kind_of_index():
+    p,y = (pd.DataFrame(o.numpy()) for o in (SCORES, TARGS))
+    expected = AccuracyMulti(sigmoid=False)(p, y)
+    for index in (pd.Index(range(len(y)), dtype='Int64'), pd.Index(range(len(y)), dtype='category')): assert AccuracyMulti(sigmoid=False)(p, y.set_axis(index))==expected
+    with pytest.raises(ValueError, match='different indexes'): AccuracyMulti(sigmoid=False)(p[3:6], y[1:4])
+    AccuracyMulti(sigmoid=False)(p[3:6].reset_index(drop=True), y[1:4])

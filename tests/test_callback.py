@@ -1129,7 +1129,7 @@ def test_a_suggestion_keeps_its_promise(scale):
             assert abs(then.pred_per_sample/then.true_per_sample-1)<0.2 and then.f1_micro==pytest.approx(r.suggested_f1, abs=0.05)
 
 def test_advice_for_margins_can_be_followed():
-    "Metrics and callback that take logits as they are still do after `set_thresh`"
+    "Metrics and callback that take logits as they are decide as the loss function after `set_thresh`"
     learn = make_learner(*COLLAPSED, multilabel_metrics(thresh=0., sigmoid=False), cbs=ZeroLabelsCallback(thresh=0., sigmoid=False))
     with pytest.warns(ZeroLabelsWarning) as said: values(learn)
     r = learn.zero_labels.records[-1]
@@ -1139,4 +1139,59 @@ def test_advice_for_margins_can_be_followed():
         warnings.simplefilter('error')
         v = values(learn)
     now = learn.zero_labels.records[-1]
-    assert not now.verdict and not now.traps and v['f1_micro']==pytest.approx(now.f1_micro)==pytest.approx(r.suggested_f1, abs=0.02) and now.thresh==pytest.approx(r.suggested_thresh, abs=1e-4)
+    assert not now.verdict and not now.traps and v['f1_micro']==pytest.approx(now.f1_micro)==pytest.approx(r.suggested_f1, abs=0.02) and math.log(now.thresh/(1-now.thresh))==pytest.approx(r.suggested_thresh, abs=1e-4)
+
+@pytest.mark.parametrize('make', [lambda y: 10*torch.randn(300, 6, generator=torch.Generator().manual_seed(1))+30*y+3, lambda y: torch.full((300,6), -50.), lambda y: torch.full((300,6), 60.)])
+def test_no_suggestion_at_the_ends(make):
+    "Where a threshold would be 1 in float32, or below the lowest scores of the histogram"
+    y = (torch.rand(300, 6, generator=torch.Generator().manual_seed(0))<0.8).float()
+    for p in (make(y), make(y)-3):
+        r = judge(p, y, sigmoid=True)
+        if r.suggested_thresh is None: continue
+        then = judge(p, y, thresh=r.suggested_thresh, sigmoid=True)
+        assert abs(then.pred_per_sample/then.true_per_sample-1)<0.2+1e-9
+    assert judge(torch.zeros(200,5), y[:200,:5]).suggested_thresh is None and judge(torch.full((200,5), -50.), y[:200,:5], sigmoid=True).suggested_thresh is None
+
+@pytest.mark.parametrize('t', [0.3, 0.5, 0.6, 0.7, 0.8])
+def test_margins_follow_a_threshold(t):
+    "Also where the same on logits looks like a probability"
+    learn = make_learner(*GOOD, [F1ScoreMulti(0., sigmoid=False)], cbs=ZeroLabelsCallback(thresh=0., sigmoid=False))
+    learn.set_thresh(t)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        assert values(learn)['f1_score']==pytest.approx(F1ScoreMulti(t)(*GOOD))
+    r = learn.zero_labels.records[-1]
+    assert not r.traps and r.f1_micro==pytest.approx(F1ScoreMulti(t, average='micro')(*GOOD))
+
+@pytest.mark.parametrize('on_flag', ['warn','function'])
+def test_the_loaded_epoch_is_acted_on_once(on_flag, tmp_path):
+    called = []
+    learn = make_learner(*COLLAPSED, [*multilabel_metrics(), AvgMetric(lambda p, y: torch.tensor(float(learn.epoch==1)))], path=tmp_path,
+                         cbs=[ZeroLabelsCallback(patience=1, on_flag=on_flag if on_flag=='warn' else called.append), SaveModelCallback(monitor='<lambda>')])
+    with warnings.catch_warnings(record=True) as said, learn.no_logging():
+        warnings.simplefilter('always')
+        learn.fit(4, 0.)
+    told_of = [o.epoch for o in called] if on_flag!='warn' else [w.message.record.epoch for w in said if issubclass(w.category, ZeroLabelsWarning)]
+    assert told_of.count(1)==1
+
+def test_each_absent_label_is_told():
+    "Of another validation, another label"
+    logits,targs = GOOD
+    first_,second = targs.clone(),targs.clone()
+    first_[:,3] = second[:,7] = 0
+    learn = make_learner(logits, first_, cbs=ZeroLabelsCallback())
+    assert '(3)' in told(learn)[0] and not told(learn)
+    learn.dls = make_learner(logits, second).dls
+    assert '(7)' in told(learn)[0] and not told(learn)
+
+def test_a_wrapped_fit(monkeypatch):
+    "As tools do that log by themselves"
+    class AlsoTest(Callback):
+        def after_train(self): self.learn.validate(dl=self.dls.train)
+    fit = Learner.fit
+    @functools.wraps(fit)
+    def logged(*args, **kwargs): return fit(*args, **kwargs)
+    monkeypatch.setattr(Learner, 'fit', logged)
+    learn = make_learner(*COLLAPSED, cbs=[ZeroLabelsCallback(), AlsoTest()])
+    with pytest.warns(ZeroLabelsWarning) as said, learn.no_logging(): learn.fit(1, 0.)
+    assert [w.message.record.phase for w in said]==['fit']

@@ -325,3 +325,24 @@ def test_thresh_find_says_what_holds():
     with pytest.warns(UserWarning, match='times as many labels as are true') as said: found = learn.thresh_find(show_plot=False)
     assert not (found.cardinality<torch.full((1,), -2.).sigmoid().item()) and not any('cardinality' in str(w.message) for w in said)
     with pytest.raises(TypeError, match='no argument valid'): learn.thresh_find(valid=None)
+
+def test_a_vocab_that_is_given_names_parts_of_data_sets():
+    logits,targs = simulate(100, 4, density=0.3)
+    ds = torch.utils.data.TensorDataset(logits, targs)
+    parts = [torch.utils.data.Subset(ds, o) for o in (range(80), range(80, 100))]
+    for kind in (DataLoader, torch.utils.data.DataLoader):
+        dls = DataLoaders(*(kind(o, batch_size=16) for o in parts), device=torch.device('cpu'))
+        dls.vocab = list('abcd')
+        learn = Learner(dls, Same(), loss_func=BCEWithLogitsLossFlat(), metrics=F1ScoreMulti(labels=['b'])).remove_cb(ProgressCallback)
+        assert values(learn)['f1_score']==pytest.approx(F1ScoreMulti(labels=[1])(logits[80:], targs[80:])) and [*label_stats(dls).index]==list('abcd')
+
+def test_evaluate_is_validate():
+    "Of loaders that are not all alike"
+    logits,targs = simulate(100, 4, density=0.3)
+    class Rows(torch.utils.data.IterableDataset):
+        def __iter__(self): return iter(zip(logits, targs))
+    class Own(DataLoader):
+        def __init__(self, logits, targs, bs=16, **kwargs): super().__init__(TensorPairs(logits, targs), bs=bs, **kwargs)
+    for dl in (DataLoader(TensorPairs(logits, targs), bs=16, n=32), DataLoader(Rows(), bs=16, n=100), Own(logits, targs)):
+        learn = Learner(DataLoaders(dl, dl, device=torch.device('cpu')), Same(), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics()).remove_cb(ProgressCallback)
+        with learn.no_logging(): assert learn.evaluate().value.tolist()==[*learn.validate()]

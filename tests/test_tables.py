@@ -208,8 +208,3 @@ def test_a_metric_without_predictions():
 
 def test_beta_is_for_fbeta():
     with pytest.raises(ValueError, match="beta=5 is for metric='fbeta' alone"): best_thresholds(SCORES, TARGS, beta=5)
-
-def test_cells_that_list_names_end_with_a_name():
-    names = [f'number {i}' for i in range(30)]
-    text = repr(Table(dict(missed=[', '.join(names), 'number 1', 'x'*100], n=[1,2,3])))
-    assert 'number 0, number 1, number 2 and 27 more' in text and 'number 1 ' in text and 'x'*100 not in text

@@ -419,3 +419,30 @@ def test_names_of_thresholds_in_metrics():
         with pytest.raises(ValueError, match=wrong): values(make_learner(logits, targs, cbs=ZeroLabelsCallback(thresh), vocab=names))
         values(make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=names[::-1])); F1ScoreMulti(thresh, sigmoid=False)(p.values, y.values)
     assert F1ScoreMulti(by_name).rule!=F1ScoreMulti([0.2,0.5,0.7]).rule and F1ScoreMulti(by_name).rule==F1ScoreMulti(by_name.copy()).rule
+
+def test_names_survive_a_copy():
+    p,y = (pd.DataFrame(o.numpy(), columns=list('abc')) for o in (simulate(200, 3, density=0.3)[0].sigmoid(), simulate(200, 3, density=0.3)[1]))
+    m = F1ScoreMulti(best_thresholds(p[list('cba')], y), sigmoid=False)
+    for o in (m, copy(m), deepcopy(m), pickle.loads(pickle.dumps(m))):
+        assert o.rule==m.rule
+        with pytest.raises(ValueError, match='in that order'): o(p, y)
+        assert o(p[list('cba')], y)==m(p[list('cba')], y)
+
+def test_names_that_are_numbers_in_another_order():
+    logits,targs = simulate(200, 4, density=0.3)
+    p,y = logits.sigmoid().numpy(),targs.numpy()
+    by_number = pd.Series([.9,.5,.3,.1], index=[3,2,1,0])
+    assert accuracy_report(p, y, thresh=by_number).equals(accuracy_report(p, y, thresh=[.1,.3,.5,.9]))
+    for args in ((p, y), (pd.DataFrame(p), pd.DataFrame(y))):
+        with pytest.raises(ValueError, match='in that order'): AccuracyMulti(by_number, sigmoid=False)(*args)
+        assert AccuracyMulti(by_number.sort_index(), sigmoid=False)(*args)==AccuracyMulti([.1,.3,.5,.9], sigmoid=False)(p, y)
+
+def test_a_metric_above_1():
+    "Where labels are alike, most have no threshold that is better than the shared one"
+    class Profit(CountsMetric):
+        def formula(self, tp, pred, true, n): return 5*tp-(pred-tp)
+    kept = []
+    for seed in range(5):
+        logits,y = simulate(600, 8, density=0.3, seed=seed)
+        kept += [not o for o in best_thresholds(logits.sigmoid(), y, metric=Profit).fallback]
+    assert sum(kept)<len(kept)/2
