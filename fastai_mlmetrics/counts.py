@@ -31,6 +31,10 @@ def match_columns(
                          f"in both, or more than once: {wrong[:5]}{more}")
     return df[like.columns]
 
+def _columns(*tables):
+    "Those of the first DataFrame; None: there is none"
+    return next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
+
 def _check_index(preds, targs):
     "An error if rows have names that do not belong together"
     a,b = preds.index,targs.index
@@ -95,7 +99,7 @@ def check_arrays(
     vocab=None # Names of the labels; None: the columns of a DataFrame
 ): # Predictions and targets, N x C; an `L` of C names, or of numbers without names; plain thresholds
     "Arrays as two tables, with the names of their columns, and thresholds in their order"
-    columns = next((o.columns for o in (preds,targs) if isinstance(o, pd.DataFrame)), None)
+    columns = _columns(preds, targs)
     preds,targs = as_rows(preds, targs)
     vocab = label_names(ifnone(vocab, columns), preds.shape[1])
     if columns is not None and [*vocab]!=[*columns] and {*vocab}=={*columns}:
@@ -384,7 +388,7 @@ def names_for(
 ): # The columns of the first DataFrame, else the labels of `learn.dls`; None: the rule needs none
     "Names of the labels, for rules with labels to count, or thresholds, by name"
     if not (rule.labels or rule.names): return None
-    columns = next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
+    columns = _columns(*tables)
     return label_vocab(getattr(learn, 'dls', None)) if columns is None else columns
 
 def batches_of(

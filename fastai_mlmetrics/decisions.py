@@ -311,14 +311,17 @@ def thresh_by_name(
     vocab # Names of the labels, in order; None: unknown
 ): # A float, or a tuple of C floats
     "`thresh` as plain numbers, in the order of the labels if it has their names"
-    names = thresh_names(thresh)
+    order = _order(thresh_names(thresh), vocab)
     by_name = isinstance(thresh, dict) and vocab is not None
     thresh = as_thresh([*thresh.values()] if by_name else thresh)
-    if names is None or vocab is None or names==(*vocab,): return thresh
-    if {*names}=={*vocab} and len({*names})==len(names):
-        return tuple(thresh[names.index(o)] for o in vocab)
+    return thresh if order is None else tuple(thresh[i] for i in order)
+
+def _order(names, vocab):
+    "The places among `names` of the labels of `vocab`; None: they are in order, or one has no names"
+    if names is None or vocab is None or names==(*vocab,): return None
+    if {*names}=={*vocab} and len({*names})==len(names): return [names.index(o) for o in vocab]
     # Numbers from 0 are the names of labels without one
-    if [*vocab]==[*range(len(names))]: return thresh
+    if [*vocab]==[*range(len(names))]: return None
     raise ValueError(f"thresh is for the labels {[*names]}, but these are {[*vocab]}")
 
 # %% ../nbs/00_decisions.ipynb #a0871284
@@ -331,11 +334,9 @@ def columns(self:Rule,
     if isinstance(self.thresh, tuple) and len(self.thresh)!=c:
         raise ValueError(f"thresh has {len(self.thresh)} values, but the predictions have {c} labels")
     vocab = as_vocab(vocab)
-    these = [*range(c)] if vocab is None else [*vocab]
-    # Numbers from 0 are the names of labels without one
-    if self.names and these!=[*self.names] and (these!=[*range(c)] or {*these}=={*self.names}):
+    if self.names and _order(self.names, these := ifnone(vocab, L.range(c))):
         raise ValueError(f"thresh is for the labels {[*self.names]}, in that order, "
-                         f"but these are {these}")
+                         f"but these are {[*these]}")
     if self.labels is None: return None
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)

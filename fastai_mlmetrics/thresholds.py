@@ -240,9 +240,12 @@ class Aim:
         return res
 
 # %% ../nbs/05_thresholds.ipynb #d211e657
-def _even_folds(y, folds, gen):
+def _even_folds(y, valid, folds, gen):
     "A fold for each element of each row, at random, but with the true ones dealt out evenly"
-    fold = torch.randint(folds, y.shape, generator=gen, dtype=torch.uint8, device='cpu')
+    n = y.numel() if valid is None else int(valid.sum())
+    fold = torch.randint(folds, (n,), generator=gen, dtype=torch.uint8, device='cpu')
+    # What is left out changes nothing for the others
+    fold = fold.view_as(y) if valid is None else fold.new_zeros(y.shape).masked_scatter_(valid, fold)
     row,at = y.nonzero().T
     order = (row + torch.rand(len(row), generator=gen, dtype=torch.float64, device='cpu')).argsort()
     fold[row[order],at[order]] = (torch.arange(len(row), device='cpu')%folds).byte()
@@ -259,7 +262,7 @@ def _score(self:Aim, p, y, valid):
 @patch
 def _on_folds(self:Aim, takes, at, s, y, valid):
     "The score of what each function of `takes` makes of thresholds that are found without a fold"
-    fold = _even_folds(y, self.folds, torch.Generator().manual_seed(self.seed+at))
+    fold = _even_folds(y, valid, self.folds, torch.Generator().manual_seed(self.seed+at))
     held = [torch.zeros_like(y) for _ in takes]
     for j in range(self.folds):
         rest = fold!=j

@@ -53,7 +53,7 @@ def verdict(
 
 # %% ../nbs/07_verdict.ipynb #b72cd15a
 _BINS,_ALL = 2**16,2**18
-_WIDTH = 48/_BINS # Of a bin: they are of logits from 24 down to -24
+_WIDTH = 2*REACH/_BINS # Of a bin, in logits
 
 def _squeezed(margins):
     "Margins of any size as numbers in the range of logits, in the same order"
@@ -104,14 +104,15 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     if step.item()<0: return None,math.nan
     thresh = c.cuts.thresh(step, probs=False)
     if c.cuts.below[0,step].isnan():
-        if thresh<-24+_WIDTH: return None,math.nan # This bin has all that is lower, too
+        if thresh<_WIDTH-REACH: return None,math.nan # This bin has all that is lower, too
         thresh = thresh-0.02 # Below the lowest, in three digits too
     thresh = (thresh.sigmoid() if self.probs else _unsqueezed(thresh)).item()
     from_1 = self.probs and thresh>0.5 # Digits are counted from 1 where that is nearer than 0
     thresh = round(1-float(f'{1-thresh:.3g}'), 12) if from_1 else float(f'{thresh:.3g}')
+    place = self.place(np.float32(thresh)) # as it is compared
     # Scores in the threshold's own bin may be above it or not
-    for at in (-_WIDTH/2,_WIDTH/2,0):
-        tp,pred,true,n = c.at(self.place(np.float32(thresh))+at)
+    for end in (-_WIDTH/2,_WIDTH/2,0):
+        tp,pred,true,n = c.at(place+end)
         if (pred-true).abs()>true/5: return None,math.nan
     return thresh,F1ScoreMulti().values(tp, pred, true, n).item()
 

@@ -1038,11 +1038,13 @@ def test_a_table_without_a_block_for_its_targets():
     learn = tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
     assert 'the loss function (MSELoss) does not decode, so `predict` and `show_results` show no label, however good the model: it is for regression; use `loss_func=BCEWithLogitsLossFlat()`' in told(learn)[0]
 
+class AlsoTest(Callback):
+    "Validates on other data, too"
+    def after_train(self): self.learn.validate(dl=self.dls.train)
+
 @pytest.mark.parametrize('on_flag', ['warn','stop','raise'])
 def test_a_validation_within_a_fit_only_records(on_flag):
     "Such as one on a second data set in each epoch"
-    class AlsoTest(Callback):
-        def after_train(self): self.learn.validate(dl=self.dls.train)
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(on_flag=on_flag, patience=9), AlsoTest()])
     with warnings.catch_warnings(record=True) as said, learn.no_logging(), nullcontext() if on_flag!='raise' else pytest.raises(ZeroLabelsError):
         warnings.simplefilter('always')
@@ -1186,8 +1188,6 @@ def test_each_absent_label_is_told():
 
 def test_a_wrapped_fit(monkeypatch):
     "As tools do that log by themselves"
-    class AlsoTest(Callback):
-        def after_train(self): self.learn.validate(dl=self.dls.train)
     fit = Learner.fit
     @functools.wraps(fit)
     def logged(*args, **kwargs): return fit(*args, **kwargs)

@@ -187,9 +187,8 @@ def test_thresholds_with_missing_labels():
     logits,targs = simulate(300, bias=-3)
     missing = targs.clone()
     missing[::4] = math.nan
-    kw = dict(cv=None, folds=None) # Folds are dealt by row
-    found = make_learner(logits, missing, vocab=NAMES).thresh_find(ignore_index=math.nan, **kw)
-    known = make_learner(logits[~missing[:,0].isnan()], targs[~missing[:,0].isnan()], vocab=NAMES).thresh_find(show_plot=False, **kw)
+    found = make_learner(logits, missing, vocab=NAMES).thresh_find(ignore_index=math.nan)
+    known = make_learner(logits[~missing[:,0].isnan()], targs[~missing[:,0].isnan()], vocab=NAMES).thresh_find(show_plot=False)
     test_close(found.table.score, known.table.score, eps=1e-12)
     assert max(plt.gca().lines[0].get_ydata())==pytest.approx(found.table.score['best'], abs=1e-9)
     plt.close('all')

@@ -167,7 +167,7 @@ def test_no_target_is_true():
         best_thresholds(torch.rand(30, 2), y)
 
 @pytest.mark.parametrize('scores,y', [(torch.full((30,2), 0.3), torch.eye(2).repeat(15,1)), (torch.rand(30,2), torch.zeros(30,2)), (torch.rand(30,2), torch.ones(30,2)),
-                                      (torch.rand(1,3), tensor([[1.,0.,0.]])), (torch.rand(30), (torch.arange(30)%2).float()), (torch.full((5,2), 0.5), torch.ones(5,2))])
+                                      (torch.rand(1,3), tensor([[1.,0.,0.]])), (torch.rand(30), (torch.arange(30)%2).float()), (torch.zeros(5,2), torch.ones(5,2))])
 def test_odd_data(scores, y):
     for average in ('micro','macro','weighted','samples'):
         for per_label in (True, False):
