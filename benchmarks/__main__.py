@@ -1,4 +1,6 @@
-"Ours beside its peers, in one run on the same data: `python -m benchmarks [--save[=MACHINE]] [NAME ...]`"
+"""Time and memory compared with other libraries, in one run on the same data
+
+`python -m benchmarks [--save[=MACHINE]] [NAME ...]`"""
 import multiprocessing, platform, subprocess, sys, time, warnings
 from statistics import median
 import fastai, fastai_mlmetrics, sklearn, fastai.metrics as fm, sklearn.metrics as skm
@@ -20,7 +22,9 @@ def data(n, c, density=0.05):
     return torch.randn(n, c, generator=g) + 3*targs - 3,targs
 
 def timed(repeats, slow=(), **fs):
-    "Median seconds of each of `fs`, which take turns, after a round that is not counted; those that are `slow` run in every fourth round only"
+    """Median seconds of each of `fs`, which take turns, after a round that is not counted
+
+    Those that are `slow` run in every fourth round only."""
     times = {k: [] for k in fs}
     for i in range(-1, repeats):
         for k in [k for k in fs if i%4==0 or k not in slow]:
@@ -30,9 +34,11 @@ def timed(repeats, slow=(), **fs):
     return {k: median(v) for k,v in times.items()}
 
 class Batches:
-    "What a metric sees of a Learner in its validation loop, without a model"
+    "The attributes of a Learner that metrics read in its validation loop, without a model"
     training,to_detach,metrics = False,staticmethod(to_detach),L()
-    def __init__(self, preds, targs, bs): self.batches,self.dl,self.dls = list(zip(preds.split(bs), targs.split(bs))),None,SimpleNamespace()
+    def __init__(self, preds, targs, bs):
+        self.batches = list(zip(preds.split(bs), targs.split(bs)))
+        self.dl,self.dls = None,SimpleNamespace()
     def run(self, metrics):
         for m in metrics: m.reset()
         for self.iter,(self.pred,self.y) in enumerate(self.batches):
@@ -42,13 +48,15 @@ class Batches:
 
 AVERAGES = 'macro','micro','samples','weighted'
 
-def of_fastai(): return [AvgMetric(fm.accuracy_multi), *(fm.F1ScoreMulti(average=a) for a in AVERAGES),
-                         fm.PrecisionMulti(average='samples'), fm.RecallMulti(average='samples')]
+def of_fastai():
+    return [AvgMetric(fm.accuracy_multi), *(fm.F1ScoreMulti(average=a) for a in AVERAGES),
+            fm.PrecisionMulti(average='samples'), fm.RecallMulti(average='samples')]
 
 def of_torchmetrics(c, validate_args):
-    "Without the averages over samples, which it lacks"
+    "Without samples averages, which torchmetrics lacks"
     kw = dict(num_labels=c, validate_args=validate_args)
-    m = MetricCollection({'accuracy': MultilabelAccuracy(average='micro', **kw), **{a: MultilabelF1Score(average=a, **kw) for a in ('macro','micro','weighted')}})
+    f1s = {a: MultilabelF1Score(average=a, **kw) for a in ('macro','micro','weighted')}
+    m = MetricCollection({'accuracy': MultilabelAccuracy(average='micro', **kw), **f1s})
     def run(batches):
         m.reset()
         for p,y in batches: m.update(p, y.int())
@@ -58,26 +66,34 @@ def of_torchmetrics(c, validate_args):
 def of_sklearn(preds, targs):
     d,y = (preds>0).numpy(),targs.numpy()
     for a in AVERAGES: skm.f1_score(y, d, average=a, zero_division=0)
-    skm.precision_score(y, d, average='samples', zero_division=0); skm.recall_score(y, d, average='samples', zero_division=0)
+    for f in (skm.precision_score, skm.recall_score): f(y, d, average='samples', zero_division=0)
     return (d==y).mean()
 
 def size(n, c, bs): return {'samples x labels, batch': f'{n:,} x {c}, {bs}'}
 
 def metrics():
-    "Accuracy, F1 in four averages, precision and recall over samples; ours with `zeros_accuracy` and `empty_rate` besides; torchmetrics' without the averages over samples, as it comes (it checks its input, as ours do) and unchecked, with `validate_args=False`"
+    """Accuracy, F1 in four averages, precision and recall over samples; ours with `zeros_accuracy` and `empty_rate`
+    besides; torchmetrics' without the averages over samples, as it comes (it checks its input, as ours do) and
+    unchecked, with `validate_args=False`"""
     for n,c,bs,repeats in SIZES:
         preds,targs = data(n, c)
         run = Batches(preds, targs, bs)
-        ours,theirs,torchs,unchecked = multilabel_metrics(full=True),of_fastai(),of_torchmetrics(c, True),of_torchmetrics(c, False)
-        t = timed(repeats, ('fastai','sklearn'), ours=lambda: run.run(ours), torchmetrics=lambda: torchs(run.batches), unchecked=lambda: unchecked(run.batches), read=lambda: [p.sum()+y.sum() for p,y in run.batches],
-                  fastai=lambda: run.run(theirs), sklearn=lambda: of_sklearn(preds, targs))
-        yield {**size(n, c, bs), 'ours, s': t['ours'], 'fastai / ours': t['fastai']/t['ours'], 'torchmetrics / ours': t['torchmetrics']/t['ours'], 'unchecked / ours': t['unchecked']/t['ours'],
+        ours,theirs = multilabel_metrics(full=True),of_fastai()
+        torchs,unchecked = of_torchmetrics(c, True),of_torchmetrics(c, False)
+        t = timed(
+            repeats, ('fastai','sklearn'),
+            ours=lambda: run.run(ours), fastai=lambda: run.run(theirs),
+            torchmetrics=lambda: torchs(run.batches), unchecked=lambda: unchecked(run.batches),
+            read=lambda: [p.sum()+y.sum() for p,y in run.batches], sklearn=lambda: of_sklearn(preds, targs))
+        yield {**size(n, c, bs), 'ours, s': t['ours'], 'fastai / ours': t['fastai']/t['ours'],
+               'torchmetrics / ours': t['torchmetrics']/t['ours'], 'unchecked / ours': t['unchecked']/t['ours'],
                'scikit-learn / ours': t['sklearn']/t['ours'], 'ours / reading': t['ours']/t['read']}
 
 def twenty():
     "Twenty metrics in mixed averages, and with three thresholds"
     every = [PrecisionMulti, RecallMulti, F1ScoreMulti, partial(FBetaMulti, 2), JaccardMulti, SpecificityMulti]
-    return L(*(cls(average=a) for cls in every for a in ('micro','macro')), AccuracyMulti(), HammingLossMulti(), BalancedAccuracyMulti(), MatthewsCorrCoefMulti(),
+    return L(*(cls(average=a) for cls in every for a in ('micro','macro')),
+             AccuracyMulti(), HammingLossMulti(), BalancedAccuracyMulti(), MatthewsCorrCoefMulti(),
              F1ScoreMulti(average='samples'), SubsetAccuracy(), EmptyRate(), LabelCardinality())
 
 def many():
@@ -85,20 +101,29 @@ def many():
     for n,c,bs,repeats in SIZES[:2]:
         run,nine = Batches(*data(n, c), bs),multilabel_metrics(full=True)
         three = nine + multilabel_metrics(thresh=0.2, full=True) + multilabel_metrics(thresh=0.7, full=True)
-        t = timed(repeats, **{k: partial(run.run, o) for k,o in dict(nine=nine, twenty=twenty(), three=three).items()})
-        yield {**size(n, c, bs), 'nine, s': t['nine'], 'twenty / nine': t['twenty']/t['nine'], 'nine at three thresholds / nine': t['three']/t['nine']}
+        lists = dict(nine=nine, twenty=twenty(), three=three)
+        t = timed(repeats, **{k: partial(run.run, o) for k,o in lists.items()})
+        yield {**size(n, c, bs), 'nine, s': t['nine'], 'twenty / nine': t['twenty']/t['nine'],
+               'nine at three thresholds / nine': t['three']/t['nine']}
 
 def ranking():
-    "Mean average precision and AUC, exact; and in 1,024 bins. Of 600 labels the peers, which take one after the other, are given 60, and ten times their time is compared"
+    """Mean average precision and AUC, exact; and in 1,024 bins. Of 600 labels the peers, which take one after the
+    other, are given 60, and ten times their time is compared"""
     for n,c,bs,repeats in SIZES:
         preds,targs = data(n, c)
         run,k = Batches(preds, targs, bs),min(c, 60)
-        y,p,few = targs[:,:k].numpy(),preds[:,:k].numpy(),(preds[:,:k].contiguous(), targs[:,:k].int())
-        t = timed(repeats//2, ('sklearn','torchmetrics'), ours=lambda: run.run(L(APScoreMulti(), RocAucMulti())), bins=lambda: run.run(L(APScoreMulti(bins=1024), RocAucMulti(bins=1024))),
-                  sklearn=lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)),
-                  torchmetrics=lambda: [f(*few, k, validate_args=False) for f in (multilabel_average_precision, multilabel_auroc)])
+        y,p = targs[:,:k].numpy(),preds[:,:k].numpy()
+        few = preds[:,:k].contiguous(),targs[:,:k].int()
+        t = timed(
+            repeats//2, ('sklearn','torchmetrics'),
+            ours=lambda: run.run(L(APScoreMulti(), RocAucMulti())),
+            bins=lambda: run.run(L(APScoreMulti(bins=1024), RocAucMulti(bins=1024))),
+            sklearn=lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)),
+            torchmetrics=lambda: [f(*few, k, validate_args=False)
+                                  for f in (multilabel_average_precision, multilabel_auroc)])
         for o in ('sklearn','torchmetrics'): t[o] *= c/k
-        yield {**size(n, c, bs), 'exact, s': t['ours'], 'in bins, s': t['bins'], 'scikit-learn / exact': t['sklearn']/t['ours'], 'torchmetrics / exact': t['torchmetrics']/t['ours']}
+        yield {**size(n, c, bs), 'exact, s': t['ours'], 'in bins, s': t['bins'],
+               'scikit-learn / exact': t['sklearn']/t['ours'], 'torchmetrics / exact': t['torchmetrics']/t['ours']}
 
 def arrays():
     "Mean average precision and AUC of 100,000 x 60, as whole arrays and in batches of 512, on one thread and on all"
@@ -122,9 +147,11 @@ def labels():
         preds,targs = data(n, c)
         run,k = Batches(preds, targs, bs),min(n, 5_000)
         y,p = targs[:k].numpy(),preds[:k].numpy()
-        def of_sklearn(): return [f(y, p) for f in (skm.label_ranking_average_precision_score, skm.coverage_error, skm.label_ranking_loss)]
-        t = timed(repeats, ('sklearn',), ours=lambda: run.run(L(LRAP(), CoverageError(), LabelRankingLoss())), sklearn=of_sklearn)
-        yield {**size(n, c, bs), 'ours, s': t['ours'], 'scikit-learn (of 5,000, scaled) / ours': t['sklearn']*n/k/t['ours']}
+        fs = skm.label_ranking_average_precision_score,skm.coverage_error,skm.label_ranking_loss
+        t = timed(repeats, ('sklearn',), ours=lambda: run.run(L(LRAP(), CoverageError(), LabelRankingLoss())),
+                  sklearn=lambda: [f(y, p) for f in fs])
+        yield {**size(n, c, bs), 'ours, s': t['ours'],
+               'scikit-learn (of 5,000, scaled) / ours': t['sklearn']*n/k/t['ours']}
 
 def thresholds():
     "The best thresholds for F1; the peer is a loop over the labels with `precision_recall_curve`"
@@ -135,49 +162,70 @@ def thresholds():
         for p,y in zip(scores.T.numpy(), targs.T.numpy()):
             precision,recall,t = skm.precision_recall_curve(y, p)
             t[(2*precision*recall/np.maximum(precision+recall, 1e-9))[:-1].argmax()]
-    ways = {'one for all labels, micro F1': dict(average='micro', cv=None), 'one for all labels, macro F1': dict(per_label=False, cv=None),
-            'and one per label': dict(folds=None, cv=None), 'and checked on held-out folds': dict(cv=None), 'and scored on held-out samples, as by default': {}}
-    t = timed(3, [*ways][-1:], sklearn=of_sklearn, **{k: partial(best_thresholds, scores, targs, **kw) for k,kw in ways.items()})
-    yield from [{f'best thresholds, {n:,} x {c}': k, 'ours, s': t[k], "scikit-learn's loop, per label / ours": t['sklearn']/t[k]} for k in ways]
+    ways = {'global, micro F1': dict(cv=None),
+            'global, micro F1, with the held-out score (default)': {},
+            'global, macro F1': dict(average='macro', per_label=False, cv=None),
+            'per label': dict(average='macro', cv=None),
+            'per label, with the held-out score': dict(average='macro')}
+    ours = {k: partial(best_thresholds, scores, targs, **kw) for k,kw in ways.items()}
+    t = timed(3, sklearn=of_sklearn, **ours)
+    for k in ways:
+        yield {f'best thresholds, {n:,} x {c}': k, 'ours, s': t[k],
+               "scikit-learn's loop, per label / ours": t['sklearn']/t[k]}
 
 class Free(Module):
     "A model that costs nothing"
     def __init__(self): self.w = nn.Parameter(torch.zeros(1))
     def forward(self, x): return x
+def free():
+    "A Learner whose model costs nothing, on 40,000 samples of 80 labels"
+    preds,targs = data(40_000, 80)
+    batches = list(zip(preds.split(256), targs.split(256)))
+    dls = DataLoaders(*[DataLoader(batches, bs=None, device=torch.device('cpu')) for _ in range(2)])
+    return Learner(dls, Free(), loss_func=BCEWithLogitsLossFlat())
+
+def validator(learn):
+    "A function that validates `learn` with the metrics and callbacks that it is given"
+    learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
+    def validate(metrics, cbs=None):
+        learn.metrics = metrics
+        with learn.no_logging(): learn.validate(cbs=cbs)
+    return validate
 
 def validation():
-    "What metrics add to `learn.validate()`: with a model that costs nothing, and on the embedded data with a small and a larger one"
-    preds,targs = data(40_000, 80)
-    dls = DataLoaders(*[DataLoader(list(zip(preds.split(256), targs.split(256))), bs=None, device=torch.device('cpu')) for _ in range(2)])
-    def free(): return Learner(dls, Free(), loss_func=BCEWithLogitsLossFlat())
+    """What metrics add to `learn.validate()`: with a model that costs nothing, and on the embedded data with a small
+    and a larger one"""
     digits = multilabel_dls(multidigits())
     def resnet(): return vision_learner(digits, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat())
-    for name,learner in {'no model, 40,000 x 80': free, 'the demo\'s, on the digits': lambda: get_learner(digits), 'resnet18, on the digits': resnet}.items():
-        learn = learner()
-        learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
-        def validate(metrics, cbs=None):
-            learn.metrics = metrics
-            with learn.no_logging(): learn.validate(cbs=cbs)
-        t = timed(5, **{k: partial(validate, *o) for k,o in dict(none=([],), ours=(multilabel_metrics(full=True),), callback=(multilabel_metrics(full=True), ZeroLabelsCallback()), fastai=(of_fastai(),)).items()})
-        yield {'model': name, 'without metrics, s': t['none'], **{f'{k} adds, %': 100*(t[v]/t['none']-1) for k,v in {'ours':'ours', 'ours and the callback':'callback', 'fastai':'fastai'}.items()}}
+    learners = {'no model, 40,000 x 80': free,
+                'the demo\'s, on the digits': lambda: get_learner(digits),
+                'resnet18, on the digits': resnet}
+    for name,learner in learners.items():
+        validate = validator(learner())
+        ours,theirs = multilabel_metrics(full=True),of_fastai()
+        t = timed(5, none=lambda: validate([]), ours=lambda: validate(ours), fastai=lambda: validate(theirs),
+                  callback=lambda: validate(ours, ZeroLabelsCallback()))
+        def adds(k): return 100*(t[k]/t['none']-1)
+        yield {'model': name, 'without metrics, s': t['none'], 'ours adds, %': adds('ours'),
+               'ours and the callback adds, %': adds('callback'), 'fastai adds, %': adds('fastai')}
 
 def spin():
     while True: pass
 
 def busy():
-    "Seconds that metrics add to `learn.validate()` while the cores have other work: two processes that load the pictures, or one that never rests"
-    preds,targs = data(40_000, 80)
-    dls = DataLoaders(*[DataLoader(list(zip(preds.split(256), targs.split(256))), bs=None, device=torch.device('cpu')) for _ in range(2)])
+    """Seconds that metrics add to `learn.validate()` while the cores have other work: two processes that load the
+    pictures, or one that never rests"""
     digits = multilabel_dls(multidigits(), num_workers=2)
     other = multiprocessing.Process(target=spin, daemon=True)
-    for name,learn in {'the digits, two processes loading': get_learner(digits), 'no model, 40,000 x 80, another process busy': Learner(dls, Free(), loss_func=BCEWithLogitsLossFlat())}.items():
+    learners = {'the digits, two processes loading': get_learner(digits),
+                'no model, 40,000 x 80, another process busy': free()}
+    for name,learn in learners.items():
         if 'another' in name: other.start()
-        learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
-        def validate(metrics):
-            learn.metrics = metrics
-            with learn.no_logging(): learn.validate()
-        t = timed(5, **{k: partial(validate, o) for k,o in dict(none=[], ours=multilabel_metrics(full=True), fastai=of_fastai()).items()})
-        yield {'validation': name, 'without metrics, s': t['none'], 'ours add, s': t['ours']-t['none'], 'fastai adds, s': t['fastai']-t['none']}
+        validate = validator(learn)
+        lists = dict(none=[], ours=multilabel_metrics(full=True), fastai=of_fastai())
+        t = timed(5, **{k: partial(validate, o) for k,o in lists.items()})
+        yield {'validation': name, 'without metrics, s': t['none'], 'ours add, s': t['ours']-t['none'],
+               'fastai adds, s': t['fastai']-t['none']}
     other.terminate()
 
 def _megabytes(what): return int(re.search(what+r':\s*(\d+) kB', Path('/proc/self/status').read_text())[1])/1024
@@ -185,11 +233,11 @@ def peak(): return _megabytes('VmHWM')
 def resident(): return _megabytes('VmRSS')
 
 def stream(metrics, n, c, bs=1000):
-    "Seconds and megabytes that it takes to count `n` samples, made as they are needed"
+    "Seconds and megabytes for `n` samples, which are generated batch by batch"
     blocks = [data(bs, c) for _ in range(3)]
     run = Batches(*blocks[0], bs)
     run.run(metrics())
-    Path('/proc/self/clear_refs').write_text('5') # Linux starts the peak anew
+    Path('/proc/self/clear_refs').write_text('5') # Linux resets the peak
     before,start = peak(),time.perf_counter()
     run.batches = ((o[0].clone(), o[1].clone()) for i in range(n//bs) for o in [blocks[i%3]])
     run.run(metrics())
@@ -205,9 +253,18 @@ def stream_report(n, c):
     accuracy_report(scores, targs)
     return time.perf_counter()-start,peak()-before
 
-STREAMED = dict(ours=partial(multilabel_metrics, full=True), fastai=of_fastai, exact=lambda: L(APScoreMulti(), RocAucMulti()), bins=lambda: L(APScoreMulti(bins=1024), RocAucMulti(bins=1024)))
+STREAMED = dict(
+    ours=partial(multilabel_metrics, full=True),
+    fastai=of_fastai,
+    exact=lambda: L(APScoreMulti(), RocAucMulti()),
+    bins=lambda: L(APScoreMulti(bins=1024), RocAucMulti(bins=1024)))
 
-def streamed(*args): return map(float, subprocess.run([sys.executable, '-W', 'ignore', '-m', 'benchmarks', '--stream', *map(str, args)], capture_output=True, text=True, check=True).stdout.split())
+def python(*args):
+    "The output of a new Python"
+    command = [sys.executable, '-W', 'ignore', *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+def streamed(*args): return map(float, python('-m', 'benchmarks', '--stream', *args).split())
 
 def memory():
     "Time and growth of the peak memory while batches of 1,000 samples come, each in a process of its own (Linux only)"
@@ -216,19 +273,22 @@ def memory():
         yield {'metrics': NAMES[name], 'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
 
 def report():
-    "Time and growth of the peak memory of `accuracy_report`, intervals included, each in a process of its own (Linux only)"
+    """Time and growth of the peak memory of `accuracy_report`, intervals included, each in a process of its own
+    (Linux only)"""
     for n,c in ((20_000,1000), (20_000,2000), (100_000,600), (50,20_000)):
         seconds,mb = streamed('report', n, c)
         yield {'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
 
-NAMES = dict(ours='multilabel_metrics(full=True)', fastai="fastai's seven", bins='AP and AUC in 1,024 bins', exact='AP and AUC, exact')
+NAMES = dict(ours='multilabel_metrics(full=True)', fastai="fastai's seven", bins='AP and AUC in 1,024 bins',
+             exact='AP and AUC, exact')
 
 def draw_growth(df, file):
     "Time and memory over the number of samples"
     fig,axs = plt.subplots(1, 2, figsize=(9,3.6), layout='constrained')
     ylabels = {'s': 'seconds, in batches of 1,000', 'MB': 'MB of memory more, at the peak'}
     for ax,(column,ylabel) in zip(axs, ylabels.items()):
-        for name,o in df.groupby('metrics', sort=False): ax.plot(o.samples, o[column].where(o[column]>0), 'o-', label=NAMES[name])
+        for name,o in df.groupby('metrics', sort=False):
+            ax.plot(o.samples, o[column].where(o[column]>0), 'o-', label=NAMES[name])
         ax.set(xscale='log', yscale='log', xlabel='samples in a validation, of 20 labels each', ylabel=ylabel)
         ax.grid(alpha=0.3)
     axs[0].set_title('Time', fontsize=10)
@@ -241,7 +301,7 @@ def growth():
     "Time and peak memory over the number of samples, of 20 labels"
     for n in (1000, 30_000, 1_000_000):
         for name in ('ours','bins','exact','fastai'):
-            if name=="fastai" and n>30_000: continue # It takes minutes
+            if name=="fastai" and n>30_000: continue # takes minutes
             seconds,mb = streamed(name, n, 20)
             yield {'samples': n, 'metrics': name, 's': seconds, 'MB': mb}
 
@@ -251,17 +311,19 @@ def every():
     bases = StreamMetric,CountsMetric,MicroMetric,SampleMetric,CurveMetric,LabelRanking
     classes = [o for o in globals().values() if isinstance(o, type) and issubclass(o, StreamMetric)]
     args = {FBetaMulti: (2,), PrecisionAtK: (3,), RecallAtK: (3,)}
-    return L(cls(*args.get(cls, ()), average=a, name=f'{cls.__name__}, {a}') for cls in classes if cls not in bases+ranking for a in cls.averages) + \
-           L(cls(average=a, bins=256, name=f'{cls.__name__}, {a}') for cls in ranking for a in cls.averages)
+    binned = [cls(average=a, bins=256, name=f'{cls.__name__}, {a}') for cls in ranking for a in cls.averages]
+    counted = [cls(*args.get(cls, ()), average=a, name=f'{cls.__name__}, {a}')
+               for cls in classes if cls not in bases+ranking for a in cls.averages]
+    return L(counted+binned)
 
 def total(m):
-    "What a metric has added up"
-    m.take_waiting()
-    m.fold()
+    "The accumulated counts or sums of a metric"
+    m.count_batches()
     return m.total
 
 def soak(n=100_000, distinct=100):
-    "100,000 batches of 64 x 20 through each class in each average: whether anything grows, slows down, or drifts from one pass times 1,000"
+    """100,000 batches of 64 x 20 through each class in each average: whether anything grows, slows down, or drifts
+    from one pass times 1,000"""
     preds,targs = data(64*distinct, 20)
     run,metrics = Batches(preds, targs, 64),every()
     run.run(metrics)
@@ -274,22 +336,27 @@ def soak(n=100_000, distinct=100):
         for m in metrics: m.accumulate(run)
         if (run.iter+1)%(n//5)==0:
             times = (run.iter+1)//distinct
-            whole = all(torch.equal(total(m), times*once[m.name]) for m in metrics if isinstance(m, CountsMetric) and m.average!='samples')
-            drift = max(((total(m)/times-once[m.name]).abs()/once[m.name].abs().clamp(min=1)).max().item() for m in metrics)
-            yield {'batches': run.iter+1, 'metrics': len(metrics), 's': time.perf_counter()-start, 'growth, MB': resident()-at_first, 'whole counts equal': whole, 'largest relative drift': drift}
+            of_counts = [m for m in metrics if isinstance(m, CountsMetric) and m.average!='samples']
+            whole = all(torch.equal(total(m), times*once[m.name]) for m in of_counts)
+            def drift(m): return ((total(m)/times-once[m.name]).abs()/once[m.name].abs().clamp(min=1)).max().item()
+            yield {'batches': run.iter+1, 'metrics': len(metrics), 's': time.perf_counter()-start,
+                   'growth, MB': resident()-at_first, 'whole counts equal': whole,
+                   'largest relative drift': max(map(drift, metrics))}
             start = time.perf_counter()
 
 def importing():
     "Seconds to import, after fastai"
-    code = 'import time; from fastai.vision.all import *; t = time.perf_counter(); import fastai_mlmetrics.all; print(time.perf_counter()-t)'
-    yield {'fastai_mlmetrics.all': median(float(subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True, check=True).stdout) for _ in range(3))}
+    code = ('import time; from fastai.vision.all import *; t = time.perf_counter(); '
+            'import fastai_mlmetrics.all; print(time.perf_counter()-t)')
+    yield {'fastai_mlmetrics.all': median(float(python('-c', code)) for _ in range(3))}
 
 ALL = metrics,many,ranking,arrays,labels,thresholds,report,validation,busy,memory,growth,soak,importing
 
 def markdown(table):
-    "As a table in Markdown"
-    rows = [[f'{o:.3g}' if isinstance(o, float) else str(o) for o in row] for row in (table.columns, *table.itertuples(index=False))]
-    return '\n'.join(f"| {' | '.join(o)} |" for o in (rows[0], ['---']*len(rows[0]), *rows[1:]))
+    "`table` in Markdown"
+    def text(o): return f'{o:.3g}' if isinstance(o, float) else str(o)
+    head,*rows = [[*map(text, row)] for row in (table.columns, *table.itertuples(index=False))]
+    return '\n'.join(f"| {' | '.join(o)} |" for o in (head, ['---']*len(head), *rows))
 
 def main(args):
     warnings.simplefilter('ignore')
@@ -298,19 +365,24 @@ def main(args):
     save = next((o for o in args if o.startswith('--save')), '')
     name = save.removeprefix('--save').replace('=', '_') # '', or '_MACHINE'
     asked = [f for f in ALL if f.__name__ in args] or ALL
-    page = [f'{cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}, fastai {fastai.__version__}, scikit-learn {sklearn.__version__}. Medians, in one run; GPUs are not measured.']
+    page = [f'{cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}, '
+            f'numpy {np.__version__}, fastai {fastai.__version__}, scikit-learn {sklearn.__version__}. '
+            'Medians, in one run; GPUs are not measured.']
     print(page[0], flush=True)
     for f in asked:
-        table = pd.DataFrame(f())
-        print(f'\n{f.__name__}: {f.__doc__}\n{table.to_string(index=False, float_format=lambda o: f"{o:.3g}")}', flush=True)
-        page += [f'## {f.__name__}', f.__doc__+'.', markdown(table)]
+        table,doc = pd.DataFrame(f()),' '.join(f.__doc__.split())
+        shown = table.to_string(index=False, float_format='{:.3g}'.format)
+        print(f'\n{f.__name__}: {doc}\n{shown}', flush=True)
+        page += [f'## {f.__name__}', doc+'.', markdown(table)]
         if save and f is growth:
             draw_growth(table, f'growth{name}.png')
             page.append(f'![](growth{name}.png)')
-    if save: (Path(__file__).parent/f'results{name}.md').write_text('\n\n'.join(['# Benchmarks', f'`python -m benchmarks {save}` wrote this page.', *page])+'\n')
+    if not save: return
+    page = ['# Benchmarks', f'`python -m benchmarks {save}` wrote this page.', *page]
+    (Path(__file__).parent/f'results{name}.md').write_text('\n\n'.join(page)+'\n')
 
 def cpu():
-    "What Linux calls it"
+    "The name of the processor, on Linux from `/proc/cpuinfo`"
     info = Path('/proc/cpuinfo')
     names = info.read_text().split('model name') if info.exists() else ()
     return names[1].splitlines()[0].strip('\t: ') if len(names)>1 else platform.processor() or platform.machine()

@@ -9,7 +9,7 @@ from .ranking import (
     RecallAtK, ExpectedCalibrationError)
 from .thresholds import best_thresholds
 from .report import multilabel_metrics, paper_metrics, accuracy_report
-from .verdict import judge, ZeroLabelsWarning, ZeroLabelsError
+from .verdicts import judge, ZeroLabelsWarning, ZeroLabelsError
 from .callback import ZeroLabelsCallback
 from . import learner as _ # patches `Learner`
 from .interpret import MultiLabelInterpretation

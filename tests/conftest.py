@@ -1,34 +1,40 @@
-"What the tests share"
-import os; os.environ.setdefault('OMP_NUM_THREADS', '1') # Tests run beside each other, and threads of several processes get in each other's way
-import matplotlib; matplotlib.use('agg')
-import warnings; warnings.filterwarnings('ignore', category=FutureWarning) # torch's, of a function that torchvision calls
+"Helpers of several test modules"
+import os, warnings
+# Before any import of numpy or torch: tests run in parallel processes, whose threads would slow each other down
+os.environ.setdefault('OMP_NUM_THREADS', '1')
+warnings.filterwarnings('ignore', category=FutureWarning) # of torch, for a function that torchvision calls
+import matplotlib
+matplotlib.use('agg')
 import concurrent.futures, gc, inspect, multiprocessing, numpy as np, pytest, sys
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
-from fastai_mlmetrics.decisions import Rule, to_decisions
+from fastai_mlmetrics.decisions import ThresholdRule, binarize
 from fastai_mlmetrics.counts import Batch
 from fastai_mlmetrics.metrics import StreamMetric, CountsMetric, SampleMetric
 
-settings.register_profile('default', max_examples=320, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+settings.register_profile('default', max_examples=320, deadline=None, derandomize=True,
+                          suppress_health_check=list(HealthCheck))
 settings.load_profile('default')
 
-# Processes that tests start are forked from a clean one, which has imported once what takes seconds; not this package, without which some run
+# Processes that tests start are forked from a clean process that has done the slow imports once.
+# That process has not imported this package, because some tests run without it.
 START = 'forkserver' if 'forkserver' in multiprocessing.get_all_start_methods() else 'spawn'
 multiprocessing.set_forkserver_preload(['fastai.vision.all','fastai.distributed','hypothesis.extra.numpy','pytest'])
 
 def in_process(f, *args):
-    "What `f` returns in a process of its own"
-    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context(START)) as ex: return ex.submit(f, *args).result()
+    "The result of `f` in a process of its own"
+    context = multiprocessing.get_context(START)
+    with concurrent.futures.ProcessPoolExecutor(1, context) as ex: return ex.submit(f, *args).result()
 
 def pytest_pycollect_makeitem(obj):
-    "fastai's star import brings functions that are named like tests"
+    "Skip functions of fastai that are named like tests, which star imports bring"
     if (getattr(obj, '__module__', None) or '').startswith(('fastai.','fastcore.')): return []
 
 @st.composite
-def decided(draw, min_labels=2, max_labels=6, max_samples=12):
-    "Decisions and truths, N x C of 0/1; all-zero columns and rows are common"
+def binary_pairs(draw, min_labels=2, max_labels=6, max_samples=12):
+    "Binary predictions and targets, N x C; all-zero columns and rows are common"
     shape = draw(st.integers(1, max_samples)),draw(st.integers(min_labels, max_labels))
     return tuple(draw(arrays(np.int64, shape, elements=st.integers(0,1), fill=st.just(0))) for _ in range(2))
 
@@ -45,14 +51,16 @@ class Same(Module):
     def forward(self, x): return x + 0*self.w
 
 class Masked(Module):
-    "A loss as people write it: what is nan is left out, and there is one number"
+    "A custom loss function without fastai's attributes, which ignores NaN targets"
     def forward(self, p, y):
         known = ~y.isnan()
         return F.binary_cross_entropy_with_logits(p[known], y[known])
 
 class MaskedFlat(BCEWithLogitsLossFlat):
-    "The same as one of fastai's"
-    def __call__(self, p, y, **kwargs): return super().__call__(p[~y.isnan()][None], y[~y.isnan()][None], **kwargs)
+    "The same as a subclass of fastai's loss"
+    def __call__(self, p, y, **kwargs):
+        known = ~y.isnan()
+        return super().__call__(p[known][None], y[known][None], **kwargs)
 
 def make_learner(logits, targs, metrics=None, model=None, bs=16, vocab=None, **kwargs):
     "A Learner whose model outputs `logits` for the samples with `targs`"
@@ -64,15 +72,20 @@ def make_learner(logits, targs, metrics=None, model=None, bs=16, vocab=None, **k
     return learn.remove_cb(ProgressCallback) or learn
 
 def simulate(n=400, c=20, density=0.0775, skill=3., bias=-4., seed=0):
-    "Logits of a model of some skill, and targets of which a share `density` is true"
+    "Logits of a model with some skill, and targets with a share `density` of positives"
     g = torch.Generator().manual_seed(seed)
     targs = (torch.rand(n, c, generator=g)<density).float()
     return torch.randn(n, c, generator=g) + skill*targs + bias, targs
 
+def one_line(o):
+    "The text of `o`, such as a wrapped message, on one line"
+    return ' '.join(str(o).split())
+
 def values(learn):
-    "The metrics of a validation, by name"
+    "The values of the metrics in a validation, by name"
     with learn.no_logging(): row = learn.validate()
     return dict(zip(learn.metrics.attrgot('name'), row[1:]))
 
 @pytest.fixture(scope='session')
-def digits_dls(tmp_path_factory): return multilabel_dls(multidigits(tmp_path_factory.mktemp('digits')/'set', n=300, size=32))
+def digits_dls(tmp_path_factory):
+    return multilabel_dls(multidigits(tmp_path_factory.mktemp('digits')/'set', n=300, size=32))

@@ -1,9 +1,12 @@
-"The main job, as a person at a terminal meets it"
+"The demo on the command line"
 import contextlib, io, runpy, signal, subprocess, time
 from conftest import *
-from fastai_mlmetrics.demo import get_data, tell
+from fastai_mlmetrics.demo import get_data, run_demo
 
-def typed(*args, **kwargs): return subprocess.run([sys.executable, '-m', 'fastai_mlmetrics', *map(str, args)], capture_output=True, text=True, **kwargs)
+def typed(*args, **kwargs):
+    "Run the command in a new Python"
+    command = [sys.executable, '-m', 'fastai_mlmetrics', *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, **kwargs)
 
 def _run(args, cwd):
     if cwd: os.chdir(cwd)
@@ -14,11 +17,11 @@ def _run(args, cwd):
     return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 def job(*args, cwd=None):
-    "What `typed` returns, without the seconds that a new Python imports for"
+    "The result of `typed`, without the seconds that the imports of a new Python take"
     return in_process(_run, [*map(str, args)], cwd)
 
 def failed(run, message):
-    "Told in one line, before any training"
+    "Whether the command failed with one line, before any training"
     one_line = run.returncode==2 and len(run.stderr.splitlines())==1 and 'Training' not in run.stdout
     return one_line and re.search(message, run.stderr)
 
@@ -26,11 +29,13 @@ def test_main_job(tmp_path):
     out = tmp_path/'out'
     run = typed('--epochs', 2, '--size', 32, '--out', 'out', cwd=tmp_path)
     assert run.returncode==0, run.stderr
-    for text in ('20 labels', 'Training for 1 epoch\n', 'zeros', 'The remedies', 'Training on, for 1 epoch\n', 'Before and after', ' 1 epoch ', ' 2 epochs\n',
-                 *multilabel_metrics().attrgot('name')):
+    shown = ('20 labels', 'Training for 1 epoch\n', 'zeros', 'The remedies', 'Training on, for 1 epoch\n',
+             'Before and after', ' 1 epoch ', ' 2 epochs\n', *multilabel_metrics().attrgot('name'))
+    for text in shown:
         assert text in run.stdout, text
     assert max(map(len, (run.stdout+run.stderr).splitlines()))<=80
-    assert '|' not in run.stdout[run.stdout.index('The remedies'):run.stdout.index('Training on')] # no bar
+    remedies = run.stdout[run.stdout.index('The remedies'):run.stdout.index('Training on')]
+    assert '|' not in remedies # no progress bar
     for text in ('predicts (nearly) nothing', 'predicting nothing at all has 0.923', 'What helps:'):
         assert text in run.stderr, text
     assert 'FutureWarning' not in run.stderr and 'Traceback' not in run.stderr
@@ -62,10 +67,12 @@ def test_usage():
 
 def test_says_something_before_the_imports(tmp_path):
     (tmp_path/'fastai.py').write_text('raise KeyboardInterrupt')
-    run = typed(env={**os.environ, 'PYTHONPATH': os.pathsep.join([str(tmp_path), os.environ.get('PYTHONPATH', '')])})
+    path = os.pathsep.join([str(tmp_path), os.environ.get('PYTHONPATH', '')])
+    run = typed(env={**os.environ, 'PYTHONPATH': path})
     assert (run.returncode, run.stdout, run.stderr)==(130, 'Loading fastai ...\n', '\ninterrupted\n')
 
-def test_no_such_folder(tmp_path): assert failed(job('--data', 'no/such/folder', '--out', tmp_path), 'no/such/folder.*does not exist')
+def test_no_such_folder(tmp_path):
+    assert failed(job('--data', 'no/such/folder', '--out', tmp_path), 'no/such/folder.*does not exist')
 
 @pytest.fixture
 def own(tmp_path): return multidigits(tmp_path/'own', n=30, size=32)
@@ -82,7 +89,7 @@ def test_cut_off_picture(own, tmp_path):
 
 @pytest.mark.parametrize('labels', [('cat',''), ('$\\frac$ 猫 "q" a,b', '$x_$ <b> é %s {x} 100%')])
 def test_odd_labels(own, tmp_path, labels):
-    "One label only; characters that mean something to CSV, format strings, HTML, matplotlib"
+    "One label only; characters with a meaning in CSV, format strings, HTML and matplotlib"
     df = pd.read_csv(own/'train.csv')
     df.assign(labels=np.where(df.index%3>0, *labels)).to_csv(own/'train.csv', index=False)
     run = job('--data', own, '--epochs', 2, '--size', 16, cwd=tmp_path)
@@ -95,7 +102,7 @@ def test_no_place_for_figures(own, tmp_path):
     if Path('/proc').exists(): places.append(Path('/proc')) # where not even root can write
     for out in places:
         assert failed(job('--data', own, '--out', out), f'{out} cannot be written to .*give another folder')
-    with pytest.raises(ValueError, match='cannot be written to'): tell(None, out=tmp_path/'file')
+    with pytest.raises(ValueError, match='cannot be written to'): run_demo(None, out=tmp_path/'file')
 
 def test_home(own, tmp_path):
     env = {**os.environ, 'HOME': str(tmp_path), 'USERPROFILE': str(tmp_path)}
@@ -116,8 +123,10 @@ def test_another_size(tmp_path, monkeypatch):
 @pytest.mark.parametrize('when', ['Preparing the data', 'Training for', 'The remedies'])
 def test_interrupt(own, tmp_path, when):
     args = '--data', str(own), '--size', '32', '--epochs', '2', '--out', str(tmp_path/'out')
-    run = subprocess.Popen([sys.executable, '-u', '-m', 'fastai_mlmetrics', *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) # which a shell's background jobs ignore
+    command = [sys.executable, '-u', '-m', 'fastai_mlmetrics', *args]
+    def default_signal(): signal.signal(signal.SIGINT, signal.SIG_DFL) # background jobs of a shell ignore it
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           preexec_fn=default_signal)
     while when not in run.stdout.readline(): assert run.poll() is None, run.stderr.read()
     time.sleep(.1)
     run.send_signal(signal.SIGINT)
@@ -126,7 +135,9 @@ def test_interrupt(own, tmp_path, when):
 
 def test_pascal_is_what_untar_data_brings(tmp_path, monkeypatch):
     asked = []
-    def local(url): asked.append(url); return multidigits(tmp_path/'data', n=30, size=16)
+    def local(url):
+        asked.append(url)
+        return multidigits(tmp_path/'data', n=30, size=16)
     monkeypatch.setattr('fastai_mlmetrics.demo.untar_data', local)
     dls = get_data('pascal', tmp_path, 32)
     assert asked==[URLs.PASCAL_2007] and dls.one_batch()[0].shape[1:]==(3,32,32)

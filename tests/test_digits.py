@@ -1,4 +1,4 @@
-"The embedded data set, and the loading of any set laid out like it"
+"The embedded data set, and loading of data sets with the same layout"
 import json,pytest
 from concurrent.futures import ThreadPoolExecutor
 from fastai.vision.all import *
@@ -37,7 +37,11 @@ def test_statistics(seed):
     freqs = np.sort(onehot(df).mean(0))
     assert 4<freqs[-1]/freqs[0]<9 and freqs[10]<.45*freqs[-1] # a few common labels, and a long tail
 
-@pytest.mark.parametrize('kwargs,what', [(dict(n=19), 'n=19.*n=20 or more'), (dict(n=-1), 'n=-1'), (dict(seed=-2), 'seed=-2'), (dict(size=8), 'size=8.*16 or more')])
+@pytest.mark.parametrize('kwargs,what', [
+    (dict(n=19), 'n=19.*n=20 or more'),
+    (dict(n=-1), 'n=-1'),
+    (dict(seed=-2), 'seed=-2'),
+    (dict(size=8), 'size=8.*16 or more')])
 def test_bad_arguments(kwargs, what, tmp_path):
     with pytest.raises(ValueError, match=what): multidigits(tmp_path/'set', **kwargs)
     assert not (tmp_path/'set').exists()
@@ -74,7 +78,7 @@ def test_default_path(tmp_path, monkeypatch):
 
 def test_home(made, tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
-    monkeypatch.setenv('USERPROFILE', str(tmp_path)) # Windows' name for it
+    monkeypatch.setenv('USERPROFILE', str(tmp_path)) # the home folder on Windows
     monkeypatch.chdir(tmp_path)
     assert small('~/set')==small(Path('~')/'set')==tmp_path/'set' and contents(tmp_path/'set')==contents(made)
     for path in ('~/set', Path('~/set')): assert multilabel_dls(path, bs=8).path==tmp_path/'set'
@@ -152,18 +156,21 @@ def test_loads(made):
     assert [*dls.vocab]==sorted(digit_labels)
     df = pd.read_csv(made/'train.csv')
     y = torch.cat([b[1] for b in dls.valid]).cpu()
-    assert [' '.join(sorted(o.split())) for o in df.labels[df.is_valid]] == [' '.join(dls.vocab[i] for i in o.nonzero().flatten()) for o in y]
-    assert multilabel_dls(made, size=None).one_batch()[0].shape==(24,3,24,24) # fewer pictures than `bs`
+    expected = [' '.join(sorted(o.split())) for o in df.labels[df.is_valid]]
+    assert expected==[' '.join(dls.vocab[i] for i in o.nonzero().flatten()) for o in y]
+    assert multilabel_dls(made, size=None).one_batch()[0].shape==(24,3,24,24) # fewer images than `bs`
 
 def test_code_for_pascal(made):
     "fastai's tutorial for `URLs.PASCAL_2007`, with another path"
     path,size = made,32
     df = pd.read_csv(path/'train.csv')
-    dls = ImageDataLoaders.from_df(df, path, folder='train', valid_col='is_valid', label_delim=' ', item_tfms=Resize(size+8), batch_tfms=aug_transforms(size=size), bs=8)
+    dls = ImageDataLoaders.from_df(df, path, folder='train', valid_col='is_valid', label_delim=' ',
+                                   item_tfms=Resize(size+8), batch_tfms=aug_transforms(size=size), bs=8)
     x,y = dls.one_batch()
     assert x.shape==(8,3,32,32) and y.shape==(8,20) and len(dls.valid_ds)==6
     block = DataBlock(blocks=(ImageBlock, MultiCategoryBlock), splitter=ColSplitter('is_valid'),
-                      get_x=ColReader('fname', pref=str(path/'train') + os.path.sep), get_y=ColReader('labels', label_delim=' '), item_tfms=Resize(size))
+                      get_x=ColReader('fname', pref=str(path/'train') + os.path.sep),
+                      get_y=ColReader('labels', label_delim=' '), item_tfms=Resize(size))
     assert len(block.dataloaders(df, bs=8).vocab)==20
 
 def rewrite(path, **cols):
@@ -183,7 +190,7 @@ def test_is_valid_spellings(copied, yes, no):
     assert len(multilabel_dls(rewrite(copied, is_valid=lambda df: np.where(df.is_valid, yes, no))).valid_ds)==6
 
 def test_odd_labels(copied):
-    "Numbers, surplus spaces, what pandas takes for missing, and a label that only validation has"
+    "Numbers, surplus spaces, a name that pandas reads as a missing value, and a label that only validation has"
     labels = lambda df: np.where(df.is_valid, ' NA  7', '3')
     dls = multilabel_dls(rewrite(copied, labels=labels))
     assert [*dls.vocab]==['3','7','NA'] and (dls.valid.one_batch()[1].cpu()==tensor([0.,1,1])).all()
@@ -227,7 +234,7 @@ def test_bad_loader_arguments(made, kwargs):
 
 @pytest.mark.parametrize('ext', ['png','jpg','webp','bmp','gif','tif'])
 def test_whole_pictures(ext, tmp_path, monkeypatch):
-    "One cut off is found, one with more behind its end passes, and only without an end mark is it decoded"
+    "A truncated file is not whole, one with data after its end is; only files without an end mark are decoded"
     noise = np.random.default_rng(0).integers(0, 255, (40,30,3)).astype(np.uint8)
     path,decoded = tmp_path/f'a.{ext}',[]
     Image.fromarray(noise).save(path)
@@ -251,7 +258,11 @@ def test_export_and_predict(made, tmp_path):
     assert len(learn.dls.test_dl([made/'train'/'000000.png']*3).one_batch()[0])==3
 
 def test_keeps_what_a_crop_would_lose(copied):
-    "Pictures of other shapes are squeezed: ink at the very edge stays"
-    for o in (copied/'train').ls(): Image.fromarray(np.pad(np.zeros((20,10,3), np.uint8), ((0,0),(0,50),(0,0)), constant_values=255)).save(o)
-    x = multilabel_dls(copied, size=12).decode((multilabel_dls(copied, size=12).valid.one_batch()[0],))[0]
+    "Images of other shapes are squeezed, not cropped: ink at the edge stays"
+    padding = (0,0),(0,50),(0,0)
+    for o in (copied/'train').ls():
+        image = np.pad(np.zeros((20,10,3), np.uint8), padding, constant_values=255)
+        Image.fromarray(image).save(o)
+    dls = multilabel_dls(copied, size=12)
+    x = dls.decode((dls.valid.one_batch()[0],))[0]
     assert x[:,:,:,0].max()<.1 and x[:,:,:,-1].min()>.9

@@ -1,4 +1,4 @@
-"Several processes see what one would, in fastai's own `distrib_ctx`"
+"Several processes have the results of one, in fastai's `distrib_ctx`"
 import socket
 from datetime import timedelta
 from contextlib import nullcontext
@@ -7,15 +7,16 @@ from fastai.distributed import DistributedDL
 from conftest import *
 
 def _broadcast(self, t, rank):
-    "fastai's moves the indices to a GPU, which gloo does not need"
+    "fastai's own moves the indices to a GPU, which gloo does not need"
     t = torch.tensor(t)
     dist.broadcast(t, rank)
     return t.tolist()
 
 def _process(rank, f, world, port, path, args):
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='localhost', MASTER_PORT=str(port), OMP_NUM_THREADS='1', ACCELERATE_USE_CPU='1')
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='localhost',
+                      MASTER_PORT=str(port), OMP_NUM_THREADS='1', ACCELERATE_USE_CPU='1')
     torch.set_num_threads(1)
-    dist.init_process_group('gloo', timeout=timedelta(seconds=60)) # Nobody waits for ever
+    dist.init_process_group('gloo', timeout=timedelta(seconds=60)) # no process waits for ever
     DistributedDL._broadcast = _broadcast
     warnings.simplefilter('ignore')
     torch.save(f(*args), path/f'{rank}.pt')
@@ -34,35 +35,44 @@ def context(learn): return learn.distrib_ctx(sync_bn=False, cpu=True) if num_dis
 
 # All metrics
 
-def of_counts(): return multilabel_metrics() + [F1ScoreMulti(average=None, name='f1_each'), AccuracyLift(), SubsetAccuracy(), LabelCardinality(), HammingLossMulti(), JaccardMulti(),
-        FBetaMulti(2), SpecificityMulti(), MatthewsCorrCoefMulti(), BalancedAccuracyMulti(), BrierScoreMulti(), BrierScoreMulti(average='samples', name='brier_samples'),
-        APScoreMulti(average='samples'), APScoreMulti(bins=64, name='ap_binned'), RocAucMulti(average='samples'), RocAucMulti(bins=64, average='micro'),
-        LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3), ExpectedCalibrationError()]
+def of_counts():
+    return multilabel_metrics() + [
+        F1ScoreMulti(average=None, name='f1_each'), AccuracyLift(), SubsetAccuracy(), LabelCardinality(),
+        HammingLossMulti(), JaccardMulti(), FBetaMulti(2), SpecificityMulti(), MatthewsCorrCoefMulti(),
+        BalancedAccuracyMulti(), BrierScoreMulti(), BrierScoreMulti(average='samples', name='brier_samples'),
+        APScoreMulti(average='samples'), APScoreMulti(bins=64, name='ap_binned'),
+        RocAucMulti(average='samples'), RocAucMulti(bins=64, average='micro'),
+        LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3),
+        ExpectedCalibrationError()]
 def of_scores(): return L(APScoreMulti(), APScoreMulti(average='micro'), RocAucMulti())
 
 def validated(n, bs=16):
-    "The values of all metrics, the callback's record, and how often it spoke"
+    "The values of all metrics, the callback's record, and its number of warnings"
     learn = make_learner(*simulate(n, bias=-6), of_counts()+of_scores(), cbs=ZeroLabelsCallback(), bs=bs)
-    with warnings.catch_warnings(record=True) as said, context(learn):
+    with warnings.catch_warnings(record=True) as caught, context(learn):
         warnings.simplefilter('always')
         result = values(learn)
-    return result,dict(learn.zero_labels.records[0], valid_loss=None),sum(issubclass(w.category, ZeroLabelsWarning) for w in said)
+    n_warnings = sum(issubclass(w.category, ZeroLabelsWarning) for w in caught)
+    return result,dict(learn.zero_labels.records[0], valid_loss=None),n_warnings
 
 def all_validated(*sizes): return [validated(n) for n in sizes]
 
-@pytest.mark.parametrize('world,sizes', [(2, (51,1)), (3, (70,49,2))]) # 49 leave the last two processes with an empty last batch
+# With 49 samples, the last two processes have an empty last batch
+@pytest.mark.parametrize('world,sizes', [(2, (51,1)), (3, (70,49,2))])
 def test_processes_agree_with_one(tmp_path, world, sizes):
     results = in_processes(all_validated, world, tmp_path, *sizes)
     for i,(expected,record,_) in enumerate(all_validated(*sizes)):
-        for rank,(result,r,said) in enumerate(o[i] for o in results):
-            for k,v in expected.items(): np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=f'{k} of {sizes[i]}')
+        for rank,(result,r,n_warnings) in enumerate(o[i] for o in results):
+            for k,v in expected.items():
+                np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=f'{k} of {sizes[i]}')
             assert str(r)==str(record)
-            assert said==(rank==0 and bool(record['verdict']))
+            assert n_warnings==(rank==0 and bool(record['verdict']))
 
 # A fit
 
 def fitted(on_flag):
-    learn = make_learner(*simulate(150, bias=-6), multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=on_flag, patience=2))
+    cb = ZeroLabelsCallback(on_flag=on_flag, patience=2)
+    learn = make_learner(*simulate(150, bias=-6), multilabel_metrics(), cbs=cb)
     try:
         with context(learn), learn.no_logging(): learn.fit(4)
         error = None
@@ -74,25 +84,36 @@ def all_fitted(): return {o: fitted(o) for o in ('warn','stop','raise')}
 def test_all_processes_stop_together(tmp_path):
     first,second = in_processes(all_fitted, 2, tmp_path)
     for on_flag,(n,row,error) in second.items():
-        assert n==first[on_flag][0]==(4 if on_flag=='warn' else 3) and error==first[on_flag][2] and (error is not None)==(on_flag=='raise')
-        np.testing.assert_allclose(row, first[on_flag][1], atol=1e-12)
+        n_first,row_first,error_first = first[on_flag]
+        assert n==n_first==(4 if on_flag=='warn' else 3)
+        assert error==error_first and (error is not None)==(on_flag=='raise')
+        np.testing.assert_allclose(row, row_first, atol=1e-12)
 
-# What is each process's own
+# What is not synchronised
 
 def whole():
+    "Results of whole arrays in each process, and one that only the first process computes"
     logits,targs = simulate(500, bias=-9)
-    alone = accuracy_multi(logits, targs) if not rank_distrib() else None # The others do not take part
+    alone = accuracy_multi(logits, targs) if not rank_distrib() else None # the other processes do not take part
     m = F1ScoreMulti()
     m(logits, targs)
-    return m.counts[3,0].item(),judge(logits, targs, sigmoid=True).samples,judge(logits[:12], targs[:12], sigmoid=True).verdict,MultiLabelInterpretation.from_preds(logits.sigmoid(), targs).report().support.sum(),alone
+    interp = MultiLabelInterpretation.from_preds(logits.sigmoid(), targs)
+    return (m.counts[3,0].item(),
+            judge(logits, targs, sigmoid=True).samples,
+            judge(logits[:12], targs[:12], sigmoid=True).verdict,
+            interp.report().support.sum(),
+            alone)
 
 def test_whole_arrays_are_not_added_up(tmp_path):
     expected = whole()
-    for rank,result in enumerate(in_processes(whole, 2, tmp_path)): assert result[:4]==expected[:4] and result[4]==(None if rank else expected[4])
+    for rank,result in enumerate(in_processes(whole, 2, tmp_path)):
+        assert result[:4]==expected[:4] and result[4]==(None if rank else expected[4])
 
 def shared_otherwise():
-    "The first process counts while batches come, and its metrics share; the second, with a sample less, when values are read, with others in between"
-    learn = make_learner(*simulate(8191, 64), [APScoreMulti(), F1ScoreMulti(0.3), APScoreMulti(labels=[0,1], name='two'), RocAucMulti()], bs=1024)
+    """The first process counts while batches come, and its metrics share counts; the second process has one sample
+    less, and counts when values are read, one metric after another"""
+    metrics = [APScoreMulti(), F1ScoreMulti(0.3), APScoreMulti(labels=[0,1], name='two'), RocAucMulti()]
+    learn = make_learner(*simulate(8191, 64), metrics, bs=1024)
     with context(learn): return values(learn)
 
 def test_processes_gather_together(tmp_path):
@@ -101,15 +122,17 @@ def test_processes_gather_together(tmp_path):
         for k,v in expected.items(): np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=k)
 
 def by_torch_sampler(n, shuffle):
-    "torch's own loaders, and nothing of fastai's that knows of processes"
+    "torch's own loaders and samplers, without fastai's code for processes"
     ds = torch.utils.data.TensorDataset(*simulate(n, bias=-6))
     sampler = torch.utils.data.DistributedSampler(ds, shuffle=shuffle) if num_distrib() else None
     dl = torch.utils.data.DataLoader(ds, 16, sampler=sampler)
-    learn = Learner(DataLoaders(dl, dl, device=torch.device('cpu')), Same(), loss_func=BCEWithLogitsLossFlat(), metrics=of_counts()+of_scores(), cbs=ZeroLabelsCallback())
+    learn = Learner(DataLoaders(dl, dl, device=torch.device('cpu')), Same(), loss_func=BCEWithLogitsLossFlat(),
+                    metrics=of_counts()+of_scores(), cbs=ZeroLabelsCallback())
     learn.remove_cb(ProgressCallback)
     return values(learn),learn.zero_labels.records[0].samples
 
-def all_by_torch_sampler(): return [by_torch_sampler(n, shuffle) for n,shuffle in ((51,False), (51,True), (40,False), (3,False))]
+def all_by_torch_sampler():
+    return [by_torch_sampler(n, shuffle) for n,shuffle in ((51,False), (51,True), (40,False), (3,False))]
 
 @pytest.mark.parametrize('world', [2, 3])
 def test_samplers_of_torch(tmp_path, world):
@@ -119,15 +142,17 @@ def test_samplers_of_torch(tmp_path, world):
             assert n==m
             for k,v in b.items(): np.testing.assert_allclose(a[k], v, atol=1e-12, err_msg=k)
 
-# What is sent
+# What processes exchange
 
 def sent(n, ranking):
-    "Bytes that the metrics and the callback hand to torch.distributed in a validation"
-    learn = make_learner(*simulate(n, bias=-6), of_scores() if ranking else of_counts(), cbs=[] if ranking else ZeroLabelsCallback(), bs=256)
+    "Bytes that the metrics and the callback pass to torch.distributed in a validation"
+    metrics,cbs = (of_scores(),[]) if ranking else (of_counts(),ZeroLabelsCallback())
+    learn = make_learner(*simulate(n, bias=-6), metrics, cbs=cbs, bs=256)
     log,real = [],{o: getattr(dist, o) for o in ('all_reduce','all_gather')}
     def logged(f, at):
-        def inner(*args, **kwargs): # fastai itself gathers the loss of each batch
-            if sys._getframe(1).f_globals['__name__'].startswith('fastai_mlmetrics'): log.append(args[at].numel()*args[at].element_size())
+        def inner(*args, **kwargs):
+            ours = sys._getframe(1).f_globals['__name__'].startswith('fastai_mlmetrics') # fastai gathers losses
+            if ours: log.append(args[at].numel()*args[at].element_size())
             return f(*args, **kwargs)
         return inner
     with context(learn), learn.no_logging():

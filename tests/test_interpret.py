@@ -1,4 +1,4 @@
-"What the interpretation says, and that the model runs only once for it"
+"Tests of `MultiLabelInterpretation`: its tables and plots, and that it predicts only once"
 import sklearn.metrics as skm
 from fastai.tabular.all import *
 from fastai.text.all import *
@@ -7,8 +7,10 @@ from conftest import *
 from test_callback import text_dls, BagOfWords
 
 def arrays_of(n=300, c=20, **kw):
+    "An interpretation, and as arrays its binary predictions, targets and scores"
     logits,targs = simulate(n, c, **kw)
-    return MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True),(logits>0).long().numpy(),targs.long().numpy(),logits.sigmoid().numpy()
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
+    return interp,(logits>0).long().numpy(),targs.long().numpy(),logits.sigmoid().numpy()
 
 def test_report():
     interp,p,y,s = arrays_of(skill=4)
@@ -16,23 +18,25 @@ def test_report():
     for col,f in (('precision',skm.precision_score), ('recall',skm.recall_score), ('f1',skm.f1_score)):
         np.testing.assert_allclose(r[col], f(y, p, average=None, zero_division=0), atol=1e-12)
     np.testing.assert_allclose(r.ap, skm.average_precision_score(y, s, average=None), atol=1e-6)
-    test_eq(r.support.tolist(), y.sum(0)); test_eq(r.predicted.tolist(), p.sum(0))
+    test_eq(r.support.tolist(), y.sum(0))
+    test_eq(r.predicted.tolist(), p.sum(0))
     for col in r: assert interp.report(col)[col].iloc[:20].is_monotonic_increasing, col
     assert interp.report('label').index[:20].tolist()==[*range(20)]
-    own = MultiLabelInterpretation.from_preds(s, y, vocab=list('abcdefghijklmnopqrst'), thresh=np.linspace(0.1, 0.9, 20))
-    assert own.report().loc['t','thresh']==0.9 and own.report().loc['a','predicted']==(s[:,0]>0.1).sum()
-    assert math.isnan(own.report().loc['macro avg','thresh']) and 'thresh=0.1 to 0.9' in own.report().reading
+    vocab,thresh = list('abcdefghijklmnopqrst'),np.linspace(0.1, 0.9, 20)
+    r = MultiLabelInterpretation.from_preds(s, y, vocab=vocab, thresh=thresh).report()
+    assert r.loc['t','thresh']==0.9 and r.loc['a','predicted']==(s[:,0]>0.1).sum()
+    assert math.isnan(r.loc['macro avg','thresh']) and 'thresh=0.1 to 0.9' in r.reading
     with pytest.raises(ValueError, match="sort='zz' is not a column.*support, predicted.*f1"): interp.report(sort='zz')
 
 AVERAGES = ('micro','macro','weighted','samples')
 
 @pytest.mark.parametrize('c,absent', [(20,False), (3,True), (80,False)])
 def test_averages(c, absent):
-    "As scikit-learn has them, with labels that are never true, and samples that have none"
+    "As by scikit-learn, also with labels without positives and samples without labels"
     logits,targs = simulate(300, c, skill=4)
     if absent: targs[:,1] = 0
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
-    p,y,s = interp.decided.int().numpy(),targs.int().numpy(),interp.preds.numpy()
+    p,y,s = interp.predicted.int().numpy(),targs.int().numpy(),interp.preds.numpy()
     r = interp.report()
     assert [*r.index[c:]]==[f'{a} avg' for a in AVERAGES]
     with warnings.catch_warnings():
@@ -40,15 +44,19 @@ def test_averages(c, absent):
         expected = skm.classification_report(y, p, output_dict=True, zero_division=0)
         for a in AVERAGES:
             row = r.loc[f'{a} avg']
-            np.testing.assert_allclose(row[['precision','recall','f1','support']].astype(float), [*expected[f'{a} avg'].values()], atol=1e-7)
+            found = row[['precision','recall','f1','support']].astype(float)
+            np.testing.assert_allclose(found, [*expected[f'{a} avg'].values()], atol=1e-7)
             np.testing.assert_allclose(row.ap, skm.average_precision_score(y, s, average=a), atol=1e-6)
             assert row.predicted==p.sum() and row.thresh==0.5
-            if not absent and a!='samples': np.testing.assert_allclose(row.roc_auc, skm.roc_auc_score(y, s, average=a), atol=1e-6)
+            if not absent and a!='samples':
+                np.testing.assert_allclose(row.roc_auc, skm.roc_auc_score(y, s, average=a), atol=1e-6)
     assert math.isnan(r.loc['samples avg','calibration_error']) and r.loc['micro avg','calibration_error']<1
 
 def test_averages_stand_apart():
     r = arrays_of()[0].report()
-    assert r._repr_html_().count('border-top')==1 and re.search('border-top: 2px solid[^<]*<th>micro avg', r._repr_html_().replace('\n', '').replace('">', ''))
+    html = r._repr_html_()
+    assert html.count('border-top')==1
+    assert re.search('border-top: 2px solid[^<]*<th>micro avg', html.replace('\n', '').replace('">', ''))
     assert re.search(r'\n\nmicro avg', repr(r)) and 'Decided at thresh=0.5' in repr(r)
     assert 'micro avg' not in repr(r.head(3)) and r.head(3).f1.is_monotonic_increasing
     assert max(map(len, repr(r).splitlines()))<=80
@@ -58,28 +66,32 @@ def test_printed_report(capsys):
         interp,p,y,s = arrays_of(200, c, density=0.2)
         interp.print_classification_report()
         printed = capsys.readouterr().out
-        for a in AVERAGES if c>1 else AVERAGES[:3]: # With one label, scikit-learn prints none over samples
+        for a in AVERAGES if c>1 else AVERAGES[:3]: # for one label, scikit-learn prints no samples average
             numbers = re.search(rf'{a} avg +([\d.]+) +([\d.]+) +([\d.]+) +(\d+)', printed).groups()
-            row = interp.report().loc[f'{a} avg']
-            np.testing.assert_allclose([float(o) for o in numbers], [row.precision, row.recall, row.f1, row.support], atol=0.0051)
+            row = interp.report().loc[f'{a} avg', ['precision','recall','f1','support']]
+            np.testing.assert_allclose([float(o) for o in numbers], row.astype(float), atol=0.0051)
 
 def test_accuracy_report():
     _,_,y,s = arrays_of(300)
     for kw in (dict(thresh=0.2, min_labels=1), dict(thresh=np.linspace(0.1, 0.9, 20))):
-        own = MultiLabelInterpretation.from_preds(s, y, **kw)
-        r = own.accuracy_report(ci=None)
-        assert r.value['F1, samples']==pytest.approx(own.report().loc['samples avg','f1']) and r.value['F1, macro']==pytest.approx(own.report().loc['macro avg','f1'])
+        interp = MultiLabelInterpretation.from_preds(s, y, **kw)
+        r = interp.accuracy_report(ci=None)
+        assert r.value['F1, samples']==pytest.approx(interp.report().loc['samples avg','f1'])
+        assert r.value['F1, macro']==pytest.approx(interp.report().loc['macro avg','f1'])
         pd.testing.assert_frame_equal(r, accuracy_report(s, y, ci=None, **kw))
 
 @settings(max_examples=100)
-@given(decided())
-def test_confusions(decided):
-    p,y = decided
+@given(binary_pairs())
+def test_confusions(pair):
+    p,y = pair
     interp = MultiLabelInterpretation.from_preds(p.astype(np.float32), y)
-    expected = {(i,j): n for i in range(p.shape[1]) for j in range(p.shape[1]) if (n:=int(((y[:,i]==1) & (p[:,i]==0) & (y[:,j]==0) & (p[:,j]==1)).sum()))}
+    def n_confused(i, j): return int(((y[:,i]==1) & (p[:,i]==0) & (y[:,j]==0) & (p[:,j]==1)).sum())
+    labels = range(p.shape[1])
+    expected = {(i,j): n for i in labels for j in labels if (n:=n_confused(i, j))}
     test_eq(interp.confusion_matrix(), skm.multilabel_confusion_matrix(y, p))
     df = interp.most_confused()
-    assert {(r.missed,r.predicted): r.samples for r in df.itertuples()}==expected and df.samples.is_monotonic_decreasing
+    assert {(r.missed,r.predicted): r.samples for r in df.itertuples()}==expected
+    assert df.samples.is_monotonic_decreasing
     assert interp.most_missed().missed.to_dict()=={i: n for i,n in enumerate(((y==1)&(p==0)).sum(0)) if n}
     assert sorted(interp.empty().index)==list(np.flatnonzero(p.sum(1)==0))
 
@@ -88,13 +100,16 @@ def test_empty_samples():
     df = interp.empty()
     assert df.n_true.is_monotonic_decreasing and len(df)==(p.sum(1)==0).sum()
     for i,r in df.head(20).iterrows():
-        assert r.n_true==y[i].sum() and (r.true==', '.join(map(str, sorted(np.flatnonzero(y[i]), key=lambda j: -s[i,j]))) or 'more' in r.true) and r.nearest==s[i].argmax() and r.score==pytest.approx(s[i].max())
+        by_score = sorted(np.flatnonzero(y[i]), key=lambda j: -s[i,j])
+        assert r.n_true==y[i].sum()
+        assert r.true==', '.join(map(str, by_score)) or 'more' in r.true
+        assert r.nearest==s[i].argmax() and r.score==pytest.approx(s[i].max())
 
 @pytest.mark.parametrize('c,density', [(1,0.3), (6,0.26), (20,0.0775), (80,0.035), (1000,0.02)])
 def test_plots(c, density):
     interp,p,y,s = arrays_of(200, c, density=density, skill=4, bias=-2.5)
     def drawn(f, *args, **kw):
-        "The axes of a plot, which returns nothing that a notebook would echo"
+        "The axes of a plot; it returns nothing, so a notebook shows no text"
         plt.close('all')
         assert f(*args, **kw) is None
         plt.gcf().canvas.draw()
@@ -105,13 +120,16 @@ def test_plots(c, density):
     f1 = skm.f1_score(y, p, average=None, zero_division=0) if c>1 else [skm.f1_score(y, p)]
     i = int(shown[0].get_title())
     assert f1[i]==min(f1)
-    test_eq([int(t.get_text()) for t in shown[0].texts], skm.confusion_matrix(y[:,i], p[:,i], labels=[0,1]).flatten())
+    expected = skm.confusion_matrix(y[:,i], p[:,i], labels=[0,1]).flatten()
+    test_eq([int(t.get_text()) for t in shown[0].texts], expected)
     assert (f'of {c}' in plt.gcf().get_suptitle())==(c>12)
     ax, = drawn(interp.plot_confusion_matrices, labels=[c-1], normalize=True, figsize=(3,3))
     expected = skm.confusion_matrix(y[:,-1], p[:,-1], labels=[0,1], normalize='true').flatten()
-    assert [t.get_text() for t in ax.texts]==[f'{o:.2f}' for o in expected] and plt.gcf().get_size_inches().tolist()==[3,3]
+    assert [t.get_text() for t in ax.texts]==[f'{o:.2f}' for o in expected]
+    assert plt.gcf().get_size_inches().tolist()==[3,3]
     ax, = drawn(interp.plot_confusion_matrix, True, 'mine', 'Reds', 3, labels=c-1)
-    assert ax.texts[0].get_text()==f'{expected[0]:.3f}' and ax.images[0].get_cmap().name=='Reds' and plt.gcf().get_suptitle()=='mine'
+    assert ax.texts[0].get_text()==f'{expected[0]:.3f}'
+    assert ax.images[0].get_cmap().name=='Reds' and plt.gcf().get_suptitle()=='mine'
     df = interp.most_confused()
     if len(df):
         ax, = drawn(interp.plot_label_confusion)
@@ -122,29 +140,35 @@ def test_plots(c, density):
     heights = [[b.get_height() for b in bars] for bars in ax.containers]
     assert sum(heights[0])==sum(heights[1])==200 and len(heights[0])<=30
     ax, = drawn(interp.plot_calibration)
-    assert sum(int(o.get_text().replace(',', '')) for o in ax.child_axes[0].get_xticklabels())==200*c
-    for name,at in (('plot_precision_recall',skm.average_precision_score), ('plot_roc',skm.roc_auc_score)):
+    counts = [int(o.get_text().replace(',', '')) for o in ax.child_axes[0].get_xticklabels()]
+    assert sum(counts)==200*c
+    for name,area in (('plot_precision_recall',skm.average_precision_score), ('plot_roc',skm.roc_auc_score)):
         ax, = drawn(getattr(interp, name))
-        lowest = sorted(at(y[:,j], s[:,j]) for j in range(c) if y[:,j].any())[:5]
-        assert [float(o.get_text().split()[0]) for o in ax.get_legend().get_texts()]==pytest.approx(lowest, abs=0.0051)
+        legend = ax.get_legend()
+        lowest = sorted(area(y[:,j], s[:,j]) for j in range(c) if y[:,j].any())[:5]
+        assert [float(o.get_text().split()[0]) for o in legend.get_texts()]==pytest.approx(lowest, abs=0.0051)
         has = y.any(0).sum()
-        assert (f'the lowest 5 of {has}' in ax.get_legend().get_title().get_text())==(has>5)
-        own = plt.subplots()[1]
-        getattr(interp, name)([0], ax=own)
-        assert own.lines and own.get_legend().get_texts()[0].get_text().endswith('  0') and 'lowest' not in own.get_legend().get_title().get_text()
+        assert (f'the lowest 5 of {has}' in legend.get_title().get_text())==(has>5)
+        _,ax = plt.subplots()
+        getattr(interp, name)([0], ax=ax)
+        legend = ax.get_legend()
+        assert ax.lines and legend.get_texts()[0].get_text().endswith('  0')
+        assert 'lowest' not in legend.get_title().get_text()
     plt.close('all')
 
 def test_curves():
     interp,p,y,s = arrays_of(400, 6, density=0.3)
+    true,predicted,score = y[:,2],p[:,2],s[:,2]
     interp.plot_precision_recall(labels=[2])
     curve,dot = plt.gca().lines
-    precision,recall,_ = skm.precision_recall_curve(y[:,2], s[:,2])
+    precision,recall,_ = skm.precision_recall_curve(true, score)
     np.testing.assert_allclose(curve.get_xydata(), np.stack([recall,precision], 1))
-    np.testing.assert_allclose(dot.get_xydata()[0], [skm.recall_score(y[:,2], p[:,2]), skm.precision_score(y[:,2], p[:,2])])
+    now = [skm.recall_score(true, predicted), skm.precision_score(true, predicted)]
+    np.testing.assert_allclose(dot.get_xydata()[0], now)
     interp.plot_roc(labels=[2])
     curve,dot,_ = plt.gca().lines
-    np.testing.assert_allclose(curve.get_xydata(), np.stack(skm.roc_curve(y[:,2], s[:,2])[:2], 1))
-    tn,fp,fn,tp = skm.confusion_matrix(y[:,2], p[:,2]).flatten()
+    np.testing.assert_allclose(curve.get_xydata(), np.stack(skm.roc_curve(true, score)[:2], 1))
+    tn,fp,fn,tp = skm.confusion_matrix(true, predicted).flatten()
     np.testing.assert_allclose(dot.get_xydata()[0], [fp/(tn+fp), tp/(tp+fn)])
     never = MultiLabelInterpretation.from_preds(s, y*(np.arange(6)!=3))
     never.plot_roc(k=10)
@@ -152,7 +176,7 @@ def test_curves():
     with pytest.raises(ValueError, match='no curve of 3: it is true in 0 of 400'): never.plot_precision_recall([3])
     with pytest.raises(ValueError, match='no curve'): MultiLabelInterpretation.from_preds(s, y*0).plot_roc()
     with pytest.raises(ValueError, match='labels='): interp.plot_confusion_matrices(labels=[])
-    MultiLabelInterpretation.from_preds(s*0, y*0).plot_confusion_matrices() # no label occurs, and none is predicted
+    MultiLabelInterpretation.from_preds(s*0, y*0).plot_confusion_matrices() # no targets and no predictions
     plt.close('all')
 
 @pytest.mark.parametrize('scale', ['probabilities','margins'])
@@ -179,7 +203,8 @@ def test_thresholds_are_drawn_as_they_decide(scale, t):
 def test_calibration_error():
     interp,p,y,s = arrays_of(2000, bias=-3)
     bins = np.minimum((s*10).astype(int), 9)
-    expected = sum((bins==b).mean()*abs(s[bins==b].mean()-y[bins==b].mean()) for b in np.unique(bins))
+    gaps = [(bins==b).mean()*abs(s[bins==b].mean()-y[bins==b].mean()) for b in np.unique(bins)]
+    expected = sum(gaps)
     interp.plot_calibration()
     assert f'{expected:.3f}' in plt.gca().get_title()
     plt.close('all')
@@ -192,28 +217,34 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match='3 names.*20 labels'): make(logits, targs, vocab=['a','b','c'])
     with pytest.raises(ValueError, match='0 or 1'): make(logits, targs*2)
     named = make(logits, targs, vocab=[f'red_{i}' for i in range(20)])
-    for f in (named.plot_thresholds, named.show, lambda o: named.plot_roc([o]), lambda o: named.plot_confusion_matrices(labels=['red_1',o])):
+    for f in (named.plot_thresholds, named.show, lambda o: named.plot_roc([o]),
+              lambda o: named.plot_confusion_matrices(labels=['red_1',o])):
         with pytest.raises(ValueError, match="'red3' is not in the vocab: did you mean 'red_3'"): f('red3')
-        with pytest.raises(ValueError, match="'zebra' is not in the vocab: it has red_0, red_1.* and 1. more"): f('zebra')
+        with pytest.raises(ValueError, match="'zebra' is not in the vocab: it has red_0, red_1.* and 1. more"):
+            f('zebra')
         with pytest.raises(ValueError, match="20 is not in the vocab"): f(20)
     with pytest.raises(ValueError, match="kind='wrong' should be 'missed'.*or 'false'"): named.show('red_3', 'wrong')
     with pytest.raises(ValueError, match='from_learner'): named[[0]]
     with pytest.warns(UserWarning, match='NaN'), pytest.raises(ValueError, match='NaN'): make(logits*math.nan, targs)
 
 def check_show(interp, label):
-    "`show` has the samples of either kind of mistake, the most confident first"
+    "`show` has all false negatives or all false positives of a label, the most confident first"
     i = interp.vocab.index(label)
     for kind,true in (('missed',1), ('false',0)):
-        expected = [j for j in range(len(interp.preds)) if interp.true[j,i]==true and interp.decided[j,i]!=true]
+        expected = [j for j in range(len(interp.preds)) if interp.true[j,i]==true and interp.predicted[j,i]!=true]
         table = interp.show(label, kind, max_n=1000)
-        if not expected: assert table is None; continue
+        if not expected:
+            assert table is None
+            continue
         test_eq(table.index.tolist(), sorted(expected, key=lambda j: interp.preds[j,i]*(1 if true else -1)))
         assert f'in {len(expected)} of' in table.reading and 'thresh=' in table.reading
         first = table.index[0]
-        for column,which in dict(true=interp.true, predicted=interp.decided, missed=interp.true & ~interp.decided, false=~interp.true & interp.decided).items():
+        columns = dict(true=interp.true, predicted=interp.predicted,
+                       missed=interp.true & ~interp.predicted, false=~interp.true & interp.predicted)
+        for column,which in columns.items():
             names = {str(o) for o,w in zip(interp.vocab, which[first]) if w}
-            said = {*table.loc[first,column].split(', ')} - {''}
-            assert said==names or 'more' in table.loc[first,column], (column, said, names)
+            shown = {*table.loc[first,column].split(', ')} - {''}
+            assert shown==names or 'more' in table.loc[first,column], (column, shown, names)
         assert table.loc[first,kind].split(', ')[0]==str(label)
 
 def test_show_of_arrays(capsys):
@@ -221,38 +252,52 @@ def test_show_of_arrays(capsys):
     for i in range(6): check_show(interp, i)
     capsys.readouterr()
     good = MultiLabelInterpretation.from_preds(y.astype(float), y, vocab=list('abcdef'), min_labels=1)
-    assert good.show('a') is None and capsys.readouterr().out==f"a: missed in 0 of the {y[:,0].sum()} samples that have it, at thresh=0.5, min_labels=1\n"
+    n = y[:,0].sum()
+    assert good.show('a') is None
+    assert capsys.readouterr().out==f"a: missed in 0 of the {n} samples that have it, at thresh=0.5, min_labels=1\n"
     assert good.show_results(good.empty().index) is None and 'no samples' in capsys.readouterr().out
     assert good.show('a', 'false') is None or 'a false alarm' in good.show('a', 'false').reading
-    assert interp.show_results([3,1]).index.tolist()==[3,1] and interp.plot_top_losses([0,2]).loss.tolist()==interp.losses.sort(descending=True).values[[0,2]].tolist()
-    assert interp.plot_top_losses(2, largest=False).loss.iloc[0]==interp.losses.min() and len(interp.plot_top_losses(10**6))==300
+    assert interp.show_results([3,1]).index.tolist()==[3,1]
+    highest = interp.losses.sort(descending=True).values
+    assert interp.plot_top_losses([0,2]).loss.tolist()==highest[[0,2]].tolist()
+    assert interp.plot_top_losses(2, largest=False).loss.iloc[0]==interp.losses.min()
+    assert len(interp.plot_top_losses(10**6))==300
 
 @pytest.mark.parametrize('c', [1,20,80,1000])
 @pytest.mark.parametrize('shape', [(32,32), (32,80), (80,32)])
 def test_pictures(c, shape):
-    "What is written neither overlaps nor is cut off, whatever the names and how many"
+    "No text overlaps another or is cut off, whatever the length of names and their number"
     rng = np.random.default_rng(0)
-    vocab = [f'$a rather long name of finding {i} in the {"left_lower_lobe" if i%2 else "right upper"} lung, $' for i in range(c)]
-    pictures = [PILImage.create(rng.integers(0, 255, (*shape,3), dtype=np.uint8)) for _ in range(24)]
+    parts = 'right upper','left_lower_lobe'
+    vocab = [f'$a rather long name of finding {i} in the {parts[i%2]} lung, $' for i in range(c)]
+    images = [PILImage.create(rng.integers(0, 255, (*shape,3), dtype=np.uint8)) for _ in range(24)]
     targs = rng.random((24,c))<0.3
-    block = DataBlock((ImageBlock, MultiCategoryBlock(encoded=True, vocab=vocab)), get_x=lambda i: pictures[i], get_y=lambda i: targs[i].astype(int), splitter=IndexSplitter(range(12, 24)))
+    block = DataBlock((ImageBlock, MultiCategoryBlock(encoded=True, vocab=vocab)),
+                      get_x=lambda i: images[i], get_y=lambda i: targs[i].astype(int),
+                      splitter=IndexSplitter(range(12, 24)))
     dls = block.dataloaders(list(range(24)), bs=4, device=torch.device('cpu'))
-    learn = Learner(dls, nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, c)), loss_func=BCEWithLogitsLossFlat())
+    model = nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, c))
+    learn = Learner(dls, model, loss_func=BCEWithLogitsLossFlat())
     learn.remove_cb(ProgressCallback)
     interp = MultiLabelInterpretation.from_learner(learn)
-    missed = interp.true & ~interp.decided
+    missed = interp.true & ~interp.predicted
     label,kind = int(missed.sum(0).argmax()),'missed' if missed.any() else 'false'
-    for f in (lambda: interp.show(label, kind), lambda: interp.plot_top_losses(5, ncols=4), lambda: interp.show_results([0,1], nrows=2), lambda: interp.plot_top_losses(3, figsize=(9,6))):
+    for f in (lambda: interp.show(label, kind),
+              lambda: interp.plot_top_losses(5, ncols=4),
+              lambda: interp.show_results([0,1], nrows=2),
+              lambda: interp.plot_top_losses(3, figsize=(9,6))):
         assert f() is None
         fig = plt.gcf()
         r = fig.canvas.get_renderer()
         fig.canvas.draw()
-        whole = fig.bbox
         texts = [t for ax in fig.axes for t in (ax.title, *ax.texts) if t.get_text()] + [fig._suptitle]
         boxes = [t.get_window_extent(r) for t in texts] + [ax.get_window_extent(r) for ax in fig.axes]
         for a,b in itertools.combinations(boxes, 2):
             assert not a.shrunk(0.98, 0.98).overlaps(b.shrunk(0.98, 0.98))
-        for b in boxes: assert b.x0>=whole.x0-1 and b.x1<=whole.x1+1 and b.y0>=whole.y0-1 and b.y1<=whole.y1+1
+        whole = fig.bbox
+        for b in boxes:
+            assert b.x0>=whole.x0-1 and b.x1<=whole.x1+1
+            assert b.y0>=whole.y0-1 and b.y1<=whole.y1+1
         colors = {o.get_text().split(':')[0]: o.get_color() for ax in fig.axes for o in ax.texts}
         assert {*colors} <= {'right','missed','false'} and len({*colors.values()})==len(colors)
         plt.close('all')
@@ -265,22 +310,26 @@ class Counting(Callback):
     def after_pred(self): self.n += 1
 
 def check(learn, show=True):
-    "One pass, in the order of the data, and none after it"
+    "One pass over the validation set, in its order, and no other later"
     learn.remove_cb(ProgressCallback)
     learn.add_cb(Counting())
     interp = MultiLabelInterpretation.from_learner(learn)
     assert learn.counting.n==len(learn.dls.valid)
     preds,targs = learn.get_preds()
-    assert torch.equal(interp.preds, preds) and torch.equal(interp.targs, targs) and interp.losses.shape==(len(preds),)
+    assert torch.equal(interp.preds, preds) and torch.equal(interp.targs, targs)
+    assert interp.losses.shape==(len(preds),)
     logits,_ = learn.get_preds(act=noop) # a sigmoid may saturate
-    np.testing.assert_allclose(interp.losses, F.binary_cross_entropy_with_logits(logits, targs.float(), reduction='none').mean(1), rtol=1e-4)
+    losses = F.binary_cross_entropy_with_logits(logits, targs.float(), reduction='none').mean(1)
+    np.testing.assert_allclose(interp.losses, losses, rtol=1e-4)
     seen = learn.counting.n
     assert isinstance(interp, Interpretation) and len(interp.report(averages=False))==preds.shape[1]
     idxs = interp.top_losses(4)[1]
     inps,p,t,d,losses = interp[idxs]
-    assert torch.equal(t, targs[idxs].float()) and torch.equal(d, (preds[idxs]>0.5).float()) and torch.equal(p, preds[idxs]) and torch.equal(losses, interp.losses[idxs])
+    assert torch.equal(p, preds[idxs]) and torch.equal(t, targs[idxs].float())
+    assert torch.equal(d, (preds[idxs]>0.5).float())
+    assert torch.equal(losses, interp.losses[idxs])
     assert learn.counting.n==seen
-    # The inputs belong to them: the model makes the same predictions of them
+    # The inputs are those of the predictions: the model predicts the same from them
     with torch.no_grad(): again = learn.model.eval()(*L(inps)).sigmoid()
     np.testing.assert_allclose(again, p, atol=1e-5)
     if show: interp.show_results(idxs)
@@ -293,13 +342,15 @@ def test_images(digits_dls):
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())
     interp = check(learn)
     seen = learn.counting.n
-    interp.plot_top_losses(3); interp.plot_top_losses([0,5])
+    interp.plot_top_losses(3)
+    interp.plot_top_losses([0,5])
     assert learn.counting.n==seen
     plt.close('all')
     learn.set_thresh([0.1]*20, min_labels=2)
     interp = MultiLabelInterpretation.from_learner(learn)
-    assert (interp.decided.sum(1)>=2).all() and interp.report(averages=False).thresh.eq(0.1).all() and not len(interp.empty())
-    assert torch.equal(interp.decided, learn.get_preds(with_decoded=True)[2])
+    assert (interp.predicted.sum(1)>=2).all() and not len(interp.empty())
+    assert interp.report(averages=False).thresh.eq(0.1).all()
+    assert torch.equal(interp.predicted, learn.get_preds(with_decoded=True)[2])
     other = MultiLabelInterpretation.from_learner(learn, ds_idx=0, thresh=0.5)
     assert len(other.preds)==len(digits_dls.train_ds)
 
@@ -311,19 +362,24 @@ def test_texts_are_sorted_and_stay_aligned():
     texts = [' '.join(dls.vocab[0][t] for t in dls.valid_ds[i][0]) for i in table.index]
     assert table.input.tolist()==texts and (table.loss.diff()[1:]<=0).all()
     check_show(interp, 'rain')
-    interp.preds, interp.decided = interp.preds+0, interp.decided|True
-    assert 'xxbos' in repr(interp.show('rain', 'false', max_n=2)) and max(map(len, repr(interp.show('rain', 'false')).splitlines()))<=80
+    interp.preds, interp.predicted = interp.preds+0, interp.predicted|True
+    assert 'xxbos' in repr(interp.show('rain', 'false', max_n=2))
+    assert max(map(len, repr(interp.show('rain', 'false')).splitlines()))<=80
 
 def test_tables():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(100,3)), columns=list('xyz'))
     df[['a','b']] = rng.integers(0, 2, (100,2))
-    dls = TabularPandas(df, procs=[Normalize], cont_names=list('xyz'), y_names=['a','b'], y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']),
-                        splits=RandomSplitter(seed=0)(range_of(df))).dataloaders(bs=16, device=torch.device('cpu'))
+    table = TabularPandas(df, procs=[Normalize], cont_names=list('xyz'), y_names=['a','b'],
+                          y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']),
+                          splits=RandomSplitter(seed=0)(range_of(df)))
+    dls = table.dataloaders(bs=16, device=torch.device('cpu'))
     learn = tabular_learner(dls, layers=[8])
     check(learn)
-    shown = MultiLabelInterpretation.from_learner(learn).show_results([3,0,7])
-    np.testing.assert_allclose(shown[[*'xyz']], df.loc[dls.valid.items.index[[3,0,7]], [*'xyz']], rtol=1e-5) # as they were before `Normalize`
+    idxs = [3,0,7]
+    shown = MultiLabelInterpretation.from_learner(learn).show_results(idxs)
+    expected = df.loc[dls.valid.items.index[idxs], [*'xyz']] # before `Normalize`
+    np.testing.assert_allclose(shown[[*'xyz']], expected, rtol=1e-5)
 
 def test_a_loss_without_activation():
     logits,targs = simulate(100)
@@ -332,7 +388,7 @@ def test_a_loss_without_activation():
     np.testing.assert_allclose(MultiLabelInterpretation.from_learner(learn).preds, logits.sigmoid(), atol=1e-6)
 
 def test_three_axes():
-    "Rows of several steps per item: a loss, a decision and a truth for each row"
+    "Several steps per item: each step is a row with its own loss, predictions and targets"
     logits,targs = (o.view(40,5,4) for o in simulate(200, 4, density=0.3))
     learn = make_learner(logits, targs)
     interp = MultiLabelInterpretation.from_learner(learn)
@@ -343,17 +399,26 @@ def test_three_axes():
 
 def test_missing_truths_and_margins():
     logits,targs = simulate(200, 4, density=0.3)
-    more,missing = torch.cat([logits, torch.randn(50, 4)]),torch.cat([targs, torch.full((50,4), math.nan)])
-    a,b = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True),MultiLabelInterpretation.from_preds(more, missing, sigmoid=True, ignore_index=math.nan)
-    pd.testing.assert_frame_equal(a.report(), b.report()); pd.testing.assert_frame_equal(a.empty(), b.empty()); pd.testing.assert_frame_equal(a.most_confused(), b.most_confused())
+    more = torch.cat([logits, torch.randn(50, 4)])
+    missing = torch.cat([targs, torch.full((50,4), math.nan)])
+    a = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
+    b = MultiLabelInterpretation.from_preds(more, missing, sigmoid=True, ignore_index=math.nan)
+    pd.testing.assert_frame_equal(a.report(), b.report())
+    pd.testing.assert_frame_equal(a.empty(), b.empty())
+    pd.testing.assert_frame_equal(a.most_confused(), b.most_confused())
     def title(f, *args):
         f(*args)
         return plt.gca().get_title()
-    assert title(b.plot_calibration)==title(a.plot_calibration) and title(b.plot_thresholds, 1)==title(a.plot_thresholds, 1)
-    pd.testing.assert_series_equal(a.accuracy_report().value, b.accuracy_report().value); test_eq(a.confusion_matrix(), b.confusion_matrix())
-    a.plot_roc(); b.plot_roc()
+    assert title(b.plot_calibration)==title(a.plot_calibration)
+    assert title(b.plot_thresholds, 1)==title(a.plot_thresholds, 1)
+    pd.testing.assert_series_equal(a.accuracy_report().value, b.accuracy_report().value)
+    test_eq(a.confusion_matrix(), b.confusion_matrix())
+    a.plot_roc()
+    b.plot_roc()
+    # Margins
     c = MultiLabelInterpretation.from_preds(logits, targs, thresh=0.)
-    test_eq(c.decided, a.decided); test_close(c.losses, a.losses, 1e-5)
+    test_eq(c.predicted, a.predicted)
+    test_close(c.losses, a.losses, 1e-5)
     same = [o for o in a.report() if o not in ('thresh','calibration_error')]
     pd.testing.assert_frame_equal(a.report('label')[same], c.report('label')[same])
     c.plot_thresholds(0)
@@ -367,7 +432,8 @@ def test_a_number_as_it_is_shown():
         assert plt.gca().get_title().startswith('3: ')
     plt.close('all')
     for label in ('4',4):
-        with pytest.raises(ValueError, match=f"label {label!r} is not in the vocab: it has 0, 1, 2, 3$"): interp.plot_thresholds(label)
+        with pytest.raises(ValueError, match=f"label {label!r} is not in the vocab: it has 0, 1, 2, 3$"):
+            interp.plot_thresholds(label)
 
 def test_nothing_is_confused(capsys):
     interp = MultiLabelInterpretation.from_preds(torch.zeros(30, 4), torch.eye(4)[torch.arange(30)%4])
@@ -386,25 +452,32 @@ def test_ignored_samples_are_in_no_count():
     a,b = few.plot_top_losses(200),all_.plot_top_losses(200)
     pd.testing.assert_frame_equal(a, b)
     assert len(few.empty()) and few.empty().reading==all_.empty().reading and a.reading==b.reading
-    legends = [(o.plot_cardinality(), plt.gca().get_legend_handles_labels()[1])[1] for o in (few,all_)]
+    def legend(interp):
+        interp.plot_cardinality()
+        return plt.gca().get_legend_handles_labels()[1]
+    legends = [legend(o) for o in (few,all_)]
     plt.close('all')
     assert legends[0]==legends[1]
 
 def test_decisions_are_not_decided_again():
-    scores,targs = torch.rand(50, 4, generator=torch.Generator().manual_seed(0)),torch.eye(4)[torch.arange(50)%4]
+    scores = torch.rand(50, 4, generator=torch.Generator().manual_seed(0))
+    targs = torch.eye(4)[torch.arange(50)%4]
     for kw in (dict(min_labels=2), dict(max_labels=1), dict(thresh=0.9)):
         interp = MultiLabelInterpretation.from_preds(scores>0.7, targs, **kw)
-        assert torch.equal(interp.decided, scores>0.7)
-        pd.testing.assert_frame_equal(interp.accuracy_report().iloc[:10], accuracy_report(scores>0.7, targs, **kw).iloc[:10], check_names=False)
+        assert torch.equal(interp.predicted, scores>0.7)
+        a,b = interp.accuracy_report(),accuracy_report(scores>0.7, targs, **kw)
+        pd.testing.assert_frame_equal(a.iloc[:10], b.iloc[:10], check_names=False)
 
-@pytest.mark.parametrize('loss', [Masked(), lambda p, y: Masked()(p, y), MaskedFlat()], ids=['module','function','flat'])
+@pytest.mark.parametrize('loss', [
+    Masked(), lambda p, y: Masked()(p, y), MaskedFlat()], ids=['module','function','flat'])
 def test_a_loss_without_a_loss_per_sample(loss):
     logits,targs = simulate(64, 5, density=0.3)
     targs[::7,2] = math.nan
     learn = make_learner(logits, targs, F1ScoreMulti(ignore_index=math.nan), loss_func=loss)
     interp = MultiLabelInterpretation.from_learner(learn)
     other = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, ignore_index=math.nan)
-    test_close(interp.losses, other.losses); test_eq(interp.report(), other.report())
+    test_close(interp.losses, other.losses)
+    test_eq(interp.report(), other.report())
     assert interp.plot_top_losses(3).reading=='highest losses: 3 of 64 samples, at thresh=0.5.'
 
 def test_three_axes_and_a_loss_without_a_loss_per_sample():
@@ -417,27 +490,32 @@ def test_an_activation_of_ones_own():
     learn = make_learner(*simulate(64, 5), loss_func=nn.BCEWithLogitsLoss())
     ours = MultiLabelInterpretation.from_learner(learn, act=torch.sigmoid)
     assert torch.equal(ours.preds, MultiLabelInterpretation.from_learner(learn).preds)
-    with pytest.raises(ValueError, match='act should return probabilities'): MultiLabelInterpretation.from_learner(learn, act=noop)
+    with pytest.raises(ValueError, match='act should return probabilities'):
+        MultiLabelInterpretation.from_learner(learn, act=noop)
 
 def test_data_sets_of_torch():
-    "They have no items to show, so tables have the samples' numbers"
+    "Their items cannot be shown, so tables have the samples' numbers"
     logits,targs = simulate(64, 5, density=0.3)
     ds = torch.utils.data.TensorDataset(logits, targs)
     learn = Learner(DataLoaders.from_dsets(ds, ds, bs=16, device='cpu'), Same(), loss_func=BCEWithLogitsLossFlat())
     interp = MultiLabelInterpretation.from_learner(learn)
-    assert len(interp.plot_top_losses(3))==len(interp.show_results([0,5,7]))==3 and interp.show(0, 'missed').index.name=='sample'
+    assert len(interp.plot_top_losses(3))==len(interp.show_results([0,5,7]))==3
+    assert interp.show(0, 'missed').index.name=='sample'
 
 def test_decisions_have_no_sigmoid():
-    scores,targs = torch.rand(50, 4, generator=torch.Generator().manual_seed(0)),torch.eye(4)[torch.arange(50)%4]
+    scores = torch.rand(50, 4, generator=torch.Generator().manual_seed(0))
+    targs = torch.eye(4)[torch.arange(50)%4]
     a,b = (MultiLabelInterpretation.from_preds(scores>0.7, targs, sigmoid=o) for o in (True,False))
-    test_eq(a.preds, b.preds); test_eq(a.losses, b.losses)
+    test_eq(a.preds, b.preds)
+    test_eq(a.losses, b.losses)
 
 def test_curves_are_without_limits():
     logits,targs = simulate(200, 5, density=0.3)
     for limits in ('','max_labels=1','min_labels=1, max_labels=2'):
-        kw = dict(o.split('=') for o in limits.split(', ') if o)
-        MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **{k: int(v) for k,v in kw.items()}).plot_thresholds(0)
-        test_eq(plt.gca().get_legend_handles_labels()[1][-1], 'now: 0.5' + (f',\nwithout {limits}' if limits else ''))
+        kw = {k: int(v) for k,v in (o.split('=') for o in limits.split(', ') if o)}
+        MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw).plot_thresholds(0)
+        now = plt.gca().get_legend_handles_labels()[1][-1]
+        test_eq(now, 'now: 0.5' + (f',\nwithout {limits}' if limits else ''))
     plt.close('all')
 
 def test_a_label_of_which_nothing_counts():
@@ -449,5 +527,9 @@ def test_a_label_of_which_nothing_counts():
 def test_a_report_tells_what_never_occurs():
     logits,targs = simulate(50, 4, density=0.3)
     targs[:,[1,3]] = 0
-    def reading(names): return MultiLabelInterpretation.from_preds(logits[:,:len(names)], targs[:,:len(names)], sigmoid=True, vocab=names).report().reading
-    assert reading(list('abcd')).endswith(' No sample has b, d: nothing is known of them.') and reading(list('abc')).endswith(' No sample has b: nothing is known of it.') and 'No sample' not in reading(['a'])
+    def reading(names):
+        p,y = logits[:,:len(names)],targs[:,:len(names)]
+        return MultiLabelInterpretation.from_preds(p, y, sigmoid=True, vocab=names).report().reading
+    assert reading(list('abcd')).endswith(' No sample has b, d: nothing is known of them.')
+    assert reading(list('abc')).endswith(' No sample has b: nothing is known of it.')
+    assert 'No sample' not in reading(['a'])

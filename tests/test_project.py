@@ -1,5 +1,5 @@
-"The project's files say the same, and its notebooks run"
-import json, runpy
+"The project's files agree with each other, and its notebooks run"
+import ast, importlib, json, runpy
 from configparser import ConfigParser
 import fastai.vision.all, nbdev.test
 from nbdev.config import get_config
@@ -14,7 +14,7 @@ NOTEBOOKS = MODULES+TUTORIALS
 @pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.stem)
 def test_notebook(notebook, monkeypatch):
     monkeypatch.chdir(ROOT)
-    for k in ('thresh_find','set_thresh'): monkeypatch.setattr(Learner, k, getattr(Learner, k)) # which a notebook patches anew
+    for k in ('thresh_find','set_thresh'): monkeypatch.setattr(Learner, k, getattr(Learner, k)) # notebooks patch them
     passed,_ = nbdev.test.test_nb(notebook, skip_flags=get_config().tst_flags.split())
     assert passed, f'{notebook.name} failed: see above'
 
@@ -25,20 +25,24 @@ def test_one_version():
 
 def test_readme_is_rendered_from_the_index():
     files = runpy.run_path(ROOT/'tools'/'readme.py')['render']()
-    for name,content in files.items(): assert (ROOT/name).read_bytes()==content, f'{name} is stale: python tools/readme.py'
+    for name,content in files.items():
+        assert (ROOT/name).read_bytes()==content, f'{name} is stale: python tools/readme.py'
     assert {o.name for o in (ROOT/'README_files').glob('*')}=={Path(o).name for o in files if '/' in o}
 
 def test_after_fastai_comes_ours():
     for name in NAMES: assert globals()[name].__module__.startswith('fastai_mlmetrics.')
     assert F1ScoreMulti.__module__=='fastai_mlmetrics.metrics'
 
-NAMES = """AccuracyMulti PrecisionMulti RecallMulti F1ScoreMulti CF1 FBetaMulti JaccardMulti SpecificityMulti BalancedAccuracyMulti HammingLossMulti
-MatthewsCorrCoefMulti SubsetAccuracy EmptyRate LabelCardinality ZerosAccuracy AccuracyLift BrierScoreMulti APScoreMulti RocAucMulti LRAP CoverageError
-LabelRankingLoss OneError PrecisionAtK RecallAtK ExpectedCalibrationError accuracy_multi subset_accuracy empty_rate zeros_accuracy categorical_accuracy
-multilabel_metrics paper_metrics accuracy_report judge best_thresholds ZeroLabelsCallback ZeroLabelsWarning ZeroLabelsError MultiLabelInterpretation label_stats pos_weight
-imbalance_measures plot_cooccurrence StratifiedMultiLabelSplitter stratified_split stratified_folds AsymmetricLossFlat SigmoidFocalLossFlat
-multidigits multilabel_dls""".split()
-FASTAI = {'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti','MatthewsCorrCoefMulti','BrierScoreMulti','APScoreMulti','RocAucMulti','accuracy_multi'}
+NAMES = """AccuracyMulti PrecisionMulti RecallMulti F1ScoreMulti CF1 FBetaMulti JaccardMulti SpecificityMulti
+BalancedAccuracyMulti HammingLossMulti MatthewsCorrCoefMulti SubsetAccuracy EmptyRate LabelCardinality ZerosAccuracy
+AccuracyLift BrierScoreMulti APScoreMulti RocAucMulti LRAP CoverageError LabelRankingLoss OneError PrecisionAtK
+RecallAtK ExpectedCalibrationError accuracy_multi subset_accuracy empty_rate zeros_accuracy categorical_accuracy
+multilabel_metrics paper_metrics accuracy_report judge best_thresholds ZeroLabelsCallback ZeroLabelsWarning
+ZeroLabelsError MultiLabelInterpretation label_stats pos_weight imbalance_measures plot_cooccurrence
+StratifiedMultiLabelSplitter stratified_split stratified_folds AsymmetricLossFlat SigmoidFocalLossFlat multidigits
+multilabel_dls""".split()
+FASTAI = {'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti',
+          'MatthewsCorrCoefMulti','BrierScoreMulti','APScoreMulti','RocAucMulti','accuracy_multi'}
 
 def test_the_public_names():
     ours = {}
@@ -46,16 +50,31 @@ def test_the_public_names():
     names = {o for o in ours if o[:2]!='__'}
     assert names=={*NAMES} and {o for o in names if hasattr(fastai.vision.all, o)}==FASTAI
 
-def code_of(notebook): return [''.join(c['source']) for c in json.loads(notebook.read_text())['cells'] if c['cell_type']=='code']
+# Of modules, for who writes metrics of their own, or looks at what is returned
+EXTENSIONS = '''StreamMetric CountsMetric MicroMetric SampleMetric CurveMetric LabelRanking AsymmetricLoss Table
+AccuracyReport LabelReport SuggestedThresholds split_measures digit_labels digit_table get_data small_convnet
+get_learner main'''.split()
+
+def test_all_is_the_api():
+    rooms = (importlib.import_module(f'fastai_mlmetrics.{m.stem[3:]}') for m in MODULES if m.stem!='index')
+    names = [o for room in rooms for o in room.__all__]
+    assert sorted(names)==sorted(NAMES+EXTENSIONS)
+
+def code_of(notebook):
+    cells = json.loads(notebook.read_text())['cells']
+    return [''.join(c['source']) for c in cells if c['cell_type']=='code']
 
 def test_arrows_run_downwards_and_no_private_name_crosses():
     seen = []
     for notebook in MODULES:
         if notebook.stem=='index': continue
         exported = '\n'.join(o for o in code_of(notebook) if '#| export' in o)
-        imports = re.findall(r'^from fastai_mlmetrics\.(\w+) import (.*)$', exported, re.M)
-        assert {m for m,_ in imports} <= {*seen}, notebook.stem
-        for module,names in imports: assert not re.search(r'\b_', names), (notebook.stem, module, names)
+        imports = [o for o in ast.walk(ast.parse(exported)) if isinstance(o, ast.ImportFrom)]
+        for o in imports:
+            room,names = (o.module or '').removeprefix('fastai_mlmetrics').lstrip('.'),[a.name for a in o.names]
+            if not (o.module or '').startswith('fastai_mlmetrics'): continue
+            assert room in seen or {*names} <= {*seen}, notebook.stem
+            assert not any(a=='*' or a[0]=='_' for a in names), (notebook.stem, room, names)
         seen.append(notebook.stem.split('_', 1)[1])
     for name in seen:
         code = (ROOT/'fastai_mlmetrics'/f'{name}.py').read_text()
@@ -67,18 +86,21 @@ def test_a_page_shows_lines_whole(notebook):
     for cell in code_of(notebook):
         for line in cell.splitlines(): assert len(line)<=103, line
 
-def test_lines_of_the_modules_by_hand():
-    for name in ('all','__main__'):
-        for line in (ROOT/'fastai_mlmetrics'/f'{name}.py').read_text().splitlines(): assert len(line)<=103, line
+def test_lines_of_files_by_hand():
+    files = {103: (ROOT/'fastai_mlmetrics'/f'{o}.py' for o in ('all','__main__')),
+             120: (o for folder in ('tests','tools','benchmarks') for o in (ROOT/folder).glob('*.py'))}
+    for width,paths in files.items():
+        for path in paths:
+            for line in path.read_text().splitlines(): assert len(line)<=width, (path.name, line)
 
 @pytest.mark.parametrize('notebook', TUTORIALS, ids=lambda o: o.stem)
 def test_outputs_of_a_tutorial(notebook):
-    "They are small, and those of Jupyter: without the progress bars of a terminal"
+    "Outputs are small and those of Jupyter, without the progress bars of a terminal"
     text = notebook.read_text()
     assert len(text)<500_000 and '\\r' not in text
 
 def public():
-    "Everything public that is ours: functions, and classes with their methods"
+    "All public functions of this package, and its classes with their methods"
     for name,o in vars(fastai_mlmetrics.all).items():
         if name[0]!='_' and getattr(o, '__module__', '').startswith('fastai_mlmetrics'): yield name,o
 
@@ -93,9 +115,9 @@ def test_every_argument_is_documented():
         assert o.__doc__ and '\n' not in o.__doc__, name
 
 def test_many_batches(monkeypatch):
-    "A short run of what `python -m benchmarks soak` does with 100,000"
+    "A short run of `python -m benchmarks soak`, which takes 100,000 batches"
     monkeypatch.syspath_prepend(ROOT)
     from benchmarks.__main__ import soak
-    rows = list(soak(1000)) # a few times what waits before it is added up
+    rows = list(soak(1000)) # several times the number of batches that wait before they are added
     assert rows[-1]['batches']==1000 and rows[-1]['metrics']>80
     assert all(o['whole counts equal'] and o['largest relative drift']<1e-13 for o in rows)

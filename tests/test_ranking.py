@@ -1,10 +1,9 @@
-"Threshold-free metrics, against scikit-learn and torchmetrics on the same scores"
+"Metrics without a threshold, compared with scikit-learn and torchmetrics on the same scores"
 import itertools, subprocess, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import ranking
-from fastai_mlmetrics.counts import in_threads
-from fastai_mlmetrics.curves import SortedScores, look_up
+from fastai_mlmetrics.counts import single_threaded
 from test_metrics import OneBuffer, same
 
 AVERAGES = 'micro','macro','weighted','samples',None
@@ -12,15 +11,21 @@ KINDS = [np.float64, np.int64, torch.float32, torch.float16, torch.bfloat16, tor
 
 @st.composite
 def ranked(draw, min_labels=2, max_labels=6, max_samples=12):
-    "Scores with many ties, which every type has exactly, and truths, N x C"
+    "Scores with many ties, which are exact in every type, and targets, N x C"
     shape = draw(st.integers(1, max_samples)),draw(st.integers(min_labels, max_labels))
     top = draw(st.sampled_from([0, 1, 3, 100]))
-    return draw(arrays(np.int64, shape, elements=st.integers(0, top))),draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
+    scores = draw(arrays(np.int64, shape, elements=st.integers(0, top)))
+    return scores,draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
+
+def weights(n): return st.none() | arrays(float, n, elements=st.floats(0.125, 4))
 
 def as_input(s, kind):
+    "Scores in the same order, as `kind`"
     if isinstance(kind, type) and kind is not TensorBase: return s.astype(kind)
-    if isinstance(kind, torch.dtype): return torch.from_numpy(s).to(kind) if kind is torch.uint8 else (torch.from_numpy(s)-50.).to(kind)
-    return torch.stack([torch.from_numpy(s)]*2, -1).float()[...,0] if kind=='strided' else TensorBase(torch.from_numpy(-1./(1+s)).double())
+    t = torch.from_numpy(s)
+    if kind is torch.uint8: return t.to(kind)
+    if isinstance(kind, torch.dtype): return (t-50.).to(kind)
+    return torch.stack([t]*2, -1).float()[...,0] if kind=='strided' else TensorBase(-1./(1+t).double())
 
 def ap(y, s, w=None): return skm.average_precision_score(y, s, sample_weight=w) if y.any() else np.nan
 def auc(y, s, w=None, max_fpr=None):
@@ -29,22 +34,26 @@ def auc(y, s, w=None, max_fpr=None):
     return skm.roc_auc_score(y, s, sample_weight=w, max_fpr=max_fpr) if len(set(y))==2 else np.nan
 
 def reference(f, y, s, average, keep=None, weight=None, zero_division=0.):
-    "The mean over rows of a binary metric, on the elements to `keep`"
-    keep,w = np.ones(y.shape, bool) if keep is None else keep,np.broadcast_to((np.ones(len(y)) if weight is None else weight)[:,None], y.shape)
+    "The average of a binary metric `f` over rows or columns, on the sample-label pairs to `keep`"
+    keep = np.ones(y.shape, bool) if keep is None else keep
+    w = np.broadcast_to((np.ones(len(y)) if weight is None else weight)[:,None], y.shape)
     def one(y, s, keep, w):
         if not keep.any(): return np.nan
         value = f(y[keep], s[keep], w[keep])
         return zero_division if np.isnan(value) else value
     if average=='micro': return one(y, s, keep, w)
-    by_sample = average=='samples'
-    values = np.array([one(*(o[i] if by_sample else o[:,i] for o in (y, s, keep)), np.ones(y.shape[1]) if by_sample else w[:,i]) for i in range(y.shape[0 if by_sample else 1])])
+    if average=='samples': rows = zip(y, s, keep, np.ones(y.shape))
+    else: rows = zip(y.T, s.T, keep.T, w.T)
+    values = np.array([one(*o) for o in rows])
     if average is None: return values
     means = dict(samples=w[:,0], macro=np.ones(len(values)), weighted=(y*keep*w).sum(0))[average]
     ok = ~np.isnan(values)
-    return np.average(values[ok], weights=means[ok] if means[ok].sum() else None) if ok.any() else np.nan
+    if not ok.any(): return np.nan
+    return np.average(values[ok], weights=means[ok] if means[ok].sum() else None)
 
 CURVES = {APScoreMulti: ap, RocAucMulti: auc, partial(RocAucMulti, max_fpr=0.3): partial(auc, max_fpr=0.3)}
-def named(o): return ''.join(getattr(o, 'func', o).__name__ + str(getattr(o, 'keywords', ''))) if callable(o) else str(o)
+def named(o):
+    return ''.join(getattr(o, 'func', o).__name__ + str(getattr(o, 'keywords', ''))) if callable(o) else str(o)
 
 @pytest.mark.parametrize('cls', CURVES, ids=named)
 @settings(max_examples=100)
@@ -52,22 +61,25 @@ def named(o): return ''.join(getattr(o, 'func', o).__name__ + str(getattr(o, 'ke
 def test_as_sklearn(cls, ranked, zero_division, kind, bs, data):
     s,y = ranked
     labels = data.draw(st.none() | st.lists(st.integers(0, s.shape[1]-1), min_size=1, unique=True))
-    weight = data.draw(st.none() | arrays(float, len(s), elements=st.floats(0.125, 4)))
+    weight = data.draw(weights(len(s)))
     keep = data.draw(st.none() | arrays(bool, s.shape))
-    targs,preds = y if keep is None else np.where(keep, y, -1),as_input(s, kind)
+    targs = y if keep is None else np.where(keep, y, -1)
+    preds = as_input(s, kind)
     cut = slice(None) if labels is None else labels
     for average in AVERAGES:
         m = cls(average=average, labels=labels, zero_division=zero_division, sample_weight=weight, ignore_index=-1)
         for i in range(0, len(s), bs): m.accum_values(preds[i:i+bs], targs[i:i+bs])
-        ref = reference(CURVES[cls], y[:,cut], s[:,cut], average, None if keep is None else keep[:,cut], weight, zero_division)
+        kept = None if keep is None else keep[:,cut]
+        ref = reference(CURVES[cls], y[:,cut], s[:,cut], average, kept, weight, zero_division)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            same(m.value, ref, 1e-9, average); same(m(preds, targs), ref, 1e-9, average)
+            same(m.value, ref, 1e-9, average)
+            same(m(preds, targs), ref, 1e-9, average)
 
 @settings(max_examples=100)
 @given(ranked())
 def test_straight_from_sklearn(ranked):
-    "Where scikit-learn has all averages itself"
+    "All averages by scikit-learn itself"
     s,y = ranked
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -78,26 +90,35 @@ def test_straight_from_sklearn(ranked):
 
 def test_as_torchmetrics():
     torch.manual_seed(0)
-    s,y = torch.rand(300,7).round(decimals=2),(torch.rand(300,7)<torch.linspace(0.02, 0.9, 7)).long()
+    s = torch.rand(300,7).round(decimals=2)
+    y = (torch.rand(300,7)<torch.linspace(0.02, 0.9, 7)).long()
     for average in ('micro','macro','weighted',None):
-        same(APScoreMulti(average=average)(s, y), tm.multilabel_average_precision(s, y, 7, average=average or 'none'), 1e-6)
-        same(RocAucMulti(average=average)(s, y), tm.multilabel_auroc(s, y, 7, average=average or 'none'), 1e-6)
-    s,y = torch.rand(300,7),(torch.rand(300,7)<0.3).long() # which has its own way with ties
+        kw = dict(average=average or 'none')
+        same(APScoreMulti(average=average)(s, y), tm.multilabel_average_precision(s, y, 7, **kw), 1e-6)
+        same(RocAucMulti(average=average)(s, y), tm.multilabel_auroc(s, y, 7, **kw), 1e-6)
+    s,y = torch.rand(300,7),(torch.rand(300,7)<0.3).long() # no ties: torchmetrics treats them differently
     same(LRAP()(s, y), tm.multilabel_ranking_average_precision(s, y, 7), 1e-6)
     same(CoverageError()(s, y), tm.multilabel_coverage_error(s, y, 7), 1e-5)
     same(LabelRankingLoss()(s, y), tm.multilabel_ranking_loss(s, y, 7), 1e-6)
 
-def sk(f, **one): # which refuses a single label
-    return lambda y,s: f(np.stack([y, 1-y]), np.stack([s, s]), sample_weight=[1,0]) if len(y)>1 else one['one'](y, s)
-LABELS = {LRAP: sk(skm.label_ranking_average_precision_score, one=lambda y,s: 1.), CoverageError: sk(skm.coverage_error, one=lambda y,s: y.sum()),
-          LabelRankingLoss: sk(skm.label_ranking_loss, one=lambda y,s: 0.)}
+def sk(f, single):
+    "The metric `f` of one sample; of a single label, which scikit-learn refuses, it is that of `single`"
+    def of_sample(y, s):
+        if len(y)==1: return single(y, s)
+        return f(np.stack([y, 1-y]), np.stack([s, s]), sample_weight=[1,0])
+    return of_sample
+
+LABELS = {
+    LRAP:             sk(skm.label_ranking_average_precision_score, single=lambda y,s: 1.),
+    CoverageError:    sk(skm.coverage_error, single=lambda y,s: y.sum()),
+    LabelRankingLoss: sk(skm.label_ranking_loss, single=lambda y,s: 0.)}
 
 @pytest.mark.parametrize('cls', LABELS, ids=named)
 @settings(max_examples=100)
 @given(ranked(), st.sampled_from(KINDS), st.integers(1, 12), st.data())
 def test_label_ranking_as_sklearn(cls, ranked, kind, bs, data):
     s,y = ranked
-    weight = data.draw(st.none() | arrays(float, len(s), elements=st.floats(0.125, 4)))
+    weight = data.draw(weights(len(s)))
     keep = data.draw(arrays(bool, s.shape))
     preds = as_input(s, kind)
     with warnings.catch_warnings():
@@ -120,7 +141,8 @@ def test_at_k_is_the_mean_over_all_orders_of_ties(k, ranked):
     same(PrecisionAtK(k)(s, y), (each/k).mean(), 1e-9)
     true = y.sum(1)
     same(RecallAtK(k)(s, y), np.where(true>0, each/np.maximum(true, 1), 0).mean(), 1e-9)
-    if (true>0).any(): same(RecallAtK(k, zero_division=math.nan)(s, y), (each[true>0]/true[true>0]).mean(), 1e-9)
+    some = true>0
+    if some.any(): same(RecallAtK(k, zero_division=math.nan)(s, y), (each[some]/true[some]).mean(), 1e-9)
     if k==1: same(OneError()(s, y), (1-each).mean(), 1e-9)
 
 def test_lrap_is_the_average_precision_of_samples():
@@ -136,18 +158,13 @@ def test_scores_are_ranked_as_they_are():
     close = torch.tensor([[1.],[1+1e-15],[1-1e-15],[2.],[0.]], dtype=torch.float64)
     same(RocAucMulti()(close, y), skm.roc_auc_score(y, close))
 
-def test_large_ones_are_sorted_in_slices(monkeypatch):
-    monkeypatch.setattr(ranking, '_SLICE', 1000)
-    logits,targs = simulate(300, 17)
-    same(APScoreMulti()(logits, targs), skm.average_precision_score(targs, logits), 1e-9)
-    same(RocAucMulti(average=None)(logits, targs), skm.roc_auc_score(targs, logits, average=None), 1e-9)
-
 # Bins
 
 @pytest.mark.parametrize('average', ['micro','macro','weighted',None], ids=str)
 @pytest.mark.parametrize('cls', CURVES, ids=named)
 @settings(max_examples=60)
-@given(st.integers(0, 999), st.sampled_from([2,5,64,1024]), st.sampled_from([1e-3,1,5]), st.sampled_from([0,1]), st.booleans())
+@given(st.integers(0, 999), st.sampled_from([2,5,64,1024]), st.sampled_from([1e-3,1,5]), st.sampled_from([0,1]),
+       st.booleans())
 def test_bounds_hold(cls, average, seed, bins, scale, decimals, weighted):
     rng = np.random.default_rng(seed)
     y = (rng.random((60,4)) < [0.5,0.1,0.02,0.]).astype(int)
@@ -162,23 +179,25 @@ def test_bins_of_the_scores_lose_nothing():
     s = torch.arange(-8., 8)[:,None].repeat(5, 3)
     y = (torch.rand(s.shape)<0.3).long()
     for kw in (dict(bins=48), dict(bins=48, sample_weight=np.linspace(0.1, 2, 80)), dict(bins=48, average='micro')):
-        m = RocAucMulti(**kw)
-        same(m(s, y), RocAucMulti(**{**kw, 'bins':None})(s, y), 1e-9)
-        same(APScoreMulti(**kw)(s, y), APScoreMulti(**{**kw, 'bins':None})(s, y), 1e-9)
+        for cls in (RocAucMulti, APScoreMulti):
+            same(cls(**kw)(s, y), cls(**{**kw, 'bins':None})(s, y), 1e-9)
 
 def test_bins_of_probabilities_are_those_of_logits():
     logits,targs = simulate(400)
-    same(APScoreMulti(bins=4096)(logits, targs), APScoreMulti(bins=4096, sigmoid=False)(logits.double().sigmoid(), targs), 2e-3)
-    same(APScoreMulti(bins=4096)(logits, targs), APScoreMulti()(logits, targs), 5e-3)
-    with pytest.raises(ValueError, match='is for probabilities.*sigmoid=True'): APScoreMulti(bins=64, sigmoid=False)(logits, targs)
+    binned = APScoreMulti(bins=4096)(logits, targs)
+    same(binned, APScoreMulti(bins=4096, sigmoid=False)(logits.double().sigmoid(), targs), 2e-3)
+    same(binned, APScoreMulti()(logits, targs), 5e-3)
+    with pytest.raises(ValueError, match='is for probabilities.*sigmoid=True'):
+        APScoreMulti(bins=64, sigmoid=False)(logits, targs)
     with pytest.warns(UserWarning, match='probabilities already'): APScoreMulti(bins=64)(logits.sigmoid(), targs)
 
 def test_an_unsure_model_has_wide_bounds():
     logits,targs = simulate(400)
     m = RocAucMulti(bins=256, average='micro')
-    assert m(logits/1e4+0.05, targs)==0.5 and m.bounds[0]<RocAucMulti(average='micro')(logits, targs)<m.bounds[1]
+    assert m(logits/1e4+0.05, targs)==0.5
+    assert m.bounds[0]<RocAucMulti(average='micro')(logits, targs)<m.bounds[1]
 
-# What is kept
+# What is stored
 
 def in_learner(logits, targs, *metrics, **kwargs):
     learn = make_learner(logits, targs, L(metrics), **kwargs)
@@ -187,27 +206,35 @@ def in_learner(logits, targs, *metrics, **kwargs):
 
 @pytest.fixture
 def sorts(monkeypatch):
-    "The shapes that were sorted"
-    shapes,f = [],SortedScores.__init__
-    def counting(self, scores, *args, **kwargs): shapes.append(tuple(scores.shape)); return f(self, scores, *args, **kwargs)
-    monkeypatch.setattr(SortedScores, '__init__', counting)
+    "The shapes of all score arrays that were sorted"
+    shapes = []
+    def counting(f):
+        def counted(scores, *args):
+            shapes.append(tuple(scores.shape))
+            return f(scores, *args)
+        return counted
+    for name in ('label_curve','sort_curve'): monkeypatch.setattr(ranking, name, counting(getattr(ranking, name)))
     return shapes
 
 def test_one_copy_and_one_sort_for_all(sorts):
     logits,targs = simulate(50)
-    learn = in_learner(logits, targs, APScoreMulti(), RocAucMulti(), RocAucMulti(max_fpr=0.1, name='partial'), APScoreMulti(average=None), APScoreMulti(average='micro'), RocAucMulti(average='micro'), F1ScoreMulti())
-    assert sorts==[(20,50),(1,1000)]
+    metrics = [APScoreMulti(), RocAucMulti(), RocAucMulti(max_fpr=0.1, name='partial'), APScoreMulti(average=None),
+               APScoreMulti(average='micro'), RocAucMulti(average='micro'), F1ScoreMulti()]
+    learn = in_learner(logits, targs, *metrics)
+    assert sorts==[(50,)]*20 + [(1000,)]
     kept = {id(k) for m in learn.metrics[:6] for k in m.total}
     assert len(kept)==1 and sum(k.scores.nbytes+k.y.nbytes for k in learn.metrics[0].total)==50*20*5
     [m.value for m in learn.metrics]
-    assert len(sorts)==2
+    assert len(sorts)==21
     learn.metrics[0].accum_values(logits[:5], targs[:5])
     assert learn.metrics[0].value==APScoreMulti()(torch.cat([logits, logits[:5]]), torch.cat([targs, targs[:5]]))
     assert learn.metrics[1].value==RocAucMulti()(logits, targs)
 
 def test_samples_are_sorted_once_and_nothing_is_kept(sorts):
     logits,targs = simulate(50)
-    learn = in_learner(logits, targs, LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3), APScoreMulti(average='samples'), ExpectedCalibrationError())
+    metrics = [LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(3), RecallAtK(3),
+               APScoreMulti(average='samples'), ExpectedCalibrationError()]
+    learn = in_learner(logits, targs, *metrics)
     assert sorts==[(50,20)]
     for m in learn.metrics: assert m.total.numel()<=3*20*15
 
@@ -216,7 +243,6 @@ def test_scores_are_kept_in_their_type(kind):
     logits,targs = simulate(40)
     m = APScoreMulti()
     m.accum_values(logits.to(kind), targs)
-    m.fold()
     assert all(k.scores.dtype==kind and k.y.dtype==torch.bool for k in m.total)
     same(m.value, skm.average_precision_score(targs, logits.to(kind).double()), 1e-9)
 
@@ -227,52 +253,30 @@ def test_bins_keep_no_scores():
         sizes.append(sum(o.nbytes for m in learn.metrics for o in vars(m).values() if isinstance(o, Tensor)))
     assert sizes[0]==sizes[1]<2.1*(2*20*64*8)
 
-@pytest.mark.parametrize('dtype', (torch.float32,torch.float64))
-def test_look_up(dtype):
-    "numpy's way, row by row, and torch's"
-    gen = torch.Generator().manual_seed(0)
-    rows,x = (torch.randint(100, shape, generator=gen).to(dtype).sort().values for shape in ((7,20_000),(7,300)))
-    x[:,-50:] = math.inf
-    for right in (True,False): test_eq(look_up(rows, x, right), torch.searchsorted(rows, x, right=right))
-
 @pytest.mark.parametrize('kind', ('few ties','many ties'))
 def test_threads(kind):
-    "Their number changes no value; torch has as many as before, after an error too"
+    "No value depends on the number of threads; torch's number is restored, also after an error"
     logits,targs = simulate(40_000, 30)
     if kind=='many ties': logits = logits.round(decimals=1)
     n,found = torch.get_num_threads(),[]
     try:
         for threads in (1,2,3):
             torch.set_num_threads(threads)
-            found.append([APScoreMulti()(logits, targs), RocAucMulti()(logits, targs), F1ScoreMulti()(logits, targs),
-                          best_thresholds(logits.sigmoid(), targs, cv=2),
-                          best_thresholds(logits, targs, average='samples', cv=None)])
-            with pytest.raises(ZeroDivisionError): in_threads(lambda x: 1/x, [1,0,2])
+            found.append([
+                APScoreMulti()(logits, targs), RocAucMulti()(logits, targs), F1ScoreMulti()(logits, targs),
+                best_thresholds(logits.sigmoid(), targs, cv=2),
+                best_thresholds(logits, targs, average='samples', cv=None)])
+            with pytest.raises(ZeroDivisionError): single_threaded(lambda: 1/0)
             assert torch.get_num_threads()==threads
     finally: torch.set_num_threads(n)
     assert found[0]==found[1]==found[2]
     y,p = targs.numpy(),logits.numpy()
     same(found[0][:2], [skm.average_precision_score(y, p), skm.roc_auc_score(y, p)])
 
-@pytest.mark.skipif(not hasattr(os, 'fork'), reason='nothing forks here')
-def test_a_fork_does_without_the_threads():
-    code = """if True:
-        import signal
-        from fastai.basics import *
-        from fastai_mlmetrics.counts import in_threads
-        torch.set_num_threads(2)
-        def count(): return len(in_threads(noop, range(9)))
-        assert count()==9
-        if not (child:=os.fork()):
-            signal.alarm(20)
-            os._exit(count())
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])==9
-    """
-    subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True)
-
 def test_reused_memory_is_copied():
     logits,targs = simulate(48)
-    same(in_learner(logits, targs, APScoreMulti(), model=OneBuffer()).metrics[0].value, APScoreMulti()(logits, targs))
+    m, = in_learner(logits, targs, APScoreMulti(), model=OneBuffer()).metrics
+    same(m.value, APScoreMulti()(logits, targs))
 
 def test_pickles_hold_no_scores():
     logits,targs = simulate(500)
@@ -282,55 +286,71 @@ def test_pickles_hold_no_scores():
     again = pickle.loads(pickle.dumps(learn.metrics))
     assert all(m.value is None for m in again) and again[0](logits, targs)==value
 
-ALL = [*(cls(average=a, **kw) for cls in CURVES for a in AVERAGES for kw in (dict(), dict(bins=32), dict(ignore_index=-1), dict(labels=[1,3]))),
-       LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(2), RecallAtK(2), *(ExpectedCalibrationError(average=a) for a in ('micro','macro','weighted',None))]
+OPTIONS = dict(), dict(bins=32), dict(ignore_index=-1), dict(labels=[1,3])
+ALL = [*(cls(average=a, **kw) for cls in CURVES for a in AVERAGES for kw in OPTIONS),
+       LRAP(), CoverageError(), LabelRankingLoss(), OneError(), PrecisionAtK(2), RecallAtK(2),
+       *(ExpectedCalibrationError(average=a) for a in ('micro','macro','weighted',None))]
 
 def test_no_batch_waits_for_values(monkeypatch):
     class Learn: iter = 0
     learn,metrics = Learn(),deepcopy(ALL)
-    monkeypatch.setattr('fastai_mlmetrics.metrics._WAITING', (8,2**16))
-    for learn.iter in range(10): # enough for waiting batches to be added up
+    monkeypatch.setattr('fastai_mlmetrics.metrics._MANY', 3)
+    for learn.iter in range(10): # enough for stored batches to be added
         learn.pred,learn.yb = torch.randn(10, 6, device='meta'),(torch.zeros(10, 6, device='meta'),)
         for m in metrics: m.accumulate(learn)
     for m in metrics:
         with pytest.raises((NotImplementedError, RuntimeError), match='(?i)meta tensor'): m.value
 
-# Beside fastai's
+# Compared with fastai's
 
 @pytest.mark.parametrize('average', AVERAGES[:-1])
 def test_values_of_fastai(average):
     import fastai.metrics as fm
     logits,targs = simulate(130, 6, density=0.3)
-    targs[:,0],targs[:,1] = 1,0 # scikit-learn has no AUC of a sample without labels
+    targs[:,0],targs[:,1] = 1,0 # AUC by scikit-learn needs both classes in each sample
     if average!='samples': targs[::2,:2] = targs[::2,:2].flip(1)
     weight = np.random.default_rng(0).uniform(0.5, 2, 130)
-    calls = [(APScoreMulti, fm.APScoreMulti, (True, average), {}), (APScoreMulti, fm.APScoreMulti, (True, average, 1, weight), {}),
-             (RocAucMulti, fm.RocAucMulti, (True, average), {}), (RocAucMulti, fm.RocAucMulti, (True, average, weight), dict(max_fpr=0.2))]
+    calls = [(APScoreMulti, fm.APScoreMulti, (True, average), {}),
+             (APScoreMulti, fm.APScoreMulti, (True, average, 1, weight), {}),
+             (RocAucMulti, fm.RocAucMulti, (True, average), {}),
+             (RocAucMulti, fm.RocAucMulti, (True, average, weight), dict(max_fpr=0.2))]
     for ours,theirs,args,kw in calls:
         a,b = in_learner(logits, targs, ours(*args, **kw), theirs(*args, **kw)).metrics
         same(a.value, b.value, 1e-6)
     assert (APScoreMulti().name,RocAucMulti().name)==(fm.APScoreMulti().name,fm.RocAucMulti().name)
 
-# What is not there, and what is wrong
+# Undefined values and errors
 
 def test_corner_cases():
     s,y = tensor([[.1,.2,.3],[.3,.2,.1],[.2,.5,.4]]),tensor([[0,1,0],[0,1,1],[0,1,0]])
     same(RocAucMulti(average=None)(s, y), [math.nan,math.nan,0.])
-    same([RocAucMulti()(s, y), RocAucMulti(average='weighted')(s, y), RocAucMulti(zero_division=0.5)(s, y)], [0.,0.,1/3])
-    same(APScoreMulti(average=None)(s, y), [0.,1.,1/3]); same(APScoreMulti(zero_division=math.nan)(s, y), 2/3)
+    same([RocAucMulti()(s, y), RocAucMulti(average='weighted')(s, y), RocAucMulti(zero_division=0.5)(s, y)],
+         [0.,0.,1/3])
+    same(APScoreMulti(average=None)(s, y), [0.,1.,1/3])
+    same(APScoreMulti(zero_division=math.nan)(s, y), 2/3)
     assert math.isnan(RocAucMulti()(s, 0*y)) and APScoreMulti()(s, 0*y)==0
     none,every = tensor([[0,0]]),tensor([[1,1]])
-    for cls,a,b in ((LRAP,1,1), (CoverageError,0,2), (LabelRankingLoss,0,0), (OneError,1,0), (partial(PrecisionAtK, 2),0,1), (partial(RecallAtK, 2),0,1)):
+    for cls,a,b in ((LRAP,1,1), (CoverageError,0,2), (LabelRankingLoss,0,0), (OneError,1,0),
+                    (partial(PrecisionAtK, 2),0,1), (partial(RecallAtK, 2),0,1)):
         assert (cls()(s[:1,:2], none),cls()(s[:1,:2], every))==(a,b)
-    assert RocAucMulti()(s[:,0], y[:,1])!=RocAucMulti()(s[:,0], y[:,1]) and APScoreMulti()(s[:,0], y[:,1])==1
+    assert RocAucMulti()(s[:,0], y[:,1])!=RocAucMulti()(s[:,0], y[:,1]) # NaN
+    assert APScoreMulti()(s[:,0], y[:,1])==1
     for m in ALL: assert deepcopy(m)(torch.zeros(0,6), torch.zeros(0,6)) is None
 
 def test_says_what_is_wrong():
     logits,targs = simulate(30, 4)
-    for f,match in ((lambda: APScoreMulti(average='mean'), "no average='mean'"), (lambda: LRAP(average='macro'), "no average='macro'"), (lambda: RocAucMulti(max_fpr=0), 'max_fpr=0'),
-                    (lambda: PrecisionAtK(0), 'k=0'), (lambda: PrecisionAtK(5)(logits, targs), 'k=5.*4 labels'), (lambda: APScoreMulti(bins=1), 'bins=1'), (lambda: APScoreMulti(bins=1.5), 'bins=1.5'),
-                    (lambda: ExpectedCalibrationError(0), 'n_bins=0'), (lambda: ExpectedCalibrationError(sigmoid=False)(logits, targs), 'is for probabilities'),
-                    (lambda: APScoreMulti()(logits, targs*2), 'must be 0 or 1'), (lambda: LRAP()(logits, targs[:3]), 'shape')):
+    for f,match in (
+            (lambda: APScoreMulti(average='mean'), "no average='mean'"),
+            (lambda: LRAP(average='macro'), "no average='macro'"),
+            (lambda: RocAucMulti(max_fpr=0), 'max_fpr=0'),
+            (lambda: PrecisionAtK(0), 'k=0'),
+            (lambda: PrecisionAtK(5)(logits, targs), 'k=5.*4 labels'),
+            (lambda: APScoreMulti(bins=1), 'bins=1'),
+            (lambda: APScoreMulti(bins=1.5), 'bins=1.5'),
+            (lambda: ExpectedCalibrationError(0), 'n_bins=0'),
+            (lambda: ExpectedCalibrationError(sigmoid=False)(logits, targs), 'is for probabilities'),
+            (lambda: APScoreMulti()(logits, targs*2), 'must be 0 or 1'),
+            (lambda: LRAP()(logits, targs[:3]), 'shape')):
         with pytest.raises(ValueError, match=match): f()
     with pytest.warns(UserWarning, match='pos_label=0'): APScoreMulti(pos_label=0)
     logits[3,2] = math.nan
@@ -340,20 +360,24 @@ def test_says_what_is_wrong():
 
 # Calibration
 
-@given(arrays(np.float32, (20,3), elements=st.floats(0, 1, width=32)), arrays(np.int64, (20,3), elements=st.integers(0, 1)), st.integers(1, 20))
+SCORES = arrays(np.float32, (20,3), elements=st.floats(0, 1, width=32))
+
+@given(SCORES, arrays(np.int64, (20,3), elements=st.integers(0, 1)), st.integers(1, 20))
 def test_calibration_error_as_torchmetrics(s, y, n):
-    s = torch.from_numpy((s*0.98*n).astype(int)+0.37).float()/n # Off the edges, where bins may differ
+    s = torch.from_numpy((s*0.98*n).astype(int)+0.37).float()/n # not at the edges, where bins may differ
     y = torch.from_numpy(y)
-    same(ExpectedCalibrationError(n, sigmoid=False)(s, y), tm.binary_calibration_error(s.flatten(), y.flatten(), n), 1e-6)
+    ece = partial(ExpectedCalibrationError, n, sigmoid=False)
+    same(ece()(s, y), tm.binary_calibration_error(s.flatten(), y.flatten(), n), 1e-6)
     each = [tm.binary_calibration_error(a, b, n).item() for a,b in zip(s.T, y.T)]
-    same(ExpectedCalibrationError(n, sigmoid=False, average=None)(s, y), each, 1e-6)
-    same(ExpectedCalibrationError(n, sigmoid=False, average='macro')(s, y), np.mean(each), 1e-6)
-    if y.any(): same(ExpectedCalibrationError(n, sigmoid=False, average='weighted')(s, y), np.average(each, weights=y.sum(0)), 1e-6)
+    same(ece(average=None)(s, y), each, 1e-6)
+    same(ece(average='macro')(s, y), np.mean(each), 1e-6)
+    if y.any(): same(ece(average='weighted')(s, y), np.average(each, weights=y.sum(0)), 1e-6)
     w = np.arange(20)%3+1
-    same(ExpectedCalibrationError(n, sigmoid=False, sample_weight=w)(s, y), ExpectedCalibrationError(n, sigmoid=False)(s.repeat_interleave(tensor(w), 0), y.repeat_interleave(tensor(w), 0)), 1e-9)
+    repeated = [o.repeat_interleave(tensor(w), 0) for o in (s, y)]
+    same(ece(sample_weight=w)(s, y), ece()(*repeated), 1e-9)
 
 def test_perfectly_calibrated():
-    "A score that is the frequency, which is no use"
+    "Scores that are the label's frequency are calibrated, but useless"
     y = (torch.rand(20_000, 3)<tensor([.5,.1,.02])).long()
     assert ExpectedCalibrationError(sigmoid=False)(y.double().mean(0).expand_as(y), y)<1e-9
 
@@ -367,28 +391,37 @@ def test_in_the_list_of_metrics():
         assert names[-3:]==['ap_macro','roc_auc_macro','lrap'] and len(set(names))==9
         cut = kw.get('labels', slice(None))
         a,b = np.array(targs)[:,cut],np.array(logits.double())[:,cut]
-        values = [skm.average_precision_score(a, b), np.nanmean([auc(*o) for o in zip(a.T, b.T)]), skm.label_ranking_average_precision_score(a, b)]
+        values = [skm.average_precision_score(a, b),
+                  np.nanmean([auc(*o) for o in zip(a.T, b.T)]),
+                  skm.label_ranking_average_precision_score(a, b)]
         same([m.value for m in learn.metrics[-3:]], values, 0.02 if kw.get('bins') else 1e-9)
     assert len(multilabel_metrics())==6 and len(multilabel_metrics(full=True))==9
     test_eq([m.zero_division for m in multilabel_metrics(ranking=True, zero_division=0.5)], [0.5]*9)
 
+RANKING = skm.average_precision_score,skm.roc_auc_score,skm.label_ranking_average_precision_score
+
 def test_rows_of_the_report():
     logits,targs = simulate(200, 5, density=0.3)
-    r,y,s = accuracy_report(logits, targs, sigmoid=True),targs.double().numpy(),logits.double().numpy()
-    same(r.value[-3:], [f(y, s) for f in (skm.average_precision_score, skm.roc_auc_score, skm.label_ranking_average_precision_score)], 1e-9)
+    r = accuracy_report(logits, targs, sigmoid=True)
+    y,s = targs.double().numpy(),logits.double().numpy()
+    same(r.value[-3:], [f(y, s) for f in RANKING], 1e-9)
     rng,n = np.random.default_rng(0),60
-    random = np.mean([[skm.average_precision_score(y, s), skm.roc_auc_score(y, s), skm.label_ranking_average_precision_score(y, s)] for s in rng.random((n,*y.shape))], 0)
+    random = np.mean([[f(y, s) for f in RANKING] for s in rng.random((n,*y.shape))], 0)
     same(r.baseline[-3:], random, 0.01)
-    same(r.constant[-3:], [y.mean(), 0.5, skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))], 1e-9)
-    same(r.ceiling[-3:], 1); assert 'Mean average precision' in r.reading
+    by_frequency = skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))
+    same(r.constant[-3:], [y.mean(), 0.5, by_frequency], 1e-9)
+    same(r.ceiling[-3:], 1)
+    assert 'Mean average precision' in r.reading
     each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, s)]
-    same(r.loc['LRAP',['low','high']].astype(float), np.quantile([rng.choice(each, 200).mean() for _ in range(2000)], [0.025,0.975]), 0.01)
+    bootstrap = [rng.choice(each, 200).mean() for _ in range(2000)]
+    same(r.loc['LRAP',['low','high']].astype(float), np.quantile(bootstrap, [0.025,0.975]), 0.01)
     assert 'AP, macro' not in accuracy_report(logits>0, targs).index
 
 def test_rows_of_the_report_in_corner_cases():
     logits,targs = simulate(30, 4)
     targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
     r = accuracy_report(logits, targs, sigmoid=True, ignore_index=math.nan)
-    same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs)); same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
+    same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs))
+    same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
     assert r.ceiling['AP, macro']==0.75 and "'AP, macro' (at most 0.750)" in r.reading
     assert 0<r.baseline['AP, macro']<0.5<r.baseline['LRAP']<1

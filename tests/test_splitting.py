@@ -7,12 +7,12 @@ from fastai_mlmetrics.splitting import split_measures
 
 @st.composite
 def targets(draw, max_samples=30, max_labels=6):
-    "Targets, N x C, from few labels to many"
+    "Targets, N x C, with few or many positives"
     shape = draw(st.integers(2, max_samples)),draw(st.integers(1, max_labels))
     return draw(arrays(np.int64, shape, elements=st.integers(0,1), fill=st.just(0)))
 
 def missing(y, parts):
-    "How many labels that as many samples have as there are parts are missing from each"
+    "The number of labels that are missing from a part, although they have a positive for each part"
     return sum(((y[list(o)].sum(0)==0) & (y.sum(0)>=len(parts))).sum() for o in parts)
 
 @given(targets(), st.integers(0,9), st.floats(0.05, 0.95))
@@ -27,7 +27,9 @@ def test_folds_are_a_partition(y, k, seed, pairs):
     if len(y)<k: return
     folds = stratified_folds(y, k, seed, pairs=pairs)
     test_eq(sorted(i for _,o in folds for i in o), range_of(y))
-    for train,valid in folds: test_eq(sorted(train+valid), range_of(y)); assert valid
+    for train,valid in folds:
+        test_eq(sorted(train+valid), range_of(y))
+        assert valid
 
 @given(st.integers(2,60), st.integers(2,5), st.integers(0,99))
 def test_a_label_is_in_as_many_folds_as_it_can_be(n, k, seed):
@@ -42,7 +44,7 @@ def test_a_single_sample_is_for_training():
     for seed in range(20): assert not y[stratified_split(y, seed=seed)[1]].any()
 
 def both_sides_at_best(y):
-    "By trying all splits"
+    "The minimum of `missing` over all splits"
     sides = ([[o for o in range(len(y)) if bits>>o&1==side] for side in (0,1)] for bits in range(1, 2**len(y)-1))
     return min(missing(y, o) for o in sides)
 
@@ -59,34 +61,39 @@ def shapes():
     yield (gen.random((500,200))<np.geomspace(0.002, 0.05, 200)).astype(int)
     yield (gen.random((2000,50))<0.5).astype(int)
     yield (gen.random((3000,20))<np.geomspace(0.001, 0.3, 20)).astype(int)
-    yield np.repeat(np.eye(10, dtype=int), 3, 0) # three of each
+    yield np.repeat(np.eye(10, dtype=int), 3, 0) # three samples per label
 
 @pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
 def test_shares(y):
     for seed in range(3):
-        for parts,shares in ((stratified_split(y, 0.2, seed), (0.8,0.2)), ([o for _,o in stratified_folds(y, 3, seed)], (1/3,)*3)):
+        folds = [o for _,o in stratified_folds(y, 3, seed)]
+        for parts,shares in ((stratified_split(y, 0.2, seed), (0.8,0.2)), (folds, (1/3,)*3)):
             test_eq(missing(y, parts), 0)
             m = split_measures(y, parts, shares)
-            at_random = np.split(np.random.default_rng(seed).permutation(len(y)), (np.cumsum(shares)[:-1]*len(y)).round().astype(int))
-            other = split_measures(y, at_random, shares)
+            at = (np.cumsum(shares)[:-1]*len(y)).round().astype(int)
+            random = np.split(np.random.default_rng(seed).permutation(len(y)), at)
+            other = split_measures(y, random, shares)
             assert m['LD']<other['LD'] and m['FLZ']<=other['FLZ'] and m['ED']<5, (m, other)
         often = y.sum(0)>=100
         freq = y[stratified_split(y, 0.2, seed)[1]].mean(0)[often]
         assert (abs(freq/y.mean(0)[often]-1)<0.1).all()
 
 def test_pairs():
-    "Pairs of labels come out more evenly, where they are dealt out"
+    "Pairs of labels are split more evenly with `pairs=True`"
     gen = np.random.default_rng(0)
     y = (gen.random((1000,15))<0.3).astype(int)
     both = np.stack([y[:,i]*y[:,j] for i,j in itertools.combinations(range(15), 2)], 1)
     for seed in range(3):
-        without,with_ = (split_measures(both, stratified_split(y, seed=seed, pairs=o), (0.8,0.2))['LD'] for o in (False,True))
+        splits = [stratified_split(y, seed=seed, pairs=o) for o in (False,True)]
+        without,with_ = (split_measures(both, o, (0.8,0.2))['LD'] for o in splits)
         assert with_<without
 
 def test_groups():
     gen = np.random.default_rng(0)
-    y,names = (gen.random((600,8))<np.geomspace(0.02, 0.4, 8)).astype(int),gen.choice([f'patient {i}' for i in range(80)], 600)
-    for parts in (stratified_split(y, seed=1, groups=names), [o for _,o in stratified_folds(y, 4, seed=1, groups=list(names))]):
+    y = (gen.random((600,8))<np.geomspace(0.02, 0.4, 8)).astype(int)
+    names = gen.choice([f'patient {i}' for i in range(80)], 600)
+    folds = [o for _,o in stratified_folds(y, 4, seed=1, groups=list(names))]
+    for parts in (stratified_split(y, seed=1, groups=names), folds):
         of = [set(names[list(o)]) for o in parts]
         assert not set.intersection(*of[:2]) and sum(map(len, of))==len(set(names))
         test_eq(missing(y, parts), 0)
@@ -94,7 +101,7 @@ def test_groups():
     assert 100<=len(valid)<=140
 
 def measures_by_hand(y, parts, shares):
-    "As Sechidis et al. write them, sum by sum"
+    "By the formulas of Sechidis et al., sum by sum"
     ld,lacking = 0,[[] for _ in parts]
     for i in range(y.shape[1]):
         d = y[:,i].sum()/(len(y)-y[:,i].sum())
@@ -131,11 +138,13 @@ def test_measures_of_scikit_multilearn():
 @pytest.mark.parametrize('shares', [[0.8,0.2], [0.25]*4], ids=str)
 @pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
 def test_no_worse_than_the_published_algorithm(y, shares):
-    ref,ours,theirs = pytest.importorskip('iterstrat.ml_stratifiers'),[],[]
+    ref = pytest.importorskip('iterstrat.ml_stratifiers')
+    ours,theirs = [],[]
     for seed in range(5):
         part = ref.IterativeStratification(y.astype(bool), np.array(shares), np.random.RandomState(seed))
         theirs.append([np.flatnonzero(part==i) for i in range(len(shares))])
-        ours.append(stratified_split(y, seed=seed) if len(shares)==2 else [o for _,o in stratified_folds(y, 4, seed=seed)])
+        folds = [o for _,o in stratified_folds(y, 4, seed=seed)]
+        ours.append(stratified_split(y, seed=seed) if len(shares)==2 else folds)
     def total(splits): return np.array([(split_measures(y, o, shares)['LD'], missing(y, o)) for o in splits]).sum(0)
     (ld,lacking),(their_ld,their_lacking) = total(ours),total(theirs)
     assert ld<=1.25*their_ld and lacking<=their_lacking, (ld, their_ld)
@@ -149,15 +158,23 @@ def test_speed():
 def test_a_seed():
     y = simulate()[1]
     for f in (stratified_split, stratified_folds):
-        test_eq(f(y, seed=3), f(y, seed=3)); test_ne(f(y, seed=3), f(y, seed=4))
-        set_seed(1); a = f(y)
-        set_seed(1); test_eq(f(y), a)
+        test_eq(f(y, seed=3), f(y, seed=3))
+        test_ne(f(y, seed=3), f(y, seed=4))
+        set_seed(1)
+        a = f(y)
+        set_seed(1)
+        test_eq(f(y), a)
         test_ne(f(y), a)
 
-@pytest.mark.parametrize('call,says', [(lambda y: stratified_split(y, 0.), 'valid_pct=0.0'), (lambda y: stratified_split(y, 20), 'valid_pct=20'),
-    (lambda y: stratified_folds(y, 1), 'k=1'), (lambda y: stratified_folds(y[:3], 5), '3 samples cannot be split into 5'),
-    (lambda y: stratified_split(y, groups=['a']*len(y)), '1 groups cannot'), (lambda y: stratified_split(y, groups=[1,2]), '2 groups for 400 samples'),
-    (lambda y: stratified_split(y+1), '0 or 1'), (lambda y: stratified_split(y[:,0]), 'N x C')])
+@pytest.mark.parametrize('call,says', [
+    (lambda y: stratified_split(y, 0.), 'valid_pct=0.0'),
+    (lambda y: stratified_split(y, 20), 'valid_pct=20'),
+    (lambda y: stratified_folds(y, 1), 'k=1'),
+    (lambda y: stratified_folds(y[:3], 5), '3 samples cannot be split into 5'),
+    (lambda y: stratified_split(y, groups=['a']*len(y)), '1 groups cannot'),
+    (lambda y: stratified_split(y, groups=[1,2]), '2 groups for 400 samples'),
+    (lambda y: stratified_split(y+1), '0 or 1'),
+    (lambda y: stratified_split(y[:,0]), 'N x C')])
 def test_slips(call, says):
     with pytest.raises(ValueError, match=says): call(simulate()[1])
 
@@ -172,7 +189,8 @@ def table(n=60):
     has = gen.random((n,4))<[0.05,0.2,0.5,0.1]
     has[[0,1],0] = True
     df = pd.DataFrame(has.astype(int), columns=list('abcd'))
-    return df.assign(x=gen.normal(size=n), text='w', labels=[';'.join(np.array(list('abcd'))[o]) for o in has], patient=np.arange(n)//3)
+    labels = [';'.join(np.array(list('abcd'))[o]) for o in has]
+    return df.assign(x=gen.normal(size=n), text='w', labels=labels, patient=np.arange(n)//3)
 
 def on_both_sides(y, split): return all(y.iloc[list(o)].any().all() for o in split)
 
@@ -186,15 +204,18 @@ def test_items_of_a_data_frame():
     dls = block.dataloaders(df, bs=4, device=torch.device('cpu'))
     test_eq((len(dls.train_ds), len(dls.valid_ds)), (len(train), len(valid)))
     assert not label_stats(dls).missing_from.any()
-    for splitter in (StratifiedMultiLabelSplitter(seed=1, get_y=ColReader(list('abcd'))), StratifiedMultiLabelSplitter(seed=1, get_y=lambda o: o.labels.split(';'))):
+    for splitter in (StratifiedMultiLabelSplitter(seed=1, get_y=ColReader(list('abcd'))),
+                     StratifiedMultiLabelSplitter(seed=1, get_y=lambda o: o.labels.split(';'))):
         assert on_both_sides(y, splitter(df))
 
 def test_items_that_are_paths_and_a_table():
     df = table()
     labels = {Path(f'{i}.png'): [o for o in row.split(';') if o] for i,row in enumerate(df.labels)}
-    assert on_both_sides(df[list('abcd')], StratifiedMultiLabelSplitter(seed=1, get_y=labels.get)(L([*labels])))
-    to = TabularPandas(df, cont_names=['x'], y_names=list('abcd'), y_block=MultiCategoryBlock(encoded=True, vocab=list('abcd')),
-                       splits=StratifiedMultiLabelSplitter(seed=1, get_y=ColReader(list('abcd')))(df))
+    split = StratifiedMultiLabelSplitter(seed=1, get_y=labels.get)(L([*labels]))
+    assert on_both_sides(df[list('abcd')], split)
+    split = StratifiedMultiLabelSplitter(seed=1, get_y=ColReader(list('abcd')))(df)
+    to = TabularPandas(df, cont_names=['x'], y_names=list('abcd'), splits=split,
+                       y_block=MultiCategoryBlock(encoded=True, vocab=list('abcd')))
     assert not label_stats(to.dataloaders(bs=4, device=torch.device('cpu'))).missing_from.any()
 
 def test_folds_elsewhere():
@@ -209,7 +230,11 @@ def test_names_split_alike_in_every_process():
     code = """from fastai_mlmetrics.splitting import *
 names = [['cat','dog'][:i%3] + ['emu']*(i%7==0) for i in range(60)]
 print(StratifiedMultiLabelSplitter(seed=0, get_y=names.__getitem__)(list(range(60)))[1])"""
-    done = {subprocess.run([sys.executable, '-W', 'ignore', '-c', code], env={**os.environ, 'PYTHONHASHSEED': str(i)}, capture_output=True, text=True, check=True).stdout for i in (1,2)}
+    def printed(seed):
+        env = {**os.environ, 'PYTHONHASHSEED': str(seed)}
+        args = [sys.executable, '-W', 'ignore', '-c', code]
+        return subprocess.run(args, env=env, capture_output=True, text=True, check=True).stdout
+    done = {printed(i) for i in (1,2)}
     assert len(done)==1 and done!={''}
 
 @pytest.mark.parametrize('kind', [tensor, np.array, pd.Series, TensorMultiCategory])
@@ -221,14 +246,15 @@ def test_targets_that_a_function_returns_as_arrays(kind):
 
 @pytest.mark.parametrize('missing', [-1, math.nan])
 def test_a_splitter_of_targets_with_gaps(missing):
-    "Zeros and ones with gaps are no names"
+    "Zeros and ones with missing values are not taken for names"
     gen = np.random.default_rng(0)
     y = (gen.random((60,12))<0.05).astype(float)
     y[gen.random(y.shape)<0.1] = missing
+    items = L(y.tolist(), use_list=True)
     for seed in range(5):
-        parts = StratifiedMultiLabelSplitter(seed=seed, get_y=noop, ignore_index=missing)(L(y.tolist(), use_list=True))
+        parts = StratifiedMultiLabelSplitter(seed=seed, get_y=noop, ignore_index=missing)(items)
         assert [*map(list, parts)]==[*map(list, stratified_split(y, seed=seed, ignore_index=missing))]
-    with pytest.raises(ValueError, match='ignore_index'): StratifiedMultiLabelSplitter(get_y=noop)(L(y.tolist(), use_list=True))
+    with pytest.raises(ValueError, match='ignore_index'): StratifiedMultiLabelSplitter(get_y=noop)(items)
 
 def test_measures_of_folds_as_they_come():
     y = (torch.rand(200, 6, generator=torch.Generator().manual_seed(0))<0.2).int()
@@ -238,4 +264,5 @@ def test_measures_of_folds_as_they_come():
 @pytest.mark.parametrize('missing', [math.nan, None])
 def test_a_sample_without_a_group(missing):
     y = (torch.rand(40, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
-    with pytest.raises(ValueError, match='some groups are missing: give each such sample a group of its own'): stratified_split(y, groups=[missing, *range(39)])
+    with pytest.raises(ValueError, match='some groups are missing: give each such sample a group of its own'):
+        stratified_split(y, groups=[missing, *range(39)])

@@ -83,9 +83,10 @@ def page(cells, names, module=None):
         res.append(dict(cell_type=kind, source=source, metadata=dict(tags=list(tags)), **extra))
     for c in cells:
         if c.cell_type=='markdown': add('markdown', linked(c.source, names))
-        elif 'export' in c.directives_:
+        elif {'export','exporti'} & {*c.directives_}:
             if all(isinstance(o, (ast.Import,ast.ImportFrom)) for o in ast.parse(c.source).body): continue
-            for name in defined(c): add('markdown', documented(module, name))
+            if 'export' in c.directives_: # Not of internals, which are `exporti`
+                for name in defined(c): add('markdown', documented(module, name))
             add('code', c.source, c.outputs, ['hide-input'])
         else: add('code', c.source, c.outputs, ['remove-input'] if c.directives_.get('echo')=='false' else [])
     kernel = dict(name='python3', display_name='Python 3', language='python')

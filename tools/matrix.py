@@ -1,6 +1,7 @@
-"""The tests on each Python, with the newest versions and with the oldest that are admitted: `python tools/matrix.py [NAME ...]`
+"""Run the tests on each Python, with the newest and with the minimum versions: `python tools/matrix.py [NAME ...]`
 
-Takes the interpreters of pyenv, or `python3.10` to `python3.13` from the path, makes a virtual environment for each in turn, and prints the table that CONTRIBUTING.md has. What the tests print is kept in the folder for temporary files."""
+Takes the interpreters of pyenv, or `python3.10` to `python3.13` from the path, makes a virtual environment for each
+in turn, and prints the table of CONTRIBUTING.md. The output of the tests is in the folder for temporary files."""
 import datetime, re, subprocess, sys, tempfile
 from configparser import ConfigParser
 from pathlib import Path
@@ -11,11 +12,15 @@ SHOWN = 'fastai','fastcore','torch','numpy','pandas','matplotlib','scikit-learn'
 config = ConfigParser()
 config.read(ROOT/'settings.ini', encoding='utf-8')
 requirements,tools = (config['DEFAULT'][o].split() for o in ('requirements','dev_requirements'))
-# plum-dispatch 2.10 has what fastai 2.8.1 cannot export; nbdev, which brings IPython, needs a newer fastcore, so there are no notebooks to run
-NEWER = {o.split('>=')[0] for o in tools} # Of what the tests need newer than the package does
-OLDEST = [*(o.replace('>=', '==') for o in requirements if o.split('>=')[0] not in NEWER),'plum-dispatch<2.10','ipython',
-          *(o for o in tools if not o.startswith('nbdev'))]
-MATRIX = {'oldest': ('3.10', (ROOT, *OLDEST), ('--ignore', 'tests/test_project.py', '--ignore', 'tests/test_site.py')), **{v: (v, (f'{ROOT}[dev]',), ()) for v in ('3.10','3.11','3.12','3.13')}}
+# plum-dispatch 2.10 has what fastai 2.8.1 cannot export
+# nbdev, which brings IPython, needs a newer fastcore, so there are no notebooks to run
+NEWER = {o.split('>=')[0] for o in tools} # packages that the tests need newer than this package does
+OLDEST = [*(o.replace('>=', '==') for o in requirements if o.split('>=')[0] not in NEWER),
+          'plum-dispatch<2.10', 'ipython', *(o for o in tools if not o.startswith('nbdev'))]
+WITHOUT_NBDEV = '--ignore','tests/test_project.py','--ignore','tests/test_site.py'
+MATRIX = {
+    'oldest': ('3.10', (ROOT, *OLDEST), WITHOUT_NBDEV),
+    **{v: (v, (f'{ROOT}[dev]',), ()) for v in ('3.10','3.11','3.12','3.13')}}
 
 def interpreter(version):
     of_pyenv = sorted((Path.home()/'.pyenv'/'versions').glob(f'{version}.*/bin/python'))
@@ -32,7 +37,9 @@ def tested(name):
         if not done.returncode: done = run(python, '-m', 'pytest', '-q', *args)
         Path(tempfile.gettempdir(), f'matrix-{name}.log').write_text(done.stdout+done.stderr)
         have = dict(re.findall(r'(?m)^(\S+)==(\S+)$', run(python, '-m', 'pip', 'freeze').stdout))
-        shown = run(python, '--version').stdout.split()[-1],*(have.get(o, '-') for o in SHOWN),(done.stdout.strip().splitlines() or ['not installed'])[-1].strip('= ')
+        versions = run(python, '--version').stdout.split()[-1],*(have.get(o, '-') for o in SHOWN)
+        last_line = (done.stdout.strip().splitlines() or ['not installed'])[-1].strip('= ')
+        shown = *versions,last_line
         return f"| {' | '.join(shown)} |"
 
 if __name__=='__main__':

@@ -1,4 +1,4 @@
-"Writes README.md, and its pictures, from nbs/index.ipynb"
+"Write README.md and its images from nbs/index.ipynb"
 import json, re
 from pathlib import Path
 import nbformat
@@ -11,11 +11,14 @@ def render():
     "The files of the README: name -> content, in bytes"
     nb = NBProcessor(root/'nbs'/'index.ipynb', process=True).nb
     nb.cells = [c for c in nb.cells if c.source and 'hide' not in c.directives_]
-    for c in nb.cells: c.metadata = dict(tags=['no_input'] if c.pop('directives_').get('echo')=='false' else [])
+    for c in nb.cells:
+        quiet = c.pop('directives_').get('echo')=='false'
+        c.metadata = dict(tags=['no_input'] if quiet else [])
     nb = nbformat.reads(json.dumps(nb), as_version=4)
     nb.metadata.language_info = dict(name='python')
     exporter = MarkdownExporter(config={'TagRemovePreprocessor': dict(enabled=True, remove_input_tags=['no_input'])})
-    text,resources = exporter.from_notebook_node(nb, resources=dict(output_files_dir='README_files', unique_key='readme'))
+    resources = dict(output_files_dir='README_files', unique_key='readme')
+    text,resources = exporter.from_notebook_node(nb, resources=resources)
     text = re.sub(r'<style.*?</style>\n?', '', text, flags=re.S)
     # Repositories show no styles: a box is a quotation there
     text = re.sub(r'<div style="display:inline-block.*?">(.*?)</div>', r'<blockquote>\1</blockquote>', text, flags=re.S)
