@@ -1,6 +1,6 @@
 """Time and memory compared with other libraries, in one run on the same data
 
-`python -m benchmarks [--save[=MACHINE]] [NAME ...]`"""
+`python -m benchmarks [--save] [NAME ...]`"""
 import multiprocessing, platform, subprocess, sys, time, warnings
 from statistics import median
 import fastai, fastai_mlmetrics, sklearn, fastai.metrics as fm, sklearn.metrics as skm
@@ -362,8 +362,7 @@ def main(args):
     warnings.simplefilter('ignore')
     if args[:2]==['--stream','report']: return print(*stream_report(*map(int, args[2:])))
     if args[:1]==['--stream']: return print(*stream(STREAMED[args[1]], *map(int, args[2:])))
-    save = next((o for o in args if o.startswith('--save')), '')
-    name = save.removeprefix('--save').replace('=', '_') # '', or '_MACHINE'
+    save = '--save' in args
     asked = [f for f in ALL if f.__name__ in args] or ALL
     page = [f'{cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}, '
             f'numpy {np.__version__}, fastai {fastai.__version__}, scikit-learn {sklearn.__version__}. '
@@ -375,11 +374,11 @@ def main(args):
         print(f'\n{f.__name__}: {doc}\n{shown}', flush=True)
         page += [f'## {f.__name__}', doc+'.', markdown(table)]
         if save and f is growth:
-            draw_growth(table, f'growth{name}.png')
-            page.append(f'![](growth{name}.png)')
+            draw_growth(table, 'growth.png')
+            page.append('![](growth.png)')
     if not save: return
-    page = ['# Benchmarks', f'`python -m benchmarks {save}` wrote this page.', *page]
-    (Path(__file__).parent/f'results{name}.md').write_text('\n\n'.join(page)+'\n')
+    page = ['# Benchmarks', '`python -m benchmarks --save` wrote this page.', *page]
+    (Path(__file__).parent/'results.md').write_text('\n\n'.join(page)+'\n')
 
 def cpu():
     "The name of the processor, on Linux from `/proc/cpuinfo`"

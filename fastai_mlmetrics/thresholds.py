@@ -7,7 +7,7 @@ __all__ = ['best_thresholds']
 
 # %% ../nbs/08_thresholds.ipynb #af45b3d9
 from fastai.basics import *
-from .inputs import warn_user
+from .inputs import check_int, warn_user
 from .decisions import (
     as_thresh, binarize, check_arrays, is_probs, single_threaded, ThresholdRule, to_scores)
 from .counts import Batch
@@ -48,7 +48,7 @@ def candidates(
 
 # %% ../nbs/08_thresholds.ipynb #9e7d6546
 def _leave_one_out(x):
-    "Sum over the folds, and the sums without each fold: folds x M to (1 + folds) x M"
+    "Sum over the folds, and the sums without each fold: folds x ... to (1 + folds) x ..."
     total = x.sum(0, keepdims=True)
     return np.concatenate([total, total-x]) if len(x)>1 else total
 
@@ -177,10 +177,7 @@ def _averaged_samples(self:FoldedTable, m, thresh):
                 total += np.bincount(at.ravel(), x.diff().numpy().ravel(), len(thresh)+1)
                 total[0] += x[:,0].sum()
         folds.append(sums.cumsum(1)[:,:-1])
-    folds = np.stack(folds, 1)
-    total = folds.sum(1, keepdims=True)
-    rest = [total-folds] if self.n_folds>1 else []
-    sums,n = torch.from_numpy(np.concatenate([total, *rest], 1))
+    sums,n = torch.from_numpy(_leave_one_out(np.stack(folds))).unbind(1)
     return sums/n
 
 # %% ../nbs/08_thresholds.ipynb #fbdb7eb3
@@ -232,7 +229,7 @@ def plot_thresh_curve(
 # %% ../nbs/08_thresholds.ipynb #96bb229b
 class _Cardinality(CountsMetric):
     "Difference between the numbers of predicted and of true labels, negative"
-    averages,func_name,default_average = ('micro',),'cardinality','micro'
+    func_name = 'cardinality'
     def formula(self, tp, fp, fn, tn): return 0.-(fp-fn).abs()
 
 _METRICS = dict(f1=F1ScoreMulti, fbeta=FBetaMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti,
@@ -256,8 +253,8 @@ class Objective:
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
                 and cls.formula is not CountsMetric.formula):
             raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
-                             "such as JaccardMulti, which is given its average= here")
-        if cls in (EmptyRate,LabelCardinality,ZerosAccuracy):
+                             "such as JaccardMulti, which is given its average= here, or an instance")
+        if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
             raise ValueError(f"{cls.__name__} has no best threshold: it is best where everything or "
                              "nothing is predicted, or does not depend on the threshold")
         for name,other,given,alone in (('precision', 'recall', at_recall, 'next to nothing'),
@@ -274,6 +271,7 @@ class Objective:
         if average not in (averages := [o for o in cls.averages if o]):
             raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
                              f"use one of {', '.join(map(repr, averages))}")
+        if is_instance: zero_division = ifnone(zero_division, metric.zero_division)
         kw = dict(average=average)
         if zero_division is not None: kw['zero_division'] = zero_division
         if is_instance: self.m = copy(metric)
@@ -281,7 +279,7 @@ class Objective:
         if (rule := self.m.rule).labels or rule.limits or rule.weight is not None:
             raise ValueError(f"{metric!r}: thresholds are tuned for all labels, without limits and "
                              "weights")
-        if is_instance and zero_division is not None: self.m.zero_division = zero_division
+        if is_instance: self.m.zero_division = zero_division
         self.name = f"{metric if isinstance(metric, str) else cls.__name__} ({average})"
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
         self.min_positives,min_value = min_positives,ifnone(at_recall, at_precision)
@@ -352,20 +350,19 @@ def tune_labels(self:Objective,
     own = torch.stack([self._tune_row(o, table.probs) for o in table.labels], 1)
     own,none = own.where(~own.isnan(), shared.thresh),own[0].isnan()
     true = table.y.sum(0)
-    if self.constraint: reasons = {'no threshold will do': none}
-    else:
+    reasons = {'no threshold will do': none}
+    if not self.constraint:
         predicted = table.scores>own[0]
         if table.valid is not None: predicted &= table.valid
         often = predicted.sum(0) > 3*true
-        reasons = {'few positives': true<self.min_positives, 'no threshold will do': none,
-                   'predicts too often': often}
+        reasons = {'few positives': true<self.min_positives, **reasons, 'predicts too often': often}
         held = [o.held_out(table) for o in (Tuned(own), shared)]
         if not any(o is None for o in held):
             own_score,shared_score = (self._label_scores(table, o) for o in held)
             reasons['no better held out'] = ~(own_score>shared_score)
-    fallback = tuple(next((k for k,o in reasons.items() if o[i]), '') for i in range(len(true)))
-    falls_back = torch.tensor([bool(o) for o in fallback], device='cpu')
-    return Tuned(shared.thresh.where(falls_back, own), fallback)
+    reasons = {k: o.expand_as(own) for k,o in reasons.items()}
+    fallback = tuple(next((k for k,o in reasons.items() if o[0,i]), '') for i in range(len(true)))
+    return Tuned(shared.thresh.where(torch.stack([*reasons.values()]).any(0), own), fallback)
 
 @patch
 def _tune_row(self:Objective, row, probs):
@@ -377,8 +374,11 @@ def _tune_row(self:Objective, row, probs):
 
 @patch
 def _label_scores(self:Objective, table, predicted):
-    "Score of each label: higher is better"
-    values = self.m.values(*Batch(predicted, table.targs, table.rule).counts[0].double())
+    "Score of each label on all samples and without each fold, (1 + folds) x C: higher is better"
+    folds = [table.fold==j for j in range(table.n_folds)]
+    counts = [Batch(predicted[o], table.targs[o], table.rule).counts[0] for o in folds]
+    cells = torch.from_numpy(_leave_one_out(torch.stack(counts).double().numpy()))
+    values = self.m.values(*cells.unbind(1))
     return -values if self.m.is_loss else values
 
 @patch
@@ -469,8 +469,7 @@ def folded_table(
     seed:int=42 # Seed of the folds
 ): # `FoldedTable`, and an `L` of C names
     "Validate inputs for a threshold search"
-    if cv is not None and cv not in range(2, 256):
-        raise ValueError(f"cv={cv} should be from 2 to 255, or None")
+    if cv is not None: cv = check_int('cv', cv, 2)
     preds,targs,vocab,_ = check_arrays(preds, targs, sigmoid=sigmoid, vocab=vocab)
     if not preds.is_floating_point():
         raise ValueError(f"preds are {preds.dtype}, decisions already: "
@@ -507,7 +506,8 @@ def best_thresholds(
     "Find the threshold (global or per label) that optimises `metric`"
     objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
                           min_positives)
-    table,vocab = folded_table(preds, targs, sigmoid, vocab, ignore_index, cv, seed)
+    ignored = ifnone(ignore_index, objective.m.ignore_index)
+    table,vocab = folded_table(preds, targs, sigmoid, vocab, ignored, cv, seed)
     tuned = single_threaded(objective.tune, table)
     res,last = thresh_table(objective, table, tuned, vocab),[*tuned.values()][-1]
     score,held_out = res[['score','held_out']].iloc[len(tuned)-1].tolist()
