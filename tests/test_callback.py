@@ -1422,3 +1422,23 @@ def test_a_wrapped_fit(monkeypatch):
     learn = make_learner(*COLLAPSED, cbs=[ZeroLabelsCallback(), AlsoTest()])
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(1, 0.)
     assert [w.message.record.phase for w in caught]==['fit']
+
+def test_after_an_interrupted_fit():
+    "`validate` reports a verdict on the validation set once; other data are recorded, until the next fit"
+    class Interrupted(Same):
+        batches = 10
+        def forward(self, x):
+            self.batches -= 1
+            if not self.batches: raise KeyboardInterrupt
+            return super().forward(x)
+    learn = make_learner(*COLLAPSED, model=Interrupted(), cbs=ZeroLabelsCallback())
+    other = make_learner(*COLLAPSED).dls.valid
+    def titles(f, *args, **kwargs):
+        with recording(learn) as caught: f(*args, **kwargs)
+        return [one_line(w.message).partition(':')[0] for w in caught]
+    with pytest.raises(KeyboardInterrupt), learn.no_logging(): learn.fit(2, 0.)
+    assert titles(learn.validate)==['The model predicts (nearly) nothing']
+    assert titles(learn.validate)==titles(learn.validate, dl=other)==[]
+    assert [r.phase for r in learn.zero_labels.records]==['validate']*3
+    assert titles(learn.fit, 1, 0.)==['Still predicts nothing (epoch 0)']
+    assert titles(learn.validate, dl=other)==['The model predicts (nearly) nothing']
