@@ -96,11 +96,13 @@ def expected(cls, kw, preds, y):
     k = kw.get('min_labels', 0) if preds.is_floating_point() else 0
     x,t = preds.double().numpy(),y.double().numpy()
     if preds.is_floating_point():
-        exact = preds.dtype==torch.float64
-        with np.errstate(over='ignore'): s = 1/(1+np.exp(-x)) if kw['sigmoid'] else x
-        p = s>thresh if exact else s.astype(np.float32)>thresh.astype(np.float32)
-        # The sigmoids of numpy and torch may differ in the last bit
-        unsure = exact and kw['sigmoid'] and ((x!=0) & (np.abs(s-thresh)<=2*np.spacing(thresh))).any()
+        wide = preds if preds.dtype==torch.float64 else preds.float()
+        s = (wide.sigmoid() if kw['sigmoid'] else wide).numpy()
+        limit = thresh.astype(s.dtype)
+        p = s>limit
+        # torch's sigmoid may differ in the last bit between tensors of other shapes
+        near = (x!=0) & (s>0) & (s<1) & (np.abs(s-limit)<=2*np.spacing(limit))
+        unsure = kw['sigmoid'] and near.any()
     else: p,unsure = x!=0,False
     unsure |= k and any(len({*row})<c for row in x)
     if k: p |= np.argsort(np.argsort(-np.where(p, np.inf, x), axis=1, kind='stable'), axis=1)<k
