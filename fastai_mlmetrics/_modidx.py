@@ -69,6 +69,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
             'fastai_mlmetrics.counts': { 'fastai_mlmetrics.counts.Batch': ('counts.html#batch', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.Batch.__init__': ( 'counts.html#batch.__init__',
                                                                                      'fastai_mlmetrics/counts.py'),
+                                         'fastai_mlmetrics.counts.Batch._index': ('counts.html#batch._index', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.Batch._select': ( 'counts.html#batch._select',
                                                                                     'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.Batch.c': ('counts.html#batch.c', 'fastai_mlmetrics/counts.py'),

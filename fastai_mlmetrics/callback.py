@@ -14,9 +14,9 @@ from .losses import (
 from .metrics import CountsMetric, ignored_by, StreamMetric
 from .tables import some_names, Table
 from .records import Record, ValidationStats
-from .verdicts import (
-    add_verdict, all_clear, as_warning, describe, describe_frozen, describe_unchanged,
-    exact_thresh, problem, set_thresh_code, why_no_verdict, ZeroLabelsError, ZeroLabelsWarning)
+from .verdicts import add_verdict, all_clear, as_warning, describe, describe_frozen
+from .verdicts import describe_unchanged, exact_thresh, problem, set_thresh_code
+from .verdicts import why_no_verdict, ZeroLabelsError, ZeroLabelsWarning
 from fastai.callback.tracker import SaveModelCallback, TrackerCallback
 from fastai.metrics import ActivationType
 from contextlib import nullcontext, redirect_stderr

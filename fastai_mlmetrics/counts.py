@@ -68,14 +68,13 @@ class Batch:
     def cached(self, f, *args):
         "Return `f(batch, *args)`, computed once for all metrics that ask"
         if (f,args) not in self._cache:
-            call = (lambda f,*args: f(*args)) if self.preds.numel()>=LARGE else single_threaded
-            self._cache[f,args] = call(f, self, *args)
+            large = self.preds.numel()>=LARGE
+            self._cache[f,args] = f(self, *args) if large else single_threaded(f, self, *args)
         return self._cache[f,args]
 
-    def _select(self, x):
-        if self.columns is None: return x
-        if not hasattr(self, '_index'): self._index = torch.tensor(self.columns, device=x.device)
-        return x.index_select(1, self._index)
+    @cached_property
+    def _index(self): return torch.tensor(self.columns, device=self.preds.device)
+    def _select(self, x): return x if self.columns is None else x.index_select(1, self._index)
 
     @cached_property
     def inputs(self):

@@ -84,13 +84,16 @@ def bin_index(
     return at + bins*(labels + c*y.bool()) # `bool`, as bad targets are reported later
 
 def add_to_histogram(
-    hist:Tensor, # Histogram, 2 x C x bins, which is changed
-    index:Tensor, # Places of the elements, as `bin_index` returns them
-    weight:Tensor=None # Weight of each element, of the shape of `index`; None: all count equally
-):
+    hist:Tensor, # Histogram, 2 x C x `bins`, which is changed; None: an empty one
+    index:Tensor, # Places of the elements, N x C, as `bin_index` returns them
+    bins:int, # Number of bins
+    weight:Tensor=None # Weight of each element, N x C; None: all count equally
+)->Tensor: # The histogram, in float64
     "Add elements to a histogram"
+    if hist is None: hist = index.new_zeros(2, index.shape[1], bins, dtype=torch.float64)
     w = torch.ones_like(index, dtype=hist.dtype) if weight is None else weight.to(hist.dtype)
     hist.view(-1).scatter_add_(0, index.flatten(), w.flatten())
+    return hist
 
 def bin_curve(
     hist:Tensor # Histogram of negatives and positives, 2 x C x bins, from the highest bin down

@@ -7,9 +7,8 @@ __all__ = []
 
 # %% ../nbs/01_decisions.ipynb #2c4108a7
 from fastai.basics import *
-from fastai_mlmetrics.inputs import (
-    as_rows, as_tensor, as_vocab, check_int, columns_of, label_names, label_vocab, to_builtin,
-    warn_user)
+from .inputs import as_rows, as_tensor, as_vocab, check_int, columns_of
+from .inputs import label_names, label_vocab, to_builtin, warn_user
 
 # %% ../nbs/01_decisions.ipynb #f5252a35
 def single_threaded(

@@ -15,9 +15,8 @@ from .metrics import (
     AccuracyMulti, F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
 from .curves import sort_curve
 from .ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
-from fastai_mlmetrics.tables import (
-    escape_mathtext, label_columns, label_index, names_within, new_axes, plot_name, shorten,
-    some_names, Table)
+from .tables import escape_mathtext, label_columns, label_index, names_within
+from .tables import new_axes, plot_name, shorten, some_names, Table
 from .learner import get_dl, get_probs
 from . import report as reports
 import sklearn.metrics as skm, textwrap

@@ -9,9 +9,8 @@ __all__ = ['SuggestedThresholds']
 from fastai.basics import *
 import pickletools, zipfile
 from .inputs import label_names, label_vocab, warn_user
-from fastai_mlmetrics.decisions import (
-    as_thresh, binarize, is_probs, limits_text, single_threaded, thresh_by_name, thresh_text,
-    ThresholdRule)
+from .decisions import as_thresh, binarize, is_probs, limits_text, single_threaded
+from .decisions import thresh_by_name, thresh_text, ThresholdRule
 from .losses import (
     can_decode, decode_hint, loss_name, loss_rule, takes_logits, to_probs, unwrap)
 from .metrics import CountsMetric, ignored_by, StreamMetric

@@ -16,9 +16,8 @@ from .inputs import (
 from .decisions import is_prob_thresh, PROBS_GIVEN, single_threaded, ThresholdRule
 from .losses import (
     can_decode, decode_hint, is_activated, is_cross_entropy, loss_name)
-from .counts import (
-    all_reduce, Batch, forget_batch, gather, invalid_target, is_split, join_batches,
-    join_checks, loop_batch, SMALL)
+from .counts import all_reduce, Batch, forget_batch, gather, invalid_target
+from .counts import is_split, join_batches, join_checks, loop_batch, SMALL
 from numbers import Real
 from operator import attrgetter
 from weakref import ref

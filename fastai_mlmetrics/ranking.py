@@ -100,10 +100,7 @@ def added(self:CurveMetric, part):
         stored.append(part)
         return stored
     index,weight = part
-    shape = 2,index.shape[1],self.bins
-    hist = index.new_zeros(shape, dtype=torch.float64) if self.total is None else self.total
-    add_to_histogram(hist, index, weight)
-    return hist
+    return add_to_histogram(self.total, index, self.bins, weight)
 
 @patch
 def values(self:CurveMetric, c, formula=None):

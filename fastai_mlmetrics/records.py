@@ -7,13 +7,13 @@ __all__ = []
 
 # %% ../nbs/10_records.ipynb #44a94d52
 from fastai.basics import *
-from fastai_mlmetrics.inputs import label_names
-from fastai_mlmetrics.decisions import is_prob_thresh
-from fastai_mlmetrics.metrics import (
-    AccuracyLift, AccuracyMulti, EmptyRate, F1ScoreMulti, PrecisionMulti, RecallMulti,
-    SampleMetric, StreamMetric, ZerosAccuracy)
-from fastai_mlmetrics.curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
-from fastai_mlmetrics.ranking import APScoreMulti, random_ap
+from .inputs import label_names
+from .decisions import is_prob_thresh
+from .metrics import AccuracyLift, AccuracyMulti, EmptyRate, F1ScoreMulti
+from .metrics import PrecisionMulti, RecallMulti, SampleMetric, StreamMetric
+from .metrics import ZerosAccuracy
+from .curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
+from .ranking import APScoreMulti, random_ap
 from scipy.special import logit
 
 # %% ../nbs/10_records.ipynb #cb5721b8
@@ -49,9 +49,7 @@ class ScoreHistogram(StreamMetric):
 
     def added(self, part):
         index,weight = part
-        hist = index.new_zeros(2, 1, _BINS, dtype=torch.float64) if self.total is None else self.total
-        add_to_histogram(hist, index, weight)
-        return hist
+        return add_to_histogram(self.total, index, _BINS, weight)
 
     @property
     def curve(self):
@@ -71,7 +69,8 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     c = self.curve
     filled = 1+(c.tp+c.fp)[0].diff().nonzero()[:,0] # The steps that add something
     if not len(filled): return None,math.nan
-    off,score = (c.cells[1]-c.cells[2])[0,filled].abs(),c.score[0,filled]
+    _,fp,fn,_ = c.cells
+    off,score = (fp-fn)[0,filled].abs(),c.score[0,filled]
     step = off.argmin()
     if off[step]>=c.true: return None,math.nan # No better than predicting nothing
     if step+1<len(filled): thresh = (score[step]+score[step+1])/2

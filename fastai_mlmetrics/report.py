@@ -10,9 +10,9 @@ from fastai.basics import *
 from .inputs import as_tensor, check_int
 from .decisions import check_arrays, thresh_text
 from .counts import Batch
-from .metrics import (
-    AccuracyMulti, BalancedAccuracyMulti, CF1, CountsMetric, EmptyRate, F1ScoreMulti,
-    JaccardMulti, PrecisionMulti, RecallMulti, SubsetAccuracy, ZerosAccuracy)
+from .metrics import AccuracyMulti, BalancedAccuracyMulti, CF1, CountsMetric
+from .metrics import EmptyRate, F1ScoreMulti, JaccardMulti, PrecisionMulti
+from .metrics import RecallMulti, SubsetAccuracy, ZerosAccuracy
 from .curves import by_frequency, constant_values, sort_curve
 from .ranking import APScoreMulti, LRAP, random_ap, RocAucMulti
 from .tables import some_names, Table

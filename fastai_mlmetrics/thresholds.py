@@ -11,10 +11,10 @@ from .inputs import check_int, warn_user
 from .decisions import (
     as_thresh, binarize, check_arrays, is_probs, single_threaded, ThresholdRule, to_scores)
 from .counts import Batch
-from fastai_mlmetrics.metrics import (
-    AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
-    JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti,
-    ZerosAccuracy)
+from .metrics import AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate
+from .metrics import F1ScoreMulti, FBetaMulti, JaccardMulti, LabelCardinality
+from .metrics import MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti
+from .metrics import ZerosAccuracy
 from .curves import sort_curve
 from .tables import new_axes, Table
 from collections import namedtuple
