@@ -7,20 +7,25 @@ __all__ = []
 
 # %% ../nbs/01_decisions.ipynb #2c4108a7
 from fastai.basics import *
+from threadpoolctl import ThreadpoolController
 from .inputs import as_rows, as_tensor, as_vocab, check_int, columns_of
 from .inputs import label_names, label_vocab, to_builtin, warn_user
 
 # %% ../nbs/01_decisions.ipynb #f5252a35
+_OPENMP = ThreadpoolController().select(user_api='openmp').lib_controllers
+
 def single_threaded(
     f, # Function to call
     *args # Arguments of `f`
 ): # Result of `f`
     "Call `f` while torch uses a single thread"
-    n = torch.get_num_threads()
-    if n==1: return f(*args)
-    torch.set_num_threads(1)
+    if torch.get_num_threads()==1: return f(*args)
+    # `torch.set_num_threads` would also hold for threads that start meanwhile, and stay with them
+    before = [o.get_num_threads() for o in _OPENMP]
+    for o in _OPENMP: o.set_num_threads(1)
     try: return f(*args)
-    finally: torch.set_num_threads(n)
+    finally:
+        for o,n in zip(_OPENMP, before): o.set_num_threads(n)
 
 def to_scores(
     preds:Tensor, # Floating-point predictions, N x C: logits if `sigmoid`, else scores

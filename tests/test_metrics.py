@@ -336,23 +336,25 @@ def test_learners_in_threads_of_their_own():
     test_eq(sorted(m.counts.sum().item() for m in metrics), [200*64*20]*2 + [200*1700*20]*2)
 
 def test_threads_that_overlap():
-    "After threads have counted at the same time, torch has its number of threads, also in new threads"
-    n,both = torch.get_num_threads(),threading.Barrier(2)
+    "A thread that starts while another one counts has torch's number of threads, then and later"
+    n,both,found = torch.get_num_threads(),threading.Barrier(2),[]
     torch.set_num_threads(3)
     def run(f):
         t = threading.Thread(target=f)
         t.start()
         return t
-    def first_in(): single_threaded(lambda: (both.wait(), both.wait()))
+    def first_in():
+        single_threaded(lambda: (both.wait(), both.wait()))
+        found.append(torch.get_num_threads())
     def second_in():
         both.wait()
-        single_threaded(lambda: None)
+        found.append(torch.get_num_threads())
+        test_eq(single_threaded(torch.get_num_threads), 1)
         both.wait()
+        found.append(torch.get_num_threads())
     try:
         for t in [run(first_in), run(second_in)]: t.join()
-        found = []
-        run(lambda: found.append(torch.get_num_threads())).join()
-        test_eq(found, [3])
+        test_eq(found, [3,3,3])
     finally: torch.set_num_threads(n)
 
 def test_twenty_million_elements():
