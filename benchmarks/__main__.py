@@ -311,7 +311,8 @@ def every():
     bases = StreamMetric,CountsMetric,MicroMetric,SampleMetric,CurveMetric,LabelRanking
     classes = [o for o in globals().values() if isinstance(o, type) and issubclass(o, StreamMetric)]
     args = {FBetaMulti: (2,), PrecisionAtK: (3,), RecallAtK: (3,)}
-    binned = [cls(average=a, bins=256, name=f'{cls.__name__}, {a}') for cls in ranking for a in cls.averages]
+    binned = [cls(average=a, bins=None if a=='samples' else 256, name=f'{cls.__name__}, {a}')
+              for cls in ranking for a in cls.averages]
     counted = [cls(*args.get(cls, ()), average=a, name=f'{cls.__name__}, {a}')
                for cls in classes if cls not in bases+ranking for a in cls.averages]
     return L(counted+binned)

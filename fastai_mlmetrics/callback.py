@@ -17,6 +17,7 @@ from .records import Record, ValidationStats
 from .verdicts import add_verdict, all_clear, as_warning, describe, describe_frozen
 from .verdicts import describe_unchanged, exact_thresh, problem, set_thresh_code
 from .verdicts import why_no_verdict, ZeroLabelsError, ZeroLabelsWarning
+from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import SaveModelCallback, TrackerCallback
 from fastai.metrics import ActivationType
 from contextlib import nullcontext, redirect_stderr
@@ -80,6 +81,13 @@ class ZeroLabelsCallback(Callback):
         ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
         stats = ValidationStats(sigmoid=self.sigmoid, **rule, ignore_index=ignored)
         self._stats[self._standalone] = stats
+        # Told now, because fastai's trackers may raise an `IndexError` before the record is made
+        if self._standalone: self._tell(L(_tracked_validation(None, self.learn, True)).filter())
+
+    def _tell(self, texts, r=None):
+        "Show pitfalls that were not shown before; the metrics warn of some, too"
+        if new := new_warnings(self.learn, texts):
+            self.notify(as_warning("These numbers may mislead:", new, r))
 
     def after_batch(self):
         if (stats:=self._stats.get(self._standalone)) and len(self.yb): stats.accumulate(self.learn)
@@ -102,7 +110,7 @@ class ZeroLabelsCallback(Callback):
         loss = float(recorder.loss.value) if has_loss else math.nan
         vocab = label_vocab(self.dls)
         # Names that do not fit should not end a training
-        if vocab is not None and len(vocab)!=stats.per_label.c: vocab = None
+        if vocab is not None and not len(vocab)==len({*vocab})==stats.per_label.c: vocab = None
         r = stats.record(vocab, validation=len(self.records),
             phase='validate' if self._standalone else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=loss)
@@ -145,8 +153,7 @@ def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of an epoch, if there was one"
     if (r:=self._new.pop(self._standalone, None)) is None: return
     self.track(r)
-    new = new_warnings(self.learn, r.pitfalls) # The metrics warn of some pitfalls, too
-    if new: self.notify(as_warning("These numbers may mislead:", new, r))
+    self._tell(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
     if getattr(self._saver, 'new_best', False): self._saved = r
     self.streak = self.streak+1 if r.flagged and not r.learns else 0
@@ -291,6 +298,12 @@ def _tracked_upside_down(r, learn, logits):
     return [f"`{type(o).__name__}(monitor='{o.monitor}')` takes the highest value for the "
             "best, but here the lowest is: add `comp=np.less`" for o in trackers]
 
+def _tracked_validation(r, learn, logits):
+    names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
+    if names and (r is None or r.phase=='validate'):
+        return (f"to {' and '.join(names)}, this `validate()` is an epoch of a fit: it may be saved, "
+                "logged, or a reason to stop. `learn.evaluate()` validates without such callbacks")
+
 def _no_decoding(r, learn, logits):
     loss = learn.loss_func
     if can_decode(loss): return
@@ -343,10 +356,12 @@ PITFALLS = [ # Name, and a function of record, Learner and `logits`: the text, i
         f"none of the {r.samples} samples of this validation has a label, so predicting "
         "nothing is right, and nothing else can be seen: are the targets right?"),
     ('absent labels', lambda r, learn, logits: r.absent and r.labelled>=20 and
-        f"no sample of this validation has {len(r.absent)} of the labels ({some_names(r.absent)}): "
-        "nothing is known of such labels, and macro averages count 0 for each. "
-        f"{_split_advice(learn.dls)} puts a share of every label on both sides"),
+        f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no sample "
+        f"of this validation ({some_names(r.absent)}): nothing is known of such labels, and macro "
+        f"averages count 0 for each. {_split_advice(learn.dls)} puts a share of every label on both "
+        "sides"),
     ('tracked upside down', _tracked_upside_down),
+    ('tracked validation', _tracked_validation),
     ('no decoding', _no_decoding),
     ('two thresholds', _two_thresholds)]
 

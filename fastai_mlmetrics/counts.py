@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/03_counts.ipynb #03ed4954
 from fastai.basics import *
-from .inputs import as_rows
+from .inputs import as_rows, as_vocab
 from .decisions import single_threaded, ThresholdRule, to_scores
 from functools import cached_property
 import threading
@@ -58,8 +58,10 @@ class Batch:
         start:int=0 # Number of samples before these, where their sample weights begin
     ):
         if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
-        self.preds,self.targs,self.rule,self.start = preds,targs,rule or ThresholdRule(),start
+        self.preds,self.targs,self.start = preds,targs,start
         (self.n,self.n_labels),self.scored = preds.shape,preds.is_floating_point()
+        names = ifnone(as_vocab(vocab), L.range(self.n_labels))
+        self.rule = (rule or ThresholdRule()).in_order(names)
         self.columns,self._cache = self.rule.columns(self.n_labels, vocab),{}
 
     @property

@@ -44,9 +44,10 @@ def is_probs(
 
 # %% ../nbs/01_decisions.ipynb #eac70a7f
 def as_thresh(
-    thresh # A number, one number per label, or the result of `best_thresholds` or `thresh_find`
-): # A float, or a tuple of C floats
+    thresh # A number, one per label, a Series or dict by name, or the result of a search
+): # A float, or a tuple of C floats in the order given
     "Convert a threshold to plain numbers"
+    if isinstance(thresh, dict): thresh = [*thresh.values()]
     if isinstance(thresh, tuple): thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
     if len(shape:=getattr(thresh, 'shape', ()))>1:
         raise ValueError(f"thresh has the shape {tuple(shape)}, "
@@ -54,7 +55,7 @@ def as_thresh(
     thresh = to_builtin(thresh)
     try:
         res = tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
-        if isinstance(thresh, (bool,str,dict)) or any(map(math.isnan, L(res))): raise ValueError
+        if isinstance(thresh, (bool,str)) or any(map(math.isnan, L(res))): raise ValueError
         return res
     except (TypeError, ValueError):
         raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
@@ -94,9 +95,7 @@ def thresh_by_name(
     vocab # Names of the labels, in order; None: unknown
 ): # A float, or a tuple of C floats
     "Convert a threshold to plain numbers in the order of the labels"
-    order = _permutation(thresh_names(thresh), vocab)
-    by_name = isinstance(thresh, dict) and vocab is not None
-    thresh = as_thresh([*thresh.values()] if by_name else thresh)
+    order,thresh = _permutation(thresh_names(thresh), vocab),as_thresh(thresh)
     return thresh if order is None else tuple(thresh[i] for i in order)
 
 # %% ../nbs/01_decisions.ipynb #239d9181
@@ -111,7 +110,7 @@ def limits_text(
 class ThresholdRule:
     "Rule that determines which labels are predicted, and which elements count"
     def __init__(self,
-        thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
+        thresh=0.5, # Decision threshold, as `as_thresh` takes it: scores above it are predicted
         sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by index or by name; None: all
         sample_weight=None, # One weight (0 or more) per sample, in the loader's order
@@ -164,6 +163,15 @@ class ThresholdRule:
     )->str:
         "Describe the threshold and the limits in a few words"
         return f"{'with ' if self.is_top_k else at}{self.text}"
+
+    def in_order(self,
+        vocab # Names of the labels, in order; None: unknown
+    ): # A `ThresholdRule`
+        "Match thresholds with names to the labels"
+        order = _permutation(self.names, vocab)
+        if order is None: return self
+        return ThresholdRule([self.thresh[i] for i in order], self.sigmoid, self.labels, self.weight,
+                             self.ignore_index, self.min_labels, self.max_labels)
 
     def __eq__(self, other):
         return self is other or isinstance(other, ThresholdRule) and self.key==other.key
@@ -243,9 +251,7 @@ def columns(self:ThresholdRule,
     if isinstance(self.thresh, tuple) and len(self.thresh)!=c:
         raise ValueError(f"thresh has {len(self.thresh)} values, but the predictions have {c} labels")
     vocab = as_vocab(vocab)
-    if self.names and _permutation(self.names, these := ifnone(vocab, L.range(c))):
-        raise ValueError(f"thresh is for the labels {[*self.names]}, in that order, "
-                         f"but these are {[*these]}")
+    _permutation(self.names, ifnone(vocab, L.range(c))) # Raises if the names are of other labels
     if self.labels is None: return None
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)
@@ -271,7 +277,6 @@ def vocab_for(self:ThresholdRule,
     return label_vocab(getattr(learn, 'dls', None)) if columns is None else columns
 
 # %% ../nbs/01_decisions.ipynb #d3768a18
-_HEAD = 2**12 # Elements that nearly always show whether predictions are scores or binary
 PROBS_GIVEN = ("predictions all lie in [0, 1], so they seem to be probabilities already: "
                "pass sigmoid=False")
 
@@ -290,14 +295,9 @@ def check_arrays(
         raise ValueError("vocab names the columns in another order than the DataFrame, "
                          f"which has {[*columns]}: leave it out")
     if thresh is not None: thresh = thresh_by_name(thresh, vocab)
-    head = preds[:max(10, _HEAD//preds.shape[1])]
-    def is_binary(x): return ((x==0) | (x==1)).all()
-    if is_binary(head) and is_binary(preds) and ((targs>0) & (targs<1)).any():
-        raise ValueError("targets are scores, and predictions are all 0 or 1: "
-                         "are they swapped? Predictions come first")
     scored = preds.is_floating_point()
     probs = scored and is_probs(preds)
-    seem_probs = probs and (~head.isnan()).sum()>=10 # Fewer may lie there by chance
+    seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer may lie there by chance
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
     if thresh is not None and seem_probs and not all(0<=t<=1 for t in L(thresh)):
         raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../nbs/00_inputs.ipynb #8116c948
 from fastai.basics import *
+import difflib
 from collections import Counter
 from numbers import Real
 from weakref import WeakKeyDictionary
@@ -26,21 +27,41 @@ def as_tensor(
     if isinstance(o, Tensor): return o.detach().as_subclass(Tensor)
     try:
         a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
-        # A DataFrame converts itself, since numpy cannot convert pandas' NA
-        if a.dtype==object: a = np.asarray((o if hasattr(o, 'astype') else a).astype(float))
+        if a.dtype==object:
+            if o is None or any(isinstance(v, str) for v in a.ravel()): raise TypeError
+            # A DataFrame converts itself, since numpy cannot convert pandas' NA
+            a = np.asarray((o if hasattr(o, 'astype') else a).astype(float))
         if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
         if a.dtype.kind=='u' and a.itemsize>1: a = a.astype(np.int64) # torch cannot compare these
         # torch refuses negative strides, and warns about read-only memory
         return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
     except (TypeError,ValueError):
-        # Of scikit-learn's `predict_proba`, where a class that never occurs has no column
-        if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
-            raise ValueError("a list of tables that are not equally wide: use the column of class 1 "
-                             "of each, and zeros where there is none") from None
         raise ValueError("a table of numbers is needed, with a row per sample and a column per label, "
-                         f"but this {type(o).__name__} is not one. Rows must be equally long; lists "
-                         "of label names can be one-hot encoded, for instance by scikit-learn's "
-                         "MultiLabelBinarizer") from None
+                         f"but {_why_no_table(o)}") from None
+
+def _why_no_table(o):
+    "Explain why `o` cannot be a table of numbers, and what to write"
+    # Of scikit-learn's `predict_proba`, where a class that never occurs has no column
+    if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
+        return ("these tables are not equally wide: use the column of class 1 of each, and zeros "
+                "where there is none")
+    def text(x): return first(v for v in x if isinstance(v, str))
+    if isinstance(o, pd.DataFrame):
+        column = first(o.columns, lambda c: text(o[c]))
+        found,where = (text(o[column]),f"column {column!r}") if column is not None else (None,'')
+    else: found,where = text(np.asarray(o, dtype=object).ravel()),f"this {type(o).__name__}"
+    try:
+        float(found)
+        how = '.astype(float)' if hasattr(o, 'astype') else 'np.array(..., dtype=float)'
+        return f"{where} has numbers as text, such as {found!r}: convert them by {how}"
+    except TypeError: pass # There is no text
+    except ValueError:
+        if isinstance(o, pd.DataFrame):
+            return f"{where} has text, such as {found!r}: select the columns of the labels"
+        return (f"{where} has text, such as {found!r}: one-hot encode label names, for instance by "
+                "pd.Series(targs).str.get_dummies(' ') if they are separated by spaces")
+    return (f"this {type(o).__name__} is not one. Rows must be equally long; lists of label names can "
+            "be one-hot encoded, for instance by scikit-learn's MultiLabelBinarizer")
 
 # %% ../nbs/00_inputs.ipynb #34ac7cb9
 def match_columns(
@@ -93,8 +114,9 @@ def as_rows(
             hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"
         elif len(shapes[0])==2 and shapes[0]==(*shapes[1], 2):
             hint = ". For the probabilities of two classes, use preds[:,1]"
-        elif len(shapes[0])==2 and len(shapes[1])==1:
+        elif shapes[0][:1]==shapes[1][:1] and shapes[1][1:] in ((),(1,)):
             hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
+        elif 0 in shapes[0][1:]: hint = ": there are no labels"
         raise ValueError(f"predictions have the shape {tuple(shapes[0])}, "
                          f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
@@ -148,9 +170,25 @@ def label_names(
     vocab = as_vocab(vocab)
     if vocab is None: return L.range(c)
     if len(vocab)!=c: raise ValueError(f"vocab has {len(vocab)} names, but there are {c} labels")
+    name,n = Counter(vocab).most_common(1)[0]
+    if n>1: raise ValueError(f"vocab has {name!r} {n} times: each label needs a name of its own")
     return vocab
 
 # %% ../nbs/00_inputs.ipynb #6f3d2e51
+def check_kwargs(
+    name:str, # Name of the function or class
+    f, # Function whose signature tells what there is
+    kwargs:dict # Keyword arguments to check
+):
+    "Check that `f` has these keyword arguments"
+    params = inspect.signature(f).parameters
+    if any(p.kind==p.VAR_KEYWORD for p in params.values()): return
+    for k in kwargs.keys()-params.keys():
+        near = difflib.get_close_matches(k, params, 1, 0.7)
+        every = ', '.join(o for o in params if o!='self')
+        hint = f": did you mean {near[0]!r}?" if near else f", but has {every}"
+        raise TypeError(f"{name} has no argument {k!r}{hint}")
+
 def check_int(
     name:str, # Name of the argument
     value, # Value to check

@@ -7,7 +7,7 @@ __all__ = ['SuggestedThresholds']
 
 # %% ../nbs/13_learner.ipynb #140327f1
 from fastai.basics import *
-import pickletools, zipfile
+import difflib, pickletools, zipfile
 from .inputs import label_names, label_vocab, warn_user
 from .decisions import as_thresh, binarize, is_probs, limits_text, single_threaded
 from .decisions import thresh_by_name, thresh_text, ThresholdRule
@@ -22,25 +22,38 @@ from . import report
 from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
+from fastai.callback.tracker import TrackerCallback
 
 # %% ../nbs/13_learner.ipynb #ddd563c3
+_TRACKERS = ('TrackerCallback','TerminateOnNaNCallback','CSVLogger','TensorBoardBaseCallback',
+             'WandbCallback','CometCallback') # Names, since some need further packages
+
+def _tracks(cb):
+    "Whether a callback tracks, saves, logs or stops"
+    return any(o.__name__ in _TRACKERS for o in type(cb).__mro__)
+
 @contextmanager
-def keep_record(
-    learn:Learner # Learner that may have a `Recorder`
+def without_trackers(
+    learn:Learner # Learner that is to validate or predict
 ):
-    "Context manager that preserves `Recorder` state"
+    "Context manager that removes callbacks that track or save, and preserves `Recorder` state"
     state = dict(vars(learn.recorder)) if hasattr(learn, 'recorder') else None
-    try: yield
-    finally:
-        if state: vars(learn.recorder).update(state)
+    with learn.removed_cbs(learn.cbs.filter(_tracks)), learn.no_logging():
+        try: yield
+        finally:
+            if state: vars(learn.recorder).update(state)
 
 def get_dl(
     learn:Learner, # Learner with the data
-    ds_idx:int=1, # Data to load, 0 for training or 1 for validation
+    ds_idx=1, # Data to load: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None # Data loader to return; None: that of `ds_idx`
 )->DataLoader:
     "Get a data loader of all samples, in order"
-    if dl is None and ds_idx<len(learn.dls.loaders):
+    if dl is None and isinstance(ds_idx, (DataLoader,torch.utils.data.DataLoader)): dl = ds_idx
+    elif dl is None and not isinstance(ds_idx, int):
+        raise TypeError(f"ds_idx is a {type(ds_idx).__name__}, but should be 0 for training, 1 for "
+                        "validation, or a loader: learn.dls.test_dl(items, with_labels=True)")
+    elif dl is None and ds_idx<len(learn.dls.loaders):
         dl = learn.dls[ds_idx]
         partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
         if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
@@ -51,13 +64,13 @@ def get_dl(
 
 def get_probs(
     learn:Learner, # Learner whose model predicts
-    ds_idx:int=1, # Data to predict, 0 for training or 1 for validation
+    ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
     act=None, # Activation that makes probabilities of predictions; None: that of the loss function
     **kwargs # Arguments of `get_preds`
 )->list: # Probabilities, targets, and whatever else `get_preds` returns
     "Get predictions as probabilities, and preserve `Recorder` state"
-    with keep_record(learn), learn.no_logging():
+    with without_trackers(learn):
         preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act, cbs=_NeedsTargets(),
                                       **kwargs)
     if act is None: preds = to_probs(preds, learn.loss_func, getattr(learn.dls, 'device', None))
@@ -78,7 +91,7 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
 
 @patch
 def thresh_find(self:Learner,
-    ds_idx:int=1, # Data to predict, 0 for training or 1 for validation
+    ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
     metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
     average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
@@ -117,15 +130,6 @@ def thresh_find(self:Learner,
     if objective.m.average=='samples' and unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
-    def ratio(t): # Predicted to true labels
-        predicted = binarize(data.scores, t, sigmoid=False)
-        if data.valid is not None: predicted &= data.valid
-        return (predicted.sum()/data.y.sum()).item()
-    often = ratio(thresh['best'])
-    if 2<often<math.inf and not objective.constraint: # With nothing true, it is infinite
-        near = abs(ratio(thresh['cardinality'])-1)<0.2
-        warn_user(f"`best` predicts {often:.1f} times as many labels as are true, which is best for "
-                  f"{objective.name}" + "; `cardinality` predicts about as many as are true"*near)
     if 'fallback' in table and any(table.fallback):
         table.attrs['reading'] += (" Labels with a fallback reason use the best global threshold for "
                                    "the macro average.")
@@ -199,7 +203,7 @@ def set_thresh(self:Learner,
 # %% ../nbs/13_learner.ipynb #d689e92c
 @patch
 def accuracy_report(self:Learner,
-    ds_idx:int=1, # Data to predict, 0 for training or 1 for validation
+    ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
     **kwargs # Arguments of the function `accuracy_report`
 )->report.AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
@@ -212,12 +216,12 @@ def accuracy_report(self:Learner,
 # %% ../nbs/13_learner.ipynb #3cafe145
 @patch
 def evaluate(self:Learner,
-    ds_idx:int=1, # Data to validate on, 0 for training or 1 for validation
+    ds_idx=1, # Data to validate on: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to validate on; None: that of `ds_idx`
     cbs=None # Callbacks for this validation; None: no further ones
 )->Table: # A row for the loss and for each metric: its `value` and its `thresh`
     "Validate, and show the loss and the metrics in a table"
-    with keep_record(self), self.no_logging():
+    with without_trackers(self):
         values = self.validate(dl=get_dl(self, ds_idx, dl), cbs=L(cbs)+_NeedsTargets())
     def at(m): return m.rule.text if getattr(m, 'uses_thresh', False) else ''
     return Table(dict(value=[*values], thresh=['', *self.metrics.map(at)]),
@@ -258,6 +262,20 @@ def plot_metrics(self:Recorder,
     for ax in axs[max(0, len(curves)-ncols):len(curves)]: ax.set_xlabel('epoch')
     for ax in axs[len(curves):]: ax.set_axis_off()
     plt.tight_layout()
+
+# %% ../nbs/13_learner.ipynb #684979c1
+_prepare = TrackerCallback.before_fit
+
+@patch
+def before_fit(self:TrackerCallback):
+    "Prepare the monitored value, with an error that names the column to monitor"
+    names = [*self.recorder.metric_names[1:]]
+    if self.monitor not in names:
+        near = [o for o in names if o.startswith(self.monitor)]
+        near = near or difflib.get_close_matches(self.monitor, names) or names
+        raise ValueError(f"monitor={self.monitor!r} is not a column of this fit: did you mean "
+                         f"{' or '.join(map(repr, near))}?")
+    _prepare(self)
 
 # %% ../nbs/13_learner.ipynb #154af35b
 _PACKAGE = StreamMetric.__module__.partition('.')[0]+'.'

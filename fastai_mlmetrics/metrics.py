@@ -12,12 +12,13 @@ __all__ = ['StreamMetric', 'CountsMetric', 'PrecisionMulti', 'RecallMulti', 'F1S
 # %% ../nbs/04_metrics.ipynb #c2351ab8
 from fastai.basics import *
 from .inputs import (
-    as_rows, as_tensor, format_number, new_warnings, same_labels, warn_user)
+    as_rows, as_tensor, check_kwargs, format_number, new_warnings, same_labels, warn_user)
 from .decisions import is_prob_thresh, PROBS_GIVEN, single_threaded, ThresholdRule
 from .losses import (
     can_decode, decode_hint, is_activated, is_cross_entropy, loss_name)
 from .counts import all_reduce, Batch, forget_batch, gather, invalid_target
 from .counts import is_split, join_batches, join_checks, loop_batch, SMALL
+from collections import Counter
 from numbers import Real
 from operator import attrgetter
 from weakref import ref
@@ -32,7 +33,7 @@ def ignored_by(
 
 # %% ../nbs/04_metrics.ipynb #68335e2a
 class StreamMetric(AccumMetric):
-    "Base of metrics that sum something `from_batch`, and `compute` their value from the sum"
+    "Base of metrics that sum something `from_batch`, and read their value `from_total`"
     thresh,sigmoid,labels,sample_weight,ignore_index,min_labels,max_labels = (
         property(attrgetter(f'rule.{o}')) for o in
         ('thresh','sigmoid','labels','weight','ignore_index','min_labels','max_labels'))
@@ -42,6 +43,10 @@ class StreamMetric(AccumMetric):
     is_loss = False # Whether lower is better
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
+
+    def __new__(cls, *args, **kwargs):
+        check_kwargs(cls.__name__, cls.__init__, kwargs)
+        return super().__new__(cls)
 
     def __init__(self,
         *,
@@ -75,7 +80,7 @@ class StreamMetric(AccumMetric):
         self._clear()
 
     def from_batch(self, batch): raise NotImplementedError
-    def compute(self, total): raise NotImplementedError
+    def from_total(self, total): raise NotImplementedError
 
     def reset(self):
         "Forget everything"
@@ -95,10 +100,12 @@ class StreamMetric(AccumMetric):
         return new.__dict__
 
     def __repr__(self):
-        params = inspect.signature(type(self)).parameters
+        params = inspect.signature(self.__init__).parameters
         args = {k: getattr(self, k, p.default) for k,p in params.items() if k!='name'}
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
+
+StreamMetric.__new__.__signature__ = inspect.signature(StreamMetric.__init__) # For `help`
 
 # %% ../nbs/04_metrics.ipynb #01f977e4
 _MANY = 256 # Batches, or checks, that a metric lists at most
@@ -134,9 +141,10 @@ def _begin(self:StreamMetric, learn):
         if shuffled or self.split:
             raise ValueError("sample_weight needs the samples in one known order, "
                              f"but this loader is {'shuffled' if shuffled else 'distributed'}")
-    if L(getattr(learn, 'metrics', None)).attrgot('name').count(self.name)>1:
-        self._warn(f"several metrics are named {self.name!r}, and so are their columns: "
-                   "give each a name=")
+    names = Counter(L(getattr(learn, 'metrics', None)).attrgot('name'))
+    if names[self.name]>1:
+        twice = ', '.join(repr(k) for k,n in names.items() if n>1)
+        self._warn(f"several metrics are named {twice}, and so are their columns: give each a name=")
 
 @patch
 def accum_values(self:StreamMetric,
@@ -153,17 +161,32 @@ def accum_values(self:StreamMetric,
     for p,y in zip(preds.split(step), targs.split(step)):
         self.add(Batch(p, y, self.rule, vocab, self.seen))
 
+NOTHING_COUNTS = "there is not a single sample that counts"
 _BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a processor's cache
+
+@patch
+def update(self:StreamMetric,
+    preds, # Predictions, as `accum_values` takes them
+    targs # Targets of the same shape
+):
+    "Add a batch in a loop of your own; `accum_values` under torchmetrics' name"
+    self.accum_values(preds, targs)
+
+@patch
+def compute(self:StreamMetric): # A float; an array for `average=None`; None if nothing was added
+    "Return the metric of all that was added; `value` under torchmetrics' name"
+    return self.value
 
 @patch
 def __call__(self:StreamMetric,
     preds, # Predictions, as `accum_values` takes them
     targs # Targets of the same shape
-): # A float; an array for `average=None`; None if there is no sample
+): # A float; an array for `average=None`
     "Compute the metric of whole arrays"
     self._clear()
     self.accum_values(preds, targs)
-    return self.value
+    if (value:=self.value) is None: raise ValueError(NOTHING_COUNTS)
+    return value
 
 @patch
 def _warn(self:StreamMetric, text):
@@ -213,7 +236,7 @@ def value(self:StreamMetric):
     if (read:=self.read()) is None: return None
     total,checks = read
     sound = self.check_input(*checks)
-    value = as_tensor(total[0]/total[1] if self.average=='samples' else self.compute(total))
+    value = as_tensor(total[0]/total[1] if self.average=='samples' else self.from_total(total))
     if not sound: value = torch.full_like(value, math.nan)
     elif text:=self.range_problem(checks[0], checks[2]): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
@@ -226,9 +249,13 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
         raise ValueError(f"sample_weight has {len(self.rule.weight)} values, "
                          f"but there were {self.seen} samples")
     if (off:=invalid_target(low_targ, high_targ, fraction)) is not None:
-        text = (f"targets must be 0 or 1, but one is {format_number(off)}. One-hot encode class "
-                "indices, round soft labels, or name the value of missing ones with ignore_index, "
-                "which metric classes, ZeroLabelsCallback, reports and searches for thresholds take.")
+        text = f"targets must be 0 or 1, but one is {format_number(off)}"
+        if fraction and (low,high)==(0,1) and not self.trained:
+            raise ValueError(f"{text}, and predictions are from 0 to 1: are they swapped? "
+                             "Predictions come first")
+        text += (". One-hot encode class indices, round soft labels, or name the value of missing "
+                 "targets with ignore_index, which metric classes, ZeroLabelsCallback, reports and "
+                 "searches for thresholds take.")
         if not self.trained: raise ValueError(text)
         return self._warn(f"{text} (MixUp and CutMix make soft ones, "
                           "with which train_metrics are nan.)")
@@ -328,7 +355,7 @@ class CountsMetric(StreamMetric):
         if self.average!='samples': return of_labels
         return sum_and_weight(self.values(*of_samples.double()), batch.weight)
 
-    def compute(self, total): return self.averaged(total)
+    def from_total(self, total): return self.averaged(total)
 
     @property
     def counts(self):
@@ -342,8 +369,8 @@ class CountsMetric(StreamMetric):
     ): # A float, or an array for `average=None`
         "Compute the metric of whole arrays, with an error if nothing counts"
         value = self(preds, targs)
-        if value is None or not self.counts[1 if self.average=='samples' else slice(None)].any():
-            raise ValueError("there is not a single sample that counts")
+        if not self.counts[1 if self.average=='samples' else slice(None)].any():
+            raise ValueError(NOTHING_COUNTS)
         return value
 
 # %% ../nbs/04_metrics.ipynb #2cc55fc2
@@ -537,13 +564,13 @@ class BrierScoreMulti(StreamMetric):
         def sums(): return torch.stack([batch.over_samples(o).double() for o in (errors, y, n)])
         return single_threaded(sums)
 
-    def compute(self, total):
+    def from_total(self, total):
         error,support,n = total
         return error.sum()/n.sum() if self.average=='micro' else self.average_labels(error/n, support)
 
 # %% ../nbs/04_metrics.ipynb #f45c5de4
 def _score(cls, inp, targ, thresh, sigmoid):
-    value = ifnone(cls(thresh=thresh, sigmoid=sigmoid)(inp, targ), math.nan)
+    value = cls(thresh=thresh, sigmoid=sigmoid)(inp, targ)
     return torch.tensor(value, dtype=torch.float32, device=getattr(inp, 'device', 'cpu'))
 
 def accuracy_multi(
@@ -589,6 +616,7 @@ def categorical_accuracy(
     sigmoid:bool=True # Ignored
 )->Tensor: # 0-d, in [0, 1]
     "Fraction of samples whose highest score is that of their first true label: Keras' 'accuracy'"
+    zeros_accuracy(inp, targ) # Raises if the targets are not 0 and 1
     inp,targ = as_rows(inp, targ)
     # torch has no `argmax` of bools
     inp,targ = (o.byte() if o.dtype==torch.bool else o for o in (inp,targ))

@@ -71,7 +71,10 @@ class CurveMetric(StreamMetric):
         bins:int=None, # Number of bins of a histogram per label, instead of all scores; None: exact
         **kwargs
     ):
-        self.bins = None if bins is None or average=='samples' else check_int('bins', bins, 2)
+        if bins is not None and average=='samples':
+            raise ValueError(f"bins={bins} are for averages over labels: with average='samples', "
+                             "nothing is stored, so leave it out")
+        self.bins = None if bins is None else check_int('bins', bins, 2)
         self.needs_probs = self.bins is not None
         super().__init__(sigmoid=sigmoid, average=average, sample_weight=sample_weight, **kwargs)
 
@@ -118,7 +121,7 @@ def reduce(self:CurveMetric, total):
     return [bin_curve(hist.sum(1, keepdim=True) if pooled else hist)]
 
 @patch
-def compute(self:CurveMetric, total, formula=None):
+def from_total(self:CurveMetric, total, formula=None):
     values,true = (torch.cat(o) for o in zip(*((self.values(c, formula), c.true) for c in total)))
     return values[0] if self.average=='micro' else self.average_labels(values, true)
 
@@ -127,7 +130,7 @@ def bounds(self:CurveMetric):
     "Lowest and highest possible `value` without bins"
     value = self.value
     if self.bins is None or value is None or np.isnan(value).all(): return value,value
-    low,high = (self.compute(self.read()[0], of) for of in (self.low, self.high))
+    low,high = (self.from_total(self.read()[0], of) for of in (self.low, self.high))
     return (low.numpy(),high.numpy()) if self.average is None else (low.item(),high.item())
 
 @patch
@@ -318,7 +321,7 @@ class ExpectedCalibrationError(StreamMetric):
         def binned(x): return x.new_zeros(batch.c, self.n_bins).scatter_add_(1, index.T, x.T)
         return torch.stack([binned(w*scores), binned(w*batch.inputs[1]), binned(w)])
 
-    def compute(self, total):
+    def from_total(self, total):
         if self.average=='micro': total = total.sum(1, keepdim=True)
         score,true,n = total
         values = (score-true).abs().sum(1)/n.sum(1)

@@ -28,8 +28,7 @@ def _unsqueeze(x): return x.sign()*x.abs().expm1()/1e6
 
 class ScoreHistogram(StreamMetric):
     "Threshold at which as many labels are predicted as are true"
-    @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division,'
-               'min_labels,max_labels')
+    @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division')
     def __init__(self,
         sample:int=2**12, # Sample-label pairs to count per batch, after the first 2^18; None: all
         **kwargs
@@ -38,11 +37,15 @@ class ScoreHistogram(StreamMetric):
         self.sample,self.probs = sample,self.sigmoid or is_prob_thresh(self.thresh)
 
     def from_batch(self, batch):
-        all_ = not self.sample or batch.start*batch.c<_ALL
-        step = 1 if all_ else max(1, batch.n*batch.c//self.sample)
-        taken = [o if o is None else o[::step] for o in batch.inputs]
-        preds,y,valid = (o if o is None else o.reshape(-1,1) for o in taken)
-        if step>1: valid = (torch.ones_like(y) if valid is None else valid)*(batch.n/len(taken[0]))
+        taken = [o if o is None else o.reshape(-1,1) for o in batch.inputs]
+        n = len(taken[0])
+        if draws := self.sample and n>self.sample and batch.start*batch.c>=_ALL:
+            # At random, since the order of the samples may have a period; the same each time
+            at = np.random.default_rng(batch.start).integers(n, size=self.sample)
+            at = torch.from_numpy(at).to(batch.preds.device, non_blocking=True)
+            taken = [o if o is None else o[at] for o in taken]
+        preds,y,valid = taken
+        if draws: valid = (torch.ones_like(y) if valid is None else valid)*(n/self.sample)
         if not self.probs: preds = _squeeze(preds.float())
         sigmoid = not self.probs or self.sigmoid and batch.scored
         return bin_index(preds, y, _BINS, sigmoid),valid
@@ -60,12 +63,12 @@ class ScoreHistogram(StreamMetric):
         "Position of a threshold on the curve"
         return logit(thresh) if self.probs else _squeeze(torch.tensor(thresh, device='cpu')).item()
 
-    def compute(self, total): return total.new_tensor(ifnone(self.suggest()[0], math.nan))
+    def from_total(self, total): return total.new_tensor(ifnone(self.suggest()[0], math.nan))
 
 # %% ../nbs/10_records.ipynb #37ba1f89
 @patch
 def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none comes within 20 %
-    "Suggest the threshold, to three digits, that predicts as many labels as are true"
+    "Suggest the threshold, in few digits, that predicts as many labels as are true"
     c = self.curve
     filled = 1+(c.tp+c.fp)[0].diff().nonzero()[:,0] # The steps that add something
     if not len(filled): return None,math.nan
@@ -78,13 +81,15 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     else: thresh = score[step]-0.02 # Below the lowest score, in three digits too
     thresh = (thresh.sigmoid() if self.probs else _unsqueeze(thresh)).item()
     from_1 = self.probs and thresh>0.5 # Near 1, the digits of 1-thresh count
-    thresh = round(1-float(f'{1-thresh:.3g}'), 12) if from_1 else float(f'{thresh:.3g}')
-    place = self.place(np.float32(thresh)) # Scores are compared in float32
-    # Scores in the threshold's own bin may be above the threshold or not
-    for end in (-_WIDTH/2,_WIDTH/2,0):
-        tp,fp,fn,tn = c.at(place+end)
-        if (fp-fn).abs()>(tp+fn)/5: return None,math.nan
-    return thresh,F1ScoreMulti().values(tp, fp, fn, tn).item()
+    for digits in range(3, 7):
+        def rounded(x): return float(f'{x:.{digits}g}')
+        t = round(1-rounded(1-thresh), 12) if from_1 else rounded(thresh)
+        place = self.place(np.float32(t)) # Scores are compared in float32
+        # Scores in the threshold's own bin may be above the threshold or not
+        tp,fp,fn,tn = torch.cat([c.at(place+end) for end in (-_WIDTH/2,_WIDTH/2)], 1)
+        low,high = F1ScoreMulti().values(tp, fp, fn, tn).sort().values.tolist()
+        if high-low<0.005 and ((fp-fn).abs()<=(tp+fn)/5).all(): return t,low
+    return None,math.nan
 
 # %% ../nbs/10_records.ipynb #4e24beeb
 class _MissedRate(SampleMetric):

@@ -7,7 +7,7 @@ __all__ = ['multilabel_metrics', 'paper_metrics', 'AccuracyReport', 'accuracy_re
 
 # %% ../nbs/09_report.ipynb #d9e796ac
 from fastai.basics import *
-from .inputs import as_tensor, check_int
+from .inputs import as_tensor, check_int, check_kwargs
 from .decisions import check_arrays, thresh_text
 from .counts import Batch
 from .metrics import AccuracyMulti, BalancedAccuracyMulti, CF1, CountsMetric
@@ -25,6 +25,7 @@ def _check_args(thresh, name, kwargs):
     if off:=kwargs.keys() & {'average','name','pos_label'}:
         raise TypeError(f"{name} has several metrics, each with an average and a name of its own, and "
                         f"so takes no {' or '.join(sorted(off))}: use a class such as F1ScoreMulti")
+    check_kwargs(name, globals()[name], kwargs)
 
 def _ranking_kwargs(kwargs):
     "Select the arguments that metrics without a threshold have, too"
@@ -43,6 +44,8 @@ def multilabel_metrics(
 )->L: # Metrics of a Learner
     "Create the metrics that together describe a multi-label model"
     _check_args(thresh, 'multilabel_metrics', kwargs)
+    if bins is not None and not ranking:
+        raise ValueError(f"bins={bins} are for metrics without a threshold: add ranking=True")
     def m(cls, name, **kw): return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
     res = L(m(AccuracyMulti, 'accuracy_multi'), m(ZerosAccuracy, 'zeros_accuracy'),
             m(EmptyRate, 'empty_rate'),
@@ -75,6 +78,8 @@ def paper_metrics(
 )->L: # Metrics of a Learner
     "Create mAP, CP, CR, CF1, OP, OR and OF1, as papers on multi-label images report them"
     _check_args(thresh, 'paper_metrics', kwargs)
+    if above_thresh and top_k is None:
+        raise ValueError("above_thresh=True is for top-k metrics: add top_k=")
     def six(end='', **kw):
         return [cls(thresh=thresh, sigmoid=sigmoid, average=average, name=name+end, **{**kwargs, **kw})
                 for name,(cls,average) in _PAPER_METRICS.items()]
@@ -178,9 +183,9 @@ def _ranking_rows(batch, scores, y, valid, counts, zero_division):
     constant = torch.cat([_constant_lrap(frequency.nan_to_num(), *o) for o in parts(y, valid)])
     def of_labels(x): return mean(x.where(true>0, math.nan), n, zero_division)
     has_auc = 1. if ((true>0) & (true<n)).any() else math.nan # Whether any label has an AUC
-    rows = {'AP, macro': (ap.compute(ap.read()[0]), of_labels(random_ap(true, n)),
+    rows = {'AP, macro': (ap.from_total(ap.read()[0]), of_labels(random_ap(true, n)),
                          of_labels(frequency), of_labels(true/true)),
-            'ROC AUC, macro': (auc.compute(auc.read()[0]), 0.5, has_auc/2, has_auc),
+            'ROC AUC, macro': (auc.from_total(auc.read()[0]), 0.5, has_auc/2, has_auc),
             'LRAP': (lraps.nanmean(), mean(random_ap(true_of, n_of), n_of, 1.),
                      mean(constant, n_of, 1.), 1.)}
     return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,lraps

@@ -409,7 +409,7 @@ class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_
         per_label = isinstance(self.thresh, tuple) and self.table is not None
         return [*self.table.index[-len(self.thresh):]] if per_label else None
 
-def _reading(objective, probs, n_folds, fallback):
+def _reading(objective, n_folds, fallback):
     text = (f"score: {objective.name} on the samples that the thresholds were tuned on, "
             "which is optimistically biased.")
     if n_folds>1: text += f" held_out: cross-validated in {n_folds} folds."
@@ -417,9 +417,6 @@ def _reading(objective, probs, n_folds, fallback):
         text += (f" {objective.required}: on the samples that the thresholds were tuned on, "
                  f"where {objective.min_value:.3g} was required.")
     if fallback: text += " fallback: why a label gets the global threshold."
-    if not probs:
-        text += (" The scores are not probabilities, and thresholds are on their scale: "
-                 "if they are logits, sigmoid=True finds thresholds for probabilities.")
     return text
 
 def thresh_table(
@@ -455,7 +452,14 @@ def thresh_table(
     fallback = [*tuned.values()][-1].fallback
     if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(fallback)
     n_folds = table.n_folds if res.held_out.notna().any() else 1
-    res.attrs['reading'] = _reading(objective, table.probs, n_folds, any(fallback))
+    text = _reading(objective, n_folds, any(fallback))
+    n = len(targs) if table.valid is None else table.valid.any(1).sum().item()
+    for name,(_,p,_) in ways.items():
+        many = (p if table.valid is None else p & table.valid).sum().item()
+        if many>2*sum(true)>0:
+            text += (f" `{name}` predicts {many/n:.2f} labels per sample, while {sum(true)/n:.2f} are "
+                     "true.")
+    res.attrs['reading'] = text
     return res
 
 # %% ../nbs/08_thresholds.ipynb #b82fda82
@@ -471,13 +475,19 @@ def folded_table(
     "Validate inputs for a threshold search"
     if cv is not None: cv = check_int('cv', cv, 2)
     preds,targs,vocab,_ = check_arrays(preds, targs, sigmoid=sigmoid, vocab=vocab)
-    if not preds.is_floating_point():
-        raise ValueError(f"preds are {preds.dtype}, decisions already: "
-                         "thresholds are found from scores")
-    scores,y = to_scores(preds, sigmoid).cpu(),targs.cpu()
+    scored = preds.is_floating_point()
+    scores,y = to_scores(preds, sigmoid and scored).cpu(),targs.cpu()
     seen = AccuracyMulti(thresh=0., sigmoid=False, ignore_index=ignore_index)
     if math.isnan(seen.value_of(scores, y)):
         raise ValueError("some preds are NaN: thresholds are found from numbers")
+    if not scored:
+        raise ValueError(f"preds are {preds.dtype}, decisions already: "
+                         "thresholds are found from scores")
+    if not is_probs(scores):
+        low,high = scores.aminmax()
+        warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, and thresholds are on "
+                  "their scale, for metrics with sigmoid=False. If the scores are logits, "
+                  "sigmoid=True finds thresholds for probabilities")
     valid = seen.rule.valid(y)
     y = y==1
     if not y.any():

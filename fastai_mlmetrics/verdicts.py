@@ -9,6 +9,7 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError', 'judge']
 from fastai.basics import *
 from .decisions import (
     check_arrays, is_prob_thresh, limits_text, thresh_text, ThresholdRule)
+from .metrics import F1ScoreMulti, NOTHING_COUNTS
 from .tables import some_names
 from .records import Record, ValidationStats
 from collections import namedtuple
@@ -276,5 +277,8 @@ def judge(
     stats = ValidationStats(None, thresh=thresh, sigmoid=sigmoid, min_labels=min_labels,
                             max_labels=max_labels, ignore_index=ignore_index)
     stats.accum_values(preds, targs)
-    if (r:=stats.record(vocab)) is None: raise ValueError("there is not a single sample that counts")
+    if (r:=stats.record(vocab)) is None: raise ValueError(NOTHING_COUNTS)
+    if t := r.suggested_thresh: # A histogram does not place each score
+        m = F1ScoreMulti(t, sigmoid, average='micro', ignore_index=ignore_index)
+        r.suggested_f1 = m(preds, targs)
     return add_verdict(r, min_accuracy, max_empty)

@@ -2,7 +2,7 @@
 import contextlib, io, logging, pickle, sklearn.metrics as skm
 from contextlib import nullcontext
 from copy import copy, deepcopy
-from hypothesis import given
+from hypothesis import given, settings
 from fastai.tabular.all import *
 from fastai.text.all import *
 from conftest import *
@@ -418,7 +418,7 @@ def test_suggested_threshold(bias, c, density, sigmoid):
     for p,t in zip(preds.split(64), targs.split(64)): hist.accum_values(p, t)
     thresh,f1 = hist.suggest()
     distance = min(thresh, 1-thresh) # to 0 or 1
-    assert hist.value==thresh and float(f'{distance:.3g}')==pytest.approx(distance, rel=1e-6)
+    assert hist.value==thresh and float(f'{distance:.6g}')==pytest.approx(distance, rel=1e-6)
     p = binarize(preds, thresh, sigmoid)
     assert abs(p.sum()/targs.sum()-1)<0.04
     assert f1==pytest.approx(skm.f1_score(targs, p, average='micro'), abs=0.02)
@@ -445,6 +445,36 @@ def test_samples_are_drawn_from_large_data():
     assert counts.sum()==2_000_000 and few.sum()==pytest.approx(2_000_000, rel=1e-2)
     assert few.any(0).sum()<counts.any(0).sum()
     for m in (full,drawn): assert abs(binarize(logits, m.value).sum()/targs.sum()-1)<0.04
+
+@pytest.mark.parametrize('period', [2, 3, 16, 64])
+def test_the_drawn_sample_is_fair_in_any_order(period):
+    "Such as two views of each case, or sources in turn; and it is the same each time"
+    logits,targs = simulate(100_000, 20)
+    logits[::period] -= 3
+    drawn = ScoreHistogram(),ScoreHistogram()
+    for m in drawn:
+        for o in zip(logits.split(5000), targs.split(5000)): m.accum_values(*o)
+    (thresh,f1),again = (o.suggest() for o in drawn)
+    assert (thresh,f1)==again
+    p = binarize(logits, thresh)
+    assert abs(p.sum()/targs.sum()-1)<0.05
+    assert f1==pytest.approx(skm.f1_score(targs, p, average='micro'), abs=0.015)
+
+@settings(max_examples=60)
+@given(levels=st.lists(st.integers(1, 999), min_size=3, max_size=40, unique=True), seed=st.integers(0, 99))
+def test_the_promised_f1_is_that_of_the_threshold(levels, seed):
+    "Also of scores in the threshold's own bin"
+    rng = np.random.default_rng(seed)
+    scores = rng.choice(np.array(levels)/1000, (200,5))
+    targs = (rng.random((200,5))<scores).astype(int)
+    r = judge(scores, targs)
+    hist = ScoreHistogram(sigmoid=False)
+    hist.accum_values(scores, targs)
+    thresh,f1 = hist.suggest()
+    assert thresh==r.suggested_thresh
+    if thresh is None: return
+    real = skm.f1_score(targs, scores>thresh, average='micro')
+    assert r.suggested_f1==pytest.approx(real, abs=1e-12) and real-0.005<=f1<=real+1e-12
 
 def test_thresholds_on_logits():
     logits,targs = simulate()
@@ -540,7 +570,7 @@ def test_a_label_that_never_occurs():
     targs[:,[2,7]] = 0
     learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(), vocab=list('abcdefghijklmnopqrst'))
     text, = pitfall_texts(learn, 2)
-    assert 'no sample of this validation has 2 of the labels (c, h): nothing is known of such labels' in text
+    assert '2 of 20 labels are true in no sample of this validation (c, h): nothing is known of such labels' in text
 
 @pytest.mark.parametrize('metrics,found', [
     (lambda: multilabel_metrics(thresh=0.2),
@@ -982,11 +1012,11 @@ def test_split_of_a_table():
         dls = table.dataloaders(bs=64, device=torch.device('cpu'))
         return tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learner(IndexSplitter(range(100, 200))(df)), 2)
-    assert ('no sample of this validation has 1 of the labels (z): '
+    assert ('1 of 2 labels is true in no sample of this validation (z): '
             'nothing is known of such labels, and macro averages count 0 for each.') in text
     advice, = re.findall(r'`valid_idx=(.*?)`', text)
     split = IndexSplitter(eval(advice, dict(globals(), y_names=['y','z'], df=df)))(df)
-    assert not any('no sample of this validation' in o for o in pitfall_texts(learner(split), 2))
+    assert not any('in no sample of this validation' in o for o in pitfall_texts(learner(split), 2))
 
 class BagOfWords(Module):
     def __init__(self, n, c):

@@ -1,5 +1,5 @@
 "Tests of a Learner's methods and plots, and of the names of labels in tables and texts"
-import sklearn.metrics as skm
+import contextlib, io, sklearn.metrics as skm
 from fastai.tabular.all import TabularDataLoaders, Normalize, tabular_learner
 from fastai.text.all import TextBlock, BaseTokenizer
 from conftest import *
@@ -76,18 +76,70 @@ def test_a_loss_that_is_a_function_stays_as_it_is():
     assert a.evaluate().thresh['f1_macro']=='0.3'
     with a.no_logging(): a.fit(1, 0.)
 
-def test_a_best_threshold_that_predicts_too_much():
-    "Warned of before the callback's verdict"
+def test_thresholds_that_predict_too_much():
+    "The table's reading says so, of global and per-label thresholds, and there is no warning"
     learn = make_learner(*simulate(400, skill=0.5, bias=-3))
-    too_many = r'`best` predicts [\d.]+ times as many labels as are true.*f1 \(micro\); `cardinality`'
-    with pytest.warns(UserWarning, match=too_many) as caught: found = learn.thresh_find(show_plot=False)
-    scores,y = learn.get_preds()
-    times = [(scores>o).sum()/y.sum() for o in (found.best,found.cardinality)]
-    warned_of = float(re.search(r'[\d.]+', str(caught[0].message))[0])
-    assert warned_of==pytest.approx(times[0].item(), abs=0.06) and 0.8<times[1]<1.2
     with warnings.catch_warnings():
         warnings.simplefilter('error', UserWarning)
+        found = learn.thresh_find(show_plot=False)
         learn.thresh_find(metric='recall', at_precision=0.08, average='micro', show_plot=False)
+    scores,y = learn.get_preds()
+    for name,t in found._asdict().items():
+        n,true = ((o.sum()/len(y)).item() for o in (scores>tensor(t), y))
+        said = re.search(rf'`{name}` predicts ([\d.]+) labels per sample, while ([\d.]+) are true', found.table.reading)
+        assert bool(said)==(n>2*true)
+        if said: assert tuple(map(float, said.groups()))==pytest.approx((n, true), abs=0.006)
+    assert '`best` predicts' in found.table.reading and '`cardinality` predicts' not in found.table.reading
+
+# The data, and other callbacks
+
+@pytest.mark.parametrize('of_torch', [False, True])
+def test_a_loader_as_the_first_argument(of_torch):
+    learn,(logits,targs) = trained(1),simulate(80, seed=3)
+    dl = DataLoader(TensorPairs(logits, targs), bs=32)
+    if of_torch: dl = torch.utils.data.DataLoader([*zip(logits, targs)], 32)
+    takers = (Learner.evaluate, Learner.accuracy_report,
+              lambda o, *args, **kw: MultiLabelInterpretation.from_learner(o, *args, **kw).accuracy_report(),
+              lambda o, *args, **kw: o.thresh_find(*args, **kw, show_plot=False).table)
+    for f in takers:
+        first,named = f(learn, dl),f(learn, dl=dl)
+        assert str(first)==str(named) and str(first)!=str(f(learn))
+        with pytest.raises(TypeError, match='ds_idx is a list.*test_dl'): f(learn, [*zip(logits, targs)])
+
+def test_looking_at_data_changes_no_checkpoint(tmp_path):
+    "Neither callbacks that save, log or stop, nor their state, nor their files see a validation by this package"
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path)
+    cbs = [SaveModelCallback(monitor='f1_macro'), EarlyStoppingCallback(monitor='f1_macro'), ReduceLROnPlateau(),
+           CSVLogger(), TerminateOnNaNCallback()]
+    learn.add_cbs(cbs)
+    with learn.no_logging(): learn.fit(2, 0.1)
+    files = {o: (o.stat().st_mtime_ns, o.read_bytes()) for o in (tmp_path/'models/model.pth', tmp_path/'history.csv')}
+    kept = [(o.best, o.monitor) for o in cbs[:3]]
+    lr,state = learn.opt.hypers[0]['lr'],dict(vars(learn.recorder))
+    dl,order = DataLoader(TensorPairs(*simulate(80, seed=3)), bs=32),[type(o) for o in learn.cbs.sorted('order')]
+    learn.metrics = paper_metrics() # Fewer columns than in the fit
+    for f in (learn.evaluate, learn.accuracy_report, partial(learn.thresh_find, show_plot=False),
+              partial(MultiLabelInterpretation.from_learner, learn)):
+        with contextlib.redirect_stdout(io.StringIO()) as out: f(dl=dl)
+        assert out.getvalue()=='' and not learn.lock.locked()
+    assert [type(o) for o in learn.cbs.sorted('order')]==order and all(o.learn is learn for o in cbs)
+    assert {o: (o.stat().st_mtime_ns, o.read_bytes()) for o in files}==files
+    assert [(o.best, o.monitor) for o in cbs[:3]]==kept and learn.opt.hypers[0]['lr']==lr
+    assert learn.recorder.values==state['values']
+
+def test_fastais_own_validate_with_a_tracker(tmp_path):
+    "The pitfall is told before fastai's tracker acts, and its advice leaves the checkpoint alone"
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
+    learn.add_cb(SaveModelCallback(monitor='f1_samples')) # The last column
+    with learn.no_logging(): learn.fit(1, 0.)
+    says = r'(?s)`SaveModelCallback`.*learn.evaluate\(\)'
+    with pytest.warns(ZeroLabelsWarning, match=says), pytest.raises(IndexError): learn.validate()
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
+    learn.add_cb(SaveModelCallback(monitor='f1_samples'))
+    with warnings.catch_warnings(), learn.no_logging():
+        warnings.simplefilter('error', ZeroLabelsWarning)
+        learn.fit(1, 0.)
+        learn.evaluate()
 
 @pytest.mark.parametrize('f', [
     Learner.evaluate,
@@ -395,10 +447,9 @@ def test_thresh_find_says_what_holds():
     targs = simulate(200, 4, density=0.2)[1]
     logit = -2.
     learn = make_learner(torch.full((200,4), logit), targs)
-    with pytest.warns(UserWarning, match='times as many labels as are true') as caught:
-        found = learn.thresh_find(show_plot=False)
+    found = learn.thresh_find(show_plot=False)
     assert not (found.cardinality<torch.full((1,), logit).sigmoid().item())
-    assert not any('cardinality' in str(w.message) for w in caught)
+    assert '`best` predicts 4.00 labels per sample' in found.table.reading
     with pytest.raises(TypeError, match='no argument valid'): learn.thresh_find(valid=None)
 
 def test_a_vocab_that_is_given_names_parts_of_data_sets():

@@ -1,7 +1,8 @@
 "Metrics and averages, compared with scikit-learn, torchmetrics and fastai on the same predictions"
-import threading, weakref
+import pickle, threading, weakref
 from functools import lru_cache
-import fastai.metrics as fm, sklearn.metrics as skm, torchmetrics.functional.classification as tm
+import fastai.metrics as fm, sklearn.metrics as skm
+import torchmetrics.classification as tmc, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics.counts import Batch, LARGE, single_threaded
@@ -297,7 +298,7 @@ def test_metrics_that_are_out_of_step(numbered, batches):
                 elif op=='add': m.accum_values(pred, targ)
                 elif op=='read': check(m, own)
                 else:
-                    m.reset() if op=='reset' or m.rule.weight is not None else m(pred, targ)
+                    m.reset() if op=='reset' or m.rule.weight is not None or not len(pred) else m(pred, targ)
                     own.clear()
                 if op in ('take','add') or op=='call' and m.rule.weight is None: own.append((pred, targ))
         for m,own in zip(metrics, taken): check(m, own)
@@ -848,10 +849,138 @@ def test_monitoring_by_name(tmp_path):
     with learn.no_logging(): learn.fit(1, 0., cbs=SaveModelCallback(monitor='f1_score'))
     assert (tmp_path/'models/model.pth').exists()
 
+@pytest.mark.parametrize('tracker', [SaveModelCallback, EarlyStoppingCallback, ReduceLROnPlateau])
+def test_monitoring_a_name_that_is_no_column(tracker, tmp_path):
+    "The error names the column that fastai's own metric would have had, and no batch was trained"
+    learn = make_learner(*simulate(64), [F1ScoreMulti(average='samples'), AccuracyMulti()], path=tmp_path)
+    for monitor,near in dict(f1_score="'f1_score_samples'", acuracy_multi="'accuracy_multi'").items():
+        says = f"'{monitor}' is not a column.*did you mean {near}"
+        with pytest.raises(ValueError, match=says), learn.no_logging():
+            learn.fit(1, 0.1, cbs=tracker(monitor=monitor))
+        assert learn.model.w.item()==0 and not learn.lock.locked()
+
+# Arguments
+
+@pytest.mark.parametrize('make,given,near', [
+    (F1ScoreMulti, 'threshold', 'thresh'), (F1ScoreMulti, 'treshold', 'thresh'),
+    (AccuracyMulti, 'min_label', 'min_labels'),
+    (APScoreMulti, 'averages', 'average'), (multilabel_metrics, 'tresh', 'thresh'), (paper_metrics, 'topk', 'top_k')])
+def test_a_misspelt_argument_is_named(make, given, near):
+    with pytest.raises(TypeError, match=f"{make.__name__} has no argument '{given}': did you mean '{near}'"): make(**{given: 0})
+
+@pytest.mark.parametrize('cls,given', [
+    *((o, 'thresh') for o in (APScoreMulti, RocAucMulti, LRAP, partial(PrecisionAtK, 1), ExpectedCalibrationError)),
+    *((o, 'bins') for o in (F1ScoreMulti, LRAP, OneError, BrierScoreMulti)), (BrierScoreMulti, 'min_labels'),
+    (ExpectedCalibrationError, 'zero_division'), (MatthewsCorrCoefMulti, 'pos_label'), (EmptyRate, 'beta')])
+def test_an_argument_that_a_class_does_not_use_is_an_error(cls, given):
+    with pytest.raises(TypeError, match=f"has no argument '{given}'"): cls(**{given: 0.5})
+
+def test_arguments_of_ones_own_class():
+    class Mine(F1ScoreMulti):
+        def __init__(self, k=2, **kwargs):
+            self.k = k
+            super().__init__(average='micro', **kwargs)
+    assert repr(Mine(3, thresh=0.2)).startswith('Mine(k=3') and Mine(thresh=0.2).thresh==0.2
+    with pytest.raises(TypeError, match='treshold'): Mine(treshold=0.2)
+    assert [*inspect.signature(StreamMetric).parameters]==[*inspect.signature(StreamMetric.__init__).parameters][1:]
+
+def test_bins_without_a_histogram():
+    with pytest.raises(ValueError, match='bins=64 .*ranking=True'): multilabel_metrics(bins=64)
+    for cls in (APScoreMulti, RocAucMulti):
+        with pytest.raises(ValueError, match="bins=64 .*average='samples'"): cls(average='samples', bins=64)
+    with pytest.raises(ValueError, match='above_thresh=True .*top_k='): paper_metrics(above_thresh=True)
+
+def test_thresholds_by_name():
+    "A dict, a Series and a result of best_thresholds are matched to the labels by name, in any order"
+    logits,targs = simulate(300, 3, bias=-1)
+    names,t = list('abc'),(0.2, 0.4, 0.6)
+    df,y = (pd.DataFrame(o.numpy(), columns=names) for o in (logits, targs))
+    expected = F1ScoreMulti(t, average=None)(logits, targs)
+    for thresh in (dict(c=0.6, a=0.2, b=0.4), pd.Series([0.6, 0.2, 0.4], list('cab'))):
+        m = F1ScoreMulti(thresh, average=None)
+        same(m(df, y), expected)
+        same(pickle.loads(pickle.dumps(m))(df, y), expected)
+        learn = make_learner(logits, targs, m, vocab=names)
+        with learn.no_logging(): same(learn.validate()[1], expected)
+        for one in ('micro','samples'):
+            same(F1ScoreMulti(thresh, average=one)(df, y), F1ScoreMulti(t, average=one)(logits, targs))
+    same(F1ScoreMulti(dict(zip(names, t)), average=None)(logits, targs), expected) # Without names, in the order given
+    with pytest.raises(ValueError, match='thresh is for the labels'): F1ScoreMulti(dict(a=0.2, b=0.4, d=0.6))(df, y)
+
+# A loop of one's own
+
+@settings(max_examples=40)
+@given(pair=binary_pairs(max_samples=30), cut=st.integers(1, 29))
+def test_update_and_compute(pair, cut):
+    "torchmetrics' way of use gives its value"
+    p,y = map(tensor, pair)
+    for average in ('micro','macro'):
+        ours,theirs = F1ScoreMulti(sigmoid=False, average=average),tmc.MultilabelF1Score(p.shape[1], average=average)
+        for o in (ours, theirs):
+            o.reset()
+            for batch in zip(p.split(cut), y.split(cut)): o.update(*batch)
+        same(ours.compute(), ours.value)
+        if average=='micro': same(ours.compute(), theirs.compute().item(), 1e-6)
+        same(ours.compute(), ours(p, y))
+
 def test_nothing_accumulated():
-    for m in (F1ScoreMulti(), SubsetAccuracy()):
-        assert m.value is None and m(torch.zeros(0,3), torch.zeros(0,3)) is None
-    assert accuracy_multi(torch.zeros(0,3), torch.zeros(0,3)).isnan()
+    empty = torch.zeros(0,3)
+    for m in (F1ScoreMulti(), SubsetAccuracy(), APScoreMulti(), BrierScoreMulti()):
+        assert m.value is None and m.compute() is None
+        m.update(empty, empty)
+        assert m.value is None
+
+# Bad input: the same error from functions and from metrics
+
+GIVEN,RIGHT = np.random.default_rng(0).random((8,3)).astype('float32'),np.eye(3, dtype=int)[np.arange(8)%3]
+BAD_INPUT = {
+    'swapped': (RIGHT.astype(float), GIVEN, 'are they swapped.*Predictions come first'),
+    'swapped, whole numbers': (RIGHT, GIVEN, 'are they swapped'),
+    'swapped logits': (RIGHT, 4*GIVEN-2, 'are they swapped'),
+    'class indices': (GIVEN, np.arange(8)%3, r'\(8, 3\), but targets \(8,\).*class indices'),
+    'class indices in a column': (GIVEN, (np.arange(8)%3)[:,None], r'\(8, 3\), but targets \(8, 1\).*class indices'),
+    'a text column': (GIVEN, pd.DataFrame(RIGHT, columns=list('abc')).assign(path='x.jpg'),
+                      "column 'path' has text, such as 'x.jpg': select the columns"),
+    'numbers as text': (GIVEN, RIGHT.astype(str), "numbers as text, such as '1': convert.*astype"),
+    'numbers as text in lists': (GIVEN, RIGHT.astype(str).tolist(), "numbers as text, such as '1'"),
+    'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has numbers as text"),
+    'numbers as objects': (GIVEN, RIGHT.astype(str).astype(object), "numbers as text"),
+    'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'], r"such as 'a b'.*str\.get_dummies\(' '\)"),
+    'lists of names': (GIVEN, [['a','b'], ['c'], [], ['a'], ['b'], ['c'], ['a'], ['b']], 'MultiLabelBinarizer'),
+    'empty': (GIVEN[:0], RIGHT[:0], 'not a single sample'),
+    'no labels': (GIVEN[:,:0], RIGHT[:,:0], 'there are no labels'),
+    'nothing': (GIVEN, None, 'NoneType'),
+    'class 2': (GIVEN, 2*RIGHT, 'targets must be 0 or 1, but one is 2')}
+TAKERS = dict(metric=F1ScoreMulti(sigmoid=False), ranking=APScoreMulti(), bins=APScoreMulti(sigmoid=False, bins=64),
+              function=partial(accuracy_multi, sigmoid=False), argmax=categorical_accuracy, report=accuracy_report,
+              judge=judge, thresholds=best_thresholds, interpretation=MultiLabelInterpretation.from_preds)
+
+@pytest.mark.parametrize('f', TAKERS.values(), ids=TAKERS)
+@pytest.mark.parametrize('preds,targs,says', BAD_INPUT.values(), ids=BAD_INPUT)
+def test_bad_input(preds, targs, says, f):
+    with pytest.raises(ValueError, match=f'(?s){says}'): f(preds, targs)
+
+@pytest.mark.parametrize('value', [2., -1., 7.])
+def test_bad_targets_never_index(value):
+    "A histogram raises the error that names the value; on CUDA an index out of range would end the process"
+    logits,targs = simulate(600, 5)
+    targs[-1,-1] = value
+    says = f'targets must be 0 or 1, but one is {value:.0f}'
+    with pytest.raises(ValueError, match=says): APScoreMulti(bins=64)(logits, targs)
+    with pytest.raises(ValueError, match=says): judge(logits.repeat(100, 8), targs.repeat(100, 8), sigmoid=True)
+    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback())
+    with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
+
+def test_several_metrics_of_one_name():
+    "One warning names all of them"
+    learn = make_learner(*simulate(64), paper_metrics()+paper_metrics())
+    with pytest.warns(UserWarning) as caught, learn.no_logging(): learn.validate()
+    texts = [str(o.message) for o in caught if 'several metrics' in str(o.message)]
+    assert len(texts)==1 and "'CP', 'CR', 'CF1'" in texts[0]
+
+@pytest.mark.parametrize('f', [accuracy_report, judge, best_thresholds, MultiLabelInterpretation.from_preds])
+def test_names_that_occur_twice(f):
+    with pytest.raises(ValueError, match="vocab has 'a' 2 times"): f(GIVEN, RIGHT, vocab=['a','b','a'])
 
 # accuracy_report
 

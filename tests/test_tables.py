@@ -116,7 +116,7 @@ def test_thresholds_are_whole_in_a_terminal(c):
     assert not re.search(r'\d\.\d{4}', repr(res)+res._repr_html_())
 
 def test_names_are_shown_as_they_are():
-    vocab = ['<script>alert(1)</script>','$x$','_','b','b','']
+    vocab = ['<script>alert(1)</script>','$x$','_','b','B','']
     html = best_thresholds(SCORES, TARGS, average='macro', vocab=vocab).table._repr_html_()
     assert '<script>' not in html and '$x$' in html
 

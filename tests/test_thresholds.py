@@ -2,6 +2,7 @@
 import sklearn.metrics as skm
 from hypothesis import given, settings
 from conftest import *
+from fastai_mlmetrics.decisions import as_thresh
 from fastai_mlmetrics.thresholds import folded_table, Objective
 
 CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, balanced_accuracy=BalancedAccuracyMulti,
@@ -116,6 +117,7 @@ def test_infinite_scores():
     "Log-odds of probabilities that were rounded to 0 and 1"
     with warnings.catch_warnings():
         warnings.simplefilter('error')
+        warnings.filterwarnings('ignore', 'scores from .* are not probabilities')
         for scores in ([math.inf,1.,-2.,-math.inf], [math.inf,math.inf,1.,-math.inf], [3.,2.,1.,-math.inf]):
             preds = torch.tensor(scores)[:,None]
             for n in (1, 2, 3):
@@ -848,7 +850,7 @@ def test_thresh_find_names_what_it_lacks():
         with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
 
 def test_names_of_thresholds_in_metrics():
-    "A metric takes thresholds by position: if names of labels are known, they must be in the same order"
+    "A metric matches thresholds to the labels by name, if the names of the labels are known, else by position"
     names = list('abc')
     logits,targs = simulate(200, 3, density=0.3, bias=-1.)
     p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (logits.sigmoid(), targs))
@@ -859,15 +861,20 @@ def test_names_of_thresholds_in_metrics():
     by_position = pd.Series([0.7,0.5,0.2])
     assert F1ScoreMulti(by_position, sigmoid=False)(p, y)==pytest.approx(expected) # an index of numbers is no names
     assert F1ScoreMulti(by_name, sigmoid=False)(p[names[::-1]], y)==pytest.approx(expected)
-    wrong = re.escape("thresh is for the labels ['c', 'b', 'a'], in that order, but these are ['a', 'b', 'c']")
     found = best_thresholds(p[names[::-1]], y, average='macro')
     for thresh in (by_name, found):
-        with pytest.raises(ValueError, match=wrong): F1ScoreMulti(thresh, sigmoid=False)(p, y)
-        for learn in (make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=names),
-                      make_learner(logits, targs, cbs=ZeroLabelsCallback(thresh), vocab=names)):
-            with pytest.raises(ValueError, match=wrong): values(learn)
-        values(make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=names[::-1]))
-        F1ScoreMulti(thresh, sigmoid=False)(p.values, y.values)
+        value = F1ScoreMulti(thresh, sigmoid=False)(p, y)
+        assert value==F1ScoreMulti(as_thresh(thresh)[::-1], sigmoid=False)(p, y)
+        learn = make_learner(logits, targs, [F1ScoreMulti(thresh)], cbs=ZeroLabelsCallback(thresh), vocab=names)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', ZeroLabelsWarning)
+            assert values(learn)['f1_score']==value
+        micro = F1ScoreMulti(thresh, sigmoid=False, average='micro')(p, y)
+        assert learn.zero_labels.records[-1].f1_micro==pytest.approx(micro)
+        by_position = F1ScoreMulti(as_thresh(thresh), sigmoid=False)(p, y)
+        assert F1ScoreMulti(thresh, sigmoid=False)(p.values, y.values)==by_position
+        wrong = make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=list('abd'))
+        with pytest.raises(ValueError, match="thresh is for the labels .*'d'"): values(wrong)
     assert F1ScoreMulti(by_name).rule!=F1ScoreMulti([0.2,0.5,0.7]).rule
     assert F1ScoreMulti(by_name).rule==F1ScoreMulti(by_name.copy()).rule
 
@@ -877,8 +884,7 @@ def test_names_survive_a_copy():
     m = F1ScoreMulti(best_thresholds(p[list('cba')], y, average='macro'), sigmoid=False)
     for o in (m, copy(m), deepcopy(m), pickle.loads(pickle.dumps(m))):
         assert o.rule==m.rule
-        with pytest.raises(ValueError, match='in that order'): o(p, y)
-        assert o(p[list('cba')], y)==m(p[list('cba')], y)
+        assert o(p, y)==o(p[list('cba')], y)==m(p, y)
 
 def test_names_that_are_numbers_in_another_order():
     logits,targs = simulate(200, 4, density=0.3)
@@ -887,8 +893,7 @@ def test_names_that_are_numbers_in_another_order():
     assert accuracy_report(p, y, thresh=by_number).equals(accuracy_report(p, y, thresh=in_order))
     expected = AccuracyMulti(in_order, sigmoid=False)(p, y)
     for args in ((p, y), (pd.DataFrame(p), pd.DataFrame(y))):
-        with pytest.raises(ValueError, match='in that order'): AccuracyMulti(by_number, sigmoid=False)(*args)
-        assert AccuracyMulti(by_number.sort_index(), sigmoid=False)(*args)==expected
+        for thresh in (by_number, by_number.sort_index()): assert AccuracyMulti(thresh, sigmoid=False)(*args)==expected
 
 def test_a_metric_above_1():
     "If labels are alike, for most of them no threshold is better than the global one"
@@ -899,3 +904,17 @@ def test_a_metric_above_1():
         logits,y = simulate(600, 8, density=0.3, seed=seed)
         own += [not o for o in best_thresholds(logits.sigmoid(), y, Profit, 'macro').fallback]
     assert sum(own)<len(own)/2
+
+def test_logits_without_sigmoid_are_told():
+    "One warning names the scale, and both of its ways give metrics the score that was promised"
+    logits,targs = simulate(600, 5, density=0.3, bias=-1)
+    says = 'scores from -.* are not probabilities.*sigmoid=False.*sigmoid=True'
+    with pytest.warns(UserWarning, match=says) as caught:
+        found = best_thresholds(logits, targs)
+    assert len(caught)==1
+    assert F1ScoreMulti(found, sigmoid=False, average='micro')(logits, targs)==pytest.approx(found.score)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        found = best_thresholds(logits, targs, sigmoid=True)
+        best_thresholds(logits.sigmoid(), targs)
+    assert F1ScoreMulti(found, average='micro')(logits, targs)==pytest.approx(found.score)
