@@ -7,7 +7,7 @@ __all__ = ['MultiLabelInterpretation', 'LabelReport']
 
 # %% ../nbs/14_interpret.ipynb #1dc36832
 from fastai.basics import *
-from .inputs import label_vocab, to_builtin
+from .inputs import check_int, label_vocab, to_builtin
 from .decisions import check_arrays, is_probs, ThresholdRule, to_scores
 from .losses import loss_rule
 from .counts import Batch
@@ -15,12 +15,12 @@ from .metrics import (
     AccuracyMulti, F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
 from .curves import sort_curve
 from .ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
-from .tables import escape_mathtext, label_columns, label_index, names_within
-from .tables import new_axes, plot_name, shorten, some_names, Table
+from .tables import as_shown, escape_mathtext, label_columns, label_index, new_axes
+from .tables import names_within, plot_name, shorten, some_labels, some_names, Table
 from .learner import get_dl, get_probs
 from . import report as reports
 import sklearn.metrics as skm, textwrap
-from numbers import Integral
+from numbers import Real
 
 # %% ../nbs/14_interpret.ipynb #123b68fe
 def _has_reduction(loss):
@@ -38,6 +38,7 @@ def _cross_entropy(scores, targs, rule):
 
 class MultiLabelInterpretation(Interpretation):
     "Interpretation methods for multi-label models"
+    scored = True # Whether the predictions are scores; if not, they are binary
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
         dl:DataLoader, # Data loader of the samples; None: the predictions are from arrays
@@ -62,6 +63,22 @@ class MultiLabelInterpretation(Interpretation):
         self.valid_samples = self.valid.any(1) # Those with at least one valid target
         self.predicted = m.rule.binarize(preds, torch.bool) & self.valid
         self.true = (targs==1) & self.valid
+
+    def __repr__(self):
+        n,c = self.preds.shape
+        return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}, "
+                f"{self.rule.describe()}")
+
+    def _label(self, i):
+        "Return the name of a label for a sentence or a plot"
+        return some_labels([self.vocab[i]])
+
+    def _describe(self, cols):
+        "Describe the threshold of the labels `cols`, and the limits, in a few words"
+        t = self.thresh
+        if isinstance(t, tuple): t = t[cols[0]] if len(cols)==1 else [t[i] for i in cols]
+        return ThresholdRule(t, sigmoid=False, min_labels=self.rule.min_labels,
+                             max_labels=self.rule.max_labels).describe()
 
     @classmethod
     def from_learner(cls,
@@ -106,8 +123,10 @@ class MultiLabelInterpretation(Interpretation):
         scores = to_scores(preds, sigmoid)
         rule = ThresholdRule(thresh, sigmoid, ignore_index=ignore_index)
         losses = _cross_entropy(scores, targs, rule)
-        return cls(None, None, losses, scores, targs, vocab, thresh, min_labels, max_labels,
-                   ignore_index)
+        res = cls(None, None, losses, scores, targs, vocab, thresh, min_labels, max_labels,
+                  ignore_index)
+        res.scored = preds.is_floating_point()
+        return res
 
     def __getitem__(self, idxs):
         "Get inputs, scores, targets, binary predictions and losses at `idxs`"
@@ -130,7 +149,8 @@ def accuracy_report(self:MultiLabelInterpretation,
     **kwargs # Arguments of the function `accuracy_report`: `zero_division` and `ci`
 )->reports.AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     "Report accuracy variants of these predictions, with baselines and confidence intervals"
-    return reports.accuracy_report(self.preds, self.targs, thresh=self.thresh,
+    preds = self.preds if self.scored else self.predicted
+    return reports.accuracy_report(preds, self.targs, thresh=self.thresh,
                                    min_labels=self.rule.min_labels, max_labels=self.rule.max_labels,
                                    ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
 
@@ -160,7 +180,7 @@ def report(self:MultiLabelInterpretation,
     ranking = dict(ap=APScoreMulti, roc_auc=RocAucMulti, calibration_error=ExpectedCalibrationError)
     probs,kw = is_probs(self.preds),dict(sigmoid=False, ignore_index=self.ignore_index)
     ranked = {(k,a): cls(average=a, **kw) for k,cls in ranking.items() for a in (None,*averages)
-              if a in cls.averages and (probs or not cls.needs_probs)}
+              if self.scored and a in cls.averages and (probs or not cls.needs_probs)}
     for m in ranked.values(): m.add(batch) # One batch, so that its scores are sorted once for all
     at_thresh = dict(precision=PrecisionMulti, recall=RecallMulti, f1=F1ScoreMulti)
     def row(a):
@@ -183,8 +203,8 @@ def report(self:MultiLabelInterpretation,
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
     res.attrs['reading'] = f'Decided {self.rule.describe()}.'
     if absent := [o for o,n in zip(self.vocab, true) if not n]:
-        of_it = 'it' if len(absent)==1 else 'them'
-        res.attrs['reading'] += f' No sample has {some_names(absent)}: nothing is known of {of_it}.'
+        of,it = ('the label','it') if len(absent)==1 else ('any of the labels','them')
+        res.attrs['reading'] += f' No sample has {of} {some_names(absent)}: nothing is known of {it}.'
     return res
 
 @patch
@@ -192,7 +212,7 @@ def print_classification_report(self:MultiLabelInterpretation):
     "Print scikit-learn's classification report"
     true,pred = (o[self.valid_samples].int().numpy() for o in (self.true, self.predicted))
     one = [1] if len(self.vocab)==1 else None # scikit-learn takes a single column for two classes
-    names = [*map(str, self.vocab)]
+    names = [*map(as_shown, self.vocab)]
     print(skm.classification_report(true, pred, labels=one, target_names=names, zero_division=0))
 
 # %% ../nbs/14_interpret.ipynb #af8ec9b5
@@ -221,11 +241,11 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     f1 = f1.masked_fill(tp+fp+fn==0, 2) # Labels that are neither true nor predicted come last
     cols = label_columns(labels, self.vocab, f1.argsort(stable=True).tolist(), k)
     if title is None:
-        title = self.rule.describe()
-        if labels is None and k<len(f1):
-            title = f'the {k} labels of the lowest F1, of {len(f1)}, {title}'
+        title = self._describe(cols)
+        if len(cols)<len(f1) and labels is None:
+            title = f'lowest F1: {len(cols)} of {len(f1):,} labels, {title}'
     cm = self.confusion_matrix()
-    ncols = min(ncols, len(cols))
+    ncols = min(check_int('ncols', ncols, 1), len(cols))
     nrows = -(-len(cols)//ncols)
     figsize = figsize or (max(1.6*ncols, 2.4), 2*nrows+0.4)
     fig,axs = plt.subplots(nrows, ncols, figsize=figsize, layout='constrained', squeeze=False)
@@ -237,7 +257,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
             text = f'{v:.{norm_dec}f}' if normalize else cm[i,y,x]
             color = 'w' if v>0.5 else 'k'
             if plot_txt: ax.text(x, y, text, ha='center', va='center', fontsize=8, color=color)
-        ax.set_title(_two_lines(self.vocab[i], 18), fontsize=9)
+        ax.set_title(_two_lines(self._label(i), 18), fontsize=9)
         for set_ticks in (ax.set_xticks, ax.set_yticks): set_ticks([0,1], ['no','yes'], fontsize=7)
     fig.suptitle(title, fontsize=9)
     fig.supxlabel('predicted', fontsize=9)
@@ -257,7 +277,8 @@ def _confusions(self:MultiLabelInterpretation):
 
 @patch
 def most_confused(self:MultiLabelInterpretation,
-    min_val:int=1 # Minimum number of samples with a confusion
+    min_val:int=1, # Minimum number of samples with a confusion
+    k:int=10 # Maximum number of pairs; None: all
 )->Table: # A row per pair of labels, most frequent first
     "Count pairs of labels of which one is missed and the other predicted in the same sample"
     m = self._confusions()
@@ -265,8 +286,12 @@ def most_confused(self:MultiLabelInterpretation,
     names = pd.Series([*self.vocab])
     res = Table(dict(missed=names.take(i).array, predicted=names.take(j).array,
                      samples=m[i,j].numpy()))
-    if not len(res): res.attrs['reading'] = _NO_CONFUSION
-    return res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
+    res = res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
+    n = len(res)
+    if k is not None: res = res.head(check_int('k', k, 1))
+    if not n: res.attrs['reading'] = _NO_CONFUSION
+    elif len(res)<n: res.attrs['reading'] = f'The first {len(res):,} of {n:,} pairs; k=None lists all.'
+    return res
 
 @patch
 def most_missed(self:MultiLabelInterpretation)->Table: # A row per label, most often missed first
@@ -283,7 +308,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     "Plot a heat map of how often each label is missed where another one is wrongly predicted"
-    m = self._confusions()
+    m,k = self._confusions(),check_int('k', k, 1)
     if not m.any(): return print(_NO_CONFUSION)
     times = m.sum(0)+m.sum(1)
     top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))].sort().values
@@ -298,7 +323,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     ax.set_yticks(range(len(top)), names, fontsize=8)
     ax.set(xlabel='wrongly predicted', ylabel='missed')
     if len(top)<len(self.vocab):
-        ax.set_title(f'the {len(top)} most confused labels of {len(self.vocab)}', fontsize=9)
+        ax.set_title(f'the {len(top)} most confused of {len(self.vocab):,} labels', fontsize=9)
 
 # %% ../nbs/14_interpret.ipynb #dc1a3b75
 @patch
@@ -311,7 +336,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     i = label_index(label, self.vocab)
     t = self.thresh[i] if isinstance(self.thresh, tuple) else self.thresh
     valid = self.valid[:,i]
-    if not valid.any(): raise ValueError(f"there is no target of {self.vocab[i]!r} that counts")
+    if not valid.any(): raise ValueError(f"label {self.vocab[i]!r} has no target that counts")
     c = sort_curve(self.preds[valid,i][None], self.true[valid,i][None])
     score = c.score[0,1:].double()
     ends = F.pad(score[1:]!=score[:-1], (0,1), value=True) # The last step of each tie
@@ -326,8 +351,8 @@ def plot_thresholds(self:MultiLabelInterpretation,
     now = f'now: {t:.3g}' + (f',\nwithout {self.rule.limits}' if self.rule.limits else '')
     if not self.rule.is_top_k: ax.axvline(t, color='k', ls='--', lw=1, label=now)
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
-    title = f'{plot_name(self.vocab[i], 40)}: {int(c.true)} of {int(c.true+c.false)}'
-    ax.set_title(title, fontsize=10)
+    name,true,n = plot_name(self._label(i), 30),int(c.true),int(c.true+c.false)
+    ax.set_title(f"{name}: true in {true:,} of {n:,} sample{'s'[:n!=1]}", fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 @patch
@@ -342,16 +367,16 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
     if not cols: raise ValueError("there is no curve: each label is true in all samples, or in none")
     for i in cols:
         if not has[i]:
-            raise ValueError(f"there is no curve of {self.vocab[i]!r}: "
-                             f"it is true in {true[i]} of {n[i]} samples")
+            raise ValueError(f"there is no curve of label {self.vocab[i]!r}: "
+                             f"it is true in {true[i]:,} of {n[i]:,} samples")
     legends = -(-len(cols)//20)
     ax = new_axes(ax, figsize or (4.4+2.4*legends, 4))
     for j,i in enumerate(cols):
         valid,color,ls = self.valid[:,i],f'C{j%10}',('-','--',':','-.')[j//10%4]
         display.from_predictions(self.true[valid,i].int().numpy(), self.preds[valid,i].numpy(), ax=ax)
-        ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_name(self.vocab[i], 30)}')
+        ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_name(self._label(i), 30)}')
         ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=5, clip_on=False, zorder=3)
-    if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum()}'
+    if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum():,}'
     ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legends,
               loc='upper left', bbox_to_anchor=(1,1))
     return ax
@@ -423,6 +448,8 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None,
           nrows=None, ncols=None, figsize=None):
     "Show samples with their labels and `values`, which are scores or losses"
     idxs = L(to_builtin(idxs))
+    for k,v in dict(nrows=nrows, ncols=ncols).items():
+        if v is not None: check_int(k, v, 1)
     if not idxs: return print('no samples to show')
     inputs = self._inputs(idxs)
     if isinstance(inputs, pd.DataFrame):
@@ -475,13 +502,15 @@ def show(self:MultiLabelInterpretation,
                          "or 'false' (predicted, not true)")
     found = which[kind][:,i].nonzero().flatten()
     score,(tp,fp,fn,tn) = self.preds[found,i],self.counts[:,i].tolist()
-    if kind=='missed': of,rank = f'missed in {len(found)} of the {tp+fn} samples that have it','lowest'
-    else: of,rank = f'a false alarm in {len(found)} of the {fp+tn} samples without it','highest'
-    title = f'{self.vocab[i]}: {of}, {self.rule.describe()}'
+    mistake,having,n,rank = ('missed','with',tp+fn,'lowest') if kind=='missed' else (
+                             'a false alarm','without',fp+tn,'highest')
+    title = (f"{self._label(i)}: {mistake} in {len(found):,} of the {n:,} "
+             f"sample{'s'[:n!=1]} {having} it, {self._describe([i])}")
+    max_n = check_int('max_n', max_n, 1)
     if not len(found): return print(title)
     order = score.argsort(descending=kind=='false', stable=True)[:max_n]
     if len(order)<len(found):
-        title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order)} scores')
+        title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order):,} scores')
     return self._show(found[order], score[order], 'score', title, i, nrows, ncols, figsize)
 
 @patch
@@ -493,12 +522,12 @@ def plot_top_losses(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of images
 ): # A `Table`, if the inputs are not images
     "Show the samples with the highest losses"
-    ranks = slice(k) if isinstance(k, Integral) else L(k)
+    ranks = slice(check_int('k', k, 1)) if isinstance(k, Real) else L(k)
     losses,idxs = self.top_losses(None, largest)
     defined = ~losses.isnan() # Samples without a valid target have no loss
     losses,idxs = (o[defined][ranks] for o in (losses, idxs))
     rank = 'highest' if largest else 'lowest'
-    title = f'{rank} losses: {len(idxs)} of {int(defined.sum())} samples, {self.rule.describe()}'
+    title = f'{rank} losses: {len(idxs):,} of {int(defined.sum()):,} samples, {self.rule.describe()}'
     return self._show(idxs, losses, 'loss', title, None, nrows, ncols, figsize)
 
 @patch
@@ -537,6 +566,7 @@ def plot_calibration(self:MultiLabelInterpretation,
     figsize:tuple=(4,3.8) # Width and height of a new figure in inches
 ):
     "Plot how often labels are true by their score; probabilities lie on the diagonal"
+    bins = check_int('bins', bins, 1)
     m = ExpectedCalibrationError(bins, sigmoid=False, ignore_index=self.ignore_index)
     error = m(self.preds, self.targs)
     score,true,n = m.read()[0].sum(1)
@@ -559,6 +589,6 @@ def empty(self:MultiLabelInterpretation)->Table: # A row per sample, most true l
     names = [self._named(i, self.true[i], 60) for i in idxs]
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()],
                      score=score), index=pd.Index(idxs.tolist(), name='sample'))
-    res.attrs['reading'] = (f'{len(idxs)} of {int(self.valid_samples.sum())} samples get no label '
-                            f'{self.rule.describe()}.')
+    n,get = int(self.valid_samples.sum()),'gets' if len(idxs)==1 else 'get'
+    res.attrs['reading'] = f'{len(idxs):,} of {n:,} samples {get} no label {self.rule.describe()}.'
     return res.sort_values('n_true', ascending=False, kind='stable')

@@ -189,7 +189,7 @@ def random_ap(
 )->Tensor: # nan where nothing is true
     "Compute the expected average precision of a random ranking"
     h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
-    return ((h + (n-h)*(true-1)/(n-1).clamp(min=1))/n).where(true>0, math.nan)
+    return (1 - (1-h/n)*(n-true)/(n-1).clamp(min=1)).where(true>0, math.nan)
 
 # %% ../nbs/06_ranking.ipynb #28c1b3ad
 class RocAucMulti(CurveMetric):

@@ -15,7 +15,7 @@ from .metrics import EmptyRate, F1ScoreMulti, JaccardMulti, PrecisionMulti
 from .metrics import RecallMulti, SubsetAccuracy, ZerosAccuracy
 from .curves import by_frequency, constant_values, sort_curve
 from .ranking import APScoreMulti, LRAP, random_ap, RocAucMulti
-from .tables import some_names, Table
+from .tables import some_labels, Table
 import scipy.stats as scs
 
 # %% ../nbs/09_report.ipynb #6824f29f
@@ -170,7 +170,7 @@ def _constant_lrap(scores, y, valid):
     return torch.where(y, precision, 0).sum(1)/y.sum(1)
 
 def _ranking_rows(batch, scores, y, valid, counts, zero_division):
-    "Compute the rows of the metrics without a threshold, and each sample's LRAP"
+    "Compute the rows that rank scores, and each sample's values in those that are means over samples"
     ap,auc,lrap = APScoreMulti(zero_division=zero_division),RocAucMulti(),LRAP()
     for m in (ap,auc): m.add(batch)
     (true,n),(true_of,n_of) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in counts)
@@ -180,15 +180,18 @@ def _ranking_rows(batch, scores, y, valid, counts, zero_division):
     def parts(*xs): return zip(*(x.split(step) for x in xs))
     lraps = torch.cat([lrap.values(sort_curve(*o)) for o in parts(scores, y, valid)])
     frequency = true/n
+    hits,tied_hits,most_hits = _argmax_hits(scores, y, valid)
     constant = torch.cat([_constant_lrap(frequency.nan_to_num(), *o) for o in parts(y, valid)])
     def of_labels(x): return mean(x.where(true>0, math.nan), n, zero_division)
     has_auc = 1. if ((true>0) & (true<n)).any() else math.nan # Whether any label has an AUC
-    rows = {'AP, macro': (ap.from_total(ap.read()[0]), of_labels(random_ap(true, n)),
+    rows = {'accuracy, argmax': (hits.mean(), tied_hits.mean(), most_hits, 1.),
+            'AP, macro': (ap.from_total(ap.read()[0]), of_labels(random_ap(true, n)),
                          of_labels(frequency), of_labels(true/true)),
-            'ROC AUC, macro': (auc.from_total(auc.read()[0]), 0.5, has_auc/2, has_auc),
+            'ROC AUC, macro': (auc.from_total(auc.read()[0]), has_auc/2, has_auc/2, has_auc),
             'LRAP': (lraps.nanmean(), mean(random_ap(true_of, n_of), n_of, 1.),
                      mean(constant, n_of, 1.), 1.)}
-    return pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T,lraps
+    rows = pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T
+    return rows,{'accuracy, argmax': hits, 'LRAP': lraps}
 
 # %% ../nbs/09_report.ipynb #0dd4a713
 def _reading(r, counts, constant, at, ci, zero_division):
@@ -198,8 +201,9 @@ def _reading(r, counts, constant, at, ci, zero_division):
         return "Some predictions are NaN, so there is nothing to report."
     (true,seen),(true_of,_) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in counts)
     n,known,absent = len(true_of),*(int(o.sum()) for o in (seen>0, (true==0) & (seen>0)))
-    unlabelled = (true_of==0).sum().item()/n
-    text = (f"{at}Accuracy over the {int(seen.sum())} decisions ({n} sample{'s'[:n!=1]}) is "
+    unlabelled,pairs = int((true_of==0).sum()),int(seen.sum())
+    text = (f"{at}Accuracy over the {pairs:,} decision{'s'[:pairs!=1]} "
+            f"({n:,} sample{'s'[:n!=1]}) is "
             f"{acc.value:.3f}, and {acc.baseline:.3f} for the baseline, predicting nothing at all")
     if   acc.lift>0: text += f": the model removes {acc.lift:.1%} of the baseline's errors"
     elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
@@ -208,15 +212,16 @@ def _reading(r, counts, constant, at, ci, zero_division):
              f"and in {subset.constant:.3f} with the best constant prediction. "
              f"F1 over samples is {f1.value:.3f}")
     if not math.isnan(f1.low):
-        text += (f" ({ci:.0%} interval {f1.low:.3f} to {f1.high:.3f}: "
-                 f"with {n} samples, about {(f1.high-f1.low)/2:.3f} up or down is chance)")
+        text += (f" ({100*ci:g}% interval {f1.low:.3f} to {f1.high:.3f}: "
+                 f"with {n:,} samples, about {(f1.high-f1.low)/2:.3f} up or down is chance)")
     text += f"; predicting {constant} for every sample has {f1.constant:.3f}."
     if 'AP, macro' in r.index:
         ap = r.loc['AP, macro']
         text += (f" Mean average precision, which needs no threshold, is {ap.value:.3f}; "
                  f"a random ranking has {ap.baseline:.3f}.")
-    why = [f"{unlabelled:.0%} of the samples have no label"]*(unlabelled>0)
-    why += [f"{absent} of {known} labels never {'occurs' if absent==1 else 'occur'}"]*(absent>0)
+    has = 'has' if unlabelled==1 else 'have'
+    why = [f"{unlabelled:,} of {n:,} samples {has} no label"]*(unlabelled>0)
+    why += [f"{absent:,} of {known:,} labels never {'occurs' if absent==1 else 'occur'}"]*(absent>0)
     if len(limited := r.ceiling[r.ceiling<0.9995]):
         rows = ', '.join(f"'{row}' (at most {v:.3f})" for row,v in limited.items())
         text += (f" No model can reach 1 in {rows}: {', '.join(why)}{', and '*bool(why)}"
@@ -252,18 +257,18 @@ def accuracy_report(
     if math.isnan(sound): scores = scores.nan_to_num()
     valid = torch.ones_like(y) if valid is None else valid.cpu()
     counts = [o.cpu().double() for o in (metrics[0].counts, batch.counts[1])]
+    nothing = [torch.stack([0*tp, 0*fp, tp+fn, fp+tn]) for tp,fp,fn,tn in counts]
     perfect = [torch.stack([tp+fn, 0*fp, 0*fn, fp+tn]) for tp,fp,fn,tn in counts]
-    hits,tied_hits,most_hits = _argmax_hits(scores, y, valid)
     constants,labels = _constants(metrics, counts[0], y, valid)
     r = pd.DataFrame(dict(
-        value=[*_scores(metrics, *counts), hits.mean()],
-        baseline=[*constants[0], tied_hits.mean()],
-        constant=[*constants.nan_to_num(-math.inf).amax(0), most_hits],
-        ceiling=[*_scores(metrics, *perfect), 1.]
-    ), index=[*names, 'accuracy, argmax'], dtype=float)
-    others = {'accuracy, argmax': hits}
-    if scored:
-        ranking,others['LRAP'] = _ranking_rows(batch, scores, y, valid, counts, zero_division)
+        value=_scores(metrics, *counts),
+        baseline=_scores(metrics, *nothing),
+        constant=constants.nan_to_num(-math.inf).amax(0),
+        ceiling=_scores(metrics, *perfect)
+    ), index=names, dtype=float)
+    others = {}
+    if scored: # Binary predictions have no ranking
+        ranking,others = _ranking_rows(batch, scores, y, valid, counts, zero_division)
         r = pd.concat([r, ranking])
     rows = [*names, *others]
     low = high = pd.Series(math.nan, rows)
@@ -271,18 +276,18 @@ def accuracy_report(
         without = _jackknife(metrics, _cells(p, y, valid), *counts, [*others.values()])
         low,high = (pd.Series(o, rows) for o in _interval(as_tensor(r.value[rows]), without, ci))
     r.insert(1, 'low', low)
-    r.insert(2, 'high', high)
+    r.insert(2, 'high', high.clip(upper=r.ceiling[rows])) # No prediction scores more than the targets
     if math.isnan(sound): r[['value','low','high']] = math.nan
     to_gain = r.ceiling-r.baseline
     r['lift'] = (r.value-r.baseline)/to_gain.where(to_gain>0)
     best = labels[constants[:,names.index('F1, samples')].nan_to_num(-math.inf).argmax()]
-    res = AccuracyReport(r.loc[[*names[:6], 'accuracy, argmax', *names[6:], *r.index[len(names)+1:]]])
+    res = AccuracyReport(r.loc[sorted(r.index, key=lambda o: not o.startswith('accuracy'))])
     at = ''
     if scored: # Binary predictions have no threshold
         rule = batch.rule
         if not rule.is_top_k: res.columns.name = f'thresh={thresh_text(thresh)}'
         if rule.limits: res.index.name = rule.limits
         at = f"Decided {rule.describe('at a threshold of ')}. "
-    constant = some_names(vocab[best.tolist()], 6) or 'nothing'
+    constant = some_labels(vocab[best.tolist()], 6) or 'nothing'
     res.attrs['reading'] = _reading(r, counts, constant, at, ci, zero_division)
     return res

@@ -7,16 +7,23 @@ __all__ = ['Table']
 
 # %% ../nbs/07_tables.ipynb #85de2a07
 from fastai.basics import *
+from .inputs import check_int
 import difflib, html, shutil, textwrap
 from numbers import Integral
 
 # %% ../nbs/07_tables.ipynb #211c8f65
+def as_shown(
+    name # Object to show as text
+)->str: # A tuple without quotes, as pandas shows it
+    "Convert a name to text"
+    return f"({', '.join(map(str, name))})" if isinstance(name, tuple) else str(name)
+
 def shorten(
     name, # Object to show as text
     n:int # Maximum number of characters
 )->str:
     "Replace the middle of a long `name` by an ellipsis"
-    name = str(name)
+    name = as_shown(name)
     return name if len(name)<=n else f'{name[:n//2]}…{name[len(name)-(n-1)//2:]}'
 
 def some_names(
@@ -25,7 +32,15 @@ def some_names(
 )->str:
     "Join the first `k` names, and count the others"
     more = f' and {len(names)-k} more' if len(names)>k else ''
-    return ', '.join(map(str, names[:k])) + more
+    return ', '.join(map(as_shown, names[:k])) + more
+
+def some_labels(
+    names, # Sequence of names of labels
+    k:int=5 # Maximum number of names
+)->str: # Numbers follow the word 'label'; without names, ''
+    "Join the first `k` names of labels, and count the others"
+    numbers = names and all(as_shown(o).isdecimal() for o in names)
+    return (f"label{'s'[:len(names)!=1]} " if numbers else '') + some_names(names, k)
 
 def names_within(
     names, # Sequence of objects to show as text
@@ -42,10 +57,10 @@ def label_index(
     vocab:L # Names of all labels
 )->int:
     "Find the column of a label"
-    for names in (vocab, vocab.map(str)): # Tables show the number 3 as they show '3'
+    for names in (vocab, vocab.map(as_shown)): # Tables show the number 3 as they show '3'
         if label in names: return names.index(label)
     if isinstance(label, Integral) and 0<=label<len(vocab): return int(label)
-    near = difflib.get_close_matches(label, vocab.map(str), 3) if isinstance(label, str) else []
+    near = difflib.get_close_matches(label, vocab.map(as_shown), 3) if isinstance(label, str) else []
     hint = f"did you mean {' or '.join(map(repr, near))}?"
     if not near: hint = f"it has {names_within(vocab, 60)}"
     raise ValueError(f"label {label!r} is not in the vocab: {hint}")
@@ -57,7 +72,7 @@ def label_columns(
     k:int # Number of columns by default
 )->list:
     "Find the columns of the labels to plot"
-    if labels is None: return order[:k]
+    if labels is None: return order[:check_int('k', k, 1)]
     if not L(labels): raise ValueError("labels=[] leaves nothing to plot")
     return [label_index(o, vocab) for o in L(labels)]
 

@@ -1,6 +1,6 @@
 "Functions of arrays: all kinds of tables, arguments that mean the same everywhere, and an error for each mistake"
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics.verdicts import describe
 
@@ -200,6 +200,10 @@ def test_decisions_are_told_as_decisions():
     assert 'decisions already' in text and 'min_labels' not in text and 'No threshold helps' not in text
     with pytest.raises(ValueError, match='decisions already'): best_thresholds(SCORES>0.5, TARGS)
 
+ROWS = ['accuracy, elementwise','accuracy, macro','accuracy, weighted','accuracy, balanced','accuracy, subset',
+        'accuracy, Jaccard','accuracy, argmax','F1, micro','F1, macro','F1, weighted','F1, samples','AP, macro',
+        'ROC AUC, macro','LRAP']
+
 def test_whole_scores_are_no_decisions():
     scores = (SCORES*100).int()
     for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
@@ -237,6 +241,58 @@ def test_a_constant_answer_is_not_below_the_baseline(arrays_, data):
         warnings.simplefilter('ignore')
         r = accuracy_report(p, y, ignore_index=-1, ci=None)
     assert (r.constant>=r.baseline-1e-12)['accuracy, argmax'] and not np.isinf(r.lift).any()
+
+@settings(max_examples=150)
+@given(binary_pairs(min_labels=1), st.sampled_from([0., 0.3, 1., math.nan]), st.booleans(), st.data())
+def test_the_columns_of_a_report_are_in_order(arrays_, zero_division, scored, data):
+    "No value or interval exceeds the ceiling, and where the baseline reaches it there is no lift"
+    p,y = arrays_
+    y = np.where(data.draw(arrays(bool, y.shape)), y, data.draw(st.sampled_from([y, 1, -1])))
+    if (y<0).all(): return
+    if scored: p = (p+np.random.default_rng(0).random(p.shape))/2
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        r = accuracy_report(p, y, ignore_index=-1, zero_division=zero_division)
+    assert not any((r[a]>r[b]).any() for a,b in itertools.pairwise(('low','value','high','ceiling')))
+    assert not any((r[o]>r.ceiling+1e-12).any() for o in ('baseline','constant'))
+    assert r.lift[np.isclose(r.baseline, r.ceiling)].isna().all() and not (r.lift>1).any()
+
+def test_nothing_to_gain_is_no_lift():
+    for n,c in ((4,1), (7,3), (50,30)):
+        y = torch.ones(n, c)
+        r = accuracy_report(torch.rand(n, c), y, ci=None)
+        assert (r.baseline==r.ceiling)[['AP, macro','LRAP']].all() and r.lift[['AP, macro','LRAP']].isna().all()
+        y[:,::2] = 0
+        assert math.isnan(accuracy_report(torch.rand(n, c), y, ci=None).lift['AP, macro'])
+        assert accuracy_report(torch.rand(n, c), 0*y, zero_division=0.3, ci=None).lift.isna().all()
+
+def test_an_interval_ends_at_the_ceiling():
+    y = TARGS*(torch.arange(300)%4==0)[:,None] # three of four samples have no label
+    r = accuracy_report(y.long(), y).loc['F1, samples']
+    assert r.low<r.value==r.high==r.ceiling<0.3
+
+def test_decisions_have_no_highest_score():
+    "An argmax of 0/1 predictions would be made by ties"
+    for p in (SCORES>0.5, (SCORES>0.5).int()):
+        assert list(accuracy_report(p, TARGS).index)==[*ROWS[:6], *ROWS[7:11]]
+    assert list(accuracy_report(SCORES, TARGS).index)==ROWS
+
+def test_numbers_in_words():
+    "Counts have thousands separators, labels without names are 'label 0', and few samples are not 0 %"
+    y = torch.zeros(5000, 3)
+    y[:,0] = y[:9,1] = y[9:,2] = 1
+    y[4988:] = 0
+    scores = torch.full_like(y, 0.4)
+    text = accuracy_report(scores, y, ci=0.999).reading
+    for part in ('the 15,000 decisions (5,000 samples)', '(99.9% interval', 'with 5,000 samples',
+                 'predicting labels 0, 2 for every sample', ': 12 of 5,000 samples have no label, and 0/0'):
+        assert part in text
+    text = accuracy_report(scores[4000:4989], y[4000:4989], ci=None).reading
+    assert ': 1 of 989 samples has no label, 1 of 3 labels never occurs, and 0/0' in text
+    text = accuracy_report(scores[:1,:1], y[:1,:1], ci=None).reading
+    assert 'the 1 decision (1 sample)' in text and 'predicting label 0 for every sample' in text
+    for vocab,constant in ((['0'], 'label 0'), ([30], 'label 30'), (['cat'], 'cat'), ([('a',1)], '(a, 1)')):
+        assert f'predicting {constant} for' in accuracy_report(scores[:,:1], y[:,:1], vocab=vocab, ci=None).reading
 
 def test_labels_that_look_like_formulas():
     names = ['$a','$b$','c$_','d','$\\frac','f']

@@ -89,7 +89,7 @@ def test_confusions(pair):
     labels = range(p.shape[1])
     expected = {(i,j): n for i in labels for j in labels if (n:=n_confused(i, j))}
     test_eq(interp.confusion_matrix(), skm.multilabel_confusion_matrix(y, p))
-    df = interp.most_confused()
+    df = interp.most_confused(k=None)
     assert {(r.missed,r.predicted): r.samples for r in df.itertuples()}==expected
     assert df.samples.is_monotonic_decreasing
     assert interp.most_missed().missed.to_dict()=={i: n for i,n in enumerate(((y==1)&(p==0)).sum(0)) if n}
@@ -118,11 +118,11 @@ def test_plots(c, density):
     shown = [ax for ax in axs if ax.images]
     assert len(shown)==min(12, c)
     f1 = skm.f1_score(y, p, average=None, zero_division=0) if c>1 else [skm.f1_score(y, p)]
-    i = int(shown[0].get_title())
+    i = int(shown[0].get_title().removeprefix('label '))
     assert f1[i]==min(f1)
     expected = skm.confusion_matrix(y[:,i], p[:,i], labels=[0,1]).flatten()
     test_eq([int(t.get_text()) for t in shown[0].texts], expected)
-    assert (f'of {c}' in plt.gcf().get_suptitle())==(c>12)
+    assert (f'12 of {c:,} labels' in plt.gcf().get_suptitle())==(c>12)
     ax, = drawn(interp.plot_confusion_matrices, labels=[c-1], normalize=True, figsize=(3,3))
     expected = skm.confusion_matrix(y[:,-1], p[:,-1], labels=[0,1], normalize='true').flatten()
     assert [t.get_text() for t in ax.texts]==[f'{o:.2f}' for o in expected]
@@ -130,11 +130,11 @@ def test_plots(c, density):
     ax, = drawn(interp.plot_confusion_matrix, True, 'mine', 'Reds', 3, labels=c-1)
     assert ax.texts[0].get_text()==f'{expected[0]:.3f}'
     assert ax.images[0].get_cmap().name=='Reds' and plt.gcf().get_suptitle()=='mine'
-    df = interp.most_confused()
+    df = interp.most_confused(k=None)
     if len(df):
         ax, = drawn(interp.plot_label_confusion)
         n = min(20, len({*df.missed, *df.predicted}))
-        assert len(ax.get_xticks())==n and (f'of {c}' in ax.get_title())==(n<c)
+        assert len(ax.get_xticks())==n and (f'{n} most confused of {c:,} labels' in ax.get_title())==(n<c)
     else: assert c==1
     ax, = drawn(interp.plot_cardinality)
     heights = [[b.get_height() for b in bars] for bars in ax.containers]
@@ -148,11 +148,11 @@ def test_plots(c, density):
         lowest = sorted(area(y[:,j], s[:,j]) for j in range(c) if y[:,j].any())[:5]
         assert [float(o.get_text().split()[0]) for o in legend.get_texts()]==pytest.approx(lowest, abs=0.0051)
         has = y.any(0).sum()
-        assert (f'the lowest 5 of {has}' in legend.get_title().get_text())==(has>5)
+        assert (f'the lowest 5 of {has:,}' in legend.get_title().get_text())==(has>5)
         _,ax = plt.subplots()
         getattr(interp, name)([0], ax=ax)
         legend = ax.get_legend()
-        assert ax.lines and legend.get_texts()[0].get_text().endswith('  0')
+        assert ax.lines and legend.get_texts()[0].get_text().endswith('  label 0')
         assert 'lowest' not in legend.get_title().get_text()
     plt.close('all')
 
@@ -173,7 +173,8 @@ def test_curves():
     never = MultiLabelInterpretation.from_preds(s, y*(np.arange(6)!=3))
     never.plot_roc(k=10)
     assert len(plt.gca().get_legend().get_texts())==5
-    with pytest.raises(ValueError, match='no curve of 3: it is true in 0 of 400'): never.plot_precision_recall([3])
+    with pytest.raises(ValueError, match='no curve of label 3: it is true in 0 of 400'):
+        never.plot_precision_recall([3])
     with pytest.raises(ValueError, match='no curve'): MultiLabelInterpretation.from_preds(s, y*0).plot_roc()
     with pytest.raises(ValueError, match='labels='): interp.plot_confusion_matrices(labels=[])
     MultiLabelInterpretation.from_preds(s*0, y*0).plot_confusion_matrices() # no targets and no predictions
@@ -254,7 +255,7 @@ def test_show_of_arrays(capsys):
     good = MultiLabelInterpretation.from_preds(y.astype(float), y, vocab=list('abcdef'), min_labels=1)
     n = y[:,0].sum()
     assert good.show('a') is None
-    assert capsys.readouterr().out==f"a: missed in 0 of the {n} samples that have it, at thresh=0.5, min_labels=1\n"
+    assert capsys.readouterr().out==f"a: missed in 0 of the {n} samples with it, at thresh=0.5, min_labels=1\n"
     assert good.show_results(good.empty().index) is None and 'no samples' in capsys.readouterr().out
     assert good.show('a', 'false') is None or 'a false alarm' in good.show('a', 'false').reading
     assert interp.show_results([3,1]).index.tolist()==[3,1]
@@ -429,7 +430,7 @@ def test_a_number_as_it_is_shown():
     interp = MultiLabelInterpretation.from_preds(torch.rand(30, 4), torch.eye(4)[torch.arange(30)%4])
     for label in ('3',3):
         interp.plot_thresholds(label)
-        assert plt.gca().get_title().startswith('3: ')
+        assert plt.gca().get_title()=='label 3: true in 7 of 30 samples'
     plt.close('all')
     for label in ('4',4):
         with pytest.raises(ValueError, match=f"label {label!r} is not in the vocab: it has 0, 1, 2, 3$"):
@@ -466,7 +467,8 @@ def test_decisions_are_not_decided_again():
         interp = MultiLabelInterpretation.from_preds(scores>0.7, targs, **kw)
         assert torch.equal(interp.predicted, scores>0.7)
         a,b = interp.accuracy_report(),accuracy_report(scores>0.7, targs, **kw)
-        pd.testing.assert_frame_equal(a.iloc[:10], b.iloc[:10], check_names=False)
+        pd.testing.assert_frame_equal(a, b)
+        assert interp.report()[['ap','roc_auc','calibration_error']].isna().all(None) # they rank scores
 
 @pytest.mark.parametrize('loss', [
     Masked(), lambda p, y: Masked()(p, y), MaskedFlat()], ids=['module','function','flat'])
@@ -522,7 +524,7 @@ def test_a_label_of_which_nothing_counts():
     logits,targs = simulate(50, 3, density=0.3)
     targs[:,1] = math.nan
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, ignore_index=math.nan)
-    with pytest.raises(ValueError, match='there is no target of 1 that counts'): interp.plot_thresholds(1)
+    with pytest.raises(ValueError, match='label 1 has no target that counts'): interp.plot_thresholds(1)
 
 def test_a_report_tells_what_never_occurs():
     logits,targs = simulate(50, 4, density=0.3)
@@ -530,6 +532,68 @@ def test_a_report_tells_what_never_occurs():
     def reading(names):
         p,y = logits[:,:len(names)],targs[:,:len(names)]
         return MultiLabelInterpretation.from_preds(p, y, sigmoid=True, vocab=names).report().reading
-    assert reading(list('abcd')).endswith(' No sample has b, d: nothing is known of them.')
-    assert reading(list('abc')).endswith(' No sample has b: nothing is known of it.')
+    assert reading(list('abcd')).endswith(' No sample has any of the labels b, d: nothing is known of them.')
+    assert reading(list('abc')).endswith(' No sample has the label b: nothing is known of it.')
     assert 'No sample' not in reading(['a'])
+
+def test_an_interpretation_says_what_it_holds():
+    logits,targs = simulate(2000, 5, density=0.3)
+    def text(n, c, **kw):
+        return repr(MultiLabelInterpretation.from_preds(logits[:n,:c], targs[:n,:c], sigmoid=True, **kw))
+    test_eq(text(2000, 5), 'MultiLabelInterpretation of 2,000 samples and 5 labels, at thresh=0.5')
+    test_eq(text(1, 1, min_labels=1), 'MultiLabelInterpretation of 1 sample and 1 label, at thresh=0.5, min_labels=1')
+    test_eq(text(9, 2, thresh=[0.1,0.2]),
+            'MultiLabelInterpretation of 9 samples and 2 labels, at thresh=0.1 to 0.2 by label')
+
+def test_above_one_label_is_its_own_threshold():
+    logits,targs = simulate(300, 3, density=0.3)
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, thresh=[0.2,0.3,0.4], max_labels=2)
+    assert ' samples with it, at thresh=0.3, max_labels=2; the lowest 9 scores' in interp.show(1).reading
+    for labels,at in ((1, '0.3'), ([2], '0.4'), ([0,2], '0.2 to 0.4 by label'), (None, '0.2 to 0.4 by label')):
+        interp.plot_confusion_matrices(labels=labels)
+        test_eq(plt.gcf().get_suptitle(), f'at thresh={at}, max_labels=2')
+    interp.plot_confusion_matrices(k=1)
+    assert re.fullmatch(r'lowest F1: 1 of 3 labels, at thresh=0\.[234], max_labels=2', plt.gcf().get_suptitle())
+    plt.close('all')
+
+@pytest.mark.parametrize('f,names', [
+    ('plot_confusion_matrices', ['k','ncols']),
+    ('plot_label_confusion', ['k']),
+    ('plot_precision_recall', ['k']),
+    ('plot_roc', ['k']),
+    ('plot_calibration', ['bins']),
+    ('most_confused', ['k']),
+    ('plot_top_losses', ['k']),
+    (partial(MultiLabelInterpretation.plot_top_losses, k=3), ['nrows','ncols']),
+    (partial(MultiLabelInterpretation.show, label=0), ['max_n','nrows','ncols']),
+    (partial(MultiLabelInterpretation.show_results, idxs=[0,1]), ['nrows','ncols'])])
+def test_how_many_to_show_is_checked(f, names):
+    interp,*_ = arrays_of(100, 5, density=0.3, bias=-1.5)
+    f = getattr(interp, f) if isinstance(f, str) else partial(f, interp)
+    for name,value in itertools.product(names, (0, -1, 2.5)):
+        with pytest.raises(ValueError, match=f'^{name}={value} should be a whole number, 1 or more$'):
+            f(**{name: value})
+    assert not plt.get_fignums()
+
+def test_the_most_confused_pairs():
+    interp,*_ = arrays_of(2000, 20, density=0.3, bias=-1.5)
+    every,some = interp.most_confused(k=None),interp.most_confused()
+    assert len(every)>300 and not every.reading
+    pd.testing.assert_frame_equal(some, every[:10])
+    test_eq(some.reading, f'The first 10 of {len(every)} pairs; k=None lists all.')
+    test_eq(interp.most_confused(2), interp.most_confused(min_val=2)) # fastai's only argument
+    assert not interp.most_confused(every.samples.iloc[3]).reading
+
+def test_names_that_are_tuples_look_the_same_everywhere():
+    logits,targs = simulate(1500, 3, density=0.3, bias=-6)
+    logits[:9,0],targs[:9] = 3,tensor([0.,1,1]) # (a, b) is predicted where the others are missed
+    names = [('a','b'),('a','c'),('b','c')]
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=names)
+    for o in (interp.empty(), interp.show(names[1]), interp.most_confused(), interp.report(), interp.most_missed()):
+        assert "'" not in repr(o) and '&#x27;' not in o._repr_html_() and '(a, c)' in repr(o)
+    assert interp.show('(a, c)').reading.startswith('(a, c): missed in ')
+    n = len(interp.empty())
+    assert n>1000 and interp.empty().reading.startswith(f'{n:,} of 1,500 samples get no label')
+    interp.plot_label_confusion()
+    assert {o.get_text() for o in plt.gca().get_xticklabels()} <= {'(a, b)','(a, c)','(b, c)'}
+    plt.close('all')

@@ -1081,7 +1081,7 @@ def test_report_of_perfection_on_mostly_unlabelled():
     y[:5,0] = 1
     r = accuracy_report(y, y)
     same(r.loc[['F1, samples','F1, macro'], ['value','ceiling']], [[0.05]*2, [1/6]*2])
-    assert 'at most 0.050' in r.reading and '95% of the samples have no label' in r.reading
+    assert 'at most 0.050' in r.reading and '95 of 100 samples have no label' in r.reading
     same(accuracy_report(y, y, zero_division=math.nan).value['F1, samples'], 1)
 
 def test_report_names_the_constant_that_it_scores():
@@ -1089,7 +1089,7 @@ def test_report_names_the_constant_that_it_scores():
     y[:6,9] = y[6:,:4] = 1
     for i in range(6): y[i,10+20*i:30+20*i] = 1
     r = accuracy_report(y, y, ci=None)
-    names = [int(o) for o in r.reading.split('; predicting ')[1].split(' for every')[0].split(', ')]
+    names = [int(o) for o in r.reading.split('; predicting labels ')[1].split(' for every')[0].split(', ')]
     p = torch.zeros_like(y)
     p[:,names] = 1
     same(F1ScoreMulti(average='samples')(p, y), r.constant['F1, samples'])
@@ -1101,7 +1101,7 @@ def test_report_with_ignored_elements():
     assert 'with 10 samples' in r.reading
     assert "'accuracy, balanced'" not in r.reading and ': 1 of 2 labels never occurs, and 0/0' in r.reading
     y = tensor([[math.nan,0,0]]*10 + [[math.nan,1,0]]*10)
-    r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
+    r = accuracy_report((y==1).float(), y, ignore_index=math.nan)
     same(r.loc['accuracy, argmax',['value','ceiling']].astype(float), [1,1])
     y = tensor([[math.nan,1,0]]*10 + [[math.nan,0,1]]*10)
     r = accuracy_report(torch.zeros(20,3), y, ignore_index=math.nan).loc['accuracy, argmax']
