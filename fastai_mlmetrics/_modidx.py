@@ -834,6 +834,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                      'fastai_mlmetrics/verdicts.py'),
                                            'fastai_mlmetrics.verdicts._better_model': ( 'verdicts.html#_better_model',
                                                                                         'fastai_mlmetrics/verdicts.py'),
+                                           'fastai_mlmetrics.verdicts._ignoring': ( 'verdicts.html#_ignoring',
+                                                                                    'fastai_mlmetrics/verdicts.py'),
                                            'fastai_mlmetrics.verdicts._min_labels': ( 'verdicts.html#_min_labels',
                                                                                       'fastai_mlmetrics/verdicts.py'),
                                            'fastai_mlmetrics.verdicts._mostly_labelled': ( 'verdicts.html#_mostly_labelled',

@@ -110,11 +110,13 @@ class ZeroLabelsCallback(Callback):
         add_verdict(r, self.min_accuracy, self.max_empty)
         weighs = getattr(func, 'pos_weight', None) is not None
         # A loss that ignores targets should not be replaced by one that does not
-        can_weigh = isinstance(func, nn.BCEWithLogitsLoss) and stats.per_label.ignore_index is None
+        ignored = getattr(self.loss_func, 'ignore_index', None)
+        can_weigh = (isinstance(func, nn.BCEWithLogitsLoss) and
+                     (stats.per_label.ignore_index is None or ignored is not None))
         r.update(pitfalls=pitfalls(r, self.learn, stats.is_logits),
             decodes=can_decode(self.loss_func), pos_weight=weighs,
-            loss_weighs=weighs or not can_weigh, frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
-            loss_trend='')
+            loss_weighs=weighs or not can_weigh, loss_ignores=ignored,
+            frozen=bool(getattr(self.opt, 'frozen_idx', 0)), loss_trend='')
         if not self._standalone: self._compare(r, has_loss)
         return r
 
