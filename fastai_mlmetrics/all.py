@@ -15,5 +15,5 @@ from . import learner as _ # patches `Learner`
 from .interpret import MultiLabelInterpretation
 from .imbalance import label_stats, imbalance_measures, plot_cooccurrence, pos_weight
 from .splitting import StratifiedMultiLabelSplitter, stratified_split, stratified_folds
-from .losses import AsymmetricLossFlat, SigmoidFocalLossFlat
+from .losses import BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat
 from .digits import multidigits, multilabel_dls

@@ -118,11 +118,13 @@ class ZeroLabelsCallback(Callback):
         add_verdict(r, self.min_accuracy, self.max_empty)
         weighs = getattr(func, 'pos_weight', None) is not None
         # A loss that ignores targets should not be replaced by one that does not
-        can_weigh = isinstance(func, nn.BCEWithLogitsLoss) and stats.per_label.ignore_index is None
+        ignored = getattr(self.loss_func, 'ignore_index', None)
+        can_weigh = (isinstance(func, nn.BCEWithLogitsLoss) and
+                     (stats.per_label.ignore_index is None or ignored is not None))
         r.update(pitfalls=pitfalls(r, self.learn, stats.is_logits),
             decodes=can_decode(self.loss_func), pos_weight=weighs,
-            loss_weighs=weighs or not can_weigh, frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
-            loss_trend='')
+            loss_weighs=weighs or not can_weigh, loss_ignores=ignored,
+            frozen=bool(getattr(self.opt, 'frozen_idx', 0)), loss_trend='')
         if not self._standalone: self._compare(r, has_loss)
         return r
 
@@ -353,7 +355,7 @@ PITFALLS = [ # Name, and a function of record, Learner and `logits`: the text, i
         "without one, and leave out sigmoid=False"),
     ("fastai's metrics", _fastai_twins),
     ('no labels', lambda r, learn, logits: not r.true_per_sample and r.samples>=20 and
-        f"none of the {r.samples} samples of this validation has a label, so predicting "
+        f"none of the {r.samples:,} samples of this validation has a label, so predicting "
         "nothing is right, and nothing else can be seen: are the targets right?"),
     ('absent labels', lambda r, learn, logits: r.absent and r.labelled>=20 and
         f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no sample "

@@ -92,15 +92,20 @@ class MultiLabelInterpretation(Interpretation):
         "Predict once, and store the predictions"
         dl = get_dl(learn, ds_idx, dl)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
-        # A loss that ignores targets may return one loss per valid target
-        with_loss = ignored is None and _has_reduction(learn.loss_func)
+        # Other losses that ignore targets may return one loss per valid target
+        of_all = ignored is None or getattr(learn.loss_func, 'ignore_index', None) is not None
+        with_loss = of_all and _has_reduction(learn.loss_func)
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = loss_rule(learn.loss_func)
         if thresh is not None: rule['thresh'] = thresh
         arrays = check_arrays(preds, targs, rule.pop('thresh'), vocab=label_vocab(learn.dls))
+        ignoring = ThresholdRule(ignore_index=ignored)
+        valid = ignoring.valid(arrays[1])
         if not losses:
-            row_losses = _cross_entropy(*arrays[:2], ThresholdRule(ignore_index=ignored))
+            row_losses = _cross_entropy(*arrays[:2], ignoring)
             losses = [row_losses.view(len(preds), -1).nanmean(1)]
+        elif valid is not None: # The mean over all targets becomes that over the valid ones
+            losses = [losses[0] / valid.view(len(preds), -1).float().mean(1)]
         return cls(learn, dl, *losses, *arrays, ignore_index=ignored, **rule)
 
     @classmethod

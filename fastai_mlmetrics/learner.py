@@ -8,11 +8,11 @@ __all__ = ['SuggestedThresholds']
 # %% ../nbs/13_learner.ipynb #140327f1
 from fastai.basics import *
 import difflib, pickletools, zipfile
-from .inputs import label_names, label_vocab, warn_user
+from .inputs import check_int, label_names, label_vocab, warn_user
 from .decisions import as_thresh, binarize, is_probs, limits_text, single_threaded
 from .decisions import thresh_by_name, thresh_text, ThresholdRule
-from .losses import (
-    can_decode, decode_hint, loss_name, loss_rule, takes_logits, to_probs, unwrap)
+from .losses import BCEWithLogitsLossFlat, can_decode, decode_hint, loss_name
+from .losses import loss_rule, takes_logits, to_probs, unwrap
 from .metrics import CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from .thresholds import (
@@ -246,7 +246,7 @@ def plot_metrics(self:Recorder,
         part = next((o for o in ('train','valid') if name.startswith(f'{o}_')), None)
         curve = curves.setdefault(name[6:] if part else name, {})
         curve[part or 'valid'] = np.array(values, dtype=float)
-    ncols = min(ncols, len(curves))
+    ncols = min(check_int('ncols', ncols, 1), len(curves))
     nrows = math.ceil(len(curves)/ncols)
     figsize = figsize or (2.4*ncols,1.9*nrows)
     axs = plt.subplots(nrows, ncols, figsize=figsize, squeeze=False)[1].flatten()
@@ -296,7 +296,8 @@ def export_plain(self:Learner,
     fname:str='export.pkl' # Name of the file to write, in the Learner's folder
 ):
     "Export without this package's metrics and callbacks, so that the file can be loaded without it"
-    metrics,loss = self.metrics,getattr(self.loss_func, '__dict__', {})
+    metrics,loss_func = self.metrics,self.loss_func
+    loss,cls = getattr(loss_func, '__dict__', {}),type(loss_func)
     stored = vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
     state,decodes = dict(loss),loss.get('decodes')
     if isinstance(decodes, partial) and decodes.func is binarize: # `set_thresh` was here
@@ -306,10 +307,13 @@ def export_plain(self:Learner,
         del loss['decodes']
         loss['thresh'] = torch.tensor(loss['thresh'], dtype=torch.float32, device='cpu')
     try:
+        # fastai's class predicts as ours does
+        if cls is BCEWithLogitsLossFlat: loss_func.__class__ = cls.__base__
         self.metrics = metrics.filter(_of_package, negate=True)
         with self.removed_cbs(self.cbs.filter(risinstance(ZeroLabelsCallback))): self.export(fname)
     finally:
         self.metrics = metrics
+        if cls is BCEWithLogitsLossFlat: loss_func.__class__ = cls
         loss.update(state)
         if stored: self.__stored_args__ = stored
     if not rank_distrib() and (names:=_names_in(path:=self.path/fname)):

@@ -247,7 +247,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
     "Return whether there is a value; raise or warn if predictions or targets are invalid"
     if self.rule.weight is not None and self.seen!=len(self.rule.weight):
         raise ValueError(f"sample_weight has {len(self.rule.weight)} values, "
-                         f"but there were {self.seen} samples")
+                         f"but there were {self.seen:,} samples")
     if (off:=invalid_target(low_targ, high_targ, fraction)) is not None:
         text = f"targets must be 0 or 1, but one is {format_number(off)}"
         if fraction and (low,high)==(0,1) and not self.trained:
@@ -260,7 +260,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
         return self._warn(f"{text} (MixUp and CutMix make soft ones, "
                           "with which train_metrics are nan.)")
     if nans:
-        samples = "all samples" if nans==self.seen else f"{nans:.0f} sample{'s'[:nans>1]}"
+        samples = "all samples" if nans==self.seen else f"{nans:,.0f} sample{'s'[:nans>1]}"
         text = f"predictions are NaN in {samples}, and so are the metrics"
         if nans==self.seen and self._in_learner:
             text += (". The weights probably are, too, and stay so: make the model again, and train "

@@ -10,7 +10,7 @@ from fastai.basics import *
 from .decisions import (
     check_arrays, is_prob_thresh, limits_text, thresh_text, ThresholdRule)
 from .metrics import F1ScoreMulti, NOTHING_COUNTS
-from .tables import some_names
+from .tables import some_labels, some_names
 from .records import Record, ValidationStats
 from collections import namedtuple
 from html import escape
@@ -127,10 +127,16 @@ def _min_labels(r):
     return ("At least one label each: `min_labels=1` gives a sample in which nothing passes "
             f"its highest-scoring label{f'; {set_} applies it' if set_ else ''}.")
 
+def _ignoring(r):
+    "Return the argument `ignore_index` of the record's loss function, to be typed"
+    value = r.get('loss_ignores')
+    return '' if value is None else f", ignore_index={'math.nan' if value!=value else value}"
+
 def _weights(r):
     # A threshold tuned on the scores of the old loss is wrong for those of the new one
+    ignoring = _ignoring(r)
     return ("A loss in which the true labels weigh more: `learn.loss_func = "
-            "BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls))`, "
+            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}){ignoring})`, "
             f"{set_thresh_code(0.5, r.min_labels, r.max_labels)}, and training on; then "
             "`learn.set_thresh(learn.thresh_find().cardinality)`, as its scores need a "
             "threshold of their own.")
@@ -160,8 +166,8 @@ REMEDIES = [ # All that match are shown
                                      and not r.get('loss_weighs', True), _weights),
     Row('a smaller pos_weight', lambda r: r.get('pos_weight') and not _too_few(r)
                                           and r.verdict!='leaves samples empty',
-        "A smaller `pos_weight` in the loss, such as `pos_weight(learn.dls).sqrt()`, "
-        "and more training."),
+        lambda r: "A smaller `pos_weight` in the loss, such as "
+                  f"`pos_weight(learn.dls{_ignoring(r)}).sqrt()`, and more training."),
     Row('unfreezing', lambda r: r.get('frozen'),
         "Unfreezing, `learn.unfreeze()`: only the last layers are being trained."),
     Row('training', lambda r: r.get('loss_trend'),
@@ -222,7 +228,7 @@ def describe(r):
     if not r.flagged and r.pred_per_sample and r.true_per_sample:
         facts.append(f"{r.precision_micro:.0%} of the predicted labels are right, "
                      f"and {r.recall_micro:.0%} of the true ones predicted")
-    if r.never_predicted: facts.append(f"never predicted: {some_names(r.never_predicted)}")
+    if r.never_predicted: facts.append(f"never predicted: {some_labels(r.never_predicted)}")
     if r.same_for_all: facts.append(f"every sample gets the same labels: {some_names(r.same_for_all)}")
     if r.absent: facts.append(f"nothing is known of labels that no sample has: {some_names(r.absent)}")
     name,at,wrong = _validation_name(r),_at_thresh(r),problem(r)

@@ -1472,3 +1472,17 @@ def test_after_an_interrupted_fit():
     assert [r.phase for r in learn.zero_labels.records]==['validate']*3
     assert titles(learn.fit, 1, 0.)==['Still predicts nothing (epoch 0)']
     assert titles(learn.validate, dl=other)==['The model predicts (nearly) nothing']
+
+def test_advice_on_weights_keeps_what_the_loss_ignores():
+    logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
+    targs[::7,3] = math.nan
+    metrics = multilabel_metrics(ignore_index=math.nan)
+    learn = make_learner(logits, targs, metrics, loss_func=BCEWithLogitsLossFlat(ignore_index=math.nan),
+                         cbs=ZeroLabelsCallback())
+    with pytest.warns(ZeroLabelsWarning) as caught: values(learn)
+    code, = re.findall('`(learn.loss_func = .*?)`', one_line(caught[-1].message))
+    exec(code)
+    assert learn.loss_func.func.pos_weight.shape==(20,) and math.isfinite(learn.loss_func(logits, targs))
+    learn.zero_labels.records[-1].update(pos_weight=True, pred_per_sample=9.)
+    text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'A smaller' in o]
+    assert 'pos_weight(learn.dls, ignore_index=math.nan).sqrt()' in text

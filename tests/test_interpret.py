@@ -597,3 +597,16 @@ def test_names_that_are_tuples_look_the_same_everywhere():
     interp.plot_label_confusion()
     assert {o.get_text() for o in plt.gca().get_xticklabels()} <= {'(a, b)','(a, c)','(b, c)'}
     plt.close('all')
+
+@pytest.mark.parametrize('make', [BCEWithLogitsLossFlat, AsymmetricLossFlat])
+@pytest.mark.parametrize('shape', [(64,5), (16,4,5)], ids=str)
+def test_losses_of_a_loss_that_ignores_targets(make, shape):
+    "They are the loss function's own, averaged over a sample's known targets"
+    logits,targs = (o.view(shape) for o in simulate(64, 5, density=0.3))
+    holes = targs.masked_fill(torch.arange(320).view(shape)%3==0, math.nan)
+    holes[0] = math.nan
+    learn = make_learner(logits, holes, F1ScoreMulti(ignore_index=math.nan), loss_func=make(ignore_index=math.nan))
+    losses = make(reduction='none')(logits, targs).view(shape).where(~holes.isnan(), math.nan)
+    expected = losses.flatten(1).nanmean(1).repeat_interleave(64//len(losses))
+    ours = MultiLabelInterpretation.from_learner(learn).losses
+    torch.testing.assert_close(ours, expected, equal_nan=True, rtol=1e-4, atol=1e-5, check_dtype=False)

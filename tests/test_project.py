@@ -39,10 +39,11 @@ AccuracyLift BrierScoreMulti APScoreMulti RocAucMulti LRAP CoverageError LabelRa
 RecallAtK ExpectedCalibrationError accuracy_multi subset_accuracy empty_rate zeros_accuracy categorical_accuracy
 multilabel_metrics paper_metrics accuracy_report judge best_thresholds ZeroLabelsCallback ZeroLabelsWarning
 ZeroLabelsError MultiLabelInterpretation label_stats pos_weight imbalance_measures plot_cooccurrence
-StratifiedMultiLabelSplitter stratified_split stratified_folds AsymmetricLossFlat SigmoidFocalLossFlat multidigits
-multilabel_dls""".split()
+StratifiedMultiLabelSplitter stratified_split stratified_folds BCEWithLogitsLossFlat AsymmetricLossFlat
+SigmoidFocalLossFlat multidigits multilabel_dls""".split()
 FASTAI = {'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti',
-          'MatthewsCorrCoefMulti','BrierScoreMulti','APScoreMulti','RocAucMulti','accuracy_multi'}
+          'MatthewsCorrCoefMulti','BrierScoreMulti','APScoreMulti','RocAucMulti','accuracy_multi',
+          'BCEWithLogitsLossFlat'}
 
 def test_the_public_names():
     ours = {}
