@@ -866,7 +866,8 @@ def test_monitoring_a_name_that_is_no_column(tracker, tmp_path):
     (AccuracyMulti, 'min_label', 'min_labels'),
     (APScoreMulti, 'averages', 'average'), (multilabel_metrics, 'tresh', 'thresh'), (paper_metrics, 'topk', 'top_k')])
 def test_a_misspelt_argument_is_named(make, given, near):
-    with pytest.raises(TypeError, match=f"{make.__name__} has no argument '{given}': did you mean '{near}'"): make(**{given: 0})
+    says = f"{make.__name__} has no argument '{given}': did you mean '{near}'"
+    with pytest.raises(TypeError, match=says): make(**{given: 0})
 
 @pytest.mark.parametrize('cls,given', [
     *((o, 'thresh') for o in (APScoreMulti, RocAucMulti, LRAP, partial(PrecisionAtK, 1), ExpectedCalibrationError)),
