@@ -689,6 +689,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                             'fastai_mlmetrics.splitting._each': ('splitting.html#_each', 'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting._item_targs': ( 'splitting.html#_item_targs',
                                                                                         'fastai_mlmetrics/splitting.py'),
+                                            'fastai_mlmetrics.splitting._level': ('splitting.html#_level', 'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting._parts': ('splitting.html#_parts', 'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting.split_measures': ( 'splitting.html#split_measures',
                                                                                            'fastai_mlmetrics/splitting.py'),
