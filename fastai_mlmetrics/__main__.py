@@ -1,13 +1,46 @@
 "The main job: python -m fastai_mlmetrics"
-import sys, warnings
+import sys,tempfile,warnings
+from pathlib import Path
+from fastcore.script import call_parse
+
 warnings.filterwarnings('ignore', category=FutureWarning) # torch's, of what torchvision calls
 warnings.filterwarnings('ignore', module='torchvision') # of how fastai calls it
 sys.argv[0] = 'python -m fastai_mlmetrics' # as the usage names it
 
-try:
-    print('Loading fastai ...', flush=True)
-    from .demo import main
-    main()
+def _check_folder(out):
+    "Check that files can be written to the folder `out`, which is not created yet"
+    place = next(o for o in (out, *out.absolute().parents) if o.exists())
+    try: tempfile.TemporaryFile(dir=place).close()
+    except OSError as e:
+        raise ValueError(f"{out} cannot be written to ({e.strerror}): give another folder") from e
+
+def main(
+    data:str='digits', # 'digits' (made), 'pascal' (downloaded), or a folder with train.csv and train/
+    arch:str='small', # 'small', or one of fastai's architectures, such as 'resnet18'
+    epochs:int=15, # Number of epochs, a fifth of them before the remedies
+    thresh:float=0.5, # Labels with probabilities above it are predicted
+    out:Path='mlmetrics_demo', # Folder for the data set and the figures
+    size:int=64 # Height and width of the pictures in pixels
+):
+    "Train a multi-label model that predicts nothing at first, show the warning, and try the remedies"
+    out = out.expanduser()
+    try:
+        if epochs<1: raise ValueError(f"--epochs {epochs}: write 1 or more")
+        if not 0<=thresh<=1: raise ValueError(f"--thresh {thresh}: write a probability, from 0 to 1")
+        if size<16: raise ValueError(f"--size {size}: write 16 or more pixels")
+        if data not in ('digits','pascal') and not Path(data).expanduser().is_dir():
+            raise ValueError(f"--data {data}: there is no such folder; write 'digits', 'pascal', "
+                             "or the folder that holds train.csv")
+        _check_folder(out)
+        print('Loading fastai ...', flush=True) # Which takes seconds, so it comes after the checks
+        from .demo import get_learner, prepare_data, run_demo
+        dls = prepare_data(data, arch, out, size)
+    except (ValueError, OSError) as e:
+        print(f'fastai_mlmetrics: {e}', file=sys.stderr)
+        sys.exit(2)
+    run_demo(get_learner(dls, arch, thresh), epochs, out)
+
+try: call_parse(main) # Runs it, because this file is run
 except KeyboardInterrupt:
     print('\ninterrupted', file=sys.stderr)
     sys.exit(130)

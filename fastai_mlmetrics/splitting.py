@@ -7,7 +7,7 @@ __all__ = ['stratified_split', 'stratified_folds', 'StratifiedMultiLabelSplitter
 
 # %% ../nbs/16_splitting.ipynb #950c38eb
 from fastai.basics import *
-from .inputs import as_tensor, check_int, to_builtin
+from .inputs import as_tensor, check_int, to_builtin, warn_user
 from .imbalance import label_matrix, one_hot_rows
 from numbers import Real
 import scipy.sparse as sp
@@ -52,23 +52,48 @@ def _deal(rows, c, shares, rng):
             lacks[cols,j] = 0
     return part
 
+def _level(rows, c, shares, part, rng):
+    "Move rows to other parts while that brings sizes closer to the shares; change `part` in place"
+    totals,sizes = rows.sum(0),rows[:,[-1]].toarray()[:,0]
+    steps,labels = rows.multiply(1/np.maximum(totals, 1)).tocsr(),(rows[:,:c]>0).astype(int)
+    while True:
+        members = part[:,None]==np.arange(len(shares))
+        excess = sizes@members - shares*totals[-1]
+        a,b = excess.argmax(),excess.argmin()
+        can = np.flatnonzero(members[:,a] & (sizes<excess[a]-excess[b]-1e-6))
+        if not len(can) or members[:,a].sum()==1: return
+        n = labels.T@members
+        lost = labels@((n[:,a]==1)*1 - (n[:,b]==0)) # Labels that `a` loses, less those that `b` gains
+        need = (shares - steps.T@members)/shares
+        rise = 2*steps@(need[:,a]-need[:,b]) + steps.power(2).sum(1)*(1/shares[a]+1/shares[b])
+        part[can[np.lexsort((rng.random(len(can)), rise[can], lost[can]))[0]]] = b
+
 # %% ../nbs/16_splitting.ipynb #c6d5d6da
 def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     "Assign each sample to a part"
     _,y,_ = label_matrix(targs, ignore_index=ignore_index)
     y = sp.csc_array(y.nan_to_num().cpu().numpy())
     if groups is not None:
+        groups = [tuple(o) if isinstance(o, list) else o for o in map(to_builtin, to_builtin(groups))]
         if len(groups)!=y.shape[0]: raise ValueError(f"{len(groups)} groups for {y.shape[0]} samples")
-        if pd.isna(groups:=np.asarray(groups)).any():
+        groups = pd.factorize(pd.Series(groups, dtype=object))[0]
+        if (groups<0).any():
             raise ValueError("some groups are missing: give each such sample a group of its own")
-        groups = np.unique(groups, return_inverse=True)[1]
     rows = _count_rows(y, groups, pairs, min(shares))
     if rows.shape[0]<len(shares):
         what = 'samples' if groups is None else 'groups'
         raise ValueError(f"{rows.shape[0]} {what} cannot be split into {len(shares)} parts")
     seed = ifnone(seed, torch.randint(2**31, (1,), dtype=torch.int64, device='cpu').item())
-    part = _deal(rows, y.shape[1], np.array(shares), np.random.default_rng(seed))
-    return part if groups is None else part[groups]
+    rng,shares = np.random.default_rng(check_int('seed', seed)),np.array(shares)
+    part = _deal(rows, y.shape[1], shares, rng)
+    _level(rows, y.shape[1], shares, part, rng)
+    if groups is None: return part
+    part = part[groups]
+    sizes,wanted = np.bincount(part),shares*len(part)
+    if (abs(sizes-wanted)>np.maximum(1, wanted/3)).any():
+        warn_user(f"groups are too large for these shares: the parts have {sizes.tolist()} samples, "
+                  f"instead of {wanted.round().astype(int).tolist()}")
+    return part
 
 def stratified_split(
     targs, # Targets, N x C
@@ -142,7 +167,8 @@ def split_measures(
     shares = as_tensor(ifnone(shares, [1/len(parts)]*len(parts))).double()
     sizes = as_tensor([len(o) for o in parts]).double()
     true = torch.stack([y[list(o)].sum(0) for o in parts])
-    odds,all_odds = true/(sizes[:,None]-true),y.sum(0)/(1-y).sum(0)
-    return dict(LD=(odds-all_odds).abs().nanmean().item(),
+    odds,all_odds = true/(sizes[:,None]-true).clamp(min=1),y.sum(0)/(1-y).sum(0)
+    apart = (odds-all_odds).abs().where(all_odds.isfinite(), 0.)
+    return dict(LD=apart.nanmean().item(),
                 ED=(sizes-shares*len(y)).abs().mean().item(),
                 FZ=(true==0).any(1).sum().item(), FLZ=(true==0).sum().item())

@@ -1,7 +1,7 @@
 "The demo on the command line"
 import contextlib, io, runpy, signal, subprocess, time
 from conftest import *
-from fastai_mlmetrics.demo import get_data, run_demo
+from fastai_mlmetrics.demo import get_data, _TerminalProgress
 
 def typed(*args, **kwargs):
     "Run the command in a new Python"
@@ -33,12 +33,11 @@ def test_main_job(tmp_path):
              'Before and after', ' 1 epoch ', ' 2 epochs\n', *multilabel_metrics().attrgot('name'))
     for text in shown:
         assert text in run.stdout, text
-    assert max(map(len, (run.stdout+run.stderr).splitlines()))<=80
-    remedies = run.stdout[run.stdout.index('The remedies'):run.stdout.index('Training on')]
-    assert '|' not in remedies # no progress bar
+    assert max(map(len, run.stdout.splitlines()))<=79 and run.stderr==''
+    assert not {*'\r|█'} & {*run.stdout} # no progress bar, which is for terminals
+    verdict = run.stdout[run.stdout.index('Training for'):run.stdout.index('The remedies')]
     for text in ('predicts (nearly) nothing', 'predicting nothing at all has 0.923', 'What helps:'):
-        assert text in run.stderr, text
-    assert 'FutureWarning' not in run.stderr and 'Traceback' not in run.stderr
+        assert text in verdict, text
     assert {o.name for o in out.iterdir()}=={'multidigits_32','before.png','after.png','zero_labels.png'}
     assert [o.name for o in tmp_path.iterdir()]==['out']
     for name in ('before.png','after.png','zero_labels.png'):
@@ -59,20 +58,40 @@ def test_bad_arguments(tmp_path, args, message):
     run = job(*args, '--out', tmp_path/'out')
     assert failed(run, message) and 'Preparing' not in run.stdout and not (tmp_path/'out').exists()
 
-def test_usage():
-    run = job('--help')
-    assert run.returncode==0 and 'usage: python -m fastai_mlmetrics [-h]' in run.stdout
-    run = job('--size', 'x')
-    assert run.returncode==2 and "argument --size: invalid int value: 'x'" in run.stderr
-
-def test_says_something_before_the_imports(tmp_path):
+@pytest.fixture
+def no_fastai(tmp_path):
+    "The environment of a process that fails at the import of fastai"
     (tmp_path/'fastai.py').write_text('raise KeyboardInterrupt')
-    path = os.pathsep.join([str(tmp_path), os.environ.get('PYTHONPATH', '')])
-    run = typed(env={**os.environ, 'PYTHONPATH': path})
+    return {**os.environ, 'PYTHONPATH': os.pathsep.join([str(tmp_path), os.environ.get('PYTHONPATH', '')])}
+
+@pytest.mark.parametrize('args,code,message', [
+    (('--help',), 0, r'^usage: python -m fastai_mlmetrics \[-h\]'),
+    (('--size','x'), 2, "argument --size: invalid int value: 'x'"),
+    (('--sizes','32'), 2, 'unrecognized arguments: --sizes 32'),
+    (('--epochs','0'), 2, 'write 1 or more'),
+    (('--data','no/such/folder'), 2, '^fastai_mlmetrics: --data no/such/folder: there is no such folder; .*')])
+def test_an_answer_without_fastai(no_fastai, tmp_path, args, code, message):
+    start = time.perf_counter()
+    run = typed(*args, env=no_fastai, cwd=tmp_path)
+    assert time.perf_counter()-start<2
+    assert run.returncode==code and re.search(message, run.stderr if code else run.stdout)
+    assert 'Loading' not in run.stdout and [o.name for o in tmp_path.iterdir()]==['fastai.py']
+
+def test_says_something_before_the_imports(no_fastai):
+    run = typed(env=no_fastai)
     assert (run.returncode, run.stdout, run.stderr)==(130, 'Loading fastai ...\n', '\ninterrupted\n')
 
-def test_no_such_folder(tmp_path):
-    assert failed(job('--data', 'no/such/folder', '--out', tmp_path), 'no/such/folder.*does not exist')
+@pytest.mark.parametrize('terminal', [False, True])
+def test_a_progress_bar_for_terminals(terminal):
+    learn = make_learner(*simulate(), multilabel_metrics())
+    learn.add_cb(_TerminalProgress())
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        out.isatty = lambda: terminal
+        for _ in range(2): learn.fit(2, 0.)
+    shown = out.getvalue()
+    assert ('|' in shown)==('\r' in shown)==terminal
+    rows = [o.split('\r')[-1].split() for o in shown.split('\n')]
+    test_eq([o[0] for o in rows if o], ['epoch','loss','0','1']*2)
 
 @pytest.fixture
 def own(tmp_path): return multidigits(tmp_path/'own', n=30, size=32)
@@ -82,6 +101,7 @@ def own(tmp_path): return multidigits(tmp_path/'own', n=30, size=32)
 def test_bad_table(own, tmp_path, change, message):
     pd.read_csv(own/'train.csv').assign(**change).to_csv(own/'train.csv', index=False)
     assert failed(job('--data', own, '--out', tmp_path/'out'), f'own.*{message}')
+    assert not (tmp_path/'out').exists()
 
 def test_cut_off_picture(own, tmp_path):
     (own/'train'/'000003.png').write_bytes((own/'train'/'000003.png').read_bytes()[:200])
@@ -101,8 +121,8 @@ def test_no_place_for_figures(own, tmp_path):
     places = [tmp_path/'file', tmp_path/'file'/'out']
     if Path('/proc').exists(): places.append(Path('/proc')) # where not even root can write
     for out in places:
-        assert failed(job('--data', own, '--out', out), f'{out} cannot be written to .*give another folder')
-    with pytest.raises(ValueError, match='cannot be written to'): run_demo(None, out=tmp_path/'file')
+        run = job('--data', own, '--out', out)
+        assert failed(run, f'{out} cannot be written to .*give another folder') and 'Loading' not in run.stdout
 
 def test_home(own, tmp_path):
     env = {**os.environ, 'HOME': str(tmp_path), 'USERPROFILE': str(tmp_path)}

@@ -19,7 +19,7 @@ def missing(y, parts):
 def test_a_split_is_one(y, seed, valid_pct):
     train,valid = stratified_split(y, valid_pct, seed)
     test_eq(sorted(train+valid), range_of(y))
-    assert train and valid
+    assert train and valid and abs(len(valid)-valid_pct*len(y))<1
     test_eq((train,valid), stratified_split(tensor(y), valid_pct, seed))
 
 @given(targets(), st.integers(2,5), st.integers(0,9), st.booleans())
@@ -29,7 +29,7 @@ def test_folds_are_a_partition(y, k, seed, pairs):
     test_eq(sorted(i for _,o in folds for i in o), range_of(y))
     for train,valid in folds:
         test_eq(sorted(train+valid), range_of(y))
-        assert valid
+        assert valid and abs(len(valid)-len(y)/k)<1
 
 @given(st.integers(2,60), st.integers(2,5), st.integers(0,99))
 def test_a_label_is_in_as_many_folds_as_it_can_be(n, k, seed):
@@ -43,25 +43,45 @@ def test_a_single_sample_is_for_training():
     y = np.eye(20, 5, dtype=int)
     for seed in range(20): assert not y[stratified_split(y, seed=seed)[1]].any()
 
-def both_sides_at_best(y):
-    "The minimum of `missing` over all splits"
-    sides = ([[o for o in range(len(y)) if bits>>o&1==side] for side in (0,1)] for bits in range(1, 2**len(y)-1))
-    return min(missing(y, o) for o in sides)
+def both_sides_at_best(y, n):
+    "The minimum of `missing` over all splits with `n` samples in validation"
+    sides = itertools.combinations(range(len(y)), n)
+    return min(missing(y, ([i for i in range(len(y)) if i not in o], o)) for o in sides)
 
 def test_both_sides_where_that_is_possible():
     worse = []
     for seed in range(400):
         gen = np.random.default_rng(seed)
-        y = (gen.random((gen.integers(4,10), gen.integers(2,9)))<gen.uniform(0.1, 0.5)).astype(int)
-        worse.append(missing(y, stratified_split(y, seed=seed))-both_sides_at_best(y))
-    assert max(worse)<=1 and sum(worse)<=5, worse
+        y = (gen.random((gen.integers(6,13), gen.integers(2,9)))<gen.uniform(0.1, 0.5)).astype(int)
+        parts = stratified_split(y, 0.3, seed)
+        worse.append(missing(y, parts)-both_sides_at_best(y, len(parts[1])))
+    assert max(worse)<=2 and sum(worse)<=30, worse
+
+def of_their_own(*counts):
+    "Targets of which each sample has one label, `counts` samples per label"
+    return np.repeat(np.eye(len(counts), dtype=int), counts, 0)
+
+@pytest.mark.parametrize('y,n,lacking', [
+    (np.eye(20, dtype=int), 4, 0), # a label with one sample cannot be on both sides
+    (np.pad(of_their_own(*[2]*44), ((0,12),(0,0))), 20, 24),
+    (of_their_own(*[2]*30, 40), 20, 11),
+    (of_their_own(*[2]*10, 80), 20, 0),
+    (of_their_own(*[1]*60, 40), 20, 0)], ids=['one','two','two and many','few','one and many'])
+def test_the_share_of_samples_comes_first(y, n, lacking):
+    "Then the labels; if not all of them can be in validation, the seed tells which"
+    splits = [stratified_split(y, seed=seed) for seed in range(5)]
+    for train,valid in splits:
+        test_eq((len(valid), missing(y, (train,valid))), (n, lacking))
+        if y[:,-1].sum()>=12: assert y[valid,-1].any() and y[train,-1].any()
+    assert len({tuple(valid) for _,valid in splits})==5
+    test_eq({len(o) for _,o in stratified_folds(y, 5, seed=0)}, {len(y)//5})
 
 def shapes():
     gen = np.random.default_rng(0)
     yield (gen.random((500,200))<np.geomspace(0.002, 0.05, 200)).astype(int)
     yield (gen.random((2000,50))<0.5).astype(int)
     yield (gen.random((3000,20))<np.geomspace(0.001, 0.3, 20)).astype(int)
-    yield np.repeat(np.eye(10, dtype=int), 3, 0) # three samples per label
+    yield np.repeat(np.eye(10, dtype=int), 5, 0) # five samples per label
 
 @pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
 def test_shares(y):
@@ -98,7 +118,27 @@ def test_groups():
         assert not set.intersection(*of[:2]) and sum(map(len, of))==len(set(names))
         test_eq(missing(y, parts), 0)
     train,valid = stratified_split(y, seed=1, groups=names)
-    assert 100<=len(valid)<=140
+    assert 115<=len(valid)<=125
+
+@pytest.mark.parametrize('groups', [
+    lambda a: [*zip(a, a%2)], lambda a: np.stack([a, a%2], 1), lambda a: [*tensor(a)],
+    lambda a: pd.Series(a).astype('category'), lambda a: [(o, math.inf) if o%2 else str(o) for o in a]])
+def test_groups_of_any_kind(groups):
+    y,a = simulate(100, 5)[1],np.random.default_rng(0).permutation(np.arange(100)//4)
+    test_eq(stratified_split(y, seed=1, groups=groups(a)), stratified_split(y, seed=1, groups=a))
+
+def test_groups_too_large_for_the_share():
+    y = simulate(100, 5, density=0.3)[1]
+    with pytest.warns(UserWarning) as caught: stratified_split(y, seed=0, groups=np.arange(100)//34)
+    assert len(caught)==1 and caught[0].filename==__file__
+    test_eq(str(caught[0].message), 'groups are too large for these shares: '
+            'the parts have [68, 32] samples, instead of [80, 20]')
+    with pytest.warns(UserWarning, match=r'samples, instead of \[33, 33, 33\]') as caught:
+        stratified_folds(y, 3, seed=0, groups=np.r_[np.zeros(60), np.arange(40)])
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for n in (1,5,10,20): stratified_split(y, seed=0, groups=np.arange(100)//n)
+        stratified_split(y[:3], 0.05)
 
 def measures_by_hand(y, parts, shares):
     "By the formulas of Sechidis et al., sum by sum"
@@ -121,6 +161,12 @@ def test_measures():
         parts = np.split(gen.permutation(60), np.sort(gen.choice(range(5,55), k-1, replace=False)))
         ours,theirs = split_measures(y, parts, shares),measures_by_hand(y, parts, shares)
         for name,value in theirs.items(): assert ours[name]==pytest.approx(value), name
+
+def test_measures_where_all_samples_of_a_part_have_a_label():
+    "Then the paper's formula is infinite"
+    y = np.array([[1,1],[1,1],[1,0],[1,0]])
+    test_eq(split_measures(y, [[0,1],[2,3]]), dict(LD=(0 + (2-1 + 1)/2)/2, ED=0, FZ=1, FLZ=1))
+    test_eq(split_measures(y, [[0,2],[1,3]])['LD'], 0)
 
 def test_measures_without_what_is_ignored():
     y = np.array([[1,0],[-1,1],[0,1],[1,-1]])
@@ -170,6 +216,8 @@ def test_a_seed():
     (lambda y: stratified_split(y, 0.), 'valid_pct=0.0'),
     (lambda y: stratified_split(y, 20), 'valid_pct=20'),
     (lambda y: stratified_folds(y, 1), 'k=1'),
+    (lambda y: stratified_split(y, seed=-1), 'seed=-1 should be a whole number, 0 or more'),
+    (lambda y: stratified_folds(y, seed=-1), 'seed=-1'),
     (lambda y: stratified_folds(y[:3], 5), '3 samples cannot be split into 5'),
     (lambda y: stratified_split(y, groups=['a']*len(y)), '1 groups cannot'),
     (lambda y: stratified_split(y, groups=[1,2]), '2 groups for 400 samples'),
