@@ -11,6 +11,7 @@ from .inputs import check_int, label_vocab, new_warnings
 from .decisions import as_thresh, is_prob_thresh, ThresholdRule
 from .losses import (
     can_decode, decode_hint, is_activated, is_cross_entropy, loss_name, loss_rule, unwrap)
+from .losses import trains_on_all
 from .metrics import CountsMetric, ignored_by, StreamMetric
 from .tables import some_names, Table
 from .records import Record, ValidationStats
@@ -65,6 +66,8 @@ class ZeroLabelsCallback(Callback):
         self._last[self._standalone] = None
         if self._standalone: return
         vars(self).update(self._new_fit(), _fitting=True)
+        if not hasattr(self.learn, 'lr_finder'):
+            self._tell(L(_ignored_in_training(None, self.learn, True)).filter())
         # In each fit, because a cell that runs again loses its output
         if IN_NOTEBOOK: _show(ZeroLabelsWarning('', html=_NARROW))
 
@@ -300,6 +303,13 @@ def _tracked_upside_down(r, learn, logits):
     return [f"`{type(o).__name__}(monitor='{o.monitor}')` takes the highest value for the "
             "best, but here the lowest is: add `comp=np.less`" for o in trackers]
 
+def _ignored_in_training(r, learn, logits):
+    value,loss = ignored_by(learn.metrics),learn.loss_func
+    if value is None or not trains_on_all(loss): return
+    value = value if value==value else "float('nan')"
+    return (f"the metrics ignore targets of {value}, but the loss function ({loss_name(loss)}) trains "
+            f"on them: use `learn.loss_func = BCEWithLogitsLossFlat(ignore_index={value})`")
+
 def _tracked_validation(r, learn, logits):
     names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
     if names and (r is None or r.phase=='validate'):
@@ -358,10 +368,11 @@ PITFALLS = [ # Name, and a function of record, Learner and `logits`: the text, i
         f"none of the {r.samples:,} samples of this validation has a label, so predicting "
         "nothing is right, and nothing else can be seen: are the targets right?"),
     ('absent labels', lambda r, learn, logits: r.absent and r.labelled>=20 and
-        f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no sample "
-        f"of this validation ({some_names(r.absent)}): nothing is known of such labels, and macro "
-        f"averages count 0 for each. {_split_advice(learn.dls)} puts a share of every label on both "
-        "sides"),
+        f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no "
+        f"sample of this validation ({some_names(r.absent)}): nothing is known of such labels, and "
+        f"macro averages count 0 for each. {_split_advice(learn.dls)} puts a share of every label on "
+        "both sides"),
+    ('ignored in training', _ignored_in_training),
     ('tracked upside down', _tracked_upside_down),
     ('tracked validation', _tracked_validation),
     ('no decoding', _no_decoding),

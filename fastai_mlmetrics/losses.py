@@ -132,6 +132,17 @@ def is_cross_entropy(
     f,functions = unwrap(loss_func),(F.binary_cross_entropy, F.binary_cross_entropy_with_logits)
     return isinstance(f, (nn.BCELoss,nn.BCEWithLogitsLoss)) or f in functions
 
+def trains_on_all(
+    loss_func # Loss function of a Learner
+)->bool: # False for losses of one's own, which may ignore targets in their own way
+    "Whether `loss_func` is known to count each target, whatever its value"
+    f,call = unwrap(loss_func),type(loss_func).__call__
+    flat = BaseLoss.__call__,BCEWithLogitsLossFlat.__call__
+    if isinstance(loss_func, BaseLoss) and call not in flat: return False
+    known = type(f) in (nn.BCELoss,nn.BCEWithLogitsLoss,AsymmetricLoss)
+    known = known or f in (F.binary_cross_entropy, F.binary_cross_entropy_with_logits)
+    return known and getattr(loss_func, 'ignore_index', None) is None
+
 def decode_hint(
     loss_func, # Loss function that does not decode
     probs:bool # Whether the model ends with a sigmoid

@@ -292,3 +292,29 @@ def test_missing_targets_of_images(digits_dls):
     assert math.isfinite(learn.recorder.values[-1][1]) and all(o.isfinite().all() for o in learn.model.parameters())
     loss = learn.loss_func
     assert loss.decodes(loss.activation(tensor([[2.,-2.]]))).tolist()==[[True,False]]
+
+@pytest.mark.parametrize('value', [-1, math.nan])
+def test_metrics_that_ignore_what_the_loss_trains_on(value):
+    "The pitfall is told before the first batch, and its code is what helps"
+    logits,targs = simulate(300, 5, density=0.3, bias=-1)
+    targs[::2,1] = value
+    metrics = F1ScoreMulti(ignore_index=value)
+    class Stops(Callback):
+        def before_epoch(self): raise CancelFitException
+    of_fastai = fastai.losses.BCEWithLogitsLossFlat()
+    for loss in (of_fastai, BCEWithLogitsLossFlat(), AsymmetricLossFlat(), nn.BCEWithLogitsLoss()):
+        learn = make_learner(logits, targs, metrics, loss_func=loss, cbs=ZeroLabelsCallback())
+        says = '(?s)metrics ignore targets.*loss_func ='
+        with pytest.warns(ZeroLabelsWarning, match=says) as caught, learn.no_logging(): learn.fit(1, 0.1, cbs=Stops())
+        code, = re.findall('`(.*?)`', one_line(caught[0].message))
+        exec(code, dict(globals(), learn=learn))
+        with warnings.catch_warnings(), learn.no_logging():
+            warnings.simplefilter('error', ZeroLabelsWarning)
+            learn.fit(1, 0.)
+        assert not learn.zero_labels.records[-1].pitfalls
+        assert math.isfinite(learn.recorder.values[-1][0])
+    for loss in (MaskedFlat(), Masked()):
+        learn = make_learner(logits, targs, metrics, loss_func=loss, cbs=[ZeroLabelsCallback(), Stops()])
+        with warnings.catch_warnings(), learn.no_logging():
+            warnings.simplefilter('error', ZeroLabelsWarning)
+            learn.fit(1, 0.)
