@@ -306,7 +306,7 @@ def _tracked_upside_down(r, learn, logits):
 def _ignored_in_training(r, learn, logits):
     value,loss = ignored_by(learn.metrics),learn.loss_func
     if value is None or not trains_on_all(loss): return
-    value = value if value==value else "float('nan')"
+    value = value if value==value else "math.nan"
     return (f"the metrics ignore targets of {value}, but the loss function ({loss_name(loss)}) trains "
             f"on them: use `learn.loss_func = BCEWithLogitsLossFlat(ignore_index={value})`")
 
