@@ -58,6 +58,12 @@ class ZeroLabelsCallback(Callback):
         return vars(self) | self._new_state() | dict(records=self.records)
 
     @property
+    def _other_data(self):
+        "Whether the data are not the validation set, which thresholds are chosen on"
+        this,*valid = (getattr(o, 'dataset', o) for o in (self.dl, *self.dls.loaders[1:2]))
+        return bool(valid) and this is not valid[0]
+
+    @property
     def _standalone(self): return self.learn.lock.locked() # The slot: whether outside a fit's own loop
 
     def before_fit(self):
@@ -127,7 +133,8 @@ class ZeroLabelsCallback(Callback):
         r.update(pitfalls=pitfalls(r, self.learn, stats.is_logits),
             decodes=can_decode(self.loss_func), pos_weight=weighs,
             loss_weighs=weighs or not can_weigh, loss_ignores=ignored,
-            frozen=bool(getattr(self.opt, 'frozen_idx', 0)), loss_trend='')
+            frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
+            other_data=self._other_data, loss_trend='')
         if not self._standalone: self._compare(r, has_loss)
         return r
 
@@ -150,6 +157,7 @@ class ZeroLabelsCallback(Callback):
         elif before and not math.isnan(r.peak_loss):
             r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
         r.overfits = rises and r.train_loss<min(0.9*since_best[0].train_loss, loss)
+        r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
         self.fit_records.append(r)
 
 # %% ../nbs/12_callback.ipynb #28417c7d
@@ -177,7 +185,8 @@ def _saver(self:ZeroLabelsCallback):
     return first(savers.filter(lambda o: not (o.every_epoch or o.at_end))[::-1])
 
 # Fields that describe later epochs than the one that was loaded
-_LOSS_KEYS = 'loss_trend','valid_loss','best_loss','peak_loss','train_loss','overfits','learns'
+_LOSS_KEYS = ('loss_trend','best_loss','peak_loss','train_loss','overfits','learns',
+              'last_epoch','last_loss','last_ap')
 
 @patch
 def after_fit(self:ZeroLabelsCallback):
@@ -231,8 +240,9 @@ def _clear(self:ZeroLabelsCallback, r):
     if data not in self.reported or why_no_verdict(r) or problem(r): return
     # The best epoch may be the one before the weights became NaN
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return
-    del self.reported[data]
-    if not rank_distrib(): _show(all_clear(r))
+    verdict = self.reported.pop(data)
+    since = self.fit_records[-self._healthy] if self._healthy and self.fit_records else None
+    if not rank_distrib(): _show(all_clear(r, since, verdict))
 
 def _show(warning):
     "Show a box in a notebook, print text elsewhere"

@@ -17,7 +17,7 @@ from .ranking import APScoreMulti, random_ap
 from scipy.special import logit
 
 # %% ../nbs/10_records.ipynb #cb5721b8
-_BINS,_ALL = 2**16,2**18
+_BINS,_LABEL_BINS,_ALL = 2**16,2**9,2**18
 _WIDTH = 2*REACH/_BINS # Width of a bin, in logits
 
 def _squeeze(margins):
@@ -26,15 +26,43 @@ def _squeeze(margins):
 
 def _unsqueeze(x): return x.sign()*x.abs().expm1()/1e6
 
-class ScoreHistogram(StreamMetric):
-    "Threshold at which as many labels are predicted as are true"
+class LabelHistogram(StreamMetric):
+    "Histogram of each label's scores; the value is each label's average precision"
+    bins = _LABEL_BINS
     @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division')
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.probs = self.sigmoid or is_prob_thresh(self.thresh)
+
+    def from_batch(self, batch): return self._placed(batch, *batch.inputs)
+
+    def _placed(self, batch, preds, y, valid):
+        "Bin of each element, and its weight"
+        if not self.probs: preds = _squeeze(preds.float())
+        sigmoid = not self.probs or self.sigmoid and batch.scored
+        return bin_index(preds, y, self.bins, sigmoid),valid
+
+    def added(self, part):
+        index,weight = part
+        return add_to_histogram(self.total, index, self.bins, weight)
+
+    @property
+    def curve(self):
+        "Counts at every threshold, on logits or squeezed margins"
+        return bin_curve(self.read()[0])
+
+    def from_total(self, total): return APScoreMulti().values(bin_curve(total))
+
+class ScoreHistogram(LabelHistogram):
+    "Threshold at which as many labels are predicted as are true"
+    bins = _BINS
+    @delegates(LabelHistogram.__init__)
     def __init__(self,
         sample:int=2**12, # Sample-label pairs to count per batch, after the first 2^18; None: all
         **kwargs
     ):
         super().__init__(**kwargs)
-        self.sample,self.probs = sample,self.sigmoid or is_prob_thresh(self.thresh)
+        self.sample = sample
 
     def from_batch(self, batch):
         taken = [o if o is None else o.reshape(-1,1) for o in batch.inputs]
@@ -46,18 +74,7 @@ class ScoreHistogram(StreamMetric):
             taken = [o if o is None else o[at] for o in taken]
         preds,y,valid = taken
         if draws: valid = (torch.ones_like(y) if valid is None else valid)*(n/self.sample)
-        if not self.probs: preds = _squeeze(preds.float())
-        sigmoid = not self.probs or self.sigmoid and batch.scored
-        return bin_index(preds, y, _BINS, sigmoid),valid
-
-    def added(self, part):
-        index,weight = part
-        return add_to_histogram(self.total, index, _BINS, weight)
-
-    @property
-    def curve(self):
-        "Counts at every threshold, on logits or squeezed margins"
-        return bin_curve(self.read()[0])
+        return self._placed(batch, preds, y, valid)
 
     def place(self, thresh):
         "Position of a threshold on the curve"
@@ -92,6 +109,8 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
     return None,math.nan
 
 # %% ../nbs/10_records.ipynb #4e24beeb
+MIN_POSITIVES = 20 # Of a label that is rated by itself
+
 class _MissedRate(SampleMetric):
     "Fraction of the labelled samples without a predicted label"
     def formula(self, tp, fp, fn, tn): return torch.where(tp+fn>0, (tp+fp==0).double(), math.nan)
@@ -106,9 +125,10 @@ class ValidationStats:
         sample:int=2**12, # Sample-label pairs to count per batch, after the first 2^18; None: all
         **rule # Arguments of `ThresholdRule`, such as `thresh` and `sigmoid`
     ):
-        self.metrics = self.per_label,self.empty,self.missed,self.hist = (
+        self.metrics = self.per_label,self.empty,self.missed,self.hist,self.label_hist = (
             AccuracyMulti(average=None, **rule), EmptyRate(**rule),
-            _MissedRate(zero_division=math.nan, **rule), ScoreHistogram(sample, **rule))
+            _MissedRate(zero_division=math.nan, **rule), ScoreHistogram(sample, **rule),
+            LabelHistogram(**rule))
         self.is_logits = self.hist.sigmoid or not self.hist.probs
 
     def accumulate(self, learn):
@@ -133,16 +153,23 @@ class ValidationStats:
         defined = m.check_input(*checks)
         if not defined: pred = pred*math.nan # NaN is neither predicted nor not
         def names(where): return list(all_names[where.nonzero().flatten().tolist()])
-        def micro(cls): return cls(average='micro').averaged(counts).item() if defined else math.nan
+        def micro(cls, average='micro'):
+            return cls(average=average).averaged(counts).item() if defined else math.nan
         def rate(total, n): return total/n if defined and n else math.nan
         thresh,f1 = self.hist.suggest() if m.scored and defined else (None,math.nan)
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
         is_constant = samples>1 and ((pred==0) | (pred==n)).all()
+        rated,ap = true>=MIN_POSITIVES,APScoreMulti().values(self.label_hist.curve)
+        dead = (rated & (pred==0)).nonzero().flatten().tolist()
+        chance = random_ap(true, n)
+        dead = [dict(label=all_names[i], positives=int(true[i]), chance=chance[i].item(),
+                     ap=ap[i].item() if m.scored else math.nan) for i in dead]
         return Record(**kwargs, samples=int(samples), labelled=int(labelled),
             thresh=m.thresh, sigmoid=m.sigmoid, min_labels=m.min_labels, max_labels=m.max_labels,
             n_labels=len(true),
             accuracy=micro(AccuracyMulti), zeros_accuracy=micro(ZerosAccuracy),
             lift=micro(AccuracyLift), f1_micro=micro(F1ScoreMulti),
+            f1_macro=micro(F1ScoreMulti, 'macro'), rated=int(rated.sum()), dead=dead,
             precision_micro=micro(PrecisionMulti), recall_micro=micro(RecallMulti),
             constant_f1=constants.nan_to_num().max().item(),
             empty_rate=rate(empty, samples), missed_rate=rate(missed, labelled),

@@ -29,6 +29,7 @@ def beats_constant(f1, constant):
     "Whether a micro F1 is clearly above that of the constant baseline"
     return f1-constant >= 0.15*min(constant, 1-constant)
 
+_DEAD = 'never predicts some labels'
 Verdict = namedtuple('Verdict', 'name flagged applies text')
 VERDICTS = [ # `applies` to a record `r` and the options `o` of `add_verdict`; the first match wins
     Verdict('predicts nothing', True, lambda r,o: r.pred_per_sample < 0.01*r.true_per_sample,
@@ -39,7 +40,9 @@ VERDICTS = [ # `applies` to a record `r` and the options `o` of `add_verdict`; t
             "The model predicts far more labels than there are"),
     Verdict('no better than a constant', True,
             lambda r,o: r.accuracy>=o.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-            "The model is hardly better than predicting the same labels for every sample")]
+            "The model is hardly better than predicting the same labels for every sample"),
+    Verdict(_DEAD, False, lambda r,o: len(r.dead) >= max(r.rated/4, 1),
+            "The model never predicts some of the labels")]
 
 def add_verdict(r, min_accuracy=0.5, max_empty=0.5):
     "Add `verdict` ('' if nothing is wrong) and `flagged` to a record, and return it"
@@ -50,7 +53,7 @@ def add_verdict(r, min_accuracy=0.5, max_empty=0.5):
 
 def problem(r):
     "Say what is wrong with a model, also where there is no verdict; '' if nothing is"
-    if r.verdict in ('','no better than a constant') and r.f1_micro<r.constant_f1:
+    if r.verdict in ('','no better than a constant',_DEAD) and r.f1_micro<r.constant_f1:
         return "The model is worse than predicting the same labels for every sample"
     if r.verdict: return first(v.text for v in VERDICTS if v.name==r.verdict)
     same = r.same_for_all and r.f1_micro<1
@@ -63,24 +66,29 @@ class Row(namedtuple('Row', 'name applies text')):
 
 LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
     Row('falls', lambda r: r.loss_trend=='falls',
-        "More training: the validation loss is still falling, {valid_loss:.3g} now."),
+        "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('diverges', lambda r: r.loss_trend=='diverges',
-        "A lower learning rate, from fresh weights: the validation loss is {valid_loss:.3g}."),
+        "A lower learning rate, from fresh weights: the validation loss is {last_loss:.3g} {when}."),
     Row('learns', lambda r: r.learns,
         "More training: the ranking of the labels still improves, "
-        "with a micro average precision of {ap_micro:.2f} now."),
+        "with a micro average precision of {last_ap:.2f} {when}."),
     Row('overfits', lambda r: r.get('overfits'),
         "Fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
-        "{valid_loss:.3g}, while the training loss went on falling."),
+        "{last_loss:.3g} {when}, while the training loss went on falling."),
     Row('is flat', lambda r: r.loss_trend=='is flat' and r.peak_loss<=5*r.best_loss,
         "Another learning rate, which `learn.lr_find()` suggests, or more to learn from: the "
-        "validation loss hardly moves, {best_loss:.3g} at best and {valid_loss:.3g} now."),
+        "validation loss hardly moves, {best_loss:.3g} at best and {last_loss:.3g} {when}."),
     Row('jumped', lambda r: r.loss_trend=='is flat',
         "A lower learning rate: the validation loss had jumped to {peak_loss:.3g}, and hardly moves "
-        "now, at {valid_loss:.3g}. `learn.lr_find()` shows what is too high."),
+        "any more, at {last_loss:.3g} {when}. `learn.lr_find()` shows what is too high."),
     Row('has risen', lambda r: True,
         "A lower learning rate: the validation loss has risen, from {best_loss:.3g} to "
-        "{valid_loss:.3g}. `learn.lr_find()` shows what is too high.")]
+        "{last_loss:.3g} {when}. `learn.lr_find()` shows what is too high.")]
+
+def _training(r):
+    now = r.last_epoch==r.epoch # Not if an earlier epoch was loaded
+    when = 'now' if now else f'at epoch {r.last_epoch}, while epoch {r.epoch} is loaded'
+    return first(LOSS_ADVICE, lambda row: row.applies(r)).says(Record(r, when=when))
 
 def exact_thresh(thresh):
     "Format a threshold with all its digits, to be typed; for one per label, their range"
@@ -141,6 +149,30 @@ def _weights(r):
             "`learn.set_thresh(learn.thresh_find().cardinality)`, as its scores need a "
             "threshold of their own.")
 
+def _dead(r, found):
+    "Never predicted labels that a threshold of their own would find, or would not"
+    def finds(ap, chance, **_): return ap-chance >= min(chance, (1-chance)/4)
+    return [o for o in r.dead if finds(**o)==found and o['ap']==o['ap']]
+
+def _with_ap(dead, k=5):
+    more = f" and {len(dead)-k} more" if len(dead)>k else ''
+    texts = (f"{some_labels([o['label']])} {o['ap']:.2f} (chance {o['chance']:.2f})" for o in dead[:k])
+    return ', '.join(texts)+more
+
+def _per_label(r):
+    how = "`best_thresholds(preds, targs, average='macro')` finds them."
+    if 'phase' in r:
+        found = "learn.thresh_find(average='macro').per_label"
+        how = f"`learn.set_thresh({found})` finds and sets them."
+        if not r.get('decodes'): how = f"`{found}` has them."
+    return ("Thresholds per label, for labels that are ranked better than chance and still never "
+            f"predicted; their average precision is {_with_ap(_dead(r, True))}. {how}")
+
+def _hardly_learnt(r):
+    return ("More to learn from, for labels that are hardly ranked better than chance, so that no "
+            f"threshold finds them; their average precision is {_with_ap(_dead(r, False))}. More "
+            "samples with these labels help, or more training.")
+
 def _better_model(r):
     limits = limits_text(r.min_labels, r.max_labels)
     constant = f"and {r.constant_f1:.2f} for the best constant prediction"
@@ -148,7 +180,7 @@ def _better_model(r):
         find = '`learn.thresh_find()`' if 'phase' in r else '`best_thresholds`'
         why = ("no threshold was found that predicts about as many labels as there are. "
                f"{find} looks at all of them")
-    elif r.suggested_thresh==r.thresh and not limits:
+    elif abs(r.suggested_f1-r.f1_micro)<0.005 and not limits:
         why = f"the threshold is right, but micro F1 is {r.f1_micro:.2f}, {constant}"
     else:
         why = (f"at {exact_thresh(r.suggested_thresh)}, the threshold that predicts about as many "
@@ -157,12 +189,14 @@ def _better_model(r):
     more = " What remains is more training, at a learning rate from `learn.lr_find()`."
     return f"A better model: {why}.{more if 'phase' in r and not r.get('loss_trend') else ''}"
 
-REMEDIES = [ # All that match are shown
-    Row('another threshold', lambda r: _thresh_helps(r) or not r.scored, _another_thresh),
-    Row('a label each', lambda r: r.missed_rate>0 and _too_few(r) and r.scored and r.n_labels>1
+REMEDIES = [ # All that match are shown; without a verdict, of the first three
+    Row('another threshold', lambda r: _thresh_helps(r) or r.verdict and not r.scored, _another_thresh),
+    Row('thresholds per label', lambda r: r.verdict in ('',_DEAD) and _dead(r, True), _per_label),
+    Row('more to learn from', lambda r: r.verdict in ('',_DEAD) and _dead(r, False), _hardly_learnt),
+    Row('a label each', lambda r: r.verdict!=_DEAD and r.missed_rate>0 and _too_few(r) and r.scored and r.n_labels>1
                                   and not r.min_labels and _mostly_labelled(r), _min_labels),
     # `pos_weight` is below 1 for labels that most samples have
-    Row('a weighted loss', lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5
+    Row('a weighted loss', lambda r: r.verdict!=_DEAD and _too_few(r, 0.8) and r.zeros_accuracy>0.5
                                      and not r.get('loss_weighs', True), _weights),
     Row('a smaller pos_weight', lambda r: r.get('pos_weight') and not _too_few(r)
                                           and r.verdict!='leaves samples empty',
@@ -170,13 +204,16 @@ REMEDIES = [ # All that match are shown
                   f"`pos_weight(learn.dls{_ignoring(r)}).sqrt()`, and more training."),
     Row('unfreezing', lambda r: r.get('frozen'),
         "Unfreezing, `learn.unfreeze()`: only the last layers are being trained."),
-    Row('training', lambda r: r.get('loss_trend'),
-        lambda r: first(LOSS_ADVICE, lambda row: row.applies(r)).says(r)),
-    Row('a better model', lambda r: r.scored and not _thresh_helps(r), _better_model)]
+    Row('training', lambda r: r.get('loss_trend'), _training),
+    Row('a better model', lambda r: r.verdict!=_DEAD and r.scored and not _thresh_helps(r), _better_model)]
 
 def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"
-    return [row.says(r) for row in REMEDIES if row.applies(r)]
+    if r.get('other_data'):
+        return ["`learn.evaluate()`, which validates on the validation set, lists remedies: a threshold "
+                "that is tuned on the data to test with makes the test optimistic."]
+    if r.verdict: return [row.says(r) for row in REMEDIES if row.applies(r)]
+    return [row.says(r) for row in REMEDIES[:3] if row.applies(r)] # Thresholds
 
 # %% ../nbs/11_verdicts.ipynb #d30d4f91
 class ZeroLabelsWarning(UserWarning):
@@ -196,7 +233,9 @@ class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
     "The same as an error, for `on_flag='raise'`"
 
 # %% ../nbs/11_verdicts.ipynb #78aa4522
-def as_warning(title, facts=(), r=None, remedies=(), good=False):
+_RED,_ORANGE,_GREEN = '#d62728','#ff7f0e','#2ca02c'
+
+def as_warning(title, facts=(), r=None, remedies=(), color=_RED):
     "Format a message as text of at most 80 columns, and as a box for notebooks"
     def lines(p):
         return wrap(p, 78, subsequent_indent='  '*(p[:2]=='- '), break_on_hyphens=False)
@@ -208,8 +247,8 @@ def as_warning(title, facts=(), r=None, remedies=(), good=False):
         text += [line for o in items for line in lines(f'- {o}')]
         rows = ''.join(f'<li>{html(o)}</li>' for o in items)
         box += f'<ul style="margin:0.3em 0">{rows}</ul>'
-    style = (f"display:inline-block; border-left:4px solid {'#2ca02c' if good else '#d62728'}; "
-             "padding:0.2em 1em; max-width:52em")
+    style = (f"display:inline-block; border-left:4px solid {color}; padding:0.2em 1em; "
+             "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")
     return ZeroLabelsWarning('\n' + '\n'.join(text), r, f'<div style="{style}">{box}</div>')
 
 def _at_thresh(r):
@@ -224,6 +263,7 @@ def describe(r):
     facts = [f"accuracy {r.accuracy:.3f}; predicting nothing at all has {r.zeros_accuracy:.3f}",
              f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true",
              f"micro F1 {r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}"]
+    if r.dead: facts.append(f"macro F1 {r.f1_macro:.3f}")
     if r.labelled: facts.insert(1, f"{r.missed_rate:.0%} of the samples that have labels get none")
     if not r.flagged and r.pred_per_sample and r.true_per_sample:
         facts.append(f"{r.precision_micro:.0%} of the predicted labels are right, "
@@ -237,7 +277,9 @@ def describe(r):
     if why:=why_no_verdict(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         return as_warning(f"No verdict{name and ' on '}{name}: {why}.", facts, r)
-    return as_warning((wrong or "Nothing is flagged")+end, facts, r, good=not wrong)
+    helps = remedies(r)
+    color = _RED if wrong else _ORANGE if r.dead or helps else _GREEN
+    return as_warning((wrong or "Nothing is flagged")+end, facts, r, helps, color)
 
 def _summary(r):
     return (f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true; "
@@ -252,12 +294,19 @@ def describe_frozen(r):
     why = "only its last layers are being trained; `learn.zero_labels.explain()` says what helps"
     return as_warning(f"{problem(r)}, as yet ({_validation_name(r)}).", [why, _summary(r)], r)
 
-def all_clear(r):
+def all_clear(r,
+    since=None, # Record of the first validation in a row without a verdict
+    verdict='' # Verdict that no longer holds
+):
     "Say that an earlier verdict no longer holds; to print, because good news is no warning"
-    text = (f"All clear: {_validation_name(r)} predicts {r.pred_per_sample:.2f} labels per sample "
-            f"({r.true_per_sample:.2f} are true){_at_thresh(r)}. Its micro F1 is "
-            f"{r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}.")
-    return as_warning(text, r=r, good=True)
+    name = _validation_name(r)
+    start = f" since {_validation_name(since)}" if since and since.epoch<r.epoch else ''
+    text = f"No longer {verdict}{start}" if r.dead else f"All clear{start}"
+    text += (f": {name} predicts {r.pred_per_sample:.2f} labels per sample "
+             f"({r.true_per_sample:.2f} are true){_at_thresh(r)}. Micro F1 is {r.f1_micro:.3f}, where "
+             f"the best constant prediction has {r.constant_f1:.3f}; macro F1 is {r.f1_macro:.3f}.")
+    facts = [f"never predicted: {_with_ap(r.dead)}"] if r.dead else []
+    return as_warning(text, facts, r, color=_ORANGE if r.dead else _GREEN)
 
 @patch
 def __repr__(self:Record): return str(describe(self)).strip()

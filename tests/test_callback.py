@@ -163,9 +163,9 @@ def test_when_it_speaks(capsys):
     assert lines(*COLLAPSED, n_epoch=2)==[(1,'full')]
     assert not lines(*GOOD, n_epoch=5, model=Waking(2)) and not capsys.readouterr().out
     assert lines(*GOOD, n_epoch=7, model=Waking(5))==[(3,'full')]
-    assert 'All clear: epoch 6' in capsys.readouterr().out
+    assert 'All clear since epoch 5: epoch 6' in capsys.readouterr().out
     assert lines(*GOOD, n_epoch=9, model=Waking(5))==[(3,'full')]
-    assert capsys.readouterr().out.count('All clear: epoch 7')==1
+    assert capsys.readouterr().out.count('All clear since epoch 5: epoch 7')==1
 
 class Falling(Callback):
     "Sets the validation loss of each epoch"
@@ -713,7 +713,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         with learn.no_logging(): learn.fit(5, 0.)
         warnings.simplefilter('error', ZeroLabelsWarning)
         with learn.no_logging(): learn.fit(2, 0.)
-        assert capsys.readouterr().out.strip().startswith('All clear: epoch 1')
+        assert capsys.readouterr().out.strip().startswith('All clear since epoch 0: epoch 1')
         shown = []
         monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True)
         monkeypatch.setattr('IPython.display.display', shown.append)
@@ -1141,7 +1141,7 @@ def test_each_data_is_told_of_by_itself(capsys):
     test_eq([o.count('What helps') for o in messages], [1,1])
     model.biases = 2.,2.
     with learn.no_logging(): learn.fit(2, 0.)
-    assert 'All clear: epoch' in capsys.readouterr().out and len(learn.zero_labels.reported)==1
+    assert 'All clear since epoch 0: epoch 1' in capsys.readouterr().out and len(learn.zero_labels.reported)==1
     model.bias.data.fill_(7.)
     with learn.no_logging(): learn.validate(dl=other)
     assert 'All clear: validate()' in capsys.readouterr().out and not learn.zero_labels.reported
@@ -1169,14 +1169,14 @@ def test_weights_that_became_nan_are_no_all_clear(capsys):
     assert not learn.zero_labels.records[-1].verdict and 'All clear' not in capsys.readouterr().out
 
 @pytest.mark.parametrize('change,text', [
-    (dict(loss_trend='diverges', valid_loss=math.inf),
-     'A lower learning rate, from fresh weights: the validation loss is inf.'),
+    (dict(loss_trend='diverges', last_loss=math.inf),
+     'A lower learning rate, from fresh weights: the validation loss is inf now.'),
     (dict(loss_trend='rises', overfits=True, learns=False),
-     'Fewer epochs, or more data: the validation loss has risen, from 0.3 to 0.4, '
+     'Fewer epochs, or more data: the validation loss has risen, from 0.3 to 0.4 now, '
      'while the training loss went on falling.')])
 def test_more_of_what_the_loss_points_to(change, text):
     r = trained(*COLLAPSED, n_epoch=2)[0].zero_labels.records[-1]
-    r.update(best_loss=0.3, valid_loss=0.4, peak_loss=0.4)
+    r.update(best_loss=0.3, last_loss=0.4, peak_loss=0.4)
     r.update(change)
     assert text in remedies(r)
 
@@ -1486,3 +1486,90 @@ def test_advice_on_weights_keeps_what_the_loss_ignores():
     learn.zero_labels.records[-1].update(pos_weight=True, pred_per_sample=9.)
     text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'A smaller' in o]
     assert 'pos_weight(learn.dls, ignore_index=math.nan).sqrt()' in text
+
+# Labels that are never predicted
+
+def half_dead(n=1000, seed=0):
+    "Logits and targets of ten labels: two are ranked well and never predicted, one is random and never predicted"
+    g = torch.Generator().manual_seed(seed)
+    targs = (torch.rand(n, 10, generator=g)<torch.tensor([.3]*7+[.04]*3)).float()
+    logits = torch.randn(n, 10, generator=g) + 6*targs - 3
+    logits[:,7:9] -= 8
+    logits[:,9] = torch.randn(n, generator=g) - 8
+    return logits,targs
+
+def test_labels_that_are_never_predicted():
+    logits,targs = half_dead()
+    r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
+    assert (r.verdict,r.flagged,r.rated)==('never predicts some labels', False, 10)
+    assert r.f1_micro>0.9 and [o['label'] for o in r.dead]==['h','i','j']
+    assert r.f1_macro==pytest.approx(skm.f1_score(targs, logits>0, average='macro', zero_division=0))
+    for o,i in zip(r.dead, (7,8,9)):
+        assert o['positives']==targs[:,i].sum()
+        assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i]), abs=0.02)
+    text = one_line(r)
+    of_two = r'h \S+ \(chance 0.0\d\), i \S+ \(chance 0.0\d\)\.'
+    assert re.search(f'Thresholds per label.*average precision is {of_two}', text)
+    assert re.search(r'More to learn from.*average precision is j 0\.\d+ \(chance 0\.0\d\)\.', text)
+    assert 'A better model' not in text and '#d62728' in r._repr_html_()
+    few = judge(logits[:100], targs[:100], sigmoid=True) # Too few positives to tell
+    assert targs[:100,7:].sum(0).max()<20 and not few.verdict and not few.dead
+
+def test_thresholds_of_their_own_find_labels():
+    "The advice, followed literally, in a Learner and on arrays; then all is clear but for the label without skill"
+    logits,targs = half_dead()
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=list('abcdefghij'))
+    with pytest.warns(ZeroLabelsWarning, match='(?s)never predicts some of.*Thresholds per label') as caught:
+        with learn.no_logging(): learn.fit(1, 0.)
+    code, = re.findall(r'`(learn\.set_thresh.*?)`', one_line(caught[0].message))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', ZeroLabelsWarning)
+        plt.close('all')
+        exec(code, dict(learn=learn))
+        with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.fit(1, 0.)
+    after = learn.zero_labels.records[-1]
+    assert [o['label'] for o in after.dead] in (['j'], []) and after.f1_macro>learn.zero_labels.records[0].f1_macro+0.1
+    text = 'No longer never predicts some labels' if after.dead else 'All clear'
+    assert text in one_line(out.getvalue()) and 'macro F1' in one_line(out.getvalue())
+    found = best_thresholds(logits.sigmoid(), targs, average='macro')
+    assert len(judge(logits.sigmoid(), targs, thresh=found).dead)<=1
+
+def test_no_green_with_a_dead_label():
+    "One of ten is no verdict, but it is named, in another colour than that of good news"
+    logits,targs = half_dead()
+    logits[:,8:] = 6*targs[:,8:]-3
+    r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
+    assert not r.verdict and [o['label'] for o in r.dead]==['h']
+    assert 'Nothing is flagged' in repr(r) and 'never predicted: h' in repr(r) and 'Thresholds per label' in repr(r)
+    assert '#2ca02c' not in r._repr_html_()
+    logits[:,7] = 6*targs[:,7]-3
+    assert '#2ca02c' in judge(logits, targs, sigmoid=True)._repr_html_()
+
+def test_a_threshold_that_gains_much_is_shown_without_a_verdict():
+    logits,targs = simulate(2000, 20, density=0.1, bias=-1.5)
+    r = judge(logits, targs, sigmoid=True)
+    assert not r.verdict and r.suggested_f1>1.05*r.f1_micro and not r.dead
+    assert f'Another threshold: `thresh={r.suggested_thresh:.10g}`' in one_line(r) and '#2ca02c' not in r._repr_html_()
+
+# True of what it looks at
+
+def test_numbers_are_of_the_loaded_epoch(tmp_path):
+    "Those of later epochs are named as such"
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), path=tmp_path, cbs=[
+        Falling([1.6, 1., 0.8, 0.26]), SaveModelCallback(monitor='zeros_accuracy'), ZeroLabelsCallback()])
+    with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(4, 0.)
+    text = one_line(caught[-1].message)
+    assert 'epoch 0, at threshold' in text
+    assert 'still falling, 0.26 at epoch 3, while epoch 0 is loaded' in text
+    assert caught[-1].message.record.valid_loss==1.6
+
+def test_other_data_than_the_validation_set(tmp_path):
+    "The verdict, without thresholds that were found on data to test with"
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    dl = DataLoader(TensorPairs(*simulate(seed=5)), bs=64)
+    for f in (learn.evaluate, learn.validate):
+        with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): f(dl=dl)
+        text = one_line(caught[0].message)
+        assert "no label: validate()" in text and "learn.evaluate()" in text and "thresh=" not in text
+        learn.zero_labels.reported.clear()
+    with pytest.warns(ZeroLabelsWarning, match='Another threshold'): learn.evaluate()
