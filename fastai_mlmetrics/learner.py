@@ -113,13 +113,14 @@ def thresh_find(self:Learner,
     objective = Objective(metric, average, False, **kwargs)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     data,_ = folded_table(*get_probs(self, ds_idx, dl), ignore_index=ignored, cv=cv, seed=seed)
+    own = None
+    if 'macro' in objective.m.averages:
+        own = Objective(metric, 'macro', True, **kwargs)
+        own.m.average = 'macro' # Also of an instance
     def tune():
         res = {'best': objective.tune_global(data),
                'cardinality': Objective('cardinality').tune_global(data)}
-        if 'macro' not in objective.m.averages: return res
-        own = Objective(metric, 'macro', True, **kwargs)
-        own.m.average = 'macro' # Also of an instance
-        return res | dict(per_label=own.tune(data)['per label'])
+        return res | dict(per_label=own.tune(data)['per label']) if own else res
     tuned = single_threaded(tune)
     now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
     vocab = label_names(label_vocab(self.dls), data.y.shape[1])
@@ -130,11 +131,14 @@ def thresh_find(self:Learner,
     if objective.m.average=='samples' and unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
+    text = (f" `best` maximises {objective.name}; `cardinality` predicts about as many labels as are "
+            "true")
+    if own: text += f"; `per_label` maximises {own.name}, by a threshold per label"
     if 'fallback' in table and any(table.fallback):
-        table.attrs['reading'] += (" Labels with a fallback reason use the best global threshold for "
-                                   "the macro average.")
+        text += ". Labels with a fallback reason use the best global threshold for the macro average"
+    table.attrs['reading'] += f"{text}."
     if show_plot:
-        marks = {'best': thresh['best'], 'as many as true': thresh['cardinality']}
+        marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
         plot_thresh_curve(objective.m, data.scores, data.y, marks, data.valid, ax, figsize)
     return SuggestedThresholds(**thresh).with_table(table)

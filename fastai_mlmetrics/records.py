@@ -115,6 +115,16 @@ class _MissedRate(SampleMetric):
     "Fraction of the labelled samples without a predicted label"
     def formula(self, tp, fp, fn, tn): return torch.where(tp+fn>0, (tp+fp==0).double(), math.nan)
 
+class _TopLabels(StreamMetric):
+    "Samples without a predicted label, and how many of their top-scoring labels are true"
+    def from_batch(self, batch):
+        preds,y,valid = batch.inputs
+        preds = preds.float() if valid is None else preds.float().masked_fill(~valid, -math.inf)
+        true = y.gather(1, preds.argmax(1, keepdim=True))[:,0]
+        tp,fp,*_ = batch.counts[1]
+        empty = tp+fp==0
+        return torch.stack([empty.sum(), (empty*true).sum()])
+
 class Record(AttrDict):
     "Metrics of one validation, as plain data"
     _repr_markdown_ = None # Notebooks would prefer it to the report that `verdicts` adds
@@ -125,10 +135,10 @@ class ValidationStats:
         sample:int=2**12, # Sample-label pairs to count per batch, after the first 2^18; None: all
         **rule # Arguments of `ThresholdRule`, such as `thresh` and `sigmoid`
     ):
-        self.metrics = self.per_label,self.empty,self.missed,self.hist,self.label_hist = (
+        self.metrics = self.per_label,self.empty,self.missed,self.top,self.hist,self.label_hist = (
             AccuracyMulti(average=None, **rule), EmptyRate(**rule),
-            _MissedRate(zero_division=math.nan, **rule), ScoreHistogram(sample, **rule),
-            LabelHistogram(**rule))
+            _MissedRate(zero_division=math.nan, **rule), _TopLabels(**rule),
+            ScoreHistogram(sample, **rule), LabelHistogram(**rule))
         self.is_logits = self.hist.sigmoid or not self.hist.probs
 
     def accumulate(self, learn):
@@ -157,6 +167,9 @@ class ValidationStats:
             return cls(average=average).averaged(counts).item() if defined else math.nan
         def rate(total, n): return total/n if defined and n else math.nan
         thresh,f1 = self.hist.suggest() if m.scored and defined else (None,math.nan)
+        none,right = self.top.read()[0].tolist() # With a label each, these are predicted as well
+        each = tp.sum()+right,fp.sum()+none-right,fn.sum()-right,tn.sum()-none+right
+        each_f1 = F1ScoreMulti().values(*each).item() if m.scored and defined else math.nan
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
         is_constant = samples>1 and ((pred==0) | (pred==n)).all()
         rated,ap = true>=MIN_POSITIVES,APScoreMulti().values(self.label_hist.curve)
@@ -176,7 +189,7 @@ class ValidationStats:
             pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
             never_predicted=names((pred==0) & (true>0)), absent=names((true==0) & (n>0)),
             same_for_all=names((pred==n) & (n>0)) if is_constant else None,
-            suggested_thresh=thresh, suggested_f1=f1, scored=m.scored,
+            suggested_thresh=thresh, suggested_f1=f1, label_each_f1=each_f1, scored=m.scored,
             range_problem=m.range_problem(checks[0], checks[2]),
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())

@@ -30,18 +30,22 @@ def beats_constant(f1, constant):
     return f1-constant >= 0.15*min(constant, 1-constant)
 
 _DEAD = 'never predicts some labels'
-Verdict = namedtuple('Verdict', 'name flagged applies text')
+Verdict = namedtuple('Verdict', 'name flagged color applies text')
 VERDICTS = [ # `applies` to a record `r` and the options `o` of `add_verdict`; the first match wins
-    Verdict('predicts nothing', True, lambda r,o: r.pred_per_sample < 0.01*r.true_per_sample,
+    Verdict('predicts nothing', True, 'tab:red',
+            lambda r,o: r.pred_per_sample < 0.01*r.true_per_sample,
             "The model predicts (nearly) nothing"),
-    Verdict('leaves samples empty', True, lambda r,o: r.missed_rate >= o.max_empty,
+    Verdict('leaves samples empty', True, 'tab:orange', lambda r,o: r.missed_rate >= o.max_empty,
             "The model gives many labelled samples no label"),
-    Verdict('over-predicts', False, lambda r,o: r.pred_per_sample > 2*r.true_per_sample,
+    Verdict('over-predicts', False, 'tab:blue',
+            # The best threshold of a weak model may be there
+            lambda r,o: r.pred_per_sample > 2*r.true_per_sample and not (
+                r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
             "The model predicts far more labels than there are"),
-    Verdict('no better than a constant', True,
+    Verdict('no better than a constant', True, 'tab:brown',
             lambda r,o: r.accuracy>=o.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
             "The model is hardly better than predicting the same labels for every sample"),
-    Verdict(_DEAD, False, lambda r,o: len(r.dead) >= max(r.rated/4, 1),
+    Verdict(_DEAD, False, 'tab:purple', lambda r,o: len(r.dead) >= max(r.rated/4, 1),
             "The model never predicts some of the labels")]
 
 def add_verdict(r, min_accuracy=0.5, max_empty=0.5):
@@ -132,8 +136,9 @@ def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 def _min_labels(r):
     can_set = r.get('decodes') and isinstance(r.thresh, float)
     set_ = can_set and set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)
-    return ("At least one label each: `min_labels=1` gives a sample in which nothing passes "
-            f"its highest-scoring label{f'; {set_} applies it' if set_ else ''}.")
+    return ("At least one label each: `min_labels=1` predicts the top-scoring label where no score "
+            f"exceeds the threshold, with a micro F1 of {r.label_each_f1:.2f} instead of "
+            f"{r.f1_micro:.2f}{f'; {set_} applies it' if set_ else ''}.")
 
 def _ignoring(r):
     "Return the argument `ignore_index` of the record's loss function, to be typed"
@@ -190,11 +195,13 @@ def _better_model(r):
     return f"A better model: {why}.{more if 'phase' in r and not r.get('loss_trend') else ''}"
 
 REMEDIES = [ # All that match are shown; without a verdict, of the first three
-    Row('another threshold', lambda r: _thresh_helps(r) or r.verdict and not r.scored, _another_thresh),
+    Row('another threshold', lambda r: _thresh_helps(r) or r.verdict and not r.scored,
+        _another_thresh),
     Row('thresholds per label', lambda r: r.verdict in ('',_DEAD) and _dead(r, True), _per_label),
     Row('more to learn from', lambda r: r.verdict in ('',_DEAD) and _dead(r, False), _hardly_learnt),
-    Row('a label each', lambda r: r.verdict!=_DEAD and r.missed_rate>0 and _too_few(r) and r.scored and r.n_labels>1
-                                  and not r.min_labels and _mostly_labelled(r), _min_labels),
+    Row('a label each', lambda r: r.verdict!=_DEAD and _too_few(r) and not r.min_labels
+                                  and r.n_labels>1 and r.label_each_f1>r.f1_micro+0.005
+                                  and _mostly_labelled(r), _min_labels),
     # `pos_weight` is below 1 for labels that most samples have
     Row('a weighted loss', lambda r: r.verdict!=_DEAD and _too_few(r, 0.8) and r.zeros_accuracy>0.5
                                      and not r.get('loss_weighs', True), _weights),
@@ -205,13 +212,14 @@ REMEDIES = [ # All that match are shown; without a verdict, of the first three
     Row('unfreezing', lambda r: r.get('frozen'),
         "Unfreezing, `learn.unfreeze()`: only the last layers are being trained."),
     Row('training', lambda r: r.get('loss_trend'), _training),
-    Row('a better model', lambda r: r.verdict!=_DEAD and r.scored and not _thresh_helps(r), _better_model)]
+    Row('a better model', lambda r: r.verdict!=_DEAD and r.scored and not _thresh_helps(r),
+        _better_model)]
 
 def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"
     if r.get('other_data'):
-        return ["`learn.evaluate()`, which validates on the validation set, lists remedies: a threshold "
-                "that is tuned on the data to test with makes the test optimistic."]
+        return ["`learn.evaluate()`, which validates on the validation set, lists remedies: a "
+                "threshold that is tuned on the data to test with makes the test optimistic."]
     if r.verdict: return [row.says(r) for row in REMEDIES if row.applies(r)]
     return [row.says(r) for row in REMEDIES[:3] if row.applies(r)] # Thresholds
 

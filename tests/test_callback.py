@@ -1,5 +1,5 @@
 "Tests of `ZeroLabelsCallback`: what it records, its verdicts, and when it warns"
-import contextlib, io, logging, pickle, sklearn.metrics as skm
+import contextlib, io, itertools, logging, pickle, sklearn.metrics as skm
 from contextlib import nullcontext
 from copy import copy, deepcopy
 from hypothesis import given, settings
@@ -405,6 +405,32 @@ def test_plot():
     test_eq(list(right.lines[0].get_ydata()), report.empty_rate.tolist())
     assert len(left.patches)==3
     plt.close()
+
+def test_the_plot_agrees_with_the_boxes():
+    "Each validation whose box is red is shaded, by its verdict; the others are white"
+    gen = torch.Generator().manual_seed(0)
+    logits,targs = simulate(600, 12, density=0.2, bias=-1.5, skill=4)
+    dead = logits.clone()
+    dead[:,:4] -= 20
+    noise = torch.randn(600, 12, generator=gen)
+    cases = dict(zip(('','predicts nothing','leaves samples empty','over-predicts','never predicts some labels',
+                      'worse than a constant'), (logits, logits-20, logits-3.2, logits+2.5, dead, noise-0.9)))
+    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(min_accuracy=1.))
+    for o in cases.values():
+        learn.model.forward = lambda x, o=o: o[:len(x)] + 0*learn.model.w
+        with warnings.catch_warnings(), learn.no_logging():
+            warnings.simplefilter('ignore')
+            learn.validate(dl=DataLoader(TensorPairs(logits, targs), bs=600))
+    records = learn.zero_labels.records
+    found = [r.verdict or ('worse than a constant' if '#d62728' in describe(r).html else '') for r in records]
+    test_eq(found, [*cases])
+    for ax in learn.zero_labels.plot():
+        shaded = {round(o.get_x()+0.5): o.get_facecolor() for o in ax.patches}
+        test_eq(sorted(shaded), [i for i,o in enumerate(found) if o])
+        assert len({*shaded.values()})==len(shaded)
+        assert {o for o in found if o} <= {o.get_text() for o in ax.get_legend().get_texts()}
+    plt.close()
+
 
 # The histogram
 
@@ -1224,7 +1250,7 @@ def test_promised_f1_holds_when_followed(kw):
     p,y = simulate(1000, skill=6., bias=-9. if 'min_labels' not in kw else -4.)
     p = p.sigmoid()
     r = judge(p, y, **kw)
-    promise = re.search(r'Another threshold: `thresh=(\S+)`, without .*?, predicts .* with a micro F1 of (\S+) instead',
+    promise = re.search(r'Another threshold: `thresh=(\S+)`, without .*?, predicts .*? with a micro F1 of (\S+) inst',
                         ' '.join(remedies(r)))
     thresh,f1 = float(promise[1]),float(promise[2])
     assert judge(p, y, thresh=thresh).f1_micro==pytest.approx(f1, abs=0.01)
@@ -1573,3 +1599,54 @@ def test_other_data_than_the_validation_set(tmp_path):
         assert "no label: validate()" in text and "learn.evaluate()" in text and "thresh=" not in text
         learn.zero_labels.reported.clear()
     with pytest.warns(ZeroLabelsWarning, match='Another threshold'): learn.evaluate()
+
+def test_a_label_each_keeps_its_promise():
+    "`min_labels=1` is offered only where it raises micro F1, by what it promises"
+    offered = 0
+    for seed,skill,bias in itertools.product(range(4), (0.2, 1., 3.), (-6., -4.)):
+        logits,targs = simulate(300, 8, density=0.15, skill=skill, bias=bias, seed=seed)
+        targs[~targs.any(1),0] = 1
+        learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+        with warnings.catch_warnings(), learn.no_logging():
+            warnings.simplefilter('ignore')
+            learn.fit(1, 0.)
+            r = learn.zero_labels.records[-1]
+            with_one = F1ScoreMulti(average='micro', min_labels=1)(logits, targs)
+            assert r.label_each_f1==pytest.approx(with_one)
+            advice = [o for o in remedies(r) if 'min_labels=1' in o]
+            assert not advice or with_one>r.f1_micro
+            if not advice: continue
+            offered += 1
+            promise,code = re.search(r'micro F1 of (\S+) instead.*`(learn\..*?)`', advice[0]).groups()
+            exec(code, dict(learn=learn))
+            learn.validate()
+        assert learn.zero_labels.records[-1].f1_micro==pytest.approx(float(promise), abs=0.0051)
+    assert offered
+
+class Improves(Module):
+    "Good scores that grow from epoch to epoch, and never exceed the threshold after the first one"
+    def __init__(self): self.w,self.epoch = nn.Parameter(torch.zeros(1)),-1
+    def train(self, mode=True):
+        self.epoch += mode
+        return super().train(mode)
+    def forward(self, x):
+        noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
+        return (noise*2 if self.epoch<1 else x*self.epoch/3-6) + 0*self.w
+
+def test_a_monitor_that_depends_on_the_threshold(tmp_path):
+    "It chose an untrained epoch, while loss and ranking improved; the column that is advised chooses a later one"
+    logits,targs = simulate(400, 10, density=0.1, skill=4., bias=-2.)
+    def learner(): return make_learner(logits, targs, multilabel_metrics(), Improves(), path=tmp_path, bs=400,
+                                       cbs=[Falling([1.64, 0.9, 0.5, 0.26]), ZeroLabelsCallback()])
+    learn = learner()
+    with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging():
+        learn.fit(4, 0., cbs=SaveModelCallback(monitor='f1_macro'))
+    text, = [one_line(o.message) for o in caught if 'was the best by f1_macro' in one_line(o.message)]
+    assert 'epoch 0 was the best' in text and 'fell from 1.64 to 0.26' in text
+    code, = re.findall('`(learn.metrics = .*?)`', text)
+    learn = learner()
+    exec(code, dict(globals(), learn=learn))
+    with warnings.catch_warnings(record=True) as caught, learn.no_logging():
+        learn.fit(4, 0., cbs=(save := SaveModelCallback(monitor='ap_macro')))
+    assert not any('was the best by' in one_line(o.message) for o in caught)
+    assert save.best>0.5

@@ -206,7 +206,7 @@ def test_the_drawn_peak_is_the_best(seed, n, bias, average):
 
 def test_small_thresholds_are_legible():
     logits,targs = simulate(2000, 20, bias=-8)
-    marks = {'best':0.004, 'as many as true':0.01, 'now':0.5}
+    marks = {'best':0.004, 'cardinality':0.01, 'now':0.5}
     ax = drawn(F1ScoreMulti(average='micro'), logits.sigmoid(), targs, marks)
     at = ax.transAxes.inverted().transform(ax.transData.transform([(t, 0) for t in marks.values()]))[:,0]
     assert 0.02<at[0]<at[1]-0.05 and at[1]<at[2]-0.2 and at[2]<0.98

@@ -619,7 +619,7 @@ def test_find_and_set(tmp_path):
         found = learn.thresh_find()
         ax = plt.gca()
         labels = [o.get_label().split(':')[0] for o in ax.lines[1:]]
-        assert labels==['predicting nothing','best','as many as true','now']
+        assert labels==['predicting nothing','best','cardinality','now']
         plt.close()
         x,curve = ax.lines[0].get_data()
         best = best_thresholds(logits, targs, sigmoid=True)
