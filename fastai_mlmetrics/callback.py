@@ -469,7 +469,7 @@ def plot(self:ZeroLabelsCallback,
     "Plot by validation: accuracy with the all-zeros baseline, the empty rate, and micro F1"
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report(full=True)
-    _,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
+    fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
     axs[0].plot(df.accuracy, 'o-', label='accuracy')
     axs[0].plot(df.zeros_accuracy, 'k--', label='of predicting nothing')
     axs[1].plot(df.empty_rate, 'o-', label='share without a label')
@@ -478,13 +478,14 @@ def plot(self:ZeroLabelsCallback,
     worse = 'worse than a constant' # This has no verdict if accuracy is low
     named = [r.verdict or (worse if problem(r) else '') for r in self.records]
     shades = {v.name: v.color for v in VERDICTS} | {worse: 'tab:gray'}
+    spans = {}
     for ax in axs:
-        for i,name in enumerate(named):
-            if not name: continue
-            label = name if i==named.index(name) else None # Each once in the legend
-            ax.axvspan(i-0.5, i+0.5, color=shades[name], alpha=0.15, lw=0, label=label)
+        for i,o in enumerate(named):
+            if o: spans[o] = ax.axvspan(i-0.5, i+0.5, color=shades[o], alpha=0.15, lw=0)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), ncols=3, frameon=False,
                   fontsize='small', columnspacing=1)
+    fig.legend([*spans.values()], [*spans], loc='outside lower center', ncols=3, frameon=False,
+               fontsize='small')
     return axs

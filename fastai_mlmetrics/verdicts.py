@@ -146,13 +146,13 @@ def _ignoring(r):
     return '' if value is None else f", ignore_index={'math.nan' if value!=value else value}"
 
 def _weights(r):
-    # A threshold tuned on the scores of the old loss is wrong for those of the new one
+    # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r)
-    return ("A loss in which the true labels weigh more: `learn.loss_func = "
-            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}){ignoring})`, "
-            f"{set_thresh_code(0.5, r.min_labels, r.max_labels)}, and training on; then "
-            "`learn.set_thresh(learn.thresh_find().cardinality)`, as its scores need a "
-            "threshold of their own.")
+    return ("If threshold and training do not suffice, a loss in which the true labels weigh more: "
+            "`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls"
+            f"{ignoring}).sqrt(){ignoring})`, {set_thresh_code(0.5, r.min_labels, r.max_labels)}, and "
+            "training on; then `learn.set_thresh(learn.thresh_find().cardinality)`, because "
+            "`pos_weight` shifts the scores.")
 
 def _dead(r, found):
     "Never predicted labels that a threshold of their own would find, or would not"
@@ -202,16 +202,15 @@ REMEDIES = [ # All that match are shown; without a verdict, of the first three
     Row('a label each', lambda r: r.verdict!=_DEAD and _too_few(r) and not r.min_labels
                                   and r.n_labels>1 and r.label_each_f1>r.f1_micro+0.005
                                   and _mostly_labelled(r), _min_labels),
-    # `pos_weight` is below 1 for labels that most samples have
-    Row('a weighted loss', lambda r: r.verdict!=_DEAD and _too_few(r, 0.8) and r.zeros_accuracy>0.5
-                                     and not r.get('loss_weighs', True), _weights),
     Row('a smaller pos_weight', lambda r: r.get('pos_weight') and not _too_few(r)
                                           and r.verdict!='leaves samples empty',
-        lambda r: "A smaller `pos_weight` in the loss, such as "
-                  f"`pos_weight(learn.dls{_ignoring(r)}).sqrt()`, and more training."),
+        "A smaller `pos_weight` in the loss, such as the root of this one, and more training."),
     Row('unfreezing', lambda r: r.get('frozen'),
         "Unfreezing, `learn.unfreeze()`: only the last layers are being trained."),
     Row('training', lambda r: r.get('loss_trend'), _training),
+    # `pos_weight` is below 1 for labels that most samples have
+    Row('a weighted loss', lambda r: r.verdict!=_DEAD and _too_few(r, 0.8) and r.zeros_accuracy>0.5
+                                     and not r.get('loss_weighs', True), _weights),
     Row('a better model', lambda r: r.verdict!=_DEAD and r.scored and not _thresh_helps(r),
         _better_model)]
 
@@ -271,7 +270,7 @@ def describe(r):
     facts = [f"accuracy {r.accuracy:.3f}; predicting nothing at all has {r.zeros_accuracy:.3f}",
              f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true",
              f"micro F1 {r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}"]
-    if r.dead: facts.append(f"macro F1 {r.f1_macro:.3f}")
+    if r.dead and r.verdict in ('',_DEAD): facts.append(f"macro F1 {r.f1_macro:.3f}")
     if r.labelled: facts.insert(1, f"{r.missed_rate:.0%} of the samples that have labels get none")
     if not r.flagged and r.pred_per_sample and r.true_per_sample:
         facts.append(f"{r.precision_micro:.0%} of the predicted labels are right, "
