@@ -294,7 +294,9 @@ def most_confused(self:MultiLabelInterpretation,
     res = res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     n = len(res)
     if k is not None: res = res.head(check_int('k', k, 1))
-    if not n: res.attrs['reading'] = _NO_CONFUSION
+    if not m.any(): res.attrs['reading'] = _NO_CONFUSION
+    elif not n:
+        res.attrs['reading'] = f'No pair is in {min_val:,} samples; the most frequent is in {m.max():,}.'
     elif len(res)<n: res.attrs['reading'] = f'The first {len(res):,} of {n:,} pairs; k=None lists all.'
     return res
 

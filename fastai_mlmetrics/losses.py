@@ -7,10 +7,18 @@ __all__ = ['BCEWithLogitsLossFlat', 'AsymmetricLoss', 'AsymmetricLossFlat', 'Sig
 
 # %% ../nbs/02_losses.ipynb #0d5ac9d1
 from fastai.basics import *
-from .decisions import is_probs, ThresholdRule, to_scores
+from .decisions import as_thresh, is_probs, thresh_names, ThresholdRule, to_scores
 import fastai.losses
 
 # %% ../nbs/02_losses.ipynb #ed831eaf
+def _decoding_thresh(thresh):
+    "Convert a threshold to what fastai's `decodes` can compare with"
+    if thresh_names(thresh):
+        raise ValueError("a loss function knows no names of labels: pass thresholds with names to "
+                         "learn.set_thresh")
+    thresh = as_thresh(thresh)
+    return thresh if isinstance(thresh, float) else torch.tensor(thresh, device='cpu')
+
 @delegates(but='is_2d')
 class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     "fastai's loss of the same name, with `ignore_index`: ignored targets have a loss of 0"
@@ -25,7 +33,7 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
         # With one weight per label, the label axis stays, as fastai keeps it for `pos_weight`
         if weight is not None and weight.numel()>1: kwargs.setdefault('flatten', False)
         super().__init__(weight=weight, pos_weight=pos_weight, reduction=reduction, **kwargs)
-        self.ignore_index = ignore_index
+        self.thresh,self.ignore_index = _decoding_thresh(self.thresh),ignore_index
 
     def __call__(self, inp, targ, **kwargs):
         valid,reduction = ThresholdRule(ignore_index=self.ignore_index).valid(targ),self.reduction
@@ -85,7 +93,7 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
     ):
         BaseLoss.__init__(self, AsymmetricLoss, gamma_neg, gamma_pos, clip, alpha, reduction,
                           axis=axis, floatify=floatify, is_2d=False)
-        self.thresh,self.ignore_index = thresh,ignore_index
+        self.thresh,self.ignore_index = _decoding_thresh(thresh),ignore_index
 
 class SigmoidFocalLossFlat(AsymmetricLossFlat):
     "Binary focal loss of each label; fastai's `FocalLossFlat` is for one class per sample"

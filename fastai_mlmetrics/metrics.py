@@ -253,6 +253,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
         if fraction and (low,high)==(0,1) and not self.trained:
             raise ValueError(f"{text}, and predictions are from 0 to 1: are they swapped? "
                              "Predictions come first")
+        if (low_targ,fraction)==(-1,0): text += ". If -1 marks negatives, pass (targs+1)/2"
         text += (". One-hot encode class indices, round soft labels, or name the value of missing "
                  "targets with ignore_index, which metric classes, ZeroLabelsCallback, reports and "
                  "searches for thresholds take.")

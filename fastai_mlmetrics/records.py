@@ -178,7 +178,8 @@ class ValidationStats:
         dead = [dict(label=all_names[i], positives=int(true[i]), chance=chance[i].item(),
                      ap=ap[i].item() if m.scored else math.nan) for i in dead]
         return Record(**kwargs, samples=int(samples), labelled=int(labelled),
-            thresh=m.thresh, sigmoid=m.sigmoid, min_labels=m.min_labels, max_labels=m.max_labels,
+            thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
+            min_labels=m.min_labels, max_labels=m.max_labels,
             n_labels=len(true),
             accuracy=micro(AccuracyMulti), zeros_accuracy=micro(ZerosAccuracy),
             lift=micro(AccuracyLift), f1_micro=micro(F1ScoreMulti),

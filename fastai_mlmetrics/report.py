@@ -151,7 +151,7 @@ def _interval(value, without, ci):
     off = without-mean[:,None]
     s2,s4 = ((off**p).sum(1) for p in (2,4))
     # Satterthwaite's degrees of freedom
-    free = (2*s2**2/(s4-s2**2/n)).nan_to_num(n-1).clamp(min(5, n-1), n-1)
+    free = (2*s2**2/(s4-s2**2/n).clamp(min=0)).nan_to_num(n-1).clamp(min(5, n-1), n-1)
     t = torch.from_numpy(scs.t.ppf((1+ci)/2, free))
     # Without variation, for instance if no sample is right, the far limit is Wilson's
     half = torch.where(s2<1e-20, t**2/(n+t**2), t*((n-1)/n*s2).sqrt())

@@ -124,7 +124,8 @@ def _another_thresh(r):
         how = f" {set_} applies it to metrics, `predict` and `show_results`."
     elif 'phase' in r: # The record of a Learner
         kind = '' if r.sigmoid else ', sigmoid=False'
-        how = (f" Write `learn.metrics = multilabel_metrics(thresh={t}{kind})`, and "
+        how = (f" Write `learn.metrics = multilabel_metrics(thresh={t}{kind}"
+               f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`.")
     return (f"Another threshold: `thresh={t}`{without} predicts about as many labels as there are, "
@@ -140,14 +141,13 @@ def _min_labels(r):
             f"exceeds the threshold, with a micro F1 of {r.label_each_f1:.2f} instead of "
             f"{r.f1_micro:.2f}{f'; {set_} applies it' if set_ else ''}.")
 
-def _ignoring(r):
-    "Return the argument `ignore_index` of the record's loss function, to be typed"
-    value = r.get('loss_ignores')
+def _ignoring(value):
+    "Return the argument `ignore_index`, to be typed; '' for None"
     return '' if value is None else f", ignore_index={'math.nan' if value!=value else value}"
 
 def _weights(r):
     # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
-    ignoring = _ignoring(r)
+    ignoring = _ignoring(r.get('loss_ignores'))
     return ("If threshold and training do not suffice, a loss in which the true labels weigh more: "
             "`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls"
             f"{ignoring}).sqrt(){ignoring})`, {set_thresh_code(0.5, r.min_labels, r.max_labels)}, and "

@@ -318,3 +318,12 @@ def test_metrics_that_ignore_what_the_loss_trains_on(value):
         with warnings.catch_warnings(), learn.no_logging():
             warnings.simplefilter('error', ZeroLabelsWarning)
             learn.fit(1, 0.)
+
+@pytest.mark.parametrize('make', [BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat])
+def test_thresholds_per_label_decode(make):
+    logits,targs = simulate(60, 3, density=0.3, bias=-1)
+    t = [0.2, 0.4, 0.6]
+    for thresh in (t, tuple(t), np.array(t), tensor(t), pd.Series(t)):
+        learn = make_learner(logits, targs, loss_func=make(thresh=thresh))
+        assert torch.equal(learn.get_preds(with_decoded=True)[2], logits.sigmoid()>tensor(t))
+    with pytest.raises(ValueError, match='learn.set_thresh'): make(thresh=dict(a=0.2, b=0.4, c=0.6))

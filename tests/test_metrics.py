@@ -985,6 +985,15 @@ def test_names_that_occur_twice(f):
 
 # accuracy_report
 
+@pytest.mark.parametrize('n', [32, 150, 400, 1000])
+def test_interval_of_a_share_of_a_half(n):
+    "Half of the samples are right: the normal interval, whatever the rounding"
+    p,t = np.zeros((n,3)),np.zeros((n,3), int)
+    p[:n//2,0],t[:,0] = 0.9,1
+    row = accuracy_report(p, t).loc['accuracy, subset']
+    assert (row.high-row.low)/2==pytest.approx(1.96*0.5/n**0.5, rel=0.05)
+
+
 ROWS = {
     'accuracy, elementwise': (AccuracyMulti, 'micro'),
     'accuracy, macro':       (AccuracyMulti, 'macro'),
