@@ -355,9 +355,9 @@ def _monitor_disagrees(r, learn, logits):
         names = ' and '.join(f'`{type(cb).__name__}`' for cb in cbs)
         yield (f"to {names}, epoch {best.epoch} was the best by {monitor}, which depends on the "
                f"threshold. Until epoch {o.epoch}, the validation loss fell from "
-               f"{best.valid_loss:.3g} to {o.valid_loss:.3g}, and micro average precision rose from {best.ap_micro:.2f} to "
-               f"{o.ap_micro:.2f}. A metric without a threshold to monitor is `ap_macro` of "
-               "`learn.metrics = multilabel_metrics(ranking=True)`")
+               f"{best.valid_loss:.3g} to {o.valid_loss:.3g}, and micro average precision rose from "
+               f"{best.ap_micro:.2f} to {o.ap_micro:.2f}. A metric without a threshold to monitor is "
+               "`ap_macro` of `learn.metrics = multilabel_metrics(ranking=True)`")
 
 def _no_decoding(r, learn, logits):
     loss = learn.loss_func

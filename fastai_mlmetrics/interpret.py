@@ -296,7 +296,8 @@ def most_confused(self:MultiLabelInterpretation,
     if k is not None: res = res.head(check_int('k', k, 1))
     if not m.any(): res.attrs['reading'] = _NO_CONFUSION
     elif not n:
-        res.attrs['reading'] = f'No pair is in {min_val:,} samples; the most frequent is in {m.max():,}.'
+        most = m.max().item()
+        res.attrs['reading'] = f'No pair is in {min_val:,} samples; the most frequent is in {most:,}.'
     elif len(res)<n: res.attrs['reading'] = f'The first {len(res):,} of {n:,} pairs; k=None lists all.'
     return res
 
