@@ -2,6 +2,7 @@
 import pickle, threading, weakref
 from functools import lru_cache
 import fastai.metrics as fm, sklearn.metrics as skm
+from scipy import stats
 import torchmetrics.classification as tmc, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
@@ -987,11 +988,11 @@ def test_names_that_occur_twice(f):
 
 @pytest.mark.parametrize('n', [32, 150, 400, 1000])
 def test_interval_of_a_share_of_a_half(n):
-    "Half of the samples are right: the normal interval, whatever the rounding"
+    "Half of the samples are right: Student's interval of a mean, whatever the rounding"
     p,t = np.zeros((n,3)),np.zeros((n,3), int)
     p[:n//2,0],t[:,0] = 0.9,1
     row = accuracy_report(p, t).loc['accuracy, subset']
-    assert (row.high-row.low)/2==pytest.approx(1.96*0.5/n**0.5, rel=0.05)
+    assert (row.high-row.low)/2==pytest.approx(stats.t.ppf(.975, n-1)*0.5/(n-1)**0.5, rel=1e-5)
 
 
 ROWS = {
