@@ -387,7 +387,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
         learn.validate()
     last = learn.zero_labels.explain()
     assert not last.verdict and re.search(rf'No verdict on validate\(\): (some )?{says}', str(last))
-    assert [*learn.zero_labels.reported.values()]==['predicts nothing']
+    assert L(learn.zero_labels.reported.values()).itemgot(0)==["predicts nothing"]
     assert 'All clear' not in capsys.readouterr().out
     model.w.data.zero_() # NaN has spread to the weights and to the optimizer
     learn.create_opt()
@@ -743,7 +743,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         shown = []
         monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True)
         monkeypatch.setattr('IPython.display.display', shown.append)
-        learn.zero_labels.reported = dict.fromkeys(map(id, learn.zero_labels._data.values()), 'predicts nothing')
+        learn.zero_labels.reported = {id(o): ('predicts nothing',o) for o in [learn.dls.valid_ds]}
         values(learn)
         values(learn)
         assert len(shown)==1 and '#2ca02c' in shown[0]._repr_html_()
@@ -1152,7 +1152,7 @@ def test_other_data_clears_nothing(capsys):
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
     with learn.no_logging(): learn.validate(dl=make_learner(*GOOD).dls.valid)
-    assert [*learn.zero_labels.reported.values()]==['predicts nothing']
+    assert L(learn.zero_labels.reported.values()).itemgot(0)==["predicts nothing"]
     assert 'All clear' not in capsys.readouterr().out
     with pytest.warns(ZeroLabelsWarning, match='Still predicts nothing'), learn.no_logging(): learn.fit(1, 0.)
 
