@@ -365,8 +365,8 @@ def _monitor_disagrees(r, learn, logits):
         yield (f"by {monitor}, which depends on the threshold, epoch {best.epoch} was the best for "
                f"{names}. Until epoch {o.epoch}, the validation loss fell from "
                f"{best.valid_loss:.3g} to {o.valid_loss:.3g}, and micro average precision rose from "
-               f"{best.ap_micro:.2f} to {o.ap_micro:.2f}. Monitor `ap_macro` instead, which needs no threshold: "
-               "`learn.metrics = multilabel_metrics(ranking=True)`")
+               f"{best.ap_micro:.2f} to {o.ap_micro:.2f}. Monitor `ap_macro` instead, which needs no "
+               "threshold: `learn.metrics = multilabel_metrics(ranking=True)`")
 
 def _no_decoding(r, learn, logits):
     loss = learn.loss_func
