@@ -254,7 +254,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
     if self.rule.weight is not None and self.seen!=len(self.rule.weight):
         raise ValueError(f"sample_weight has {len(self.rule.weight)} values, "
                          f"but there were {self.seen:,} samples")
-    off = first(o for o in (low_targ, high_targ, fraction) if o not in (0,1))
+    off = next((o for o in (low_targ, high_targ, fraction) if o not in (0,1)), None)
     if off is not None:
         text = f"targets must be 0 or 1, but one is {format_number(off)}"
         if fraction and (low,high)==(0,1) and not self.trained:
@@ -298,7 +298,8 @@ def range_problem(self:StreamMetric, low, high):
     if not self.sigmoid and (low<0 or high>1) and is_prob_thresh(self.thresh):
         percent = " (divide percentages by 100)" if low>=0 else ''
         return (f"predictions like {low:.3g} and {high:.3g} seem to be logits{percent}, but are "
-                f"compared with a threshold for probabilities: pass sigmoid=True, or thresh=0 for logits{where}")
+                "compared with a threshold for probabilities: pass sigmoid=True, or thresh=0 for "
+                f"logits{where}")
 
 # %% ../nbs/04_metrics.ipynb #51c2c295
 def _mean(values, weights=None):
