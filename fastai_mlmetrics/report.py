@@ -7,16 +7,17 @@ __all__ = ['multilabel_metrics', 'paper_metrics', 'AccuracyReport', 'accuracy_re
 
 # %% ../nbs/09_report.ipynb #d9e796ac
 from fastai.basics import *
-from .inputs import as_tensor, check_int, check_kwargs
-from .decisions import check_arrays, thresh_text
+from .inputs import check_int, check_kwargs
+from .decisions import check_arrays, thresh_text, to_scores
 from .counts import Batch
 from .metrics import AccuracyMulti, BalancedAccuracyMulti, CF1, CountsMetric
 from .metrics import EmptyRate, F1ScoreMulti, JaccardMulti, PrecisionMulti
 from .metrics import RecallMulti, SubsetAccuracy, ZerosAccuracy
-from .curves import by_frequency, constant_values, sort_curve
+from .curves import by_frequency, constant_values, label_curve, sort_curve
 from .ranking import APScoreMulti, LRAP, random_ap, RocAucMulti
 from .tables import some_labels, Table
 import scipy.stats as scs
+from collections import Counter
 
 # %% ../nbs/09_report.ipynb #6824f29f
 def _check_args(thresh, name, kwargs):
@@ -101,97 +102,157 @@ _ROWS = {'accuracy, elementwise': (AccuracyMulti, 'micro'),
          'accuracy, subset': (SubsetAccuracy, 'samples'),
          'accuracy, Jaccard': (JaccardMulti, 'samples'),
          **{f'F1, {a}': (F1ScoreMulti, a) for a in ('micro','macro','weighted','samples')}}
-
-def _argmax_hits(scores, y, valid):
-    "Whether the first true label is ranked first: by `scores`, by equal scores; best constant's rate"
-    # The first true label; without a true label, the first one that is not ignored
-    first = (2*y.byte()+valid.byte()).argmax(1)
-    def hits(scores): return (scores.where(valid, -math.inf).argmax(1)==first).double()
-    tied = hits(torch.zeros_like(scores))
-    # If the top label of a constant prediction is ignored, the other labels are tied
-    by_label = first.bincount(minlength=y.shape[1]) + (~valid[tied==1]).sum(0)
-    return hits(scores),tied,by_label.max().double()/len(y)
+_RANKINGS = 'accuracy, argmax','AP, macro','ROC AUC, macro','LRAP'
 
 def _scores(metrics, per_label, per_sample):
     "Compute each metric from the counts that its average reads"
     return torch.stack([m.averaged(per_sample if m.average=='samples' else per_label)
                         for m in metrics])
 
-def _cells(p, y, valid):
-    "Find the true and false positives and negatives: bools, N x C each"
-    return p & y, p & ~y & valid, ~p & y, ~p & ~y & valid
+# %% ../nbs/09_report.ipynb #1d08e26e
+_BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
 
-def _constants(metrics, per_label, y, valid):
-    "Score constant predictions: the k most frequent labels for each k, and the most frequent set"
-    _,i,n = np.unique(np.packbits(y.numpy(), axis=1), axis=0, return_index=True, return_counts=True)
-    common,order = y[i[n.argmax()]],by_frequency(per_label)
-    values = torch.stack([constant_values(m, per_label, y, valid) for m in metrics], 1)
-    elements = _cells(common.expand_as(y), y, valid)
-    of_set = [torch.stack([o.sum(dim) for o in elements]).double() for dim in (0,1)]
-    values = torch.cat([values, _scores(metrics, *of_set)[None]])
-    return values,[*(order[:k] for k in range(len(values)-1)), common.nonzero().flatten()]
+def _blocks(preds, targs, rule):
+    "Yield `Batch`es of the samples with a target that counts"
+    step = max(1, _BLOCK//preds.shape[1])
+    for p,y in zip(preds.split(step), targs.split(step)):
+        if (valid:=rule.valid(y)) is not None: p,y = (o[valid.any(1)] for o in (p, y))
+        if len(p): yield Batch(p, y, rule)
+
+def _bools(batch):
+    "Return targets and which elements count as bools on the CPU"
+    _,y,valid = batch.inputs
+    return y.cpu().bool(),torch.ones_like(y, dtype=torch.bool, device='cpu') if valid is None else valid.cpu()
+
+def _rank_labels(batch):
+    "Compute each sample's rows that rank its labels, 2 x R"
+    scores,(y,valid) = to_scores(batch.inputs[0], sigmoid=False).cpu(),_bools(batch)
+    hits = scores.where(valid, -math.inf).argmax(1)==_first_true(y, valid)
+    return torch.stack([hits.double(), LRAP().values(sort_curve(scores, y, valid))])
+
+def _first_true(y, valid):
+    "The first true label; without a true label, the first one that is not ignored"
+    return (2*y.byte()+valid.byte()).argmax(1)
+
+def _label_curves(preds, targs, rule):
+    "Make the curves of all labels, some or one at a time"
+    step = max(16, _BLOCK//len(preds)) # A cache line has 16 numbers
+    for s,t in zip(preds.T.split(step), targs.T.split(step)):
+        s,t = to_scores(s, sigmoid=False).cpu().contiguous(),t.cpu().contiguous()
+        y,valid = t==1,rule.valid(t)
+        if len(preds)<1000: yield sort_curve(s, y, valid)
+        else: yield from (label_curve(*o) for o in (zip(s, y) if valid is None else
+                          ((s[v], y[v]) for s,y,v in zip(s, y, valid))))
+
+def _measure(preds, targs, metrics, zero_division):
+    "Compute each row's value, the counts of labels and of samples, and each sample's ranking values"
+    rule,sound = metrics[0].rule,metrics[0].value_of(preds, targs)
+    scored,per_label = preds.is_floating_point(),metrics[0].counts.double()
+    parts = [[b.counts[1].cpu().double(), *([_rank_labels(b)] if scored else [])]
+             for b in _blocks(preds, targs, rule)]
+    per_sample,*ranks = (torch.cat(o, 1) for o in zip(*parts))
+    values,others = dict(zip(_ROWS, _scores(metrics, per_label, per_sample).tolist())),{}
+    if scored: # Binary predictions have no ranking
+        ms = APScoreMulti(zero_division=zero_division),RocAucMulti()
+        of_labels = ([m.values(c) for m in ms] for c in _label_curves(preds, targs, rule))
+        hits,lraps = ranks[0]
+        rows = dict(zip(_RANKINGS, (hits, *map(torch.cat, zip(*of_labels)), lraps)))
+        values |= {k: o.nanmean().item() for k,o in rows.items()}
+        others = {k: rows[k] for k in ('accuracy, argmax','LRAP')}
+    if math.isnan(sound): values = dict.fromkeys(values, math.nan)
+    return pd.Series(values),(per_label,per_sample),others
+
+# %% ../nbs/09_report.ipynb #6ee5425a
+def _most_frequent_set(preds, targs, rule):
+    "Find the most frequent set of labels: bools, C"
+    sets = Counter()
+    for b in _blocks(preds, targs, rule):
+        sets.update(map(bytes, np.packbits(_bools(b)[0].numpy(), axis=1)))
+    bits = np.frombuffer(min(sets, key=lambda o: (-sets[o],o)), np.uint8)
+    return torch.from_numpy(np.unpackbits(bits, count=preds.shape[1]).astype(bool))
+
+def _constants(metrics, preds, targs, per_label):
+    "Score constant predictions, a row each, the labels of each, and the rankings of constant scores"
+    rule,common = metrics[0].rule,_most_frequent_set(preds, targs, metrics[0].rule)
+    true,n = per_label[0]+per_label[2],per_label.sum(0)
+    order,c = by_frequency(per_label),len(true)
+    freq = (true/n).nan_to_num()[order]
+    tied = torch.searchsorted(-freq, -freq, right=True) # How many are at least as frequent
+    def sums_of(x): # of the k most frequent labels, and of the most frequent set
+        ordered = x[:,order].cumsum(1, dtype=torch.float64)
+        return torch.cat([F.pad(ordered, (1,0)), x[:,common].sum(1, keepdim=True)], 1)
+    of_samples = [m for m in metrics if m.average=='samples']
+    totals = lrap = first_is_valid = firsts = 0
+    for b in _blocks(preds, targs, rule):
+        y,valid = _bools(b)
+        tp,predicted = sums_of(y),sums_of(valid)
+        true_of,n_of = (o[:,c:c+1] for o in (tp, predicted))
+        fp,fn = predicted-tp,true_of-tp
+        v = torch.stack([m.values(tp, fp, fn, n_of-predicted-fn) for m in of_samples])
+        totals = totals + torch.stack([v.nansum(1), (~v.isnan()).sum(1)])
+        precision = (tp/predicted)[:,tied].where(y[:,order], 0)
+        lrap += (precision.sum(1)/true_of[:,0]).nan_to_num(1.).sum()
+        first = _first_true(y, valid)
+        alike = valid.byte().argmax(1)==first
+        first_is_valid += alike.sum()
+        # If the top label of a constant prediction is ignored, the other labels are tied
+        firsts = firsts + first.bincount(minlength=c) + (~valid[alike]).sum(0)
+    cells = torch.stack([true, n-true])
+    of_set = torch.cat([cells*common, cells*~common])
+    means = iter(totals[0]/totals[1])
+    values = [next(means) if m in of_samples else
+              torch.cat([constant_values(m, per_label), m.averaged(of_set)[None]]) for m in metrics]
+    labels = [*(order[:k] for k in range(c+1)), common.nonzero().flatten()]
+    return torch.stack(values, 1),labels,(first_is_valid, firsts.max(), lrap)
+
+def _ranking_rows(counts, sums, zero_division):
+    "Compute the baseline, the best constant and the ceiling of the rows that rank scores"
+    (true,n),(true_of,n_of) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in counts)
+    def mean(x): return x.nan_to_num(zero_division).where(n>0, math.nan).nanmean()
+    has_auc = 1. if ((true>0) & (true<n)).any() else math.nan # Whether any label has an AUC
+    first,most,lrap = (o.double()/len(n_of) for o in sums)
+    return {'accuracy, argmax': (first, most, 1.),
+            'AP, macro': (mean(random_ap(true, n)), mean((true/n).where(true>0, math.nan)),
+                          mean(true/true)),
+            'ROC AUC, macro': (has_auc/2, has_auc/2, has_auc),
+            'LRAP': (random_ap(true_of, n_of).nan_to_num(1.).mean(), lrap, 1.)}
 
 # %% ../nbs/09_report.ipynb #63061343
-def _jackknife(metrics, elements, per_label, per_sample, others):
-    "Recompute each metric, and the mean of each of `others`, without each sample: M x N"
-    n,c = elements[0].shape
-    step = max(1, 2**16//c) # Small enough for the CPU cache
-    def left(i): return per_label[:,None] - torch.stack([o[i:i+step] for o in elements]).double()
+def _jackknife(metrics, preds, targs, counts, others):
+    "Recompute each row without each sample, N values each"
+    per_label,per_sample = counts
     def mean(x):
         defined = ~x.isnan()
         return (x.nansum()-x.nan_to_num())/(defined.sum()-defined.double())
-    def without(m):
+    # Counts of each label without a `tp`, `fp`, `fn`, `tn` or an ignored element, 4 x 5 x C
+    less = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
+    left = (per_label[:,None]-less[...,None]).clamp(min=0)
+    of_labels = {m: m.values(*left) for m in metrics if m.average in ('macro','weighted')}
+    support,parts = left[0]+left[2],[]
+    for b in _blocks(preds, targs, metrics[0].rule):
+        y,valid = _bools(b)
+        cell = (3-2*b.predicted.cpu().byte()-y.byte()).where(valid, 4).long()
+        weight = support.gather(0, cell)
+        parts.append(torch.stack([m.average_labels(v.gather(0, cell), weight)
+                                  for m,v in of_labels.items()]))
+    without = dict(zip(of_labels, torch.cat(parts, 1)))
+    def row(m):
         if m.average=='samples': return mean(m.values(*per_sample))
-        return torch.cat([m.averaged(left(i)) for i in range(0, n, step)])
-    return torch.stack([*map(without, metrics), *map(mean, others)])
+        if m.average=='micro': return m.values(*(per_label.sum(1)[:,None]-per_sample))
+        return without[m]
+    return dict(zip(_ROWS, map(row, metrics))) | {k: mean(o) for k,o in others.items()}
 
-def _interval(value, without, ci):
-    "Confidence limits of each `value`, M, from its values `without` each sample, M x N"
-    n,mean = without.shape[1],without.mean(1)
-    off = without-mean[:,None]
-    s2,s4 = ((off**p).sum(1) for p in (2,4))
+def _interval(value, without, ci, lowest=0):
+    "Confidence limits of `value`, from its values `without` each sample"
+    n,mean = len(without),without.mean().item()
+    s2,s4 = (((without-mean)**p).sum().item() for p in (2,4))
     # Satterthwaite's degrees of freedom
-    free = (2*s2**2/(s4-s2**2/n).clamp(min=0)).nan_to_num(n-1).clamp(min(5, n-1), n-1)
-    t = torch.from_numpy(scs.t.ppf((1+ci)/2, free))
+    free = 2*s2**2/(s4-s2**2/n) if s4>s2**2/n else n-1
+    t = scs.t.ppf((1+ci)/2, min(max(free, min(5, n-1)), n-1))
     # Without variation, for instance if no sample is right, the far limit is Wilson's
-    half = torch.where(s2<1e-20, t**2/(n+t**2), t*((n-1)/n*s2).sqrt())
+    half = t**2/(n+t**2) if s2<1e-20 else t*((n-1)/n*s2)**0.5
     mid = n*value - (n-1)*mean
-    return (mid-half).minimum(value).clamp(0, 1).numpy(),(mid+half).maximum(value).clamp(0, 1).numpy()
-
-# %% ../nbs/09_report.ipynb #6ee5425a
-def _constant_lrap(scores, y, valid):
-    "Compute each sample's LRAP if all samples have the same `scores`, C"
-    levels,level = scores.unique(return_inverse=True)
-    level = (len(levels)-1-level).expand(y.shape) # 0 is the highest
-    def included(x):
-        zeros = torch.zeros(len(y), len(levels), dtype=torch.float64, device='cpu')
-        return zeros.scatter_add_(1, level, x.double()).cumsum(1)
-    precision = (included(y)/included(valid)).gather(1, level)
-    return torch.where(y, precision, 0).sum(1)/y.sum(1)
-
-def _ranking_rows(batch, scores, y, valid, counts, zero_division):
-    "Compute the rows that rank scores, and each sample's values in those that are means over samples"
-    ap,auc,lrap = APScoreMulti(zero_division=zero_division),RocAucMulti(),LRAP()
-    for m in (ap,auc): m.add(batch)
-    (true,n),(true_of,n_of) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in counts)
-    def mean(x, n, zero_division):
-        return x.nan_to_num(zero_division).where(n>0, math.nan).nanmean().item()
-    step = max(1, 2**19//y.shape[1])
-    def parts(*xs): return zip(*(x.split(step) for x in xs))
-    lraps = torch.cat([lrap.values(sort_curve(*o)) for o in parts(scores, y, valid)])
-    frequency = true/n
-    hits,tied_hits,most_hits = _argmax_hits(scores, y, valid)
-    constant = torch.cat([_constant_lrap(frequency.nan_to_num(), *o) for o in parts(y, valid)])
-    def of_labels(x): return mean(x.where(true>0, math.nan), n, zero_division)
-    has_auc = 1. if ((true>0) & (true<n)).any() else math.nan # Whether any label has an AUC
-    rows = {'accuracy, argmax': (hits.mean(), tied_hits.mean(), most_hits, 1.),
-            'AP, macro': (ap.from_total(ap.read()[0]), of_labels(random_ap(true, n)),
-                         of_labels(frequency), of_labels(true/true)),
-            'ROC AUC, macro': (auc.from_total(auc.read()[0]), has_auc/2, has_auc/2, has_auc),
-            'LRAP': (lraps.nanmean(), mean(random_ap(true_of, n_of), n_of, 1.),
-                     mean(constant, n_of, 1.), 1.)}
-    rows = pd.DataFrame(rows, ['value','baseline','constant','ceiling'], dtype=float).T
-    return rows,{'accuracy, argmax': hits, 'LRAP': lraps}
+    return [min(max(o, lowest), 1) for o in (min(mid-half, value), max(mid+half, value))]
 
 # %% ../nbs/09_report.ipynb #0dd4a713
 def _reading(r, counts, constant, at, ci, zero_division):
@@ -228,6 +289,12 @@ def _reading(r, counts, constant, at, ci, zero_division):
                  f"0/0 counts as {zero_division:g}.")
     return text
 
+def _metrics(ci, **kwargs):
+    "Create the metrics of the rows that depend on a threshold"
+    if ci is not None and not 0<ci<1:
+        raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
+    return [cls(average=average, **kwargs) for cls,average in _ROWS.values()]
+
 def accuracy_report(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
@@ -243,48 +310,30 @@ def accuracy_report(
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     "Report accuracy variants with baselines and confidence intervals"
     preds,targs,vocab,thresh = check_arrays(preds, targs, thresh, sigmoid, vocab)
-    kw = dict(thresh=thresh, sigmoid=sigmoid, zero_division=zero_division, ignore_index=ignore_index,
-              min_labels=min_labels, max_labels=max_labels)
-    names,metrics = [*_ROWS],[cls(average=average, **kw) for cls,average in _ROWS.values()]
-    if ci is not None and not 0<ci<1:
-        raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
-    valid = metrics[0].rule.valid(targs)
-    if valid is not None: preds,targs = (o[valid.any(1)] for o in (preds, targs))
-    sound = metrics[0].value_of(preds, targs)
-    batch = Batch(preds, targs, metrics[0].rule)
-    scored,(_,y,valid),p = batch.scored,batch.inputs,batch.predicted.cpu().bool()
-    scores,y = batch.scores.cpu(),y.cpu().bool()
-    if math.isnan(sound): scores = scores.nan_to_num()
-    valid = torch.ones_like(y) if valid is None else valid.cpu()
-    counts = [o.cpu().double() for o in (metrics[0].counts, batch.counts[1])]
+    metrics = _metrics(ci, thresh=thresh, sigmoid=sigmoid, zero_division=zero_division,
+                       ignore_index=ignore_index, min_labels=min_labels, max_labels=max_labels)
+    value,counts,others = _measure(preds, targs, metrics, zero_division)
+    constants,labels,sums = _constants(metrics, preds, targs, counts[0])
     nothing = [torch.stack([0*tp, 0*fp, tp+fn, fp+tn]) for tp,fp,fn,tn in counts]
     perfect = [torch.stack([tp+fn, 0*fp, 0*fn, fp+tn]) for tp,fp,fn,tn in counts]
-    constants,labels = _constants(metrics, counts[0], y, valid)
-    r = pd.DataFrame(dict(
-        value=_scores(metrics, *counts),
-        baseline=_scores(metrics, *nothing),
-        constant=constants.nan_to_num(-math.inf).amax(0),
-        ceiling=_scores(metrics, *perfect)
-    ), index=names, dtype=float)
-    others = {}
-    if scored: # Binary predictions have no ranking
-        ranking,others = _ranking_rows(batch, scores, y, valid, counts, zero_division)
-        r = pd.concat([r, ranking])
-    rows = [*names, *others]
-    low = high = pd.Series(math.nan, rows)
-    if ci is not None and len(y)>1:
-        without = _jackknife(metrics, _cells(p, y, valid), *counts, [*others.values()])
-        low,high = (pd.Series(o, rows) for o in _interval(as_tensor(r.value[rows]), without, ci))
-    r.insert(1, 'low', low)
-    r.insert(2, 'high', high.clip(upper=r.ceiling[rows])) # No prediction scores more than the targets
-    if math.isnan(sound): r[['value','low','high']] = math.nan
+    bounds = dict(zip(_ROWS, zip(_scores(metrics, *nothing), constants.nan_to_num(-math.inf).amax(0),
+                                 _scores(metrics, *perfect))))
+    bounds |= _ranking_rows(counts, sums, zero_division)
+    r = pd.DataFrame([bounds[o] for o in value.index], value.index, ['baseline','constant','ceiling'],
+                     dtype=float)
+    limits = {}
+    if ci is not None and len(counts[1][0])>1 and not value.isna().all():
+        without = _jackknife(metrics, preds, targs, counts, others)
+        limits = {k: _interval(value[k], o, ci) for k,o in without.items()}
+    low,high = pd.DataFrame(limits, range(2), r.index, dtype=float).values
+    for i,(k,o) in enumerate(dict(value=value, low=low, high=high).items()): r.insert(i, k, o)
+    r['high'] = r.high.clip(upper=r.ceiling) # No prediction scores more than the targets
     to_gain = r.ceiling-r.baseline
     r['lift'] = (r.value-r.baseline)/to_gain.where(to_gain>0)
-    best = labels[constants[:,names.index('F1, samples')].nan_to_num(-math.inf).argmax()]
+    best = labels[constants[:,[*_ROWS].index('F1, samples')].nan_to_num(-math.inf).argmax()]
     res = AccuracyReport(r.loc[sorted(r.index, key=lambda o: not o.startswith('accuracy'))])
-    at = ''
-    if scored: # Binary predictions have no threshold
-        rule = batch.rule
+    at,rule = '',metrics[0].rule
+    if preds.is_floating_point(): # Binary predictions have no threshold
         if not rule.is_top_k: res.columns.name = f'thresh={thresh_text(thresh)}'
         if rule.limits: res.index.name = rule.limits
         at = f"Decided {rule.describe('at a threshold of ')}. "
