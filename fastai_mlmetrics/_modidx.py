@@ -736,6 +736,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.report._metrics': ('report.html#_metrics', 'fastai_mlmetrics/report.py'),
                                          'fastai_mlmetrics.report._most_frequent_set': ( 'report.html#_most_frequent_set',
                                                                                          'fastai_mlmetrics/report.py'),
+                                         'fastai_mlmetrics.report._of_samples': ('report.html#_of_samples', 'fastai_mlmetrics/report.py'),
                                          'fastai_mlmetrics.report._rank_labels': ('report.html#_rank_labels', 'fastai_mlmetrics/report.py'),
                                          'fastai_mlmetrics.report._ranking_kwargs': ( 'report.html#_ranking_kwargs',
                                                                                       'fastai_mlmetrics/report.py'),

@@ -109,7 +109,7 @@ def _scores(metrics, per_label, per_sample):
     return torch.stack([m.averaged(per_sample if m.average=='samples' else per_label)
                         for m in metrics])
 
-# %% ../nbs/09_report.ipynb #1d08e26e
+# %% ../nbs/09_report.ipynb #cd99f3fb
 _BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
 
 def _blocks(preds, targs, rule):
@@ -118,6 +118,16 @@ def _blocks(preds, targs, rule):
     for p,y in zip(preds.split(step), targs.split(step)):
         if (valid:=rule.valid(y)) is not None: p,y = (o[valid.any(1)] for o in (p, y))
         if len(p): yield Batch(p, y, rule)
+
+def _of_samples(f, preds, targs, rule):
+    "Compute `f` of each block, rows x R, and join the results: rows x N"
+    res,n = None,0 # One table, as small ones between blocks would fragment the memory
+    for b in _blocks(preds, targs, rule):
+        part = f(b)
+        if res is None: res = part.new_empty(len(part), len(preds))
+        res[:,n:n+b.n] = part
+        n += b.n
+    return res[:,:n]
 
 def _bools(batch):
     "Return targets and which elements count as bools on the CPU"
@@ -136,26 +146,24 @@ def _first_true(y, valid):
 
 def _label_curves(preds, targs, rule):
     "Make the curves of all labels, some or one at a time"
-    step = max(16, _BLOCK//len(preds)) # A cache line has 16 numbers
+    step = max(8, _BLOCK//len(preds)) # Neighbours in memory, so that reading a column costs less
     for s,t in zip(preds.T.split(step), targs.T.split(step)):
-        s,t = to_scores(s, sigmoid=False).cpu().contiguous(),t.cpu().contiguous()
-        y,valid = t==1,rule.valid(t)
+        tables = to_scores(s, sigmoid=False),t==1,rule.valid(t)
+        s,y,valid = (None if o is None else o.cpu().contiguous() for o in tables)
         if len(preds)<1000: yield sort_curve(s, y, valid)
-        else: yield from (label_curve(*o) for o in (zip(s, y) if valid is None else
-                          ((s[v], y[v]) for s,y,v in zip(s, y, valid))))
+        elif valid is None: yield from map(label_curve, s, y)
+        else: yield from (label_curve(s[v], y[v]) for s,y,v in zip(s, y, valid))
 
 def _measure(preds, targs, metrics, zero_division):
     "Compute each row's value, the counts of labels and of samples, and each sample's ranking values"
     rule,sound = metrics[0].rule,metrics[0].value_of(preds, targs)
     scored,per_label = preds.is_floating_point(),metrics[0].counts.double()
-    parts = [[b.counts[1].cpu().double(), *([_rank_labels(b)] if scored else [])]
-             for b in _blocks(preds, targs, rule)]
-    per_sample,*ranks = (torch.cat(o, 1) for o in zip(*parts))
+    per_sample = _of_samples(lambda b: b.counts[1].cpu().double(), preds, targs, rule)
     values,others = dict(zip(_ROWS, _scores(metrics, per_label, per_sample).tolist())),{}
     if scored: # Binary predictions have no ranking
         ms = APScoreMulti(zero_division=zero_division),RocAucMulti()
         of_labels = ([m.values(c) for m in ms] for c in _label_curves(preds, targs, rule))
-        hits,lraps = ranks[0]
+        hits,lraps = _of_samples(_rank_labels, preds, targs, rule)
         rows = dict(zip(_RANKINGS, (hits, *map(torch.cat, zip(*of_labels)), lraps)))
         values |= {k: o.nanmean().item() for k,o in rows.items()}
         others = {k: rows[k] for k in ('accuracy, argmax','LRAP')}
@@ -219,7 +227,7 @@ def _ranking_rows(counts, sums, zero_division):
 
 # %% ../nbs/09_report.ipynb #63061343
 def _jackknife(metrics, preds, targs, counts, others):
-    "Recompute each row without each sample, N values each"
+    "Recompute each row without each sample: yield its name and N values"
     per_label,per_sample = counts
     def mean(x):
         defined = ~x.isnan()
@@ -228,19 +236,19 @@ def _jackknife(metrics, preds, targs, counts, others):
     less = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
     left = (per_label[:,None]-less[...,None]).clamp(min=0)
     of_labels = {m: m.values(*left) for m in metrics if m.average in ('macro','weighted')}
-    support,parts = left[0]+left[2],[]
-    for b in _blocks(preds, targs, metrics[0].rule):
+    support = left[0]+left[2]
+    def averages(b):
         y,valid = _bools(b)
         cell = (3-2*b.predicted.cpu().byte()-y.byte()).where(valid, 4).long()
         weight = support.gather(0, cell)
-        parts.append(torch.stack([m.average_labels(v.gather(0, cell), weight)
-                                  for m,v in of_labels.items()]))
-    without = dict(zip(of_labels, torch.cat(parts, 1)))
+        return torch.stack([m.average_labels(v.gather(0, cell), weight) for m,v in of_labels.items()])
+    without = dict(zip(of_labels, _of_samples(averages, preds, targs, metrics[0].rule)))
     def row(m):
         if m.average=='samples': return mean(m.values(*per_sample))
         if m.average=='micro': return m.values(*(per_label.sum(1)[:,None]-per_sample))
         return without[m]
-    return dict(zip(_ROWS, map(row, metrics))) | {k: mean(o) for k,o in others.items()}
+    yield from zip(_ROWS, map(row, metrics))
+    yield from ((k, mean(o)) for k,o in others.items())
 
 def _interval(value, without, ci, lowest=0):
     "Confidence limits of `value`, from its values `without` each sample"
@@ -324,7 +332,7 @@ def accuracy_report(
     limits = {}
     if ci is not None and len(counts[1][0])>1 and not value.isna().all():
         without = _jackknife(metrics, preds, targs, counts, others)
-        limits = {k: _interval(value[k], o, ci) for k,o in without.items()}
+        limits = {k: _interval(value[k], o, ci) for k,o in without}
     low,high = pd.DataFrame(limits, range(2), r.index, dtype=float).values
     for i,(k,o) in enumerate(dict(value=value, low=low, high=high).items()): r.insert(i, k, o)
     r['high'] = r.high.clip(upper=r.ceiling) # No prediction scores more than the targets
