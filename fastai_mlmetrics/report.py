@@ -109,7 +109,7 @@ def _scores(metrics, per_label, per_sample):
     return torch.stack([m.averaged(per_sample if m.average=='samples' else per_label)
                         for m in metrics])
 
-# %% ../nbs/09_report.ipynb #e9871e8a
+# %% ../nbs/09_report.ipynb #1ea8718d
 _BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
 
 def _blocks(preds, targs, rule):
@@ -132,7 +132,8 @@ def _of_samples(f, preds, targs, rule):
 def _bools(batch):
     "Return targets and which elements count as bools on the CPU"
     _,y,valid = batch.inputs
-    return y.cpu().bool(),torch.ones_like(y, dtype=torch.bool, device='cpu') if valid is None else valid.cpu()
+    y = y.cpu().bool()
+    return y,torch.ones_like(y) if valid is None else valid.cpu()
 
 def _rank_labels(batch):
     "Compute each sample's rows that rank its labels, 2 x R"
@@ -351,7 +352,7 @@ def accuracy_report(
     res.attrs['reading'] = _reading(r, counts, constant, at, ci, zero_division)
     return res
 
-# %% ../nbs/09_report.ipynb #25712e47
+# %% ../nbs/09_report.ipynb #5db57fe4
 class ModelComparison(Table):
     "Table of paired differences between models, with a summary in words as its `reading`"
     def plot(self,
@@ -376,7 +377,7 @@ class ModelComparison(Table):
         ax.set_xlabel(f'difference: {name}minus {plot_name(first)}', fontsize=9)
         if len(parts)>1: ax.legend(fontsize=9, loc='upper left', bbox_to_anchor=(1,1))
 
-# %% ../nbs/09_report.ipynb #76419e7e
+# %% ../nbs/09_report.ipynb #ceba6d87
 _OFTEN = 'F1, samples','F1, macro','accuracy, elementwise','accuracy, subset' # Named first
 
 def _in_words(row):
@@ -391,7 +392,7 @@ def _compared(name, first, r, ci):
     if (r.difference==0).all(): return f"{name} and {first} have the same scores."
     clear = (r.low>0) | (r.high<0)
     def some(rows):
-        rows = rows.loc[sorted(rows.index, key=lambda o: o not in _OFTEN)]
+        rows = rows.loc[dict.fromkeys([*(o for o in _OFTEN if o in rows.index), *rows.index]).keys()]
         texts = [f"{_in_words(k)}, by {abs(o.difference):.3f} ({min(abs(o.low), abs(o.high)):.3f} to "
                  f"{max(abs(o.low), abs(o.high)):.3f})" for k,o in rows.head(3).iterrows()]
         if len(rows)>3: texts.append(f"{len(rows)-3} more row{'s'[:len(rows)!=4]}")
@@ -399,10 +400,11 @@ def _compared(name, first, r, ci):
     text = [f"{name} is {word} than {first} in {some(o)}." for word,o in
             (('better',r[clear & (r.difference>0)]), ('worse',r[clear & (r.difference<0)])) if len(o)]
     chance = [_in_words(k) for k in r.index[~clear & r.low.notna()]]
-    if not text and chance: text = [f"Each difference between {name} and {first} may be chance."]
+    if not text: text = [f"Each difference between {name} and {first} may be chance."]
     elif chance:
         text.append(f"The difference{'s'[:len(chance)>1]} in {some_names(chance, 3)} may be chance.")
-    if clear.any(): text.append(f"Between equal models, about {100*(1-ci):.3g} % of the rows differ as clearly.")
+    if clear.any():
+        text.append(f"Between equal models, about {100*(1-ci):.3g} % of the rows differ as clearly.")
     return ' '.join(text)
 
 def compare_models(
@@ -440,12 +442,15 @@ def compare_models(
     parts,texts = {},[]
     for name in names:
         a,b = values[first],values[name]
-        r = ModelComparison({first: a, name: b, 'difference': b-a}).loc[_in_order(a.index.intersection(b.index))]
+        r = ModelComparison({first: a, name: b, 'difference': b-a})
+        r = r.loc[_in_order(a.index.intersection(b.index))]
         limits = {k: _interval(r.difference[k], o-without[first][k], ci, -1)
                   for k,o in without[name].items() if k in r.index}
         r[['low','high']] = pd.DataFrame(limits, range(2), r.index, dtype=float).T
         parts[name] = r
         texts.append(_compared(name, first, r, ci))
-    res = parts[name] if len(parts)==1 else pd.concat(parts, names=['model',None])[[*preds_by_name,'difference','low','high']]
-    res.attrs['reading'] = '\n'.join(texts)
-    return res
+    if len(parts)>1:
+        columns = [*preds_by_name,'difference','low','high']
+        r = pd.concat(parts, names=['model',None])[columns]
+    r.attrs['reading'] = '\n'.join(texts)
+    return r
