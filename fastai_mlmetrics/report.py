@@ -371,10 +371,11 @@ class ModelComparison(Table):
             ax.scatter(o.difference, at, color=color, s=24, zorder=3)
             if len(parts)>1: ax.plot([], [], 'o-', color=f'C{i%10}', label=plot_name(name))
         ax.axvline(0, color='k', lw=1)
-        ax.set_yticks(range(len(rows)), rows, fontsize=9)
+        ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows)-0.5, -0.5)
-        name = plot_name(others[0])+' ' if len(parts)==1 else ''
-        ax.set_xlabel(f'difference: {name}minus {plot_name(first)}', fontsize=9)
+        ax.tick_params(labelsize=9)
+        name = plot_name(others[0]) if len(parts)==1 else 'each model'
+        ax.set_xlabel(f'{name} minus {plot_name(first)}', fontsize=9)
         if len(parts)>1: ax.legend(fontsize=9, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../nbs/09_report.ipynb #ceba6d87
