@@ -80,7 +80,7 @@ def test_nothing_is_true():
     "For example with a `get_y` that finds no labels"
     learn,caught = trained(torch.full((400,20), -9.), torch.zeros(400,20), n_epoch=4)
     assert len(caught)==1
-    assert 'none of the 400 samples of this validation has a label' in one_line(caught[0].message)
+    assert 'none of the 400 validation samples has a label' in one_line(caught[0].message)
     assert not any(r.verdict for r in learn.zero_labels.records)
 
 def test_forum():
@@ -1267,7 +1267,7 @@ def test_the_lowest_is_best():
     def learner(cb): return make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), cb])
     text, = pitfall_texts(learner(EarlyStoppingCallback('empty_rate', patience=5)))
     assert ("`EarlyStoppingCallback(monitor='empty_rate')` looks for the highest value, "
-            "but here the lowest is: add `comp=np.less`") in text
+            "but lower is better: add `comp=np.less`") in text
     for cb in (EarlyStoppingCallback('empty_rate', comp=np.less),
                EarlyStoppingCallback('f1_macro'),
                EarlyStoppingCallback()):
@@ -1341,8 +1341,8 @@ def test_two_sigmoids():
     "The model ends with a sigmoid, as the metrics have it, and `get_preds` applies another"
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(learn, 2)
-    assert ('given a sigmoid by `get_preds` and `predict`, that of the loss function (BCEWithLogitsLoss): '
-            'let the model end without one, and leave out sigmoid=False') in text
+    assert ('`get_preds` and `predict` apply the sigmoid of the loss function (BCEWithLogitsLoss) to what the metrics '
+            "take for probabilities: remove the sigmoid at the model's end, and leave out sigmoid=False") in text
     assert not pitfall_texts(make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback()))
 
 def test_what_changes_in_numbers_alone_is_told_once():
@@ -1350,9 +1350,9 @@ def test_what_changes_in_numbers_alone_is_told_once():
     learn = make_learner(GOOD[0], GOOD[1]*0, multilabel_metrics(), cbs=ZeroLabelsCallback())
     texts = pitfall_texts(learn, 2)
     learn.dls = make_learner(GOOD[0][:300], GOOD[1][:300]*0).dls
-    assert len(texts)==1 and 'none of the 400 samples' in texts[0]
+    assert len(texts)==1 and 'none of the 400 validation samples' in texts[0]
     assert not pitfall_texts(learn)
-    assert 'none of the 300 samples' in learn.zero_labels.records[-1].pitfalls[0]
+    assert 'none of the 300 validation samples' in learn.zero_labels.records[-1].pitfalls[0]
 
 def test_numbers_in_code_are_told_anew():
     learn = make_learner(*GOOD, [F1ScoreMulti(0.2)], cbs=ZeroLabelsCallback())
