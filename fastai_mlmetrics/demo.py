@@ -13,6 +13,8 @@ import fastai.vision.models as vision_models
 from fastai.vision.all import *
 from .report import multilabel_metrics
 from .callback import ZeroLabelsCallback
+from .interpret import MultiLabelInterpretation
+from . import page as _ # patches `MultiLabelInterpretation`
 from .digits import multidigits, multilabel_dls
 
 # %% ../nbs/19_demo.ipynb #8289f958
@@ -117,7 +119,7 @@ def _save(out, name, what):
 def run_demo(
     learn:Learner, # Learner that `get_learner` created
     epochs:int=15, # Number of epochs, a fifth of them before the remedies
-    out:str|Path='.' # Folder for the figures, created if it is missing
+    out:str|Path='.' # Folder for the figures and the report, created if it is missing
 )->pd.DataFrame: # Metrics before and after the remedies
     "Train, show the warning, try the remedies, and compare"
     out = Path(out)
@@ -157,6 +159,9 @@ def run_demo(
     print(table.to_string())
     cb.plot()
     _save(out, 'zero_labels.png', 'accuracy beside that of predicting nothing')
+    with _no_bar(learn): interp = MultiLabelInterpretation.from_learner(learn)
+    path = interp.to_html(out/'report.html', f'Results after {_epochs(epochs)}', data=str(dls.path))
+    print(f'\n{path}: all results on one page')
     return table
 
 # %% ../nbs/19_demo.ipynb #c71b3ffe

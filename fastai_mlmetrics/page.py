@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/18_page.ipynb #9b48badc
+# %% ../nbs/18_page.ipynb #9b658e4e
 from fastai.basics import *
 from .inputs import check_int
 from .decisions import is_probs
@@ -20,7 +20,7 @@ from datetime import datetime
 from jinja2 import Environment, StrictUndefined
 import fastai, fastai_mlmetrics
 
-# %% ../nbs/18_page.ipynb #cf324b2a
+# %% ../nbs/18_page.ipynb #cb459133
 class _Results:
     "What several sections show"
     def __init__(self, interp, data, k, max_n):
@@ -31,7 +31,8 @@ class _Results:
         # The columns of the labels with the lowest F1, in the order of the table
         self.lowest = [label_index(o, interp.vocab) for o in known[:k]]
         self.which = f"the {len(self.lowest)} labels with the lowest F1"
-        if len(self.lowest)==len(interp.vocab): self.which = 'all labels, lowest F1 first'
+        if len(interp.vocab)==1: self.which = 'the only label'
+        elif len(self.lowest)==len(interp.vocab): self.which = 'all labels, lowest F1 first'
 
 def _saved(kind, **kwargs):
     "Save the current figure as bytes, and close it"
@@ -58,7 +59,7 @@ def _thumbnail(inp):
 def _plot_frequencies(labels):
     "Plot in how many samples each label is true, and in how many it is predicted"
     n = len(labels)
-    ax = new_axes(None, (7,3))
+    ax = new_axes(None, (4.8 if n<=20 else 7, 3))
     edges = np.arange(n+1)-0.5
     ax.stairs(labels.support, edges, fill=True, color='0.75', label='true')
     ax.stairs(labels.predicted, edges, color='C0', label='predicted', lw=1.5)
@@ -67,7 +68,7 @@ def _plot_frequencies(labels):
     ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
     ax.legend()
 
-# %% ../nbs/18_page.ipynb #ee34dff8
+# %% ../nbs/18_page.ipynb #16cf73a0
 def _data(p):
     interp,r = p.interp,p.record
     n,c = interp.preds.shape
@@ -108,7 +109,7 @@ def _thresholds(p):
                 "far from the threshold in use, and much higher, another threshold helps. Its F1 on new "
                 "samples is somewhat lower, because the peak is found on these.",
                 plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
-                interp.preds, interp.true, marks, interp.valid, figsize=(6.5,3))
+                interp.preds, interp.true, marks, interp.valid, figsize=(4.8,3))
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))
@@ -117,7 +118,7 @@ def _curves(p):
     yield _plot(f"Of {p.which}. A dot is at the threshold in use. If a dot is far to the left on a curve "
                 "that stays high, a lower threshold finds more and costs little precision. A curve that "
                 "falls at once belongs to a label whose highest scores are wrong.",
-                p.interp.plot_precision_recall, labels=cols)
+                p.interp.plot_precision_recall, labels=cols, figsize=(5.6,3.4))
 
 def _calibration(p):
     if not p.interp.scored or not is_probs(p.interp.preds): return
@@ -159,7 +160,7 @@ def _frequencies(p):
 
 def _glossary(p): yield 'facts',GLOSSARY
 
-# %% ../nbs/18_page.ipynb #b2dca361
+# %% ../nbs/18_page.ipynb #e1187c35
 SECTIONS = dict(
     data=('What was validated', _data),
     verdict=('Verdict', _verdict),
@@ -212,7 +213,7 @@ GLOSSARY = {
                  "move the value.",
 }
 
-# %% ../nbs/18_page.ipynb #94bffa04
+# %% ../nbs/18_page.ipynb #70250008
 _TEMPLATE = '''<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -237,19 +238,20 @@ p { max-width: 48rem; margin: .6rem 0 }
 a { color: var(--link) }
 nav a { margin-right: .9rem; white-space: nowrap }
 code { background: var(--soft); padding: 0 .2em; border-radius: 3px }
-dl { display: grid; grid-template-columns: minmax(6rem, 11rem) 1fr; gap: .3rem 1rem; margin: 0 }
+dl { display: grid; grid-template-columns: minmax(5rem, 25%) 1fr; gap: .3rem 1rem; margin: 0 }
 dt { color: var(--dim) }
 dd { margin: 0; max-width: 40rem }
 .scroll { overflow: auto; margin: .6rem 0 }
-.tall { max-height: 36rem; border-bottom: 1px solid var(--line) }
+.tall { max-height: min(36rem, 85vh); border-bottom: 1px solid var(--line) }
 table { border-collapse: separate; border-spacing: 0; font-size: .875rem;
         font-variant-numeric: tabular-nums }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right;
          background: var(--back); white-space: nowrap }
 tbody th, tfoot th, thead th:first-child { position: sticky; left: 0; text-align: left }
-tbody th, tfoot th { font-weight: normal; white-space: normal; min-width: 6rem; max-width: 38vw }
+tbody th, tfoot th { font-weight: normal; white-space: normal; overflow-wrap: break-word;
+                     min-width: 6rem; max-width: min(22rem, 45vw) }
 th.text { text-align: left }
-td.text { text-align: left; white-space: normal; min-width: 7rem; max-width: 22rem }
+td.text { text-align: left; white-space: normal; overflow-wrap: break-word; max-width: 22rem }
 thead th { position: sticky; top: 0; z-index: 1; vertical-align: bottom }
 thead th:first-child { z-index: 2 }
 tfoot { position: sticky; bottom: 0; z-index: 1 }
@@ -318,7 +320,7 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
 {% endmacro %}
 {% macro plot(o) %}
 <figure><div class="scroll" tabindex="0"><img class="plot" src="{{ o.uri }}" alt="{{ o.caption }}"
-  style="width: {{ o.width }}px; min-width: {{ (0.8*o.width)|int }}px"></div>
+  style="width: {{ o.width }}px; min-width: {{ (0.75*o.width)|int }}px"></div>
 <figcaption>{{ o.caption }}</figcaption></figure>
 {% endmacro %}
 {% macro samples(o) %}
@@ -386,7 +388,7 @@ for (const form of document.forms) {
 </html>
 '''
 
-# %% ../nbs/18_page.ipynb #58f8e3ca
+# %% ../nbs/18_page.ipynb #a71a3381
 def _rows(table):
     "List the rows of a table: the name, and for each cell its text and whether the column is text"
     def text(o):
@@ -399,7 +401,7 @@ def _rows(table):
 _env = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _env.filters['rows'] = _rows
 
-# %% ../nbs/18_page.ipynb #5d4d2b7e
+# %% ../nbs/18_page.ipynb #8bc69f9a
 @patch
 def to_html(self:MultiLabelInterpretation,
     path='report.html', # File to write; its folder is created if it is missing
