@@ -492,7 +492,7 @@ def find_mistakes(
         title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order):,} scores')
     return found[order],score[order],title
 
-# %% ../nbs/14_interpret.ipynb #7d5b399c
+# %% ../nbs/14_interpret.ipynb #bacb6cb8
 _COLORS = dict(missed='#0072b2', false='#d55e00', right='0.3')
 
 @patch
@@ -579,7 +579,8 @@ def show_results(self:MultiLabelInterpretation,
 ): # A `Table`, if the inputs are not images
     "Show some samples with their targets and predictions"
     idxs,title = L(to_builtin(idxs)),f'Decided {self.rule.describe()}'
-    return self._show(idxs, self.losses[idxs], 'loss', title, nrows=nrows, ncols=ncols, figsize=figsize)
+    return self._show(idxs, self.losses[idxs], 'loss', title, nrows=nrows, ncols=ncols,
+                      figsize=figsize)
 
 # %% ../nbs/14_interpret.ipynb #c134480b
 @patch

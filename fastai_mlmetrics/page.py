@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/18_page.ipynb #9b658e4e
+# %% ../nbs/18_page.ipynb #b4508551
 from fastai.basics import *
 from .inputs import check_int
 from .decisions import is_probs
@@ -20,7 +20,7 @@ from datetime import datetime
 from jinja2 import Environment, StrictUndefined
 import fastai, fastai_mlmetrics
 
-# %% ../nbs/18_page.ipynb #cb459133
+# %% ../nbs/18_page.ipynb #1b39a1e4
 class _Results:
     "What several sections show"
     def __init__(self, interp, data, k, max_n):
@@ -30,7 +30,7 @@ class _Results:
         known = self.labels.index[self.labels.support>0]
         # The columns of the labels with the lowest F1, in the order of the table
         self.lowest = [label_index(o, interp.vocab) for o in known[:k]]
-        self.which = f"the {len(self.lowest)} labels with the lowest F1"
+        self.which = f"the {len(self.lowest)} label{'s'[:len(self.lowest)!=1]} with the lowest F1"
         if len(interp.vocab)==1: self.which = 'the only label'
         elif len(self.lowest)==len(interp.vocab): self.which = 'all labels, lowest F1 first'
 
@@ -68,19 +68,20 @@ def _plot_frequencies(labels):
     ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
     ax.legend()
 
-# %% ../nbs/18_page.ipynb #16cf73a0
+# %% ../nbs/18_page.ipynb #9a2ab2a2
 def _data(p):
     interp,r = p.interp,p.record
     n,c = interp.preds.shape
     facts = {'data set': p.data} if p.data else {}
-    facts |= {'samples': f'{n:,}; {r.labelled:,} of them have a label',
+    facts |= {'samples': f'{n:,}, {r.labelled:,} of them with a label',
               'labels': f'{c:,}; {r.true_per_sample:.2f} are true per sample, and '
                         f'{r.pred_per_sample:.2f} predicted'}
     if r.absent: facts['never true'] = some_names(r.absent, 10)
     facts['threshold'] = interp.rule.text if interp.scored else 'none: the predictions are binary'
-    if not interp.valid.all(): facts['unknown targets'] = f'{1-interp.valid.double().mean():.1%}, ignored'
-    versions = (f'{o.__name__} {o.__version__}' for o in (fastai_mlmetrics, fastai, torch))
-    yield 'facts',facts | dict(written=f'{datetime.now():%Y-%m-%d %H:%M}', versions=', '.join(versions))
+    if not interp.valid.all(): facts['ignored targets'] = f'{1-interp.valid.double().mean():.1%}'
+    facts['written'] = f'{datetime.now():%Y-%m-%d %H:%M}'
+    packages = fastai_mlmetrics,fastai,torch
+    yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
 
 def _verdict(p): yield 'box',describe(p.record).html
 
@@ -88,10 +89,10 @@ def _accuracy(p):
     r = p.interp.accuracy_report()
     yield 'text',r.reading
     yield 'table',r
-    yield 'text',("From low to high is the 95 % interval of a value. Compare a value with its baseline "
-                  "(predicting nothing, or ranking at random) and with constant (the best that the same "
-                  "labels for every sample score); its ceiling is the most that any model can score. "
-                  "The lift is the share of the way from baseline to ceiling.")
+    yield 'text',("From low to high is the 95 % interval of a value. Compare a value with its "
+                  "baseline (predicting nothing, or ranking at random) and with constant (the best "
+                  "that the same labels for every sample score); its ceiling is the most that any "
+                  "model can score. The lift is the share of the way from baseline to ceiling.")
 
 def _labels(p):
     yield 'text',p.report.reading
@@ -105,9 +106,9 @@ def _thresholds(p):
     if interp.rule.is_top_k: marks = {}
     if r.suggested_thresh: marks['as many labels as are true'] = r.suggested_thresh
     without = f' and without {interp.rule.limits}' if interp.rule.limits else ''
-    yield _plot(f"Micro F1 at every threshold, with one threshold for all labels{without}. If the peak is "
-                "far from the threshold in use, and much higher, another threshold helps. Its F1 on new "
-                "samples is somewhat lower, because the peak is found on these.",
+    yield _plot(f"Micro F1 at every threshold, with one threshold for all labels{without}. If the "
+                "peak is far from the threshold in use, and much higher, another threshold helps. Its "
+                "F1 on new samples is somewhat lower, because the peak is found on these.",
                 plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
                 interp.preds, interp.true, marks, interp.valid, figsize=(4.8,3))
 
@@ -115,16 +116,16 @@ def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))
     cols = [i for i in p.lowest if n_true[i]<n[i]] # Others have no curve
     if not p.interp.scored or not cols: return
-    yield _plot(f"Of {p.which}. A dot is at the threshold in use. If a dot is far to the left on a curve "
-                "that stays high, a lower threshold finds more and costs little precision. A curve that "
-                "falls at once belongs to a label whose highest scores are wrong.",
+    yield _plot(f"Of {p.which}. A dot is at the threshold in use. If a dot is far to the left on a "
+                "curve that stays high, a lower threshold finds more and costs little precision. A "
+                "curve that falls at once belongs to a label whose highest scores are wrong.",
                 p.interp.plot_precision_recall, labels=cols, figsize=(5.6,3.4))
 
 def _calibration(p):
     if not p.interp.scored or not is_probs(p.interp.preds): return
-    yield _plot("On the diagonal, scores are probabilities: of the labels with a score of 0.8, 80 % are "
-                "true. Above it the model is too timid, below it too sure. The numbers at the top count "
-                "the sample-label pairs behind each point.", p.interp.plot_calibration, bins=10)
+    yield _plot("On the diagonal, scores are probabilities: of the labels with a score of 0.8, 80 % "
+                "are true. Above it the model is too timid, below it too sure. The numbers at the top "
+                "count the sample-label pairs behind each point.", p.interp.plot_calibration, bins=10)
 
 def _confusions(p):
     if len(p.interp.vocab)==1: return
@@ -139,7 +140,7 @@ def _confusions(p):
                 "predicted; labels in most confusions come first.", p.interp.plot_label_confusion)
 
 def _samples(p):
-    interp,texts = p.interp,[]
+    interp = p.interp
     for i,kind in itertools.product(p.lowest, ('missed','false')):
         idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)
         if not len(idxs): continue
@@ -149,9 +150,10 @@ def _samples(p):
         if isinstance(inputs, pd.DataFrame):
             yield 'table',interp.show(i, kind, p.max_n)
             continue
-        yield 'samples',[dict(uri=_thumbnail(o), i=j, score=f'{s:.3g}',
-                              names=sample_names(interp, j, 80, i), kind=kind)
-                         for o,j,s in zip(inputs, idxs.tolist(), scores.tolist())]
+        kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
+        names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
+        yield 'samples',[dict(uri=_thumbnail(o), i=j, score=f'{s:.3g}', names={k: n[k] for k in kinds})
+                         for o,j,s,n in zip(inputs, idxs.tolist(), scores.tolist(), names)]
 
 def _frequencies(p):
     yield _plot("In how many samples each label is true, in the order of the table of labels: are the "
@@ -160,7 +162,7 @@ def _frequencies(p):
 
 def _glossary(p): yield 'facts',GLOSSARY
 
-# %% ../nbs/18_page.ipynb #e1187c35
+# %% ../nbs/18_page.ipynb #0c9922f1
 SECTIONS = dict(
     data=('What was validated', _data),
     verdict=('Verdict', _verdict),
@@ -188,20 +190,20 @@ GLOSSARY = {
     'recall': "Share of the true labels that are predicted.",
     'F1': "Harmonic mean of precision and recall: high only if both are.",
     'micro, macro, weighted, samples': "Averages. Micro: all sample-label pairs together. Macro: mean "
-        "over labels, rare ones as important as frequent ones. Weighted: mean over labels, by support. "
-        "Samples: mean over samples.",
-    'accuracy, elementwise': "Share of the sample-label pairs (decisions) that are right. If labels are "
-                             "rare, it is high for a model that predicts nothing.",
-    'accuracy, balanced': "Mean, for a label, of the shares that are right where it is true and where it "
-                          "is not.",
+        "over labels, rare ones as important as frequent ones. Weighted: mean over labels, by "
+        "support. Samples: mean over samples.",
+    'accuracy, elementwise': "Share of the sample-label pairs (decisions) that are right. If "
+                             "labels are rare, it is high for a model that predicts nothing.",
+    'accuracy, balanced': "Mean, for a label, of the shares that are right where it is true "
+                          "and where it is not.",
     'accuracy, subset': "Share of the samples with all labels right.",
-    'accuracy, Jaccard': "Labels that are both true and predicted, over those that are either; mean over "
-                         "samples.",
+    'accuracy, Jaccard': "Labels that are both true and predicted, over those that are "
+                         "either; mean over samples.",
     'accuracy, argmax': "Share of the samples whose first true label has the highest score.",
     'AP (ap)': "Average precision: the area under the curve of precision against recall. It needs no "
                "threshold.",
-    'ROC AUC (roc_auc)': "How often a sample with the label scores higher than one without it. It needs "
-                         "no threshold; 0.5 is chance.",
+    'ROC AUC (roc_auc)': "How often a sample with the label scores higher than one without "
+                         "it. It needs no threshold; 0.5 is chance.",
     'LRAP': "Label ranking average precision: how high the true labels of a sample rank among all.",
     'calibration_error': "Mean difference between scores and the share of labels that are true.",
     'baseline': "Value of predicting nothing; of a random ranking, for AP, ROC AUC, LRAP and argmax.",
@@ -213,14 +215,14 @@ GLOSSARY = {
                  "move the value.",
 }
 
-# %% ../nbs/18_page.ipynb #70250008
+# %% ../nbs/18_page.ipynb #ea17700e
 _TEMPLATE = '''<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
-      content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
+      style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 <title>{{ title }}</title>
 <style>
 :root { color-scheme: light; --back: #fff; --text: #1c1e21; --dim: #5b6067; --line: #d8dbdf;
@@ -256,7 +258,8 @@ thead th { position: sticky; top: 0; z-index: 1; vertical-align: bottom }
 thead th:first-child { z-index: 2 }
 tfoot { position: sticky; bottom: 0; z-index: 1 }
 tfoot tr:first-child > * { border-top: 2px solid var(--dim) }
-th button { all: unset; cursor: pointer; text-decoration: underline dotted; text-underline-offset: .25em }
+th button { all: unset; cursor: pointer; text-decoration: underline dotted;
+            text-underline-offset: .25em }
 th button:focus-visible { outline: 2px solid var(--link) }
 th[aria-sort=ascending] button::after { content: ' \\2191' }
 th[aria-sort=descending] button::after { content: ' \\2193' }
@@ -294,14 +297,16 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
 {% macro rows(t) %}
 {% for name,cells in t|rows %}
 <tr><th scope="row" dir="auto">{{ name }}</th>
-{%- for o,is_text in cells %}<td{% if is_text %} class="text" dir="auto"{% endif %}>{{ o }}</td>{% endfor %}</tr>
+{%- for o,is_text in cells %}<td{% if is_text %} class="text" dir="auto"{% endif %}>{{ o }}</td>
+{%- endfor %}</tr>
 {% endfor %}
 {% endmacro %}
 {% macro table(t, ends=none) %}
 <div class="scroll{{ ' tall' if ends is not none }}" tabindex="0">
 <table{{ ' class=sortable' if ends is not none }}>
 <thead><tr><th scope="col">{{ t.index.name or '' }}</th>
-{%- for o,d in t.dtypes.items() %}<th scope="col"{% if d.kind not in 'biuf' %} class="text"{% endif %}>{{ o }}</th>
+{%- for o,d in t.dtypes.items() %}
+<th scope="col"{% if d.kind not in 'biuf' %} class="text"{% endif %}>{{ o }}</th>
 {%- endfor %}</tr></thead>
 <tbody>
 {{ rows(t) }}</tbody>
@@ -314,7 +319,8 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
 {% endmacro %}
 {% macro labels(o) %}
 {% if o[0]|length > 10 %}
-<form hidden><input type="search" placeholder="Find a label" aria-label="Find a label"> <output></output></form>
+<form hidden><input type="search" placeholder="Find a label" aria-label="Find a label">
+<output></output></form>
 {% endif %}
 {{ table(*o) }}
 {% endmacro %}
@@ -327,15 +333,15 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
 <div class="samples">
 {% for s in o %}
 <figure><img src="{{ s.uri }}" alt="sample {{ s.i }}"><figcaption>sample {{ s.i }}, score {{ s.score }}
-{% for k in (['false','missed','right'] if s.kind=='false' else ['missed','false','right']) if s.names[k] %}
-<div class="{{ k }}" dir="auto">{{ k }}: {{ s.names[k] }}</div>
+{% for k,names in s.names.items() if names %}
+<div class="{{ k }}" dir="auto">{{ k }}: {{ names }}</div>
 {% endfor %}
 </figcaption></figure>
 {% endfor %}
 </div>
 {% endmacro %}
-{% set show = dict(text=text, heading=heading, box=box, facts=facts, table=table, labels=labels, plot=plot,
-                   samples=samples) %}
+{% set show = dict(text=text, heading=heading, box=box, facts=facts, table=table, labels=labels,
+                   plot=plot, samples=samples) %}
 <h1>{{ title }}</h1>
 <nav>
 {% for name,(heading,_) in sections.items() %}<a href="#{{ name }}">{{ heading }}</a>
@@ -380,7 +386,8 @@ for (const form of document.forms) {
   form.oninput = () => {
     const text = form.querySelector('input').value.toLowerCase()
     for (const o of rows) o.hidden = !o.cells[0].textContent.toLowerCase().includes(text)
-    form.querySelector('output').value = text && `${rows.filter(o => !o.hidden).length} of ${rows.length}`
+    const n = rows.filter(o => !o.hidden).length
+    form.querySelector('output').value = text && `${n} of ${rows.length}`
   }
 }
 </script>
@@ -388,7 +395,7 @@ for (const form of document.forms) {
 </html>
 '''
 
-# %% ../nbs/18_page.ipynb #a71a3381
+# %% ../nbs/18_page.ipynb #e7a11f52
 def _rows(table):
     "List the rows of a table: the name, and for each cell its text and whether the column is text"
     def text(o):
@@ -401,7 +408,7 @@ def _rows(table):
 _env = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _env.filters['rows'] = _rows
 
-# %% ../nbs/18_page.ipynb #8bc69f9a
+# %% ../nbs/18_page.ipynb #7336c82e
 @patch
 def to_html(self:MultiLabelInterpretation,
     path='report.html', # File to write; its folder is created if it is missing

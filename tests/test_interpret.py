@@ -558,9 +558,9 @@ def test_judge_is_that_of_arrays():
     logits,targs = simulate(300, 6, density=0.3, bias=-2)
     targs[::7,2] = math.nan
     preds,kw = logits.sigmoid(),dict(thresh=[0.2]*6, min_labels=1, ignore_index=math.nan, vocab=list('abcdef'))
-    for p in (preds, preds>0.2):
+    for p,of_binary in ((preds, {}), (preds>0.2, dict(thresh=0.5, min_labels=0))):
         ours = MultiLabelInterpretation.from_preds(p, targs, **kw).judge(max_empty=0.9)
-        test_eq(str(ours), str(judge(p, targs, max_empty=0.9, **(kw if p is preds else {**kw, 'thresh': 0.5, 'min_labels': 0}))))
+        test_eq(str(ours), str(judge(p, targs, max_empty=0.9, **kw | of_binary)))
 
 def test_plots_have_the_order_of_their_tables():
     logits,targs = simulate(1500, 8, density=0.3, bias=-2)
