@@ -160,7 +160,8 @@ def run_demo(
     cb.plot()
     _save(out, 'zero_labels.png', 'accuracy beside that of predicting nothing')
     with _no_bar(learn): interp = MultiLabelInterpretation.from_learner(learn)
-    path = interp.to_html(out/'report.html', f'Results after {_epochs(epochs)}', data=str(dls.path))
+    path = interp.to_html(out/'report.html', f'Results after {_epochs(epochs)}',
+                          data=f'{Path(dls.path).name}, validation set')
     print(f'\n{path}: all results on one page')
     return table
 
