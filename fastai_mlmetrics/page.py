@@ -251,7 +251,7 @@ th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align:
          background: var(--back); white-space: nowrap }
 tbody th, tfoot th, thead th:first-child { position: sticky; left: 0; text-align: left }
 tbody th, tfoot th { font-weight: normal; white-space: normal; overflow-wrap: break-word;
-                     min-width: 6rem; max-width: min(22rem, 45vw) }
+                     min-width: 7.5rem; max-width: min(22rem, 45vw) }
 th.text { text-align: left }
 td.text { text-align: left; white-space: normal; overflow-wrap: break-word; max-width: 22rem }
 thead th { position: sticky; top: 0; z-index: 1; vertical-align: bottom }
