@@ -68,13 +68,13 @@ def thresh_per_label():
     learn = learner(bias=torch.tensor([-1.]*7+[-6.]*3)) # Three rare labels
     before = fit(learn, 20, 1e-2)
     text = advice(before, 'thresholds per label')
-    assert [o['label'] for o in before.dead]==['i'] and ' is i 0.' in text
+    assert [o['label'] for o in before.dead]==['i'] and ': i 0.' in text
     follow(learn, text)
     after = validated(learn)
     assert not after.dead and after.f1_macro>before.f1_macro+0.02
 
-@remedy('more to learn from')
-def more_to_learn_from():
+@remedy('more samples')
+def more_samples():
     "For a label that is hardly ranked better than chance"
     def fit_on(n):
         learn = learner(n, layers=(100,), seed=3)
@@ -83,7 +83,7 @@ def more_to_learn_from():
             y[:,9] = (x[:,0]*x[:,1] > 2).float()
         return fit(learn, 10, 1e-2)
     before = fit_on(200)
-    assert [o['label'] for o in before.dead]==['j'] and ' is j 0.' in advice(before, 'more to learn from')
+    assert [o['label'] for o in before.dead]==['j'] and ': j 0.' in advice(before, 'more samples')
     assert not fit_on(4000).dead
 
 @remedy('a label each')
@@ -99,7 +99,7 @@ def smaller_pos_weight():
     weight = torch.full((10,), 20.)
     learn = learner(loss_func=BCEWithLogitsLossFlat(pos_weight=weight))
     before = fit(learn, 20, 1e-2)
-    assert 'the root of this one, and more training' in advice(before, 'a smaller pos_weight')
+    assert 'its square root, and more training' in advice(before, 'a smaller pos_weight')
     learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight.sqrt())
     after = fit(learn, 20, 1e-2)
     assert after.verdict!='over-predicts'==before.verdict and after.f1_micro>before.f1_micro+0.05
@@ -150,7 +150,7 @@ def weighted_loss():
     "After more training alone, the model predicts too little; the last line tunes the threshold after training"
     learn = learner(layers=(50,))
     before = fit(learn, 10, 1e-3)
-    weigh,tune = advice(before, 'a weighted loss').split('and training on;')
+    weigh,tune = advice(before, 'a weighted loss').split('and further training;')
     follow(learn, weigh)
     assert learn.loss_func.func.pos_weight.shape==(10,)
     fit(learn, 10, 1e-3)
