@@ -428,7 +428,7 @@ def to_html(self:MultiLabelInterpretation,
     path = Path(path).expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
     sizes = {f'{o}.labelsize': 8 for o in ('xtick','ytick')} | {'legend.fontsize': 8}
-    with plt.ioff(), plt.style.context(['default',sizes]), warnings.catch_warnings():
+    with plt.style.context(['default',sizes]), warnings.catch_warnings():
         # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
         plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
         warnings.filterwarnings('ignore', 'Glyph')
