@@ -19,7 +19,7 @@ def main(
     arch:str='small', # 'small', or one of fastai's architectures, such as 'resnet18'
     epochs:int=15, # Number of epochs, a fifth of them before the remedies
     thresh:float=0.5, # Labels with probabilities above it are predicted
-    out:Path='mlmetrics_demo', # Folder for the data set and the figures
+    out:Path='mlmetrics_demo', # Folder for the data set, the figures and the report
     size:int=64 # Height and width of the pictures in pixels
 ):
     "Train a multi-label model that predicts nothing at first, show the warning, and try the remedies"

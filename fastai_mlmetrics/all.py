@@ -13,6 +13,7 @@ from .verdicts import judge, ZeroLabelsWarning, ZeroLabelsError
 from .callback import ZeroLabelsCallback
 from . import learner as _ # patches `Learner`
 from .interpret import MultiLabelInterpretation
+from . import page as _ # patches `MultiLabelInterpretation`
 from .imbalance import label_stats, imbalance_measures, plot_cooccurrence, pos_weight
 from .splitting import StratifiedMultiLabelSplitter, stratified_split, stratified_folds
 from .losses import BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat

@@ -18,7 +18,7 @@ from .ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
 from .tables import as_shown, escape_mathtext, label_columns, label_index, new_axes
 from .tables import names_within, plot_name, shorten, some_labels, some_names, Table
 from .learner import get_dl, get_probs
-from . import report as reports
+from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from numbers import Real
 
@@ -65,9 +65,12 @@ class MultiLabelInterpretation(Interpretation):
         self.true = (targs==1) & self.valid
 
     def __repr__(self):
-        n,c = self.preds.shape
-        return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}, "
-                f"{self.rule.describe()}")
+        r,(n,c) = self.judge(),self.preds.shape
+        at = f', {self.rule.describe()}' if self.scored else ''
+        why = verdicts.why_no_verdict(r)
+        verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "Nothing is flagged"
+        return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}{at}: "
+                f"micro F1 {r.f1_micro:.3f}, macro F1 {r.f1_macro:.3f}. {verdict}.")
 
     def _label(self, i):
         "Return the name of a label for a sentence or a plot"
@@ -159,6 +162,16 @@ def accuracy_report(self:MultiLabelInterpretation,
                                    min_labels=self.rule.min_labels, max_labels=self.rule.max_labels,
                                    ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
 
+@patch
+def judge(self:MultiLabelInterpretation,
+    **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
+)->verdicts.Record: # Metrics and verdict; the repr is the report
+    "Diagnose (near-)empty predictions and suggest remedies"
+    preds = self.preds if self.scored else self.predicted
+    return verdicts.judge(preds, self.targs, thresh=self.thresh, min_labels=self.rule.min_labels,
+                          max_labels=self.rule.max_labels, ignore_index=self.ignore_index,
+                          vocab=self.vocab, **kwargs)
+
 # %% ../nbs/14_interpret.ipynb #c48462f5
 def _two_lines(name, n):
     "Break a name into at most two lines of `n` characters"
@@ -199,7 +212,9 @@ def report(self:MultiLabelInterpretation,
                       index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     if sort not in (columns := ['label',*res]):
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
-    res = res.sort_values(sort, kind='stable')
+    # Nothing is known of labels that are neither true nor predicted: by a score, they come last
+    unknown,by_score = pred+true==0,sort in (*at_thresh,*ranking)
+    res = res.sort_values(sort, kind='stable', key=lambda o: o.mask(unknown) if by_score else o)
     if averages:
         total = dict(support=true.sum(), predicted=pred.sum(),
                      thresh=math.nan if isinstance(thresh, tuple) else thresh)
@@ -262,11 +277,11 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
             text = f'{v:.{norm_dec}f}' if normalize else cm[i,y,x]
             color = 'w' if v>0.5 else 'k'
             if plot_txt: ax.text(x, y, text, ha='center', va='center', fontsize=8, color=color)
-        ax.set_title(_two_lines(self._label(i), 18), fontsize=9)
-        for set_ticks in (ax.set_xticks, ax.set_yticks): set_ticks([0,1], ['no','yes'], fontsize=7)
-    fig.suptitle(title, fontsize=9)
-    fig.supxlabel('predicted', fontsize=9)
-    fig.supylabel('true', fontsize=9)
+        ax.set_title(_two_lines(self._label(i), 20), fontsize=8)
+        for set_ticks in (ax.set_xticks, ax.set_yticks): set_ticks([0,1], ['no','yes'], fontsize=8)
+    fig.suptitle(title, fontsize=10)
+    fig.supxlabel('predicted', fontsize=10)
+    fig.supylabel('true', fontsize=10)
 
 # fastai's name
 MultiLabelInterpretation.plot_confusion_matrix = MultiLabelInterpretation.plot_confusion_matrices
@@ -319,19 +334,19 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     m,k = self._confusions(),check_int('k', k, 1)
     if not m.any(): return print(_NO_CONFUSION)
     times = m.sum(0)+m.sum(1)
-    top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))].sort().values
+    top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))]
     m,names = m[top][:,top].numpy(),[plot_name(o) for o in self.vocab[top.tolist()]]
     size,margin = max(0.3*len(top), 1.5),1.2+0.07*max(map(len, names))
     ax = new_axes(ax, figsize or (size+margin, size+margin))
     ax.imshow(m, cmap='Blues')
     for (y,x),v in np.ndenumerate(m):
         color = 'w' if v>m.max()/2 else 'k'
-        if v: ax.text(x, y, v, ha='center', va='center', fontsize=7, color=color)
+        if v: ax.text(x, y, v, ha='center', va='center', fontsize=8, color=color)
     ax.set_xticks(range(len(top)), names, rotation=90, fontsize=8)
     ax.set_yticks(range(len(top)), names, fontsize=8)
     ax.set(xlabel='wrongly predicted', ylabel='missed')
     if len(top)<len(self.vocab):
-        ax.set_title(f'the {len(top)} most confused of {len(self.vocab):,} labels', fontsize=9)
+        ax.set_title(f'the {len(top)} most confused of {len(self.vocab):,} labels', fontsize=10)
 
 # %% ../nbs/14_interpret.ipynb #dc1a3b75
 @patch
@@ -420,14 +435,15 @@ def plot_roc(self:MultiLabelInterpretation,
     ax.set(xlabel='false positive rate', ylabel='recall')
 
 # %% ../nbs/14_interpret.ipynb #64d82b88
-_COLORS = dict(right='0.3', missed='#0072b2', false='#d55e00')
-
-@patch
-def _inputs(self:MultiLabelInterpretation, idxs):
-    "Get the inputs at `idxs`: a list of images, or columns of a table, none if there are no inputs"
-    if not (isinstance(self.dl, TfmdDL) and hasattr(self.dl, 'items')): return pd.DataFrame(index=idxs)
-    inps,_,targs,*_ = self[idxs]
-    x,_,samples = self.dl.show_batch(tuplify(inps)+(targs,), max_n=len(idxs), show=False)
+def sample_inputs(
+    interp, # A `MultiLabelInterpretation`
+    idxs # Indices of the samples
+): # A list of images, or a DataFrame, without columns if there are no inputs
+    "Get the inputs of some samples"
+    dl = interp.dl
+    if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
+    inps,_,targs,*_ = interp[idxs]
+    x,_,samples = dl.show_batch(tuplify(inps)+(targs,), max_n=len(idxs), show=False)
     if samples is None: # The inputs are rows of a table
         return x.decode().items[[*x.cat_names,*x.cont_names]].set_axis(idxs)
     inputs = samples.itemgot(0)
@@ -435,33 +451,61 @@ def _inputs(self:MultiLabelInterpretation, idxs):
     texts = [truncstr(' '.join(str(o).split()), 200) for o in inputs]
     return pd.DataFrame(dict(input=texts), index=idxs)
 
-@patch
-def _named(self:MultiLabelInterpretation, i, which, width, first=None, ascending=False):
+def _named(interp, i, which, width, first=None, ascending=False):
     "List the labels `which` of sample `i`: label `first` first, then by score"
     cols = which.nonzero().flatten()
-    cols = cols[self.preds[i,cols].argsort(descending=not ascending, stable=True)].tolist()
-    return names_within(self.vocab[sorted(cols, key=lambda o: o!=first)], width)
+    cols = cols[interp.preds[i,cols].argsort(descending=not ascending, stable=True)].tolist()
+    return names_within(interp.vocab[sorted(cols, key=lambda o: o!=first)], width)
+
+def sample_names(
+    interp, # A `MultiLabelInterpretation`
+    i:int, # Index of the sample
+    width:int, # Approximate number of characters for each outcome
+    first:int=None # Index of the label to list first; None: by score
+)->dict: # Text by outcome
+    "List the labels of a sample by outcome, most confident mistakes first"
+    true,pred = interp.true[i],interp.predicted[i]
+    named = partial(_named, interp, i, width=width, first=first)
+    return dict(true=named(true), predicted=named(pred), missed=named(true & ~pred, ascending=True),
+                false=named(pred & ~true),
+                right=named(true & pred) if (true | pred).any() else 'no label')
+
+def find_mistakes(
+    interp, # A `MultiLabelInterpretation`
+    i:int, # Index of the label
+    kind:str, # 'missed' for false negatives, 'false' for false positives
+    max_n:int # Maximum number of samples
+): # Indices, scores of the label, and a title
+    "Find a label's false negatives or false positives, most confident mistakes first"
+    which = dict(missed=interp.true & ~interp.predicted, false=interp.predicted & ~interp.true)
+    if kind not in which:
+        raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) "
+                         "or 'false' (predicted, not true)")
+    found = which[kind][:,i].nonzero().flatten()
+    score,(tp,fp,fn,tn) = interp.preds[found,i],interp.counts[:,i].tolist()
+    mistake,having,n,rank = ('missed','with',tp+fn,'lowest') if kind=='missed' else (
+                             'a false alarm','without',fp+tn,'highest')
+    title = (f"{interp._label(i)}: {mistake} in {len(found):,} of the {n:,} "
+             f"sample{'s'[:n!=1]} {having} it, {interp._describe([i])}")
+    order = score.argsort(descending=kind=='false', stable=True)[:check_int('max_n', max_n, 1)]
+    if 0<len(order)<len(found):
+        title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order):,} scores')
+    return found[order],score[order],title
+
+# %% ../nbs/14_interpret.ipynb #bacb6cb8
+_COLORS = dict(missed='#0072b2', false='#d55e00', right='0.3')
 
 @patch
-def _names(self:MultiLabelInterpretation, i, width, first=None):
-    "List the labels of sample `i`, by outcome"
-    true,pred = self.true[i],self.predicted[i]
-    named = partial(self._named, i, width=width, first=first)
-    return dict(true=named(true), predicted=named(pred),
-                right=named(true & pred) if (true | pred).any() else 'no label',
-                missed=named(true & ~pred, ascending=True), false=named(pred & ~true))
-
-@patch
-def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None,
+def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, kind='missed',
           nrows=None, ncols=None, figsize=None):
-    "Show samples with their labels and `values`, which are scores or losses"
+    "Show samples with their labels, those of `kind` first, and `values`: scores or losses"
     idxs = L(to_builtin(idxs))
     for k,v in dict(nrows=nrows, ncols=ncols).items():
         if v is not None: check_int(k, v, 1)
     if not idxs: return print('no samples to show')
-    inputs = self._inputs(idxs)
+    inputs = sample_inputs(self, idxs)
     if isinstance(inputs, pd.DataFrame):
-        rows = [{what: v, **self._names(i, 60, first)} for i,v in zip(idxs, values.tolist())]
+        rows = [{what: v, **sample_names(self, i, 60, first)} for i,v in zip(idxs, values.tolist())]
         res = Table(rows, index=idxs).drop(columns='right')
         res = pd.concat([res, inputs], axis=1).rename_axis('sample')
         res.attrs['reading'] = f'{title}.'
@@ -471,16 +515,17 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None,
     nrows = max(nrows or 1, -(-n//ncols))
     width = figsize[0]/ncols if figsize else 2.4
     chars = max(12, int(15*width)) # Characters per line, at a font size of 8
-    names = [self._names(i, 2*chars-12, first) for i in idxs]
-    captions = [{k: textwrap.wrap(f'{k}: {o[k]}', chars) for k in _COLORS if o[k]} for o in names]
-    title = textwrap.wrap(title, int(0.9*chars*ncols))
+    names = [sample_names(self, i, 2*chars-12, first) for i in idxs]
+    kinds = sorted(_COLORS, key=lambda o: o!=kind)
+    captions = [{k: textwrap.wrap(f'{k}: {o[k]}', chars) for k in kinds if o[k]} for o in names]
+    title = textwrap.wrap(title, int(0.8*chars*ncols))
     # Margins in inches: above all images, and above and below each image
-    head,over,below = 0.1+0.15*len(title),0.3,0.1+0.15*max(sum(map(len, o.values())) for o in captions)
+    head,over,below = 0.1+0.17*len(title),0.3,0.1+0.15*max(sum(map(len, o.values())) for o in captions)
     ratio = min(1.5, inputs[0].shape[-2]/inputs[0].shape[-1])
     w,h = figsize or (width*ncols, head+nrows*(over+(width-0.1)*ratio+below))
     cell = (h-head)/nrows
     fig = plt.figure(figsize=(w,h))
-    fig.suptitle(escape_mathtext('\n'.join(title)), y=1-0.05/h, va='top', fontsize=9)
+    fig.suptitle(escape_mathtext('\n'.join(title)), y=1-0.05/h, va='top', fontsize=10)
     for at,(inp,i,v,caption) in enumerate(zip(inputs, idxs, values.tolist(), captions)):
         row,col = divmod(at, ncols)
         ax = fig.add_axes([(col*width+0.05)/w, (h-head-(row+1)*cell+below)/h, (width-0.1)/w,
@@ -504,22 +549,9 @@ def show(self:MultiLabelInterpretation,
 ): # A `Table`, if the inputs are not images
     "Show false negatives or false positives of a label, most confident mistakes first"
     i = label_index(label, self.vocab)
-    which = dict(missed=self.true & ~self.predicted, false=self.predicted & ~self.true)
-    if kind not in which:
-        raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) "
-                         "or 'false' (predicted, not true)")
-    found = which[kind][:,i].nonzero().flatten()
-    score,(tp,fp,fn,tn) = self.preds[found,i],self.counts[:,i].tolist()
-    mistake,having,n,rank = ('missed','with',tp+fn,'lowest') if kind=='missed' else (
-                             'a false alarm','without',fp+tn,'highest')
-    title = (f"{self._label(i)}: {mistake} in {len(found):,} of the {n:,} "
-             f"sample{'s'[:n!=1]} {having} it, {self._describe([i])}")
-    max_n = check_int('max_n', max_n, 1)
-    if not len(found): return print(title)
-    order = score.argsort(descending=kind=='false', stable=True)[:max_n]
-    if len(order)<len(found):
-        title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order):,} scores')
-    return self._show(found[order], score[order], 'score', title, i, nrows, ncols, figsize)
+    idxs,scores,title = find_mistakes(self, i, kind, max_n)
+    if not len(idxs): return print(title)
+    return self._show(idxs, scores, 'score', title, i, kind, nrows, ncols, figsize)
 
 @patch
 def plot_top_losses(self:MultiLabelInterpretation,
@@ -536,7 +568,7 @@ def plot_top_losses(self:MultiLabelInterpretation,
     losses,idxs = (o[defined][ranks] for o in (losses, idxs))
     rank = 'highest' if largest else 'lowest'
     title = f'{rank} losses: {len(idxs):,} of {int(defined.sum()):,} samples, {self.rule.describe()}'
-    return self._show(idxs, losses, 'loss', title, None, nrows, ncols, figsize)
+    return self._show(idxs, losses, 'loss', title, nrows=nrows, ncols=ncols, figsize=figsize)
 
 @patch
 def show_results(self:MultiLabelInterpretation,
@@ -547,7 +579,8 @@ def show_results(self:MultiLabelInterpretation,
 ): # A `Table`, if the inputs are not images
     "Show some samples with their targets and predictions"
     idxs,title = L(to_builtin(idxs)),f'Decided {self.rule.describe()}'
-    return self._show(idxs, self.losses[idxs], 'loss', title, None, nrows, ncols, figsize)
+    return self._show(idxs, self.losses[idxs], 'loss', title, nrows=nrows, ncols=ncols,
+                      figsize=figsize)
 
 # %% ../nbs/14_interpret.ipynb #c134480b
 @patch
@@ -594,7 +627,7 @@ def empty(self:MultiLabelInterpretation)->Table: # A row per sample, most true l
     "List the samples without a predicted label, with their true labels and their top-scoring label"
     idxs = (~self.predicted.any(1) & self.valid_samples).nonzero().flatten()
     score,nearest = self.preds[idxs].max(1)
-    names = [self._named(i, self.true[i], 60) for i in idxs]
+    names = [_named(self, i, self.true[i], 60) for i in idxs]
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1), nearest=self.vocab[nearest.tolist()],
                      score=score), index=pd.Index(idxs.tolist(), name='sample'))
     n,get = int(self.valid_samples.sum()),'gets' if len(idxs)==1 else 'get'

@@ -95,13 +95,19 @@ def new_axes(
     figsize:tuple # Width and height of the new figure in inches
 )->plt.Axes:
     "Return `ax`, or the axes of a new figure"
-    return plt.subplots(figsize=figsize, layout='constrained')[1] if ax is None else ax
+    if ax is not None: return ax
+    ax = plt.subplots(figsize=figsize, layout='constrained')[1]
+    ax.tick_params(labelsize=8) # As legends and captions; titles and names of axes have 10
+    return ax
 
 # %% ../nbs/07_tables.ipynb #54c7ab90
-def _format_cell(x):
-    "Show three decimals, or three digits if the decimals are zeros; 0 up to a rounding error is 0"
+def format_cell(
+    x:float # Number to show
+)->str: # Three decimals; three digits, if the decimals are zeros; 0 up to a rounding error is 0
+    "Format a number for a table"
     return '0.000' if abs(x)<1e-9 else f'{x:.3g}' if abs(x)<0.0005 else f'{x:.3f}'
 
+# %% ../nbs/07_tables.ipynb #0186e057
 class Table(pd.DataFrame):
     "DataFrame shown with three decimals, all columns and its `reading`, a text that may follow it"
     @property
@@ -111,7 +117,7 @@ class Table(pd.DataFrame):
     def reading(self): return self.attrs.get('reading', '')
 
     def _options(self):
-        return dict(float_format=_format_cell, na_rep='-', max_rows=pd.options.display.max_rows,
+        return dict(float_format=format_cell, na_rep='-', max_rows=pd.options.display.max_rows,
                     show_dimensions='truncate')
 
     def _repr_html_(self):

@@ -38,10 +38,14 @@ def test_main_job(tmp_path):
     verdict = run.stdout[run.stdout.index('Training for'):run.stdout.index('The remedies')]
     for text in ('predicts (nearly) nothing', 'predicting nothing at all has 0.923', 'What helps:'):
         assert text in verdict, text
-    assert {o.name for o in out.iterdir()}=={'multidigits_32','before.png','after.png','zero_labels.png'}
+    assert {o.name for o in out.iterdir()}=={'multidigits_32','before.png','after.png','zero_labels.png','report.html'}
     assert [o.name for o in tmp_path.iterdir()]==['out']
     for name in ('before.png','after.png','zero_labels.png'):
         assert f'{Path("out")/name}: ' in run.stdout and min(PILImage.create(out/name).size)>200
+    last, = run.stdout[run.stdout.index('report.html'):].splitlines()
+    assert last.startswith('report.html: ') and f'{Path("out")/"report.html"}: ' in run.stdout
+    page = (out/'report.html').read_text(encoding='utf-8')
+    assert 'digits' in page and 'id="samples"' in page and len(page)<5e6
 
 @pytest.mark.parametrize('args,message', [
     (('--arch','resnet1'), "no architecture 'resnet1'"),
@@ -128,7 +132,7 @@ def test_home(own, tmp_path):
     env = {**os.environ, 'HOME': str(tmp_path), 'USERPROFILE': str(tmp_path)}
     run = typed('--data=~/own', '--out=~/out', '--epochs', 1, '--size', 16, cwd=tmp_path, env=env)
     assert run.returncode==0, run.stderr
-    assert {o.name for o in (tmp_path/'out').iterdir()}=={'before.png','zero_labels.png'}
+    assert {o.name for o in (tmp_path/'out').iterdir()}=={'before.png','zero_labels.png','report.html'}
     assert not (tmp_path/'~').exists()
 
 def test_csv_without_columns(tmp_path):

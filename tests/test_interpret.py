@@ -540,10 +540,56 @@ def test_an_interpretation_says_what_it_holds():
     logits,targs = simulate(2000, 5, density=0.3)
     def text(n, c, **kw):
         return repr(MultiLabelInterpretation.from_preds(logits[:n,:c], targs[:n,:c], sigmoid=True, **kw))
-    test_eq(text(2000, 5), 'MultiLabelInterpretation of 2,000 samples and 5 labels, at thresh=0.5')
-    test_eq(text(1, 1, min_labels=1), 'MultiLabelInterpretation of 1 sample and 1 label, at thresh=0.5, min_labels=1')
-    test_eq(text(9, 2, thresh=[0.1,0.2]),
-            'MultiLabelInterpretation of 9 samples and 2 labels, at thresh=0.1 to 0.2 by label')
+    for kw,at in ((dict(), 'thresh=0.5'), (dict(min_labels=1), 'thresh=0.5, min_labels=1'),
+                  (dict(thresh=[0.1,0.2,0.3,0.4,0.5]), 'thresh=0.1 to 0.5 by label')):
+        interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw)
+        f1 = interp.report().f1
+        start = f"MultiLabelInterpretation of 2,000 samples and 5 labels, at {at}: "
+        assert repr(interp).startswith(
+            f"{start}micro F1 {f1['micro avg']:.3f}, macro F1 {f1['macro avg']:.3f}. "), repr(interp)
+    assert text(2000, 5).endswith('. The model gives many labelled samples no label.')
+    assert text(2000, 5, thresh=0.05).endswith('. Nothing is flagged.')
+    assert text(1, 1).startswith('MultiLabelInterpretation of 1 sample and 1 label, at thresh=0.5: micro F1 ')
+    assert text(30, 1).endswith('. No verdict: fewer than 20 samples have a label.')
+    binary = MultiLabelInterpretation.from_preds(logits>0, targs)
+    assert repr(binary).startswith('MultiLabelInterpretation of 2,000 samples and 5 labels: micro F1 ')
+
+def test_judge_is_that_of_arrays():
+    logits,targs = simulate(300, 6, density=0.3, bias=-2)
+    targs[::7,2] = math.nan
+    preds,kw = logits.sigmoid(),dict(thresh=[0.2]*6, min_labels=1, ignore_index=math.nan, vocab=list('abcdef'))
+    for p,of_binary in ((preds, {}), (preds>0.2, dict(thresh=0.5, min_labels=0))):
+        ours = MultiLabelInterpretation.from_preds(p, targs, **kw).judge(max_empty=0.9)
+        test_eq(str(ours), str(judge(p, targs, max_empty=0.9, **kw | of_binary)))
+
+def test_plots_have_the_order_of_their_tables():
+    logits,targs = simulate(1500, 8, density=0.3, bias=-2)
+    logits[:,3],targs[:,3] = -9,0 # Neither true nor predicted
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=list('abcdefgh'))
+    order = [*interp.report(averages=False).index]
+    assert order[-1]=='d' and [*interp.report('ap', averages=False).index][-1]=='d'
+    assert [*interp.report('support', averages=False).index][0]=='d'
+    plt.close('all')
+    interp.plot_confusion_matrices()
+    test_eq([ax.get_title() for ax in plt.gcf().axes if ax.images], order)
+    plt.close('all')
+    interp.plot_label_confusion()
+    pairs,shown = interp.most_confused(k=None),[o.get_text() for o in plt.gca().get_xticklabels()]
+    times = pairs.groupby('missed').samples.sum().add(pairs.groupby('predicted').samples.sum(), fill_value=0)
+    assert len(shown)==7 and times[shown].is_monotonic_decreasing
+    plt.close('all')
+
+def test_plots_have_the_same_fonts():
+    interp,*_ = arrays_of(300, 8, density=0.3, bias=-2)
+    for f in (interp.plot_confusion_matrices, interp.plot_label_confusion, lambda: interp.plot_thresholds(0),
+              interp.plot_roc, interp.plot_precision_recall, interp.plot_calibration, interp.plot_cardinality):
+        plt.close('all')
+        f()
+        fig = plt.gcf()
+        fig.canvas.draw()
+        texts = [o for o in fig.findobj(matplotlib.text.Text) if o.get_text() and o.get_visible()]
+        assert {o.get_fontsize() for o in texts} <= {8,10}, f
+    plt.close('all')
 
 def test_above_one_label_is_its_own_threshold():
     logits,targs = simulate(300, 3, density=0.3)

@@ -1,0 +1,208 @@
+"The page that `to_html` writes: parsed, and in a browser where there is one"
+import base64, io, json, shutil, subprocess
+from xml.etree import ElementTree
+from bs4 import BeautifulSoup
+from fastai.tabular.all import *
+from fastai_mlmetrics.page import GLOSSARY, SECTIONS
+from fastai_mlmetrics.tables import format_cell
+from conftest import *
+
+def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **kw):
+    logits,targs = simulate(n, c, density, skill, bias)
+    return MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=vocab, **kw)
+
+def written(interp, path, *args, **kwargs):
+    "The page, parsed"
+    assert interp.to_html(path/'page.html', *args, **kwargs)==path/'page.html'
+    assert not plt.get_fignums()
+    return BeautifulSoup((path/'page.html').read_text(encoding='utf-8'), 'html.parser')
+
+def sections(page): return [o['id'] for o in page.find_all('section')]
+
+def cells(part): return [[o.get_text() for o in row.find_all(['th','td'])] for row in part.find_all('tr')]
+
+def shown(table):
+    "What a page shows of a table, by the table's own means"
+    def text(o): return str(o) if not isinstance(o, float) else '-' if math.isnan(o) else format_cell(o)
+    return [[str(name), *map(text, row)] for name,*row in table.itertuples(name=None)]
+
+def svgs(page):
+    uris = [o['src'] for o in page.find_all('img') if o['src'].startswith('data:image/svg+xml;base64,')]
+    return [base64.b64decode(o.partition(',')[2]).decode() for o in uris]
+
+def test_the_numbers_are_those_of_the_reports(tmp_path):
+    interp = interpretation()
+    page = written(interp, tmp_path, 'A title', data='some data')
+    assert page.title.get_text()==page.h1.get_text()=='A title'
+    assert sections(page)==[o for o in SECTIONS if o!='samples'] # There are no pictures
+    labels = page.find(id='labels').table
+    report = interp.report()
+    assert cells(labels.thead)==[['label',*report]]
+    assert cells(labels.tbody)==shown(report[:12]) and cells(labels.tfoot)==shown(report[12:])
+    accuracy,report = page.find(id='accuracy'),interp.accuracy_report()
+    assert cells(accuracy.table.thead)==[['',*report]] and cells(accuracy.table.tbody)==shown(report)
+    assert report.reading in accuracy.get_text()
+    def letters(o): return re.sub(r'[^\w.]', '', str(o))
+    assert letters(page.find(class_='box').get_text())==letters(interp.judge())
+    pairs = page.find(id='confusions').table
+    assert cells(pairs.tbody)==shown(interp.most_confused().set_index('missed'))
+    facts = {o.get_text(): o.find_next('dd').get_text() for o in page.find(id='data').find_all('dt')}
+    r,version = interp.judge(),sys.modules['fastai_mlmetrics'].__version__
+    assert facts['data set']=='some data' and facts['samples']==f'300, {r.labelled} of them with a label'
+    assert facts['labels']==f'12; {r.true_per_sample:.2f} are true per sample, and {r.pred_per_sample:.2f} predicted'
+    assert facts['threshold']=='0.5' and re.fullmatch(r'\d{4}-\d\d-\d\d \d\d:\d\d', facts['written'])
+    assert facts['versions'].startswith(f'fastai_mlmetrics {version}, fastai ') and torch.__version__ in facts['versions']
+    assert [o.get_text() for o in page.find(id='glossary').find_all('dt')]==[*GLOSSARY]
+    for o in labels.thead.find_all('th')[1:]: # Each column is explained
+        assert any(o.get_text() in k.lower() or o.get_text() in v for k,v in GLOSSARY.items()), o
+
+def test_nothing_comes_from_outside(tmp_path):
+    page = written(interpretation(), tmp_path)
+    assert "default-src 'none'" in page.find('meta', attrs={'http-equiv': True})['content']
+    assert not page.find_all(['link','iframe','object','base']) and not page.script.get('src')
+    assert '@import' not in page.style.get_text() and 'url(' not in page.style.get_text()
+    for o in page.find_all(src=True): assert o['src'].startswith('data:image/')
+    for o in page.find_all(href=True): assert page.find(id=o['href'].removeprefix('#')) and o['href'][0]=='#'
+    for o in page.find_all('img'): assert o['alt']
+    assert len(svgs(page))==6
+    for o in svgs(page): assert not re.search(r'href="(?!#|data:)', o) and '@import' not in o
+    assert (tmp_path/'page.html').stat().st_size<5e5
+
+NAMES = ['<script>alert(1)</script>', 'a & b', '$x_1$ or $5', 'שלום', 'two\nlines', '"quoted" \'it\'', '猫',
+         '</td><b>', '{{ 7*7 }}', '%s {x} \\frac', 'a'*70, ('a','b'), 7]
+
+def test_names_are_text(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error') # matplotlib's of glyphs that its font lacks
+        title = '<script>alert("t")</script> & $x$ {{ 1 }}'
+        page = written(interpretation(600, 13, NAMES), tmp_path, title, data='<b>bold</b>')
+    assert page.title.get_text()==page.h1.get_text()==title
+    assert len(page.find_all('script'))==1 and '<b>bold</b>' in page.find(id='data').get_text()
+    assert not page.find('section').find('b') and len(page.find_all('section'))==10
+    names = {row[0] for row in cells(page.find(id='labels').tbody)}
+    assert names=={'(a, b)' if isinstance(o, tuple) else str(o) for o in NAMES}
+    texts = [''.join(ElementTree.fromstring(o).itertext()) for o in svgs(page)]
+    for name in ('</td><b>','a & b','$x_1$ or $5','שלום','猫','{{ 7*7 }}'):
+        assert name in texts[-3] and name in texts[-2], name # Confusions, and how often labels occur
+
+def test_sections_left_out(tmp_path):
+    interp = interpretation(100, 3)
+    assert sections(written(interp, tmp_path, sections=['labels','verdict']))==['verdict','labels']
+    page = written(interp, tmp_path, without=['labels','glossary'])
+    assert sections(page)==[o for o in SECTIONS if o not in ('labels','glossary','samples')]
+    assert [o['href'][1:] for o in page.nav.find_all('a')]==sections(page)
+    assert 'verdict' not in sections(written(interp, tmp_path, without='verdict'))
+    for kw in (dict(sections=['labels','pictures']), dict(without='pictures')):
+        with pytest.raises(ValueError, match="no section 'pictures': use one of data, verdict, .*, glossary$"):
+            interp.to_html(tmp_path/'none.html', **kw)
+    for kw in (dict(k=0), dict(max_n=0)):
+        with pytest.raises(ValueError, match='should be a whole number, 1 or more'):
+            interp.to_html(tmp_path/'none.html', **kw)
+    assert not (tmp_path/'none.html').exists()
+
+@pytest.mark.parametrize('kw,out', [
+    (dict(c=1), 'confusions'), (dict(skill=0., bias=-9.), 'confusions'), (dict(skill=60., bias=-30.), 'confusions'),
+    (dict(bias=2.), ''), (dict(min_labels=1, max_labels=1), ''), (dict(thresh=[.1]*6+[.9]*6), ''),
+    (dict(c=80, density=0.02), ''), (dict(n=1), '')], ids=str)
+def test_any_model(tmp_path, kw, out):
+    interp = interpretation(**kw)
+    page = written(interp, tmp_path)
+    assert {'verdict','accuracy','labels','frequencies'} <= {*sections(page)}
+    assert f'micro F1 {interp.judge().f1_micro:.3f}' in page.find(id='verdict').get_text()
+    if out: assert out not in sections(page) or not page.find(id=out).table
+
+def test_predictions_of_other_kinds(tmp_path):
+    logits,targs = simulate(200, 5, density=0.3)
+    def of(preds, targs=targs, **kw):
+        return {*sections(written(MultiLabelInterpretation.from_preds(preds, targs, **kw), tmp_path))}
+    whole = {*SECTIONS}-{'samples'}
+    assert of(logits>0)==whole-{'thresholds','curves','calibration'} # Binary
+    assert of(logits, thresh=0.)==whole-{'calibration'} # Margins
+    assert of(logits.sigmoid(), targs*0)==whole-{'thresholds','curves'}
+    assert of(logits.sigmoid(), targs*0+1)>={'verdict','thresholds'}
+    holes = targs.masked_fill(torch.arange(1000).view(200,5)%3==0, math.nan)
+    assert of(logits.sigmoid(), holes, ignore_index=math.nan)==whole
+    assert '33.4%' in (tmp_path/'page.html').read_text()
+
+def test_pictures(digits_dls, tmp_path):
+    from fastai_mlmetrics.demo import small_convnet
+    learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())
+    learn.remove_cb(ProgressCallback)
+    interp = MultiLabelInterpretation.from_learner(learn, thresh=0.4)
+    page = written(interp, tmp_path, k=2, max_n=3)
+    part = page.find(id='samples')
+    titles = [o.get_text() for o in part.find_all('h3')]
+    labels = [o for o in interp.report(averages=False).query('support>0').index[:2]]
+    assert titles and all(o.split(':')[0] in labels for o in titles)
+    figures = part.find_all('figure')
+    assert 1<=len(figures)<=12
+    for o in figures:
+        image = PILImage.create(io.BytesIO(base64.b64decode(o.img['src'].partition('base64,')[2])))
+        assert image.size==(180,180) and image.convert('L').getextrema()!=(255,255)
+        title,i = o.find_previous('h3').get_text(),int(re.search(r'sample (\d+), ', o.get_text())[1])
+        label,kind = title.split(':')[0],'missed' if ': missed' in title else 'false'
+        assert o.find('div').get_text().startswith(f'{kind}: {label}') # Which of its labels matters comes first
+        col = interp.vocab.index(label)
+        assert interp.true[i,col]==(kind=='missed')!=interp.predicted[i,col]
+
+def test_rows_of_tables(tmp_path):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(100,3)), columns=list('xyz'))
+    df[['a','b']] = rng.integers(0, 2, (100,2))
+    table = TabularPandas(df, cont_names=list('xyz'), y_names=['a','b'], splits=RandomSplitter(seed=0)(range_of(df)),
+                          y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']))
+    learn = tabular_learner(table.dataloaders(bs=16, device=torch.device('cpu')), layers=[8])
+    learn.remove_cb(ProgressCallback)
+    interp = MultiLabelInterpretation.from_learner(learn)
+    part = written(interp, tmp_path).find(id='samples')
+    kind = 'missed' if ': missed' in part.h3.get_text() else 'false'
+    expected = interp.show(part.h3.get_text().split(':')[0], kind, max_n=6)
+    assert [row[0] for row in cells(part.table.tbody)]==[*map(str, expected.index)]
+    assert cells(part.table.thead)==[['sample',*expected]] and 'x' in expected
+
+def test_plots_do_not_depend_on_settings(tmp_path):
+    interp = interpretation(100, 3)
+    plain = svgs(written(interp, tmp_path))
+    with plt.rc_context({'font.size': 20, 'figure.facecolor': 'k', 'svg.fonttype': 'path'}):
+        before = {**plt.rcParams}
+        assert svgs(written(interp, tmp_path))==plain
+        assert {**plt.rcParams}==before
+
+BROWSER = next(filter(None, map(shutil.which, ('chromium','chromium-browser','google-chrome'))), None)
+
+STEPS = '''<script>
+const texts = () => [...document.querySelectorAll('.sortable tbody tr')].filter(o => !o.hidden)
+    .map(o => [...o.cells].map(c => c.textContent))
+const click = i => { document.querySelectorAll('.sortable th button')[i].click(); return texts() }
+const find = text => { const o = document.querySelector('input'); o.value = text
+    o.dispatchEvent(new Event('input', {bubbles: true})); return texts() }
+const steps = {start: texts(), up: click(2), down: click(2), undefined: click(3), names: click(0),
+               found: find('LABEL 1'), none: find('zebra'), all: find(''),
+               said: document.querySelector('output').textContent,
+               wide: document.documentElement.scrollWidth - innerWidth}
+const out = document.createElement('pre'); out.id = 'steps'; out.textContent = JSON.stringify(steps)
+document.body.append(out)
+</script></body>'''
+
+@pytest.mark.skipif(not BROWSER, reason='there is no Chromium')
+def test_in_a_browser(tmp_path):
+    logits,targs = simulate(300, 12, 0.2, bias=-3)
+    targs[:,4] = 0 # No area under the curve
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=[f'label {i}' for i in range(12)])
+    path = interp.to_html(tmp_path/'page.html')
+    text = path.read_text(encoding='utf-8')
+    path.write_text(text.replace('</body>', STEPS), encoding='utf-8')
+    flags = '--headless=new --no-sandbox --disable-gpu --enable-logging=stderr --window-size=600,900 --dump-dom'
+    run = subprocess.run([BROWSER, *flags.split(), f'--user-data-dir={tmp_path/"profile"}', path.as_uri()],
+                         capture_output=True, text=True, encoding='utf-8', timeout=120)
+    assert 'CONSOLE' not in run.stderr, run.stderr
+    steps = SimpleNamespace(**json.loads(BeautifulSoup(run.stdout, 'html.parser').find(id='steps').get_text()))
+    report = interp.report(averages=False)
+    assert steps.start==shown(report)
+    def column(rows, i): return [row[i] for row in rows]
+    counts = sorted(report.predicted.tolist())
+    assert column(steps.up, 2)==[*map(str, counts)] and column(steps.down, 2)==[*map(str, counts[::-1])]
+    assert column(steps.undefined, 3)==sorted(column(steps.undefined, 3), key=float)
+    assert column(steps.names, 0)==[f'label {i}' for i in range(12)] # 10 after 9
+    assert column(steps.found, 0)==['label 1','label 10','label 11']
+    assert steps.none==[] and steps.all==steps.names and steps.said=='' and steps.wide<=0
