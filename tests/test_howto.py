@@ -77,15 +77,15 @@ def test_table_of_torchmetrics_and_sklearn(data):
             assert float(o)==pytest.approx(expected, abs=1e-5), sklearn
 
 TWO = '''
-if __name__=='__main__':
-    import sys
-    trainer = lightning.Trainer(max_epochs=1, accelerator='cpu', devices=2, strategy='ddp', logger=False,
-                                enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
-    lit = Model()
-    trainer.fit(lit, train, valid)
-    logged = {k: float(v) for k,v in trainer.callback_metrics.items()}
-    torch.save((logged, trainer.world_size, lit.model(x[1000:]).detach(), y[1000:]),
-               f'{sys.argv[1]}/{trainer.global_rank}.pt')
+class Two(Model):
+    def on_fit_end(self):
+        logged = {k: float(v) for k,v in self.trainer.callback_metrics.items()}
+        torch.save((logged, self.trainer.world_size, self.model(x[1000:]).detach(), y[1000:]),
+                   f'{sys.argv[1]}/{self.trainer.global_rank}.pt')
+
+trainer = lightning.Trainer(max_epochs=1, accelerator='cpu', devices=2, strategy='ddp_fork', logger=False,
+                            enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+trainer.fit(Two(), train, valid)
 '''
 
 def test_lightning_in_two_processes(tmp_path):
@@ -93,7 +93,7 @@ def test_lightning_in_two_processes(tmp_path):
     pytest.importorskip('lightning')
     parts = [o for o in cells(page('lightning'), 'code') if re.match(r'import lightning|torch.manual_seed|class ', o)]
     assert len(parts)==3
-    (tmp_path/'two.py').write_text('\n'.join([*parts, TWO]))
+    (tmp_path/'two.py').write_text('\n'.join(['import sys', *parts, TWO]))
     env = {k: v for k,v in os.environ.items() if not k.startswith('PYTEST')} | {'PYTHONWARNINGS': 'ignore'}
     subprocess.run([sys.executable, tmp_path/'two.py', tmp_path], env=env | {'PYTHONPATH': str(ROOT)},
                    check=True, timeout=240, capture_output=True)
