@@ -8,7 +8,7 @@ from .ranking import (
     APScoreMulti, RocAucMulti, LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK,
     RecallAtK, ExpectedCalibrationError)
 from .thresholds import best_thresholds
-from .report import multilabel_metrics, paper_metrics, accuracy_report
+from .report import multilabel_metrics, paper_metrics, accuracy_report, compare_models
 from .verdicts import judge, ZeroLabelsWarning, ZeroLabelsError
 from .callback import ZeroLabelsCallback
 from . import learner as _ # patches `Learner`

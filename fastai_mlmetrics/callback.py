@@ -64,7 +64,7 @@ class ZeroLabelsCallback(Callback):
 
     def _new_state(self):
         return dict(_fit=_FitState(), _slots=(_Slot(),_Slot()), records=[],
-            # `id` of a data set -> its verdict, and the data set, because a lost one's `id` is used again
+            # `id` of a data set -> verdict and data set, because the `id` of a lost one is used again
             reported={}, _learner=None, _acting=None, _saved=None)
 
     def __getstate__(self):
@@ -330,8 +330,8 @@ def _tracked_upside_down(r, learn, logits):
     low = {m.name for m in learn.metrics if getattr(m, 'is_loss', False)}
     trackers = learn.cbs.filter(lambda o: isinstance(o, TrackerCallback) and o.comp is np.greater
                                 and o.monitor.removeprefix('valid_') in low)
-    return [f"`{type(o).__name__}(monitor='{o.monitor}')` takes the highest value for the "
-            "best, but here the lowest is: add `comp=np.less`" for o in trackers]
+    return [f"`{type(o).__name__}(monitor='{o.monitor}')` looks for the highest value, but "
+            "lower is better: add `comp=np.less`" for o in trackers]
 
 def _ignored_in_training(r, learn, logits):
     value,loss = ignored_by(learn.metrics),learn.loss_func
@@ -344,8 +344,8 @@ def _ignored_in_training(r, learn, logits):
 def _tracked_validation(r, learn, logits):
     names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
     if names and learn.lock.locked():
-        return (f"to {' and '.join(names)}, this `validate()` is an epoch of a fit: it may be saved, "
-                "logged, or a reason to stop. `learn.evaluate()` validates without such callbacks")
+        return (f"{' and '.join(names)} treat{'s'[len(names)>1:]} this `validate()` as an epoch of a "
+                "fit, and may save, log or stop. `learn.evaluate()` validates without such callbacks")
 
 def _monitor_disagrees(r, learn, logits):
     records,at_thresh = learn.zero_labels._fit.records,{m.name for m in learn.metrics if
@@ -362,11 +362,11 @@ def _monitor_disagrees(r, learn, logits):
         if not better: continue
         o = min(better, key=lambda o: o.valid_loss)
         names = ' and '.join(f'`{type(cb).__name__}`' for cb in cbs)
-        yield (f"to {names}, epoch {best.epoch} was the best by {monitor}, which depends on the "
-               f"threshold. Until epoch {o.epoch}, the validation loss fell from "
+        yield (f"by {monitor}, which depends on the threshold, epoch {best.epoch} was the best for "
+               f"{names}. Until epoch {o.epoch}, the validation loss fell from "
                f"{best.valid_loss:.3g} to {o.valid_loss:.3g}, and micro average precision rose from "
-               f"{best.ap_micro:.2f} to {o.ap_micro:.2f}. A metric without a threshold to monitor is "
-               "`ap_macro` of `learn.metrics = multilabel_metrics(ranking=True)`")
+               f"{best.ap_micro:.2f} to {o.ap_micro:.2f}. Monitor `ap_macro` instead, which needs no "
+               "threshold: `learn.metrics = multilabel_metrics(ranking=True)`")
 
 def _no_decoding(r, learn, logits):
     loss = learn.loss_func
@@ -390,43 +390,42 @@ def _two_thresholds(r, learn, logits):
     if others and not rule.is_top_k:
         t,found = others[0][1],sorted({exact_thresh(t) for _,t in others})
         names = L(m.name for m,_ in others).unique()
-        text = (f"{some_names(names, 3)} decide{'s'[len(names)>1:]} at {' or '.join(found)}, "
-                f"{predict} at {exact_thresh(at)}")
+        text = (f"{some_names(names, 3)} use{'s'[len(names)>1:]} thresh={' or '.join(found)}, "
+                f"{predict} {exact_thresh(at)}")
         if stay := L(m.name for m,_ in threshs if m not in ours).unique():
             text += (f": {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
-                     "classes of this package can, such as `AccuracyMulti()`")
+                     "classes of this package can, such as `F1ScoreMulti()`")
         elif len(found)==1 and isinstance(t, float):
             # A threshold other than the default was chosen, so it stays
-            text += f": {set_thresh_code(at if t==0.5 else t, *limits)} brings them together"
+            text += f": {set_thresh_code(at if t==0.5 else t, *limits)} sets one for all"
         return text
     # Metrics with limits of their own, such as top-k metrics, are meant to differ
     apart = ours.filter(lambda m: (m.min_labels,m.max_labels)!=limits
                         and not m.has_own_limits and m.uses_thresh)
     if not apart: return
     m,names = apart[0],apart.attrgot('name').unique()
-    decide = f"decide{'s'[len(names)>1:]} with {m.rule.limits or 'no limit'}"
-    return (f"{some_names(names, 3)} {decide}, {predict} with {rule.limits or 'none'}: "
-            f"{set_thresh_code(at, m.min_labels, m.max_labels)} brings them together")
+    use = f"use{'s'[len(names)>1:]} {m.rule.limits or 'no limit'}"
+    return (f"{some_names(names, 3)} {use}, {predict} {rule.limits or 'no limit'}: "
+            f"{set_thresh_code(at, m.min_labels, m.max_labels)} sets one for all")
 
 Pitfall = namedtuple('Pitfall', 'name when text')
 PITFALLS = [ # `when`: at the 'start', each 'validation' or the 'end' of a fit
     Pitfall('wrong range', 'validation', lambda r, learn, logits: r.range_problem),
     Pitfall('two sigmoids', 'validation', lambda r, learn, logits:
         not (r.range_problem or logits) and is_activated(learn.loss_func) and
-        "what the metrics take for probabilities is given a sigmoid by `get_preds` and `predict`, "
-        f"that of the loss function ({loss_name(learn.loss_func)}): let the model end "
-        "without one, and leave out sigmoid=False"),
+        "`get_preds` and `predict` apply the sigmoid of the loss function "
+        f"({loss_name(learn.loss_func)}) to what the metrics take for probabilities: remove the "
+        "sigmoid at the model's end, and leave out sigmoid=False"),
     Pitfall("fastai's metrics", 'validation', _fastai_twins),
     Pitfall('no labels', 'validation', lambda r, learn, logits:
         not r.true_per_sample and r.samples>=20 and
-        f"none of the {r.samples:,} samples of this validation has a label, so predicting "
-        "nothing is right, and nothing else can be seen: are the targets right?"),
+        f"none of the {r.samples:,} validation samples has a label, so predicting nothing is right, "
+        "and the model cannot be judged: check the targets"),
     Pitfall('absent labels', 'validation', lambda r, learn, logits: r.absent and r.labelled>=20 and
         f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no "
         f"sample of this validation ({some_names(r.absent)}): nothing is known of such labels, and "
         "macro averages count 0 for each. If `label_stats(learn.dls)` counts two samples of a label "
-        f"or more, {_split_advice(learn.dls)} puts them on both sides; otherwise more samples with this "
-        "label are needed"),
+        f"or more, {_split_advice(learn.dls)} puts them on both sides; otherwise add samples with it"),
     Pitfall('ignored in training', 'start', _ignored_in_training),
     Pitfall('tracked upside down', 'start', _tracked_upside_down),
     Pitfall('tracked validation', 'start', _tracked_validation),

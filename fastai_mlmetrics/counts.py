@@ -37,14 +37,6 @@ def join_checks(
     checks = torch.stack(checks)
     return torch.cat([checks[:,:2].amin(0), checks[:,2:5].amax(0), checks[:,5:].sum(0)])
 
-def invalid_target(
-    low:float, # Lowest target
-    high:float, # Highest target
-    fraction:float # Highest fractional part of a target
-): # Number; None: all targets are 0 or 1
-    "Return a target that is not 0 or 1"
-    return next((o for o in (low, high, fraction) if o not in (0,1)), None)
-
 # %% ../nbs/03_counts.ipynb #8ffac19a
 LARGE = 2**18 # Elements from which on several threads are faster than one
 

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../nbs/01_decisions.ipynb #2c4108a7
 from fastai.basics import *
+from numbers import Real
 from threadpoolctl import ThreadpoolController
 from .inputs import as_rows, as_tensor, as_vocab, check_int, columns_of
 from .inputs import label_names, label_vocab, to_builtin, warn_user
@@ -82,20 +83,25 @@ def is_prob_thresh(
     t = L(as_thresh(thresh))
     return all(0<=o<=1 for o in t) and any(0<o<1 for o in t)
 
-def _permutation(names, vocab):
+def _permutation(names, vocab, by_name):
     "Position in `names` of each label of `vocab`; None: already in order, or one of them is missing"
-    if names is None or vocab is None or names==(*vocab,): return None
+    if names is None or vocab is None or [*map(str, names)]==[*map(str, vocab)]: return None
     if {*names}=={*vocab} and len({*names})==len(names): return [names.index(o) for o in vocab]
     # Numbers from 0 are the names of labels without one
-    if [*vocab]==[*range(len(names))]: return None
-    raise ValueError(f"thresh is for the labels {[*names]}, but these are {[*vocab]}")
+    if [*vocab]==[*range(len(names))]:
+        if not by_name: return None
+        raise ValueError("thresh is by name, but the labels have no names here: give them by vocab=, "
+                         "a DataFrame or the vocab of a Learner's dls, or pass a list in their order")
+    lacks,has = [o for o in vocab if o not in names],[o for o in names if o not in vocab]
+    raise ValueError(f"thresh is for the labels {has[:3]}, which are not here, and lacks {lacks[:3]}")
 
 def thresh_by_name(
     thresh, # A number, one per label, a Series or dict by name, or the result of a search
     vocab # Names of the labels, in order; None: unknown
 ): # A float, or a tuple of C floats
     "Convert a threshold to plain numbers in the order of the labels"
-    order,thresh = _permutation(thresh_names(thresh), vocab),as_thresh(thresh)
+    order = _permutation(thresh_names(thresh), vocab, isinstance(thresh, dict))
+    thresh = as_thresh(thresh)
     return thresh if order is None else tuple(thresh[i] for i in order)
 
 # %% ../nbs/01_decisions.ipynb #239d9181
@@ -121,7 +127,10 @@ class ThresholdRule:
         if sigmoid not in (True,False):
             raise ValueError(f"sigmoid={sigmoid!r} should be True or False")
         store_attr('sigmoid,ignore_index')
+        if not (ignore_index is None or isinstance(ignore_index, Real)):
+            raise ValueError(f"ignore_index={ignore_index!r} should be a number, which may be nan")
         self.thresh,self.names = as_thresh(thresh),thresh_names(thresh)
+        self.by_name = isinstance(thresh, dict) # Names must be known; else, they may be
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
             raise ValueError(f"thresh={thresh} can never decide anything: a sigmoid lies in [0, 1]. "
                              "For a threshold on logits, pass sigmoid=False.")
@@ -139,7 +148,6 @@ class ThresholdRule:
         self.key = (np.shape(self.thresh), np.array(self.thresh).tobytes(), self.names, sigmoid,
                     self.labels, str(ignore_index), self.min_labels, self.max_labels,
                     None if w is None else w.numpy().tobytes())
-        self._tensors = {} # Per-label thresholds by type and device: copying them makes a GPU wait
 
     @property
     def is_top_k(self):
@@ -168,7 +176,7 @@ class ThresholdRule:
         vocab # Names of the labels, in order; None: unknown
     ): # A `ThresholdRule`
         "Match thresholds with names to the labels"
-        order = _permutation(self.names, vocab)
+        order = _permutation(self.names, vocab, self.by_name)
         if order is None: return self
         return ThresholdRule([self.thresh[i] for i in order], self.sigmoid, self.labels, self.weight,
                              self.ignore_index, self.min_labels, self.max_labels)
@@ -176,20 +184,9 @@ class ThresholdRule:
     def __eq__(self, other):
         return self is other or isinstance(other, ThresholdRule) and self.key==other.key
     def __hash__(self): return hash(self.key)
-    def __reduce__(self):
-        return ThresholdRule,(self.thresh, self.sigmoid, self.labels, self.weight, self.ignore_index,
-                              self.min_labels, self.max_labels),dict(names=self.names, key=self.key)
     def __repr__(self): return f"ThresholdRule(thresh={self.thresh}, sigmoid={self.sigmoid})"
 
 # %% ../nbs/01_decisions.ipynb #10653b19
-@patch
-def _thresh_for(self:ThresholdRule, scores):
-    if isinstance(self.thresh, float): return self.thresh
-    key = scores.dtype,scores.device
-    if key not in self._tensors:
-        self._tensors[key] = torch.tensor(self.thresh, dtype=scores.dtype, device=scores.device)
-    return self._tensors[key]
-
 @patch
 def binarize(self:ThresholdRule,
     preds:Tensor, # Predictions, N x C; bools and integers are binary already
@@ -201,7 +198,9 @@ def binarize(self:ThresholdRule,
     if self.is_top_k:
         return torch.zeros_like(preds, dtype=dtype).scatter_(-1, top(preds, self.max_labels), 1)
     scores = to_scores(preds, self.sigmoid)
-    res = torch.gt(scores, self._thresh_for(scores), out=torch.empty_like(scores, dtype=dtype))
+    thresh = torch.tensor(self.thresh, dtype=scores.dtype, device='cpu')
+    thresh = thresh.to(scores.device, non_blocking=True) # A GPU need not wait
+    res = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
     if self.max_labels:
         highest = top(preds.masked_fill(~res.bool(), -math.inf), self.max_labels)
         res = torch.zeros_like(res).scatter_(-1, highest, res.gather(-1, highest))
@@ -251,19 +250,15 @@ def columns(self:ThresholdRule,
     if isinstance(self.thresh, tuple) and len(self.thresh)!=c:
         raise ValueError(f"thresh has {len(self.thresh)} values, but the predictions have {c} labels")
     vocab = as_vocab(vocab)
-    _permutation(self.names, ifnone(vocab, L.range(c))) # Raises if the names are of other labels
+    _permutation(self.names, ifnone(vocab, L.range(c)), self.by_name) # Raises for other names
+    if self.min_labels>c: raise ValueError(f"min_labels={self.min_labels} is more than the {c} labels")
     if self.labels is None: return None
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)
-        if isinstance(label, str):
-            if vocab is None:
-                raise ValueError(f"label {label!r} is a name, and names are known only of DataFrames, "
-                                 "and in a Learner whose dls has a vocab: pass its index")
-            raise ValueError(f"label {label!r} is not in the vocab {list(vocab)}")
-        if isinstance(label, (bool,np.bool_)) or label!=int(label):
-            raise ValueError(f"label {label} is neither a name nor an index")
-        if not 0<=label<c: raise ValueError(f"label {label} is not one of the {c} labels 0 to {c-1}")
-        return int(label)
+        if not isinstance(label, bool) and label in range(c): return int(label)
+        why = '' if vocab is not None else (
+            ": names are known only of DataFrames, and in a Learner whose dls has a vocab")
+        raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{why}")
     return tuple(map(column, self.labels))
 
 @patch
@@ -305,8 +300,10 @@ def check_arrays(
     for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
     if for_probs and scored and not probs:
         low,high = preds[~preds.isnan()].aminmax()
+        percent = "If they are percentages, divide them by 100. " if 0<=low<=high<=100 else ''
         raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
                          f"but thresh={thresh_text(thresh)} is read as a threshold for those. "
+                         f"{percent}"
                          "If they are logits, pass sigmoid=True, to best_thresholds as well. "
                          "If they are margins around 0, pass thresh=0.; if their cut-off is not 0, "
                          "pass preds-thresh and thresh=0.")

@@ -45,21 +45,17 @@ def _why_no_table(o):
     if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
         return ("these tables are not equally wide: use the column of class 1 of each, and zeros "
                 "where there is none")
-    def text(x): return first(v for v in x if isinstance(v, str))
+    where,values = f"this {type(o).__name__}",o
     if isinstance(o, pd.DataFrame):
-        column = first(o.columns, lambda c: text(o[c]))
-        found,where = (text(o[column]),f"column {column!r}") if column is not None else (None,'')
-    else: found,where = text(np.asarray(o, dtype=object).ravel()),f"this {type(o).__name__}"
-    try:
-        float(found)
-        how = '.astype(float)' if hasattr(o, 'astype') else 'np.array(..., dtype=float)'
-        return f"{where} has numbers as text, such as {found!r}: convert them by {how}"
-    except TypeError: pass # There is no text
-    except ValueError:
-        if isinstance(o, pd.DataFrame):
-            return f"{where} has text, such as {found!r}: select the columns of the labels"
-        return (f"{where} has text, such as {found!r}: one-hot encode label names, for instance by "
-                "pd.Series(targs).str.get_dummies(' ') if they are separated by spaces")
+        texts = first(o.columns, lambda c: any(isinstance(v, str) for v in o[c]))
+        if texts is not None: where,values = f"column {texts!r}",o[texts]
+    found = first(v for v in np.asarray(values, dtype=object).ravel() if isinstance(v, str))
+    if found is not None:
+        encode = ("scikit-learn's MultiLabelBinarizer, after ast.literal_eval of each text"
+                  if found[:1] in ('[','(','{') else
+                  "pd.Series(targs).str.get_dummies(' '), with their separator")
+        return (f"{where} has text, such as {found!r}: convert numbers by .astype(float), select the "
+                f"columns of the labels, or one-hot encode label names, for instance by {encode}")
     return (f"this {type(o).__name__} is not one. Rows must be equally long; lists of label names can "
             "be one-hot encoded, for instance by scikit-learn's MultiLabelBinarizer")
 
@@ -82,14 +78,12 @@ def columns_of(*tables):
 
 def _check_index(preds, targs):
     a,b = preds.index,targs.index
-    if a.equals(b) or [*a]==[*b]: return
-    reordered = {*a}=={*b}
     # Numbers from 0 are the names of rows without one
-    if reordered or not any(o.equals(pd.RangeIndex(len(o))) for o in (a,b)):
-        how = "the same index in another order" if reordered else "different indexes"
-        raise ValueError(f"predictions and targets have {how}: which rows belong together? "
-                         "Select the rows of one by .loc[the index of the other], "
-                         "or drop its index by .reset_index(drop=True)")
+    unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (a,b))
+    if [*a]==[*b] or unnamed and {*a}!={*b}: return
+    raise ValueError("predictions and targets have different indexes, or the same index in another "
+                     "order: which rows belong together? Select the rows of one by "
+                     ".loc[the index of the other], or drop its index by .reset_index(drop=True)")
 
 def as_rows(
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
@@ -120,15 +114,6 @@ def as_rows(
         raise ValueError(f"predictions have the shape {tuple(shapes[0])}, "
                          f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)
-
-def same_labels(
-    c:int, # Number of labels
-    before:int=None # Number of labels so far; None: there were none
-)->int: # `c`
-    "Raise an error if the number of labels has changed"
-    if before and c!=before:
-        raise ValueError(f"predictions have {c} labels, but before they had {before}")
-    return c
 
 # %% ../nbs/00_inputs.ipynb #a345f402
 def as_vocab(

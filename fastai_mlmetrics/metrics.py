@@ -12,11 +12,11 @@ __all__ = ['StreamMetric', 'CountsMetric', 'PrecisionMulti', 'RecallMulti', 'F1S
 # %% ../nbs/04_metrics.ipynb #c2351ab8
 from fastai.basics import *
 from .inputs import (
-    as_rows, as_tensor, check_kwargs, format_number, new_warnings, same_labels, warn_user)
+    as_rows, as_tensor, check_kwargs, format_number, new_warnings, warn_user)
 from .decisions import is_prob_thresh, PROBS_GIVEN, single_threaded, ThresholdRule
 from .losses import (
     can_decode, decode_hint, is_activated, is_cross_entropy, loss_name)
-from .counts import all_reduce, Batch, forget_batch, gather, invalid_target
+from .counts import all_reduce, Batch, forget_batch, gather
 from .counts import is_split, join_batches, join_checks, loop_batch, SMALL
 from collections import Counter
 from numbers import Real
@@ -119,7 +119,7 @@ def accumulate(self:StreamMetric,
     batch = loop_batch(learn)
     *_,c = batch.kind
     if self.c is None: self.rule.columns(c, self._vocab) # Raises errors now, not after a wait
-    self.c = same_labels(c, self.c)
+    self._set_labels(c)
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
     self._batches.append(batch)
     self._size += batch.size
@@ -202,11 +202,17 @@ def count_batches(self:StreamMetric):
 @patch
 def add(self:StreamMetric, batch):
     "Add a `Batch`"
-    self.c = same_labels(batch.n_labels, self.c)
+    self._set_labels(batch.n_labels)
     self.total = self.added(self.from_batch(batch))
     self.seen,self.scored,self._read = self.seen+batch.n,self.scored or batch.scored,None
     self._checks.append(batch.checks)
     if len(self._checks)>=_MANY: self._checks = [join_checks(self._checks)]
+
+@patch
+def _set_labels(self:StreamMetric, c):
+    if self.c and c!=self.c:
+        raise ValueError(f"predictions have {c} labels, but before they had {self.c}")
+    self.c = c
 
 @patch
 def added(self:StreamMetric, part):
@@ -248,7 +254,8 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
     if self.rule.weight is not None and self.seen!=len(self.rule.weight):
         raise ValueError(f"sample_weight has {len(self.rule.weight)} values, "
                          f"but there were {self.seen:,} samples")
-    if (off:=invalid_target(low_targ, high_targ, fraction)) is not None:
+    off = next((o for o in (low_targ, high_targ, fraction) if o not in (0,1)), None)
+    if off is not None:
         text = f"targets must be 0 or 1, but one is {format_number(off)}"
         if fraction and (low,high)==(0,1) and not self.trained:
             raise ValueError(f"{text}, and predictions are from 0 to 1: are they swapped? "
@@ -289,8 +296,10 @@ def range_problem(self:StreamMetric, low, high):
         return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. The loss "
                 f"function ({loss_name(loss)}) takes one itself: let the model end without it")
     if not self.sigmoid and (low<0 or high>1) and is_prob_thresh(self.thresh):
-        return (f"predictions like {low:.3g} and {high:.3g} seem to be logits, but are compared with "
-                f"a threshold for probabilities: pass sigmoid=True, or thresh=0 for logits{where}")
+        percent = " (divide percentages by 100)" if low>=0 else ''
+        return (f"predictions like {low:.3g} and {high:.3g} seem to be logits{percent}, but are "
+                "compared with a threshold for probabilities: pass sigmoid=True, or thresh=0 for "
+                f"logits{where}")
 
 # %% ../nbs/04_metrics.ipynb #51c2c295
 def _mean(values, weights=None):

@@ -123,14 +123,17 @@ def stratified_folds(
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
 
 # %% ../nbs/16_splitting.ipynb #aa48d258
-def _each(f, items):
-    "Apply `f` to each item, as a `DataBlock` does"
+def _each(f, items, name):
+    "Apply the function `f`, the argument `name`, to each item, as a `DataBlock` does"
+    if not callable(f):
+        raise TypeError(f"{name} should be a function of an item, such as ColReader('column'), "
+                        f"but is {truncstr(repr(f), 60)}")
     items = L(items, use_list=None)
     return [f(items[i]) for i in range(len(items))]
 
 def _item_targs(items, get_y):
     "Get the targets of items, N x C, from label names or from zeros and ones"
-    rows = [[*L(to_builtin(o))] for o in _each(get_y, items)]
+    rows = [[*L(to_builtin(o))] for o in _each(get_y, items, 'get_y')]
     values = {o for row in rows for o in row}
     # Numbers that are repeated in a row are not names
     encoded = all(isinstance(o, Real) for o in values) and any(len({*o})<len(o) for o in rows)
@@ -150,7 +153,8 @@ def StratifiedMultiLabelSplitter(
     "Create a splitter like `RandomSplitter`, but with a share of every label on both sides"
     def _inner(o):
         return stratified_split(_item_targs(o, get_y), valid_pct, seed, pairs=pairs,
-                                groups=groups and _each(groups, o), ignore_index=ignore_index)
+                                groups=None if groups is None else _each(groups, o, 'groups'),
+                                ignore_index=ignore_index)
     return _inner
 
 # %% ../nbs/16_splitting.ipynb #542335a8

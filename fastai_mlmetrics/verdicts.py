@@ -22,7 +22,7 @@ def why_no_verdict(r):
     "Explain why a record has no verdict; '' if it can have one"
     if r.range_problem: return r.range_problem
     if math.isnan(r.accuracy): return "some predictions are NaN"
-    if not r.true_per_sample: return "no label is true"
+    if not r.true_per_sample: return "all targets are 0"
     return "fewer than 20 samples have a label" if r.labelled<20 else ''
 
 def beats_constant(f1, constant):
@@ -41,7 +41,7 @@ VERDICTS = [ # `applies` to a record `r` and the options `o` of `add_verdict`; t
             # The best threshold of a weak model may be there
             lambda r,o: r.pred_per_sample > 2*r.true_per_sample and not (
                 r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
-            "The model predicts far more labels than there are"),
+            "The model predicts far more labels than are true"),
     Verdict('no better than a constant', True, 'tab:brown',
             lambda r,o: r.accuracy>=o.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
             "The model is hardly better than predicting the same labels for every sample"),
@@ -72,15 +72,14 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
     Row('falls', lambda r: r.loss_trend=='falls',
         "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('diverges', lambda r: r.loss_trend=='diverges',
-        "A lower learning rate, from fresh weights: the validation loss is {last_loss:.3g} {when}."),
+        "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     Row('learns', lambda r: r.learns,
-        "More training: the ranking of the labels still improves, "
-        "with a micro average precision of {last_ap:.2f} {when}."),
+        "More training: micro average precision is still rising, {last_ap:.2f} {when}."),
     Row('overfits', lambda r: r.get('overfits'),
         "Fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}, while the training loss went on falling."),
     Row('is flat', lambda r: r.loss_trend=='is flat' and r.peak_loss<=5*r.best_loss,
-        "Another learning rate, which `learn.lr_find()` suggests, or more to learn from: the "
+        "Another learning rate, which `learn.lr_find()` suggests, or more samples: the "
         "validation loss hardly moves, {best_loss:.3g} at best and {last_loss:.3g} {when}."),
     Row('jumped', lambda r: r.loss_trend=='is flat',
         "A lower learning rate: the validation loss had jumped to {peak_loss:.3g}, and hardly moves "
@@ -91,7 +90,7 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
 
 def _training(r):
     now = r.last_epoch==r.epoch # Not if an earlier epoch was loaded
-    when = 'now' if now else f'at epoch {r.last_epoch}, while epoch {r.epoch} is loaded'
+    when = 'now' if now else f'at epoch {r.last_epoch} (epoch {r.epoch} is loaded)'
     return first(LOSS_ADVICE, lambda row: row.applies(r)).says(Record(r, when=when))
 
 def exact_thresh(thresh):
@@ -128,7 +127,7 @@ def _another_thresh(r):
                f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`.")
-    return (f"Another threshold: `thresh={t}`{without} predicts about as many labels as there are, "
+    return (f"Another threshold: `thresh={t}`{without} predicts about as many labels as are true, "
             f"with a micro F1 of {r.suggested_f1:.2f} instead of {r.f1_micro:.2f}.{how}")
 
 def _mostly_labelled(r): return r.labelled >= 0.75*r.samples
@@ -137,8 +136,8 @@ def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 def _min_labels(r):
     can_set = r.get('decodes') and isinstance(r.thresh, float)
     set_ = can_set and set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)
-    return ("At least one label each: `min_labels=1` predicts the top-scoring label where no score "
-            f"exceeds the threshold, with a micro F1 of {r.label_each_f1:.2f} instead of "
+    return ("At least one label per sample: `min_labels=1` predicts the top-scoring label where no "
+            f"score exceeds the threshold, with a micro F1 of {r.label_each_f1:.2f} instead of "
             f"{r.f1_micro:.2f}{f'; {set_} applies it' if set_ else ''}.")
 
 def _ignoring(value):
@@ -148,10 +147,10 @@ def _ignoring(value):
 def _weights(r):
     # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r.get('loss_ignores'))
-    return ("If threshold and training do not suffice, a loss in which the true labels weigh more: "
+    return ("If threshold and training are not enough, a loss that weights positives more: "
             "`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls"
             f"{ignoring}).sqrt(){ignoring})`, {set_thresh_code(0.5, r.min_labels, r.max_labels)}, and "
-            "training on; then `learn.set_thresh(learn.thresh_find().cardinality)`, because "
+            "further training; then `learn.set_thresh(learn.thresh_find().cardinality)`, because "
             "`pos_weight` shifts the scores.")
 
 def _dead(r, found):
@@ -165,32 +164,32 @@ def _with_ap(dead, k=5):
     return ', '.join(texts)+more
 
 def _per_label(r):
-    how = "`best_thresholds(preds, targs, average='macro')` finds them."
+    how = "`best_thresholds(preds, targs, average='macro')` finds them"
     if 'phase' in r:
         found = "learn.thresh_find(average='macro').per_label"
-        how = f"`learn.set_thresh({found})` finds and sets them."
-        if not r.get('decodes'): how = f"`{found}` has them."
-    return ("Thresholds per label, for labels that are ranked better than chance and still never "
-            f"predicted; their average precision is {_with_ap(_dead(r, True))}. {how}")
+        how = f"`learn.set_thresh({found})` finds and sets them"
+        if not r.get('decodes'): how = f"`{found}` has them"
+    return (f"Thresholds per label: {how}. Some labels rank above chance and are never predicted; "
+            f"their average precision: {_with_ap(_dead(r, True))}.")
 
 def _hardly_learnt(r):
-    return ("More to learn from, for labels that are hardly ranked better than chance, so that no "
-            f"threshold finds them; their average precision is {_with_ap(_dead(r, False))}. More "
-            "samples with these labels help, or more training.")
+    return ("More samples with some labels, or more training: these labels hardly rank above chance, "
+            f"so no threshold finds them; their average precision: {_with_ap(_dead(r, False))}.")
 
 def _better_model(r):
     limits = limits_text(r.min_labels, r.max_labels)
     constant = f"and {r.constant_f1:.2f} for the best constant prediction"
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if 'phase' in r else '`best_thresholds`'
-        why = ("no threshold was found that predicts about as many labels as there are. "
-               f"{find} looks at all of them")
+        why = ("no threshold was found that predicts about as many labels as are true. "
+               f"{find} searches all thresholds")
     elif abs(r.suggested_f1-r.f1_micro)<0.005 and not limits:
-        why = f"the threshold is right, but micro F1 is {r.f1_micro:.2f}, {constant}"
+        why = (f"about as many labels are predicted as are true, but micro F1 is {r.f1_micro:.2f}, "
+               f"{constant}")
     else:
-        why = (f"at {exact_thresh(r.suggested_thresh)}, the threshold that predicts about as many "
-               f"labels as there are{limits and f', without {limits}'}, micro F1 is "
-               f"{r.suggested_f1:.2f}; it is {r.f1_micro:.2f} now, {constant}")
+        why = (f"micro F1 is {r.f1_micro:.2f}, {constant}. At {exact_thresh(r.suggested_thresh)}, "
+               f"which predicts about as many labels as are true{limits and f', without {limits}'}, "
+               f"it is {r.suggested_f1:.2f}")
     more = " What remains is more training, at a learning rate from `learn.lr_find()`."
     return f"A better model: {why}.{more if 'phase' in r and not r.get('loss_trend') else ''}"
 
@@ -198,13 +197,13 @@ REMEDIES = [ # All that match are shown; without a verdict, of the first three
     Row('another threshold', lambda r: _thresh_helps(r) or r.verdict and not r.scored,
         _another_thresh),
     Row('thresholds per label', lambda r: r.verdict in ('',_DEAD) and _dead(r, True), _per_label),
-    Row('more to learn from', lambda r: r.verdict in ('',_DEAD) and _dead(r, False), _hardly_learnt),
+    Row('more samples', lambda r: r.verdict in ('',_DEAD) and _dead(r, False), _hardly_learnt),
     Row('a label each', lambda r: r.verdict!=_DEAD and _too_few(r) and not r.min_labels
                                   and r.n_labels>1 and r.label_each_f1>r.f1_micro+0.005
                                   and _mostly_labelled(r), _min_labels),
     Row('a smaller pos_weight', lambda r: r.get('pos_weight') and not _too_few(r)
                                           and r.verdict!='leaves samples empty',
-        "A smaller `pos_weight` in the loss, such as the root of this one, and more training."),
+        "A smaller `pos_weight` in the loss, such as its square root, and more training."),
     Row('unfreezing', lambda r: r.get('frozen'),
         "Unfreezing, `learn.unfreeze()`: only the last layers are being trained."),
     Row('training', lambda r: r.get('loss_trend'), _training),
@@ -217,8 +216,8 @@ REMEDIES = [ # All that match are shown; without a verdict, of the first three
 def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"
     if r.get('other_data'):
-        return ["`learn.evaluate()`, which validates on the validation set, lists remedies: a "
-                "threshold that is tuned on the data to test with makes the test optimistic."]
+        return ["`learn.evaluate()` lists remedies, from the validation set. A threshold tuned on "
+                "test data makes the test result optimistic."]
     if r.verdict: return [row.says(r) for row in REMEDIES if row.applies(r)]
     return [row.says(r) for row in REMEDIES[:3] if row.applies(r)] # Thresholds
 
@@ -310,7 +309,7 @@ def all_clear(r,
     start = f" since {_validation_name(since)}" if since and since.epoch<r.epoch else ''
     text = f"No longer {verdict}{start}" if r.dead else f"All clear{start}"
     text += (f": {name} predicts {r.pred_per_sample:.2f} labels per sample "
-             f"({r.true_per_sample:.2f} are true){_at_thresh(r)}. Micro F1 is {r.f1_micro:.3f}, where "
+             f"(true: {r.true_per_sample:.2f}){_at_thresh(r)}. Micro F1 is {r.f1_micro:.3f}, where "
              f"the best constant prediction has {r.constant_f1:.3f}; macro F1 is {r.f1_macro:.3f}.")
     facts = [f"never predicted: {_with_ap(r.dead)}"] if r.dead else []
     return as_warning(text, facts, r, color=_ORANGE if r.dead else _GREEN)

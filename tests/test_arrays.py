@@ -128,6 +128,13 @@ def test_probabilities_by_mistake(f):
         f(logits.sigmoid(), targs, sigmoid=True)
 
 @pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
+def test_percentages(f):
+    with pytest.raises(ValueError, match='percentages, divide them by 100'): f(100*SCORES, TARGS)
+    with pytest.raises(ValueError) as e: f(LOGITS, TARGS)
+    assert 'percentages' not in str(e.value)
+    with pytest.warns(UserWarning, match='percentages.* by 100'): F1ScoreMulti(sigmoid=False)(100*SCORES, TARGS)
+
+@pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
 def test_a_threshold_that_decides_nothing(f):
     logits,targs = simulate(60)
     for thresh in (2, -0.5, [0.5]*19+[1.5]):
@@ -432,9 +439,9 @@ def test_labels_by_the_names_of_columns():
     p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (SCORES, TARGS))
     expected = F1ScoreMulti(labels=[1,4], sigmoid=False)(SCORES, TARGS)
     for args in ((p, y), (p, y[names[::-1]]), (SCORES, y), (p, TARGS)): assert m(*args)==expected
-    with pytest.raises(ValueError, match="label 'b' is a name, and names are known only of DataFrames"):
+    with pytest.raises(ValueError, match="label 'b' is neither .*: names are known only of DataFrames"):
         m(SCORES, TARGS)
-    with pytest.raises(ValueError, match="label 'z' is not in the vocab"): F1ScoreMulti(labels=['z'])(p, y)
+    with pytest.raises(ValueError, match="label 'z' is neither a name nor an index of the 6 labels$"): F1ScoreMulti(labels=['z'])(p, y)
 
 def test_lists_that_are_no_tables():
     "A list of batches and ragged lists are not taken for lists of probabilities from scikit-learn"

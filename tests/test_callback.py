@@ -80,7 +80,7 @@ def test_nothing_is_true():
     "For example with a `get_y` that finds no labels"
     learn,caught = trained(torch.full((400,20), -9.), torch.zeros(400,20), n_epoch=4)
     assert len(caught)==1
-    assert 'none of the 400 samples of this validation has a label' in one_line(caught[0].message)
+    assert 'none of the 400 validation samples has a label' in one_line(caught[0].message)
     assert not any(r.verdict for r in learn.zero_labels.records)
 
 def test_forum():
@@ -136,7 +136,7 @@ def test_clearly_above_a_constant(constant, f1):
 def test_over_predicting_has_its_own_words():
     learn,caught = trained(*simulate(skill=6, bias=-1), n_epoch=4)
     assert learn.zero_labels.records[-1].verdict=='over-predicts' and len(caught)==1
-    assert 'far more labels than there are' in str(caught[0].message) and 'min_labels' not in str(caught[0].message)
+    assert 'far more labels than are true' in str(caught[0].message) and 'min_labels' not in str(caught[0].message)
 
 @settings(max_examples=100)
 @given(binary_pairs(max_samples=20))
@@ -208,7 +208,7 @@ def test_better_ranking_is_learning():
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(8, 0.)
     r = learn.zero_labels.report(full=True)
     assert r.flagged.all() and r.valid_loss.is_monotonic_increasing and len(r)==8
-    assert len(caught)==1 and 'the ranking of the labels still improves' in str(caught[0].message)
+    assert len(caught)==1 and 'micro average precision is still rising' in str(caught[0].message)
 
 @pytest.mark.parametrize('losses,words', [
     ([1.,.5,.4], 'still falling, 0.4 now'),
@@ -600,12 +600,12 @@ def test_a_label_that_never_occurs():
 
 @pytest.mark.parametrize('metrics,found', [
     (lambda: multilabel_metrics(thresh=0.2),
-     'decide at 0.2, but `predict` and `show_results` at 0.5: `learn.set_thresh(0.2)` brings them together'),
-    (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi decides at 0.2'),
-    (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score decides at 0.3'),
-    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score decides at 0.3, but `predict` and `show_results` at 0.5'),
-    (lambda: [F1ScoreMulti(0.2), RecallMulti(0.3)], 'decide at 0.2 or 0.3, but'),
-    (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score decides at 0.2, but'),
+     'use thresh=0.2, but `predict` and `show_results` 0.5: `learn.set_thresh(0.2)` sets one for all'),
+    (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi uses thresh=0.2'),
+    (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score uses thresh=0.3'),
+    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score uses thresh=0.3, but `predict` and `show_results` 0.5'),
+    (lambda: [F1ScoreMulti(0.2), RecallMulti(0.3)], 'use thresh=0.2 or 0.3, but'),
+    (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score uses thresh=0.2, but'),
     (lambda: [*multilabel_metrics(thresh=0., sigmoid=False), accuracy_multi, BrierScoreMulti(), ZerosAccuracy(0.9),
               F1ScoreMulti([0.5]*20, name='a')], None)])
 def test_metrics_and_loss_decide_apart(metrics, found):
@@ -617,8 +617,8 @@ def test_the_threshold_that_was_chosen_is_kept():
     learn.set_thresh(0.3)
     learn.metrics = L(F1ScoreMulti())
     text, = pitfall_texts(learn)
-    assert ('f1_score decides at 0.5, but `predict` and `show_results` at 0.3: '
-            '`learn.set_thresh(0.3)` brings them together') in text
+    assert ('f1_score uses thresh=0.5, but `predict` and `show_results` 0.3: '
+            '`learn.set_thresh(0.3)` sets one for all') in text
     learn.set_thresh(0.3)
     assert learn.metrics[0].thresh==0.3
 
@@ -633,8 +633,8 @@ def test_metrics_of_fastai_although_this_is_imported():
     with pytest.warns(UserWarning, match='f1_score: functions and fastai.s own metrics keep their threshold'):
         learn.set_thresh(0.1)
     text, = pitfall_texts(learn)
-    assert 'brings them together' not in text
-    assert ('f1_score decides at 0.5, but `predict` and `show_results` at 0.1: '
+    assert 'sets one for all' not in text
+    assert ('f1_score uses thresh=0.5, but `predict` and `show_results` 0.1: '
             'f1_score cannot follow `learn.set_thresh`; classes of this package can') in text
 
 def test_metrics_of_fastai_that_this_has_not():
@@ -680,7 +680,7 @@ def test_a_record_shows_itself():
     logits,targs = COLLAPSED
     few = judge(logits[:10], targs[:10], sigmoid=True)
     assert 'No verdict: fewer than 20 samples have a label' in repr(few)
-    assert 'No verdict: no label is true' in repr(judge(logits, targs*0, sigmoid=True))
+    assert 'No verdict: all targets are 0' in repr(judge(logits, targs*0, sigmoid=True))
     with pytest.warns(UserWarning) as caught: no_numbers = judge(logits*math.nan, targs, sigmoid=True)
     assert 'No verdict: some predictions are NaN' in repr(no_numbers)
     assert [str(o.message) for o in caught]==['predictions are NaN in all samples, and so are the metrics']
@@ -701,7 +701,7 @@ def test_over_prediction_is_told_as_such():
     r = judge(logits, targs, sigmoid=True)
     assert 7<r.pred_per_sample<8 and 0.55<r.accuracy<0.65
     assert r.verdict=='over-predicts' and not r.flagged
-    assert 'far more labels than there are' in repr(r)
+    assert 'far more labels than are true' in repr(r)
     assert 'Another threshold' not in repr(r) and r.suggested_f1<r.f1_micro
     logits += 1.2*targs # a model with some skill
     r = judge(logits, targs, sigmoid=True)
@@ -827,12 +827,12 @@ def test_what_a_flat_loss_says():
     _,caught = trained(*COLLAPSED, 4)
     text = one_line(caught[0].message)
     assert 'hardly moves' in text
-    assert 'Another learning rate, which `learn.lr_find()` suggests, or more to learn from' in text
+    assert 'Another learning rate, which `learn.lr_find()` suggests, or more samples' in text
 
 def test_no_threshold_to_suggest():
     r = judge(torch.full((100,5), 0.1), (torch.arange(500).view(100,5)%4==0).long())
     assert r.suggested_thresh is None
-    assert ('no threshold was found that predicts about as many labels as there are. '
+    assert ('no threshold was found that predicts about as many labels as are true. '
             '`best_thresholds`') in one_line(repr(r))
 
 def test_a_masked_loss_is_not_replaced():
@@ -873,7 +873,7 @@ def test_no_remedy_that_is_in_use():
     assert r.missed_rate>0.9 and not any(o.startswith('At least one label') for o in remedies(r))
     r = Record(judge(*simulate(skill=0., bias=0.), thresh=0.9, sigmoid=True))
     r.suggested_thresh,r.suggested_f1 = r.thresh,r.f1_micro
-    assert remedies(r)[-1].startswith('A better model: the threshold is right, but micro F1 is')
+    assert remedies(r)[-1].startswith('A better model: about as many labels are predicted as are true, but micro')
 
 def test_enough_labels_need_no_weights():
     "If only a tenth of the labels is missing"
@@ -945,7 +945,7 @@ def test_a_new_loss_needs_a_new_threshold():
     learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than a constant')
     text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'pos_weight' in o]
     assert '0.6' not in text
-    assert ('`learn.set_thresh(0.5, min_labels=1)`, and training on; '
+    assert ('`learn.set_thresh(0.5, min_labels=1)`, and further training; '
             'then `learn.set_thresh(learn.thresh_find().cardinality)`') in text
     for code in re.findall('`(.*?)`', text)[:2]: exec(code, dict(globals(), learn=learn))
     assert not pitfall_texts(learn) # the advice leaves metrics and loss with the same threshold
@@ -1096,10 +1096,10 @@ def test_min_labels_are_not_forgotten():
     r = learn.zero_labels.explain()
     assert ', min_labels=1)` applies it' in one_line(repr(r)) or not r.verdict
     text, = pitfall_texts(make_learner(*GOOD, multilabel_metrics(min_labels=1), cbs=ZeroLabelsCallback()))
-    assert ('decide with min_labels=1, but `predict` and `show_results` with none: '
-            '`learn.set_thresh(0.5, min_labels=1)` brings them together') in text
+    assert ('use min_labels=1, but `predict` and `show_results` no limit: '
+            '`learn.set_thresh(0.5, min_labels=1)` sets one for all') in text
     learn.loss_func = BCEWithLogitsLossFlat(thresh=0.9) # as the advice on `pos_weight` sets it
-    assert 'min_labels=1)` brings them together' in pitfall_texts(learn)[0]
+    assert 'min_labels=1)` sets one for all' in pitfall_texts(learn)[0]
     targs = (torch.arange(40)%2)[:,None].float() # one label: min_labels=1 would predict it for every sample
     assert 'min_labels' not in repr(judge(torch.full((40,1), 0.1), targs))
 
@@ -1196,7 +1196,7 @@ def test_weights_that_became_nan_are_no_all_clear(capsys):
 
 @pytest.mark.parametrize('change,text', [
     (dict(loss_trend='diverges', last_loss=math.inf),
-     'A lower learning rate, from fresh weights: the validation loss is inf now.'),
+     'A lower learning rate, in a new Learner: the validation loss is inf now.'),
     (dict(loss_trend='rises', overfits=True, learns=False),
      'Fewer epochs, or more data: the validation loss has risen, from 0.3 to 0.4 now, '
      'while the training loss went on falling.')])
@@ -1266,8 +1266,8 @@ def test_the_lowest_is_best():
     logits,targs = simulate()
     def learner(cb): return make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), cb])
     text, = pitfall_texts(learner(EarlyStoppingCallback('empty_rate', patience=5)))
-    assert ("`EarlyStoppingCallback(monitor='empty_rate')` takes the highest value for the best, "
-            "but here the lowest is: add `comp=np.less`") in text
+    assert ("`EarlyStoppingCallback(monitor='empty_rate')` looks for the highest value, "
+            "but lower is better: add `comp=np.less`") in text
     for cb in (EarlyStoppingCallback('empty_rate', comp=np.less),
                EarlyStoppingCallback('f1_macro'),
                EarlyStoppingCallback()):
@@ -1341,8 +1341,8 @@ def test_two_sigmoids():
     "The model ends with a sigmoid, as the metrics have it, and `get_preds` applies another"
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(learn, 2)
-    assert ('given a sigmoid by `get_preds` and `predict`, that of the loss function (BCEWithLogitsLoss): '
-            'let the model end without one, and leave out sigmoid=False') in text
+    assert ('`get_preds` and `predict` apply the sigmoid of the loss function (BCEWithLogitsLoss) to what the metrics '
+            "take for probabilities: remove the sigmoid at the model's end, and leave out sigmoid=False") in text
     assert not pitfall_texts(make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback()))
 
 def test_what_changes_in_numbers_alone_is_told_once():
@@ -1350,9 +1350,9 @@ def test_what_changes_in_numbers_alone_is_told_once():
     learn = make_learner(GOOD[0], GOOD[1]*0, multilabel_metrics(), cbs=ZeroLabelsCallback())
     texts = pitfall_texts(learn, 2)
     learn.dls = make_learner(GOOD[0][:300], GOOD[1][:300]*0).dls
-    assert len(texts)==1 and 'none of the 400 samples' in texts[0]
+    assert len(texts)==1 and 'none of the 400 validation samples' in texts[0]
     assert not pitfall_texts(learn)
-    assert 'none of the 300 samples' in learn.zero_labels.records[-1].pitfalls[0]
+    assert 'none of the 300 validation samples' in learn.zero_labels.records[-1].pitfalls[0]
 
 def test_numbers_in_code_are_told_anew():
     learn = make_learner(*GOOD, [F1ScoreMulti(0.2)], cbs=ZeroLabelsCallback())
@@ -1511,7 +1511,7 @@ def test_advice_on_weights_keeps_what_the_loss_ignores():
     assert learn.loss_func.func.pos_weight.shape==(20,) and math.isfinite(learn.loss_func(logits, targs))
     learn.zero_labels.records[-1].update(pos_weight=True, pred_per_sample=9.)
     text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'A smaller' in o]
-    assert 'the root of this one' in text
+    assert 'its square root' in text
 
 # Labels that are never predicted
 
@@ -1535,8 +1535,8 @@ def test_labels_that_are_never_predicted():
         assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i]), abs=0.02)
     text = one_line(r)
     of_two = r'h \S+ \(chance 0.0\d\), i \S+ \(chance 0.0\d\)\.'
-    assert re.search(f'Thresholds per label.*average precision is {of_two}', text)
-    assert re.search(r'More to learn from.*average precision is j 0\.\d+ \(chance 0\.0\d\)\.', text)
+    assert re.search(f'Thresholds per label.*average precision: {of_two}', text)
+    assert re.search(r'More samples with.*average precision: j 0\.\d+ \(chance 0\.0\d\)\.', text)
     assert 'A better model' not in text and '#d62728' in r._repr_html_()
     few = judge(logits[:100], targs[:100], sigmoid=True) # Too few positives to tell
     assert targs[:100,7:].sum(0).max()<20 and not few.verdict and not few.dead
@@ -1586,7 +1586,7 @@ def test_numbers_are_of_the_loaded_epoch(tmp_path):
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(4, 0.)
     text = one_line(caught[-1].message)
     assert 'epoch 0, at threshold' in text
-    assert 'still falling, 0.26 at epoch 3, while epoch 0 is loaded' in text
+    assert 'still falling, 0.26 at epoch 3 (epoch 0 is loaded)' in text
     assert caught[-1].message.record.valid_loss==1.6
 
 def test_other_data_than_the_validation_set(tmp_path):
@@ -1633,20 +1633,22 @@ class Improves(Module):
         noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
         return (noise*2 if self.epoch<1 else x*self.epoch/3-6) + 0*self.w
 
-def test_a_monitor_that_depends_on_the_threshold(tmp_path):
+@pytest.mark.parametrize('tracker', [SaveModelCallback, partial(EarlyStoppingCallback, patience=3)],
+                         ids=['save','stop'])
+def test_a_monitor_that_depends_on_the_threshold(tracker, tmp_path):
     "It chose an untrained epoch, while loss and ranking improved; the column that is advised chooses a later one"
     logits,targs = simulate(400, 10, density=0.1, skill=4., bias=-2.)
     def learner(): return make_learner(logits, targs, multilabel_metrics(), Improves(), path=tmp_path, bs=400,
                                        cbs=[Falling([1.64, 0.9, 0.5, 0.26]), ZeroLabelsCallback()])
     learn = learner()
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging():
-        learn.fit(4, 0., cbs=SaveModelCallback(monitor='f1_macro'))
-    text, = [one_line(o.message) for o in caught if 'was the best by f1_macro' in one_line(o.message)]
+        learn.fit(4, 0., cbs=tracker(monitor='f1_macro'))
+    text, = [one_line(o.message) for o in caught if 'by f1_macro, which depends on the' in one_line(o.message)]
     assert 'epoch 0 was the best' in text and 'fell from 1.64 to 0.26' in text
     code, = re.findall('`(learn.metrics = .*?)`', text)
     learn = learner()
     exec(code, dict(globals(), learn=learn))
     with warnings.catch_warnings(record=True) as caught, learn.no_logging():
-        learn.fit(4, 0., cbs=(save := SaveModelCallback(monitor='ap_macro')))
-    assert not any('was the best by' in one_line(o.message) for o in caught)
+        learn.fit(4, 0., cbs=(save := tracker(monitor='ap_macro')))
+    assert not any('Monitor `ap_macro`' in one_line(o.message) for o in caught)
     assert save.best>0.5

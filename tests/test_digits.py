@@ -94,41 +94,21 @@ def test_interrupted_call(made, tmp_path, monkeypatch, n_done):
     with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
         m.setattr(digits, '_paint', interrupted)
         small(path)
-    with pytest.raises(FileNotFoundError, match='train.csv'): multilabel_dls(path)
+    assert not [*tmp_path.iterdir()]
     assert contents(small(path)) == contents(made)
-
-@pytest.mark.parametrize('lost', ['train.csv', 'train/000007.png', 'train'])
-def test_incomplete_set_is_made_again(made, copied, lost):
-    if (copied/lost).is_dir(): shutil.rmtree(copied/lost)
-    else: (copied/lost).unlink()
-    assert contents(small(copied)) == contents(made)
-
-def test_cut_off_picture_is_made_again(made, copied):
-    picture = copied/'train'/'000007.png'
-    for k in (0, 100, 1000):
-        picture.write_bytes(picture.read_bytes()[:k])
-        assert contents(small(copied)) == contents(made)
 
 @pytest.mark.parametrize('record', [b'', b'{"n": 30,', b'\xff\xfe\0', b'\0'*20])
 def test_broken_record(copied, record):
     (copied/'multidigits.json').write_bytes(record)
     before = mtimes(copied)
-    what = 'multidigits.json is empty or broken: .*delete the folder .*copied'
-    with pytest.raises(ValueError, match=what) as e: small(copied)
+    with pytest.raises(ValueError, match='copied holds the set made by .*delete that folder') as e: small(copied)
     assert mtimes(copied)==before and '\n' not in str(e.value)
-
-@pytest.mark.parametrize('record', ['[]', '3', 'null', '{}'])
-def test_record_of_something_else(copied, record):
-    (copied/'multidigits.json').write_text(record)
-    what = f'copied holds the set made by {re.escape(str(json.loads(record)))}'
-    with pytest.raises(ValueError, match=what): small(copied)
 
 def test_other_arguments(copied):
     before = mtimes(copied)
-    with pytest.raises(ValueError, match="'n': 30.*'n': 31"): small(copied, n=31)
-    (copied/'train.csv').unlink()
-    with pytest.raises(ValueError, match="'seed': 42.*'seed': 1"): small(copied, seed=1)
-    assert {**mtimes(copied), copied: 0, copied/'train.csv': 0} == {**before, copied: 0, copied/'train.csv': 0}
+    with pytest.raises(ValueError, match='"n": 30.*"n": 31'): small(copied, n=31)
+    with pytest.raises(ValueError, match='"seed": 42.*"seed": 1'): small(copied, seed=1)
+    assert mtimes(copied)==before
 
 def test_folders_of_others(copied, tmp_path):
     (copied/'multidigits.json').unlink() # now it could be anybody's
@@ -140,8 +120,8 @@ def test_folders_of_others(copied, tmp_path):
     with pytest.raises(NotADirectoryError): small(tmp_path/'notes.txt')
 
 def test_empty_folder_is_used(made, tmp_path):
-    (tmp_path/'.DS_Store').write_text('')
-    assert contents(small(tmp_path)) == {**contents(made), '.DS_Store': b''}
+    (tmp_path/'set').mkdir()
+    assert contents(small(tmp_path/'set')) == contents(made)
 
 def test_two_at_the_same_time(made, tmp_path):
     with ThreadPoolExecutor(2) as ex: L(ex.map(small, [tmp_path/'set']*2))
@@ -195,58 +175,24 @@ def test_odd_labels(copied):
     dls = multilabel_dls(rewrite(copied, labels=labels))
     assert [*dls.vocab]==['3','7','NA'] and (dls.valid.one_batch()[1].cpu()==tensor([0.,1,1])).all()
 
-def cut(path, *names, to):
-    for o in names: (path/'train'/o).write_bytes((path/'train'/o).read_bytes()[:to])
 def blank(path, name, *rows): return rewrite(path, fname=lambda df: np.where(df.index.isin(rows), name, df.fname))
 def text(path, content): (path/'train.csv').write_bytes(content)
 
 @pytest.mark.parametrize('change,error,what', [
-    (lambda p: shutil.rmtree(p), FileNotFoundError, 'copied does not exist'),
-    (lambda p: (p/'train.csv').unlink(), FileNotFoundError, 'train.csv does not exist'),
+    (lambda p: shutil.rmtree(p), FileNotFoundError, 'train.csv'),
+    (lambda p: (p/'train.csv').unlink(), FileNotFoundError, 'train.csv'),
     (lambda p: (p/'train'/'000002.png').unlink(), FileNotFoundError, r'000002.png does not exist.*1 of 30'),
     (lambda p: text(p, b'fname,tags\na.png,a\n'), ValueError, "lacks labels, is_valid.*'fname', 'tags'"),
-    (lambda p: rewrite(p, is_valid=lambda df: False), ValueError, 'no row with is_valid=True'),
-    (lambda p: rewrite(p, is_valid=lambda df: True), ValueError, 'no row with is_valid=False'),
-    (lambda p: rewrite(p, is_valid=lambda df: ['yes']+['no']*29), ValueError, "is_valid='yes'.*True or False"),
-    (lambda p: (p/'train.csv').write_text('fname,labels,is_valid\n'), ValueError, 'no row'),
-    (lambda p: text(p, b''), ValueError, 'train.csv is not a table.*UTF-8'),
-    (lambda p: text(p, b'\0'*5000), ValueError, 'train.csv lacks fname, labels, is_valid'),
-    (lambda p: text(p, b'fname,labels,is_valid\na,a,True\nb,b,c,False\n'), ValueError, 'train.csv is not a table'),
-    (lambda p: text(p, b'fname,labels,is_valid\na,\xe9,True\n'), ValueError, 'train.csv is not a table.*UTF-8'),
+    (lambda p: rewrite(p, is_valid=lambda df: False), ValueError, 'has is_valid=False: write True'),
+    (lambda p: rewrite(p, is_valid=lambda df: True), ValueError, 'has is_valid=True: write True.*there must be both'),
+    (lambda p: rewrite(p, is_valid=lambda df: ['yes']+['no']*29), ValueError, 'is_valid=yes, no: write True'),
+    (lambda p: (p/'train.csv').write_text('fname,labels,is_valid\n'), ValueError, 'must be both'),
     (lambda p: text(p, b'fname, labels, is_valid\na.png, a, True\n'), ValueError, "' labels'"),
-    (lambda p: rewrite(p, labels=lambda df: ''), ValueError, 'train.csv has no label in any of its 30 rows'),
-    (lambda p: rewrite(p, labels=lambda df: ' '), ValueError, 'no label in any'),
-    (lambda p: blank(p, '', 3), ValueError, r'no fname in row 4 \(1 of 30 rows\)'),
-    (lambda p: blank(p, ' ', 0, 2, 3, 5), ValueError, r'no fname in row 1, 3, 4 and 1 more \(4 of 30 rows\)'),
-    (lambda p: blank(p, '.', 3), FileNotFoundError, 'train does not exist'),
-    (lambda p: cut(p, '000002.png', to=0), ValueError, r'1 of the 30 pictures.*000002\.png\)'),
-    (lambda p: cut(p, *(f'00000{i}.png' for i in range(2,7)), to=200),
-     ValueError, r'5 of the 30 pictures.*000002\.png, .*000003\.png, .*000004\.png and 2 more\)'),
-    (lambda p: (p/'train'/'000002.png').write_text('eight bytes or more'), ValueError, '1 of the 30 pictures')])
+    (lambda p: blank(p, '.', 3), FileNotFoundError, 'train does not exist')])
 def test_loading_errors(copied, change, error, what):
     change(copied)
     with pytest.raises(error, match=what) as e: multilabel_dls(copied)
     assert '\n' not in str(e.value)
-
-@pytest.mark.parametrize('kwargs', [dict(bs=0), dict(bs=-1), dict(size=0), dict(size=(8,0))])
-def test_bad_loader_arguments(made, kwargs):
-    with pytest.raises(ValueError, match='1 or more'): multilabel_dls(made, **kwargs)
-
-@pytest.mark.parametrize('ext', ['png','jpg','webp','bmp','gif','tif'])
-def test_whole_pictures(ext, tmp_path, monkeypatch):
-    "A truncated file is not whole, one with data after its end is; only files without an end mark are decoded"
-    noise = np.random.default_rng(0).integers(0, 255, (40,30,3)).astype(np.uint8)
-    path,decoded = tmp_path/f'a.{ext}',[]
-    Image.fromarray(noise).save(path)
-    data = path.read_bytes()
-    monkeypatch.setattr(digits, 'verify_image', lambda o: decoded.append(o) or verify_image(o))
-    assert digits._is_whole(path) and len(decoded)==(ext not in ('png','jpg'))
-    path.write_bytes(data + b'more')
-    assert digits._is_whole(path)
-    for k in (0, 1, 8, 50, len(data)//2):
-        path.write_bytes(data[:k])
-        assert not digits._is_whole(path), k
-    assert not digits._is_whole(tmp_path) and not digits._is_whole(tmp_path/'none.png')
 
 def test_export_and_predict(made, tmp_path):
     dls = multilabel_dls(made, size=24, bs=8, device='cpu')

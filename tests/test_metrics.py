@@ -513,9 +513,9 @@ def test_labels_by_name():
         learn = make_learner(logits, targs, F1ScoreMulti(labels=['eel','cat']), vocab=vocab)
         assert values(learn)['f1_score']==expected
     learn = make_learner(logits, targs, F1ScoreMulti(labels=['cow']), vocab=L('cat','dog','eel'))
-    with pytest.raises(ValueError, match="'cow' is not in the vocab"): values(learn)
-    with pytest.raises(ValueError, match='pass its index'): F1ScoreMulti(labels=['cat'])(logits, targs)
-    with pytest.raises(ValueError, match='label 3 is not one of the 3'): F1ScoreMulti(labels=[3])(logits, targs)
+    with pytest.raises(ValueError, match="'cow' is neither a name nor"): values(learn)
+    with pytest.raises(ValueError, match='names are known only of'): F1ScoreMulti(labels=['cat'])(logits, targs)
+    with pytest.raises(ValueError, match='label 3 is neither a name nor an index of the 3'): F1ScoreMulti(labels=[3])(logits, targs)
 
 # Bad input
 
@@ -528,7 +528,7 @@ def test_bad_arguments():
     for w in ([0,0], [1,-1], [1,math.nan], [[1],[2]], [[1,2],[3,4]]):
         with pytest.raises(ValueError, match='one number per sample'): F1ScoreMulti(sample_weight=w)
     for kw,match in (
-            (dict(min_labels=-1), 'min_labels=-1'),
+            (dict(min_labels=-1), 'min_labels=-1'), (dict(ignore_index='-1'), "ignore_index='-1' should be a number"),
             (dict(min_labels=1.5), 'whole number'),
             (dict(min_labels=True), 'whole number'),
             (dict(zero_division='warn'), "'warn' should be a number"),
@@ -561,6 +561,9 @@ def test_column_and_vector():
     p,y = torch.randn(30),(torch.rand(30)<0.5).float()
     for a,b in ((p[:,None],y), (p,y[:,None]), (p[:,None],y[:,None])):
         assert F1ScoreMulti()(a, b)==F1ScoreMulti()(p, y)
+
+def test_more_labels_than_there_are():
+    with pytest.raises(ValueError, match='min_labels=9 is more than the 3 labels'): F1ScoreMulti(min_labels=9)(*simulate(60, 3))
 
 def test_thresholds_of_another_length():
     with pytest.raises(ValueError, match='thresh has 2 values.*3 labels'):
@@ -906,7 +909,17 @@ def test_thresholds_by_name():
         with learn.no_logging(): same(learn.validate()[1], expected)
         for one in ('micro','samples'):
             same(F1ScoreMulti(thresh, average=one)(df, y), F1ScoreMulti(t, average=one)(logits, targs))
-    same(F1ScoreMulti(dict(zip(names, t)), average=None)(logits, targs), expected) # Without names, in the order given
+    for of_numbers in (dict(enumerate(t)), {str(i): o for i,o in enumerate(t)}):
+        same(F1ScoreMulti(of_numbers, average=None)(logits, targs), expected)
+    with pytest.raises(ValueError, match='labels have no names here.*vocab='):
+        F1ScoreMulti(dict(c=0.6, a=0.2, b=0.4))(logits, targs)
+    scores = logits.sigmoid()
+    with pytest.raises(ValueError, match='labels have no names here.*vocab='): judge(scores, targs, thresh=dict(zip(names, t)))
+    assert judge(scores, targs, thresh=dict(zip(names, t)), vocab=names).thresh==t
+    many = {f'label {i}': 0.5 for i in range(500)}
+    with pytest.raises(ValueError, match='thresh is for the labels') as e:
+        F1ScoreMulti(many)(*(pd.DataFrame(np.eye(500)).add_prefix('l') for _ in range(2)))
+    assert len(str(e.value))<200
     with pytest.raises(ValueError, match='thresh is for the labels'): F1ScoreMulti(dict(a=0.2, b=0.4, d=0.6))(df, y)
 
 # A loop of one's own
@@ -942,11 +955,12 @@ BAD_INPUT = {
     'class indices': (GIVEN, np.arange(8)%3, r'\(8, 3\), but targets \(8,\).*class indices'),
     'class indices in a column': (GIVEN, (np.arange(8)%3)[:,None], r'\(8, 3\), but targets \(8, 1\).*class indices'),
     'a text column': (GIVEN, pd.DataFrame(RIGHT, columns=list('abc')).assign(path='x.jpg'),
-                      "column 'path' has text, such as 'x.jpg': select the columns"),
-    'numbers as text': (GIVEN, RIGHT.astype(str), "numbers as text, such as '1': convert.*astype"),
-    'numbers as text in lists': (GIVEN, RIGHT.astype(str).tolist(), "numbers as text, such as '1'"),
-    'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has numbers as text"),
-    'numbers as objects': (GIVEN, RIGHT.astype(str).astype(object), "numbers as text"),
+                      "column 'path' has text, such as 'x.jpg'.*select the columns"),
+    'numbers as text': (GIVEN, RIGHT.astype(str), "text, such as '1': convert numbers.*astype"),
+    'numbers as text in lists': (GIVEN, RIGHT.astype(str).tolist(), "text, such as '1'"),
+    'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has text"),
+    'numbers as objects': (GIVEN, RIGHT.astype(str).astype(object), "text, such as '1'"),
+    'lists as text': (GIVEN, ["['a', 'b']"]*len(RIGHT), "literal_eval of each text$"),
     'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'], r"such as 'a b'.*str\.get_dummies\(' '\)"),
     'lists of names': (GIVEN, [['a','b'], ['c'], [], ['a'], ['b'], ['c'], ['a'], ['b']], 'MultiLabelBinarizer'),
     'empty': (GIVEN[:0], RIGHT[:0], 'not a single sample'),

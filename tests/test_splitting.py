@@ -314,3 +314,9 @@ def test_a_sample_without_a_group(missing):
     y = (torch.rand(40, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
     with pytest.raises(ValueError, match='some groups are missing: give each such sample a group of its own'):
         stratified_split(y, groups=[missing, *range(39)])
+
+@pytest.mark.parametrize('kw', [dict(get_y=list('ab')), dict(get_y=pd.DataFrame(dict(a=[1]))),
+                                dict(get_y=noop, groups='patient')])
+def test_arguments_that_are_no_functions(kw):
+    with pytest.raises(TypeError, match=f'{[*kw][-1]} should be a function of an item, such as ColReader'):
+        StratifiedMultiLabelSplitter(**kw)([[0,1],[1,0]]*20)
