@@ -71,8 +71,8 @@ def test_page(module):
 
 def test_every_notebook_is_a_page_without_its_directives():
     notebooks = {*(ROOT/'nbs').glob('*.ipynb'), *(ROOT/'nbs').glob('[!.]*/[!_.]*.ipynb')}
-    assert {*docs.TUTORIALS, *docs.REFERENCE, ROOT/'nbs'/'index.ipynb'}==notebooks
-    for notebook in (*docs.TUTORIALS, *docs.REFERENCE):
+    assert {*docs.HOWTO, *docs.TUTORIALS, *docs.REFERENCE, ROOT/'nbs'/'index.ipynb'}==notebooks
+    for notebook in (*docs.HOWTO, *docs.TUTORIALS, *docs.REFERENCE):
         cells = docs.read(notebook)
         assert re.match(r'# \w', cells[0].source), notebook
         assert not any('hide' in c.directives_ or c.source.startswith('#|') for c in cells)

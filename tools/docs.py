@@ -1,4 +1,4 @@
-"""Builds the site: the README, the tutorials, the reference. `python tools/docs.py [FOLDER]`, by default build/site
+"""Builds the site: the README, the how-to pages, the tutorials, the reference. `python tools/docs.py [FOLDER]`, by default build/site
 
 Made of the notebooks as they were saved; nothing in them is run. The names that a notebook exports are documented
 from the package. Any warning fails the build, and so does a link within the site that leads nowhere."""
@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
-TUTORIALS,REFERENCE = sorted(NBS.glob('tutorials/[!_.]*.ipynb')), sorted(NBS.glob('[0-9]*.ipynb'))
+HOWTO,TUTORIALS,REFERENCE = (sorted(NBS.glob(o)) for o in ('howto/[!_.]*.ipynb','tutorials/[!_.]*.ipynb','[0-9]*.ipynb'))
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/o for o in ('CHANGELOG.md','CONTRIBUTING.md'))]
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png')]
 
@@ -98,7 +98,7 @@ def toctree(caption, files):
 
 def sources(folder):
     "Write what Sphinx reads, laid out as the repository is, so that relative links hold in both"
-    read_ = {o: read(o) for o in [NBS/'index.ipynb', *TUTORIALS, *REFERENCE]}
+    read_ = {o: read(o) for o in [NBS/'index.ipynb', *HOWTO, *TUTORIALS, *REFERENCE]}
     modules = {o: import_module(f"{settings['lib_name']}.{o.stem.split('_', 1)[1]}") for o in REFERENCE}
     names = {name: f'{module.__name__}.{name}' for o,module in modules.items()
              for c in read_[o] if 'export' in c.directives_ for name in defined(c)}
@@ -109,7 +109,8 @@ def sources(folder):
         if o.stem!='index': # the front page is one folder higher here
             for c in nb['cells']: c['source'] = re.sub(r'\]\(((\.\./)*index\.ipynb)', r'](../\1', c['source'])
         else:
-            trees = toctree('Tutorials', TUTORIALS), toctree('Reference', REFERENCE), toctree('Project', PAGES)
+            trees = [toctree('How to', HOWTO), toctree('Tutorials', TUTORIALS), toctree('Reference', REFERENCE),
+                     toctree('Project', PAGES)]
             nb['cells'].append(dict(cell_type='markdown', metadata={}, source='\n\n'.join(trees)))
         dest.write_text(json.dumps(nb), encoding='utf-8')
     (folder/'_static').mkdir()
