@@ -441,7 +441,8 @@ def test_labels_by_the_names_of_columns():
     for args in ((p, y), (p, y[names[::-1]]), (SCORES, y), (p, TARGS)): assert m(*args)==expected
     with pytest.raises(ValueError, match="label 'b' is neither .*: names are known only of DataFrames"):
         m(SCORES, TARGS)
-    with pytest.raises(ValueError, match="label 'z' is neither a name nor an index of the 6 labels$"): F1ScoreMulti(labels=['z'])(p, y)
+    with pytest.raises(ValueError, match="label 'z' is neither a name nor an index of the 6 labels$"):
+        F1ScoreMulti(labels=['z'])(p, y)
 
 def test_lists_that_are_no_tables():
     "A list of batches and ragged lists are not taken for lists of probabilities from scikit-learn"

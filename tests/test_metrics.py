@@ -515,7 +515,8 @@ def test_labels_by_name():
     learn = make_learner(logits, targs, F1ScoreMulti(labels=['cow']), vocab=L('cat','dog','eel'))
     with pytest.raises(ValueError, match="'cow' is neither a name nor"): values(learn)
     with pytest.raises(ValueError, match='names are known only of'): F1ScoreMulti(labels=['cat'])(logits, targs)
-    with pytest.raises(ValueError, match='label 3 is neither a name nor an index of the 3'): F1ScoreMulti(labels=[3])(logits, targs)
+    with pytest.raises(ValueError, match='label 3 is neither a name nor an index of the 3'):
+        F1ScoreMulti(labels=[3])(logits, targs)
 
 # Bad input
 
@@ -563,7 +564,8 @@ def test_column_and_vector():
         assert F1ScoreMulti()(a, b)==F1ScoreMulti()(p, y)
 
 def test_more_labels_than_there_are():
-    with pytest.raises(ValueError, match='min_labels=9 is more than the 3 labels'): F1ScoreMulti(min_labels=9)(*simulate(60, 3))
+    with pytest.raises(ValueError, match='min_labels=9 is more than the 3 labels'):
+        F1ScoreMulti(min_labels=9)(*simulate(60, 3))
 
 def test_thresholds_of_another_length():
     with pytest.raises(ValueError, match='thresh has 2 values.*3 labels'):
@@ -914,7 +916,8 @@ def test_thresholds_by_name():
     with pytest.raises(ValueError, match='labels have no names here.*vocab='):
         F1ScoreMulti(dict(c=0.6, a=0.2, b=0.4))(logits, targs)
     scores = logits.sigmoid()
-    with pytest.raises(ValueError, match='labels have no names here.*vocab='): judge(scores, targs, thresh=dict(zip(names, t)))
+    with pytest.raises(ValueError, match='labels have no names here.*vocab='):
+        judge(scores, targs, thresh=dict(zip(names, t)))
     assert judge(scores, targs, thresh=dict(zip(names, t)), vocab=names).thresh==t
     many = {f'label {i}': 0.5 for i in range(500)}
     with pytest.raises(ValueError, match='thresh is for the labels') as e:

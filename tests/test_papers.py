@@ -273,7 +273,8 @@ def test_everything_decides_where_the_learner_does():
         r,d = learn.zero_labels.records[-1],binarize(logits, 0.3, **kw)
         assert r.f1_micro==pytest.approx(v['f1_micro'])
         assert (r.min_labels,r.max_labels)==(kw.get('min_labels', 0),kw['max_labels'])
-        assert not [o for o in r.pitfalls if 'use thresh' in o or 'at least' in o] # top-k metrics are intended to differ
+        # Top-k metrics are intended to differ
+        assert not [o for o in r.pitfalls if 'use thresh' in o or 'at least' in o]
         kw = dict(sigmoid=True, thresh=0.3, **kw)
         assert judge(logits, targs, **kw).f1_micro==pytest.approx(r.f1_micro)
         for i in (MultiLabelInterpretation.from_learner(learn),

@@ -37,8 +37,8 @@ NAMES = """AccuracyMulti PrecisionMulti RecallMulti F1ScoreMulti CF1 FBetaMulti 
 BalancedAccuracyMulti HammingLossMulti MatthewsCorrCoefMulti SubsetAccuracy EmptyRate LabelCardinality ZerosAccuracy
 AccuracyLift BrierScoreMulti APScoreMulti RocAucMulti LRAP CoverageError LabelRankingLoss OneError PrecisionAtK
 RecallAtK ExpectedCalibrationError accuracy_multi subset_accuracy empty_rate zeros_accuracy categorical_accuracy
-multilabel_metrics paper_metrics accuracy_report compare_models judge best_thresholds ZeroLabelsCallback ZeroLabelsWarning
-ZeroLabelsError MultiLabelInterpretation label_stats pos_weight imbalance_measures plot_cooccurrence
+multilabel_metrics paper_metrics accuracy_report compare_models judge best_thresholds ZeroLabelsCallback
+ZeroLabelsWarning ZeroLabelsError MultiLabelInterpretation label_stats pos_weight imbalance_measures plot_cooccurrence
 StratifiedMultiLabelSplitter stratified_split stratified_folds BCEWithLogitsLossFlat AsymmetricLossFlat
 SigmoidFocalLossFlat multidigits multilabel_dls""".split()
 FASTAI = {'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti',
@@ -53,8 +53,8 @@ def test_the_public_names():
 
 # Of modules, for who writes metrics of their own, or looks at what is returned
 EXTENSIONS = '''StreamMetric CountsMetric MicroMetric SampleMetric CurveMetric LabelRanking AsymmetricLoss Table
-AccuracyReport ModelComparison LabelReport SuggestedThresholds split_measures digit_labels digit_table get_data small_convnet
-get_learner'''.split()
+AccuracyReport ModelComparison LabelReport SuggestedThresholds split_measures digit_labels digit_table get_data
+small_convnet get_learner'''.split()
 
 def test_all_is_the_api():
     rooms = (importlib.import_module(f'fastai_mlmetrics.{m.stem[3:]}') for m in MODULES if m.stem!='index')
