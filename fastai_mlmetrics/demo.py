@@ -140,10 +140,10 @@ def run_demo(
     settings = {before: dict(thresh=thresh), 'min_labels=1': dict(thresh=thresh, min_labels=1)}
     if t: settings[f'thresh={t}'] = dict(thresh=t)
     table = _scores(learn, **settings)
-    print(fill(f"Without training on, samples F1 is {table[before]['f1_samples']:.3f}; "
+    print(fill(f"Without further training, samples F1 is {table[before]['f1_samples']:.3f}; "
                f"with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
                + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else
-                  "and no threshold gives as many labels as there are."), 79))
+                  "and no threshold predicts as many labels as are true."), 79))
     _show_results(learn)
     _save(out, 'before.png', 'nine pictures, their true and their predicted labels')
 

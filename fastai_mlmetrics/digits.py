@@ -140,6 +140,9 @@ def _read_table(path):
     if {*valid}!={True,False}:
         raise ValueError(f"{csv} has is_valid={some_names([*df.is_valid.unique()], 3)}: write True "
                          "for validation and False for training; there must be both")
+    if not ''.join(df.labels).strip():
+        raise ValueError(f"{csv} has no label in any of its {len(df)} rows: "
+                         "write each picture's labels in the column labels, separated by spaces")
     if absent := [o for o in (path/'train'/name for name in df.fname) if not o.is_file()]:
         raise FileNotFoundError(f"{absent[0]} does not exist, but {csv} lists it "
                                 f"({len(absent)} of {len(df)} pictures are missing)")

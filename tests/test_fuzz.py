@@ -90,6 +90,7 @@ def expected(cls, kw, preds, y):
     if w is not None and not (np.all(w>=0) and w.sum()>0): return 'error'
     if not len(y): return None
     if thresh.ndim and len(thresh)!=c: return 'error'
+    if cls not in RANKED and kw['min_labels']>c: return 'error'
     if kw['labels'] and max(kw['labels'])>=c: return 'error'
     if w is not None and len(w)!=len(y): return 'error'
     columns = ifnone(kw['labels'], [*range(c)])

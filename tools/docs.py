@@ -1,4 +1,4 @@
-"""Builds the site: the README, the how-to pages, the tutorials, the reference. `python tools/docs.py [FOLDER]`, by default build/site
+"""Builds the site of README, how-to pages, tutorials and reference: `python tools/docs.py [FOLDER]`, by default build/site
 
 Made of the notebooks as they were saved; nothing in them is run. The names that a notebook exports are documented
 from the package. Any warning fails the build, and so does a link within the site that leads nowhere."""
