@@ -89,7 +89,7 @@ def bin_index(
     place = logits.nan_to_num().sub(REACH).mul_(-bins/2/REACH).clamp_(0.5, bins-0.5)
     at = place.long()
     if exact: # Look up where rounding matters: beside an edge, and near 1, where float32 is coarse
-        near = ((place-place.round()).abs_()<0.01).logical_or_(preds>0.9999)
+        near = ((place-place.round()).abs_()<0.01).logical_or_(preds>1-1e-7*bins)
         edges = bin_edges(bins)[1:-1].flip(0).to(preds)
         at[near] = bins-1-torch.bucketize(preds[near], edges)
     labels = torch.arange(c, device=preds.device)

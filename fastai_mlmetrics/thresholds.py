@@ -156,9 +156,13 @@ class ScoreTable(FoldedTable):
     ):
         "Place candidates for all labels at quantiles of the true scores"
         true = np.sort(self.scores[self.y].numpy())
-        if len(true)>most: true = true[np.linspace(0, len(true)-1, most).round().astype(int)]
         scores = self.scores if self.valid is None else self.scores[self.valid]
-        return candidates(np.sort(scores.numpy().ravel()), true, self.probs)
+        scores = scores.numpy().ravel()
+        if len(true)>most: # A million neighbours are enough, and sorted quickly
+            true = true[np.linspace(0, len(true)-1, most).round().astype(int)]
+            step = max(1, len(scores)>>20)
+            scores = np.concatenate([scores[::step], true]) if step>1 else scores
+        return candidates(np.sort(scores), true, self.probs)
 
     def predict(self, thresh):
         "Threshold the scores: thresholds are 1 or folds x 1 or C"
@@ -505,7 +509,7 @@ def thresh_table(
     res.attrs['reading'] = text
     return res
 
-# %% ../nbs/08_thresholds.ipynb #88adef92
+# %% ../nbs/08_thresholds.ipynb #2dc37eb4
 def find_best(
     objective:Objective, # Metric to maximise
     table:FoldedTable, # Scores and targets
@@ -518,7 +522,7 @@ def find_best(
     if math.isnan(held_out): held_out = None
     return BestThresholds(last.value, score, held_out, last.fallback).with_table(res)
 
-# %% ../nbs/08_thresholds.ipynb #9b7cf0c2
+# %% ../nbs/08_thresholds.ipynb #c94f5bab
 class BinnedRow(FoldedRow):
     "Histograms of a row of elements, by fold"
     def __init__(self,
@@ -574,7 +578,7 @@ class BinnedTable(FoldedTable):
 
     def counts(self, predicted): return predicted
 
-# %% ../nbs/08_thresholds.ipynb #3e3e403b
+# %% ../nbs/08_thresholds.ipynb #fb0500b6
 def draw_folds(
     start:int, # Number of the first sample
     n:int, # Number of samples
@@ -594,7 +598,7 @@ def shard_of(
     if hasattr(dl, 'n_padded'): return dl.rank*dl.n_padded//dl.world_size,1
     return dl.sampler.rank,dl.sampler.num_replicas
 
-# %% ../nbs/08_thresholds.ipynb #fb46cde5
+# %% ../nbs/08_thresholds.ipynb #d71ff1e5
 class ThreshFinder(StreamMetric):
     "Best thresholds from histograms of batches: `update` and `compute`; the value is their score"
     needs_probs,shard = True,(0,1)
