@@ -37,6 +37,11 @@ class _FitState:
         self.streak = self.healthy = 0 # Validations in a row that are flagged, or without a verdict
         self.acted = None # Number of the validation that was acted on
 
+class _Slot:
+    "State of one validation"
+    stats = data = None # Counts, and the data set
+    new = last = None # Record that `after_epoch` has not seen, and that `after_fit` has not seen
+
 class ZeroLabelsCallback(Callback):
     "Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy"
     order,run_train,remove_on_fetch = 65,False,True # After `Recorder` has written the table's row
@@ -58,10 +63,9 @@ class ZeroLabelsCallback(Callback):
         vars(self).update(self._new_state())
 
     def _new_state(self):
-        return dict(_fit=_FitState(), records=[], reported={}, # `id` of a data set -> its verdict
-            _alive={}, # The data sets of `reported`, because the `id` of a lost one is used again
-            _data={}, _stats={}, _new={}, _last={}, # By slot: data, counts, new and last record
-            _learner=None, _acting=None, _saved=None)
+        return dict(_fit=_FitState(), _slots=(_Slot(),_Slot()), records=[],
+            # `id` of a data set -> its verdict, and the data set, because a lost one's `id` is used again
+            reported={}, _learner=None, _acting=None, _saved=None)
 
     def __getstate__(self):
         "A copy or a pickle keeps the records, but has reported nothing"
@@ -74,12 +78,14 @@ class ZeroLabelsCallback(Callback):
         return bool(valid) and this is not valid[0]
 
     @property
-    def _standalone(self): return self.learn.lock.locked() # The slot: whether outside a fit's own loop
+    def _standalone(self): return self.learn.lock.locked() # Whether outside a fit's own loop
+    @property
+    def _slot(self): return self._slots[self._standalone]
 
     def before_fit(self):
         if self._learner and self._learner() is not self.learn: vars(self).update(self._new_state())
         self._learner = ref(self.learn)
-        self._last[self._standalone] = None
+        self._slot.last = None
         looks = not (hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'))
         if looks: self._tell(pitfalls(None, self.learn, when='start'))
         if self._standalone: return
@@ -93,13 +99,12 @@ class ZeroLabelsCallback(Callback):
             raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
                                "validate or predict once more: do so after it, with "
                                "learn.zero_labels.records[-1]")
-        self._stats[self._standalone] = None
+        self._slot.stats = None
         if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
         rule = loss_rule(self.loss_func)
         if self.thresh is not None: rule['thresh'] = self.thresh
         ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
-        stats = ValidationStats(sigmoid=self.sigmoid, **rule, ignore_index=ignored)
-        self._stats[self._standalone] = stats
+        self._slot.stats = ValidationStats(sigmoid=self.sigmoid, **rule, ignore_index=ignored)
 
     def _tell(self, texts, r=None):
         "Show pitfalls that were not shown before; the metrics warn of some, too"
@@ -107,17 +112,18 @@ class ZeroLabelsCallback(Callback):
             self.notify(as_warning("These numbers may mislead:", new, r))
 
     def after_batch(self):
-        if (stats:=self._stats.get(self._standalone)) and len(self.yb): stats.accumulate(self.learn)
+        if (stats:=self._slot.stats) and len(self.yb): stats.accumulate(self.learn)
 
-    def after_cancel_validate(self): self._stats[self._standalone] = None
+    def after_cancel_validate(self): self._slot.stats = None
 
     def after_validate(self):
         "Record the validation"
-        slot = self._standalone
-        if (stats:=self._stats.pop(slot, None)) and (r:=self._record(stats)):
+        slot = self._slot
+        stats,slot.stats = slot.stats,None
+        if stats and (r:=self._record(stats)):
             self.records.append(r)
-            self._new[slot] = self._last[slot] = r
-            self._data[slot] = ifnone(getattr(self.dl, 'dataset', None), self.dl)
+            slot.new = slot.last = r
+            slot.data = ifnone(getattr(self.dl, 'dataset', None), self.dl)
 
     def _record(self, stats):
         "Make a record of the counts and of the Learner's state"
@@ -173,7 +179,9 @@ class ZeroLabelsCallback(Callback):
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of an epoch, if there was one"
-    if (r:=self._new.pop(self._standalone, None)) is None: return
+    slot = self._slot
+    r,slot.new = slot.new,None
+    if r is None: return
     self.track(r)
     self._tell(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
@@ -201,7 +209,8 @@ _LOSS_KEYS = ('loss_trend','best_loss','peak_loss','train_loss','overfits','lear
 @patch
 def after_fit(self:ZeroLabelsCallback):
     "Report a fit's final validation unless already reported, or a standalone `validate()`"
-    r,standalone = self._last.pop(self._standalone, None),self._standalone
+    slot,standalone = self._slot,self._standalone
+    r,slot.last = slot.last,None
     if not standalone:
         self._fit.running = False
         if self._fit.error: raise self._fit.error
@@ -223,10 +232,10 @@ def after_fit(self:ZeroLabelsCallback):
 @patch
 def _report(self:ZeroLabelsCallback, r):
     "Count a verdict as reported; return whether it is new for these data"
-    data = self._data[self._standalone]
-    is_new = self.reported.get(id(data))!=r.verdict
-    self._alive[id(data)],self.reported[id(data)] = data,r.verdict
-    return is_new
+    data = self._slot.data
+    before,_ = self.reported.get(id(data), ('',None))
+    self.reported[id(data)] = r.verdict,data
+    return r.verdict!=before
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
@@ -247,11 +256,11 @@ def _act(self:ZeroLabelsCallback, r):
 
 @patch
 def _clear(self:ZeroLabelsCallback, r):
-    data = id(self._data[self._standalone])
+    data = id(self._slot.data)
     if data not in self.reported or why_no_verdict(r) or problem(r): return
     # The best epoch may be the one before the weights became NaN
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return
-    verdict = self.reported.pop(data)
+    verdict,_ = self.reported.pop(data)
     since = self._fit.records[-self._fit.healthy] if self._fit.healthy else None
     if not rank_distrib(): _show(all_clear(r, since, verdict))
 
@@ -415,8 +424,9 @@ PITFALLS = [ # `when`: at the 'start', each 'validation' or the 'end' of a fit
     Pitfall('absent labels', 'validation', lambda r, learn, logits: r.absent and r.labelled>=20 and
         f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no "
         f"sample of this validation ({some_names(r.absent)}): nothing is known of such labels, and "
-        f"macro averages count 0 for each. {_split_advice(learn.dls)} puts a share of every label on "
-        "both sides, if it has more than one sample"),
+        "macro averages count 0 for each. If `label_stats(learn.dls)` counts two samples of a label "
+        f"or more, {_split_advice(learn.dls)} puts them on both sides; otherwise more samples with this "
+        "label are needed"),
     Pitfall('ignored in training', 'start', _ignored_in_training),
     Pitfall('tracked upside down', 'start', _tracked_upside_down),
     Pitfall('tracked validation', 'start', _tracked_validation),

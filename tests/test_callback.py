@@ -387,7 +387,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
         learn.validate()
     last = learn.zero_labels.explain()
     assert not last.verdict and re.search(rf'No verdict on validate\(\): (some )?{says}', str(last))
-    assert [*learn.zero_labels.reported.values()]==['predicts nothing']
+    assert L(learn.zero_labels.reported.values()).itemgot(0)==["predicts nothing"]
     assert 'All clear' not in capsys.readouterr().out
     model.w.data.zero_() # NaN has spread to the weights and to the optimizer
     learn.create_opt()
@@ -743,7 +743,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         shown = []
         monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True)
         monkeypatch.setattr('IPython.display.display', shown.append)
-        learn.zero_labels.reported = dict.fromkeys(map(id, learn.zero_labels._data.values()), 'predicts nothing')
+        learn.zero_labels.reported = {id(o): ('predicts nothing',o) for o in [learn.dls.valid_ds]}
         values(learn)
         values(learn)
         assert len(shown)==1 and '#2ca02c' in shown[0]._repr_html_()
@@ -1152,7 +1152,7 @@ def test_other_data_clears_nothing(capsys):
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
     with learn.no_logging(): learn.validate(dl=make_learner(*GOOD).dls.valid)
-    assert [*learn.zero_labels.reported.values()]==['predicts nothing']
+    assert L(learn.zero_labels.reported.values()).itemgot(0)==["predicts nothing"]
     assert 'All clear' not in capsys.readouterr().out
     with pytest.warns(ZeroLabelsWarning, match='Still predicts nothing'), learn.no_logging(): learn.fit(1, 0.)
 
@@ -1633,20 +1633,22 @@ class Improves(Module):
         noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
         return (noise*2 if self.epoch<1 else x*self.epoch/3-6) + 0*self.w
 
-def test_a_monitor_that_depends_on_the_threshold(tmp_path):
+@pytest.mark.parametrize('tracker', [SaveModelCallback, partial(EarlyStoppingCallback, patience=3)],
+                         ids=['save','stop'])
+def test_a_monitor_that_depends_on_the_threshold(tracker, tmp_path):
     "It chose an untrained epoch, while loss and ranking improved; the column that is advised chooses a later one"
     logits,targs = simulate(400, 10, density=0.1, skill=4., bias=-2.)
     def learner(): return make_learner(logits, targs, multilabel_metrics(), Improves(), path=tmp_path, bs=400,
                                        cbs=[Falling([1.64, 0.9, 0.5, 0.26]), ZeroLabelsCallback()])
     learn = learner()
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging():
-        learn.fit(4, 0., cbs=SaveModelCallback(monitor='f1_macro'))
+        learn.fit(4, 0., cbs=tracker(monitor='f1_macro'))
     text, = [one_line(o.message) for o in caught if 'was the best by f1_macro' in one_line(o.message)]
     assert 'epoch 0 was the best' in text and 'fell from 1.64 to 0.26' in text
     code, = re.findall('`(learn.metrics = .*?)`', text)
     learn = learner()
     exec(code, dict(globals(), learn=learn))
     with warnings.catch_warnings(record=True) as caught, learn.no_logging():
-        learn.fit(4, 0., cbs=(save := SaveModelCallback(monitor='ap_macro')))
+        learn.fit(4, 0., cbs=(save := tracker(monitor='ap_macro')))
     assert not any('was the best by' in one_line(o.message) for o in caught)
     assert save.best>0.5
