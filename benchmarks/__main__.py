@@ -8,6 +8,7 @@ from fastai.vision.all import *
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.metrics import *
 from fastai_mlmetrics.ranking import *
+from fastai_mlmetrics.thresholds import ThreshFinder
 from fastai_mlmetrics.demo import get_learner
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MultilabelAccuracy, MultilabelF1Score
@@ -153,25 +154,45 @@ def labels():
         yield {**size(n, c, bs), 'ours, s': t['ours'],
                'scikit-learn (of 5,000, scaled) / ours': t['sklearn']*n/k/t['ours']}
 
+THRESHOLDS = {'global, micro F1': {}, 'global, macro F1': dict(average='macro', per_label=False),
+              'per label, macro F1': dict(average='macro')}
+
 def thresholds():
-    "The best thresholds for F1; the peer is a loop over the labels with `precision_recall_curve`"
-    n,c = 100_000,80
-    preds,targs = data(n, c)
-    scores = preds.sigmoid()
-    def of_sklearn():
-        for p,y in zip(scores.T.numpy(), targs.T.numpy()):
-            precision,recall,t = skm.precision_recall_curve(y, p)
-            t[(2*precision*recall/np.maximum(precision+recall, 1e-9))[:-1].argmax()]
-    ways = {'global, micro F1': dict(cv=None),
-            'global, micro F1, with the held-out score (default)': {},
-            'global, macro F1': dict(average='macro', per_label=False, cv=None),
-            'per label': dict(average='macro', cv=None),
-            'per label, with the held-out score': dict(average='macro')}
-    ours = {k: partial(best_thresholds, scores, targs, **kw) for k,kw in ways.items()}
-    t = timed(3, sklearn=of_sklearn, **ours)
-    for k in ways:
-        yield {f'best thresholds, {n:,} x {c}': k, 'ours, s': t[k],
-               "scikit-learn's loop, per label / ours": t['sklearn']/t[k]}
+    """The best thresholds for F1 with their held-out score, exact and in 1,024 bins; the peer is a loop over the labels
+    with `precision_recall_curve`, without a held-out score"""
+    for n,c in ((100_000,80), (50_000,500)):
+        preds,targs = data(n, c)
+        scores = preds.sigmoid_()
+        def of_sklearn():
+            for p,y in zip(scores.T.numpy(), targs.T.numpy()):
+                precision,recall,t = skm.precision_recall_curve(y, p)
+                t[(2*precision*recall/np.maximum(precision+recall, 1e-9))[:-1].argmax()]
+        ways = {(k,bins): partial(best_thresholds, scores, targs, bins=bins, **kw)
+                for k,kw in THRESHOLDS.items() for bins in (None,1024)}
+        t = timed(2, sklearn=of_sklearn, **{str(k): f for k,f in ways.items()})
+        for k in THRESHOLDS:
+            exact,binned = (t[str((k,o))] for o in (None,1024))
+            yield {'samples x labels': f'{n:,} x {c}', 'thresholds': k, 'exact, s': exact, 'in bins, s': binned,
+                   "scikit-learn's loop / exact": t['sklearn']/exact, "scikit-learn's loop / in bins": t['sklearn']/binned}
+
+def stream_thresholds(n, c, bs=1000):
+    "Seconds and megabytes of thresholds in bins for `n` samples, which are generated batch by batch"
+    blocks,finder = [data(bs, c) for _ in range(3)],ThreshFinder(average='macro')
+    finder.update(*blocks[0])
+    finder.compute()
+    finder.reset()
+    Path('/proc/self/clear_refs').write_text('5')
+    before,start = peak(),time.perf_counter()
+    for i in range(n//bs): finder.update(*blocks[i%3])
+    finder.compute()
+    return time.perf_counter()-start,peak()-before
+
+def thresholds_in_bins():
+    """Time and growth of the peak memory of thresholds per label in 1,024 bins and 5 folds, in batches of 1,000, each in
+    a process of its own (Linux only)"""
+    for n,c in ((50_000,500), (200_000,500), (200_000,1000)):
+        seconds,mb = streamed('thresholds', n, c)
+        yield {'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb, 'MB of histograms': 16*c*1024*5/1e6}
 
 class Free(Module):
     "A model that costs nothing"
@@ -351,7 +372,7 @@ def importing():
             'import fastai_mlmetrics.all; print(time.perf_counter()-t)')
     yield {'fastai_mlmetrics.all': median(float(python('-c', code)) for _ in range(3))}
 
-ALL = metrics,many,ranking,arrays,labels,thresholds,report,validation,busy,memory,growth,soak,importing
+ALL = metrics,many,ranking,arrays,labels,thresholds,thresholds_in_bins,report,validation,busy,memory,growth,soak,importing
 
 def markdown(table):
     "`table` in Markdown"
@@ -362,6 +383,7 @@ def markdown(table):
 def main(args):
     warnings.simplefilter('ignore')
     if args[:2]==['--stream','report']: return print(*stream_report(*map(int, args[2:])))
+    if args[:2]==['--stream','thresholds']: return print(*stream_thresholds(*map(int, args[2:])))
     if args[:1]==['--stream']: return print(*stream(STREAMED[args[1]], *map(int, args[2:])))
     save = '--save' in args
     asked = [f for f in ALL if f.__name__ in args] or ALL

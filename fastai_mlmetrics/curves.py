@@ -70,16 +70,28 @@ def label_curve(
 # %% ../nbs/05_curves.ipynb #6ef8575c
 REACH = 24 # The bins are of logits from -24 to 24; the outermost also count what is beyond
 
+def bin_edges(
+    bins:int # Number of bins, from a logit of 24 down to -24
+)->Tensor: # `bins`+1 probabilities in float32, from 1 down
+    "Return the probabilities between the bins"
+    return torch.linspace(REACH, -REACH, bins+1, dtype=torch.float64, device='cpu').sigmoid().float()
+
 def bin_index(
     preds:Tensor, # Predictions, N x C
     y:Tensor, # Targets, N x C of 0 and 1
     bins:int, # Number of bins, from 24 down to -24
-    sigmoid:bool=True # Whether `preds` are logits; if not, they are probabilities
+    sigmoid:bool=True, # Whether `preds` are logits; if not, they are probabilities
+    exact:bool=False # Whether exactly the probabilities above an edge of `bin_edges` are beyond it
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
     "Find the bin of each element"
     logits,c = (preds.float() if sigmoid else preds.float().logit()),preds.shape[1]
     # A score on an edge belongs below it, as scores must exceed a threshold
-    at = logits.nan_to_num().sub(REACH).mul_(-bins/2/REACH).clamp_(0, bins-1).long()
+    place = logits.nan_to_num().sub(REACH).mul_(-bins/2/REACH).clamp_(0.5, bins-0.5)
+    at = place.long()
+    if exact: # Look up where rounding matters: beside an edge, and near 1, where float32 is coarse
+        near = ((place-place.round()).abs_()<0.01).logical_or_(preds>1-1e-7*bins)
+        edges = bin_edges(bins)[1:-1].flip(0).to(preds)
+        at[near] = bins-1-torch.bucketize(preds[near], edges)
     labels = torch.arange(c, device=preds.device)
     return at + bins*(labels + c*y.bool()) # `bool`, as bad targets are reported later
 

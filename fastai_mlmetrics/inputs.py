@@ -218,3 +218,24 @@ def _without_numbers(text):
     # Numbers in code, and names in parentheses, do not change from epoch to epoch
     parts = re.split(r'(`[^`]*`|\([^)]*\))', text)
     return ''.join(o if i%2 else re.sub(r'(?<!\w)-?\d\S*', '', o) for i,o in enumerate(parts))
+
+# %% ../nbs/00_inputs.ipynb #47e81b9d
+def progress(
+    items, # Items to yield
+    total:int=None, # Number of items; None: `len(items)`
+    wait:float=5., # Seconds before a bar is shown
+    show:bool=True # Whether a bar may be shown
+):
+    "Iterate with a progress bar, if that takes long"
+    show = show and not rank_distrib() and (IN_NOTEBOOK or sys.stdout.isatty())
+    bar,start = None,time.time()
+    try:
+        for i,o in enumerate(items):
+            if show and not bar and time.time()-start>wait:
+                bar = progress_bar(range(ifnone(total, len(items))), leave=False)
+                bar.update(0)
+                bar.start_t = start
+            if bar and i: bar.update(i)
+            yield o
+    finally:
+        if bar: bar.on_iter_end() # Removes the bar

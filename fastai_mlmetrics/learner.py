@@ -12,11 +12,12 @@ from .inputs import check_int, label_names, label_vocab, warn_user
 from .decisions import as_thresh, binarize, is_probs, limits_text, single_threaded
 from .decisions import thresh_by_name, thresh_text, ThresholdRule
 from .losses import BCEWithLogitsLossFlat, can_decode, decode_hint, loss_name
-from .losses import loss_rule, takes_logits, to_probs, unwrap
-from .metrics import CountsMetric, ignored_by, StreamMetric
+from .losses import is_activated, loss_rule, takes_logits, to_probs, unwrap
+from .metrics import AccuracyMulti, CountsMetric, ignored_by, NOTHING_COUNTS
+from .metrics import StreamMetric
 from .tables import escape_mathtext, Table
 from .thresholds import (
-    folded_table, Objective, plot_thresh_curve, thresh_table, WithTable)
+    folded_table, Objective, plot_table, thresh_table, ThreshFinder, WithTable)
 from .callback import metric_thresh, ZeroLabelsCallback
 from . import report
 from collections import namedtuple
@@ -84,6 +85,26 @@ class _NeedsTargets(Callback):
         if not len(self.yb):
             raise ValueError("these data have no targets: make the loader by "
                              "`learn.dls.test_dl(items, with_labels=True)`, of items that have them")
+class _Accumulate(Callback):
+    "Callback that lets metrics accumulate a pass over the data"
+    name = 'gather_preds' # By which callbacks see that this is no validation
+    def __init__(self, metrics): self.of_pass = metrics
+    def after_pred(self):
+        for m in self.of_pass: m.accumulate(self.learn)
+
+def accumulate_metrics(
+    learn:Learner, # Learner whose model predicts
+    metrics:list, # `StreamMetric`s
+    ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
+    dl:DataLoader=None # Data loader to predict; None: that of `ds_idx`
+):
+    "Let metrics accumulate predictions batch by batch, and preserve `Recorder` state"
+    dl = get_dl(learn, ds_idx, dl)
+    before,learn.metrics = learn.metrics,L()
+    try:
+        with without_trackers(learn):
+            learn.validate(dl=dl, cbs=[_NeedsTargets(),_Accumulate(metrics)])
+    finally: learn.metrics = before
 
 # %% ../nbs/13_learner.ipynb #4e72b302
 class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best cardinality per_label')):
@@ -101,6 +122,7 @@ def thresh_find(self:Learner,
     cv:int=5, # Number of folds for the held-out scores; None: no such scores
     seed:int=42, # Random seed of the folds
     ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
+    bins:int=None, # Number of bins of histograms, instead of all predictions; None: exact
     **kwargs # Further arguments of `best_thresholds`, from `zero_division` to `min_positives`
 )->SuggestedThresholds: # `best`, `cardinality` and `per_label`, displayed as a table
     "Tune thresholds on one pass over the data: one for `metric`, one by cardinality, one per label"
@@ -112,7 +134,20 @@ def thresh_find(self:Learner,
                         "scores, sigmoid and names of labels are the Learner's")
     objective = Objective(metric, average, False, **kwargs)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
-    data,_ = folded_table(*get_probs(self, ds_idx, dl), ignore_index=ignored, cv=cv, seed=seed)
+    now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
+    kw = dict(ignore_index=ignored, cv=cv, seed=seed)
+    if bins:
+        c,device = len(label_vocab(self.dls) or []),getattr(self.dls, 'device', None)
+        logits = is_activated(self.loss_func) or takes_logits(self.loss_func, c, device)
+        finder = ThreshFinder(metric, average, False, bins=bins, sigmoid=logits, **kw, **kwargs)
+        at_now = AccuracyMulti(average=None, sigmoid=logits, ignore_index=ignored, **(now or {}))
+        accumulate_metrics(self, [finder, at_now], ds_idx, dl)
+        if (data:=finder.table) is None: raise ValueError(NOTHING_COUNTS)
+        predicted = at_now.counts[:,None].double()
+    else:
+        data,_ = folded_table(*get_probs(self, ds_idx, dl), **kw)
+        predicted = binarize(data.scores, sigmoid=False, **now) if now else None
+    data.show = hasattr(self, 'progress') # Not in `no_bar`
     own = None
     if 'macro' in objective.m.averages:
         own = Objective(metric, 'macro', True, **kwargs)
@@ -122,13 +157,14 @@ def thresh_find(self:Learner,
                'cardinality': Objective('cardinality').tune_global(data)}
         return res | dict(per_label=own.tune(data)['per label']) if own else res
     tuned = single_threaded(tune)
-    now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
-    vocab = label_names(label_vocab(self.dls), data.y.shape[1])
-    table = thresh_table(objective, data, tuned, vocab, now)
+    vocab = label_names(label_vocab(self.dls), len(data.true))
+    table = thresh_table(objective, data, tuned, vocab, now, predicted)
     thresh = {'per_label': None, **{k: o.value for k,o in tuned.items()}}
-    seen = slice(None) if data.valid is None else data.valid.any(1)
-    unlabelled = 1-data.y[seen].any(1).double().mean().item()
-    if objective.m.average=='samples' and unlabelled>0.25:
+    unlabelled = 0
+    if objective.m.average=='samples':
+        seen = slice(None) if data.valid is None else data.valid.any(1)
+        unlabelled = 1-data.y[seen].any(1).double().mean().item()
+    if unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
     text = (f" `best` maximises {objective.name}; `cardinality` predicts about as many labels as are "
@@ -140,7 +176,7 @@ def thresh_find(self:Learner,
     if show_plot:
         marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
-        plot_thresh_curve(objective.m, data.scores, data.y, marks, data.valid, ax, figsize)
+        plot_table(objective.m, data, marks, ax, figsize)
     return SuggestedThresholds(**thresh).with_table(table)
 
 # %% ../nbs/13_learner.ipynb #1a49bbfc

@@ -1,9 +1,11 @@
 "Threshold search, compared with brute force over all distinct binary predictions"
-import sklearn.metrics as skm
+import io, sklearn.metrics as skm
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics.decisions import as_thresh
-from fastai_mlmetrics.thresholds import folded_table, Objective
+from fastai_mlmetrics.curves import bin_edges, bin_index
+from fastai_mlmetrics.inputs import progress
+from fastai_mlmetrics.thresholds import draw_folds, folded_table, Objective, ThreshFinder
 
 CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, balanced_accuracy=BalancedAccuracyMulti,
                matthews=MatthewsCorrCoefMulti)
@@ -918,3 +920,165 @@ def test_logits_without_sigmoid_are_told():
         found = best_thresholds(logits, targs, sigmoid=True)
         best_thresholds(logits.sigmoid(), targs)
     assert F1ScoreMulti(found, average='micro')(logits, targs)==pytest.approx(found.score)
+
+# In bins
+
+def kinds_of_scores(n=20_000, c=6):
+    "Calibrated, saturated and tied scores, and targets"
+    gen = torch.Generator().manual_seed(0)
+    y = (torch.rand(n, c, generator=gen)<torch.linspace(0.02, 0.4, c)).float()
+    logits = torch.randn(n, c, generator=gen) + 2*y - 2
+    return {'calibrated': logits.sigmoid(), 'saturated': (12*logits+5).sigmoid(), 'tied': logits.sigmoid().round(decimals=2)},y
+
+@pytest.mark.parametrize('kind', ['calibrated','saturated','tied'])
+@pytest.mark.parametrize('metric', ['f1','jaccard','accuracy','matthews','cardinality'])
+def test_bins_are_close_to_exact(kind, metric):
+    scores,y = kinds_of_scores()
+    for average in ('micro','macro','weighted'):
+        if average not in {'matthews':['micro','macro'],'cardinality':['micro']}.get(metric, [average]): continue
+        for per_label in (False, True):
+            exact,binned = (best_thresholds(scores[kind], y, metric, average, per_label, bins=o) for o in (None, 1024))
+            near = 0.01*y.sum() if metric=='cardinality' else 0.005
+            assert abs(exact.score-binned.score)<near
+            assert metric=='cardinality' or abs(exact.held_out-binned.held_out)<0.01
+            if metric!='cardinality':
+                m = CLASSES[metric](binned.thresh, sigmoid=False, average=average)
+                assert m(scores[kind], y)==pytest.approx(binned.score, abs=1e-12) # the counts are exact
+
+@settings(max_examples=60)
+@given(scored(), st.sampled_from([2,16,64,1024]), st.sampled_from(['f1','accuracy']), st.booleans())
+def test_bins_by_brute_force_over_their_edges(scored, bins, metric, per_label):
+    scores,y = scored
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        res = best_thresholds(scores, y, metric, 'macro', per_label, bins=bins, cv=None, min_positives=0)
+    m = CLASSES[metric](average=None)
+    edges = bin_edges(bins)[:-1].numpy()
+    each = np.array([m(above(scores, t), y) for t in edges])
+    if not per_label: assert res.score==pytest.approx(each.mean(1).max(), abs=1e-12)
+    for i,why in enumerate(res.fallback):
+        if not why: assert res.table.score.iloc[2+i]==pytest.approx(each[:,i].max(), abs=1e-12)
+    assert CLASSES[metric](res.thresh, sigmoid=False, average='macro')(scores, y)==pytest.approx(res.score, abs=1e-12)
+
+@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from([2,7,64,1024,2**14]))
+def test_a_score_is_beyond_exactly_the_edges_below_it(dtype, data, bins):
+    edges = bin_edges(bins)[1:-1].numpy()
+    near = np.concatenate([np.nextafter(edges.astype(dtype), o) for o in (dtype(0), dtype(2))] + [edges, [0.,1.,0.5]])
+    p = torch.from_numpy(np.clip(data.draw(st.permutations(near.astype(dtype).tolist()[:500])), 0, 1).astype(dtype))
+    p = torch.cat([p, torch.from_numpy(near.astype(dtype)).clip(0, 1)])[:,None]
+    at = bin_index(p, torch.zeros_like(p), bins, sigmoid=False, exact=True)
+    inner = (edges.astype(dtype)>=p.numpy()).sum(1)
+    np.testing.assert_array_equal(at[:,0], inner)
+
+@pytest.mark.parametrize('average', ['micro','macro'])
+def test_a_stream_is_as_whole_arrays(average):
+    logits,targs = simulate(700, 5, density=0.3, skill=2.)
+    targs[torch.rand(700, 5, generator=torch.Generator().manual_seed(1))<0.2] = math.nan
+    kw = dict(average=average, sigmoid=True, ignore_index=math.nan, bins=256)
+    whole = best_thresholds(logits, targs, **kw)
+    for bs in (1, 64, 699):
+        finder = ThreshFinder(**kw)
+        assert finder.compute() is None
+        for p,y in zip(logits.split(bs), targs.split(bs)): finder.update(p, y)
+        best = finder.compute()
+        assert best==whole and repr(best)==repr(whole) and finder.value==whole.score
+    noise = torch.where(targs.isnan(), 0, targs)
+    expected = best_thresholds(logits, noise, **{**kw, 'ignore_index':None})
+    assert expected.score!=whole.score
+    m = F1ScoreMulti(whole.thresh, average=average, ignore_index=math.nan)
+    assert m(logits, targs)==pytest.approx(whole.score, abs=1e-12)
+
+def test_held_out_scores_in_bins_by_hand():
+    logits,targs = simulate(500, 4, density=0.3, skill=1.)
+    scores = logits.sigmoid()
+    res = best_thresholds(scores, targs, bins=128)
+    fold,p = draw_folds(0, 500).numpy(),np.zeros((500, 4), int)
+    edges = bin_edges(128)[:-1].numpy()
+    for j in range(5):
+        rest = best_thresholds(scores[fold!=j], targs[fold!=j], bins=128, cv=None)
+        p[fold==j] = above(scores[fold==j], rest.thresh)
+    assert np.isin(np.float32(res.thresh), edges)
+    assert res.held_out==pytest.approx(skm.f1_score(targs, p, average='micro'), abs=0.01)
+    for n in (1, 7, 250): # folds do not depend on batches, nor on processes
+        parts = [draw_folds(i, min(n, 500-i)) for i in range(0, 500, n)]
+        np.testing.assert_array_equal(torch.cat(parts), fold)
+    np.testing.assert_array_equal(draw_folds(1, 100, 3), fold[1::3][:100])
+
+def test_labels_in_bins_fall_back():
+    y = torch.zeros(400, 5)
+    y[:40,:3] = y[:20,3] = y[:19,4] = 1
+    noise = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
+    scores = tensor([0.9,0.9,0.9,0.1,0.1])*(0.3+0.6*y+0.1*noise)
+    res = best_thresholds(scores, y, average='macro', bins=1024)
+    one = best_thresholds(scores, y, average='macro', bins=1024, per_label=False)
+    test_eq(res.fallback[3:], ('','few positives'))
+    assert res.thresh[3]<0.1<0.5<res.thresh[4]==one.thresh
+
+def test_what_bins_refuse():
+    logits,y = simulate(100, 4, density=0.3)
+    p = logits.sigmoid()
+    for f,match in (
+            (lambda: best_thresholds(p, y, average='samples', bins=64), "no average over samples: leave bins out"),
+            (lambda: make_learner(logits, y).thresh_find(average='samples', bins=64), "no average over samples"),
+            (lambda: best_thresholds(logits, y, bins=64), 'pass sigmoid=True'),
+            (lambda: best_thresholds(p*math.nan, y, bins=64), 'NaN'),
+            (lambda: best_thresholds(y.long(), y, bins=64), 'decisions already'),
+            (lambda: best_thresholds(p, 2*y, bins=64), '0 or 1'),
+            (lambda: best_thresholds(p[:0], y[:0], bins=64), 'not a single sample'),
+            (lambda: best_thresholds(p, y*0-1, bins=64, ignore_index=-1), 'not a single sample'),
+            (lambda: ThreshFinder(bins=1), 'bins=1'),
+            (lambda: ThreshFinder(cv=1), 'cv=1')):
+        with warnings.catch_warnings(), pytest.raises(ValueError, match=match):
+            warnings.simplefilter('ignore')
+            f()
+
+def test_a_learner_in_bins():
+    logits,targs = simulate(500, 6, density=0.3, skill=2.)
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.fit(1)
+    before = dict(vars(learn.recorder)),len(learn.zero_labels.records),learn.metrics,[*learn.cbs]
+    found = learn.thresh_find(bins=1024)
+    plt.close()
+    kw = dict(sigmoid=True, bins=1024)
+    assert found.best==best_thresholds(logits, targs, **kw).thresh
+    assert found.cardinality==best_thresholds(logits, targs, 'cardinality', **kw).thresh
+    assert found.per_label==best_thresholds(logits, targs, average='macro', **kw).thresh
+    exact = learn.thresh_find(show_plot=False)
+    assert found.table.score['now']==pytest.approx(exact.table.score['now'], abs=1e-12)
+    assert found.table.score['best']==pytest.approx(exact.table.score['best'], abs=0.005)
+    assert (len(learn.zero_labels.records),learn.metrics,[*learn.cbs])==before[1:]
+    assert learn.recorder.values==before[0]['values']
+
+class Interrupting(Callback):
+    def after_pred(self): raise KeyboardInterrupt
+
+def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
+    learn = make_learner(*simulate(100), multilabel_metrics())
+    learn.fit(1)
+    state,metrics,cbs = learn.recorder.values,learn.metrics,[*learn.cbs]
+    threads = torch.get_num_threads()
+    def interrupted(f):
+        with pytest.raises(KeyboardInterrupt): f()
+        assert learn.recorder.values==state and [*learn.metrics]==[*metrics] and [*learn.cbs]==cbs
+        assert torch.get_num_threads()==threads
+    with learn.added_cbs(Interrupting()):
+        cbs = [*learn.cbs]
+        for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
+    cbs = [*learn.cbs]
+    def stop(*args): raise KeyboardInterrupt
+    monkeypatch.setattr(Objective, 'best', stop)
+    for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
+
+class Terminal(io.StringIO):
+    def isatty(self): return True
+
+@pytest.mark.parametrize('out,wait,show,shown', [
+    (Terminal,-1,True,True), (Terminal,5,True,False), (Terminal,-1,False,False), (io.StringIO,-1,True,False)])
+def test_progress_is_shown_where_it_is_of_use(monkeypatch, out, wait, show, shown):
+    monkeypatch.setattr(sys, 'stdout', out())
+    assert [*progress([3,1,2], wait=wait, show=show)]==[3,1,2]
+    text = sys.stdout.getvalue()
+    monkeypatch.undo()
+    assert bool(text)==shown
