@@ -1,4 +1,4 @@
-"""Builds the site of README, how-to pages, tutorials and reference: `python tools/docs.py [FOLDER]`, by default build/site
+"""Builds the site of README, how-to pages, tutorials and reference: `python tools/docs.py [FOLDER]` (build/site)
 
 Made of the notebooks as they were saved; nothing in them is run. The names that a notebook exports are documented
 from the package. Any warning fails the build, and so does a link within the site that leads nowhere."""
@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
-HOWTO,TUTORIALS,REFERENCE = (sorted(NBS.glob(o)) for o in ('howto/[!_.]*.ipynb','tutorials/[!_.]*.ipynb','[0-9]*.ipynb'))
+HOWTO,TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}*.ipynb')) for o in ('howto/[!_.]','tutorials/[!_.]','[0-9]'))
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/o for o in ('CHANGELOG.md','CONTRIBUTING.md'))]
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png')]
 
