@@ -173,7 +173,8 @@ def thresholds():
         for k in THRESHOLDS:
             exact,binned = (t[str((k,o))] for o in (None,1024))
             yield {'samples x labels': f'{n:,} x {c}', 'thresholds': k, 'exact, s': exact, 'in bins, s': binned,
-                   "scikit-learn's loop / exact": t['sklearn']/exact, "scikit-learn's loop / in bins": t['sklearn']/binned}
+                   "scikit-learn's loop / exact": t['sklearn']/exact,
+                   "scikit-learn's loop / in bins": t['sklearn']/binned}
 
 def stream_thresholds(n, c, bs=1000):
     "Seconds and megabytes of thresholds in bins for `n` samples, which are generated batch by batch"
@@ -188,8 +189,8 @@ def stream_thresholds(n, c, bs=1000):
     return time.perf_counter()-start,peak()-before
 
 def thresholds_in_bins():
-    """Time and growth of the peak memory of thresholds per label in 1,024 bins and 5 folds, in batches of 1,000, each in
-    a process of its own (Linux only)"""
+    """Time and growth of the peak memory of thresholds per label in 1,024 bins and 5 folds, in batches of 1,000, each
+    in a process of its own (Linux only)"""
     for n,c in ((50_000,500), (200_000,500), (200_000,1000)):
         seconds,mb = streamed('thresholds', n, c)
         yield {'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb, 'MB of histograms': 16*c*1024*5/1e6}
@@ -372,7 +373,8 @@ def importing():
             'import fastai_mlmetrics.all; print(time.perf_counter()-t)')
     yield {'fastai_mlmetrics.all': median(float(python('-c', code)) for _ in range(3))}
 
-ALL = metrics,many,ranking,arrays,labels,thresholds,thresholds_in_bins,report,validation,busy,memory,growth,soak,importing
+ALL = (metrics,many,ranking,arrays,labels,thresholds,thresholds_in_bins,report,validation,busy,memory,growth,soak,
+       importing)
 
 def markdown(table):
     "`table` in Markdown"

@@ -7,7 +7,7 @@ from .metrics import (
 from .ranking import (
     APScoreMulti, RocAucMulti, LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK,
     RecallAtK, ExpectedCalibrationError)
-from .thresholds import best_thresholds
+from .thresholds import best_thresholds, ThreshFinder
 from .report import multilabel_metrics, paper_metrics, accuracy_report, compare_models
 from .verdicts import judge, ZeroLabelsWarning, ZeroLabelsError
 from .callback import ZeroLabelsCallback

@@ -136,7 +136,7 @@ def thresh_find(self:Learner,
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
     kw = dict(ignore_index=ignored, cv=cv, seed=seed)
-    if bins:
+    if bins is not None:
         c,device = len(label_vocab(self.dls) or []),getattr(self.dls, 'device', None)
         logits = is_activated(self.loss_func) or takes_logits(self.loss_func, c, device)
         finder = ThreshFinder(metric, average, False, bins=bins, sigmoid=logits, **kw, **kwargs)

@@ -96,7 +96,8 @@ class FoldedScores(FoldedRow):
     def above(self, thresh):
         "Count the true elements and all elements above each threshold, by fold: two of folds x M"
         rising = np.ascontiguousarray(thresh[::-1])
-        def count(rows): return np.stack([len(o)-np.searchsorted(o, rising, 'right')[::-1] for o in rows])
+        def count(rows):
+            return np.stack([len(o)-np.searchsorted(o, rising, 'right')[::-1] for o in rows])
         return count(self.true),count(self.all)
 
 def _merged(rows): return np.sort(np.concatenate(rows), kind='stable') # Merges what is sorted
@@ -648,8 +649,10 @@ class ThreshFinder(StreamMetric):
         "Histograms of all processes as a `FoldedTable`; None if nothing was added"
         if (read:=self.read()) is None: return None
         hist,checks = read
-        if not self.check_input(*checks): raise ValueError("some preds are NaN: thresholds are found from numbers")
-        if not self.scored: raise ValueError("preds are decisions already: thresholds are found from scores")
+        if not self.check_input(*checks):
+            raise ValueError("some preds are NaN: thresholds are found from numbers")
+        if not self.scored:
+            raise ValueError("preds are decisions already: thresholds are found from scores")
         if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
         table = BinnedTable(hist.reshape(self.cv, 2, -1, self.bins))
@@ -715,14 +718,14 @@ def best_thresholds(
     min_positives:int=20, # Minimum number of positives for a threshold of a label's own
     cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42, # Seed of the folds
-    bins:int=None # Number of bins of a histogram per label, instead of sorting; None: exact
+    bins:int=None # Number of histogram bins per label; None: exact, from sorted scores
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
     "Find the threshold (global or per label) that optimises `metric`"
     kw = dict(zero_division=zero_division, beta=beta, at_recall=at_recall, at_precision=at_precision,
               min_positives=min_positives)
     objective = Objective(metric, average, per_label, **kw)
     ignored = ifnone(ignore_index, objective.m.ignore_index)
-    if bins:
+    if bins is not None:
         preds,targs,vocab,_ = check_arrays(preds, targs, vocab=vocab)
         finder = ThreshFinder(metric, average, per_label, bins=bins, sigmoid=sigmoid, vocab=vocab,
                               ignore_index=ignored, cv=cv, seed=seed, **kw)

@@ -928,7 +928,8 @@ def kinds_of_scores(n=20_000, c=6):
     gen = torch.Generator().manual_seed(0)
     y = (torch.rand(n, c, generator=gen)<torch.linspace(0.02, 0.4, c)).float()
     logits = torch.randn(n, c, generator=gen) + 2*y - 2
-    return {'calibrated': logits.sigmoid(), 'saturated': (12*logits+5).sigmoid(), 'tied': logits.sigmoid().round(decimals=2)},y
+    scores = logits.sigmoid()
+    return dict(calibrated=scores, saturated=(12*logits+5).sigmoid(), tied=scores.round(decimals=2)),y
 
 @pytest.mark.parametrize('kind', ['calibrated','saturated','tied'])
 @pytest.mark.parametrize('metric', ['f1','jaccard','accuracy','matthews','cardinality'])
