@@ -330,7 +330,7 @@ def growth():
 def every():
     "Each class, in each average that keeps no scores"
     ranking = APScoreMulti,RocAucMulti
-    bases = StreamMetric,CountsMetric,MicroMetric,SampleMetric,CurveMetric,LabelRanking
+    bases = StreamMetric,CountsMetric,MicroMetric,SampleMetric,CurveMetric,LabelRanking,ThreshFinder
     classes = [o for o in globals().values() if isinstance(o, type) and issubclass(o, StreamMetric)]
     args = {FBetaMulti: (2,), PrecisionAtK: (3,), RecallAtK: (3,)}
     binned = [cls(average=a, bins=None if a=='samples' else 256, name=f'{cls.__name__}, {a}')
