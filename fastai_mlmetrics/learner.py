@@ -167,8 +167,10 @@ def thresh_find(self:Learner,
     if unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
-    text = (f" `best` maximises {objective.name}; `cardinality` predicts about as many labels as are "
-            "true")
+    why = ''
+    if objective.m.average=='micro': why = ", which counts false positives also where no label is true"
+    text = (f" `best` maximises {objective.name}{why}; `cardinality` predicts about as many labels as "
+            "are true")
     if own: text += f"; `per_label` maximises {own.name}, by a threshold per label"
     if 'fallback' in table and any(table.fallback):
         text += ". Labels with a fallback reason use the best global threshold for the macro average"
