@@ -8,8 +8,9 @@ from conftest import *
 
 ROOT = Path(__file__).parent.parent
 
-MODULES,TUTORIALS = (sorted((ROOT/'nbs').glob(o)) for o in ('*.ipynb','tutorials/*.ipynb'))
-NOTEBOOKS = MODULES+TUTORIALS
+MODULES,TUTORIALS,REFERENCE = (sorted((ROOT/'nbs').glob(o)) for o in
+                               ('*.ipynb','tutorials/*.ipynb','reference/*.ipynb'))
+NOTEBOOKS = MODULES+TUTORIALS+REFERENCE
 
 @pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.stem)
 def test_notebook(notebook, monkeypatch):
@@ -94,7 +95,7 @@ def test_lines_of_files_by_hand():
         for path in paths:
             for line in path.read_text().splitlines(): assert len(line)<=width, (path.name, line)
 
-@pytest.mark.parametrize('notebook', TUTORIALS, ids=lambda o: o.stem)
+@pytest.mark.parametrize('notebook', TUTORIALS+REFERENCE, ids=lambda o: o.stem)
 def test_outputs_of_a_tutorial(notebook):
     "Outputs are small and those of Jupyter, without the progress bars of a terminal"
     text = notebook.read_text()
