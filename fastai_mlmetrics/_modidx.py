@@ -257,6 +257,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.inputs.check_int': ('inputs.html#check_int', 'fastai_mlmetrics/inputs.py'),
                                          'fastai_mlmetrics.inputs.check_kwargs': ('inputs.html#check_kwargs', 'fastai_mlmetrics/inputs.py'),
                                          'fastai_mlmetrics.inputs.columns_of': ('inputs.html#columns_of', 'fastai_mlmetrics/inputs.py'),
+                                         'fastai_mlmetrics.inputs.document': ('inputs.html#document', 'fastai_mlmetrics/inputs.py'),
                                          'fastai_mlmetrics.inputs.format_number': ( 'inputs.html#format_number',
                                                                                     'fastai_mlmetrics/inputs.py'),
                                          'fastai_mlmetrics.inputs.label_names': ('inputs.html#label_names', 'fastai_mlmetrics/inputs.py'),
