@@ -22,6 +22,24 @@ from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from numbers import Real
 
+# %% ../nbs/14_interpret.ipynb #5713bed0
+def in_numbers(
+    interp, # A `MultiLabelInterpretation`
+    r # Its `Record`
+)->str:
+    "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
+    text = (f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
+            f"macro F1 {r.f1_macro:.3f}.")
+    empty = int((interp.true.any(1) & ~interp.predicted.any(1)).sum())
+    if empty: text += (f" {empty:,} of the {r.labelled:,} samples that have labels "
+                       f"get{'s'*(empty==1)} none.")
+    tp,fp,fn,_ = interp.counts
+    for fail,what in (((tp+fp==0) & (fn>0), "never predicted"), ((tp==0) & (fp>0), "never right")):
+        names = list(interp.vocab[fail.nonzero().flatten().tolist()])
+        if names: text += (f" {len(names):,} of {len(tp):,} labels {'is' if len(names)==1 else 'are'} "
+                           f"{what}: {some_labels(names, 3)}.")
+    return text
+
 # %% ../nbs/14_interpret.ipynb #123b68fe
 def _has_reduction(loss):
     "Whether `get_preds(with_loss=True)` can get one loss per sample"
@@ -70,7 +88,7 @@ class MultiLabelInterpretation(Interpretation):
         why = verdicts.why_no_verdict(r)
         verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "Nothing is flagged"
         return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}{at}: "
-                f"micro F1 {r.f1_micro:.3f}, macro F1 {r.f1_macro:.3f}. {verdict}.")
+                f"{in_numbers(self, r)} {verdict}.")
 
     def _label(self, i):
         "Return the name of a label for a sentence or a plot"
@@ -173,6 +191,13 @@ def judge(self:MultiLabelInterpretation,
                           vocab=self.vocab, **kwargs)
 
 # %% ../nbs/14_interpret.ipynb #c48462f5
+def legend_beside(
+    ax:plt.Axes, # Axes with labelled lines
+    **kwargs # Arguments of `Axes.legend`
+):
+    "Add a legend to the right of the axes, where it hides no line"
+    ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1), **kwargs)
+
 def _two_lines(name, n):
     "Break a name into at most two lines of `n` characters"
     name = shorten(name, 2*n)
@@ -222,6 +247,11 @@ def report(self:MultiLabelInterpretation,
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
     res.attrs['reading'] = f'Decided {self.rule.describe()}.'
+    has = self.true[self.valid_samples].any(1)
+    if averages and not has.all():
+        n,has_label = int((~has).sum()),'has no label' if (~has).sum()==1 else 'have no label'
+        res.attrs['reading'] += (f' {n:,} of {len(has):,} samples {has_label}. In the samples average, '
+                                 f'0/0 counts as 0, so its F1 is at most {has.double().mean():.3f}.')
     if absent := [o for o,n in zip(self.vocab, true) if not n]:
         of,it = ('the label','it') if len(absent)==1 else ('any of the labels','them')
         res.attrs['reading'] += f' No sample has {of} {some_names(absent)}: nothing is known of {it}.'
@@ -287,7 +317,11 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
 MultiLabelInterpretation.plot_confusion_matrix = MultiLabelInterpretation.plot_confusion_matrices
 
 # %% ../nbs/14_interpret.ipynb #0cba7adf
-_NO_CONFUSION = 'No label is predicted wrongly where another one is missed.'
+@patch
+def _no_confusion(self:MultiLabelInterpretation):
+    "Say why no label is confused with another one"
+    if not self.predicted.any(): return "No label is predicted, so none is confused with another one."
+    return "No sample has both a missed and a wrongly predicted label."
 
 @patch
 def _confusions(self:MultiLabelInterpretation):
@@ -309,7 +343,7 @@ def most_confused(self:MultiLabelInterpretation,
     res = res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     n = len(res)
     if k is not None: res = res.head(check_int('k', k, 1))
-    if not m.any(): res.attrs['reading'] = _NO_CONFUSION
+    if not m.any(): res.attrs['reading'] = self._no_confusion()
     elif not n:
         most = m.max().item()
         res.attrs['reading'] = f'No pair is in {min_val:,} samples; the most frequent is in {most:,}.'
@@ -332,7 +366,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
 ):
     "Plot a heat map of how often each label is missed where another one is wrongly predicted"
     m,k = self._confusions(),check_int('k', k, 1)
-    if not m.any(): return print(_NO_CONFUSION)
+    if not m.any(): return print(self._no_confusion())
     times = m.sum(0)+m.sum(1)
     top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))]
     m,names = m[top][:,top].numpy(),[plot_name(o) for o in self.vocab[top.tolist()]]
@@ -376,7 +410,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
     name,true,n = plot_name(self._label(i), 30),int(c.true),int(c.true+c.false)
     ax.set_title(f"{name}: true in {true:,} of {n:,} sample{'s'[:n!=1]}", fontsize=10)
-    ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
+    legend_beside(ax)
 
 @patch
 def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, figsize, ax, at):
@@ -398,10 +432,9 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
         valid,color,ls = self.valid[:,i],f'C{j%10}',('-','--',':','-.')[j//10%4]
         display.from_predictions(self.true[valid,i].int().numpy(), self.preds[valid,i].numpy(), ax=ax)
         ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_name(self._label(i), 30)}')
-        ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=5, clip_on=False, zorder=3)
+        ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=8, mec='w', clip_on=False, zorder=3)
     if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum():,}'
-    ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legends,
-              loc='upper left', bbox_to_anchor=(1,1))
+    legend_beside(ax, title=name, title_fontsize=8, alignment='left', ncols=legends)
     return ax
 
 @patch
@@ -531,7 +564,7 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
         ax = fig.add_axes([(col*width+0.05)/w, (h-head-(row+1)*cell+below)/h, (width-0.1)/w,
                            max(0.2, cell-over-below)/h], anchor='N')
         inp.show(ctx=ax)
-        ax.set_title(f'sample {i}, {what} {v:.3g}', fontsize=8)
+        ax.set_title(f'sample {i}, {what} {v:.3f}', fontsize=8)
         y = -3
         for kind,text in caption.items():
             ax.annotate(escape_mathtext('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', fontsize=8,
@@ -586,7 +619,7 @@ def show_results(self:MultiLabelInterpretation,
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
-    figsize:tuple=(5,2.6) # Width and height of a new figure in inches
+    figsize:tuple=(6.5,2.6) # Width and height of a new figure in inches
 ):
     "Plot histograms of the number of true and of predicted labels per sample"
     counts = [o[self.valid_samples].sum(1).numpy() for o in (self.true, self.predicted)]
@@ -598,7 +631,7 @@ def plot_cardinality(self:MultiLabelInterpretation,
     ax.hist(counts, edges, label=labels)
     ax.set(xlabel='labels', ylabel='samples')
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(fontsize=8)
+    legend_beside(ax)
 
 @patch
 def plot_calibration(self:MultiLabelInterpretation,

@@ -280,10 +280,10 @@ def _reading(r, counts, constant, at, ci, zero_division):
     elif acc.lift==0: text += ": the model gains nothing"
     text += (f". All labels are right in {subset.value:.3f} of the samples, "
              f"and in {subset.constant:.3f} with the best constant prediction. "
-             f"F1 over samples is {f1.value:.3f}")
+             f"F1 over samples is {f1.value:.3f}"
+             + f" of at most {f1.ceiling:.3f}"*bool(f1.ceiling<0.9995))
     if not math.isnan(f1.low):
-        text += (f" ({100*ci:g}% interval {f1.low:.3f} to {f1.high:.3f}: "
-                 f"with {n:,} samples, about {(f1.high-f1.low)/2:.3f} up or down is chance)")
+        text += f" ({100*ci:g}% interval {f1.low:.3f} to {f1.high:.3f})"
     text += f"; predicting {constant} for every sample has {f1.constant:.3f}."
     if 'AP, macro' in r.index:
         ap = r.loc['AP, macro']
@@ -355,13 +355,19 @@ def accuracy_report(
 # %% ../nbs/09_report.ipynb #5db57fe4
 class ModelComparison(Table):
     "Table of paired differences between models, with a summary in words as its `reading`"
+    @property
+    def parts(self):
+        "Each further model's table of differences from the first one, by its name"
+        first,*others = self.columns[:-3]
+        if self.index.nlevels==1: return {others[0]: self}
+        return {o: self.loc[o][[first,o,*self.columns[-3:]]] for o in others}
+
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, in the order of the table"
-        first,*others = self.columns[:-3]
-        parts = [self.loc[o] if self.index.nlevels>1 else self for o in others]
+        first,others,parts = self.columns[0],[*self.parts],[*self.parts.values()]
         rows = [*dict.fromkeys(k for o in parts for k in o.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
         for i,(name,o) in enumerate(zip(others, parts)):
@@ -405,7 +411,7 @@ def _compared(name, first, r, ci):
     elif chance:
         text.append(f"The difference{'s'[:len(chance)>1]} in {some_names(chance, 3)} may be chance.")
     if clear.any():
-        text.append(f"Between equal models, about {100*(1-ci):.3g} % of the rows differ as clearly.")
+        text.append(f"Between equal models, about {100*(1-ci):.3g}% of the rows differ as clearly.")
     return ' '.join(text)
 
 def compare_models(
