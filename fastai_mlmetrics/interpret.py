@@ -10,19 +10,19 @@ from fastai.basics import *
 from .inputs import check_int, label_vocab, to_builtin
 from .decisions import check_arrays, is_probs, ThresholdRule, to_scores
 from .losses import loss_rule
-from .counts import Batch
 from .metrics import (
     AccuracyMulti, F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
-from .curves import sort_curve
+from .curves import label_curve, sort_curve
 from .ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
 from .tables import as_shown, escape_mathtext, label_columns, label_index, new_axes
 from .tables import names_within, plot_name, shorten, some_labels, some_names, Table
 from .learner import get_dl, get_probs
+from .report import rank_labels
 from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from numbers import Real
 
-# %% ../nbs/14_interpret.ipynb #5713bed0
+# %% ../nbs/14_interpret.ipynb #6bf1fb6b
 def in_numbers(
     interp, # A `MultiLabelInterpretation`
     r # Its `Record`
@@ -219,26 +219,38 @@ def report(self:MultiLabelInterpretation,
 )->LabelReport: # A row per label
     "Score each label, and all labels on average"
     averages = ('micro','macro','weighted','samples') if averages else ()
-    batch = Batch(self.preds, self.targs, self.rule)
-    ranking = dict(ap=APScoreMulti, roc_auc=RocAucMulti, calibration_error=ExpectedCalibrationError)
-    probs,kw = is_probs(self.preds),dict(sigmoid=False, ignore_index=self.ignore_index)
-    ranked = {(k,a): cls(average=a, **kw) for k,cls in ranking.items() for a in (None,*averages)
-              if self.scored and a in cls.averages and (probs or not cls.needs_probs)}
-    for m in ranked.values(): m.add(batch) # One batch, so that its scores are sorted once for all
-    at_thresh = dict(precision=PrecisionMulti, recall=RecallMulti, f1=F1ScoreMulti)
-    def row(a):
-        counts = batch.counts[1] if a=='samples' else self.counts
-        return ({k: cls(average=a).averaged(counts).numpy() for k,cls in at_thresh.items()} |
-                {k: ranked[k,a].value if (k,a) in ranked else math.nan for k in ranking})
+    arrays,kw = (self.preds,self.targs),dict(sigmoid=False, ignore_index=self.ignore_index)
     tp,fp,fn,_ = self.counts.numpy()
     pred,true = tp+fp,tp+fn
+    at_thresh = dict(precision=PrecisionMulti, recall=RecallMulti, f1=F1ScoreMulti)
+    ranking,ranked = dict(ap=APScoreMulti, roc_auc=RocAucMulti),{}
+    if self.scored: # Label by label, which takes little memory
+        ranked = dict(zip(ranking, rank_labels([o() for o in ranking.values()], *arrays, self.rule)))
+    error = ExpectedCalibrationError(average=None, **kw)
+    if self.scored and is_probs(self.preds): error.accum_values(*arrays)
+    def rank(k, a):
+        m = ranking[k](average=a, **kw)
+        if k not in ranked: return math.nan
+        if a=='samples': return m(*arrays)
+        if a=='micro':
+            every,scores = self.valid.all(),to_scores(self.preds, sigmoid=False)
+            flat = (o.flatten() if every else o[self.valid] for o in (scores, self.true))
+            return m.values(label_curve(*flat)).item()
+        return m.average_labels(ranked[k], torch.from_numpy(true)).numpy()
+    def calibration(a):
+        if not error.read() or a=='samples': return math.nan
+        return ExpectedCalibrationError(average=a, **kw).from_total(error.read()[0]).numpy()
+    def row(a):
+        at = {k: cls(average='samples', **kw)(self.predicted, self.targs) if a=='samples' else
+                 cls(average=a).averaged(self.counts).numpy() for k,cls in at_thresh.items()}
+        return at | {k: rank(k, a) for k in ranking} | dict(calibration_error=calibration(a))
     thresh = math.nan if self.rule.is_top_k else self.thresh
     res = LabelReport(dict(support=true, predicted=pred, **row(None), thresh=thresh),
                       index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     if sort not in (columns := ['label',*res]):
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
     # Nothing is known of labels that are neither true nor predicted: by a score, they come last
-    unknown,by_score = pred+true==0,sort in (*at_thresh,*ranking)
+    unknown,by_score = pred+true==0,sort in (*at_thresh,*ranking,'calibration_error')
     res = res.sort_values(sort, kind='stable', key=lambda o: o.mask(unknown) if by_score else o)
     if averages:
         total = dict(support=true.sum(), predicted=pred.sum(),
@@ -327,7 +339,8 @@ def _no_confusion(self:MultiLabelInterpretation):
 def _confusions(self:MultiLabelInterpretation):
     "Count samples where label i is a false negative and label j a false positive, C x C"
     fn,fp = self.true & ~self.predicted, self.predicted & ~self.true
-    return (fn.T.double() @ fp.double()).long() # In float64, which autocast leaves alone
+    # In float64, which autocast leaves alone, and in blocks, since it takes eight times the memory
+    return sum(a.T.double() @ b.double() for a,b in zip(fn.split(4096), fp.split(4096))).long()
 
 @patch
 def most_confused(self:MultiLabelInterpretation,

@@ -175,7 +175,8 @@ def _curves(p):
 def _calibration(p):
     interp,error = p.interp,p.averages.calibration_error['micro avg']
     if math.isnan(error): return
-    score,true = (o[interp.valid].double().mean().item() for o in (interp.preds, interp.true))
+    n = interp.valid.sum().item()
+    score,true = interp.preds.where(interp.valid, 0).sum(dtype=torch.float64).item()/n, interp.true.sum().item()/n
     how = ('close to probabilities' if error<0.02 else 'too high on average' if score-true>error/2 else
            'too low on average' if true-score>error/2 else 'too high in some ranges, and too low in others')
     yield 'finding',(f"The scores are {how}: the calibration error is {error:.3f}. The mean score is "

@@ -145,15 +145,23 @@ def _first_true(y, valid):
     "The first true label; without a true label, the first one that is not ignored"
     return (2*y.byte()+valid.byte()).argmax(1)
 
-def _label_curves(preds, targs, rule):
-    "Make the curves of all labels, some or one at a time"
+def _columns(preds, targs, rule):
+    "Yield each label's scores, targets and which of them count, on the CPU"
     step = max(8, _BLOCK//len(preds)) # Neighbours in memory, so that reading a column costs less
     for s,t in zip(preds.T.split(step), targs.T.split(step)):
-        tables = to_scores(s, sigmoid=False),t==1,rule.valid(t)
-        s,y,valid = (None if o is None else o.cpu().contiguous() for o in tables)
-        if len(preds)<1000: yield sort_curve(s, y, valid)
-        elif valid is None: yield from map(label_curve, s, y)
-        else: yield from (label_curve(s[v], y[v]) for s,y,v in zip(s, y, valid))
+        tables = to_scores(s, sigmoid=False),t==1,ifnone(rule.valid(t), torch.ones_like(t).bool())
+        yield from zip(*(o.cpu().contiguous() for o in tables))
+
+def rank_labels(
+    metrics:list, # Metrics of a label's curve, such as `APScoreMulti()`
+    preds:Tensor, # Scores, N x C
+    targs:Tensor, # Targets, N x C
+    rule # `ThresholdRule` that says which targets count
+)->list: # C values of each metric
+    "Score the ranking of each label's samples, with one sort per label"
+    curves = (label_curve(s[v], y[v]) for s,y,v in _columns(preds, targs, rule))
+    values = ([m.values(c) for m in metrics] for c in curves)
+    return [*map(torch.cat, zip(*values))]
 
 def _measure(preds, targs, metrics, zero_division):
     "Compute each row's value, the counts of labels and of samples, and each sample's ranking values"
@@ -163,9 +171,8 @@ def _measure(preds, targs, metrics, zero_division):
     values,others = dict(zip(_ROWS, _scores(metrics, per_label, per_sample).tolist())),{}
     if scored: # Binary predictions have no ranking
         ms = APScoreMulti(zero_division=zero_division),RocAucMulti()
-        of_labels = ([m.values(c) for m in ms] for c in _label_curves(preds, targs, rule))
         hits,lraps = _of_samples(_rank_labels, preds, targs, rule)
-        rows = dict(zip(_RANKINGS, (hits, *map(torch.cat, zip(*of_labels)), lraps)))
+        rows = dict(zip(_RANKINGS, (hits, *rank_labels(ms, preds, targs, rule), lraps)))
         values |= {k: o.nanmean().item() for k,o in rows.items()}
         others = {k: rows[k] for k in ('accuracy, argmax','LRAP')}
     if math.isnan(sound): values = dict.fromkeys(values, math.nan)
@@ -227,6 +234,37 @@ def _ranking_rows(counts, sums, zero_division):
             'LRAP': (random_ap(true_of, n_of).nan_to_num(1.).mean(), lrap, 1.)}
 
 # %% ../nbs/09_report.ipynb #63061343
+def _label_without(scores, y, zero_division):
+    "Recompute AP and ROC AUC of a label without each sample: 2 x N"
+    top,ties = (o[::-1] for o in np.unique(scores[y], return_counts=True)) # Of the positives
+    # How many samples, and how many positives, score as high; how many samples score higher
+    n,higher = (len(y)-np.searchsorted(np.sort(scores), top, side) for side in ('left','right'))
+    tp,pos,neg = ties.cumsum(),y.sum(),(~y).sum()
+    at = len(top)-np.searchsorted(top[::-1], scores, 'right') # The first of `top` that a score reaches
+    def until(x): return np.r_[0,x.cumsum()]
+    def since(x): return x.sum()-until(x)
+    less = np.maximum(n-1, 1)
+    before,wins = until(ties*tp/n),neg-(higher-tp+ties+n-tp)/2
+    losses = np.r_[tp-ties,pos][at] + np.r_[ties,0][at]*(np.r_[top,np.nan][at]==scores)/2
+    with np.errstate(all='ignore'): # 0/0, without the only positive
+        of_pos = (before[:-1] + (ties-1)*(tp-1)/less + since(ties*(tp-1)/less)[1:])/(pos-1)
+        of_neg = (before+since(ties*tp/less))/pos
+        ap = np.where(y, np.r_[of_pos,np.nan][at], of_neg[at])
+        area = ties@wins
+        auc = np.where(y, (area-np.r_[wins,0][at])/((pos-1)*neg), (area-losses)/(pos*(neg-1)))
+    return np.stack([np.where(np.isnan(ap) & (len(y)>1), zero_division, ap), auc])
+
+def _rank_without(preds, targs, rule, zero_division):
+    "Recompute macro AP and macro ROC AUC without each sample: 2 x N"
+    ms,total,n,counts = (APScoreMulti(zero_division=zero_division),RocAucMulti()),0,0,False
+    for s,y,v in (map(np.asarray, o) for o in _columns(preds, targs, rule)):
+        values = np.empty((2,len(v)))
+        values[:,v] = _label_without(s[v], y[v], zero_division)
+        if not v.all(): values[:,~v] = [m.values(label_curve(s[v], y[v])).tolist() for m in ms]
+        total,n,counts = total+np.nan_to_num(values), n+~np.isnan(values), counts|v
+    with np.errstate(invalid='ignore'): return torch.from_numpy((total/n)[:,counts])
+
+# %% ../nbs/09_report.ipynb #29116dd4
 def _jackknife(metrics, preds, targs, counts, others):
     "Recompute each row without each sample: yield its name and N values"
     per_label,per_sample = counts
@@ -250,6 +288,9 @@ def _jackknife(metrics, preds, targs, counts, others):
         return without[m]
     yield from zip(_ROWS, map(row, metrics))
     yield from ((k, mean(o)) for k,o in others.items())
+    if others: # Scores can be ranked
+        rows = _rank_without(preds, targs, metrics[0].rule, metrics[0].zero_division)
+        yield from zip(('AP, macro','ROC AUC, macro'), rows)
 
 def _interval(value, without, ci, lowest=0):
     "Confidence limits of `value`, from its values `without` each sample"
@@ -386,6 +427,7 @@ class ModelComparison(Table):
 
 # %% ../nbs/09_report.ipynb #ceba6d87
 _OFTEN = 'F1, samples','F1, macro','accuracy, elementwise','accuracy, subset' # Named first
+_SELDOM = 'accuracy, argmax','accuracy, macro' # Not named: of one label, or again elementwise accuracy
 
 def _in_words(row):
     "Name a row of the report in a sentence"
@@ -397,6 +439,7 @@ def _compared(name, first, r, ci):
     name,first,r = as_shown(name),as_shown(first),r.dropna(subset='difference')
     if not len(r): return f"{name} and {first} cannot be compared: some predictions are NaN."
     if (r.difference==0).all(): return f"{name} and {first} have the same scores."
+    r = r.drop(index=[*_SELDOM], errors='ignore')
     clear = (r.low>0) | (r.high<0)
     def some(rows):
         rows = rows.loc[dict.fromkeys([*(o for o in _OFTEN if o in rows.index), *rows.index]).keys()]
