@@ -22,7 +22,7 @@ from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from numbers import Real
 
-# %% ../nbs/14_interpret.ipynb #6bf1fb6b
+# %% ../nbs/14_interpret.ipynb #94ad914a
 def in_numbers(
     interp, # A `MultiLabelInterpretation`
     r # Its `Record`
@@ -191,12 +191,11 @@ def judge(self:MultiLabelInterpretation,
                           vocab=self.vocab, **kwargs)
 
 # %% ../nbs/14_interpret.ipynb #c48462f5
-def legend_beside(
-    ax:plt.Axes, # Axes with labelled lines
-    **kwargs # Arguments of `Axes.legend`
+def legend_above(
+    ax:plt.Axes # Axes with labelled lines
 ):
-    "Add a legend to the right of the axes, where it hides no line"
-    ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1), **kwargs)
+    "Add a legend above the axes, where it hides no line"
+    ax.legend(fontsize=8, loc='lower center', bbox_to_anchor=(0.5,1), ncols=2, frameon=False)
 
 def _two_lines(name, n):
     "Break a name into at most two lines of `n` characters"
@@ -262,8 +261,8 @@ def report(self:MultiLabelInterpretation,
     has = self.true[self.valid_samples].any(1)
     if averages and not has.all():
         n,has_label = int((~has).sum()),'has no label' if (~has).sum()==1 else 'have no label'
-        res.attrs['reading'] += (f' {n:,} of {len(has):,} samples {has_label}. In the samples average, '
-                                 f'0/0 counts as 0, so its F1 is at most {has.double().mean():.3f}.')
+        res.attrs['reading'] += (f' {n:,} of {len(has):,} samples {has_label}. In the samples '
+                                 f'average, 0/0 counts as 0, so its F1 is at most {has.double().mean():.3f}.')
     if absent := [o for o,n in zip(self.vocab, true) if not n]:
         of,it = ('the label','it') if len(absent)==1 else ('any of the labels','them')
         res.attrs['reading'] += f' No sample has {of} {some_names(absent)}: nothing is known of {it}.'
@@ -423,7 +422,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
     name,true,n = plot_name(self._label(i), 30),int(c.true),int(c.true+c.false)
     ax.set_title(f"{name}: true in {true:,} of {n:,} sample{'s'[:n!=1]}", fontsize=10)
-    legend_beside(ax)
+    ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 @patch
 def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, figsize, ax, at):
@@ -447,7 +446,8 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
         ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_name(self._label(i), 30)}')
         ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=8, mec='w', clip_on=False, zorder=3)
     if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum():,}'
-    legend_beside(ax, title=name, title_fontsize=8, alignment='left', ncols=legends)
+    ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legends,
+              loc='upper left', bbox_to_anchor=(1,1))
     return ax
 
 @patch
@@ -632,7 +632,7 @@ def show_results(self:MultiLabelInterpretation,
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
-    figsize:tuple=(6.5,2.6) # Width and height of a new figure in inches
+    figsize:tuple=(5,2.6) # Width and height of a new figure in inches
 ):
     "Plot histograms of the number of true and of predicted labels per sample"
     counts = [o[self.valid_samples].sum(1).numpy() for o in (self.true, self.predicted)]
@@ -644,7 +644,7 @@ def plot_cardinality(self:MultiLabelInterpretation,
     ax.hist(counts, edges, label=labels)
     ax.set(xlabel='labels', ylabel='samples')
     ax.xaxis.get_major_locator().set_params(integer=True)
-    legend_beside(ax)
+    legend_above(ax)
 
 @patch
 def plot_calibration(self:MultiLabelInterpretation,

@@ -9,11 +9,11 @@ __all__ = []
 from fastai.basics import *
 from .inputs import check_int
 from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
-from .tables import as_shown, format_cell, label_index, new_axes, plot_name, some_names
+from .tables import as_shown, label_index, new_axes, plot_name, some_names
 from .thresholds import best_thresholds, plot_thresh_curve
 from .report import ModelComparison
 from .verdicts import describe
-from .interpret import find_mistakes, in_numbers, legend_beside
+from .interpret import find_mistakes, in_numbers, legend_above
 from .interpret import MultiLabelInterpretation, sample_inputs, sample_names
 from base64 import b64encode
 from datetime import datetime
@@ -41,8 +41,8 @@ class _Results:
 
 def _with_values(column, k=3):
     "Name the first labels of a column with their values"
-    text = str if column.dtype.kind in 'iu' else format_cell
-    return some_names([f'{as_shown(o)} ({text(v)})' for o,v in column.items()], k)
+    digits = '' if column.dtype.kind in 'iu' else '.3f'
+    return some_names([f'{as_shown(o)} ({v:{digits}})' for o,v in column.items()], k)
 
 def _saved(kind, **kwargs):
     "Save the current figure as bytes, and close it"
@@ -69,18 +69,18 @@ def _thumbnail(inp):
 def _plot_frequencies(labels):
     "Plot in how many samples each label is true, and in how many it is predicted"
     n = len(labels)
-    ax = new_axes(None, (6 if n<=20 else 8, 3))
+    ax = new_axes(None, (4.8 if n<=20 else 7, 3))
     edges = np.arange(n+1)-0.5
     ax.stairs(labels.support, edges, fill=True, color='0.75', label='true')
     ax.stairs(labels.predicted, edges, color='C0', label='predicted', lw=1.5)
     if n<=40: ax.set_xticks(range(n), [plot_name(o, 20) for o in labels.index], rotation=90)
     if labels.support.max() > 50*labels.support.median(): ax.set_yscale('symlog')
     ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
-    legend_beside(ax)
+    legend_above(ax)
 
 def _plot_thresholds(*args):
-    plot_thresh_curve(*args, figsize=(6,3))
-    legend_beside(plt.gca())
+    plot_thresh_curve(*args, figsize=(4.8,3.2))
+    legend_above(plt.gca())
 
 # %% ../nbs/18_page.ipynb #9a2ab2a2
 def _data(p):
@@ -93,8 +93,8 @@ def _data(p):
     if r.absent: facts['never true'] = some_names(r.absent, 10)
     facts['threshold'] = interp.rule.text if interp.scored else 'none: the predictions are binary'
     if not interp.valid.all(): facts['ignored targets'] = f'{1-interp.valid.double().mean():.1%}'
-    facts['seen before?'] = ("This page cannot tell whether these samples were used to train the model "
-                             "or to tune its threshold. If they were, expect less of new samples.")
+    facts['seen before?'] = ("This page cannot tell whether these samples were used to train the "
+                             "model or to tune its threshold. If so, expect lower scores on new samples.")
     facts['written'] = f'{datetime.now():%Y-%m-%d %H:%M}'
     packages = fastai_mlmetrics,fastai,torch
     yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
@@ -119,15 +119,15 @@ def _comparison(p):
     for name,t in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',p.shown(t)
-    yield _plot("Differences with their 95% intervals. Grey ones may be chance.",
+    yield _plot("Differences with their intervals. Grey ones may be chance.",
                 p.shown(p.comparison).plot)
 
 def _labels(p):
     low,n = (p.known.f1<0.5).sum(),len(p.known)
     if n and p.known.f1.min()==1: yield 'finding',"Each label has an F1 of 1."
     elif n>1:
-        yield 'finding',(f"{low or 'None'} of the {n:,} labels ha{'s' if low<=1 else 've'} an F1 below "
-                         f"0.5. The lowest: {_with_values(p.known.f1[:3])}.")
+        yield 'finding',(f"{low or 'None'} of the {n:,} labels ha{'s' if low<=1 else 've'} an F1 "
+                         f"below 0.5. The lowest: {_with_values(p.known.f1[:3])}.")
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
 
@@ -142,10 +142,12 @@ def _thresholds(p):
     at_best = [cls(found.thresh, sigmoid=False, average='micro', **kw)(preds, targs)
                for cls in (PrecisionMulti, RecallMulti)]
     text = (
-        f"Another threshold {helps}: at {found.thresh:.3g}, the best one for all labels{without}, micro "
-        f"F1 is {found.score:.3f} instead of {r.f1_micro:.3f}, precision {at_best[0]:.3f} instead of "
-        f"{r.precision_micro:.3f}, and recall {at_best[1]:.3f} instead of {r.recall_micro:.3f}.")
+        f"Another threshold {helps}: at {found.thresh:.3g}, the best one for all labels{without}, "
+        f"micro F1 is {found.score:.3f} instead of {r.f1_micro:.3f}, precision {at_best[0]:.3f} "
+        f"instead of {r.precision_micro:.3f}, and recall {at_best[1]:.3f} instead of "
+        f"{r.recall_micro:.3f}.")
     if found.held_out is not None: text += f" Cross-validated, micro F1 is {new:.3f}."
+    if found.score-r.f1_micro<0.0005: text = "No threshold for all labels has a higher micro F1."
     yield 'finding',text
     t = L(interp.thresh)
     marks = {'in use': t[0]} if len(set(t))==1 else {'lowest in use': min(t), 'highest in use': max(t)}
@@ -164,9 +166,10 @@ def _curves(p):
     if not p.interp.scored or not cols: return
     ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
     low = ap[ap<0.5]
-    yield 'finding',("No threshold gives these labels good precision and recall; their average "
+    yield 'finding',(f"The average precision of {p.which} is 1." if ap.min()==1 else
+                     "No threshold gives these labels good precision and recall; their average "
                      f"precision is below 0.5: {_with_values(low)}." if len(low) else
-                     f"The lowest average precision of {p.which} is that of {_with_values(ap[:1])}.")
+                     f"The lowest average precision: {_with_values(ap[:1])}.")
     yield _plot(f"Of {p.which}. A dot is at the threshold in use. If a dot is far to the left on a "
                 "curve that stays high, a lower threshold finds more and costs little precision. A "
                 "curve that falls at once belongs to a label whose highest scores are wrong.",
@@ -176,9 +179,12 @@ def _calibration(p):
     interp,error = p.interp,p.averages.calibration_error['micro avg']
     if math.isnan(error): return
     n = interp.valid.sum().item()
-    score,true = interp.preds.where(interp.valid, 0).sum(dtype=torch.float64).item()/n, interp.true.sum().item()/n
-    how = ('close to probabilities' if error<0.02 else 'too high on average' if score-true>error/2 else
-           'too low on average' if true-score>error/2 else 'too high in some ranges, and too low in others')
+    score = interp.preds.where(interp.valid, 0).sum(dtype=torch.float64).item()/n
+    true = interp.true.sum().item()/n
+    how = ('close to probabilities' if error<0.02 else
+           'too high on average' if score-true>error/2 else
+           'too low on average' if true-score>error/2 else
+           'too high in some ranges, and too low in others')
     yield 'finding',(f"The scores are {how}: the calibration error is {error:.3f}. The mean score is "
                      f"{score:.3f}, and a share of {true:.3f} is true.")
     yield _plot("On the diagonal, scores are probabilities: of the labels with a score of 0.8, 80% "
@@ -262,7 +268,8 @@ GLOSSARY = {
         "over labels, rare ones as important as frequent ones. Weighted: mean over labels, by "
         "support. Samples: mean over samples.",
     'cardinality': "The threshold at which about as many labels are predicted as are true.",
-    'cross-validated': "The threshold is tuned on four fifths of the samples, and the rest are scored.",
+    'cross-validated': "The threshold is tuned on four fifths of the samples, and the rest are "
+                       "scored, five times.",
     'accuracy, elementwise': "Share of the sample-label pairs (decisions) that are right. If "
                              "labels are rare, it is high for a model that predicts nothing.",
     'accuracy, balanced': "Mean, for a label, of the shares that are right where it is true "
@@ -277,8 +284,8 @@ GLOSSARY = {
                          "it. It needs no threshold; 0.5 is chance.",
     'LRAP': "Label ranking average precision: how high the true labels of a sample rank among all.",
     'calibration_error': "Mean difference between scores and the share of labels that are true.",
-    'baseline': "Value of predicting nothing; for AP, ROC AUC and LRAP, of a random ranking; for argmax, "
-                "of always choosing the first label.",
+    'baseline': "Value of predicting nothing; for AP, ROC AUC and LRAP, of a random ranking; for "
+                "argmax, of always choosing the first label.",
     'constant': "Best value of predicting the same labels for every sample.",
     'ceiling': "Highest value that any prediction can reach on these samples.",
     'lift': "Share of the way from baseline to ceiling: 0 is as good as predicting nothing, and 1 is "
@@ -352,7 +359,7 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
   table { font-size: 7.5pt } th, td { padding: .1rem .3rem }
   th, thead th, tfoot { position: static !important } tfoot { display: table-row-group }
   th button { text-decoration: none }
-  figure, tr, .box { break-inside: avoid } h2, h3 { break-after: avoid }
+  figure, tr, .box { break-inside: avoid } h2, h3, .finding { break-after: avoid }
   .plot { min-width: 0 !important } .samples { grid-template-columns: repeat(6, 1fr) } }
 </style>
 </head>
@@ -417,8 +424,8 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
 {% endfor %}
 </div>
 {% endmacro %}
-{% set show = dict(text=text, finding=finding, heading=heading, box=box, facts=facts, table=table, labels=labels,
-                   plot=plot, samples=samples) %}
+{% set show = dict(text=text, finding=finding, heading=heading, box=box, facts=facts,
+                   table=table, labels=labels, plot=plot, samples=samples) %}
 <h1>{{ title }}</h1>
 <nav>
 {% for name,(heading,_) in sections.items() %}<a href="#{{ name }}">{{ heading }}</a>
@@ -476,7 +483,7 @@ for (const form of document.forms) {
 def _rows(table):
     "List the rows of a table: the name, and for each cell its text and whether the column is text"
     def text(o):
-        if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else format_cell(o)
+        if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else f'{o:.3f}'
         return as_shown(o)
     is_text = [o.kind not in 'biuf' for o in table.dtypes]
     return [(text(name), [*zip(map(text, cells), is_text)])
@@ -503,7 +510,8 @@ def to_html(self:MultiLabelInterpretation,
     if unknown := [o for o in shown+hidden if o not in SECTIONS]:
         raise ValueError(f"there is no section {unknown[0]!r}: use one of {', '.join(SECTIONS)}")
     if not isinstance(comparison, (ModelComparison,NoneType)):
-        raise TypeError(f"comparison is a {type(comparison).__name__}: pass what compare_models returns")
+        raise TypeError(f"comparison is a {type(comparison).__name__}: "
+                        "pass what compare_models returns")
     k,max_n = check_int('k', k, 1),check_int('max_n', max_n, 1)
     path = Path(path).expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -264,7 +264,7 @@ def _rank_without(preds, targs, rule, zero_division):
         total,n,counts = total+np.nan_to_num(values), n+~np.isnan(values), counts|v
     with np.errstate(invalid='ignore'): return torch.from_numpy((total/n)[:,counts])
 
-# %% ../nbs/09_report.ipynb #29116dd4
+# %% ../nbs/09_report.ipynb #acc2bf52
 def _jackknife(metrics, preds, targs, counts, others):
     "Recompute each row without each sample: yield its name and N values"
     per_label,per_sample = counts
@@ -420,10 +420,9 @@ class ModelComparison(Table):
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows)-0.5, -0.5)
-        ax.tick_params(labelsize=9)
         name = plot_name(others[0]) if len(parts)==1 else 'each model'
-        ax.set_xlabel(f'{name} minus {plot_name(first)}', fontsize=9)
-        if len(parts)>1: ax.legend(fontsize=9, loc='upper left', bbox_to_anchor=(1,1))
+        ax.set_xlabel(f'{name} minus {plot_name(first)}')
+        if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../nbs/09_report.ipynb #ceba6d87
 _OFTEN = 'F1, samples','F1, macro','accuracy, elementwise','accuracy, subset' # Named first
@@ -449,7 +448,7 @@ def _compared(name, first, r, ci):
         return ', and '.join(filter(None, ['; '.join(texts[:-1]),texts[-1]]))
     text = [f"{name} is {word} than {first} in {some(o)}." for word,o in
             (('better',r[clear & (r.difference>0)]), ('worse',r[clear & (r.difference<0)])) if len(o)]
-    chance = [_in_words(k) for k in r.index[~clear & r.low.notna()]]
+    chance = [_in_words(k) for k in r.index[~clear & (r.high>r.low)]] # Without those of equal scores
     if not text: text = [f"Each difference between {name} and {first} may be chance."]
     elif chance:
         text.append(f"The difference{'s'[:len(chance)>1]} in {some_names(chance, 3)} may be chance.")

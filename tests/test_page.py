@@ -4,7 +4,6 @@ from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
 from fastai_mlmetrics.page import GLOSSARY, SECTIONS
-from fastai_mlmetrics.tables import format_cell
 from conftest import *
 
 def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **kw):
@@ -22,8 +21,8 @@ def sections(page): return [o['id'] for o in page.find_all('section')]
 def cells(part): return [[o.get_text() for o in row.find_all(['th','td'])] for row in part.find_all('tr')]
 
 def shown(table):
-    "What a page shows of a table, by the table's own means"
-    def text(o): return str(o) if not isinstance(o, float) else '-' if math.isnan(o) else format_cell(o)
+    "What a page shows of a table"
+    def text(o): return str(o) if not isinstance(o, float) else '-' if math.isnan(o) else f'{o:.3f}'
     return [[str(name), *map(text, row)] for name,*row in table.itertuples(name=None)]
 
 def svgs(page):
