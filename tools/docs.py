@@ -173,7 +173,6 @@ CONF = dict(
     extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off',
     nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
     myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
-    maximum_signature_line_length=80,
     copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
     html_theme='furo', html_static_path=['_static'], html_css_files=['docs.css'],
     html_title=f"{settings['lib_name']} {settings['version']}", html_copy_source=False,
