@@ -97,7 +97,7 @@ def subject(cell):
     return found and found[1]
 
 def page(cells, names, objects, elsewhere=None):
-    "The notebook that MyST-NB reads; None for `elsewhere` is a page of the reference"
+    "The notebook that MyST-NB reads; `elsewhere`: names that another page documents; None: all are documented here"
     res = []
     def add(kind, source, outputs=(), tags=()):
         extra = dict(outputs=list(outputs), execution_count=None) if kind=='code' else {}
@@ -112,7 +112,8 @@ def page(cells, names, objects, elsewhere=None):
             if all(isinstance(o, (ast.Import,ast.ImportFrom)) for o in ast.parse(c.source).body): continue
             if 'export' in c.directives_: # Not of internals, which are `exporti`
                 for name in defined(c):
-                    add('markdown', documented(objects[name], name, *[':no-index:']*(name in elsewhere)))
+                    link = f'{{py:obj}}`{name} <{names.get(name)}>`: {summary_of(objects[name])}'
+                    add('markdown', link if name in elsewhere else documented(objects[name], name))
             add('code', c.source, c.outputs, ['hide-input'])
         else: add('code', c.source, c.outputs, ['remove-input'] if c.directives_.get('echo')=='false' else [])
     kernel = dict(name='python3', display_name='Python 3', language='python')
