@@ -72,7 +72,8 @@ def table(docs, returns):
     return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
 
 def module_of(o): return getattr(o, 'fget', o).__module__ # A property has none itself
-def summary_of(o): return (inspect.getdoc(o) or '').partition('\n\n')[0] # Arguments follow
+def doc_of(o): return (inspect.getdoc(o) or '').partition('\n\nArguments:')[0] # These have a table
+def summary_of(o): return doc_of(o).partition('\n\n')[0]
 
 def documented(o, name, *options):
     "A signature, the docstring and a table of the arguments, as a directive of Sphinx"
@@ -83,7 +84,7 @@ def documented(o, name, *options):
     returns = [docs.pop('return')] if 'return' in docs else []
     kind = 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function'
     return '\n'.join([f"````{{py:{kind}}} {name}{'' if is_prop else signature(docs)}", f':module: {module_of(o)}',
-                      *[':classmethod:']*is_cls_method, *options, '', summary_of(o), '', *table(docs, returns), '````'])
+                      *[':classmethod:']*is_cls_method, *options, '', doc_of(o), '', *table(docs, returns), '````'])
 
 def linked(text, names):
     "`text` with the public names in it linked to where they are documented"
