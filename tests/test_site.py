@@ -134,7 +134,7 @@ def test_every_column_is_explained(reference):
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'another threshold': 'Another threshold', 'thresholds per label': 'Thresholds per label',
     'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
-    'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Unfreezing', 'training': 'More training',
+    'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Training all layers', 'training': 'More training',
     'a weighted loss': 'a loss that weights positives more', 'a better model': 'A better model'}
 LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'learns': 'More training',
     'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate', 'jumped': 'A lower learning rate',
