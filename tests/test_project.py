@@ -114,11 +114,8 @@ def test_every_argument_is_documented():
         docs = docments(f, full=True)
         missing = [k for k,v in docs.items() if k not in ('self','return','kwargs') and not v.docment]
         assert not missing, f'{name}: {missing}'
-        first,*_ = o.__doc__.split('
-
-')
-        assert first and '
-' not in first, name
+        first,*_ = o.__doc__.split('\n\n')
+        assert first and '\n' not in first, name
 
 def test_many_batches(monkeypatch):
     "A short run of `python -m benchmarks soak`, which takes 100,000 batches"
