@@ -40,12 +40,10 @@ def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 class ZeroLabelsCallback(Callback):
     """Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy
 
-    Compares each validation with the all-zeros baseline, and reports the verdict and the remedies: in a
-    fit after `patience` flagged validations without improvement and at its end, after `learn.validate()`
-    immediately. A report is a `ZeroLabelsWarning`; `on_flag='raise'` raises a `ZeroLabelsError`.
-    `learn.zero_labels.explain()` returns the last report, `.report()` a table of all validations,
-    `.plot()` their curves, `.records` their numbers.
-    Raises `ValueError` for an argument outside its range."""
+    Compares each validation with the all-zeros baseline, and reports a verdict with remedies: in a fit
+    after `patience` flagged validations without improvement and at the end; in `learn.validate()` at
+    once. A report is a `ZeroLabelsWarning`; with `on_flag='raise'`, a flagged model raises a
+    `ZeroLabelsError`. See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`."""
     order,run_train,remove_on_fetch = 65,False,True # After `Recorder` has written the table's row
     def __init__(self,
         thresh=None, # Decision threshold; None: that of the loss function, as in `predict`
@@ -114,7 +112,7 @@ class ZeroLabelsCallback(Callback):
                                                         ignore_index=ignored)
 
     def _tell(self, texts, r=None):
-        "Show pitfalls that were not shown before; the metrics warn of some, too"
+        "Warn of pitfalls that neither this callback nor a metric has warned of before"
         if new := new_warnings(self.learn, texts):
             self.notify(as_warning("These numbers may mislead:", new, r))
 
@@ -184,7 +182,7 @@ class ZeroLabelsCallback(Callback):
 # %% ../nbs/12_callback.ipynb #28417c7d
 @patch
 def after_epoch(self:ZeroLabelsCallback):
-    "Judge the validation of an epoch, if there was one"
+    "Log the epoch's validation, act on it, or announce that all is clear"
     if (r:=self._new.pop(self._standalone, None)) is None: return
     self.track(r)
     self._tell(r.pitfalls, r)
@@ -465,22 +463,26 @@ _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','
 
 @patch
 def explain(self:ZeroLabelsCallback)->Record:
-    "Return the record of the last validation, whose repr is the report"
+    """Return the record of the last validation, whose repr is the report
+
+    Raises `ValueError` before the first validation."""
     if not self.records: raise ValueError("there is nothing to explain before the first validation")
     return self.records[-1]
 
 @patch
 def report(self:ZeroLabelsCallback,
-    full:bool=False # Whether to show all columns
+    full:bool=False # Whether to show all fields of the records, instead of nine columns
 )->Table: # One row per validation
-    "Return all records as a table"
+    "Return the records of all validations as a table"
     return Table([dict(o) for o in self.records], columns=None if full else _COLUMNS)
 
 @patch
 def plot(self:ZeroLabelsCallback,
-    figsize:tuple=(9,3) # Width and height in inches
+    figsize:tuple=(9,3) # Width and height of the figure in inches
 ): # The two axes
-    "Plot by validation: accuracy with the all-zeros baseline, the empty rate, and micro F1"
+    """Plot accuracy with the all-zeros baseline, the empty rate and micro F1, by validation
+
+    Verdicts are shaded, and named in the legend. Raises `ValueError` before the first validation."""
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report(full=True)
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
