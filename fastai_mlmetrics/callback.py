@@ -28,12 +28,9 @@ from weakref import ref
 # %% ../nbs/12_callback.ipynb #ad57aede
 class _FitState:
     "State of one fit"
-    def __init__(self,
-        running:bool=False # Whether the fit has not ended
-    ):
-        self.running,self.records,self.error = running,[],None
-        self.streak = self.healthy = 0 # Validations in a row that are flagged, or without a verdict
-        self.acted = None # Number of the validation that was acted on
+    error = acted = None # Error to raise at the end, and number of the validation that was acted on
+    streak = healthy = 0 # Validations in a row that are flagged, or without a verdict
+    def __init__(self, running=False): self.running,self.records = running,[]
 
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 
@@ -382,32 +379,31 @@ def _no_decoding(r, learn, logits):
 def _two_thresholds(r, learn, logits):
     if not (can_decode(learn.loss_func) and hasattr(learn.loss_func, 'thresh')): return
     rule = ThresholdRule(**loss_rule(learn.loss_func))
-    at,ours = rule.thresh,learn.metrics.filter(risinstance(CountsMetric))
-    limits,predict = (rule.min_labels,rule.max_labels),"but `predict` and `show_results`"
-    threshs = [(m, metric_thresh(m, logits)) for m in learn.metrics]
-    # If each sample gets the same number of labels, the threshold has no effect
-    threshs = [(m, t) for m,t in threshs if t is not None and not (m in ours and m.rule.is_top_k)]
-    others = [(m, t) for m,t in threshs if not np.allclose(t, at, atol=1e-6)]
-    if others and not rule.is_top_k:
+    ours,limits = learn.metrics.filter(risinstance(CountsMetric)),(rule.min_labels,rule.max_labels)
+    predict = "but `predict` and `show_results`"
+    def thresh(m): # If each sample gets the same number of labels, the threshold has no effect
+        return None if rule.is_top_k or m in ours and m.rule.is_top_k else metric_thresh(m, logits)
+    threshs = [(m, t) for m in learn.metrics if (t:=thresh(m)) is not None]
+    if others := [(m, t) for m,t in threshs if not np.allclose(t, rule.thresh, atol=1e-6)]:
         t,found = others[0][1],sorted({exact_thresh(t) for _,t in others})
         names = L(m.name for m,_ in others).unique()
         text = (f"{some_names(names, 3)} use{'s'[len(names)>1:]} thresh={' or '.join(found)}, "
-                f"{predict} {exact_thresh(at)}")
+                f"{predict} {exact_thresh(rule.thresh)}")
         if stay := L(m.name for m,_ in threshs if m not in ours).unique():
             text += (f": {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
                      "classes of this package can, such as `F1ScoreMulti()`")
         elif len(found)==1 and isinstance(t, float):
             # A threshold other than the default was chosen, so it stays
-            text += f": {set_thresh_code(at if t==0.5 else t, *limits)} sets one for all"
+            text += f": {set_thresh_code(rule.thresh if t==0.5 else t, *limits)} sets one for all"
         return text
     # Metrics with limits of their own, such as top-k metrics, are meant to differ
     apart = ours.filter(lambda m: (m.min_labels,m.max_labels)!=limits
                         and not m.has_own_limits and m.uses_thresh)
     if not apart: return
     m,names = apart[0],apart.attrgot('name').unique()
-    use = f"use{'s'[len(names)>1:]} {m.rule.limits or 'no limit'}"
-    return (f"{some_names(names, 3)} {use}, {predict} {rule.limits or 'no limit'}: "
-            f"{set_thresh_code(at, m.min_labels, m.max_labels)} sets one for all")
+    return (f"{some_names(names, 3)} use{'s'[len(names)>1:]} {m.rule.limits or 'no limit'}, {predict} "
+            f"{rule.limits or 'no limit'}: {set_thresh_code(rule.thresh, m.min_labels, m.max_labels)} "
+            "sets one for all")
 
 Pitfall = namedtuple('Pitfall', 'name when text')
 PITFALLS = [ # `when`: at the 'start', each 'validation' or the 'end' of a fit

@@ -67,23 +67,25 @@ def get_learner(
 # %% ../nbs/19_demo.ipynb #8bf56172
 class _NarrowTable:
     "Logger that prints a narrower table than fastai's"
+    def __init__(self, recorder): self.recorder = recorder
     def __call__(self, log):
-        if log[0]=='epoch':
-            heads = [f'{name}_'.split('_')[:2] for name in log]
+        rows = [[f'{o:.3f}' if isinstance(o, float) else str(o) for o in log]]
+        if log[0]==0: # The first epoch of a fit
+            heads = [f'{name}_'.split('_')[:2] for name in self.recorder.metric_names]
             self.widths = [max(5, *map(len, h)) for h in heads]
-            rows = zip(*heads)
-        else: rows = [[f'{o:.3f}' if isinstance(o, float) else str(o) for o in log]]
+            rows = [*zip(*heads), *rows]
         for row in rows:
             print(' '.join(f'{c:>{w}}' for c,w in zip(row, self.widths)).rstrip(), flush=True)
 
 class _Bar(ProgressCallback):
     "Progress bar that leaves the table to the Learner's logger"
-    def _write_stats(self, log): self.old_logger(log)
+    def _write_stats(self, log):
+        if log[0]!='epoch': self.old_logger(log)
 
 def _set_output(learn):
     "Print the narrow table, and show a progress bar only in a terminal"
     learn.remove_cb(ProgressCallback)
-    learn.logger = _NarrowTable()
+    learn.logger = _NarrowTable(learn.recorder)
     if sys.stdout.isatty(): learn.add_cb(_Bar())
 
 # %% ../nbs/19_demo.ipynb #ff2a5b16
@@ -163,22 +165,18 @@ def run_demo(
     return table
 
 # %% ../nbs/19_demo.ipynb #c71b3ffe
-def _check_model(arch, size):
-    "Check that the model takes pictures of `size` pixels"
-    body,head = _body(arch)
-    try: dummy_eval(create_vision_model(body, n_out=1, pretrained=False, **head), (size,size))
-    except (RuntimeError, StopIteration) as e: # torch raises the one, fastai the other
-        raise ValueError(f"--arch {arch} does not work with pictures of --size {size}: "
-                         f"try a larger size, or another architecture such as resnet18 ({e!r})") from e
-
 def prepare_data(
     data:str, # Data set, as in `get_data`
     arch:str, # Architecture, as in `get_learner`
     out:Path, # Folder in which to make the digits
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
-    "Check the architecture, then load the data"
-    _check_model(arch, size)
+    "Check that the architecture takes pictures of `size` pixels, then load the data"
+    body,head = _body(arch)
+    try: dummy_eval(create_vision_model(body, n_out=1, pretrained=False, **head), (size,size))
+    except (RuntimeError, StopIteration) as e: # torch raises the one, fastai the other
+        raise ValueError(f"--arch {arch} does not work with pictures of --size {size}: "
+                         f"try a larger size, or another architecture such as resnet18 ({e!r})") from e
     print('Preparing the data ...', flush=True)
     set_seed(42)
     return get_data(data, out, size)
