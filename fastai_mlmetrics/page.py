@@ -12,7 +12,7 @@ from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
 from .tables import as_shown, label_index, new_axes, plot_name, some_names
 from .thresholds import best_thresholds, plot_thresh_curve
 from .report import ModelComparison
-from .verdicts import describe
+from .verdicts import describe, problem, why_no_verdict
 from .interpret import find_mistakes, in_numbers, legend_above
 from .interpret import MultiLabelInterpretation, sample_inputs, sample_names
 from base64 import b64encode
@@ -100,8 +100,11 @@ def _data(p):
     yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
 
 def _verdict(p):
-    text = in_numbers(p.interp, p.record)
-    yield 'finding',text[0].upper()+text[1:]
+    texts = in_numbers(p.interp, p.record)
+    gaps = ', with gaps' if len(texts)>1 else ''
+    start = ('No verdict' if why_no_verdict(p.record) else
+             problem(p.record) or f'The model is better than a constant prediction{gaps}')
+    yield 'finding',f"{start}: {' '.join(texts)}"
     yield 'box',describe(p.record).html
 
 def _accuracy(p):
