@@ -9,16 +9,14 @@ __all__ = ['ZeroLabelsCallback']
 from fastai.basics import *
 from .inputs import check_int, label_vocab, new_warnings
 from .decisions import as_thresh, is_prob_thresh, ThresholdRule
-from .losses import (
-    can_decode, decode_hint, is_activated, is_cross_entropy, loss_name, loss_rule, unwrap)
-from .losses import trains_on_all
+from .losses import can_decode, decode_hint, is_activated, is_cross_entropy
+from .losses import loss_name, loss_rule, trains_on_all, unwrap
 from .metrics import CountsMetric, ignored_by, StreamMetric
 from .tables import some_names, Table
 from .records import Record, ValidationStats
 from .verdicts import add_verdict, all_clear, as_warning, describe, describe_frozen
-from .verdicts import VERDICTS
 from .verdicts import describe_unchanged, exact_thresh, problem, set_thresh_code
-from .verdicts import why_no_verdict, ZeroLabelsError, ZeroLabelsWarning
+from .verdicts import VERDICTS, why_no_verdict, ZeroLabelsError, ZeroLabelsWarning
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import SaveModelCallback, TrackerCallback
 from fastai.metrics import ActivationType
@@ -37,22 +35,26 @@ class _FitState:
         self.streak = self.healthy = 0 # Validations in a row that are flagged, or without a verdict
         self.acted = None # Number of the validation that was acted on
 
-class _Slot:
-    "State of one validation"
-    stats = data = None # Counts, and the data set
-    new = last = None # Record that `after_epoch` has not seen, and that `after_fit` has not seen
+def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 
 class ZeroLabelsCallback(Callback):
-    "Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy"
+    """Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy
+
+    Compares each validation with the all-zeros baseline, and reports the verdict and the remedies: in a
+    fit after `patience` flagged validations without improvement and at its end, after `learn.validate()`
+    immediately. A report is a `ZeroLabelsWarning`; `on_flag='raise'` raises a `ZeroLabelsError`.
+    `learn.zero_labels.explain()` returns the last report, `.report()` a table of all validations,
+    `.plot()` their curves, `.records` their numbers.
+    Raises `ValueError` for an argument outside its range."""
     order,run_train,remove_on_fetch = 65,False,True # After `Recorder` has written the table's row
     def __init__(self,
         thresh=None, # Decision threshold; None: that of the loss function, as in `predict`
-        sigmoid:bool=True, # Whether to apply the sigmoid to predictions
+        sigmoid:bool=True, # Whether predictions are logits, to which the sigmoid is applied
         min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
         max_empty:float=0.5, # Share of labelled samples without predictions from which to flag
         patience:int=3, # Consecutive flagged validations without improvement before acting
-        on_flag='warn', # How to act: 'warn', 'stop', 'raise', or a function of the record
-        ignore_index=None # Target value to ignore; None: that of the metrics
+        on_flag='warn', # How to act: 'warn', 'stop' (and warn), 'raise', or a function of the record
+        ignore_index=None # Target value to ignore, which may be nan; None: that of the metrics
     ):
         patience = check_int('patience', patience, 1)
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
@@ -63,7 +65,8 @@ class ZeroLabelsCallback(Callback):
         vars(self).update(self._new_state())
 
     def _new_state(self):
-        return dict(_fit=_FitState(), _slots=(_Slot(),_Slot()), records=[],
+        # By `_standalone`: counts, record for `after_epoch`, last record
+        return dict(_stats={}, _new={}, _last={}, _fit=_FitState(), records=[],
             # `id` of a data set -> verdict and data set, because the `id` of a lost one is used again
             reported={}, _learner=None, _acting=None, _saved=None)
 
@@ -72,22 +75,25 @@ class ZeroLabelsCallback(Callback):
         return vars(self) | self._new_state() | dict(records=self.records)
 
     @property
-    def _other_data(self):
-        "Whether the data are not the validation set, which thresholds are chosen on"
-        this,*valid = (getattr(o, 'dataset', o) for o in (self.dl, *self.dls.loaders[1:2]))
-        return bool(valid) and this is not valid[0]
+    def _standalone(self):
+        "Whether outside a fit's own loop: in `validate`, `get_preds` and the like"
+        return self.learn.lock.locked()
 
     @property
-    def _standalone(self): return self.learn.lock.locked() # Whether outside a fit's own loop
+    def _data(self):
+        "Data set that is validated"
+        return _dataset(self.dl if self._standalone else self.dls.valid)
+
     @property
-    def _slot(self): return self._slots[self._standalone]
+    def _is_validation(self):
+        "Whether this is a validation, and no pass of `lr_find` or `get_preds`"
+        return not (hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'))
 
     def before_fit(self):
         if self._learner and self._learner() is not self.learn: vars(self).update(self._new_state())
         self._learner = ref(self.learn)
-        self._slot.last = None
-        looks = not (hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'))
-        if looks: self._tell(pitfalls(None, self.learn, when='start'))
+        self._last.pop(self._standalone, None)
+        if self._is_validation: self._tell(pitfalls(None, self.learn, when='start'))
         if self._standalone: return
         self._fit = _FitState(running=True)
         # In each fit, because a cell that runs again loses its output
@@ -99,12 +105,13 @@ class ZeroLabelsCallback(Callback):
             raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
                                "validate or predict once more: do so after it, with "
                                "learn.zero_labels.records[-1]")
-        self._slot.stats = None
-        if hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'): return
+        self.after_cancel_validate()
+        if not self._is_validation: return
         rule = loss_rule(self.loss_func)
         if self.thresh is not None: rule['thresh'] = self.thresh
         ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
-        self._slot.stats = ValidationStats(sigmoid=self.sigmoid, **rule, ignore_index=ignored)
+        self._stats[self._standalone] = ValidationStats(sigmoid=self.sigmoid, **rule,
+                                                        ignore_index=ignored)
 
     def _tell(self, texts, r=None):
         "Show pitfalls that were not shown before; the metrics warn of some, too"
@@ -112,18 +119,15 @@ class ZeroLabelsCallback(Callback):
             self.notify(as_warning("These numbers may mislead:", new, r))
 
     def after_batch(self):
-        if (stats:=self._slot.stats) and len(self.yb): stats.accumulate(self.learn)
+        if (stats:=self._stats.get(self._standalone)) and len(self.yb): stats.accumulate(self.learn)
 
-    def after_cancel_validate(self): self._slot.stats = None
+    def after_cancel_validate(self): self._stats.pop(self._standalone, None)
 
     def after_validate(self):
         "Record the validation"
-        slot = self._slot
-        stats,slot.stats = slot.stats,None
-        if stats and (r:=self._record(stats)):
+        if (stats:=self._stats.pop(self._standalone, None)) and (r:=self._record(stats)):
             self.records.append(r)
-            slot.new = slot.last = r
-            slot.data = ifnone(getattr(self.dl, 'dataset', None), self.dl)
+            self._new[self._standalone] = self._last[self._standalone] = r
 
     def _record(self, stats):
         "Make a record of the counts and of the Learner's state"
@@ -148,7 +152,9 @@ class ZeroLabelsCallback(Callback):
             decodes=can_decode(self.loss_func), pos_weight=weighs,
             loss_weighs=weighs or not can_weigh, loss_ignores=ignored,
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
-            other_data=self._other_data, loss_trend='')
+            # Thresholds are chosen on the validation set alone
+            other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid),
+            loss_trend='')
         if not self._standalone: self._compare(r, has_loss)
         return r
 
@@ -179,9 +185,7 @@ class ZeroLabelsCallback(Callback):
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Judge the validation of an epoch, if there was one"
-    slot = self._slot
-    r,slot.new = slot.new,None
-    if r is None: return
+    if (r:=self._new.pop(self._standalone, None)) is None: return
     self.track(r)
     self._tell(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
@@ -198,41 +202,40 @@ def after_epoch(self:ZeroLabelsCallback):
 
 @patch(as_prop=True)
 def _saver(self:ZeroLabelsCallback):
-    "Return the `SaveModelCallback` that loads the best epoch, if any"
+    "The `SaveModelCallback` that loads the best epoch; None: there is none"
     savers = self.learn.cbs.filter(risinstance(SaveModelCallback))
     return first(savers.filter(lambda o: not (o.every_epoch or o.at_end))[::-1])
 
-# Fields that describe later epochs than the one that was loaded
-_LOSS_KEYS = ('loss_trend','best_loss','peak_loss','train_loss','overfits','learns',
-              'last_epoch','last_loss','last_ap')
+# Fields that describe the end of the fit, whichever epoch is loaded
+_END_KEYS = ('loss_trend','best_loss','peak_loss','train_loss','overfits','learns',
+             'last_epoch','last_loss','last_ap','frozen')
 
 @patch
 def after_fit(self:ZeroLabelsCallback):
     "Report a fit's final validation unless already reported, or a standalone `validate()`"
-    slot,standalone = self._slot,self._standalone
-    r,slot.last = slot.last,None
+    r,standalone = self._last.pop(self._standalone, None),self._standalone
     if not standalone:
         self._fit.running = False
         if self._fit.error: raise self._fit.error
     if r is None or self._acting: return # `lr_find` is a fit without a validation
-    if standalone and self._fit.running:
+    if standalone and self._fit.running: # Of another callback, or after an interrupted fit
         if r.verdict and self.dl is self.dls.valid and self._report(r): self.notify(describe(r))
         return
-    if not standalone: self._tell(pitfalls(r, self.learn, when='end'), r)
-    # The model of the best epoch is loaded now; the last epoch is new if a callback ended the fit
-    if not standalone and (saver:=self._saver) and not getattr(saver, 'new_best', False):
-        r = self._saved and Record(self._saved | {k: r[k] for k in _LOSS_KEYS})
-    if r is None: return
+    if not standalone:
+        self._tell(pitfalls(r, self.learn, when='end'), r)
+        # The model of the best epoch is loaded; the last one is that if a callback ended the fit
+        if (saver:=self._saver) and not getattr(saver, 'new_best', False):
+            if not self._saved: return
+            r = Record(self._saved | {k: r[k] for k in _END_KEYS})
     if not r.verdict: self._clear(r)
     elif r.validation==self._fit.acted: return
-    elif getattr(self.opt, 'frozen_idx', 0) and not (standalone or self.reported):
-        self.notify(describe_frozen(r))
+    elif r.get('frozen') and not (standalone or self.reported): self.notify(describe_frozen(r))
     else: self._act(r)
 
 @patch
 def _report(self:ZeroLabelsCallback, r):
     "Count a verdict as reported; return whether it is new for these data"
-    data = self._slot.data
+    data = self._data
     before,_ = self.reported.get(id(data), ('',None))
     self.reported[id(data)] = r.verdict,data
     return r.verdict!=before
@@ -256,7 +259,7 @@ def _act(self:ZeroLabelsCallback, r):
 
 @patch
 def _clear(self:ZeroLabelsCallback, r):
-    data = id(self._slot.data)
+    data = id(self._data)
     if data not in self.reported or why_no_verdict(r) or problem(r): return
     # The best epoch may be the one before the weights became NaN
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return

@@ -9,35 +9,32 @@ __all__ = []
 from fastai.basics import *
 from .inputs import label_names
 from .decisions import is_prob_thresh
-from .metrics import AccuracyLift, AccuracyMulti, EmptyRate, F1ScoreMulti
-from .metrics import PrecisionMulti, RecallMulti, SampleMetric, StreamMetric
-from .metrics import ZerosAccuracy
+from .metrics import (AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti,
+                                      RecallMulti, StreamMetric, ZerosAccuracy)
 from .curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
 from .ranking import APScoreMulti, random_ap
 from scipy.special import logit
 
 # %% ../nbs/10_records.ipynb #cb5721b8
-_BINS,_LABEL_BINS,_ALL = 2**16,2**9,2**18
-_WIDTH = 2*REACH/_BINS # Width of a bin, in logits
-
 def _squeeze(margins):
     "Map margins of any size to the range of logits, in the same order"
     return margins.sign()*(1e6*margins.abs()).log1p()
 
 def _unsqueeze(x): return x.sign()*x.abs().expm1()/1e6
 
-class LabelHistogram(StreamMetric):
-    "Histogram of each label's scores; the value is each label's average precision"
-    bins = _LABEL_BINS
-    @delegates(StreamMetric.__init__, but='labels,pos_label,average,sample_weight,zero_division')
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.probs = self.sigmoid or is_prob_thresh(self.thresh)
+class ScoreHistogram(StreamMetric):
+    "Histogram of the scores of all labels"
+    bins,per_label = 2**16,False
+    width = 2*REACH/bins # In logits
 
-    def from_batch(self, batch): return self._placed(batch, *batch.inputs)
+    @property
+    def probs(self):
+        "Whether the scores are probabilities or their logits, and not margins"
+        return self.sigmoid or is_prob_thresh(self.thresh)
 
-    def _placed(self, batch, preds, y, valid):
-        "Bin of each element, and its weight"
+    def from_batch(self, batch):
+        "Return the bin and the weight of each sample-label pair"
+        preds,y,valid = (o if self.per_label or o is None else o.reshape(-1, 1) for o in batch.inputs)
         if not self.probs: preds = _squeeze(preds.float())
         sigmoid = not self.probs or self.sigmoid and batch.scored
         return bin_index(preds, y, self.bins, sigmoid),valid
@@ -51,50 +48,28 @@ class LabelHistogram(StreamMetric):
         "Counts at every threshold, on logits or squeezed margins"
         return bin_curve(self.read()[0])
 
-    def from_total(self, total): return APScoreMulti().values(bin_curve(total))
-
-class ScoreHistogram(LabelHistogram):
-    "Threshold at which as many labels are predicted as are true"
-    bins = _BINS
-    @delegates(LabelHistogram.__init__)
-    def __init__(self,
-        sample:int=2**12, # Sample-label pairs to count per batch, after the first 2^18; None: all
-        **kwargs
-    ):
-        super().__init__(**kwargs)
-        self.sample = sample
-
-    def from_batch(self, batch):
-        taken = [o if o is None else o.reshape(-1,1) for o in batch.inputs]
-        n = len(taken[0])
-        if draws := self.sample and n>self.sample and batch.start*batch.c>=_ALL:
-            # At random, since the order of the samples may have a period; the same each time
-            at = np.random.default_rng(batch.start).integers(n, size=self.sample)
-            at = torch.from_numpy(at).to(batch.preds.device, non_blocking=True)
-            taken = [o if o is None else o[at] for o in taken]
-        preds,y,valid = taken
-        if draws: valid = (torch.ones_like(y) if valid is None else valid)*(n/self.sample)
-        return self._placed(batch, preds, y, valid)
-
     def place(self, thresh):
-        "Position of a threshold on the curve"
+        "Return the position of a threshold on the curve"
         return logit(thresh) if self.probs else _squeeze(torch.tensor(thresh, device='cpu')).item()
 
-    def from_total(self, total): return total.new_tensor(ifnone(self.suggest()[0], math.nan))
+class LabelHistogram(ScoreHistogram):
+    "Histogram of each label's scores"
+    bins,per_label = 2**9,True
 
 # %% ../nbs/10_records.ipynb #37ba1f89
 @patch
-def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none comes within 20 %
-    "Suggest the threshold, in few digits, that predicts as many labels as are true"
-    c = self.curve
-    filled = 1+(c.tp+c.fp)[0].diff().nonzero()[:,0] # The steps that add something
-    if not len(filled): return None,math.nan
+def suggest(self:ScoreHistogram
+): # Threshold and its micro F1; None and nan if no threshold comes within 20 % of the true number
+    "Suggest a threshold, in few digits, that predicts as many labels as are true"
+    c,none = self.curve,(None,math.nan)
+    filled = 1+(c.tp+c.fp)[0].diff().nonzero()[:,0] # Steps of bins that are not empty
+    if not len(filled): return none
     _,fp,fn,_ = c.cells
     off,score = (fp-fn)[0,filled].abs(),c.score[0,filled]
     step = off.argmin()
-    if off[step]>=c.true: return None,math.nan # No better than predicting nothing
+    if off[step]>=c.true: return none # No better than predicting nothing
     if step+1<len(filled): thresh = (score[step]+score[step+1])/2
-    elif score[step]<_WIDTH-REACH: return None,math.nan # This bin also holds all lower scores
+    elif score[step]<self.width-REACH: return none # This bin also holds all lower scores
     else: thresh = score[step]-0.02 # Below the lowest score, in three digits too
     thresh = (thresh.sigmoid() if self.probs else _unsqueeze(thresh)).item()
     from_1 = self.probs and thresh>0.5 # Near 1, the digits of 1-thresh count
@@ -102,28 +77,23 @@ def suggest(self:ScoreHistogram): # Threshold and micro F1; None and nan if none
         def rounded(x): return float(f'{x:.{digits}g}')
         t = round(1-rounded(1-thresh), 12) if from_1 else rounded(thresh)
         place = self.place(np.float32(t)) # Scores are compared in float32
-        # Scores in the threshold's own bin may be above the threshold or not
-        tp,fp,fn,tn = torch.cat([c.at(place+end) for end in (-_WIDTH/2,_WIDTH/2)], 1)
+        # Scores in the threshold's own bin may be above the threshold or below
+        tp,fp,fn,tn = torch.cat([c.at(place+end) for end in (-self.width/2,self.width/2)], 1)
         low,high = F1ScoreMulti().values(tp, fp, fn, tn).sort().values.tolist()
         if high-low<0.005 and ((fp-fn).abs()<=(tp+fn)/5).all(): return t,low
-    return None,math.nan
+    return none
 
 # %% ../nbs/10_records.ipynb #4e24beeb
-MIN_POSITIVES = 20 # Of a label that is rated by itself
-
-class _MissedRate(SampleMetric):
-    "Fraction of the labelled samples without a predicted label"
-    def formula(self, tp, fp, fn, tn): return torch.where(tp+fn>0, (tp+fp==0).double(), math.nan)
-
-class _TopLabels(StreamMetric):
-    "Samples without a predicted label, and how many of their top-scoring labels are true"
+class _SampleCounts(StreamMetric):
+    "Numbers of samples: all, labelled, empty, empty and labelled, empty with a true top-scoring label"
     def from_batch(self, batch):
         preds,y,valid = batch.inputs
         preds = preds.float() if valid is None else preds.float().masked_fill(~valid, -math.inf)
-        true = y.gather(1, preds.argmax(1, keepdim=True))[:,0]
-        tp,fp,*_ = batch.counts[1]
-        empty = tp+fp==0
-        return torch.stack([empty.sum(), (empty*true).sum()])
+        top = y.gather(1, preds.argmax(1, keepdim=True))[:,0].bool()
+        tp,fp,fn,tn = batch.counts[1]
+        counted,labelled = tp+fp+fn+tn>0,tp+fn>0
+        empty = counted & (tp+fp==0)
+        return torch.stack([counted, labelled, empty, empty & labelled, empty & top]).sum(1)
 
 class Record(AttrDict):
     "Metrics of one validation, as plain data"
@@ -132,13 +102,11 @@ class Record(AttrDict):
 class ValidationStats:
     "Counts of one validation"
     def __init__(self,
-        sample:int=2**12, # Sample-label pairs to count per batch, after the first 2^18; None: all
         **rule # Arguments of `ThresholdRule`, such as `thresh` and `sigmoid`
     ):
-        self.metrics = self.per_label,self.empty,self.missed,self.top,self.hist,self.label_hist = (
-            AccuracyMulti(average=None, **rule), EmptyRate(**rule),
-            _MissedRate(zero_division=math.nan, **rule), _TopLabels(**rule),
-            ScoreHistogram(sample, **rule), LabelHistogram(**rule))
+        self.metrics = self.per_label,self.samples,self.hist,self.label_hist = (
+            AccuracyMulti(average=None, **rule), _SampleCounts(**rule),
+            ScoreHistogram(**rule), LabelHistogram(**rule))
         self.is_logits = self.hist.sigmoid or not self.hist.probs
 
     def accumulate(self, learn):
@@ -158,7 +126,7 @@ class ValidationStats:
         counts,checks = read
         tp,fp,fn,tn = counts
         pred,true,n = tp+fp,tp+fn,tp+fp+fn+tn
-        (empty,samples),(missed,labelled) = self.empty.counts.tolist(),self.missed.counts.tolist()
+        samples,labelled,empty,missed,right = self.samples.read()[0].tolist()
         m,all_names = self.per_label,label_names(vocab, len(true))
         defined = m.check_input(*checks)
         if not defined: pred = pred*math.nan # NaN is neither predicted nor not
@@ -167,16 +135,16 @@ class ValidationStats:
             return cls(average=average).averaged(counts).item() if defined else math.nan
         def rate(total, n): return total/n if defined and n else math.nan
         thresh,f1 = self.hist.suggest() if m.scored and defined else (None,math.nan)
-        none,right = self.top.read()[0].tolist() # With a label each, these are predicted as well
-        each = tp.sum()+right,fp.sum()+none-right,fn.sum()-right,tn.sum()-none+right
+        # With `min_labels=1`, each empty sample gets its top-scoring label
+        each = tp.sum()+right,fp.sum()+empty-right,fn.sum()-right,tn.sum()-empty+right
         each_f1 = F1ScoreMulti().values(*each).item() if m.scored and defined else math.nan
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
         is_constant = samples>1 and ((pred==0) | (pred==n)).all()
-        rated,ap = true>=MIN_POSITIVES,APScoreMulti().values(self.label_hist.curve)
-        dead = (rated & (pred==0)).nonzero().flatten().tolist()
+        rated,ap = true>=20,APScoreMulti().values(self.label_hist.curve) # Fewer positives tell little
         chance = random_ap(true, n)
-        dead = [dict(label=all_names[i], positives=int(true[i]), chance=chance[i].item(),
-                     ap=ap[i].item() if m.scored else math.nan) for i in dead]
+        dead = [dict(label=all_names[i], positives=int(true[i]), predicted=int(pred[i]),
+                     chance=chance[i].item(), ap=ap[i].item() if m.scored else math.nan)
+                for i in (rated & (tp==0)).nonzero().flatten().tolist()] if defined else []
         return Record(**kwargs, samples=int(samples), labelled=int(labelled),
             thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
             min_labels=m.min_labels, max_labels=m.max_labels,

@@ -45,7 +45,8 @@ VERDICTS = [ # `applies` to a record `r` and the options `o` of `add_verdict`; t
     Verdict('no better than a constant', True, 'tab:brown',
             lambda r,o: r.accuracy>=o.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
             "The model is hardly better than predicting the same labels for every sample"),
-    Verdict(_DEAD, False, 'tab:purple', lambda r,o: len(r.dead) >= max(r.rated/4, 1),
+    Verdict(_DEAD, False, 'tab:purple',
+            lambda r,o: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1),
             "The model never predicts some of the labels")]
 
 def add_verdict(r, min_accuracy=0.5, max_empty=0.5):
@@ -56,7 +57,7 @@ def add_verdict(r, min_accuracy=0.5, max_empty=0.5):
     return r
 
 def problem(r):
-    "Say what is wrong with a model, also where there is no verdict; '' if nothing is"
+    "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
     if r.verdict in ('','no better than a constant',_DEAD) and r.f1_micro<r.constant_f1:
         return "The model is worse than predicting the same labels for every sample"
     if r.verdict: return first(v.text for v in VERDICTS if v.name==r.verdict)
@@ -154,7 +155,7 @@ def _weights(r):
             "`pos_weight` shifts the scores.")
 
 def _dead(r, found):
-    "Never predicted labels that a threshold of their own would find, or would not"
+    "List the labels without a true positive that their own threshold would find, or would not"
     def finds(ap, chance, **_): return ap-chance >= min(chance, (1-chance)/4)
     return [o for o in r.dead if finds(**o)==found and o['ap']==o['ap']]
 
@@ -169,8 +170,10 @@ def _per_label(r):
         found = "learn.thresh_find(average='macro').per_label"
         how = f"`learn.set_thresh({found})` finds and sets them"
         if not r.get('decodes'): how = f"`{found}` has them"
-    return (f"Thresholds per label: {how}. Some labels rank above chance and are never predicted; "
-            f"their average precision: {_with_ap(_dead(r, True))}.")
+    dead = _dead(r, True)
+    correctly = ' correctly' if any(o['predicted'] for o in dead) else ''
+    return (f"Thresholds per label: {how}. Some labels rank above chance and are never predicted"
+            f"{correctly}; their average precision: {_with_ap(dead)}.")
 
 def _hardly_learnt(r):
     return ("More samples with some labels, or more training: these labels hardly rank above chance, "
@@ -205,7 +208,8 @@ REMEDIES = [ # All that match are shown; without a verdict, of the first three
                                           and r.verdict!='leaves samples empty',
         "A smaller `pos_weight` in the loss, such as its square root, and more training."),
     Row('unfreezing', lambda r: r.get('frozen'),
-        "Unfreezing, `learn.unfreeze()`: only the last layers are being trained."),
+        "Training all layers, not only the last ones: `fine_tune` goes on to that by itself; for "
+        "`fit`, call `learn.unfreeze()` first."),
     Row('training', lambda r: r.get('loss_trend'), _training),
     # `pos_weight` is below 1 for labels that most samples have
     Row('a weighted loss', lambda r: r.verdict!=_DEAD and _too_few(r, 0.8) and r.zeros_accuracy>0.5
@@ -223,11 +227,14 @@ def remedies(r):
 
 # %% ../nbs/11_verdicts.ipynb #d30d4f91
 class ZeroLabelsWarning(UserWarning):
-    "Warning that a model with a good-looking accuracy predicts (nearly) nothing"
+    """Warning that a model with a good-looking accuracy predicts (nearly) nothing
+
+    `ZeroLabelsCallback` issues it through Python's `warnings`, so filters and recorders apply.
+    `record` holds the numbers of the validation, `html` the box that a notebook shows."""
     def __init__(self,
-        text, # Plain text
-        record=None, # The `Record`
-        html=None # The same text as a box for notebooks
+        text, # Report as plain text
+        record=None, # `Record` of the validation; None: the warning is not about a validation
+        html=None # Report as an HTML box for notebooks; None: plain text only
     ):
         super().__init__(text)
         self.record,self.html = record,html
@@ -236,7 +243,9 @@ class ZeroLabelsWarning(UserWarning):
     def _repr_html_(self): return self.html
 
 class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
-    "The same as an error, for `on_flag='raise'`"
+    """Error that ends a training whose model predicts (nearly) nothing
+
+    `ZeroLabelsCallback(on_flag='raise')` raises it, with the attributes of `ZeroLabelsWarning`."""
 
 # %% ../nbs/11_verdicts.ipynb #78aa4522
 _RED,_ORANGE,_GREEN = '#d62728','#ff7f0e','#2ca02c'
@@ -275,24 +284,26 @@ def describe(r):
         facts.append(f"{r.precision_micro:.0%} of the predicted labels are right, "
                      f"and {r.recall_micro:.0%} of the true ones predicted")
     if r.never_predicted: facts.append(f"never predicted: {some_labels(r.never_predicted)}")
+    if wrong := [o['label'] for o in r.dead if o['predicted']]:
+        facts.append(f"predicted, but never correctly: {some_labels(wrong)}")
     if r.same_for_all: facts.append(f"every sample gets the same labels: {some_names(r.same_for_all)}")
     if r.absent: facts.append(f"nothing is known of labels that no sample has: {some_names(r.absent)}")
-    name,at,wrong = _validation_name(r),_at_thresh(r),problem(r)
+    name,at,bad = _validation_name(r),_at_thresh(r),problem(r)
     end = f"{name and ': '}{name}{at and ','}{at}."
-    if r.verdict: return as_warning(wrong+end, facts, r, remedies(r))
+    if r.verdict: return as_warning(bad+end, facts, r, remedies(r))
     if why:=why_no_verdict(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         return as_warning(f"No verdict{name and ' on '}{name}: {why}.", facts, r)
     helps = remedies(r)
-    color = _RED if wrong else _ORANGE if r.dead or helps else _GREEN
-    return as_warning((wrong or "Nothing is flagged")+end, facts, r, helps, color)
+    color = _RED if bad else _ORANGE if r.dead or helps else _GREEN
+    return as_warning((bad or "Nothing is flagged")+end, facts, r, helps, color)
 
 def _summary(r):
     return (f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true; "
             f"micro F1 {r.f1_micro:.3f}")
 
 def describe_unchanged(r):
-    "Say in a line that the verdict has not changed"
+    "Report in a line that the verdict has not changed"
     return as_warning(f"Still {r.verdict} ({_validation_name(r)}): {_summary(r)}.", r=r)
 
 def describe_frozen(r):
@@ -304,14 +315,16 @@ def all_clear(r,
     since=None, # Record of the first validation in a row without a verdict
     verdict='' # Verdict that no longer holds
 ):
-    "Say that an earlier verdict no longer holds; to print, because good news is no warning"
+    "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
     name = _validation_name(r)
     start = f" since {_validation_name(since)}" if since and since.epoch<r.epoch else ''
     text = f"No longer {verdict}{start}" if r.dead else f"All clear{start}"
     text += (f": {name} predicts {r.pred_per_sample:.2f} labels per sample "
              f"(true: {r.true_per_sample:.2f}){_at_thresh(r)}. Micro F1 is {r.f1_micro:.3f}, where "
              f"the best constant prediction has {r.constant_f1:.3f}; macro F1 is {r.f1_macro:.3f}.")
-    facts = [f"never predicted: {_with_ap(r.dead)}"] if r.dead else []
+    kinds = ("never predicted",False),("predicted, but never correctly",True)
+    facts = [f"{words}: {_with_ap(dead)}" for words,predicted in kinds
+             if (dead:=[o for o in r.dead if bool(o['predicted'])==predicted])]
     return as_warning(text, facts, r, color=_ORANGE if r.dead else _GREEN)
 
 @patch
@@ -321,21 +334,27 @@ def _repr_html_(self:Record): return describe(self).html
 
 # %% ../nbs/11_verdicts.ipynb #9c5a53a9
 def judge(
-    preds, # Predictions: the last axis is the labels, all others are samples
-    targs, # Targets of the same shape, each 0 or 1
+    preds, # Scores or binary predictions: the last axis is the labels, all others are samples
+    targs, # Targets of the same shape as `preds`, each 0 or 1
     *,
-    thresh=0.5, # Decision threshold: a number, or one per label
-    sigmoid:bool=False, # Whether to apply the sigmoid to `preds`
-    vocab=None, # Label names; None: the columns of a DataFrame
+    thresh=0.5, # Decision threshold, which predicted labels exceed: a number, or one per label
+    sigmoid:bool=False, # Whether `preds` are logits, to which the sigmoid is applied
+    vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
     min_labels:int=0, # Minimum labels per sample
     max_labels:int=None, # Maximum labels per sample; None: unlimited
-    ignore_index=None, # Target value to ignore; may be nan
+    ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
     min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
     max_empty:float=0.5 # Share of labelled samples without predictions from which to flag
 )->Record: # Metrics and verdict; the repr is the report
-    "Diagnose (near-)empty predictions from arrays and suggest remedies"
+    """Diagnose (near-)empty predictions from arrays and suggest remedies
+
+    Returns a `Record`, a dict with attributes, whose repr is the report. `verdict` says what is wrong
+    ('' if nothing is); `flagged` is True for zero-label models. Others hold the numbers, such as
+    `accuracy`, `f1_micro`, `missed_rate`, `never_predicted` and `suggested_thresh`.
+    Raises `ValueError` for shapes that differ, targets other than 0 and 1, scores outside [0, 1] with
+    a `thresh` inside and `sigmoid=False`, and if all targets are ignored."""
     preds,targs,vocab,thresh = check_arrays(preds, targs, thresh, sigmoid, vocab)
-    stats = ValidationStats(None, thresh=thresh, sigmoid=sigmoid, min_labels=min_labels,
+    stats = ValidationStats(thresh=thresh, sigmoid=sigmoid, min_labels=min_labels,
                             max_labels=max_labels, ignore_index=ignore_index)
     stats.accum_values(preds, targs)
     if (r:=stats.record(vocab)) is None: raise ValueError(NOTHING_COUNTS)
