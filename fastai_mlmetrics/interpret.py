@@ -22,7 +22,7 @@ from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from numbers import Real
 
-# %% ../nbs/14_interpret.ipynb #62e328db
+# %% ../nbs/14_interpret.ipynb #e46133d8
 def in_numbers(
     interp, # A `MultiLabelInterpretation`
     r # Its `Record`
@@ -37,8 +37,9 @@ def in_numbers(
     for fails,what in (((tp+fp==0) & (fn>0), "never predicted"),
                        ((tp==0) & (fp>0), "predicted, but never right")):
         names = list(interp.vocab[fails.nonzero().flatten().tolist()])
-        if names: texts.append(f"{len(names):,} of {len(tp):,} labels {'is' if len(names)==1 else 'are'} "
-                               f"{what}: {some_labels(names, 3)}.")
+        verb = 'is' if len(names)==1 else 'are'
+        if names: texts.append(f"{len(names):,} of {len(tp):,} labels {verb} {what}: "
+                               f"{some_labels(names, 3)}.")
     return texts
 
 # %% ../nbs/14_interpret.ipynb #123b68fe
@@ -261,12 +262,13 @@ def report(self:MultiLabelInterpretation,
         rows,names = zip(*((total | row(a), f'{a} avg') for a in averages))
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
-    res.attrs['reading'] = f'Decided {self.rule.describe()}.'
+    res.attrs['reading'] = f'Predicted {self.rule.describe()}.'
     has = self.true[self.valid_samples].any(1)
     if averages and not has.all():
-        n,has_label = int((~has).sum()),'has no label' if (~has).sum()==1 else 'have no label'
-        res.attrs['reading'] += (f' {n:,} of {len(has):,} samples {has_label}. In the samples '
-                                 f'average, 0/0 counts as 0, so its F1 is at most {has.double().mean():.3f}.')
+        n,verb = int((~has).sum()),'has' if (~has).sum()==1 else 'have'
+        res.attrs['reading'] += (
+            f' {n:,} of {len(has):,} samples {verb} no label. In the samples average, 0/0 counts as 0, '
+            f'so its F1 is at most {has.double().mean():.3f}.')
     if absent := [o for o,n in zip(self.vocab, true) if not n]:
         of,it = ('the label','it') if len(absent)==1 else ('any of the labels','them')
         res.attrs['reading'] += f' No sample has {of} {some_names(absent)}: nothing is known of {it}.'
@@ -624,7 +626,7 @@ def show_results(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of images
 ): # A `Table`, if the inputs are not images
     "Show some samples with their targets and predictions"
-    idxs,title = L(to_builtin(idxs)),f'Decided {self.rule.describe()}'
+    idxs,title = L(to_builtin(idxs)),f'Predicted {self.rule.describe()}'
     return self._show(idxs, self.losses[idxs], 'loss', title, nrows=nrows, ncols=ncols,
                       figsize=figsize)
 
@@ -664,7 +666,7 @@ def plot_calibration(self:MultiLabelInterpretation,
     ax.set(xlabel='mean score', ylabel='share that is true', xlim=(-0.02,1.02), ylim=(-0.02,1.02))
     ax.set_title(f'expected calibration error {error:.3f}', fontsize=10)
     top = ax.secondary_xaxis('top')
-    top.set_xlabel('decisions', fontsize=8)
+    top.set_xlabel('sample-label pairs', fontsize=8)
     counts = [f'{int(o):,}' for o in n[used]]
     top.set_xticks((used+0.5)/bins, counts, rotation=90, fontsize=min(8, 160/bins))
 

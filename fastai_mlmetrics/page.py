@@ -94,7 +94,8 @@ def _data(p):
     facts['threshold'] = interp.rule.text if interp.scored else 'none: the predictions are binary'
     if not interp.valid.all(): facts['ignored targets'] = f'{1-interp.valid.double().mean():.1%}'
     facts['seen before?'] = ("This page cannot tell whether these samples were used to train the "
-                             "model or to tune its threshold. If so, expect lower scores on new samples.")
+                             "model or to tune its threshold. If so, expect lower scores on new "
+                             "samples.")
     facts['written'] = f'{datetime.now():%Y-%m-%d %H:%M}'
     packages = fastai_mlmetrics,fastai,torch
     yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
@@ -273,7 +274,7 @@ GLOSSARY = {
     'cardinality': "The threshold at which about as many labels are predicted as are true.",
     'cross-validated': "The threshold is tuned on four fifths of the samples, and the rest are "
                        "scored, five times.",
-    'accuracy, elementwise': "Share of the sample-label pairs (decisions) that are right. If "
+    'accuracy, elementwise': "Share of the sample-label pairs that are right. If "
                              "labels are rare, it is high for a model that predicts nothing.",
     'accuracy, balanced': "Mean, for a label, of the shares that are right where it is true "
                           "and where it is not.",

@@ -264,7 +264,7 @@ def _rank_without(preds, targs, rule, zero_division):
         total,n,counts = total+np.nan_to_num(values), n+~np.isnan(values), counts|v
     with np.errstate(invalid='ignore'): return torch.from_numpy((total/n)[:,counts])
 
-# %% ../nbs/09_report.ipynb #304c163f
+# %% ../nbs/09_report.ipynb #9117837a
 def _jackknife(metrics, preds, targs, counts, others):
     "Recompute each row without each sample: yield its name and N values"
     per_label,per_sample = counts
@@ -313,7 +313,7 @@ def _reading(r, counts, constant, at, ci, zero_division):
     (true,seen),(true_of,_) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in counts)
     n,known,absent = len(true_of),*(int(o.sum()) for o in (seen>0, (true==0) & (seen>0)))
     unlabelled,pairs = int((true_of==0).sum()),int(seen.sum())
-    text = (f"{at}Accuracy over the {pairs:,} decision{'s'[:pairs!=1]} "
+    text = (f"{at}Accuracy over the {pairs:,} sample-label pair{'s'[:pairs!=1]} "
             f"({n:,} sample{'s'[:n!=1]}) is "
             f"{acc.value:.3f}, and {acc.baseline:.3f} for the baseline, predicting nothing at all")
     if   acc.lift>0: text += f": the model removes {acc.lift:.1%} of the baseline's errors"
@@ -387,7 +387,7 @@ def accuracy_report(
     if preds.is_floating_point(): # Binary predictions have no threshold
         if not rule.is_top_k: res.columns.name = f'thresh={thresh_text(thresh)}'
         if rule.limits: res.index.name = rule.limits
-        at = f"Decided {rule.describe('at a threshold of ')}. "
+        at = f"Predicted {rule.describe('at a threshold of ')}. "
     constant = some_labels(vocab[best.tolist()], 6) or 'nothing'
     res.attrs['reading'] = _reading(r, counts, constant, at, ci, zero_division)
     return res
