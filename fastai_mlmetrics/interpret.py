@@ -22,7 +22,7 @@ from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from numbers import Real
 
-# %% ../nbs/14_interpret.ipynb #e46133d8
+# %% ../nbs/14_interpret.ipynb #aab4069c
 def in_numbers(
     interp, # A `MultiLabelInterpretation`
     r # Its `Record`
@@ -35,7 +35,7 @@ def in_numbers(
                            f"get{'s'*(empty==1)} none.")
     tp,fp,fn,_ = interp.counts
     for fails,what in (((tp+fp==0) & (fn>0), "never predicted"),
-                       ((tp==0) & (fp>0), "predicted, but never right")):
+                       ((tp==0) & (fp>0), "predicted, but never correctly")):
         names = list(interp.vocab[fails.nonzero().flatten().tolist()])
         verb = 'is' if len(names)==1 else 'are'
         if names: texts.append(f"{len(names):,} of {len(tp):,} labels {verb} {what}: "

@@ -132,7 +132,7 @@ def test_findings(tmp_path):
         f'micro F1 {F1ScoreMulti(average="micro")(logits, targs):.3f} '
         f'({r.judge().constant_f1:.3f} for the best constant prediction), macro F1 {f1.mean():.3f}. '
         + f'{n} of the {int(true.any(1).sum())} samples that have labels get none. '*(n>0)
-        + '1 of 6 labels is never predicted: b. 1 of 6 labels is predicted, but never right: a.')
+        + '1 of 6 labels is never predicted: b. 1 of 6 labels is predicted, but never correctly: a.')
     assert finding('labels').startswith(f'{(f1<0.5).sum()} of the 6 labels have an F1 below 0.5. The lowest: ')
     assert finding('frequencies')==('1 of 6 labels occurs in fewer than 20 samples, so their values are uncertain: '
                                     'f (7).')
