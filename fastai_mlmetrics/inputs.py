@@ -259,4 +259,5 @@ def document(
         try: docs = {('returns' if k=='return' else k): v.docment for k,v in args(f).items()}
         except OSError: return # A frozen application has no source
         lines = [f'  {k}: {v}' for k,v in docs.items() if v]
-        if lines: o.__doc__ = '\n'.join([o.__doc__.partition('\n')[0], '', 'Arguments:', *lines])
+        text = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0]
+        if lines: o.__doc__ = '\n'.join([text, '', 'Arguments:', *lines])
