@@ -1,4 +1,6 @@
 "Everything that a notebook needs after `from fastai.vision.all import *`"
+from fastai.learner import Learner as _Learner, Recorder as _Recorder
+from .inputs import document as _document
 from .metrics import (
     AccuracyMulti, PrecisionMulti, RecallMulti, F1ScoreMulti, CF1, FBetaMulti, JaccardMulti,
     SpecificityMulti, BalancedAccuracyMulti, HammingLossMulti, MatthewsCorrCoefMulti, SubsetAccuracy,
@@ -18,3 +20,6 @@ from .imbalance import label_stats, imbalance_measures, plot_cooccurrence, pos_w
 from .splitting import StratifiedMultiLabelSplitter, stratified_split, stratified_folds
 from .losses import BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat
 from .digits import multidigits, multilabel_dls
+
+# `help` and `?` show what arguments mean
+_document(*[o for k,o in globals().items() if k[0]!='_'], _Learner, _Recorder)

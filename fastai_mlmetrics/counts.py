@@ -31,10 +31,9 @@ def value_checks(
     return torch.stack([o.float() for o in six])
 
 def join_checks(
-    checks:list # Results of `value_checks`
-)->Tensor: # One such result for all
+    checks:Tensor # Rows as `value_checks` returns them, B x 6
+)->Tensor: # One such row for all
     "Join the checks of several batches"
-    checks = torch.stack(checks)
     return torch.cat([checks[:,:2].amin(0), checks[:,2:5].amax(0), checks[:,5:].sum(0)])
 
 # %% ../nbs/03_counts.ipynb #8ffac19a
@@ -66,9 +65,9 @@ class Batch:
             self._cache[f,args] = f(self, *args) if large else single_threaded(f, self, *args)
         return self._cache[f,args]
 
-    @cached_property
-    def _index(self): return torch.tensor(self.columns, device=self.preds.device)
-    def _select(self, x): return x if self.columns is None else x.index_select(1, self._index)
+    def _select(self, x):
+        if self.columns is None: return x
+        return x.index_select(1, torch.tensor(self.columns, device=x.device))
 
     @cached_property
     def inputs(self):
@@ -161,7 +160,7 @@ def gather(
 
 # %% ../nbs/03_counts.ipynb #66728b07
 SMALL = 2**17 # Elements: larger batches are counted at once
-_numbers = itertools.count()
+
 _loop = threading.local() # The current `LoopBatch` of each thread, and how it is recognised
 
 class LoopBatch:
@@ -170,7 +169,7 @@ class LoopBatch:
         preds:Tensor, # Predictions, N x C
         targs:Tensor # Targets, N x C
     ):
-        self.size,self.number,self._joined = preds.numel(),next(_numbers),{}
+        self.size,self._joined = preds.numel(),{}
         self.kind = preds.dtype,targs.dtype,preds.shape[1] # Only batches of one kind can be joined
         if self.size<SMALL: preds,targs = single_threaded(lambda: (preds.clone(),targs.clone()))
         self.preds,self.targs = preds,targs
@@ -209,9 +208,10 @@ def join_batches(
     start:int=0 # Number of samples before these, where their sample weights begin
 )->Batch: # The same object for all metrics with this list and rule
     "Join a list of batches into one, which is counted once"
-    first,key = batches[0],(rule,start,*(o.number for o in batches))
+    first,key = batches[0],(rule,start,*batches[1:])
     if key not in first._joined:
-        def join(): return [torch.cat(o) for o in zip(*((o.preds,o.targs) for o in batches))]
-        both = (first.preds,first.targs) if len(batches)==1 else single_threaded(join)
-        first._joined[key] = Batch(*both, rule, vocab, start)
+        def join(name):
+            parts = [getattr(o, name) for o in batches]
+            return parts[0] if len(parts)==1 else single_threaded(torch.cat, parts)
+        first._joined[key] = Batch(join('preds'), join('targs'), rule, vocab, start)
     return first._joined[key]

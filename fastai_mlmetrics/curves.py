@@ -67,6 +67,18 @@ def label_curve(
     predicted = steps(before, after, len(a))
     return Curve(*(torch.from_numpy(o)[None] for o in (tp, predicted-tp)))
 
+def row_curves(
+    scores:Tensor, # Scores, R x N
+    y:Tensor, # Targets, R x N of 0 and 1
+    weight:Tensor=None # Weight of each element, or bools: whether it counts; None: all count equally
+)->list: # `Curve`s of all rows, in order
+    "Make the curves of all rows in the faster way: short rows together, long rows one by one"
+    if scores.shape[1]<1000: return [sort_curve(scores, y, weight)]
+    if weight is None: return [*map(label_curve, scores, y)]
+    rows = zip(scores, y, weight)
+    if weight.dtype==torch.bool: return [label_curve(s[w], t[w]) for s,t,w in rows]
+    return [sort_curve(s[None], t[None], w[None]) for s,t,w in rows]
+
 # %% ../nbs/05_curves.ipynb #6ef8575c
 REACH = 24 # The bins are of logits from -24 to 24; the outermost also count what is beyond
 
@@ -125,27 +137,17 @@ def by_frequency(
     return ((tp+fn)/counts.sum(0)).nan_to_num().argsort(descending=True, stable=True)
 
 def constant_values(
-    m:CountsMetric, # Metric, with its average
-    counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
-    y:Tensor=None, # Targets, N x C of 0 and 1; only for the average over samples
-    valid:Tensor=None # Which elements count, N x C of 0 and 1; only for the average over samples
+    m:CountsMetric, # Metric, averaged over everything or over labels
+    counts:Tensor # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
 )->Tensor: # C+1 values, for k from 0 to C
     "Compute a metric of predicting the k most frequent labels for every sample"
-    order = by_frequency(counts)
-    tp,fp,fn,tn = counts.double()
-    def cumsum0(x): return F.pad(x[...,order].double().cumsum(-1), (1,0)) # 0 first
-    def values(true, false):
+    tp,fp,fn,tn = counts.double()[:,by_frequency(counts)]
+    true,false,zero = tp+fn,fp+tn,torch.zeros_like(tp)
+    def cumsum0(x): return F.pad(x.cumsum(0), (1,0)) # 0 first
+    if m.average=='micro':
         tp,fp = cumsum0(true),cumsum0(false)
-        return m.values(tp, fp, tp[...,-1:]-tp, fp[...,-1:]-fp)
-    if m.average=='micro': return values(tp+fn, fp+tn)
-    if m.average=='samples':
-        sums,step = 0,max(1, 2**16//len(order)) # Small enough for the CPU cache
-        for y,v in zip(y.split(step), valid.split(step)):
-            of_samples = values(y, v.bool() & ~y.bool())
-            sums = sums + torch.stack([of_samples.nansum(0), (~of_samples.isnan()).sum(0)])
-        return sums[0]/sums[1]
-    zero = torch.zeros_like(tp)
-    weight = tp+fn if m.average=='weighted' and (tp+fn).any() else torch.ones_like(tp)
-    off,on = m.values(zero, zero, tp+fn, fp+tn),m.values(tp+fn, fp+tn, zero, zero)
+        return m.values(tp, fp, tp[-1]-tp, fp[-1]-fp)
+    weight = true if m.average=='weighted' and true.any() else torch.ones_like(true)
+    off,on = m.values(zero, zero, true, false),m.values(true, false, zero, zero)
     def total(f): return (f(off)*weight).sum() + cumsum0((f(on)-f(off))*weight)
     return total(torch.nan_to_num)/total(lambda o: (~o.isnan()).double())

@@ -9,6 +9,8 @@ __all__ = []
 from fastai.basics import *
 import difflib
 from collections import Counter
+from fastcore.docments import docments
+from functools import cache, partial
 from numbers import Real
 from weakref import WeakKeyDictionary
 
@@ -239,3 +241,22 @@ def progress(
             yield o
     finally:
         if bar: bar.on_iter_end() # Removes the bar
+
+# %% ../nbs/00_inputs.ipynb #391e73b0
+def document(
+    *objects # Functions and classes; of classes of other packages, the methods patched in here
+):
+    "Append the comments of the arguments to the docstrings"
+    ours = __name__.partition('.')[0]
+    def is_ours(o): return (getattr(o, '__module__', None) or '').partition('.')[0]==ours
+    classes = [o for o in objects if isinstance(o, type)]
+    methods = {getattr(m, '__func__', m) for cls in classes for base in cls.__mro__
+               for m in vars(base).values() if callable(getattr(m, '__func__', m))}
+    args = cache(partial(docments, full=True, args_kwargs=True)) # Many classes share an `__init__`
+    for o in filter(is_ours, {*objects, *methods}):
+        f = o.__init__ if isinstance(o, type) else o
+        if not (o.__doc__ and inspect.isfunction(f) and is_ours(f)): continue
+        try: docs = {('returns' if k=='return' else k): v.docment for k,v in args(f).items()}
+        except OSError: return # A frozen application has no source
+        lines = [f'  {k}: {v}' for k,v in docs.items() if v]
+        if lines: o.__doc__ = '\n'.join([o.__doc__.partition('\n')[0], '', 'Arguments:', *lines])

@@ -10,17 +10,35 @@ from fastai.basics import *
 from .inputs import check_int, label_vocab, to_builtin
 from .decisions import check_arrays, is_probs, ThresholdRule, to_scores
 from .losses import loss_rule
-from .counts import Batch
 from .metrics import (
     AccuracyMulti, F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
-from .curves import sort_curve
+from .curves import label_curve, sort_curve
 from .ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
 from .tables import as_shown, escape_mathtext, label_columns, label_index, new_axes
 from .tables import names_within, plot_name, shorten, some_labels, some_names, Table
 from .learner import get_dl, get_probs
+from .report import rank_labels
 from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from numbers import Real
+
+# %% ../nbs/14_interpret.ipynb #94ad914a
+def in_numbers(
+    interp, # A `MultiLabelInterpretation`
+    r # Its `Record`
+)->str:
+    "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
+    text = (f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
+            f"macro F1 {r.f1_macro:.3f}.")
+    empty = int((interp.true.any(1) & ~interp.predicted.any(1)).sum())
+    if empty: text += (f" {empty:,} of the {r.labelled:,} samples that have labels "
+                       f"get{'s'*(empty==1)} none.")
+    tp,fp,fn,_ = interp.counts
+    for fail,what in (((tp+fp==0) & (fn>0), "never predicted"), ((tp==0) & (fp>0), "never right")):
+        names = list(interp.vocab[fail.nonzero().flatten().tolist()])
+        if names: text += (f" {len(names):,} of {len(tp):,} labels {'is' if len(names)==1 else 'are'} "
+                           f"{what}: {some_labels(names, 3)}.")
+    return text
 
 # %% ../nbs/14_interpret.ipynb #123b68fe
 def _has_reduction(loss):
@@ -70,7 +88,7 @@ class MultiLabelInterpretation(Interpretation):
         why = verdicts.why_no_verdict(r)
         verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "Nothing is flagged"
         return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}{at}: "
-                f"micro F1 {r.f1_micro:.3f}, macro F1 {r.f1_macro:.3f}. {verdict}.")
+                f"{in_numbers(self, r)} {verdict}.")
 
     def _label(self, i):
         "Return the name of a label for a sentence or a plot"
@@ -173,6 +191,12 @@ def judge(self:MultiLabelInterpretation,
                           vocab=self.vocab, **kwargs)
 
 # %% ../nbs/14_interpret.ipynb #c48462f5
+def legend_above(
+    ax:plt.Axes # Axes with labelled lines
+):
+    "Add a legend above the axes, where it hides no line"
+    ax.legend(fontsize=8, loc='lower center', bbox_to_anchor=(0.5,1), ncols=2, frameon=False)
+
 def _two_lines(name, n):
     "Break a name into at most two lines of `n` characters"
     name = shorten(name, 2*n)
@@ -194,26 +218,38 @@ def report(self:MultiLabelInterpretation,
 )->LabelReport: # A row per label
     "Score each label, and all labels on average"
     averages = ('micro','macro','weighted','samples') if averages else ()
-    batch = Batch(self.preds, self.targs, self.rule)
-    ranking = dict(ap=APScoreMulti, roc_auc=RocAucMulti, calibration_error=ExpectedCalibrationError)
-    probs,kw = is_probs(self.preds),dict(sigmoid=False, ignore_index=self.ignore_index)
-    ranked = {(k,a): cls(average=a, **kw) for k,cls in ranking.items() for a in (None,*averages)
-              if self.scored and a in cls.averages and (probs or not cls.needs_probs)}
-    for m in ranked.values(): m.add(batch) # One batch, so that its scores are sorted once for all
-    at_thresh = dict(precision=PrecisionMulti, recall=RecallMulti, f1=F1ScoreMulti)
-    def row(a):
-        counts = batch.counts[1] if a=='samples' else self.counts
-        return ({k: cls(average=a).averaged(counts).numpy() for k,cls in at_thresh.items()} |
-                {k: ranked[k,a].value if (k,a) in ranked else math.nan for k in ranking})
+    arrays,kw = (self.preds,self.targs),dict(sigmoid=False, ignore_index=self.ignore_index)
     tp,fp,fn,_ = self.counts.numpy()
     pred,true = tp+fp,tp+fn
+    at_thresh = dict(precision=PrecisionMulti, recall=RecallMulti, f1=F1ScoreMulti)
+    ranking,ranked = dict(ap=APScoreMulti, roc_auc=RocAucMulti),{}
+    if self.scored: # Label by label, which takes little memory
+        ranked = dict(zip(ranking, rank_labels([o() for o in ranking.values()], *arrays, self.rule)))
+    error = ExpectedCalibrationError(average=None, **kw)
+    if self.scored and is_probs(self.preds): error.accum_values(*arrays)
+    def rank(k, a):
+        m = ranking[k](average=a, **kw)
+        if k not in ranked: return math.nan
+        if a=='samples': return m(*arrays)
+        if a=='micro':
+            every,scores = self.valid.all(),to_scores(self.preds, sigmoid=False)
+            flat = (o.flatten() if every else o[self.valid] for o in (scores, self.true))
+            return m.values(label_curve(*flat)).item()
+        return m.average_labels(ranked[k], torch.from_numpy(true)).numpy()
+    def calibration(a):
+        if not error.read() or a=='samples': return math.nan
+        return ExpectedCalibrationError(average=a, **kw).from_total(error.read()[0]).numpy()
+    def row(a):
+        at = {k: cls(average='samples', **kw)(self.predicted, self.targs) if a=='samples' else
+                 cls(average=a).averaged(self.counts).numpy() for k,cls in at_thresh.items()}
+        return at | {k: rank(k, a) for k in ranking} | dict(calibration_error=calibration(a))
     thresh = math.nan if self.rule.is_top_k else self.thresh
     res = LabelReport(dict(support=true, predicted=pred, **row(None), thresh=thresh),
                       index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     if sort not in (columns := ['label',*res]):
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
     # Nothing is known of labels that are neither true nor predicted: by a score, they come last
-    unknown,by_score = pred+true==0,sort in (*at_thresh,*ranking)
+    unknown,by_score = pred+true==0,sort in (*at_thresh,*ranking,'calibration_error')
     res = res.sort_values(sort, kind='stable', key=lambda o: o.mask(unknown) if by_score else o)
     if averages:
         total = dict(support=true.sum(), predicted=pred.sum(),
@@ -222,6 +258,11 @@ def report(self:MultiLabelInterpretation,
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
     res.attrs['reading'] = f'Decided {self.rule.describe()}.'
+    has = self.true[self.valid_samples].any(1)
+    if averages and not has.all():
+        n,has_label = int((~has).sum()),'has no label' if (~has).sum()==1 else 'have no label'
+        res.attrs['reading'] += (f' {n:,} of {len(has):,} samples {has_label}. In the samples '
+                                 f'average, 0/0 counts as 0, so its F1 is at most {has.double().mean():.3f}.')
     if absent := [o for o,n in zip(self.vocab, true) if not n]:
         of,it = ('the label','it') if len(absent)==1 else ('any of the labels','them')
         res.attrs['reading'] += f' No sample has {of} {some_names(absent)}: nothing is known of {it}.'
@@ -287,13 +328,18 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
 MultiLabelInterpretation.plot_confusion_matrix = MultiLabelInterpretation.plot_confusion_matrices
 
 # %% ../nbs/14_interpret.ipynb #0cba7adf
-_NO_CONFUSION = 'No label is predicted wrongly where another one is missed.'
+@patch
+def _no_confusion(self:MultiLabelInterpretation):
+    "Say why no label is confused with another one"
+    if not self.predicted.any(): return "No label is predicted, so none is confused with another one."
+    return "No sample has both a missed and a wrongly predicted label."
 
 @patch
 def _confusions(self:MultiLabelInterpretation):
     "Count samples where label i is a false negative and label j a false positive, C x C"
     fn,fp = self.true & ~self.predicted, self.predicted & ~self.true
-    return (fn.T.double() @ fp.double()).long() # In float64, which autocast leaves alone
+    # In float64, which autocast leaves alone, and in blocks, since it takes eight times the memory
+    return sum(a.T.double() @ b.double() for a,b in zip(fn.split(4096), fp.split(4096))).long()
 
 @patch
 def most_confused(self:MultiLabelInterpretation,
@@ -309,7 +355,7 @@ def most_confused(self:MultiLabelInterpretation,
     res = res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     n = len(res)
     if k is not None: res = res.head(check_int('k', k, 1))
-    if not m.any(): res.attrs['reading'] = _NO_CONFUSION
+    if not m.any(): res.attrs['reading'] = self._no_confusion()
     elif not n:
         most = m.max().item()
         res.attrs['reading'] = f'No pair is in {min_val:,} samples; the most frequent is in {most:,}.'
@@ -332,7 +378,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
 ):
     "Plot a heat map of how often each label is missed where another one is wrongly predicted"
     m,k = self._confusions(),check_int('k', k, 1)
-    if not m.any(): return print(_NO_CONFUSION)
+    if not m.any(): return print(self._no_confusion())
     times = m.sum(0)+m.sum(1)
     top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))]
     m,names = m[top][:,top].numpy(),[plot_name(o) for o in self.vocab[top.tolist()]]
@@ -398,7 +444,7 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
         valid,color,ls = self.valid[:,i],f'C{j%10}',('-','--',':','-.')[j//10%4]
         display.from_predictions(self.true[valid,i].int().numpy(), self.preds[valid,i].numpy(), ax=ax)
         ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_name(self._label(i), 30)}')
-        ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=5, clip_on=False, zorder=3)
+        ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=8, mec='w', clip_on=False, zorder=3)
     if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum():,}'
     ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legends,
               loc='upper left', bbox_to_anchor=(1,1))
@@ -531,7 +577,7 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
         ax = fig.add_axes([(col*width+0.05)/w, (h-head-(row+1)*cell+below)/h, (width-0.1)/w,
                            max(0.2, cell-over-below)/h], anchor='N')
         inp.show(ctx=ax)
-        ax.set_title(f'sample {i}, {what} {v:.3g}', fontsize=8)
+        ax.set_title(f'sample {i}, {what} {v:.3f}', fontsize=8)
         y = -3
         for kind,text in caption.items():
             ax.annotate(escape_mathtext('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', fontsize=8,
@@ -598,7 +644,7 @@ def plot_cardinality(self:MultiLabelInterpretation,
     ax.hist(counts, edges, label=labels)
     ax.set(xlabel='labels', ylabel='samples')
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(fontsize=8)
+    legend_above(ax)
 
 @patch
 def plot_calibration(self:MultiLabelInterpretation,

@@ -40,6 +40,7 @@ class StreamMetric(AccumMetric):
     averages,default_average = ('micro',),'micro' # The averages that make sense
     func_name = None # Name of the column; None: the class's
     needs_probs = False # Whether only scores in [0, 1] are valid
+    ignores_scale = False # Whether only the order of the predictions matters, or nothing of them
     is_loss = False # Whether lower is better
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
@@ -89,8 +90,8 @@ class StreamMetric(AccumMetric):
 
     def _clear(self):
         self.total = self._read = self._learn = self._vocab = self.c = None
-        self.seen,self.scored,self.trained,self.split,self._in_learner = 0,False,False,False,False
-        self._batches,self._size,self._checks = [],0,[]
+        self.seen,self._size,self._batches,self._checks = 0,0,[],None
+        self.scored = self.trained = self.split = self._in_learner = False
 
     def __getstate__(self):
         "A copy or a pickle is a new metric with the same arguments"
@@ -108,7 +109,7 @@ class StreamMetric(AccumMetric):
 StreamMetric.__new__.__signature__ = inspect.signature(StreamMetric.__init__) # For `help`
 
 # %% ../nbs/04_metrics.ipynb #01f977e4
-_MANY = 256 # Batches, or checks, that a metric lists at most
+_MANY = 256 # Batches that a metric lists at most
 
 @patch
 def accumulate(self:StreamMetric,
@@ -164,13 +165,7 @@ def accum_values(self:StreamMetric,
 NOTHING_COUNTS = "there is not a single sample that counts"
 _BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a processor's cache
 
-@patch
-def update(self:StreamMetric,
-    preds, # Predictions, as `accum_values` takes them
-    targs # Targets of the same shape
-):
-    "Add a batch in a loop of your own; `accum_values` under torchmetrics' name"
-    self.accum_values(preds, targs)
+StreamMetric.update = StreamMetric.accum_values # torchmetrics' name
 
 @patch
 def compute(self:StreamMetric): # A float; an array for `average=None`; None if nothing was added
@@ -205,8 +200,8 @@ def add(self:StreamMetric, batch):
     self._set_labels(batch.n_labels)
     self.total = self.added(self.from_batch(batch))
     self.seen,self.scored,self._read = self.seen+batch.n,self.scored or batch.scored,None
-    self._checks.append(batch.checks)
-    if len(self._checks)>=_MANY: self._checks = [join_checks(self._checks)]
+    checks = batch.checks
+    self._checks = checks if self._checks is None else join_checks(torch.stack([self._checks, checks]))
 
 @patch
 def _set_labels(self:StreamMetric, c):
@@ -216,8 +211,9 @@ def _set_labels(self:StreamMetric, c):
 
 @patch
 def added(self:StreamMetric, part):
-    "Return the total with `part` added"
-    return part.double() if self.total is None else self.total+part
+    "Return the total with `part` added, which is a tensor or a list"
+    if isinstance(part, Tensor): part = part.double()
+    return part if self.total is None else self.total+part
 
 # %% ../nbs/04_metrics.ipynb #4dc2296b
 @patch
@@ -227,8 +223,8 @@ def read(self:StreamMetric):
     self.count_batches()
     if self.total is None: return None
     if self._read is None:
-        checks = gather(join_checks(self._checks)[None], self.split)
-        self._read = self.reduce(self.total),join_checks(checks.unbind()).tolist()
+        checks = join_checks(gather(self._checks[None], self.split))
+        self._read = self.reduce(self.total),checks.tolist()
     return self._read
 
 @patch
@@ -274,7 +270,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
             text += (". The weights probably are, too, and stay so: make the model again, and train "
                      "it at a lower learning rate")
         return self._warn(text)
-    if not self.scored and (low<0 or high>1):
+    if not (self.scored or self.ignores_scale) and (low<0 or high>1):
         raise ValueError("integer predictions are decisions, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
     if self.needs_probs and not self.sigmoid and (low<0 or high>1):
@@ -285,7 +281,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
 @patch
 def range_problem(self:StreamMetric, low, high):
     "Return what is wrong with `thresh` or `sigmoid`, judging by the range of the predictions, or None"
-    if not self.scored or self.rule.is_top_k: return
+    if self.ignores_scale or self.rule.is_top_k or not self.scored: return
     where = ', to each metric and to ZeroLabelsCallback' if self._in_learner else ''
     if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
         loss = getattr(self._learn(), 'loss_func', None) if self._in_learner else None
@@ -302,13 +298,6 @@ def range_problem(self:StreamMetric, low, high):
                 f"logits{where}")
 
 # %% ../nbs/04_metrics.ipynb #51c2c295
-def _mean(values, weights=None):
-    "Mean along the last axis, without nan; unweighted if all weights are zero"
-    if weights is None: return values.nanmean(-1)
-    weights = weights.masked_fill(values.isnan(), 0)
-    total = weights.sum(-1)
-    return ((values.nan_to_num()*weights).sum(-1)/total).where(total>0, values.nanmean(-1))
-
 def sum_and_weight(
     values:Tensor, # One value per sample; nan where undefined
     weight:Tensor=None # One weight per sample; None: all count equally
@@ -324,9 +313,11 @@ def average_labels(self:StreamMetric,
     values:Tensor, # One value per label, ... x C
     support:Tensor # Number of positives of each label, ... x C
 )->Tensor: # Without the last axis; `values` for `average=None`
-    "Average the values of the labels"
-    if self.average is None: return values
-    return _mean(values, support if self.average=='weighted' else None)
+    "Average the values of the labels that are defined; unweighted if all supports are 0"
+    if self.average!='weighted': return values if self.average is None else values.nanmean(-1)
+    support = support.masked_fill(values.isnan(), 0)
+    total = support.sum(-1)
+    return ((values.nan_to_num()*support).sum(-1)/total).where(total>0, values.nanmean(-1))
 
 # %% ../nbs/04_metrics.ipynb #3214558c
 class CountsMetric(StreamMetric):
@@ -469,9 +460,8 @@ class HammingLossMulti(MicroMetric):
 # %% ../nbs/04_metrics.ipynb #806583d5
 class ZerosAccuracy(MicroMetric):
     "Accuracy of the all-zeros baseline, a model that predicts nothing"
-    uses_thresh = False
+    uses_thresh,ignores_scale = False,True
     def formula(self, tp, fp, fn, tn): return (fp+tn)/(tp+fp+fn+tn)
-    def range_problem(self, low, high): "The range of the predictions does not matter"
 
 class AccuracyLift(MicroMetric):
     "Accuracy gained over the all-zeros baseline, as a fraction of the possible gain"
@@ -549,12 +539,6 @@ class LabelCardinality(SampleMetric):
     def formula(self, tp, fp, fn, tn): return tp+fp
 
 # %% ../nbs/04_metrics.ipynb #3b3a4a6e
-def _errors(batch):
-    "Squared differences of scores and targets, N x C in float64; 0 where ignored"
-    _,y,valid = batch.inputs
-    res = (batch.scores.double() - y).square()
-    return res if valid is None else res*valid
-
 class BrierScoreMulti(StreamMetric):
     "Mean squared difference between the probability of a label and its target, 0 or 1"
     averages,func_name,needs_probs,is_loss = CountsMetric.averages,'brier_score_loss',True,True
@@ -568,8 +552,9 @@ class BrierScoreMulti(StreamMetric):
     ): super().__init__(thresh=thresh, sigmoid=sigmoid, sample_weight=sample_weight, **kwargs)
 
     def from_batch(self, batch):
-        errors,(_,y,valid) = batch.cached(_errors),batch.inputs
+        _,y,valid = batch.inputs
         n = torch.ones_like(y) if valid is None else valid.float()
+        errors = (batch.scores.double()-y).square()*n
         if self.average=='samples': return sum_and_weight(errors.sum(1)/n.sum(1), batch.weight)
         def sums(): return torch.stack([batch.over_samples(o).double() for o in (errors, y, n)])
         return single_threaded(sums)

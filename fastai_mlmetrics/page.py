@@ -8,13 +8,13 @@ __all__ = []
 # %% ../nbs/18_page.ipynb #b4508551
 from fastai.basics import *
 from .inputs import check_int
-from .decisions import is_probs
-from .metrics import F1ScoreMulti
-from .tables import as_shown, format_cell, label_index, new_axes, plot_name, some_names
-from .thresholds import plot_thresh_curve
+from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
+from .tables import as_shown, label_index, new_axes, plot_name, some_names
+from .thresholds import best_thresholds, plot_thresh_curve
+from .report import ModelComparison
 from .verdicts import describe
-from .interpret import find_mistakes, MultiLabelInterpretation, sample_inputs
-from .interpret import sample_names
+from .interpret import find_mistakes, in_numbers, legend_above
+from .interpret import MultiLabelInterpretation, sample_inputs, sample_names
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, StrictUndefined
@@ -23,16 +23,26 @@ import fastai, fastai_mlmetrics
 # %% ../nbs/18_page.ipynb #1b39a1e4
 class _Results:
     "What several sections show"
-    def __init__(self, interp, data, k, max_n):
+    def __init__(self, interp, data, comparison, k, max_n):
         store_attr()
         self.record,self.report = interp.judge(),interp.report()
         self.labels,self.averages = self.report[:len(interp.vocab)],self.report[len(interp.vocab):]
-        known = self.labels.index[self.labels.support>0]
+        self.known = self.labels[self.labels.support>0]
         # The columns of the labels with the lowest F1, in the order of the table
-        self.lowest = [label_index(o, interp.vocab) for o in known[:k]]
+        self.lowest = [label_index(o, interp.vocab) for o in self.known.index[:k]]
         self.which = f"the {len(self.lowest)} label{'s'[:len(self.lowest)!=1]} with the lowest F1"
         if len(interp.vocab)==1: self.which = 'the only label'
         elif len(self.lowest)==len(interp.vocab): self.which = 'all labels, lowest F1 first'
+        # Argmax suits one label per sample; macro is elementwise accuracy if no target is ignored
+        of_one = (interp.true.sum(1)[interp.valid_samples]==1).all()
+        self.hidden = ['accuracy, argmax']*(not of_one) + ['accuracy, macro']*bool(interp.valid.all())
+
+    def shown(self, report): return report.drop(index=self.hidden, errors='ignore')
+
+def _with_values(column, k=3):
+    "Name the first labels of a column with their values"
+    digits = '' if column.dtype.kind in 'iu' else '.3f'
+    return some_names([f'{as_shown(o)} ({v:{digits}})' for o,v in column.items()], k)
 
 def _saved(kind, **kwargs):
     "Save the current figure as bytes, and close it"
@@ -66,7 +76,11 @@ def _plot_frequencies(labels):
     if n<=40: ax.set_xticks(range(n), [plot_name(o, 20) for o in labels.index], rotation=90)
     if labels.support.max() > 50*labels.support.median(): ax.set_yscale('symlog')
     ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
-    ax.legend()
+    legend_above(ax)
+
+def _plot_thresholds(*args):
+    plot_thresh_curve(*args, figsize=(4.8,3.2))
+    legend_above(plt.gca())
 
 # %% ../nbs/18_page.ipynb #9a2ab2a2
 def _data(p):
@@ -79,60 +93,113 @@ def _data(p):
     if r.absent: facts['never true'] = some_names(r.absent, 10)
     facts['threshold'] = interp.rule.text if interp.scored else 'none: the predictions are binary'
     if not interp.valid.all(): facts['ignored targets'] = f'{1-interp.valid.double().mean():.1%}'
+    facts['seen before?'] = ("This page cannot tell whether these samples were used to train the "
+                             "model or to tune its threshold. If so, expect lower scores on new samples.")
     facts['written'] = f'{datetime.now():%Y-%m-%d %H:%M}'
     packages = fastai_mlmetrics,fastai,torch
     yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
 
-def _verdict(p): yield 'box',describe(p.record).html
+def _verdict(p):
+    text = in_numbers(p.interp, p.record)
+    yield 'finding',text[0].upper()+text[1:]
+    yield 'box',describe(p.record).html
 
 def _accuracy(p):
     r = p.interp.accuracy_report()
     yield 'text',r.reading
-    yield 'table',r
-    yield 'text',("From low to high is the 95 % interval of a value. Compare a value with its "
+    yield 'table',p.shown(r)
+    yield 'text',("From low to high is the 95% interval of a value. Compare a value with its "
                   "baseline (predicting nothing, or ranking at random) and with constant (the best "
                   "that the same labels for every sample score); its ceiling is the most that any "
                   "model can score. The lift is the share of the way from baseline to ceiling.")
 
+def _comparison(p):
+    if p.comparison is None: return
+    yield 'text',p.comparison.reading
+    for name,t in p.comparison.parts.items():
+        if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
+        yield 'table',p.shown(t)
+    yield _plot("Differences with their intervals. Grey ones may be chance.",
+                p.shown(p.comparison).plot)
+
 def _labels(p):
+    low,n = (p.known.f1<0.5).sum(),len(p.known)
+    if n and p.known.f1.min()==1: yield 'finding',"Each label has an F1 of 1."
+    elif n>1:
+        yield 'finding',(f"{low or 'None'} of the {n:,} labels ha{'s' if low<=1 else 've'} an F1 "
+                         f"below 0.5. The lowest: {_with_values(p.known.f1[:3])}.")
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
 
 def _thresholds(p):
     interp,r = p.interp,p.record
     if not interp.scored or not interp.true.any(): return
+    preds,targs,kw = interp.preds,interp.targs,dict(ignore_index=interp.ignore_index)
+    found = best_thresholds(preds, targs, **kw)
+    without = f' and without {interp.rule.limits}' if interp.rule.limits else ''
+    new = ifnone(found.held_out, found.score) # Few samples have no folds
+    helps = 'would help' if new-r.f1_micro>=0.01 else 'hardly helps'
+    at_best = [cls(found.thresh, sigmoid=False, average='micro', **kw)(preds, targs)
+               for cls in (PrecisionMulti, RecallMulti)]
+    text = (
+        f"Another threshold {helps}: at {found.thresh:.3g}, the best one for all labels{without}, "
+        f"micro F1 is {found.score:.3f} instead of {r.f1_micro:.3f}, precision {at_best[0]:.3f} "
+        f"instead of {r.precision_micro:.3f}, and recall {at_best[1]:.3f} instead of "
+        f"{r.recall_micro:.3f}.")
+    if found.held_out is not None: text += f" Cross-validated, micro F1 is {new:.3f}."
+    if found.score-r.f1_micro<0.0005: text = "No threshold for all labels has a higher micro F1."
+    yield 'finding',text
     t = L(interp.thresh)
     marks = {'in use': t[0]} if len(set(t))==1 else {'lowest in use': min(t), 'highest in use': max(t)}
     if interp.rule.is_top_k: marks = {}
-    if r.suggested_thresh: marks['as many labels as are true'] = r.suggested_thresh
-    without = f' and without {interp.rule.limits}' if interp.rule.limits else ''
+    marks['best'] = found.thresh
+    if r.suggested_thresh: marks['cardinality'] = r.suggested_thresh
     yield _plot(f"Micro F1 at every threshold, with one threshold for all labels{without}. If the "
-                "peak is far from the threshold in use, and much higher, another threshold helps. Its "
-                "F1 on new samples is somewhat lower, because the peak is found on these.",
-                plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
-                interp.preds, interp.true, marks, interp.valid, figsize=(4.8,3))
+                "peak is far from the threshold in use, and much higher, another threshold helps. "
+                "At cardinality, about as many labels are predicted as are true.", _plot_thresholds,
+                F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'), preds, interp.true,
+                marks, interp.valid)
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))
     cols = [i for i in p.lowest if n_true[i]<n[i]] # Others have no curve
     if not p.interp.scored or not cols: return
+    ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
+    low = ap[ap<0.5]
+    yield 'finding',(f"The average precision of {p.which} is 1." if ap.min()==1 else
+                     "No threshold gives these labels good precision and recall; their average "
+                     f"precision is below 0.5: {_with_values(low)}." if len(low) else
+                     f"The lowest average precision: {_with_values(ap[:1])}.")
     yield _plot(f"Of {p.which}. A dot is at the threshold in use. If a dot is far to the left on a "
                 "curve that stays high, a lower threshold finds more and costs little precision. A "
                 "curve that falls at once belongs to a label whose highest scores are wrong.",
                 p.interp.plot_precision_recall, labels=cols, figsize=(5.6,3.4))
 
 def _calibration(p):
-    if not p.interp.scored or not is_probs(p.interp.preds): return
-    yield _plot("On the diagonal, scores are probabilities: of the labels with a score of 0.8, 80 % "
+    interp,error = p.interp,p.averages.calibration_error['micro avg']
+    if math.isnan(error): return
+    n = interp.valid.sum().item()
+    score = interp.preds.where(interp.valid, 0).sum(dtype=torch.float64).item()/n
+    true = interp.true.sum().item()/n
+    how = ('close to probabilities' if error<0.02 else
+           'too high on average' if score-true>error/2 else
+           'too low on average' if true-score>error/2 else
+           'too high in some ranges, and too low in others')
+    yield 'finding',(f"The scores are {how}: the calibration error is {error:.3f}. The mean score is "
+                     f"{score:.3f}, and a share of {true:.3f} is true.")
+    yield _plot("On the diagonal, scores are probabilities: of the labels with a score of 0.8, 80% "
                 "are true. Above it the model is too timid, below it too sure. The numbers at the top "
-                "count the sample-label pairs behind each point.", p.interp.plot_calibration, bins=10)
+                "count the sample-label pairs behind each point.", interp.plot_calibration)
 
 def _confusions(p):
     if len(p.interp.vocab)==1: return
     pairs = p.interp.most_confused(k=None)
     if not len(pairs):
-        yield 'text',pairs.reading
+        yield 'finding',pairs.reading
         return
+    missed,predicted,n = pairs.iloc[0]
+    yield 'finding',(f"Most often, {as_shown(missed)} is missed and {as_shown(predicted)} wrongly "
+                     f"predicted: in {n:,} of {len(p.interp.preds):,} samples.")
     more = f': the first 10 of {len(pairs):,} pairs'*(len(pairs)>10)
     yield 'text',f"Samples in which one label is missed, and another one wrongly predicted{more}."
     yield 'table',pairs[:10].set_index('missed')
@@ -152,21 +219,29 @@ def _samples(p):
             continue
         kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
         names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
-        yield 'samples',[dict(uri=_thumbnail(o), i=j, score=f'{s:.3g}', names={k: n[k] for k in kinds})
+        yield 'samples',[dict(uri=_thumbnail(o), i=j, score=f'{s:.3f}', names={k: n[k] for k in kinds})
                          for o,j,s,n in zip(inputs, idxs.tolist(), scores.tolist(), names)]
 
 def _frequencies(p):
+    support = p.labels.support.sort_values(kind='stable')
+    rare = support[support<20]
+    yield 'finding',(f"{len(rare):,} of {len(support):,} label{'s'[:len(support)!=1]} "
+                     f"occur{'s'[:len(rare)==1]} in fewer than 20 samples, so their values are "
+                     f"uncertain: {_with_values(rare)}." if len(rare) else
+                     f"The rarest label is {_with_values(support[:1])}.")
     yield _plot("In how many samples each label is true, in the order of the table of labels: are the "
                 "labels with a low F1 the rare ones?", _plot_frequencies, p.labels)
     yield _plot("How many labels samples have.", p.interp.plot_cardinality)
 
-def _glossary(p): yield 'facts',GLOSSARY
+def _glossary(p):
+    yield 'facts',{k: v for k,v in GLOSSARY.items() if k not in p.hidden}
 
 # %% ../nbs/18_page.ipynb #0c9922f1
 SECTIONS = dict(
     data=('What was validated', _data),
     verdict=('Verdict', _verdict),
     accuracy=('Accuracy, F1 and ranking', _accuracy),
+    comparison=('Models compared', _comparison),
     labels=('Each label', _labels),
     thresholds=('Would another threshold help?', _thresholds),
     curves=('Precision and recall', _curves),
@@ -192,6 +267,9 @@ GLOSSARY = {
     'micro, macro, weighted, samples': "Averages. Micro: all sample-label pairs together. Macro: mean "
         "over labels, rare ones as important as frequent ones. Weighted: mean over labels, by "
         "support. Samples: mean over samples.",
+    'cardinality': "The threshold at which about as many labels are predicted as are true.",
+    'cross-validated': "The threshold is tuned on four fifths of the samples, and the rest are "
+                       "scored, five times.",
     'accuracy, elementwise': "Share of the sample-label pairs (decisions) that are right. If "
                              "labels are rare, it is high for a model that predicts nothing.",
     'accuracy, balanced': "Mean, for a label, of the shares that are right where it is true "
@@ -206,12 +284,13 @@ GLOSSARY = {
                          "it. It needs no threshold; 0.5 is chance.",
     'LRAP': "Label ranking average precision: how high the true labels of a sample rank among all.",
     'calibration_error': "Mean difference between scores and the share of labels that are true.",
-    'baseline': "Value of predicting nothing; of a random ranking, for AP, ROC AUC, LRAP and argmax.",
+    'baseline': "Value of predicting nothing; for AP, ROC AUC and LRAP, of a random ranking; for "
+                "argmax, of always choosing the first label.",
     'constant': "Best value of predicting the same labels for every sample.",
     'ceiling': "Highest value that any prediction can reach on these samples.",
     'lift': "Share of the way from baseline to ceiling: 0 is as good as predicting nothing, and 1 is "
             "perfect.",
-    'low, high': "Limits of the 95 % confidence interval: how far chance in the choice of samples may "
+    'low, high': "Limits of the 95% confidence interval: how far chance in the choice of samples may "
                  "move the value.",
 }
 
@@ -223,7 +302,7 @@ _TEMPLATE = '''<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
       style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<title>{{ title }}</title>
+<title>{{ title }}{{ ': ' ~ data if data }}</title>
 <style>
 :root { color-scheme: light; --back: #fff; --text: #1c1e21; --dim: #5b6067; --line: #d8dbdf;
         --soft: #f3f4f6; --link: #0b57d0; --missed: #0072b2; --false: #b34700 }
@@ -235,6 +314,7 @@ body { margin: 0 auto; padding: 1rem; max-width: 60rem; background: var(--back);
        font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: .5rem 0 }
 h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; border-top: 1px solid var(--line); padding-top: 1rem }
+.finding { font-weight: 600 }
 h3 { font-size: 1rem; margin: 1.4rem 0 .5rem }
 p { max-width: 48rem; margin: .6rem 0 }
 a { color: var(--link) }
@@ -279,12 +359,13 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
   table { font-size: 7.5pt } th, td { padding: .1rem .3rem }
   th, thead th, tfoot { position: static !important } tfoot { display: table-row-group }
   th button { text-decoration: none }
-  figure, tr, .box { break-inside: avoid } h2, h3 { break-after: avoid }
+  figure, tr, .box { break-inside: avoid } h2, h3, .finding { break-after: avoid }
   .plot { min-width: 0 !important } .samples { grid-template-columns: repeat(6, 1fr) } }
 </style>
 </head>
 <body>
 {% macro text(o) %}{% if o %}<p>{{ o }}</p>{% endif %}{% endmacro %}
+{% macro finding(o) %}<p class="finding">{{ o }}</p>{% endmacro %}
 {% macro heading(o) %}<h3>{{ o }}</h3>{% endmacro %}
 {% macro box(o) %}<div class="box">{{ o|safe }}</div>{% endmacro %}
 {% macro facts(o) %}
@@ -302,7 +383,7 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
 {% endfor %}
 {% endmacro %}
 {% macro table(t, ends=none) %}
-<div class="scroll{{ ' tall' if ends is not none }}" tabindex="0">
+<div class="scroll{{ ' tall' if t|length > 25 }}" tabindex="0">
 <table{{ ' class=sortable' if ends is not none }}>
 <thead><tr><th scope="col">{{ t.index.name or '' }}</th>
 {%- for o,d in t.dtypes.items() %}
@@ -318,6 +399,9 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
 </div>
 {% endmacro %}
 {% macro labels(o) %}
+{% if o[0]|length > 25 %}
+<p>The table has all {{ o[0]|length }} labels: scroll in it, or search.</p>
+{% endif %}
 {% if o[0]|length > 10 %}
 <form hidden><input type="search" placeholder="Find a label" aria-label="Find a label">
 <output></output></form>
@@ -340,8 +424,8 @@ figcaption { font-size: .875rem; color: var(--dim); max-width: 46rem; margin-top
 {% endfor %}
 </div>
 {% endmacro %}
-{% set show = dict(text=text, heading=heading, box=box, facts=facts, table=table, labels=labels,
-                   plot=plot, samples=samples) %}
+{% set show = dict(text=text, finding=finding, heading=heading, box=box, facts=facts,
+                   table=table, labels=labels, plot=plot, samples=samples) %}
 <h1>{{ title }}</h1>
 <nav>
 {% for name,(heading,_) in sections.items() %}<a href="#{{ name }}">{{ heading }}</a>
@@ -399,7 +483,7 @@ for (const form of document.forms) {
 def _rows(table):
     "List the rows of a table: the name, and for each cell its text and whether the column is text"
     def text(o):
-        if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else format_cell(o)
+        if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else f'{o:.3f}'
         return as_shown(o)
     is_text = [o.kind not in 'biuf' for o in table.dtypes]
     return [(text(name), [*zip(map(text, cells), is_text)])
@@ -415,6 +499,7 @@ def to_html(self:MultiLabelInterpretation,
     title:str='Results of a multi-label model', # Heading of the page
     *,
     data:str=None, # Name of the data set
+    comparison:ModelComparison=None, # Result of `compare_models`, for a section of its own
     sections=None, # Names of the sections to show; None: all
     without=(), # Names of sections to leave out
     k:int=5, # Number of labels with the lowest F1 whose curves and mistakes are shown
@@ -424,6 +509,9 @@ def to_html(self:MultiLabelInterpretation,
     shown,hidden = L(ifnone(sections, [*SECTIONS])),L(without)
     if unknown := [o for o in shown+hidden if o not in SECTIONS]:
         raise ValueError(f"there is no section {unknown[0]!r}: use one of {', '.join(SECTIONS)}")
+    if not isinstance(comparison, (ModelComparison,NoneType)):
+        raise TypeError(f"comparison is a {type(comparison).__name__}: "
+                        "pass what compare_models returns")
     k,max_n = check_int('k', k, 1),check_int('max_n', max_n, 1)
     path = Path(path).expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -432,9 +520,10 @@ def to_html(self:MultiLabelInterpretation,
         # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
         plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
         warnings.filterwarnings('ignore', 'Glyph')
-        p = _Results(self, data, k, max_n)
+        p = _Results(self, data, comparison, k, max_n)
         blocks = {name: (heading, [*f(p)]) for name,(heading,f) in SECTIONS.items()
                   if name in shown and name not in hidden}
     blocks = {name: o for name,o in blocks.items() if o[1]}
-    path.write_text(_env.from_string(_TEMPLATE).render(title=title, sections=blocks), encoding='utf-8')
+    page = _env.from_string(_TEMPLATE).render(title=title, data=data, sections=blocks)
+    path.write_text(page, encoding='utf-8')
     return path

@@ -12,7 +12,7 @@ from .inputs import check_int
 from .decisions import to_scores
 from .counts import all_reduce, gather
 from .metrics import CountsMetric, StreamMetric, sum_and_weight
-from .curves import add_to_histogram, bin_curve, bin_index, label_curve, sort_curve
+from .curves import add_to_histogram, bin_curve, bin_index, row_curves, sort_curve
 
 # %% ../nbs/06_ranking.ipynb #c723a965
 def _element_weights(batch):
@@ -30,9 +30,7 @@ class StoredScores:
         weight = _element_weights(batch)
         self.scores = preds.T.clone(memory_format=torch.contiguous_format)
         self.y = y.bool().T.contiguous()
-        self.weight = None if weight is None else weight.T
-        self.is_mask = batch.weight is None # Weights are only 0 and 1
-        self._curves = {}
+        self.weight,self._curves = None if weight is None else weight.T,{}
 
 def curves_of(
     stored:list, # `StoredScores` of all batches
@@ -40,22 +38,17 @@ def curves_of(
     split:bool=False # Whether samples are sharded across processes
 )->list: # `Curve`s of one row each, on the CPU
     "Make the curves of all labels, once for all metrics with the same batches"
-    first = stored[0]
-    key = (pooled,split,*stored[1:])
+    first,key = stored[0],(pooled,split,*stored[1:])
     # Batches may be shared in one process and not in another, but all must gather together
     missing = torch.tensor(int(key not in first._curves), device=first.y.device)
     if all_reduce(missing, split):
         def join(name):
             parts = [getattr(o, name) for o in stored]
-            if parts[0] is None: return [None]*len(first.y)
+            if parts[0] is None: return None
             res = gather(torch.cat(parts, 1).T, split).T.cpu()
             return res.reshape(1, -1) if pooled else res
         scores,y,weight = map(join, ('scores','y','weight'))
-        def curve(s, t, w):
-            if w is None: return label_curve(s, t)
-            if first.is_mask: return label_curve(s[w], t[w])
-            return sort_curve(s[None], t[None], w[None])
-        first._curves[key] = [*map(curve, to_scores(scores, sigmoid=False), y, weight)]
+        first._curves[key] = row_curves(to_scores(scores, sigmoid=False), y, weight)
     return first._curves[key]
 
 # %% ../nbs/06_ranking.ipynb #7d435413
@@ -75,7 +68,7 @@ class CurveMetric(StreamMetric):
             raise ValueError(f"bins={bins} are for averages over labels: with average='samples', "
                              "nothing is stored, so leave it out")
         self.bins = None if bins is None else check_int('bins', bins, 2)
-        self.needs_probs = self.bins is not None
+        self.needs_probs,self.ignores_scale = bins is not None,bins is None
         super().__init__(sigmoid=sigmoid, average=average, sample_weight=sample_weight, **kwargs)
 
     def curve_formula(self, c): raise NotImplementedError
@@ -85,30 +78,21 @@ def _curve_of_samples(batch):
     preds,y,valid = batch.inputs
     return sort_curve(to_scores(preds, sigmoid=False), y, valid)
 
-def _bin_index(batch, bins):
+def _histogram(batch, bins):
     preds,y,_ = batch.inputs
-    return bin_index(preds, y, bins, batch.rule.sigmoid and batch.scored),_element_weights(batch)
+    index = bin_index(preds, y, bins, batch.rule.sigmoid and batch.scored)
+    return add_to_histogram(None, index, bins, _element_weights(batch))
 
 @patch
 def from_batch(self:CurveMetric, batch):
     if self.average=='samples':
         return sum_and_weight(self.values(batch.cached(_curve_of_samples)), batch.weight)
-    return batch.cached(_bin_index, self.bins) if self.bins else batch.cached(StoredScores)
+    return batch.cached(_histogram, self.bins) if self.bins else [batch.cached(StoredScores)]
 
 @patch
-def added(self:CurveMetric, part):
-    if self.average=='samples': return super(CurveMetric, self).added(part)
-    if not self.bins:
-        stored = ifnone(self.total, [])
-        stored.append(part)
-        return stored
-    index,weight = part
-    return add_to_histogram(self.total, index, self.bins, weight)
-
-@patch
-def values(self:CurveMetric, c, formula=None):
-    "Apply a formula (`curve_formula`) to each row: `zero_division` for 0/0, nan where nothing counts"
-    values = (formula or self.curve_formula)(c)
+def values(self:CurveMetric, c):
+    "Apply the `curve_formula` to each row: `zero_division` for 0/0, nan where nothing counts"
+    values = self.curve_formula(c)
     values = values.masked_fill(values.isnan(), self.zero_division)
     return values.masked_fill(c.true+c.false==0, math.nan)
 
@@ -121,27 +105,9 @@ def reduce(self:CurveMetric, total):
     return [bin_curve(hist.sum(1, keepdim=True) if pooled else hist)]
 
 @patch
-def from_total(self:CurveMetric, total, formula=None):
-    values,true = (torch.cat(o) for o in zip(*((self.values(c, formula), c.true) for c in total)))
+def from_total(self:CurveMetric, total):
+    values,true = (torch.cat(o) for o in zip(*((self.values(c), c.true) for c in total)))
     return values[0] if self.average=='micro' else self.average_labels(values, true)
-
-@patch(as_prop=True)
-def bounds(self:CurveMetric):
-    "Lowest and highest possible `value` without bins"
-    value = self.value
-    if self.bins is None or value is None or np.isnan(value).all(): return value,value
-    low,high = (self.from_total(self.read()[0], of) for of in (self.low, self.high))
-    return (low.numpy(),high.numpy()) if self.average is None else (low.item(),high.item())
-
-@patch
-def check_input(self:CurveMetric, *checks):
-    self.scored |= self.bins is None # Whole numbers can be ranked, too
-    return super(CurveMetric, self).check_input(*checks)
-
-@patch
-def range_problem(self:CurveMetric, low, high):
-    "Ranks are the same for logits and for probabilities; bins are not"
-    if self.bins: return super(CurveMetric, self).range_problem(low, high)
 
 # %% ../nbs/06_ranking.ipynb #2aa935a0
 class APScoreMulti(CurveMetric):
@@ -174,14 +140,6 @@ class APScoreMulti(CurveMetric):
         precisions = highest.gather(1, first.clamp(max=highest.shape[1]-1))
         return precisions.mean(1).where(c.true>0, math.nan)
 
-    # Within a bin, the positives may all come last, one by one, or first, in a tie
-    def low(self, c):
-        new,before = c.tp.diff(),c.tp[:,:-1]+c.fp[:,1:]
-        return (new - torch.special.xlog1py(c.fp[:,1:], new/before)).nansum(1)/c.true
-    def high(self, c):
-        new = c.tp.diff()
-        return (new*c.tp[:,1:]/(c.tp[:,1:]+c.fp[:,:-1])).nansum(1)/c.true
-
 # %% ../nbs/06_ranking.ipynb #90f4b6aa
 def random_ap(
     true:Tensor, # Number of positives, in float64
@@ -210,21 +168,14 @@ class RocAucMulti(CurveMetric):
         self.max_fpr = max_fpr
         super().__init__(sigmoid, average, sample_weight, zero_division=zero_division, **kwargs)
 
-    def _area(self, c, height):
-        "Sum, over the steps up to `max_fpr`, their width times a `height` in true positives"
-        limit = c.false[:,None]*(self.max_fpr or 1)
-        start,end,tp0,tp = c.fp[:,:-1],c.fp[:,1:],c.tp[:,:-1],c.tp[:,1:]
-        inside = (end.minimum(limit)-start).clamp(min=0)
-        part = (inside/(end-start)).nan_to_num() # of the step that is below the limit
-        area = (inside*height(tp0, tp, part)).sum(1)/(c.true*c.false)
+    def curve_formula(self, c):
+        start,end,tp = c.fp[:,:-1],c.fp[:,1:],c.tp[:,:-1]
+        inside = (end.minimum(c.false[:,None]*(self.max_fpr or 1))-start).clamp(min=0)
+        part = (inside/(end-start)).nan_to_num() # of the step that is below `max_fpr`
+        area = (inside*(tp + part*c.tp.diff()/2)).sum(1)/(c.true*c.false)
         if self.max_fpr is None: return area
         chance = self.max_fpr**2/2
         return (1 + (area-chance)/(self.max_fpr-chance))/2
-
-    def curve_formula(self, c): return self._area(c, lambda tp0, tp, part: tp0 + part*(tp-tp0)/2)
-    # Within a bin, the negatives may all come first, or last
-    def low(self, c):  return self._area(c, lambda tp0, tp, part: tp0)
-    def high(self, c): return self._area(c, lambda tp0, tp, part: tp)
 
 # %% ../nbs/06_ranking.ipynb #a8dbf10e
 class LabelRanking(CurveMetric):

@@ -145,15 +145,23 @@ def _first_true(y, valid):
     "The first true label; without a true label, the first one that is not ignored"
     return (2*y.byte()+valid.byte()).argmax(1)
 
-def _label_curves(preds, targs, rule):
-    "Make the curves of all labels, some or one at a time"
+def _columns(preds, targs, rule):
+    "Yield each label's scores, targets and which of them count, on the CPU"
     step = max(8, _BLOCK//len(preds)) # Neighbours in memory, so that reading a column costs less
     for s,t in zip(preds.T.split(step), targs.T.split(step)):
-        tables = to_scores(s, sigmoid=False),t==1,rule.valid(t)
-        s,y,valid = (None if o is None else o.cpu().contiguous() for o in tables)
-        if len(preds)<1000: yield sort_curve(s, y, valid)
-        elif valid is None: yield from map(label_curve, s, y)
-        else: yield from (label_curve(s[v], y[v]) for s,y,v in zip(s, y, valid))
+        tables = to_scores(s, sigmoid=False),t==1,ifnone(rule.valid(t), torch.ones_like(t).bool())
+        yield from zip(*(o.cpu().contiguous() for o in tables))
+
+def rank_labels(
+    metrics:list, # Metrics of a label's curve, such as `APScoreMulti()`
+    preds:Tensor, # Scores, N x C
+    targs:Tensor, # Targets, N x C
+    rule # `ThresholdRule` that says which targets count
+)->list: # C values of each metric
+    "Score the ranking of each label's samples, with one sort per label"
+    curves = (label_curve(s[v], y[v]) for s,y,v in _columns(preds, targs, rule))
+    values = ([m.values(c) for m in metrics] for c in curves)
+    return [*map(torch.cat, zip(*values))]
 
 def _measure(preds, targs, metrics, zero_division):
     "Compute each row's value, the counts of labels and of samples, and each sample's ranking values"
@@ -163,9 +171,8 @@ def _measure(preds, targs, metrics, zero_division):
     values,others = dict(zip(_ROWS, _scores(metrics, per_label, per_sample).tolist())),{}
     if scored: # Binary predictions have no ranking
         ms = APScoreMulti(zero_division=zero_division),RocAucMulti()
-        of_labels = ([m.values(c) for m in ms] for c in _label_curves(preds, targs, rule))
         hits,lraps = _of_samples(_rank_labels, preds, targs, rule)
-        rows = dict(zip(_RANKINGS, (hits, *map(torch.cat, zip(*of_labels)), lraps)))
+        rows = dict(zip(_RANKINGS, (hits, *rank_labels(ms, preds, targs, rule), lraps)))
         values |= {k: o.nanmean().item() for k,o in rows.items()}
         others = {k: rows[k] for k in ('accuracy, argmax','LRAP')}
     if math.isnan(sound): values = dict.fromkeys(values, math.nan)
@@ -227,6 +234,37 @@ def _ranking_rows(counts, sums, zero_division):
             'LRAP': (random_ap(true_of, n_of).nan_to_num(1.).mean(), lrap, 1.)}
 
 # %% ../nbs/09_report.ipynb #63061343
+def _label_without(scores, y, zero_division):
+    "Recompute AP and ROC AUC of a label without each sample: 2 x N"
+    top,ties = (o[::-1] for o in np.unique(scores[y], return_counts=True)) # Of the positives
+    # How many samples, and how many positives, score as high; how many samples score higher
+    n,higher = (len(y)-np.searchsorted(np.sort(scores), top, side) for side in ('left','right'))
+    tp,pos,neg = ties.cumsum(),y.sum(),(~y).sum()
+    at = len(top)-np.searchsorted(top[::-1], scores, 'right') # The first of `top` that a score reaches
+    def until(x): return np.r_[0,x.cumsum()]
+    def since(x): return x.sum()-until(x)
+    less = np.maximum(n-1, 1)
+    before,wins = until(ties*tp/n),neg-(higher-tp+ties+n-tp)/2
+    losses = np.r_[tp-ties,pos][at] + np.r_[ties,0][at]*(np.r_[top,np.nan][at]==scores)/2
+    with np.errstate(all='ignore'): # 0/0, without the only positive
+        of_pos = (before[:-1] + (ties-1)*(tp-1)/less + since(ties*(tp-1)/less)[1:])/(pos-1)
+        of_neg = (before+since(ties*tp/less))/pos
+        ap = np.where(y, np.r_[of_pos,np.nan][at], of_neg[at])
+        area = ties@wins
+        auc = np.where(y, (area-np.r_[wins,0][at])/((pos-1)*neg), (area-losses)/(pos*(neg-1)))
+    return np.stack([np.where(np.isnan(ap) & (len(y)>1), zero_division, ap), auc])
+
+def _rank_without(preds, targs, rule, zero_division):
+    "Recompute macro AP and macro ROC AUC without each sample: 2 x N"
+    ms,total,n,counts = (APScoreMulti(zero_division=zero_division),RocAucMulti()),0,0,False
+    for s,y,v in (map(np.asarray, o) for o in _columns(preds, targs, rule)):
+        values = np.empty((2,len(v)))
+        values[:,v] = _label_without(s[v], y[v], zero_division)
+        if not v.all(): values[:,~v] = [m.values(label_curve(s[v], y[v])).tolist() for m in ms]
+        total,n,counts = total+np.nan_to_num(values), n+~np.isnan(values), counts|v
+    with np.errstate(invalid='ignore'): return torch.from_numpy((total/n)[:,counts])
+
+# %% ../nbs/09_report.ipynb #acc2bf52
 def _jackknife(metrics, preds, targs, counts, others):
     "Recompute each row without each sample: yield its name and N values"
     per_label,per_sample = counts
@@ -250,6 +288,9 @@ def _jackknife(metrics, preds, targs, counts, others):
         return without[m]
     yield from zip(_ROWS, map(row, metrics))
     yield from ((k, mean(o)) for k,o in others.items())
+    if others: # Scores can be ranked
+        rows = _rank_without(preds, targs, metrics[0].rule, metrics[0].zero_division)
+        yield from zip(('AP, macro','ROC AUC, macro'), rows)
 
 def _interval(value, without, ci, lowest=0):
     "Confidence limits of `value`, from its values `without` each sample"
@@ -280,10 +321,10 @@ def _reading(r, counts, constant, at, ci, zero_division):
     elif acc.lift==0: text += ": the model gains nothing"
     text += (f". All labels are right in {subset.value:.3f} of the samples, "
              f"and in {subset.constant:.3f} with the best constant prediction. "
-             f"F1 over samples is {f1.value:.3f}")
+             f"F1 over samples is {f1.value:.3f}"
+             + f" of at most {f1.ceiling:.3f}"*bool(f1.ceiling<0.9995))
     if not math.isnan(f1.low):
-        text += (f" ({100*ci:g}% interval {f1.low:.3f} to {f1.high:.3f}: "
-                 f"with {n:,} samples, about {(f1.high-f1.low)/2:.3f} up or down is chance)")
+        text += f" ({100*ci:g}% interval {f1.low:.3f} to {f1.high:.3f})"
     text += f"; predicting {constant} for every sample has {f1.constant:.3f}."
     if 'AP, macro' in r.index:
         ap = r.loc['AP, macro']
@@ -355,13 +396,19 @@ def accuracy_report(
 # %% ../nbs/09_report.ipynb #5db57fe4
 class ModelComparison(Table):
     "Table of paired differences between models, with a summary in words as its `reading`"
+    @property
+    def parts(self):
+        "Each further model's table of differences from the first one, by its name"
+        first,*others = self.columns[:-3]
+        if self.index.nlevels==1: return {others[0]: self}
+        return {o: self.loc[o][[first,o,*self.columns[-3:]]] for o in others}
+
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, in the order of the table"
-        first,*others = self.columns[:-3]
-        parts = [self.loc[o] if self.index.nlevels>1 else self for o in others]
+        first,others,parts = self.columns[0],[*self.parts],[*self.parts.values()]
         rows = [*dict.fromkeys(k for o in parts for k in o.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
         for i,(name,o) in enumerate(zip(others, parts)):
@@ -373,13 +420,13 @@ class ModelComparison(Table):
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows)-0.5, -0.5)
-        ax.tick_params(labelsize=9)
         name = plot_name(others[0]) if len(parts)==1 else 'each model'
-        ax.set_xlabel(f'{name} minus {plot_name(first)}', fontsize=9)
-        if len(parts)>1: ax.legend(fontsize=9, loc='upper left', bbox_to_anchor=(1,1))
+        ax.set_xlabel(f'{name} minus {plot_name(first)}')
+        if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../nbs/09_report.ipynb #ceba6d87
 _OFTEN = 'F1, samples','F1, macro','accuracy, elementwise','accuracy, subset' # Named first
+_SELDOM = 'accuracy, argmax','accuracy, macro' # Not named: of one label, or again elementwise accuracy
 
 def _in_words(row):
     "Name a row of the report in a sentence"
@@ -391,6 +438,7 @@ def _compared(name, first, r, ci):
     name,first,r = as_shown(name),as_shown(first),r.dropna(subset='difference')
     if not len(r): return f"{name} and {first} cannot be compared: some predictions are NaN."
     if (r.difference==0).all(): return f"{name} and {first} have the same scores."
+    r = r.drop(index=[*_SELDOM], errors='ignore')
     clear = (r.low>0) | (r.high<0)
     def some(rows):
         rows = rows.loc[dict.fromkeys([*(o for o in _OFTEN if o in rows.index), *rows.index]).keys()]
@@ -400,12 +448,12 @@ def _compared(name, first, r, ci):
         return ', and '.join(filter(None, ['; '.join(texts[:-1]),texts[-1]]))
     text = [f"{name} is {word} than {first} in {some(o)}." for word,o in
             (('better',r[clear & (r.difference>0)]), ('worse',r[clear & (r.difference<0)])) if len(o)]
-    chance = [_in_words(k) for k in r.index[~clear & r.low.notna()]]
+    chance = [_in_words(k) for k in r.index[~clear & (r.high>r.low)]] # Without those of equal scores
     if not text: text = [f"Each difference between {name} and {first} may be chance."]
     elif chance:
         text.append(f"The difference{'s'[:len(chance)>1]} in {some_names(chance, 3)} may be chance.")
     if clear.any():
-        text.append(f"Between equal models, about {100*(1-ci):.3g} % of the rows differ as clearly.")
+        text.append(f"Between equal models, about {100*(1-ci):.3g}% of the rows differ as clearly.")
     return ' '.join(text)
 
 def compare_models(

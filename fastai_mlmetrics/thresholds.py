@@ -104,9 +104,12 @@ def _merged(rows): return np.sort(np.concatenate(rows), kind='stable') # Merges 
 
 class FoldedTable:
     "Base of the elements of all labels, by fold"
-    show = True # Whether long loops may show a progress bar
+    show,begun = True,None # Whether long loops may show a progress bar, and when the first began
 
-    def each(self, items, total=None): return progress(items, total, show=self.show)
+    def each(self, items, total=None):
+        "Iterate, with a progress bar five seconds after the first loop began"
+        self.begun = ifnone(self.begun, time.time())
+        return progress(items, total, wait=self.begun+5-time.time(), show=self.show)
 
     @cached_property
     def labels(self):

@@ -438,7 +438,7 @@ def test_a_number_as_it_is_shown():
 
 def test_nothing_is_confused(capsys):
     interp = MultiLabelInterpretation.from_preds(torch.zeros(30, 4), torch.eye(4)[torch.arange(30)%4])
-    words = 'No label is predicted wrongly where another one is missed.'
+    words = 'No label is predicted, so none is confused with another one.'
     assert interp.most_confused().reading==words
     plt.close('all')
     interp.plot_label_confusion()
@@ -546,7 +546,8 @@ def test_an_interpretation_says_what_it_holds():
         f1 = interp.report().f1
         start = f"MultiLabelInterpretation of 2,000 samples and 5 labels, at {at}: "
         assert repr(interp).startswith(
-            f"{start}micro F1 {f1['micro avg']:.3f}, macro F1 {f1['macro avg']:.3f}. "), repr(interp)
+            f"{start}micro F1 {f1['micro avg']:.3f} ({interp.judge().constant_f1:.3f} for the best constant "
+            f"prediction), macro F1 {f1['macro avg']:.3f}. "), repr(interp)
     assert text(2000, 5).endswith('. The model gives many labelled samples no label.')
     assert text(2000, 5, thresh=0.05).endswith('. Nothing is flagged.')
     assert text(1, 1).startswith('MultiLabelInterpretation of 1 sample and 1 label, at thresh=0.5: micro F1 ')

@@ -4,7 +4,6 @@ from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
 from fastai_mlmetrics.page import GLOSSARY, SECTIONS
-from fastai_mlmetrics.tables import format_cell
 from conftest import *
 
 def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **kw):
@@ -22,8 +21,8 @@ def sections(page): return [o['id'] for o in page.find_all('section')]
 def cells(part): return [[o.get_text() for o in row.find_all(['th','td'])] for row in part.find_all('tr')]
 
 def shown(table):
-    "What a page shows of a table, by the table's own means"
-    def text(o): return str(o) if not isinstance(o, float) else '-' if math.isnan(o) else format_cell(o)
+    "What a page shows of a table"
+    def text(o): return str(o) if not isinstance(o, float) else '-' if math.isnan(o) else f'{o:.3f}'
     return [[str(name), *map(text, row)] for name,*row in table.itertuples(name=None)]
 
 def svgs(page):
@@ -33,14 +32,15 @@ def svgs(page):
 def test_the_numbers_are_those_of_the_reports(tmp_path):
     interp = interpretation()
     page = written(interp, tmp_path, 'A title', data='some data')
-    assert page.title.get_text()==page.h1.get_text()=='A title'
-    assert sections(page)==[o for o in SECTIONS if o!='samples'] # There are no pictures
+    assert page.title.get_text()=='A title: some data' and page.h1.get_text()=='A title'
+    assert sections(page)==[o for o in SECTIONS if o not in ('samples','comparison')] # There are no pictures
     labels = page.find(id='labels').table
     report = interp.report()
     assert cells(labels.thead)==[['label',*report]]
     assert cells(labels.tbody)==shown(report[:12]) and cells(labels.tfoot)==shown(report[12:])
     accuracy,report = page.find(id='accuracy'),interp.accuracy_report()
-    assert cells(accuracy.table.thead)==[['',*report]] and cells(accuracy.table.tbody)==shown(report)
+    several = report.drop(index=['accuracy, argmax','accuracy, macro']) # Samples have several labels or none
+    assert cells(accuracy.table.thead)==[['',*report]] and cells(accuracy.table.tbody)==shown(several)
     assert report.reading in accuracy.get_text()
     def letters(o): return re.sub(r'[^\w.]', '', str(o))
     assert letters(page.find(class_='box').get_text())==letters(interp.judge())
@@ -50,10 +50,11 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     r,version = interp.judge(),sys.modules['fastai_mlmetrics'].__version__
     assert facts['data set']=='some data' and facts['samples']==f'300, {r.labelled} of them with a label'
     assert facts['labels']==f'12; {r.true_per_sample:.2f} are true per sample, and {r.pred_per_sample:.2f} predicted'
+    assert 'cannot tell whether these samples were used to train' in facts['seen before?']
     assert facts['threshold']=='0.5' and re.fullmatch(r'\d{4}-\d\d-\d\d \d\d:\d\d', facts['written'])
     assert facts['versions'].startswith(f'fastai_mlmetrics {version}, fastai ')
     assert torch.__version__ in facts['versions']
-    assert [o.get_text() for o in page.find(id='glossary').find_all('dt')]==[*GLOSSARY]
+    assert [o.get_text() for o in page.find(id='glossary').find_all('dt')]==[o for o in GLOSSARY if o!='accuracy, argmax']
     for o in labels.thead.find_all('th')[1:]: # Each column is explained
         assert any(o.get_text() in k.lower() or o.get_text() in v for k,v in GLOSSARY.items()), o
 
@@ -77,7 +78,7 @@ def test_names_are_text(tmp_path):
         warnings.simplefilter('error') # matplotlib's of glyphs that its font lacks
         title = '<script>alert("t")</script> & $x$ {{ 1 }}'
         page = written(interpretation(600, 13, NAMES), tmp_path, title, data='<b>bold</b>')
-    assert page.title.get_text()==page.h1.get_text()==title
+    assert page.h1.get_text()==title and page.title.get_text()==f'{title}: <b>bold</b>'
     assert len(page.find_all('script'))==1 and '<b>bold</b>' in page.find(id='data').get_text()
     assert not page.find('section').find('b') and len(page.find_all('section'))==10
     names = {row[0] for row in cells(page.find(id='labels').tbody)}
@@ -90,7 +91,7 @@ def test_sections_left_out(tmp_path):
     interp = interpretation(100, 3)
     assert sections(written(interp, tmp_path, sections=['labels','verdict']))==['verdict','labels']
     page = written(interp, tmp_path, without=['labels','glossary'])
-    assert sections(page)==[o for o in SECTIONS if o not in ('labels','glossary','samples')]
+    assert sections(page)==[o for o in SECTIONS if o not in ('labels','glossary','samples','comparison')]
     assert [o['href'][1:] for o in page.nav.find_all('a')]==sections(page)
     assert 'verdict' not in sections(written(interp, tmp_path, without='verdict'))
     for kw in (dict(sections=['labels','pictures']), dict(without='pictures')):
@@ -111,12 +112,87 @@ def test_any_model(tmp_path, kw, out):
     assert {'verdict','accuracy','labels','frequencies'} <= {*sections(page)}
     assert f'micro F1 {interp.judge().f1_micro:.3f}' in page.find(id='verdict').get_text()
     if out: assert out not in sections(page) or not page.find(id=out).table
+    assert 'nan' not in page.get_text().lower() and 'k=None' not in page.get_text()
+
+def test_findings(tmp_path):
+    "Each section begins with what it shows"
+    logits,targs = simulate(300, 6, density=0.3)
+    targs[:,5],targs[:7,5] = 0,1 # A rare label
+    logits[:,0] = torch.where(targs[:,0]>0, -9, 9) # Predicted, and never right
+    logits[:,1] = -9 # Never predicted
+    page = written(MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=list('abcdef')), tmp_path)
+    def finding(name): return page.find(id=name).find(class_='finding').get_text()
+    r = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
+    true,pred = targs.bool(),logits>0
+    n = int((true.any(1) & ~pred.any(1)).sum())
+    f1 = F1ScoreMulti(average=None)(logits, targs)
+    assert finding('verdict')==(
+        f'Micro F1 {F1ScoreMulti(average="micro")(logits, targs):.3f} '
+        f'({r.judge().constant_f1:.3f} for the best constant prediction), macro F1 {f1.mean():.3f}. '
+        + f'{n} of the {int(true.any(1).sum())} samples that have labels get none. '*(n>0)
+        + '1 of 6 labels is never predicted: b. 1 of 6 labels is never right: a.')
+    assert finding('labels').startswith(f'{(f1<0.5).sum()} of the 6 labels have an F1 below 0.5. The lowest: ')
+    assert finding('frequencies')==('1 of 6 labels occurs in fewer than 20 samples, so their values are uncertain: '
+                                    'f (7).')
+    best = best_thresholds(logits.sigmoid(), targs)
+    assert f'at {best.thresh:.3g}, the best one' in finding('thresholds')
+    assert f'F1 is {best.score:.3f} instead of' in finding('thresholds')
+    assert 'below 0.5: f (' in finding('curves')
+    # The number of the table is that of the plot
+    error = r.report().calibration_error['micro avg']
+    assert f'calibration error is {error:.3f}' in finding('calibration')
+    assert any(f'expected calibration error {error:.3f}' in o for o in svgs(page))
+    assert finding('confusions').startswith('Most often, ')
+
+def test_a_threshold_that_hardly_helps(tmp_path):
+    def finding(**kw):
+        page = written(interpretation(400, **kw), tmp_path, sections='thresholds')
+        return page.find(class_='finding').get_text()
+    assert finding(skill=4., bias=-2.4).startswith('Another threshold hardly helps: ')
+    assert finding(skill=2., bias=-4.).startswith('Another threshold would help: ')
+
+def test_one_label_per_sample_keeps_argmax(tmp_path):
+    scores = torch.rand(60, 4)
+    interp = MultiLabelInterpretation.from_preds(scores, F.one_hot(torch.arange(60)%4, 4))
+    page = written(interp, tmp_path)
+    assert 'accuracy, argmax' in [row[0] for row in cells(page.find(id='accuracy').table)]
+    assert 'always choosing the first label' in page.find(id='glossary').get_text()
+
+def test_nothing_confused_has_a_reason(tmp_path):
+    words = {-99.: 'No label is predicted, so none is confused', -30.: 'No sample has both a missed and a wrongly'}
+    for bias,text in words.items():
+        page = written(interpretation(skill=60., bias=bias), tmp_path, sections='confusions')
+        assert page.find(class_='finding').get_text().startswith(text)
+
+def test_a_long_table_says_so(tmp_path):
+    for n in (20,60):
+        part = written(interpretation(60, n), tmp_path, sections='labels').find(id='labels')
+        assert (f'all {n} labels: scroll' in part.get_text())==(n>25)==('tall' in part.find(class_='scroll')['class'])
+
+def test_a_comparison(tmp_path):
+    logits,targs = simulate(300, 5, 0.3, bias=-2.)
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
+    models = {'<old> & $a$': logits-targs, 'new': logits, 'other': logits+targs}
+    two = compare_models(dict([*models.items()][:2]), targs, sigmoid=True)
+    page = written(interp, tmp_path, comparison=two)
+    assert sections(page)==[o for o in SECTIONS if o!='samples']
+    part,rows = page.find(id='comparison'),two.drop(index=['accuracy, argmax','accuracy, macro'])
+    assert cells(part.table.thead)==[['',*two]] and cells(part.table.tbody)==shown(rows)
+    assert two.reading in part.get_text() and not part.find('old')
+    texts = ''.join(ElementTree.fromstring(svgs(page)[0]).itertext())
+    assert 'new minus <old> & $a$' in texts and 'F1, micro' in texts and 'argmax' not in texts
+    three = compare_models(models, targs, sigmoid=True)
+    part = written(interp, tmp_path, comparison=three, sections='comparison').find(id='comparison')
+    assert [o.get_text() for o in part.find_all('h3')]==['new','other']
+    assert [cells(o.thead)[0][1:3] for o in part.find_all('table')]==[['<old> & $a$','new'],['<old> & $a$','other']]
+    with pytest.raises(TypeError, match='comparison is a dict: pass what compare_models returns'):
+        interp.to_html(tmp_path/'none.html', comparison=models)
 
 def test_predictions_of_other_kinds(tmp_path):
     logits,targs = simulate(200, 5, density=0.3)
     def of(preds, targs=targs, **kw):
         return {*sections(written(MultiLabelInterpretation.from_preds(preds, targs, **kw), tmp_path))}
-    whole = {*SECTIONS}-{'samples'}
+    whole = {*SECTIONS}-{'samples','comparison'}
     assert of(logits>0)==whole-{'thresholds','curves','calibration'} # Binary
     assert of(logits, thresh=0.)==whole-{'calibration'} # Margins
     assert of(logits.sigmoid(), targs*0)==whole-{'thresholds','curves'}

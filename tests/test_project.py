@@ -1,5 +1,5 @@
 "The project's files agree with each other, and its notebooks run"
-import ast, importlib, json, runpy
+import ast, importlib, json, pydoc, runpy
 from configparser import ConfigParser
 import fastai.vision.all, nbdev.test
 from nbdev.config import get_config
@@ -8,8 +8,9 @@ from conftest import *
 
 ROOT = Path(__file__).parent.parent
 
-MODULES,TUTORIALS = (sorted((ROOT/'nbs').glob(o)) for o in ('*.ipynb','tutorials/*.ipynb'))
-NOTEBOOKS = MODULES+TUTORIALS
+MODULES,TUTORIALS,REFERENCE = (sorted((ROOT/'nbs').glob(o)) for o in
+                               ('*.ipynb','tutorials/*.ipynb','reference/*.ipynb'))
+NOTEBOOKS = MODULES+TUTORIALS+REFERENCE
 
 @pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.stem)
 def test_notebook(notebook, monkeypatch):
@@ -94,7 +95,7 @@ def test_lines_of_files_by_hand():
         for path in paths:
             for line in path.read_text().splitlines(): assert len(line)<=width, (path.name, line)
 
-@pytest.mark.parametrize('notebook', TUTORIALS, ids=lambda o: o.stem)
+@pytest.mark.parametrize('notebook', TUTORIALS+REFERENCE, ids=lambda o: o.stem)
 def test_outputs_of_a_tutorial(notebook):
     "Outputs are small and those of Jupyter, without the progress bars of a terminal"
     text = notebook.read_text()
@@ -113,8 +114,8 @@ def test_every_argument_is_documented():
         docs = docments(f, full=True)
         missing = [k for k,v in docs.items() if k not in ('self','return','kwargs') and not v.docment]
         assert not missing, f'{name}: {missing}'
-        summary,*rest = o.__doc__.splitlines()
-        assert summary and (not rest or rest[0]=='' and rest[1:]), name
+        first,*rest = o.__doc__.split('\n\n') # Summary, details, and arguments, which `all` adds
+        assert first and '\n' not in first and all(rest), name
 
 def test_many_batches(monkeypatch):
     "A short run of `python -m benchmarks soak`, which takes 100,000 batches"
@@ -123,3 +124,22 @@ def test_many_batches(monkeypatch):
     rows = list(soak(1000)) # several times the number of batches that wait before they are added
     assert rows[-1]['batches']==1000 and rows[-1]['metrics']>80
     assert all(o['whole counts equal'] and o['largest relative drift']<1e-13 for o in rows)
+
+def functions():
+    "The public functions and classes, and their methods, also those that fastai's classes gain: name -> object"
+    classes = {k: o for k,o in public() if isinstance(o, type)} | dict(Learner=Learner, Recorder=Recorder)
+    methods = {f'{name}.{k}': m for name,cls in classes.items() for k,m in inspect.getmembers(cls, inspect.isroutine)
+               if k[0]!='_' and m.__doc__}
+    ours = lambda o: (getattr(o, '__module__', None) or '').startswith('fastai_mlmetrics')
+    return {k: o for k,o in {**dict(public()), **methods}.items() if ours(o)}
+
+def test_help_names_every_argument():
+    found = {k: o for k,o in functions().items() if '.' not in k or 'Arguments:' in o.__doc__}
+    assert {'F1ScoreMulti','best_thresholds','Learner.thresh_find','Learner.evaluate','Recorder.plot_metrics',
+            'ZeroLabelsCallback.report','MultiLabelInterpretation.from_preds','ThreshFinder.update'} <= {*found}
+    for name,o in found.items():
+        text = pydoc.render_doc(o, renderer=pydoc.plaintext)
+        missing = [k for k in inspect.signature(o).parameters
+                   if k not in ('self','kwargs') and not re.search(rf'(?m)^[ |]*{k}: .*\w', text)]
+        assert not missing, f'{name}: {missing}'
+        assert re.match(r'.+\n\nArguments:(\n  \w+: .+)+$', o.__doc__), name # listed once

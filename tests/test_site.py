@@ -1,8 +1,11 @@
 "The site and the release: their contents, and errors that must fail the build"
-import re, runpy, shutil
-from pathlib import Path
+import json, runpy, shutil
 from types import ModuleType, SimpleNamespace
-import pytest
+from bs4 import BeautifulSoup
+from sphinx.search.en import SearchEnglish
+import fastai_mlmetrics.all
+from fastai_mlmetrics import callback, decisions, thresholds, verdicts
+from conftest import *
 import setuptools # whose distutils comes next
 from distutils.core import run_setup
 
@@ -51,28 +54,41 @@ def test_what_is_defined():
     assert [*docs.defined(cell('@patch(as_prop=True)\ndef best(self:Learner): pass'))]==['Learner.best']
 
 def test_documented(module):
-    text = docs.documented(module, 'Counter')
+    text = docs.documented(module.Counter, 'Counter')
     assert '{py:class} Counter(n=3, *, names=None, f=len)\n:module: fastai_mlmetrics.made_up\n\nCounts\n' in text
     for row in (r'| `n` | `int` | How many \| at most |', '| `names` |  | What they are called |'): assert row in text
-    text = docs.documented(module, 'Counter.of')
-    assert '{py:method} Counter.of(items, **kwargs)' in text and ':classmethod:' in text and 'Of `Counter`' in text
-    text = docs.documented(module, 'total')
+    text = docs.documented(module.Counter.of, 'Counter.of', ':no-index:')
+    assert '{py:method} Counter.of(items, **kwargs)' in text and 'Of `Counter`' in text
+    assert ':classmethod:\n:no-index:\n' in text
+    module.total.__doc__ += '\n\nArguments:\n  args: Numbers' # as `help` shows it
+    text = docs.documented(module.total, 'total')
+    assert 'Arguments:' not in text
     assert '{py:function} total(*args)' in text and '| **returns** | `float` | Their sum |' in text
 
 def test_page(module):
     text = '# made up, of `total`\n\nSee `total` and `total()`, not `other`, [`total`](x.md).'
     cells = [cell(text, 'markdown'), cell('from x import *', export=''), cell(SOURCE, export=''),
              cell('def inside(): pass', exporti=''), cell('1+1', echo='false'), cell('2+2', slow='')]
-    first,*shown,source,inside,quiet,slow = docs.page(cells, {'total': 'm.total'}, module)['cells']
+    objects = {k: eval(k, vars(module)) for k in ('Counter','Counter.of','total')}
+    first,*shown,source,inside,quiet,slow = docs.page(cells, {'total': 'm.total'}, objects, ['total'])['cells']
     link = '{py:obj}`total <m.total>`'
     assert first['source']==f'# made up, of `total`\n\nSee {link} and {link}, not `other`, [`total`](x.md).'
-    assert len(shown)==3 and source['metadata']['tags']==inside['metadata']['tags']==['hide-input']
+    assert [':no-index:' in o['source'] for o in shown]==[False,False,True] # `total` is in the reference
+    assert source['metadata']['tags']==inside['metadata']['tags']==['hide-input']
     assert quiet['metadata']['tags']==['remove-input'] and slow['metadata']['tags']==[] and slow['source']=='2+2'
+
+def test_a_page_of_the_reference(module):
+    cells = [cell('### total\n\nAs `total`, *more*.', 'markdown'), cell('### Other things', 'markdown')]
+    first,other = docs.page(cells, {'total': 'm.total'}, dict(total=module.total))['cells']
+    heading,directive,*_,text = re.split(r'\n\n', first['source'])
+    assert heading=='### total' and directive.startswith('````{py:function} total(*args)\n')
+    assert text=='As {py:obj}`total <m.total>`, *more*.' and other['source']=='### Other things'
 
 def test_every_notebook_is_a_page_without_its_directives():
     notebooks = {*(ROOT/'nbs').glob('*.ipynb'), *(ROOT/'nbs').glob('[!.]*/[!_.]*.ipynb')}
-    assert {*docs.HOWTO, *docs.TUTORIALS, *docs.REFERENCE, ROOT/'nbs'/'index.ipynb'}==notebooks
-    for notebook in (*docs.HOWTO, *docs.TUTORIALS, *docs.REFERENCE):
+    pages = [o for _,_,files in docs.KINDS.values() for o in files]
+    assert len(pages)==len({*pages}) and {*pages, ROOT/'nbs'/'index.ipynb'}==notebooks | {*docs.PAGES}
+    for notebook in (*docs.HOWTO, *docs.TUTORIALS, *docs.REFERENCE, *docs.MODULES):
         cells = docs.read(notebook)
         assert re.match(r'# \w', cells[0].source), notebook
         assert not any('hide' in c.directives_ or c.source.startswith('#|') for c in cells)
@@ -83,6 +99,97 @@ def test_broken_links(tmp_path):
     (tmp_path/'b c.html').write_text('<p id="x"></p><a href="a.html#there"></a><img src="gone.png">'
                                      '<a href="gone.html">2</a>')
     assert {*docs.broken_links(tmp_path)}=={'b c.html: a.html#there', 'b c.html: gone.png', 'b c.html: gone.html'}
+
+@pytest.fixture(scope='module')
+def reference(): return {o.stem[3:]: docs.read(o) for o in docs.REFERENCE}
+
+def test_every_public_name_is_in_the_reference(reference):
+    names = [o for cells in reference.values() for o in map(docs.subject, cells) if o]
+    public = {k for k,o in vars(fastai_mlmetrics.all).items()
+              if k[0]!='_' and getattr(o, '__module__', '').startswith('fastai_mlmetrics')}
+    methods = {f'{cls}.{k}' for cls,o in (('Learner',Learner), ('Recorder',Recorder)) for k,m in vars(o).items()
+               if getattr(m, '__module__', '').startswith('fastai_mlmetrics')}
+    assert len(names)==len({*names}) and not (public | methods) - {*names}
+    for cells in reference.values(): # A heading, and nothing but its name
+        assert all(re.match(r'### [\w.]+(\n\n|$)', c.source) for c in cells if c.source.startswith('###'))
+
+def text_of(cells): return '\n'.join(c.source for c in cells if c.cell_type=='markdown')
+
+def test_every_column_is_explained(reference):
+    rng = np.random.default_rng(0)
+    targs = (rng.random((60, 3))<0.4).astype(int)
+    preds = (targs + rng.random((60, 3)))/2
+    interp = MultiLabelInterpretation.from_preds(preds, targs)
+    tables = [accuracy_report(preds, targs), interp.report(), label_stats(targs, targs), imbalance_measures(targs),
+              best_thresholds(preds, targs, average='macro').table]
+    names = {*multilabel_metrics(full=True, ranking=True).attrgot('name'), *paper_metrics(top_k=3).attrgot('name')}
+    names |= {o for table in tables for o in table.columns} | {*tables[0].index, *tables[3].index}
+    names |= {*compare_models(dict(a=preds, b=preds), targs).columns} - {'a','b'}
+    names |= {*callback._COLUMNS} | {o for f in ('empty','most_missed','most_confused') for o in getattr(interp, f)()}
+    names |= {f'{o} avg' for o in ('micro','macro','weighted','samples')}
+    names |= {*re.findall(r"reasons(?:\[| = \{)'(.*?)'", inspect.getsource(thresholds))}
+    assert not names - {*re.findall(r'`([^`]*)`', text_of(reference['columns']))} and len(names)>60
+
+# Of each row of a table of messages, words that a user can search for
+REMEDIES = {'another threshold': 'Another threshold', 'thresholds per label': 'Thresholds per label',
+    'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
+    'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Unfreezing', 'training': 'More training',
+    'a weighted loss': 'a loss that weights positives more', 'a better model': 'A better model'}
+LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'learns': 'More training',
+    'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate', 'jumped': 'A lower learning rate',
+    'has risen': 'A lower learning rate'}
+PITFALLS = {'wrong range': 'seem to be probabilities already',
+    'two sigmoids': 'to what the metrics take for probabilities', "fastai's metrics": "fastai's own, not this",
+    'no labels': 'validation samples has a label',
+    'absent labels': 'nothing is known of such labels', 'ignored in training': 'but the loss function',
+    'tracked upside down': 'looks for the highest value, but', 'tracked validation': 'as an epoch of a',
+    'monitor': 'which depends on the threshold', 'no decoding': 'does not decode',
+    'two thresholds': 'but `predict` and `show_results`'}
+
+def test_every_message_is_explained(reference):
+    text = text_of(reference['messages'])
+    for v in verdicts.VERDICTS: assert f'| `{v.name}` | {v.text} |' in text and v.flagged==bool(
+        re.search(rf'(?m)^\| `{v.name}` .* yes \|$', text))
+    source = ''.join(map(inspect.getsource, (decisions, verdicts, callback)))
+    for table,words in ((verdicts.REMEDIES,REMEDIES), (verdicts.LOSS_ADVICE,LOSS_ADVICE), (callback.PITFALLS,PITFALLS)):
+        assert [o.name for o in table]==[*words]
+        for o in words.values(): assert o in source and re.search(rf'(?m)^\| {re.escape(o)} \|', text), o
+    source = ''.join(o.read_text() for o in (ROOT/'fastai_mlmetrics').glob('*.py'))
+    source = re.sub(r"\"\n +f?\"", '', source) # Texts of several lines
+    _,errors = text.split('## Common errors')
+    for message in re.findall(r'(?m)^\| ([^|]+) \| [^|]+ \| [^|]+ \|$', errors)[1:]:
+        for part in re.split(r' \.\.\. |fastai_mlmetrics', message.removesuffix('...').replace(', but targets', '')):
+            assert part.strip() in source, message
+
+def test_the_built_site(tmp_path):
+    assert docs.build(tmp_path/'site')==0
+    read = lambda o: BeautifulSoup((tmp_path/'site'/o).read_text(), 'html.parser')
+    text = (tmp_path/'site'/'searchindex.js').read_text()
+    index = json.loads(text.removeprefix('Search.setIndex(').removesuffix(')'))
+    stem = SearchEnglish({}).stem
+    def found(words):
+        "The pages that have all words"
+        hits = [{*L(index['terms'].get(stem(w), [])), *L(index['titleterms'].get(stem(w), []))} for w in words.split()]
+        return {index['docnames'][i] for i in set.intersection(*hits)}
+    for words,page in (('pick threshold', 'nbs/reference/03_thresholds'),
+                       ('average samples', 'nbs/reference/12_glossary'),
+                       ('held_out', 'nbs/reference/10_columns'), ('Hugging Face', 'nbs/howto/04_hugging_face'),
+                       ('Lightning', 'nbs/howto/05_lightning_pytorch')):
+        assert page in found(words), words
+    home = read('index.html')
+    doors = [o['href'] for o in home.select('.doors a')]
+    assert doors==['start.html','howto.html','reference.html','explanations.html']
+    entries = [o.get_text() for o in home.select('.sidebar-tree a.reference')]
+    assert len(entries)==len({*entries}) and {o for o,_,_ in docs.KINDS.values()} <= {*entries}
+    reference = read('reference.html')
+    assert reference.select('article a[href="genindex.html"]')
+    names = [o.get_text() for o in reference.select('article td a')]
+    assert {'F1ScoreMulti','best_thresholds','Learner.thresh_find'} <= {*names} and len(names)==len({*names})
+    f1 = read('nbs/reference/01_metrics.html').find(id='fastai_mlmetrics.metrics.F1ScoreMulti').parent
+    arguments = [o.get_text() for o in f1.select('tbody tr td:first-child')]
+    assert arguments==[*inspect.signature(F1ScoreMulti).parameters]
+    links = [o['href'] for o in read('nbs/howto/10_own_metric.html').select('article a.reference.internal')]
+    assert not any('../0' in o and '#fastai_mlmetrics' in o for o in links) # to the reference, not to the source
 
 def test_no_folder_of_others_is_emptied(tmp_path):
     (tmp_path/'mine').touch()

@@ -5,7 +5,7 @@ from conftest import *
 from fastai_mlmetrics.decisions import as_thresh
 from fastai_mlmetrics.curves import bin_edges, bin_index
 from fastai_mlmetrics.inputs import progress
-from fastai_mlmetrics.thresholds import draw_folds, folded_table, Objective, ThreshFinder
+from fastai_mlmetrics.thresholds import draw_folds, folded_table, Objective, ThreshFinder, ScoreTable
 
 CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, balanced_accuracy=BalancedAccuracyMulti,
                matthews=MatthewsCorrCoefMulti)
@@ -1083,3 +1083,14 @@ def test_progress_is_shown_where_it_is_of_use(monkeypatch, out, wait, show, show
     text = sys.stdout.getvalue()
     monkeypatch.undo()
     assert bool(text)==shown
+
+def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
+    table = ScoreTable(torch.rand(9, 2), torch.rand(9, 2)<0.5)
+    monkeypatch.setattr(sys, 'stdout', Terminal())
+    [*table.each(range(3))]
+    assert not sys.stdout.getvalue()
+    table.begun -= 10
+    [*table.each(range(3))]
+    text = sys.stdout.getvalue()
+    monkeypatch.undo()
+    assert '3' in text

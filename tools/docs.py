@@ -1,7 +1,8 @@
-"""Builds the site of README, how-to pages, tutorials and reference: `python tools/docs.py [FOLDER]` (build/site)
+"""Builds the site of README, tutorials, how-to pages and reference: `python tools/docs.py [FOLDER]` (build/site)
 
-Made of the notebooks as they were saved; nothing in them is run. The names that a notebook exports are documented
-from the package. Any warning fails the build, and so does a link within the site that leads nowhere."""
+Made of the notebooks as they were saved; nothing in them is run. A heading `### NAME` of the reference, and a cell that
+exports names, is followed by their documentation from the package. Any warning fails the build, and so does a link
+within the site that leads nowhere."""
 import argparse, ast, inspect, json, re, shutil, sys, tempfile
 from configparser import ConfigParser
 from importlib import import_module
@@ -15,9 +16,22 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
-HOWTO,TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}*.ipynb')) for o in ('howto/[!_.]','tutorials/[!_.]','[0-9]'))
-PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/o for o in ('CHANGELOG.md','CONTRIBUTING.md'))]
+HOWTO,TUTORIALS,REFERENCE,MODULES = (sorted(NBS.glob(f'{o}*.ipynb')) for o in
+                                     ('howto/[!_.]','tutorials/[!_.]','reference/[!_.]','[0-9]'))
+PAGES = [ROOT/'CONTRIBUTING.md', *sorted(ROOT.glob('benchmarks/*.md')), ROOT/'CHANGELOG.md']
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png')]
+EXPLAIN = '01_forum_thread','03_whose_accuracy','05_own_metric','06_processes_and_precision'
+
+# The kinds of pages, each with a page that lists them: file -> title, what for, pages
+KINDS = dict(
+    start=('Start', 'Train, read the message, tune, test: with images, with arrays, with tables and texts.',
+           [o for o in TUTORIALS if o.stem not in EXPLAIN]),
+    howto=('How to', 'One task per page, with code to copy.', HOWTO),
+    reference=('Reference', 'Each name, column and message.', REFERENCE),
+    explanations=('Explanations', 'Why accuracy misleads, and what the numbers mean.',
+                  [o for o in TUTORIALS if o.stem in EXPLAIN]),
+    making=('How it is made', 'For contributors: the notebooks that the package is generated from, with the '
+            'source folded, and benchmarks.', [*MODULES, *PAGES]))
 
 config = ConfigParser(interpolation=None)
 config.read(ROOT/'settings.ini', encoding='utf-8')
@@ -57,17 +71,19 @@ def table(docs, returns):
     cells = [map(text, (name, kind(v.anno), v.docment)) for name,v in rows]
     return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
 
-def documented(module, name):
+def module_of(o): return getattr(o, 'fget', o).__module__ # A property has none itself
+def summary_of(o): return (inspect.getdoc(o) or '').partition('\n\n')[0] # Arguments follow
+
+def documented(o, name, *options):
     "A signature, the docstring and a table of the arguments, as a directive of Sphinx"
-    o = eval(name, vars(module))
     is_class,is_prop,is_cls_method = isinstance(o, type),isinstance(o, property),inspect.ismethod(o)
     f = o.__init__ if is_class else o.fget if is_prop else o.__func__ if is_cls_method else o
     ours = getattr(f, '__module__', '').startswith(settings['lib_name'])
     docs = {k: v for k,v in docments(f, full=True, args_kwargs=True).items() if k not in ('self','cls')} if ours else {}
     returns = [docs.pop('return')] if 'return' in docs else []
     kind = 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function'
-    return '\n'.join([f"````{{py:{kind}}} {name}{'' if is_prop else signature(docs)}", f':module: {module.__name__}',
-                      *[':classmethod:']*is_cls_method, '', inspect.getdoc(o) or '', '', *table(docs, returns), '````'])
+    return '\n'.join([f"````{{py:{kind}}} {name}{'' if is_prop else signature(docs)}", f':module: {module_of(o)}',
+                      *[':classmethod:']*is_cls_method, *options, '', summary_of(o), '', *table(docs, returns), '````'])
 
 def linked(text, names):
     "`text` with the public names in it linked to where they are documented"
@@ -75,44 +91,77 @@ def linked(text, names):
     link = lambda m: f'{{py:obj}}`{m[1]} <{names[m[1]]}>`' if m[1] in names else m[0]
     return ''.join(o if i%2 else re.sub(r'(?<!`)`([\w.]+)(?:\(\))?`(?!`)', link, o) for i,o in enumerate(parts))
 
-def page(cells, names, module=None):
-    "The notebook that MyST-NB reads"
+def subject(cell):
+    "The name that a cell of the reference documents; None: it documents none"
+    found = re.match(r'### ([\w.]+)$', cell.source, re.M) if cell.cell_type=='markdown' else None
+    return found and found[1]
+
+def page(cells, names, objects, elsewhere=None):
+    "The notebook that MyST-NB reads; None for `elsewhere` is a page of the reference"
     res = []
     def add(kind, source, outputs=(), tags=()):
         extra = dict(outputs=list(outputs), execution_count=None) if kind=='code' else {}
         res.append(dict(cell_type=kind, source=source, metadata=dict(tags=list(tags)), **extra))
     for c in cells:
-        if c.cell_type=='markdown': add('markdown', linked(c.source, names))
+        if elsewhere is None and (name:=subject(c)):
+            heading,_,text = c.source.partition('\n\n')
+            doc = documented(objects[name], name, ':no-contents-entry:')
+            add('markdown', f'{heading}\n\n{doc}\n\n{linked(text, names)}')
+        elif c.cell_type=='markdown': add('markdown', linked(c.source, names))
         elif {'export','exporti'} & {*c.directives_}:
             if all(isinstance(o, (ast.Import,ast.ImportFrom)) for o in ast.parse(c.source).body): continue
             if 'export' in c.directives_: # Not of internals, which are `exporti`
-                for name in defined(c): add('markdown', documented(module, name))
+                for name in defined(c):
+                    add('markdown', documented(objects[name], name, *[':no-index:']*(name in elsewhere)))
             add('code', c.source, c.outputs, ['hide-input'])
         else: add('code', c.source, c.outputs, ['remove-input'] if c.directives_.get('echo')=='false' else [])
     kernel = dict(name='python3', display_name='Python 3', language='python')
     return dict(cells=res, metadata=dict(kernelspec=kernel), nbformat=4, nbformat_minor=4)
 
-def toctree(caption, files):
-    files = '\n'.join(str(o.relative_to(ROOT).with_suffix('')) for o in files)
-    return f'```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{files}\n```' if files else ''
+def toctree(files, *options):
+    return '\n'.join(['```{toctree}', ':hidden:', *options, '', *map(str, files), '```'])
+
+def contents(kind, cells, names, objects):
+    "The page that lists the pages of a kind; for the reference also all names, by task"
+    title,text,files = KINDS[kind]
+    pages,tables = [],[]
+    for o in files:
+        first = cells[o][0].source if o in cells else o.read_text(encoding='utf-8')
+        link = f'[{re.match("# (.*)", first)[1]}]({o.relative_to(ROOT)})'
+        summary = re.search(r'^> (.*)', first, re.M)
+        pages.append(f'- {link}' + (f': {summary[1]}' if summary else ''))
+        rows = [f'| {{py:obj}}`{n} <{names[n]}>` | {summary_of(objects[n])} |'
+                for n in filter(None, map(subject, cells.get(o, ())))] if kind=='reference' else []
+        if rows: tables += [f'## {link}', '\n'.join(['| name | |', '|---|---|', *rows])]
+    index = ['All names by task; {ref}`by letter <genindex>`.'] if tables else []
+    tree = toctree([o.relative_to(ROOT).with_suffix('') for o in files], ':titlesonly:')
+    return '\n\n'.join([f'# {title}', text, '\n'.join(pages), *index, *tables, tree])
+
+DOORS = '\n'.join(['```{container} doors', *(f'- [**{title}**]({k}.md) {text}' for k,(title,text,_) in
+                                           [*KINDS.items()][:4]), '```'])
 
 def sources(folder):
     "Write what Sphinx reads, laid out as the repository is, so that relative links hold in both"
-    read_ = {o: read(o) for o in [NBS/'index.ipynb', *HOWTO, *TUTORIALS, *REFERENCE]}
-    modules = {o: import_module(f"{settings['lib_name']}.{o.stem.split('_', 1)[1]}") for o in REFERENCE}
-    names = {name: f'{module.__name__}.{name}' for o,module in modules.items()
-             for c in read_[o] if 'export' in c.directives_ for name in defined(c)}
-    for o,cells in read_.items():
+    cells = {o: read(o) for o in [NBS/'index.ipynb', *HOWTO, *TUTORIALS, *REFERENCE, *MODULES]}
+    modules = {o: import_module(f"{settings['lib_name']}.{o.stem.split('_', 1)[1]}") for o in MODULES}
+    scope = {k: v for module in modules.values() for k,v in vars(module).items()}
+    documents = [name for o in REFERENCE for name in filter(None, map(subject, cells[o]))]
+    objects = {name: eval(name, vars(modules[o])) for o in MODULES for c in cells[o] if 'export' in c.directives_
+               for name in defined(c)}
+    objects |= {name: eval(name, scope) for name in documents if name not in objects}
+    names = {k: f'{module_of(o)}.{k}' for k,o in objects.items()}
+    links = names | {k.replace('Learner.', 'learn.'): v for k,v in names.items()}
+    for o,found in cells.items():
         dest = folder/('index.ipynb' if o.stem=='index' else o.relative_to(ROOT))
         dest.parent.mkdir(parents=True, exist_ok=True)
-        nb = page(cells, names, modules.get(o))
+        nb = page(found, links, objects, documents if o in modules else None)
         if o.stem!='index': # the front page is one folder higher here
             for c in nb['cells']: c['source'] = re.sub(r'\]\(((\.\./)*index\.ipynb)', r'](../\1', c['source'])
         else:
-            trees = [toctree('How to', HOWTO), toctree('Tutorials', TUTORIALS), toctree('Reference', REFERENCE),
-                     toctree('Project', PAGES)]
-            nb['cells'].append(dict(cell_type='markdown', metadata={}, source='\n\n'.join(trees)))
+            nb['cells'].insert(1, dict(cell_type='markdown', metadata={}, source=DOORS))
+            nb['cells'].append(dict(cell_type='markdown', metadata={}, source=toctree(KINDS)))
         dest.write_text(json.dumps(nb), encoding='utf-8')
+    for kind in KINDS: (folder/f'{kind}.md').write_text(contents(kind, cells, names, objects), encoding='utf-8')
     (folder/'_static').mkdir()
     shutil.copy(ROOT/'tools'/'docs.css', folder/'_static')
     for o in FILES:
