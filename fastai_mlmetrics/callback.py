@@ -28,24 +28,19 @@ from weakref import ref
 # %% ../nbs/12_callback.ipynb #ad57aede
 class _FitState:
     "State of one fit"
-    def __init__(self,
-        running:bool=False # Whether the fit has not ended
-    ):
-        self.running,self.records,self.error = running,[],None
-        self.streak = self.healthy = 0 # Validations in a row that are flagged, or without a verdict
-        self.acted = None # Number of the validation that was acted on
+    error = acted = None # Error to raise at the end, and number of the validation that was acted on
+    streak = healthy = 0 # Validations in a row that are flagged, or without a verdict
+    def __init__(self, running=False): self.running,self.records = running,[]
 
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 
 class ZeroLabelsCallback(Callback):
     """Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy
 
-    Compares each validation with the all-zeros baseline, and reports the verdict and the remedies: in a
-    fit after `patience` flagged validations without improvement and at its end, after `learn.validate()`
-    immediately. A report is a `ZeroLabelsWarning`; `on_flag='raise'` raises a `ZeroLabelsError`.
-    `learn.zero_labels.explain()` returns the last report, `.report()` a table of all validations,
-    `.plot()` their curves, `.records` their numbers.
-    Raises `ValueError` for an argument outside its range."""
+    Compares each validation with the all-zeros baseline, and reports a verdict with remedies: in a fit
+    after `patience` flagged validations without improvement and at the end; in `learn.validate()` at
+    once. A report is a `ZeroLabelsWarning`; with `on_flag='raise'`, a flagged model raises a
+    `ZeroLabelsError`. See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`."""
     order,run_train,remove_on_fetch = 65,False,True # After `Recorder` has written the table's row
     def __init__(self,
         thresh=None, # Decision threshold; None: that of the loss function, as in `predict`
@@ -114,7 +109,7 @@ class ZeroLabelsCallback(Callback):
                                                         ignore_index=ignored)
 
     def _tell(self, texts, r=None):
-        "Show pitfalls that were not shown before; the metrics warn of some, too"
+        "Warn of pitfalls that neither this callback nor a metric has warned of before"
         if new := new_warnings(self.learn, texts):
             self.notify(as_warning("These numbers may mislead:", new, r))
 
@@ -184,7 +179,7 @@ class ZeroLabelsCallback(Callback):
 # %% ../nbs/12_callback.ipynb #28417c7d
 @patch
 def after_epoch(self:ZeroLabelsCallback):
-    "Judge the validation of an epoch, if there was one"
+    "Log the epoch's validation, act on it, or announce that all is clear"
     if (r:=self._new.pop(self._standalone, None)) is None: return
     self.track(r)
     self._tell(r.pitfalls, r)
@@ -384,32 +379,31 @@ def _no_decoding(r, learn, logits):
 def _two_thresholds(r, learn, logits):
     if not (can_decode(learn.loss_func) and hasattr(learn.loss_func, 'thresh')): return
     rule = ThresholdRule(**loss_rule(learn.loss_func))
-    at,ours = rule.thresh,learn.metrics.filter(risinstance(CountsMetric))
-    limits,predict = (rule.min_labels,rule.max_labels),"but `predict` and `show_results`"
-    threshs = [(m, metric_thresh(m, logits)) for m in learn.metrics]
-    # If each sample gets the same number of labels, the threshold has no effect
-    threshs = [(m, t) for m,t in threshs if t is not None and not (m in ours and m.rule.is_top_k)]
-    others = [(m, t) for m,t in threshs if not np.allclose(t, at, atol=1e-6)]
-    if others and not rule.is_top_k:
+    ours,limits = learn.metrics.filter(risinstance(CountsMetric)),(rule.min_labels,rule.max_labels)
+    predict = "but `predict` and `show_results`"
+    def thresh(m): # If each sample gets the same number of labels, the threshold has no effect
+        return None if rule.is_top_k or m in ours and m.rule.is_top_k else metric_thresh(m, logits)
+    threshs = [(m, t) for m in learn.metrics if (t:=thresh(m)) is not None]
+    if others := [(m, t) for m,t in threshs if not np.allclose(t, rule.thresh, atol=1e-6)]:
         t,found = others[0][1],sorted({exact_thresh(t) for _,t in others})
         names = L(m.name for m,_ in others).unique()
         text = (f"{some_names(names, 3)} use{'s'[len(names)>1:]} thresh={' or '.join(found)}, "
-                f"{predict} {exact_thresh(at)}")
+                f"{predict} {exact_thresh(rule.thresh)}")
         if stay := L(m.name for m,_ in threshs if m not in ours).unique():
             text += (f": {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
                      "classes of this package can, such as `F1ScoreMulti()`")
         elif len(found)==1 and isinstance(t, float):
             # A threshold other than the default was chosen, so it stays
-            text += f": {set_thresh_code(at if t==0.5 else t, *limits)} sets one for all"
+            text += f": {set_thresh_code(rule.thresh if t==0.5 else t, *limits)} sets one for all"
         return text
     # Metrics with limits of their own, such as top-k metrics, are meant to differ
     apart = ours.filter(lambda m: (m.min_labels,m.max_labels)!=limits
                         and not m.has_own_limits and m.uses_thresh)
     if not apart: return
     m,names = apart[0],apart.attrgot('name').unique()
-    use = f"use{'s'[len(names)>1:]} {m.rule.limits or 'no limit'}"
-    return (f"{some_names(names, 3)} {use}, {predict} {rule.limits or 'no limit'}: "
-            f"{set_thresh_code(at, m.min_labels, m.max_labels)} sets one for all")
+    return (f"{some_names(names, 3)} use{'s'[len(names)>1:]} {m.rule.limits or 'no limit'}, {predict} "
+            f"{rule.limits or 'no limit'}: {set_thresh_code(rule.thresh, m.min_labels, m.max_labels)} "
+            "sets one for all")
 
 Pitfall = namedtuple('Pitfall', 'name when text')
 PITFALLS = [ # `when`: at the 'start', each 'validation' or the 'end' of a fit
@@ -465,22 +459,26 @@ _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','
 
 @patch
 def explain(self:ZeroLabelsCallback)->Record:
-    "Return the record of the last validation, whose repr is the report"
+    """Return the record of the last validation, whose repr is the report
+
+    Raises `ValueError` before the first validation."""
     if not self.records: raise ValueError("there is nothing to explain before the first validation")
     return self.records[-1]
 
 @patch
 def report(self:ZeroLabelsCallback,
-    full:bool=False # Whether to show all columns
+    full:bool=False # Whether to show all fields of the records, instead of nine columns
 )->Table: # One row per validation
-    "Return all records as a table"
+    "Return the records of all validations as a table"
     return Table([dict(o) for o in self.records], columns=None if full else _COLUMNS)
 
 @patch
 def plot(self:ZeroLabelsCallback,
-    figsize:tuple=(9,3) # Width and height in inches
+    figsize:tuple=(9,3) # Width and height of the figure in inches
 ): # The two axes
-    "Plot by validation: accuracy with the all-zeros baseline, the empty rate, and micro F1"
+    """Plot accuracy with the all-zeros baseline, the empty rate and micro F1, by validation
+
+    Verdicts are shaded, and named in the legend. Raises `ValueError` before the first validation."""
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report(full=True)
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')

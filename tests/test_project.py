@@ -114,8 +114,7 @@ def test_every_argument_is_documented():
         docs = docments(f, full=True)
         missing = [k for k,v in docs.items() if k not in ('self','return','kwargs') and not v.docment]
         assert not missing, f'{name}: {missing}'
-        first,*rest = o.__doc__.split('\n\n')
-        assert first and '\n' not in first and all(o.startswith('Arguments:') for o in rest), name
+        assert re.match(r'.+(\n\n|$)', o.__doc__), name # A line, which lists of names show
 
 def test_many_batches(monkeypatch):
     "A short run of `python -m benchmarks soak`, which takes 100,000 batches"
@@ -142,4 +141,4 @@ def test_help_names_every_argument():
         missing = [k for k in inspect.signature(o).parameters
                    if k not in ('self','kwargs') and not re.search(rf'(?m)^[ |]*{k}: .*\w', text)]
         assert not missing, f'{name}: {missing}'
-        assert re.match(r'.+\n\nArguments:(\n  \w+: .+)+$', o.__doc__), name # listed once
+        assert re.search(r'\n\nArguments:(\n  \w+: .+)+$', o.__doc__) and o.__doc__.count('Arguments:')==1, name

@@ -72,7 +72,8 @@ def table(docs, returns):
     return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
 
 def module_of(o): return getattr(o, 'fget', o).__module__ # A property has none itself
-def summary_of(o): return (inspect.getdoc(o) or '').partition('\n\n')[0] # Arguments follow
+def doc_of(o): return (inspect.getdoc(o) or '').partition('\n\nArguments:')[0] # These have a table
+def summary_of(o): return doc_of(o).partition('\n\n')[0]
 
 def documented(o, name, *options):
     "A signature, the docstring and a table of the arguments, as a directive of Sphinx"
@@ -83,7 +84,7 @@ def documented(o, name, *options):
     returns = [docs.pop('return')] if 'return' in docs else []
     kind = 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function'
     return '\n'.join([f"````{{py:{kind}}} {name}{'' if is_prop else signature(docs)}", f':module: {module_of(o)}',
-                      *[':classmethod:']*is_cls_method, *options, '', summary_of(o), '', *table(docs, returns), '````'])
+                      *[':classmethod:']*is_cls_method, *options, '', doc_of(o), '', *table(docs, returns), '````'])
 
 def linked(text, names):
     "`text` with the public names in it linked to where they are documented"
@@ -97,7 +98,7 @@ def subject(cell):
     return found and found[1]
 
 def page(cells, names, objects, elsewhere=None):
-    "The notebook that MyST-NB reads; None for `elsewhere` is a page of the reference"
+    "The notebook that MyST-NB reads; `elsewhere`: names that another page documents; None: all are documented here"
     res = []
     def add(kind, source, outputs=(), tags=()):
         extra = dict(outputs=list(outputs), execution_count=None) if kind=='code' else {}
@@ -112,7 +113,8 @@ def page(cells, names, objects, elsewhere=None):
             if all(isinstance(o, (ast.Import,ast.ImportFrom)) for o in ast.parse(c.source).body): continue
             if 'export' in c.directives_: # Not of internals, which are `exporti`
                 for name in defined(c):
-                    add('markdown', documented(objects[name], name, *[':no-index:']*(name in elsewhere)))
+                    link = f'{{py:obj}}`{name} <{names.get(name)}>`: {summary_of(objects[name])}'
+                    add('markdown', link if name in elsewhere else documented(objects[name], name))
             add('code', c.source, c.outputs, ['hide-input'])
         else: add('code', c.source, c.outputs, ['remove-input'] if c.directives_.get('echo')=='false' else [])
     kernel = dict(name='python3', display_name='Python 3', language='python')
@@ -173,7 +175,6 @@ CONF = dict(
     extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off',
     nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
     myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
-    maximum_signature_line_length=80,
     copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
     html_theme='furo', html_static_path=['_static'], html_css_files=['docs.css'],
     html_title=f"{settings['lib_name']} {settings['version']}", html_copy_source=False,
