@@ -18,13 +18,13 @@ def value_checks(
     preds:Tensor, # Predictions, N x C
     targs:Tensor # Targets, N x C, as floats
 )->Tensor: # Lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
-    "Summarise the values of a batch in six numbers that show what is wrong with them"
+    "Summarise the values of a batch in six numbers that show whether they are valid"
     if not preds.numel():
         nothing = [math.inf,math.inf,-math.inf,-math.inf,0.,0.]
         return torch.tensor(nothing, dtype=torch.float32, device=preds.device)
     if preds.dtype==torch.bool: preds = preds.byte()
     (low,high),(low_targ,high_targ) = preds.aminmax(),targs.aminmax()
-    # A CPU can look at once: the range of predictions with NaN is NaN
+    # The range of predictions with NaN is NaN; reading it costs nothing on a CPU
     has_nan = preds.device.type!='cpu' or math.isnan(low)
     nans = preds.isnan().any(1).sum() if has_nan else torch.zeros_like(low)
     six = low,low_targ,high,high_targ,targs.frac().amax(),nans
@@ -37,16 +37,16 @@ def join_checks(
     return torch.cat([checks[:,:2].amin(0), checks[:,2:5].amax(0), checks[:,5:].sum(0)])
 
 # %% ../nbs/03_counts.ipynb #8ffac19a
-LARGE = 2**18 # Elements from which on several threads are faster than one
+LARGE = 2**18 # Number of predictions from which several threads are faster than one
 
 class Batch:
-    "Predictions and targets of some samples, with the confusion counts that a rule gives"
+    "Predictions and targets of some samples, with their confusion counts by a threshold rule"
     def __init__(self,
         preds:Tensor, # Predictions, N x C
         targs:Tensor, # Targets, N x C, each 0 or 1
-        rule:ThresholdRule=None, # Threshold rule; None: scores above 0.5, all elements count
-        vocab=None, # Names of the labels, for rules that name labels
-        start:int=0 # Number of samples before these, where their sample weights begin
+        rule:ThresholdRule=None, # Threshold rule; None: sigmoids above 0.5 are predicted, all count
+        vocab=None, # Names of the labels, for rules that name labels; None: unknown
+        start:int=0 # Number of samples before these, whose sample weights come first
     ):
         if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
         self.preds,self.targs,self.start = preds,targs,start
@@ -59,7 +59,7 @@ class Batch:
     def c(self): return self.n_labels if self.columns is None else len(self.columns)
 
     def cached(self, f, *args):
-        "Return `f(batch, *args)`, computed once for all metrics that ask"
+        "Return `f(batch, *args)`, computed once for all metrics that share the batch"
         if (f,args) not in self._cache:
             large = self.preds.numel()>=LARGE
             self._cache[f,args] = f(self, *args) if large else single_threaded(f, self, *args)
@@ -71,18 +71,25 @@ class Batch:
 
     @cached_property
     def inputs(self):
-        "Predictions, targets as floats, and which elements count (None: all), of the labels to score"
+        "Predictions, targets as floats, and a mask of the pairs that count (None: all)"
         preds,targs = self._select(self.preds),self._select(self.targs)
         valid = self.rule.valid(targs)
         if valid is not None: preds,targs = (o.masked_fill(~valid, 0) for o in (preds,targs))
         return preds,targs.float(),valid
 
     @cached_property
-    def weight(self): return self.rule.weights(self.start, self.preds)
+    def weight(self):
+        "Weights of the samples in float64; None: all count equally"
+        if (w:=self.rule.weight) is None: return None
+        end = self.start+self.n
+        if len(w)<end:
+            raise ValueError(f"sample_weight has {len(w)} values, "
+                             f"but there are at least {end} samples")
+        return w[self.start:end].to(self.preds.device, non_blocking=True)
 
     @property
     def scores(self):
-        "Scores of `inputs`: their sigmoids, if the rule takes them for logits"
+        "Scores of `inputs`: their sigmoids, if they are logits"
         return to_scores(self.inputs[0], self.rule.sigmoid and self.scored)
 
     def over_samples(self, x):
@@ -128,7 +135,7 @@ def is_split(
     return hasattr(dl, 'n_padded') or isinstance(getattr(dl, 'sampler', None), DistributedSampler)
 
 def _n_unpadded(dl, n, i=0):
-    "Number of samples of batch `i`, of `n`, that are not repeats"
+    "Return how many samples of batch `i`, which has `n`, are not repeats"
     if hasattr(dl, 'n_padded'): own = dl.n - (dl.rank*dl.n_padded//dl.world_size + dl.i - n)
     else: # Each process has every `num_replicas`-th sample
         s = dl.sampler
@@ -159,12 +166,12 @@ def gather(
     return torch.cat([o[:n] for o,n in zip(shards, sizes)])
 
 # %% ../nbs/03_counts.ipynb #66728b07
-SMALL = 2**17 # Elements: larger batches are counted at once
+SMALL = 2**17 # Number of predictions from which batches are counted
 
-_loop = threading.local() # The current `LoopBatch` of each thread, and how it is recognised
+_loop = threading.local() # Current `LoopBatch` of each thread, its tensors and its number
 
 class LoopBatch:
-    "Predictions and targets of one batch of a loop, for all metrics that take it"
+    "Predictions and targets of one batch of a loop, shared by all metrics"
     def __init__(self,
         preds:Tensor, # Predictions, N x C
         targs:Tensor # Targets, N x C
@@ -182,13 +189,13 @@ def loop_batch(
     same,number,batch = getattr(_loop, 'current', ((),None,None))
     is_same = len(same)==len(tensors) and all(a is b for a,b in zip(same, tensors))
     if i is None or i!=number or not is_same:
-        forget_batch() # Its memory may be needed
+        forget_batch() # Frees its memory
         batch = LoopBatch(*_unpadded_batch(learn))
         _loop.current = tensors,i,batch
     return batch
 
 def forget_batch():
-    "Forget the current batch: the next one may look the same"
+    "Forget the current batch, because another one may have the same tensors and number"
     _loop.current = (),None,None
 
 def _unpadded_batch(learn):
@@ -204,10 +211,10 @@ def _unpadded_batch(learn):
 def join_batches(
     batches:list, # `LoopBatch`es of one kind
     rule:ThresholdRule, # Threshold rule
-    vocab=None, # Names of the labels, for rules that name labels
-    start:int=0 # Number of samples before these, where their sample weights begin
+    vocab=None, # Names of the labels, for rules that name labels; None: unknown
+    start:int=0 # Number of samples before these, whose sample weights come first
 )->Batch: # The same object for all metrics with this list and rule
-    "Join a list of batches into one, which is counted once"
+    "Join batches into one, which is counted once for all metrics"
     first,key = batches[0],(rule,start,*batches[1:])
     if key not in first._joined:
         def join(name):

@@ -42,8 +42,8 @@ class Curve:
 def sort_curve(
     scores:Tensor, # Scores, R x N
     y:Tensor, # Targets, R x N of 0 and 1
-    weight:Tensor=None # Weight of each element, R x N, 0 where ignored; None: all count equally
-)->Curve: # One step per element, and the first without any
+    weight:Tensor=None # Weight of each score, R x N, 0 if ignored; None: all count equally
+)->Curve: # One step per score, and the first without any
     "Make the curve of each row by sorting it"
     score,order = scores.sort(dim=1, descending=True)
     y = y.gather(1, order).double()
@@ -70,7 +70,7 @@ def label_curve(
 def row_curves(
     scores:Tensor, # Scores, R x N
     y:Tensor, # Targets, R x N of 0 and 1
-    weight:Tensor=None # Weight of each element, or bools: whether it counts; None: all count equally
+    weight:Tensor=None # Weight of each score, or bools: whether it counts; None: all count equally
 )->list: # `Curve`s of all rows, in order
     "Make the curves of all rows in the faster way: short rows together, long rows one by one"
     if scores.shape[1]<1000: return [sort_curve(scores, y, weight)]
@@ -80,7 +80,7 @@ def row_curves(
     return [sort_curve(s[None], t[None], w[None]) for s,t,w in rows]
 
 # %% ../nbs/05_curves.ipynb #6ef8575c
-REACH = 24 # The bins are of logits from -24 to 24; the outermost also count what is beyond
+REACH = 24 # The bins are of logits from -24 to 24; the outermost bins also count all beyond
 
 def bin_edges(
     bins:int # Number of bins, from a logit of 24 down to -24
@@ -93,9 +93,9 @@ def bin_index(
     y:Tensor, # Targets, N x C of 0 and 1
     bins:int, # Number of bins, from 24 down to -24
     sigmoid:bool=True, # Whether `preds` are logits; if not, they are probabilities
-    exact:bool=False # Whether exactly the probabilities above an edge of `bin_edges` are beyond it
+    exact:bool=False # Whether to correct rounding, so that bins end exactly at `bin_edges`
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
-    "Find the bin of each element"
+    "Find the bin of each prediction"
     logits,c = (preds.float() if sigmoid else preds.float().logit()),preds.shape[1]
     # A score on an edge belongs below it, as scores must exceed a threshold
     place = logits.nan_to_num().sub(REACH).mul_(-bins/2/REACH).clamp_(0.5, bins-0.5)
@@ -109,11 +109,11 @@ def bin_index(
 
 def add_to_histogram(
     hist:Tensor, # Histogram, 2 x C x `bins`, which is changed; None: an empty one
-    index:Tensor, # Places of the elements, N x C, as `bin_index` returns them
+    index:Tensor, # Places in the histogram, N x C, as `bin_index` returns them
     bins:int, # Number of bins
-    weight:Tensor=None # Weight of each element, N x C; None: all count equally
+    weight:Tensor=None # Weight of each prediction, N x C; None: all count equally
 )->Tensor: # The histogram, in float64
-    "Add elements to a histogram"
+    "Add predictions to a histogram"
     if hist is None: hist = index.new_zeros(2, index.shape[1], bins, dtype=torch.float64)
     w = torch.ones_like(index, dtype=hist.dtype) if weight is None else weight.to(hist.dtype)
     hist.view(-1).scatter_add_(0, index.flatten(), w.flatten())

@@ -23,7 +23,7 @@ def get_data(
     out:str|Path, # Folder in which to make the digits
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
-    "Load the demo's data"
+    "Load the demo's data in batches of 32"
     if data=='digits':
         path = multidigits(Path(out)/f'multidigits_{size}', size=size)
         return multilabel_dls(path, size=None, bs=32)
@@ -34,7 +34,9 @@ def get_data(
 def small_convnet(
     pretrained:bool=False # Ignored, because there are no pretrained weights
 )->nn.Sequential:
-    "Create a body of four convolutions for `vision_learner`"
+    """Create a body of four convolutions for `vision_learner`
+
+    Returns a model from pictures, N x 3 x H x W with H and W of 16 or more, to N x 128 x 1 x 1."""
     conv = partial(ConvLayer, norm_type=None)
     return nn.Sequential(conv(3, 16, ks=5, stride=2),
                          nn.Sequential(conv(16, 32), nn.MaxPool2d(2)),
@@ -51,42 +53,40 @@ def _body(arch):
                      "use 'small', or one of fastai's, such as 'resnet18'")
 
 def get_learner(
-    dls:DataLoaders, # Multi-label images, such as the digits
-    arch:str='small', # Architecture: 'small', or one of fastai's, such as 'resnet18'
-    thresh:float=0.5 # Labels with probabilities above it are predicted
+    dls:DataLoaders, # Multi-label images, such as those of `multilabel_dls`
+    arch:str='small', # Architecture: 'small' (`small_convnet`), or one of fastai's, such as 'resnet18'
+    thresh:float=0.5 # Decision threshold: labels with probabilities above it are predicted
 )->Learner:
-    "Create a `vision_learner` without pretrained weights, with our metrics and callback"
+    """Create a `vision_learner` without pretrained weights, with `multilabel_metrics` and the callback
+
+    Raises `ValueError` for an unknown architecture."""
     body,head = _body(arch)
     return vision_learner(dls, body, pretrained=False, loss_func=BCEWithLogitsLossFlat(thresh=thresh),
                           metrics=multilabel_metrics(thresh), cbs=ZeroLabelsCallback(), **head)
 
 # %% ../nbs/19_demo.ipynb #8bf56172
-class _NoBar:
-    "Progress bar that shows nothing but the lines written to it"
-    def update(self, i): pass
-    def on_iter_end(self): pass
-    def write(self, line): print(line, flush=True)
+class _NarrowTable:
+    "Logger that prints a narrower table than fastai's"
+    def __init__(self, recorder): self.recorder = recorder
+    def __call__(self, log):
+        rows = [[f'{o:.3f}' if isinstance(o, float) else str(o) for o in log]]
+        if log[0]==0: # The first epoch of a fit
+            heads = [f'{name}_'.split('_')[:2] for name in self.recorder.metric_names]
+            self.widths = [max(5, *map(len, h)) for h in heads]
+            rows = [*zip(*heads), *rows]
+        for row in rows:
+            print(' '.join(f'{c:>{w}}' for c,w in zip(row, self.widths)).rstrip(), flush=True)
 
-class _TerminalProgress(ProgressCallback):
-    "Progress bar with a narrower table than fastai's; without the bar if stdout is not a terminal"
-    def before_fit(self):
-        self.widths = None
-        self.learn.create_mbar = sys.stdout.isatty()
-        if not self.create_mbar: self.mbar = _NoBar()
-        super().before_fit()
-
-    def _launch_pbar(self):
-        if self.create_mbar: super()._launch_pbar()
-        else: self.pbar = self.mbar
-
+class _Bar(ProgressCallback):
+    "Progress bar that leaves the table to the Learner's logger"
     def _write_stats(self, log):
-        if self.widths: return self._write(f'{l:.3f}' if isinstance(l, float) else str(l) for l in log)
-        heads = [f'{name}_'.split('_')[:2] for name in log]
-        self.widths = [max(5, *map(len, h)) for h in heads]
-        for line in zip(*heads): self._write(line)
+        if log[0]!='epoch': self.old_logger(log)
 
-    def _write(self, cells):
-        self.mbar.write(' '.join(f'{c:>{w}}' for c,w in zip(cells, self.widths)).rstrip())
+def _set_output(learn):
+    "Print the narrow table, and show a progress bar only in a terminal"
+    learn.remove_cb(ProgressCallback)
+    learn.logger = _NarrowTable(learn.recorder)
+    if sys.stdout.isatty(): learn.add_cb(_Bar())
 
 # %% ../nbs/19_demo.ipynb #ff2a5b16
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
@@ -124,8 +124,7 @@ def run_demo(
     "Train, show the warning, try the remedies, and compare"
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    learn.remove_cb(ProgressCallback)
-    learn.add_cb(_TerminalProgress())
+    _set_output(learn)
     cb,dls,first = learn.zero_labels,learn.dls,max(epochs//5, 1)
     thresh = learn.loss_func.thresh
     before = _epochs(first)
@@ -166,22 +165,18 @@ def run_demo(
     return table
 
 # %% ../nbs/19_demo.ipynb #c71b3ffe
-def _check_model(arch, size):
-    "Check that the model takes pictures of `size` pixels"
-    body,head = _body(arch)
-    try: dummy_eval(create_vision_model(body, n_out=1, pretrained=False, **head), (size,size))
-    except (RuntimeError, StopIteration) as e: # torch raises the one, fastai the other
-        raise ValueError(f"--arch {arch} does not work with pictures of --size {size}: "
-                         f"try a larger size, or another architecture such as resnet18 ({e!r})") from e
-
 def prepare_data(
     data:str, # Data set, as in `get_data`
     arch:str, # Architecture, as in `get_learner`
     out:Path, # Folder in which to make the digits
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
-    "Check the architecture, then load the data"
-    _check_model(arch, size)
+    "Check that the architecture takes pictures of `size` pixels, then load the data"
+    body,head = _body(arch)
+    try: dummy_eval(create_vision_model(body, n_out=1, pretrained=False, **head), (size,size))
+    except (RuntimeError, StopIteration) as e: # torch raises the one, fastai the other
+        raise ValueError(f"--arch {arch} does not work with pictures of --size {size}: "
+                         f"try a larger size, or another architecture such as resnet18 ({e!r})") from e
     print('Preparing the data ...', flush=True)
     set_seed(42)
     return get_data(data, out, size)

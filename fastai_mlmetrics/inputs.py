@@ -43,7 +43,7 @@ def as_tensor(
 
 def _why_no_table(o):
     "Explain why `o` cannot be a table of numbers, and what to write"
-    # Of scikit-learn's `predict_proba`, where a class that never occurs has no column
+    # scikit-learn's `predict_proba` has no column for a class that never occurs
     if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
         return ("these tables are not equally wide: use the column of class 1 of each, and zeros "
                 "where there is none")
@@ -88,7 +88,7 @@ def _check_index(preds, targs):
                      ".loc[the index of the other], or drop its index by .reset_index(drop=True)")
 
 def as_rows(
-    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
+    preds, # Predictions; the last axis is the labels, all others are samples; 1-d: a single label
     targs # Targets of the same shape; for a single label, either may lack the last axis
 ): # Predictions and targets as plain tensors, N x C; columns of DataFrames are matched by name
     "Convert predictions and targets to two tables of one shape"
@@ -139,9 +139,9 @@ def label_vocab(
     dls # `DataLoaders`
 ): # `L` of names, or None
     "Return the label names of `dls`: target columns of a table if there are several, else the vocab"
-    # The vocab of a text without one for its targets has its words
+    # If the targets of a text have no vocab, `dls.vocab` has its words
     source = dls
-    if 'vocab' not in getattr(dls, '__dict__', {}): # It was not given
+    if 'vocab' not in getattr(dls, '__dict__', {}): # The user has not set it
         if tls := getattr(dls, 'tls', None): source = tls[-1]
         part = getattr(dls, 'train_ds', None)
         if isinstance(part, torch.utils.data.Subset): source = part.dataset
@@ -164,7 +164,7 @@ def label_names(
 # %% ../nbs/00_inputs.ipynb #6f3d2e51
 def check_kwargs(
     name:str, # Name of the function or class
-    f, # Function whose signature tells what there is
+    f, # Function with the allowed arguments
     kwargs:dict # Keyword arguments to check
 ):
     "Check that `f` has these keyword arguments"
@@ -188,7 +188,7 @@ def check_int(
 
 def format_number(
     x:float # Number for a message
-)->str: # All digits that it has in float32, so that 0.9997 is not read as 1
+)->str: # All digits in float32, so that 0.9997 is not shown as 1
     "Format a number with all its digits"
     return np.format_float_positional(np.float32(x), trim='-')
 
@@ -197,7 +197,7 @@ _PACKAGES = 'fastai_mlmetrics','fastai','fastcore'
 def warn_user(
     text # Problem, and what to do about it
 ):
-    "Warn at the line outside of this package and of fastai that led here"
+    "Show a warning at the user's line, the last one outside of this package and of fastai"
     frame,level = inspect.currentframe().f_back,2
     while frame.f_back and frame.f_globals.get('__name__', '').partition('.')[0] in _PACKAGES:
         frame,level = frame.f_back,level+1
@@ -206,18 +206,18 @@ def warn_user(
 _warned = WeakKeyDictionary() # Learner -> texts shown for it, without their numbers
 
 def new_warnings(
-    learn, # Learner, or None
+    learn, # Learner; None: all warnings are new
     texts:list # Warnings
-)->list: # Warnings not yet shown for this Learner; without a Learner, all
+)->list: # Warnings not yet shown for this Learner
     "Filter out warnings that were shown before, and count the others as shown"
     try: seen = _warned.setdefault(learn, set())
-    except TypeError: return texts # None, and what cannot be weakly referenced
+    except TypeError: return texts # None cannot be weakly referenced
     new = [o for o in texts if _without_numbers(o) not in seen]
     seen.update(map(_without_numbers, new))
     return new
 
 def _without_numbers(text):
-    # Numbers in code, and names in parentheses, do not change from epoch to epoch
+    # Numbers in code, and text in parentheses, are the same in each epoch
     parts = re.split(r'(`[^`]*`|\([^)]*\))', text)
     return ''.join(o if i%2 else re.sub(r'(?<!\w)-?\d\S*', '', o) for i,o in enumerate(parts))
 
@@ -225,10 +225,10 @@ def _without_numbers(text):
 def progress(
     items, # Items to yield
     total:int=None, # Number of items; None: `len(items)`
-    wait:float=5., # Seconds before a bar is shown
+    wait:float=5., # Number of seconds before a bar is shown
     show:bool=True # Whether a bar may be shown
 ):
-    "Iterate with a progress bar, if that takes long"
+    "Iterate over `items` with a progress bar, if that takes long"
     show = show and not rank_distrib() and (IN_NOTEBOOK or sys.stdout.isatty())
     bar,start = None,time.time()
     try:

@@ -15,30 +15,32 @@ from .metrics import (
 from .curves import label_curve, sort_curve
 from .ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
 from .tables import as_shown, escape_mathtext, label_columns, label_index, new_axes
-from .tables import names_within, plot_name, shorten, some_labels, some_names, Table
+from .tables import names_within, plot_name, some_labels, some_names, Table
 from .learner import get_dl, get_probs
 from .report import rank_labels
 from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from numbers import Real
 
-# %% ../nbs/14_interpret.ipynb #94ad914a
+# %% ../nbs/14_interpret.ipynb #aab4069c
 def in_numbers(
     interp, # A `MultiLabelInterpretation`
     r # Its `Record`
-)->str:
+)->list: # Sentences: the first on F1, others on what fails
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    text = (f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
-            f"macro F1 {r.f1_macro:.3f}.")
+    texts = [f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
+             f"macro F1 {r.f1_macro:.3f}."]
     empty = int((interp.true.any(1) & ~interp.predicted.any(1)).sum())
-    if empty: text += (f" {empty:,} of the {r.labelled:,} samples that have labels "
-                       f"get{'s'*(empty==1)} none.")
+    if empty: texts.append(f"{empty:,} of the {r.labelled:,} samples that have labels "
+                           f"get{'s'*(empty==1)} none.")
     tp,fp,fn,_ = interp.counts
-    for fail,what in (((tp+fp==0) & (fn>0), "never predicted"), ((tp==0) & (fp>0), "never right")):
-        names = list(interp.vocab[fail.nonzero().flatten().tolist()])
-        if names: text += (f" {len(names):,} of {len(tp):,} labels {'is' if len(names)==1 else 'are'} "
-                           f"{what}: {some_labels(names, 3)}.")
-    return text
+    for fails,what in (((tp+fp==0) & (fn>0), "never predicted"),
+                       ((tp==0) & (fp>0), "predicted, but never correctly")):
+        names = list(interp.vocab[fails.nonzero().flatten().tolist()])
+        verb = 'is' if len(names)==1 else 'are'
+        if names: texts.append(f"{len(names):,} of {len(tp):,} labels {verb} {what}: "
+                               f"{some_labels(names, 3)}.")
+    return texts
 
 # %% ../nbs/14_interpret.ipynb #123b68fe
 def _has_reduction(loss):
@@ -88,7 +90,16 @@ class MultiLabelInterpretation(Interpretation):
         why = verdicts.why_no_verdict(r)
         verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "Nothing is flagged"
         return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}{at}: "
-                f"{in_numbers(self, r)} {verdict}.")
+                f"{' '.join(in_numbers(self, r))} {verdict}.")
+
+    @property
+    def _arrays(self): return (self.preds if self.scored else self.predicted),self.targs
+
+    @property
+    def _kwargs(self):
+        "The other arguments of functions of arrays"
+        return dict(thresh=self.thresh, min_labels=self.rule.min_labels, vocab=self.vocab,
+                    max_labels=self.rule.max_labels, ignore_index=self.ignore_index)
 
     def _label(self, i):
         "Return the name of a label for a sentence or a plot"
@@ -175,20 +186,14 @@ def accuracy_report(self:MultiLabelInterpretation,
     **kwargs # Arguments of the function `accuracy_report`: `zero_division` and `ci`
 )->reports.AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     "Report accuracy variants of these predictions, with baselines and confidence intervals"
-    preds = self.preds if self.scored else self.predicted
-    return reports.accuracy_report(preds, self.targs, thresh=self.thresh,
-                                   min_labels=self.rule.min_labels, max_labels=self.rule.max_labels,
-                                   ignore_index=self.ignore_index, vocab=self.vocab, **kwargs)
+    return reports.accuracy_report(*self._arrays, **self._kwargs, **kwargs)
 
 @patch
 def judge(self:MultiLabelInterpretation,
     **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
 )->verdicts.Record: # Metrics and verdict; the repr is the report
     "Diagnose (near-)empty predictions and suggest remedies"
-    preds = self.preds if self.scored else self.predicted
-    return verdicts.judge(preds, self.targs, thresh=self.thresh, min_labels=self.rule.min_labels,
-                          max_labels=self.rule.max_labels, ignore_index=self.ignore_index,
-                          vocab=self.vocab, **kwargs)
+    return verdicts.judge(*self._arrays, **self._kwargs, **kwargs)
 
 # %% ../nbs/14_interpret.ipynb #c48462f5
 def legend_above(
@@ -197,11 +202,11 @@ def legend_above(
     "Add a legend above the axes, where it hides no line"
     ax.legend(fontsize=8, loc='lower center', bbox_to_anchor=(0.5,1), ncols=2, frameon=False)
 
-def _two_lines(name, n):
-    "Break a name into at most two lines of `n` characters"
-    name = shorten(name, 2*n)
-    lines = textwrap.wrap(name, n)
-    return escape_mathtext('\n'.join(lines if len(lines)<3 else [name[:n],name[n:]]))
+def _write_cells(ax, texts, shares):
+    "Write a text into each cell of an image, in white on dark cells"
+    for (y,x),share in np.ndenumerate(shares):
+        color = 'w' if share>0.5 else 'k'
+        ax.text(x, y, texts[y,x], ha='center', va='center', fontsize=8, color=color)
 
 # %% ../nbs/14_interpret.ipynb #bf9e8fec
 class LabelReport(Table):
@@ -257,12 +262,13 @@ def report(self:MultiLabelInterpretation,
         rows,names = zip(*((total | row(a), f'{a} avg') for a in averages))
         ends = LabelReport([*rows], names, columns=res.columns)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
-    res.attrs['reading'] = f'Decided {self.rule.describe()}.'
+    res.attrs['reading'] = f'Predicted {self.rule.describe()}.'
     has = self.true[self.valid_samples].any(1)
     if averages and not has.all():
-        n,has_label = int((~has).sum()),'has no label' if (~has).sum()==1 else 'have no label'
-        res.attrs['reading'] += (f' {n:,} of {len(has):,} samples {has_label}. In the samples '
-                                 f'average, 0/0 counts as 0, so its F1 is at most {has.double().mean():.3f}.')
+        n,verb = int((~has).sum()),'has' if (~has).sum()==1 else 'have'
+        res.attrs['reading'] += (
+            f' {n:,} of {len(has):,} samples {verb} no label. In the samples average, 0/0 counts as 0, '
+            f'so its F1 is at most {has.double().mean():.3f}.')
     if absent := [o for o,n in zip(self.vocab, true) if not n]:
         of,it = ('the label','it') if len(absent)==1 else ('any of the labels','them')
         res.attrs['reading'] += f' No sample has {of} {some_names(absent)}: nothing is known of {it}.'
@@ -314,11 +320,9 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
         if i is None: ax.axis('off'); continue
         share = cm[i]/cm[i].sum(1, keepdims=True).clip(1)
         ax.imshow(share, cmap=cmap, vmin=0, vmax=1, aspect='auto')
-        for (y,x),v in np.ndenumerate(share):
-            text = f'{v:.{norm_dec}f}' if normalize else cm[i,y,x]
-            color = 'w' if v>0.5 else 'k'
-            if plot_txt: ax.text(x, y, text, ha='center', va='center', fontsize=8, color=color)
-        ax.set_title(_two_lines(self._label(i), 20), fontsize=8)
+        texts = np.char.mod(f'%.{norm_dec}f', share) if normalize else cm[i]
+        if plot_txt: _write_cells(ax, texts, share)
+        ax.set_title(plot_name(self._label(i), 20), fontsize=8)
         for set_ticks in (ax.set_xticks, ax.set_yticks): set_ticks([0,1], ['no','yes'], fontsize=8)
     fig.suptitle(title, fontsize=10)
     fig.supxlabel('predicted', fontsize=10)
@@ -385,9 +389,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     size,margin = max(0.3*len(top), 1.5),1.2+0.07*max(map(len, names))
     ax = new_axes(ax, figsize or (size+margin, size+margin))
     ax.imshow(m, cmap='Blues')
-    for (y,x),v in np.ndenumerate(m):
-        color = 'w' if v>m.max()/2 else 'k'
-        if v: ax.text(x, y, v, ha='center', va='center', fontsize=8, color=color)
+    _write_cells(ax, np.where(m, m.astype(str), ''), m/m.max())
     ax.set_xticks(range(len(top)), names, rotation=90, fontsize=8)
     ax.set_yticks(range(len(top)), names, fontsize=8)
     ax.set(xlabel='wrongly predicted', ylabel='missed')
@@ -624,7 +626,7 @@ def show_results(self:MultiLabelInterpretation,
     figsize:tuple=None # Width and height in inches; None: by the number of images
 ): # A `Table`, if the inputs are not images
     "Show some samples with their targets and predictions"
-    idxs,title = L(to_builtin(idxs)),f'Decided {self.rule.describe()}'
+    idxs,title = L(to_builtin(idxs)),f'Predicted {self.rule.describe()}'
     return self._show(idxs, self.losses[idxs], 'loss', title, nrows=nrows, ncols=ncols,
                       figsize=figsize)
 
@@ -664,7 +666,7 @@ def plot_calibration(self:MultiLabelInterpretation,
     ax.set(xlabel='mean score', ylabel='share that is true', xlim=(-0.02,1.02), ylim=(-0.02,1.02))
     ax.set_title(f'expected calibration error {error:.3f}', fontsize=10)
     top = ax.secondary_xaxis('top')
-    top.set_xlabel('decisions', fontsize=8)
+    top.set_xlabel('sample-label pairs', fontsize=8)
     counts = [f'{int(o):,}' for o in n[used]]
     top.set_xticks((used+0.5)/bins, counts, rotation=90, fontsize=min(8, 160/bins))
 

@@ -12,7 +12,7 @@ import fastai.losses
 
 # %% ../nbs/02_losses.ipynb #ed831eaf
 def _decoding_thresh(thresh):
-    "Convert a threshold to what fastai's `decodes` can compare with"
+    "Convert a threshold to a number or a tensor, as fastai's `decodes` needs it"
     if thresh_names(thresh):
         raise ValueError("a loss function knows no names of labels: pass thresholds with names to "
                          "learn.set_thresh")
@@ -21,16 +21,21 @@ def _decoding_thresh(thresh):
 
 @delegates(but='is_2d')
 class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
-    "fastai's loss of the same name, with `ignore_index`: ignored targets have a loss of 0"
+    """Binary cross-entropy on logits, fastai's loss of the same name with `ignore_index`
+
+    -log p if the label is present, -log(1 - p) if it is absent, with p the sigmoid of the logit; 0 if
+    the target is ignored. Without `ignore_index` it equals fastai's loss and torch's
+    `BCEWithLogitsLoss`. Unlike fastai's, it also takes a `weight` of one number per label.
+    """
     def __init__(self,
-        weight:Tensor=None, # Weight of each label
+        weight:Tensor=None, # Weight of each label; None: all count equally
         *,
-        pos_weight:Tensor=None, # Weight of each label's positives
-        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
+        pos_weight:Tensor=None, # Weight of each label's positives, as `pos_weight(dls)`; None: 1
+        ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
         reduction:str='mean', # 'mean' over the targets that are not ignored, 'sum' or 'none'
         **kwargs
     ):
-        # With one weight per label, the label axis stays, as fastai keeps it for `pos_weight`
+        # A weight per label needs the label axis, as `pos_weight` does, for which fastai keeps it
         if weight is not None and weight.numel()>1: kwargs.setdefault('flatten', False)
         super().__init__(weight=weight, pos_weight=pos_weight, reduction=reduction, **kwargs)
         self.thresh,self.ignore_index = _decoding_thresh(self.thresh),ignore_index
@@ -38,7 +43,7 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     def __call__(self, inp, targ, **kwargs):
         valid,reduction = ThresholdRule(ignore_index=self.ignore_index).valid(targ),self.reduction
         if valid is None: return super().__call__(inp, targ, **kwargs)
-        # Masked before the loss as well, because the gradient of nan is nan
+        # Targets are masked before the loss, too, because the gradient of nan is nan
         with NoneReduce(self): losses = super().__call__(inp, targ.masked_fill(~valid, 0), **kwargs)
         valid = self._contiguous(valid).view(losses.shape)
         losses = losses.masked_fill(~valid, 0)
@@ -47,11 +52,16 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
 
 # %% ../nbs/02_losses.ipynb #c03dc596
 class AsymmetricLoss(Module):
-    "Binary cross-entropy that down-weights easy negatives and easy positives separately"
+    """Asymmetric loss: binary cross-entropy that gives easy negatives and easy positives less weight
+
+    -(1 - p)^`gamma_pos` log p if the label is present, -q^`gamma_neg` log(1 - q) if it is absent, with
+    p the sigmoid of the logit and q = max(p - `clip`, 0). Source: Ridnik et al., ICCV 2021 (arXiv
+    2009.14119). Not in fastai.
+    """
     def __init__(self,
         gamma_neg:float=4., # Focusing exponent for negatives, 0 or more: higher: easy ones count less
         gamma_pos:float=0., # Focusing exponent for positives, 0 or more
-        clip:float=0.05, # Negatives below this probability do not count, 0 to below 1
+        clip:float=0.05, # Negatives below this probability, from 0 to below 1, have a loss of 0
         alpha:float=None, # Weight of positives, 0 to 1, and 1-alpha of negatives; None: 1 for both
         reduction:str='mean' # 'mean', 'sum' or 'none'
     ):
@@ -64,7 +74,7 @@ class AsymmetricLoss(Module):
         store_attr()
 
     def forward(self, inp:Tensor, targ:Tensor)->Tensor:
-        logits = to_scores(inp, sigmoid=False) # Half precision is widened
+        logits = to_scores(inp, sigmoid=False) # Half precision becomes float32
         p = (logits.sigmoid()-self.clip).clamp(min=0)
         present = -F.logsigmoid(logits) * (self.gamma_pos*F.logsigmoid(-logits)).exp()
         absent = -torch.log1p(-p) if self.clip else -F.logsigmoid(-logits)
@@ -78,16 +88,21 @@ class AsymmetricLoss(Module):
 
 # %% ../nbs/02_losses.ipynb #88977930
 class AsymmetricLossFlat(BCEWithLogitsLossFlat):
-    "`AsymmetricLoss`, flattened; decodes and ignores targets as `BCEWithLogitsLossFlat` does"
+    """Asymmetric loss for `loss_func=` of a Learner
+
+    `AsymmetricLoss`, with the activation, the decoding and the `ignore_index` of
+    `BCEWithLogitsLossFlat`. Its sigmoids are higher than probabilities, so tune the threshold. Not in
+    fastai.
+    """
     def __init__(self,
         gamma_neg:float=4., # Focusing exponent for negatives, 0 or more: higher: easy ones count less
         gamma_pos:float=0., # Focusing exponent for positives, 0 or more
-        clip:float=0.05, # Negatives below this probability do not count, 0 to below 1
+        clip:float=0.05, # Negatives below this probability, from 0 to below 1, have a loss of 0
         *,
         alpha:float=None, # Weight of positives, 0 to 1, and 1-alpha of negatives; None: 1 for both
-        thresh:float=0.5, # Decision threshold: labels with a score above it are predicted
-        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
-        reduction:str='mean', # 'mean', 'sum' or 'none'
+        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+        ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
+        reduction:str='mean', # 'mean' over the targets that are not ignored, 'sum' or 'none'
         axis:int=-1, # Label axis
         floatify:bool=True # Whether to convert targets to float
     ):
@@ -96,10 +111,15 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
         self.thresh,self.ignore_index = _decoding_thresh(thresh),ignore_index
 
 class SigmoidFocalLossFlat(AsymmetricLossFlat):
-    "Binary focal loss of each label; fastai's `FocalLossFlat` is for one class per sample"
+    """Focal loss of each label, for `loss_func=` of a Learner
+
+    -(1 - p)^`gamma` log p if the label is present, -p^`gamma` log(1 - p) if it is absent, with p the
+    sigmoid of the logit. Source: Lin et al., ICCV 2017 (arXiv 1708.02002). torchvision's
+    `sigmoid_focal_loss` without `alpha`. fastai's `FocalLossFlat` is for single-label data.
+    """
     @delegates(AsymmetricLossFlat.__init__, but='gamma_neg,gamma_pos,clip')
     def __init__(self,
-        gamma:float=2., # Focusing exponent, 0 or more: the higher, the less easy labels count
+        gamma:float=2., # Focusing exponent, 0 or more: higher: easy labels count less
         **kwargs
     ): super().__init__(gamma, gamma, 0., **kwargs)
 
@@ -133,23 +153,24 @@ def loss_name(
     f = unwrap(loss_func)
     return getattr(f, '__name__', type(f).__name__)
 
+_CROSS_ENTROPIES = F.binary_cross_entropy,F.binary_cross_entropy_with_logits
+
 def is_cross_entropy(
     loss_func # Loss function of a Learner
 )->bool:
     "Whether `loss_func` is torch's binary cross-entropy, of logits or of probabilities"
-    f,functions = unwrap(loss_func),(F.binary_cross_entropy, F.binary_cross_entropy_with_logits)
-    return isinstance(f, (nn.BCELoss,nn.BCEWithLogitsLoss)) or f in functions
+    f = unwrap(loss_func)
+    return isinstance(f, (nn.BCELoss,nn.BCEWithLogitsLoss)) or f in _CROSS_ENTROPIES
 
 def trains_on_all(
     loss_func # Loss function of a Learner
-)->bool: # False for losses of one's own, which may ignore targets in their own way
+)->bool: # False for unknown losses, which may ignore targets in their own way
     "Whether `loss_func` is known to count each target, whatever its value"
+    if getattr(loss_func, 'ignore_index', None) is not None: return False
     f,call = unwrap(loss_func),type(loss_func).__call__
     flat = BaseLoss.__call__,BCEWithLogitsLossFlat.__call__
     if isinstance(loss_func, BaseLoss) and call not in flat: return False
-    known = type(f) in (nn.BCELoss,nn.BCEWithLogitsLoss,AsymmetricLoss)
-    known = known or f in (F.binary_cross_entropy, F.binary_cross_entropy_with_logits)
-    return known and getattr(loss_func, 'ignore_index', None) is None
+    return type(f) in (nn.BCELoss,nn.BCEWithLogitsLoss,AsymmetricLoss) or f in _CROSS_ENTROPIES
 
 def decode_hint(
     loss_func, # Loss function that does not decode
@@ -170,8 +191,8 @@ def decode_hint(
 # %% ../nbs/02_losses.ipynb #d75ca275
 def takes_logits(
     loss_func, # Loss function of a Learner
-    c:int=1, # Number of labels, if known
-    device=None # Device of the loss function's own tensors
+    c:int=1, # Number of labels; 1: unknown
+    device=None # Device of the loss function's own tensors; None: the CPU
 )->bool:
     "Whether `loss_func` takes logits"
     weights = [getattr(unwrap(loss_func), k, None) for k in ('pos_weight','weight')]
@@ -182,14 +203,14 @@ def takes_logits(
 def is_activated(
     loss_func # Loss function of a Learner
 )->bool:
-    "Whether the loss function's activation, which `get_preds` applies, is the sigmoid"
+    "Whether the loss function has an activation, which `get_preds` applies, and it is the sigmoid"
     f = getattr(loss_func, 'activation', None)
     return callable(f) and (f(torch.zeros(1, 1, dtype=torch.float32, device='cpu'))==0.5).all().item()
 
 def to_probs(
     preds:Tensor, # Predictions of `get_preds`: after the loss function's activation, if it has one
     loss_func, # Loss function of the Learner
-    device=None # Device of the loss function's own tensors
+    device=None # Device of the loss function's own tensors; None: the CPU
 )->Tensor: # In [0, 1]
     "Convert predictions to probabilities"
     activated = is_activated(loss_func)

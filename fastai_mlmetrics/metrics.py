@@ -51,17 +51,17 @@ class StreamMetric(AccumMetric):
 
     def __init__(self,
         *,
-        thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-        sigmoid:bool=True, # Whether the predictions are logits
-        labels=None, # Labels to score, by index or by name; None: all
+        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='micro', # 'micro', 'macro', 'weighted', 'samples' or None (per label)
-        sample_weight=None, # One weight per sample, in the loader's order
+        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
-        ignore_index=None, # Target value of the elements to ignore; may be nan
-        min_labels:int=0, # Minimum number of labels per sample, the top-scoring ones
-        max_labels:int=None, # Maximum number of labels per sample, the top ones; None: unlimited
-        name:str=None # Name of the column; None: fastai's, with the average if it is not the default
+        ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
+        min_labels:int=0, # Minimum number of labels to predict per sample, the top-scoring ones
+        max_labels:int=None, # Maximum number of labels to predict per sample; None: unlimited
+        name:str=None # Column name; None: fastai's name, then the average unless it is the default
     ):
         if average not in self.averages:
             raise ValueError(f"{type(self).__name__} has no average={average!r}: "
@@ -84,21 +84,18 @@ class StreamMetric(AccumMetric):
     def from_total(self, total): raise NotImplementedError
 
     def reset(self):
-        "Forget everything"
+        "Forget all batches"
         forget_batch()
         self._clear()
 
-    def _clear(self):
-        self.total = self._read = self._learn = self._vocab = self.c = None
-        self.seen,self._size,self._batches,self._checks = 0,0,[],None
-        self.scored = self.trained = self.split = self._in_learner = False
+    def _clear(self): vars(self).update(self._empty_state())
+    def _empty_state(self):
+        return dict(total=None, seen=0, c=None, scored=False, trained=False, split=False, _read=None,
+                    _checks=None, _batches=[], _size=0, _learn=None, _in_learner=False, _vocab=None)
 
     def __getstate__(self):
-        "A copy or a pickle is a new metric with the same arguments"
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new._clear()
-        return new.__dict__
+        "Return the state of a copy or a pickle, which has the arguments, but no batches"
+        return vars(self) | self._empty_state()
 
     def __repr__(self):
         params = inspect.signature(self.__init__).parameters
@@ -149,11 +146,11 @@ def _begin(self:StreamMetric, learn):
 
 @patch
 def accum_values(self:StreamMetric,
-    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
+    preds, # Predictions; the last axis is the labels, all others are samples; 1-d: a single label
     targs, # Targets of the same shape
-    learn=None # Learner that knows the vocab, for labels given by name
+    learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
-    "Add whole arrays"
+    "Add predictions and targets of more samples; `update` is the same"
     self.count_batches()
     vocab = self.rule.vocab_for(learn, preds, targs)
     preds,targs = as_rows(preds, targs)
@@ -326,12 +323,12 @@ class CountsMetric(StreamMetric):
     uses_thresh = True
     @delegates(StreamMetric.__init__)
     def __init__(self,
-        thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-        sigmoid:bool=True, # Whether the predictions are logits
-        labels=None, # Labels to score, by index or by name; None: all
+        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples' or None (per label)
-        sample_weight=None, # One weight per sample, in the loader's order
+        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         **kwargs
     ):
         super().__init__(thresh=thresh, sigmoid=sigmoid, labels=labels, pos_label=pos_label,
@@ -376,35 +373,54 @@ class CountsMetric(StreamMetric):
 
 # %% ../nbs/04_metrics.ipynb #2cc55fc2
 class PrecisionMulti(CountsMetric):
-    "Fraction of predicted labels that are true"
+    """Precision: fraction of predicted labels that are true
+
+    tp / (tp + fp), in [0, 1], 1 is best; 0/0 if nothing is predicted.
+    scikit-learn's `precision_score`. fastai's class also predicts scores equal to `thresh`, and drops
+    a `thresh` of 0.
+    """
     func_name = 'precision_score'
     def formula(self, tp, fp, fn, tn): return tp/(tp+fp)
 
 # %% ../nbs/04_metrics.ipynb #70934805
 class RecallMulti(CountsMetric):
-    "Fraction of true labels that are predicted"
+    """Recall: fraction of true labels that are predicted
+
+    tp / (tp + fn), in [0, 1], 1 is best; 0/0 if nothing is true. scikit-learn's `recall_score`.
+    fastai's class also predicts scores equal to `thresh`, and drops a `thresh` of 0.
+    """
     func_name = 'recall_score'
     def formula(self, tp, fp, fn, tn): return tp/(tp+fn)
 
 # %% ../nbs/04_metrics.ipynb #1961a7f0
 class F1ScoreMulti(CountsMetric):
-    "Harmonic mean of precision and recall"
+    """F1 score: harmonic mean of precision and recall
+
+    2 tp / (2 tp + fp + fn), in [0, 1], 1 is best; 0/0 if nothing is true and nothing predicted.
+    scikit-learn's `f1_score`. fastai's class also predicts scores equal to `thresh`, and drops a
+    `thresh` of 0.
+    """
     func_name = 'f1_score'
     def formula(self, tp, fp, fn, tn): return 2*tp/(2*tp+fp+fn)
 
 # %% ../nbs/04_metrics.ipynb #2c19d8d8
 class FBetaMulti(CountsMetric):
-    "Weighted harmonic mean of precision and recall"
+    """F-beta score: weighted harmonic mean of precision and recall
+
+    (1 + beta²) tp / ((1 + beta²) tp + beta² fn + fp), in [0, 1], 1 is best; 0/0 if nothing is true and
+    nothing predicted. scikit-learn's `fbeta_score`. fastai's class also predicts scores equal to
+    `thresh`, and drops a `thresh` of 0.
+    """
     func_name = 'fbeta_score'
     @delegates(CountsMetric.__init__)
     def __init__(self,
-        beta:float, # Importance of recall relative to precision, 0 to infinity
-        thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-        sigmoid:bool=True, # Whether the predictions are logits
-        labels=None, # Labels to score, by index or by name; None: all
+        beta:float, # Importance of recall relative to precision: 0 is precision, infinity is recall
+        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples' or None (per label)
-        sample_weight=None, # One weight per sample, in the loader's order
+        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         **kwargs
     ):
         if not beta>=0: raise ValueError(f"beta={beta} must be at least 0, which is precision alone")
@@ -416,13 +432,22 @@ class FBetaMulti(CountsMetric):
 
 # %% ../nbs/04_metrics.ipynb #b7aba4f4
 class JaccardMulti(CountsMetric):
-    "Fraction of the labels that are predicted or true that are both"
+    """Jaccard index: intersection of predicted and true labels, divided by their union
+
+    tp / (tp + fp + fn), in [0, 1], 1 is best; 0/0 if nothing is true and nothing predicted.
+    scikit-learn's `jaccard_score`. fastai's class also predicts scores equal to `thresh`, and drops a
+    `thresh` of 0.
+    """
     func_name = 'jaccard_score'
     def formula(self, tp, fp, fn, tn): return tp/(tp+fp+fn)
 
 # %% ../nbs/04_metrics.ipynb #d778821e
 class CF1(CountsMetric):
-    "Harmonic mean of macro precision and macro recall"
+    """CF1: harmonic mean of macro precision and macro recall, as in papers on multi-label images
+
+    2 P R / (P + R), with P and R the means over labels; in [0, 1], 1 is best, 0 if P and R are 0.
+    Never below macro F1, the mean of the labels' F1 scores. Not in scikit-learn or fastai.
+    """
     averages,func_name = ('macro',),'CF1'
     def averaged(self, counts):
         both = [cls(zero_division=self.zero_division) for cls in (PrecisionMulti,RecallMulti)]
@@ -431,16 +456,16 @@ class CF1(CountsMetric):
 
 # %% ../nbs/04_metrics.ipynb #16337be1
 class MicroMetric(CountsMetric):
-    "Base of metrics that pool all elements by default"
+    "Base of metrics that pool all sample-label pairs by default"
     default_average = 'micro'
     @delegates(CountsMetric.__init__, but='pos_label')
     def __init__(self,
-        thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-        sigmoid:bool=True, # Whether the predictions are logits
-        labels=None, # Labels to score, by index or by name; None: all
-        sample_weight=None, # One weight per sample, in the loader's order
+        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        labels=None, # Labels to score, by name or by index; None: all
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
-        average:str='micro', # 'micro', 'macro', 'weighted', 'samples' or None (per label)
+        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
         **kwargs
     ):
         super().__init__(thresh, sigmoid, labels, average=average,
@@ -448,58 +473,87 @@ class MicroMetric(CountsMetric):
 
 # %% ../nbs/04_metrics.ipynb #fba73da2
 class AccuracyMulti(MicroMetric):
-    "Fraction of elements that are right"
+    """Accuracy: fraction of sample-label pairs that are predicted right
+
+    (tp + tn) / (tp + fp + fn + tn), in [0, 1], 1 is best; compare it with `ZerosAccuracy`.
+    fastai's function `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
+    """
     def formula(self, tp, fp, fn, tn): return (tp+tn)/(tp+fp+fn+tn)
 
 # %% ../nbs/04_metrics.ipynb #e019c8d2
 class HammingLossMulti(MicroMetric):
-    "Fraction of elements that are wrong"
+    """Hamming loss: fraction of sample-label pairs that are predicted wrong
+
+    (fp + fn) / (tp + fp + fn + tn), in [0, 1], 0 is best. scikit-learn's `hamming_loss`.
+    fastai's class ignores its `labels`; here they are the labels to score.
+    """
     func_name,is_loss = 'hamming_loss',True
     def formula(self, tp, fp, fn, tn): return (fp+fn)/(tp+fp+fn+tn)
 
 # %% ../nbs/04_metrics.ipynb #806583d5
 class ZerosAccuracy(MicroMetric):
-    "Accuracy of the all-zeros baseline, a model that predicts nothing"
+    """Accuracy of the all-zeros baseline, a model that predicts nothing
+
+    (fp + tn) / (tp + fp + fn + tn), in [0, 1]: the number that `AccuracyMulti` has to beat.
+    The predictions do not matter, unless they are NaN. Not in scikit-learn or fastai.
+    """
     uses_thresh,ignores_scale = False,True
     def formula(self, tp, fp, fn, tn): return (fp+tn)/(tp+fp+fn+tn)
 
 class AccuracyLift(MicroMetric):
-    "Accuracy gained over the all-zeros baseline, as a fraction of the possible gain"
+    """Lift over the all-zeros baseline: fraction of its errors that the model removes
+
+    (tp - fp) / (tp + fn), which is (accuracy - zeros) / (1 - zeros); 1 is best, and below 0,
+    predicting nothing would be better. 0/0 if nothing is true. Not in scikit-learn or fastai.
+    """
     averages = 'micro',None
     @delegates(MicroMetric.__init__)
     def __init__(self,
-        thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-        sigmoid:bool=True, # Whether the predictions are logits
-        labels=None, # Labels to score, by index or by name; None: all
-        sample_weight=None, # One weight per sample, in the loader's order
+        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        labels=None, # Labels to score, by name or by index; None: all
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
-        zero_division:float=math.nan, # Value if no label is true; nan: leave it out of the mean
+        zero_division:float=math.nan, # Value if nothing is true; nan: leave it out of the mean
         **kwargs
     ): super().__init__(thresh, sigmoid, labels, sample_weight, zero_division=zero_division, **kwargs)
     def formula(self, tp, fp, fn, tn): return torch.where(tp+fn>0, (tp-fp)/(tp+fn), math.nan)
 
 # %% ../nbs/04_metrics.ipynb #eb952c0a
 class SpecificityMulti(CountsMetric):
-    "Fraction of absent labels that are not predicted"
+    """Specificity: fraction of absent labels that are not predicted
+
+    tn / (tn + fp), in [0, 1], 1 is best; 0/0 if everything is true. scikit-learn's `recall_score` with
+    zeros and ones swapped. The weights of `average='weighted'` are tp + fn, as in torchmetrics.
+    """
     func_name = 'specificity_score'
     def formula(self, tp, fp, fn, tn): return tn/(tn+fp)
 
 class BalancedAccuracyMulti(CountsMetric):
-    "Mean of recall and specificity, or the one of them that is defined"
+    """Balanced accuracy: mean of recall and specificity, over those that are defined
+
+    Mean of tp / (tp + fn) and tn / (tn + fp), in [0, 1], 1 is best, 0.5 is chance.
+    scikit-learn's `balanced_accuracy_score` of each label; there is no average over samples.
+    """
     func_name,averages = 'balanced_accuracy_score',('micro','macro','weighted',None)
     def formula(self, tp, fp, fn, tn): return torch.stack([tp/(tp+fn), tn/(tn+fp)]).nanmean(0)
 
 # %% ../nbs/04_metrics.ipynb #d41d0202
 class MatthewsCorrCoefMulti(CountsMetric):
-    "Correlation of predictions and targets"
+    """Matthews correlation coefficient: correlation of predictions and targets
+
+    (tp tn - fp fn) / √((tp + fp) (tp + fn) (tn + fp) (tn + fn)), in [-1, 1], 0 is chance; 0 if only
+    the predictions are constant, 0/0 if the targets are. scikit-learn's `matthews_corrcoef` of each
+    label. fastai's class passes all labels at once, for which scikit-learn raises an error.
+    """
     func_name,averages = 'matthews_corrcoef',('micro','macro','weighted',None)
     @delegates(CountsMetric.__init__, but='pos_label')
     def __init__(self,
-        thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-        sigmoid:bool=True, # Whether the predictions are logits
-        sample_weight=None, # One weight per sample, in the loader's order
+        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
-        average:str='macro', # 'micro', 'macro', 'weighted' or None (per label)
+        average:str='macro', # 'micro', 'macro' or 'weighted'; None: one value per label
         **kwargs
     ): super().__init__(thresh, sigmoid, average=average, sample_weight=sample_weight, **kwargs)
     def formula(self, tp, fp, fn, tn):
@@ -513,12 +567,12 @@ class SampleMetric(CountsMetric):
     averages,default_average = ('samples',),'samples'
     @delegates(CountsMetric.__init__, but='pos_label')
     def __init__(self,
-        thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-        sigmoid:bool=True, # Whether the predictions are logits
-        labels=None, # Labels to score, by index or by name; None: all
-        sample_weight=None, # One weight per sample, in the loader's order
+        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        labels=None, # Labels to score, by name or by index; None: all
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
-        average:str='samples', # Always 'samples'
+        average:str='samples', # Always 'samples', the mean over samples
         **kwargs
     ):
         super().__init__(thresh, sigmoid, labels, average=average,
@@ -526,27 +580,43 @@ class SampleMetric(CountsMetric):
 
 # %% ../nbs/04_metrics.ipynb #29b297db
 class SubsetAccuracy(SampleMetric):
-    "Fraction of samples with all labels right"
+    """Subset accuracy, or exact match ratio: fraction of samples with all labels right
+
+    Mean of fp + fn = 0 over samples, in [0, 1], 1 is best. scikit-learn's `accuracy_score` of
+    multi-label arrays.
+    """
     def formula(self, tp, fp, fn, tn): return fp+fn==0
 
 class EmptyRate(SampleMetric):
-    "Fraction of samples that get no label"
+    """Empty rate: fraction of samples for which no label is predicted
+
+    Mean of tp + fp = 0 over samples, in [0, 1]; low is good. Not in scikit-learn or fastai.
+    """
     is_loss = True
     def formula(self, tp, fp, fn, tn): return tp+fp==0
 
 class LabelCardinality(SampleMetric):
-    "Mean number of labels predicted per sample"
+    """Label cardinality of the predictions: mean number of labels predicted per sample
+
+    Mean of tp + fp over samples, in [0, C]; that of the targets is `targs.sum(1).mean()`.
+    Not in scikit-learn or fastai.
+    """
     def formula(self, tp, fp, fn, tn): return tp+fp
 
 # %% ../nbs/04_metrics.ipynb #3b3a4a6e
 class BrierScoreMulti(StreamMetric):
-    "Mean squared difference between the probability of a label and its target, 0 or 1"
+    """Brier score: mean squared difference between the probability of a label and its target
+
+    Mean of (p - y)² over sample-label pairs, in [0, 1], 0 is best; p = 0.5 everywhere has 0.25.
+    scikit-learn's `brier_score_loss` of each label. fastai's class applies a threshold first, so its
+    number is not a Brier score.
+    """
     averages,func_name,needs_probs,is_loss = CountsMetric.averages,'brier_score_loss',True,True
     @delegates(StreamMetric.__init__, but='min_labels,max_labels')
     def __init__(self,
         thresh=0.5, # Ignored: a Brier score compares probabilities
-        sigmoid:bool=True, # Whether the predictions are logits
-        sample_weight=None, # One weight per sample, in the loader's order
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         pos_label:int=None, # Ignored; the positive class is always 1
         **kwargs
     ): super().__init__(thresh=thresh, sigmoid=sigmoid, sample_weight=sample_weight, **kwargs)
@@ -569,34 +639,34 @@ def _score(cls, inp, targ, thresh, sigmoid):
     return torch.tensor(value, dtype=torch.float32, device=getattr(inp, 'device', 'cpu'))
 
 def accuracy_multi(
-    inp:Tensor, # Predictions: the last axis is the labels, all others are samples
+    inp:Tensor, # Predictions; the last axis is the labels, all others are samples
     targ:Tensor, # Targets of the same shape, each 0 or 1
-    thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-    sigmoid:bool=True # Whether the predictions are logits
+    thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+    sigmoid:bool=True # Whether the predictions are logits, to which the sigmoid is applied
 )->Tensor: # 0-d, in [0, 1]
-    "Fraction of elements that are right"
+    "Accuracy: fraction of sample-label pairs that are predicted right"
     return _score(AccuracyMulti, inp, targ, thresh, sigmoid)
 
 def subset_accuracy(
-    inp:Tensor, # Predictions: the last axis is the labels, all others are samples
+    inp:Tensor, # Predictions; the last axis is the labels, all others are samples
     targ:Tensor, # Targets of the same shape, each 0 or 1
-    thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-    sigmoid:bool=True # Whether the predictions are logits
+    thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+    sigmoid:bool=True # Whether the predictions are logits, to which the sigmoid is applied
 )->Tensor: # 0-d, in [0, 1]
-    "Fraction of samples with all labels right"
+    "Subset accuracy, or exact match ratio: fraction of samples with all labels right"
     return _score(SubsetAccuracy, inp, targ, thresh, sigmoid)
 
 def empty_rate(
-    inp:Tensor, # Predictions: the last axis is the labels, all others are samples
+    inp:Tensor, # Predictions; the last axis is the labels, all others are samples
     targ:Tensor, # Targets of the same shape, each 0 or 1
-    thresh=0.5, # Decision threshold: scores above it are predicted; one number, or one per label
-    sigmoid:bool=True # Whether the predictions are logits
+    thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+    sigmoid:bool=True # Whether the predictions are logits, to which the sigmoid is applied
 )->Tensor: # 0-d, in [0, 1]
-    "Fraction of samples that get no label"
+    "Empty rate: fraction of samples for which no label is predicted"
     return _score(EmptyRate, inp, targ, thresh, sigmoid)
 
 def zeros_accuracy(
-    inp:Tensor, # Predictions: ignored, unless they are NaN
+    inp:Tensor, # Predictions; ignored, unless they are NaN
     targ:Tensor, # Targets of the same shape, each 0 or 1
     thresh=0.5, # Ignored
     sigmoid:bool=True # Ignored
@@ -605,12 +675,16 @@ def zeros_accuracy(
     return _score(ZerosAccuracy, inp, targ, thresh, sigmoid)
 
 def categorical_accuracy(
-    inp:Tensor, # Predictions: the last axis is the labels, all others are samples
+    inp:Tensor, # Predictions; the last axis is the labels, all others are samples
     targ:Tensor, # Targets of the same shape
     thresh=0.5, # Ignored
     sigmoid:bool=True # Ignored
 )->Tensor: # 0-d, in [0, 1]
-    "Fraction of samples whose highest score is that of their first true label: Keras' 'accuracy'"
+    """Categorical accuracy: fraction of samples whose top-scoring label is their first true label
+
+    What Keras computes for `metrics=['accuracy']` if targets have several columns. It judges one label
+    per sample; for multi-label models, use `accuracy_multi` and `subset_accuracy`.
+    """
     zeros_accuracy(inp, targ) # Raises if the targets are not 0 and 1
     inp,targ = as_rows(inp, targ)
     # torch has no `argmax` of bools

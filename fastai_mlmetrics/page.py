@@ -12,7 +12,7 @@ from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
 from .tables import as_shown, label_index, new_axes, plot_name, some_names
 from .thresholds import best_thresholds, plot_thresh_curve
 from .report import ModelComparison
-from .verdicts import describe
+from .verdicts import describe, problem, why_no_verdict
 from .interpret import find_mistakes, in_numbers, legend_above
 from .interpret import MultiLabelInterpretation, sample_inputs, sample_names
 from base64 import b64encode
@@ -94,14 +94,18 @@ def _data(p):
     facts['threshold'] = interp.rule.text if interp.scored else 'none: the predictions are binary'
     if not interp.valid.all(): facts['ignored targets'] = f'{1-interp.valid.double().mean():.1%}'
     facts['seen before?'] = ("This page cannot tell whether these samples were used to train the "
-                             "model or to tune its threshold. If so, expect lower scores on new samples.")
+                             "model or to tune its threshold. If so, expect lower scores on new "
+                             "samples.")
     facts['written'] = f'{datetime.now():%Y-%m-%d %H:%M}'
     packages = fastai_mlmetrics,fastai,torch
     yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
 
 def _verdict(p):
-    text = in_numbers(p.interp, p.record)
-    yield 'finding',text[0].upper()+text[1:]
+    texts = in_numbers(p.interp, p.record)
+    gaps = ', with gaps' if len(texts)>1 else ''
+    start = ('No verdict' if why_no_verdict(p.record) else
+             problem(p.record) or f'The model is better than a constant prediction{gaps}')
+    yield 'finding',f"{start}: {' '.join(texts)}"
     yield 'box',describe(p.record).html
 
 def _accuracy(p):
@@ -270,7 +274,7 @@ GLOSSARY = {
     'cardinality': "The threshold at which about as many labels are predicted as are true.",
     'cross-validated': "The threshold is tuned on four fifths of the samples, and the rest are "
                        "scored, five times.",
-    'accuracy, elementwise': "Share of the sample-label pairs (decisions) that are right. If "
+    'accuracy, elementwise': "Share of the sample-label pairs that are right. If "
                              "labels are rare, it is high for a model that predicts nothing.",
     'accuracy, balanced': "Mean, for a label, of the shares that are right where it is true "
                           "and where it is not.",

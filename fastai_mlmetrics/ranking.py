@@ -16,7 +16,7 @@ from .curves import add_to_histogram, bin_curve, bin_index, row_curves, sort_cur
 
 # %% ../nbs/06_ranking.ipynb #c723a965
 def _element_weights(batch):
-    "Weight of each element, N x C, 0 if it is ignored; None: all count equally"
+    "Weight of each sample-label pair, N x C, 0 if ignored; None: all count equally"
     y,valid = batch.inputs[1:]
     if batch.weight is None: return valid
     return batch.weight[:,None].expand_as(y) if valid is None else batch.weight[:,None]*valid
@@ -39,7 +39,7 @@ def curves_of(
 )->list: # `Curve`s of one row each, on the CPU
     "Make the curves of all labels, once for all metrics with the same batches"
     first,key = stored[0],(pooled,split,*stored[1:])
-    # Batches may be shared in one process and not in another, but all must gather together
+    # If any process lacks the curves, all of them gather
     missing = torch.tensor(int(key not in first._curves), device=first.y.device)
     if all_reduce(missing, split):
         def join(name):
@@ -53,15 +53,15 @@ def curves_of(
 
 # %% ../nbs/06_ranking.ipynb #7d435413
 class CurveMetric(StreamMetric):
-    "Base of metrics with a `curve_formula`: of a label's samples, or of a sample's labels"
+    "Base of metrics that are a `curve_formula` of the ranking of samples or of labels"
     averages,default_average = CountsMetric.averages,'macro'
     @delegates(StreamMetric.__init__, but='thresh,min_labels,max_labels')
     def __init__(self,
         sigmoid:bool=True, # Whether the predictions are logits; matters only for `bins`
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples' or None (per label)
-        sample_weight=None, # One weight per sample, in the loader's order
+        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
-        bins:int=None, # Number of bins of a histogram per label, instead of all scores; None: exact
+        bins:int=None, # Number of bins of a histogram per label; None: exact, which stores all scores
         **kwargs
     ):
         if bins is not None and average=='samples':
@@ -111,16 +111,22 @@ def from_total(self:CurveMetric, total):
 
 # %% ../nbs/06_ranking.ipynb #2aa935a0
 class APScoreMulti(CurveMetric):
-    "Average precision: mean, over the true elements, of the precision at their scores"
+    """Average precision (mAP): mean of the precision at the score of each sample with the label
+
+    Sum of (recall gained) x (precision) over all thresholds, in [0, 1], 1 is best; a random ranking
+    has about the label's share of samples. 0/0 if nothing is true. scikit-learn's
+    `average_precision_score`. fastai's class ranks sigmoids, of which high ones are tied, and raises
+    an error with `sigmoid=False`.
+    """
     func_name = 'average_precision_score'
     @delegates(CurveMetric.__init__)
     def __init__(self,
         sigmoid:bool=True, # Whether the predictions are logits; matters only for `bins`
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples' or None (per label)
+        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
         pos_label:int=1, # Ignored; the positive class is always 1
-        sample_weight=None, # One weight per sample, in the loader's order
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
-        voc:int=None, # Interpolation as in PASCAL VOC of 2007 or of 2010; None: no interpolation
+        voc:int=None, # Interpolation as in PASCAL VOC: 2007 or 2010; None: no interpolation
         **kwargs
     ):
         if voc not in (None,2007,2010): raise ValueError(f"voc={voc} should be 2007 or 2010, or None")
@@ -143,24 +149,30 @@ class APScoreMulti(CurveMetric):
 # %% ../nbs/06_ranking.ipynb #90f4b6aa
 def random_ap(
     true:Tensor, # Number of positives, in float64
-    n:Tensor # Number of elements, of the same shape
-)->Tensor: # nan where nothing is true
+    n:Tensor # Number of ranked samples or labels, of the same shape
+)->Tensor: # nan if nothing is true
     "Compute the expected average precision of a random ranking"
     h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
     return (1 - (1-h/n)*(n-true)/(n-1).clamp(min=1)).where(true>0, math.nan)
 
 # %% ../nbs/06_ranking.ipynb #28c1b3ad
 class RocAucMulti(CurveMetric):
-    "Probability that a positive scores higher than a negative, ties counting half"
+    """ROC AUC: probability that a positive scores higher than a negative, ties counting half
+
+    Area under recall by false positive rate, in [0, 1], 1 is best, 0.5 is chance. 0/0 if all samples
+    have the label, or none: left out of the average by default, where scikit-learn's `roc_auc_score`
+    and fastai's class return nan. fastai's class ranks sigmoids, of which high ones are tied, and
+    raises an error with `sigmoid=False`.
+    """
     func_name = 'roc_auc_score'
     @delegates(CurveMetric.__init__)
     def __init__(self,
         sigmoid:bool=True, # Whether the predictions are logits; matters only for `bins`
-        average:str='macro', # 'micro', 'macro', 'weighted', 'samples' or None (per label)
-        sample_weight=None, # One weight per sample, in the loader's order
-        max_fpr:float=None, # Highest false positive rate of a partial area, in (0, 1]; None: all
+        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
+        max_fpr:float=None, # Highest false positive rate of a partial area, in (0, 1]; None: 1
         *,
-        zero_division:float=math.nan, # Value if all samples have a label, or none; nan: leave it out
+        zero_division:float=math.nan, # Value of a label that all samples have, or none; nan: left out
         **kwargs
     ):
         if max_fpr is not None and not 0<max_fpr<=1:
@@ -184,20 +196,25 @@ class LabelRanking(CurveMetric):
     @delegates(CurveMetric.__init__, but='bins,pos_label')
     def __init__(self,
         sigmoid:bool=True, # Ignored: the ranking is the same for logits and their sigmoids
-        sample_weight=None, # One weight per sample, in the loader's order
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
-        average:str='samples', # Always 'samples'
+        average:str='samples', # Always 'samples', the mean over samples
         **kwargs
     ): super().__init__(sigmoid, average, sample_weight, **kwargs)
 
 # %% ../nbs/06_ranking.ipynb #9533bbb8
 class LRAP(LabelRanking):
-    "Label ranking average precision: the average precision of each sample's labels"
+    """Label ranking average precision: mean over samples of the average precision of its labels
+
+    For each true label, the fraction of true ones among the labels that score at least as high; in
+    (0, 1], 1 is best, and 1 for a sample without labels. scikit-learn's
+    `label_ranking_average_precision_score`, and fastai's `LRAP`.
+    """
     func_name = 'lrap'
     @delegates(LabelRanking.__init__)
     def __init__(self,
         sigmoid:bool=True, # Ignored: the ranking is the same for logits and their sigmoids
-        sample_weight=None, # One weight per sample, in the loader's order
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
         zero_division:float=1., # Value of a sample without labels; nan: leave it out of the mean
         **kwargs
@@ -205,29 +222,41 @@ class LRAP(LabelRanking):
     curve_formula,voc = APScoreMulti.curve_formula,None # of a sample's labels
 
 class CoverageError(LabelRanking):
-    "Number of labels, from the highest score down, until all true ones are included"
+    """Coverage error: number of top-scoring labels that include all true ones, mean over samples
+
+    In [0, C]; at best the mean number of labels per sample, and 0 for a sample without labels.
+    scikit-learn's `coverage_error`. Not in fastai.
+    """
     is_loss = True
     def curve_formula(self, c): return ((c.tp.diff()>0)*(c.tp+c.fp)[:,1:]).amax(1)
 
 class LabelRankingLoss(LabelRanking):
-    "Fraction of the pairs of a true and a false label that are in the wrong order or tied"
+    """Label ranking loss: fraction of pairs of a true and a false label in the wrong order or tied
+
+    Mean over samples, in [0, 1], 0 is best; 0/0 for a sample with no label or all of them.
+    scikit-learn's `label_ranking_loss`. Not in fastai.
+    """
     is_loss = True
     def curve_formula(self, c): return (c.tp.diff()*c.fp[:,1:]).sum(1)/(c.true*c.false)
 
 # %% ../nbs/06_ranking.ipynb #eb522ebd
 def _hits(c, k):
-    "Number of true labels among each sample's k highest; for ties, the expected number"
+    "Count the true labels among each sample's `k` top-scoring ones; for ties, the expected number"
     predicted = c.tp+c.fp
     part = ((k-predicted[:,:-1])/predicted.diff()).nan_to_num().clamp(0, 1) # of a tie
     return (c.tp.diff()*part).sum(1)
 
 class PrecisionAtK(LabelRanking):
-    "Fraction of the `k` highest-scoring labels that are true"
+    """Precision at k: fraction of the `k` top-scoring labels that are true
+
+    Mean over samples, in [0, 1], 1 is best; 0 for a sample without labels. For ties, the mean over all
+    orders. As in information retrieval; not in scikit-learn or fastai.
+    """
     @delegates(LabelRanking.__init__)
     def __init__(self,
         k:int, # Number of top-scoring labels to look at, 1 or more
         sigmoid:bool=True, # Ignored: the ranking is the same for logits and their sigmoids
-        sample_weight=None, # One weight per sample, in the loader's order
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         **kwargs
     ):
         self.k = check_int('k', k, 1)
@@ -241,31 +270,44 @@ class PrecisionAtK(LabelRanking):
     def curve_formula(self, c): return _hits(c, self.k)/(c.true+c.false).clamp(max=self.k)
 
 class RecallAtK(PrecisionAtK):
-    "Fraction of the true labels that are among the `k` highest-scoring ones"
+    """Recall at k: fraction of the true labels that are among the `k` top-scoring ones
+
+    Mean over samples, in [0, 1], 1 is best; 0/0 for a sample without labels. For ties, the mean over
+    all orders. As in information retrieval; not in scikit-learn or fastai.
+    """
     func_name = 'recall_at'
     def curve_formula(self, c): return _hits(c, self.k)/c.true
 
 class OneError(LabelRanking):
-    "Fraction of samples whose highest-scoring label is not true"
+    """One-error: fraction of samples whose top-scoring label is not true
+
+    One minus `PrecisionAtK(1)`, in [0, 1], 0 is best; 1 for a sample without labels. Not in
+    scikit-learn or fastai.
+    """
     is_loss = True
     def curve_formula(self, c): return 1-_hits(c, 1)
 
 # %% ../nbs/06_ranking.ipynb #d7330c31
 class ExpectedCalibrationError(StreamMetric):
-    "Mean distance between scores and the fraction of true labels among similar scores"
+    """Expected calibration error: mean distance between scores and the fraction that is true
+
+    Sum over bins of |sum of scores - number of true labels| / N, in [0, 1], 0 is best. torchmetrics'
+    `BinaryCalibrationError` for average='micro', where all labels share the bins, and its mean over
+    labels for 'macro'. Not in scikit-learn or fastai.
+    """
     averages,needs_probs,is_loss = ('micro','macro','weighted',None),True,True
     @delegates(StreamMetric.__init__, but='thresh,pos_label,min_labels,max_labels,zero_division')
     def __init__(self,
-        n_bins:int=15, # Number of bins of equal width in [0, 1]
-        sigmoid:bool=True, # Whether the predictions are logits
-        sample_weight=None, # One weight per sample, in the loader's order
+        n_bins:int=15, # Number of bins of equal width in [0, 1], on which the value depends
+        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         **kwargs
     ):
         self.n_bins = check_int('n_bins', n_bins, 1)
         super().__init__(sigmoid=sigmoid, sample_weight=sample_weight, **kwargs)
 
     def from_batch(self, batch):
-        "Sums of scores, targets and elements in each bin of each label: 3 x C x bins"
+        "Return the sums of scores, targets and weights in each bin of each label: 3 x C x bins"
         scores,w = batch.scores.double().nan_to_num(),_element_weights(batch)
         w = torch.ones_like(scores) if w is None else w.double()
         index = (scores*self.n_bins).long().clamp(0, self.n_bins-1)

@@ -264,7 +264,7 @@ def _rank_without(preds, targs, rule, zero_division):
         total,n,counts = total+np.nan_to_num(values), n+~np.isnan(values), counts|v
     with np.errstate(invalid='ignore'): return torch.from_numpy((total/n)[:,counts])
 
-# %% ../nbs/09_report.ipynb #acc2bf52
+# %% ../nbs/09_report.ipynb #9117837a
 def _jackknife(metrics, preds, targs, counts, others):
     "Recompute each row without each sample: yield its name and N values"
     per_label,per_sample = counts
@@ -313,7 +313,7 @@ def _reading(r, counts, constant, at, ci, zero_division):
     (true,seen),(true_of,_) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in counts)
     n,known,absent = len(true_of),*(int(o.sum()) for o in (seen>0, (true==0) & (seen>0)))
     unlabelled,pairs = int((true_of==0).sum()),int(seen.sum())
-    text = (f"{at}Accuracy over the {pairs:,} decision{'s'[:pairs!=1]} "
+    text = (f"{at}Accuracy over the {pairs:,} sample-label pair{'s'[:pairs!=1]} "
             f"({n:,} sample{'s'[:n!=1]}) is "
             f"{acc.value:.3f}, and {acc.baseline:.3f} for the baseline, predicting nothing at all")
     if   acc.lift>0: text += f": the model removes {acc.lift:.1%} of the baseline's errors"
@@ -371,14 +371,13 @@ def accuracy_report(
     perfect = score(lambda tp,fp,fn,tn: [tp+fn, 0*fp, 0*fn, fp+tn])
     bounds = dict(zip(_ROWS, zip(nothing, constants.nan_to_num(-math.inf).amax(0), perfect)))
     bounds |= _ranking_rows(counts, sums, zero_division)
-    r = pd.DataFrame([bounds[o] for o in value.index], value.index, ['baseline','constant','ceiling'],
-                     dtype=float)
     limits = {}
     if ci is not None and len(counts[1][0])>1 and not value.isna().all():
         without = _jackknife(metrics, preds, targs, counts, others)
         limits = {k: _interval(value[k], o, ci) for k,o in without}
-    low,high = pd.DataFrame(limits, range(2), r.index, dtype=float).values
-    for i,(k,o) in enumerate(dict(value=value, low=low, high=high).items()): r.insert(i, k, o)
+    rows = [(v, *limits.get(k, (math.nan,math.nan)), *bounds[k]) for k,v in value.items()]
+    columns = ['value','low','high','baseline','constant','ceiling']
+    r = pd.DataFrame(rows, value.index, columns, dtype=float)
     r['high'] = r.high.clip(upper=r.ceiling) # No prediction scores more than the targets
     to_gain = r.ceiling-r.baseline
     r['lift'] = (r.value-r.baseline)/to_gain.where(to_gain>0)
@@ -388,7 +387,7 @@ def accuracy_report(
     if preds.is_floating_point(): # Binary predictions have no threshold
         if not rule.is_top_k: res.columns.name = f'thresh={thresh_text(thresh)}'
         if rule.limits: res.index.name = rule.limits
-        at = f"Decided {rule.describe('at a threshold of ')}. "
+        at = f"Predicted {rule.describe('at a threshold of ')}. "
     constant = some_labels(vocab[best.tolist()], 6) or 'nothing'
     res.attrs['reading'] = _reading(r, counts, constant, at, ci, zero_division)
     return res

@@ -96,15 +96,19 @@ def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     return part
 
 def stratified_split(
-    targs, # Targets, N x C
+    targs, # Targets, N x C of 0 and 1
     valid_pct:float=0.2, # Share of the samples, and of every label, in validation
     seed:int=None, # Random seed of the split; None: drawn by torch, so that `set_seed` has an effect
     *,
-    groups=None, # Group of each sample, N values: a group is never split; None: no groups
-    pairs:bool=False, # Whether to balance pairs of labels, too
+    groups=None, # Group of each sample, N values; a group is never split; None: no groups
+    pairs:bool=False, # Whether to balance pairs of labels as well as labels
     ignore_index=None # Target value to ignore, which may be nan; None: ignore none
 )->tuple: # Lists of the indices of training and of validation
-    "Split samples so that both sides have a share of every label"
+    """Split samples into training and validation, each with its share of every label
+
+    Returns two lists of indices. A label with two samples is in both; neither list is ever empty.
+    Raises `ValueError` for targets other than 0 and 1, and for arguments out of range. Warns if groups
+    are too large for the share."""
     if not 0<valid_pct<1:
         raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
@@ -112,12 +116,15 @@ def stratified_split(
 
 @delegates(stratified_split, but='valid_pct')
 def stratified_folds(
-    targs, # Targets, N x C
+    targs, # Targets, N x C of 0 and 1
     k:int=5, # Number of folds, 2 or more
     seed:int=None, # Random seed of the folds; None: drawn by torch, so that `set_seed` has an effect
     **kwargs
 )->list: # `k` pairs of lists of the indices of training and of validation
-    "Split samples into folds for cross-validation, each with its share of every label"
+    """Split samples into folds for cross-validation, each with its share of every label
+
+    Returns `k` pairs of index lists, as scikit-learn's `cv=` takes them. Each sample is in validation
+    once. Raises `ValueError` as `stratified_split` does."""
     k = check_int('k', k, 2)
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
@@ -147,10 +154,12 @@ def StratifiedMultiLabelSplitter(
     *,
     get_y, # Function of an item that returns its label names, or zeros and ones, as in `DataBlock`
     groups=None, # Function of an item that returns its group: a group is never split; None: no groups
-    pairs:bool=False, # Whether to balance pairs of labels, too
+    pairs:bool=False, # Whether to balance pairs of labels as well as labels
     ignore_index=None # Target value to ignore if `get_y` returns zeros and ones; None: ignore none
 ): # Function of items, for `DataBlock(splitter=...)`
-    "Create a splitter like `RandomSplitter`, but with a share of every label on both sides"
+    """Create a splitter like `RandomSplitter`, with a share of every label on both sides
+
+    Returns a function of the items that returns the indices of training and of validation."""
     def _inner(o):
         return stratified_split(_item_targs(o, get_y), valid_pct, seed, pairs=pairs,
                                 groups=None if groups is None else _each(groups, o, 'groups'),
@@ -159,13 +168,16 @@ def StratifiedMultiLabelSplitter(
 
 # %% ../nbs/16_splitting.ipynb #542335a8
 def split_measures(
-    targs, # Targets, N x C
+    targs, # Targets, N x C of 0 and 1
     parts:list, # Result of `stratified_split` or `stratified_folds`, or the indices of each part
     shares=None, # Intended share of the samples in each part; None: equal shares
     *,
     ignore_index=None # Target value to count as 0, which may be nan; None: none
 )->dict: # LD, ED, FZ and FLZ: the smaller, the better
-    "Measure how far the parts of a split are from their share of every label"
+    """Measure how far the parts of a split are from their share of every label
+
+    Returns a dict of Sechidis' measures: LD (label distribution), ED (examples distribution), FZ
+    (parts that lack a label) and FLZ (pairs of a part and a label that it lacks). 0 is best."""
     y = label_matrix(targs, ignore_index=ignore_index)[1].nan_to_num()
     parts = [o[1] if len(o) and is_iter(o[0]) else o for o in parts] # The validation parts of folds
     shares = as_tensor(ifnone(shares, [1/len(parts)]*len(parts))).double()

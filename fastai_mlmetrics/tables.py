@@ -97,7 +97,7 @@ def new_axes(
     "Return `ax`, or the axes of a new figure"
     if ax is not None: return ax
     ax = plt.subplots(figsize=figsize, layout='constrained')[1]
-    ax.tick_params(labelsize=8) # As legends and captions; titles and names of axes have 10
+    ax.tick_params(labelsize=8) # The size of legends; titles and axis labels have 10
     return ax
 
 # %% ../nbs/07_tables.ipynb #54c7ab90
@@ -109,7 +109,7 @@ def format_cell(
 
 # %% ../nbs/07_tables.ipynb #0186e057
 class Table(pd.DataFrame):
-    "DataFrame shown with three decimals, all columns and its `reading`, a text that may follow it"
+    "DataFrame shown with three decimals, all columns, and `attrs['reading']` as a text below"
     @property
     def _constructor(self): return type(self)
 

@@ -284,7 +284,8 @@ def describe(r):
         facts.append(f"{r.precision_micro:.0%} of the predicted labels are right, "
                      f"and {r.recall_micro:.0%} of the true ones predicted")
     if r.never_predicted: facts.append(f"never predicted: {some_labels(r.never_predicted)}")
-    if wrong := [o['label'] for o in r.dead if o['predicted']]:
+    wrong = [o['label'] for o in r.dead if o['predicted']]
+    if wrong and r.verdict in ('',_DEAD):
         facts.append(f"predicted, but never correctly: {some_labels(wrong)}")
     if r.same_for_all: facts.append(f"every sample gets the same labels: {some_names(r.same_for_all)}")
     if r.absent: facts.append(f"nothing is known of labels that no sample has: {some_names(r.absent)}")

@@ -291,13 +291,13 @@ def test_numbers_in_words():
     y[4988:] = 0
     scores = torch.full_like(y, 0.4)
     text = accuracy_report(scores, y, ci=0.999).reading
-    for part in ('the 15,000 decisions (5,000 samples)', '(99.9% interval', 'with 5,000 samples',
+    for part in ('the 15,000 sample-label pairs (5,000 samples)', '(99.9% interval',
                  'predicting labels 0, 2 for every sample', ': 12 of 5,000 samples have no label, and 0/0'):
         assert part in text
     text = accuracy_report(scores[4000:4989], y[4000:4989], ci=None).reading
     assert ': 1 of 989 samples has no label, 1 of 3 labels never occurs, and 0/0' in text
     text = accuracy_report(scores[:1,:1], y[:1,:1], ci=None).reading
-    assert 'the 1 decision (1 sample)' in text and 'predicting label 0 for every sample' in text
+    assert 'the 1 sample-label pair (1 sample)' in text and 'predicting label 0 for every sample' in text
     for vocab,constant in ((['0'], 'label 0'), ([30], 'label 30'), (['cat'], 'cat'), ([('a',1)], '(a, 1)')):
         assert f'predicting {constant} for' in accuracy_report(scores[:,:1], y[:,:1], vocab=vocab, ci=None).reading
 

@@ -519,6 +519,21 @@ def test_frozen_phase():
     assert 'learn.unfreeze()' in repr(learn.zero_labels.records[0])
     assert 'learn.unfreeze()' not in repr(learn.zero_labels.explain())
 
+def test_advice_within_a_frozen_phase_holds():
+    "`fine_tune` unfreezes by itself; a best epoch of the frozen phase is not frozen any more when it is loaded"
+    splitter = lambda m: [[], params(m)]
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), splitter=splitter)
+    with recording(learn) as caught: learn.fine_tune(1, 0., freeze_epochs=5)
+    text, = [one_line(w.message) for w in caught if 'all layers' in one_line(w.message)]
+    assert ('Training all layers, not only the last ones: `fine_tune` goes on to that by itself; '
+            'for `fit`, call `learn.unfreeze()` first.') in text
+    save = SaveModelCallback(monitor='accuracy_multi', reset_on_fit=False)
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), splitter=splitter, cbs=[ZeroLabelsCallback(), save],
+                         path=Path(tempfile.mkdtemp()))
+    with recording(learn) as caught: learn.fine_tune(2, 0., freeze_epochs=1)
+    assert 'What helps' in str(caught[-1].message) and 'unfreeze' not in str(caught[-1].message)
+    assert caught[-1].message.record.validation==0
+
 @pytest.mark.parametrize('on_flag', ['stop','raise'])
 def test_a_frozen_phase_is_no_end(on_flag):
     splitter = lambda m: [[], params(m)]
@@ -1541,6 +1556,29 @@ def test_no_green_with_a_dead_label():
     assert '#2ca02c' not in r._repr_html_()
     logits[:,7] = 6*targs[:,7]-3
     assert '#2ca02c' in judge(logits, targs, sigmoid=True)._repr_html_()
+
+def test_no_green_with_a_label_that_is_never_right():
+    "Predicted now and then, but without a true positive: named, neither green nor all clear"
+    logits,targs = half_dead()
+    good = logits.clone()
+    good[:,7:] = 6*targs[:,7:]-3
+    logits[:,7:] = good[:,7:]
+    wrong = (targs[:,7]==0).nonzero()[:3,0]
+    logits[:,7] -= 8
+    logits[wrong,7] = 1.
+    r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
+    dead, = r.dead
+    assert (dead['label'],dead['predicted'],r.verdict,r.never_predicted)==('h',3,'',[])
+    assert 'predicted, but never correctly: h' in one_line(r) and '#2ca02c' not in r._repr_html_()
+    assert 'Some labels rank above chance and are never predicted correctly; their' in one_line(r)
+    learn = make_learner(good-12, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=list('abcdefghij'))
+    with recording(learn): learn.fit(1, 0.)
+    for now,text in ((logits,'No longer predicts nothing'), (good,'All clear')):
+        learn.model.forward = lambda x, o=now: o + 0*learn.model.w
+        learn.zero_labels.reported = {id(learn.dls.valid_ds): ('predicts nothing', learn.dls.valid_ds)}
+        with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging():
+            learn.validate(dl=DataLoader(learn.dls.valid_ds, bs=1000))
+        assert text in out.getvalue() and ('never correctly: h' in out.getvalue())==(now is logits)
 
 def test_a_threshold_that_gains_much_is_shown_without_a_verdict():
     logits,targs = simulate(2000, 20, density=0.1, bias=-1.5)

@@ -1,7 +1,7 @@
 "The demo on the command line"
 import contextlib, io, runpy, signal, subprocess, time
 from conftest import *
-from fastai_mlmetrics.demo import get_data, _TerminalProgress
+from fastai_mlmetrics.demo import get_data, _set_output
 
 def typed(*args, **kwargs):
     "Run the command in a new Python"
@@ -88,9 +88,9 @@ def test_says_something_before_the_imports(no_fastai):
 @pytest.mark.parametrize('terminal', [False, True])
 def test_a_progress_bar_for_terminals(terminal):
     learn = make_learner(*simulate(), multilabel_metrics())
-    learn.add_cb(_TerminalProgress())
     with contextlib.redirect_stdout(io.StringIO()) as out:
         out.isatty = lambda: terminal
+        _set_output(learn)
         for _ in range(2): learn.fit(2, 0.)
     shown = out.getvalue()
     assert ('|' in shown)==('\r' in shown)==terminal

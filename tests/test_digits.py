@@ -212,3 +212,11 @@ def test_keeps_what_a_crop_would_lose(copied):
     dls = multilabel_dls(copied, size=12)
     x = dls.decode((dls.valid.one_batch()[0],))[0]
     assert x[:,:,:,0].max()<.1 and x[:,:,:,-1].min()>.9
+
+def test_damaged_pictures_are_found(tmp_path):
+    "As the docstring of `multilabel_dls` says"
+    path = multidigits(tmp_path/'set', n=30, size=32)
+    cut,text = path/'train'/'000003.png',path/'train'/'000004.png'
+    cut.write_bytes(cut.read_bytes()[:-300])
+    text.write_text('no picture')
+    test_eq({*verify_images(get_image_files(path/'train'))}, {cut,text})

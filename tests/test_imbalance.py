@@ -303,7 +303,7 @@ def test_shares_are_of_samples_where_both_are_known():
 def test_targets_of_more_axes():
     y = (torch.rand(6, 5, 3, generator=torch.Generator().manual_seed(0))<0.4).float()
     assert label_stats(y).equals(label_stats(y.view(30, 3)))
-    with pytest.raises(ValueError, match=re.escape('Of a single label, pass targs[:,None]')):
+    with pytest.raises(ValueError, match=re.escape('For a single label, pass targs[:,None]')):
         label_stats(y[:,0,0])
     assert len(label_stats(y[:,0,0][:,None]))==1
 

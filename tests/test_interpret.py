@@ -57,7 +57,7 @@ def test_averages_stand_apart():
     html = r._repr_html_()
     assert html.count('border-top')==1
     assert re.search('border-top: 2px solid[^<]*<th>micro avg', html.replace('\n', '').replace('">', ''))
-    assert re.search(r'\n\nmicro avg', repr(r)) and 'Decided at thresh=0.5' in repr(r)
+    assert re.search(r'\n\nmicro avg', repr(r)) and 'Predicted at thresh=0.5' in repr(r)
     assert 'micro avg' not in repr(r.head(3)) and r.head(3).f1.is_monotonic_increasing
     assert max(map(len, repr(r).splitlines()))<=80
 

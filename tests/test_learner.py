@@ -1,5 +1,5 @@
 "Tests of a Learner's methods and plots, and of the names of labels in tables and texts"
-import contextlib, io, sklearn.metrics as skm
+import contextlib, io, json, sklearn.metrics as skm
 from fastai.tabular.all import TabularDataLoaders, Normalize, tabular_learner
 from fastai.text.all import TextBlock, BaseTokenizer
 from conftest import *
@@ -102,6 +102,20 @@ def test_thresholds_of_mostly_unlabelled_data():
             warnings.simplefilter('error', ZeroLabelsWarning)
             learn.validate()
         assert learn.zero_labels.records[-1].verdict==''
+
+@pytest.mark.parametrize('thresh', [0.2, np.linspace(0.1, 0.9, 20)], ids=['one','per label'])
+def test_thresholds_outlive_save_and_load(thresh, tmp_path):
+    "As the docstring of `set_thresh` says"
+    def new(): return make_learner(*simulate(100, bias=-1), multilabel_metrics(), vocab=NAMES, path=tmp_path)
+    learn,again = new(),new()
+    learn.set_thresh(thresh)
+    learn.save('model')
+    (tmp_path/'thresh.json').write_text(json.dumps(learn.loss_func.thresh))
+    again.load('model')
+    assert again.loss_func.thresh==0.5
+    again.set_thresh(json.loads((tmp_path/'thresh.json').read_text()))
+    assert again.evaluate().equals(learn.evaluate())
+    assert torch.equal(again.get_preds(with_decoded=True)[2], learn.get_preds(with_decoded=True)[2])
 
 # The data, and other callbacks
 

@@ -116,9 +116,10 @@ def test_any_model(tmp_path, kw, out):
 
 def test_findings(tmp_path):
     "Each section begins with what it shows"
-    logits,targs = simulate(300, 6, density=0.3)
+    logits,targs = simulate(300, 6, density=0.3, bias=-2.)
     targs[:,5],targs[:7,5] = 0,1 # A rare label
-    logits[:,0] = torch.where(targs[:,0]>0, -9, 9) # Predicted, and never right
+    logits[:,0] = -9
+    logits[targs[:,0].argmin(),0] = 9 # Predicted, and never right
     logits[:,1] = -9 # Never predicted
     page = written(MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=list('abcdef')), tmp_path)
     def finding(name): return page.find(id=name).find(class_='finding').get_text()
@@ -127,10 +128,11 @@ def test_findings(tmp_path):
     n = int((true.any(1) & ~pred.any(1)).sum())
     f1 = F1ScoreMulti(average=None)(logits, targs)
     assert finding('verdict')==(
-        f'Micro F1 {F1ScoreMulti(average="micro")(logits, targs):.3f} '
+        'The model is better than a constant prediction, with gaps: '
+        f'micro F1 {F1ScoreMulti(average="micro")(logits, targs):.3f} '
         f'({r.judge().constant_f1:.3f} for the best constant prediction), macro F1 {f1.mean():.3f}. '
         + f'{n} of the {int(true.any(1).sum())} samples that have labels get none. '*(n>0)
-        + '1 of 6 labels is never predicted: b. 1 of 6 labels is never right: a.')
+        + '1 of 6 labels is never predicted: b. 1 of 6 labels is predicted, but never correctly: a.')
     assert finding('labels').startswith(f'{(f1<0.5).sum()} of the 6 labels have an F1 below 0.5. The lowest: ')
     assert finding('frequencies')==('1 of 6 labels occurs in fewer than 20 samples, so their values are uncertain: '
                                     'f (7).')

@@ -157,7 +157,7 @@ def test_a_threshold_in_words():
     many = dict(thresh=[0.15345,0.9,0.0312,0.5,0.5,0.5], min_labels=1)
     by_label = '0.0312 to 0.9 by label'
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **many)
-    assert f'Decided at thresh={by_label}, min_labels=1.' in interp.report().reading
+    assert f'Predicted at thresh={by_label}, min_labels=1.' in interp.report().reading
     assert f'at a threshold of {by_label}, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
     assert f'at threshold {by_label}' in one_line(repr(judge(SCORES, TARGS, **many)))
 
@@ -165,12 +165,12 @@ def test_two_for_each_sample_need_no_threshold():
     two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **two)
     r = interp.report()
-    assert f'Decided {text}' in r.reading and r.thresh.isna().all()
+    assert f'Predicted {text}' in r.reading and r.thresh.isna().all()
     interp.plot_thresholds(0)
     assert plt.gca().get_legend_handles_labels()[1]==['precision','recall','F1']
     plt.close()
     r = accuracy_report(SCORES, TARGS, **two)
-    assert f'Decided {text}' in r.reading and r.columns.name is None and 'thresh=' not in repr(r)
+    assert f'Predicted {text}' in r.reading and r.columns.name is None and 'thresh=' not in repr(r)
     assert text in one_line(repr(judge(SCORES, TARGS, **two)))
 
 # The curve
