@@ -141,7 +141,8 @@ LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'l
     'has risen': 'A lower learning rate'}
 PITFALLS = {'wrong range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
     'two sigmoids':
-        '`get_preds` and `predict` apply the sigmoid of the loss function ... to what the metrics take for probabilities',
+        '`get_preds` and `predict` apply the sigmoid of the loss function ... '
+        'to what the metrics take for probabilities',
     "fastai's metrics": "... fastai's own, not this package's",
     'no labels': 'none of the ... validation samples has a label',
     'absent labels': '... true in no sample of this validation',
