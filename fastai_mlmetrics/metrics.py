@@ -146,9 +146,9 @@ def _begin(self:StreamMetric, learn):
 
 @patch
 def accum_values(self:StreamMetric,
-    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
+    preds, # Predictions; the last axis is the labels, all others are samples; 1-d: a single label
     targs, # Targets of the same shape
-    learn=None # Learner whose vocab has the names in `labels` and `thresh`; None: DataFrames may
+    learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
     "Add predictions and targets of more samples; `update` is the same"
     self.count_batches()

@@ -26,6 +26,12 @@ def test_one_version():
     cfg.read(ROOT/'settings.ini')
     assert cfg['DEFAULT']['version']==fastai_mlmetrics.__version__
 
+def test_one_description():
+    cfg = ConfigParser(interpolation=None)
+    cfg.read(ROOT/'settings.ini')
+    text = cfg['DEFAULT']['description']
+    for o in ('README.md','CITATION.cff'): assert text in (ROOT/o).read_text(), o
+
 def test_readme_is_rendered_from_the_index():
     files = runpy.run_path(ROOT/'tools'/'readme.py')['render']()
     for name,content in files.items():
@@ -102,6 +108,11 @@ def test_outputs_of_a_tutorial(notebook):
     "Outputs are small and those of Jupyter, without the progress bars of a terminal"
     text = notebook.read_text()
     assert len(text)<500_000 and '\\r' not in text
+
+@pytest.mark.parametrize('notebook', sorted((ROOT/'nbs').rglob('*.ipynb')), ids=lambda o: o.stem)
+def test_outputs_hold_no_path_of_a_machine(notebook):
+    text = json.dumps([o.get('outputs') for o in json.loads(notebook.read_text())['cells']])
+    assert not re.search(r'site-packages|/tmp/|/home/', text) and str(ROOT) not in text
 
 def public():
     "All public functions of this package, and its classes with their methods"

@@ -24,7 +24,7 @@ EXPLAIN = '01_forum_thread','03_whose_accuracy','05_own_metric','06_processes_an
 
 # The kinds of pages, each with a page that lists them: file -> title, what for, pages
 KINDS = dict(
-    start=('Start', 'Train, read the message, tune, test: with images, with arrays, with tables and texts.',
+    start=('Start', 'Train, read the message, tune, test.',
            [o for o in TUTORIALS if o.stem not in EXPLAIN]),
     howto=('How to', 'One task per page, with code to copy.', HOWTO),
     reference=('Reference', 'Each name, column and message.', REFERENCE),
