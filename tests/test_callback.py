@@ -452,7 +452,8 @@ def test_suggested_threshold(bias, c, density, sigmoid):
     assert tp+fn==targs.sum() and tp+fp==pytest.approx((logits>0).sum().item(), rel=0.02, abs=2)
 
 def test_no_threshold_where_scores_are_alike():
-    for scores,targs in ((torch.full((100,20), 0.003), torch.eye(20).repeat(5,1)), (torch.rand(10,3), torch.zeros(10,3))):
+    ties = torch.full((100,20), 0.003),torch.eye(20).repeat(5,1)
+    for scores,targs in (ties, (torch.rand(10,3), torch.zeros(10,3))):
         hist = ScoreHistogram(sigmoid=False)
         hist.accum_values(scores, targs)
         assert hist.suggest()[0] is None
