@@ -1558,6 +1558,14 @@ def test_no_green_with_a_dead_label():
     logits[:,7] = 6*targs[:,7]-3
     assert '#2ca02c' in judge(logits, targs, sigmoid=True)._repr_html_()
 
+def test_no_green_over_many_empty_samples():
+    y = torch.eye(5).repeat(40, 1)
+    for n,green in ((10,True), (30,False)): # Of 200 samples
+        p = y*0.98+0.01
+        p[:n] = 0.01
+        r = judge(p, y)
+        assert not r.verdict and not r.dead and ('#2ca02c' in r._repr_html_())==green
+
 def test_no_green_with_a_label_that_is_never_right():
     "Predicted now and then, but without a true positive: named, neither green nor all clear"
     logits,targs = half_dead()

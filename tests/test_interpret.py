@@ -541,7 +541,8 @@ def test_an_interpretation_says_what_it_holds():
     def text(n, c, **kw):
         return repr(MultiLabelInterpretation.from_preds(logits[:n,:c], targs[:n,:c], sigmoid=True, **kw))
     for kw,at in ((dict(), 'thresh=0.5'), (dict(min_labels=1), 'thresh=0.5, min_labels=1'),
-                  (dict(thresh=[0.1,0.2,0.3,0.4,0.5]), 'thresh=0.1 to 0.5 by label')):
+                  (dict(thresh=[0.1,0.2,0.3,0.4,0.5]), 'thresh=0.1 to 0.5 by label'),
+                  (dict(thresh=[0.2]*5), 'thresh=0.2')):
         interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw)
         f1 = interp.report().f1
         start = f"MultiLabelInterpretation of 2,000 samples and 5 labels, at {at}: "
