@@ -115,7 +115,7 @@ def _thresh_helps(r):
 
 def _another_thresh(r):
     if not r.scored:
-        return ("Another threshold, perhaps: these are decisions already. "
+        return ("Another threshold, perhaps: these are binary predictions already. "
                 "Pass the scores that they were made of, and the threshold is found.")
     t,limits,how = exact_thresh(r.suggested_thresh),limits_text(r.min_labels, r.max_labels),''
     without = limits and f", without {limits},"
