@@ -161,7 +161,7 @@ class ThresholdRule:
     @property
     def text(self):
         "Threshold, unless it has no effect, and limits as text"
-        by_label = ' by label'*isinstance(self.thresh, tuple)
+        by_label = ' by label'*(len({*L(self.thresh)})>1)
         thresh = '' if self.is_top_k else thresh_text(self.thresh)+by_label
         return ', '.join(filter(None, (thresh, self.limits)))
 

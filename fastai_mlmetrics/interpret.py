@@ -88,7 +88,7 @@ class MultiLabelInterpretation(Interpretation):
         r,(n,c) = self.judge(),self.preds.shape
         at = f', {self.rule.describe()}' if self.scored else ''
         why = verdicts.why_no_verdict(r)
-        verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "No problem found"
+        verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "No reason to warn"
         return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}{at}: "
                 f"{' '.join(in_numbers(self, r))} {verdict}.")
 
@@ -267,8 +267,8 @@ def report(self:MultiLabelInterpretation,
     if averages and not has.all():
         n,verb = int((~has).sum()),'has' if (~has).sum()==1 else 'have'
         res.attrs['reading'] += (
-            f' {n:,} of {len(has):,} samples {verb} no label. In the samples average, 0/0 counts as 0, '
-            f'so its F1 is at most {has.double().mean():.3f}.')
+            f' {n:,} of {len(has):,} samples {verb} no label. In the samples average, 0/0 counts '
+            f'as 0, so its F1 is at most {has.double().mean():.3f}.')
     if absent := [o for o,n in zip(self.vocab, true) if not n]:
         of,it = ('the label','it') if len(absent)==1 else ('any of the labels','them')
         res.attrs['reading'] += f' No sample has {of} {some_names(absent)}: nothing is known of {it}.'

@@ -296,8 +296,9 @@ def describe(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         return as_warning(f"No verdict{name and ' on '}{name}: {why}.", facts, r)
     helps = remedies(r)
-    color = _RED if bad else _ORANGE if r.dead or helps else _GREEN
-    return as_warning((bad or "No problem found")+end, facts, r, helps, color)
+    is_good = not (r.dead or helps or r.missed_rate>=0.1)
+    color = _RED if bad else _GREEN if is_good else _ORANGE
+    return as_warning((bad or "No reason to warn")+end, facts, r, helps, color)
 
 def _summary(r):
     return (f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true; "

@@ -121,7 +121,7 @@ def test_where_most_labels_are_true(density):
     "A constant prediction has a high F1, and a good model is not flagged"
     logits,targs = simulate(1000, 5, density, skill=9, bias=-4.5)
     good = judge(logits, targs, sigmoid=True)
-    assert good.constant_f1>0.87 and not good.verdict and 'No problem found' in repr(good)
+    assert good.constant_f1>0.87 and not good.verdict and 'No reason to warn' in repr(good)
     p = targs.flip(0) # as good as chance
     assert judge(p, targs).verdict==('no better than a constant' if density<1 else '')
 
@@ -452,7 +452,8 @@ def test_suggested_threshold(bias, c, density, sigmoid):
     assert tp+fn==targs.sum() and tp+fp==pytest.approx((logits>0).sum().item(), rel=0.02, abs=2)
 
 def test_no_threshold_where_scores_are_alike():
-    for scores,targs in ((torch.full((100,20), 0.003), torch.eye(20).repeat(5,1)), (torch.rand(10,3), torch.zeros(10,3))):
+    ties = torch.full((100,20), 0.003),torch.eye(20).repeat(5,1)
+    for scores,targs in (ties, (torch.rand(10,3), torch.zeros(10,3))):
         hist = ScoreHistogram(sigmoid=False)
         hist.accum_values(scores, targs)
         assert hist.suggest()[0] is None
@@ -667,7 +668,7 @@ def test_a_record_shows_itself():
     with pytest.raises(ValueError, match='before the first validation'): ZeroLabelsCallback().explain()
     # No problem
     healthy = judge(*GOOD, sigmoid=True)
-    assert not healthy.verdict and repr(healthy).startswith('No problem found, at threshold 0.5.')
+    assert not healthy.verdict and repr(healthy).startswith('No reason to warn, at threshold 0.5.')
     assert 'What helps' not in repr(healthy) and '#2ca02c' in healthy._repr_html_()
     # No verdict
     logits,targs = COLLAPSED
@@ -1552,10 +1553,18 @@ def test_no_green_with_a_dead_label():
     logits[:,8:] = 6*targs[:,8:]-3
     r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
     assert not r.verdict and [o['label'] for o in r.dead]==['h']
-    assert 'No problem found' in repr(r) and 'never predicted: h' in repr(r) and 'Thresholds per label' in repr(r)
+    assert 'No reason to warn' in repr(r) and 'never predicted: h' in repr(r) and 'Thresholds per label' in repr(r)
     assert '#2ca02c' not in r._repr_html_()
     logits[:,7] = 6*targs[:,7]-3
     assert '#2ca02c' in judge(logits, targs, sigmoid=True)._repr_html_()
+
+def test_no_green_over_many_empty_samples():
+    y = torch.eye(5).repeat(40, 1)
+    for n,green in ((10,True), (30,False)): # Of 200 samples
+        p = y*0.98+0.01
+        p[:n] = 0.01
+        r = judge(p, y)
+        assert not r.verdict and not r.dead and ('#2ca02c' in r._repr_html_())==green
 
 def test_no_green_with_a_label_that_is_never_right():
     "Predicted now and then, but without a true positive: named, neither green nor all clear"

@@ -54,7 +54,8 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     assert facts['threshold']=='0.5' and re.fullmatch(r'\d{4}-\d\d-\d\d \d\d:\d\d', facts['written'])
     assert facts['versions'].startswith(f'fastai_mlmetrics {version}, fastai ')
     assert torch.__version__ in facts['versions']
-    assert [o.get_text() for o in page.find(id='glossary').find_all('dt')]==[o for o in GLOSSARY if o!='accuracy, argmax']
+    words = [o.get_text() for o in page.find(id='glossary').find_all('dt')]
+    assert words==[o for o in GLOSSARY if o!='accuracy, argmax']
     for o in labels.thead.find_all('th')[1:]: # Each column is explained
         assert any(o.get_text() in k.lower() or o.get_text() in v for k,v in GLOSSARY.items()), o
 
