@@ -268,7 +268,7 @@ def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nan
                      "it at a lower learning rate")
         return self._warn(text)
     if not (self.scored or self.ignores_scale) and (low<0 or high>1):
-        raise ValueError("integer predictions are decisions, 0 or 1, "
+        raise ValueError("integer predictions are binary, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
     if self.needs_probs and not self.sigmoid and (low<0 or high>1):
         raise ValueError(f"{self.name} is for probabilities, but there are predictions like "

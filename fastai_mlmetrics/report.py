@@ -317,7 +317,8 @@ def _reading(r, counts, constant, at, ci, zero_division):
             f"({n:,} sample{'s'[:n!=1]}) is "
             f"{acc.value:.3f}, and {acc.baseline:.3f} for the baseline, predicting nothing at all")
     if   acc.lift>0: text += f": the model removes {acc.lift:.1%} of the baseline's errors"
-    elif acc.lift<0: text += ": the labels that the model predicts cost more than they gain"
+    elif acc.lift<0: text += (": the model makes more errors than the baseline: its false "
+                             "positives outnumber its true positives")
     elif acc.lift==0: text += ": the model gains nothing"
     text += (f". All labels are right in {subset.value:.3f} of the samples, "
              f"and in {subset.constant:.3f} with the best constant prediction. "
@@ -325,11 +326,11 @@ def _reading(r, counts, constant, at, ci, zero_division):
              + f" of at most {f1.ceiling:.3f}"*bool(f1.ceiling<0.9995))
     if not math.isnan(f1.low):
         text += f" ({100*ci:g}% interval {f1.low:.3f} to {f1.high:.3f})"
-    text += f"; predicting {constant} for every sample has {f1.constant:.3f}."
+    text += f"; predicting {constant} for every sample scores {f1.constant:.3f}."
     if 'AP, macro' in r.index:
         ap = r.loc['AP, macro']
         text += (f" Mean average precision, which needs no threshold, is {ap.value:.3f}; "
-                 f"a random ranking has {ap.baseline:.3f}.")
+                 f"a random ranking scores {ap.baseline:.3f}.")
     has = 'has' if unlabelled==1 else 'have'
     why = [f"{unlabelled:,} of {n:,} samples {has} no label"]*(unlabelled>0)
     why += [f"{absent:,} of {known:,} labels never {'occurs' if absent==1 else 'occur'}"]*(absent>0)
@@ -452,7 +453,8 @@ def _compared(name, first, r, ci):
     elif chance:
         text.append(f"The difference{'s'[:len(chance)>1]} in {some_names(chance, 3)} may be chance.")
     if clear.any():
-        text.append(f"Between equal models, about {100*(1-ci):.3g}% of the rows differ as clearly.")
+        text.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows differ "
+                    "as clearly.")
     return ' '.join(text)
 
 def compare_models(

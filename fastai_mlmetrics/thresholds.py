@@ -304,7 +304,7 @@ class Objective:
         beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
         at_recall:float=None, # Minimum recall, with metric='precision'
         at_precision:float=None, # Minimum precision, with metric='recall'
-        min_positives:int=20 # Minimum number of positives for a threshold of a label's own
+        min_positives:int=20 # Minimum number of positives for a label to get its own threshold
     ):
         cls = _METRICS.get(metric, metric) if isinstance(metric, str) else metric
         if is_instance := isinstance(cls, CountsMetric): cls = type(metric)
@@ -614,7 +614,7 @@ class ThreshFinder(StreamMetric):
         bins:int=1024, # Number of bins, in logits from 24 down to -24
         sigmoid:bool=True, # Whether the predictions are logits
         vocab=None, # Names of the labels, for the table; None: numbers
-        ignore_index=None, # Target value of the elements to ignore; may be nan
+        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
         seed:int=42, # Seed of the folds
         name:str=None, # Name of the column; None: 'thresh_finder'
@@ -655,7 +655,7 @@ class ThreshFinder(StreamMetric):
         if not self.check_input(*checks):
             raise ValueError("some preds are NaN: thresholds are found from numbers")
         if not self.scored:
-            raise ValueError("preds are decisions already: thresholds are found from scores")
+            raise ValueError("preds are binary predictions already: thresholds are found from scores")
         if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
         table = BinnedTable(hist.reshape(self.cv, 2, -1, self.bins))
@@ -678,7 +678,7 @@ def folded_table(
     targs, # Targets of the same shape, each 0 or 1
     sigmoid:bool=False, # Whether `preds` are logits
     vocab=None, # Names of the labels; None: the columns of a DataFrame
-    ignore_index=None, # Target value of the elements to ignore; may be nan
+    ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
     cv:int=None, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42 # Seed of the folds
 ): # `ScoreTable`, and an `L` of C names
@@ -691,7 +691,7 @@ def folded_table(
     if math.isnan(seen.value_of(scores, y)):
         raise ValueError("some preds are NaN: thresholds are found from numbers")
     if not scored:
-        raise ValueError(f"preds are {preds.dtype}, decisions already: "
+        raise ValueError(f"preds are {preds.dtype}, binary predictions already: "
                          "thresholds are found from scores")
     if not is_probs(scores):
         low,high = scores.aminmax()
@@ -713,12 +713,12 @@ def best_thresholds(
     *,
     sigmoid:bool=False, # Whether `preds` are logits
     vocab=None, # Names of the labels, for the table; None: the columns of a DataFrame
-    ignore_index=None, # Target value of the elements to ignore; may be nan
+    ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
     zero_division:float=None, # Value of 0/0; nan: leave it out; None: the metric's default
     beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
     at_recall:float=None, # Minimum recall, with metric='precision'
     at_precision:float=None, # Minimum precision, with metric='recall'
-    min_positives:int=20, # Minimum number of positives for a threshold of a label's own
+    min_positives:int=20, # Minimum number of positives for a label to get its own threshold
     cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42, # Seed of the folds
     bins:int=None # Number of histogram bins per label; None: exact, from sorted scores

@@ -115,7 +115,7 @@ def _thresh_helps(r):
 
 def _another_thresh(r):
     if not r.scored:
-        return ("Another threshold, perhaps: these are decisions already. "
+        return ("Another threshold, perhaps: these are binary predictions already. "
                 "Pass the scores that they were made of, and the threshold is found.")
     t,limits,how = exact_thresh(r.suggested_thresh),limits_text(r.min_labels, r.max_labels),''
     without = limits and f", without {limits},"
@@ -227,9 +227,9 @@ def remedies(r):
 
 # %% ../nbs/11_verdicts.ipynb #d30d4f91
 class ZeroLabelsWarning(UserWarning):
-    """Warning that a model with a good-looking accuracy predicts (nearly) nothing
+    """Warning of `ZeroLabelsCallback`: a verdict on the model, or a mistake in the set-up
 
-    `ZeroLabelsCallback` issues it through Python's `warnings`, so filters and recorders apply.
+    The callback issues it through Python's `warnings`, so filters and recorders apply.
     `record` holds the numbers of the validation, `html` the box that a notebook shows."""
     def __init__(self,
         text, # Report as plain text
@@ -243,7 +243,7 @@ class ZeroLabelsWarning(UserWarning):
     def _repr_html_(self): return self.html
 
 class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
-    """Error that ends a training whose model predicts (nearly) nothing
+    """Error that ends a training with a flagged verdict, such as a model that predicts nothing
 
     `ZeroLabelsCallback(on_flag='raise')` raises it, with the attributes of `ZeroLabelsWarning`."""
 
@@ -275,9 +275,9 @@ def _validation_name(r):
 
 def describe(r):
     "Describe a record in full, also that of a good model"
-    facts = [f"accuracy {r.accuracy:.3f}; predicting nothing at all has {r.zeros_accuracy:.3f}",
+    facts = [f"accuracy {r.accuracy:.3f}; predicting nothing at all scores {r.zeros_accuracy:.3f}",
              f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true",
-             f"micro F1 {r.f1_micro:.3f}; the best constant prediction has {r.constant_f1:.3f}"]
+             f"micro F1 {r.f1_micro:.3f}; the best constant prediction scores {r.constant_f1:.3f}"]
     if r.dead and r.verdict in ('',_DEAD): facts.append(f"macro F1 {r.f1_macro:.3f}")
     if r.labelled: facts.insert(1, f"{r.missed_rate:.0%} of the samples that have labels get none")
     if not r.flagged and r.pred_per_sample and r.true_per_sample:
@@ -298,7 +298,7 @@ def describe(r):
     helps = remedies(r)
     is_good = not (r.dead or helps or r.missed_rate>=0.1)
     color = _RED if bad else _GREEN if is_good else _ORANGE
-    return as_warning((bad or "Nothing is flagged")+end, facts, r, helps, color)
+    return as_warning((bad or "No reason to warn")+end, facts, r, helps, color)
 
 def _summary(r):
     return (f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true; "
@@ -323,7 +323,7 @@ def all_clear(r,
     text = f"No longer {verdict}{start}" if r.dead else f"All clear{start}"
     text += (f": {name} predicts {r.pred_per_sample:.2f} labels per sample "
              f"(true: {r.true_per_sample:.2f}){_at_thresh(r)}. Micro F1 is {r.f1_micro:.3f}, where "
-             f"the best constant prediction has {r.constant_f1:.3f}; macro F1 is {r.f1_macro:.3f}.")
+             f"the best constant prediction scores {r.constant_f1:.3f}; macro F1 is {r.f1_macro:.3f}.")
     kinds = ("never predicted",False),("predicted, but never correctly",True)
     facts = [f"{words}: {_with_ap(dead)}" for words,predicted in kinds
              if (dead:=[o for o in r.dead if bool(o['predicted'])==predicted])]

@@ -204,8 +204,8 @@ def test_decisions_are_told_as_decisions():
     r = judge(torch.zeros(300,6).long(), TARGS)
     text = str(describe(r))
     assert r.verdict=='predicts nothing' and r.suggested_thresh is None
-    assert 'decisions already' in text and 'min_labels' not in text and 'No threshold helps' not in text
-    with pytest.raises(ValueError, match='decisions already'): best_thresholds(SCORES>0.5, TARGS)
+    assert 'binary predictions already' in text and 'min_labels' not in text and 'No threshold helps' not in text
+    with pytest.raises(ValueError, match='binary predictions already'): best_thresholds(SCORES>0.5, TARGS)
 
 ROWS = ['accuracy, elementwise','accuracy, macro','accuracy, weighted','accuracy, balanced','accuracy, subset',
         'accuracy, Jaccard','accuracy, argmax','F1, micro','F1, macro','F1, weighted','F1, samples','AP, macro',
@@ -214,7 +214,7 @@ ROWS = ['accuracy, elementwise','accuracy, macro','accuracy, weighted','accuracy
 def test_whole_scores_are_no_decisions():
     scores = (SCORES*100).int()
     for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
-        with pytest.raises(ValueError, match='integer predictions are decisions, 0 or 1, but one is'): f(scores, TARGS)
+        with pytest.raises(ValueError, match='integer predictions are binary, 0 or 1, but one is'): f(scores, TARGS)
 
 @pytest.mark.parametrize('make,message', [
     (lambda: PrecisionAtK(math.nan), 'k=nan should be a whole number, 1 or more'),

@@ -255,7 +255,7 @@ def test_the_baseline_by_kind_of_row():
     random = [np.random.default_rng(i).random(TARGS.shape) for i in range(200)]
     aps = [skm.average_precision_score(TARGS, o, average='macro') for o in random]
     assert r.baseline['AP, macro']==pytest.approx(np.mean(aps), abs=0.005)
-    assert 'baseline, predicting nothing' in r.reading and 'a random ranking has' in r.reading
+    assert 'baseline, predicting nothing' in r.reading and 'a random ranking scores' in r.reading
 
 @pytest.mark.parametrize('m,text', [
     (F1ScoreMulti(0.2, average='samples'), "F1ScoreMulti(thresh=0.2, average='samples')"),
