@@ -521,7 +521,7 @@ class AccuracyLift(MicroMetric):
 
 # %% ../nbs/04_metrics.ipynb #eb952c0a
 class SpecificityMulti(CountsMetric):
-    """Specificity: fraction of absent labels that are not predicted
+    """Specificity: fraction of the pairs whose target is 0 that are not predicted
 
     tn / (tn + fp), in [0, 1], 1 is best; 0/0 if everything is true. scikit-learn's `recall_score` with
     zeros and ones swapped. The weights of `average='weighted'` are tp + fn, as in torchmetrics.
