@@ -453,8 +453,8 @@ def _compared(name, first, r, ci):
     elif chance:
         text.append(f"The difference{'s'[:len(chance)>1]} in {some_names(chance, 3)} may be chance.")
     if clear.any():
-        text.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows differ "
-                    "as clearly.")
+        text.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows "
+                    "differ as clearly.")
     return ' '.join(text)
 
 def compare_models(
