@@ -88,7 +88,7 @@ class MultiLabelInterpretation(Interpretation):
         r,(n,c) = self.judge(),self.preds.shape
         at = f', {self.rule.describe()}' if self.scored else ''
         why = verdicts.why_no_verdict(r)
-        verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "No reason to warn"
+        verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "No warning"
         return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}{at}: "
                 f"{' '.join(in_numbers(self, r))} {verdict}.")
 

@@ -298,7 +298,7 @@ def describe(r):
     helps = remedies(r)
     is_good = not (r.dead or helps or r.missed_rate>=0.1)
     color = _RED if bad else _GREEN if is_good else _ORANGE
-    return as_warning((bad or "No reason to warn")+end, facts, r, helps, color)
+    return as_warning((bad or "No warning")+end, facts, r, helps, color)
 
 def _summary(r):
     return (f"{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true; "

@@ -121,7 +121,7 @@ def test_where_most_labels_are_true(density):
     "A constant prediction has a high F1, and a good model is not flagged"
     logits,targs = simulate(1000, 5, density, skill=9, bias=-4.5)
     good = judge(logits, targs, sigmoid=True)
-    assert good.constant_f1>0.87 and not good.verdict and 'No reason to warn' in repr(good)
+    assert good.constant_f1>0.87 and not good.verdict and 'No warning' in repr(good)
     p = targs.flip(0) # as good as chance
     assert judge(p, targs).verdict==('no better than a constant' if density<1 else '')
 
@@ -668,7 +668,7 @@ def test_a_record_shows_itself():
     with pytest.raises(ValueError, match='before the first validation'): ZeroLabelsCallback().explain()
     # No problem
     healthy = judge(*GOOD, sigmoid=True)
-    assert not healthy.verdict and repr(healthy).startswith('No reason to warn, at threshold 0.5.')
+    assert not healthy.verdict and repr(healthy).startswith('No warning, at threshold 0.5.')
     assert 'What helps' not in repr(healthy) and '#2ca02c' in healthy._repr_html_()
     # No verdict
     logits,targs = COLLAPSED
@@ -1553,7 +1553,7 @@ def test_no_green_with_a_dead_label():
     logits[:,8:] = 6*targs[:,8:]-3
     r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
     assert not r.verdict and [o['label'] for o in r.dead]==['h']
-    assert 'No reason to warn' in repr(r) and 'never predicted: h' in repr(r) and 'Thresholds per label' in repr(r)
+    assert 'No warning' in repr(r) and 'never predicted: h' in repr(r) and 'Thresholds per label' in repr(r)
     assert '#2ca02c' not in r._repr_html_()
     logits[:,7] = 6*targs[:,7]-3
     assert '#2ca02c' in judge(logits, targs, sigmoid=True)._repr_html_()
