@@ -109,7 +109,7 @@ def test_every_public_name_is_in_the_reference(reference):
     public = {k for k,o in vars(fastai_mlmetrics.all).items()
               if k[0]!='_' and getattr(o, '__module__', '').startswith('fastai_mlmetrics')}
     methods = {f'{cls}.{k}' for cls,o in (('Learner',Learner), ('Recorder',Recorder)) for k,m in vars(o).items()
-               if getattr(m, '__module__', '').startswith('fastai_mlmetrics')}
+               if k[0]!='_' and getattr(m, '__module__', '').startswith('fastai_mlmetrics')}
     assert len(names)==len({*names}) and not (public | methods) - {*names}
     for cells in reference.values(): # A heading, and nothing but its name
         assert all(re.match(r'### [\w.]+(\n\n|$)', c.source) for c in cells if c.source.startswith('###'))
