@@ -738,6 +738,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.report._columns': ('report.html#_columns', 'fastai_mlmetrics/report.py'),
                                          'fastai_mlmetrics.report._compared': ('report.html#_compared', 'fastai_mlmetrics/report.py'),
                                          'fastai_mlmetrics.report._constants': ('report.html#_constants', 'fastai_mlmetrics/report.py'),
+                                         'fastai_mlmetrics.report._each': ('report.html#_each', 'fastai_mlmetrics/report.py'),
                                          'fastai_mlmetrics.report._first_true': ('report.html#_first_true', 'fastai_mlmetrics/report.py'),
                                          'fastai_mlmetrics.report._in_order': ('report.html#_in_order', 'fastai_mlmetrics/report.py'),
                                          'fastai_mlmetrics.report._in_words': ('report.html#_in_words', 'fastai_mlmetrics/report.py'),

@@ -234,7 +234,7 @@ def progress(
     try:
         for i,o in enumerate(items):
             if show and not bar and time.time()-start>wait:
-                bar = progress_bar(range(ifnone(total, len(items))), leave=False)
+                bar = progress_bar(range(len(items) if total is None else total), leave=False)
                 bar.update(0)
                 bar.start_t = start
             if bar and i: bar.update(i)

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/18_page.ipynb #b4508551
 from fastai.basics import *
-from .inputs import check_int
+from .inputs import check_int, progress
 from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
 from .tables import as_shown, label_index, new_axes, plot_name, some_names
 from .thresholds import best_thresholds, plot_thresh_curve
@@ -525,8 +525,8 @@ def to_html(self:MultiLabelInterpretation,
         plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
         warnings.filterwarnings('ignore', 'Glyph')
         p = _Results(self, data, comparison, k, max_n)
-        blocks = {name: (heading, [*f(p)]) for name,(heading,f) in SECTIONS.items()
-                  if name in shown and name not in hidden}
+        names = [o for o in SECTIONS if o in shown and o not in hidden]
+        blocks = {o: (SECTIONS[o][0], [*SECTIONS[o][1](p)]) for o in progress(names)}
     blocks = {name: o for name,o in blocks.items() if o[1]}
     page = _env.from_string(_TEMPLATE).render(title=title, data=data, sections=blocks)
     path.write_text(page, encoding='utf-8')

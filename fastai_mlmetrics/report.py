@@ -7,7 +7,7 @@ __all__ = ['multilabel_metrics', 'paper_metrics', 'AccuracyReport', 'accuracy_re
 
 # %% ../nbs/09_report.ipynb #d9e796ac
 from fastai.basics import *
-from .inputs import check_int, check_kwargs
+from .inputs import check_int, check_kwargs, progress
 from .decisions import check_arrays, thresh_text, to_scores
 from .counts import Batch
 from .metrics import AccuracyMulti, BalancedAccuracyMulti, CF1, CountsMetric
@@ -112,10 +112,12 @@ def _scores(metrics, per_label, per_sample):
 # %% ../nbs/09_report.ipynb #1ea8718d
 _BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
 
+def _each(*tables): return progress(zip(*tables), len(tables[0]), wait=2) # One of several loops
+
 def _blocks(preds, targs, rule):
     "Yield `Batch`es of the samples with a target that counts"
     step = max(1, _BLOCK//preds.shape[1])
-    for p,y in zip(preds.split(step), targs.split(step)):
+    for p,y in _each(preds.split(step), targs.split(step)):
         if (valid:=rule.valid(y)) is not None: p,y = (o[valid.any(1)] for o in (p, y))
         if len(p): yield Batch(p, y, rule)
 
@@ -148,7 +150,7 @@ def _first_true(y, valid):
 def _columns(preds, targs, rule):
     "Yield each label's scores, targets and which of them count, on the CPU"
     step = max(8, _BLOCK//len(preds)) # Neighbours in memory, so that reading a column costs less
-    for s,t in zip(preds.T.split(step), targs.T.split(step)):
+    for s,t in _each(preds.T.split(step), targs.T.split(step)):
         tables = to_scores(s, sigmoid=False),t==1,ifnone(rule.valid(t), torch.ones_like(t).bool())
         yield from zip(*(o.cpu().contiguous() for o in tables))
 

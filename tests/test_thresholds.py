@@ -2,6 +2,7 @@
 import io, sklearn.metrics as skm
 from hypothesis import given, settings
 from conftest import *
+from fastai_mlmetrics import page, report
 from fastai_mlmetrics.decisions import as_thresh
 from fastai_mlmetrics.curves import bin_edges, bin_index
 from fastai_mlmetrics.inputs import progress
@@ -1079,10 +1080,24 @@ class Terminal(io.StringIO):
     (Terminal,-1,True,True), (Terminal,5,True,False), (Terminal,-1,False,False), (io.StringIO,-1,True,False)])
 def test_progress_is_shown_where_it_is_of_use(monkeypatch, out, wait, show, shown):
     monkeypatch.setattr(sys, 'stdout', out())
-    assert [*progress([3,1,2], wait=wait, show=show)]==[3,1,2]
+    assert [*progress([3,1,2], wait=wait, show=show)]==[*progress(iter([3,1,2]), 3, wait, show)]==[3,1,2]
     text = sys.stdout.getvalue()
     monkeypatch.undo()
     assert bool(text)==shown
+
+def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
+    def at_once(items, total=None, wait=5): return progress(items, total, wait=-1)
+    for module in (report,page): monkeypatch.setattr(module, 'progress', at_once)
+    targs = torch.rand(40, 3)<0.5
+    interp = MultiLabelInterpretation.from_preds(torch.rand(40, 3), targs)
+    def shown(f):
+        monkeypatch.setattr(sys, 'stdout', Terminal())
+        f()
+        return sys.stdout.getvalue()
+    texts = [shown(lambda: accuracy_report(torch.rand(40, 3), targs)), shown(lambda: interp.to_html(tmp_path/'a.html'))]
+    monkeypatch.undo()
+    assert '/1 ' in texts[0] and f'/{len(page.SECTIONS)} ' in texts[1]
+    assert all(o.rstrip(' ').endswith('\r') for o in texts) # The bar is removed
 
 def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
     table = ScoreTable(torch.rand(9, 2), torch.rand(9, 2)<0.5)
