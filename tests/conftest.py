@@ -14,7 +14,7 @@ from fastai_mlmetrics.decisions import ThresholdRule, binarize
 from fastai_mlmetrics.counts import Batch
 from fastai_mlmetrics.metrics import StreamMetric, CountsMetric, SampleMetric
 
-settings.register_profile('default', max_examples=120, deadline=None, derandomize=True,
+settings.register_profile('default', max_examples=200, deadline=None, derandomize=True,
                           suppress_health_check=list(HealthCheck))
 settings.load_profile('default')
 
