@@ -55,7 +55,7 @@ class StreamMetric(AccumMetric):
         sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples', if defined; None: per label
+        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if defined; None: one per label
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
@@ -327,7 +327,7 @@ class CountsMetric(StreamMetric):
         sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples', if defined; None: per label
+        average:str='macro', # 'micro', 'macro', 'weighted', 'samples', if defined; None: one per label
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         **kwargs
     ):
@@ -419,7 +419,7 @@ class FBetaMulti(CountsMetric):
         sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples', if defined; None: per label
+        average:str='macro', # 'micro', 'macro', 'weighted', 'samples', if defined; None: one per label
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         **kwargs
     ):
@@ -465,7 +465,7 @@ class MicroMetric(CountsMetric):
         labels=None, # Labels to score, by name or by index; None: all
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         *,
-        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples', if defined; None: per label
+        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if defined; None: one per label
         **kwargs
     ):
         super().__init__(thresh, sigmoid, labels, average=average,
