@@ -1,6 +1,6 @@
 "Everything that a notebook needs after `from fastai.vision.all import *`"
 from fastai.learner import Learner as _Learner, Recorder as _Recorder
-from .inputs import document as _document
+from .messages import document as _document
 from .metrics import (
     AccuracyMulti, PrecisionMulti, RecallMulti, F1ScoreMulti, CF1, FBetaMulti, JaccardMulti,
     SpecificityMulti, BalancedAccuracyMulti, HammingLossMulti, MatthewsCorrCoefMulti, SubsetAccuracy,
@@ -9,8 +9,10 @@ from .metrics import (
 from .ranking import (
     APScoreMulti, RocAucMulti, LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK,
     RecallAtK, ExpectedCalibrationError)
+from .lists import multilabel_metrics, paper_metrics
 from .thresholds import best_thresholds, ThreshFinder
-from .report import multilabel_metrics, paper_metrics, accuracy_report, compare_models
+from .report import accuracy_report
+from .comparison import compare_models
 from .verdicts import judge, ZeroLabelsWarning, ZeroLabelsError
 from .callback import ZeroLabelsCallback
 from . import learner as _ # patches `Learner`

@@ -8,9 +8,9 @@ from fastai.text.all import *
 from conftest import *
 from fastai.callback.tensorboard import TensorBoardCallback
 from fastai.callback.tracker import SaveModelCallback, TerminateOnNaNCallback, EarlyStoppingCallback
+from fastai_mlmetrics.curves import constant_values
 from fastai_mlmetrics.records import Record, ScoreHistogram
 from fastai_mlmetrics.verdicts import beats_constant, describe, remedies
-from fastai_mlmetrics.curves import constant_values
 
 @contextlib.contextmanager
 def recording(learn):

@@ -6,7 +6,8 @@ from scipy import stats
 import torchmetrics.classification as tmc, torchmetrics.functional.classification as tm
 from hypothesis import given, settings
 from conftest import *
-from fastai_mlmetrics.counts import Batch, LARGE, single_threaded
+from fastai_mlmetrics.messages import single_threaded
+from fastai_mlmetrics.counts import Batch, LARGE
 from fastai_mlmetrics.records import ValidationStats
 
 AVERAGES = 'micro','macro','weighted','samples',None

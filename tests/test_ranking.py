@@ -3,7 +3,7 @@ import itertools, subprocess, sklearn.metrics as skm, torchmetrics.functional.cl
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import curves, ranking
-from fastai_mlmetrics.counts import single_threaded
+from fastai_mlmetrics.messages import single_threaded
 from fastai_mlmetrics.curves import bin_index
 from test_metrics import OneBuffer, same
 

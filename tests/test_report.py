@@ -3,7 +3,7 @@ import matplotlib
 matplotlib.use('Agg')
 from fastai.basics import *
 from fastai_mlmetrics.all import *
-from fastai_mlmetrics.report import ModelComparison
+from fastai_mlmetrics.comparison import ModelComparison
 from fastcore.basics import patch
 from hypothesis import given, settings, strategies as st
 from scipy import stats

@@ -3,10 +3,10 @@ import io, sklearn.metrics as skm
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import page, report
+from fastai_mlmetrics.messages import progress
 from fastai_mlmetrics.decisions import as_thresh
 from fastai_mlmetrics.curves import bin_edges, bin_index
-from fastai_mlmetrics.inputs import progress
-from fastai_mlmetrics.thresholds import draw_folds, folded_table, Objective, ThreshFinder, ScoreTable
+from fastai_mlmetrics.thresholds import draw_folds, folded_table, Objective, ScoreTable, ThreshFinder
 
 CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, balanced_accuracy=BalancedAccuracyMulti,
                matthews=MatthewsCorrCoefMulti)
