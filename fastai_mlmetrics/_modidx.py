@@ -410,6 +410,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                     'fastai_mlmetrics/messages.py'),
                                            'fastai_mlmetrics.messages.check_kwargs': ( 'messages.html#check_kwargs',
                                                                                        'fastai_mlmetrics/messages.py'),
+                                           'fastai_mlmetrics.messages.count_of': ('messages.html#count_of', 'fastai_mlmetrics/messages.py'),
                                            'fastai_mlmetrics.messages.document': ('messages.html#document', 'fastai_mlmetrics/messages.py'),
                                            'fastai_mlmetrics.messages.format_number': ( 'messages.html#format_number',
                                                                                         'fastai_mlmetrics/messages.py'),

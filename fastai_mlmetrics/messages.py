@@ -45,6 +45,13 @@ def format_number(
     "Format a number with all its digits"
     return np.format_float_positional(np.float32(x), trim='-')
 
+def count_of(
+    n:int, # Number of things
+    noun:str # Name of one such thing
+)->str: # '1 sample', '2,000 samples'
+    "Format a number with its noun, in the plural unless the number is 1"
+    return f"{n:,} {noun}{'s'[:n!=1]}"
+
 PROBS_GIVEN = ("predictions all lie in [0, 1], so they seem to be probabilities already: "
                "pass sigmoid=False")
 
