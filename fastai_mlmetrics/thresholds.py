@@ -16,11 +16,12 @@ from .metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, NOTHING_COUNTS, PrecisionMulti, RecallMulti,
     StreamMetric, ZerosAccuracy)
-from .curves import add_to_histogram, bin_edges, bin_index, sort_curve
+from .curves import add_to_histogram, bin_edges, bin_index, Curve, sort_curve
 from .tables import new_axes, Table
 from collections import namedtuple
 from copy import copy
 from functools import cached_property
+from itertools import combinations
 from scipy.special import expit, logit
 
 # %% ../nbs/11_thresholds.ipynb #1555ab80
@@ -30,6 +31,7 @@ def candidates(
     probs:bool=True # Whether scores and thresholds are in [0, 1]
 ): # From the highest down; scores above a candidate are predicted
     "Place candidate thresholds on both sides of each true score"
+    if not len(scores): return np.ones(1, scores.dtype) # All are ignored
     below,above = scores[:-1],scores[1:]
     apart = above-below > 8*np.finfo(scores.dtype).eps*above if probs else above>below
     # A threshold before element `i` predicts it and all above
@@ -48,85 +50,87 @@ def candidates(
     return res[can_pass]
 
 # %% ../nbs/11_thresholds.ipynb #9e7d6546
-def _leave_one_out(x):
-    "Sum over the folds, and the sums without each fold: folds x ... to (1 + folds) x ..."
-    total = x.sum(0, keepdims=True)
-    return np.concatenate([total, total-x]) if len(x)>1 else total
-
-class FoldedRow:
-    "Base of a row of elements by fold: `n` elements, `n_true` of them true, and how many are `above`"
-    def cells(self,
-        thresh # M thresholds, from the highest down
-    )->list: # `tp`, `fp`, `fn` and `tn`, each (1 + folds) x M: of all samples, and without each fold
-        "Count at each threshold"
-        counts = *self.above(thresh),self.n_true[:,None],self.n[:,None]
-        tp,predicted,true,n = (torch.from_numpy(_leave_one_out(o.astype(float))) for o in counts)
-        return [tp, predicted-tp, true-tp, n-predicted-true+tp]
-
-    def values(self, m, thresh):
-        "Compute a metric at each threshold, (1 + folds) x M"
-        cells = self.cells(thresh)
-        return m.values(*cells).expand_as(cells[0]) # A formula may ignore the predictions
-
-class FoldedScores(FoldedRow):
-    "Sorted scores of a row of elements, by fold"
+class SearchRow:
+    "Confusion counts of a row of pairs at thresholds, by fold"
     def __init__(self,
-        folds # Pairs of scores and targets (bools) of each fold, 1-d
-    ):
-        self.all,self.true = zip(*((np.sort(s),np.sort(s[y])) for s,y in folds))
-        self.n,self.n_true = (np.array([*map(len, o)]) for o in (self.all, self.true))
+        thresh, # M thresholds, from the highest down
+        above # Numbers of negatives and positives above each, and in all, folds x 2 x (M+1)
+    ): store_attr()
 
-    def candidates(self,
-        probs:bool, # Whether scores and thresholds are in [0, 1]
-        by_rank:bool=False # Whether a threshold is best where as many labels are predicted as are true
-    ):
-        "Place candidate thresholds for these elements"
-        true = self._scores_at_rank() if by_rank else np.sort(np.concatenate(self.true))
-        return candidates(_merged(self.all), true, probs)
+    def curve(self,
+        keep # Which folds count, S x folds of 0 and 1
+    )->Curve: # S rows; the last step, after all thresholds, predicts everything
+        "Add up the folds that count"
+        fp,tp = np.tensordot(keep, self.above, 1).swapaxes(0, 1)
+        return Curve(torch.from_numpy(tp), torch.from_numpy(fp))
 
-    def _scores_at_rank(self):
-        "The n-th highest score where n elements are true: of all elements, and without each fold"
-        res = []
-        for j in (None, *range(len(self.all))):
-            rest = np.concatenate([o for i,o in enumerate(self.all) if i!=j] or self.all)
-            n = sum(len(o) for i,o in enumerate(self.true) if i!=j)
-            if n: res.append(np.partition(rest, len(rest)-n)[len(rest)-n])
-        return np.sort(np.array(res, dtype=self.all[0].dtype))
+    def values(self, m, keep):
+        "Compute a metric at each threshold, S x M"
+        return self.curve(keep).values(m)[:,:-1]
 
-    def above(self, thresh):
-        "Count the true elements and all elements above each threshold, by fold: two of folds x M"
-        rising = np.ascontiguousarray(thresh[::-1])
-        def count(rows):
-            return np.stack([len(o)-np.searchsorted(o, rising, 'right')[::-1] for o in rows])
-        return count(self.true),count(self.all)
-
-def _merged(rows): return np.sort(np.concatenate(rows), kind='stable') # Merges what is sorted
-
-class FoldedTable:
-    "Base of the elements of all labels, by fold"
+class SearchTable:
+    "Base of the confusion counts of all labels at thresholds, by fold"
     show,begun = True,None # Whether long loops may show a progress bar, and when the first began
+    def __init__(self,
+        total, # Numbers of negatives and positives of each label, folds x 2 x C
+        n_seen:int # Number of samples
+    ):
+        self.total,self.n_seen,(self.n_folds,_,self.c) = total,n_seen,total.shape
+        self.true = total[:,1].sum(0)
 
-    def each(self, items, total=None):
+    def row(self,
+        i:int=None, # Label; None: the pairs of all labels
+        thresh=None, # Thresholds, from the highest down; None: candidates of the row
+        ranks=None # Which folds count, S x folds: predict as many labels as are true in each set
+    )->SearchRow:
+        "Count a row at thresholds"
+        raise NotImplementedError
+
+    def candidates(self):
+        "Place candidates for all labels, from the highest down"
+        raise NotImplementedError
+
+    @cached_property
+    def left_out(self):
+        "Which folds are left out: none, each of them, each two of them"
+        folds = range(self.n_folds)
+        return [o for k in range(min(3, self.n_folds)) for o in combinations(folds, k)]
+
+    def keep(self,
+        pairs:bool=False # Whether two folds are left out as well
+    ): # S x folds of 0 and 1: all, all but each fold, all but each two
+        "Return which folds count"
+        sets = self.left_out[:None if pairs else 1+self.n_folds]
+        return np.array([[i not in o for i in range(self.n_folds)] for o in sets], dtype=float)
+
+    def at(self,
+        thresh # S thresholds for all labels
+    ): # Numbers of negatives and positives above them, folds x 2 x S x C
+        "Count all labels at thresholds"
+        order = np.argsort(-thresh)
+        rows = [self.row(i, thresh[order]).above for i in range(self.c)]
+        return np.stack(rows, -1)[:,:,np.argsort(order)]
+
+    def cells(self,
+        above, # Numbers of negatives and positives that are predicted, folds x 2 x S x C
+        folds:list, # Folds to add up
+        sets:list # For each of them, which of the S thresholds it gets
+    )->Tensor: # `tp`, `fp`, `fn` and `tn`, 4 x C
+        "Add up folds that have different thresholds"
+        (fp,tp),(false,true) = above[folds,:,sets].sum(0),self.total[folds].sum(0)
+        return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp])).double()
+
+    def score(self, m, cells, predicted=None):
+        "Compute a metric of confusion counts, 4 x C"
+        return as_tensor(m.from_total(cells)).item()
+
+    def each(self, items):
         "Iterate, with a progress bar five seconds after the first loop began"
         self.begun = ifnone(self.begun, time.time())
-        return progress(items, total, wait=self.begun+5-time.time(), show=self.show)
+        return progress(items, wait=self.begun+5-time.time(), show=self.show)
 
-    @cached_property
-    def labels(self):
-        "`FoldedRow` of each label"
-        return [*map(self.row, self.each(range(len(self.true))))]
-
-    @cached_property
-    def pooled(self):
-        "`FoldedRow` of all elements"
-        return self.row()
-
-    def score(self, m, predicted):
-        "Compute a metric of what `predict` returns"
-        return as_tensor(m.from_total(self.counts(predicted).sum(1))).item()
-
-class ScoreTable(FoldedTable):
-    "Scores and targets of all labels, by fold"
+class ScoreTable(SearchTable):
+    "Search table of scores and targets"
     def __init__(self,
         scores:Tensor, # Scores, N x C
         y:Tensor, # Targets, N x C of bools
@@ -136,24 +140,43 @@ class ScoreTable(FoldedTable):
     ):
         self.scores,self.valid,self.probs = scores,valid,is_probs(scores)
         self.y = y if valid is None else y & valid
-        self.targs = y if valid is None else y.long().masked_fill(~valid, -1)
-        self.rule = ThresholdRule(ignore_index=None if valid is None else -1)
-        n = len(y)
+        n,c = y.shape
         seen = torch.arange(n, device='cpu') if valid is None else valid.any(1).nonzero()[:,0]
-        self.n_seen,self.n_folds = len(seen),min(cv, len(seen)) if cv and len(seen)>1 else 1
+        n_folds = min(cv, len(seen)) if cv and len(seen)>1 else 1
         gen = torch.Generator().manual_seed(seed)
         self.fold = torch.zeros(n, dtype=torch.long, device='cpu')
-        self.fold[seen] = torch.randperm(len(seen), generator=gen, device='cpu')%self.n_folds
-        tables = [o for o in (scores, self.y, valid) if o is not None]
-        self._folds = [[o[self.fold==j].numpy() for o in tables] for j in range(self.n_folds)]
-        self.true = torch.from_numpy(sum(y.sum(0) for _,y,*_ in self._folds))
+        self.fold[seen] = torch.randperm(len(seen), generator=gen, device='cpu')%n_folds
+        # Two groups per fold: its negatives and its positives
+        self._group = 2*self.fold[:,None].numpy().astype(np.min_scalar_type(2*n_folds)) + self.y.numpy()
+        total = [np.bincount(self._counted(i)[1], minlength=2*n_folds) for i in range(c)]
+        super().__init__(np.stack(total, -1).reshape(n_folds, 2, c), len(seen))
 
-    def row(self, i=None):
-        "`FoldedScores` of label `i`, or of all"
-        def counted(*tables):
-            s,y,*valid = (o.ravel() if i is None else o[:,i] for o in tables)
-            return (s[valid[0]],y[valid[0]]) if valid else (s,y)
-        return FoldedScores(counted(*o) for o in self._folds)
+    def _counted(self, i=slice(None)):
+        "Return the scores of a row that count, and their groups"
+        s,group = (o[:,i].ravel() for o in (self.scores.numpy(), self._group))
+        if self.valid is None: return s,group
+        valid = self.valid[:,i].numpy().ravel()
+        return s[valid],group[valid]
+
+    def _sorted(self, *args):
+        s,group = self._counted(*args)
+        order = np.argsort(s)
+        return s[order],group[order]
+
+    @cached_property
+    def _labels(self): return [*map(self._sorted, self.each(range(self.c)))]
+
+    def row(self, i=None, thresh=None, ranks=None):
+        scores,group = self._sorted() if i is None else self._labels[i]
+        if thresh is None:
+            true = scores[group%2==1] if ranks is None else _at_ranks(scores, group, ranks)
+            thresh = candidates(scores, true, self.probs)
+        # Thresholds cut the sorted scores into runs
+        cuts = np.searchsorted(scores, thresh[::-1], 'right')
+        run = np.repeat(np.arange(len(cuts)+1), np.diff(cuts, prepend=0, append=len(scores)))
+        run += np.multiply(group, len(cuts)+1, dtype=run.dtype)
+        hist = np.bincount(run, minlength=2*self.n_folds*(len(cuts)+1))
+        return SearchRow(thresh, hist.reshape(self.n_folds, 2, -1)[...,::-1].cumsum(2))
 
     def candidates(self,
         most:int=2**11 # Maximum number of true scores to place candidates at
@@ -169,50 +192,47 @@ class ScoreTable(FoldedTable):
         return candidates(np.sort(scores), true, self.probs)
 
     def predict(self, thresh):
-        "Threshold the scores: thresholds are 1 or folds x 1 or C"
-        return self.scores > (thresh if len(thresh)==1 else thresh[self.fold])
+        "Threshold the scores of each fold: thresholds are folds x 1 or C"
+        return self.scores > torch.from_numpy(thresh)[self.fold]
 
-    def counts(self,
-        predicted:Tensor # Binary predictions, N x C of bools
-    )->Tensor: # `tp`, `fp`, `fn` and `tn`, 4 x folds x C
-        "Count in each fold"
-        def count(j):
-            p,(_,y,*valid) = predicted[self.fold==j].numpy(),self._folds[j]
-            if valid: p = p & valid[0]
-            # numpy sums bools several times as fast as torch does
-            tp,predicted_,true = (p & y).sum(0),p.sum(0),y.sum(0)
-            n = valid[0].sum(0) if valid else len(y)
-            return np.stack([tp, predicted_-tp, true-tp, n-predicted_-true+tp])
-        return torch.from_numpy(np.stack([*map(count, range(self.n_folds))], 1)).double()
+    def score(self, m, cells, predicted=None):
+        "Compute a metric of confusion counts, 4 x C; for the samples average, of binary predictions"
+        if m.average!='samples': return super().score(m, cells)
+        m.rule = ThresholdRule(ignore_index=None if self.valid is None else -1)
+        return m(predicted, self.y if self.valid is None else self.y.long().masked_fill(~self.valid, -1))
 
-    def score(self, m, predicted):
-        "Compute a metric of binary predictions"
-        if m.average!='samples': return super().score(m, predicted)
-        m.rule = self.rule
-        return m(predicted, self.targs)
+def _at_ranks(scores, group, keep):
+    "Return the n-th highest score where n elements are true, for each set of folds"
+    res = []
+    for o in keep.astype(bool):
+        rest = o[group//2]
+        n = np.count_nonzero(group[rest]%2)
+        if n: res.append(scores[rest][-n])
+    return np.sort(np.array(res, dtype=scores.dtype))
 
 # %% ../nbs/11_thresholds.ipynb #fb1a0d7e
 @patch
-def averaged(self:FoldedTable,
+def averaged(self:SearchTable,
     m:CountsMetric, # Metric, with its average
-    thresh # M thresholds, from the highest down
-)->Tensor: # (1 + folds) x M: of all samples, and without each fold
+    thresh, # M thresholds, from the highest down
+    keep # Which folds count, S x folds of 0 and 1
+)->Tensor: # S x M
     "Compute a metric at each threshold"
-    if m.average=='micro': return self.pooled.values(m, thresh)
-    if m.average=='samples': return self._averaged_samples(m, thresh)
+    if m.average=='micro': return self.row(thresh=thresh).values(m, keep)
+    if m.average=='samples': return self._averaged_samples(m, thresh, keep)
     sums = total = plain = 0
-    for row in self.each(self.labels):
-        tp,fp,fn,tn = row.cells(thresh)
-        value = m.values(tp, fp, fn, tn).expand_as(tp)
-        weight = tp+fn if m.average=='weighted' else torch.ones_like(tp)
-        weight = weight.masked_fill(value.isnan(), 0)
+    for i in self.each(range(self.c)):
+        curve = self.row(i, thresh).curve(keep)
+        value = curve.values(m)[:,:-1]
+        weight = curve.true[:,None] if m.average=='weighted' else torch.ones_like(value)
+        weight = (~value.isnan())*weight
         sums,total = sums + weight*value.nan_to_num(),total+weight
         plain = plain + torch.stack([value.nan_to_num(), (~value.isnan()).double()])
     return (sums/total).where(total>0, plain[0]/plain[1]) # Unweighted if all weights are 0
 
 @patch
-def _averaged_samples(self:ScoreTable, m, thresh):
-    folds,rising,step = [],np.ascontiguousarray(thresh[::-1]),max(1, 2**20//self.y.shape[1])
+def _averaged_samples(self:ScoreTable, m, thresh, keep):
+    folds,rising,step = [],np.ascontiguousarray(thresh[::-1]),max(1, 2**20//self.c)
     for j in range(self.n_folds):
         sums = np.zeros((2, len(thresh)+1))
         tables = [o[self.fold==j] for o in (self.scores, self.y, self.valid) if o is not None]
@@ -225,7 +245,7 @@ def _averaged_samples(self:ScoreTable, m, thresh):
                 total += np.bincount(at.ravel(), x.diff().numpy().ravel(), len(thresh)+1)
                 total[0] += x[:,0].sum()
         folds.append(sums.cumsum(1)[:,:-1])
-    sums,n = torch.from_numpy(_leave_one_out(np.stack(folds))).unbind(1)
+    sums,n = torch.from_numpy(np.tensordot(keep, np.stack(folds), 1)).unbind(1)
     return sums/n
 
 # %% ../nbs/11_thresholds.ipynb #fbdb7eb3
@@ -247,14 +267,14 @@ def plot_thresh_curve(
 
 def plot_table(
     m:CountsMetric, # Metric to plot
-    table:FoldedTable, # Elements of all labels; on a stretched axis if they are probabilities
+    table:SearchTable, # Pairs of all labels; on a stretched axis if they are probabilities
     marks:dict, # Thresholds to mark, by name
     ax=None, # Axes to plot on; None: a new figure
     figsize:tuple=(6.5,3.2) # Width and height of the new figure in inches
 ):
     "Plot a metric at all thresholds"
     thresh = table.candidates()
-    probs,v = table.probs,table.averaged(m, thresh)[0].numpy()
+    probs,v = table.probs,table.averaged(m, thresh, table.keep()[:1])[0].numpy()
     def stretched(t):
         t = np.asarray(t, dtype=float)
         return logit(np.clip(t, 1e-7, 1-1e-7)) if probs else t
@@ -347,25 +367,34 @@ class Objective:
         self.constraint = None if min_value is None else required(**kw)
         self.required = 'recall' if at_recall is not None else 'precision'
 
+    def ranks(self, keep):
+        "Return the sets of folds whose ranks place the candidates; None: true scores place them"
+        return keep if isinstance(self.m, _Cardinality) else None
+
     def best(self,
         thresh, # M thresholds, from the highest down
-        values_of # Function of a metric: its values at the thresholds, (1 + folds) x M
-    )->Tensor: # (1 + folds) thresholds; nan: undefined everywhere, or the constraint fails
-        "Find the best threshold on all samples and without each fold; ties go to the highest one"
-        values = values_of(self.m)
-        if self.m.is_loss: values = -values
-        if self.constraint: # Averages are rounded
-            values = values.where(values_of(self.constraint)>=self.min_value-1e-9, math.nan)
-        # Equal values may be rounded differently
-        values = values.nan_to_num(-math.inf).round(decimals=12)
-        best,at = values.max(1)
-        return torch.from_numpy(np.asarray(thresh))[at].where(best>-math.inf, math.nan)
+        values_of, # Function of a metric and `keep`: its values at the thresholds, S x M
+        keep # Which folds count, S x folds of 0 and 1
+    ): # S positions of thresholds, and where a threshold was found: not if the constraint fails
+        "Find the best threshold of each set of folds; ties go to the highest one"
+        def best(keep):
+            values = values_of(self.m, keep=keep)
+            if self.m.is_loss: values = -values
+            if self.constraint: # Averages are rounded
+                least = self.min_value-1e-9
+                values = values.where(values_of(self.constraint, keep=keep)>=least, math.nan)
+            # Equal values may be rounded differently
+            return values.nan_to_num(-math.inf).round(decimals=12).max(1)
+        blocks = min(len(keep), 1+len(keep)*len(thresh)//2**22) # To save memory
+        value,at = map(torch.cat, zip(*map(best, np.array_split(keep, blocks))))
+        return at.numpy(),value.numpy()>-math.inf
 
 # %% ../nbs/11_thresholds.ipynb #d211e657
 class Tuned:
-    "Thresholds tuned on all samples and without each fold"
+    "Thresholds tuned on S sets of folds: all, and without each of them"
     def __init__(self,
-        thresh:Tensor, # Thresholds, (1 + folds) x C, or x 1 for a global threshold
+        thresh, # Thresholds, S x C, or S x 1 for a global threshold; nan: none was found
+        above, # Numbers of negatives and positives that they predict, folds x 2 x S x C
         fallback:tuple=() # For each label, why it gets the global threshold, or ''; (): all do
     ): store_attr()
 
@@ -374,73 +403,75 @@ class Tuned:
         "Threshold tuned on all samples, as a float, or a tuple of C floats"
         return tuple(self.thresh[0].tolist()) if self.fallback else self.thresh[0].item()
 
-    def held_out(self, table):
-        "Predict each sample with the thresholds tuned without its fold; None if there are none"
-        if len(self.thresh)<2 or self.thresh.isnan().any(): return None
-        return table.predict(self.thresh[1:])
-
 @patch
 def tune_global(self:Objective,
-    table:FoldedTable # Scores and targets
+    table:SearchTable, # Scores and targets
+    pairs:bool=False # Whether to leave out two folds as well
 )->Tuned:
     "Tune one threshold for all labels"
-    m = self.m
-    if m.average=='micro': best = self._tune_row(table, table.pooled)
+    m,keep = self.m,table.keep(pairs)
+    if m.average=='micro':
+        row = table.row(ranks=self.ranks(keep))
+        thresh,values_of = row.thresh,row.values
     else:
         thresh = table.candidates()
-        best = self.best(thresh, partial(table.averaged, thresh=thresh))
-    if best[0].isnan() and self.constraint:
+        values_of = partial(table.averaged, thresh=thresh)
+    at,found = self.best(thresh, values_of, keep)
+    if not found[0] and self.constraint:
         hint = ''
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
-        highest = table.averaged(self.constraint, table.candidates())[0].nan_to_num(-math.inf).max()
-        raise ValueError(f"no threshold reaches a {self.required} ({m.average}) of "
-                         f"{self.min_value:.3g}; the highest is {highest:.3g}{hint}")
-    if best[0].isnan(): raise ValueError(f"{m.name} is not defined at any threshold")
-    return Tuned(best[:,None])
+        values = table.averaged(self.constraint, table.candidates(), keep[:1])
+        raise ValueError(f"no threshold reaches a {self.required} ({m.average}) of {self.min_value:.3g}; "
+                         f"the highest is {values.nan_to_num(-math.inf).max():.3g}{hint}")
+    if not found[0]: raise ValueError(f"{m.name} is not defined at any threshold")
+    return Tuned(np.where(found, thresh[at], math.nan)[:,None], table.at(thresh[at]))
 
 @patch
 def tune_labels(self:Objective,
-    table:FoldedTable, # Scores and targets
-    shared:Tuned # Global threshold, for labels without one of their own
+    table:SearchTable, # Scores and targets
+    shared:Tuned # Global threshold, tuned without each two folds as well
 )->Tuned:
-    "Tune a threshold for each label"
-    own = torch.stack([self._tune_row(table, o) for o in table.each(table.labels)], 1)
-    own,none = own.where(~own.isnan(), shared.thresh),own[0].isnan()
-    true = table.true
-    reasons = {'no threshold will do': none}
+    "Tune a threshold for each label, which gets the global one where that is better"
+    keep = table.keep(pairs=True)
+    def tune(i):
+        row = table.row(i, ranks=self.ranks(keep))
+        at,found = self.best(row.thresh, row.values, keep)
+        return np.where(found, row.thresh[at], math.nan),row.above[...,at]
+    thresh,above = (np.stack(o, -1) for o in zip(*map(tune, table.each(range(table.c)))))
+    none = np.isnan(thresh)
+    own = Tuned(np.where(none, shared.thresh, thresh), np.where(none, shared.above, above))
+    use = [self._fallback(table, own, shared, none, out) for out in table.left_out[:1+table.n_folds]]
+    shared_ = np.array([[*map(bool, o)] for o in use])
+    n = len(use)
+    return Tuned(np.where(shared_, shared.thresh[:n], own.thresh[:n]),
+                 np.where(shared_, shared.above[:,:,:n], own.above[:,:,:n]), tuple(use[0]))
+
+@patch
+def _fallback(self:Objective, table, own, shared, none, out):
+    "Say for each label why it gets the global threshold, or '', by the folds that are not left `out`"
+    folds = [i for i in range(table.n_folds) if i not in out]
+    at = table.left_out.index(out)
+    true = table.total[folds,1].sum(0)
+    reasons = {'no threshold will do': none[at]}
     if not self.constraint:
-        often = table.counts(table.predict(own[:1]))[:2].sum((0,1)) > 3*true
-        reasons = {'few positives': true<self.min_positives, **reasons, 'predicts too often': often}
-        held = [o.held_out(table) for o in (Tuned(own), shared)]
-        if not any(o is None for o in held):
-            own_score,shared_score = (self._label_scores(table, o) for o in held)
-            reasons['no better held out'] = ~(own_score>shared_score)
-    reasons = {k: o.expand_as(own) for k,o in reasons.items()}
-    fallback = tuple(next((k for k,o in reasons.items() if o[0,i]), '') for i in range(len(true)))
-    return Tuned(shared.thresh.where(torch.stack([*reasons.values()]).any(0), own), fallback)
-
-@patch
-def _tune_row(self:Objective, table, row):
-    if not row.n.any(): # All are ignored
-        return torch.full((1+table.n_folds if table.n_folds>1 else 1,), math.nan,
-                          dtype=table.scores.dtype, device='cpu')
-    thresh = row.candidates(table.probs, by_rank=isinstance(self.m, _Cardinality))
-    return self.best(thresh, partial(row.values, thresh=thresh))
-
-@patch
-def _label_scores(self:Objective, table, predicted):
-    "Score of each label on all samples and without each fold, (1 + folds) x C: higher is better"
-    cells = torch.from_numpy(_leave_one_out(table.counts(predicted).transpose(0, 1).numpy()))
-    values = self.m.values(*cells.unbind(1))
-    return -values if self.m.is_loss else values
+        predicted = table.cells(own.above, folds, [at]*len(folds))[:2].sum(0).numpy()
+        reasons = {'few positives': true<self.min_positives, **reasons, 'predicts too often': predicted>3*true}
+        held = [tuple(sorted({*out, i})) for i in folds]
+        if {*held}<={*table.left_out}:
+            sets = [*map(table.left_out.index, held)]
+            if not np.isnan(shared.thresh[sets]).any():
+                own_score,shared_score = (self.m.values(*table.cells(o.above, folds, sets)) for o in (own, shared))
+                better = own_score<shared_score if self.m.is_loss else own_score>shared_score
+                reasons['no better held out'] = ~better.numpy()
+    return [next((k for k,o in reasons.items() if o[i]), '') for i in range(table.c)]
 
 @patch
 def tune(self:Objective,
-    table:FoldedTable # Scores and targets
+    table:SearchTable # Scores and targets
 )->dict: # 'global' and, if wanted, 'per label', each `Tuned`
     "Tune a global threshold and, if wanted, one per label"
-    res = {'global': self.tune_global(table)}
+    res = {'global': self.tune_global(table, pairs=self.per_label)}
     if self.per_label: res['per label'] = self.tune_labels(table, res['global'])
     return res
 
@@ -475,27 +506,32 @@ def _reading(objective, n_folds, fallback):
 
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
-    table:FoldedTable, # Scores and targets
+    table:SearchTable, # Scores and targets
     tuned:dict, # Name -> `Tuned`
     vocab:L, # C names
     now:dict=None, # Arguments of the `ThresholdRule` that is in use, to compare with
-    predicted=None # What is predicted by that rule, as `table.predict` returns it
+    by_now:tuple=() # Confusion counts by that rule, 4 x C, and its predictions for the samples average
 )->Table: # A row per name, and per label if the last one has per-label thresholds
     "Tabulate thresholds and their scores"
-    m,true = objective.m,table.true.tolist()
-    ways = {k: (o.value, table.predict(o.thresh[:1]), o.held_out(table)) for k,o in tuned.items()}
+    m,true,folds = objective.m,table.true.tolist(),[*range(table.n_folds)]
+    def outcome(o, sets):
+        if np.isnan(o.thresh[sets]).any(): return None
+        predicted = table.predict(o.thresh[sets]) if m.average=='samples' else None
+        return table.cells(o.above, folds, sets),predicted
+    ways = {}
     if now: # May have been tuned on these samples, or not
         name = ', '.join(L('now', ThresholdRule(**now).limits).filter())
-        ways = {name: (as_thresh(now['thresh']), predicted, None), **ways}
+        ways[name] = as_thresh(now['thresh']),by_now,None
+    for k,o in tuned.items():
+        held_out = outcome(o, [1+j for j in folds]) if len(folds)>1 else None
+        ways[k] = o.value,outcome(o, [0]*len(folds)),held_out
     metrics = {objective.required: objective.constraint} if objective.constraint else {}
-    def score(p, m=m): return math.nan if p is None else table.score(m, p)
+    def score(p, m=m): return math.nan if p is None else table.score(m, *p)
     rows = [(name, math.nan if isinstance(t, tuple) else t, sum(true), score(p), score(held),
              *(score(p, o) for o in metrics.values())) for name,(t,p,held) in ways.items()]
     t,p,held = [*ways.values()][-1]
     if isinstance(t, tuple):
-        def of_labels(p, m=m):
-            if p is None: return [math.nan]*len(t)
-            return m.values(*table.counts(p).sum(1)).tolist()
+        def of_labels(p, m=m): return [math.nan]*len(t) if p is None else m.values(*p[0]).tolist()
         rows += zip(vocab, t, true, of_labels(p), of_labels(held),
                     *(of_labels(p, o) for o in metrics.values()))
     index,*values = zip(*rows)
@@ -505,8 +541,8 @@ def thresh_table(
     if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(fallback)
     n_folds = table.n_folds if res.held_out.notna().any() else 1
     text = _reading(objective, n_folds, any(fallback))
-    for name,(_,p,_) in ways.items():
-        many,n = table.counts(p)[:2].sum().item(),table.n_seen
+    for name,(_,(cells,_),_) in ways.items():
+        many,n = cells[:2].sum().item(),table.n_seen
         if many>2*sum(true)>0:
             text += (f" `{name}` predicts {many/n:.2f} labels per sample, while {sum(true)/n:.2f} are "
                      "true.")
@@ -516,7 +552,7 @@ def thresh_table(
 # %% ../nbs/11_thresholds.ipynb #2dc37eb4
 def find_best(
     objective:Objective, # Metric to maximise
-    table:FoldedTable, # Scores and targets
+    table:SearchTable, # Scores and targets
     vocab:L # C names
 )->BestThresholds:
     "Tune thresholds and tabulate them"
@@ -527,60 +563,27 @@ def find_best(
     return BestThresholds(last.value, score, held_out, last.fallback).with_table(res)
 
 # %% ../nbs/11_thresholds.ipynb #c94f5bab
-class BinnedRow(FoldedRow):
-    "Histograms of a row of elements, by fold"
-    def __init__(self,
-        hist, # Numbers of negatives and of positives, folds x 2 x bins, from the highest bin down
-        edges # Thresholds between the bins, bins+1
-    ):
-        self.filled,self.edges = np.flatnonzero(hist.sum((0, 1))),edges
-        self.above_edge = np.pad(hist.cumsum(2), ((0,0),(0,0),(1,0)))
-        self.n,self.n_true = hist.sum((1, 2)),hist[:,1].sum(1)
-
-    def candidates(self, *args, **kwargs):
-        "Place a candidate midway between the filled bins next to each other"
-        lower,upper = np.append(self.filled, len(self.edges)-2),np.append(-1, self.filled)
-        return self.edges[np.unique((lower+upper+1)//2)]
-
-    def above(self, thresh):
-        "Count the true elements and all elements above each threshold, by fold: two of folds x M"
-        counts = self.above_edge[...,edge_index(thresh, self.edges)]
-        return counts[:,1],counts.sum(1)
-
-def edge_index(
-    thresh, # Thresholds, each one of `edges`
-    edges # Thresholds between the bins, from the highest down
-): # Number of bins above each threshold
-    "Find edges; of several that are equal in float32, the lowest"
-    return len(edges)-1-np.searchsorted(edges[::-1], thresh, 'left')
-
-class BinnedTable(FoldedTable):
-    "Histograms of all labels, by fold"
-    probs,scores = True,torch.empty(0, dtype=torch.float32, device='cpu')
+class BinnedTable(SearchTable):
+    "Search table of histograms of all labels"
+    probs = True
     def __init__(self,
         hist:Tensor # Numbers of negatives and of positives, folds x 2 x C x bins
     ):
         hist = hist.numpy()
         self.hist,self.edges = hist[hist.any((1, 2, 3))],bin_edges(hist.shape[3]).numpy()
-        self.n_folds,n = len(self.hist),hist.sum((0, 1, 3))
-        self.true = torch.from_numpy(hist[:,1].sum((0, 2))).long()
-        self.n_seen = n.max() # Of the label with the fewest ignored elements
+        # As many samples as has the label with the fewest ignored elements
+        super().__init__(self.hist.sum(3), hist.sum((0, 1, 3)).max())
 
-    def row(self, i=None):
-        "`BinnedRow` of label `i`, or of all"
-        return BinnedRow(self.hist.sum(2) if i is None else self.hist[:,:,i], self.edges)
+    def row(self, i=None, thresh=None, ranks=None):
+        hist,bins = self.hist.sum(2) if i is None else self.hist[:,:,i],self.hist.shape[3]
+        if thresh is None: # Midway between the filled bins next to each other
+            filled = np.flatnonzero(hist.sum((0, 1)))
+            lower,upper = np.append(filled, bins-1),np.append(-1, filled)
+            thresh = self.edges[np.unique((lower+upper+1)//2)]
+        at = bins-np.searchsorted(self.edges[::-1], thresh, 'left') # The lowest of equal edges
+        return SearchRow(thresh, np.pad(hist.cumsum(2), ((0,0),(0,0),(1,0)))[...,np.append(at, bins)])
 
-    def candidates(self): return self.pooled.candidates()
-
-    def predict(self, thresh):
-        "Count in each fold, 4 x folds x C: thresholds are 1 or folds x 1 or C"
-        at = np.broadcast_to(edge_index(thresh.numpy(), self.edges), (self.n_folds,len(self.true)))
-        above = np.arange(self.hist.shape[3]) < at[...,None]
-        fp,tp = (self.hist*above[:,None]).sum(3).swapaxes(0, 1)
-        false,true = self.hist.sum(3).swapaxes(0, 1)
-        return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp]))
-
-    def counts(self, predicted): return predicted
+    def candidates(self): return self.row().thresh
 
 # %% ../nbs/11_thresholds.ipynb #fb0500b6
 def draw_folds(
@@ -649,7 +652,7 @@ class ThreshFinder(StreamMetric):
 
     @property
     def table(self):
-        "Histograms of all processes as a `FoldedTable`; None if nothing was added"
+        "Histograms of all processes as a `SearchTable`; None if nothing was added"
         if (read:=self.read()) is None: return None
         hist,checks = read
         if not self.check_input(*checks):
