@@ -96,6 +96,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.counts._unpadded_batch': ( 'counts.html#_unpadded_batch',
                                                                                       'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.all_reduce': ('counts.html#all_reduce', 'fastai_mlmetrics/counts.py'),
+                                         'fastai_mlmetrics.counts.check_values': ('counts.html#check_values', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.forget_batch': ('counts.html#forget_batch', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.gather': ('counts.html#gather', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.is_split': ('counts.html#is_split', 'fastai_mlmetrics/counts.py'),
