@@ -8,10 +8,10 @@ __all__ = []
 # %% ../nbs/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
 from .inputs import as_rows, columns_of, label_names
-from .messages import format_number, progress, PROBS_GIVEN, warn_user
+from .messages import progress, PROBS_GIVEN, warn_user
 from .decisions import (
     is_prob_thresh, is_probs, thresh_by_name, thresh_text, ThresholdRule, to_scores)
-from .counts import Batch, join_checks
+from .counts import Batch, check_values, join_checks
 from functools import cached_property
 
 # %% ../nbs/05_predictions.ipynb #d3768a18
@@ -96,24 +96,15 @@ def _check_scale(self:Predictions, sigmoid):
 
 @patch
 def _check_values(self:Predictions):
-    "Raise an error for invalid targets, and count the samples with NaN predictions in `n_nan`"
+    "Raise an error for invalid values; `nan_warning` says in how many samples predictions are NaN"
     checks = [b.checks for b in self.blocks()]
     if not checks: raise ValueError(NOTHING_COUNTS)
-    low,low_targ,high,high_targ,fraction,nans = join_checks(torch.stack(checks)).tolist()
-    off = next((o for o in (low_targ, high_targ, fraction) if o not in (0,1)), None)
-    if off is not None:
-        text = f"targets must be 0 or 1, but one is {format_number(off)}"
-        if fraction and (low,high)==(0,1):
-            raise ValueError(f"{text}, and predictions are from 0 to 1: are they swapped? "
-                             "Predictions come first")
-        if (low_targ,fraction)==(-1,0): text += ". If -1 marks negatives, pass (targs+1)/2"
-        raise ValueError(f"{text}. One-hot encode class indices, round soft labels, or name the value "
-                         "of missing targets with ignore_index, which metric classes, "
-                         "ZeroLabelsCallback, reports and searches for thresholds take.")
+    checks = join_checks(torch.stack(checks)).tolist()
+    self.nan_warning = check_values(checks, len(self.preds))
+    low,_,high,*_ = checks
     if not self.scored and (low<0 or high>1):
         raise ValueError("integer predictions are binary, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
-    self.n_nan = int(nans)
 
 # %% ../nbs/05_predictions.ipynb #ff2b3711
 _BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
