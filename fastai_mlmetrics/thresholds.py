@@ -8,10 +8,10 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 # %% ../nbs/11_thresholds.ipynb #af45b3d9
 from fastai.basics import *
 from .inputs import as_tensor, label_names
-from .messages import check_int, progress, single_threaded, warn_user
-from .decisions import as_thresh, is_probs, ThresholdRule, to_scores
+from .messages import check_int, check_kwargs, progress, single_threaded, warn_user
+from .decisions import as_thresh, is_probs, ThresholdRule
 from .counts import is_split
-from .predictions import check_arrays
+from .predictions import Predictions
 from .metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, NOTHING_COUNTS, PrecisionMulti, RecallMulti,
@@ -132,16 +132,15 @@ class SearchTable:
 class ScoreTable(SearchTable):
     "Search table of scores and targets"
     def __init__(self,
-        scores:Tensor, # Scores, N x C
-        y:Tensor, # Targets, N x C of bools
-        valid:Tensor=None, # Which elements count, N x C of bools; None: all
+        p:Predictions, # Predictions and targets
         cv:int=None, # Number of folds; None: no cross-validation
         seed:int=42 # Seed of the folds
     ):
-        self.scores,self.valid,self.probs = scores,valid,is_probs(scores)
-        self.y = y if valid is None else y & valid
-        n,c = y.shape
-        seen = torch.arange(n, device='cpu') if valid is None else valid.any(1).nonzero()[:,0]
+        self.scores,targs = p.scores.cpu(),p.targs.cpu()
+        self.valid,self.probs = p.rule.valid(targs),is_probs(self.scores) # None: all are valid
+        self.y = targs==1 if self.valid is None else (targs==1) & self.valid
+        n,c = targs.shape
+        seen = torch.arange(n, device='cpu') if self.valid is None else self.valid.any(1).nonzero()[:,0]
         n_folds = min(cv, len(seen)) if cv and len(seen)>1 else 1
         gen = torch.Generator().manual_seed(seed)
         self.fold = torch.zeros(n, dtype=torch.long, device='cpu')
@@ -253,21 +252,7 @@ _TICKS = [1e-6,1e-5,1e-4,1e-3,0.01,0.03,0.1,0.2,0.3,0.5,0.7,0.8,0.9,0.97,0.99,0.
 
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
-    scores, # Scores, N x C; on a stretched axis if all are in [0, 1]
-    targs, # Targets, N x C of 0 and 1; others where `valid` is 0
-    marks:dict, # Thresholds to mark, by name
-    valid:Tensor=None, # Which elements count, N x C of bools; None: all
-    ax=None, # Axes to plot on; None: a new figure
-    figsize:tuple=(6.5,3.2) # Width and height of the new figure in inches
-):
-    "Plot a metric of arrays at all thresholds"
-    scores,y,*_ = check_arrays(scores, targs)
-    table = ScoreTable(to_scores(scores, sigmoid=False).cpu(), y.cpu()>0, valid)
-    plot_table(m, table, marks, ax, figsize)
-
-def plot_table(
-    m:CountsMetric, # Metric to plot
-    table:SearchTable, # Pairs of all labels; on a stretched axis if they are probabilities
+    table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
     marks:dict, # Thresholds to mark, by name
     ax=None, # Axes to plot on; None: a new figure
     figsize:tuple=(6.5,3.2) # Width and height of the new figure in inches
@@ -510,7 +495,7 @@ def thresh_table(
     tuned:dict, # Name -> `Tuned`
     vocab:L, # C names
     now:dict=None, # Arguments of the `ThresholdRule` that is in use, to compare with
-    by_now:tuple=() # Confusion counts by that rule, 4 x C, and its predictions for the samples average
+    at_now=None # `counts` by that rule, 4 x C, and for the samples average what it has `predicted`
 )->Table: # A row per name, and per label if the last one has per-label thresholds
     "Tabulate thresholds and their scores"
     m,true,folds = objective.m,table.true.tolist(),[*range(table.n_folds)]
@@ -521,7 +506,8 @@ def thresh_table(
     ways = {}
     if now: # May have been tuned on these samples, or not
         name = ', '.join(L('now', ThresholdRule(**now).limits).filter())
-        ways[name] = as_thresh(now['thresh']),by_now,None
+        predicted = at_now.predicted if m.average=='samples' else None
+        ways[name] = as_thresh(now['thresh']),(at_now.counts,predicted),None
     for k,o in tuned.items():
         held_out = outcome(o, [1+j for j in folds]) if len(folds)>1 else None
         ways[k] = o.value,outcome(o, [0]*len(folds)),held_out
@@ -656,7 +642,7 @@ class ThreshFinder(StreamMetric):
         if (read:=self.read()) is None: return None
         hist,checks = read
         if not self.check_input(checks):
-            raise ValueError("some preds are NaN: thresholds are found from numbers")
+            raise ValueError(_NAN)
         if not self.scored:
             raise ValueError("preds are binary predictions already: thresholds are found from scores")
         if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
@@ -674,39 +660,32 @@ class ThreshFinder(StreamMetric):
     def value(self): return None if (best:=self.compute()) is None else best.score
 
 # %% ../nbs/11_thresholds.ipynb #b82fda82
+_NAN = "some preds are NaN: thresholds are found from numbers"
 _NONE_TRUE = "no target is true, so no threshold is better than another: are the targets right?"
 
-def folded_table(
-    preds, # Scores, or logits if `sigmoid`: the last axis is the labels, all others are samples
-    targs, # Targets of the same shape, each 0 or 1
-    sigmoid:bool=False, # Whether `preds` are logits
-    vocab=None, # Names of the labels; None: the columns of a DataFrame
-    ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
+def score_table(
+    p:Predictions, # Scores and targets
     cv:int=None, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42 # Seed of the folds
-): # `ScoreTable`, and an `L` of C names
-    "Validate inputs for a threshold search"
+)->ScoreTable:
+    "Make a search table, with an error or a warning if no threshold can be found"
     if cv is not None: cv = check_int('cv', cv, 2)
-    preds,targs,vocab,_ = check_arrays(preds, targs, sigmoid=sigmoid, vocab=vocab)
-    scored = preds.is_floating_point()
-    scores,y = to_scores(preds, sigmoid and scored).cpu(),targs.cpu()
-    seen = AccuracyMulti(thresh=0., sigmoid=False, ignore_index=ignore_index)
-    if math.isnan(seen.value_of(scores, y)):
-        raise ValueError("some preds are NaN: thresholds are found from numbers")
-    if not scored:
-        raise ValueError(f"preds are {preds.dtype}, binary predictions already: "
+    if p.nan_warning: raise ValueError(_NAN)
+    if not p.scored:
+        raise ValueError(f"preds are {p.preds.dtype}, binary predictions already: "
                          "thresholds are found from scores")
-    if not is_probs(scores):
-        low,high = scores.aminmax()
+    table = ScoreTable(p, cv, seed)
+    if not table.probs:
+        low,high = table.scores.aminmax()
         warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, and thresholds are on "
                   "their scale, for metrics with sigmoid=False. If the scores are logits, "
                   "sigmoid=True finds thresholds for probabilities")
-    valid = seen.rule.valid(y)
-    y = y==1
-    if not y.any(): warn_user(_NONE_TRUE)
-    return ScoreTable(scores, y, valid, cv, seed),vocab
+    if not table.true.any(): warn_user(_NONE_TRUE)
+    return table
 
 # %% ../nbs/11_thresholds.ipynb #eebdd1ae
+@delegates(Objective.__init__, keep=True)
+@delegates(Predictions.__init__, keep=True, but=['thresh','min_labels','max_labels','zero_division'])
 def best_thresholds(
     preds, # Scores, or logits if `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
@@ -714,29 +693,19 @@ def best_thresholds(
     average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
     per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
     *,
-    sigmoid:bool=False, # Whether `preds` are logits
-    vocab=None, # Names of the labels, for the table; None: the columns of a DataFrame
-    ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
-    zero_division:float=None, # Value of 0/0; nan: leave it out; None: the metric's default
-    beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
-    at_recall:float=None, # Minimum recall, with metric='precision'
-    at_precision:float=None, # Minimum precision, with metric='recall'
-    min_positives:int=20, # Minimum number of positives for a label to get its own threshold
     cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42, # Seed of the folds
-    bins:int=None # Number of histogram bins per label; None: exact, from sorted scores
+    bins:int=None, # Number of histogram bins per label; None: exact, from sorted scores
+    **kwargs
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
     "Find the threshold (global or per label) that optimises `metric`"
-    kw = dict(zero_division=zero_division, beta=beta, at_recall=at_recall, at_precision=at_precision,
-              min_positives=min_positives)
-    objective = Objective(metric, average, per_label, **kw)
-    ignored = ifnone(ignore_index, objective.m.ignore_index)
-    if bins is not None:
-        preds,targs,vocab,_ = check_arrays(preds, targs, vocab=vocab)
-        finder = ThreshFinder(metric, average, per_label, bins=bins, sigmoid=sigmoid, vocab=vocab,
-                              ignore_index=ignored, cv=cv, seed=seed, **kw)
-        finder.update(preds, targs)
-        if (best:=finder.compute()) is None: raise ValueError(NOTHING_COUNTS)
-        return best
-    table,vocab = folded_table(preds, targs, sigmoid, vocab, ignored, cv, seed)
-    return find_best(objective, table, vocab)
+    check_kwargs('best_thresholds', best_thresholds, kwargs)
+    kw = {k: kwargs.pop(k) for k in ('sigmoid','vocab','ignore_index') if k in kwargs}
+    objective = Objective(metric, average, per_label, **kwargs)
+    kw['ignore_index'] = ifnone(kw.get('ignore_index'), objective.m.ignore_index)
+    p = Predictions(preds, targs, thresh=None, **kw)
+    if bins is None: return find_best(objective, score_table(p, cv, seed), p.vocab)
+    finder = ThreshFinder(metric, average, per_label, bins=bins, cv=cv, seed=seed, **kwargs,
+                          **{**kw, 'sigmoid': p.rule.sigmoid, 'vocab': p.vocab})
+    finder.update(p.preds, p.targs)
+    return finder.compute()
