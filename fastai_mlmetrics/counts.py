@@ -8,7 +8,7 @@ __all__ = []
 # %% ../nbs/04_counts.ipynb #03ed4954
 from fastai.basics import *
 from .inputs import as_rows, as_vocab
-from .messages import single_threaded
+from .messages import count_of, format_number, single_threaded
 from .decisions import ThresholdRule, to_scores
 from functools import cached_property
 import threading
@@ -36,6 +36,33 @@ def join_checks(
 )->Tensor: # One such row for all
     "Join the checks of several batches"
     return torch.cat([checks[:,:2].amin(0), checks[:,2:5].amax(0), checks[:,5:].sum(0)])
+
+def check_values(
+    checks:list, # Six numbers, as `value_checks` returns them
+    n:int, # Number of samples
+    trained:bool=False, # Whether the samples are those of training, where MixUp makes soft targets
+    in_learner:bool=False # Whether the predictions are those of a Learner
+)->str: # Warning: why the metrics are nan; None: the values are valid
+    "Check that targets are 0 or 1, with an error if not, and that no prediction is NaN"
+    low,low_targ,high,high_targ,fraction,nans = checks
+    off = next((o for o in (low_targ, high_targ, fraction) if o not in (0,1)), None)
+    if off is not None:
+        text = f"targets must be 0 or 1, but one is {format_number(off)}"
+        if fraction and (low,high)==(0,1) and not trained:
+            raise ValueError(f"{text}, and predictions are from 0 to 1: are they swapped? "
+                             "Predictions come first")
+        if (low_targ,fraction)==(-1,0): text += ". If -1 marks negatives, pass (targs+1)/2"
+        text += (". One-hot encode class indices, round soft labels, or name the value of missing "
+                 "targets with ignore_index, which metric classes, ZeroLabelsCallback, reports and "
+                 "searches for thresholds take.")
+        if not trained: raise ValueError(text)
+        return f"{text} (MixUp and CutMix make soft ones, with which train_metrics are nan.)"
+    if not nans: return
+    samples = "all samples" if nans==n else count_of(int(nans), 'sample')
+    text = f"predictions are NaN in {samples}, and so are the metrics"
+    if nans<n or not in_learner: return text
+    return (text + ". The weights probably are, too, and stay so: make the model again, and train "
+            "it at a lower learning rate")
 
 # %% ../nbs/04_counts.ipynb #8ffac19a
 LARGE = 2**18 # Number of predictions from which several threads are faster than one

@@ -13,11 +13,12 @@ __all__ = ['StreamMetric', 'CountsMetric', 'PrecisionMulti', 'RecallMulti', 'F1S
 from fastai.basics import *
 from .inputs import as_rows, as_tensor
 from .messages import (
-    check_kwargs, format_number, new_warnings, PROBS_GIVEN, single_threaded, warn_user)
+    check_kwargs, new_warnings, PROBS_GIVEN, single_threaded, warn_user)
 from .decisions import is_prob_thresh, ThresholdRule
 from .losses import can_decode, decode_hint, is_activated, is_cross_entropy, loss_name
-from .counts import (
-    all_reduce, Batch, forget_batch, gather, is_split, join_batches, join_checks, loop_batch, SMALL)
+from fastai_mlmetrics.counts import (
+    all_reduce, Batch, check_values, forget_batch, gather, is_split, join_batches, join_checks,
+    loop_batch, SMALL)
 from collections import Counter
 from numbers import Real
 from operator import attrgetter
@@ -234,7 +235,7 @@ def value(self:StreamMetric):
     "A float; an array for `average=None`; None if nothing was added"
     if (read:=self.read()) is None: return None
     total,checks = read
-    sound = self.check_input(*checks)
+    sound = self.check_input(checks)
     value = as_tensor(total[0]/total[1] if self.average=='samples' else self.from_total(total))
     if not sound: value = torch.full_like(value, math.nan)
     elif text:=self.range_problem(checks[0], checks[2]): self._warn(text)
@@ -242,31 +243,15 @@ def value(self:StreamMetric):
 
 # %% ../nbs/06_metrics.ipynb #d999193d
 @patch
-def check_input(self:StreamMetric, low, low_targ, high, high_targ, fraction, nans):
+def check_input(self:StreamMetric,
+    checks:list # Six numbers, as `value_checks` returns them
+)->bool:
     "Return whether there is a value; raise or warn if predictions or targets are invalid"
     if self.rule.weight is not None and self.seen!=len(self.rule.weight):
         raise ValueError(f"sample_weight has {len(self.rule.weight)} values, "
                          f"but there were {self.seen:,} samples")
-    off = next((o for o in (low_targ, high_targ, fraction) if o not in (0,1)), None)
-    if off is not None:
-        text = f"targets must be 0 or 1, but one is {format_number(off)}"
-        if fraction and (low,high)==(0,1) and not self.trained:
-            raise ValueError(f"{text}, and predictions are from 0 to 1: are they swapped? "
-                             "Predictions come first")
-        if (low_targ,fraction)==(-1,0): text += ". If -1 marks negatives, pass (targs+1)/2"
-        text += (". One-hot encode class indices, round soft labels, or name the value of missing "
-                 "targets with ignore_index, which metric classes, ZeroLabelsCallback, reports and "
-                 "searches for thresholds take.")
-        if not self.trained: raise ValueError(text)
-        return self._warn(f"{text} (MixUp and CutMix make soft ones, "
-                          "with which train_metrics are nan.)")
-    if nans:
-        samples = "all samples" if nans==self.seen else f"{nans:,.0f} sample{'s'[:nans>1]}"
-        text = f"predictions are NaN in {samples}, and so are the metrics"
-        if nans==self.seen and self._in_learner:
-            text += (". The weights probably are, too, and stay so: make the model again, and train "
-                     "it at a lower learning rate")
-        return self._warn(text)
+    if text:=check_values(checks, self.seen, self.trained, self._in_learner): return self._warn(text)
+    low,_,high,*_ = checks
     if not (self.scored or self.ignores_scale) and (low<0 or high>1):
         raise ValueError("integer predictions are binary, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")

@@ -8,10 +8,139 @@ __all__ = []
 # %% ../nbs/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
 from .inputs import as_rows, columns_of, label_names
-from .messages import PROBS_GIVEN, warn_user
-from .decisions import is_prob_thresh, is_probs, thresh_by_name, thresh_text
+from .messages import progress, PROBS_GIVEN, warn_user
+from .decisions import (
+    is_prob_thresh, is_probs, thresh_by_name, thresh_text, ThresholdRule, to_scores)
+from .counts import Batch, check_values, join_checks
+from functools import cached_property
 
 # %% ../nbs/05_predictions.ipynb #d3768a18
+NOTHING_COUNTS = "there is not a single sample that counts"
+
+class Predictions:
+    "Checked predictions and targets, with the names of the labels and a threshold rule"
+    def __init__(self,
+        preds, # Predictions: the last axis is the labels, all others are samples
+        targs, # Targets of the same shape, each 0 or 1
+        *,
+        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+        sigmoid:bool=False, # Whether `preds` are logits
+        vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
+        min_labels:int=0, # Minimum number of labels per sample
+        max_labels:int=None, # Maximum number of labels per sample; None: unlimited
+        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
+        zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: left out of averages
+    ):
+        columns = columns_of(preds, targs)
+        self.preds,self.targs = as_rows(preds, targs)
+        self.scored = self.preds.is_floating_point() # If not, the predictions are binary
+        self.vocab = label_names(ifnone(vocab, columns), self.preds.shape[1])
+        if columns is not None and [*self.vocab]!=[*columns] and {*self.vocab}=={*columns}:
+            raise ValueError("vocab names the columns in another order than the DataFrame, "
+                             f"which has {[*columns]}: leave it out")
+        self.thresh = None if thresh is None else thresh_by_name(thresh, self.vocab)
+        self._check_scale(sigmoid)
+        self.rule = ThresholdRule(ifnone(self.thresh, 0.5), sigmoid, ignore_index=ignore_index,
+                                  min_labels=min_labels, max_labels=max_labels)
+        self.zero_division = zero_division
+        self._check_values()
+
+    @property
+    def scores(self):
+        "Scores in float32 (float64 stays), N x C: the sigmoids of logits"
+        return to_scores(self.preds, self.rule.sigmoid and self.scored)
+
+    @cached_property
+    def valid(self):
+        "Which sample-label pairs count, N x C bools"
+        return _valid(self.rule, self.targs)
+
+    @cached_property
+    def true(self): return (self.targs==1) & self.valid
+
+    @cached_property
+    def predicted(self): return self.rule.binarize(self.preds, torch.bool) & self.valid
+
+    @cached_property
+    def counts(self):
+        "`tp`, `fp`, `fn` and `tn` of each label in float64, 4 x C"
+        return sum(b.counts[0].cpu().double() for b in self.blocks())
+
+    @cached_property
+    def sample_counts(self):
+        "`tp`, `fp`, `fn` and `tn` of each sample with a target that counts, in float64, 4 x N"
+        return self.by_sample(lambda b: b.counts[1].double())
+
+def _valid(rule, targs): return ifnone(rule.valid(targs), torch.ones_like(targs, dtype=torch.bool))
+
+@patch
+def _check_scale(self:Predictions, sigmoid):
+    "Raise or warn if predictions, threshold and `sigmoid` do not fit together"
+    preds,thresh = self.preds,self.thresh
+    probs = self.scored and is_probs(preds)
+    seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer may lie there by chance
+    if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
+    if thresh is None: return
+    if seem_probs and not all(0<=t<=1 for t in L(thresh)):
+        raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "
+                         "all predictions lie in [0, 1]")
+    if self.scored and not (probs or sigmoid) and is_prob_thresh(thresh):
+        low,high = preds[~preds.isnan()].aminmax()
+        percent = "If they are percentages, divide them by 100. " if 0<=low<=high<=100 else ''
+        raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
+                         f"but thresh={thresh_text(thresh)} is read as a threshold for those. "
+                         f"{percent}"
+                         "If they are logits, pass sigmoid=True, to best_thresholds as well. "
+                         "If they are margins around 0, pass thresh=0.; if their cut-off is not 0, "
+                         "pass preds-thresh and thresh=0.")
+
+@patch
+def _check_values(self:Predictions):
+    "Raise an error for invalid values; `nan_warning` says in how many samples predictions are NaN"
+    checks = [b.checks for b in self.blocks()]
+    if not checks: raise ValueError(NOTHING_COUNTS)
+    checks = join_checks(torch.stack(checks)).tolist()
+    self.nan_warning = check_values(checks, len(self.preds))
+    low,_,high,*_ = checks
+    if not self.scored and (low<0 or high>1):
+        raise ValueError("integer predictions are binary, 0 or 1, "
+                         f"but one is {low if low<0 else high:.0f}: pass scores instead")
+
+# %% ../nbs/05_predictions.ipynb #ff2b3711
+_BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
+
+def _each(*tables): return progress(zip(*tables), len(tables[0]), wait=2) # One of several loops
+
+@patch
+def blocks(self:Predictions):
+    "Yield `Batch`es of the samples with a target that counts"
+    step = max(1, _BLOCK//self.preds.shape[1])
+    for p,y in _each(self.preds.split(step), self.targs.split(step)):
+        if (valid:=self.rule.valid(y)) is not None: p,y = (o[valid.any(1)] for o in (p, y))
+        if len(p): yield Batch(p, y, self.rule)
+
+@patch
+def by_sample(self:Predictions,
+    f # Function of a `Batch`
+)->Tensor: # R x N
+    "Compute `f` of each block, R x its samples, and join the results"
+    res,n = None,0 # One table, as small ones between blocks would fragment the memory
+    for b in self.blocks():
+        part = f(b).cpu()
+        if res is None: res = part.new_empty(len(part), len(self.preds))
+        res[:,n:n+b.n] = part
+        n += b.n
+    return res[:,:n]
+
+@patch
+def by_label(self:Predictions):
+    "Yield each label's scores, targets and which of them count, on the CPU"
+    step = max(8, _BLOCK//len(self.preds)) # Neighbours in memory, so that reading a column costs less
+    for s,t in _each(self.preds.T.split(step), self.targs.T.split(step)):
+        tables = to_scores(s, sigmoid=False),t==1,_valid(self.rule, t)
+        yield from zip(*(o.cpu().contiguous() for o in tables))
+
+# %% ../nbs/05_predictions.ipynb #7e92a629
 def check_arrays(
     preds, # Predictions, as `as_rows` takes them
     targs, # Targets of the same shape

@@ -129,7 +129,7 @@ class ValidationStats:
         pred,true,n = tp+fp,tp+fn,tp+fp+fn+tn
         samples,labelled,empty,missed,right = self.samples.read()[0].tolist()
         m,all_names = self.per_label,label_names(vocab, len(true))
-        defined = m.check_input(*checks)
+        defined = m.check_input(checks)
         if not defined: pred = pred*math.nan # NaN is neither predicted nor not
         def names(where): return list(all_names[where.nonzero().flatten().tolist()])
         def micro(cls, average='micro'):

@@ -652,7 +652,7 @@ class ThreshFinder(StreamMetric):
         "Histograms of all processes as a `FoldedTable`; None if nothing was added"
         if (read:=self.read()) is None: return None
         hist,checks = read
-        if not self.check_input(*checks):
+        if not self.check_input(checks):
             raise ValueError("some preds are NaN: thresholds are found from numbers")
         if not self.scored:
             raise ValueError("preds are binary predictions already: thresholds are found from scores")
