@@ -131,7 +131,8 @@ def test_ignored_elements_count_nowhere(cls, pair, ignore, data):
         m = cls(average=average, ignore_index=ignore, sample_weight=weight)
         same(m(p, targs), reference(cls, y, p, average, keep, sample_weight=weight), of=average)
 
-@given(arrays(np.float32, (7,3), elements=st.floats(0, 1, width=32)), arrays(np.int64, (7,3), elements=st.integers(0, 1)))
+@given(arrays(np.float32, (7,3), elements=st.floats(0, 1, width=32)),
+       arrays(np.int64, (7,3), elements=st.integers(0, 1)))
 def test_brier_score(scores, y):
     scores = scores.astype(float)
     same(BrierScoreMulti(sigmoid=False)(scores, y), skm.mean_squared_error(y, scores))

@@ -4,7 +4,7 @@ from bs4 import BeautifulSoup
 from sphinx.search.en import SearchEnglish
 from types import ModuleType, SimpleNamespace
 from conftest import *
-from fastai_mlmetrics import callback, thresholds, verdicts
+from fastai_mlmetrics import callback, pitfalls, thresholds, verdicts
 
 docs = SimpleNamespace(**runpy.run_path(str(ROOT/'tools'/'docs.py')))
 
@@ -155,7 +155,7 @@ def test_every_message_is_explained(reference):
     source = ''.join(o.read_text() for o in (ROOT/'fastai_mlmetrics').glob('*.py'))
     source = re.sub(r'"\n +f?"', '', source) # Texts of several lines
     def is_in_source(message): return all(o.strip() in source for o in re.split(r'\.\.\.|fastai_mlmetrics', message))
-    for table,words in ((verdicts.REMEDIES,REMEDIES), (verdicts.LOSS_ADVICE,LOSS_ADVICE), (callback.PITFALLS,PITFALLS)):
+    for table,words in ((verdicts.REMEDIES,REMEDIES), (verdicts.LOSS_ADVICE,LOSS_ADVICE), (pitfalls.PITFALLS,PITFALLS)):
         assert [o.name for o in table]==[*words]
         for o in words.values(): assert f'\n| {o} |' in text, o
     for message in re.findall(r'(?m)^\| ([^|]+) \| [^|]+ \| [^|]+ \|$', text): # of the tables with cause and cure
