@@ -15,9 +15,8 @@ from .decisions import (
 from fastai_mlmetrics.losses import (
     BCEWithLogitsLossFlat, can_decode, decode_hint, is_activated, loss_name, loss_rule, takes_logits,
     to_probs, unwrap)
-from .predictions import Predictions
-from .metrics import (
-    AccuracyMulti, CountsMetric, ignored_by, NOTHING_COUNTS, StreamMetric)
+from .predictions import NOTHING_COUNTS, Predictions
+from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from .thresholds import (
     Objective, plot_thresh_curve, score_table, thresh_table, ThreshFinder, WithTable)

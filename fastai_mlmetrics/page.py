@@ -8,9 +8,9 @@ __all__ = []
 # %% ../nbs/20_page.ipynb #b4508551
 from fastai.basics import *
 from .messages import check_int, progress
+from .predictions import Predictions
 from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
 from .tables import as_shown, label_index, new_axes, plot_name, some_names
-from .predictions import Predictions
 from .thresholds import best_thresholds, plot_thresh_curve, ScoreTable
 from .comparison import ModelComparison
 from .verdicts import describe, problem, why_no_verdict

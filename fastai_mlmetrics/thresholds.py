@@ -11,11 +11,11 @@ from .inputs import as_tensor, label_names
 from .messages import check_int, check_kwargs, progress, single_threaded, warn_user
 from .decisions import as_thresh, is_probs, ThresholdRule
 from .counts import is_split
-from .predictions import Predictions
-from .metrics import (
+from .predictions import NOTHING_COUNTS, Predictions
+from fastai_mlmetrics.metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
-    JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, NOTHING_COUNTS, PrecisionMulti, RecallMulti,
-    StreamMetric, ZerosAccuracy)
+    JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti, StreamMetric,
+    ZerosAccuracy)
 from .curves import add_to_histogram, bin_edges, bin_index, Curve, sort_curve
 from .tables import new_axes, Table
 from collections import namedtuple
