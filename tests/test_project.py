@@ -1,23 +1,11 @@
-"The project's files agree with each other, and its notebooks run; the release"
-import ast, fastai.vision.all, fastai_mlmetrics, fastai_mlmetrics.all, importlib, json, nbdev.test, pydoc, runpy, shutil
+"The project's files agree with each other, and its release"
+import ast, fastai.vision.all, fastai_mlmetrics, fastai_mlmetrics.all, importlib, json, pydoc, runpy, shutil
 from configparser import ConfigParser
-from nbdev.config import get_config
 from conftest import *
 import setuptools # whose distutils comes next
 from distutils.core import run_setup
 
-MODULES,TUTORIALS,REFERENCE = (sorted((ROOT/'nbs').glob(o)) for o in
-                               ('*.ipynb','tutorials/*.ipynb','reference/*.ipynb'))
-NOTEBOOKS = MODULES+TUTORIALS+REFERENCE
-
-@pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.stem)
-def test_notebook(notebook, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    patched = [(Learner, 'thresh_find set_thresh accuracy_report evaluate export_plain'), (Recorder, 'plot_metrics')]
-    for cls,names in patched: # by notebooks
-        for k in names.split(): monkeypatch.setattr(cls, k, getattr(cls, k))
-    passed,_ = nbdev.test.test_nb(notebook, skip_flags=get_config().tst_flags.split())
-    assert passed, f'{notebook.name} failed: see above'
+MODULES = sorted((ROOT/'nbs').glob('[0-9]*.ipynb'))
 
 def test_one_version():
     cfg = ConfigParser()
@@ -63,7 +51,7 @@ AccuracyReport ModelComparison LabelReport SuggestedThresholds split_measures di
 small_convnet get_learner'''.split()
 
 def test_all_is_the_api():
-    rooms = (importlib.import_module(f'fastai_mlmetrics.{m.stem[3:]}') for m in MODULES if m.stem!='index')
+    rooms = (importlib.import_module(f'fastai_mlmetrics.{m.stem[3:]}') for m in MODULES)
     names = [o for room in rooms for o in room.__all__]
     assert sorted(names)==sorted(NAMES+EXTENSIONS)
 
@@ -74,7 +62,6 @@ def code_of(notebook):
 def test_arrows_run_downwards_and_no_private_name_crosses():
     seen = []
     for notebook in MODULES:
-        if notebook.stem=='index': continue
         exported = '\n'.join(o for o in code_of(notebook) if '#| export' in o)
         imports = [o for o in ast.walk(ast.parse(exported)) if isinstance(o, ast.ImportFrom)]
         for o in imports:
@@ -88,28 +75,12 @@ def test_arrows_run_downwards_and_no_private_name_crosses():
         own = {*re.findall(r'def (_\w+)', code), *re.findall(r'(?:self|cls)\.(_\w+)', code)}
         assert {*re.findall(r'\.(_[a-z]\w*)', code)} <= own, name
 
-@pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.stem)
-def test_a_page_shows_lines_whole(notebook):
-    for cell in code_of(notebook):
-        for line in cell.splitlines(): assert len(line)<=103, line
-
 def test_lines_of_files_by_hand():
     files = {103: (ROOT/'fastai_mlmetrics'/f'{o}.py' for o in ('all','__main__')),
              120: (o for folder in ('tests','tools','benchmarks') for o in (ROOT/folder).glob('*.py'))}
     for width,paths in files.items():
         for path in paths:
             for line in path.read_text().splitlines(): assert len(line)<=width, (path.name, line)
-
-@pytest.mark.parametrize('notebook', TUTORIALS+REFERENCE, ids=lambda o: o.stem)
-def test_outputs_of_a_tutorial(notebook):
-    "Outputs are small and those of Jupyter, without the progress bars of a terminal"
-    text = notebook.read_text()
-    assert len(text)<500_000 and '\\r' not in text
-
-@pytest.mark.parametrize('notebook', sorted((ROOT/'nbs').rglob('*.ipynb')), ids=lambda o: o.stem)
-def test_outputs_hold_no_path_of_a_machine(notebook):
-    text = json.dumps([o.get('outputs') for o in json.loads(notebook.read_text())['cells']])
-    assert not re.search(r'site-packages|/tmp/|/home/', text) and str(ROOT) not in text
 
 def public():
     "All public functions of this package, and its classes with their methods"
