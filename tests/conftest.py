@@ -17,7 +17,8 @@ from fastai_mlmetrics.metrics import StreamMetric, CountsMetric, SampleMetric
 ROOT,CPU = Path(__file__).parent.parent,torch.device('cpu')
 
 # `pytest` tries the same 40 inputs each time; `.ci/run` tries 200 others: `--hypothesis-profile random`
-settings.register_profile('same', max_examples=40, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile('same', max_examples=40, derandomize=True, deadline=None,
+                          suppress_health_check=list(HealthCheck))
 settings.register_profile('random', settings.get_profile('same'), max_examples=200, derandomize=False, print_blob=True)
 settings.load_profile('same')
 

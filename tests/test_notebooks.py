@@ -2,13 +2,12 @@
 import json
 from conftest import *
 
-NOTEBOOKS = sorted(o for o in (ROOT/'nbs').rglob('*.ipynb') if not any(part[0]=='.' for part in o.parts[1:]))
-each_notebook = pytest.mark.parametrize('notebook', NOTEBOOKS, ids=lambda o: o.relative_to(ROOT/'nbs').with_suffix(''))
+NOTEBOOKS = {str(o.relative_to(ROOT/'nbs')): o for o in sorted((ROOT/'nbs').glob('**/[!.]*.ipynb'))}
+each_notebook = pytest.mark.parametrize('notebook', NOTEBOOKS.values(), ids=NOTEBOOKS)
 
 def runs(notebook):
     from nbdev.config import get_config
     from nbdev.test import test_nb
-    warnings.simplefilter('ignore')
     os.chdir(ROOT)
     return test_nb(notebook, skip_flags=get_config().tst_flags.split())[0]
 
