@@ -15,6 +15,7 @@ def runs(notebook):
 @each_notebook
 def test_a_notebook_runs(notebook):
     "In a process of its own: notebooks patch classes, and accelerate and Lightning keep state"
+    pytest.importorskip('nbdev')
     assert in_process(runs, notebook), f'{notebook.name} failed: see above'
 
 @each_notebook

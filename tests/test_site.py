@@ -6,6 +6,7 @@ from types import ModuleType, SimpleNamespace
 from conftest import *
 from fastai_mlmetrics import callback, pitfalls, thresholds, verdicts
 
+pytest.importorskip('nbdev')
 docs = SimpleNamespace(**runpy.run_path(str(ROOT/'tools'/'docs.py')))
 
 # --- the site
