@@ -6,7 +6,7 @@ warnings.filterwarnings('ignore', category=FutureWarning) # of torch, for a func
 import matplotlib
 matplotlib.use('agg')
 import concurrent.futures, contextlib, gc, inspect, multiprocessing, numpy as np, pytest, sys
-from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
