@@ -27,7 +27,7 @@ def _ranking_kwargs(kwargs):
     common = 'labels','sample_weight','ignore_index','zero_division'
     return {k: v for k,v in kwargs.items() if k in common}
 
-@delegates(CountsMetric.__init__, but='pos_label,average,name')
+@delegates(CountsMetric.__init__, but=['pos_label','average','name'])
 def multilabel_metrics(
     thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
     sigmoid:bool=True, # Whether predictions are logits
@@ -60,7 +60,7 @@ _PAPER_METRICS = dict(CP=(PrecisionMulti, 'macro'), CR=(RecallMulti, 'macro'), C
                       OP=(PrecisionMulti, 'micro'), OR=(RecallMulti, 'micro'),
                       OF1=(F1ScoreMulti, 'micro'))
 
-@delegates(CountsMetric.__init__, but='pos_label,average,name')
+@delegates(CountsMetric.__init__, but=['pos_label','average','name'])
 def paper_metrics(
     thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
     sigmoid:bool=True, # Whether predictions are logits
