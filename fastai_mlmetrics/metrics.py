@@ -16,9 +16,9 @@ from .messages import (
     check_kwargs, new_warnings, PROBS_GIVEN, single_threaded, warn_user)
 from .decisions import is_prob_thresh, ThresholdRule
 from .losses import can_decode, decode_hint, is_activated, is_cross_entropy, loss_name
-from .counts import (
-    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, LARGE,
-    loop_batch, LoopBatch, SMALL)
+from fastai_mlmetrics.counts import (
+    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, loop_batch,
+    LoopBatch, SMALL)
 from collections import Counter
 from functools import wraps
 from numbers import Real
@@ -135,7 +135,8 @@ class StreamMetric(AccumMetric):
 StreamMetric.__new__.__signature__ = inspect.signature(StreamMetric.__init__) # For `help`
 
 # %% ../nbs/06_metrics.ipynb #01f977e4
-_MANY = 256 # Batches that a metric lists at most, and checks
+_MANY = 256 # Batches, and checks of them, that a metric lists at most
+_BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a processor's cache
 
 @patch
 def accumulate(self:StreamMetric,
@@ -184,7 +185,7 @@ def accum_all(
     vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
     preds,targs = as_rows(preds, targs)
     if not len(preds): return
-    step = max(1, LARGE//preds.shape[1])
+    step = max(1, _BLOCK//preds.shape[1])
     for block in map(LoopBatch, preds.split(step), targs.split(step)):
         for m,vocab in zip(metrics, vocabs): m.add(join_batches([block], m.rule, vocab, m.seen))
 
