@@ -98,7 +98,7 @@ class StreamMetric(AccumMetric):
         if not isinstance(zero_division, Real):
             raise ValueError(f"zero_division={zero_division!r} should be a number, "
                              "such as 0, 1 or nan")
-        if pos_label!=1:
+        if pos_label not in (None,1):
             warn_user(f"pos_label={pos_label} is not used: each label's own 1 is its positive")
         store_attr('average,zero_division')
         self.rule = ThresholdRule(thresh, sigmoid, labels, sample_weight, ignore_index,
@@ -576,8 +576,8 @@ class BrierScoreMulti(StreamMetric):
     number is not a Brier score.
     """
     averages,func_name,needs_probs,is_loss = CountsMetric.averages,'brier_score_loss',True,True
-    order = 'thresh','sigmoid','sample_weight','pos_label'
-    without = 'min_labels','max_labels'
+    order,without = ('thresh','sigmoid','sample_weight','pos_label'),('min_labels','max_labels')
+    defaults = dict(pos_label=None) # As fastai's
     def __init__(self,
         thresh=0.5, # Ignored: a Brier score compares probabilities
         **kwargs
