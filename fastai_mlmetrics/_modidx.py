@@ -601,7 +601,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                        'fastai_mlmetrics.page._Results': ('page.html#_results', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._Results.__init__': ( 'page.html#_results.__init__',
                                                                                     'fastai_mlmetrics/page.py'),
-                                       'fastai_mlmetrics.page._Results.shown': ('page.html#_results.shown', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._accuracy': ('page.html#_accuracy', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._calibration': ('page.html#_calibration', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._comparison': ('page.html#_comparison', 'fastai_mlmetrics/page.py'),

@@ -223,7 +223,7 @@ def _scores(p):
     "Score each label, all sample-label pairs together, and each sample: three tensors by column"
     counts = p.counts,p.counts.sum(1, keepdim=True),p.sample_counts
     res = {k: [m.values(*o) for o in counts] for k,m in _AT_THRESH.items()}
-    unknown,ms = torch.tensor([math.nan]),[*_RANKING.values()]
+    unknown,ms = torch.tensor([math.nan], dtype=torch.float64),[*_RANKING.values()]
     res |= dict.fromkeys([*_RANKING,'calibration_error'], [unknown.expand(len(p.vocab)),unknown,unknown])
     if not p.scored: return res
     every = p.valid.all() # A selection by bools takes much memory
