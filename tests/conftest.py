@@ -5,7 +5,7 @@ os.environ.setdefault('OMP_NUM_THREADS', '1')
 warnings.filterwarnings('ignore', category=FutureWarning) # of torch, for a function that torchvision calls
 import matplotlib
 matplotlib.use('agg')
-import concurrent.futures, gc, inspect, multiprocessing, numpy as np, pytest, sys
+import concurrent.futures, contextlib, gc, inspect, multiprocessing, numpy as np, pytest, sys
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
@@ -13,6 +13,8 @@ from fastai_mlmetrics.all import *
 from fastai_mlmetrics.decisions import ThresholdRule, binarize
 from fastai_mlmetrics.counts import Batch
 from fastai_mlmetrics.metrics import StreamMetric, CountsMetric, SampleMetric
+
+ROOT,CPU = Path(__file__).parent.parent,torch.device('cpu')
 
 settings.register_profile('default', max_examples=200, deadline=None, derandomize=True,
                           suppress_health_check=list(HealthCheck))
@@ -85,6 +87,65 @@ def values(learn):
     "The values of the metrics in a validation, by name"
     with learn.no_logging(): row = learn.validate()
     return dict(zip(learn.metrics.attrgot('name'), row[1:]))
+
+@contextlib.contextmanager
+def recording(learn):
+    "Record all warnings, without the Learner's log"
+    with warnings.catch_warnings(record=True) as caught, learn.no_logging():
+        warnings.simplefilter('always')
+        yield caught
+
+def trained(logits, targs, n_epoch=1, model=None, **kwargs):
+    "A Learner with the callback after `n_epoch` epochs at a learning rate of 0, and the callback's warnings"
+    learn = make_learner(logits, targs, multilabel_metrics(), model, cbs=ZeroLabelsCallback(**kwargs))
+    with recording(learn) as caught: learn.fit(n_epoch, 0.)
+    return learn,[w for w in caught if issubclass(w.category, ZeroLabelsWarning)]
+
+COLLAPSED = simulate(bias=-9)
+GOOD = simulate(skill=8)
+
+class Falling(Callback):
+    "Sets the validation loss of each epoch"
+    order = 51
+    def __init__(self, losses): self.losses = losses
+    def after_validate(self): self.recorder.loss.total,self.recorder.loss.count = self.losses[self.epoch],1
+
+def pitfall_texts(learn, n=1):
+    "The callback's warnings of pitfalls in `n` fits"
+    with recording(learn) as caught:
+        for _ in range(n): learn.fit(1, 0.)
+    return [one_line(w.message) for w in caught if 'may mislead' in str(w.message)]
+
+class Sigmoid(Same):
+    def forward(self, x): return super().forward(x).sigmoid()
+
+def judged(**kwargs): return judge(*COLLAPSED, sigmoid=True, **kwargs)
+
+def all_metrics():
+    return multilabel_metrics(ranking=True) + [
+        APScoreMulti(bins=64, name='binned'), ExpectedCalibrationError(), BrierScoreMulti(),
+        AccuracyMulti(average='macro')]
+
+def full_learner(bs=16, **kwargs):
+    return make_learner(*simulate(100, bias=-2.), all_metrics(), cbs=ZeroLabelsCallback(), bs=bs, **kwargs)
+
+def same(a, b, eps=1e-12, of=''): np.testing.assert_allclose(a, b, atol=eps, rtol=0, equal_nan=True, err_msg=str(of))
+
+def close(a, b): np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
+
+def peak_of(f, *args):
+    "Memory in MB that a call needs at its peak"
+    def peak(): return int(re.search(r'VmHWM:\s*(\d+)', Path('/proc/self/status').read_text())[1])/1024
+    try: Path('/proc/self/clear_refs').write_text('5') # Linux resets the peak
+    except OSError: pytest.skip('needs Linux')
+    before = peak()
+    f(*args)
+    return peak()-before
+
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch): monkeypatch.setenv('COLUMNS', '80')
+
+def lines(o): return repr(o).split('\n')
 
 @pytest.fixture(scope='session')
 def digits_dls(tmp_path_factory):

@@ -1,8 +1,7 @@
 "Several processes have the results of one, in fastai's `distrib_ctx`"
-import socket
-from datetime import timedelta
+import socket, torch.distributed as dist, torch.multiprocessing as mp
 from contextlib import nullcontext
-import torch.distributed as dist, torch.multiprocessing as mp
+from datetime import timedelta
 from fastai.distributed import DistributedDL
 from conftest import *
 
@@ -56,7 +55,6 @@ def validated(n, bs=16):
     return result,dict(learn.zero_labels.records[0], valid_loss=None),n_warnings
 
 def all_validated(*sizes): return [validated(n) for n in sizes]
-
 # With 49 samples, the last two processes have an empty last batch
 @pytest.mark.parametrize('world,sizes', [(2, (51,1)), (3, (70,49,2))])
 def test_processes_agree_with_one(tmp_path, world, sizes):
@@ -169,3 +167,27 @@ def test_only_counts_are_sent_or_scores_without_bins(tmp_path):
     metrics = len(of_counts())+6
     assert 0<small==large<=bins + metrics*(4*20+6+2*2)*8
     assert 5*few<many<=3*6000*20*(4+1+8)
+
+def found_thresholds():
+    "Of fastai's loader; 51 samples are padded"
+    res = []
+    for n in (51,400):
+        learn = make_learner(*simulate(n, 6, density=0.3, skill=2., bias=-2.), vocab=list('abcdef'))
+        with context(learn), learn.no_bar(): best = learn.thresh_find(bins=256, show_plot=False, min_positives=5)
+        res.append((*best, best.table.to_csv()))
+    return res
+
+def thresholds_by_torch_sampler():
+    "Of torch's own sampler, which gives each process every second sample"
+    ds = torch.utils.data.TensorDataset(*simulate(301, 6, density=0.3, skill=2., bias=-2.))
+    sampler = torch.utils.data.DistributedSampler(ds, shuffle=False) if num_distrib() else None
+    dl = torch.utils.data.DataLoader(ds, 16, sampler=sampler)
+    learn = Learner(DataLoaders(dl, dl, device=torch.device('cpu')), Same(), loss_func=BCEWithLogitsLossFlat())
+    learn.remove_cb(ProgressCallback)
+    best = learn.thresh_find(bins=256, show_plot=False)
+    return [(*best, best.table.to_csv())]
+
+@pytest.mark.parametrize('f', [found_thresholds, thresholds_by_torch_sampler])
+def test_processes_find_the_thresholds_of_one(tmp_path, f):
+    expected = f()
+    for result in in_processes(f, 2, tmp_path): assert result==expected

@@ -6,7 +6,6 @@ import fastai.metrics, fastai_mlmetrics.all
 from nbdev.config import get_config
 from conftest import *
 
-ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT/'nbs'/'howto').glob('*.ipynb'))
 
 def cells(notebook, kind):

@@ -1,10 +1,9 @@
-"Tests of `MultiLabelInterpretation`: its tables and plots, and that it predicts only once"
+"MultiLabelInterpretation: its tables and plots, and that it predicts only once"
 import sklearn.metrics as skm
-from fastai.tabular.all import *
-from fastai.text.all import *
 from hypothesis import given, settings
+from fastai.tabular.all import *
 from conftest import *
-from test_callback import text_dls, BagOfWords
+from test_callback import BagOfWords, text_dls
 
 def arrays_of(n=300, c=20, **kw):
     "An interpretation, and as arrays its binary predictions, targets and scores"
@@ -658,3 +657,10 @@ def test_losses_of_a_loss_that_ignores_targets(make, shape):
     expected = losses.flatten(1).nanmean(1).repeat_interleave(64//len(losses))
     ours = MultiLabelInterpretation.from_learner(learn).losses
     torch.testing.assert_close(ours, expected, equal_nan=True, rtol=1e-4, atol=1e-5, check_dtype=False)
+
+def test_a_report_by_label_makes_no_large_tables():
+    p,y = torch.rand(20_000, 300),(torch.rand(20_000, 300)<0.02).float()
+    interp = MultiLabelInterpretation.from_preds(p, y)
+    MultiLabelInterpretation.from_preds(p[:2000], y[:2000]).report()
+    assert peak_of(interp.report) < 16*p.numel()/2**20
+    assert peak_of(interp.most_confused) < 16*p.numel()/2**20

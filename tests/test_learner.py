@@ -1,14 +1,11 @@
-"Tests of a Learner's methods and plots, and of the names of labels in tables and texts"
+"A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
 import contextlib, io, json, sklearn.metrics as skm
-from fastai.tabular.all import TabularDataLoaders, Normalize, tabular_learner
-from fastai.text.all import TextBlock, BaseTokenizer
 from conftest import *
-from fastai_mlmetrics.inputs import label_vocab
+from fastai_mlmetrics.thresholds import Objective
 
-CPU = torch.device('cpu')
 NAMES = [f'l{i}' for i in range(20)]
 
-def trained(n_epoch=3, metrics=None, **kwargs):
+def fitted(n_epoch=3, metrics=None, **kwargs):
     metrics = multilabel_metrics() if metrics is None else metrics
     learn = make_learner(*simulate(200, bias=-3), metrics, vocab=NAMES, **kwargs)
     with learn.no_logging(): learn.fit(n_epoch)
@@ -26,7 +23,7 @@ def panels(learn, **kwargs):
 # Metrics
 
 def test_the_recorder_keeps_its_epochs():
-    learn = trained(2)
+    learn = fitted(2)
     epochs = [*learn.recorder.values]
     assert len(epochs)==2
     learn.evaluate()
@@ -35,18 +32,8 @@ def test_the_recorder_keeps_its_epochs():
     MultiLabelInterpretation.from_learner(learn)
     assert learn.recorder.values==epochs
 
-def test_warnings_point_at_the_users_line():
-    from fastai.metrics import F1ScoreMulti as Theirs
-    makes = (lambda: trained(1, F1ScoreMulti(sigmoid=False)),
-             lambda: trained(1, Theirs()).set_thresh(0.2),
-             lambda: F1ScoreMulti(pos_label=2),
-             lambda: accuracy_multi(*simulate(), sigmoid=False))
-    for make in makes:
-        with pytest.warns(UserWarning) as caught: make()
-        assert {w.filename for w in caught}=={__file__}, [str(w.message) for w in caught]
-
 def test_evaluate_is_validate_with_names():
-    learn = trained()
+    learn = fitted()
     learn.set_thresh(0.153, min_labels=1)
     with learn.no_logging(): expected = learn.validate()
     t = learn.evaluate()
@@ -60,7 +47,7 @@ def test_evaluate_is_validate_with_names():
         n = 0
         def after_batch(self): Seen.n += 1
     learn.evaluate(cbs=Seen())
-    assert Seen.n==13 and len(trained(1, []).evaluate())==1
+    assert Seen.n==13 and len(fitted(1, []).evaluate())==1
 
 def test_a_loss_that_is_a_function_stays_as_it_is():
     def loss(p, y): return F.binary_cross_entropy_with_logits(p, y)
@@ -121,7 +108,7 @@ def test_thresholds_outlive_save_and_load(thresh, tmp_path):
 
 @pytest.mark.parametrize('of_torch', [False, True])
 def test_a_loader_as_the_first_argument(of_torch):
-    learn,(logits,targs) = trained(1),simulate(80, seed=3)
+    learn,(logits,targs) = fitted(1),simulate(80, seed=3)
     dl = DataLoader(TensorPairs(logits, targs), bs=32)
     if of_torch: dl = torch.utils.data.DataLoader([*zip(logits, targs)], 32)
     takers = (Learner.evaluate, Learner.accuracy_report,
@@ -153,20 +140,6 @@ def test_looking_at_data_changes_no_checkpoint(tmp_path):
     assert [(o.best, o.monitor) for o in cbs[:3]]==kept and learn.opt.hypers[0]['lr']==lr
     assert learn.recorder.values==state['values']
 
-def test_fastais_own_validate_with_a_tracker(tmp_path):
-    "The pitfall is told before fastai's tracker acts, and its advice leaves the checkpoint alone"
-    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
-    learn.add_cb(SaveModelCallback(monitor='f1_samples')) # The last column
-    with learn.no_logging(): learn.fit(1, 0.)
-    says = r'(?s)`SaveModelCallback`.*learn.evaluate\(\)'
-    with pytest.warns(ZeroLabelsWarning, match=says), pytest.raises(IndexError): learn.validate()
-    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
-    learn.add_cb(SaveModelCallback(monitor='f1_samples'))
-    with warnings.catch_warnings(), learn.no_logging():
-        warnings.simplefilter('error', ZeroLabelsWarning)
-        learn.fit(1, 0.)
-        learn.evaluate()
-
 @pytest.mark.parametrize('f', [
     Learner.evaluate,
     Learner.accuracy_report,
@@ -182,12 +155,12 @@ def test_data_without_targets(f, digits_dls):
 def test_evaluate_of_every_kind_of_metric():
     own = F1ScoreMulti([0.1]*19+[0.9], name='own')
     metrics = [*multilabel_metrics(full=True, ranking=True), own, BrierScoreMulti(), accuracy_multi]
-    t = trained(1, metrics).evaluate()
+    t = fitted(1, metrics).evaluate()
     assert t.thresh['own']=='0.1 to 0.9 by label' and t.value.notna().all()
     assert (t.thresh[['lrap','ap_macro','brier_score_loss','zeros_accuracy']]=='').all()
 
 def test_curves_by_epoch():
-    learn = trained(3)
+    learn = fitted(3)
     fig,drawn = panels(learn)
     assert list(drawn)==['loss', *learn.metrics.attrgot('name')]
     test_eq(drawn['loss'].keys(), {'train','valid'})
@@ -196,7 +169,7 @@ def test_curves_by_epoch():
         test_close(drawn[name.replace('valid_','')]['valid'], L(learn.recorder.values).itemgot(i))
 
 def test_curves_of_training_too():
-    learn = trained(2, [F1ScoreMulti(name='f1'), EmptyRate()], cbs=Recorder(train_metrics=True))
+    learn = fitted(2, [F1ScoreMulti(name='f1'), EmptyRate()], cbs=Recorder(train_metrics=True))
     _,drawn = panels(learn)
     assert list(drawn)==['loss','f1','empty_rate']
     assert all(o.keys()=={'train','valid'} for o in drawn.values())
@@ -205,7 +178,7 @@ def test_curves_of_training_too():
 
 @pytest.mark.parametrize('n', [1, 3, 6, 12])
 def test_curves_do_not_overlap(n):
-    fig,drawn = panels(trained(1, [F1ScoreMulti(0.1+i/20, name=f'a_long_name_{i}') for i in range(n)]))
+    fig,drawn = panels(fitted(1, [F1ScoreMulti(0.1+i/20, name=f'a_long_name_{i}') for i in range(n)]))
     boxes = [ax.get_tightbbox() for ax in fig.axes if ax.get_title()]
     assert len(boxes)==n+1 and fig.get_figwidth()<=10
     assert not any(a.overlaps(b) for i,a in enumerate(boxes) for b in boxes[:i])
@@ -214,7 +187,7 @@ def test_curves_do_not_overlap(n):
 
 def test_curves_after_looking_at_thresholds():
     "Each validation resets fastai's Recorder; methods of this package do not"
-    learn = trained(3)
+    learn = fitted(3)
     losses = list(learn.recorder.losses)
     learn.evaluate()
     learn.accuracy_report()
@@ -243,11 +216,11 @@ def test_curves_of_an_interrupted_training():
     assert len(panels(learn)[1]['f1_macro']['valid'])==2 # an epoch without training has no training loss
 
 def test_a_single_epoch_has_a_whole_number():
-    fig,_ = panels(trained(1))
+    fig,_ = panels(fitted(1))
     assert all([o.get_text() for o in ax.get_xticklabels()]==['0'] for ax in fig.axes if ax.lines)
 
 def test_curves_of_each_label():
-    learn = trained(2, [F1ScoreMulti(average=None)])
+    learn = fitted(2, [F1ScoreMulti(average=None)])
     fig,_ = panels(learn)
     lines = next(ax for ax in fig.axes if ax.get_title()=='f1_score_per_label').lines
     expected = np.stack([row[-1] for row in learn.recorder.values], 1)
@@ -287,7 +260,7 @@ def test_found_thresholds_as_a_table():
     with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
 
 def test_where_thresholds_are_drawn():
-    learn = trained(1)
+    learn = fitted(1)
     fig,axs = plt.subplots(1, 2)
     learn.thresh_find(ax=axs[1])
     assert not axs[0].lines and len(axs[1].lines)==5 and plt.get_fignums()==[fig.number]
@@ -316,7 +289,7 @@ def test_thresholds_with_missing_labels():
     dict(metric='precision', average='micro', at_recall=0.7),
     dict(cv=None), dict(zero_division=math.nan)], ids=str)
 def test_other_aims(kw):
-    found = trained(1).thresh_find(**kw)
+    found = fitted(1).thresh_find(**kw)
     assert found.table.score.notna().all()
     assert found.table.held_out.iloc[1:].isna().all()==(kw.get('cv', 5) is None)
     plt.close('all')
@@ -324,8 +297,8 @@ def test_other_aims(kw):
 def test_losses_and_metrics_of_every_make():
     class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
     with pytest.warns(UserWarning, match='let the model end without it'):
-        trained(1, loss_func=Odd(), model=Bounded(), cbs=ZeroLabelsCallback())
-    learn = trained(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
+        fitted(1, loss_func=Odd(), model=Bounded(), cbs=ZeroLabelsCallback())
+    learn = fitted(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
     learn.set_thresh(0.2)
     assert learn.metrics[1].thresh==0.2
     m = F1ScoreMulti(average='samples')
@@ -347,79 +320,6 @@ def test_vocab_of_another_length():
     plt.close('all')
 
 # Names of labels in tables and texts
-
-COLUMNS = ['red','blue','green']
-
-def table(yes=1, no=0):
-    "A table with targets in three columns, which are `yes` or `no`"
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(dict(a=rng.normal(size=200), b=rng.normal(size=200)))
-    for i,o in enumerate(COLUMNS): df[o] = np.where(df.a+rng.normal(size=200)>0.2*i, yes, no)
-    return df
-
-@pytest.mark.parametrize('block', [
-    None, MultiCategoryBlock(encoded=True, vocab=COLUMNS), RegressionBlock(3)], ids=['none','encoded','regression'])
-def test_target_columns_keep_their_names(block):
-    dls = TabularDataLoaders.from_df(table(), procs=[Normalize], cont_names=['a','b'], y_names=COLUMNS,
-                                     y_block=block, valid_idx=list(range(100)), bs=20, device=CPU)
-    learn = tabular_learner(dls, layers=[8], metrics=multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(),
-                            cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
-    with learn.no_logging(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        learn.fit(2, 0.1)
-        test_eq(label_vocab(dls), COLUMNS)
-        found = learn.thresh_find(show_plot=False)
-        assert list(found.table.index[4:])==COLUMNS
-        assert [*learn.evaluate().index[1:3]]==['accuracy_multi','zeros_accuracy']
-        assert re.search('predicting (red|blue|green)', learn.accuracy_report(thresh=found.best).reading)
-        assert list(MultiLabelInterpretation.from_learner(learn).vocab)==COLUMNS
-        learn.metrics = [F1ScoreMulti(labels=['blue'], name='f1_blue')]
-        assert learn.evaluate().value['f1_blue']>=0
-
-def test_names_of_other_tables():
-    def vocab(df, y):
-        return label_vocab(TabularDataLoaders.from_df(df, cont_names=['a','b'], y_names=y, bs=20, device=CPU))
-    test_eq(vocab(table('yes','no'), COLUMNS), COLUMNS) # the DataLoaders' vocab is the classes of a column
-    test_eq(vocab(table('yes','no'), 'red'), ['no','yes'])
-    test_eq(vocab(table(), 'red'), ['red'])
-    assert label_vocab(None) is None and label_vocab(make_learner(*simulate(20)).dls) is None
-
-def text_loaders(df, y_block, get_y):
-    block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), y_block),
-                      get_x=ColReader('text'), get_y=get_y, splitter=IndexSplitter(range(20,40)))
-    return block.dataloaders(df, bs=4, device=CPU)
-
-TEXTS = ['a b c','a','b b','c c c c']*10
-
-def test_texts_without_a_vocab_of_labels():
-    "The only vocab is that of the words"
-    df = pd.DataFrame(dict(text=TEXTS, x=[1.,0,1,0]*10, y=[0.,0,1,1]*10))
-    dls = text_loaders(df, RegressionBlock(2), ColReader(['x','y']))
-    assert len(dls.vocab)>2 and label_vocab(dls) is None
-    model = nn.Sequential(nn.Embedding(len(dls.vocab), 2), Lambda(lambda x: x.mean(1)))
-    learn = Learner(dls, model, loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(),
-                    cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
-    with learn.no_logging(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        learn.fit(1, 0.1)
-        learn.set_thresh([0.4,0.6])
-        assert list(learn.thresh_find(show_plot=False).table.index[4:])==[0,1]
-        assert len(learn.accuracy_report())
-    dls.vocab = ['x','y'] # a user may set the names
-    assert list(label_vocab(dls))==['x','y']
-
-def test_texts():
-    df = pd.DataFrame(dict(text=TEXTS, labels=['x;y','x','','y']*10))
-    dls = text_loaders(df, MultiCategoryBlock, ColReader('labels', label_delim=';'))
-    assert len(dls.vocab)==2 and list(label_vocab(dls))==['x','y']
-    y = torch.stack([y for _,y in dls.valid_ds])
-    scores = (y*0.5+torch.rand(y.shape)*0.5).as_subclass(Tensor)
-    assert list(best_thresholds(scores, y, average='macro', vocab=dls.vocab).table.index[2:])==['x','y']
-    assert 'predicting x, y for every' in accuracy_report(scores, y, vocab=dls.vocab).reading
-    test_eq(list(MultiLabelInterpretation.from_preds(scores, y, vocab=dls.vocab).vocab), ['x','y'])
-    test_eq(judge(scores*0, y, vocab=dls.vocab).never_predicted, ['x','y'])
 
 def test_where_the_threshold_of_a_rare_label_is_from():
     learn = make_learner(*simulate(300, 4, 0.03), vocab=list('abcd'))
@@ -453,7 +353,7 @@ def test_loaders_of_torch():
     assert MultiLabelInterpretation.from_learner(learn).report().support.iloc[0]>=0
 
 def test_nothing_to_look_at(tmp_path):
-    learn = trained(1)
+    learn = fitted(1)
     learn.path = tmp_path
     learn.export()
     loaded = load_learner(tmp_path/'export.pkl')
@@ -506,3 +406,320 @@ def test_evaluate_is_validate():
         learn = Learner(dls, Same(), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics())
         learn.remove_cb(ProgressCallback)
         with learn.no_logging(): assert learn.evaluate().value.tolist()==[*learn.validate()]
+
+PREDICT = """
+import sys
+assert 'fastai_mlmetrics' not in sys.modules
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0]=='fastai_mlmetrics': raise ModuleNotFoundError("No module named 'fastai_mlmetrics'")
+sys.meta_path.insert(0, Blocked())
+from fastai.vision.all import *
+learn = load_learner(path/'plain.pkl')
+with learn.no_bar(): labels,_,probs = learn.predict(picture)
+torch.save((list(labels), probs.tolist()), path/'out.pt')
+"""
+
+@pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
+def test_export_plain(digits_dls, tmp_path, thresh, min_labels):
+    metrics = [*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)]
+    learn = vision_learner(digits_dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=metrics,
+                           cbs=ZeroLabelsCallback(), path=tmp_path)
+    if thresh: learn.set_thresh(thresh, min_labels)
+    metrics,cbs,state = list(learn.metrics),{*learn.cbs},dict(vars(learn.loss_func))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        learn.export_plain('plain.pkl')
+    left_out = ["min_labels=1 is left out: fastai's own decoding has none"] if min_labels else []
+    assert [str(o.message) for o in caught if 'min_labels' in str(o.message)]==left_out
+    assert list(learn.metrics)==metrics and {*learn.cbs}==cbs and vars(learn.loss_func)==state
+    item = digits_dls.valid_ds.items.iloc[0]
+    in_process(exec, PREDICT, dict(path=tmp_path, picture=digits_dls.path/'train'/item.fname))
+    labels,probs = torch.load(tmp_path/'out.pt', weights_only=False)
+    d = binarize(tensor(probs)[None], 0.5 if thresh is None else thresh, sigmoid=False)[0]
+    assert labels==[o for o,on in zip(digits_dls.vocab, d) if on]
+
+def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
+    learn = full_learner(path=tmp_path)
+    learn.left = F1ScoreMulti()
+    needed = r'l\.pkl needs fastai_mlmetrics all the same: .*fastai_mlmetrics\.metrics F1ScoreMulti'
+    with pytest.warns(UserWarning, match=needed): learn.export_plain('l.pkl')
+
+def test_everything_decides_where_the_learner_does():
+    logits,targs = simulate(n=128, bias=-1.)
+    for kw in (dict(min_labels=3, max_labels=3), dict(max_labels=2)):
+        learn = make_learner(logits, targs, multilabel_metrics() + paper_metrics(top_k=3), cbs=ZeroLabelsCallback())
+        learn.set_thresh(0.3, **kw)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', ZeroLabelsWarning)
+            v = values(learn)
+        r,d = learn.zero_labels.records[-1],binarize(logits, 0.3, **kw)
+        assert r.f1_micro==pytest.approx(v['f1_micro'])
+        assert (r.min_labels,r.max_labels)==(kw.get('min_labels', 0),kw['max_labels'])
+        # Top-k metrics are intended to differ
+        assert not [o for o in r.pitfalls if 'use thresh' in o or 'at least' in o]
+        kw = dict(sigmoid=True, thresh=0.3, **kw)
+        assert judge(logits, targs, **kw).f1_micro==pytest.approx(r.f1_micro)
+        for i in (MultiLabelInterpretation.from_learner(learn),
+                  MultiLabelInterpretation.from_preds(logits, targs, **kw)):
+            assert torch.equal(i.predicted, d)
+            assert i.accuracy_report(ci=None).value['F1, micro']==pytest.approx(v['f1_micro'])
+
+def test_an_instance_in_a_learner():
+    logits,targs = simulate(200, 4, density=0.3, skill=1.5)
+    m = FBetaMulti(2, average='samples', zero_division=1.)
+    learn = make_learner(logits, targs, [m])
+    before = values(learn)
+    found = learn.thresh_find(metric=m, show_plot=False)
+    expected = best_thresholds(logits.sigmoid(), targs, m)
+    assert found.best==expected.thresh and found.table.score['best']==expected.score
+    assert found.table.score['now']==before[m.name] and values(learn)==before
+    learn.set_thresh(found)
+    assert values(learn)[m.name]==expected.score
+
+@pytest.mark.parametrize('average', ['micro','samples'])
+def test_per_label_thresholds_beside_an_instance(average):
+    "`thresh_find` tunes them for the macro average, whatever the average of the metric, as its reading says"
+    logits,targs = simulate(300, 4, density=0.3, skill=1.5)
+    targs[15:,3] = 0 # too few positives, so the label gets the global threshold
+    learn = make_learner(logits, targs)
+    by_name = learn.thresh_find(average=average, show_plot=False)
+    found = learn.thresh_find(metric=F1ScoreMulti(average=average), show_plot=False)
+    assert 'global threshold for the macro average' in found.table.reading
+    one = best_thresholds(logits.sigmoid(), targs, average='macro', per_label=False)
+    assert found.best==by_name.best!=one.thresh and found.per_label[3]==by_name.per_label[3]==one.thresh
+    test_eq(found.per_label, by_name.per_label)
+
+def test_find_and_set(tmp_path):
+    logits,targs = simulate(bias=-6)
+    m = [*multilabel_metrics(),
+         F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits'),
+         F1ScoreMulti(average='micro', min_labels=0, labels=[1,2], name='two')]
+    vocab = [f'l{i}' for i in range(20)]
+    learn = make_learner(logits, targs, m, cbs=ZeroLabelsCallback(), vocab=vocab, path=tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        found = learn.thresh_find()
+        ax = plt.gca()
+        labels = [o.get_label().split(':')[0] for o in ax.lines[1:]]
+        assert labels==['predicting nothing','best','cardinality','now']
+        plt.close()
+        x,curve = ax.lines[0].get_data()
+        best = best_thresholds(logits, targs, sigmoid=True)
+        assert found.best==best.thresh
+        assert best.score==pytest.approx(float(max(curve)), abs=1e-12) # the curve's peak is marked as the best
+        assert x[curve.argmax()]==pytest.approx(found.best, rel=1e-4)
+        assert found.per_label==best_thresholds(logits, targs, average='macro', sigmoid=True).thresh
+        assert (logits.sigmoid()>found.cardinality).sum()==targs.sum()
+        learn.thresh_find(dl=learn.dls.train, show_plot=False)
+        for thresh,min_labels in ((found.best,0), (found.per_label,0), (0.3,1)):
+            learn.set_thresh(thresh, min_labels)
+            v = values(learn)
+            d = binarize(logits, thresh, min_labels=min_labels)
+            for name in ('f1_samples','f1_macro'):
+                f1 = skm.f1_score(targs, d, average=name[3:], zero_division=0)
+                assert v[name]==pytest.approx(f1, abs=1e-12)
+            assert v['on_logits']==pytest.approx(v['f1_micro'], abs=1e-3)
+            assert v['two']==pytest.approx(skm.f1_score(targs[:,1:3], d[:,1:3], average='micro'))
+            r = learn.zero_labels.records[-1]
+            assert r.pred_per_sample==pytest.approx(d.sum().item()/400) and not r.pitfalls
+            assert torch.equal(learn.get_preds(with_decoded=True)[2], d)
+            learn.export('l.pkl')
+            with learn.no_bar(): again = load_learner(tmp_path/'l.pkl')
+            again.dls = learn.dls
+            test_eq(values(again), v)
+            assert torch.equal(again.get_preds(with_decoded=True)[2], d)
+
+def test_other_learners_keep_their_thresholds():
+    "All DataLoaders have the same object as `MultiCategorize.loss_func`, and Learners may share a list of metrics"
+    loss,metrics = BCEWithLogitsLossFlat(),multilabel_metrics()
+    a,b = (make_learner(*simulate(40), metrics, loss_func=loss) for _ in range(2))
+    before = values(b)
+    a.set_thresh(0.9, min_labels=2)
+    assert {m.thresh for m in a.metrics}=={0.9} and {m.thresh for m in b.metrics}=={0.5}
+    assert values(b)==before!=values(a)
+    assert b.loss_func.thresh==loss.thresh==0.5 and not hasattr(loss, 'min_labels')
+    assert a.loss_func.thresh==0.9
+    assert torch.equal(b.get_preds(with_decoded=True)[2], simulate(40)[0]>0)
+
+def test_metrics_with_a_threshold_of_their_own_keep_it():
+    logits,targs = simulate(100, bias=-3)
+    class Named:
+        "A loss that decodes logits, but is not fastai's"
+        thresh = 0.5
+        def __call__(self, p, y): return F.binary_cross_entropy_with_logits(p, y)
+        def decodes(self, x): return x>self.thresh
+        def activation(self, x): return x.sigmoid()
+    for loss in (BCEWithLogitsLossFlat(), Named()):
+        metrics = [F1ScoreMulti(),
+                   F1ScoreMulti(0., sigmoid=False, name='on_logits'),
+                   F1ScoreMulti(0.7, name='high'),
+                   F1ScoreMulti([0.2]*20, name='low')]
+        learn = make_learner(logits, targs, metrics, loss_func=loss)
+        told = 'high, low: custom thresholds, not changed by `set_thresh`'
+        with pytest.warns(UserWarning, match=told): learn.set_thresh(0.2)
+        v = values(learn)
+        assert v['f1_score']==F1ScoreMulti(0.2)(logits, targs)
+        assert v['on_logits']==pytest.approx(v['f1_score'], abs=1e-6)
+        assert v['high']==F1ScoreMulti(0.7)(logits, targs)
+
+def test_report_of_a_learner():
+    logits,targs = simulate(200, bias=-3)
+    for loss in (BCEWithLogitsLossFlat(), nn.BCEWithLogitsLoss()):
+        learn = make_learner(logits, targs, multilabel_metrics(), loss_func=loss)
+        if isinstance(loss, BCEWithLogitsLossFlat): learn.set_thresh(0.15, min_labels=1)
+        r = learn.accuracy_report(ci=None)
+        v = values(learn)
+        assert r.value['F1, samples']==pytest.approx(v['f1_samples'], abs=1e-12)
+        assert r.value['accuracy, elementwise']==pytest.approx(v['accuracy_multi'], abs=1e-12)
+        f1 = learn.accuracy_report(thresh=0.3, min_labels=0, ci=None).value['F1, micro']
+        assert f1==pytest.approx(F1ScoreMulti(0.3, average='micro')(logits, targs), abs=1e-12)
+
+def test_nothing_is_changed_by_a_bad_argument():
+    learn = make_learner(*simulate(40), multilabel_metrics())
+    loss = learn.loss_func
+    for args in ((0.3,-1), (0.3,1.5), (2.,), ([0.3,0.4],)):
+        if args[0]==[0.3,0.4]: learn.dls.vocab = list('abcdefghijklmnopqrst')
+        with pytest.raises(ValueError): learn.set_thresh(*args)
+    assert learn.loss_func is loss and vars(loss).get('decodes') is None
+    assert all(m.thresh==0.5 for m in learn.metrics)
+    learn.set_thresh(0.3, 1.)
+    assert learn.get_preds(with_decoded=True)[2].any(1).all()
+
+@pytest.mark.parametrize('mean', [-12, 0, 14])
+def test_decoded_is_what_was_counted(mean):
+    "Saturated models, thresholds equal to a score, and tuned thresholds, whose score the metrics reproduce"
+    logits,targs = simulate(2000, 7, density=0.3, skill=1., bias=mean)
+    scores = logits.sigmoid()
+    def check(learn, *args):
+        learn.set_thresh(*args)
+        v = values(learn)
+        preds,_,decoded = learn.get_preds(with_decoded=True)
+        for name,average in (('f1_micro','micro'), ('f1_macro','macro')):
+            f1 = skm.f1_score(targs, decoded, average=average, zero_division=0)
+            assert v[name]==pytest.approx(f1, abs=1e-12)
+        assert (preds-scores).abs().max()<=1.2e-7
+        return v
+    on_logits = F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits')
+    learn = make_learner(logits, targs, [*multilabel_metrics(), on_logits], bs=500)
+    for s in scores.flatten()[::1000].tolist(): # thresholds that are scores
+        v = check(learn, s)
+        assert v['on_logits']==v['f1_micro']
+    for average in ('micro','macro','samples'):
+        best = best_thresholds(*learn.get_preds(), average=average)
+        v = check(learn, best.thresh)
+        assert v[f'f1_{average}']==pytest.approx(best.score, abs=1e-12)
+
+def test_set_in_an_image_learner(digits_dls):
+    from fastai_mlmetrics.demo import small_convnet
+    learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat(),
+                           metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.remove_cb(ProgressCallback)
+    item = digits_dls.valid_ds.items.iloc[0]
+    for thresh,n in ((0.,20), (1.,0)):
+        learn.set_thresh(thresh)
+        assert len(learn.predict(item)[0])==n
+    learn.set_thresh(1., min_labels=2)
+    assert len(learn.predict(item)[0])==2
+    learn.show_results(max_n=2)
+    plt.close('all')
+
+def test_what_cannot_be_set():
+    logits,targs = simulate(50)
+    learn = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss())
+    with pytest.raises(ValueError, match='BCEWithLogitsLoss.*does not decode.*BCEWithLogitsLossFlat'):
+        learn.set_thresh(0.2)
+    learn = make_learner(logits, targs, vocab=list('abcdefghijklmnopqrst'))
+    with pytest.raises(ValueError, match='2 values.*20 labels'): learn.set_thresh([0.1,0.2])
+    with pytest.raises(ValueError, match='thresh=3'): learn.set_thresh(3)
+
+def test_set_after_a_new_loss():
+    "Metrics that have followed `set_thresh` follow it again after the loss function was replaced"
+    logits,targs = simulate(200, bias=-3)
+    weight = torch.full((20,), 5.)
+    metrics = [*multilabel_metrics(), F1ScoreMulti(0.7, name='own')]
+    learn = make_learner(logits, targs, metrics, cbs=ZeroLabelsCallback())
+    for before,after in ((0.2,0.6), ([0.2]*20,0.3), (0.3,[0.1]*20)):
+        with pytest.warns(UserWarning, match='^own: custom thresholds'): learn.set_thresh(before)
+        learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight)
+        with pytest.warns(UserWarning, match='^own: custom thresholds'): learn.set_thresh(after)
+        v,decoded = values(learn),learn.get_preds(with_decoded=True)[2]
+        f1 = skm.f1_score(targs, decoded, average='micro')
+        assert v['f1_micro']==pytest.approx(f1, abs=1e-12)==learn.accuracy_report(ci=None).value['F1, micro']
+        assert v['own']==F1ScoreMulti(0.7)(logits, targs)
+    learn = make_learner(logits, targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(thresh=0.2))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for thresh in (0.3, [0.2]*20, 0.5): learn.set_thresh(thresh)
+        for found in (learn.thresh_find(show_plot=False), best_thresholds(*learn.get_preds(), average='macro')):
+            learn.set_thresh(found)
+
+def test_a_weighted_loss_without_a_vocab():
+    weighted = BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 5.))
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), loss_func=weighted)
+    learn.set_thresh(0.3)
+    assert learn.metrics[0].thresh==learn.loss_func.thresh==0.3
+
+def test_a_loss_for_neither():
+    learn = make_learner(*simulate(200, bias=-3), loss_func=MSELossFlat())
+    for f in (learn.accuracy_report, learn.thresh_find, lambda: MultiLabelInterpretation.from_learner(learn)):
+        with pytest.raises(ValueError, match=r'\(MSELoss\).*BCEWithLogitsLossFlat'): f()
+
+def test_what_is_required_is_shown_beside_each():
+    logits,targs = simulate(300, 6, density=0.3)
+    learn = make_learner(logits, targs)
+    found = learn.thresh_find(metric='precision', average='micro', at_recall=0.8, show_plot=False)
+    recall = found.table.recall
+    expected = RecallMulti(found.cardinality, average='micro')(logits, targs)
+    assert recall['best']>=0.8 and recall['cardinality']==pytest.approx(expected)
+    assert 'where 0.8 was required' in found.table.reading
+
+def test_a_metric_of_samples_alone_has_no_threshold_per_label():
+    logits,targs = simulate(200, 6, density=0.4)
+    learn = make_learner(logits, targs)
+    for metric,average in ((SubsetAccuracy,'samples'), (AccuracyLift,'micro')):
+        found = learn.thresh_find(metric=metric, average=average, show_plot=False)
+        assert found.per_label is None and [*found.table.index]==['now','best','cardinality']
+        assert found.best==best_thresholds(logits.sigmoid(), targs, metric, average).thresh
+
+def test_thresh_find_names_what_it_lacks():
+    learn = make_learner(*simulate(200, 6))
+    for name in ('sigmoid','vocab','thresh'):
+        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
+
+def test_a_learner_in_bins():
+    logits,targs = simulate(500, 6, density=0.3, skill=2.)
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.fit(1)
+    before = dict(vars(learn.recorder)),len(learn.zero_labels.records),learn.metrics,[*learn.cbs]
+    found = learn.thresh_find(bins=1024)
+    plt.close()
+    kw = dict(sigmoid=True, bins=1024)
+    assert found.best==best_thresholds(logits, targs, **kw).thresh
+    assert found.cardinality==best_thresholds(logits, targs, 'cardinality', **kw).thresh
+    assert found.per_label==best_thresholds(logits, targs, average='macro', **kw).thresh
+    exact = learn.thresh_find(show_plot=False)
+    assert found.table.score['now']==pytest.approx(exact.table.score['now'], abs=1e-12)
+    assert found.table.score['best']==pytest.approx(exact.table.score['best'], abs=0.005)
+    assert (len(learn.zero_labels.records),learn.metrics,[*learn.cbs])==before[1:]
+    assert learn.recorder.values==before[0]['values']
+
+class Interrupting(Callback):
+    def after_pred(self): raise KeyboardInterrupt
+
+def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
+    learn = make_learner(*simulate(100), multilabel_metrics())
+    learn.fit(1)
+    state,metrics,cbs = learn.recorder.values,learn.metrics,[*learn.cbs]
+    threads = torch.get_num_threads()
+    def interrupted(f):
+        with pytest.raises(KeyboardInterrupt): f()
+        assert learn.recorder.values==state and [*learn.metrics]==[*metrics] and [*learn.cbs]==cbs
+        assert torch.get_num_threads()==threads
+    with learn.added_cbs(Interrupting()):
+        cbs = [*learn.cbs]
+        for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
+    cbs = [*learn.cbs]
+    def stop(*args): raise KeyboardInterrupt
+    monkeypatch.setattr(Objective, 'best', stop)
+    for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))

@@ -1,12 +1,10 @@
-"The project's files agree with each other, and its notebooks run"
-import ast, importlib, json, pydoc, runpy
+"The project's files agree with each other, and its notebooks run; the release"
+import ast, fastai.vision.all, fastai_mlmetrics, fastai_mlmetrics.all, importlib, json, nbdev.test, pydoc, runpy, shutil
 from configparser import ConfigParser
-import fastai.vision.all, nbdev.test
 from nbdev.config import get_config
-import fastai_mlmetrics, fastai_mlmetrics.all
 from conftest import *
-
-ROOT = Path(__file__).parent.parent
+import setuptools # whose distutils comes next
+from distutils.core import run_setup
 
 MODULES,TUTORIALS,REFERENCE = (sorted((ROOT/'nbs').glob(o)) for o in
                                ('*.ipynb','tutorials/*.ipynb','reference/*.ipynb'))
@@ -59,7 +57,6 @@ def test_the_public_names():
     exec('from fastai_mlmetrics.all import *', ours)
     names = {o for o in ours if o[:2]!='__'}
     assert names=={*NAMES} and {o for o in names if hasattr(fastai.vision.all, o)}==FASTAI
-
 # Of modules, for who writes metrics of their own, or looks at what is returned
 EXTENSIONS = '''StreamMetric CountsMetric MicroMetric SampleMetric CurveMetric LabelRanking AsymmetricLoss Table
 AccuracyReport ModelComparison LabelReport SuggestedThresholds split_measures digit_labels digit_table get_data
@@ -155,3 +152,43 @@ def test_help_names_every_argument():
                    if k not in ('self','kwargs') and not re.search(rf'(?m)^[ |]*{k}: .*\w', text)]
         assert not missing, f'{name}: {missing}'
         assert re.search(r'\n\nArguments:(\n  \w+: .+)+$', o.__doc__) and o.__doc__.count('Arguments:')==1, name
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    for o in ('setup.py','settings.ini','README.md','LICENSE'): shutil.copy(ROOT/o, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+def links(text): return re.findall(r'\]\(([^)]*)\)', re.sub(r'(?ms)^```.*?^```', '', text))
+
+def test_no_link_points_nowhere(checkout):
+    "While the project has no address"
+    m = run_setup('setup.py', stop_after='init').metadata
+    assert not m.project_urls and '![' not in m.long_description
+    assert all('://' in o for o in links(m.long_description))
+
+def test_links_of_the_readme_on_an_index(checkout):
+    urls = 'git_url = https://host.example/o/n/\ndoc_host = https://o.example/n\n'
+    with open('settings.ini', 'a') as f: f.write(urls)
+    m = run_setup('setup.py', stop_after='init').metadata
+    assert m.project_urls=={'Source': 'https://host.example/o/n', 'Documentation': 'https://o.example/n'}
+    found = links(m.long_description)
+    images = {f'https://host.example/o/n/raw/HEAD/README_files/{o.name}' for o in (ROOT/'README_files').iterdir()}
+    assert images <= {*found} and all('://' in o for o in found)
+
+def test_code_keeps_its_brackets(checkout):
+    code = '```python\nmetrics[0](preds)\n```\n'
+    (checkout/'README.md').write_text(f'{code}[page](a.md), [part](#part), [other](https://x.y)\n')
+    text = run_setup('setup.py', stop_after='init').metadata.long_description
+    assert text==f'{code}page, [part](#part), [other](https://x.y)\n'
+
+def test_one_version_everywhere(checkout):
+    version = run_setup('setup.py', stop_after='init').metadata.version
+    assert re.search(rf'^version: {re.escape(version)}$', (ROOT/'CITATION.cff').read_text(), re.M)
+    assert re.search(rf'^## {re.escape(version)}\b', (ROOT/'CHANGELOG.md').read_text(), re.M)
+
+def test_classifiers_name_the_pythons_that_are_tested(checkout):
+    names = run_setup('setup.py', stop_after='init').metadata.classifiers
+    versions = {o.split()[-1] for o in names if re.search(r':: 3\.\d+$', o)}
+    workflow = (ROOT/'.github'/'workflows'/'test.yaml').read_text()
+    assert versions=={*re.findall(r'"(3\.\d+)"', re.search(r'python: \[.*\]', workflow)[0])}

@@ -1,11 +1,11 @@
 "Metrics without a threshold, compared with scikit-learn and torchmetrics on the same scores"
-import itertools, subprocess, sklearn.metrics as skm, torchmetrics.functional.classification as tm
+import itertools, sklearn.metrics as skm, torchmetrics.functional.classification as tm
+from fractions import Fraction
 from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import curves, ranking
-from fastai_mlmetrics.messages import single_threaded
 from fastai_mlmetrics.curves import bin_index
-from test_metrics import OneBuffer, same
+from test_counts import OneBuffer
 
 AVERAGES = 'micro','macro','weighted','samples',None
 KINDS = [np.float64, np.int64, torch.float32, torch.float16, torch.bfloat16, torch.uint8, 'strided', TensorBase]
@@ -246,26 +246,6 @@ def test_bins_keep_no_scores():
         sizes.append(sum(o.nbytes for m in learn.metrics for o in vars(m).values() if isinstance(o, Tensor)))
     assert sizes[0]==sizes[1]<2.1*(2*20*64*8)
 
-@pytest.mark.parametrize('kind', ('few ties','many ties'))
-def test_threads(kind):
-    "No value depends on the number of threads; torch's number is restored, also after an error"
-    logits,targs = simulate(40_000, 30)
-    if kind=='many ties': logits = logits.round(decimals=1)
-    n,found = torch.get_num_threads(),[]
-    try:
-        for threads in (1,2,3):
-            torch.set_num_threads(threads)
-            found.append([
-                APScoreMulti()(logits, targs), RocAucMulti()(logits, targs), F1ScoreMulti()(logits, targs),
-                best_thresholds(logits.sigmoid(), targs, cv=2),
-                best_thresholds(logits, targs, average='samples', cv=None)])
-            with pytest.raises(ZeroDivisionError): single_threaded(lambda: 1/0)
-            assert torch.get_num_threads()==threads
-    finally: torch.set_num_threads(n)
-    assert found[0]==found[1]==found[2]
-    y,p = targs.numpy(),logits.numpy()
-    same(found[0][:2], [skm.average_precision_score(y, p), skm.roc_auc_score(y, p)])
-
 def test_reused_memory_is_copied():
     logits,targs = simulate(48)
     m, = in_learner(logits, targs, APScoreMulti(), model=OneBuffer()).metrics
@@ -378,47 +358,47 @@ def test_perfectly_calibrated():
     y = (torch.rand(20_000, 3)<tensor([.5,.1,.02])).long()
     assert ExpectedCalibrationError(sigmoid=False)(y.double().mean(0).expand_as(y), y)<1e-9
 
-# In the list of metrics and the report
+def from_definition(y, s, voc):
+    "Mean of the highest precision at any higher recall, at eleven recalls or at each true positive; in fractions"
+    y,s = np.asarray(y),np.asarray(s)
+    if not y.sum(): return 0
+    def point(t):
+        "Recall and precision of all scores from `t`"
+        tp = int(y[s>=t].sum())
+        return Fraction(tp, int(y.sum())),Fraction(tp, int((s>=t).sum()))
+    points = [point(t) for t in np.unique(s)]
+    def highest(recall): return max(p for r,p in points if r>=recall)
+    if voc==2007: return float(sum(highest(Fraction(k, 10)) for k in range(11))/11)
+    at = sorted({r for r,_ in points})
+    return float(sum((r-before)*highest(r) for before,r in zip([0, *at], at)))
 
-def test_in_the_list_of_metrics():
-    logits,targs = simulate(60)
-    for kw in (dict(), dict(bins=2048), dict(labels=[1,2], min_labels=1, zero_division=1)):
-        learn = in_learner(logits, targs, *multilabel_metrics(thresh=0.2, ranking=True, **kw))
-        names = learn.metrics.attrgot('name')
-        assert names[-3:]==['ap_macro','roc_auc_macro','lrap'] and len(set(names))==9
-        cut = kw.get('labels', slice(None))
-        a,b = np.array(targs)[:,cut],np.array(logits.double())[:,cut]
-        values = [skm.average_precision_score(a, b),
-                  np.nanmean([auc(*o) for o in zip(a.T, b.T)]),
-                  skm.label_ranking_average_precision_score(a, b)]
-        same([m.value for m in learn.metrics[-3:]], values, 0.02 if kw.get('bins') else 1e-9)
-    assert len(multilabel_metrics())==6 and len(multilabel_metrics(full=True))==9
-    test_eq([m.zero_division for m in multilabel_metrics(ranking=True, zero_division=0.5)], [0.5]*9)
+@settings(max_examples=100)
+@given(st.data())
+def test_interpolated_average_precision(data):
+    n,c = data.draw(st.integers(1, 25)),data.draw(st.integers(1, 4))
+    y = data.draw(arrays(np.int64, (n,c), elements=st.integers(0, 1)))
+    s = data.draw(arrays(np.float32, (n,c), elements=st.integers(-8, 8).map(float))) # with ties
+    for voc in (2007,2010):
+        each = [from_definition(*o, voc) for o in zip(y.T, s.T)]
+        close(APScoreMulti(average=None, voc=voc)(s, y), each)
+        close(APScoreMulti(voc=voc)(s, y), np.mean(each))
+        close(APScoreMulti(voc=voc, average='micro')(s, y), from_definition(y.ravel(), s.ravel(), voc))
+        close(APScoreMulti(voc=voc, average='samples')(s, y), np.mean([from_definition(*o, voc) for o in zip(y, s)]))
+        times = data.draw(arrays(np.int64, n, elements=st.integers(0, 3)))
+        if times.any(): # a sample with weight w counts w times
+            repeated = [np.repeat(o, times, 0) for o in (s, y)]
+            close(APScoreMulti(voc=voc, sample_weight=times)(s, y), APScoreMulti(voc=voc)(*repeated))
+            close(APScoreMulti(voc=voc, sample_weight=times/7)(s, y), APScoreMulti(voc=voc)(*repeated))
+        off = data.draw(arrays(np.bool_, (n,c)))
+        marked = np.where(off, -1, y) # difficult objects
+        close(APScoreMulti(average=None, voc=voc, ignore_index=-1)(s, marked)[~off.all(0)],
+             [from_definition(a[~o], b[~o], voc) for a,b,o in zip(y.T, s.T, off.T) if not o.all()])
+    assert (APScoreMulti(average=None, voc=2010)(s, y) >= APScoreMulti(average=None)(s, y)-1e-12).all()
 
-RANKING = skm.average_precision_score,skm.roc_auc_score,skm.label_ranking_average_precision_score
-
-def test_rows_of_the_report():
-    logits,targs = simulate(200, 5, density=0.3)
-    r = accuracy_report(logits, targs, sigmoid=True)
-    y,s = targs.double().numpy(),logits.double().numpy()
-    same(r.value[-3:], [f(y, s) for f in RANKING], 1e-9)
-    rng,n = np.random.default_rng(0),60
-    random = np.mean([[f(y, s) for f in RANKING] for s in rng.random((n,*y.shape))], 0)
-    same(r.baseline[-3:], random, 0.01)
-    by_frequency = skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))
-    same(r.constant[-3:], [y.mean(), 0.5, by_frequency], 1e-9)
-    same(r.ceiling[-3:], 1)
-    assert 'Mean average precision' in r.reading
-    each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, s)]
-    bootstrap = [rng.choice(each, 200).mean() for _ in range(2000)]
-    same(r.loc['LRAP',['low','high']].astype(float), np.quantile(bootstrap, [0.025,0.975]), 0.01)
-    assert 'AP, macro' not in accuracy_report(logits>0, targs).index
-
-def test_rows_of_the_report_in_corner_cases():
-    logits,targs = simulate(30, 4)
-    targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
-    r = accuracy_report(logits, targs, sigmoid=True, ignore_index=math.nan)
-    same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs))
-    same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
-    assert r.ceiling['AP, macro']==0.75 and "'AP, macro' (at most 0.750)" in r.reading
-    assert 0<r.baseline['AP, macro']<0.5<r.baseline['LRAP']<1
+def test_names_and_refusals_of_voc():
+    names = [APScoreMulti(voc=o).name for o in (None,2007,2010)]
+    assert names==['average_precision_score','average_precision_score_voc2007','average_precision_score_voc2010']
+    assert repr(APScoreMulti(voc=2007))=='APScoreMulti(voc=2007)'
+    assert APScoreMulti(voc=2007)(*simulate())==paper_metrics(voc=2007)[0](*simulate())
+    with pytest.raises(ValueError, match='voc=2012 should be'): APScoreMulti(voc=2012)
+    with pytest.raises(ValueError, match='leave out bins'): APScoreMulti(voc=2007, bins=64)

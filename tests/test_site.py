@@ -1,15 +1,11 @@
-"The site and the release: their contents, and errors that must fail the build"
-import json, runpy, shutil
-from types import ModuleType, SimpleNamespace
+"The site: its contents, and errors that must fail the build"
+import fastai_mlmetrics.all, json, runpy
 from bs4 import BeautifulSoup
 from sphinx.search.en import SearchEnglish
-import fastai_mlmetrics.all
-from fastai_mlmetrics import callback, thresholds, verdicts
+from types import ModuleType, SimpleNamespace
 from conftest import *
-import setuptools # whose distutils comes next
-from distutils.core import run_setup
+from fastai_mlmetrics import callback, pitfalls, thresholds, verdicts
 
-ROOT = Path(__file__).parent.parent
 docs = SimpleNamespace(**runpy.run_path(str(ROOT/'tools'/'docs.py')))
 
 # --- the site
@@ -130,7 +126,6 @@ def test_every_column_is_explained(reference):
     names |= {f'{o} avg' for o in ('micro','macro','weighted','samples')}
     names |= {*re.findall(r"reasons(?:\[| = \{)'(.*?)'", inspect.getsource(thresholds))}
     assert not names - {*re.findall(r'`([^`]*)`', text_of(reference['columns']))} and len(names)>60
-
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'another threshold': 'Another threshold', 'thresholds per label': 'Thresholds per label',
     'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
@@ -160,7 +155,7 @@ def test_every_message_is_explained(reference):
     source = ''.join(o.read_text() for o in (ROOT/'fastai_mlmetrics').glob('*.py'))
     source = re.sub(r'"\n +f?"', '', source) # Texts of several lines
     def is_in_source(message): return all(o.strip() in source for o in re.split(r'\.\.\.|fastai_mlmetrics', message))
-    for table,words in ((verdicts.REMEDIES,REMEDIES), (verdicts.LOSS_ADVICE,LOSS_ADVICE), (callback.PITFALLS,PITFALLS)):
+    for table,words in ((verdicts.REMEDIES,REMEDIES), (verdicts.LOSS_ADVICE,LOSS_ADVICE), (pitfalls.PITFALLS,PITFALLS)):
         assert [o.name for o in table]==[*words]
         for o in words.values(): assert f'\n| {o} |' in text, o
     for message in re.findall(r'(?m)^\| ([^|]+) \| [^|]+ \| [^|]+ \|$', text): # of the tables with cause and cure
@@ -200,45 +195,3 @@ def test_no_folder_of_others_is_emptied(tmp_path):
     (tmp_path/'mine').touch()
     with pytest.raises(SystemExit, match='holds something else'): docs.build(tmp_path)
     assert (tmp_path/'mine').exists()
-
-# --- the release
-
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    for o in ('setup.py','settings.ini','README.md','LICENSE'): shutil.copy(ROOT/o, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-def links(text): return re.findall(r'\]\(([^)]*)\)', re.sub(r'(?ms)^```.*?^```', '', text))
-
-def test_no_link_points_nowhere(checkout):
-    "While the project has no address"
-    m = run_setup('setup.py', stop_after='init').metadata
-    assert not m.project_urls and '![' not in m.long_description
-    assert all('://' in o for o in links(m.long_description))
-
-def test_links_of_the_readme_on_an_index(checkout):
-    urls = 'git_url = https://host.example/o/n/\ndoc_host = https://o.example/n\n'
-    with open('settings.ini', 'a') as f: f.write(urls)
-    m = run_setup('setup.py', stop_after='init').metadata
-    assert m.project_urls=={'Source': 'https://host.example/o/n', 'Documentation': 'https://o.example/n'}
-    found = links(m.long_description)
-    images = {f'https://host.example/o/n/raw/HEAD/README_files/{o.name}' for o in (ROOT/'README_files').iterdir()}
-    assert images <= {*found} and all('://' in o for o in found)
-
-def test_code_keeps_its_brackets(checkout):
-    code = '```python\nmetrics[0](preds)\n```\n'
-    (checkout/'README.md').write_text(f'{code}[page](a.md), [part](#part), [other](https://x.y)\n')
-    text = run_setup('setup.py', stop_after='init').metadata.long_description
-    assert text==f'{code}page, [part](#part), [other](https://x.y)\n'
-
-def test_one_version_everywhere(checkout):
-    version = run_setup('setup.py', stop_after='init').metadata.version
-    assert re.search(rf'^version: {re.escape(version)}$', (ROOT/'CITATION.cff').read_text(), re.M)
-    assert re.search(rf'^## {re.escape(version)}\b', (ROOT/'CHANGELOG.md').read_text(), re.M)
-
-def test_classifiers_name_the_pythons_that_are_tested(checkout):
-    names = run_setup('setup.py', stop_after='init').metadata.classifiers
-    versions = {o.split()[-1] for o in names if re.search(r':: 3\.\d+$', o)}
-    workflow = (ROOT/'.github'/'workflows'/'test.yaml').read_text()
-    assert versions=={*re.findall(r'"(3\.\d+)"', re.search(r'python: \[.*\]', workflow)[0])}

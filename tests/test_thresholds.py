@@ -1,12 +1,12 @@
 "Threshold search, compared with brute force over all distinct binary predictions"
-import io, sklearn.metrics as skm
+import pickle, sklearn.metrics as skm
+from copy import deepcopy
 from hypothesis import given, settings
 from conftest import *
-from fastai_mlmetrics import page, report
-from fastai_mlmetrics.messages import progress
-from fastai_mlmetrics.decisions import as_thresh
-from fastai_mlmetrics.curves import bin_edges, bin_index
-from fastai_mlmetrics.thresholds import draw_folds, folded_table, Objective, ScoreTable, ThreshFinder
+from fastai_mlmetrics.curves import bin_edges
+from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, folded_table, plot_thresh_curve
+from six_labels import LOGITS, NAMES, SCORES, TARGS
+from test_messages import Terminal
 
 CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, balanced_accuracy=BalancedAccuracyMulti,
                matthews=MatthewsCorrCoefMulti)
@@ -426,31 +426,6 @@ def test_arguments_of_an_instance_differ_from_the_defaults():
                         ('recall',RecallMulti,dict(at_precision=0.4))):
         assert found(cls(average='micro'), **kw)==found(name, **kw)
 
-def test_an_instance_in_a_learner():
-    logits,targs = simulate(200, 4, density=0.3, skill=1.5)
-    m = FBetaMulti(2, average='samples', zero_division=1.)
-    learn = make_learner(logits, targs, [m])
-    before = values(learn)
-    found = learn.thresh_find(metric=m, show_plot=False)
-    expected = best_thresholds(logits.sigmoid(), targs, m)
-    assert found.best==expected.thresh and found.table.score['best']==expected.score
-    assert found.table.score['now']==before[m.name] and values(learn)==before
-    learn.set_thresh(found)
-    assert values(learn)[m.name]==expected.score
-
-@pytest.mark.parametrize('average', ['micro','samples'])
-def test_per_label_thresholds_beside_an_instance(average):
-    "`thresh_find` tunes them for the macro average, whatever the average of the metric, as its reading says"
-    logits,targs = simulate(300, 4, density=0.3, skill=1.5)
-    targs[15:,3] = 0 # too few positives, so the label gets the global threshold
-    learn = make_learner(logits, targs)
-    by_name = learn.thresh_find(average=average, show_plot=False)
-    found = learn.thresh_find(metric=F1ScoreMulti(average=average), show_plot=False)
-    assert 'global threshold for the macro average' in found.table.reading
-    one = best_thresholds(logits.sigmoid(), targs, average='macro', per_label=False)
-    assert found.best==by_name.best!=one.thresh and found.per_label[3]==by_name.per_label[3]==one.thresh
-    test_eq(found.per_label, by_name.per_label)
-
 @pytest.mark.parametrize('metric,match', [
     *((o, f'{cls.__name__} has no best threshold') for cls in (EmptyRate,LabelCardinality,ZerosAccuracy)
       for o in (cls, cls())),
@@ -610,181 +585,6 @@ def test_the_curve_is_the_metric():
 
 # In a Learner
 
-def test_find_and_set(tmp_path):
-    logits,targs = simulate(bias=-6)
-    m = [*multilabel_metrics(),
-         F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits'),
-         F1ScoreMulti(average='micro', min_labels=0, labels=[1,2], name='two')]
-    vocab = [f'l{i}' for i in range(20)]
-    learn = make_learner(logits, targs, m, cbs=ZeroLabelsCallback(), vocab=vocab, path=tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        found = learn.thresh_find()
-        ax = plt.gca()
-        labels = [o.get_label().split(':')[0] for o in ax.lines[1:]]
-        assert labels==['predicting nothing','best','cardinality','now']
-        plt.close()
-        x,curve = ax.lines[0].get_data()
-        best = best_thresholds(logits, targs, sigmoid=True)
-        assert found.best==best.thresh
-        assert best.score==pytest.approx(float(max(curve)), abs=1e-12) # the curve's peak is marked as the best
-        assert x[curve.argmax()]==pytest.approx(found.best, rel=1e-4)
-        assert found.per_label==best_thresholds(logits, targs, average='macro', sigmoid=True).thresh
-        assert (logits.sigmoid()>found.cardinality).sum()==targs.sum()
-        learn.thresh_find(dl=learn.dls.train, show_plot=False)
-        for thresh,min_labels in ((found.best,0), (found.per_label,0), (0.3,1)):
-            learn.set_thresh(thresh, min_labels)
-            v = values(learn)
-            d = binarize(logits, thresh, min_labels=min_labels)
-            for name in ('f1_samples','f1_macro'):
-                f1 = skm.f1_score(targs, d, average=name[3:], zero_division=0)
-                assert v[name]==pytest.approx(f1, abs=1e-12)
-            assert v['on_logits']==pytest.approx(v['f1_micro'], abs=1e-3)
-            assert v['two']==pytest.approx(skm.f1_score(targs[:,1:3], d[:,1:3], average='micro'))
-            r = learn.zero_labels.records[-1]
-            assert r.pred_per_sample==pytest.approx(d.sum().item()/400) and not r.pitfalls
-            assert torch.equal(learn.get_preds(with_decoded=True)[2], d)
-            learn.export('l.pkl')
-            with learn.no_bar(): again = load_learner(tmp_path/'l.pkl')
-            again.dls = learn.dls
-            test_eq(values(again), v)
-            assert torch.equal(again.get_preds(with_decoded=True)[2], d)
-
-def test_other_learners_keep_their_thresholds():
-    "All DataLoaders have the same object as `MultiCategorize.loss_func`, and Learners may share a list of metrics"
-    loss,metrics = BCEWithLogitsLossFlat(),multilabel_metrics()
-    a,b = (make_learner(*simulate(40), metrics, loss_func=loss) for _ in range(2))
-    before = values(b)
-    a.set_thresh(0.9, min_labels=2)
-    assert {m.thresh for m in a.metrics}=={0.9} and {m.thresh for m in b.metrics}=={0.5}
-    assert values(b)==before!=values(a)
-    assert b.loss_func.thresh==loss.thresh==0.5 and not hasattr(loss, 'min_labels')
-    assert a.loss_func.thresh==0.9
-    assert torch.equal(b.get_preds(with_decoded=True)[2], simulate(40)[0]>0)
-
-def test_metrics_with_a_threshold_of_their_own_keep_it():
-    logits,targs = simulate(100, bias=-3)
-    class Named:
-        "A loss that decodes logits, but is not fastai's"
-        thresh = 0.5
-        def __call__(self, p, y): return F.binary_cross_entropy_with_logits(p, y)
-        def decodes(self, x): return x>self.thresh
-        def activation(self, x): return x.sigmoid()
-    for loss in (BCEWithLogitsLossFlat(), Named()):
-        metrics = [F1ScoreMulti(),
-                   F1ScoreMulti(0., sigmoid=False, name='on_logits'),
-                   F1ScoreMulti(0.7, name='high'),
-                   F1ScoreMulti([0.2]*20, name='low')]
-        learn = make_learner(logits, targs, metrics, loss_func=loss)
-        told = 'high, low: custom thresholds, not changed by `set_thresh`'
-        with pytest.warns(UserWarning, match=told): learn.set_thresh(0.2)
-        v = values(learn)
-        assert v['f1_score']==F1ScoreMulti(0.2)(logits, targs)
-        assert v['on_logits']==pytest.approx(v['f1_score'], abs=1e-6)
-        assert v['high']==F1ScoreMulti(0.7)(logits, targs)
-
-def test_report_of_a_learner():
-    logits,targs = simulate(200, bias=-3)
-    for loss in (BCEWithLogitsLossFlat(), nn.BCEWithLogitsLoss()):
-        learn = make_learner(logits, targs, multilabel_metrics(), loss_func=loss)
-        if isinstance(loss, BCEWithLogitsLossFlat): learn.set_thresh(0.15, min_labels=1)
-        r = learn.accuracy_report(ci=None)
-        v = values(learn)
-        assert r.value['F1, samples']==pytest.approx(v['f1_samples'], abs=1e-12)
-        assert r.value['accuracy, elementwise']==pytest.approx(v['accuracy_multi'], abs=1e-12)
-        f1 = learn.accuracy_report(thresh=0.3, min_labels=0, ci=None).value['F1, micro']
-        assert f1==pytest.approx(F1ScoreMulti(0.3, average='micro')(logits, targs), abs=1e-12)
-
-def test_nothing_is_changed_by_a_bad_argument():
-    learn = make_learner(*simulate(40), multilabel_metrics())
-    loss = learn.loss_func
-    for args in ((0.3,-1), (0.3,1.5), (2.,), ([0.3,0.4],)):
-        if args[0]==[0.3,0.4]: learn.dls.vocab = list('abcdefghijklmnopqrst')
-        with pytest.raises(ValueError): learn.set_thresh(*args)
-    assert learn.loss_func is loss and vars(loss).get('decodes') is None
-    assert all(m.thresh==0.5 for m in learn.metrics)
-    learn.set_thresh(0.3, 1.)
-    assert learn.get_preds(with_decoded=True)[2].any(1).all()
-
-@pytest.mark.parametrize('mean', [-12, 0, 14])
-def test_decoded_is_what_was_counted(mean):
-    "Saturated models, thresholds equal to a score, and tuned thresholds, whose score the metrics reproduce"
-    logits,targs = simulate(2000, 7, density=0.3, skill=1., bias=mean)
-    scores = logits.sigmoid()
-    def check(learn, *args):
-        learn.set_thresh(*args)
-        v = values(learn)
-        preds,_,decoded = learn.get_preds(with_decoded=True)
-        for name,average in (('f1_micro','micro'), ('f1_macro','macro')):
-            f1 = skm.f1_score(targs, decoded, average=average, zero_division=0)
-            assert v[name]==pytest.approx(f1, abs=1e-12)
-        assert (preds-scores).abs().max()<=1.2e-7
-        return v
-    on_logits = F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits')
-    learn = make_learner(logits, targs, [*multilabel_metrics(), on_logits], bs=500)
-    for s in scores.flatten()[::1000].tolist(): # thresholds that are scores
-        v = check(learn, s)
-        assert v['on_logits']==v['f1_micro']
-    for average in ('micro','macro','samples'):
-        best = best_thresholds(*learn.get_preds(), average=average)
-        v = check(learn, best.thresh)
-        assert v[f'f1_{average}']==pytest.approx(best.score, abs=1e-12)
-
-def test_set_in_an_image_learner(digits_dls):
-    from fastai_mlmetrics.demo import small_convnet
-    learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat(),
-                           metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
-    item = digits_dls.valid_ds.items.iloc[0]
-    for thresh,n in ((0.,20), (1.,0)):
-        learn.set_thresh(thresh)
-        assert len(learn.predict(item)[0])==n
-    learn.set_thresh(1., min_labels=2)
-    assert len(learn.predict(item)[0])==2
-    learn.show_results(max_n=2)
-    plt.close('all')
-
-def test_what_cannot_be_set():
-    logits,targs = simulate(50)
-    learn = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss())
-    with pytest.raises(ValueError, match='BCEWithLogitsLoss.*does not decode.*BCEWithLogitsLossFlat'):
-        learn.set_thresh(0.2)
-    learn = make_learner(logits, targs, vocab=list('abcdefghijklmnopqrst'))
-    with pytest.raises(ValueError, match='2 values.*20 labels'): learn.set_thresh([0.1,0.2])
-    with pytest.raises(ValueError, match='thresh=3'): learn.set_thresh(3)
-
-def test_set_after_a_new_loss():
-    "Metrics that have followed `set_thresh` follow it again after the loss function was replaced"
-    logits,targs = simulate(200, bias=-3)
-    weight = torch.full((20,), 5.)
-    metrics = [*multilabel_metrics(), F1ScoreMulti(0.7, name='own')]
-    learn = make_learner(logits, targs, metrics, cbs=ZeroLabelsCallback())
-    for before,after in ((0.2,0.6), ([0.2]*20,0.3), (0.3,[0.1]*20)):
-        with pytest.warns(UserWarning, match='^own: custom thresholds'): learn.set_thresh(before)
-        learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight)
-        with pytest.warns(UserWarning, match='^own: custom thresholds'): learn.set_thresh(after)
-        v,decoded = values(learn),learn.get_preds(with_decoded=True)[2]
-        f1 = skm.f1_score(targs, decoded, average='micro')
-        assert v['f1_micro']==pytest.approx(f1, abs=1e-12)==learn.accuracy_report(ci=None).value['F1, micro']
-        assert v['own']==F1ScoreMulti(0.7)(logits, targs)
-    learn = make_learner(logits, targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(thresh=0.2))
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        for thresh in (0.3, [0.2]*20, 0.5): learn.set_thresh(thresh)
-        for found in (learn.thresh_find(show_plot=False), best_thresholds(*learn.get_preds(), average='macro')):
-            learn.set_thresh(found)
-
-def test_a_weighted_loss_without_a_vocab():
-    weighted = BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 5.))
-    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), loss_func=weighted)
-    learn.set_thresh(0.3)
-    assert learn.metrics[0].thresh==learn.loss_func.thresh==0.3
-
-def test_a_loss_for_neither():
-    learn = make_learner(*simulate(200, bias=-3), loss_func=MSELossFlat())
-    for f in (learn.accuracy_report, learn.thresh_find, lambda: MultiLabelInterpretation.from_learner(learn)):
-        with pytest.raises(ValueError, match=r'\(MSELoss\).*BCEWithLogitsLossFlat'): f()
-
 def test_what_is_found_can_be_passed_as_it_is():
     logits,targs = simulate(200, 4, density=0.4)
     scores = logits.sigmoid()
@@ -820,15 +620,6 @@ def test_what_is_required_holds_for_each_label(metric, required, kw):
     assert np.allclose(column.iloc[2:], reached) and column['per label']==pytest.approx(reached.mean())
     assert f'{name}: on the samples' in best.table.reading
 
-def test_what_is_required_is_shown_beside_each():
-    logits,targs = simulate(300, 6, density=0.3)
-    learn = make_learner(logits, targs)
-    found = learn.thresh_find(metric='precision', average='micro', at_recall=0.8, show_plot=False)
-    recall = found.table.recall
-    expected = RecallMulti(found.cardinality, average='micro')(logits, targs)
-    assert recall['best']>=0.8 and recall['cardinality']==pytest.approx(expected)
-    assert 'where 0.8 was required' in found.table.reading
-
 @pytest.mark.parametrize('kw,match', [
     (dict(metric='precision', average='samples', at_recall=0.99), 'zero_division=nan leaves them out'),
     (dict(metric='precision', at_recall=50), 'above 0 and at most 1'),
@@ -838,65 +629,6 @@ def test_what_is_required_is_shown_beside_each():
 def test_what_a_search_refuses(kw, match):
     logits,targs = simulate(200, 6)
     with pytest.raises(ValueError, match=match): best_thresholds(logits.sigmoid(), targs, **kw)
-
-def test_a_metric_of_samples_alone_has_no_threshold_per_label():
-    logits,targs = simulate(200, 6, density=0.4)
-    learn = make_learner(logits, targs)
-    for metric,average in ((SubsetAccuracy,'samples'), (AccuracyLift,'micro')):
-        found = learn.thresh_find(metric=metric, average=average, show_plot=False)
-        assert found.per_label is None and [*found.table.index]==['now','best','cardinality']
-        assert found.best==best_thresholds(logits.sigmoid(), targs, metric, average).thresh
-
-def test_thresh_find_names_what_it_lacks():
-    learn = make_learner(*simulate(200, 6))
-    for name in ('sigmoid','vocab','thresh'):
-        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
-
-def test_names_of_thresholds_in_metrics():
-    "A metric matches thresholds to the labels by name, if the names of the labels are known, else by position"
-    names = list('abc')
-    logits,targs = simulate(200, 3, density=0.3, bias=-1.)
-    p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (logits.sigmoid(), targs))
-    by_name = pd.Series(dict(c=0.2, b=0.5, a=0.7))
-    expected = accuracy_report(p, y, thresh=by_name).value['F1, macro']
-    assert F1ScoreMulti([0.7,0.5,0.2], sigmoid=False)(p, y)==pytest.approx(expected)
-    assert F1ScoreMulti(by_name[names], sigmoid=False)(p, y)==pytest.approx(expected)
-    by_position = pd.Series([0.7,0.5,0.2])
-    assert F1ScoreMulti(by_position, sigmoid=False)(p, y)==pytest.approx(expected) # an index of numbers is no names
-    assert F1ScoreMulti(by_name, sigmoid=False)(p[names[::-1]], y)==pytest.approx(expected)
-    found = best_thresholds(p[names[::-1]], y, average='macro')
-    for thresh in (by_name, found):
-        value = F1ScoreMulti(thresh, sigmoid=False)(p, y)
-        assert value==F1ScoreMulti(as_thresh(thresh)[::-1], sigmoid=False)(p, y)
-        learn = make_learner(logits, targs, [F1ScoreMulti(thresh)], cbs=ZeroLabelsCallback(thresh), vocab=names)
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', ZeroLabelsWarning)
-            assert values(learn)['f1_score']==value
-        micro = F1ScoreMulti(thresh, sigmoid=False, average='micro')(p, y)
-        assert learn.zero_labels.records[-1].f1_micro==pytest.approx(micro)
-        by_position = F1ScoreMulti(as_thresh(thresh), sigmoid=False)(p, y)
-        assert F1ScoreMulti(thresh, sigmoid=False)(p.values, y.values)==by_position
-        wrong = make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=list('abd'))
-        with pytest.raises(ValueError, match="thresh is for the labels .*'d'"): values(wrong)
-    assert F1ScoreMulti(by_name).rule!=F1ScoreMulti([0.2,0.5,0.7]).rule
-    assert F1ScoreMulti(by_name).rule==F1ScoreMulti(by_name.copy()).rule
-
-def test_names_survive_a_copy():
-    logits,targs = simulate(200, 3, density=0.3)
-    p,y = (pd.DataFrame(o.numpy(), columns=list('abc')) for o in (logits.sigmoid(), targs))
-    m = F1ScoreMulti(best_thresholds(p[list('cba')], y, average='macro'), sigmoid=False)
-    for o in (m, copy(m), deepcopy(m), pickle.loads(pickle.dumps(m))):
-        assert o.rule==m.rule
-        assert o(p, y)==o(p[list('cba')], y)==m(p, y)
-
-def test_names_that_are_numbers_in_another_order():
-    logits,targs = simulate(200, 4, density=0.3)
-    p,y = logits.sigmoid().numpy(),targs.numpy()
-    by_number,in_order = pd.Series([.9,.5,.3,.1], index=[3,2,1,0]),[.1,.3,.5,.9]
-    assert accuracy_report(p, y, thresh=by_number).equals(accuracy_report(p, y, thresh=in_order))
-    expected = AccuracyMulti(in_order, sigmoid=False)(p, y)
-    for args in ((p, y), (pd.DataFrame(p), pd.DataFrame(y))):
-        for thresh in (by_number, by_number.sort_index()): assert AccuracyMulti(thresh, sigmoid=False)(*args)==expected
 
 def test_a_metric_above_1():
     "If labels are alike, for most of them no threshold is better than the global one"
@@ -962,18 +694,6 @@ def test_bins_by_brute_force_over_their_edges(scored, bins, metric, per_label):
         if not why: assert res.table.score.iloc[2+i]==pytest.approx(each[:,i].max(), abs=1e-12)
     assert CLASSES[metric](res.thresh, sigmoid=False, average='macro')(scores, y)==pytest.approx(res.score, abs=1e-12)
 
-@pytest.mark.parametrize('dtype', [np.float32, np.float64])
-@settings(max_examples=60)
-@given(st.data(), st.sampled_from([2,7,64,1024,2**14]))
-def test_a_score_is_beyond_exactly_the_edges_below_it(dtype, data, bins):
-    edges = bin_edges(bins)[1:-1].numpy()
-    near = np.concatenate([np.nextafter(edges.astype(dtype), o) for o in (dtype(0), dtype(2))] + [edges, [0.,1.,0.5]])
-    p = torch.from_numpy(np.clip(data.draw(st.permutations(near.astype(dtype).tolist()[:500])), 0, 1).astype(dtype))
-    p = torch.cat([p, torch.from_numpy(near.astype(dtype)).clip(0, 1)])[:,None]
-    at = bin_index(p, torch.zeros_like(p), bins, sigmoid=False, exact=True)
-    inner = (edges.astype(dtype)>=p.numpy()).sum(1)
-    np.testing.assert_array_equal(at[:,0], inner)
-
 @pytest.mark.parametrize('average', ['micro','macro'])
 def test_a_stream_is_as_whole_arrays(average):
     logits,targs = simulate(700, 5, density=0.3, skill=2.)
@@ -1036,69 +756,6 @@ def test_what_bins_refuse():
             warnings.simplefilter('ignore')
             f()
 
-def test_a_learner_in_bins():
-    logits,targs = simulate(500, 6, density=0.3, skill=2.)
-    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
-    learn.fit(1)
-    before = dict(vars(learn.recorder)),len(learn.zero_labels.records),learn.metrics,[*learn.cbs]
-    found = learn.thresh_find(bins=1024)
-    plt.close()
-    kw = dict(sigmoid=True, bins=1024)
-    assert found.best==best_thresholds(logits, targs, **kw).thresh
-    assert found.cardinality==best_thresholds(logits, targs, 'cardinality', **kw).thresh
-    assert found.per_label==best_thresholds(logits, targs, average='macro', **kw).thresh
-    exact = learn.thresh_find(show_plot=False)
-    assert found.table.score['now']==pytest.approx(exact.table.score['now'], abs=1e-12)
-    assert found.table.score['best']==pytest.approx(exact.table.score['best'], abs=0.005)
-    assert (len(learn.zero_labels.records),learn.metrics,[*learn.cbs])==before[1:]
-    assert learn.recorder.values==before[0]['values']
-
-class Interrupting(Callback):
-    def after_pred(self): raise KeyboardInterrupt
-
-def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
-    learn = make_learner(*simulate(100), multilabel_metrics())
-    learn.fit(1)
-    state,metrics,cbs = learn.recorder.values,learn.metrics,[*learn.cbs]
-    threads = torch.get_num_threads()
-    def interrupted(f):
-        with pytest.raises(KeyboardInterrupt): f()
-        assert learn.recorder.values==state and [*learn.metrics]==[*metrics] and [*learn.cbs]==cbs
-        assert torch.get_num_threads()==threads
-    with learn.added_cbs(Interrupting()):
-        cbs = [*learn.cbs]
-        for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
-    cbs = [*learn.cbs]
-    def stop(*args): raise KeyboardInterrupt
-    monkeypatch.setattr(Objective, 'best', stop)
-    for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
-
-class Terminal(io.StringIO):
-    def isatty(self): return True
-
-@pytest.mark.parametrize('out,wait,show,shown', [
-    (Terminal,-1,True,True), (Terminal,5,True,False), (Terminal,-1,False,False), (io.StringIO,-1,True,False)])
-def test_progress_is_shown_where_it_is_of_use(monkeypatch, out, wait, show, shown):
-    monkeypatch.setattr(sys, 'stdout', out())
-    assert [*progress([3,1,2], wait=wait, show=show)]==[*progress(iter([3,1,2]), 3, wait, show)]==[3,1,2]
-    text = sys.stdout.getvalue()
-    monkeypatch.undo()
-    assert bool(text)==shown
-
-def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
-    def at_once(items, total=None, wait=5): return progress(items, total, wait=-1)
-    for module in (report,page): monkeypatch.setattr(module, 'progress', at_once)
-    targs = torch.rand(40, 3)<0.5
-    interp = MultiLabelInterpretation.from_preds(torch.rand(40, 3), targs)
-    def shown(f):
-        monkeypatch.setattr(sys, 'stdout', Terminal())
-        f()
-        return sys.stdout.getvalue()
-    texts = [shown(lambda: accuracy_report(torch.rand(40, 3), targs)), shown(lambda: interp.to_html(tmp_path/'a.html'))]
-    monkeypatch.undo()
-    assert '/1 ' in texts[0] and f'/{len(page.SECTIONS)} ' in texts[1]
-    assert all(o.rstrip(' ').endswith('\r') for o in texts) # The bar is removed
-
 def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
     table = ScoreTable(torch.rand(9, 2), torch.rand(9, 2)<0.5)
     monkeypatch.setattr(sys, 'stdout', Terminal())
@@ -1109,3 +766,167 @@ def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
     text = sys.stdout.getvalue()
     monkeypatch.undo()
     assert '3' in text
+
+def test_messages_name_what_was_passed():
+    for kw,match in (
+            (dict(at_precision=0.6), "at_precision= goes with metric='recall', not with 'f1'"),
+            (dict(metric='recall'), "metric='recall' needs at_precision= beside it"),
+            (dict(metric=CF1), 'such as JaccardMulti, which is given its average= here')):
+        with pytest.raises(ValueError, match=match): best_thresholds(SCORES, TARGS, **kw)
+    hard = torch.tensor([[0.9],[0.8],[0.7],[0.6]]),torch.tensor([[0],[1],[1],[0]])
+    unreached = r'no threshold reaches a precision \(micro\) of 0.9; the highest is 0.667'
+    with pytest.raises(ValueError, match=unreached): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
+
+def f1(y, p, average='macro'): return skm.f1_score(y, p, average=average, zero_division=0)
+
+def test_the_table_of_thresholds():
+    res = best_thresholds(SCORES, TARGS, average='macro', vocab=NAMES)
+    t,y = res.table,TARGS.numpy()
+    assert list(t.index)==['global','per label',*NAMES]
+    assert list(t.columns)==['threshold','support','score','held_out','fallback']
+    test_eq(tuple(t.threshold[2:]), res.thresh)
+    test_eq(tuple(t.fallback[2:]), res.fallback)
+    test_eq(t.support.tolist(), [y.sum()]*2 + y.sum(0).tolist())
+    p = (SCORES>tensor(res.thresh)).numpy()
+    np.testing.assert_allclose(t.score[2:], f1(y, p, None))
+    np.testing.assert_allclose(t.score['per label'], f1(y, p))
+    one = best_thresholds(SCORES, TARGS, average='macro', per_label=False)
+    test_eq(t.loc['global', ['threshold','score','held_out']].tolist(), [one.thresh, one.score, one.held_out])
+    test_eq([res.score, res.held_out], t.loc['per label', ['score','held_out']].tolist())
+    assert list(one.table.index)==['global'] and len(one.table.columns)==4
+
+@pytest.mark.parametrize('kw', [
+    dict(), dict(average='macro'), dict(average='samples'), dict(average='weighted'),
+    dict(average='micro', per_label=True), dict(average='macro', cv=3, seed=1)], ids=str)
+def test_held_out_is_on_samples_that_were_not_seen(kw):
+    "Each fold is predicted with the thresholds of the others, right below the lowest positive that they predict"
+    res = best_thresholds(SCORES, TARGS, **kw)
+    cv,seed,average = kw.get('cv', 5),kw.get('seed', 42),kw.get('average', 'micro')
+    fold = torch.randperm(300, generator=torch.Generator().manual_seed(seed))%cv
+    def held_out(per_label):
+        p = torch.zeros(300,6).bool()
+        for j in range(cv):
+            s,y = SCORES[fold!=j],TARGS[fold!=j]
+            thresh = tensor(best_thresholds(s, y, **{**kw, 'cv':None, 'per_label':per_label}).thresh)
+            passed = s.masked_fill((y==0) | (s<=thresh), math.inf)
+            p[fold==j] = SCORES[fold==j]>=(passed.amin(0) if per_label else passed.min())
+        return p
+    p = held_out(False)
+    if isinstance(res.thresh, tuple):
+        own = held_out(True)
+        def better(some): return tensor(f1(TARGS[some], own[some], None)>f1(TARGS[some], p[some], None))
+        assert [not o for o in res.fallback]==better(fold>=0).tolist() and better(fold>=0).any()
+        # The other folds choose for the samples of a fold
+        p = torch.where(torch.stack([better(fold!=j) for j in range(cv)])[fold], own, p)
+        np.testing.assert_allclose(res.table.held_out[2:], f1(TARGS, p, None))
+    assert res.held_out==pytest.approx(f1(TARGS, p, average), abs=1e-12)
+
+def test_held_out_is_less_biased():
+    "Of random scores, thresholds tuned and scored on the same samples are optimistically biased"
+    g = torch.Generator().manual_seed(0)
+    y,s = (torch.rand(150, 30, generator=g)<0.05).long(),torch.rand(150, 30, generator=g)
+    res = best_thresholds(s, y, average='macro', min_positives=0)
+    assert any(not o for o in res.fallback) and res.score>1.2*res.held_out
+    for text in (one_line(res), res._repr_html_()):
+        assert 'optimistically biased' in text and 'cross-validated in 5 folds' in text
+
+def test_results_are_tuples_still():
+    res = best_thresholds(SCORES, TARGS, average='macro', vocab=NAMES)
+    thresh,score,held_out,fallback = res
+    assert thresh==res.thresh and res._fields==('thresh','score','held_out','fallback')
+    assert res==best_thresholds(SCORES, TARGS, average='macro')
+    for copied in (deepcopy(res), pickle.loads(pickle.dumps(res))): assert copied==res and repr(copied)==repr(res)
+    other = res._replace(score=0.)
+    assert repr(other).startswith('BestThresholds(thresh=') and other._repr_html_() is None
+
+def test_no_held_out_score():
+    unreached = best_thresholds(SCORES[:20], torch.eye(20)[:,:6], 'precision', 'macro', at_recall=1.)
+    for average in ('micro','macro'):
+        none,single = best_thresholds(SCORES, TARGS, average=average, cv=None),best_thresholds(SCORES[:1], TARGS[:1])
+        for res in (none, single, unreached):
+            assert res.held_out is None and res.table.held_out.isna().all() and 'held_out:' not in repr(res)
+        few = best_thresholds(SCORES[:3], TARGS[:3], average=average) # fewer samples than folds
+        assert few.held_out is not None and 'in 3 folds' in one_line(few)
+
+def test_thresholds_of_missing_labels():
+    missing = TARGS.clone()
+    missing[::3] = math.nan
+    known = ~missing[:,0].isnan()
+    for average in ('micro','macro'):
+        a = best_thresholds(SCORES, missing, average=average, ignore_index=math.nan)
+        b = best_thresholds(SCORES[known], missing[known], average=average)
+        test_eq(a.table.support, b.table.support)
+        np.testing.assert_allclose(a.table.score, b.table.score)
+        np.testing.assert_allclose(a.table.held_out, b.table.held_out) # only samples that count are in folds
+
+@pytest.mark.parametrize('c', [1, 6, 80, 1000])
+def test_thresholds_are_whole_in_a_terminal(c):
+    g = torch.Generator().manual_seed(0)
+    y = (torch.rand(60, c, generator=g)<0.4).float()
+    scores = (y+torch.randn(60, c, generator=g)).sigmoid()
+    res = best_thresholds(scores, y, average='macro', vocab=[f'a label {i}' for i in range(c)], cv=2)
+    assert max(map(len, lines(res)))<=80 and len(lines(res))<100 and '\\' not in repr(res)
+    shown = '\n'.join(lines(res)[:5])
+    assert 'global' in shown and 'per label' in shown and 'a label 0' in shown
+    assert not re.search(r'\d\.\d{4}', repr(res)+res._repr_html_())
+
+def test_names_are_shown_as_they_are():
+    vocab = ['<script>alert(1)</script>','$x$','_','b','B','']
+    html = best_thresholds(SCORES, TARGS, average='macro', vocab=vocab).table._repr_html_()
+    assert '<script>' not in html and '$x$' in html
+
+def drawn(*args, **kwargs):
+    "The axes after `plot_thresh_curve`"
+    ax = plt.subplots()[1]
+    assert plot_thresh_curve(*args, ax=ax, **kwargs) is None
+    ax.figure.canvas.draw()
+    plt.close(ax.figure)
+    return ax
+
+@settings(max_examples=40)
+@given(st.integers(0, 1000), st.sampled_from([1, 3, 40, 3000]), st.sampled_from([-12, -4, 0]),
+       st.sampled_from(['micro','macro','samples']))
+def test_the_drawn_peak_is_the_best(seed, n, bias, average):
+    "Curves of more than 2,048 positives are drawn at 2,048 of them; in micro, the best threshold may lie between"
+    logits,targs = simulate(n, 4, density=0.2, bias=bias, seed=seed)
+    scores = logits.sigmoid()
+    best = best_thresholds(logits, targs, average=average, per_label=False, sigmoid=True, cv=None)
+    ax = drawn(F1ScoreMulti(average=average), scores, targs, {'best': best.thresh})
+    x,v = ax.lines[0].get_data()
+    exact,peak = average!='micro' or targs.sum()<=2048,max(0, *v)
+    assert best.score-(1e-9 if exact else 2e-4)<=peak<=best.score+1e-9 and len(x)<=2*2048+1
+    low,high = ax.get_xlim()
+    assert low<best.thresh<high
+    if best.score>0 and best.score in v and best.thresh>1e-7:
+        assert min(abs(x[v==v.max()]/best.thresh-1))<1e-3
+    some = slice(None, None, max(1, len(x)//300))
+    for t,value in zip(x[some], v[some]):
+        expected = F1ScoreMulti(float(t), sigmoid=False, average=average)(scores, targs)
+        assert abs(expected-value)<1e-9 or min(t,1-t)<1e-6
+
+def test_small_thresholds_are_legible():
+    logits,targs = simulate(2000, 20, bias=-8)
+    marks = {'best':0.004, 'cardinality':0.01, 'now':0.5}
+    ax = drawn(F1ScoreMulti(average='micro'), logits.sigmoid(), targs, marks)
+    at = ax.transAxes.inverted().transform(ax.transData.transform([(t, 0) for t in marks.values()]))[:,0]
+    assert 0.02<at[0]<at[1]-0.05 and at[1]<at[2]-0.2 and at[2]<0.98
+    assert len(ax.get_xticks())>=4 and any(t<0.1 for t in ax.get_xticks())
+
+def test_curves_of_margins_and_missing_labels():
+    ax = drawn(F1ScoreMulti(), LOGITS, TARGS, {'best':0.})
+    assert ax.get_xscale()=='linear' and ax.get_xlim()[0]<-1
+    valid = (torch.rand(300,6)<0.7)
+    missing = TARGS.masked_fill(~valid, -1)
+    best = best_thresholds(SCORES, missing, average='macro', per_label=False, ignore_index=-1)
+    ax = drawn(F1ScoreMulti(ignore_index=-1), SCORES, missing, {'best':best.thresh}, valid=valid)
+    assert max(ax.lines[0].get_ydata())==pytest.approx(best.score, abs=1e-9)
+
+def test_a_fallback_is_explained():
+    res = best_thresholds(SCORES, TARGS, average='macro', min_positives=10**6)
+    assert {*res.fallback}=={'few positives'}
+    assert res.table.reading.endswith('fallback: why a label gets the global threshold.')
+    assert 'fallback' not in best_thresholds(SCORES, TARGS, average='macro', per_label=False).table.reading
+
+def test_beta_is_for_fbeta():
+    with pytest.raises(ValueError, match="beta=5 is for metric='fbeta' alone"):
+        best_thresholds(SCORES, TARGS, beta=5)

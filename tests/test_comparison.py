@@ -1,0 +1,163 @@
+"compare_models: differences and their intervals"
+import pytest, warnings
+from hypothesis import given, settings, strategies as st
+from scipy import stats
+from conftest import *
+from fastai_mlmetrics.comparison import ModelComparison
+
+def two_models(n=200, c=8, gain=0.5, seed=0):
+    "Two models with errors in common, the second one better by `gain`, and targets"
+    gen = torch.Generator().manual_seed(seed)
+    y = (torch.rand(n, c, generator=gen)<torch.linspace(0.03, 0.4, c)).float()
+    both = torch.randn(n, c, generator=gen) + 3*y - 2
+    a,b = (both + 0.7*torch.randn(n, c, generator=gen) + g*(2*y-1) for g in (0,gain))
+    return dict(a=a, b=b),y
+
+def limits(t): return t[['low','high']].dropna()
+
+def test_differences_of_reports():
+    models,y = two_models()
+    t = compare_models(models, y, sigmoid=True)
+    assert list(t)==['a','b','difference','low','high']
+    reports = {k: accuracy_report(o, y, sigmoid=True) for k,o in models.items()}
+    for k,r in reports.items(): pd.testing.assert_series_equal(t[k], r.value, check_names=False)
+    assert (t.difference==t.b-t.a).all() and [*t.index]==[*reports['a'].index]
+    assert t.low.notna().all()
+    within = limits(t)
+    assert (within.low<t.difference[within.index]).all() and (t.difference[within.index]<within.high).all()
+    # Narrower than what two intervals leave open
+    a,b = reports.values()
+    assert (t.high-t.low < (a.high-a.low)+(b.high-b.low))[within.index].all()
+
+@pytest.mark.parametrize('n', [100,2000])
+def test_against_a_paired_t_test(n):
+    "Of means over samples"
+    models,y = two_models(n)
+    t = compare_models(models, y, sigmoid=True)
+    right = {k: ((o>0)==y.bool()).all(1).double().numpy() for k,o in models.items()}
+    hits = {k: (o.argmax(1)==y.argmax(1)).double().numpy() for k,o in models.items()}
+    for row,x in (('accuracy, subset',right), ('accuracy, argmax',hits)):
+        expected = stats.ttest_rel(x['b'], x['a']).confidence_interval()
+        # Degrees of freedom are fewer where few samples differ
+        np.testing.assert_allclose(t.loc[row,['low','high']].astype(float), expected, atol=0.2/n)
+
+def test_against_a_bootstrap():
+    models,y = two_models(400)
+    t = compare_models(models, y, sigmoid=True)
+    rng,rows = np.random.default_rng(0),['F1, micro','F1, samples','F1, macro','F1, weighted']
+    draws = []
+    for _ in range(300):
+        i = rng.integers(0, 400, 400)
+        draws.append([F1ScoreMulti(average=row[4:])(models['b'][i], y[i])
+                      - F1ScoreMulti(average=row[4:])(models['a'][i], y[i]) for row in rows])
+    expected = np.quantile(draws, [0.025,0.975], axis=0).T
+    np.testing.assert_allclose(t.loc[rows,['low','high']].astype(float), expected, atol=0.012)
+
+def test_the_same_model_twice():
+    (a,_),y = two_models()[0].values(),two_models()[1]
+    t = compare_models(dict(a=a, b=a.clone()), y, sigmoid=True)
+    assert (t.difference==0).all() and (limits(t)==0).all(axis=None)
+    assert t.reading=='b and a have the same scores.'
+
+def test_swapped_models_negate():
+    models,y = two_models()
+    t,u = (compare_models({k: models[k] for k in o}, y, sigmoid=True) for o in ('ab','ba'))
+    pd.testing.assert_series_equal(t.difference, -u.difference)
+    pd.testing.assert_series_equal(t.low, -u.high, check_names=False)
+    assert 'b is better than a in F1 over samples, by' in t.reading
+    assert 'a is worse than b in F1 over samples, by' in u.reading
+
+def test_a_constant_difference():
+    "One model is always right, the other one never"
+    y = two_models(100)[1].long()
+    r = compare_models(dict(a=1-y, b=y), y).loc['accuracy, subset']
+    assert r.difference==r.high==1 and 0.9<r.low<1
+
+@settings(max_examples=60)
+@given(st.integers(1,12), st.integers(1,4), st.integers(0,2**20), st.booleans(), st.sampled_from([0.,1.,math.nan]))
+def test_a_difference_is_within_its_interval(n, c, seed, scored, zero_division):
+    rng = np.random.default_rng(seed)
+    models = {k: rng.random((n,c)).round(1) if scored else rng.integers(0, 2, (n,c)) for k in ('a','b')}
+    y = rng.integers(-1, 2, (n,c))
+    y[0,0] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        t = compare_models(models, y, ignore_index=-1, zero_division=zero_division)
+        reports = [accuracy_report(o, y, ignore_index=-1, zero_division=zero_division).value for o in models.values()]
+    pd.testing.assert_series_equal(t.difference, reports[1]-reports[0], check_names=False)
+    o = t.dropna()
+    assert ((-1<=o.low) & (o.low<=o.difference) & (o.difference<=o.high) & (o.high<=1)).all()
+    assert t.reading and repr(t)
+
+def test_ignored_targets_count_nowhere():
+    models,y = two_models()
+    more = {k: torch.cat([o, torch.randn(50, 8)]) for k,o in models.items()}
+    missing = torch.cat([y, torch.full((50,8), math.nan)])
+    t,u = compare_models(models, y, sigmoid=True),compare_models(more, missing, sigmoid=True, ignore_index=math.nan)
+    pd.testing.assert_frame_equal(t, u)
+
+def test_thresholds_by_model():
+    models,y = two_models()
+    by_label = np.linspace(0.2, 0.6, 8)
+    thresh = dict(a=0.3, b=by_label)
+    t = compare_models(models, y, sigmoid=True, thresh=thresh)
+    for k,o in models.items():
+        r = accuracy_report(o, y, sigmoid=True, thresh=thresh[k])
+        pd.testing.assert_series_equal(t[k], r.value, check_names=False)
+    probs = {k: o.sigmoid() for k,o in models.items()}
+    best = {k: best_thresholds(o, y, average=a) for (k,o),a in zip(probs.items(), ('micro','macro'))}
+    of_best = compare_models(probs, y, thresh=best)
+    assert of_best.b['F1, macro']==accuracy_report(probs['b'], y, thresh=best['b']).value['F1, macro']
+
+def test_thresholds_by_label():
+    "A dict whose keys are labels is for all models"
+    models,y = two_models()
+    names = [f'label {i}' for i in range(8)]
+    by_label = dict(zip(names[::-1], np.linspace(0.2, 0.6, 8)))
+    t = compare_models(models, y, sigmoid=True, vocab=names, thresh=by_label)
+    r = accuracy_report(models['b'], y, sigmoid=True, vocab=names, thresh=by_label)
+    pd.testing.assert_series_equal(t.b, r.value, check_names=False)
+
+def test_more_than_two_models():
+    models,y = two_models()
+    t = compare_models(dict(**models, c=models['b']+1), y, sigmoid=True)
+    assert list(t)==['a','b','c','difference','low','high'] and [*t.index.levels[0]]==['b','c']
+    pd.testing.assert_frame_equal(t.loc['b'].drop(columns='c'), compare_models(models, y, sigmoid=True))
+    assert t.reading.startswith('b is better than a') and '\nc is ' in t.reading
+    assert isinstance(t, ModelComparison) and 'b is better' in t._repr_html_()
+
+def test_scores_beside_binary_predictions():
+    models,y = two_models()
+    t = compare_models(dict(a=models['a'].sigmoid(), b=(models['b']>0).int()), y)
+    assert 'LRAP' not in t.index and t.difference.notna().all()
+
+def test_plot_is_in_the_order_of_the_table():
+    models,y = two_models()
+    for t in (compare_models(models, y, sigmoid=True), compare_models(models, y, sigmoid=True, ci=None),
+              compare_models(dict(**models, c=models['a']), y, sigmoid=True)):
+        ax = plt.subplots()[1]
+        t.plot(ax)
+        rows = [*dict.fromkeys(t.index.get_level_values(-1))]
+        assert [o.get_text() for o in ax.get_yticklabels()]==rows and ax.get_ylim()[0]>ax.get_ylim()[1]
+        assert min(o.get_fontsize() for o in ax.get_yticklabels())>=8
+        plt.close(ax.figure)
+    t = compare_models({'$a$':models['a'], '$b':models['b']}, y, sigmoid=True)
+    t.plot()
+    plt.gcf().canvas.draw()
+    plt.close()
+
+def test_what_is_wrong_with_a_comparison():
+    models,y = two_models()
+    def fails(match, *args, error=ValueError, **kw):
+        with pytest.raises(error, match=match): compare_models(*args, sigmoid=True, **kw)
+    fails('dict of two models or more', models['a'], y)
+    fails('dict of two models or more', dict(a=models['a']), y)
+    fails(r"model 'b': predictions have the shape \(199, 8\)", dict(a=models['a'], b=models['b'][1:]), y)
+    fails(r"\['low'\] are columns", dict(a=models['a'], low=models['b']), y)
+    fails('ci=95', models, y, ci=95)
+    fails('thresh is for the labels', models, y, thresh=dict(a=0.5, c=0.5))
+    models['b'] = models['b'].clone()
+    models['b'][0,0] = math.nan
+    with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
+    assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
+    assert t.reading=='b and a cannot be compared: some predictions are NaN.'

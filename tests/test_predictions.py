@@ -1,0 +1,106 @@
+"Arguments of functions of arrays mean the same everywhere, and mistakes are named"
+from conftest import *
+from six_labels import LOGITS, SCORES, TARGS, FUNCTIONS, every_function, assert_alike
+from six_labels import interpretation, metric, record, report, thresholds
+
+@pytest.mark.parametrize('name', ['report','judge','interpretation'])
+def test_logits_by_mistake(name):
+    f = FUNCTIONS[name]
+    with pytest.raises(ValueError, match='sigmoid=True.*thresh=0'): f(LOGITS, TARGS)
+    with pytest.raises(ValueError, match='sigmoid=True'): f(LOGITS, TARGS, thresh=[0.5]*6)
+    assert_alike(f(LOGITS, TARGS, sigmoid=True)[0], f(SCORES, TARGS)[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        f(LOGITS, TARGS, thresh=0.) # margins are accepted
+
+@pytest.mark.parametrize('f', [accuracy_report, judge, MultiLabelInterpretation.from_preds])
+def test_the_way_of_somebody_with_logits(f):
+    "Each error names a remedy, which leads to the intended binary predictions"
+    shifted = LOGITS+1 # the best threshold is between 0 and 1
+    with pytest.warns(UserWarning, match='not probabilities'): t = best_thresholds(shifted, TARGS).thresh
+    assert 0<t<1
+    def accuracy(preds, **kw):
+        r = f(preds, TARGS, **kw)
+        if hasattr(r, 'predicted'): return (r.predicted==TARGS.bool()).double().mean()
+        return r.accuracy if 'accuracy' in r else r.value.iloc[0]
+    def expected(logits, thresh): return (binarize(logits, thresh, False)==TARGS).double().mean().item()
+    meant = expected(shifted, t)
+    with pytest.raises(ValueError, match=f'thresh={t:.3g} is read as.*pass thresh=0.*preds-thresh'):
+        f(shifted, TARGS, thresh=t)
+    assert accuracy(shifted-t, thresh=0.)==pytest.approx(meant)
+    found = best_thresholds(shifted, TARGS, per_label=False, sigmoid=True)
+    assert accuracy(shifted, thresh=found, sigmoid=True)==pytest.approx(meant)
+    with pytest.warns(UserWarning, match='not probabilities.*sigmoid=True'): found = best_thresholds(LOGITS, TARGS)
+    with pytest.raises(ValueError, match='pass sigmoid=False'): f(LOGITS, TARGS, thresh=found, sigmoid=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for t in (found, (-1.3,0.3,-1.,0.4,-2.,0.)):
+            assert accuracy(LOGITS, thresh=t)==pytest.approx(expected(LOGITS, t))
+
+@pytest.mark.parametrize('f', (judge, accuracy_report, best_thresholds, MultiLabelInterpretation.from_preds))
+def test_probabilities_by_mistake(f):
+    logits,targs = simulate(60)
+    with pytest.warns(UserWarning, match='seem to be probabilities already: pass sigmoid=False'):
+        f(logits.sigmoid(), targs, sigmoid=True)
+
+@pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
+def test_percentages(f):
+    with pytest.raises(ValueError, match='percentages, divide them by 100'): f(100*SCORES, TARGS)
+    with pytest.raises(ValueError) as e: f(LOGITS, TARGS)
+    assert 'percentages' not in str(e.value)
+    with pytest.warns(UserWarning, match='percentages.* by 100'): F1ScoreMulti(sigmoid=False)(100*SCORES, TARGS)
+
+@pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
+def test_a_threshold_that_decides_nothing(f):
+    logits,targs = simulate(60)
+    for thresh in (2, -0.5, [0.5]*19+[1.5]):
+        with pytest.raises(ValueError, match='can never decide anything'): f(logits.sigmoid(), targs, thresh=thresh)
+    f(logits, targs, thresh=-0.5) # margins have thresholds below 0
+
+@pytest.mark.parametrize('preds,targs,hint', [
+    ([np.full((30, 2), 0.5)]*4, torch.zeros(30, 4), r'np\.stack\(\[p\[:,1\] for p in preds\], axis=1\)'),
+    (torch.rand(30, 4), torch.zeros(30), 'class indices')])
+def test_shapes_that_tell_what_is_meant(preds, targs, hint):
+    with pytest.raises(ValueError, match=hint): judge(preds, targs)
+
+@every_function
+def test_arguments_mean_the_same(f):
+    targs = torch.cat([TARGS, torch.full((50,6), -1.)])
+    noise = torch.cat([SCORES, torch.rand(50, 6, generator=torch.Generator().manual_seed(0))])
+    def scores(o):
+        "Scores of thresholds, which may lie elsewhere between the same two scores"
+        return [r.score for r in o] if f is thresholds else o
+    for missing in (-1, math.nan):
+        found = f(noise, targs.masked_fill(targs<0, missing), ignore_index=missing)
+        assert_alike(scores(found), scores(f(SCORES, TARGS)))
+    with pytest.raises(ValueError, match='must be 0 or 1.*ignore_index'): f(noise, targs)
+    if f is thresholds: return
+    for kw in (dict(thresh=0.2), dict(thresh=[0.1,0.2,0.3,0.4,0.5,0.6]), dict(min_labels=1),
+               dict(thresh=0.9, min_labels=2)):
+        d = binarize(SCORES, kw.get('thresh', 0.5), False, kw.get('min_labels', 0))
+        if f is metric: assert_alike(f(SCORES, TARGS, **kw), f(d, TARGS))
+    d = binarize(SCORES, 0.9, False, 1)
+    kw = dict(thresh=0.9, min_labels=1)
+    if f is report: assert_alike(f(SCORES, TARGS, **kw)[:6], f(d, TARGS)[:6]) # the next row is argmax
+    if f is record: assert_alike(f(SCORES, TARGS, **kw)[:3], f(d, TARGS)[:3])
+    if f is interpretation: test_eq(MultiLabelInterpretation.from_preds(SCORES, TARGS, **kw).predicted, d)
+
+def test_keywords_in_one_order():
+    order = ['thresh','sigmoid','vocab','min_labels','ignore_index','zero_division']
+    for f in (accuracy_report, judge, best_thresholds, MultiLabelInterpretation.from_preds):
+        params = inspect.signature(f).parameters
+        names = [k for k,p in params.items() if p.kind is p.KEYWORD_ONLY and k in order]
+        assert names==[k for k in order if k in names]
+        assert 'sigmoid' in names and params['sigmoid'].default is False
+
+def test_whole_scores_are_no_decisions():
+    scores = (SCORES*100).int()
+    for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
+        with pytest.raises(ValueError, match='integer predictions are binary, 0 or 1, but one is'): f(scores, TARGS)
+
+@every_function
+def test_nothing_that_counts(f):
+    if f is metric: return
+    with pytest.raises(ValueError, match='not a single sample'):
+        f(SCORES, TARGS*math.nan, ignore_index=math.nan)
+    with pytest.raises(ValueError, match='not a single sample'): f(SCORES[:0], TARGS[:0])

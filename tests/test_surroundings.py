@@ -1,0 +1,156 @@
+"Threads, default types and devices, and half precision change no value; nothing is sent or written"
+import contextlib, io, sklearn.metrics as skm
+from conftest import *
+from fastai_mlmetrics.messages import single_threaded
+from six_labels import FUNCTIONS, SCORES, TARGS, assert_alike
+from test_faults import clean
+
+@pytest.mark.parametrize('dtype', [torch.float64, torch.float16])
+def test_default_type_is_someone_elses(dtype):
+    expected = {k: f(SCORES, TARGS) for k,f in FUNCTIONS.items()}
+    intervals = accuracy_report(SCORES, TARGS)
+    try:
+        torch.set_default_dtype(dtype)
+        for k,f in FUNCTIONS.items(): assert_alike(f(SCORES, TARGS), expected[k])
+        assert intervals.equals(accuracy_report(SCORES, TARGS))
+        assert pos_weight(TARGS).dtype==torch.float32
+    finally: torch.set_default_dtype(torch.float32)
+
+def test_default_device_is_someone_elses():
+    expected = {k: f(SCORES, TARGS) for k,f in FUNCTIONS.items()}
+    with torch.device('meta'):
+        for k,f in FUNCTIONS.items():
+            assert_alike(f(SCORES, TARGS), expected[k])
+            assert_alike(f(SCORES.numpy(), TARGS), expected[k])
+        accuracy_report(SCORES, TARGS)
+        best_thresholds(SCORES, TARGS, cv=3, min_positives=0)
+        label_stats(TARGS, TARGS)
+        pos_weight(TARGS)
+
+def everything(logits, targs):
+    "Values of all kinds of metrics and functions"
+    metrics = [*multilabel_metrics(full=True, ranking=True), *multilabel_metrics(ranking=True, bins=64),
+               RecallMulti(average='micro'), BrierScoreMulti(), BrierScoreMulti(average='samples'),
+               ExpectedCalibrationError(), MatthewsCorrCoefMulti(), PrecisionAtK(2)]
+    res = [m(logits, targs) for m in metrics]
+    loop = SimpleNamespace()
+    for loop.iter,(loop.pred,y) in enumerate(zip(logits.split(300), targs.split(300))):
+        loop.yb = (y,)
+        for m in metrics: m.accumulate(loop)
+    probs = logits.sigmoid()
+    return [*res, *(m.value for m in metrics), best_thresholds(probs, targs, average='macro').table.values.tolist(),
+            best_thresholds(probs, targs, average='samples').thresh, accuracy_report(probs, targs).values.tolist(),
+            [*judge(probs, targs).values()], MultiLabelInterpretation.from_preds(probs, targs).report().values.tolist(),
+            label_stats(targs).values.tolist(), pos_weight(targs).tolist(), accuracy_multi(logits, targs).item()]
+
+@pytest.fixture
+def plain():
+    logits,targs = simulate(1500, 12, density=0.3, skill=2., bias=-1.)
+    return logits,targs,everything(logits, targs)
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_autocast_changes_nothing(plain, dtype):
+    logits,targs,expected = plain
+    with torch.autocast('cpu', dtype): assert_same(everything(logits, targs), expected)
+
+@pytest.mark.parametrize('dtype', [torch.float64, torch.float16])
+def test_the_default_dtype_changes_nothing(plain, dtype):
+    logits,targs,expected = plain
+    torch.set_default_dtype(dtype)
+    try: assert_same(everything(logits, targs), expected)
+    finally: torch.set_default_dtype(torch.float32)
+
+def test_the_default_device_changes_nothing(plain):
+    logits,targs,expected = plain
+    with torch.device('meta'): assert_same(everything(logits, targs), expected)
+
+@pytest.mark.parametrize('threads', [1, 2, 3])
+def test_the_number_of_threads_changes_nothing(threads):
+    logits,targs = simulate(40_000, 30)
+    n = torch.get_num_threads()
+    def found():
+        ms = *multilabel_metrics(full=True, ranking=True),BrierScoreMulti(average='samples'),BrierScoreMulti()
+        best = (best_thresholds(logits, targs, average=a, cv=2) for a in ('micro','samples'))
+        return [m(logits, targs) for m in ms] + [o.table.values.tolist() for o in best]
+    expected = found()
+    torch.set_num_threads(threads)
+    try:
+        assert_same(found(), expected)
+        assert torch.get_num_threads()==threads
+    finally: torch.set_num_threads(n)
+
+def assert_same(a, b):
+    def plain(o): return repr(o.tolist() if hasattr(o, 'tolist') else o)
+    for i,(x,y) in enumerate(zip(a, b)): assert plain(x)==plain(y), i
+    assert len(a)==len(b)
+
+def touched(path):
+    "The files and connections that a user's session opens, and what it prints, in the folder `path`"
+    os.chdir(path)
+    def loader(): return DataLoader(list(zip(torch.randn(64,5), (torch.rand(64,5)<0.3).float())), bs=16)
+    dls = DataLoaders(loader(), loader(), device=torch.device('cpu'))
+    learn = Learner(dls, nn.Linear(5,5), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(ranking=True),
+                    cbs=ZeroLabelsCallback())
+    learn.remove_cb(ProgressCallback)
+    events = []
+    warnings.simplefilter('ignore')
+    watched = 'os.mkdir','os.rename','os.remove','subprocess.Popen'
+    def hook(event, args):
+        writes = event=='open' and set(str(args[1]))&set('wax+')
+        if event.startswith('socket.') or event in watched or writes: events.append((event, *map(str, args)))
+    sys.addaudithook(hook)
+    with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging():
+        learn.fit(2)
+        learn.thresh_find(show_plot=False)
+        learn.set_thresh(0.2)
+        MultiLabelInterpretation.from_learner(learn)
+        accuracy_report(*learn.get_preds())
+        best_thresholds(*learn.get_preds())
+        label_stats(dls)
+        pos_weight(dls)
+    return events,out.getvalue()
+
+def test_nothing_is_sent_or_written(tmp_path):
+    test_eq(in_process(touched, tmp_path), ([], ''))
+    assert not [*tmp_path.iterdir()]
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+def test_half_precision(dtype):
+    class Half(Same):
+        def forward(self, x): return super().forward(x.to(dtype))
+    logits,targs = simulate(300, bias=-2.)
+    def loss(p, t): return F.binary_cross_entropy_with_logits(p.float(), t)
+    def trained(logits, model): return values(make_learner(logits, targs, all_metrics(), model=model, loss_func=loss))
+    test_eq(trained(logits, Half()), trained(logits.to(dtype).float(), Same()))
+    big = torch.full((70_000,2), 1., dtype=dtype)
+    ones = torch.ones(70_000,2)
+    assert AccuracyMulti()(big, ones)==1 and LabelCardinality()(big, ones)==2
+
+@pytest.mark.parametrize('to', ['to_fp16','to_bf16'])
+def test_mixed_precision(to):
+    learn = full_learner()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore') # torch says that there is no GPU
+        getattr(learn, to)()
+        with learn.no_logging(): learn.fit(1, 0.)
+    test_eq(dict(zip(learn.metrics.attrgot('name'), learn.recorder.values[-1][2:])), clean())
+
+@pytest.mark.parametrize('kind', ('few ties','many ties'))
+def test_threads(kind):
+    "No value depends on the number of threads; torch's number is restored, also after an error"
+    logits,targs = simulate(40_000, 30)
+    if kind=='many ties': logits = logits.round(decimals=1)
+    n,found = torch.get_num_threads(),[]
+    try:
+        for threads in (1,2,3):
+            torch.set_num_threads(threads)
+            found.append([
+                APScoreMulti()(logits, targs), RocAucMulti()(logits, targs), F1ScoreMulti()(logits, targs),
+                best_thresholds(logits.sigmoid(), targs, cv=2),
+                best_thresholds(logits, targs, average='samples', cv=None)])
+            with pytest.raises(ZeroDivisionError): single_threaded(lambda: 1/0)
+            assert torch.get_num_threads()==threads
+    finally: torch.set_num_threads(n)
+    assert found[0]==found[1]==found[2]
+    y,p = targs.numpy(),logits.numpy()
+    same(found[0][:2], [skm.average_precision_score(y, p), skm.roc_auc_score(y, p)])
