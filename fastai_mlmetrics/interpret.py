@@ -8,7 +8,7 @@ __all__ = ['MultiLabelInterpretation', 'LabelReport']
 # %% ../nbs/19_interpret.ipynb #1dc36832
 from fastai.basics import *
 from .inputs import label_vocab, to_builtin
-from .messages import check_int, check_kwargs, count_of
+from .messages import check_int, check_kwargs, count_of, warn_user
 from .decisions import is_probs, ThresholdRule, to_scores
 from .losses import loss_rule
 from .predictions import Predictions
@@ -81,7 +81,9 @@ class MultiLabelInterpretation(Interpretation):
         rule = dict(thresh=thresh, min_labels=min_labels, max_labels=max_labels)
         if not preds.is_floating_point(): rule = {}
         self.predictions = Predictions(preds, targs, vocab=vocab, ignore_index=ignore_index, **rule)
-        if self.predictions.nan_warning: raise ValueError("some predictions are NaN")
+        if self.predictions.nan_warning:
+            warn_user(self.predictions.nan_warning)
+            raise ValueError("some predictions are NaN")
         # Predictions of three axes have several rows per item
         self.rows_per_item = max(1, len(preds)//max(1, len(losses)))
         super().__init__(learn, dl, losses.repeat_interleave(self.rows_per_item))
