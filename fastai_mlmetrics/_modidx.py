@@ -584,6 +584,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                           'fastai_mlmetrics.metrics.ZerosAccuracy.formula': ( 'metrics.html#zerosaccuracy.formula',
                                                                                               'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics._score': ('metrics.html#_score', 'fastai_mlmetrics/metrics.py'),
+                                          'fastai_mlmetrics.metrics.accum_all': ('metrics.html#accum_all', 'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.accuracy_multi': ( 'metrics.html#accuracy_multi',
                                                                                        'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.categorical_accuracy': ( 'metrics.html#categorical_accuracy',

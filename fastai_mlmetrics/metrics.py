@@ -16,9 +16,9 @@ from .messages import (
     check_kwargs, new_warnings, PROBS_GIVEN, single_threaded, warn_user)
 from .decisions import is_prob_thresh, ThresholdRule
 from .losses import can_decode, decode_hint, is_activated, is_cross_entropy, loss_name
-from fastai_mlmetrics.counts import (
-    all_reduce, Batch, check_values, forget_batch, gather, is_split, join_batches, join_checks,
-    loop_batch, SMALL)
+from .counts import (
+    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, LARGE,
+    loop_batch, LoopBatch, SMALL)
 from collections import Counter
 from numbers import Real
 from operator import attrgetter
@@ -145,6 +145,21 @@ def _begin(self:StreamMetric, learn):
         twice = ', '.join(repr(k) for k,n in names.items() if n>1)
         self._warn(f"several metrics are named {twice}, and so are their columns: give each a name=")
 
+def accum_all(
+    metrics:list, # Metrics
+    preds, # Predictions; the last axis is the labels, all others are samples; 1-d: a single label
+    targs, # Targets of the same shape
+    learn=None # Learner whose vocab names the labels; None: only DataFrames name them
+):
+    "Add predictions and targets of more samples to several metrics, which share the counts"
+    for m in metrics: m.count_batches()
+    vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
+    preds,targs = as_rows(preds, targs)
+    if not len(preds): return
+    step = max(1, LARGE//preds.shape[1])
+    for block in map(LoopBatch, preds.split(step), targs.split(step)):
+        for m,vocab in zip(metrics, vocabs): m.add(join_batches([block], m.rule, vocab, m.seen))
+
 @patch
 def accum_values(self:StreamMetric,
     preds, # Predictions; the last axis is the labels, all others are samples; 1-d: a single label
@@ -152,16 +167,9 @@ def accum_values(self:StreamMetric,
     learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
     "Add predictions and targets of more samples; `update` is the same"
-    self.count_batches()
-    vocab = self.rule.vocab_for(learn, preds, targs)
-    preds,targs = as_rows(preds, targs)
-    if not len(preds): return
-    step = max(1, _BLOCK//preds.shape[1])
-    for p,y in zip(preds.split(step), targs.split(step)):
-        self.add(Batch(p, y, self.rule, vocab, self.seen))
+    accum_all([self], preds, targs, learn)
 
 NOTHING_COUNTS = "there is not a single sample that counts"
-_BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a processor's cache
 
 StreamMetric.update = StreamMetric.accum_values # torchmetrics' name
 

@@ -10,7 +10,7 @@ from fastai.basics import *
 from .inputs import label_names
 from .decisions import is_prob_thresh
 from fastai_mlmetrics.metrics import (
-    AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
+    accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
     ZerosAccuracy)
 from .curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
 from .ranking import APScoreMulti, random_ap
@@ -116,7 +116,7 @@ class ValidationStats:
 
     def accum_values(self, preds, targs):
         "Count whole arrays"
-        for m in self.metrics: m.accum_values(preds, targs)
+        accum_all(self.metrics, preds, targs)
 
     def record(self,
         vocab=None, # Label names
