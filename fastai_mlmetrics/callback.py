@@ -13,10 +13,10 @@ from .decisions import ThresholdRule
 from .losses import can_decode, loss_rule, unwrap
 from .metrics import ignored_by
 from .tables import Table
-from .records import Record, ValidationStats
+from .records import add_trend, OF_FIT, Record, ValidationStats
 from .verdicts import (
-    add_verdict, all_clear, as_warning, describe, describe_frozen, describe_unchanged, problem,
-    VERDICTS, why_no_verdict, ZeroLabelsError, ZeroLabelsWarning)
+    add_verdict, all_clear, as_warning, describe, describe_frozen, describe_unchanged, diagnosis,
+    problem, VERDICTS, why_no_verdict, ZeroLabelsError)
 from .pitfalls import pitfalls
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
@@ -86,10 +86,7 @@ class ZeroLabelsCallback(Callback):
         self._learner = ref(self.learn)
         self._last.pop(self._standalone, None)
         if self._is_validation: self._tell(pitfalls(None, self.learn, when='start'))
-        if self._standalone: return
-        self._fit = _FitState(running=True)
-        # In each fit, because a cell that runs again loses its output
-        if IN_NOTEBOOK: _show(ZeroLabelsWarning('', html=_NARROW))
+        if not self._standalone: self._fit = _FitState(running=True)
 
     def before_validate(self):
         "Start counting, but not for `lr_find` and `get_preds`"
@@ -123,55 +120,39 @@ class ZeroLabelsCallback(Callback):
 
     def _record(self, stats):
         "Make a record of the counts and of the Learner's state"
-        func = unwrap(self.loss_func)
-        recorder = getattr(self.learn, 'recorder', None)
-        has_loss = recorder and recorder.valid_metrics and recorder.loss.count
-        loss = float(recorder.loss.value) if has_loss else math.nan
         vocab = label_vocab(self.dls)
         # Names that do not fit should not end a training
         if vocab is not None and not len(vocab)==len({*vocab})==stats.per_label.c: vocab = None
-        r = stats.record(vocab, validation=len(self.records),
-            phase='validate' if self._standalone else 'fit',
-            epoch=getattr(self.learn, 'epoch', 0), valid_loss=loss)
-        if r is None: return
-        add_verdict(r, self.min_accuracy, self.max_empty)
+        if (r:=stats.record(vocab, **self._learner_fields(stats))) is None: return
+        r.pitfalls = pitfalls(r, self.learn, stats.is_logits)
+        if not self._standalone:
+            add_trend(r, self._fit.records, self.patience, self._losses[1])
+            self._fit.records.append(r)
+        return add_verdict(r)
+
+    @property
+    def _losses(self):
+        "Losses of validation and training; nan and None if they are not computed"
+        recorder = getattr(self.learn, 'recorder', None)
+        if not (recorder and recorder.valid_metrics and recorder.loss.count): return math.nan,None
+        return float(recorder.loss.value),float(recorder.smooth_loss.value)
+
+    def _learner_fields(self, stats):
+        "Return the fields of a record that describe the Learner"
+        func = unwrap(self.loss_func)
         weighs = getattr(func, 'pos_weight', None) is not None
         # A loss that ignores targets should not be replaced by one that does not
         ignored = getattr(self.loss_func, 'ignore_index', None)
         can_weigh = (isinstance(func, nn.BCEWithLogitsLoss) and
                      (stats.per_label.ignore_index is None or ignored is not None))
-        r.update(pitfalls=pitfalls(r, self.learn, stats.is_logits),
+        return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
+            epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
+            min_accuracy=self.min_accuracy, max_empty=self.max_empty,
             decodes=can_decode(self.loss_func), pos_weight=weighs,
             loss_weighs=weighs or not can_weigh, loss_ignores=ignored,
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone
-            other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid),
-            loss_trend='')
-        if not self._standalone: self._compare(r, has_loss)
-        return r
-
-    def _compare(self, r, has_loss):
-        "Compare a validation of a fit with those before it"
-        before,loss = L(self._fit.records),r.valid_loss
-        losses = [*before.attrgot('valid_loss')]
-        r.best_loss = min(losses, default=math.inf)
-        since_best = before[losses.index(r.best_loss):] if before else L()
-        # A loss that came down from its first value has not jumped
-        r.peak_loss = max([*since_best.attrgot('valid_loss'), loss])
-        train_loss = self.recorder.smooth_loss.value if has_loss else None
-        r.train_loss = float(ifnone(train_loss, math.nan))
-        # A median is robust to a single bad validation
-        r.ap_median = np.median([o.ap_micro for o in [*before, r][-self.patience:]]).item()
-        best_ap = max(before.attrgot('ap_median'), default=-math.inf)
-        # A loss that falls by less than a thousandth has stopped
-        falls,rises = loss<0.999*r.best_loss,loss>1.05*r.best_loss
-        r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap))
-        if has_loss and not math.isfinite(loss): r.loss_trend = 'diverges'
-        elif before and not math.isnan(r.peak_loss):
-            r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-        r.overfits = rises and r.train_loss<min(0.9*since_best[0].train_loss, loss)
-        r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
-        self._fit.records.append(r)
+            other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid))
 
 # %% ../nbs/17_callback.ipynb #28417c7d
 @patch
@@ -198,10 +179,6 @@ def _saver(self:ZeroLabelsCallback):
     savers = self.learn.cbs.filter(risinstance(SaveModelCallback))
     return first(savers.filter(lambda o: not (o.every_epoch or o.at_end))[::-1])
 
-# Fields that describe the end of the fit, whichever epoch is loaded
-_END_KEYS = ('loss_trend','best_loss','peak_loss','train_loss','overfits','learns',
-             'last_epoch','last_loss','last_ap','frozen')
-
 @patch
 def after_fit(self:ZeroLabelsCallback):
     "Report a fit's final validation unless already reported, or a standalone `validate()`"
@@ -218,10 +195,10 @@ def after_fit(self:ZeroLabelsCallback):
         # The model of the best epoch is loaded; the last one is that if a callback ended the fit
         if (saver:=self._saver) and not getattr(saver, 'new_best', False):
             if not self._saved: return
-            r = Record(self._saved | {k: r[k] for k in _END_KEYS})
+            r = Record(self._saved | {k: r[k] for k in OF_FIT})
     if not r.verdict: self._clear(r)
     elif r.validation==self._fit.acted: return
-    elif r.get('frozen') and not (standalone or self.reported): self.notify(describe_frozen(r))
+    elif r.frozen and not (standalone or self.reported): self.notify(describe_frozen(r))
     else: self._act(r)
 
 @patch
@@ -264,9 +241,6 @@ def _show(warning):
     if not IN_NOTEBOOK: return print(warning)
     from IPython.display import display # Installed wherever there is a notebook
     display(warning)
-
-# Half of fastprogress' space between columns, so that a page of 1,000 pixels shows all ten
-_NARROW = '<style>div > table.fastprogress :is(th, td) { padding: 4px 6px; }</style>'
 
 @patch
 def notify(self:ZeroLabelsCallback, warning):
@@ -333,13 +307,11 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='share without a label')
     axs[1].plot(df.f1_micro, 'o-', label='micro F1')
     axs[1].set_ylim(-0.03, 1.03)
-    worse = 'worse than a constant' # This has no verdict if accuracy is low
-    named = [r.verdict or (worse if problem(r) else '') for r in self.records]
-    shades = {v.name: v.color for v in VERDICTS} | {worse: 'tab:gray'}
-    spans = {}
+    verdicts,spans = {o.name: o for o in VERDICTS},{}
+    found = [verdicts.get(r.verdict) or diagnosis(r) for r in self.records]
     for ax in axs:
-        for i,o in enumerate(named):
-            if o: spans[o] = ax.axvspan(i-0.5, i+0.5, color=shades[o], alpha=0.15, lw=0)
+        for i,o in enumerate(found):
+            if o: spans[o.name] = ax.axvspan(i-0.5, i+0.5, color=o.color, alpha=0.15, lw=0)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), ncols=3, frameon=False,

@@ -96,9 +96,38 @@ class _SampleCounts(StreamMetric):
         empty = counted & (tp+fp==0)
         return torch.stack([counted, labelled, empty, empty & labelled, empty & top]).sum(1)
 
+ENOUGH = 20 # Number of positives, or of labelled samples, below which numbers tell little
+
+OF_FIT = dict( # Fields that describe a fit at its last epoch; their values if there is no fit
+    loss_trend='', # Of the validation loss: 'falls', 'is flat', 'rises', 'diverges' or unknown
+    best_loss=None, # Lowest validation loss of the epochs before
+    peak_loss=None, # Highest validation loss since then
+    train_loss=None, overfits=False, # Whether the training loss alone falls
+    learns=False, # Whether the loss or average precision has a new best value
+    last_epoch=None, last_loss=None, last_ap=None,
+    frozen=False) # Whether only the last layers are trained
+
+OF_LEARNER = OF_FIT | dict( # Fields that only a Learner knows; their values for arrays
+    phase='', # 'fit' or 'validate'
+    validation=None, # Number of the validation
+    epoch=None, valid_loss=None, ap_median=None,
+    min_accuracy=0.5, max_empty=0.5, # Arguments of the callback, or of `judge`
+    decodes=False, # Whether the loss function decodes, so that `set_thresh` has an effect
+    pos_weight=False, # Whether the loss function weights positives
+    loss_weighs=True, # Whether it does, or cannot be replaced by one that does
+    loss_ignores=None, # Target value that the loss function ignores
+    other_data=False, # Whether the data are not the Learner's validation set
+    pitfalls=()) # Mistakes in the set-up
+
 class Record(AttrDict):
     "Metrics of one validation, as plain data"
     _repr_markdown_ = None # Notebooks would prefer it to the report that `verdicts` adds
+    def __init__(self, *args, **kwargs): super().__init__(OF_LEARNER | dict(*args, **kwargs))
+
+_METRICS = dict( # Fields that are metrics of the confusion counts
+    accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
+    f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
+    precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
 
 class ValidationStats:
     "Counts of one validation"
@@ -125,41 +154,70 @@ class ValidationStats:
         "Compute the metrics"
         if (read:=self.per_label.read()) is None or not read[0].any(): return None
         counts,checks = read
+        m = self.per_label
+        defined = m.check_input(checks)
+        scored = m.scored and defined
         tp,fp,fn,tn = counts
         pred,true,n = tp+fp,tp+fn,tp+fp+fn+tn
-        samples,labelled,empty,missed,right = self.samples.read()[0].tolist()
-        m,all_names = self.per_label,label_names(vocab, len(true))
-        defined = m.check_input(checks)
         if not defined: pred = pred*math.nan # NaN is neither predicted nor not
+        samples,labelled,empty,missed,right = self.samples.read()[0].tolist()
+        all_names = label_names(vocab, len(true))
         def names(where): return list(all_names[where.nonzero().flatten().tolist()])
-        def micro(cls, average='micro'):
-            return cls(average=average).averaged(counts).item() if defined else math.nan
         def rate(total, n): return total/n if defined and n else math.nan
-        thresh,f1 = self.hist.suggest() if m.scored and defined else (None,math.nan)
+        thresh,f1 = self.hist.suggest() if scored else (None,math.nan)
         # With `min_labels=1`, each empty sample gets its top-scoring label
         each = tp.sum()+right,fp.sum()+empty-right,fn.sum()-right,tn.sum()-empty+right
-        each_f1 = F1ScoreMulti().values(*each).item() if m.scored and defined else math.nan
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
         is_constant = samples>1 and ((pred==0) | (pred==n)).all()
-        rated,ap = true>=20,APScoreMulti().values(self.label_hist.curve) # Fewer positives tell little
-        chance = random_ap(true, n)
-        dead = [dict(label=all_names[i], positives=int(true[i]), predicted=int(pred[i]),
-                     chance=chance[i].item(), ap=ap[i].item() if m.scored else math.nan)
-                for i in (rated & (tp==0)).nonzero().flatten().tolist()] if defined else []
-        return Record(**kwargs, samples=int(samples), labelled=int(labelled),
+        values = {k: o.averaged(counts).item() if defined else math.nan for k,o in _METRICS.items()}
+        return Record(**kwargs, samples=int(samples), labelled=int(labelled), missed=int(missed),
             thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
-            min_labels=m.min_labels, max_labels=m.max_labels,
-            n_labels=len(true),
-            accuracy=micro(AccuracyMulti), zeros_accuracy=micro(ZerosAccuracy),
-            lift=micro(AccuracyLift), f1_micro=micro(F1ScoreMulti),
-            f1_macro=micro(F1ScoreMulti, 'macro'), rated=int(rated.sum()), dead=dead,
-            precision_micro=micro(PrecisionMulti), recall_micro=micro(RecallMulti),
+            min_labels=m.min_labels, max_labels=m.max_labels, scored=m.scored,
+            n_labels=len(true), rated=int((true>=ENOUGH).sum()), **values,
             constant_f1=constants.nan_to_num().max().item(),
             empty_rate=rate(empty, samples), missed_rate=rate(missed, labelled),
             pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
-            never_predicted=names((pred==0) & (true>0)), absent=names((true==0) & (n>0)),
+            never_predicted=names((pred==0) & (true>0)), never_correct=names((tp==0) & (pred>0)),
+            absent=names((true==0) & (n>0)),
             same_for_all=names((pred==n) & (n>0)) if is_constant else None,
-            suggested_thresh=thresh, suggested_f1=f1, label_each_f1=each_f1, scored=m.scored,
+            dead=self._dead(counts, all_names) if defined else [],
+            suggested_thresh=thresh, suggested_f1=f1,
+            label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
             range_problem=m.range_problem(checks[0], checks[2]),
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
+
+    def _dead(self, counts, names):
+        "List the labels with enough positives and no true positive"
+        tp,fp,fn,_ = counts
+        ap,chance = APScoreMulti().values(self.label_hist.curve),random_ap(tp+fn, counts.sum(0))
+        if not self.per_label.scored: ap = ap*math.nan
+        return [dict(label=names[i], positives=int(fn[i]), predicted=int(fp[i]),
+                     chance=chance[i].item(), ap=ap[i].item())
+                for i in ((fn>=ENOUGH) & (tp==0)).nonzero().flatten().tolist()]
+
+# %% ../nbs/14_records.ipynb #5b95b73d
+def add_trend(
+    r, # `Record` of a validation of a fit
+    before:list, # Records of the validations before it
+    patience:int=3, # Number of validations for the median of average precision
+    train_loss:float=None # Loss in training; None: losses are unknown
+):
+    "Compare a validation of a fit with those before it"
+    loss,losses = r.valid_loss,[o.valid_loss for o in before]
+    r.train_loss = ifnone(train_loss, math.nan)
+    r.best_loss = min(losses, default=math.inf)
+    since_best = before[losses.index(r.best_loss):] if before else []
+    # A loss that came down from its first value has not jumped
+    r.peak_loss = max([*(o.valid_loss for o in since_best), loss])
+    # A median is robust to a single bad validation
+    r.ap_median = np.median([o.ap_micro for o in [*before, r][-patience:]]).item()
+    best_ap = max((o.ap_median for o in before), default=-math.inf)
+    # A loss that falls by less than a thousandth has stopped
+    falls,rises = loss<0.999*r.best_loss,loss>1.05*r.best_loss
+    r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap))
+    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
+    elif before and not math.isnan(r.peak_loss):
+        r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
+    r.overfits = rises and r.train_loss<min(0.9*since_best[0].train_loss, loss)
+    r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)

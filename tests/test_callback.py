@@ -333,17 +333,6 @@ def test_filtered_and_logged(caplog):
     finally: logging.captureWarnings(False)
     assert 'predicts (nearly) nothing' in caplog.text
 
-def test_table_is_narrowed_in_each_fit(monkeypatch):
-    "A cell that runs again loses its output"
-    shown = []
-    monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True)
-    monkeypatch.setattr('IPython.display.display', shown.append)
-    learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
-    with learn.no_logging():
-        learn.fit(1, 0.)
-        learn.fit(1, 0.)
-    assert len([o for o in shown if 'table.fastprogress' in o._repr_html_()])==2
-
 @pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
 def test_box_in_a_notebook(action, boxes, monkeypatch, capsys):
     shown = []
