@@ -325,8 +325,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                          'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.find_mistakes': ( 'interpret.html#find_mistakes',
                                                                                           'fastai_mlmetrics/interpret.py'),
-                                            'fastai_mlmetrics.interpret.in_numbers': ( 'interpret.html#in_numbers',
-                                                                                       'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.legend_above': ( 'interpret.html#legend_above',
                                                                                          'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.sample_inputs': ( 'interpret.html#sample_inputs',

@@ -27,26 +27,6 @@ from copy import copy
 from numbers import Real
 from operator import attrgetter
 
-# %% ../nbs/19_interpret.ipynb #aab4069c
-def in_numbers(
-    interp, # A `MultiLabelInterpretation`
-    r # Its `Record`
-)->list: # Sentences: the first on F1, others on what fails
-    "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    texts = [f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
-             f"macro F1 {r.f1_macro:.3f}."]
-    empty = int((interp.true.any(1) & ~interp.predicted.any(1)).sum())
-    if empty: texts.append(f"{empty:,} of the {r.labelled:,} samples that have labels "
-                           f"get{'s'*(empty==1)} none.")
-    tp,fp,fn,_ = interp.counts
-    for fails,what in (((tp+fp==0) & (fn>0), "never predicted"),
-                       ((tp==0) & (fp>0), "predicted, but never correctly")):
-        names = list(interp.vocab[fails.nonzero().flatten().tolist()])
-        verb = 'is' if len(names)==1 else 'are'
-        if names: texts.append(f"{len(names):,} of {len(tp):,} labels {verb} {what}: "
-                               f"{some_labels(names, 3)}.")
-    return texts
-
 # %% ../nbs/19_interpret.ipynb #123b68fe
 def _has_reduction(loss):
     "Whether `get_preds(with_loss=True)` can get one loss per sample"
@@ -109,7 +89,7 @@ class MultiLabelInterpretation(Interpretation):
         why = verdicts.why_no_verdict(r)
         verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "No warning"
         return (f"{type(self).__name__} of {count_of(n, 'sample')} and {count_of(c, 'label')}{at}: "
-                f"{' '.join(in_numbers(self, r))} {verdict}.")
+                f"{' '.join(verdicts.in_numbers(r))} {verdict}.")
 
     def _label(self, i):
         "Return the name of a label for a sentence or a plot"
@@ -193,9 +173,7 @@ def judge(self:MultiLabelInterpretation,
     **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
 )->verdicts.Record: # Metrics and verdict; the repr is the report
     "Diagnose (near-)empty predictions and suggest remedies"
-    p = self.predictions
-    return verdicts.judge(p.preds, p.targs, thresh=p.thresh, vocab=p.vocab, min_labels=p.rule.min_labels,
-                    max_labels=p.rule.max_labels, ignore_index=p.rule.ignore_index, **kwargs)
+    return verdicts.judge_of(self.predictions, **kwargs)
 
 # %% ../nbs/19_interpret.ipynb #c48462f5
 def legend_above(

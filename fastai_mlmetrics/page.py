@@ -12,9 +12,9 @@ from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
 from .tables import as_shown, label_index, new_axes, plot_name, some_names
 from .thresholds import best_thresholds, plot_thresh_curve
 from .comparison import ModelComparison
-from .verdicts import describe, problem, why_no_verdict
+from .verdicts import describe, in_numbers, problem, why_no_verdict
 from .interpret import (
-    find_mistakes, in_numbers, legend_above, MultiLabelInterpretation, sample_inputs, sample_names)
+    find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names)
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -96,7 +96,7 @@ def _data(p):
 def _verdict(p):
     r = p.record
     if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
-        gaps = ', with gaps' if len(in_numbers(p.interp, r))>1 else ''
+        gaps = ', with gaps' if len(in_numbers(r))>1 else ''
         yield 'finding',f"The model is better than a constant prediction{gaps}."
     yield 'box',describe(r).html
 
