@@ -837,8 +837,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                         'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting._level': ('splitting.html#_level', 'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting._parts': ('splitting.html#_parts', 'fastai_mlmetrics/splitting.py'),
-                                            'fastai_mlmetrics.splitting.split_measures': ( 'splitting.html#split_measures',
-                                                                                           'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting.stratified_folds': ( 'splitting.html#stratified_folds',
                                                                                              'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting.stratified_split': ( 'splitting.html#stratified_split',

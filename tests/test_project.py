@@ -59,7 +59,7 @@ def test_the_public_names():
     assert names=={*NAMES} and {o for o in names if hasattr(fastai.vision.all, o)}==FASTAI
 # Of modules, for who writes metrics of their own, or looks at what is returned
 EXTENSIONS = '''StreamMetric CountsMetric MicroMetric SampleMetric CurveMetric LabelRanking AsymmetricLoss Table
-AccuracyReport ModelComparison LabelReport SuggestedThresholds split_measures digit_labels digit_table get_data
+AccuracyReport ModelComparison LabelReport SuggestedThresholds digit_labels digit_table get_data
 small_convnet get_learner'''.split()
 
 def test_all_is_the_api():
