@@ -1,7 +1,6 @@
 "Confusion counts: exact with weights, shared by metrics, and of each batch once"
 import pickle, threading, weakref
 from fractions import Fraction
-from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics.counts import Batch, LARGE
 from fastai_mlmetrics.records import ValidationStats
@@ -138,7 +137,6 @@ CALLS = st.lists(st.tuples(st.sampled_from(['take','read','reset','call','add'])
 # Size of a batch, whether it is in a buffer of the one before, calls, metrics that skip it, more calls
 BATCH = st.tuples(st.integers(0, 12), st.booleans(), CALLS, st.sets(METRIC, max_size=2), CALLS)
 
-@settings(deadline=None, max_examples=150)
 @given(st.booleans(), st.lists(BATCH, min_size=1, max_size=12))
 def test_metrics_that_are_out_of_step(numbered, batches):
     "A metric counts its own batches, whatever other metrics accumulate, compute or reset, also if memory is reused"

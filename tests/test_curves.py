@@ -1,10 +1,8 @@
 "Counts at every threshold, and the best constant prediction"
 import sklearn.metrics as skm
-from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics.curves import bin_edges, bin_index, constant_values
 
-@settings(max_examples=100)
 @given(binary_pairs(max_samples=20))
 def test_best_constant(pair):
     _,y = pair
@@ -19,7 +17,6 @@ def test_best_constant(pair):
     assert constant_values(F1ScoreMulti(average='micro'), counts).max().item()==pytest.approx(best)
 
 @pytest.mark.parametrize('dtype', [np.float32, np.float64])
-@settings(max_examples=60)
 @given(st.data(), st.sampled_from([2,7,64,1024,2**14]))
 def test_a_score_is_beyond_exactly_the_edges_below_it(dtype, data, bins):
     edges = bin_edges(bins)[1:-1].numpy()

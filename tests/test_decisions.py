@@ -1,6 +1,5 @@
 "The threshold rule: scores to binary predictions, thresholds by name, limits"
 import pickle, sklearn.metrics as skm
-from hypothesis import given
 from conftest import *
 from fastai_mlmetrics.decisions import as_thresh
 from six_labels import LOGITS, NAMES, SCORES, TARGS, assert_alike, interpretation, record, report

@@ -25,6 +25,7 @@ def failed(run, message):
     one_line = run.returncode==2 and len(run.stderr.splitlines())==1 and 'Training' not in run.stdout
     return one_line and re.search(message, run.stderr)
 
+@pytest.mark.slow
 def test_main_job(tmp_path):
     out = tmp_path/'out'
     run = typed('--epochs', 2, '--size', 32, '--out', 'out', cwd=tmp_path)

@@ -3,7 +3,6 @@
 `python tests/test_fuzz.py SECONDS [SEED]` runs for that time, and prints how many inputs were tried."""
 from collections import Counter
 import hypothesis, sklearn.metrics as skm, time
-from hypothesis import given
 from conftest import *
 
 FORMULAS = {

@@ -1,6 +1,5 @@
 "MultiLabelInterpretation: its tables and plots, and that it predicts only once"
 import sklearn.metrics as skm
-from hypothesis import given, settings
 from fastai.tabular.all import *
 from conftest import *
 from test_callback import BagOfWords, text_dls
@@ -79,7 +78,6 @@ def test_accuracy_report():
         assert r.value['F1, macro']==pytest.approx(interp.report().loc['macro avg','f1'])
         pd.testing.assert_frame_equal(r, accuracy_report(s, y, ci=None, **kw))
 
-@settings(max_examples=100)
 @given(binary_pairs())
 def test_confusions(pair):
     p,y = pair

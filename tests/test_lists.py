@@ -1,6 +1,5 @@
 "Lists of metrics, and the metrics of papers, compared with other libraries and with the definitions"
 import sklearn.metrics as skm, torchmetrics.functional.classification as tmf
-from hypothesis import given
 from conftest import *
 from test_ranking import auc, in_learner
 
@@ -28,7 +27,6 @@ def distinct(draw):
     logits = rng.permutation(np.linspace(-6, 6, n*c+1)[1:]).reshape(n, c).astype(np.float32)
     return logits,draw(arrays(np.int64, (n,c), elements=st.integers(0, 1)))
 
-@settings(max_examples=100)
 @given(distinct(), st.integers(1, 3), st.sampled_from((0.2,0.5,0.9)))
 def test_a_paper_s_row(data, k, thresh):
     scores,y = data
@@ -77,7 +75,6 @@ def test_torchmetrics_agrees():
     macro_f1 = theirs(tmf.multilabel_f1_score, scores.sigmoid(), 'macro')
     assert every['CF1']!=pytest.approx(macro_f1, abs=1e-3)
 
-@settings(max_examples=100)
 @given(binary_pairs())
 def test_cf1_is_at_least_macro_f1(data):
     p,y = data

@@ -1,5 +1,4 @@
 "Losses for rare labels and for missing targets: their values, and their use in a Learner"
-from hypothesis import given
 from fastai.tabular.core import Normalize, TabularPandas
 from fastai.tabular.all import tabular_learner
 import fastai.losses, pickle

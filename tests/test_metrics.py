@@ -3,7 +3,6 @@ import pickle, fastai.metrics as fm, sklearn.metrics as skm
 import torchmetrics.classification as tmc, torchmetrics.functional.classification as tm
 from copy import copy, deepcopy
 from functools import lru_cache
-from hypothesis import given, settings
 from conftest import *
 from six_labels import SCORES, TARGS
 
@@ -77,7 +76,6 @@ def as_input(p, kind):
     return TensorBase(logits) if kind is TensorBase else logits.to(kind)
 
 @every_class
-@settings(max_examples=100)
 @given(binary_pairs(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
 def test_as_sklearn(cls, pair, zero_division, kind, bs, data):
     p,y = pair
@@ -111,7 +109,6 @@ def test_accuracies_agree(pair, data):
     same(micro, samples)
 
 @pytest.mark.parametrize('cls', [cls for cls in BINARY if 'macro' in averages(cls)], ids=named)
-@settings(max_examples=40)
 @given(binary_pairs(1, 1), st.sampled_from([0., 1.]))
 def test_single_label_is_binary(cls, pair, zero_division):
     p,y = pair
@@ -120,7 +117,6 @@ def test_single_label_is_binary(cls, pair, zero_division):
         same(cls(average=average, zero_division=zero_division)(p[:,0], y), ref, of=average)
 
 @every_class
-@settings(max_examples=50)
 @given(binary_pairs(), st.sampled_from([-1,np.nan]), st.data())
 def test_ignored_elements_count_nowhere(cls, pair, ignore, data):
     p,y = pair
@@ -492,7 +488,6 @@ def test_arguments_of_ones_own_class():
 
 # A loop of one's own
 
-@settings(max_examples=40)
 @given(pair=binary_pairs(max_samples=30), cut=st.integers(1, 29))
 def test_update_and_compute(pair, cut):
     "torchmetrics' way of use gives its value"

@@ -1,7 +1,6 @@
 "Metrics without a threshold, compared with scikit-learn and torchmetrics on the same scores"
 import itertools, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from fractions import Fraction
-from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics import curves, ranking
 from fastai_mlmetrics.curves import bin_index
@@ -57,7 +56,6 @@ def named(o):
     return ''.join(getattr(o, 'func', o).__name__ + str(getattr(o, 'keywords', ''))) if callable(o) else str(o)
 
 @pytest.mark.parametrize('cls', CURVES, ids=named)
-@settings(max_examples=100)
 @given(ranked(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
 def test_as_sklearn(cls, ranked, zero_division, kind, bs, data):
     s,y = ranked
@@ -77,7 +75,6 @@ def test_as_sklearn(cls, ranked, zero_division, kind, bs, data):
             same(m.value, ref, 1e-9, average)
             same(m(preds, targs), ref, 1e-9, average)
 
-@settings(max_examples=100)
 @given(ranked())
 def test_straight_from_sklearn(ranked):
     "All averages by scikit-learn itself"
@@ -115,7 +112,6 @@ LABELS = {
     LabelRankingLoss: sk(skm.label_ranking_loss, single=lambda y,s: 0.)}
 
 @pytest.mark.parametrize('cls', LABELS, ids=named)
-@settings(max_examples=100)
 @given(ranked(), st.sampled_from(KINDS), st.integers(1, 12), st.data())
 def test_label_ranking_as_sklearn(cls, ranked, kind, bs, data):
     s,y = ranked
@@ -131,7 +127,6 @@ def test_label_ranking_as_sklearn(cls, ranked, kind, bs, data):
         same(cls(ignore_index=-1)(preds, np.where(keep, y, -1)), np.mean(values) if values else np.nan, 1e-9)
 
 @pytest.mark.parametrize('k', [1,2,3])
-@settings(max_examples=100)
 @given(ranked(3, 4, 4))
 def test_at_k_is_the_mean_over_all_orders_of_ties(k, ranked):
     s,y = ranked
@@ -163,7 +158,6 @@ def test_scores_are_ranked_as_they_are():
 
 @pytest.mark.parametrize('average', ['micro','macro','weighted',None], ids=str)
 @pytest.mark.parametrize('cls', CURVES, ids=named)
-@settings(max_examples=60)
 @given(st.integers(0, 999), st.sampled_from([2,5,64,1024]), st.sampled_from([1e-3,1,5]), st.booleans())
 def test_elements_of_a_bin_are_tied(cls, average, seed, bins, scale, weighted):
     rng = np.random.default_rng(seed)
@@ -372,7 +366,6 @@ def from_definition(y, s, voc):
     at = sorted({r for r,_ in points})
     return float(sum((r-before)*highest(r) for before,r in zip([0, *at], at)))
 
-@settings(max_examples=100)
 @given(st.data())
 def test_interpolated_average_precision(data):
     n,c = data.draw(st.integers(1, 25)),data.draw(st.integers(1, 4))

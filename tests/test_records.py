@@ -1,6 +1,5 @@
 "The statistics of a validation, and the threshold that they suggest"
 import sklearn.metrics as skm
-from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics.records import OF_LEARNER, ScoreHistogram
 from six_labels import LOGITS, TARGS
@@ -78,7 +77,6 @@ def test_odd_scores():
     assert hist.read()[0].sum()==10
     assert hist.curve.at(hist.place(0.6)).flatten().tolist()==[4,0,6,0]
 
-@settings(max_examples=60)
 @given(levels=st.lists(st.integers(1, 999), min_size=3, max_size=40, unique=True), seed=st.integers(0, 99))
 def test_the_promised_f1_is_that_of_the_threshold(levels, seed):
     "Also of scores in the threshold's own bin"

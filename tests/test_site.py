@@ -6,6 +6,7 @@ from types import ModuleType, SimpleNamespace
 from conftest import *
 from fastai_mlmetrics import callback, pitfalls, thresholds, verdicts
 
+pytest.importorskip('nbdev')
 docs = SimpleNamespace(**runpy.run_path(str(ROOT/'tools'/'docs.py')))
 
 # --- the site
@@ -161,6 +162,7 @@ def test_every_message_is_explained(reference):
     for message in re.findall(r'(?m)^\| ([^|]+) \| [^|]+ \| [^|]+ \|$', text): # of the tables with cause and cure
         assert message in ('---','message','the message says') or is_in_source(message), message
 
+@pytest.mark.slow
 def test_the_built_site(tmp_path):
     assert docs.build(tmp_path/'site')==0
     read = lambda o: BeautifulSoup((tmp_path/'site'/o).read_text(), 'html.parser')

@@ -1,7 +1,6 @@
 "Splits in which every label occurs on both sides"
 from fastai.tabular.all import *
 import subprocess
-from hypothesis import given
 from conftest import *
 
 @st.composite

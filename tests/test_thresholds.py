@@ -1,7 +1,6 @@
 "Threshold search, compared with brute force over all distinct binary predictions"
 import pickle, sklearn.metrics as skm
 from copy import deepcopy
-from hypothesis import given, settings
 from conftest import *
 from fastai_mlmetrics.curves import bin_edges
 from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, folded_table, plot_thresh_curve
@@ -34,7 +33,6 @@ def above(scores, thresh): return (np.asarray(scores)>np.float32(thresh)).astype
 
 @pytest.mark.parametrize('metric,average', [
     (m,a) for m,cls in CLASSES.items() for a in ('micro','macro','weighted','samples') if a in cls.averages])
-@settings(max_examples=60)
 @given(scored())
 def test_one_threshold(metric, average, scored):
     scores,y = scored
@@ -46,7 +44,6 @@ def test_one_threshold(metric, average, scored):
     assert CLASSES[metric](thresh=res.thresh, sigmoid=False, average=average)(scores, y)==res.score
 
 @pytest.mark.parametrize('metric', CLASSES)
-@settings(max_examples=60)
 @given(scored())
 def test_one_per_label(metric, scored):
     scores,y = scored
@@ -60,7 +57,6 @@ def test_one_per_label(metric, scored):
             assert why=='predicts too often'
             assert res.thresh[i]==best_thresholds(scores, y, metric, 'macro', per_label=False, cv=None).thresh
 
-@settings(max_examples=60)
 @given(scored())
 def test_as_many_as_true(scored):
     scores,y = scored
@@ -69,7 +65,6 @@ def test_as_many_as_true(scored):
     assert off(t)==min(off(o) for o in every_thresh(scores))
 
 @pytest.mark.parametrize('least', [0.3, 0.8, 1.])
-@settings(max_examples=60)
 @given(scored())
 def test_precision_at_recall_and_the_reverse(least, scored):
     scores,y = scored
@@ -137,7 +132,6 @@ def test_infinite_scores():
     ('cardinality','micro'),
     ('balanced_accuracy','weighted'),
     (HammingLossMulti,'macro')])
-@settings(max_examples=40)
 @given(st.data())
 def test_ignored_elements_are_as_if_not_there(metric, average, data):
     scores,y = data.draw(scored())
@@ -226,7 +220,6 @@ def test_a_global_threshold_is_close_in_other_averages(metric, average):
     ('balanced_accuracy','macro'),
     (SpecificityMulti,'macro'),
     ('cardinality','micro')])
-@settings(max_examples=60)
 @given(scored(), st.randoms(use_true_random=False))
 def test_of_equally_good_thresholds_the_highest(metric, average, scored, random):
     "In whatever order the samples are"
@@ -243,7 +236,6 @@ def test_of_equally_good_thresholds_the_highest(metric, average, scored, random)
     assert best_thresholds(scores[order], y[order], **kw).thresh==res.thresh
 
 @pytest.mark.parametrize('metric', ['f1','accuracy'])
-@settings(max_examples=60)
 @given(scored(), st.randoms(use_true_random=False))
 def test_a_label_s_own_threshold_is_the_highest_of_the_best(metric, scored, random):
     scores,y = scored
@@ -309,7 +301,6 @@ def test_held_out_scores_by_hand():
 
 @pytest.mark.parametrize('metric,average', [
     ('f1','micro'), ('f1','macro'), ('f1','samples'), ('accuracy','weighted'), ('balanced_accuracy','micro')])
-@settings(max_examples=60)
 @given(scored(max_samples=20), st.integers(2, 4), st.data())
 def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average, scored, cv, data):
     scores,y = scored
@@ -679,7 +670,6 @@ def test_bins_are_close_to_exact(kind, metric):
                 m = CLASSES[metric](binned.thresh, sigmoid=False, average=average)
                 assert m(scores[kind], y)==pytest.approx(binned.score, abs=1e-12) # the counts are exact
 
-@settings(max_examples=60)
 @given(scored(), st.sampled_from([2,16,64,1024]), st.sampled_from(['f1','accuracy']), st.booleans())
 def test_bins_by_brute_force_over_their_edges(scored, bins, metric, per_label):
     scores,y = scored
@@ -883,7 +873,6 @@ def drawn(*args, **kwargs):
     plt.close(ax.figure)
     return ax
 
-@settings(max_examples=40)
 @given(st.integers(0, 1000), st.sampled_from([1, 3, 40, 3000]), st.sampled_from([-12, -4, 0]),
        st.sampled_from(['micro','macro','samples']))
 def test_the_drawn_peak_is_the_best(seed, n, bias, average):

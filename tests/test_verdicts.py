@@ -1,7 +1,6 @@
 "Verdicts, and remedies that do what they say"
 import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from copy import copy, deepcopy
-from hypothesis import given
 from conftest import *
 from fastai_mlmetrics.records import add_trend, Record
 from fastai_mlmetrics.verdicts import LOSS_ADVICE, REMEDIES, beats_constant, describe, remedies
