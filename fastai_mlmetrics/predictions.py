@@ -24,7 +24,7 @@ class Predictions:
         targs, # Targets of the same shape, each 0 or 1
         *,
         thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
-        sigmoid:bool=False, # Whether `preds` are logits
+        sigmoid:bool=False, # Whether the predictions are logits
         vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
         min_labels:int=0, # Minimum number of labels per sample
         max_labels:int=None, # Maximum number of labels per sample; None: unlimited
@@ -45,7 +45,7 @@ class Predictions:
         self.zero_division = zero_division
         self._check_values()
 
-    @property
+    @cached_property
     def scores(self):
         "Scores in float32 (float64 stays), N x C: the sigmoids of logits"
         return to_scores(self.preds, self.rule.sigmoid and self.scored)
