@@ -223,7 +223,6 @@ def test_plot():
     test_eq(list(zeros), report.zeros_accuracy.tolist())
     test_eq(list(right.lines[0].get_ydata()), report.empty_rate.tolist())
     assert len(left.patches)==3
-    plt.close()
 
 def test_the_plot_agrees_with_the_boxes():
     "Each validation whose box is red is shaded, by its verdict; the others are white"
@@ -248,7 +247,6 @@ def test_the_plot_agrees_with_the_boxes():
         test_eq(sorted(shaded), [i for i,o in enumerate(found) if o])
         assert len({*shaded.values()})==len(shaded)
         assert [o.get_text() for o in ax.figure.legends[0].get_texts()]==[o for o in found if o]
-    plt.close()
 
 # fine_tune: a frozen phase, and a second fit
 

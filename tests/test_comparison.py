@@ -141,7 +141,6 @@ def test_plot_is_in_the_order_of_the_table():
     t = compare_models({'$a$':models['a'], '$b':models['b']}, y, sigmoid=True)
     t.plot()
     plt.gcf().canvas.draw()
-    plt.close()
 
 def test_what_is_wrong_with_a_comparison():
     models,y = two_models()

@@ -1,5 +1,5 @@
 "The embedded data set, and loading of data sets with the same layout"
-import json,pytest
+import pytest
 from concurrent.futures import ThreadPoolExecutor
 from fastai.vision.all import *
 from fastai_mlmetrics import digits
@@ -163,7 +163,6 @@ def test_pictures_without_labels(copied):
     labels = torch.cat([b[1] for dl in dls for b in dl]).sum(1)
     assert len(labels)==30 and (labels==0).sum()==10
     dls.valid.show_batch()
-    plt.close('all')
 
 @pytest.mark.parametrize('yes,no', [('True','False'), ('TRUE','false'), (1,0)])
 def test_is_valid_spellings(copied, yes, no):

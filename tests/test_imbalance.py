@@ -230,7 +230,6 @@ def test_cooccurrence(c):
         for i,j in ((3,7),(7,3),(0,19)):
             assert shown[i,j]==pytest.approx((y[:,i]*y[:,j]).sum()/y[:,i].sum())
         assert np.isnan(shown.diagonal()).all()
-    plt.close(fig)
 
 def test_cooccurrence_of_some_labels():
     y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
@@ -239,7 +238,6 @@ def test_cooccurrence_of_some_labels():
     test_eq([o.get_text() for o in ax.get_xticklabels()], ['dog','cat'])
     test_eq(ax.images[0].get_array().filled(-1).tolist(), [[-1,3],[3,-1]])
     with pytest.raises(ValueError, match='cow'): plot_cooccurrence(y, labels=['cow'])
-    plt.close('all')
 
 def test_label_stats_is_a_table():
     from fastai_mlmetrics.tables import Table
@@ -253,7 +251,6 @@ def test_labels_by_number_as_by_name():
         plot_cooccurrence(y, labels, vocab=[7,1,3])
         assert [o.get_text() for o in plt.gca().get_xticklabels()]==['1','3']
     with pytest.raises(ValueError, match='leaves nothing to plot'): plot_cooccurrence(y, labels=[])
-    plt.close('all')
 
 def test_measures_of_what_is_known():
     y = (torch.rand(200, 5, generator=torch.Generator().manual_seed(0))<0.3).float()
@@ -296,7 +293,6 @@ def test_shares_are_of_samples_where_both_are_known():
     plot_cooccurrence(y, vocab=list('abc'), ignore_index=math.nan, normalize=True)
     shares = plt.gca().images[0].get_array().filled(math.nan)
     close(shares, [[math.nan,2/3,2/4],[2/3,math.nan,0],[1,0,math.nan]])
-    plt.close('all')
 
 def test_targets_of_more_axes():
     y = (torch.rand(6, 5, 3, generator=torch.Generator().manual_seed(0))<0.4).float()
@@ -312,4 +308,3 @@ def test_a_part_of_the_labels_is_called_so():
         plot_cooccurrence(y, k=k)
         titles.append(plt.gca().get_title())
     assert titles==['30 of 40 labels','']
-    plt.close('all')

@@ -151,7 +151,6 @@ def test_plots(c, density):
         legend = ax.get_legend()
         assert ax.lines and legend.get_texts()[0].get_text().endswith('  label 0')
         assert 'lowest' not in legend.get_title().get_text()
-    plt.close('all')
 
 def test_curves():
     interp,p,y,s = arrays_of(400, 6, density=0.3)
@@ -175,7 +174,6 @@ def test_curves():
     with pytest.raises(ValueError, match='no curve'): MultiLabelInterpretation.from_preds(s, y*0).plot_roc()
     with pytest.raises(ValueError, match='labels='): interp.plot_confusion_matrices(labels=[])
     MultiLabelInterpretation.from_preds(s*0, y*0).plot_confusion_matrices() # no targets and no predictions
-    plt.close('all')
 
 @pytest.mark.parametrize('scale', ['probabilities','margins'])
 @pytest.mark.parametrize('t', [0.5, 0.999, 0.])
@@ -196,7 +194,6 @@ def test_thresholds_are_drawn_as_they_decide(scale, t):
             d,drawn = s>at,v[np.flatnonzero(x>at)[-1]]
             if math.isnan(drawn): assert f is skm.precision_score and not d.any()
             else: assert drawn==pytest.approx(f(y, d, zero_division=0))
-    plt.close('all')
 
 def test_calibration_error():
     interp,p,y,s = arrays_of(2000, bias=-3)
@@ -205,7 +202,6 @@ def test_calibration_error():
     expected = sum(gaps)
     interp.plot_calibration()
     assert f'{expected:.3f}' in plt.gca().get_title()
-    plt.close('all')
 
 def test_what_is_refused():
     logits,targs = simulate(50)
@@ -421,7 +417,6 @@ def test_missing_truths_and_margins():
     pd.testing.assert_frame_equal(a.report('label')[same], c.report('label')[same])
     c.plot_thresholds(0)
     with pytest.raises(ValueError, match='probabilities'): c.plot_calibration()
-    plt.close('all')
 
 def test_a_number_as_it_is_shown():
     interp = MultiLabelInterpretation.from_preds(torch.rand(30, 4), torch.eye(4)[torch.arange(30)%4])
@@ -515,7 +510,6 @@ def test_curves_are_without_limits():
         MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw).plot_thresholds(0)
         now = plt.gca().get_legend_handles_labels()[1][-1]
         test_eq(now, 'now: 0.5' + (f',\nwithout {limits}' if limits else ''))
-    plt.close('all')
 
 def test_a_label_of_which_nothing_counts():
     logits,targs = simulate(50, 3, density=0.3)
@@ -576,7 +570,6 @@ def test_plots_have_the_order_of_their_tables():
     pairs,shown = interp.most_confused(k=None),[o.get_text() for o in plt.gca().get_xticklabels()]
     times = pairs.groupby('missed').samples.sum().add(pairs.groupby('predicted').samples.sum(), fill_value=0)
     assert len(shown)==7 and times[shown].is_monotonic_decreasing
-    plt.close('all')
 
 def test_plots_have_the_same_fonts():
     interp,*_ = arrays_of(300, 8, density=0.3, bias=-2)
@@ -588,7 +581,6 @@ def test_plots_have_the_same_fonts():
         fig.canvas.draw()
         texts = [o for o in fig.findobj(matplotlib.text.Text) if o.get_text() and o.get_visible()]
         assert {o.get_fontsize() for o in texts} <= {8,10}, f
-    plt.close('all')
 
 def test_above_one_label_is_its_own_threshold():
     logits,targs = simulate(300, 3, density=0.3)
@@ -599,7 +591,6 @@ def test_above_one_label_is_its_own_threshold():
         test_eq(plt.gcf().get_suptitle(), f'at thresh={at}, max_labels=2')
     interp.plot_confusion_matrices(k=1)
     assert re.fullmatch(r'lowest F1: 1 of 3 labels, at thresh=0\.[234], max_labels=2', plt.gcf().get_suptitle())
-    plt.close('all')
 
 @pytest.mark.parametrize('f,names', [
     ('plot_confusion_matrices', ['k','ncols']),
@@ -641,7 +632,6 @@ def test_names_that_are_tuples_look_the_same_everywhere():
     assert n>1000 and interp.empty().reading.startswith(f'{n:,} of 1,500 samples get no label')
     interp.plot_label_confusion()
     assert {o.get_text() for o in plt.gca().get_xticklabels()} <= {'(a, b)','(a, c)','(b, c)'}
-    plt.close('all')
 
 @pytest.mark.parametrize('make', [BCEWithLogitsLossFlat, AsymmetricLossFlat])
 @pytest.mark.parametrize('shape', [(64,5), (16,4,5)], ids=str)

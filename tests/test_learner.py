@@ -199,7 +199,6 @@ def test_curves_after_looking_at_thresholds():
         learn.recorder.plot_metrics()
     with pytest.raises(ValueError, match='no epoch is recorded'):
         make_learner(*simulate(20)).recorder.plot_metrics()
-    plt.close('all')
 
 def test_curves_of_an_interrupted_training():
     class Stop(Callback):
@@ -257,7 +256,6 @@ def test_found_thresholds_as_a_table():
     learn.set_thresh(each, min_labels=1)
     now = learn.thresh_find(show_plot=False).table.score['now, min_labels=1']
     assert now==learn.evaluate().value['f1_micro']
-    with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
 
 def test_where_thresholds_are_drawn():
     learn = fitted(1)
@@ -270,7 +268,6 @@ def test_where_thresholds_are_drawn():
     learn.set_thresh([0.2]*20)
     learn.thresh_find() # 'now' is several thresholds, so it has no line
     assert len(plt.gca().lines)==4
-    plt.close('all')
 
 def test_thresholds_with_missing_labels():
     logits,targs = simulate(300, bias=-3)
@@ -281,7 +278,6 @@ def test_thresholds_with_missing_labels():
     expected = make_learner(logits[known], targs[known], vocab=NAMES).thresh_find(show_plot=False)
     test_close(found.table.score, expected.table.score, eps=1e-12)
     assert max(plt.gca().lines[0].get_ydata())==pytest.approx(found.table.score['best'], abs=1e-9)
-    plt.close('all')
 
 @pytest.mark.parametrize('kw', [
     dict(metric='jaccard'), dict(average='macro'), dict(average='micro'),
@@ -292,7 +288,6 @@ def test_other_aims(kw):
     found = fitted(1).thresh_find(**kw)
     assert found.table.score.notna().all()
     assert found.table.held_out.iloc[1:].isna().all()==(kw.get('cv', 5) is None)
-    plt.close('all')
 
 def test_losses_and_metrics_of_every_make():
     class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
@@ -307,17 +302,17 @@ def test_losses_and_metrics_of_every_make():
 class Bounded(Same):
     def forward(self, x): return super().forward(x).sigmoid()
 
-def test_arguments_that_would_not_be_heard():
+def test_thresh_find_names_the_arguments_that_it_lacks():
     learn = make_learner(*simulate(100))
-    for kw in (dict(sigmoid=True), dict(thresh=0.1), dict(labels=[1]), dict(per_label=True)):
-        with pytest.raises((TypeError,ValueError)): learn.thresh_find(show_plot=False, **kw)
+    for name in ('sigmoid','vocab','thresh','labels','valid'):
+        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
+    with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
     learn.thresh_find(show_plot=False, zero_division=1.)
 
 def test_vocab_of_another_length():
     learn = make_learner(*simulate(100), vocab=NAMES[:19])
     for f in (learn.thresh_find, learn.accuracy_report):
         with pytest.raises(ValueError, match='19 names.*20 labels'): f()
-    plt.close('all')
 
 # Names of labels in tables and texts
 
@@ -378,7 +373,6 @@ def test_thresh_find_says_what_holds():
     found = learn.thresh_find(show_plot=False)
     assert not (found.cardinality<torch.full((1,), logit).sigmoid().item())
     assert '`best` predicts 4.00 labels per sample' in found.table.reading
-    with pytest.raises(TypeError, match='no argument valid'): learn.thresh_find(valid=None)
 
 def test_a_vocab_that_is_given_names_parts_of_data_sets():
     logits,targs = simulate(100, 4, density=0.3)
@@ -622,7 +616,6 @@ def test_set_in_an_image_learner(digits_dls):
     learn.set_thresh(1., min_labels=2)
     assert len(learn.predict(item)[0])==2
     learn.show_results(max_n=2)
-    plt.close('all')
 
 def test_what_cannot_be_set():
     logits,targs = simulate(50)
@@ -681,11 +674,6 @@ def test_a_metric_of_samples_alone_has_no_threshold_per_label():
         found = learn.thresh_find(metric=metric, average=average, show_plot=False)
         assert found.per_label is None and [*found.table.index]==['now','best','cardinality']
         assert found.best==best_thresholds(logits.sigmoid(), targs, metric, average).thresh
-
-def test_thresh_find_names_what_it_lacks():
-    learn = make_learner(*simulate(200, 6))
-    for name in ('sigmoid','vocab','thresh'):
-        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
 
 def test_a_learner_in_bins():
     logits,targs = simulate(500, 6, density=0.3, skill=2.)

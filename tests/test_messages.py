@@ -43,6 +43,7 @@ def test_threads_that_overlap():
         both.wait()
         found.append(torch.get_num_threads())
         test_eq(single_threaded(torch.get_num_threads), 1)
+        with pytest.raises(ZeroDivisionError): single_threaded(lambda: 1/0)
         both.wait()
         found.append(torch.get_num_threads())
     try:

@@ -116,17 +116,6 @@ def test_single_label_is_binary(cls, pair, zero_division):
     for average in ('micro','macro','weighted'):
         same(cls(average=average, zero_division=zero_division)(p[:,0], y), ref, of=average)
 
-@every_class
-@given(binary_pairs(), st.sampled_from([-1,np.nan]), st.data())
-def test_ignored_elements_count_nowhere(cls, pair, ignore, data):
-    p,y = pair
-    keep = data.draw(arrays(bool, p.shape))
-    weight = data.draw(weights(len(p)))
-    targs = np.where(keep, y, np.array(ignore, float))
-    for average in averages(cls):
-        m = cls(average=average, ignore_index=ignore, sample_weight=weight)
-        same(m(p, targs), reference(cls, y, p, average, keep, sample_weight=weight), of=average)
-
 @given(arrays(np.float32, (7,3), elements=st.floats(0, 1, width=32)),
        arrays(np.int64, (7,3), elements=st.integers(0, 1)))
 def test_brier_score(scores, y):

@@ -12,8 +12,8 @@ def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **k
 
 def written(interp, path, *args, **kwargs):
     "The page, parsed"
-    assert interp.to_html(path/'page.html', *args, **kwargs)==path/'page.html'
-    assert not plt.get_fignums()
+    before = plt.get_fignums()
+    assert interp.to_html(path/'page.html', *args, **kwargs)==path/'page.html' and plt.get_fignums()==before
     return BeautifulSoup((path/'page.html').read_text(encoding='utf-8'), 'html.parser')
 
 def sections(page): return [o['id'] for o in page.find_all('section')]

@@ -1,21 +1,13 @@
 "The project's files agree with each other, and its release"
-import ast, fastai.vision.all, fastai_mlmetrics, fastai_mlmetrics.all, importlib, json, pydoc, runpy, shutil
-from configparser import ConfigParser
+import ast, fastai.vision.all, fastai_mlmetrics, fastai_mlmetrics.all, importlib, pydoc, runpy, shutil
 from conftest import *
 import setuptools # whose distutils comes next
 from distutils.core import run_setup
 
 ROOMS = [o.stem[3:] for o in sorted((ROOT/'nbs').glob('[0-9]*.ipynb'))]
 
-def test_one_version():
-    cfg = ConfigParser()
-    cfg.read(ROOT/'settings.ini')
-    assert cfg['DEFAULT']['version']==fastai_mlmetrics.__version__
-
-def test_one_description():
-    cfg = ConfigParser(interpolation=None)
-    cfg.read(ROOT/'settings.ini')
-    text = cfg['DEFAULT']['description']
+def test_one_description(checkout):
+    text = run_setup('setup.py', stop_after='init').metadata.description
     for o in ('README.md','CITATION.cff'): assert text in (ROOT/o).read_text(), o
 
 def test_readme_is_rendered_from_the_index():
@@ -133,6 +125,7 @@ def test_code_keeps_its_brackets(checkout):
 
 def test_one_version_everywhere(checkout):
     version = run_setup('setup.py', stop_after='init').metadata.version
+    assert version==fastai_mlmetrics.__version__
     assert re.search(rf'^version: {re.escape(version)}$', (ROOT/'CITATION.cff').read_text(), re.M)
     assert re.search(rf'^## {re.escape(version)}\b', (ROOT/'CHANGELOG.md').read_text(), re.M)
 

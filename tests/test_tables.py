@@ -20,4 +20,3 @@ def test_labels_that_look_like_formulas():
               *(partial(interp.plot_thresholds, o) for o in ('$b$','$\\frac'))):
         f()
         plt.gcf().canvas.draw()
-    plt.close('all')

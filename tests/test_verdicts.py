@@ -86,11 +86,6 @@ def test_clearly_above_a_constant(constant, f1):
     if f1<constant: assert not beats
     if f1==1: assert beats
 
-def test_over_predicting_has_its_own_words():
-    learn,caught = trained(*simulate(skill=6, bias=-1), n_epoch=4)
-    assert learn.zero_labels.records[-1].verdict=='over-predicts' and len(caught)==1
-    assert 'far more labels than are true' in str(caught[0].message) and 'min_labels' not in str(caught[0].message)
-
 @pytest.mark.parametrize('losses,words', [
     ([1.,.5,.4], 'still falling, 0.4 now'),
     ([.3,.4,.9], 'A lower learning rate: the validation loss has risen, from 0.3 to 0.9'),
@@ -169,7 +164,7 @@ def test_over_prediction_is_told_as_such():
     learn,caught = trained(logits, targs, n_epoch=2)
     text = one_line(caught[0].message)
     assert 'learn.set_thresh' in text and 'hardly moves' in text
-    assert 'min_labels' not in text and 'BCEWithLogitsLossFlat' not in text
+    assert 'min_labels' not in text and 'BCEWithLogitsLossFlat' not in text and len(caught)==1
     learn.set_thresh(learn.zero_labels.records[-1].suggested_thresh)
     values(learn)
     assert learn.zero_labels.records[-1].verdict!='over-predicts'
@@ -211,7 +206,6 @@ def test_the_remedies_work_as_written():
         elif code=='learn.set_thresh(0.5)': assert learn.loss_func.thresh==0.5
         elif 'set_thresh' in code: assert v['f1_micro']==pytest.approx(r.suggested_f1, abs=0.02)
         elif 'loss_func' in code: assert learn.loss_func.func.pos_weight.shape==(20,)
-    plt.close('all')
 
 def test_what_a_flat_loss_says():
     "A flat loss does not show whether the learning rate is too low or too high"
