@@ -93,7 +93,7 @@ def test_nothing_is_sent_or_written(tmp_path):
     assert not [*tmp_path.iterdir()]
 
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
-def test_half_precision(dtype):
+def test_half_precision_is_counted_as_its_floats(dtype):
     class Half(Same):
         def forward(self, x): return super().forward(x.to(dtype))
     logits,targs = simulate(300, bias=-2.)
@@ -105,7 +105,7 @@ def test_half_precision(dtype):
     assert AccuracyMulti()(big, ones)==1 and LabelCardinality()(big, ones)==2
 
 @pytest.mark.parametrize('to', ['to_fp16','to_bf16'])
-def test_mixed_precision(to):
+def test_mixed_precision_changes_nothing(to):
     learn = full_learner()
     with warnings.catch_warnings():
         warnings.simplefilter('ignore') # torch says that there is no GPU
