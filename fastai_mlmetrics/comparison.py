@@ -7,9 +7,10 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../nbs/13_comparison.ipynb #8edba6b5
 from fastai.basics import *
-from .predictions import check_arrays
+from .messages import count_of
+from .predictions import Predictions
 from .tables import as_shown, new_axes, plot_name, some_names, Table
-from .report import in_order, interval, jackknife, measure, row_metrics
+from .report import interval, measure
 
 # %% ../nbs/13_comparison.ipynb #5db57fe4
 class ModelComparison(Table):
@@ -44,7 +45,6 @@ class ModelComparison(Table):
 
 # %% ../nbs/13_comparison.ipynb #ceba6d87
 _OFTEN = 'F1, samples','F1, macro','accuracy, elementwise','accuracy, subset' # Named first
-_SELDOM = 'accuracy, argmax','accuracy, macro' # Not named: of one label, or again elementwise accuracy
 
 def _in_words(row):
     "Name a row of the report in a sentence"
@@ -56,13 +56,12 @@ def _compared(name, first, r, ci):
     name,first,r = as_shown(name),as_shown(first),r.dropna(subset='difference')
     if not len(r): return f"{name} and {first} cannot be compared: some predictions are NaN."
     if (r.difference==0).all(): return f"{name} and {first} have the same scores."
-    r = r.drop(index=[*_SELDOM], errors='ignore')
     clear = (r.low>0) | (r.high<0)
     def some(rows):
         rows = rows.loc[dict.fromkeys([*(o for o in _OFTEN if o in rows.index), *rows.index]).keys()]
         texts = [f"{_in_words(k)}, by {abs(o.difference):.3f} ({min(abs(o.low), abs(o.high)):.3f} to "
                  f"{max(abs(o.low), abs(o.high)):.3f})" for k,o in rows.head(3).iterrows()]
-        if len(rows)>3: texts.append(f"{len(rows)-3} more row{'s'[:len(rows)!=4]}")
+        if len(rows)>3: texts.append(count_of(len(rows)-3, 'more row'))
         return ', and '.join(filter(None, ['; '.join(texts[:-1]),texts[-1]]))
     text = [f"{name} is {word} than {first} in {some(o)}." for word,o in
             (('better',r[clear & (r.difference>0)]), ('worse',r[clear & (r.difference<0)])) if len(o)]
@@ -75,18 +74,15 @@ def _compared(name, first, r, ci):
                     "differ as clearly.")
     return ' '.join(text)
 
+# %% ../nbs/13_comparison.ipynb #ae31eb16
+@delegates(Predictions.__init__, but=['thresh'])
 def compare_models(
     preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
     targs, # Targets of the same shape, each 0 or 1
     *,
     thresh=0.5, # As in `accuracy_report`, for all models; or a dict of the models' names to thresholds
-    sigmoid:bool=False, # Whether the predictions are logits
-    vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
-    min_labels:int=0, # Minimum number of labels per sample
-    max_labels:int=None, # Maximum number of labels per sample; None: unlimited
-    ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
-    zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: left out of averages
-    ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
+    ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
+    **kwargs
 )->ModelComparison: # A row per row of the report, for each model after the first
     "Compare models by the paired differences of their scores, with confidence intervals"
     if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
@@ -98,22 +94,17 @@ def compare_models(
     values,without = {},{}
     for name,preds in preds_by_name.items():
         t = thresh[name] if by_model else thresh
-        try:
-            preds,y,_,t = check_arrays(preds, targs, t, sigmoid, vocab)
-            metrics = row_metrics(ci, thresh=t, sigmoid=sigmoid, zero_division=zero_division,
-                               ignore_index=ignore_index, min_labels=min_labels, max_labels=max_labels)
-            values[name],counts,others = measure(preds, y, metrics, zero_division)
+        try: values[name],left_out = measure(Predictions(preds, targs, thresh=t, **kwargs), ci)
         except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from None
-        has_limits = ci is not None and len(counts[1][0])>1
-        without[name] = dict(jackknife(metrics, preds, y, counts, others)) if has_limits else {}
+        without[name] = dict(left_out)
     first,*names = preds_by_name
     parts,texts = {},[]
     for name in names:
         a,b = values[first],values[name]
         r = ModelComparison({first: a, name: b, 'difference': b-a})
-        r = r.loc[in_order(a.index.intersection(b.index))]
+        r = r.loc[a.index.intersection(b.index)]
         limits = {k: interval(r.difference[k], o-without[first][k], ci, -1)
-                  for k,o in without[name].items() if k in r.index}
+                  for k,o in without[name].items() if k in without[first]}
         r[['low','high']] = pd.DataFrame(limits, range(2), r.index, dtype=float).T
         parts[name] = r
         texts.append(_compared(name, first, r, ci))

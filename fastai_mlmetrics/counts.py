@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/04_counts.ipynb #03ed4954
 from fastai.basics import *
-from .inputs import as_rows, as_vocab
+from .inputs import as_rows
 from .messages import count_of, format_number, single_threaded
 from .decisions import ThresholdRule, to_scores
 from functools import cached_property
@@ -79,9 +79,8 @@ class Batch:
         if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
         self.preds,self.targs,self.start = preds,targs,start
         (self.n,self.n_labels),self.scored = preds.shape,preds.is_floating_point()
-        names = ifnone(as_vocab(vocab), L.range(self.n_labels))
-        self.rule = (rule or ThresholdRule()).in_order(names)
-        self.columns,self._cache = self.rule.columns(self.n_labels, vocab),{}
+        self.rule,self.columns = (rule or ThresholdRule()).for_labels(self.n_labels, vocab)
+        self._cache = {}
 
     @property
     def c(self): return self.n_labels if self.columns is None else len(self.columns)

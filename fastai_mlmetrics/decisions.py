@@ -27,11 +27,21 @@ def is_probs(
     return not ((scores<0) | (scores>1)).any() # NaN is neither
 
 # %% ../nbs/02_decisions.ipynb #eac70a7f
+def thresh_names(
+    thresh # Thresholds, as `as_thresh` takes them
+): # Tuple of names; None: no names, or only numbers from 0
+    "Return the label names that thresholds come with"
+    if isinstance(thresh, (pd.Series,dict)): names = (*thresh.keys(),)
+    else: names = (*(getattr(thresh, 'names', None) or ()),) if isinstance(thresh, tuple) else ()
+    return None if names==(*range(len(names)),) else names
+
 def as_thresh(
-    thresh # A number, one per label, a Series or dict by name, or the result of a search
-): # A float, or a tuple of C floats in the order given
-    "Convert a threshold to plain numbers"
-    if isinstance(thresh, dict): thresh = [*thresh.values()]
+    thresh, # A number, one per label, a Series or dict by name, or the result of a search
+    vocab=None # Names of the labels, in order; None: thresholds stay in the order given
+): # A float, or a tuple of C floats
+    "Convert a threshold to plain numbers, those with names in the order of the labels"
+    names,by_name = thresh_names(thresh),isinstance(thresh, dict)
+    if by_name: thresh = [*thresh.values()]
     if isinstance(thresh, tuple): thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
     if len(shape:=getattr(thresh, 'shape', ()))>1:
         raise ValueError(f"thresh has the shape {tuple(shape)}, "
@@ -40,17 +50,22 @@ def as_thresh(
     try:
         res = tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
         if isinstance(thresh, (bool,str)) or any(map(math.isnan, L(res))): raise ValueError
-        return res
     except (TypeError, ValueError):
         raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
+    return _in_order(res, names, vocab, by_name)
 
-def thresh_names(
-    thresh # Thresholds, as `thresh_by_name` takes them
-): # Tuple of names; None: no names, or only numbers from 0
-    "Return the label names that thresholds come with"
-    if isinstance(thresh, (pd.Series,dict)): names = (*thresh.keys(),)
-    else: names = (*(getattr(thresh, 'names', None) or ()),) if isinstance(thresh, tuple) else ()
-    return None if names==(*range(len(names)),) else names
+def _in_order(thresh, names, vocab, by_name):
+    "Put plain thresholds with names into the order of `vocab`"
+    if names is None or vocab is None or [*map(str, names)]==[*map(str, vocab)]: return thresh
+    if {*names}=={*vocab} and len({*names})==len(names):
+        return tuple(thresh[names.index(o)] for o in vocab)
+    # Numbers from 0 are the names of labels without one
+    if [*vocab]==[*range(len(names))]:
+        if not by_name: return thresh
+        raise ValueError("thresh is by name, but the labels have no names here: give them by vocab=, "
+                         "a DataFrame or the vocab of a Learner's dls, or pass a list in their order")
+    lacks,has = [o for o in vocab if o not in names],[o for o in names if o not in vocab]
+    raise ValueError(f"thresh is for the labels {has[:3]}, which are not here, and lacks {lacks[:3]}")
 
 def thresh_text(
     thresh # Thresholds, as `as_thresh` takes them
@@ -65,27 +80,6 @@ def is_prob_thresh(
     "Whether thresholds are for probabilities"
     t = L(as_thresh(thresh))
     return all(0<=o<=1 for o in t) and any(0<o<1 for o in t)
-
-def _permutation(names, vocab, by_name):
-    "Position in `names` of each label of `vocab`; None: already in order, or either is None"
-    if names is None or vocab is None or [*map(str, names)]==[*map(str, vocab)]: return None
-    if {*names}=={*vocab} and len({*names})==len(names): return [names.index(o) for o in vocab]
-    # Numbers from 0 are the names of labels without one
-    if [*vocab]==[*range(len(names))]:
-        if not by_name: return None
-        raise ValueError("thresh is by name, but the labels have no names here: give them by vocab=, "
-                         "a DataFrame or the vocab of a Learner's dls, or pass a list in their order")
-    lacks,has = [o for o in vocab if o not in names],[o for o in names if o not in vocab]
-    raise ValueError(f"thresh is for the labels {has[:3]}, which are not here, and lacks {lacks[:3]}")
-
-def thresh_by_name(
-    thresh, # A number, one per label, a Series or dict by name, or the result of a search
-    vocab # Names of the labels, in order; None: unknown
-): # A float, or a tuple of C floats
-    "Convert a threshold to plain numbers in the order of the labels"
-    order = _permutation(thresh_names(thresh), vocab, isinstance(thresh, dict))
-    thresh = as_thresh(thresh)
-    return thresh if order is None else tuple(thresh[i] for i in order)
 
 # %% ../nbs/02_decisions.ipynb #239d9181
 def limits_text(
@@ -155,15 +149,6 @@ class ThresholdRule:
         "Describe the threshold and the limits in a few words"
         return f"{'with ' if self.is_top_k else at}{self.text}"
 
-    def in_order(self,
-        vocab # Names of the labels, in order; None: unknown
-    ): # A `ThresholdRule`
-        "Return the rule with named thresholds in the order of the labels"
-        order = _permutation(self.names, vocab, self.by_name)
-        if order is None: return self
-        return ThresholdRule([self.thresh[i] for i in order], self.sigmoid, self.labels, self.weight,
-                             self.ignore_index, self.min_labels, self.max_labels)
-
     def __eq__(self, other):
         return self is other or isinstance(other, ThresholdRule) and self.key==other.key
     def __hash__(self): return hash(self.key)
@@ -212,24 +197,26 @@ def valid(self:ThresholdRule,
 
 # %% ../nbs/02_decisions.ipynb #a0871284
 @patch
-def columns(self:ThresholdRule,
+def for_labels(self:ThresholdRule,
     c:int, # Number of labels
     vocab=None # Names of the labels; None: unknown
-): # Tuple of indices; None: all
-    "Return the indices of the labels to score"
-    if isinstance(self.thresh, tuple) and len(self.thresh)!=c:
-        raise ValueError(f"thresh has {len(self.thresh)} values, but the predictions have {c} labels")
+): # `ThresholdRule`; tuple of the indices of the labels to score, or None: all
+    "Return the rule with named thresholds in the order of the labels, and which labels to score"
     vocab = as_vocab(vocab)
-    _permutation(self.names, ifnone(vocab, L.range(c)), self.by_name) # Raises for other names
+    thresh = _in_order(self.thresh, self.names, ifnone(vocab, L.range(c)), self.by_name)
+    if isinstance(thresh, tuple) and len(thresh)!=c:
+        raise ValueError(f"thresh has {len(thresh)} values, but the predictions have {c} labels")
     if self.min_labels>c: raise ValueError(f"min_labels={self.min_labels} is more than the {c} labels")
-    if self.labels is None: return None
+    rule = self if thresh is self.thresh else ThresholdRule(thresh, self.sigmoid, self.labels,
+        self.weight, self.ignore_index, self.min_labels, self.max_labels)
+    if self.labels is None: return rule,None
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)
         if not isinstance(label, bool) and label in range(c): return int(label)
         why = '' if vocab is not None else (
             ": names are known only of DataFrames, and in a Learner whose dls has a vocab")
         raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{why}")
-    return tuple(map(column, self.labels))
+    return rule,tuple(map(column, self.labels))
 
 @patch
 def vocab_for(self:ThresholdRule,

@@ -8,10 +8,10 @@ __all__ = ['MultiLabelInterpretation', 'LabelReport']
 # %% ../nbs/19_interpret.ipynb #1dc36832
 from fastai.basics import *
 from .inputs import label_vocab, to_builtin
-from .messages import check_int
+from .messages import check_int, check_kwargs, count_of, warn_user
 from .decisions import is_probs, ThresholdRule, to_scores
 from .losses import loss_rule
-from .predictions import check_arrays
+from .predictions import Predictions
 from .metrics import (
     AccuracyMulti, F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
 from .curves import label_curve, sort_curve
@@ -23,27 +23,9 @@ from .report import rank_labels
 from .learner import get_dl, get_probs
 from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
+from copy import copy
 from numbers import Real
-
-# %% ../nbs/19_interpret.ipynb #aab4069c
-def in_numbers(
-    interp, # A `MultiLabelInterpretation`
-    r # Its `Record`
-)->list: # Sentences: the first on F1, others on what fails
-    "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    texts = [f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
-             f"macro F1 {r.f1_macro:.3f}."]
-    empty = int((interp.true.any(1) & ~interp.predicted.any(1)).sum())
-    if empty: texts.append(f"{empty:,} of the {r.labelled:,} samples that have labels "
-                           f"get{'s'*(empty==1)} none.")
-    tp,fp,fn,_ = interp.counts
-    for fails,what in (((tp+fp==0) & (fn>0), "never predicted"),
-                       ((tp==0) & (fp>0), "predicted, but never correctly")):
-        names = list(interp.vocab[fails.nonzero().flatten().tolist()])
-        verb = 'is' if len(names)==1 else 'are'
-        if names: texts.append(f"{len(names):,} of {len(tp):,} labels {verb} {what}: "
-                               f"{some_labels(names, 3)}.")
-    return texts
+from operator import attrgetter
 
 # %% ../nbs/19_interpret.ipynb #123b68fe
 def _has_reduction(loss):
@@ -51,22 +33,24 @@ def _has_reduction(loss):
     f = getattr(loss, 'forward', loss)
     return hasattr(loss, 'reduction') or 'reduction' in inspect.signature(f).parameters
 
-def _cross_entropy(scores, targs, rule):
+def _cross_entropy(p):
     "Compute each sample's mean loss over its valid targets"
     # Scores that are not probabilities are margins, which count as logits
-    loss = F.binary_cross_entropy if is_probs(scores) else F.binary_cross_entropy_with_logits
-    losses = loss(scores.nan_to_num(), (targs==1).to(scores.dtype), reduction='none')
-    valid = rule.valid(targs)
-    return (losses if valid is None else losses.where(valid, math.nan)).nanmean(1)
+    loss = F.binary_cross_entropy if is_probs(p.scores) else F.binary_cross_entropy_with_logits
+    losses = loss(p.scores.nan_to_num(), (p.targs==1).to(p.scores.dtype), reduction='none')
+    return losses.where(p.valid, math.nan).nanmean(1)
 
 class MultiLabelInterpretation(Interpretation):
     "Interpretation methods for multi-label models"
-    scored = True # Whether the predictions are scores; if not, they are binary
+    targs,vocab,thresh,rule,scored,true,valid,predicted = (
+        property(attrgetter(f'predictions.{o}')) for o in
+        ('targs','vocab','thresh','rule','scored','true','valid','predicted'))
+
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
         dl:DataLoader, # Data loader of the samples; None: the predictions are from arrays
         losses:Tensor, # One loss per item, which the rows of an item share
-        preds:Tensor, # Scores, N x C
+        preds:Tensor, # Scores, N x C; bools and integers are binary, and need no threshold
         targs:Tensor, # Targets, N x C of 0 and 1
         vocab:L, # Names of the C labels
         thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
@@ -74,35 +58,38 @@ class MultiLabelInterpretation(Interpretation):
         max_labels:int=None, # Maximum number of labels per sample; None: unlimited
         ignore_index=None # Target value to ignore, which may be nan; None: ignore none
     ):
-        store_attr('preds,targs,vocab,ignore_index')
+        rule = dict(thresh=thresh, min_labels=min_labels, max_labels=max_labels)
+        if not preds.is_floating_point(): rule = {}
+        self.predictions = Predictions(preds, targs, vocab=vocab, ignore_index=ignore_index, **rule)
+        if self.predictions.nan_warning:
+            warn_user(self.predictions.nan_warning)
+            raise ValueError("some predictions are NaN")
         # Predictions of three axes have several rows per item
         self.rows_per_item = max(1, len(preds)//max(1, len(losses)))
         super().__init__(learn, dl, losses.repeat_interleave(self.rows_per_item))
-        m = AccuracyMulti(thresh=thresh, sigmoid=False, min_labels=min_labels, max_labels=max_labels,
-                          ignore_index=ignore_index)
-        if math.isnan(m.value_of(preds, targs)): raise ValueError("some predictions are NaN")
-        self.thresh,self.rule,self.counts = m.thresh,m.rule,m.counts
-        self.valid = ifnone(m.rule.valid(targs), torch.ones_like(preds, dtype=torch.bool))
-        self.valid_samples = self.valid.any(1) # Those with at least one valid target
-        self.predicted = m.rule.binarize(preds, torch.bool) & self.valid
-        self.true = (targs==1) & self.valid
+
+    @property
+    def preds(self):
+        "Scores, N x C; of binary predictions zeros and ones"
+        return self.predictions.scores
+
+    @property
+    def counts(self):
+        "`tp`, `fp`, `fn` and `tn` of each label, 4 x C"
+        return self.predictions.counts.long()
+
+    @property
+    def valid_samples(self):
+        "Which samples have at least one target that counts"
+        return self.valid.any(1)
 
     def __repr__(self):
         r,(n,c) = self.judge(),self.preds.shape
         at = f', {self.rule.describe()}' if self.scored else ''
         why = verdicts.why_no_verdict(r)
         verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "No warning"
-        return (f"{type(self).__name__} of {n:,} sample{'s'[:n!=1]} and {c:,} label{'s'[:c!=1]}{at}: "
-                f"{' '.join(in_numbers(self, r))} {verdict}.")
-
-    @property
-    def _arrays(self): return (self.preds if self.scored else self.predicted),self.targs
-
-    @property
-    def _kwargs(self):
-        "The other arguments of functions of arrays"
-        return dict(thresh=self.thresh, min_labels=self.rule.min_labels, vocab=self.vocab,
-                    max_labels=self.rule.max_labels, ignore_index=self.ignore_index)
+        return (f"{type(self).__name__} of {count_of(n, 'sample')} and {count_of(c, 'label')}{at}: "
+                f"{' '.join(verdicts.in_numbers(r))} {verdict}.")
 
     def _label(self, i):
         "Return the name of a label for a sentence or a plot"
@@ -133,40 +120,28 @@ class MultiLabelInterpretation(Interpretation):
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = loss_rule(learn.loss_func)
         if thresh is not None: rule['thresh'] = thresh
-        arrays = check_arrays(preds, targs, rule.pop('thresh'), vocab=label_vocab(learn.dls))
-        ignoring = ThresholdRule(ignore_index=ignored)
-        valid = ignoring.valid(arrays[1])
-        if not losses:
-            row_losses = _cross_entropy(*arrays[:2], ignoring)
-            losses = [row_losses.view(len(preds), -1).nanmean(1)]
-        elif valid is not None: # The mean over all targets becomes that over the valid ones
-            losses = [losses[0] / valid.view(len(preds), -1).float().mean(1)]
-        return cls(learn, dl, *losses, *arrays, ignore_index=ignored, **rule)
+        p = Predictions(preds, targs, vocab=label_vocab(learn.dls), ignore_index=ignored, **rule)
+        if not losses: losses = [_cross_entropy(p).view(len(preds), -1).nanmean(1)]
+        elif ignored is not None: # The mean over all targets becomes that over the valid ones
+            losses = [losses[0] / p.valid.view(len(preds), -1).float().mean(1)]
+        return cls._of(p, *losses, learn, dl)
 
     @classmethod
+    @delegates(Predictions.__init__, but=['zero_division'])
     def from_preds(cls,
         preds, # Predictions: the last axis is the labels, all others are samples
         targs, # Targets of the same shape, each 0 or 1
-        *,
-        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
-        sigmoid:bool=False, # Whether `preds` are logits
-        vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
-        min_labels:int=0, # Minimum number of labels per sample
-        max_labels:int=None, # Maximum number of labels per sample; None: unlimited
-        ignore_index=None # Target value to ignore, which may be nan; None: ignore none
+        **kwargs
     ):
         "Create from arrays of predictions and targets, without inputs"
-        preds,targs,vocab,thresh = check_arrays(preds, targs, thresh, sigmoid, vocab)
-        if not preds.is_floating_point(): # Binary predictions, to which no rule applies
-            AccuracyMulti(ignore_index=ignore_index).value_of(preds, targs)
-            thresh,sigmoid,min_labels,max_labels = 0.5,False,0,None
-        scores = to_scores(preds, sigmoid)
-        rule = ThresholdRule(thresh, sigmoid, ignore_index=ignore_index)
-        losses = _cross_entropy(scores, targs, rule)
-        res = cls(None, None, losses, scores, targs, vocab, thresh, min_labels, max_labels,
-                  ignore_index)
-        res.scored = preds.is_floating_point()
-        return res
+        check_kwargs('from_preds', cls.from_preds, kwargs)
+        p = Predictions(preds, targs, **kwargs)
+        return cls._of(p, _cross_entropy(p))
+
+    @classmethod
+    def _of(cls, p, losses, learn=None, dl=None):
+        return cls(learn, dl, losses, p.scores if p.scored else p.preds, p.targs, p.vocab, p.thresh,
+                   p.rule.min_labels, p.rule.max_labels, p.rule.ignore_index)
 
     def __getitem__(self, idxs):
         "Get inputs, scores, targets, binary predictions and losses at `idxs`"
@@ -189,14 +164,16 @@ def accuracy_report(self:MultiLabelInterpretation,
     **kwargs # Arguments of the function `accuracy_report`: `zero_division` and `ci`
 )->reports.AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     "Report accuracy variants of these predictions, with baselines and confidence intervals"
-    return reports.accuracy_report(*self._arrays, **self._kwargs, **kwargs)
+    p = copy(self.predictions)
+    p.zero_division = kwargs.pop('zero_division', 0.)
+    return reports.report_of(p, **kwargs)
 
 @patch
 def judge(self:MultiLabelInterpretation,
     **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
 )->verdicts.Record: # Metrics and verdict; the repr is the report
     "Diagnose (near-)empty predictions and suggest remedies"
-    return verdicts.judge(*self._arrays, **self._kwargs, **kwargs)
+    return verdicts.judge_of(self.predictions, **kwargs)
 
 # %% ../nbs/19_interpret.ipynb #c48462f5
 def legend_above(
@@ -219,51 +196,60 @@ class LabelReport(Table):
         return re.sub(r'<tr>(?=\s*<th>micro avg</th>)', line, super()._repr_html_())
     def __repr__(self): return re.sub(r'\n(?=micro avg )', '\n\n', super().__repr__())
 
+_AT_THRESH = dict(precision=PrecisionMulti(), recall=RecallMulti(), f1=F1ScoreMulti())
+_RANKING = dict(ap=APScoreMulti(), roc_auc=RocAucMulti())
+
+def _scores(p):
+    "Score each label, all sample-label pairs together, and each sample: three tensors by column"
+    counts = p.counts,p.counts.sum(1, keepdim=True),p.sample_counts
+    res = {k: [m.values(*o) for o in counts] for k,m in _AT_THRESH.items()}
+    unknown,ms = torch.tensor([math.nan], dtype=torch.float64),[*_RANKING.values()]
+    res |= dict.fromkeys([*_RANKING,'calibration_error'], [unknown.expand(len(p.vocab)),unknown,unknown])
+    if not p.scored: return res
+    every = p.valid.all() # A selection by bools takes much memory
+    pooled = label_curve(*(o.flatten() if every else o[p.valid] for o in (p.scores, p.true)))
+    def of_samples(batch):
+        c = sort_curve(to_scores(batch.inputs[0], sigmoid=False), *batch.inputs[1:])
+        return torch.stack([m.values(c) for m in ms])
+    values = rank_labels(ms, p),[m.values(pooled) for m in ms],p.by_sample(of_samples)
+    res |= dict(zip(_RANKING, zip(*values)))
+    if is_probs(p.scores):
+        m = ExpectedCalibrationError(average=None, sigmoid=False, ignore_index=p.rule.ignore_index)
+        each = torch.from_numpy(m(p.scores, p.targs))
+        res['calibration_error'] = each,ExpectedCalibrationError().from_total(m.read()[0]),unknown
+    return res
+
+def _average(a, support, each, pooled, of_samples):
+    "Average a column"
+    if a=='micro': return pooled.item()
+    if a=='samples': return of_samples.nanmean().item()
+    return F1ScoreMulti(average=a).average_labels(each, support).item()
+
 @patch
 def report(self:MultiLabelInterpretation,
     sort:str='f1', # Column to sort the labels by, ascending; 'label' is their names
     averages:bool=True # Whether to append rows of micro, macro, weighted and samples averages
 )->LabelReport: # A row per label
     "Score each label, and all labels on average"
-    averages = ('micro','macro','weighted','samples') if averages else ()
-    arrays,kw = (self.preds,self.targs),dict(sigmoid=False, ignore_index=self.ignore_index)
+    scores = _scores(self.predictions)
     tp,fp,fn,_ = self.counts.numpy()
     pred,true = tp+fp,tp+fn
-    at_thresh = dict(precision=PrecisionMulti, recall=RecallMulti, f1=F1ScoreMulti)
-    ranking,ranked = dict(ap=APScoreMulti, roc_auc=RocAucMulti),{}
-    if self.scored: # Label by label, which takes little memory
-        ranked = dict(zip(ranking, rank_labels([o() for o in ranking.values()], *arrays, self.rule)))
-    error = ExpectedCalibrationError(average=None, **kw)
-    if self.scored and is_probs(self.preds): error.accum_values(*arrays)
-    def rank(k, a):
-        m = ranking[k](average=a, **kw)
-        if k not in ranked: return math.nan
-        if a=='samples': return m(*arrays)
-        if a=='micro':
-            every,scores = self.valid.all(),to_scores(self.preds, sigmoid=False)
-            flat = (o.flatten() if every else o[self.valid] for o in (scores, self.true))
-            return m.values(label_curve(*flat)).item()
-        return m.average_labels(ranked[k], torch.from_numpy(true)).numpy()
-    def calibration(a):
-        if not error.read() or a=='samples': return math.nan
-        return ExpectedCalibrationError(average=a, **kw).from_total(error.read()[0]).numpy()
-    def row(a):
-        at = {k: cls(average='samples', **kw)(self.predicted, self.targs) if a=='samples' else
-                 cls(average=a).averaged(self.counts).numpy() for k,cls in at_thresh.items()}
-        return at | {k: rank(k, a) for k in ranking} | dict(calibration_error=calibration(a))
     thresh = math.nan if self.rule.is_top_k else self.thresh
-    res = LabelReport(dict(support=true, predicted=pred, **row(None), thresh=thresh),
+    of_labels = {k: each.numpy() for k,(each,*_) in scores.items()}
+    res = LabelReport(dict(support=true, predicted=pred, **of_labels, thresh=thresh),
                       index=pd.Index(self.vocab, name='label', tupleize_cols=False))
     if sort not in (columns := ['label',*res]):
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
     # Nothing is known of labels that are neither true nor predicted: by a score, they come last
-    unknown,by_score = pred+true==0,sort in (*at_thresh,*ranking,'calibration_error')
-    res = res.sort_values(sort, kind='stable', key=lambda o: o.mask(unknown) if by_score else o)
+    unknown = (pred+true==0) & (sort in scores)
+    res = res.sort_values(sort, kind='stable', key=lambda o: o.mask(unknown))
     if averages:
         total = dict(support=true.sum(), predicted=pred.sum(),
                      thresh=math.nan if isinstance(thresh, tuple) else thresh)
-        rows,names = zip(*((total | row(a), f'{a} avg') for a in averages))
-        ends = LabelReport([*rows], names, columns=res.columns)
+        support = torch.from_numpy(true)
+        rows = {f'{a} avg': total | {k: _average(a, support, *o) for k,o in scores.items()}
+                for a in ('micro','macro','weighted','samples')}
+        ends = LabelReport.from_dict(rows, orient='index')[res.columns]
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
     res.attrs['reading'] = f'Predicted {self.rule.describe()}.'
     has = self.true[self.valid_samples].any(1)
@@ -426,7 +412,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     if not self.rule.is_top_k: ax.axvline(t, color='k', ls='--', lw=1, label=now)
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
     name,true,n = plot_name(self._label(i), 30),int(c.true),int(c.true+c.false)
-    ax.set_title(f"{name}: true in {true:,} of {n:,} sample{'s'[:n!=1]}", fontsize=10)
+    ax.set_title(f"{name}: true in {true:,} of {count_of(n, 'sample')}", fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 @patch
@@ -434,8 +420,7 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
     "Plot curves of the labels whose `cls` is lowest, and the operating point of each, `at`"
     tp,fp,fn,tn = self.counts
     true,n = tp+fn,tp+fp+fn+tn
-    m = cls(average=None, sigmoid=False, ignore_index=self.ignore_index)
-    area,has = torch.from_numpy(m(self.preds, self.targs)),(true>0) & (true<n)
+    (area,),has = rank_labels([cls()], self.predictions),(true>0) & (true<n)
     order = [i for i in area.argsort(stable=True).tolist() if has[i]]
     cols = label_columns(labels, self.vocab, order, k)
     if not cols: raise ValueError("there is no curve: each label is true in all samples, or in none")
@@ -536,11 +521,11 @@ def find_mistakes(
     score,(tp,fp,fn,tn) = interp.preds[found,i],interp.counts[:,i].tolist()
     mistake,having,n,rank = ('missed','with',tp+fn,'lowest') if kind=='missed' else (
                              'a false alarm','without',fp+tn,'highest')
-    title = (f"{interp._label(i)}: {mistake} in {len(found):,} of the {n:,} "
-             f"sample{'s'[:n!=1]} {having} it, {interp._describe([i])}")
+    title = (f"{interp._label(i)}: {mistake} in {len(found):,} of the {count_of(n, 'sample')} "
+             f"{having} it, {interp._describe([i])}")
     order = score.argsort(descending=kind=='false', stable=True)[:check_int('max_n', max_n, 1)]
     if 0<len(order)<len(found):
-        title += f'; the {rank} ' + ('score' if len(order)==1 else f'{len(order):,} scores')
+        title += f'; the {rank} ' + ('score' if len(order)==1 else count_of(len(order), 'score'))
     return found[order],score[order],title
 
 # %% ../nbs/19_interpret.ipynb #bacb6cb8
@@ -659,7 +644,7 @@ def plot_calibration(self:MultiLabelInterpretation,
 ):
     "Plot how often labels are true by their score; probabilities lie on the diagonal"
     bins = check_int('bins', bins, 1)
-    m = ExpectedCalibrationError(bins, sigmoid=False, ignore_index=self.ignore_index)
+    m = ExpectedCalibrationError(bins, sigmoid=False, ignore_index=self.rule.ignore_index)
     error = m(self.preds, self.targs)
     score,true,n = m.read()[0].sum(1)
     used = (n>0).nonzero().flatten().numpy()

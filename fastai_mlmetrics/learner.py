@@ -11,12 +11,12 @@ import difflib, pickletools, zipfile
 from .inputs import label_names, label_vocab
 from .messages import check_int, single_threaded, warn_user
 from .decisions import (
-    as_thresh, binarize, is_probs, limits_text, thresh_by_name, thresh_text, ThresholdRule)
+    as_thresh, binarize, is_probs, limits_text, thresh_text, ThresholdRule)
 from fastai_mlmetrics.losses import (
     BCEWithLogitsLossFlat, can_decode, decode_hint, is_activated, loss_name, loss_rule, takes_logits,
     to_probs, unwrap)
-from .metrics import (
-    AccuracyMulti, CountsMetric, ignored_by, NOTHING_COUNTS, StreamMetric)
+from .predictions import NOTHING_COUNTS
+from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from .thresholds import (
     folded_table, Objective, plot_table, thresh_table, ThreshFinder, WithTable)
@@ -230,7 +230,7 @@ def set_thresh(self:Learner,
     and pass it to `set_thresh` after `load`. Warns of metrics that keep their own threshold.
     Raises `ValueError` for thresholds outside [0, 1] or of another number than the labels, and if the
     loss function does not decode."""
-    thresh = thresh_by_name(thresh, label_vocab(self.dls))
+    thresh = as_thresh(thresh, label_vocab(self.dls))
     if not all(0<=o<=1 for o in L(thresh)):
         raise ValueError(f"thresh={thresh_text(thresh)} should be in [0, 1], as for probabilities. "
                          "learn.thresh_find() finds one, and so does best_thresholds "

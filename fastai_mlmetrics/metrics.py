@@ -117,7 +117,7 @@ def accumulate(self:StreamMetric,
     if self._learn is None or self._learn() is not learn: self._begin(learn)
     batch = loop_batch(learn)
     *_,c = batch.kind
-    if self.c is None: self.rule.columns(c, self._vocab) # Raises errors now, not after a wait
+    if self.c is None: self.rule.for_labels(c, self._vocab) # Raises errors now, not after a wait
     self._set_labels(c)
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
     self._batches.append(batch)

@@ -7,14 +7,14 @@ __all__ = []
 
 # %% ../nbs/20_page.ipynb #b4508551
 from fastai.basics import *
-from .messages import check_int, progress
+from .messages import check_int, count_of, progress
 from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
 from .tables import as_shown, label_index, new_axes, plot_name, some_names
 from .thresholds import best_thresholds, plot_thresh_curve
 from .comparison import ModelComparison
-from .verdicts import describe, problem, why_no_verdict
+from .verdicts import describe, in_numbers, problem, why_no_verdict
 from .interpret import (
-    find_mistakes, in_numbers, legend_above, MultiLabelInterpretation, sample_inputs, sample_names)
+    find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names)
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -30,14 +30,9 @@ class _Results:
         self.known = self.labels[self.labels.support>0]
         # The columns of the labels with the lowest F1, in the order of the table
         self.lowest = [label_index(o, interp.vocab) for o in self.known.index[:k]]
-        self.which = f"the {len(self.lowest)} label{'s'[:len(self.lowest)!=1]} with the lowest F1"
+        self.which = f"the {count_of(len(self.lowest), 'label')} with the lowest F1"
         if len(interp.vocab)==1: self.which = 'the only label'
         elif len(self.lowest)==len(interp.vocab): self.which = 'all labels, lowest F1 first'
-        # Argmax suits one label per sample; macro is elementwise accuracy if no target is ignored
-        of_one = (interp.true.sum(1)[interp.valid_samples]==1).all()
-        self.hidden = ['accuracy, argmax']*(not of_one) + ['accuracy, macro']*bool(interp.valid.all())
-
-    def shown(self, report): return report.drop(index=self.hidden, errors='ignore')
 
 def _with_values(column, k=3):
     "Name the first labels of a column with their values"
@@ -88,9 +83,7 @@ def _data(p):
     n,c = interp.preds.shape
     facts = {'data set': p.data} if p.data else {}
     facts |= {'samples': f'{n:,}, {r.labelled:,} of them with a label',
-              'labels': f'{c:,}; {r.true_per_sample:.2f} are true per sample, and '
-                        f'{r.pred_per_sample:.2f} predicted'}
-    if r.absent: facts['never true'] = some_names(r.absent, 10)
+              'labels': f'{c:,}'}
     facts['threshold'] = interp.rule.text if interp.scored else 'none: the predictions are binary'
     if not interp.valid.all(): facts['ignored targets'] = f'{1-interp.valid.double().mean():.1%}'
     facts['seen before?'] = ("This page cannot tell whether these samples were used to train the "
@@ -101,30 +94,24 @@ def _data(p):
     yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
 
 def _verdict(p):
-    texts = in_numbers(p.interp, p.record)
-    gaps = ', with gaps' if len(texts)>1 else ''
-    start = ('No verdict' if why_no_verdict(p.record) else
-             problem(p.record) or f'The model is better than a constant prediction{gaps}')
-    yield 'finding',f"{start}: {' '.join(texts)}"
-    yield 'box',describe(p.record).html
+    r = p.record
+    if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
+        gaps = ', with gaps' if len(in_numbers(r))>1 else ''
+        yield 'finding',f"The model is better than a constant prediction{gaps}."
+    yield 'box',describe(r).html
 
 def _accuracy(p):
     r = p.interp.accuracy_report()
     yield 'text',r.reading
-    yield 'table',p.shown(r)
-    yield 'text',("From low to high is the 95% interval of a value. Compare a value with its "
-                  "baseline (predicting nothing, or ranking at random) and with constant (the best "
-                  "that the same labels for every sample score); its ceiling is the most that any "
-                  "model can score. The lift is the share of the way from baseline to ceiling.")
+    yield 'table',r
 
 def _comparison(p):
     if p.comparison is None: return
     yield 'text',p.comparison.reading
     for name,t in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
-        yield 'table',p.shown(t)
-    yield _plot("Differences with their intervals. Grey ones may be chance.",
-                p.shown(p.comparison).plot)
+        yield 'table',t
+    yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
 
 def _labels(p):
     low,n = (p.known.f1<0.5).sum(),len(p.known)
@@ -138,7 +125,7 @@ def _labels(p):
 def _thresholds(p):
     interp,r = p.interp,p.record
     if not interp.scored or not interp.true.any(): return
-    preds,targs,kw = interp.preds,interp.targs,dict(ignore_index=interp.ignore_index)
+    preds,targs,kw = interp.preds,interp.targs,dict(ignore_index=interp.rule.ignore_index)
     found = best_thresholds(preds, targs, **kw)
     without = f' and without {interp.rule.limits}' if interp.rule.limits else ''
     new = ifnone(found.held_out, found.score) # Few samples have no folds
@@ -229,16 +216,15 @@ def _samples(p):
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
     rare = support[support<20]
-    yield 'finding',(f"{len(rare):,} of {len(support):,} label{'s'[:len(support)!=1]} "
-                     f"occur{'s'[:len(rare)==1]} in fewer than 20 samples, so their values are "
+    yield 'finding',(f"{len(rare):,} of {count_of(len(support), 'label')} "
+                     f"occur{'s'*(len(rare)==1)} in fewer than 20 samples, so their values are "
                      f"uncertain: {_with_values(rare)}." if len(rare) else
                      f"The rarest label is {_with_values(support[:1])}.")
     yield _plot("In how many samples each label is true, in the order of the table of labels: are the "
                 "labels with a low F1 the rare ones?", _plot_frequencies, p.labels)
     yield _plot("How many labels samples have.", p.interp.plot_cardinality)
 
-def _glossary(p):
-    yield 'facts',{k: v for k,v in GLOSSARY.items() if k not in p.hidden}
+def _glossary(p): yield 'facts',GLOSSARY
 
 # %% ../nbs/20_page.ipynb #0c9922f1
 SECTIONS = dict(
@@ -281,15 +267,13 @@ GLOSSARY = {
     'accuracy, subset': "Share of the samples with all labels right.",
     'accuracy, Jaccard': "Labels that are both true and predicted, over those that are "
                          "either; mean over samples.",
-    'accuracy, argmax': "Share of the samples whose first true label has the highest score.",
     'AP (ap)': "Average precision: the area under the curve of precision against recall. It needs no "
                "threshold.",
     'ROC AUC (roc_auc)': "How often a sample with the label scores higher than one without "
                          "it. It needs no threshold; 0.5 is chance.",
     'LRAP': "Label ranking average precision: how high the true labels of a sample rank among all.",
     'calibration_error': "Mean difference between scores and the share of labels that are true.",
-    'baseline': "Value of predicting nothing; for AP, ROC AUC and LRAP, of a random ranking; for "
-                "argmax, of always choosing the first label.",
+    'baseline': "Value of predicting nothing; for AP, ROC AUC and LRAP, of a random ranking.",
     'constant': "Best value of predicting the same labels for every sample.",
     'ceiling': "Highest value that any prediction can reach on these samples.",
     'lift': "Share of the way from baseline to ceiling: 0 is as good as predicting nothing, and 1 is "

@@ -13,6 +13,7 @@ from fastai_mlmetrics.losses import (
     unwrap)
 from .metrics import CountsMetric, ignored_by, StreamMetric
 from .tables import some_names
+from .records import ENOUGH
 from .verdicts import exact_thresh, set_thresh_code
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
@@ -20,24 +21,45 @@ from fastai.metrics import ActivationType
 from collections import namedtuple
 from scipy.special import expit
 
-# %% ../nbs/16_pitfalls.ipynb #72c63648
-def metric_thresh(m, logits=True):
-    "Return the threshold of any metric on probabilities (of logits or not); None: it has none"
-    thresh,sigmoid = None,False
-    if getattr(m, 'uses_thresh', False):
-        # A probability for logits is a mistake, of which the metric itself warns
-        if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
-        thresh,sigmoid = m.thresh,m.sigmoid
-    elif isinstance(m, AccumMetric) and not isinstance(m, StreamMetric):
-        thresh,sigmoid = m.thresh or None,m.activation==ActivationType.Sigmoid
-    elif isinstance(m, AvgMetric):
-        try: params = inspect.signature(m.func).parameters
-        except ValueError: return None # torch's own functions have no signature
-        if {'thresh','sigmoid'} <= params.keys():
-            thresh,sigmoid = params['thresh'].default,params['sigmoid'].default
-    if thresh is None: return None
-    return as_thresh(thresh if sigmoid or not logits else expit(thresh))
+# %% ../nbs/16_pitfalls.ipynb #e4dabef8
+Pitfall = namedtuple('Pitfall', 'name when texts')
+PITFALLS = []
 
+def pitfall(
+    name:str, # Name of the row
+    when:str='validation' # When to look: at the 'start', after each 'validation', at the 'end' of a fit
+):
+    "Add a function to `PITFALLS`"
+    def _inner(f):
+        PITFALLS.append(Pitfall(name, when, f))
+        return f
+    return _inner
+
+def pitfalls(
+    r, # `Record` of the validation; None at the start
+    learn:Learner, # Learner with a `ZeroLabelsCallback`
+    logits:bool=True, # Whether the metrics take logits
+    when:str='validation' # When it is, as in `pitfall`
+)->list: # Sentences with code in backticks
+    "List what makes a Learner's numbers misleading"
+    found = (o.texts(r, learn, logits) for o in PITFALLS if o.when==when)
+    return [text for texts in found for text in L(texts) if text]
+
+# %% ../nbs/16_pitfalls.ipynb #f951133e
+@pitfall('wrong range')
+def _wrong_range(r, learn, logits):
+    "Probabilities passed as logits, so that everything is predicted; or logits as probabilities"
+    return r.range_problem
+
+@pitfall('two sigmoids')
+def _two_sigmoids(r, learn, logits):
+    "Metrics take probabilities, the loss function logits: `predict` applies a second sigmoid"
+    if r.range_problem or logits or not is_activated(learn.loss_func): return
+    return ("`get_preds` and `predict` apply the sigmoid of the loss function "
+            f"({loss_name(learn.loss_func)}) to what the metrics take for probabilities: remove the "
+            "sigmoid at the model's end, and leave out sigmoid=False")
+
+# %% ../nbs/16_pitfalls.ipynb #ebe54866
 _SHARED_NAMES = ('accuracy_multi average_precision_score brier_score_loss f1_score fbeta_score '
     'hamming_loss jaccard_score matthews_corrcoef precision_score recall_score roc_auc_score').split()
 
@@ -46,12 +68,22 @@ def _is_fastai_twin(m):
     module,name = (getattr(unwrap(m), o, None) or '' for o in ('__module__','__name__'))
     return module.startswith(('sklearn.','fastai.metrics')) and name in _SHARED_NAMES
 
+@pitfall("fastai's metrics")
 def _fastai_twins(r, learn, logits):
+    "fastai was imported again after this package, and its metrics replaced ours"
     names = learn.metrics.filter(_is_fastai_twin).attrgot('name').unique()
     return names and (f"{some_names(names)} {'is' if len(names)==1 else 'are'} fastai's own, not this "
             "package's. If you did not mean that, an import of fastai that ran later took the names "
             "back: run `from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
             "as in `learn.metrics = multilabel_metrics()`")
+
+# %% ../nbs/16_pitfalls.ipynb #5b2a7040
+@pitfall('no labels')
+def _no_labels(r, learn, logits):
+    "No sample of the validation set has a label"
+    if r.true_per_sample or r.samples<ENOUGH: return
+    return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is right, "
+            "and the model cannot be judged: check the targets")
 
 def _split_advice(dls):
     if hasattr(dls, 'y_names'): # Of a table
@@ -60,14 +92,18 @@ def _split_advice(dls):
     if not hasattr(dls.train, 'new'): return "`stratified_split(targs)`" # torch's `DataLoader`
     return "`DataBlock(..., get_y=get_y, splitter=StratifiedMultiLabelSplitter(get_y=get_y))`"
 
-def _tracked_upside_down(r, learn, logits):
-    low = {m.name for m in learn.metrics if getattr(m, 'is_loss', False)}
-    trackers = learn.cbs.filter(lambda o: isinstance(o, TrackerCallback) and o.comp is np.greater
-                                and o.monitor.removeprefix('valid_') in low)
-    return [f"`{type(o).__name__}(monitor='{o.monitor}')` looks for the highest value, but "
-            "lower is better: add `comp=np.less`" for o in trackers]
+@pitfall('absent labels')
+def _absent_labels(r, learn, logits):
+    "No sample has a certain label: macro averages count 0 for it"
+    if not r.absent or r.labelled<ENOUGH: return
+    return (f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no "
+            f"sample of this validation ({some_names(r.absent)}): nothing is known of such labels, and "
+            "macro averages count 0 for each. If `label_stats(learn.dls)` counts two samples of a label "
+            f"or more, {_split_advice(learn.dls)} puts them on both sides; otherwise add samples with it")
 
+@pitfall('ignored in training', 'start')
 def _ignored_in_training(r, learn, logits):
+    "The metrics ignore missing targets, but the loss function does not"
     value,loss = ignored_by(learn.metrics),learn.loss_func
     if value is None or learn.lock.locked() or not trains_on_all(loss): return
     value = value if value==value else "math.nan"
@@ -75,17 +111,33 @@ def _ignored_in_training(r, learn, logits):
             f"on them: use `learn.loss_func = BCEWithLogitsLossFlat(ignore_index={value})`"
             + ", and a new model if the weights are NaN already"*(value=='math.nan'))
 
+# %% ../nbs/16_pitfalls.ipynb #0e7688c2
+def _trackers(learn, metrics):
+    "Return the callbacks that monitor one of some metrics"
+    names = {m.name for m in metrics}
+    return learn.cbs.filter(lambda o: isinstance(o, TrackerCallback)
+                            and o.monitor.removeprefix('valid_') in names)
+
+@pitfall('tracked upside down', 'start')
+def _tracked_upside_down(r, learn, logits):
+    "`SaveModelCallback(monitor='empty_rate')` looks for the highest value"
+    trackers = _trackers(learn, [m for m in learn.metrics if getattr(m, 'is_loss', False)])
+    return [f"`{type(o).__name__}(monitor='{o.monitor}')` looks for the highest value, but "
+            "lower is better: add `comp=np.less`" for o in trackers if o.comp is np.greater]
+
+@pitfall('tracked validation', 'start')
 def _tracked_validation(r, learn, logits):
+    "`SaveModelCallback` and the like treat a `validate()` as an epoch"
     names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
     if names and learn.lock.locked():
         return (f"{' and '.join(names)} treat{'s'[len(names)>1:]} this `validate()` as an epoch of a "
                 "fit, and may save, log or stop. `learn.evaluate()` validates without such callbacks")
 
+@pitfall('monitor', 'end')
 def _monitor_disagrees(r, learn, logits):
-    records,at_thresh = learn.zero_labels._fit.records,{m.name for m in learn.metrics if
-                                                        getattr(m, 'uses_thresh', False)}
-    trackers = learn.cbs.filter(lambda o: isinstance(o, TrackerCallback)
-                                and o.monitor.removeprefix('valid_') in at_thresh)
+    "A tracker of F1 chose an early epoch; loss and average precision improved after it"
+    records = learn.zero_labels.fit_records
+    trackers = _trackers(learn, [m for m in learn.metrics if getattr(m, 'uses_thresh', False)])
     for monitor in trackers.attrgot('monitor').unique():
         cbs = trackers.filter(lambda o: o.monitor==monitor)
         values = [o[cbs[0].idx] for o in learn.recorder.values]
@@ -102,7 +154,10 @@ def _monitor_disagrees(r, learn, logits):
                f"{best.ap_micro:.2f} to {o.ap_micro:.2f}. Monitor `ap_macro` instead, which needs no "
                "threshold: `learn.metrics = multilabel_metrics(ranking=True)`")
 
+# %% ../nbs/16_pitfalls.ipynb #266af9ca
+@pitfall('no decoding')
 def _no_decoding(r, learn, logits):
+    "`nn.BCEWithLogitsLoss()` or `BCELossFlat()`: `predict` and `show_results` show no label"
     loss = learn.loss_func
     if can_decode(loss): return
     probs = logits==bool(r.range_problem) # Whether the predictions are probabilities
@@ -112,61 +167,58 @@ def _no_decoding(r, learn, logits):
             "so `predict` and `show_results` show no label, however good the model: "
             f"{decode_hint(loss, probs)}{again}")
 
+# %% ../nbs/16_pitfalls.ipynb #72c63648
+def metric_thresh(
+    m, # Metric of any kind
+    logits:bool=True # Whether the metrics take logits
+): # None: it has no threshold
+    "Return the threshold of a metric on probabilities"
+    thresh,sigmoid = None,False
+    if getattr(m, 'uses_thresh', False):
+        # A probability for logits is a mistake, of which the metric itself warns
+        if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
+        thresh,sigmoid = m.thresh,m.sigmoid
+    elif isinstance(m, AccumMetric) and not isinstance(m, StreamMetric):
+        thresh,sigmoid = m.thresh or None,m.activation==ActivationType.Sigmoid
+    elif isinstance(m, AvgMetric):
+        try: params = inspect.signature(m.func).parameters
+        except ValueError: return None # torch's own functions have no signature
+        if {'thresh','sigmoid'} <= params.keys():
+            thresh,sigmoid = params['thresh'].default,params['sigmoid'].default
+    if thresh is None: return None
+    return as_thresh(thresh if sigmoid or not logits else expit(thresh))
+
+_PREDICT = "but `predict` and `show_results`"
+def _use(names): return f"{some_names(names, 3)} use{'s'[len(names)>1:]}"
+
+@pitfall('two thresholds')
 def _two_thresholds(r, learn, logits):
+    "The metrics' threshold is not the loss function's, which `predict` and `show_results` use"
     if not (can_decode(learn.loss_func) and hasattr(learn.loss_func, 'thresh')): return
     rule = ThresholdRule(**loss_rule(learn.loss_func))
-    ours,limits = learn.metrics.filter(risinstance(CountsMetric)),(rule.min_labels,rule.max_labels)
-    predict = "but `predict` and `show_results`"
+    ours = learn.metrics.filter(risinstance(CountsMetric))
     def thresh(m): # If each sample gets the same number of labels, the threshold has no effect
         return None if rule.is_top_k or m in ours and m.rule.is_top_k else metric_thresh(m, logits)
     threshs = [(m, t) for m in learn.metrics if (t:=thresh(m)) is not None]
-    if others := [(m, t) for m,t in threshs if not np.allclose(t, rule.thresh, atol=1e-6)]:
-        t,found = others[0][1],sorted({exact_thresh(t) for _,t in others})
-        names = L(m.name for m,_ in others).unique()
-        text = (f"{some_names(names, 3)} use{'s'[len(names)>1:]} thresh={' or '.join(found)}, "
-                f"{predict} {exact_thresh(rule.thresh)}")
-        if stay := L(m.name for m,_ in threshs if m not in ours).unique():
-            text += (f": {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
-                     "classes of this package can, such as `F1ScoreMulti()`")
-        elif len(found)==1 and isinstance(t, float):
-            # A threshold other than the default was chosen, so it stays
-            text += f": {set_thresh_code(rule.thresh if t==0.5 else t, *limits)} sets one for all"
-        return text
+    others = [(m, t) for m,t in threshs if not np.allclose(t, rule.thresh, atol=1e-6)]
+    if not others: return _two_limits(ours, rule)
+    t,found = others[0][1],sorted({exact_thresh(t) for _,t in others})
+    text = (f"{_use(L(m.name for m,_ in others).unique())} thresh={' or '.join(found)}, "
+            f"{_PREDICT} {exact_thresh(rule.thresh)}")
+    if stay := L(m.name for m,_ in threshs if m not in ours).unique():
+        return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
+                "classes of this package can, such as `F1ScoreMulti()`")
+    if len(found)>1 or not isinstance(t, float): return text
+    # A threshold other than the default was chosen, so it stays
+    set_ = set_thresh_code(rule.thresh if t==0.5 else t, rule.min_labels, rule.max_labels)
+    return f"{text}: {set_} sets one for all"
+
+def _two_limits(metrics, rule):
     # Metrics with limits of their own, such as top-k metrics, are meant to differ
-    apart = ours.filter(lambda m: (m.min_labels,m.max_labels)!=limits
-                        and not m.has_own_limits and m.uses_thresh)
+    apart = metrics.filter(lambda m: m.rule.limits!=rule.limits
+                           and not m.has_own_limits and m.uses_thresh)
     if not apart: return
-    m,names = apart[0],apart.attrgot('name').unique()
-    return (f"{some_names(names, 3)} use{'s'[len(names)>1:]} {m.rule.limits or 'no limit'}, {predict} "
-            f"{rule.limits or 'no limit'}: {set_thresh_code(rule.thresh, m.min_labels, m.max_labels)} "
-            "sets one for all")
-
-Pitfall = namedtuple('Pitfall', 'name when text')
-PITFALLS = [ # `when`: at the 'start', each 'validation' or the 'end' of a fit
-    Pitfall('wrong range', 'validation', lambda r, learn, logits: r.range_problem),
-    Pitfall('two sigmoids', 'validation', lambda r, learn, logits:
-        not (r.range_problem or logits) and is_activated(learn.loss_func) and
-        "`get_preds` and `predict` apply the sigmoid of the loss function "
-        f"({loss_name(learn.loss_func)}) to what the metrics take for probabilities: remove the "
-        "sigmoid at the model's end, and leave out sigmoid=False"),
-    Pitfall("fastai's metrics", 'validation', _fastai_twins),
-    Pitfall('no labels', 'validation', lambda r, learn, logits:
-        not r.true_per_sample and r.samples>=20 and
-        f"none of the {r.samples:,} validation samples has a label, so predicting nothing is right, "
-        "and the model cannot be judged: check the targets"),
-    Pitfall('absent labels', 'validation', lambda r, learn, logits: r.absent and r.labelled>=20 and
-        f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no "
-        f"sample of this validation ({some_names(r.absent)}): nothing is known of such labels, and "
-        "macro averages count 0 for each. If `label_stats(learn.dls)` counts two samples of a label "
-        f"or more, {_split_advice(learn.dls)} puts them on both sides; otherwise add samples with it"),
-    Pitfall('ignored in training', 'start', _ignored_in_training),
-    Pitfall('tracked upside down', 'start', _tracked_upside_down),
-    Pitfall('tracked validation', 'start', _tracked_validation),
-    Pitfall('monitor', 'end', _monitor_disagrees),
-    Pitfall('no decoding', 'validation', _no_decoding),
-    Pitfall('two thresholds', 'validation', _two_thresholds)]
-
-def pitfalls(r, learn, logits=True, when='validation'):
-    "List what makes a Learner's numbers misleading: sentences with code in backticks"
-    found = (o.text(r, learn, logits) for o in PITFALLS if o.when==when)
-    return [text for texts in found for text in L(texts) if text]
+    limits = [o.limits or 'no limit' for o in (apart[0].rule, rule)]
+    set_ = set_thresh_code(rule.thresh, apart[0].min_labels, apart[0].max_labels)
+    return (f"{_use(apart.attrgot('name').unique())} {limits[0]}, {_PREDICT} {limits[1]}: "
+            f"{set_} sets one for all")

@@ -8,9 +8,9 @@ __all__ = []
 # %% ../nbs/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
 from .inputs import as_rows, columns_of, label_names
-from .messages import progress, PROBS_GIVEN, warn_user
+from .messages import PROBS_GIVEN, progress, warn_user
 from .decisions import (
-    is_prob_thresh, is_probs, thresh_by_name, thresh_text, ThresholdRule, to_scores)
+    as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
 from .counts import Batch, check_values, join_checks
 from functools import cached_property
 
@@ -24,7 +24,7 @@ class Predictions:
         targs, # Targets of the same shape, each 0 or 1
         *,
         thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
-        sigmoid:bool=False, # Whether `preds` are logits
+        sigmoid:bool=False, # Whether the predictions are logits
         vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
         min_labels:int=0, # Minimum number of labels per sample
         max_labels:int=None, # Maximum number of labels per sample; None: unlimited
@@ -38,14 +38,14 @@ class Predictions:
         if columns is not None and [*self.vocab]!=[*columns] and {*self.vocab}=={*columns}:
             raise ValueError("vocab names the columns in another order than the DataFrame, "
                              f"which has {[*columns]}: leave it out")
-        self.thresh = None if thresh is None else thresh_by_name(thresh, self.vocab)
+        self.thresh = None if thresh is None else as_thresh(thresh, self.vocab)
         self._check_scale(sigmoid)
         self.rule = ThresholdRule(ifnone(self.thresh, 0.5), sigmoid, ignore_index=ignore_index,
                                   min_labels=min_labels, max_labels=max_labels)
         self.zero_division = zero_division
         self._check_values()
 
-    @property
+    @cached_property
     def scores(self):
         "Scores in float32 (float64 stays), N x C: the sigmoids of logits"
         return to_scores(self.preds, self.rule.sigmoid and self.scored)
@@ -144,7 +144,7 @@ def by_label(self:Predictions):
 def check_arrays(
     preds, # Predictions, as `as_rows` takes them
     targs, # Targets of the same shape
-    thresh=None, # Thresholds, as `thresh_by_name` takes them; None: any scores are accepted
+    thresh=None, # Thresholds, as `as_thresh` takes them; None: any scores are accepted
     sigmoid:bool=False, # Whether the predictions are logits
     vocab=None # Names of the labels; None: the columns of a DataFrame, else numbers
 ): # Predictions and targets, N x C; `L` of C names, or of numbers without names; plain thresholds
@@ -155,7 +155,7 @@ def check_arrays(
     if columns is not None and [*vocab]!=[*columns] and {*vocab}=={*columns}:
         raise ValueError("vocab names the columns in another order than the DataFrame, "
                          f"which has {[*columns]}: leave it out")
-    if thresh is not None: thresh = thresh_by_name(thresh, vocab)
+    if thresh is not None: thresh = as_thresh(thresh, vocab)
     scored = preds.is_floating_point()
     probs = scored and is_probs(preds)
     seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer may lie there by chance

@@ -33,8 +33,10 @@ def test_intervals_are_those_of_a_paired_t_test(n):
     models,y = two_models(n)
     t = compare_models(models, y, sigmoid=True)
     right = {k: ((o>0)==y.bool()).all(1).double().numpy() for k,o in models.items()}
-    hits = {k: (o.argmax(1)==y.argmax(1)).double().numpy() for k,o in models.items()}
-    for row,x in (('accuracy, subset',right), ('accuracy, argmax',hits)):
+    per_sample = JaccardMulti(average='samples').values
+    def jaccard(p, y): return per_sample(*((a & b).sum(1).double() for a in (p, ~p) for b in (y, ~y)))
+    overlap = {k: jaccard(o>0, y.bool()).numpy() for k,o in models.items()}
+    for row,x in (('accuracy, subset',right), ('accuracy, Jaccard',overlap)):
         expected = stats.ttest_rel(x['b'], x['a']).confidence_interval()
         # Degrees of freedom are fewer where few samples differ
         np.testing.assert_allclose(t.loc[row,['low','high']].astype(float), expected, atol=0.2/n)

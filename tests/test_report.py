@@ -6,20 +6,18 @@ from six_labels import SCORES, TARGS
 from test_comparison import two_models
 from test_metrics import reference
 
-ROW_NAMES = ['accuracy, elementwise','accuracy, macro','accuracy, weighted','accuracy, balanced','accuracy, subset',
-        'accuracy, Jaccard','accuracy, argmax','F1, micro','F1, macro','F1, weighted','F1, samples','AP, macro',
-        'ROC AUC, macro','LRAP']
+ROW_NAMES = ['accuracy, elementwise','accuracy, weighted','accuracy, balanced','accuracy, subset','accuracy, Jaccard',
+             'F1, micro','F1, macro','F1, weighted','F1, samples','AP, macro','ROC AUC, macro','LRAP']
 
 @given(binary_pairs(), st.data())
-def test_a_constant_answer_is_not_below_the_baseline(arrays_, data):
-    "Also if the first label is ignored in some samples"
+def test_lift_is_finite(arrays_, data):
     p,y = (o.astype(float) for o in arrays_)
     y[data.draw(arrays(bool, y.shape))] = -1
     if (y<0).all(): return
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         r = accuracy_report(p, y, ignore_index=-1, ci=None)
-    assert (r.constant>=r.baseline-1e-12)['accuracy, argmax'] and not np.isinf(r.lift).any()
+    assert not np.isinf(r.lift).any()
 
 @given(binary_pairs(min_labels=1), st.sampled_from([0., 0.3, 1., math.nan]), st.booleans(), st.data())
 def test_the_columns_of_a_report_are_in_order(arrays_, zero_division, scored, data):
@@ -49,10 +47,9 @@ def test_an_interval_ends_at_the_ceiling():
     r = accuracy_report(y.long(), y).loc['F1, samples']
     assert r.low<r.value==r.high==r.ceiling<0.3
 
-def test_decisions_have_no_highest_score():
-    "An argmax of 0/1 predictions would be made by ties"
+def test_binary_predictions_have_no_ranking():
     for p in (SCORES>0.5, (SCORES>0.5).int()):
-        assert list(accuracy_report(p, TARGS).index)==[*ROW_NAMES[:6], *ROW_NAMES[7:11]]
+        assert list(accuracy_report(p, TARGS).index)==ROW_NAMES[:-3]
     assert list(accuracy_report(SCORES, TARGS).index)==ROW_NAMES
 
 def test_the_reading_has_numbers_in_words():
@@ -82,14 +79,13 @@ def test_the_interval_of_a_share_is_student_s(n):
 
 ROWS = {
     'accuracy, elementwise': (AccuracyMulti, 'micro'),
-    'accuracy, macro':       (AccuracyMulti, 'macro'),
     'accuracy, weighted':    (AccuracyMulti, 'weighted'),
     'accuracy, balanced':    (BalancedAccuracyMulti, 'macro'),
     'accuracy, subset':      (SubsetAccuracy, 'samples'),
     'accuracy, Jaccard':     (JaccardMulti, 'samples'),
     **{f'F1, {a}': (F1ScoreMulti,a) for a in ('micro','macro','weighted','samples')}}
 # Rows for which the constant baseline is the best of all constants
-ALWAYS_BEST = 'accuracy, elementwise','accuracy, macro','accuracy, weighted','accuracy, subset'
+ALWAYS_BEST = 'accuracy, elementwise','accuracy, weighted','accuracy, subset'
 
 @given(binary_pairs(max_labels=4), st.sampled_from([0., 1., np.nan]), st.data())
 def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division, data):
@@ -110,14 +106,6 @@ def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division
             assert not r.constant>best+1e-12
             exact = row in ALWAYS_BEST or row=='F1, micro' and zero_division==0
             if keep is None and exact: same(r.constant, best)
-
-def test_argmax_is_compared_with_one_label_for_all():
-    logits,targs = simulate(250)
-    r = accuracy_report(logits, targs, sigmoid=True, ci=None).loc['accuracy, argmax']
-    first = targs.argmax(1)
-    same(r.value, categorical_accuracy(logits, targs), 1e-7)
-    is_first = [(first==i).float().mean() for i in range(20)]
-    same([r.baseline, r.constant, r.ceiling], [is_first[0], max(is_first), 1], 1e-7)
 
 def test_intervals_are_jackknife_intervals():
     logits,targs = simulate(250)
@@ -191,12 +179,6 @@ def test_ignored_elements_count_nowhere():
     assert 'Accuracy over the 20 sample-label pairs (10 samples) is 1.000' in r.reading
     assert '(95% interval 0.661 to 1.000)' in r.reading # Of 10 samples
     assert "'accuracy, balanced'" not in r.reading and ': 1 of 2 labels never occurs, and 0/0' in r.reading
-    y = tensor([[math.nan,0,0]]*10 + [[math.nan,1,0]]*10)
-    r = accuracy_report((y==1).float(), y, ignore_index=math.nan)
-    same(r.loc['accuracy, argmax',['value','ceiling']].astype(float), [1,1])
-    y = tensor([[math.nan,1,0]]*10 + [[math.nan,0,1]]*10)
-    r = accuracy_report(torch.zeros(20,3), y, ignore_index=math.nan).loc['accuracy, argmax']
-    same([r.value, r.baseline], [0.5,0.5])
     with pytest.raises(ValueError, match='single sample that counts'):
         accuracy_report(y, y*math.nan, ignore_index=math.nan)
 
@@ -258,13 +240,13 @@ def test_rankings_of_absent_labels_have_a_ceiling():
 @pytest.mark.parametrize('ignored', [False,True])
 @pytest.mark.parametrize('sizes', [(1200,5), (70,300)])
 def test_blocks_do_not_change_a_report(monkeypatch, ignored, sizes):
-    from fastai_mlmetrics import report
+    from fastai_mlmetrics import predictions
     models,y = two_models(*sizes)
     if ignored:
         y[torch.rand(*sizes, generator=torch.Generator().manual_seed(1))<0.1] = -1
         y[5:40] = -1
     whole = accuracy_report(models['a'], y, sigmoid=True, ignore_index=-1)
-    monkeypatch.setattr(report, '_BLOCK', 300)
+    monkeypatch.setattr(predictions, '_BLOCK', 300)
     pd.testing.assert_frame_equal(accuracy_report(models['a'], y, sigmoid=True, ignore_index=-1), whole, rtol=1e-9)
 
 def test_saturated_logits_are_ranked_by_the_logits():
@@ -276,7 +258,7 @@ def test_saturated_logits_are_ranked_by_the_logits():
 
 def test_rankings_without_each_sample_are_those_of_the_others():
     "As the metrics compute them of the other samples"
-    from fastai_mlmetrics.decisions import ThresholdRule
+    from fastai_mlmetrics.predictions import Predictions
     from fastai_mlmetrics.report import _rank_without
     rng = np.random.default_rng(0)
     for trial in range(40):
@@ -284,7 +266,8 @@ def test_rankings_without_each_sample_are_those_of_the_others():
         preds = torch.from_numpy(rng.random((n,c)).round(1 if ties else 6))
         y = torch.from_numpy(rng.integers(-(trial%3==0), 2, (n,c))).float()
         zero_division = (0.,1.,math.nan)[trial%4%3]
-        without = _rank_without(preds, y, ThresholdRule(ignore_index=-1), zero_division)
+        y[0,0] = 1
+        without = _rank_without(Predictions(preds, y, ignore_index=-1, zero_division=zero_division))
         for m,row in zip((APScoreMulti(zero_division=zero_division, ignore_index=-1),
                           RocAucMulti(ignore_index=-1)), without):
             for row_i,i in enumerate((y>=0).any(1).nonzero().flatten().tolist()):
