@@ -3,6 +3,7 @@ import pickle, threading, weakref
 from fractions import Fraction
 from conftest import *
 from fastai_mlmetrics.counts import Batch, LARGE
+from fastai_mlmetrics.metrics import accum_all
 from fastai_mlmetrics.records import ValidationStats
 from test_metrics import BINARY, averages
 
@@ -101,7 +102,7 @@ def test_a_function_among_the_metrics_does_not_break_the_sharing(monkeypatch):
     learn = make_learner(logits, targs, metrics)
     monkeypatch.setattr('fastai_mlmetrics.counts.Batch', Counting)
     v = values(learn)
-    assert made==[64] # The classes; functions count for themselves
+    assert sorted(made)==[16]*8+[64] # The classes together, and each function each batch
     assert v['f1_score']==F1ScoreMulti()(logits, targs)
     assert v['accuracy_multi']==pytest.approx(accuracy_multi(logits, targs).item())
 
@@ -255,6 +256,20 @@ def test_no_batch_waits_for_values(monkeypatch):
     for m in metrics:
         with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
     assert watch.hist.total.device.type=='meta'
+
+@pytest.mark.parametrize('option', [None, 'ignore_index', 'sample_weight'])
+def test_several_metrics_walk_through_arrays_together(option, counted, monkeypatch):
+    "Values are those of each metric alone, and each block of samples is counted once"
+    monkeypatch.setattr('fastai_mlmetrics.metrics._BLOCK', 1000)
+    logits,targs = simulate(300, 8, density=0.3)
+    if option=='ignore_index': targs[::7] = -1
+    kw = {option: dict(ignore_index=-1, sample_weight=np.arange(300)%3+1.)[option]} if option else {}
+    averages = 'micro','macro','weighted','samples',None
+    metrics = [*(F1ScoreMulti(average=a, **kw) for a in averages), AccuracyMulti(**kw), EmptyRate(**kw),
+               BrierScoreMulti(**kw), APScoreMulti(**kw), LRAP(**kw), RocAucMulti(bins=64, **kw)]
+    accum_all(metrics, logits, targs)
+    assert [o.n for o in counted]==[125,125,50]
+    for m in metrics: same(m.value, deepcopy(m)(logits, targs))
 
 def test_all_share_one_count_however_they_were_made(counted):
     logits,targs = simulate(50)

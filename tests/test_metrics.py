@@ -2,6 +2,7 @@
 import pickle, fastai.metrics as fm, sklearn.metrics as skm
 import torchmetrics.classification as tmc, torchmetrics.functional.classification as tm
 from copy import copy, deepcopy
+from fastcore.docments import docments
 from functools import lru_cache
 from conftest import *
 from six_labels import SCORES, TARGS
@@ -474,6 +475,35 @@ def test_arguments_of_ones_own_class():
     assert repr(Mine(3, thresh=0.2)).startswith('Mine(k=3') and Mine(thresh=0.2).thresh==0.2
     with pytest.raises(TypeError, match='treshold'): Mine(treshold=0.2)
     assert [*inspect.signature(StreamMetric).parameters]==[*inspect.signature(StreamMetric.__init__).parameters][1:]
+
+def test_declared_arguments():
+    "A class declares what may be passed by position, what it leaves out, and its own defaults"
+    class Cost(CountsMetric):
+        "Costs of errors"
+        order,without,defaults = ('thresh','missed'),('pos_label',),dict(average='micro')
+        def __init__(self,
+            missed:float=1., # Cost of a false negative
+            **kwargs
+        ):
+            self.missed = missed
+            super().__init__(**kwargs)
+        def formula(self, tp, fp, fn, tn): return self.missed*fn+fp
+    class Missed(Cost): defaults = dict(missed=9., zero_division=1.)
+    args = inspect.signature(Cost).parameters
+    assert [k for k,p in args.items() if p.kind==p.POSITIONAL_OR_KEYWORD]==['thresh','missed']
+    assert {*args}=={*inspect.signature(CountsMetric).parameters, 'missed'}-{'pos_label'}
+    docs = docments(Missed, full=True)
+    assert docs.missed.docment=='Cost of a false negative' and docs.missed.default==9.
+    assert docs.name.docment==docments(StreamMetric).name
+    found = [(m.thresh, m.missed, m.average, m.zero_division, m.name) for m in
+             (Cost(), Cost(0.2, 3.), Missed(), Missed(0.2, average='macro', zero_division=0.))]
+    assert found==[(0.5, 1., 'micro', 0., 'cost'), (0.2, 3., 'micro', 0., 'cost'),
+                   (0.5, 9., 'micro', 1., 'missed'), (0.2, 9., 'macro', 0., 'missed_macro')]
+    assert repr(Missed(0.2))=='Missed(thresh=0.2)'
+    for wrong in (dict(pos_label=1), dict(mised=2.)):
+        with pytest.raises(TypeError, match='has no argument'): Cost(**wrong)
+    for args in ((0.5, 1., True), ()):
+        with pytest.raises(TypeError): FBetaMulti(2, *[0.5]*8) if args else FBetaMulti()
 
 # A loop of one's own
 

@@ -364,7 +364,7 @@ def test_what_is_undefined_without_a_fold_has_no_held_out_score(per_label):
 def own_metrics():
     class Cost(CountsMetric):
         "Costs of errors; lower is better"
-        averages,default_average,is_loss = ('micro','macro','samples',None),'micro',True
+        averages,is_loss = ('micro','macro','samples',None),True
         def __init__(self, missed=1., **kwargs):
             self.missed = missed
             super().__init__(**kwargs)
