@@ -65,7 +65,7 @@ def check_values(
             "it at a lower learning rate")
 
 # %% ../nbs/04_counts.ipynb #8ffac19a
-LARGE = 2**18 # Number of predictions from which several threads are faster; blocks of arrays have it
+LARGE = 2**18 # Number of predictions from which several threads are faster than one
 
 class Batch:
     "Predictions and targets of some samples, with their confusion counts by a threshold rule"

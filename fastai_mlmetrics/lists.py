@@ -14,20 +14,22 @@ from fastai_mlmetrics.metrics import (
 from .ranking import APScoreMulti, LRAP, RocAucMulti
 
 # %% ../nbs/09_lists.ipynb #6824f29f
-def _check_args(thresh, name, kwargs):
-    "Raise if `name` is passed to a Learner uncalled, or if an argument belongs to a single metric"
-    if len(getattr(thresh, 'shape', ()))>1: raise ValueError(f"call it: metrics={name}()")
-    if off:=kwargs.keys() & {'average','name','pos_label'}:
-        raise TypeError(f"{name} has several metrics, each with an average and a name of its own, and "
-                        f"so takes no {' or '.join(sorted(off))}: use a class such as F1ScoreMulti")
-    check_kwargs(name, globals()[name], kwargs)
+_OF_ONE = 'pos_label','average','name' # Arguments of a single metric
+
+def _check_args(f, thresh, kwargs):
+    "Raise if `f` is passed to a Learner uncalled, or if an argument belongs to a single metric"
+    if len(getattr(thresh, 'shape', ()))>1: raise ValueError(f"call it: metrics={f.__name__}()")
+    if off:=kwargs.keys() & {*_OF_ONE}:
+        raise TypeError(f"{f.__name__} has several metrics, each with an average and a name of its own, "
+                        f"and so takes no {' or '.join(sorted(off))}: use a class such as F1ScoreMulti")
+    check_kwargs(f.__name__, f, kwargs)
 
 def _ranking_kwargs(kwargs):
     "Select the arguments that metrics without a threshold have, too"
     common = 'labels','sample_weight','ignore_index','zero_division'
     return {k: v for k,v in kwargs.items() if k in common}
 
-@delegates(CountsMetric.__init__, but='pos_label,average,name')
+@delegates(CountsMetric.__init__, but=_OF_ONE)
 def multilabel_metrics(
     thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
     sigmoid:bool=True, # Whether predictions are logits
@@ -38,7 +40,7 @@ def multilabel_metrics(
     **kwargs
 )->L: # Metrics of a Learner
     "Create the metrics that together describe a multi-label model"
-    _check_args(thresh, 'multilabel_metrics', kwargs)
+    _check_args(multilabel_metrics, thresh, kwargs)
     if bins is not None and not ranking:
         raise ValueError(f"bins={bins} are for metrics without a threshold: add ranking=True")
     def m(cls, name, **kw): return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
@@ -60,7 +62,7 @@ _PAPER_METRICS = dict(CP=(PrecisionMulti, 'macro'), CR=(RecallMulti, 'macro'), C
                       OP=(PrecisionMulti, 'micro'), OR=(RecallMulti, 'micro'),
                       OF1=(F1ScoreMulti, 'micro'))
 
-@delegates(CountsMetric.__init__, but='pos_label,average,name')
+@delegates(CountsMetric.__init__, but=_OF_ONE)
 def paper_metrics(
     thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
     sigmoid:bool=True, # Whether predictions are logits
@@ -72,7 +74,7 @@ def paper_metrics(
     **kwargs
 )->L: # Metrics of a Learner
     "Create mAP, CP, CR, CF1, OP, OR and OF1, as papers on multi-label images report them"
-    _check_args(thresh, 'paper_metrics', kwargs)
+    _check_args(paper_metrics, thresh, kwargs)
     if above_thresh and top_k is None:
         raise ValueError("above_thresh=True is for top-k metrics: add top_k=")
     def six(end='', **kw):

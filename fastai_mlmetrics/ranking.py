@@ -54,22 +54,20 @@ def curves_of(
 # %% ../nbs/08_ranking.ipynb #7d435413
 class CurveMetric(StreamMetric):
     "Base of metrics that are a `curve_formula` of the ranking of samples or of labels"
-    averages,default_average = CountsMetric.averages,'macro'
-    @delegates(StreamMetric.__init__, but='thresh,min_labels,max_labels')
+    order = 'sigmoid','average','sample_weight'
+    without = 'thresh','min_labels','max_labels'
+    averages,defaults = CountsMetric.averages,dict(average='macro')
     def __init__(self,
-        sigmoid:bool=True, # Whether the predictions are logits; matters only for `bins`
-        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
-        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
-        *,
+        sigmoid:bool=True, # Whether the predictions are logits; the ranking is the same for both
         bins:int=None, # Number of bins of a histogram per label; None: exact, which stores all scores
         **kwargs
     ):
-        if bins is not None and average=='samples':
-            raise ValueError(f"bins={bins} are for averages over labels: with average='samples', "
-                             "nothing is stored, so leave it out")
+        super().__init__(sigmoid=sigmoid, **kwargs)
         self.bins = None if bins is None else check_int('bins', bins, 2)
         self.needs_probs,self.ignores_scale = bins is not None,bins is None
-        super().__init__(sigmoid=sigmoid, average=average, sample_weight=sample_weight, **kwargs)
+        if bins is not None and self.average=='samples':
+            raise ValueError(f"bins={bins} are for averages over labels: with average='samples', "
+                             "nothing is stored, so leave it out")
 
     def curve_formula(self, c): raise NotImplementedError
 
@@ -118,22 +116,16 @@ class APScoreMulti(CurveMetric):
     `average_precision_score`. fastai's class ranks sigmoids, of which high ones are tied, and raises
     an error with `sigmoid=False`.
     """
-    func_name = 'average_precision_score'
-    @delegates(CurveMetric.__init__)
+    func_name,order = 'average_precision_score',('sigmoid','average','pos_label','sample_weight')
     def __init__(self,
-        sigmoid:bool=True, # Whether the predictions are logits; matters only for `bins`
-        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
-        pos_label:int=1, # Ignored; the positive class is always 1
-        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
-        *,
         voc:int=None, # Interpolation as in PASCAL VOC: 2007 or 2010; None: no interpolation
         **kwargs
     ):
         if voc not in (None,2007,2010): raise ValueError(f"voc={voc} should be 2007 or 2010, or None")
-        if voc and kwargs.get('bins'): raise ValueError(f"voc={voc} needs all scores: leave out bins")
         if voc: self.func_name = f'{self.func_name}_voc{voc}'
         self.voc = voc
-        super().__init__(sigmoid, average, sample_weight, pos_label=pos_label, **kwargs)
+        super().__init__(**kwargs)
+        if voc and self.bins: raise ValueError(f"voc={voc} needs all scores: leave out bins")
 
     def curve_formula(self, c):
         new,precision = c.tp.diff(),(c.tp/(c.tp+c.fp)).nan_to_num()[:,1:]
@@ -164,21 +156,16 @@ class RocAucMulti(CurveMetric):
     and fastai's class return nan. fastai's class ranks sigmoids, of which high ones are tied, and
     raises an error with `sigmoid=False`.
     """
-    func_name = 'roc_auc_score'
-    @delegates(CurveMetric.__init__)
+    func_name,order = 'roc_auc_score',('sigmoid','average','sample_weight','max_fpr')
+    defaults = dict(zero_division=math.nan)
     def __init__(self,
-        sigmoid:bool=True, # Whether the predictions are logits; matters only for `bins`
-        average:str='macro', # 'micro', 'macro', 'weighted' or 'samples'; None: one value per label
-        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         max_fpr:float=None, # Highest false positive rate of a partial area, in (0, 1]; None: 1
-        *,
-        zero_division:float=math.nan, # Value of a label that all samples have, or none; nan: left out
         **kwargs
     ):
         if max_fpr is not None and not 0<max_fpr<=1:
             raise ValueError(f"max_fpr={max_fpr} should be above 0, and at most 1")
         self.max_fpr = max_fpr
-        super().__init__(sigmoid, average, sample_weight, zero_division=zero_division, **kwargs)
+        super().__init__(**kwargs)
 
     def curve_formula(self, c):
         start,end,tp = c.fp[:,:-1],c.fp[:,1:],c.tp[:,:-1]
@@ -192,15 +179,8 @@ class RocAucMulti(CurveMetric):
 # %% ../nbs/08_ranking.ipynb #a8dbf10e
 class LabelRanking(CurveMetric):
     "Base of metrics of each sample's ranking of the labels"
-    averages,default_average = ('samples',),'samples'
-    @delegates(CurveMetric.__init__, but='bins,pos_label')
-    def __init__(self,
-        sigmoid:bool=True, # Ignored: the ranking is the same for logits and their sigmoids
-        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
-        *,
-        average:str='samples', # Always 'samples', the mean over samples
-        **kwargs
-    ): super().__init__(sigmoid, average, sample_weight, **kwargs)
+    order,without = ('sigmoid','sample_weight'),('bins','pos_label')
+    averages,defaults = ('samples',),dict(average='samples')
 
 # %% ../nbs/08_ranking.ipynb #9533bbb8
 class LRAP(LabelRanking):
@@ -210,15 +190,7 @@ class LRAP(LabelRanking):
     (0, 1], 1 is best, and 1 for a sample without labels. scikit-learn's
     `label_ranking_average_precision_score`, and fastai's `LRAP`.
     """
-    func_name = 'lrap'
-    @delegates(LabelRanking.__init__)
-    def __init__(self,
-        sigmoid:bool=True, # Ignored: the ranking is the same for logits and their sigmoids
-        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
-        *,
-        zero_division:float=1., # Value of a sample without labels; nan: leave it out of the mean
-        **kwargs
-    ): super().__init__(sigmoid, sample_weight, zero_division=zero_division, **kwargs)
+    func_name,defaults = 'lrap',dict(zero_division=1.)
     curve_formula,voc = APScoreMulti.curve_formula,None # of a sample's labels
 
 class CoverageError(LabelRanking):
@@ -252,17 +224,14 @@ class PrecisionAtK(LabelRanking):
     Mean over samples, in [0, 1], 1 is best; 0 for a sample without labels. For ties, the mean over all
     orders. As in information retrieval; not in scikit-learn or fastai.
     """
-    @delegates(LabelRanking.__init__)
+    func_name,order = 'precision_at',('k', *LabelRanking.order)
     def __init__(self,
         k:int, # Number of top-scoring labels to look at, 1 or more
-        sigmoid:bool=True, # Ignored: the ranking is the same for logits and their sigmoids
-        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         **kwargs
     ):
         self.k = check_int('k', k, 1)
         self.func_name = f'{self.func_name}_{self.k}'
-        super().__init__(sigmoid, sample_weight, **kwargs)
-    func_name = 'precision_at'
+        super().__init__(**kwargs)
     def from_batch(self, batch):
         if self.k>batch.c:
             raise ValueError(f"k={self.k} is more than the {batch.c} labels that there are")
@@ -296,15 +265,14 @@ class ExpectedCalibrationError(StreamMetric):
     labels for 'macro'. Not in scikit-learn or fastai.
     """
     averages,needs_probs,is_loss = ('micro','macro','weighted',None),True,True
-    @delegates(StreamMetric.__init__, but='thresh,pos_label,min_labels,max_labels,zero_division')
+    order = 'n_bins','sigmoid','sample_weight'
+    without = 'thresh','pos_label','min_labels','max_labels','zero_division'
     def __init__(self,
         n_bins:int=15, # Number of bins of equal width in [0, 1], on which the value depends
-        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
-        sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         **kwargs
     ):
         self.n_bins = check_int('n_bins', n_bins, 1)
-        super().__init__(sigmoid=sigmoid, sample_weight=sample_weight, **kwargs)
+        super().__init__(**kwargs)
 
     def from_batch(self, batch):
         "Return the sums of scores, targets and weights in each bin of each label: 3 x C x bins"

@@ -145,7 +145,11 @@ def peak_of(f, *args):
     return peak()-before
 
 @pytest.fixture(autouse=True)
-def terminal(monkeypatch): monkeypatch.setenv('COLUMNS', '80')
+def surroundings(monkeypatch):
+    "A terminal of 80 columns, and no figure is left open"
+    monkeypatch.setenv('COLUMNS', '80')
+    yield
+    plt.close('all')
 
 def lines(o): return repr(o).split('\n')
 

@@ -18,7 +18,7 @@ class Waking(Module):
         return super().train(mode)
     def forward(self, x): return x + 0*self.w - (9 if self.seen<=self.asleep else 0)
 
-def test_when_it_speaks(capsys):
+def test_when_it_warns_and_at_what_length(capsys):
     "With a learning rate of 0, only the first validation improves on the best loss"
     def lines(*args, **kw):
         "Epoch and length of each warning"
@@ -70,12 +70,12 @@ def test_better_ranking_is_learning():
     assert r.flagged.all() and r.valid_loss.is_monotonic_increasing and len(r)==8
     assert len(caught)==1 and 'micro average precision is still rising' in str(caught[0].message)
 
-def test_stop():
+def test_stop_ends_the_fit():
     learn,caught = trained(*COLLAPSED, n_epoch=6, on_flag='stop')
     assert len(learn.recorder.values)==4==len(learn.zero_labels.records) and len(caught)==1
     with pytest.warns(ZeroLabelsWarning, match=r'^\nStill predicts nothing'): values(learn)
 
-def test_raise():
+def test_raise_ends_the_fit_with_an_error():
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag='raise'))
     learn.add_cbs(ProgressCallback())
     logger = learn.logger
@@ -86,7 +86,7 @@ def test_raise():
     learn.zero_labels.on_flag = 'warn'
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
 
-def test_function():
+def test_a_function_gets_the_flagged_records():
     seen = []
     trained(*COLLAPSED, n_epoch=6, on_flag=seen.append)
     assert [r.epoch for r in seen]==[3,5] and all(r.flagged for r in seen)
@@ -131,7 +131,7 @@ def test_other_validations_within_a_fit(event, f):
     with pytest.raises(ZeroLabelsError), learn.no_logging(): learn.fit(6, 0.)
     assert [r.verdict for r in learn.zero_labels.records if r.phase=='fit']==['predicts nothing']*4
 
-def test_nothing_to_judge():
+def test_no_record_without_samples_or_targets():
     logits,targs = COLLAPSED
     for data in (TensorPairs(logits[:0], targs[:0]), TensorPairs(logits)):
         learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
@@ -143,13 +143,13 @@ def test_nothing_to_judge():
     with learn.no_logging(), pytest.warns(ZeroLabelsWarning): learn.fit(1, 0.)
     assert math.isnan(learn.zero_labels.records[0].valid_loss)
 
-def test_as_an_error():
+def test_a_warning_may_be_an_error():
     with warnings.catch_warnings():
         warnings.simplefilter('error', ZeroLabelsWarning)
         learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback())
         with pytest.raises(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
 
-def test_bad_argument():
+def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="on_flag='shout' should be"): ZeroLabelsCallback(on_flag='shout')
     for patience in (0,2.5):
         with pytest.raises(ValueError, match=f'patience={patience}'): ZeroLabelsCallback(patience=patience)
@@ -186,7 +186,7 @@ def test_only_validations_are_recorded(tmp_path):
     for o in (learn.zero_labels, cb): assert [(r.validation, r.phase) for r in o.records]==expected
     assert list(cb.report(full=True).columns)==list(cb.records[0]) and cb.report().shape==(5,9)
 
-def test_threshold_of_the_loss():
+def test_the_threshold_is_that_of_the_loss():
     learn,_ = trained(*COLLAPSED)
     learn.loss_func = BCEWithLogitsLossFlat(thresh=0.003)
     values(learn)
@@ -214,7 +214,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
     with learn.no_logging(): learn.fit(1, 0.)
     assert not learn.zero_labels.reported and 'All clear' in capsys.readouterr().out
 
-def test_plot():
+def test_the_plot_shows_the_columns_of_the_report():
     learn,_ = trained(*GOOD, n_epoch=4, model=Waking(3))
     left,right = learn.zero_labels.plot()
     accuracy,zeros = (l.get_ydata() for l in left.lines)
@@ -223,7 +223,6 @@ def test_plot():
     test_eq(list(zeros), report.zeros_accuracy.tolist())
     test_eq(list(right.lines[0].get_ydata()), report.empty_rate.tolist())
     assert len(left.patches)==3
-    plt.close()
 
 def test_the_plot_agrees_with_the_boxes():
     "Each validation whose box is red is shaded, by its verdict; the others are white"
@@ -248,11 +247,10 @@ def test_the_plot_agrees_with_the_boxes():
         test_eq(sorted(shaded), [i for i,o in enumerate(found) if o])
         assert len({*shaded.values()})==len(shaded)
         assert [o.get_text() for o in ax.figure.legends[0].get_texts()]==[o for o in found if o]
-    plt.close()
 
 # fine_tune: a frozen phase, and a second fit
 
-def test_frozen_phase():
+def test_a_frozen_phase_is_told_in_short():
     splitter = lambda m: [[], params(m)]
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), splitter=splitter)
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fine_tune(5, 0., freeze_epochs=1)
@@ -318,7 +316,7 @@ def test_no_prefix_in_a_terminal():
     assert text.startswith('\nThe model predicts (nearly) nothing') and 'ZeroLabels' not in text
     assert max(map(len, text.splitlines()))<=80
 
-def test_filtered_and_logged(caplog):
+def test_warnings_are_filtered_and_logged(caplog):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         warnings.simplefilter('ignore', ZeroLabelsWarning)
@@ -334,7 +332,7 @@ def test_filtered_and_logged(caplog):
     assert 'predicts (nearly) nothing' in caplog.text
 
 @pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
-def test_box_in_a_notebook(action, boxes, monkeypatch, capsys):
+def test_a_warning_is_a_box_in_a_notebook(action, boxes, monkeypatch, capsys):
     shown = []
     monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True)
     monkeypatch.setattr('IPython.display.display', shown.append)
@@ -357,7 +355,7 @@ def test_what_is_told_in_short_needs_no_callback():
     assert len(caught)==2 and 'learn.' not in last
     assert last.startswith('Still predicts nothing (epoch 4): 0.00 labels per sample predicted, 1.5')
 
-def test_data_that_come_and_go():
+def test_data_that_come_and_go_are_each_told_of():
     "A new data set may get the `id` of one that was deleted"
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback())
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_bar(), learn.no_logging():
@@ -383,7 +381,7 @@ def test_validate_may_raise():
     MixedPrecision,
     MixUp,
     ReduceLROnPlateau])
-def test_beside(cb, tmp_path, monkeypatch):
+def test_records_agree_with_the_recorder_beside_other_callbacks(cb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path) # some of them write
     learn = make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback(), path=tmp_path)
     with warnings.catch_warnings():
@@ -421,7 +419,7 @@ def flags(learn):
         learn.fit_one_cycle(8, 2e-2)
     return [r.verdict for r in learn.zero_labels.records]
 
-def test_tabular():
+def test_a_table_is_flagged_until_it_is_learnt():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1000,8))
     columns,names = [f'x{i}' for i in range(8)],[f'label {i}' for i in range(8)]
@@ -454,7 +452,7 @@ def text_dls():
                       splitter=RandomSplitter(seed=0))
     return block.dataloaders(df, bs=32, num_workers=0, device=torch.device('cpu'))
 
-def test_awd_lstm():
+def test_a_record_of_awd_lstm_has_the_metric_s_accuracy():
     config = {**awd_lstm_clas_config, 'emb_sz':16, 'n_hid':32}
     learn = text_classifier_learner(text_dls(), AWD_LSTM, config=config, pretrained=False,
                                     metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
@@ -462,7 +460,7 @@ def test_awd_lstm():
     r, = learn.zero_labels.records
     assert r.accuracy==learn.recorder.values[-1][2]
 
-def test_text():
+def test_texts_are_flagged_until_they_are_learnt():
     dls = text_dls()
     assert len(dls.vocab)==2 # words and labels
     words,labels = dls.vocab
@@ -475,7 +473,7 @@ def test_text():
 @pytest.mark.parametrize('loss,model,kw', [
     (lambda: BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 9.)), Same, {}),
     (BCELossFlat, Sigmoid, dict(sigmoid=False))])
-def test_other_losses(loss, model, kw):
+def test_records_under_other_losses_agree_with_metrics(loss, model, kw):
     learn = make_learner(*GOOD, multilabel_metrics(**kw), model(), loss_func=loss(), cbs=ZeroLabelsCallback(**kw))
     v = values(learn)
     r, = learn.zero_labels.records
@@ -642,7 +640,7 @@ def test_the_loaded_epoch_is_acted_on_once(on_flag, tmp_path):
     epochs = [o.epoch for o in (warned if on_flag=='warn' else called)]
     assert epochs.count(1)==1
 
-def test_a_wrapped_fit(monkeypatch):
+def test_a_wrapped_fit_is_a_fit(monkeypatch):
     "As by tools that log automatically"
     fit = Learner.fit
     @functools.wraps(fit)
@@ -652,7 +650,7 @@ def test_a_wrapped_fit(monkeypatch):
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(1, 0.)
     assert [w.message.record.phase for w in caught]==['fit']
 
-def test_after_an_interrupted_fit():
+def test_validate_warns_once_after_an_interrupted_fit():
     "`validate` reports a verdict on the validation set once; other data are recorded, until the next fit"
     class Interrupted(Same):
         batches = 10
@@ -684,7 +682,7 @@ def test_numbers_are_of_the_loaded_epoch(tmp_path):
     assert 'still falling, 0.26 at epoch 3 (epoch 0 is loaded)' in text
     assert caught[-1].message.record.valid_loss==1.6
 
-def test_other_data_than_the_validation_set(tmp_path):
+def test_no_threshold_is_advised_on_other_data(tmp_path):
     "The verdict, without thresholds that were found on data to test with"
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
     dl = DataLoader(TensorPairs(*simulate(seed=5)), bs=64)

@@ -13,7 +13,7 @@ def two_models(n=200, c=8, gain=0.5, seed=0):
 
 def limits(t): return t[['low','high']].dropna()
 
-def test_differences_of_reports():
+def test_differences_are_those_of_reports():
     models,y = two_models()
     t = compare_models(models, y, sigmoid=True)
     assert list(t)==['a','b','difference','low','high']
@@ -28,7 +28,7 @@ def test_differences_of_reports():
     assert (t.high-t.low < (a.high-a.low)+(b.high-b.low))[within.index].all()
 
 @pytest.mark.parametrize('n', [100,2000])
-def test_against_a_paired_t_test(n):
+def test_intervals_are_those_of_a_paired_t_test(n):
     "Of means over samples"
     models,y = two_models(n)
     t = compare_models(models, y, sigmoid=True)
@@ -41,7 +41,7 @@ def test_against_a_paired_t_test(n):
         # Degrees of freedom are fewer where few samples differ
         np.testing.assert_allclose(t.loc[row,['low','high']].astype(float), expected, atol=0.2/n)
 
-def test_against_a_bootstrap():
+def test_intervals_are_those_of_a_bootstrap():
     models,y = two_models(400)
     t = compare_models(models, y, sigmoid=True)
     rng,rows = np.random.default_rng(0),['F1, micro','F1, samples','F1, macro','F1, weighted']
@@ -53,7 +53,7 @@ def test_against_a_bootstrap():
     expected = np.quantile(draws, [0.025,0.975], axis=0).T
     np.testing.assert_allclose(t.loc[rows,['low','high']].astype(float), expected, atol=0.012)
 
-def test_the_same_model_twice():
+def test_the_same_model_twice_has_no_difference():
     (a,_),y = two_models()[0].values(),two_models()[1]
     t = compare_models(dict(a=a, b=a.clone()), y, sigmoid=True)
     assert (t.difference==0).all() and (limits(t)==0).all(axis=None)
@@ -67,7 +67,7 @@ def test_swapped_models_negate():
     assert 'b is better than a in F1 over samples, by' in t.reading
     assert 'a is worse than b in F1 over samples, by' in u.reading
 
-def test_a_constant_difference():
+def test_a_constant_difference_has_an_interval():
     "One model is always right, the other one never"
     y = two_models(100)[1].long()
     r = compare_models(dict(a=1-y, b=y), y).loc['accuracy, subset']
@@ -95,7 +95,7 @@ def test_ignored_targets_count_nowhere():
     t,u = compare_models(models, y, sigmoid=True),compare_models(more, missing, sigmoid=True, ignore_index=math.nan)
     pd.testing.assert_frame_equal(t, u)
 
-def test_thresholds_by_model():
+def test_each_model_may_have_its_threshold():
     models,y = two_models()
     by_label = np.linspace(0.2, 0.6, 8)
     thresh = dict(a=0.3, b=by_label)
@@ -108,7 +108,7 @@ def test_thresholds_by_model():
     of_best = compare_models(probs, y, thresh=best)
     assert of_best.b['F1, macro']==accuracy_report(probs['b'], y, thresh=best['b']).value['F1, macro']
 
-def test_thresholds_by_label():
+def test_thresholds_by_label_are_for_all_models():
     "A dict whose keys are labels is for all models"
     models,y = two_models()
     names = [f'label {i}' for i in range(8)]
@@ -117,7 +117,7 @@ def test_thresholds_by_label():
     r = accuracy_report(models['b'], y, sigmoid=True, vocab=names, thresh=by_label)
     pd.testing.assert_series_equal(t.b, r.value, check_names=False)
 
-def test_more_than_two_models():
+def test_more_models_are_compared_with_the_first():
     models,y = two_models()
     t = compare_models(dict(**models, c=models['b']+1), y, sigmoid=True)
     assert list(t)==['a','b','c','difference','low','high'] and [*t.index.levels[0]]==['b','c']
@@ -125,7 +125,7 @@ def test_more_than_two_models():
     assert t.reading.startswith('b is better than a') and '\nc is ' in t.reading
     assert isinstance(t, ModelComparison) and 'b is better' in t._repr_html_()
 
-def test_scores_beside_binary_predictions():
+def test_scores_are_compared_with_binary_predictions():
     models,y = two_models()
     t = compare_models(dict(a=models['a'].sigmoid(), b=(models['b']>0).int()), y)
     assert 'LRAP' not in t.index and t.difference.notna().all()
@@ -143,9 +143,8 @@ def test_plot_is_in_the_order_of_the_table():
     t = compare_models({'$a$':models['a'], '$b':models['b']}, y, sigmoid=True)
     t.plot()
     plt.gcf().canvas.draw()
-    plt.close()
 
-def test_what_is_wrong_with_a_comparison():
+def test_mistakes_in_a_comparison_are_named():
     models,y = two_models()
     def fails(match, *args, error=ValueError, **kw):
         with pytest.raises(error, match=match): compare_models(*args, sigmoid=True, **kw)

@@ -3,6 +3,7 @@ import pickle, threading, weakref
 from fractions import Fraction
 from conftest import *
 from fastai_mlmetrics.counts import Batch, LARGE
+from fastai_mlmetrics.metrics import accum_all
 from fastai_mlmetrics.records import ValidationStats
 from test_metrics import BINARY, averages
 
@@ -43,7 +44,7 @@ def exact(formula, average, cells, weights, zero_division):
     return float(sum(Fraction(v)*w for v,w in kept)/total) if total else math.nan
 
 @given(st.data())
-def test_exact_fractions(data):
+def test_values_are_exact_fractions(data):
     "All metrics with weights, ignored elements and random batches"
     p,y = data.draw(binary_pairs())
     n,c = p.shape
@@ -81,7 +82,7 @@ def test_a_weighted_count_is_zero_only_if_nothing_is_counted():
         m.accumulate(loop)
     assert math.isnan(m.value[0]) and not math.isnan(m.value[1])
 
-def test_recall_under_autocast():
+def test_recall_is_exact_under_autocast():
     "A product with ones in bfloat16 makes 12,352 of 12,345"
     targs = torch.zeros(20_000, 80)
     targs.view(-1)[:12_345] = 1
@@ -101,12 +102,12 @@ def test_a_function_among_the_metrics_does_not_break_the_sharing(monkeypatch):
     learn = make_learner(logits, targs, metrics)
     monkeypatch.setattr('fastai_mlmetrics.counts.Batch', Counting)
     v = values(learn)
-    assert made==[64] # The classes; functions count for themselves
+    assert sorted(made)==[16]*8+[64] # The classes together, and each function each batch
     assert v['f1_score']==F1ScoreMulti()(logits, targs)
     assert v['accuracy_multi']==pytest.approx(accuracy_multi(logits, targs).item())
 
 @pytest.mark.parametrize('mean', [-12, 0, 14])
-def test_thresholds_that_are_scores(mean):
+def test_logits_and_their_sigmoids_decide_alike(mean):
     "Logits and their sigmoids give the same predictions, also where the threshold is exactly a score"
     logits,targs = simulate(3000, 20, density=0.3, skill=1., bias=mean)
     scores = logits.sigmoid()
@@ -138,7 +139,7 @@ CALLS = st.lists(st.tuples(st.sampled_from(['take','read','reset','call','add'])
 BATCH = st.tuples(st.integers(0, 12), st.booleans(), CALLS, st.sets(METRIC, max_size=2), CALLS)
 
 @given(st.booleans(), st.lists(BATCH, min_size=1, max_size=12))
-def test_metrics_that_are_out_of_step(numbered, batches):
+def test_a_metric_counts_its_own_batches(numbered, batches):
     "A metric counts its own batches, whatever other metrics accumulate, compute or reset, also if memory is reused"
     weight = torch.arange(2000)%5+1.
     metrics = [RecallMulti(average=None), F1ScoreMulti(average='samples'), PrecisionMulti(average='micro'),
@@ -170,7 +171,7 @@ def test_metrics_that_are_out_of_step(numbered, batches):
                 if op in ('take','add') or op=='call' and m.rule.weight is None: own.append((pred, targ))
         for m,own in zip(metrics, taken): check(m, own)
 
-def test_threads_of_counting():
+def test_only_large_batches_are_counted_by_several_threads():
     "torch uses several threads for large batches only; no value depends on the number of threads"
     n,found = torch.get_num_threads(),[]
     try:
@@ -185,7 +186,7 @@ def test_threads_of_counting():
     finally: torch.set_num_threads(n)
     test_eq(found[:3], found[3:])
 
-def test_learners_in_threads_of_their_own():
+def test_learners_in_threads_count_their_own_batches():
     "No Learner's batch is counted by another's metrics"
     metrics,every = [],sys.getswitchinterval()
     def count(shape):
@@ -203,7 +204,7 @@ def test_learners_in_threads_of_their_own():
     finally: sys.setswitchinterval(every)
     test_eq(sorted(m.counts.sum().item() for m in metrics), [200*64*20]*2 + [200*1700*20]*2)
 
-def test_twenty_million_elements():
+def test_twenty_million_elements_are_counted_exactly():
     m = RecallMulti(average='micro')
     ones = torch.ones(2_500_000, 1, dtype=torch.bool)
     for _ in range(8): m.accum_values(ones, ones)
@@ -213,7 +214,7 @@ def test_twenty_million_elements():
     many = torch.ones(2**24+3, 1, dtype=torch.bool)
     assert RecallMulti(average=None)(many, many)==[1]
 
-def test_batches_of_many_kinds():
+def test_batches_of_many_kinds_are_counted_together():
     logits,targs = simulate(60, 5)
     m = F1ScoreMulti()
     m.accum_values(logits[:20], targs[:20])
@@ -255,6 +256,20 @@ def test_no_batch_waits_for_values(monkeypatch):
     for m in metrics:
         with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
     assert watch.hist.total.device.type=='meta'
+
+@pytest.mark.parametrize('option', [None, 'ignore_index', 'sample_weight'])
+def test_several_metrics_walk_through_arrays_together(option, counted, monkeypatch):
+    "Values are those of each metric alone, and each block of samples is counted once"
+    monkeypatch.setattr('fastai_mlmetrics.metrics._BLOCK', 1000)
+    logits,targs = simulate(300, 8, density=0.3)
+    if option=='ignore_index': targs[::7] = -1
+    kw = {option: dict(ignore_index=-1, sample_weight=np.arange(300)%3+1.)[option]} if option else {}
+    averages = 'micro','macro','weighted','samples',None
+    metrics = [*(F1ScoreMulti(average=a, **kw) for a in averages), AccuracyMulti(**kw), EmptyRate(**kw),
+               BrierScoreMulti(**kw), APScoreMulti(**kw), LRAP(**kw), RocAucMulti(bins=64, **kw)]
+    accum_all(metrics, logits, targs)
+    assert [o.n for o in counted]==[125,125,50]
+    for m in metrics: same(m.value, deepcopy(m)(logits, targs))
 
 def test_all_share_one_count_however_they_were_made(counted):
     logits,targs = simulate(50)
@@ -307,7 +322,7 @@ def test_reused_memory_is_not_taken_for_the_same_batch(bs):
     a.dls.loaders[1] = make_learner(logits, targs, bs=bs).dls.valid
     test_eq(values(a), first)
 
-def test_reused_memory_of_large_batches():
+def test_large_batches_in_reused_memory_are_counted_at_once():
     "The last block of a batch is small and not a copy: it must be counted at once"
     torch.manual_seed(0)
     batches = [(torch.randn(512, 1030), (torch.rand(512, 1030)<0.1).float()) for _ in range(2)]
@@ -316,7 +331,7 @@ def test_reused_memory_of_large_batches():
         m.accumulate(SimpleNamespace(pred=buffer.copy_(preds), yb=(targs,), iter=i))
     test_eq(m.value, F1ScoreMulti()(*map(torch.cat, zip(*batches))))
 
-def test_one_buffer_and_one_target_tensor():
+def test_a_reset_tells_validations_in_the_same_memory_apart():
     "Only the reset between these validations shows that they differ"
     logits,targs = simulate(50)
     class Batches(list): device = torch.device('cpu')
@@ -326,7 +341,7 @@ def test_one_buffer_and_one_target_tensor():
         found = dict(zip(learn.metrics.attrgot('name'), learn.final_record[1:]))
         test_eq(found, {m.name: deepcopy(m)(x, targs) for m in learn.metrics})
 
-def test_metric_objects_in_two_learners_and_clones():
+def test_metrics_may_be_in_two_learners_and_clones():
     (logits,targs),(other,others) = simulate(50),simulate(70, seed=1)
     metrics = multilabel_metrics()
     a,b = make_learner(logits, targs, metrics),make_learner(other, others, metrics)
@@ -386,14 +401,14 @@ def test_large_batches_are_let_go():
     metrics[0].value
     test_eq([o() for o in refs], [None]*3)
 
-def test_decisions_among_scores():
+def test_decisions_among_scores_stay_decisions():
     "Binary predictions are not joined with scores, which would take them for scores"
     m,targs = F1ScoreMulti(0.8, average='micro'),tensor([[1,0]]*4)
     for i,pred in enumerate((targs.bool(), targs*10-5., targs)):
         m.accumulate(SimpleNamespace(pred=pred, yb=(targs,), iter=i))
     test_eq(m.value, 1)
 
-def test_errors_in_the_batch_that_makes_them():
+def test_errors_are_raised_in_the_batch_that_makes_them():
     targs = torch.ones(4, 3)
     learn = SimpleNamespace(pred=torch.randn(4, 3), yb=(targs,), iter=0)
     m = F1ScoreMulti()

@@ -4,7 +4,7 @@ from conftest import *
 from fastai_mlmetrics.curves import bin_edges, bin_index, constant_values
 
 @given(binary_pairs(max_samples=20))
-def test_best_constant(pair):
+def test_the_best_constant_has_the_highest_f1(pair):
     _,y = pair
     order = y.sum(0).argsort()[::-1]
     def f1_of_first(k):

@@ -8,7 +8,7 @@ from test_lists import distinct
 def test_a_series_of_thresholds_is_its_values():
     test_eq(F1ScoreMulti(pd.Series([0.2,0.3,0.9], index=['best','thresh','dog'])).thresh, (0.2,0.3,0.9))
 
-def test_thresholds_go_by_name():
+def test_thresholds_go_by_name_in_each_function():
     p,y = (pd.DataFrame(o.numpy(), columns=NAMES) for o in (SCORES, TARGS))
     t = pd.Series([0.1,0.2,0.3,0.4,0.5,0.6], index=NAMES)
     found = best_thresholds(p[p.columns[::-1]], y, average='macro')
@@ -30,7 +30,7 @@ def test_rules_of_another_process_are_not_mixed_up():
     assert theirs.rule==ThresholdRule(0.9) and all(theirs.rule!=o.rule or o.rule.thresh==0.9 for o in others)
 
 @given(binary_pairs(), st.integers(1, 3))
-def test_min_labels(pair, k):
+def test_min_labels_adds_the_highest_scores(pair, k):
     p,y = pair
     scores = torch.rand(p.shape)*0.4 + 0.6*torch.tensor(p)
     d = binarize(scores, 0.5, False, min_labels=k)
@@ -42,7 +42,7 @@ def test_min_labels(pair, k):
 
 TWO_ROWS,TWO_TARGS = tensor([[-.1,-.1,-.1],[.1,.1,.1]]),tensor([[0,0,0],[0,1,1]])
 
-def test_thresholds_on_logits():
+def test_thresholds_on_logits_take_no_sigmoid():
     same(accuracy_multi(TWO_ROWS, TWO_TARGS), 5/6, 1e-7)
     same(accuracy_multi(TWO_ROWS, TWO_TARGS, thresh=0., sigmoid=False), 5/6, 1e-7)
     with pytest.warns(UserWarning, match='seem to be logits.*sigmoid=True'):
@@ -55,7 +55,7 @@ def test_half_is_not_predicted():
     logits = torch.randn(10_000)*10
     assert torch.equal(binarize(logits), binarize(logits, 0., False))
 
-def test_one_threshold_per_label():
+def test_thresholds_per_label_may_be_of_any_type():
     logits,targs = simulate(200, 3)
     t = [0.1,0.5,0.9]
     p = (logits.sigmoid()>tensor(t)).numpy()
@@ -77,15 +77,15 @@ def test_decisions_are_those_of_torch():
         half = x.to(dtype)
         assert torch.equal(binarize(half, 0.2), binarize(half.float(), 0.2))
 
-def test_more_labels_than_there_are():
+def test_more_min_labels_than_labels_are_an_error():
     with pytest.raises(ValueError, match='min_labels=9 is more than the 3 labels'):
         F1ScoreMulti(min_labels=9)(*simulate(60, 3))
 
-def test_thresholds_of_another_length():
+def test_thresholds_of_another_length_are_an_error():
     with pytest.raises(ValueError, match='thresh has 2 values.*3 labels'):
         F1ScoreMulti([0.1,0.2])(torch.randn(4,3), torch.zeros(4,3))
 
-def test_thousands_of_thresholds():
+def test_thousands_of_thresholds_are_told_apart():
     "Thresholds leave nothing in memory"
     logits,targs = simulate(20)
     thresholds = np.linspace(0.1, 0.9, 200)
@@ -98,7 +98,7 @@ def test_thousands_of_thresholds():
     test_eq(ThresholdRule(rules[0].thresh), rules[0])
     test_ne(ThresholdRule(rules[1].thresh), rules[0])
 
-def test_thresholds_by_name():
+def test_thresholds_are_matched_to_labels_by_name():
     "A dict, a Series and a result of best_thresholds are matched to the labels by name, in any order"
     logits,targs = simulate(300, 3, bias=-1)
     names,t = list('abc'),(0.2, 0.4, 0.6)
@@ -129,7 +129,7 @@ def test_thresholds_by_name():
 THRESHOLDS = st.lists(st.sampled_from((0.1,0.3,0.5,0.7)), min_size=7, max_size=7)
 
 @given(distinct(), st.integers(1, 4), st.integers(0, 4), THRESHOLDS, st.booleans())
-def test_the_limits(data, most, least, each, one):
+def test_limits_keep_the_highest_scores(data, most, least, each, one):
     scores,_ = data
     thresh = each[0] if one else each[:scores.shape[1]]
     if least>most:
@@ -146,7 +146,7 @@ def test_the_limits(data, most, least, each, one):
             wanted += [i for i in order if i not in wanted][:max(0, least-len(wanted))]
         assert {*np.flatnonzero(got)}=={*wanted}
 
-def test_ties_and_few_labels():
+def test_limits_hold_for_ties_and_few_labels():
     tied = torch.zeros(4, 5)
     d = binarize(tied, 0.2, min_labels=2, max_labels=2)
     assert (d.sum(1)==2).all() and (d==d[0]).all()
@@ -159,7 +159,7 @@ def test_ties_and_few_labels():
     assert binarize(torch.ones(2, 3).long(), max_labels=1).all() # binary predictions: no limits
 
 @pytest.mark.parametrize('max_labels', [0, -1, 1.5, True, '3', math.nan, math.inf])
-def test_max_labels_that_are_none(max_labels):
+def test_max_labels_must_be_whole(max_labels):
     with pytest.raises(ValueError, match='max_labels=.* should be a whole number'):
         F1ScoreMulti(max_labels=max_labels)
 
@@ -195,7 +195,7 @@ def test_a_threshold_in_words():
     assert f'at a threshold of {by_label}, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
     assert f'at threshold {by_label}' in one_line(repr(judge(SCORES, TARGS, **many)))
 
-def test_two_for_each_sample_need_no_threshold():
+def test_exactly_two_labels_need_no_threshold():
     two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **two)
     r = interp.report()
@@ -207,7 +207,7 @@ def test_two_for_each_sample_need_no_threshold():
     assert f'Predicted {text}' in r.reading and r.columns.name is None and 'thresh=' not in repr(r)
     assert text in one_line(repr(judge(SCORES, TARGS, **two)))
 
-def test_names_of_thresholds_in_metrics():
+def test_metrics_match_thresholds_by_name_where_names_are_known():
     "A metric matches thresholds to the labels by name, if the names of the labels are known, else by position"
     names = list('abc')
     logits,targs = simulate(200, 3, density=0.3, bias=-1.)
@@ -244,7 +244,7 @@ def test_names_survive_a_copy():
         assert o.rule==m.rule
         assert o(p, y)==o(p[list('cba')], y)==m(p, y)
 
-def test_names_that_are_numbers_in_another_order():
+def test_numbers_as_names_may_be_in_another_order():
     logits,targs = simulate(200, 4, density=0.3)
     p,y = logits.sigmoid().numpy(),targs.numpy()
     by_number,in_order = pd.Series([.9,.5,.3,.1], index=[3,2,1,0]),[.1,.3,.5,.9]

@@ -26,7 +26,7 @@ def failed(run, message):
     return one_line and re.search(message, run.stderr)
 
 @pytest.mark.slow
-def test_main_job(tmp_path):
+def test_the_main_job_shows_the_problem_and_the_cure(tmp_path):
     out = tmp_path/'out'
     run = typed('--epochs', 2, '--size', 32, '--out', 'out', cwd=tmp_path)
     assert run.returncode==0, run.stderr
@@ -59,7 +59,7 @@ def test_main_job(tmp_path):
     (('--size',-3), 'size -3: write 16 or more'),
     (('--arch','alexnet','--size',32), 'alexnet.*--size 32: try a larger size'),
     (('--data','pascal','--arch','resnet1'), "no architecture 'resnet1'")]) # before it downloads
-def test_bad_arguments(tmp_path, args, message):
+def test_bad_arguments_are_named_before_any_work(tmp_path, args, message):
     run = job(*args, '--out', tmp_path/'out')
     assert failed(run, message) and 'Preparing' not in run.stdout and not (tmp_path/'out').exists()
 
@@ -103,13 +103,13 @@ def own(tmp_path): return multidigits(tmp_path/'own', n=30, size=32)
 
 @pytest.mark.parametrize('change,message', [
     (dict(labels=''), 'no label'), (dict(fname=''), 'does not exist'), (dict(fname='.'), 'does not exist')])
-def test_bad_table(own, tmp_path, change, message):
+def test_a_bad_table_is_named_before_training(own, tmp_path, change, message):
     pd.read_csv(own/'train.csv').assign(**change).to_csv(own/'train.csv', index=False)
     assert failed(job('--data', own, '--out', tmp_path/'out'), f'own.*{message}')
     assert not (tmp_path/'out').exists()
 
 @pytest.mark.parametrize('labels', [('cat',''), ('$\\frac$ 猫 "q" a,b', '$x_$ <b> é %s {x} 100%')])
-def test_odd_labels(own, tmp_path, labels):
+def test_odd_labels_do_no_harm(own, tmp_path, labels):
     "One label only; characters with a meaning in CSV, format strings, HTML and matplotlib"
     df = pd.read_csv(own/'train.csv')
     df.assign(labels=np.where(df.index%3>0, *labels)).to_csv(own/'train.csv', index=False)
@@ -117,7 +117,7 @@ def test_odd_labels(own, tmp_path, labels):
     assert run.returncode==0, run.stderr
     assert (tmp_path/'mlmetrics_demo'/'after.png').exists() and max(map(len, run.stdout.splitlines()))<=80
 
-def test_no_place_for_figures(own, tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(own, tmp_path):
     (tmp_path/'file').touch()
     places = [tmp_path/'file', tmp_path/'file'/'out']
     if Path('/proc').exists(): places.append(Path('/proc')) # where not even root can write
@@ -125,24 +125,24 @@ def test_no_place_for_figures(own, tmp_path):
         run = job('--data', own, '--out', out)
         assert failed(run, f'{out} cannot be written to .*give another folder') and 'Loading' not in run.stdout
 
-def test_home(own, tmp_path):
+def test_a_tilde_is_the_home_folder(own, tmp_path):
     env = {**os.environ, 'HOME': str(tmp_path), 'USERPROFILE': str(tmp_path)}
     run = typed('--data=~/own', '--out=~/out', '--epochs', 1, '--size', 16, cwd=tmp_path, env=env)
     assert run.returncode==0, run.stderr
     assert {o.name for o in (tmp_path/'out').iterdir()}=={'before.png','zero_labels.png','report.html'}
     assert not (tmp_path/'~').exists()
 
-def test_csv_without_columns(tmp_path):
+def test_missing_columns_are_named(tmp_path):
     (tmp_path/'train').mkdir()
     pd.DataFrame(dict(file=['a.png'], labels=['cat'])).to_csv(tmp_path/'train.csv')
     assert failed(job('--data', tmp_path, cwd=tmp_path), 'fname.*is_valid')
 
-def test_another_size(tmp_path, monkeypatch):
+def test_each_size_is_a_set_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.demo.multidigits', partial(multidigits, n=30))
     for size in (16,32,16): assert get_data('digits', str(tmp_path), size).one_batch()[0].shape[-1]==size
 
 @pytest.mark.parametrize('when', ['Preparing the data', 'Training for', 'The remedies'])
-def test_interrupt(own, tmp_path, when):
+def test_an_interrupt_ends_with_one_word(own, tmp_path, when):
     args = '--data', str(own), '--size', '32', '--epochs', '2', '--out', str(tmp_path/'out')
     command = [sys.executable, '-u', '-m', 'fastai_mlmetrics', *args]
     def default_signal(): signal.signal(signal.SIGINT, signal.SIG_DFL) # background jobs of a shell ignore it

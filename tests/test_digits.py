@@ -1,5 +1,5 @@
 "The embedded data set, and loading of data sets with the same layout"
-import json,pytest
+import pytest
 from concurrent.futures import ThreadPoolExecutor
 from fastai.vision.all import *
 from fastai_mlmetrics import digits
@@ -29,7 +29,7 @@ def test_every_label_is_trained_on(n):
         assert df.labels.str.split().map(lambda o: 1<=len(o)<=3 and len({*o})==len(o)).all()
 
 @pytest.mark.parametrize('seed', [0,1,42])
-def test_statistics(seed):
+def test_statistics_are_those_of_the_text(seed):
     df = digit_table(seed=seed)
     for part in (df, df[~df.is_valid], df[df.is_valid]):
         y = onehot(part)
@@ -42,24 +42,24 @@ def test_statistics(seed):
     (dict(n=-1), 'n=-1'),
     (dict(seed=-2), 'seed=-2'),
     (dict(size=8), 'size=8.*16 or more')])
-def test_bad_arguments(kwargs, what, tmp_path):
+def test_bad_arguments_are_named(kwargs, what, tmp_path):
     with pytest.raises(ValueError, match=what): multidigits(tmp_path/'set', **kwargs)
     assert not (tmp_path/'set').exists()
 
 # --- the files
 
-def test_same_arguments_same_files(made, tmp_path):
+def test_the_same_arguments_make_the_same_files(made, tmp_path):
     assert contents(small(tmp_path/'again')) == contents(made)
     other = contents(small(tmp_path/'other', seed=1))
     assert all(other[o]!=v for o,v in contents(made).items() if o.endswith('png'))
 
-def test_layout(made):
+def test_files_have_the_layout_of_pascal(made):
     df = pd.read_csv(made/'train.csv')
     assert [*df]==['fname','labels','is_valid'] and df.is_valid.dtype==bool
     assert sorted(df.fname) == sorted(o.name for o in (made/'train').ls())
     assert all(Image.open(made/'train'/o).size==(24,24) for o in df.fname)
 
-def test_numbers_of_numpy(made, tmp_path):
+def test_numbers_of_numpy_will_do(made, tmp_path):
     path = multidigits(tmp_path/'set', n=np.int64(30), size=np.int64(24))
     assert contents(path)==contents(made)==contents(small(path))
 
@@ -67,16 +67,16 @@ def test_no_sample_in_both_parts(made):
     train,valid = ({o.tobytes() for d in part for o in d} for part in digits._samples())
     assert len(train)+len(valid)==1797 and not train&valid
 
-def test_second_call_reuses(made):
+def test_a_second_call_writes_nothing(made):
     before = mtimes(made)
     assert small(str(made))==made and mtimes(made)==before
 
-def test_default_path(tmp_path, monkeypatch):
+def test_the_default_path_depends_on_the_arguments(tmp_path, monkeypatch):
     monkeypatch.setattr(digits, 'fastai_path', lambda o: tmp_path/o)
     path = multidigits(n=20, size=16, seed=3)
     assert path.parent==tmp_path/'data' and path!=multidigits(n=20, size=16, seed=4)
 
-def test_home(made, tmp_path, monkeypatch):
+def test_a_tilde_is_the_home_folder(made, tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
     monkeypatch.setenv('USERPROFILE', str(tmp_path)) # the home folder on Windows
     monkeypatch.chdir(tmp_path)
@@ -85,7 +85,7 @@ def test_home(made, tmp_path, monkeypatch):
     assert [o.name for o in tmp_path.iterdir()]==['set']
 
 @pytest.mark.parametrize('n_done', [0,11])
-def test_interrupted_call(made, tmp_path, monkeypatch, n_done):
+def test_an_interrupted_call_leaves_nothing(made, tmp_path, monkeypatch, n_done):
     path,paint,done = tmp_path/'set',digits._paint,[]
     def interrupted(*args):
         if len(done)==n_done: raise KeyboardInterrupt
@@ -98,19 +98,19 @@ def test_interrupted_call(made, tmp_path, monkeypatch, n_done):
     assert contents(small(path)) == contents(made)
 
 @pytest.mark.parametrize('record', [b'', b'{"n": 30,', b'\xff\xfe\0', b'\0'*20])
-def test_broken_record(copied, record):
+def test_a_broken_record_is_named_and_left_alone(copied, record):
     (copied/'multidigits.json').write_bytes(record)
     before = mtimes(copied)
     with pytest.raises(ValueError, match='copied holds the set made by .*delete that folder') as e: small(copied)
     assert mtimes(copied)==before and '\n' not in str(e.value)
 
-def test_other_arguments(copied):
+def test_a_set_of_other_arguments_is_left_alone(copied):
     before = mtimes(copied)
     with pytest.raises(ValueError, match='"n": 30.*"n": 31'): small(copied, n=31)
     with pytest.raises(ValueError, match='"seed": 42.*"seed": 1'): small(copied, seed=1)
     assert mtimes(copied)==before
 
-def test_folders_of_others(copied, tmp_path):
+def test_folders_of_others_are_left_alone(copied, tmp_path):
     (copied/'multidigits.json').unlink() # now it could be anybody's
     (tmp_path/'notes.txt').write_text('mine')
     for path in (copied, tmp_path):
@@ -123,13 +123,13 @@ def test_empty_folder_is_used(made, tmp_path):
     (tmp_path/'set').mkdir()
     assert contents(small(tmp_path/'set')) == contents(made)
 
-def test_two_at_the_same_time(made, tmp_path):
+def test_two_calls_at_the_same_time_make_one_set(made, tmp_path):
     with ThreadPoolExecutor(2) as ex: L(ex.map(small, [tmp_path/'set']*2))
     assert contents(tmp_path/'set') == contents(made)
 
 # --- loading
 
-def test_loads(made):
+def test_loaders_have_the_images_and_labels_of_the_table(made):
     dls = multilabel_dls(str(made), size=32, bs=8)
     x,y = dls.one_batch()
     assert x.shape==(8,3,32,32) and y.shape==(8,20) and (len(dls.train_ds),len(dls.valid_ds))==(24,6)
@@ -140,7 +140,7 @@ def test_loads(made):
     assert expected==[' '.join(dls.vocab[i] for i in o.nonzero().flatten()) for o in y]
     assert multilabel_dls(made, size=None).one_batch()[0].shape==(24,3,24,24) # fewer images than `bs`
 
-def test_code_for_pascal(made):
+def test_code_for_pascal_runs(made):
     "fastai's tutorial for `URLs.PASCAL_2007`, with another path"
     path,size = made,32
     df = pd.read_csv(path/'train.csv')
@@ -158,18 +158,17 @@ def rewrite(path, **cols):
     df.assign(**{k: v(df) for k,v in cols.items()}).to_csv(path/'train.csv', index=False)
     return path
 
-def test_pictures_without_labels(copied):
+def test_pictures_without_labels_are_loaded(copied):
     dls = multilabel_dls(rewrite(copied, labels=lambda df: df.labels.where(df.index%3>0)), bs=8)
     labels = torch.cat([b[1] for dl in dls for b in dl]).sum(1)
     assert len(labels)==30 and (labels==0).sum()==10
     dls.valid.show_batch()
-    plt.close('all')
 
 @pytest.mark.parametrize('yes,no', [('True','False'), ('TRUE','false'), (1,0)])
-def test_is_valid_spellings(copied, yes, no):
+def test_is_valid_may_be_spelt_in_several_ways(copied, yes, no):
     assert len(multilabel_dls(rewrite(copied, is_valid=lambda df: np.where(df.is_valid, yes, no))).valid_ds)==6
 
-def test_odd_labels(copied):
+def test_odd_labels_are_kept(copied):
     "Numbers, surplus spaces, a name that pandas reads as a missing value, and a label that only validation has"
     labels = lambda df: np.where(df.is_valid, ' NA  7', '3')
     dls = multilabel_dls(rewrite(copied, labels=labels))
@@ -189,12 +188,12 @@ def text(path, content): (path/'train.csv').write_bytes(content)
     (lambda p: (p/'train.csv').write_text('fname,labels,is_valid\n'), ValueError, 'must be both'),
     (lambda p: text(p, b'fname, labels, is_valid\na.png, a, True\n'), ValueError, "' labels'"),
     (lambda p: blank(p, '.', 3), FileNotFoundError, 'train does not exist')])
-def test_loading_errors(copied, change, error, what):
+def test_what_cannot_be_loaded_is_named_in_one_line(copied, change, error, what):
     change(copied)
     with pytest.raises(error, match=what) as e: multilabel_dls(copied)
     assert '\n' not in str(e.value)
 
-def test_export_and_predict(made, tmp_path):
+def test_an_exported_learner_predicts(made, tmp_path):
     dls = multilabel_dls(made, size=24, bs=8, device='cpu')
     body = lambda: nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 20))
     learn = Learner(dls, body(), path=tmp_path)

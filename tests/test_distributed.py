@@ -133,7 +133,7 @@ def all_by_torch_sampler():
     return [by_torch_sampler(n, shuffle) for n,shuffle in ((51,False), (51,True), (40,False), (3,False))]
 
 @pytest.mark.parametrize('world', [2, 3])
-def test_samplers_of_torch(tmp_path, world):
+def test_processes_agree_with_one_under_samplers_of_torch(tmp_path, world):
     expected = all_by_torch_sampler()
     for result in in_processes(all_by_torch_sampler, world, tmp_path):
         for (a,n),(b,m) in zip(result, expected):

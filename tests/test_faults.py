@@ -25,7 +25,7 @@ class Fails(Same):
     KeyboardInterrupt(), RuntimeError('a fault'), CancelValidException(), CancelFitException(),
     CancelEpochException(), CancelBatchException()], ids=lambda o: type(o).__name__)
 @pytest.mark.parametrize('in_fit', [False, True])
-def test_interrupted(error, in_fit):
+def test_an_interruption_leaves_no_counts(error, in_fit):
     expected,learn = clean(),full_learner(model=Fails(error, 10 if in_fit else 3)) # a fit trains on 6 batches before
     with learn.no_logging():
         try: learn.fit(1) if in_fit else learn.validate()
@@ -37,7 +37,7 @@ def test_interrupted(error, in_fit):
 
 # Copies and files
 
-def test_export_and_resume(tmp_path):
+def test_exported_and_resumed_learners_have_the_same_values(tmp_path):
     expected,learn = clean(),full_learner(path=tmp_path, model_dir='.')
     with learn.no_logging():
         learn.fit(2, 0.)

@@ -3,7 +3,7 @@ import sklearn.metrics as skm
 from conftest import *
 from fastai_mlmetrics.demo import small_convnet
 
-def test_forum_thread(digits_dls):
+def test_the_code_of_the_thread_has_scikit_learn_s_values(digits_dls):
     dls = digits_dls
     th = 0.5
 

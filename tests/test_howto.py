@@ -38,7 +38,7 @@ def data():
     y = (torch.rand(200, 5)<0.25).int()
     return torch.randn(200, 5) + 2*y - 1, y
 
-def test_table_of_fastai(data):
+def test_the_table_of_fastai_holds(data):
     rows = rows_of(page('from_fastai'))
     assert len(rows)>8
     for code,theirs,ours in rows:
@@ -46,7 +46,7 @@ def test_table_of_fastai(data):
         assert value(a, *data)==pytest.approx(value(b, *data), abs=1e-6), code
         assert [getattr(o, 'name', getattr(o, '__name__', '')) for o in (a,b)]==[theirs,ours]
 
-def test_table_of_torchmetrics_and_sklearn(data):
+def test_the_table_of_torchmetrics_and_sklearn_holds(data):
     torchmetrics = pytest.importorskip('torchmetrics')
     z,y = data
     names = dict(z=z, y=y, s=z.sigmoid(), p=(z>0).int())
@@ -74,7 +74,7 @@ trainer = lightning.Trainer(max_epochs=1, accelerator='cpu', devices=2, strategy
 trainer.fit(Two(), train, valid)
 '''
 
-def test_lightning_in_two_processes(tmp_path):
+def test_lightning_logs_in_two_processes_the_values_of_one(tmp_path):
     "The page's module, on two processes: both log the value of one"
     pytest.importorskip('lightning')
     parts = [o for o in cells(page('lightning'), 'code') if re.match(r'import lightning|torch.manual_seed|class ', o)]

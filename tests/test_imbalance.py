@@ -35,7 +35,7 @@ def one_hot_columns(df, path):
     return block.dataloaders(df, bs=2, device=CPU)
 
 @pytest.mark.parametrize('make', [by_block, by_factory, one_hot_columns])
-def test_images(make, tmp_path, opened):
+def test_images_are_counted_without_opening_them(make, tmp_path, opened):
     dls = make(image_table(tmp_path, LABELS, 6), tmp_path)
     opened.clear()
     s = label_stats(dls)
@@ -65,7 +65,7 @@ def test_a_label_that_only_validation_has(tmp_path):
 
 def tensors(targs): return make_learner(torch.zeros(targs.shape), targs).dls
 
-def test_tensors():
+def test_tensors_are_counted_with_their_neighbours():
     _,targs = simulate()
     s = label_stats(tensors(targs))
     test_eq(s.train.tolist(), targs.sum(0).int().tolist())
@@ -76,7 +76,7 @@ def test_tensors():
         n,j = max(others)
         assert s.often_with[i]==-j and s.share_with[i]==pytest.approx(n/targs[:,i].sum())
 
-def test_weights():
+def test_weights_are_negatives_by_positives_within_limits():
     targs = torch.zeros(100, 4)
     targs[:5,0] = targs[:1,1] = targs[:,3] = 1
     w = pos_weight(tensors(targs))
@@ -90,7 +90,7 @@ def test_weights():
     expected = F.binary_cross_entropy_with_logits(*learn.get_preds(act=noop), pos_weight=w).item()
     assert loss==pytest.approx(expected, rel=1e-5)
 
-def test_missing_targets():
+def test_missing_targets_need_ignore_index():
     _,targs = simulate()
     keep = torch.rand(400, 20)<0.7
     for gap in (math.nan, -1.):
@@ -103,14 +103,14 @@ def test_missing_targets():
         close(s.train_freq, true/n)
         close(pos_weight(dls, ignore_index=gap), ((n-true)/true).clamp(0.01, 100))
 
-def test_one_class_per_sample(tmp_path):
+def test_one_class_per_sample_is_an_error(tmp_path):
     Image.new('RGB', (8,8)).save(tmp_path/'a.png')
     df = pd.DataFrame(dict(fname='a.png', label=list('abcabc')))
     dls = ImageDataLoaders.from_df(df, tmp_path, valid_pct=0.4, seed=1, bs=2, device=CPU)
     for f in (label_stats, pos_weight):
         with pytest.raises(ValueError, match='N x C'): f(dls)
 
-def test_tables(opened):
+def test_tables_are_counted(opened):
     df = pd.DataFrame(dict(x=range(10), a=[1,0]*5, b=[0]*9+[1]))
     table = TabularPandas(df, cont_names=['x'], y_names=['a','b'], splits=[list(range(8)),[8,9]],
                           y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']))
@@ -121,7 +121,7 @@ def test_tables(opened):
     test_eq(s.missing_from.tolist(), ['','training'])
     close(pos_weight(dls), [1,100])
 
-def test_texts():
+def test_texts_are_counted():
     df = pd.DataFrame(dict(text=['a b c','a','b b','c c c c']*5, labels=['x;y','x','','y']*5))
     block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock),
                       get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
@@ -133,7 +133,7 @@ def test_texts():
     test_eq(s.valid.tolist(), [4,4])
     close(pos_weight(dls), [1,1])
 
-def test_the_embedded_data(digits_dls, opened):
+def test_the_embedded_data_are_counted_without_opening_images(digits_dls, opened):
     s = label_stats(digits_dls)
     assert not opened
     test_eq(s.train.tolist(), sum(digits_dls.train_ds.tls[1]).int().tolist())
@@ -150,7 +150,7 @@ class WithTargets(Endless):
     targets = [[1,0,0],[1,1,0]]*3
     def __getitem__(self, i): raise AssertionError("a sample was read for its target")
 
-def test_torch_datasets():
+def test_data_sets_of_torch_are_counted():
     of_tensors = torch.utils.data.TensorDataset(torch.zeros(6,3), tensor(WithTargets.targets).float())
     for ds in (Endless(), WithTargets(), torch.utils.data.Subset(WithTargets(), range(6)), of_tensors):
         dls = DataLoaders(*(torch.utils.data.DataLoader(ds, 2) for _ in range(2)), device=CPU)
@@ -159,7 +159,7 @@ def test_torch_datasets():
         test_eq(s.valid.tolist(), [6,3,0])
         close(pos_weight(dls), [0.01,1,100])
 
-def test_arrays():
+def test_arrays_of_every_kind_are_counted():
     y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
     for targs,kw in ((y, {}),
                      (y.values, dict(vocab=[*y])),
@@ -175,11 +175,11 @@ def test_arrays():
     assert 'valid' not in label_stats(y.values)
     with pytest.raises(ValueError, match='2 names.*3 labels'): label_stats(y.values, vocab=['a','b'])
 
-def test_a_label_called_device():
+def test_a_label_may_be_called_device():
     y = pd.DataFrame(WithTargets.targets, columns=['cat','device','eel'])
     close(pos_weight(y), [0.01,1,100])
 
-def test_targets_alone_and_in_another_order():
+def test_targets_may_be_alone_or_in_another_order():
     y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
     test_eq(label_stats(WithTargets.targets).train.tolist(), [6,3,0]) # a plain list, without validation
     test_eq(label_stats(y, y[['eel','cat','dog']]).valid.tolist(), [6,3,0])
@@ -198,7 +198,7 @@ def by_sample(y):
     cvir = math.sqrt(sum((o-mean)**2 for o in known)/(len(known)-1))/mean
     return ir,dict(MeanIR=mean, CVIR=cvir, SCUMBLE=scumble/len(y))
 
-def test_imbalance_measures():
+def test_imbalance_measures_are_the_formulas():
     for seed in range(5):
         gen = np.random.default_rng(seed)
         y = (gen.random((200,9))<np.geomspace(0.01, 0.6, 9)).astype(int)
@@ -216,7 +216,7 @@ def test_imbalance_measures():
     with pytest.raises(ValueError, match='no label is true'): imbalance_measures(y*0)
 
 @pytest.mark.parametrize('c', [1,20,80,1000])
-def test_cooccurrence(c):
+def test_cooccurrence_is_drawn_for_the_most_frequent(c):
     y = (np.random.default_rng(0).random((300,c))<0.1).astype(int)
     names = [f'$label^{i}' + 'x'*i for i in range(min(c, 30))] + [f'l{i}' for i in range(30, c)]
     plot_cooccurrence(y, vocab=names)
@@ -230,16 +230,14 @@ def test_cooccurrence(c):
         for i,j in ((3,7),(7,3),(0,19)):
             assert shown[i,j]==pytest.approx((y[:,i]*y[:,j]).sum()/y[:,i].sum())
         assert np.isnan(shown.diagonal()).all()
-    plt.close(fig)
 
-def test_cooccurrence_of_some_labels():
+def test_cooccurrence_is_drawn_for_given_labels():
     y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
     ax = plt.subplots()[1]
     plot_cooccurrence(y, labels=['dog','cat'], normalize=False, ax=ax)
     test_eq([o.get_text() for o in ax.get_xticklabels()], ['dog','cat'])
     test_eq(ax.images[0].get_array().filled(-1).tolist(), [[-1,3],[3,-1]])
     with pytest.raises(ValueError, match='cow'): plot_cooccurrence(y, labels=['cow'])
-    plt.close('all')
 
 def test_label_stats_is_a_table():
     from fastai_mlmetrics.tables import Table
@@ -253,9 +251,8 @@ def test_labels_by_number_as_by_name():
         plot_cooccurrence(y, labels, vocab=[7,1,3])
         assert [o.get_text() for o in plt.gca().get_xticklabels()]==['1','3']
     with pytest.raises(ValueError, match='leaves nothing to plot'): plot_cooccurrence(y, labels=[])
-    plt.close('all')
 
-def test_measures_of_what_is_known():
+def test_measures_count_what_is_known():
     y = (torch.rand(200, 5, generator=torch.Generator().manual_seed(0))<0.3).float()
     more = torch.cat([y, torch.full((70,5), -1.)])
     pd.testing.assert_frame_equal(imbalance_measures(more, ignore_index=-1), imbalance_measures(y))
@@ -264,7 +261,7 @@ def test_measures_of_what_is_known():
     density = imbalance_measures(gaps, ignore_index=math.nan).value['density']
     assert density==pytest.approx(y[~gaps.isnan()].mean().item())
 
-def test_no_validation():
+def test_no_validation_is_no_error():
     targs = simulate(30, 4, density=0.3)[1]
     x = torch.zeros(30, 1)
     ds,none = (torch.utils.data.TensorDataset(x[:n], targs[:n]) for n in (30,0))
@@ -276,14 +273,14 @@ def test_no_validation():
         assert s.train.tolist()==targs.sum(0).tolist() and 'valid' not in s
         close(imbalance_measures(dls).value, imbalance_measures(targs).value)
 
-def test_a_part_of_a_data_set():
+def test_a_part_of_a_data_set_is_counted():
     get_y = [lambda i: LABELS[i].split(), MultiCategorize(), OneHotEncode()]
     ds = Datasets(list(range(8)), [[lambda i: torch.zeros(1)], get_y], splits=[range(6), range(6, 8)])
     dls = DataLoaders.from_dsets(torch.utils.data.Subset(ds.train, [0,1,4]), ds.valid, bs=2, device=CPU)
     t = label_stats(dls)
     assert t.train.to_dict()=={'cat': 2, 'cow': 0, 'dog': 2, 'eel': 1} and len(pos_weight(dls))==3
 
-def test_imbalance_of_one_label():
+def test_one_label_has_no_variation():
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         assert math.isnan(imbalance_measures(tensor([[1],[0]])).value['CVIR'])
@@ -296,9 +293,8 @@ def test_shares_are_of_samples_where_both_are_known():
     plot_cooccurrence(y, vocab=list('abc'), ignore_index=math.nan, normalize=True)
     shares = plt.gca().images[0].get_array().filled(math.nan)
     close(shares, [[math.nan,2/3,2/4],[2/3,math.nan,0],[1,0,math.nan]])
-    plt.close('all')
 
-def test_targets_of_more_axes():
+def test_more_axes_are_samples():
     y = (torch.rand(6, 5, 3, generator=torch.Generator().manual_seed(0))<0.4).float()
     assert label_stats(y).equals(label_stats(y.view(30, 3)))
     with pytest.raises(ValueError, match=re.escape('For a single label, pass targs[:,None]')):
@@ -312,4 +308,3 @@ def test_a_part_of_the_labels_is_called_so():
         plot_cooccurrence(y, k=k)
         titles.append(plt.gca().get_title())
     assert titles==['30 of 40 labels','']
-    plt.close('all')

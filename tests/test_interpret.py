@@ -10,7 +10,7 @@ def arrays_of(n=300, c=20, **kw):
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
     return interp,(logits>0).long().numpy(),targs.long().numpy(),logits.sigmoid().numpy()
 
-def test_report():
+def test_the_report_has_scikit_learn_s_values():
     interp,p,y,s = arrays_of(skill=4)
     r = interp.report(averages=False).sort_index()
     for col,f in (('precision',skm.precision_score), ('recall',skm.recall_score), ('f1',skm.f1_score)):
@@ -29,7 +29,7 @@ def test_report():
 AVERAGES = ('micro','macro','weighted','samples')
 
 @pytest.mark.parametrize('c,absent', [(20,False), (3,True), (80,False)])
-def test_averages(c, absent):
+def test_averages_are_scikit_learn_s(c, absent):
     "As by scikit-learn, also with labels without positives and samples without labels"
     logits,targs = simulate(300, c, skill=4)
     if absent: targs[:,1] = 0
@@ -59,7 +59,7 @@ def test_averages_stand_apart():
     assert 'micro avg' not in repr(r.head(3)) and r.head(3).f1.is_monotonic_increasing
     assert max(map(len, repr(r).splitlines()))<=80
 
-def test_printed_report(capsys):
+def test_the_printed_report_has_the_same_averages(capsys):
     for c in (1,20):
         interp,p,y,s = arrays_of(200, c, density=0.2)
         interp.print_classification_report()
@@ -69,7 +69,7 @@ def test_printed_report(capsys):
             row = interp.report().loc[f'{a} avg', ['precision','recall','f1','support']]
             np.testing.assert_allclose([float(o) for o in numbers], row.astype(float), atol=0.0051)
 
-def test_accuracy_report():
+def test_accuracy_report_is_that_of_arrays():
     _,_,y,s = arrays_of(300)
     for kw in (dict(thresh=0.2, min_labels=1), dict(thresh=np.linspace(0.1, 0.9, 20))):
         interp = MultiLabelInterpretation.from_preds(s, y, **kw)
@@ -79,7 +79,7 @@ def test_accuracy_report():
         pd.testing.assert_frame_equal(r, accuracy_report(s, y, ci=None, **kw))
 
 @given(binary_pairs())
-def test_confusions(pair):
+def test_confusions_are_counted_pair_by_pair(pair):
     p,y = pair
     interp = MultiLabelInterpretation.from_preds(p.astype(np.float32), y)
     def n_confused(i, j): return int(((y[:,i]==1) & (p[:,i]==0) & (y[:,j]==0) & (p[:,j]==1)).sum())
@@ -92,7 +92,7 @@ def test_confusions(pair):
     assert interp.most_missed().missed.to_dict()=={i: n for i,n in enumerate(((y==1)&(p==0)).sum(0)) if n}
     assert sorted(interp.empty().index)==list(np.flatnonzero(p.sum(1)==0))
 
-def test_empty_samples():
+def test_empty_samples_show_what_was_nearest():
     interp,p,y,s = arrays_of(bias=-6)
     df = interp.empty()
     assert df.n_true.is_monotonic_decreasing and len(df)==(p.sum(1)==0).sum()
@@ -103,7 +103,7 @@ def test_empty_samples():
         assert r.nearest==s[i].argmax() and r.score==pytest.approx(s[i].max())
 
 @pytest.mark.parametrize('c,density', [(1,0.3), (6,0.26), (20,0.0775), (80,0.035), (1000,0.02)])
-def test_plots(c, density):
+def test_plots_show_the_numbers_of_the_tables(c, density):
     interp,p,y,s = arrays_of(200, c, density=density, skill=4, bias=-2.5)
     def drawn(f, *args, **kw):
         "The axes of a plot; it returns nothing, so a notebook shows no text"
@@ -151,9 +151,8 @@ def test_plots(c, density):
         legend = ax.get_legend()
         assert ax.lines and legend.get_texts()[0].get_text().endswith('  label 0')
         assert 'lowest' not in legend.get_title().get_text()
-    plt.close('all')
 
-def test_curves():
+def test_curves_are_scikit_learn_s():
     interp,p,y,s = arrays_of(400, 6, density=0.3)
     true,predicted,score = y[:,2],p[:,2],s[:,2]
     interp.plot_precision_recall(labels=[2])
@@ -175,7 +174,6 @@ def test_curves():
     with pytest.raises(ValueError, match='no curve'): MultiLabelInterpretation.from_preds(s, y*0).plot_roc()
     with pytest.raises(ValueError, match='labels='): interp.plot_confusion_matrices(labels=[])
     MultiLabelInterpretation.from_preds(s*0, y*0).plot_confusion_matrices() # no targets and no predictions
-    plt.close('all')
 
 @pytest.mark.parametrize('scale', ['probabilities','margins'])
 @pytest.mark.parametrize('t', [0.5, 0.999, 0.])
@@ -196,18 +194,16 @@ def test_thresholds_are_drawn_as_they_decide(scale, t):
             d,drawn = s>at,v[np.flatnonzero(x>at)[-1]]
             if math.isnan(drawn): assert f is skm.precision_score and not d.any()
             else: assert drawn==pytest.approx(f(y, d, zero_division=0))
-    plt.close('all')
 
-def test_calibration_error():
+def test_the_calibration_plot_names_its_error():
     interp,p,y,s = arrays_of(2000, bias=-3)
     bins = np.minimum((s*10).astype(int), 9)
     gaps = [(bins==b).mean()*abs(s[bins==b].mean()-y[bins==b].mean()) for b in np.unique(bins)]
     expected = sum(gaps)
     interp.plot_calibration()
     assert f'{expected:.3f}' in plt.gca().get_title()
-    plt.close('all')
 
-def test_what_is_refused():
+def test_mistakes_are_named():
     logits,targs = simulate(50)
     with pytest.raises(ValueError, match='pass sigmoid=True'): MultiLabelInterpretation.from_preds(logits, targs)
     make = partial(MultiLabelInterpretation.from_preds, sigmoid=True)
@@ -245,7 +241,7 @@ def check_show(interp, label):
             assert shown==names or 'more' in table.loc[first,column], (column, shown, names)
         assert table.loc[first,kind].split(', ')[0]==str(label)
 
-def test_show_of_arrays(capsys):
+def test_arrays_are_shown_as_tables(capsys):
     interp,p,y,s = arrays_of(300, 6, density=0.3)
     for i in range(6): check_show(interp, i)
     capsys.readouterr()
@@ -263,7 +259,7 @@ def test_show_of_arrays(capsys):
 
 @pytest.mark.parametrize('c', [1,20,80,1000])
 @pytest.mark.parametrize('shape', [(32,32), (32,80), (80,32)])
-def test_pictures(c, shape):
+def test_no_text_of_pictures_overlaps(c, shape):
     "No text overlaps another or is cut off, whatever the length of names and their number"
     rng = np.random.default_rng(0)
     parts = 'right upper','left_lower_lobe'
@@ -335,7 +331,7 @@ def check(learn, show=True):
     plt.close('all')
     return interp
 
-def test_images(digits_dls):
+def test_images_are_predicted_once(digits_dls):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())
     interp = check(learn)
@@ -364,7 +360,7 @@ def test_texts_are_sorted_and_stay_aligned():
     assert 'xxbos' in repr(interp.show('rain', 'false', max_n=2))
     assert max(map(len, repr(interp.show('rain', 'false')).splitlines()))<=80
 
-def test_tables():
+def test_tables_are_predicted_once_and_shown_as_they_were():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(100,3)), columns=list('xyz'))
     df[['a','b']] = rng.integers(0, 2, (100,2))
@@ -385,7 +381,7 @@ def test_a_loss_without_activation():
     learn.dls.valid.n_inp = 1
     np.testing.assert_allclose(MultiLabelInterpretation.from_learner(learn).preds, logits.sigmoid(), atol=1e-6)
 
-def test_three_axes():
+def test_steps_of_three_axes_are_rows():
     "Several steps per item: each step is a row with its own loss, predictions and targets"
     logits,targs = (o.view(40,5,4) for o in simulate(200, 4, density=0.3))
     learn = make_learner(logits, targs)
@@ -421,7 +417,6 @@ def test_missing_truths_and_margins():
     pd.testing.assert_frame_equal(a.report('label')[same], c.report('label')[same])
     c.plot_thresholds(0)
     with pytest.raises(ValueError, match='probabilities'): c.plot_calibration()
-    plt.close('all')
 
 def test_a_number_as_it_is_shown():
     interp = MultiLabelInterpretation.from_preds(torch.rand(30, 4), torch.eye(4)[torch.arange(30)%4])
@@ -492,7 +487,7 @@ def test_an_activation_of_ones_own():
     with pytest.raises(ValueError, match='act should return probabilities'):
         MultiLabelInterpretation.from_learner(learn, act=noop)
 
-def test_data_sets_of_torch():
+def test_data_sets_of_torch_are_shown_by_number():
     "Their items cannot be shown, so tables have the samples' numbers"
     logits,targs = simulate(64, 5, density=0.3)
     ds = torch.utils.data.TensorDataset(logits, targs)
@@ -515,7 +510,6 @@ def test_curves_are_without_limits():
         MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw).plot_thresholds(0)
         now = plt.gca().get_legend_handles_labels()[1][-1]
         test_eq(now, 'now: 0.5' + (f',\nwithout {limits}' if limits else ''))
-    plt.close('all')
 
 def test_a_label_of_which_nothing_counts():
     logits,targs = simulate(50, 3, density=0.3)
@@ -576,7 +570,6 @@ def test_plots_have_the_order_of_their_tables():
     pairs,shown = interp.most_confused(k=None),[o.get_text() for o in plt.gca().get_xticklabels()]
     times = pairs.groupby('missed').samples.sum().add(pairs.groupby('predicted').samples.sum(), fill_value=0)
     assert len(shown)==7 and times[shown].is_monotonic_decreasing
-    plt.close('all')
 
 def test_plots_have_the_same_fonts():
     interp,*_ = arrays_of(300, 8, density=0.3, bias=-2)
@@ -588,7 +581,6 @@ def test_plots_have_the_same_fonts():
         fig.canvas.draw()
         texts = [o for o in fig.findobj(matplotlib.text.Text) if o.get_text() and o.get_visible()]
         assert {o.get_fontsize() for o in texts} <= {8,10}, f
-    plt.close('all')
 
 def test_above_one_label_is_its_own_threshold():
     logits,targs = simulate(300, 3, density=0.3)
@@ -599,7 +591,6 @@ def test_above_one_label_is_its_own_threshold():
         test_eq(plt.gcf().get_suptitle(), f'at thresh={at}, max_labels=2')
     interp.plot_confusion_matrices(k=1)
     assert re.fullmatch(r'lowest F1: 1 of 3 labels, at thresh=0\.[234], max_labels=2', plt.gcf().get_suptitle())
-    plt.close('all')
 
 @pytest.mark.parametrize('f,names', [
     ('plot_confusion_matrices', ['k','ncols']),
@@ -620,7 +611,7 @@ def test_how_many_to_show_is_checked(f, names):
             f(**{name: value})
     assert not plt.get_fignums()
 
-def test_the_most_confused_pairs():
+def test_the_most_confused_pairs_come_first():
     interp,*_ = arrays_of(2000, 20, density=0.3, bias=-1.5)
     every,some = interp.most_confused(k=None),interp.most_confused()
     assert len(every)>300 and not every.reading
@@ -641,7 +632,6 @@ def test_names_that_are_tuples_look_the_same_everywhere():
     assert n>1000 and interp.empty().reading.startswith(f'{n:,} of 1,500 samples get no label')
     interp.plot_label_confusion()
     assert {o.get_text() for o in plt.gca().get_xticklabels()} <= {'(a, b)','(a, c)','(b, c)'}
-    plt.close('all')
 
 @pytest.mark.parametrize('make', [BCEWithLogitsLossFlat, AsymmetricLossFlat])
 @pytest.mark.parametrize('shape', [(64,5), (16,4,5)], ids=str)

@@ -107,7 +107,7 @@ def test_thresholds_outlive_save_and_load(thresh, tmp_path):
 # The data, and other callbacks
 
 @pytest.mark.parametrize('of_torch', [False, True])
-def test_a_loader_as_the_first_argument(of_torch):
+def test_a_loader_may_be_the_first_argument(of_torch):
     learn,(logits,targs) = fitted(1),simulate(80, seed=3)
     dl = DataLoader(TensorPairs(logits, targs), bs=32)
     if of_torch: dl = torch.utils.data.DataLoader([*zip(logits, targs)], 32)
@@ -145,21 +145,21 @@ def test_looking_at_data_changes_no_checkpoint(tmp_path):
     Learner.accuracy_report,
     Learner.thresh_find,
     lambda o, dl: MultiLabelInterpretation.from_learner(o, dl=dl)])
-def test_data_without_targets(f, digits_dls):
+def test_data_without_targets_are_an_error(f, digits_dls):
     model = nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, 20))
     learn = Learner(digits_dls, model, loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics())
     test_dl = digits_dls.test_dl(digits_dls.valid_ds.items[:4])
     advice = r'no targets: make the loader by `learn.dls.test_dl\(items, with_labels=True\)`'
     with pytest.raises(ValueError, match=advice), learn.no_bar(): f(learn, dl=test_dl)
 
-def test_evaluate_of_every_kind_of_metric():
+def test_evaluate_shows_the_thresholds_of_each_metric():
     own = F1ScoreMulti([0.1]*19+[0.9], name='own')
     metrics = [*multilabel_metrics(full=True, ranking=True), own, BrierScoreMulti(), accuracy_multi]
     t = fitted(1, metrics).evaluate()
     assert t.thresh['own']=='0.1 to 0.9 by label' and t.value.notna().all()
     assert (t.thresh[['lrap','ap_macro','brier_score_loss','zeros_accuracy']]=='').all()
 
-def test_curves_by_epoch():
+def test_curves_show_each_epoch():
     learn = fitted(3)
     fig,drawn = panels(learn)
     assert list(drawn)==['loss', *learn.metrics.attrgot('name')]
@@ -168,7 +168,7 @@ def test_curves_by_epoch():
     for i,name in enumerate(learn.recorder.metric_names[2:-1], 1):
         test_close(drawn[name.replace('valid_','')]['valid'], L(learn.recorder.values).itemgot(i))
 
-def test_curves_of_training_too():
+def test_curves_show_training_too():
     learn = fitted(2, [F1ScoreMulti(name='f1'), EmptyRate()], cbs=Recorder(train_metrics=True))
     _,drawn = panels(learn)
     assert list(drawn)==['loss','f1','empty_rate']
@@ -185,7 +185,7 @@ def test_curves_do_not_overlap(n):
     inner = fig.bbox
     assert all(b.x0>=inner.x0-1 and b.x1<=inner.x1+1 for b in boxes)
 
-def test_curves_after_looking_at_thresholds():
+def test_curves_stay_after_looking_at_thresholds():
     "Each validation resets fastai's Recorder; methods of this package do not"
     learn = fitted(3)
     losses = list(learn.recorder.losses)
@@ -199,9 +199,8 @@ def test_curves_after_looking_at_thresholds():
         learn.recorder.plot_metrics()
     with pytest.raises(ValueError, match='no epoch is recorded'):
         make_learner(*simulate(20)).recorder.plot_metrics()
-    plt.close('all')
 
-def test_curves_of_an_interrupted_training():
+def test_an_interrupted_training_has_curves():
     class Stop(Callback):
         def before_batch(self):
             if self.training and self.epoch==2: raise CancelFitException
@@ -219,7 +218,7 @@ def test_a_single_epoch_has_a_whole_number():
     fig,_ = panels(fitted(1))
     assert all([o.get_text() for o in ax.get_xticklabels()]==['0'] for ax in fig.axes if ax.lines)
 
-def test_curves_of_each_label():
+def test_each_label_has_its_curve():
     learn = fitted(2, [F1ScoreMulti(average=None)])
     fig,_ = panels(learn)
     lines = next(ax for ax in fig.axes if ax.get_title()=='f1_score_per_label').lines
@@ -229,7 +228,7 @@ def test_curves_of_each_label():
 
 # Thresholds
 
-def test_found_thresholds_as_a_table():
+def test_found_thresholds_are_a_table():
     logits,targs = simulate(400, bias=-4)
     learn = make_learner(logits, targs, multilabel_metrics(), vocab=NAMES)
     scores,found = logits.sigmoid(),learn.thresh_find(show_plot=False)
@@ -257,7 +256,6 @@ def test_found_thresholds_as_a_table():
     learn.set_thresh(each, min_labels=1)
     now = learn.thresh_find(show_plot=False).table.score['now, min_labels=1']
     assert now==learn.evaluate().value['f1_micro']
-    with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
 
 def test_where_thresholds_are_drawn():
     learn = fitted(1)
@@ -270,9 +268,8 @@ def test_where_thresholds_are_drawn():
     learn.set_thresh([0.2]*20)
     learn.thresh_find() # 'now' is several thresholds, so it has no line
     assert len(plt.gca().lines)==4
-    plt.close('all')
 
-def test_thresholds_with_missing_labels():
+def test_missing_labels_change_no_threshold():
     logits,targs = simulate(300, bias=-3)
     missing = targs.clone()
     missing[::4] = math.nan
@@ -281,20 +278,18 @@ def test_thresholds_with_missing_labels():
     expected = make_learner(logits[known], targs[known], vocab=NAMES).thresh_find(show_plot=False)
     test_close(found.table.score, expected.table.score, eps=1e-12)
     assert max(plt.gca().lines[0].get_ydata())==pytest.approx(found.table.score['best'], abs=1e-9)
-    plt.close('all')
 
 @pytest.mark.parametrize('kw', [
     dict(metric='jaccard'), dict(average='macro'), dict(average='micro'),
     dict(metric=HammingLossMulti, average='micro'), dict(metric='fbeta', beta=2.),
     dict(metric='precision', average='micro', at_recall=0.7),
     dict(cv=None), dict(zero_division=math.nan)], ids=str)
-def test_other_aims(kw):
+def test_thresholds_are_found_for_other_aims(kw):
     found = fitted(1).thresh_find(**kw)
     assert found.table.score.notna().all()
     assert found.table.held_out.iloc[1:].isna().all()==(kw.get('cv', 5) is None)
-    plt.close('all')
 
-def test_losses_and_metrics_of_every_make():
+def test_losses_and_metrics_of_others_do_no_harm():
     class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
     with pytest.warns(UserWarning, match='let the model end without it'):
         fitted(1, loss_func=Odd(), model=Bounded(), cbs=ZeroLabelsCallback())
@@ -307,17 +302,17 @@ def test_losses_and_metrics_of_every_make():
 class Bounded(Same):
     def forward(self, x): return super().forward(x).sigmoid()
 
-def test_arguments_that_would_not_be_heard():
+def test_thresh_find_names_the_arguments_that_it_lacks():
     learn = make_learner(*simulate(100))
-    for kw in (dict(sigmoid=True), dict(thresh=0.1), dict(labels=[1]), dict(per_label=True)):
-        with pytest.raises((TypeError,ValueError)): learn.thresh_find(show_plot=False, **kw)
+    for name in ('sigmoid','vocab','thresh','labels','valid'):
+        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
+    with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
     learn.thresh_find(show_plot=False, zero_division=1.)
 
-def test_vocab_of_another_length():
+def test_a_vocab_of_another_length_is_an_error():
     learn = make_learner(*simulate(100), vocab=NAMES[:19])
     for f in (learn.thresh_find, learn.accuracy_report):
         with pytest.raises(ValueError, match='19 names.*20 labels'): f()
-    plt.close('all')
 
 # Names of labels in tables and texts
 
@@ -341,7 +336,7 @@ def test_where_the_threshold_of_a_rare_label_is_from():
 
 # Data of any kind
 
-def test_loaders_of_torch():
+def test_loaders_of_torch_will_do():
     logits,targs = simulate(100, 4)
     ds = torch.utils.data.TensorDataset(logits, targs)
     dls = DataLoaders(*(torch.utils.data.DataLoader(ds, batch_size=16) for _ in range(2)))
@@ -352,7 +347,7 @@ def test_loaders_of_torch():
     assert learn.accuracy_report().value['F1, macro']==pytest.approx(learn.evaluate().value['f1_macro'])
     assert MultiLabelInterpretation.from_learner(learn).report().support.iloc[0]>=0
 
-def test_nothing_to_look_at(tmp_path):
+def test_a_learner_without_data_says_how_to_get_some(tmp_path):
     learn = fitted(1)
     learn.path = tmp_path
     learn.export()
@@ -364,7 +359,7 @@ def test_nothing_to_look_at(tmp_path):
         for f in (o.thresh_find, o.accuracy_report, o.evaluate, partial(MultiLabelInterpretation.from_learner, o)):
             with pytest.raises(ValueError, match=advice): f()
 
-def test_all_of_the_training_data():
+def test_all_of_the_training_data_are_evaluated():
     logits,targs = simulate(50)
     metrics = [AccuracyMulti(), F1ScoreMulti(sample_weight=torch.arange(50.))]
     learn = make_learner(logits, targs, metrics, bs=64)
@@ -378,7 +373,6 @@ def test_thresh_find_says_what_holds():
     found = learn.thresh_find(show_plot=False)
     assert not (found.cardinality<torch.full((1,), logit).sigmoid().item())
     assert '`best` predicts 4.00 labels per sample' in found.table.reading
-    with pytest.raises(TypeError, match='no argument valid'): learn.thresh_find(valid=None)
 
 def test_a_vocab_that_is_given_names_parts_of_data_sets():
     logits,targs = simulate(100, 4, density=0.3)
@@ -421,7 +415,7 @@ torch.save((list(labels), probs.tolist()), path/'out.pt')
 """
 
 @pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
-def test_export_plain(digits_dls, tmp_path, thresh, min_labels):
+def test_export_plain_predicts_without_the_package(digits_dls, tmp_path, thresh, min_labels):
     metrics = [*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)]
     learn = vision_learner(digits_dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=metrics,
                            cbs=ZeroLabelsCallback(), path=tmp_path)
@@ -465,7 +459,7 @@ def test_everything_decides_where_the_learner_does():
             assert torch.equal(i.predicted, d)
             assert i.accuracy_report(ci=None).value['F1, micro']==pytest.approx(v['f1_micro'])
 
-def test_an_instance_in_a_learner():
+def test_thresholds_are_found_for_an_instance():
     logits,targs = simulate(200, 4, density=0.3, skill=1.5)
     m = FBetaMulti(2, average='samples', zero_division=1.)
     learn = make_learner(logits, targs, [m])
@@ -490,7 +484,7 @@ def test_per_label_thresholds_beside_an_instance(average):
     assert found.best==by_name.best!=one.thresh and found.per_label[3]==by_name.per_label[3]==one.thresh
     test_eq(found.per_label, by_name.per_label)
 
-def test_find_and_set(tmp_path):
+def test_found_thresholds_are_set_everywhere(tmp_path):
     logits,targs = simulate(bias=-6)
     m = [*multilabel_metrics(),
          F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits'),
@@ -563,7 +557,7 @@ def test_metrics_with_a_threshold_of_their_own_keep_it():
         assert v['on_logits']==pytest.approx(v['f1_score'], abs=1e-6)
         assert v['high']==F1ScoreMulti(0.7)(logits, targs)
 
-def test_report_of_a_learner():
+def test_the_report_is_of_the_learner_s_threshold():
     logits,targs = simulate(200, bias=-3)
     for loss in (BCEWithLogitsLossFlat(), nn.BCEWithLogitsLoss()):
         learn = make_learner(logits, targs, multilabel_metrics(), loss_func=loss)
@@ -610,7 +604,7 @@ def test_decoded_is_what_was_counted(mean):
         v = check(learn, best.thresh)
         assert v[f'f1_{average}']==pytest.approx(best.score, abs=1e-12)
 
-def test_set_in_an_image_learner(digits_dls):
+def test_predict_follows_set_thresh(digits_dls):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat(),
                            metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
@@ -622,9 +616,8 @@ def test_set_in_an_image_learner(digits_dls):
     learn.set_thresh(1., min_labels=2)
     assert len(learn.predict(item)[0])==2
     learn.show_results(max_n=2)
-    plt.close('all')
 
-def test_what_cannot_be_set():
+def test_what_cannot_be_set_is_named():
     logits,targs = simulate(50)
     learn = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss())
     with pytest.raises(ValueError, match='BCEWithLogitsLoss.*does not decode.*BCEWithLogitsLossFlat'):
@@ -633,7 +626,7 @@ def test_what_cannot_be_set():
     with pytest.raises(ValueError, match='2 values.*20 labels'): learn.set_thresh([0.1,0.2])
     with pytest.raises(ValueError, match='thresh=3'): learn.set_thresh(3)
 
-def test_set_after_a_new_loss():
+def test_metrics_follow_set_thresh_after_a_new_loss():
     "Metrics that have followed `set_thresh` follow it again after the loss function was replaced"
     logits,targs = simulate(200, bias=-3)
     weight = torch.full((20,), 5.)
@@ -654,13 +647,13 @@ def test_set_after_a_new_loss():
         for found in (learn.thresh_find(show_plot=False), best_thresholds(*learn.get_preds(), average='macro')):
             learn.set_thresh(found)
 
-def test_a_weighted_loss_without_a_vocab():
+def test_a_weighted_loss_needs_no_vocab():
     weighted = BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 5.))
     learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), loss_func=weighted)
     learn.set_thresh(0.3)
     assert learn.metrics[0].thresh==learn.loss_func.thresh==0.3
 
-def test_a_loss_for_neither():
+def test_a_loss_for_regression_is_named():
     learn = make_learner(*simulate(200, bias=-3), loss_func=MSELossFlat())
     for f in (learn.accuracy_report, learn.thresh_find, lambda: MultiLabelInterpretation.from_learner(learn)):
         with pytest.raises(ValueError, match=r'\(MSELoss\).*BCEWithLogitsLossFlat'): f()
@@ -682,12 +675,7 @@ def test_a_metric_of_samples_alone_has_no_threshold_per_label():
         assert found.per_label is None and [*found.table.index]==['now','best','cardinality']
         assert found.best==best_thresholds(logits.sigmoid(), targs, metric, average).thresh
 
-def test_thresh_find_names_what_it_lacks():
-    learn = make_learner(*simulate(200, 6))
-    for name in ('sigmoid','vocab','thresh'):
-        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
-
-def test_a_learner_in_bins():
+def test_thresholds_in_bins_leave_the_learner_as_it_was():
     logits,targs = simulate(500, 6, density=0.3, skill=2.)
     learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
     learn.fit(1)

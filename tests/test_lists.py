@@ -28,7 +28,7 @@ def distinct(draw):
     return logits,draw(arrays(np.int64, (n,c), elements=st.integers(0, 1)))
 
 @given(distinct(), st.integers(1, 3), st.sampled_from((0.2,0.5,0.9)))
-def test_a_paper_s_row(data, k, thresh):
+def test_a_paper_s_row_has_scikit_learn_s_values(data, k, thresh):
     scores,y = data
     passed,top = (1/(1+np.exp(-scores.astype(float)))>thresh).astype(int),top_of(scores, k)
     every = by_name(paper_metrics(thresh, top_k=k), scores, y)
@@ -89,7 +89,7 @@ def test_cf1_has_no_other_average():
 
 # --- limits: `min_labels` and `max_labels`
 
-def test_in_a_learner_as_on_arrays():
+def test_a_learner_has_the_values_of_arrays():
     logits,targs = simulate(n=300, bias=-1.)
     for kw in (dict(), dict(above_thresh=True), dict(thresh=0.3), dict(ignore_index=-1), dict(labels=[0,3,5]),
                dict(voc=2007), dict(bins=512)):
@@ -152,11 +152,11 @@ def test_difficult_objects_are_left_out():
         d,t = (d&kept).numpy(),(y.bool()&kept).numpy()
         close([every[o+end] for o in SIX], six_of(t, d))
 
-def test_not_called():
+def test_a_list_that_is_not_called_is_named():
     learn = make_learner(*simulate(100), [multilabel_metrics])
     with pytest.raises(ValueError, match=r'call it: metrics=multilabel_metrics\(\)$'): values(learn)
 
-def test_bins_without_a_histogram():
+def test_bins_without_a_histogram_are_an_error():
     with pytest.raises(ValueError, match='bins=64 .*ranking=True'): multilabel_metrics(bins=64)
     for cls in (APScoreMulti, RocAucMulti):
         with pytest.raises(ValueError, match="bins=64 .*average='samples'"): cls(average='samples', bins=64)
@@ -168,7 +168,7 @@ def test_a_list_of_metrics_has_its_own_averages(f):
         match = f"{f.__name__} has several metrics.* takes no {[*kw][0]}: use a class such as F1ScoreMulti"
         with pytest.raises(TypeError, match=match): f(**kw)
 
-def test_in_the_list_of_metrics():
+def test_ranking_metrics_are_in_the_list():
     logits,targs = simulate(60)
     for kw in (dict(), dict(bins=2048), dict(labels=[1,2], min_labels=1, zero_division=1)):
         learn = in_learner(logits, targs, *multilabel_metrics(thresh=0.2, ranking=True, **kw))

@@ -17,7 +17,7 @@ def by_element(x, y, gamma_neg, gamma_pos, clip):
     return -(1-p)**gamma_pos*math.log(p) if y else -q**gamma_neg*math.log(1-q)
 
 @given(st.floats(0,5), st.floats(0,5), st.floats(0,0.5), st.integers(0,9))
-def test_the_formula(gamma_neg, gamma_pos, clip, seed):
+def test_asymmetric_loss_is_the_formula(gamma_neg, gamma_pos, clip, seed):
     x,y = (o.double() for o in batch(seed, 4, 3))
     pairs = zip(x.flatten().tolist(), y.flatten().tolist())
     expected = [by_element(a, b, gamma_neg, gamma_pos, clip) for a,b in pairs]
@@ -27,7 +27,7 @@ def test_the_formula(gamma_neg, gamma_pos, clip, seed):
 
 @pytest.mark.parametrize('gamma', [0., 0.5, 1., 2., 5.])
 @pytest.mark.parametrize('alpha', [None, 0.25, 0.9])
-def test_focal_as_torchvision(gamma, alpha):
+def test_focal_loss_is_torchvision_s(gamma, alpha):
     x,y = batch()
     for reduction in ('mean','sum','none'):
         theirs = sigmoid_focal_loss(x, y, ifnone(alpha, -1), gamma, reduction)
@@ -60,11 +60,11 @@ def test_half_precision_is_widened():
     assert loss(x, y.int())==loss(x, y)
 
 @pytest.mark.parametrize('kw', [dict(gamma_neg=-1), dict(gamma_pos=-0.1), dict(clip=1.), dict(clip=-0.1)])
-def test_slips(kw):
+def test_bad_arguments_are_named(kw):
     with pytest.raises(ValueError, match='at least 0'): AsymmetricLossFlat(**kw)
 
 @pytest.mark.parametrize('loss', [AsymmetricLossFlat, SigmoidFocalLossFlat, lambda: AsymmetricLossFlat(thresh=0.3)])
-def test_in_a_learner(loss, tmp_path):
+def test_losses_decode_in_a_learner(loss, tmp_path):
     logits,targs = simulate()
     loss = loss()
     learn = make_learner(logits, targs, multilabel_metrics(), loss_func=loss, path=tmp_path, cbs=ZeroLabelsCallback())
@@ -89,7 +89,7 @@ def test_in_a_learner(loss, tmp_path):
     learn.export(tmp_path/'m.pkl')
     test_eq(load_learner(tmp_path/'m.pkl').loss_func.thresh, found.best)
 
-def test_it_learns():
+def test_losses_learn():
     g = torch.Generator().manual_seed(0)
     x,w = torch.randn(400, 8, generator=g),torch.randn(8, 5, generator=g)
     y = (x@w>3).float()
@@ -257,7 +257,7 @@ def test_half_of_the_targets_are_missing(make, value, tmp_path):
         assert type(loss) is type(learn.loss_func)
     assert learn.get_preds(with_decoded=True)[2].any(1).all()
 
-def test_interpretation_of_missing_targets():
+def test_losses_of_samples_are_of_known_targets():
     x,y,targs,known = with_holes()
     learn = make_learner(x, targs, F1ScoreMulti(ignore_index=math.nan),
                          loss_func=BCEWithLogitsLossFlat(ignore_index=math.nan))

@@ -14,7 +14,7 @@ from fastai_mlmetrics.messages import progress, single_threaded
     (lambda: F1ScoreMulti(min_labels=-1), 'min_labels=-1 should be a whole number, 0 or more'),
     (lambda: F1ScoreMulti(max_labels=0), 'max_labels=0 should be a whole number, 1 or more'),
     (lambda: F1ScoreMulti(min_labels=3, max_labels=2), 'max_labels=2 should be at least min_labels=3')])
-def test_what_must_be_whole(make, message):
+def test_whole_numbers_are_checked(make, message):
     with pytest.raises(ValueError, match=re.escape(message)): make()
 
 def test_warnings_point_at_the_users_line():
@@ -43,6 +43,7 @@ def test_threads_that_overlap():
         both.wait()
         found.append(torch.get_num_threads())
         test_eq(single_threaded(torch.get_num_threads), 1)
+        with pytest.raises(ZeroDivisionError): single_threaded(lambda: 1/0)
         both.wait()
         found.append(torch.get_num_threads())
     try:

@@ -2,6 +2,7 @@
 import pickle, fastai.metrics as fm, sklearn.metrics as skm
 import torchmetrics.classification as tmc, torchmetrics.functional.classification as tm
 from copy import copy, deepcopy
+from fastcore.docments import docments
 from functools import lru_cache
 from conftest import *
 from six_labels import SCORES, TARGS
@@ -77,7 +78,7 @@ def as_input(p, kind):
 
 @every_class
 @given(binary_pairs(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
-def test_as_sklearn(cls, pair, zero_division, kind, bs, data):
+def test_values_are_scikit_learn_s(cls, pair, zero_division, kind, bs, data):
     p,y = pair
     labels = data.draw(st.none() | st.lists(st.integers(0, p.shape[1]-1), min_size=1, unique=True))
     weight = data.draw(weights(len(p)))
@@ -92,7 +93,7 @@ def test_as_sklearn(cls, pair, zero_division, kind, bs, data):
             same(m(preds, y), ref, of=average)
 
 @given(binary_pairs())
-def test_lift(pair):
+def test_lift_is_the_gain_over_zeros(pair):
     p,y = pair
     acc,zeros = (p==y).mean(),(y==0).mean()
     same(AccuracyLift()(p, y), (acc-zeros)/(1-zeros) if zeros<1 else np.nan)
@@ -116,20 +117,9 @@ def test_single_label_is_binary(cls, pair, zero_division):
     for average in ('micro','macro','weighted'):
         same(cls(average=average, zero_division=zero_division)(p[:,0], y), ref, of=average)
 
-@every_class
-@given(binary_pairs(), st.sampled_from([-1,np.nan]), st.data())
-def test_ignored_elements_count_nowhere(cls, pair, ignore, data):
-    p,y = pair
-    keep = data.draw(arrays(bool, p.shape))
-    weight = data.draw(weights(len(p)))
-    targs = np.where(keep, y, np.array(ignore, float))
-    for average in averages(cls):
-        m = cls(average=average, ignore_index=ignore, sample_weight=weight)
-        same(m(p, targs), reference(cls, y, p, average, keep, sample_weight=weight), of=average)
-
 @given(arrays(np.float32, (7,3), elements=st.floats(0, 1, width=32)),
        arrays(np.int64, (7,3), elements=st.integers(0, 1)))
-def test_brier_score(scores, y):
+def test_brier_score_is_the_mean_squared_error(scores, y):
     scores = scores.astype(float)
     same(BrierScoreMulti(sigmoid=False)(scores, y), skm.mean_squared_error(y, scores))
     of_labels = [skm.brier_score_loss(a, b, pos_label=1) for a,b in zip(y.T, scores.T)]
@@ -150,7 +140,7 @@ TORCHMETRICS = {
 
 @pytest.mark.parametrize('ignore', [None, -1])
 @pytest.mark.parametrize('thresh', [0.5, 0.2])
-def test_as_torchmetrics(thresh, ignore):
+def test_values_are_torchmetrics_s(thresh, ignore):
     torch.manual_seed(0)
     p = torch.rand(200,7).round(decimals=1)
     y = (torch.rand(200,7)<torch.linspace(0.02, 0.9, 7)).long()
@@ -165,7 +155,7 @@ def test_as_torchmetrics(thresh, ignore):
 
 # Known answers
 
-def test_three_accuracies():
+def test_accuracies_are_their_definitions():
     logits,targs = simulate(250)
     p = logits>0
     same(accuracy_multi(logits, targs), (p==targs).float().mean(), 1e-6)
@@ -174,13 +164,13 @@ def test_three_accuracies():
     same(empty_rate(logits, targs), (~p.any(1)).float().mean(), 1e-6)
     same(zeros_accuracy(logits, targs), 1-targs.mean(), 1e-6)
 
-def test_three_by_three():
+def test_known_answers_of_three_by_three():
     y,p = tensor([[1,0,1],[0,1,0],[1,1,1]]),tensor([[1,0,1],[0,0,1],[1,1,0]])
     same(F1ScoreMulti(average='micro')(p, y), 8/11)
     same(AccuracyMulti(average=None)(p, y), [1,2/3,1/3])
     for average in ('micro','macro','weighted'): same(AccuracyMulti(average=average)(p, y), 2/3)
 
-def test_streaming():
+def test_batches_add_up_until_the_reset():
     m = SubsetAccuracy()
     m.accum_values(tensor([[0,1,0],[1,0,1]]), tensor([[0,1,0],[1,0,1]]))
     assert m.value==m.value==1 and m.counts.tolist()==[2,2]
@@ -191,7 +181,7 @@ def test_streaming():
     m.accum_values(tensor([[1,0,0]]), tensor([[0,1,0]]))
     assert m.value==0
 
-def test_forum_numbers():
+def test_zeros_have_a_high_accuracy_and_no_f1():
     targs = torch.zeros(2000, 20)
     targs[torch.arange(2000), torch.arange(2000)%20] = 1
     targs[:1100, 0] = 1
@@ -207,7 +197,7 @@ def test_perfect_on_mostly_unlabelled():
     same(F1ScoreMulti()(y, y), 1/6)
 
 @pytest.mark.parametrize('n,c', [(1,1), (1,1000), (3,1000), (65,20)])
-def test_odd_sizes(n, c):
+def test_odd_sizes_have_finite_values(n, c):
     logits,targs = simulate(n, c)
     learn = make_learner(logits, targs, multilabel_metrics(), bs=16)
     for name,value in values(learn).items(): assert math.isfinite(value), name
@@ -222,11 +212,11 @@ RANKING = 'APScoreMulti','RocAucMulti'
 OF_SEGMENTATION = {'DiceMulti', 'JaccardCoeffMulti'}
 OURS = sys.modules['fastai_mlmetrics.all']
 
-def test_all_of_fastai():
+def test_every_metric_of_fastai_has_a_twin():
     assert {o for o in fm.__all__ if o.endswith('Multi')} == {*OF_FASTAI, *RANKING, *OF_SEGMENTATION}
 
 @pytest.mark.parametrize('name', [*OF_FASTAI, *RANKING])
-def test_signatures_of_fastai(name):
+def test_signatures_begin_with_fastai_s(name):
     theirs,ours = (inspect.signature(getattr(o, name)).parameters for o in (fm, OURS))
     first_ = list(ours.items())[:len(theirs)]
     assert [(k, p.default) for k,p in theirs.items()]==[(k, p.default) for k,p in first_]
@@ -240,7 +230,7 @@ def run(logits, targs, metrics, **kwargs):
     return [m.value for m in learn.metrics]
 
 @pytest.mark.parametrize('name', [o for o in OF_FASTAI if o not in ('MatthewsCorrCoefMulti','BrierScoreMulti')])
-def test_values_of_fastai(name):
+def test_values_are_fastai_s(name):
     logits,targs = simulate(130, skill=4)
     weight,labels = np.random.default_rng(0).uniform(0.5, 2, 130),[1,4]
     calls = [((0.2,), {}), ((), dict(thresh=0.7)), ((0.2, True), dict(sample_weight=weight))]
@@ -273,7 +263,7 @@ def test_what_fastai_cannot():
     labels = [1,4]
     same(run(logits, targs, [HammingLossMulti(labels=labels)]), [skm.hamming_loss(y[:,labels], p[:,labels])])
 
-def test_class_not_called():
+def test_a_class_need_not_be_called():
     logits,targs = simulate(40)
     learn = make_learner(logits, targs, [F1ScoreMulti, SubsetAccuracy, accuracy_multi])
     assert values(learn).keys()=={'f1_score','subset_accuracy','accuracy_multi'}
@@ -290,7 +280,7 @@ def test_no_two_columns_of_one_name():
     test_eq(names, ('accuracy_multi zeros_accuracy empty_rate f1_macro f1_micro f1_samples '
                     'f1_weighted precision_samples recall_samples').split())
 
-def test_labels_by_name():
+def test_labels_are_chosen_by_name():
     logits,targs = simulate(60, 3)
     expected = F1ScoreMulti(labels=[2,0])(logits, targs)
     for vocab in (L('cat','dog','eel'), [L('the','a'), L('cat','dog','eel')]):
@@ -304,7 +294,7 @@ def test_labels_by_name():
 
 # Bad input
 
-def test_bad_arguments():
+def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="average='makro'.*'micro', 'macro', 'weighted', 'samples', None"):
         F1ScoreMulti(average='makro')
     with pytest.raises(ValueError, match="SubsetAccuracy has no average='macro'.*'samples'"):
@@ -329,13 +319,13 @@ def test_bad_arguments():
     with pytest.warns(UserWarning, match='pos_label=0'): F1ScoreMulti(pos_label=0)
 
 @pytest.mark.parametrize('bad', [2., 0.5, -1., math.nan])
-def test_targets_other_than_0_and_1(bad):
+def test_targets_other_than_0_and_1_are_named(bad):
     logits,targs = simulate(50)
     targs[17,3] = bad
     with pytest.raises(ValueError, match=f'one is {bad:.3g}'): F1ScoreMulti()(logits, targs)
     with pytest.raises(ValueError, match=f'one is {bad:.3g}'): values(make_learner(logits, targs, F1ScoreMulti()))
 
-def test_soft_targets_while_training():
+def test_soft_targets_while_training_are_nan():
     logits,targs = simulate(64)
     learn = make_learner(logits, targs, multilabel_metrics(), cbs=MixUp())
     learn.recorder.train_metrics = True
@@ -344,7 +334,7 @@ def test_soft_targets_while_training():
     row = learn.recorder.values[-1]
     assert np.isnan(row[1:7]).all() and np.isfinite(row[8:]).all()
 
-def test_nan_predictions():
+def test_nan_predictions_are_told_once():
     logits,targs = simulate(50)
     logits[[3,9],5] = math.nan
     learn = make_learner(logits, targs, multilabel_metrics())
@@ -356,7 +346,7 @@ def test_nan_predictions():
     (BCELossFlat, 'probabilities already: pass sigmoid=False'),
     (BCEWithLogitsLossFlat, 'BCEWithLogitsLoss. takes one itself: let the model end without it'),
     (nn.BCEWithLogitsLoss, 'BCEWithLogitsLoss. takes one itself: let the model end without it')])
-def test_probabilities_taken_for_logits(loss, message):
+def test_probabilities_taken_for_logits_are_told(loss, message):
     logits,targs = simulate(50)
     learn = make_learner(logits.sigmoid(), targs, multilabel_metrics(), loss_func=loss())
     with pytest.warns(UserWarning, match=message) as caught: values(learn)
@@ -426,17 +416,17 @@ def test_train_metrics_are_apart():
     test_close(row[1:7], list(ref.values()))
     test_close(row[8:], list(ref.values()))
 
-def test_beta():
+def test_any_beta_from_0_to_infinity():
     p,y = tensor([[1,1,0],[0,1,1]]),tensor([[1,0,0],[0,1,0]])
     same(FBetaMulti(math.inf)(p, y), skm.fbeta_score(y, p, beta=np.inf, average='macro', zero_division=0))
     for beta in (-1, math.nan):
         with pytest.raises(ValueError, match='beta'): FBetaMulti(beta)
 
-def test_a_brier_score_of_logits():
+def test_a_brier_score_of_logits_is_an_error():
     logits,targs = simulate(20)
     with pytest.raises(ValueError, match='logits.*sigmoid=True'): BrierScoreMulti(sigmoid=False)(logits, targs)
 
-def test_a_metric_of_ones_own():
+def test_a_metric_of_ones_own_is_a_formula():
     class HitRate(SampleMetric):
         "Share of the samples with at least one true positive"
         def formula(self, tp, fp, fn, tn): return tp>0
@@ -444,14 +434,14 @@ def test_a_metric_of_ones_own():
     expected = ((logits>0)&(targs>0)).any(1).float().mean()
     same(values(make_learner(logits, targs, HitRate))['hit_rate'], expected, 1e-7)
 
-def test_monitoring_by_name(tmp_path):
+def test_metrics_are_monitored_by_name(tmp_path):
     logits,targs = simulate(64)
     learn = make_learner(logits, targs, F1ScoreMulti(), path=tmp_path)
     with learn.no_logging(): learn.fit(1, 0., cbs=SaveModelCallback(monitor='f1_score'))
     assert (tmp_path/'models/model.pth').exists()
 
 @pytest.mark.parametrize('tracker', [SaveModelCallback, EarlyStoppingCallback, ReduceLROnPlateau])
-def test_monitoring_a_name_that_is_no_column(tracker, tmp_path):
+def test_a_monitor_that_is_no_column_is_named(tracker, tmp_path):
     "The error names the column that fastai's own metric would have had, and no batch was trained"
     learn = make_learner(*simulate(64), [F1ScoreMulti(average='samples'), AccuracyMulti()], path=tmp_path)
     for monitor,near in dict(f1_score="'f1_score_samples'", acuracy_multi="'accuracy_multi'").items():
@@ -486,10 +476,39 @@ def test_arguments_of_ones_own_class():
     with pytest.raises(TypeError, match='treshold'): Mine(treshold=0.2)
     assert [*inspect.signature(StreamMetric).parameters]==[*inspect.signature(StreamMetric.__init__).parameters][1:]
 
+def test_declared_arguments():
+    "A class declares what may be passed by position, what it leaves out, and its own defaults"
+    class Cost(CountsMetric):
+        "Costs of errors"
+        order,without,defaults = ('thresh','missed'),('pos_label',),dict(average='micro')
+        def __init__(self,
+            missed:float=1., # Cost of a false negative
+            **kwargs
+        ):
+            self.missed = missed
+            super().__init__(**kwargs)
+        def formula(self, tp, fp, fn, tn): return self.missed*fn+fp
+    class Missed(Cost): defaults = dict(missed=9., zero_division=1.)
+    args = inspect.signature(Cost).parameters
+    assert [k for k,p in args.items() if p.kind==p.POSITIONAL_OR_KEYWORD]==['thresh','missed']
+    assert {*args}=={*inspect.signature(CountsMetric).parameters, 'missed'}-{'pos_label'}
+    docs = docments(Missed, full=True)
+    assert docs.missed.docment=='Cost of a false negative' and docs.missed.default==9.
+    assert docs.name.docment==docments(StreamMetric).name
+    found = [(m.thresh, m.missed, m.average, m.zero_division, m.name) for m in
+             (Cost(), Cost(0.2, 3.), Missed(), Missed(0.2, average='macro', zero_division=0.))]
+    assert found==[(0.5, 1., 'micro', 0., 'cost'), (0.2, 3., 'micro', 0., 'cost'),
+                   (0.5, 9., 'micro', 1., 'missed'), (0.2, 9., 'macro', 0., 'missed_macro')]
+    assert repr(Missed(0.2))=='Missed(thresh=0.2)'
+    for wrong in (dict(pos_label=1), dict(mised=2.)):
+        with pytest.raises(TypeError, match='has no argument'): Cost(**wrong)
+    for args in ((0.5, 1., True), ()):
+        with pytest.raises(TypeError): FBetaMulti(2, *[0.5]*8) if args else FBetaMulti()
+
 # A loop of one's own
 
 @given(pair=binary_pairs(max_samples=30), cut=st.integers(1, 29))
-def test_update_and_compute(pair, cut):
+def test_update_and_compute_are_torchmetrics_s(pair, cut):
     "torchmetrics' way of use gives its value"
     p,y = map(tensor, pair)
     for average in ('micro','macro'):
@@ -501,7 +520,7 @@ def test_update_and_compute(pair, cut):
         if average=='micro': same(ours.compute(), theirs.compute().item(), 1e-6)
         same(ours.compute(), ours(p, y))
 
-def test_nothing_accumulated():
+def test_nothing_accumulated_is_none():
     empty = torch.zeros(0,3)
     for m in (F1ScoreMulti(), SubsetAccuracy(), APScoreMulti(), BrierScoreMulti()):
         assert m.value is None and m.compute() is None
@@ -510,7 +529,7 @@ def test_nothing_accumulated():
 
 # Bad input: the same error from functions and from metrics
 
-def test_several_metrics_of_one_name():
+def test_several_metrics_of_one_name_are_told_once():
     "One warning names all of them"
     learn = make_learner(*simulate(64), paper_metrics()+paper_metrics())
     with pytest.warns(UserWarning) as caught, learn.no_logging(): learn.validate()
@@ -519,7 +538,7 @@ def test_several_metrics_of_one_name():
 
 # accuracy_report
 
-def test_nothing_of_nan():
+def test_nan_has_no_value():
     p,y = torch.rand(30, 4),torch.eye(4)[torch.arange(30)%4]
     p[3] = math.nan
     assert math.isnan(categorical_accuracy(p, y)) and not math.isnan(categorical_accuracy(p[4:], y[4:]))
@@ -533,7 +552,7 @@ def test_accuracy_of_zeros_asks_nothing_of_the_scores():
             for sigmoid in (True,False): test_eq(zeros_accuracy(p, y, sigmoid=sigmoid), 0.75)
 
 @pytest.mark.parametrize('turn', [Tensor.bool, Tensor.int])
-def test_keras_accuracy_of_decisions(turn):
+def test_categorical_accuracy_takes_decisions(turn):
     logits,targs = simulate(50, 4, density=0.3)
     test_eq(categorical_accuracy(turn(logits>0), turn(targs)), categorical_accuracy((logits>0).float(), targs))
 
@@ -544,7 +563,7 @@ def test_a_target_that_is_nearly_right_is_named_in_full(off):
     with pytest.raises(ValueError, match=f'but one is {off}[.:] '): F1ScoreMulti()(logits, targs)
     with pytest.raises(ValueError, match=f'but one is {off}[.:] '): label_stats(targs)
 
-def test_labels_that_are_numbers():
+def test_labels_that_are_numbers_are_names():
     logits,targs = simulate(100, 4, density=0.3)
     metrics = [F1ScoreMulti(labels=[1]), F1ScoreMulti(labels=[10], name='ten')]
     learn = make_learner(logits, targs, metrics, vocab=L(1, 2, 10, 20))
@@ -556,7 +575,7 @@ def test_repr_shows_weights():
     assert repr(m)=="F1ScoreMulti(sample_weight=tensor([1., 2.], dtype=torch.float64))"
     assert repr(F1ScoreMulti())=='F1ScoreMulti()'
 
-def test_where_lower_is_better():
+def test_losses_are_known_as_such():
     losses = [BrierScoreMulti(), HammingLossMulti(), CoverageError(), LabelRankingLoss(), OneError(),
               ExpectedCalibrationError()]
     low = {EmptyRate, *map(type, losses)}
@@ -616,7 +635,7 @@ def test_weights_are_copied():
     for w in (torch.ones(100, dtype=torch.bfloat16), torch.ones(100, requires_grad=True)):
         test_eq(F1ScoreMulti(sample_weight=w)(logits, targs), F1ScoreMulti()(logits, targs))
 
-def test_two_learners_with_the_same_metrics():
+def test_two_learners_at_once_may_not_share_metrics():
     "Learners may share metrics one after the other; one within the other would mix up their counts"
     def other(seed, metrics): return make_learner(*simulate(100, seed=seed), metrics)
     metrics = multilabel_metrics()
@@ -640,6 +659,6 @@ def test_two_learners_with_the_same_metrics():
     (PrecisionAtK(3), 'PrecisionAtK(k=3)'),
     (F1ScoreMulti(labels=['a']), "F1ScoreMulti(labels=('a',))"),
     (LRAP(sigmoid=False), 'LRAP(sigmoid=False)')])
-def test_metrics_say_what_they_are(m, text):
+def test_metrics_show_their_arguments(m, text):
     assert repr(m)==text
     assert repr(eval(text))==text and (m.thresh, m.average)==(eval(text).thresh, eval(text).average)

@@ -1,5 +1,5 @@
 "The page that `to_html` writes: parsed, and in a browser where there is one"
-import base64, io, json, shutil, subprocess
+import base64, io, json, shutil, subprocess, sys, tarfile
 from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
@@ -12,8 +12,8 @@ def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **k
 
 def written(interp, path, *args, **kwargs):
     "The page, parsed"
-    assert interp.to_html(path/'page.html', *args, **kwargs)==path/'page.html'
-    assert not plt.get_fignums()
+    before = plt.get_fignums()
+    assert interp.to_html(path/'page.html', *args, **kwargs)==path/'page.html' and plt.get_fignums()==before
     return BeautifulSoup((path/'page.html').read_text(encoding='utf-8'), 'html.parser')
 
 def sections(page): return [o['id'] for o in page.find_all('section')]
@@ -87,7 +87,7 @@ def test_names_are_text(tmp_path):
     for name in ('</td><b>','a & b','$x_1$ or $5','שלום','猫','{{ 7*7 }}'):
         assert name in texts[-3] and name in texts[-2], name # Confusions, and how often labels occur
 
-def test_sections_left_out(tmp_path):
+def test_sections_are_left_out(tmp_path):
     interp = interpretation(100, 3)
     assert sections(written(interp, tmp_path, sections=['labels','verdict']))==['verdict','labels']
     page = written(interp, tmp_path, without=['labels','glossary'])
@@ -106,7 +106,7 @@ def test_sections_left_out(tmp_path):
     (dict(c=1), 'confusions'), (dict(skill=0., bias=-9.), 'confusions'), (dict(skill=60., bias=-30.), 'confusions'),
     (dict(bias=2.), ''), (dict(min_labels=1, max_labels=1), ''), (dict(thresh=[.1]*6+[.9]*6), ''),
     (dict(c=80, density=0.02), ''), (dict(n=1), '')], ids=str)
-def test_any_model(tmp_path, kw, out):
+def test_a_page_is_written_of_any_model(tmp_path, kw, out):
     interp = interpretation(**kw)
     page = written(interp, tmp_path)
     assert {'verdict','accuracy','labels','frequencies'} <= {*sections(page)}
@@ -114,7 +114,7 @@ def test_any_model(tmp_path, kw, out):
     if out: assert out not in sections(page) or not page.find(id=out).table
     assert 'nan' not in page.get_text().lower() and 'k=None' not in page.get_text()
 
-def test_findings(tmp_path):
+def test_each_section_begins_with_what_it_shows(tmp_path):
     "Each section begins with what it shows"
     logits,targs = simulate(300, 6, density=0.3, bias=-2.)
     targs[:,5],targs[:7,5] = 0,1 # A rare label
@@ -159,7 +159,7 @@ def test_a_long_table_says_so(tmp_path):
         part = written(interpretation(60, n), tmp_path, sections='labels').find(id='labels')
         assert (f'all {n} labels: scroll' in part.get_text())==(n>25)==('tall' in part.find(class_='scroll')['class'])
 
-def test_a_comparison(tmp_path):
+def test_a_comparison_is_shown(tmp_path):
     logits,targs = simulate(300, 5, 0.3, bias=-2.)
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
     models = {'<old> & $a$': logits-targs, 'new': logits, 'other': logits+targs}
@@ -178,7 +178,7 @@ def test_a_comparison(tmp_path):
     with pytest.raises(TypeError, match='comparison is a dict: pass what compare_models returns'):
         interp.to_html(tmp_path/'none.html', comparison=models)
 
-def test_predictions_of_other_kinds(tmp_path):
+def test_predictions_of_other_kinds_have_fewer_sections(tmp_path):
     logits,targs = simulate(200, 5, density=0.3)
     def of(preds, targs=targs, **kw):
         return {*sections(written(MultiLabelInterpretation.from_preds(preds, targs, **kw), tmp_path))}
@@ -191,7 +191,7 @@ def test_predictions_of_other_kinds(tmp_path):
     assert of(logits.sigmoid(), holes, ignore_index=math.nan)==whole
     assert '33.4%' in (tmp_path/'page.html').read_text()
 
-def test_pictures(digits_dls, tmp_path):
+def test_pictures_show_what_was_missed(digits_dls, tmp_path):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())
     learn.remove_cb(ProgressCallback)
@@ -212,7 +212,7 @@ def test_pictures(digits_dls, tmp_path):
         col = interp.vocab.index(label)
         assert interp.true[i,col]==(kind=='missed')!=interp.predicted[i,col]
 
-def test_rows_of_tables(tmp_path):
+def test_rows_of_tables_are_shown(tmp_path):
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(100,3)), columns=list('xyz'))
     df[['a','b']] = rng.integers(0, 2, (100,2))
@@ -252,7 +252,7 @@ document.body.append(out)
 </script></body>'''
 
 @pytest.mark.skipif(not BROWSER, reason='there is no Chromium')
-def test_in_a_browser(tmp_path):
+def test_the_table_is_sorted_and_searched_in_a_browser(tmp_path):
     logits,targs = simulate(300, 12, 0.2, bias=-3)
     targs[:,4] = 0 # No area under the curve
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=[f'label {i}' for i in range(12)])
@@ -273,3 +273,13 @@ def test_in_a_browser(tmp_path):
     assert column(steps.names, 0)==[f'label {i}' for i in range(12)] # 10 after 9
     assert column(steps.found, 0)==['label 1','label 10','label 11']
     assert steps.none==[] and steps.all==steps.names and steps.said=='' and steps.wide<=0
+
+def test_the_template_is_in_wheel_and_sdist(tmp_path):
+    root = Path(__file__).parent.parent
+    for o in ('setup.py','settings.ini','README.md','LICENSE','MANIFEST.in'): shutil.copy(root/o, tmp_path)
+    shutil.copytree(root/'fastai_mlmetrics', tmp_path/'fastai_mlmetrics')
+    subprocess.run([sys.executable,'setup.py','-q','build_py','-d','lib','sdist'], cwd=tmp_path, check=True,
+                   capture_output=True)
+    assert (tmp_path/'lib/fastai_mlmetrics/page.html').exists()
+    sdist, = (tmp_path/'dist').glob('*.tar.gz')
+    with tarfile.open(sdist) as f: assert any(o.endswith('fastai_mlmetrics/page.html') for o in f.getnames())

@@ -4,7 +4,7 @@ from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback
 from fastai.tabular.all import *
 from conftest import *
 
-def test_nothing_is_true():
+def test_no_labels_at_all_is_told_once():
     "For example with a `get_y` that finds no labels"
     learn,caught = trained(torch.full((400,20), -9.), torch.zeros(400,20), n_epoch=4)
     assert len(caught)==1
@@ -12,7 +12,7 @@ def test_nothing_is_true():
     assert not any(r.verdict for r in learn.zero_labels.records)
 
 @pytest.mark.parametrize('ours', [True, False])
-def test_probabilities_taken_for_logits(ours):
+def test_probabilities_taken_for_logits_are_told(ours):
     metrics = multilabel_metrics() if ours else []
     learn = make_learner(*GOOD, metrics, Sigmoid(), loss_func=BCEWithLogitsLossFlat(), cbs=ZeroLabelsCallback())
     with recording(learn) as caught: learn.fit(2, 0.)
@@ -21,13 +21,13 @@ def test_probabilities_taken_for_logits(ours):
     r = learn.zero_labels.records[-1]
     assert r.verdict=='no better than a constant' or r.pred_per_sample==20
 
-def test_logits_taken_for_probabilities():
+def test_logits_taken_for_probabilities_are_told():
     text, = pitfall_texts(make_learner(*GOOD, cbs=ZeroLabelsCallback(sigmoid=False)), 2)
     assert 'seem to be logits' in text and 'pass sigmoid=True' in text
     assert not pitfall_texts(make_learner(*GOOD, cbs=ZeroLabelsCallback(thresh=0., sigmoid=False)))
 
 @pytest.mark.parametrize('sigmoid', [True, False])
-def test_a_sigmoid_and_a_loss_that_does_not_decode(sigmoid):
+def test_two_advices_do_not_contradict_each_other(sigmoid):
     "Advice on the metrics and advice on the loss function do not contradict each other"
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=sigmoid), Sigmoid(), loss_func=BCELossFlat(),
                          cbs=ZeroLabelsCallback(sigmoid=sigmoid))
@@ -41,7 +41,7 @@ def test_a_sigmoid_and_a_loss_that_does_not_decode(sigmoid):
     assert text.count(of_callback)==1
     assert ('with `sigmoid=True` for the metrics and this callback' in text)!=sigmoid
 
-def test_a_label_that_never_occurs():
+def test_labels_that_never_occur_are_named():
     logits,targs = (o.clone() for o in GOOD)
     targs[:,[2,7]] = 0
     learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(), vocab=list('abcdefghijklmnopqrst'))
@@ -58,7 +58,7 @@ def test_a_label_that_never_occurs():
     (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score uses thresh=0.2, but'),
     (lambda: [*multilabel_metrics(thresh=0., sigmoid=False), accuracy_multi, BrierScoreMulti(), ZerosAccuracy(0.9),
               F1ScoreMulti([0.5]*20, name='a')], None)])
-def test_metrics_and_loss_decide_apart(metrics, found):
+def test_metrics_and_loss_that_decide_apart_are_named(metrics, found):
     caught = pitfall_texts(make_learner(*GOOD, metrics(), cbs=ZeroLabelsCallback()), 2)
     assert found in caught[0] and len(caught)==1 if found else not caught
 
@@ -72,7 +72,7 @@ def test_the_threshold_that_was_chosen_is_kept():
     learn.set_thresh(0.3)
     assert learn.metrics[0].thresh==0.3
 
-def test_metrics_of_fastai_although_this_is_imported():
+def test_fastai_s_own_metrics_are_named():
     theirs = sys.modules['fastai.metrics']
     metrics = [theirs.accuracy_multi, theirs.F1ScoreMulti(), partial(theirs.accuracy_multi, thresh=0.5),
                F1ScoreMulti(name='ours'), accuracy_multi]
@@ -87,7 +87,7 @@ def test_metrics_of_fastai_although_this_is_imported():
     assert ('f1_score uses thresh=0.5, but `predict` and `show_results` 0.1: '
             'f1_score cannot follow `learn.set_thresh`; classes of this package can') in text
 
-def test_metrics_of_fastai_that_this_has_not():
+def test_other_metrics_of_fastai_are_no_pitfall():
     theirs = sys.modules['fastai.metrics']
     of_sklearn = theirs.skm_to_fastai(skm.label_ranking_loss, flatten=False, axis=None)
     learn = make_learner(*GOOD, [theirs.mse, of_sklearn], cbs=ZeroLabelsCallback())
@@ -97,7 +97,7 @@ def test_metrics_of_fastai_that_this_has_not():
     (nn.BCEWithLogitsLoss(), Same),
     (BCELossFlat(), Sigmoid),
     (nn.BCELoss(), Sigmoid)])
-def test_a_loss_that_does_not_decode(loss, model):
+def test_a_loss_that_does_not_decode_is_named(loss, model):
     logits,targs = GOOD
     learn = make_learner(logits*9, targs, model=model(), loss_func=loss, cbs=ZeroLabelsCallback(sigmoid=model is Same))
     text, = pitfall_texts(learn, 2)
@@ -130,7 +130,7 @@ def test_a_loss_of_ones_own_is_kept_and_told_how_to_decode(as_function):
     text, = pitfall_texts(ended)
     assert 'give the loss function a `decodes` that returns `x>0.5`' in text
 
-def test_split_of_a_table():
+def test_advice_on_a_split_holds_for_tables():
     "The advice also applies if there is no `get_y`"
     df = pd.DataFrame(np.random.default_rng(0).normal(size=(200,3)), columns=list('abc'))
     df['y'],df['z'] = (df.a>0).astype(int),0
@@ -162,18 +162,18 @@ def test_min_labels_are_not_forgotten():
     targs = (torch.arange(40)%2)[:,None].float() # one label: min_labels=1 would predict it for every sample
     assert 'min_labels' not in repr(judge(torch.full((40,1), 0.1), targs))
 
-def test_sigmoid_of_a_metric_alone():
+def test_a_sigmoid_that_a_metric_lacks_is_told_once():
     "A metric without its sigmoid is not taken for a metric with another threshold"
     learn = make_learner(*GOOD, F1ScoreMulti(sigmoid=False), cbs=ZeroLabelsCallback())
     with pytest.warns(UserWarning) as caught, learn.no_logging(): learn.fit(1, 0.)
     assert ['pass sigmoid=True' in str(o.message) for o in caught]==[True]
 
-def test_sigmoid_of_the_callback_alone():
+def test_a_sigmoid_that_the_callback_lacks_is_told():
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), loss_func=BCELossFlat(),
                          cbs=ZeroLabelsCallback())
     assert 'pass sigmoid=False, to each metric and to ZeroLabelsCallback' in pitfall_texts(learn)[0]
 
-def test_the_lowest_is_best():
+def test_a_tracker_upside_down_is_named():
     logits,targs = simulate()
     def learner(cb): return make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), cb])
     text, = pitfall_texts(learner(EarlyStoppingCallback('empty_rate', patience=5)))
@@ -184,7 +184,7 @@ def test_the_lowest_is_best():
                EarlyStoppingCallback()):
         assert not pitfall_texts(learner(cb))
 
-def test_a_table_without_a_block_for_its_targets():
+def test_a_table_without_a_block_has_a_loss_for_regression():
     df = pd.DataFrame(np.random.default_rng(0).normal(size=(100,2)), columns=list('ab'))
     df['y'],df['z'] = (df.a>0).astype(int),(df.b>0).astype(int)
     dls = TabularDataLoaders.from_df(df, cont_names=['a','b'], y_names=['y','z'], procs=[Normalize], bs=16,
@@ -194,7 +194,7 @@ def test_a_table_without_a_block_for_its_targets():
                'however good the model: it is for regression; use `loss_func=BCEWithLogitsLossFlat()`')
     assert problem in pitfall_texts(learn)[0]
 
-def test_two_sigmoids():
+def test_two_sigmoids_are_named():
     "The model ends with a sigmoid, as the metrics have it, and `get_preds` applies another"
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(learn, 2)
@@ -250,7 +250,7 @@ class Improves(Module):
 
 @pytest.mark.parametrize('tracker', [SaveModelCallback, partial(EarlyStoppingCallback, patience=3)],
                          ids=['save','stop'])
-def test_a_monitor_that_depends_on_the_threshold(tracker, tmp_path):
+def test_a_monitor_that_depends_on_the_threshold_is_named(tracker, tmp_path):
     "It chose an untrained epoch, while loss and ranking improved; the column that is advised chooses a later one"
     logits,targs = simulate(400, 10, density=0.1, skill=4., bias=-2.)
     def learner(): return make_learner(logits, targs, multilabel_metrics(), Improves(), path=tmp_path, bs=400,
@@ -268,7 +268,7 @@ def test_a_monitor_that_depends_on_the_threshold(tracker, tmp_path):
     assert not any('Monitor `ap_macro`' in one_line(o.message) for o in caught)
     assert save.best>0.5
 
-def test_fastais_own_validate_with_a_tracker(tmp_path):
+def test_a_tracker_beside_fastai_s_validate_is_named(tmp_path):
     "The pitfall is told before fastai's tracker acts, and its advice leaves the checkpoint alone"
     learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
     learn.add_cb(SaveModelCallback(monitor='f1_samples')) # The last column

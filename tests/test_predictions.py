@@ -4,7 +4,7 @@ from six_labels import LOGITS, SCORES, TARGS, FUNCTIONS, every_function, assert_
 from six_labels import interpretation, metric, record, report, thresholds
 
 @pytest.mark.parametrize('name', ['report','judge','interpretation'])
-def test_logits_by_mistake(name):
+def test_logits_by_mistake_are_an_error(name):
     f = FUNCTIONS[name]
     with pytest.raises(ValueError, match='sigmoid=True.*thresh=0'): f(LOGITS, TARGS)
     with pytest.raises(ValueError, match='sigmoid=True'): f(LOGITS, TARGS, thresh=[0.5]*6)
@@ -38,20 +38,20 @@ def test_the_way_of_somebody_with_logits(f):
             assert accuracy(LOGITS, thresh=t)==pytest.approx(expected(LOGITS, t))
 
 @pytest.mark.parametrize('f', (judge, accuracy_report, best_thresholds, MultiLabelInterpretation.from_preds))
-def test_probabilities_by_mistake(f):
+def test_probabilities_with_a_sigmoid_are_told(f):
     logits,targs = simulate(60)
     with pytest.warns(UserWarning, match='seem to be probabilities already: pass sigmoid=False'):
         f(logits.sigmoid(), targs, sigmoid=True)
 
 @pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
-def test_percentages(f):
+def test_percentages_are_named(f):
     with pytest.raises(ValueError, match='percentages, divide them by 100'): f(100*SCORES, TARGS)
     with pytest.raises(ValueError) as e: f(LOGITS, TARGS)
     assert 'percentages' not in str(e.value)
     with pytest.warns(UserWarning, match='percentages.* by 100'): F1ScoreMulti(sigmoid=False)(100*SCORES, TARGS)
 
 @pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
-def test_a_threshold_that_decides_nothing(f):
+def test_a_threshold_that_decides_nothing_is_an_error(f):
     logits,targs = simulate(60)
     for thresh in (2, -0.5, [0.5]*19+[1.5]):
         with pytest.raises(ValueError, match='can never decide anything'): f(logits.sigmoid(), targs, thresh=thresh)
@@ -85,7 +85,7 @@ def test_arguments_mean_the_same(f):
     if f is record: assert_alike(f(SCORES, TARGS, **kw)[:3], f(d, TARGS)[:3])
     if f is interpretation: test_eq(MultiLabelInterpretation.from_preds(SCORES, TARGS, **kw).predicted, d)
 
-def test_keywords_in_one_order():
+def test_keywords_have_one_order():
     order = ['thresh','sigmoid','vocab','min_labels','ignore_index','zero_division']
     for f in (accuracy_report, judge, best_thresholds, MultiLabelInterpretation.from_preds):
         params = inspect.signature(f).parameters
@@ -99,7 +99,7 @@ def test_whole_scores_are_no_decisions():
         with pytest.raises(ValueError, match='integer predictions are binary, 0 or 1, but one is'): f(scores, TARGS)
 
 @every_function
-def test_nothing_that_counts(f):
+def test_nothing_that_counts_is_an_error(f):
     if f is metric: return
     with pytest.raises(ValueError, match='not a single sample'):
         f(SCORES, TARGS*math.nan, ignore_index=math.nan)

@@ -1,21 +1,13 @@
 "The project's files agree with each other, and its release"
-import ast, fastai.vision.all, fastai_mlmetrics, fastai_mlmetrics.all, importlib, json, pydoc, runpy, shutil
-from configparser import ConfigParser
+import ast, fastai.vision.all, fastai_mlmetrics, fastai_mlmetrics.all, importlib, pydoc, runpy, shutil
 from conftest import *
 import setuptools # whose distutils comes next
 from distutils.core import run_setup
 
 ROOMS = [o.stem[3:] for o in sorted((ROOT/'nbs').glob('[0-9]*.ipynb'))]
 
-def test_one_version():
-    cfg = ConfigParser()
-    cfg.read(ROOT/'settings.ini')
-    assert cfg['DEFAULT']['version']==fastai_mlmetrics.__version__
-
-def test_one_description():
-    cfg = ConfigParser(interpolation=None)
-    cfg.read(ROOT/'settings.ini')
-    text = cfg['DEFAULT']['description']
+def test_the_description_is_the_same_everywhere(checkout):
+    text = run_setup('setup.py', stop_after='init').metadata.description
     for o in ('README.md','CITATION.cff'): assert text in (ROOT/o).read_text(), o
 
 def test_readme_is_rendered_from_the_index():
@@ -58,7 +50,7 @@ def test_a_module_imports_from_those_before_it_and_nothing_private():
             o.attr for o in attributes if getattr(o.value, 'id', '') in ('self','cls')}
         assert {o.attr for o in attributes} <= own, room
 
-def test_lines_of_files_by_hand():
+def test_lines_fit_on_a_page():
     files = {103: (ROOT/'fastai_mlmetrics'/f'{o}.py' for o in ('all','__main__')),
              120: (o for folder in ('tests','tools','benchmarks') for o in (ROOT/folder).glob('*.py'))}
     for width,paths in files.items():
@@ -75,7 +67,7 @@ def test_every_argument_is_documented():
         assert not missing, f'{name}: {missing}'
         assert re.match(r'.+(\n\n|$)', o.__doc__), name # A line, which lists of names show
 
-def test_many_batches(monkeypatch):
+def test_totals_do_not_drift_over_many_batches(monkeypatch):
     "A short run of `python -m benchmarks soak`, which takes 100,000 batches"
     monkeypatch.syspath_prepend(ROOT)
     from benchmarks.__main__ import soak
@@ -131,8 +123,9 @@ def test_code_keeps_its_brackets(checkout):
     text = run_setup('setup.py', stop_after='init').metadata.long_description
     assert text==f'{code}page, [part](#part), [other](https://x.y)\n'
 
-def test_one_version_everywhere(checkout):
+def test_the_version_is_the_same_everywhere(checkout):
     version = run_setup('setup.py', stop_after='init').metadata.version
+    assert version==fastai_mlmetrics.__version__
     assert re.search(rf'^version: {re.escape(version)}$', (ROOT/'CITATION.cff').read_text(), re.M)
     assert re.search(rf'^## {re.escape(version)}\b', (ROOT/'CHANGELOG.md').read_text(), re.M)
 

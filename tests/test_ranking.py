@@ -57,7 +57,7 @@ def named(o):
 
 @pytest.mark.parametrize('cls', CURVES, ids=named)
 @given(ranked(), st.sampled_from([0., 1., np.nan]), st.sampled_from(KINDS), st.integers(1, 12), st.data())
-def test_as_sklearn(cls, ranked, zero_division, kind, bs, data):
+def test_values_are_scikit_learn_s(cls, ranked, zero_division, kind, bs, data):
     s,y = ranked
     labels = data.draw(st.none() | st.lists(st.integers(0, s.shape[1]-1), min_size=1, unique=True))
     weight = data.draw(weights(len(s)))
@@ -76,7 +76,7 @@ def test_as_sklearn(cls, ranked, zero_division, kind, bs, data):
             same(m(preds, targs), ref, 1e-9, average)
 
 @given(ranked())
-def test_straight_from_sklearn(ranked):
+def test_averages_are_scikit_learn_s(ranked):
     "All averages by scikit-learn itself"
     s,y = ranked
     with warnings.catch_warnings():
@@ -86,7 +86,7 @@ def test_straight_from_sklearn(ranked):
             ref = skm.roc_auc_score(y, s, average=average)
             if not np.isnan(ref).any() and y.any(): same(RocAucMulti(average=average)(s, y), ref, 1e-9)
 
-def test_as_torchmetrics():
+def test_values_are_torchmetrics_s():
     torch.manual_seed(0)
     s = torch.rand(300,7).round(decimals=2)
     y = (torch.rand(300,7)<torch.linspace(0.02, 0.9, 7)).long()
@@ -113,7 +113,7 @@ LABELS = {
 
 @pytest.mark.parametrize('cls', LABELS, ids=named)
 @given(ranked(), st.sampled_from(KINDS), st.integers(1, 12), st.data())
-def test_label_ranking_as_sklearn(cls, ranked, kind, bs, data):
+def test_label_ranking_is_scikit_learn_s(cls, ranked, kind, bs, data):
     s,y = ranked
     weight = data.draw(weights(len(s)))
     keep = data.draw(arrays(bool, s.shape))
@@ -203,7 +203,7 @@ def sorts(monkeypatch):
         monkeypatch.setattr(room, name, counting(getattr(room, name)))
     return shapes
 
-def test_one_copy_and_one_sort_for_all(sorts):
+def test_all_metrics_share_one_copy_and_one_sort(sorts):
     logits,targs = simulate(50)
     metrics = [APScoreMulti(), RocAucMulti(), RocAucMulti(max_fpr=0.1, name='partial'), APScoreMulti(average=None),
                APScoreMulti(average='micro'), RocAucMulti(average='micro'), F1ScoreMulti()]
@@ -272,7 +272,7 @@ def test_no_batch_waits_for_values(monkeypatch):
 # Compared with fastai's
 
 @pytest.mark.parametrize('average', AVERAGES[:-1])
-def test_values_of_fastai(average):
+def test_values_are_fastai_s(average):
     import fastai.metrics as fm
     logits,targs = simulate(130, 6, density=0.3)
     targs[:,0],targs[:,1] = 1,0 # AUC by scikit-learn needs both classes in each sample
@@ -289,7 +289,7 @@ def test_values_of_fastai(average):
 
 # Undefined values and errors
 
-def test_corner_cases():
+def test_undefined_values_are_what_zero_division_says():
     s,y = tensor([[.1,.2,.3],[.3,.2,.1],[.2,.5,.4]]),tensor([[0,1,0],[0,1,1],[0,1,0]])
     same(RocAucMulti(average=None)(s, y), [math.nan,math.nan,0.])
     same([RocAucMulti()(s, y), RocAucMulti(average='weighted')(s, y), RocAucMulti(zero_division=0.5)(s, y)],
@@ -308,7 +308,7 @@ def test_corner_cases():
         m.update(torch.zeros(0,6), torch.zeros(0,6))
         assert m.compute() is None
 
-def test_says_what_is_wrong():
+def test_mistakes_are_named():
     logits,targs = simulate(30, 4)
     for f,match in (
             (lambda: APScoreMulti(average='mean'), "no average='mean'"),
@@ -334,7 +334,7 @@ def test_says_what_is_wrong():
 SCORES = arrays(np.float32, (20,3), elements=st.floats(0, 1, width=32))
 
 @given(SCORES, arrays(np.int64, (20,3), elements=st.integers(0, 1)), st.integers(1, 20))
-def test_calibration_error_as_torchmetrics(s, y, n):
+def test_calibration_error_is_torchmetrics_s(s, y, n):
     s = torch.from_numpy((s*0.98*n).astype(int)+0.37).float()/n # not at the edges, where bins may differ
     y = torch.from_numpy(y)
     ece = partial(ExpectedCalibrationError, n, sigmoid=False)
@@ -347,7 +347,7 @@ def test_calibration_error_as_torchmetrics(s, y, n):
     repeated = [o.repeat_interleave(tensor(w), 0) for o in (s, y)]
     same(ece(sample_weight=w)(s, y), ece()(*repeated), 1e-9)
 
-def test_perfectly_calibrated():
+def test_scores_that_are_the_frequency_are_calibrated():
     "Scores that are the label's frequency are calibrated, but useless"
     y = (torch.rand(20_000, 3)<tensor([.5,.1,.02])).long()
     assert ExpectedCalibrationError(sigmoid=False)(y.double().mean(0).expand_as(y), y)<1e-9
@@ -367,7 +367,7 @@ def from_definition(y, s, voc):
     return float(sum((r-before)*highest(r) for before,r in zip([0, *at], at)))
 
 @given(st.data())
-def test_interpolated_average_precision(data):
+def test_interpolated_average_precision_is_the_definition(data):
     n,c = data.draw(st.integers(1, 25)),data.draw(st.integers(1, 4))
     y = data.draw(arrays(np.int64, (n,c), elements=st.integers(0, 1)))
     s = data.draw(arrays(np.float32, (n,c), elements=st.integers(-8, 8).map(float))) # with ties
@@ -388,7 +388,7 @@ def test_interpolated_average_precision(data):
              [from_definition(a[~o], b[~o], voc) for a,b,o in zip(y.T, s.T, off.T) if not o.all()])
     assert (APScoreMulti(average=None, voc=2010)(s, y) >= APScoreMulti(average=None)(s, y)-1e-12).all()
 
-def test_names_and_refusals_of_voc():
+def test_voc_is_named_and_checked():
     names = [APScoreMulti(voc=o).name for o in (None,2007,2010)]
     assert names==['average_precision_score','average_precision_score_voc2007','average_precision_score_voc2010']
     assert repr(APScoreMulti(voc=2007))=='APScoreMulti(voc=2007)'

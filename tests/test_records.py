@@ -5,7 +5,7 @@ from fastai_mlmetrics.records import OF_LEARNER, ScoreHistogram
 from six_labels import LOGITS, TARGS
 
 @pytest.mark.parametrize('scale', [1e-4, 0.01, 1, 100, 1000])
-def test_margins_of_any_size(scale):
+def test_margins_of_any_size_have_the_same_suggestion(scale):
     z = (LOGITS-1).double()
     r,expected = (judge(z*s, TARGS, thresh=0.) for s in (scale, 1))
     assert r.suggested_thresh==pytest.approx(scale*expected.suggested_thresh, rel=0.05)
@@ -13,7 +13,7 @@ def test_margins_of_any_size(scale):
     assert r.ap_micro==pytest.approx(APScoreMulti(average='micro')(z, TARGS), abs=2e-3)
     assert abs(binarize(z*scale, r.suggested_thresh, sigmoid=False).sum()/TARGS.sum()-1)<0.05
 
-def test_record():
+def test_a_record_has_scikit_learn_s_values():
     logits,targs = simulate()
     learn,_ = trained(logits, targs)
     r, = learn.zero_labels.records
@@ -29,7 +29,7 @@ def test_record():
     assert r.lift==pytest.approx((r.accuracy-r.zeros_accuracy)/(1-r.zeros_accuracy))
     assert r.phase=='fit' and r.valid_loss==pytest.approx(learn.recorder.values[-1][1])
 
-def test_missing_targets():
+def test_missing_targets_count_nowhere():
     logits,targs = simulate(bias=-6)
     keep = torch.rand(400, 20, generator=torch.Generator().manual_seed(0))<0.7
     gaps = torch.where(keep, targs, math.nan)
@@ -50,7 +50,7 @@ def test_missing_targets():
     *((b,*cd) for b in (-2.,-6.,-12.) for cd in ((5,0.3),(80,0.03),(600,0.01))),
     *((b,5,0.3) for b in (1.,6.,12.))])
 @pytest.mark.parametrize('sigmoid', [True, False])
-def test_suggested_threshold(bias, c, density, sigmoid):
+def test_the_suggested_threshold_predicts_as_many_as_true(bias, c, density, sigmoid):
     logits,targs = simulate(1000, c, density, bias=bias)
     preds,hist = logits if sigmoid else logits.double().sigmoid(),ScoreHistogram(sigmoid=sigmoid)
     for p,t in zip(preds.split(64), targs.split(64)): hist.accum_values(p, t)
@@ -70,7 +70,7 @@ def test_no_threshold_where_scores_are_alike():
         hist.accum_values(scores, targs)
         assert hist.suggest()[0] is None
 
-def test_odd_scores():
+def test_scores_of_several_types_are_counted_together():
     hist = ScoreHistogram(sigmoid=False)
     batches = (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[0.5,0.5]]).half())
     for p in batches: hist.accum_values(p, torch.ones_like(p, dtype=torch.int))
@@ -92,7 +92,7 @@ def test_the_promised_f1_is_that_of_the_threshold(levels, seed):
     real = skm.f1_score(targs, scores>thresh, average='micro')
     assert r.suggested_f1==pytest.approx(real, abs=1e-12) and real-0.005<=f1<=real+1e-12
 
-def test_thresholds_on_logits():
+def test_suggestions_on_logits_are_on_their_scale():
     logits,targs = simulate()
     hist = ScoreHistogram(thresh=0., sigmoid=False)
     hist.accum_values(logits, targs)
@@ -109,14 +109,14 @@ def test_judge_is_what_the_callback_records():
     assert r.keys()==theirs.keys()
     with pytest.raises(ValueError, match='not a single sample'): judge(logits[:0], targs[:0])
 
-def test_a_label_that_is_never_seen():
+def test_a_label_that_is_never_seen_is_not_absent():
     logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
     targs[:,2] = -1
     r = judge(logits, targs, sigmoid=True, ignore_index=-1)
     assert list(r.same_for_all)==[] and list(r.absent)==[]
 
 @pytest.mark.parametrize('p', [0.97, 0.9, 0.2])
-def test_a_suggestion_for_ties(p):
+def test_a_suggestion_for_ties_is_below_them(p):
     "Below a score that all samples have, not equal to it"
     y = (torch.rand(100, 5, generator=torch.Generator().manual_seed(0))<0.9).float()
     preds = torch.full((100,5), p)

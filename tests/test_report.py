@@ -52,7 +52,7 @@ def test_binary_predictions_have_no_ranking():
         assert list(accuracy_report(p, TARGS).index)==ROW_NAMES[:-3]
     assert list(accuracy_report(SCORES, TARGS).index)==ROW_NAMES
 
-def test_numbers_in_words():
+def test_the_reading_has_numbers_in_words():
     "Counts have thousands separators, labels without names are 'label 0', and few samples are not 0 %"
     y = torch.zeros(5000, 3)
     y[:,0] = y[:9,1] = y[9:,2] = 1
@@ -70,7 +70,7 @@ def test_numbers_in_words():
         assert f'predicting {constant} for' in accuracy_report(scores[:,:1], y[:,:1], vocab=vocab, ci=None).reading
 
 @pytest.mark.parametrize('n', [32, 150, 400, 1000])
-def test_interval_of_a_share_of_a_half(n):
+def test_the_interval_of_a_share_is_student_s(n):
     "Half of the samples are right: Student's interval of a mean, whatever the rounding"
     p,t = np.zeros((n,3)),np.zeros((n,3), int)
     p[:n//2,0],t[:,0] = 0.9,1
@@ -88,7 +88,7 @@ ROWS = {
 ALWAYS_BEST = 'accuracy, elementwise','accuracy, weighted','accuracy, subset'
 
 @given(binary_pairs(max_labels=4), st.sampled_from([0., 1., np.nan]), st.data())
-def test_report(pair, zero_division, data):
+def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division, data):
     p,y = pair
     keep = data.draw(st.none() | arrays(bool, p.shape))
     if keep is not None: keep[0,0] = True
@@ -107,7 +107,7 @@ def test_report(pair, zero_division, data):
             exact = row in ALWAYS_BEST or row=='F1, micro' and zero_division==0
             if keep is None and exact: same(r.constant, best)
 
-def test_report_intervals():
+def test_intervals_are_jackknife_intervals():
     logits,targs = simulate(250)
     r = accuracy_report(logits, targs, sigmoid=True)
     assert ((r.low<r.value) & (r.value<r.high)).all()
@@ -144,7 +144,7 @@ def test_intervals_cover():
     hits = [(r.low<=truth) & (truth<=r.high) for r in reports]
     assert (pd.DataFrame(hits)[rows].mean()>=0.88).all()
 
-def test_intervals_at_the_edge():
+def test_intervals_stay_between_0_and_1():
     y = simulate(60)[1].long()
     r = accuracy_report(y, y)
     below_1 = ['F1, samples','accuracy, Jaccard','F1, macro','accuracy, balanced']
@@ -155,7 +155,7 @@ def test_intervals_at_the_edge():
     r = accuracy_report(y[:2], y[:2])
     assert r.low.dropna().between(0, 1).all() and (r.low<=r.high).where(r.low.notna(), True).all()
 
-def test_report_of_perfection_on_mostly_unlabelled():
+def test_perfection_on_mostly_unlabelled_data_has_a_low_ceiling():
     y = torch.zeros(100, 6, dtype=torch.long)
     y[:5,0] = 1
     r = accuracy_report(y, y)
@@ -163,7 +163,7 @@ def test_report_of_perfection_on_mostly_unlabelled():
     assert 'at most 0.050' in r.reading and '95 of 100 samples have no label' in r.reading
     same(accuracy_report(y, y, zero_division=math.nan).value['F1, samples'], 1)
 
-def test_report_names_the_constant_that_it_scores():
+def test_the_reading_names_the_constant_that_is_scored():
     y = torch.zeros(11, 130, dtype=torch.long)
     y[:6,9] = y[6:,:4] = 1
     for i in range(6): y[i,10+20*i:30+20*i] = 1
@@ -173,7 +173,7 @@ def test_report_names_the_constant_that_it_scores():
     p[:,names] = 1
     same(F1ScoreMulti(average='samples')(p, y), r.constant['F1, samples'])
 
-def test_report_with_ignored_elements():
+def test_ignored_elements_count_nowhere():
     y = tensor([[1,0,math.nan]]*10 + [[math.nan]*3]*10)
     r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
     assert 'Accuracy over the 20 sample-label pairs (10 samples) is 1.000' in r.reading
@@ -183,12 +183,12 @@ def test_report_with_ignored_elements():
         accuracy_report(y, y*math.nan, ignore_index=math.nan)
 
 @pytest.mark.parametrize('n,c', [(1,3), (2,1), (30,1), (3,200)])
-def test_report_of_odd_sizes(n, c):
+def test_odd_sizes_have_values(n, c):
     logits,targs = simulate(n, c)
     r = accuracy_report(logits.half(), TensorCategory(targs), sigmoid=True, vocab=range(c))
     assert r.value.drop('ROC AUC, macro').notna().all() and r.reading
 
-def test_report_says_what_is_wrong():
+def test_mistakes_are_named():
     logits,targs = simulate(50)
     with pytest.raises(ValueError, match='not a single sample'):
         accuracy_report(logits[:0], targs[:0], sigmoid=True)
@@ -211,7 +211,7 @@ def test_ignored_samples_do_not_narrow_an_interval(right):
 
 RANKING = skm.average_precision_score,skm.roc_auc_score,skm.label_ranking_average_precision_score
 
-def test_rows_of_the_report():
+def test_rankings_have_random_and_constant_baselines():
     logits,targs = simulate(200, 5, density=0.3)
     r = accuracy_report(logits, targs, sigmoid=True)
     y,s = targs.double().numpy(),logits.double().numpy()
@@ -228,7 +228,7 @@ def test_rows_of_the_report():
     same(r.loc['LRAP',['low','high']].astype(float), np.quantile(bootstrap, [0.025,0.975]), 0.01)
     assert 'AP, macro' not in accuracy_report(logits>0, targs).index
 
-def test_rows_of_the_report_in_corner_cases():
+def test_rankings_of_absent_labels_have_a_ceiling():
     logits,targs = simulate(30, 4)
     targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
     r = accuracy_report(logits, targs, sigmoid=True, ignore_index=math.nan)
@@ -256,7 +256,7 @@ def test_saturated_logits_are_ranked_by_the_logits():
     r = accuracy_report(logits, y, sigmoid=True)
     assert r.value['LRAP']==LRAP()(logits, y)==1
 
-def test_rankings_without_each_sample():
+def test_rankings_without_each_sample_are_those_of_the_others():
     "As the metrics compute them of the other samples"
     from fastai_mlmetrics.predictions import Predictions
     from fastai_mlmetrics.report import _rank_without

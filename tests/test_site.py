@@ -46,11 +46,13 @@ def module(tmp_path, monkeypatch):
     exec(compile(SOURCE, tmp_path/'made_up.py', 'exec'), vars(res))
     return res
 
-def test_what_is_defined():
+def test_definitions_are_found_in_cells():
     assert [*docs.defined(cell(SOURCE))]==['Counter','Counter.of','total']
     assert [*docs.defined(cell('@patch(as_prop=True)\ndef best(self:Learner): pass'))]==['Learner.best']
+    made = cell("def _function_of(cls): ...\naccuracy = _function_of(Accuracy)\nnames = L('a')")
+    assert [*docs.defined(made)]==['accuracy']
 
-def test_documented(module):
+def test_documentation_has_signature_and_arguments(module):
     text = docs.documented(module.Counter, 'Counter')
     assert '{py:class} Counter(n=3, *, names=None, f=len)\n:module: fastai_mlmetrics.made_up\n\nCounts\n' in text
     for row in (r'| `n` | `int` | How many \| at most |', '| `names` |  | What they are called |'): assert row in text
@@ -62,7 +64,7 @@ def test_documented(module):
     assert 'Arguments:' not in text
     assert '{py:function} total(*args)' in text and '| **returns** | `float` | Their sum |' in text
 
-def test_page(module):
+def test_a_page_links_names_and_folds_the_source(module):
     text = '# made up, of `total`\n\nSee `total` and `total()`, not `other`, [`total`](x.md).'
     cells = [cell(text, 'markdown'), cell('from x import *', export=''), cell(SOURCE, export=''),
              cell('def inside(): pass', exporti=''), cell('1+1', echo='false'), cell('2+2', slow='')]
@@ -91,7 +93,7 @@ def test_every_notebook_is_a_page_without_its_directives():
         assert re.match(r'# \w', cells[0].source), notebook
         assert not any('hide' in c.directives_ or c.source.startswith('#|') for c in cells)
 
-def test_broken_links(tmp_path):
+def test_broken_links_are_found(tmp_path):
     (tmp_path/'a.html').write_text('<p id="here"></p><a href="#here">1</a><a href="b%20c.html#x">2</a>'
                                    '<a href="https://no.where">3</a><img src="data:,">')
     (tmp_path/'b c.html').write_text('<p id="x"></p><a href="a.html#there"></a><img src="gone.png">'
@@ -163,7 +165,7 @@ def test_every_message_is_explained(reference):
         assert message in ('---','message','the message says') or is_in_source(message), message
 
 @pytest.mark.slow
-def test_the_built_site(tmp_path):
+def test_the_built_site_finds_names_and_pages(tmp_path):
     assert docs.build(tmp_path/'site')==0
     read = lambda o: BeautifulSoup((tmp_path/'site'/o).read_text(), 'html.parser')
     text = (tmp_path/'site'/'searchindex.js').read_text()

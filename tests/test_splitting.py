@@ -88,7 +88,7 @@ def shapes():
     yield np.repeat(np.eye(10, dtype=int), 5, 0) # five samples per label
 
 @pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
-def test_shares(y):
+def test_parts_have_their_shares_of_each_label(y):
     for seed in range(3):
         folds = [o for _,o in stratified_folds(y, 3, seed)]
         for parts,shares in ((stratified_split(y, 0.2, seed), (0.8,0.2)), (folds, (1/3,)*3)):
@@ -102,7 +102,7 @@ def test_shares(y):
         freq = y[stratified_split(y, 0.2, seed)[1]].mean(0)[often]
         assert (abs(freq/y.mean(0)[often]-1)<0.1).all()
 
-def test_pairs():
+def test_pairs_are_split_more_evenly_on_demand():
     "Pairs of labels are split more evenly with `pairs=True`"
     gen = np.random.default_rng(0)
     y = (gen.random((1000,15))<0.3).astype(int)
@@ -112,7 +112,7 @@ def test_pairs():
         without,with_ = (split_measures(both, o, (0.8,0.2))['LD'] for o in splits)
         assert with_<without
 
-def test_groups():
+def test_groups_stay_together():
     gen = np.random.default_rng(0)
     y = (gen.random((600,8))<np.geomspace(0.02, 0.4, 8)).astype(int)
     names = gen.choice([f'patient {i}' for i in range(80)], 600)
@@ -127,11 +127,11 @@ def test_groups():
 @pytest.mark.parametrize('groups', [
     lambda a: [*zip(a, a%2)], lambda a: np.stack([a, a%2], 1), lambda a: [*tensor(a)],
     lambda a: pd.Series(a).astype('category'), lambda a: [(o, math.inf) if o%2 else str(o) for o in a]])
-def test_groups_of_any_kind(groups):
+def test_groups_may_be_of_any_kind(groups):
     y,a = simulate(100, 5)[1],np.random.default_rng(0).permutation(np.arange(100)//4)
     test_eq(stratified_split(y, seed=1, groups=groups(a)), stratified_split(y, seed=1, groups=a))
 
-def test_groups_too_large_for_the_share():
+def test_groups_too_large_for_the_share_are_told():
     y = simulate(100, 5, density=0.3)[1]
     with pytest.warns(UserWarning) as caught: stratified_split(y, seed=0, groups=np.arange(100)//34)
     assert len(caught)==1 and caught[0].filename==__file__
@@ -158,13 +158,13 @@ def test_no_worse_than_the_published_algorithm(y, shares):
     (ld,lacking),(their_ld,their_lacking) = total(ours),total(theirs)
     assert ld<=1.25*their_ld and lacking<=their_lacking, (ld, their_ld)
 
-def test_speed():
+def test_a_large_split_is_fast():
     y = (np.random.default_rng(0).random((20_000,100))<np.geomspace(0.001, 0.2, 100)).astype(int)
     start = time.process_time()
     stratified_split(y, seed=0)
     assert time.process_time()-start<3
 
-def test_a_seed():
+def test_a_seed_makes_the_split():
     y = simulate()[1]
     for f in (stratified_split, stratified_folds):
         test_eq(f(y, seed=3), f(y, seed=3))
@@ -186,10 +186,10 @@ def test_a_seed():
     (lambda y: stratified_split(y, groups=[1,2]), '2 groups for 400 samples'),
     (lambda y: stratified_split(y+1), '0 or 1'),
     (lambda y: stratified_split(y[:,0]), 'N x C')])
-def test_slips(call, says):
+def test_bad_arguments_are_named(call, says):
     with pytest.raises(ValueError, match=says): call(simulate()[1])
 
-def test_missing_targets():
+def test_missing_targets_are_on_no_side():
     y = simulate()[1]
     gaps = y.masked_fill(torch.rand(y.shape, generator=torch.Generator().manual_seed(1))<0.3, math.nan)
     train,valid = stratified_split(gaps, seed=0, ignore_index=math.nan)
@@ -205,7 +205,7 @@ def table(n=60):
 
 def on_both_sides(y, split): return all(y.iloc[list(o)].any().all() for o in split)
 
-def test_items_of_a_data_frame():
+def test_rows_of_a_data_frame_are_split():
     df = table()
     y,get_y = df[list('abcd')],ColReader('labels', label_delim=';')
     splitter = StratifiedMultiLabelSplitter(0.25, seed=1, get_y=get_y, groups=ColReader('patient'))
@@ -219,7 +219,7 @@ def test_items_of_a_data_frame():
                      StratifiedMultiLabelSplitter(seed=1, get_y=lambda o: o.labels.split(';'))):
         assert on_both_sides(y, splitter(df))
 
-def test_items_that_are_paths_and_a_table():
+def test_paths_and_tables_are_split():
     df = table()
     labels = {Path(f'{i}.png'): [o for o in row.split(';') if o] for i,row in enumerate(df.labels)}
     split = StratifiedMultiLabelSplitter(seed=1, get_y=labels.get)(L([*labels]))
@@ -229,7 +229,7 @@ def test_items_that_are_paths_and_a_table():
                        y_block=MultiCategoryBlock(encoded=True, vocab=list('abcd')))
     assert not label_stats(to.dataloaders(bs=4, device=torch.device('cpu'))).missing_from.any()
 
-def test_folds_elsewhere():
+def test_folds_are_taken_by_scikit_learn():
     from sklearn.model_selection import cross_val_score
     from sklearn.linear_model import RidgeClassifier
     df = table()
@@ -275,6 +275,6 @@ def test_a_sample_without_a_group(missing):
 
 @pytest.mark.parametrize('kw', [dict(get_y=list('ab')), dict(get_y=pd.DataFrame(dict(a=[1]))),
                                 dict(get_y=noop, groups='patient')])
-def test_arguments_that_are_no_functions(kw):
+def test_arguments_that_are_no_functions_are_an_error(kw):
     with pytest.raises(TypeError, match=f'{[*kw][-1]} should be a function of an item, such as ColReader'):
         StratifiedMultiLabelSplitter(**kw)([[0,1],[1,0]]*20)

@@ -22,7 +22,7 @@ def wanted(learn):
     def of_record(r): return {f'zero_labels/{k[12:]}': float(r[k[12:]]) for k in NUMBERS}
     return [{**{k: row[k] for k in NAMES}, **of_record(r)} for row,r in zip(rows, learn.zero_labels.records)]
 
-def test_tensorboard(tmp_path):
+def test_tensorboard_has_metrics_and_records(tmp_path):
     pytest.importorskip('tensorboard')
     from fastai.callback.tensorboard import TensorBoardCallback
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -78,7 +78,7 @@ def log_records(data, block=2**15):
             yield part
             part = b''
 
-def test_wandb(tmp_path, monkeypatch, digits_dls):
+def test_wandb_has_metrics_and_records(tmp_path, monkeypatch, digits_dls):
     "In its offline mode: the contents of the run's file"
     wandb = pytest.importorskip('wandb')
     from fastai.callback.wandb import WandbCallback
@@ -103,7 +103,7 @@ def test_wandb(tmp_path, monkeypatch, digits_dls):
         assert {k: row[k] for k in o}==pytest.approx(o, rel=1e-6)
         assert row['zero_labels/verdict']==(learn.zero_labels.records[-1].verdict or 'none')
 
-def test_comet(tmp_path, monkeypatch):
+def test_comet_has_metrics_and_records(tmp_path, monkeypatch):
     "In its offline mode: the contents of the archive"
     comet_ml = pytest.importorskip('comet_ml')
     import fastai.callback.comet as comet

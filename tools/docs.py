@@ -45,6 +45,7 @@ def read(notebook):
 def defined(cell):
     "The public functions, classes and class methods of an exported cell; `Learner.thresh_find` where it is patched in"
     for o in ast.parse(cell.source).body:
+        if isinstance(o, ast.Assign) and ast.unparse(o.value).startswith('_function_of('): yield o.targets[0].id
         if not isinstance(o, (ast.FunctionDef,ast.ClassDef)) or o.name[0]=='_': continue
         patch = any(ast.unparse(d).startswith('patch') for d in o.decorator_list)
         yield f'{ast.unparse(o.args.args[0].annotation)}.{o.name}' if patch else o.name
