@@ -178,7 +178,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                        'fastai_mlmetrics.demo._NarrowTable.__init__': ( 'demo.html#_narrowtable.__init__',
                                                                                         'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo._body': ('demo.html#_body', 'fastai_mlmetrics/demo.py'),
-                                       'fastai_mlmetrics.demo._epochs': ('demo.html#_epochs', 'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo._fit': ('demo.html#_fit', 'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo._no_bar': ('demo.html#_no_bar', 'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo._save': ('demo.html#_save', 'fastai_mlmetrics/demo.py'),
