@@ -237,6 +237,7 @@ def test_folds_are_taken_by_scikit_learn():
     assert len(cross_val_score(RidgeClassifier(), df[['x']], df['c'], cv=folds))==3
     test_eq(IndexSplitter(folds[0][1])(df)[0], folds[0][0])
 
+@pytest.mark.slow
 def test_names_split_alike_in_every_process():
     code = """from fastai_mlmetrics.splitting import *
 names = [['cat','dog'][:i%3] + ['emu']*(i%7==0) for i in range(60)]

@@ -78,6 +78,7 @@ def log_records(data, block=2**15):
             yield part
             part = b''
 
+@pytest.mark.slow
 def test_wandb_has_metrics_and_records(tmp_path, monkeypatch, digits_dls):
     "In its offline mode: the contents of the run's file"
     wandb = pytest.importorskip('wandb')
