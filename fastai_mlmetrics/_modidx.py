@@ -256,8 +256,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.MultiLabelInterpretation._label': ( 'interpret.html#multilabelinterpretation._label',
                                                                                                             'fastai_mlmetrics/interpret.py'),
-                                            'fastai_mlmetrics.interpret.MultiLabelInterpretation._no_confusion': ( 'interpret.html#multilabelinterpretation._no_confusion',
-                                                                                                                   'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.MultiLabelInterpretation._of': ( 'interpret.html#multilabelinterpretation._of',
                                                                                                          'fastai_mlmetrics/interpret.py'),
                                             'fastai_mlmetrics.interpret.MultiLabelInterpretation._plot_curves': ( 'interpret.html#multilabelinterpretation._plot_curves',

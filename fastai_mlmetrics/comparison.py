@@ -7,7 +7,7 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../nbs/13_comparison.ipynb #8edba6b5
 from fastai.basics import *
-from .messages import count_of
+from .messages import check_kwargs, count_of
 from .predictions import Predictions
 from .tables import as_shown, new_axes, plot_name, some_names, Table
 from .report import interval, measure
@@ -85,6 +85,7 @@ def compare_models(
     **kwargs
 )->ModelComparison: # A row per row of the report, for each model after the first
     "Compare models by the paired differences of their scores, with confidence intervals"
+    check_kwargs('compare_models', compare_models, kwargs)
     if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
         raise ValueError("preds_by_name should be a dict of two models or more, such as "
                          "{'resnet18': preds_a, 'resnet50': preds_b}")

@@ -198,15 +198,14 @@ class LabelReport(Table):
 
 _AT_THRESH = dict(precision=PrecisionMulti(), recall=RecallMulti(), f1=F1ScoreMulti())
 _RANKING = dict(ap=APScoreMulti(), roc_auc=RocAucMulti())
+_COLUMNS = 'support','predicted',*_AT_THRESH,*_RANKING,'calibration_error','thresh'
 
 def _scores(p):
     "Score each label, all sample-label pairs together, and each sample: three tensors by column"
     counts = p.counts,p.counts.sum(1, keepdim=True),p.sample_counts
     res = {k: [m.values(*o) for o in counts] for k,m in _AT_THRESH.items()}
-    unknown,ms = torch.tensor([math.nan], dtype=torch.float64),[*_RANKING.values()]
-    res |= dict.fromkeys([*_RANKING,'calibration_error'], [unknown.expand(len(p.vocab)),unknown,unknown])
-    if not p.scored: return res
-    every = p.valid.all() # A selection by bools takes much memory
+    if not p.scored: return res # Binary predictions rank nothing
+    ms,every = [*_RANKING.values()],p.valid.all() # A selection by bools takes much memory
     pooled = label_curve(*(o.flatten() if every else o[p.valid] for o in (p.scores, p.true)))
     def of_samples(batch):
         c = sort_curve(to_scores(batch.inputs[0], sigmoid=False), *batch.inputs[1:])
@@ -216,7 +215,8 @@ def _scores(p):
     if is_probs(p.scores):
         m = ExpectedCalibrationError(average=None, sigmoid=False, ignore_index=p.rule.ignore_index)
         each = torch.from_numpy(m(p.scores, p.targs))
-        res['calibration_error'] = each,ExpectedCalibrationError().from_total(m.read()[0]),unknown
+        pooled = ExpectedCalibrationError().from_total(m.read()[0])
+        res['calibration_error'] = each,pooled,each*math.nan
     return res
 
 def _average(a, support, each, pooled, of_samples):
@@ -238,8 +238,9 @@ def report(self:MultiLabelInterpretation,
     of_labels = {k: each.numpy() for k,(each,*_) in scores.items()}
     res = LabelReport(dict(support=true, predicted=pred, **of_labels, thresh=thresh),
                       index=pd.Index(self.vocab, name='label', tupleize_cols=False))
-    if sort not in (columns := ['label',*res]):
+    if sort not in (columns := ['label',*_COLUMNS]):
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
+    res = res.reindex(columns=_COLUMNS)
     # Nothing is known of labels that are neither true nor predicted: by a score, they come last
     unknown = (pred+true==0) & (sort in scores)
     res = res.sort_values(sort, kind='stable', key=lambda o: o.mask(unknown))
@@ -249,7 +250,7 @@ def report(self:MultiLabelInterpretation,
         support = torch.from_numpy(true)
         rows = {f'{a} avg': total | {k: _average(a, support, *o) for k,o in scores.items()}
                 for a in ('micro','macro','weighted','samples')}
-        ends = LabelReport.from_dict(rows, orient='index')[res.columns]
+        ends = LabelReport.from_dict(rows, orient='index').reindex(columns=_COLUMNS)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
     res.attrs['reading'] = f'Predicted {self.rule.describe()}.'
     has = self.true[self.valid_samples].any(1)
@@ -275,8 +276,7 @@ def print_classification_report(self:MultiLabelInterpretation):
 @patch
 def confusion_matrix(self:MultiLabelInterpretation)->np.ndarray: # C x 2 x 2: [[tn, fp], [fn, tp]]
     "Count per-label 2 x 2 confusion matrices"
-    tp,fp,fn,tn = self.counts.numpy()
-    return np.stack([tn, fp, fn, tp], 1).reshape(-1, 2, 2)
+    return self.counts[[3,1,2,0]].T.reshape(-1, 2, 2).numpy()
 
 @patch
 def plot_confusion_matrices(self:MultiLabelInterpretation,
@@ -322,12 +322,6 @@ MultiLabelInterpretation.plot_confusion_matrix = MultiLabelInterpretation.plot_c
 
 # %% ../nbs/19_interpret.ipynb #0cba7adf
 @patch
-def _no_confusion(self:MultiLabelInterpretation):
-    "Say why no label is confused with another one"
-    if not self.predicted.any(): return "No label is predicted, so none is confused with another one."
-    return "No sample has both a missed and a wrongly predicted label."
-
-@patch
 def _confusions(self:MultiLabelInterpretation):
     "Count samples where label i is a false negative and label j a false positive, C x C"
     fn,fp = self.true & ~self.predicted, self.predicted & ~self.true
@@ -348,7 +342,10 @@ def most_confused(self:MultiLabelInterpretation,
     res = res.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     n = len(res)
     if k is not None: res = res.head(check_int('k', k, 1))
-    if not m.any(): res.attrs['reading'] = self._no_confusion()
+    if not m.any():
+        res.attrs['reading'] = ("No sample has both a missed and a wrongly predicted label."
+                                if self.predicted.any() else
+                                "No label is predicted, so none is confused with another one.")
     elif not n:
         most = m.max().item()
         res.attrs['reading'] = f'No pair is in {min_val:,} samples; the most frequent is in {most:,}.'
@@ -371,7 +368,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
 ):
     "Plot a heat map of how often each label is missed where another one is wrongly predicted"
     m,k = self._confusions(),check_int('k', k, 1)
-    if not m.any(): return print(self._no_confusion())
+    if not m.any(): return print(self.most_confused().reading)
     times = m.sum(0)+m.sum(1)
     top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))]
     m,names = m[top][:,top].numpy(),[plot_name(o) for o in self.vocab[top.tolist()]]

@@ -100,6 +100,7 @@ def _verdict(p):
         yield 'finding',f"The model is better than a constant prediction{gaps}."
     yield 'box',describe(r).html
 
+# %% ../nbs/20_page.ipynb #11b04ccf
 def _accuracy(p):
     r = p.interp.accuracy_report()
     yield 'text',r.reading
@@ -122,6 +123,7 @@ def _labels(p):
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
 
+# %% ../nbs/20_page.ipynb #4fbadbcd
 def _thresholds(p):
     interp,r = p.interp,p.record
     if not interp.scored or not interp.true.any(): return
@@ -182,6 +184,7 @@ def _calibration(p):
                 "are true. Above it the model is too timid, below it too sure. The numbers at the top "
                 "count the sample-label pairs behind each point.", interp.plot_calibration)
 
+# %% ../nbs/20_page.ipynb #a7389e96
 def _confusions(p):
     if len(p.interp.vocab)==1: return
     pairs = p.interp.most_confused(k=None)
@@ -224,6 +227,7 @@ def _frequencies(p):
                 "labels with a low F1 the rare ones?", _plot_frequencies, p.labels)
     yield _plot("How many labels samples have.", p.interp.plot_cardinality)
 
+# %% ../nbs/20_page.ipynb #f32ded94
 def _glossary(p): yield 'facts',GLOSSARY
 
 # %% ../nbs/20_page.ipynb #0c9922f1

@@ -7,7 +7,7 @@ __all__ = ['AccuracyReport', 'accuracy_report']
 
 # %% ../nbs/12_report.ipynb #d9e796ac
 from fastai.basics import *
-from .messages import count_of, warn_user
+from .messages import check_kwargs, count_of, warn_user
 from .decisions import thresh_text, to_scores
 from .predictions import Predictions
 from .metrics import (
@@ -270,4 +270,5 @@ def accuracy_report(
     **kwargs
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     "Report accuracy variants with baselines and confidence intervals"
+    check_kwargs('accuracy_report', accuracy_report, kwargs)
     return report_of(Predictions(preds, targs, **kwargs), ci)

@@ -1,5 +1,5 @@
 "The page that `to_html` writes: parsed, and in a browser where there is one"
-import base64, io, json, shutil, subprocess
+import base64, io, json, shutil, subprocess, sys, tarfile
 from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
@@ -273,3 +273,13 @@ def test_the_table_is_sorted_and_searched_in_a_browser(tmp_path):
     assert column(steps.names, 0)==[f'label {i}' for i in range(12)] # 10 after 9
     assert column(steps.found, 0)==['label 1','label 10','label 11']
     assert steps.none==[] and steps.all==steps.names and steps.said=='' and steps.wide<=0
+
+def test_the_template_is_in_wheel_and_sdist(tmp_path):
+    root = Path(__file__).parent.parent
+    for o in ('setup.py','settings.ini','README.md','LICENSE','MANIFEST.in'): shutil.copy(root/o, tmp_path)
+    shutil.copytree(root/'fastai_mlmetrics', tmp_path/'fastai_mlmetrics')
+    subprocess.run([sys.executable,'setup.py','-q','build_py','-d','lib','sdist'], cwd=tmp_path, check=True,
+                   capture_output=True)
+    assert (tmp_path/'lib/fastai_mlmetrics/page.html').exists()
+    sdist, = (tmp_path/'dist').glob('*.tar.gz')
+    with tarfile.open(sdist) as f: assert any(o.endswith('fastai_mlmetrics/page.html') for o in f.getnames())
