@@ -37,8 +37,7 @@ def test_averages_are_scikit_learn_s(c, absent):
     p,y,s = interp.predicted.int().numpy(),targs.int().numpy(),interp.preds.numpy()
     r = interp.report()
     assert [*r.index[c:]]==[f'{a} avg' for a in AVERAGES]
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         expected = skm.classification_report(y, p, output_dict=True, zero_division=0)
         for a in AVERAGES:
             row = r.loc[f'{a} avg']

@@ -139,8 +139,7 @@ def test_groups_too_large_for_the_share_are_told():
             'the parts have [68, 32] samples, instead of [80, 20]')
     with pytest.warns(UserWarning, match=r'samples, instead of \[33, 33, 33\]') as caught:
         stratified_folds(y, 3, seed=0, groups=np.r_[np.zeros(60), np.arange(40)])
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         for n in (1,5,10,20): stratified_split(y, seed=0, groups=np.arange(100)//n)
         stratified_split(y[:3], 0.05)
 

@@ -107,8 +107,7 @@ def test_half_precision_is_counted_as_its_floats(dtype):
 @pytest.mark.parametrize('to', ['to_fp16','to_bf16'])
 def test_mixed_precision_changes_nothing(to):
     learn = full_learner()
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore') # torch says that there is no GPU
+    with warnings_as('ignore'): # torch says that there is no GPU
         getattr(learn, to)()
         with learn.no_logging(): learn.fit(1, 0.)
     test_eq(dict(zip(learn.metrics.attrgot('name'), learn.recorder.values[-1][2:])), clean())
