@@ -72,8 +72,7 @@ def make_learner(logits, targs, metrics=None, model=None, bs=16, vocab=None, **k
     dls = DataLoaders(DataLoader(ds, bs=bs, shuffle=True), DataLoader(ds, bs=bs), device=torch.device('cpu'))
     if vocab is not None: dls.vocab = vocab
     kwargs = {'loss_func': BCEWithLogitsLossFlat(), **kwargs}
-    learn = Learner(dls, model or Same(), metrics=metrics, **kwargs)
-    return learn.remove_cb(ProgressCallback) or learn
+    return Learner(dls, model or Same(), metrics=metrics, **kwargs).remove_cb(ProgressCallback)
 
 def simulate(n=400, c=20, density=0.0775, skill=3., bias=-4., seed=0):
     "Logits of a model with some skill, and targets with a share `density` of positives"

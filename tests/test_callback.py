@@ -391,8 +391,7 @@ def test_records_agree_with_the_recorder_beside_other_callbacks(cb, tmp_path, mo
 def test_nothing_else_is_recorded(digits_dls, tmp_path):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, metrics=multilabel_metrics(),
-                           cbs=ZeroLabelsCallback(), path=tmp_path)
-    learn.remove_cb(ProgressCallback)
+                           cbs=ZeroLabelsCallback(), path=tmp_path).remove_cb(ProgressCallback)
     with warnings_as('ignore'), learn.no_logging():
         learn.get_preds()
         learn.tta(n=1)

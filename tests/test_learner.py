@@ -601,8 +601,7 @@ def test_decoded_is_what_was_counted(mean):
 def test_predict_follows_set_thresh(digits_dls):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat(),
-                           metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
+                           metrics=multilabel_metrics(), cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
     item = digits_dls.valid_ds.items.iloc[0]
     for thresh,n in ((0.,20), (1.,0)):
         learn.set_thresh(thresh)

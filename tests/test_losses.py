@@ -281,8 +281,7 @@ def test_missing_targets_of_images(digits_dls):
     dls = block.dataloaders(items, bs=16, device='cpu', num_workers=0)
     assert dls.one_batch()[1].isnan().any()
     learn = vision_learner(dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(ignore_index=math.nan),
-                           metrics=multilabel_metrics(ignore_index=math.nan))
-    learn.remove_cb(ProgressCallback)
+                           metrics=multilabel_metrics(ignore_index=math.nan)).remove_cb(ProgressCallback)
     quiet_fit(learn, 1, 1e-3)
     assert math.isfinite(learn.recorder.values[-1][1]) and all(o.isfinite().all() for o in learn.model.parameters())
     loss = learn.loss_func

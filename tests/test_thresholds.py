@@ -460,18 +460,18 @@ def test_labels_fall_back_for_a_reason():
     assert res.thresh[3]==hasty.thresh[3]==one
     assert 0<res.held_out<=res.score+0.02
 
-@pytest.mark.parametrize('cv', [5, None])
-def test_how_many_positives_are_few(cv):
+@pytest.mark.parametrize('kw', [dict(), dict(cv=None), dict(bins=1024)], ids=str)
+def test_how_many_positives_are_few(kw):
     "A label with 20 positives may get its own threshold, one with 19 does not"
     y = torch.zeros(400, 5)
     y[:40,:3] = y[:20,3] = y[:19,4] = 1
     noise = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
     scores = tensor([0.9,0.9,0.9,0.1,0.1])*(0.3+0.6*y+0.1*noise)
-    res = best_thresholds(scores, y, average='macro', cv=cv)
-    one = best_thresholds(scores, y, average='macro', per_label=False)
+    def found(**more): return best_thresholds(scores, y, average='macro', **kw, **more)
+    res = found()
     test_eq(res.fallback[3:], ('','few positives'))
-    assert res.thresh[3]<0.1<0.5<res.thresh[4]==one.thresh
-    test_eq(best_thresholds(scores, y, average='macro', cv=cv, min_positives=19).fallback[3:], ('',''))
+    assert res.thresh[3]<0.1<0.5<res.thresh[4]==found(per_label=False).thresh
+    test_eq(found(min_positives=19).fallback[3:], ('',''))
 
 def test_own_thresholds_are_worth_it_where_labels_differ():
     gen = torch.Generator()
@@ -705,16 +705,6 @@ def test_held_out_scores_in_bins_by_hand():
         parts = [draw_folds(i, min(n, 500-i)) for i in range(0, 500, n)]
         np.testing.assert_array_equal(torch.cat(parts), fold)
     np.testing.assert_array_equal(draw_folds(1, 100, 3), fold[1::3][:100])
-
-def test_labels_in_bins_fall_back_for_a_reason():
-    y = torch.zeros(400, 5)
-    y[:40,:3] = y[:20,3] = y[:19,4] = 1
-    noise = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
-    scores = tensor([0.9,0.9,0.9,0.1,0.1])*(0.3+0.6*y+0.1*noise)
-    res = best_thresholds(scores, y, average='macro', bins=1024)
-    one = best_thresholds(scores, y, average='macro', bins=1024, per_label=False)
-    test_eq(res.fallback[3:], ('','few positives'))
-    assert res.thresh[3]<0.1<0.5<res.thresh[4]==one.thresh
 
 def test_mistakes_with_bins_are_named():
     logits,y = simulate(100, 4, density=0.3)
