@@ -130,11 +130,13 @@ class Sigmoid(Same):
 def judged(**kwargs): return judge(*COLLAPSED, sigmoid=True, **kwargs)
 
 def all_metrics():
+    "Metrics of all kinds"
     return multilabel_metrics(ranking=True) + [
         APScoreMulti(bins=64, name='binned'), ExpectedCalibrationError(), BrierScoreMulti(),
         AccuracyMulti(average='macro')]
 
 def full_learner(bs=16, **kwargs):
+    "A Learner with metrics of all kinds and the callback"
     return make_learner(*simulate(100, bias=-2.), all_metrics(), cbs=ZeroLabelsCallback(), bs=bs, **kwargs)
 
 def same(a, b, eps=1e-12, of=''): np.testing.assert_allclose(a, b, atol=eps, rtol=0, equal_nan=True, err_msg=str(of))

@@ -4,8 +4,6 @@ from fastai.text.all import *
 from conftest import *
 from fastai_mlmetrics.imbalance import label_matrix
 
-def close(a, b): np.testing.assert_allclose(a, b, rtol=1e-6)
-
 @pytest.fixture
 def opened(monkeypatch):
     "The image files that were opened"

@@ -289,15 +289,12 @@ def test_thresholds_are_found_for_other_aims(kw):
 def test_losses_and_metrics_of_others_do_no_harm():
     class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
     with pytest.warns(UserWarning, match='let the model end without it'):
-        fitted(1, loss_func=Odd(), model=Bounded(), cbs=ZeroLabelsCallback())
+        fitted(1, loss_func=Odd(), model=Sigmoid(), cbs=ZeroLabelsCallback())
     learn = fitted(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
     learn.set_thresh(0.2)
     assert learn.metrics[1].thresh==0.2
     m = F1ScoreMulti(average='samples')
     assert m.value_of(*simulate(40))==F1ScoreMulti(average='samples')(*simulate(40))
-
-class Bounded(Same):
-    def forward(self, x): return super().forward(x).sigmoid()
 
 def test_thresh_find_names_the_arguments_that_it_lacks():
     learn = make_learner(*simulate(100))
