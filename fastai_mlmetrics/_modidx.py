@@ -94,7 +94,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.counts.LoopBatch': ('counts.html#loopbatch', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts.LoopBatch.__init__': ( 'counts.html#loopbatch.__init__',
                                                                                          'fastai_mlmetrics/counts.py'),
-                                         'fastai_mlmetrics.counts._check': ('counts.html#_check', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._count': ('counts.html#_count', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._n_unpadded': ('counts.html#_n_unpadded', 'fastai_mlmetrics/counts.py'),
                                          'fastai_mlmetrics.counts._unpadded_batch': ( 'counts.html#_unpadded_batch',

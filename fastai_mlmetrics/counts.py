@@ -15,11 +15,13 @@ import threading
 from torch.utils.data import DistributedSampler
 
 # %% ../nbs/04_counts.ipynb #a26b8a06
+NOTHING_COUNTS = "there is not a single sample that counts"
+
 def value_checks(
-    preds:Tensor, # Predictions, N x C
-    targs:Tensor # Targets, N x C, as floats
+    batch # `Batch`
 )->Tensor: # Lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
     "Summarise the values of a batch in six numbers that show whether they are valid"
+    preds,targs,_ = batch.inputs
     if not preds.numel():
         nothing = [math.inf,math.inf,-math.inf,-math.inf,0.,0.]
         return torch.tensor(nothing, dtype=torch.float32, device=preds.device)
@@ -41,9 +43,10 @@ def check_values(
     checks:list, # Six numbers, as `value_checks` returns them
     n:int, # Number of samples
     trained:bool=False, # Whether the samples are those of training, where MixUp makes soft targets
-    in_learner:bool=False # Whether the predictions are those of a Learner
+    in_learner:bool=False, # Whether the predictions are those of a Learner
+    scored:bool=True # Whether predictions are scores; otherwise they must be 0 or 1
 )->str: # Warning: why the metrics are nan; None: the values are valid
-    "Check that targets are 0 or 1, with an error if not, and that no prediction is NaN"
+    "Raise an error for invalid targets or binary predictions, and tell which predictions are NaN"
     low,low_targ,high,high_targ,fraction,nans = checks
     off = next((o for o in (low_targ, high_targ, fraction) if o not in (0,1)), None)
     if off is not None:
@@ -57,12 +60,15 @@ def check_values(
                  "searches for thresholds take.")
         if not trained: raise ValueError(text)
         return f"{text} (MixUp and CutMix make soft ones, with which train_metrics are nan.)"
-    if not nans: return
-    samples = "all samples" if nans==n else count_of(int(nans), 'sample')
-    text = f"predictions are NaN in {samples}, and so are the metrics"
-    if nans<n or not in_learner: return text
-    return (text + ". The weights probably are, too, and stay so: make the model again, and train "
-            "it at a lower learning rate")
+    if nans:
+        samples = "all samples" if nans==n else count_of(int(nans), 'sample')
+        text = f"predictions are NaN in {samples}, and so are the metrics"
+        if nans<n or not in_learner: return text
+        return (text + ". The weights probably are, too, and stay so: make the model again, and train "
+                "it at a lower learning rate")
+    if not scored and (low<0 or high>1):
+        raise ValueError("integer predictions are binary, 0 or 1, "
+                         f"but one is {low if low<0 else high:.0f}: pass scores instead")
 
 # %% ../nbs/04_counts.ipynb #8ffac19a
 LARGE = 2**18 # Number of predictions from which several threads are faster than one
@@ -135,9 +141,7 @@ class Batch:
         return self.cached(_count)
 
     @property
-    def checks(self): return self.cached(_check)
-
-def _check(batch): return value_checks(*batch.inputs[:2])
+    def checks(self): return self.cached(value_checks)
 
 def _count(batch):
     p,(_,y,valid) = batch.predicted,batch.inputs

@@ -16,9 +16,9 @@ from .messages import (
     check_kwargs, new_warnings, PROBS_GIVEN, single_threaded, warn_user)
 from .decisions import is_prob_thresh, ThresholdRule
 from .losses import can_decode, decode_hint, is_activated, is_cross_entropy, loss_name
-from fastai_mlmetrics.counts import (
+from .counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, loop_batch,
-    LoopBatch, SMALL)
+    LoopBatch, NOTHING_COUNTS, SMALL)
 from collections import Counter
 from functools import wraps
 from numbers import Real
@@ -198,8 +198,6 @@ def accum_values(self:StreamMetric,
     "Add predictions and targets of more samples; `update` is the same"
     accum_all([self], preds, targs, learn)
 
-NOTHING_COUNTS = "there is not a single sample that counts"
-
 StreamMetric.update = StreamMetric.accum_values # torchmetrics' name
 
 @patch
@@ -287,11 +285,10 @@ def check_input(self:StreamMetric,
     if self.rule.weight is not None and self.seen!=len(self.rule.weight):
         raise ValueError(f"sample_weight has {len(self.rule.weight)} values, "
                          f"but there were {self.seen:,} samples")
-    if text:=check_values(checks, self.seen, self.trained, self._in_learner): return self._warn(text)
+    text = check_values(checks, self.seen, self.trained, self._in_learner,
+                        scored=self.scored or self.ignores_scale)
+    if text: return self._warn(text)
     low,_,high,*_ = checks
-    if not (self.scored or self.ignores_scale) and (low<0 or high>1):
-        raise ValueError("integer predictions are binary, 0 or 1, "
-                         f"but one is {low if low<0 else high:.0f}: pass scores instead")
     if self.needs_probs and not self.sigmoid and (low<0 or high>1):
         raise ValueError(f"{self.name} is for probabilities, but there are predictions like "
                          f"{low:.3g} and {high:.3g}: are they logits? Then pass sigmoid=True")

@@ -11,12 +11,10 @@ from .inputs import as_rows, columns_of, label_names
 from .messages import PROBS_GIVEN, progress, warn_user
 from .decisions import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
-from .counts import Batch, check_values, join_checks
+from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
 from functools import cached_property
 
 # %% ../nbs/05_predictions.ipynb #d3768a18
-NOTHING_COUNTS = "there is not a single sample that counts"
-
 class Predictions:
     "Checked predictions and targets, with the names of the labels and a threshold rule"
     def __init__(self,
@@ -100,11 +98,7 @@ def _check_values(self:Predictions):
     checks = [b.checks for b in self.blocks()]
     if not checks: raise ValueError(NOTHING_COUNTS)
     checks = join_checks(torch.stack(checks)).tolist()
-    self.nan_warning = check_values(checks, len(self.preds))
-    low,_,high,*_ = checks
-    if not self.scored and (low<0 or high>1):
-        raise ValueError("integer predictions are binary, 0 or 1, "
-                         f"but one is {low if low<0 else high:.0f}: pass scores instead")
+    self.nan_warning = check_values(checks, len(self.preds), scored=self.scored)
 
 # %% ../nbs/05_predictions.ipynb #ff2b3711
 _BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
