@@ -9,7 +9,8 @@ __all__ = []
 from fastai.basics import *
 from .messages import check_int, count_of, progress
 from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
-from .tables import as_shown, label_index, new_axes, plot_name, some_names
+from .tables import (
+    as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names)
 from .thresholds import best_thresholds, plot_thresh_curve, ScoreTable
 from .comparison import ModelComparison
 from .verdicts import describe, in_numbers, problem, why_no_verdict
@@ -244,47 +245,6 @@ SECTIONS = dict(
     samples=('Mistakes', _samples),
     frequencies=('How often labels occur', _frequencies),
     glossary=('Words', _glossary))
-
-GLOSSARY = {
-    'sample': "One item, such as an image, a text, or a row of a table.",
-    'label': "What may be true of a sample. A sample may have several labels, or none.",
-    'score': "The model's number for a label in a sample, mostly a probability.",
-    'threshold (thresh)': "A label is predicted if its score is above the threshold.",
-    'min_labels, max_labels': "Each sample gets at least, or at most, so many labels: those with the "
-                              "highest scores.",
-    'missed': "The label is true, and not predicted (a false negative).",
-    'false alarm': "The label is predicted, and not true (a false positive).",
-    'support': "Number of samples in which the label is true.",
-    'precision': "Share of the predicted labels that are true.",
-    'recall': "Share of the true labels that are predicted.",
-    'F1': "Harmonic mean of precision and recall: high only if both are.",
-    'micro, macro, weighted, samples': "Averages. Micro: all sample-label pairs together. Macro: mean "
-        "over labels, rare ones as important as frequent ones. Weighted: mean over labels, by "
-        "support. Samples: mean over samples.",
-    'cardinality': "The threshold at which about as many labels are predicted as are true.",
-    'cross-validated': "The threshold is tuned on four fifths of the samples, and the rest are "
-                       "scored, five times.",
-    'accuracy, elementwise': "Share of the sample-label pairs that are right. If "
-                             "labels are rare, it is high for a model that predicts nothing.",
-    'accuracy, balanced': "Mean, for a label, of the shares that are right where it is true "
-                          "and where it is not.",
-    'accuracy, subset': "Share of the samples with all labels right.",
-    'accuracy, Jaccard': "Labels that are both true and predicted, over those that are "
-                         "either; mean over samples.",
-    'AP (ap)': "Average precision: the area under the curve of precision against recall. It needs no "
-               "threshold.",
-    'ROC AUC (roc_auc)': "How often a sample with the label scores higher than one without "
-                         "it. It needs no threshold; 0.5 is chance.",
-    'LRAP': "Label ranking average precision: how high the true labels of a sample rank among all.",
-    'calibration_error': "Mean difference between scores and the share of labels that are true.",
-    'baseline': "Value of predicting nothing; for AP, ROC AUC and LRAP, of a random ranking.",
-    'constant': "Best value of predicting the same labels for every sample.",
-    'ceiling': "Highest value that any prediction can reach on these samples.",
-    'lift': "Share of the way from baseline to ceiling: 0 is as good as predicting nothing, and 1 is "
-            "perfect.",
-    'low, high': "Limits of the 95% confidence interval: how far chance in the choice of samples may "
-                 "move the value.",
-}
 
 # %% ../nbs/20_page.ipynb #e7a11f52
 def _rows(table):
