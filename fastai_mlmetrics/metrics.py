@@ -17,8 +17,8 @@ from .messages import (
 from .decisions import is_prob_thresh, ThresholdRule
 from .losses import can_decode, decode_hint, is_activated, is_cross_entropy, loss_name
 from .counts import (
-    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, loop_batch,
-    LoopBatch, NOTHING_COUNTS, SMALL)
+    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, LARGE,
+    loop_batch, LoopBatch, NOTHING_COUNTS)
 from collections import Counter
 from functools import wraps
 from numbers import Real
@@ -151,7 +151,7 @@ def accumulate(self:StreamMetric,
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
     self._batches.append(batch)
     n = len(self._batches)
-    if n*batch.size>=SMALL or n>=_MANY: self.count_batches()
+    if (n+1)*batch.size>LARGE or n>=_MANY: self.count_batches()
 
 @patch
 def _begin(self:StreamMetric, learn):
