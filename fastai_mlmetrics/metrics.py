@@ -37,7 +37,7 @@ def ignored_by(
 def declared_init(
     cls # Metric class that declares its arguments
 ): # `__init__` with their signature
-    "Make the `__init__` of a class from its own or inherited one, and `order`, `without` and `defaults`"
+    "Make the `__init__` that a class declares by `order`, `without` and `defaults`"
     init,inherited = cls.__init__,super(cls, cls).__init__
     own,others = (inspect.signature(o).parameters for o in (init, inherited))
     without,defaults = (vars(cls).get(o, {}) for o in ('without','defaults'))
