@@ -15,11 +15,11 @@ from .decisions import (
 from fastai_mlmetrics.losses import (
     BCEWithLogitsLossFlat, can_decode, decode_hint, is_activated, loss_name, loss_rule, takes_logits,
     to_probs, unwrap)
-from .predictions import NOTHING_COUNTS
+from .predictions import NOTHING_COUNTS, Predictions
 from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from .thresholds import (
-    folded_table, Objective, plot_table, thresh_table, ThreshFinder, WithTable)
+    Objective, plot_thresh_curve, score_table, thresh_table, ThreshFinder, WithTable)
 from .pitfalls import metric_thresh
 from .callback import ZeroLabelsCallback
 from . import report
@@ -146,18 +146,18 @@ def thresh_find(self:Learner,
     objective = Objective(metric, average, False, **kwargs)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
-    kw = dict(ignore_index=ignored, cv=cv, seed=seed)
     if bins is not None:
         c,device = len(label_vocab(self.dls) or []),getattr(self.dls, 'device', None)
         logits = is_activated(self.loss_func) or takes_logits(self.loss_func, c, device)
-        finder = ThreshFinder(metric, average, False, bins=bins, sigmoid=logits, **kw, **kwargs)
+        finder = ThreshFinder(metric, average, False, bins=bins, sigmoid=logits, ignore_index=ignored,
+                              cv=cv, seed=seed, **kwargs)
         at_now = AccuracyMulti(average=None, sigmoid=logits, ignore_index=ignored, **(now or {}))
         accumulate_metrics(self, [finder, at_now], ds_idx, dl)
         if (data:=finder.table) is None: raise ValueError(NOTHING_COUNTS)
-        predicted = at_now.counts[:,None].double()
     else:
-        data,_ = folded_table(*get_probs(self, ds_idx, dl), **kw)
-        predicted = binarize(data.scores, sigmoid=False, **now) if now else None
+        at_now = Predictions(*get_probs(self, ds_idx, dl), thresh=None, ignore_index=ignored)
+        at_now.rule = ThresholdRule(sigmoid=False, ignore_index=ignored, **(now or {}))
+        data = score_table(at_now, cv, seed)
     data.show = hasattr(self, 'progress') # Not in `no_bar`
     own = None
     if 'macro' in objective.m.averages:
@@ -168,8 +168,8 @@ def thresh_find(self:Learner,
                'cardinality': Objective('cardinality').tune_global(data)}
         return res | dict(per_label=own.tune(data)['per label']) if own else res
     tuned = single_threaded(tune)
-    vocab = label_names(label_vocab(self.dls), len(data.true))
-    table = thresh_table(objective, data, tuned, vocab, now, predicted)
+    vocab = label_names(label_vocab(self.dls), data.c)
+    table = thresh_table(objective, data, tuned, vocab, now, at_now)
     thresh = {'per_label': None, **{k: o.value for k,o in tuned.items()}}
     unlabelled = 0
     if objective.m.average=='samples':
@@ -189,7 +189,7 @@ def thresh_find(self:Learner,
     if show_plot:
         marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
-        plot_table(objective.m, data, marks, ax, figsize)
+        plot_thresh_curve(objective.m, data, marks, ax, figsize)
     return SuggestedThresholds(**thresh).with_table(table)
 
 # %% ../nbs/18_learner.ipynb #1a49bbfc

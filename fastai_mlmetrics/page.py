@@ -10,7 +10,7 @@ from fastai.basics import *
 from .messages import check_int, count_of, progress
 from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
 from .tables import as_shown, label_index, new_axes, plot_name, some_names
-from .thresholds import best_thresholds, plot_thresh_curve
+from .thresholds import best_thresholds, plot_thresh_curve, ScoreTable
 from .comparison import ModelComparison
 from .verdicts import describe, in_numbers, problem, why_no_verdict
 from .interpret import (
@@ -150,8 +150,8 @@ def _thresholds(p):
     yield _plot(f"Micro F1 at every threshold, with one threshold for all labels{without}. If the "
                 "peak is far from the threshold in use, and much higher, another threshold helps. "
                 "At cardinality, about as many labels are predicted as are true.", _plot_thresholds,
-                F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'), preds, interp.true,
-                marks, interp.valid)
+                F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
+                ScoreTable(interp.predictions), marks)
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))

@@ -182,7 +182,7 @@ def test_a_seed_makes_the_split():
     (lambda y: stratified_split(y, seed=-1), 'seed=-1 should be a whole number, 0 or more'),
     (lambda y: stratified_folds(y, seed=-1), 'seed=-1'),
     (lambda y: stratified_folds(y[:3], 5), '3 samples cannot be split into 5'),
-    (lambda y: stratified_split(y, groups=['a']*len(y)), '1 groups cannot'),
+    (lambda y: stratified_split(y, groups=['a']*len(y)), '1 group cannot'),
     (lambda y: stratified_split(y, groups=[1,2]), '2 groups for 400 samples'),
     (lambda y: stratified_split(y+1), '0 or 1'),
     (lambda y: stratified_split(y[:,0]), 'N x C')])

@@ -3,7 +3,8 @@ import pickle, sklearn.metrics as skm
 from copy import deepcopy
 from conftest import *
 from fastai_mlmetrics.curves import bin_edges
-from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, folded_table, plot_thresh_curve
+from fastai_mlmetrics.predictions import Predictions
+from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, plot_thresh_curve, score_table
 from six_labels import LOGITS, NAMES, SCORES, TARGS
 from test_messages import Terminal
 
@@ -279,19 +280,25 @@ def test_held_out_scores_by_hand():
     shift = tensor([1.,0.,0.,-0.2,-2.,0.])
     scores = (torch.randn(300, 6, generator=gen) + 2*y + shift - 1).sigmoid()
     fold,s,t = folds_of(300),scores.numpy(),y.numpy()==1
-    one,own = np.zeros((2,300,6), bool)
-    for j in range(5):
-        here,others = fold==j,fold!=j
-        one[here] = s[here]>=best_cut(s[others].ravel(), t[others].ravel())
-        own[here] = s[here]>=[best_cut(*o) for o in zip(s[others].T, t[others].T)]
+    def by_fold(folds):
+        "Predict each of some folds with the thresholds of the others of them: a global one, and one per label"
+        one,own = np.zeros((2,300,6), bool)
+        for j in folds:
+            here,others = fold==j,(fold!=j) & np.isin(fold, folds)
+            one[here] = s[here]>=best_cut(s[others].ravel(), t[others].ravel())
+            own[here] = s[here]>=[best_cut(*o) for o in zip(s[others].T, t[others].T)]
+        return one,own
+    one,own = by_fold(range(5))
     res = best_thresholds(scores, y)
     assert res.held_out==pytest.approx(skm.f1_score(t, one, average='micro'), abs=1e-12)
-    each = best_thresholds(scores, y, average='micro', per_label=True)
-    def better(some): return np.greater(*(skm.f1_score(t[some], o[some], average=None) for o in (own, one)))
-    assert [not o for o in each.fallback]==better(fold>=0).tolist() and {*each.fallback}=={'','no better held out'}
+    each = best_thresholds(scores, y, average='micro', per_label=True, min_positives=0)
+    def better(folds):
+        some = np.isin(fold, folds)
+        return np.less(*(skm.f1_score(t[some], o[some], average=None) for o in by_fold(folds)))
+    assert [not o for o in each.fallback]==better(range(5)).tolist() and {*each.fallback}=={'','no better held out'}
     chosen = one.copy()
-    for j in range(5): # the other folds choose for the samples of a fold
-        chosen[fold==j] = np.where(better(fold!=j), own[fold==j], one[fold==j])
+    for j in range(5): # the other folds choose for the samples of a fold, which they have not seen
+        chosen[fold==j] = np.where(better([i for i in range(5) if i!=j]), own[fold==j], one[fold==j])
     assert each.held_out==pytest.approx(skm.f1_score(t, chosen, average='micro'), abs=1e-12)
     np.testing.assert_allclose(each.table.held_out[2:], skm.f1_score(t, chosen, average=None), atol=1e-12)
     test_eq(each.table.held_out['global'], res.held_out)
@@ -299,15 +306,18 @@ def test_held_out_scores_by_hand():
         cut = best_cut(s.ravel(), t.ravel()) if why else best_cut(s[:,i], t[:,i])
         np.testing.assert_array_equal(s[:,i]>np.float32(each.thresh[i]), s[:,i]>=cut)
 
-@pytest.mark.parametrize('metric,average', [
-    ('f1','micro'), ('f1','macro'), ('f1','samples'), ('accuracy','weighted'), ('balanced_accuracy','micro')])
+@pytest.mark.parametrize('metric,average,per_label', [
+    ('f1','micro',False), ('f1','macro',False), ('f1','samples',False), ('accuracy','weighted',False),
+    ('balanced_accuracy','micro',False), ('f1','macro',True), ('matthews','macro',True), ('accuracy','micro',True)])
 @given(scored(max_samples=20), st.integers(2, 4), st.data())
-def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average, scored, cv, data):
+def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average, per_label, scored, cv, data):
     scores,y = scored
-    objective = Objective(metric, average, False)
+    objective = Objective(metric, average, per_label, min_positives=2)
+    name = 'per label' if per_label else 'global'
     def held_out(y):
-        table,_ = folded_table(scores, y, cv=cv)
-        return table.fold.numpy(),objective.tune(table)['global'].held_out(table)
+        table = score_table(Predictions(scores, y), cv)
+        thresh = objective.tune(table)[name].thresh[1:1+table.n_folds]
+        return table.fold.numpy(),None if np.isnan(thresh).any() or not len(thresh) else table.predict(thresh)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore') # no target may be true
         fold,p = held_out(y)
@@ -560,12 +570,12 @@ def test_a_metric_may_be_a_class():
 def test_the_curve_is_the_metric():
     "Of all samples, and without each fold"
     logits,targs = simulate(40, 4)
-    data,_ = folded_table(logits.sigmoid(), targs, cv=3)
+    data = score_table(Predictions(logits.sigmoid(), targs), 3)
     thresh = data.candidates()
     for average in ('micro','macro','weighted','samples'):
         for zd in (0., 1., math.nan):
             m = F1ScoreMulti(average=average, zero_division=zd)
-            v = data.averaged(m, thresh)
+            v = data.averaged(m, thresh, data.keep())
             assert v.shape==(4,len(thresh))
             for values,kept in zip(v, (data.fold>=0, *(data.fold!=j for j in range(3)))):
                 expected = [m(above(data.scores[kept], t), targs[kept]) for t in thresh]
@@ -743,7 +753,7 @@ def test_mistakes_with_bins_are_named():
             f()
 
 def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
-    table = ScoreTable(torch.rand(9, 2), torch.rand(9, 2)<0.5)
+    table = ScoreTable(Predictions(torch.rand(9, 2), torch.rand(9, 2)<0.5))
     monkeypatch.setattr(sys, 'stdout', Terminal())
     [*table.each(range(3))]
     assert not sys.stdout.getvalue()
@@ -786,21 +796,24 @@ def test_held_out_is_on_samples_that_were_not_seen(kw):
     res = best_thresholds(SCORES, TARGS, **kw)
     cv,seed,average = kw.get('cv', 5),kw.get('seed', 42),kw.get('average', 'micro')
     fold = torch.randperm(300, generator=torch.Generator().manual_seed(seed))%cv
-    def held_out(per_label):
+    def held_out(per_label, folds=range(cv)):
         p = torch.zeros(300,6).bool()
-        for j in range(cv):
-            s,y = SCORES[fold!=j],TARGS[fold!=j]
+        for j in folds:
+            some = (fold!=j) & torch.isin(fold, tensor(folds))
+            s,y = SCORES[some],TARGS[some]
             thresh = tensor(best_thresholds(s, y, **{**kw, 'cv':None, 'per_label':per_label}).thresh)
             passed = s.masked_fill((y==0) | (s<=thresh), math.inf)
             p[fold==j] = SCORES[fold==j]>=(passed.amin(0) if per_label else passed.min())
         return p
     p = held_out(False)
     if isinstance(res.thresh, tuple):
-        own = held_out(True)
-        def better(some): return tensor(f1(TARGS[some], own[some], None)>f1(TARGS[some], p[some], None))
-        assert [not o for o in res.fallback]==better(fold>=0).tolist() and better(fold>=0).any()
-        # The other folds choose for the samples of a fold
-        p = torch.where(torch.stack([better(fold!=j) for j in range(cv)])[fold], own, p)
+        def better(folds):
+            some = torch.isin(fold, tensor(folds))
+            return tensor(np.greater(*(f1(TARGS[some], held_out(o, folds)[some], None) for o in (True, False))))
+        assert [not o for o in res.fallback]==better(range(cv)).tolist() and better(range(cv)).any()
+        # The other folds choose for the samples of a fold, which they have not seen
+        others = [better([i for i in range(cv) if i!=j]) for j in range(cv)]
+        p = torch.where(torch.stack(others)[fold], held_out(True), p)
         np.testing.assert_allclose(res.table.held_out[2:], f1(TARGS, p, None))
     assert res.held_out==pytest.approx(f1(TARGS, p, average), abs=1e-12)
 
@@ -858,10 +871,11 @@ def test_names_are_shown_as_they_are():
     html = best_thresholds(SCORES, TARGS, average='macro', vocab=vocab).table._repr_html_()
     assert '<script>' not in html and '$x$' in html
 
-def drawn(*args, **kwargs):
+def drawn(m, preds, targs, marks, **kwargs):
     "The axes after `plot_thresh_curve`"
     ax = plt.subplots()[1]
-    assert plot_thresh_curve(*args, ax=ax, **kwargs) is None
+    table = ScoreTable(Predictions(preds, targs, thresh=None, **kwargs))
+    assert plot_thresh_curve(m, table, marks, ax=ax) is None
     ax.figure.canvas.draw()
     plt.close(ax.figure)
     return ax
@@ -900,7 +914,7 @@ def test_curves_are_drawn_of_margins_and_missing_labels():
     valid = (torch.rand(300,6)<0.7)
     missing = TARGS.masked_fill(~valid, -1)
     best = best_thresholds(SCORES, missing, average='macro', per_label=False, ignore_index=-1)
-    ax = drawn(F1ScoreMulti(ignore_index=-1), SCORES, missing, {'best':best.thresh}, valid=valid)
+    ax = drawn(F1ScoreMulti(ignore_index=-1), SCORES, missing, {'best':best.thresh}, ignore_index=-1)
     assert max(ax.lines[0].get_ydata())==pytest.approx(best.score, abs=1e-9)
 
 def test_a_fallback_is_explained():
