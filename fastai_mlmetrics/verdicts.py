@@ -9,7 +9,7 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError', 'judge', 'judge_of']
 from fastai.basics import *
 from .messages import check_kwargs
 from .decisions import is_prob_thresh, limits_text, thresh_text, ThresholdRule
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .metrics import F1ScoreMulti
 from .tables import some_labels, some_names
 from .records import ENOUGH, Record, ValidationStats
@@ -365,7 +365,7 @@ def __repr__(self:Record): return str(describe(self)).strip()
 def _repr_html_(self:Record): return describe(self).html
 
 # %% ../nbs/15_verdicts.ipynb #9c5a53a9
-@delegates(Predictions.__init__, but=['zero_division'])
+@takes_predictions(but=['zero_division'])
 def judge(
     preds, # Scores or binary predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape as `preds`, each 0 or 1
