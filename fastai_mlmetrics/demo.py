@@ -11,6 +11,7 @@ from contextlib import redirect_stderr
 from textwrap import fill
 import fastai.vision.models as vision_models
 from fastai.vision.all import *
+from .messages import count_of
 from .lists import multilabel_metrics
 from .callback import ZeroLabelsCallback
 from .interpret import MultiLabelInterpretation
@@ -91,8 +92,6 @@ def _set_output(learn):
 # %% ../nbs/24_demo.ipynb #ff2a5b16
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
 
-def _epochs(n): return f"{n} epoch{'s'*(n>1)}"
-
 def _no_bar(learn):
     "Context manager without a progress bar; `learn.no_bar` would restore the wide table"
     return learn.removed_cbs(learn.cbs.filter(risinstance(ProgressCallback)))
@@ -127,7 +126,7 @@ def run_demo(
     _set_output(learn)
     cb,dls,first = learn.zero_labels,learn.dls,max(epochs//5, 1)
     thresh = learn.loss_func.thresh
-    before = _epochs(first)
+    before = count_of(first, 'epoch')
     print(f'{len(dls.train_ds)} pictures to train on, {len(dls.valid_ds)} to validate with; '
           f'{len(dls.vocab)} labels')
     _title(f'Training for {before}')
@@ -147,9 +146,9 @@ def run_demo(
     _save(out, 'before.png', 'nine pictures, their true and their predicted labels')
 
     if epochs>first:
-        _title(f'Training on, for {_epochs(epochs-first)}')
+        _title(f"Training on, for {count_of(epochs-first, 'epoch')}")
         _fit(learn, epochs-first, 1e-2)
-        table |= _scores(learn, **{_epochs(epochs): dict(thresh=thresh)})
+        table |= _scores(learn, **{count_of(epochs, 'epoch'): dict(thresh=thresh)})
         _show_results(learn)
         _save(out, 'after.png', 'the same nine pictures')
 
@@ -159,7 +158,7 @@ def run_demo(
     cb.plot()
     _save(out, 'zero_labels.png', 'accuracy beside that of predicting nothing')
     with _no_bar(learn): interp = MultiLabelInterpretation.from_learner(learn)
-    path = interp.to_html(out/'report.html', f'Results after {_epochs(epochs)}',
+    path = interp.to_html(out/'report.html', f"Results after {count_of(epochs, 'epoch')}",
                           data=f'{Path(dls.path).name}, validation set')
     print(f'\n{path}: all results on one page')
     return table

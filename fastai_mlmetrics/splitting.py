@@ -8,7 +8,7 @@ __all__ = ['stratified_split', 'stratified_folds', 'StratifiedMultiLabelSplitter
 # %% ../nbs/22_splitting.ipynb #950c38eb
 from fastai.basics import *
 from .inputs import to_builtin
-from .messages import check_int, warn_user
+from .messages import check_int, count_of, warn_user
 from .imbalance import label_matrix, one_hot_rows
 from numbers import Real
 import scipy.sparse as sp
@@ -82,8 +82,8 @@ def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
             raise ValueError("some groups are missing: give each such sample a group of its own")
     rows = _count_rows(y, groups, pairs, min(shares))
     if rows.shape[0]<len(shares):
-        what = 'samples' if groups is None else 'groups'
-        raise ValueError(f"{rows.shape[0]} {what} cannot be split into {len(shares)} parts")
+        some = count_of(rows.shape[0], 'sample' if groups is None else 'group')
+        raise ValueError(f"{some} cannot be split into {len(shares)} parts")
     seed = ifnone(seed, torch.randint(2**31, (1,), dtype=torch.int64, device='cpu').item())
     rng,shares = np.random.default_rng(check_int('seed', seed)),np.array(shares)
     part = _deal(rows, y.shape[1], shares, rng)

@@ -11,7 +11,7 @@ from .inputs import as_tensor, label_names
 from .messages import check_int, check_kwargs, progress, single_threaded, warn_user
 from .decisions import as_thresh, is_probs, ThresholdRule
 from .counts import is_split
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, NOTHING_COUNTS, PrecisionMulti, RecallMulti,
@@ -677,7 +677,7 @@ def score_table(
     return table
 
 # %% ../nbs/11_thresholds.ipynb #eebdd1ae
-@delegates(Predictions.__init__, but=['thresh','min_labels','max_labels'])
+@takes_predictions(but=['thresh','min_labels','max_labels'])
 def best_thresholds(
     preds, # Scores, or logits if `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1

@@ -114,8 +114,7 @@ def test_no_threshold_between_last_digits():
 
 def test_infinite_scores_are_ranked():
     "Log-odds of probabilities that were rounded to 0 and 1"
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         warnings.filterwarnings('ignore', 'scores from .* are not probabilities')
         for scores in ([math.inf,1.,-2.,-math.inf], [math.inf,math.inf,1.,-math.inf], [3.,2.,1.,-math.inf]):
             preds = torch.tensor(scores)[:,None]
@@ -329,8 +328,7 @@ def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average,
         table = score_table(Predictions(scores, y), cv)
         thresh = objective.tune(table)[name].thresh[1:1+table.n_folds]
         return table.fold.numpy(),None if np.isnan(thresh).any() or not len(thresh) else table.predict(thresh)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore') # no target may be true
+    with warnings_as('ignore'): # no target may be true
         fold,p = held_out(y)
         if p is None: return
         here = fold==data.draw(st.integers(0, fold.max()))
@@ -483,18 +481,18 @@ def test_labels_fall_back_for_a_reason():
     assert res.thresh[3]==hasty.thresh[3]==one
     assert 0<res.held_out<=res.score+0.02
 
-@pytest.mark.parametrize('cv', [5, None])
-def test_how_many_positives_are_few(cv):
+@pytest.mark.parametrize('kw', [dict(), dict(cv=None), dict(bins=1024)], ids=str)
+def test_how_many_positives_are_few(kw):
     "A label with 20 positives may get its own threshold, one with 19 does not"
     y = torch.zeros(400, 5)
     y[:40,:3] = y[:20,3] = y[:19,4] = 1
     noise = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
     scores = tensor([0.9,0.9,0.9,0.1,0.1])*(0.3+0.6*y+0.1*noise)
-    res = best_thresholds(scores, y, average='macro', cv=cv)
-    one = best_thresholds(scores, y, average='macro', per_label=False)
+    def found(**more): return best_thresholds(scores, y, average='macro', **kw, **more)
+    res = found()
     test_eq(res.fallback[3:], ('','few positives'))
-    assert res.thresh[3]<0.1<0.5<res.thresh[4]==one.thresh
-    test_eq(best_thresholds(scores, y, average='macro', cv=cv, min_positives=19).fallback[3:], ('',''))
+    assert res.thresh[3]<0.1<0.5<res.thresh[4]==found(per_label=False).thresh
+    test_eq(found(min_positives=19).fallback[3:], ('',''))
 
 def test_own_thresholds_are_worth_it_where_labels_differ():
     gen = torch.Generator()
@@ -539,9 +537,7 @@ def test_no_true_target_is_told():
     y[0] = 1
     with pytest.warns(UserWarning, match='no target is true'):
         best_thresholds(torch.rand(30, 2), torch.where(y==1, -1., 0.), ignore_index=-1)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        best_thresholds(torch.rand(30, 2), y)
+    with warnings_as('error'): best_thresholds(torch.rand(30, 2), y)
 
 @pytest.mark.parametrize('scores,y', [
     (torch.full((30,2), 0.3), torch.eye(2).repeat(15,1)),
@@ -567,9 +563,7 @@ def test_mistakes_are_named():
             *(((s,y), dict(cv=o), f'cv={o}') for o in (-1,0,1,2.5)),
             ((s,y), dict(vocab=['a','b']), '2 names.*3 labels'),
             ((s,y[:,:2]), {}, 'shape')):
-        with pytest.raises(ValueError, match=match), warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            best_thresholds(*args, **kw)
+        with pytest.raises(ValueError, match=match), warnings_as('ignore'): best_thresholds(*args, **kw)
 
 def test_a_metric_may_be_a_class():
     logits,targs = simulate(300)
@@ -656,8 +650,7 @@ def test_logits_without_sigmoid_are_told():
         found = best_thresholds(logits, targs)
     assert len(caught)==1
     assert F1ScoreMulti(found, sigmoid=False, average='micro')(logits, targs)==pytest.approx(found.score)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         found = best_thresholds(logits, targs, sigmoid=True)
         best_thresholds(logits.sigmoid(), targs)
     assert F1ScoreMulti(found, average='micro')(logits, targs)==pytest.approx(found.score)
@@ -691,8 +684,7 @@ def test_bins_are_close_to_exact(kind, metric):
 @given(scored(), st.sampled_from([2,16,64,1024]), st.sampled_from(['f1','accuracy']), st.booleans())
 def test_bins_by_brute_force_over_their_edges(scored, bins, metric, per_label):
     scores,y = scored
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         res = best_thresholds(scores, y, metric, 'macro', per_label, bins=bins, cv=None, min_positives=0)
     m = CLASSES[metric](average=None)
     edges = bin_edges(bins)[:-1].numpy()
@@ -736,16 +728,6 @@ def test_held_out_scores_in_bins_by_hand():
         np.testing.assert_array_equal(torch.cat(parts), fold)
     np.testing.assert_array_equal(draw_folds(1, 100, 3), fold[1::3][:100])
 
-def test_labels_in_bins_fall_back_for_a_reason():
-    y = torch.zeros(400, 5)
-    y[:40,:3] = y[:20,3] = y[:19,4] = 1
-    noise = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
-    scores = tensor([0.9,0.9,0.9,0.1,0.1])*(0.3+0.6*y+0.1*noise)
-    res = best_thresholds(scores, y, average='macro', bins=1024)
-    one = best_thresholds(scores, y, average='macro', bins=1024, per_label=False)
-    test_eq(res.fallback[3:], ('','few positives'))
-    assert res.thresh[3]<0.1<0.5<res.thresh[4]==one.thresh
-
 def test_mistakes_with_bins_are_named():
     logits,y = simulate(100, 4, density=0.3)
     p = logits.sigmoid()
@@ -760,9 +742,7 @@ def test_mistakes_with_bins_are_named():
             (lambda: best_thresholds(p, y*0-1, bins=64, ignore_index=-1), 'not a single sample'),
             (lambda: ThreshFinder(bins=1), 'bins=1'),
             (lambda: ThreshFinder(cv=1), 'cv=1')):
-        with warnings.catch_warnings(), pytest.raises(ValueError, match=match):
-            warnings.simplefilter('ignore')
-            f()
+        with warnings_as('ignore'), pytest.raises(ValueError, match=match): f()
 
 def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
     table = ScoreTable(Predictions(torch.rand(9, 2), torch.rand(9, 2)<0.5))
