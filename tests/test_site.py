@@ -157,7 +157,8 @@ def test_every_message_is_explained(reference):
         re.search(rf'(?m)^\| `{v.name}` .* yes \|$', text))
     trees = [ast.parse(o.read_text()) for o in (ROOT/'fastai_mlmetrics').glob('*.py')]
     said = [o.value for tree in trees for o in ast.walk(tree) if isinstance(getattr(o, 'value', None), str)]
-    def is_said(message): return all(any(o.strip() in s for s in said) for o in re.split(r'\.\.\.|fastai_mlmetrics', message))
+    def is_said(message):
+        return all(any(o.strip() in s for s in said) for o in re.split(r'\.\.\.|fastai_mlmetrics', message))
     for table,words in ((verdicts.REMEDIES,REMEDIES), (verdicts.LOSS_ADVICE,LOSS_ADVICE), (pitfalls.PITFALLS,PITFALLS)):
         assert [o.name for o in table]==[*words]
         for o in words.values(): assert f'\n| {o} |' in text, o
