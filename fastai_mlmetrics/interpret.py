@@ -9,17 +9,17 @@ __all__ = ['MultiLabelInterpretation', 'LabelReport']
 from fastai.basics import *
 from .inputs import label_vocab, to_builtin
 from .messages import check_int, check_kwargs, count_of, warn_user
-from .decisions import is_probs, ThresholdRule, to_scores
+from .decisions import is_probs, ThresholdRule
 from .losses import loss_rule
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .metrics import (
-    AccuracyMulti, F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
+    F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
 from .curves import label_curve, sort_curve
 from .ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
 from .tables import (
     as_shown, escape_mathtext, label_columns, label_index, names_within, new_axes, plot_name,
     some_labels, some_names, Table)
-from .report import rank_labels
+from .report import rank_labels, rank_samples
 from .learner import get_dl, get_probs
 from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
@@ -127,7 +127,7 @@ class MultiLabelInterpretation(Interpretation):
         return cls._of(p, *losses, learn, dl)
 
     @classmethod
-    @delegates(Predictions.__init__, but=['zero_division'])
+    @takes_predictions(but=['zero_division'])
     def from_preds(cls,
         preds, # Predictions: the last axis is the labels, all others are samples
         targs, # Targets of the same shape, each 0 or 1
@@ -207,10 +207,7 @@ def _scores(p):
     if not p.scored: return res # Binary predictions rank nothing
     ms,every = [*_RANKING.values()],p.valid.all() # A selection by bools takes much memory
     pooled = label_curve(*(o.flatten() if every else o[p.valid] for o in (p.scores, p.true)))
-    def of_samples(batch):
-        c = sort_curve(to_scores(batch.inputs[0], sigmoid=False), *batch.inputs[1:])
-        return torch.stack([m.values(c) for m in ms])
-    values = rank_labels(ms, p),[m.values(pooled) for m in ms],p.by_sample(of_samples)
+    values = rank_labels(ms, p),[m.values(pooled) for m in ms],rank_samples(ms, p)
     res |= dict(zip(_RANKING, zip(*values)))
     if is_probs(p.scores):
         m = ExpectedCalibrationError(average=None, sigmoid=False, ignore_index=p.rule.ignore_index)

@@ -17,8 +17,8 @@ from .messages import (
 from .decisions import is_prob_thresh, ThresholdRule
 from .losses import can_decode, decode_hint, is_activated, is_cross_entropy, loss_name
 from .counts import (
-    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, loop_batch,
-    LoopBatch, NOTHING_COUNTS, SMALL)
+    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, LARGE,
+    loop_batch, LoopBatch, NOTHING_COUNTS)
 from collections import Counter
 from functools import wraps
 from numbers import Real
@@ -37,7 +37,7 @@ def ignored_by(
 def declared_init(
     cls # Metric class that declares its arguments
 ): # `__init__` with their signature
-    "Make the `__init__` of a class from its own or inherited one, and `order`, `without` and `defaults`"
+    "Make the `__init__` that a class declares by `order`, `without` and `defaults`"
     init,inherited = cls.__init__,super(cls, cls).__init__
     own,others = (inspect.signature(o).parameters for o in (init, inherited))
     without,defaults = (vars(cls).get(o, {}) for o in ('without','defaults'))
@@ -151,7 +151,7 @@ def accumulate(self:StreamMetric,
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
     self._batches.append(batch)
     n = len(self._batches)
-    if n*batch.size>=SMALL or n>=_MANY: self.count_batches()
+    if (n+1)*batch.size>LARGE or n>=_MANY: self.count_batches()
 
 @patch
 def _begin(self:StreamMetric, learn):

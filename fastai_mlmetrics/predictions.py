@@ -134,37 +134,17 @@ def by_label(self:Predictions):
         tables = to_scores(s, sigmoid=False),t==1,_valid(self.rule, t)
         yield from zip(*(o.cpu().contiguous() for o in tables))
 
-# %% ../nbs/05_predictions.ipynb #7e92a629
-def check_arrays(
-    preds, # Predictions, as `as_rows` takes them
-    targs, # Targets of the same shape
-    thresh=None, # Thresholds, as `as_thresh` takes them; None: any scores are accepted
-    sigmoid:bool=False, # Whether the predictions are logits
-    vocab=None # Names of the labels; None: the columns of a DataFrame, else numbers
-): # Predictions and targets, N x C; `L` of C names, or of numbers without names; plain thresholds
-    "Convert arrays to two tables, with their names and thresholds in the order of the columns"
-    columns = columns_of(preds, targs)
-    preds,targs = as_rows(preds, targs)
-    vocab = label_names(ifnone(vocab, columns), preds.shape[1])
-    if columns is not None and [*vocab]!=[*columns] and {*vocab}=={*columns}:
-        raise ValueError("vocab names the columns in another order than the DataFrame, "
-                         f"which has {[*columns]}: leave it out")
-    if thresh is not None: thresh = as_thresh(thresh, vocab)
-    scored = preds.is_floating_point()
-    probs = scored and is_probs(preds)
-    seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer may lie there by chance
-    if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
-    if thresh is not None and seem_probs and not all(0<=t<=1 for t in L(thresh)):
-        raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "
-                         "all predictions lie in [0, 1]")
-    for_probs = thresh is not None and not sigmoid and is_prob_thresh(thresh)
-    if for_probs and scored and not probs:
-        low,high = preds[~preds.isnan()].aminmax()
-        percent = "If they are percentages, divide them by 100. " if 0<=low<=high<=100 else ''
-        raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
-                         f"but thresh={thresh_text(thresh)} is read as a threshold for those. "
-                         f"{percent}"
-                         "If they are logits, pass sigmoid=True, to best_thresholds as well. "
-                         "If they are margins around 0, pass thresh=0.; if their cut-off is not 0, "
-                         "pass preds-thresh and thresh=0.")
-    return preds,targs,vocab,thresh
+# %% ../nbs/05_predictions.ipynb #0e91e01f
+def takes_predictions(
+    but=() # Arguments of `Predictions` that the function lacks
+):
+    "Replace `**kwargs` of a function by the keyword arguments of `Predictions`"
+    order = [*inspect.signature(Predictions.__init__).parameters]
+    def place(p):
+        is_common = p.kind is p.KEYWORD_ONLY and p.name in order
+        return p.kind,order.index(p.name) if is_common else len(order)
+    def decorate(f):
+        sig = inspect.signature(delegates(Predictions.__init__, but=[*but])(f))
+        f.__signature__ = sig.replace(parameters=sorted(sig.parameters.values(), key=place))
+        return f
+    return decorate

@@ -72,7 +72,10 @@ class CurveMetric(StreamMetric):
     def curve_formula(self, c): raise NotImplementedError
 
 # %% ../nbs/08_ranking.ipynb #7c5df5b0
-def _curve_of_samples(batch):
+def curve_of_samples(
+    batch # `Batch`
+): # `Curve`, a row per sample
+    "Rank the labels of each sample"
     preds,y,valid = batch.inputs
     return sort_curve(to_scores(preds, sigmoid=False), y, valid)
 
@@ -84,7 +87,7 @@ def _histogram(batch, bins):
 @patch
 def from_batch(self:CurveMetric, batch):
     if self.average=='samples':
-        return sum_and_weight(self.values(batch.cached(_curve_of_samples)), batch.weight)
+        return sum_and_weight(self.values(batch.cached(curve_of_samples)), batch.weight)
     return batch.cached(_histogram, self.bins) if self.bins else [batch.cached(StoredScores)]
 
 @patch

@@ -8,12 +8,12 @@ __all__ = ['AccuracyReport', 'accuracy_report']
 # %% ../nbs/12_report.ipynb #d9e796ac
 from fastai.basics import *
 from .messages import check_kwargs, count_of, warn_user
-from .decisions import thresh_text, to_scores
-from .predictions import Predictions
+from .decisions import thresh_text
+from .predictions import Predictions, takes_predictions
 from .metrics import (
     AccuracyMulti, BalancedAccuracyMulti, F1ScoreMulti, JaccardMulti, SubsetAccuracy)
-from .curves import by_frequency, constant_values, label_curve, sort_curve
-from .ranking import APScoreMulti, LRAP, random_ap, RocAucMulti
+from .curves import by_frequency, constant_values, label_curve
+from .ranking import APScoreMulti, curve_of_samples, LRAP, random_ap, RocAucMulti
 from .tables import some_labels, Table
 import scipy.stats as scs
 from collections import Counter
@@ -46,11 +46,6 @@ def _bools(batch):
     y = y.cpu().bool()
     return y,torch.ones_like(y) if valid is None else valid.cpu()
 
-def _lrap(batch):
-    "Compute the LRAP of each sample, 1 x N"
-    scores = to_scores(batch.inputs[0], sigmoid=False).cpu()
-    return LRAP().values(sort_curve(scores, *_bools(batch)))[None]
-
 def rank_labels(
     metrics:list, # Metrics of a label's curve, such as `APScoreMulti()`
     p:Predictions # Scores and targets
@@ -59,6 +54,13 @@ def rank_labels(
     curves = (label_curve(s[valid], y[valid]) for s,y,valid in p.by_label())
     values = ([m.values(c) for m in metrics] for c in curves)
     return [*map(torch.cat, zip(*values))]
+
+def rank_samples(
+    metrics:list, # Metrics of a sample's curve, such as `LRAP()`
+    p:Predictions # Scores and targets
+)->Tensor: # A row of N values per metric
+    "Score the ranking of each sample's labels"
+    return p.by_sample(lambda b: torch.stack([m.values(b.cached(curve_of_samples)) for m in metrics]))
 
 # %% ../nbs/12_report.ipynb #6ee5425a
 def _most_frequent_set(p):
@@ -181,7 +183,7 @@ def measure(
     metrics,lraps = _row_metrics(p),None
     values = _scores(metrics, p.counts, p.sample_counts)
     if p.scored: # Binary predictions have no ranking
-        lraps, = p.by_sample(_lrap)
+        lraps, = rank_samples([LRAP()], p)
         ms = APScoreMulti(zero_division=p.zero_division),RocAucMulti()
         values |= {k: o.nanmean().item() for k,o in zip(_RANKINGS, (*rank_labels(ms, p), lraps))}
     if p.nan_warning:
@@ -261,7 +263,7 @@ def report_of(
     return res
 
 # %% ../nbs/12_report.ipynb #b8ae881c
-@delegates(Predictions.__init__)
+@takes_predictions()
 def accuracy_report(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1

@@ -11,7 +11,7 @@ from .inputs import as_tensor, label_names
 from .messages import check_int, check_kwargs, progress, single_threaded, warn_user
 from .decisions import as_thresh, is_probs, ThresholdRule
 from .counts import is_split
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, NOTHING_COUNTS, PrecisionMulti, RecallMulti,
@@ -579,7 +579,7 @@ class BinnedTable(SearchTable):
         hist = hist.numpy()
         self.hist,self.edges = hist[hist.any((1, 2, 3))],bin_edges(hist.shape[3]).numpy()
         # As many samples as has the label with the fewest ignored elements
-        super().__init__(self.hist.sum(3), hist.sum((0, 1, 3)).max())
+        super().__init__(self.hist.sum(3).astype(int), hist.sum((0, 1, 3)).max())
 
     def row(self, i=None, thresh=None, ranks=None):
         hist,bins = self.hist.sum(2) if i is None else self.hist[:,:,i],self.hist.shape[3]
@@ -651,19 +651,14 @@ class ThreshFinder(StreamMetric):
         folds = draw_folds(first+step*batch.start, batch.n, step, self.cv, self.seed)
         return index + 2*batch.c*self.bins*folds.to(index.device)[:,None],valid
 
-    def added(self, part):
-        index,valid = part
-        shape = 2*self.cv,index.shape[1],self.bins
-        hist = index.new_zeros(shape, dtype=torch.float64) if self.total is None else self.total
-        return add_to_histogram(hist, index, self.bins, valid)
+    def added(self, part): return add_to_histogram(self.total, part[0], self.bins, part[1], self.cv)
 
     @property
     def table(self):
         "Histograms of all processes as a `SearchTable`; None if nothing was added"
         if (read:=self.read()) is None: return None
         hist,checks = read
-        if not self.check_input(checks):
-            raise ValueError(_NAN)
+        if not self.check_input(checks): raise ValueError(_NAN)
         if not self.scored:
             raise ValueError("preds are binary predictions already: thresholds are found from scores")
         if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
@@ -675,7 +670,7 @@ class ThreshFinder(StreamMetric):
     def compute(self)->BestThresholds: # None if nothing was added
         "Find the best thresholds for all that was added"
         table = self.table
-        return table and find_best(self.objective, table, label_names(self.vocab, len(table.true)))
+        return table and find_best(self.objective, table, label_names(self.vocab, table.c))
 
     @property
     def value(self): return None if (best:=self.compute()) is None else best.score
@@ -705,7 +700,7 @@ def score_table(
     return table
 
 # %% ../nbs/11_thresholds.ipynb #eebdd1ae
-@delegates(Predictions.__init__, but=['thresh','min_labels','max_labels'])
+@takes_predictions(but=['thresh','min_labels','max_labels'])
 def best_thresholds(
     preds, # Scores, or logits if `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1

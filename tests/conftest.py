@@ -72,8 +72,7 @@ def make_learner(logits, targs, metrics=None, model=None, bs=16, vocab=None, **k
     dls = DataLoaders(DataLoader(ds, bs=bs, shuffle=True), DataLoader(ds, bs=bs), device=torch.device('cpu'))
     if vocab is not None: dls.vocab = vocab
     kwargs = {'loss_func': BCEWithLogitsLossFlat(), **kwargs}
-    learn = Learner(dls, model or Same(), metrics=metrics, **kwargs)
-    return learn.remove_cb(ProgressCallback) or learn
+    return Learner(dls, model or Same(), metrics=metrics, **kwargs).remove_cb(ProgressCallback)
 
 def simulate(n=400, c=20, density=0.0775, skill=3., bias=-4., seed=0):
     "Logits of a model with some skill, and targets with a share `density` of positives"
@@ -89,6 +88,13 @@ def values(learn):
     "The values of the metrics in a validation, by name"
     with learn.no_logging(): row = learn.validate()
     return dict(zip(learn.metrics.attrgot('name'), row[1:]))
+
+@contextlib.contextmanager
+def warnings_as(action, category=Warning):
+    "Let all warnings of `category` be an 'error', or 'ignore' them"
+    with warnings.catch_warnings():
+        warnings.simplefilter(action, category)
+        yield
 
 @contextlib.contextmanager
 def recording(learn):
@@ -124,11 +130,13 @@ class Sigmoid(Same):
 def judged(**kwargs): return judge(*COLLAPSED, sigmoid=True, **kwargs)
 
 def all_metrics():
+    "Metrics of all kinds"
     return multilabel_metrics(ranking=True) + [
         APScoreMulti(bins=64, name='binned'), ExpectedCalibrationError(), BrierScoreMulti(),
         AccuracyMulti(average='macro')]
 
 def full_learner(bs=16, **kwargs):
+    "A Learner with metrics of all kinds and the callback"
     return make_learner(*simulate(100, bias=-2.), all_metrics(), cbs=ZeroLabelsCallback(), bs=bs, **kwargs)
 
 def same(a, b, eps=1e-12, of=''): np.testing.assert_allclose(a, b, atol=eps, rtol=0, equal_nan=True, err_msg=str(of))

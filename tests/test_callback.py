@@ -144,8 +144,7 @@ def test_no_record_without_samples_or_targets():
     assert math.isnan(learn.zero_labels.records[0].valid_loss)
 
 def test_a_warning_may_be_an_error():
-    with warnings.catch_warnings():
-        warnings.simplefilter('error', ZeroLabelsWarning)
+    with warnings_as('error', ZeroLabelsWarning):
         learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback())
         with pytest.raises(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
 
@@ -236,8 +235,7 @@ def test_the_plot_agrees_with_the_boxes():
     learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(min_accuracy=1.))
     for o in cases.values():
         learn.model.forward = lambda x, o=o: o[:len(x)] + 0*learn.model.w
-        with warnings.catch_warnings(), learn.no_logging():
-            warnings.simplefilter('ignore')
+        with warnings_as('ignore'), learn.no_logging():
             learn.validate(dl=DataLoader(TensorPairs(logits, targs), bs=600))
     records = learn.zero_labels.records
     found = [r.verdict or ('worse than a constant' if '#d62728' in describe(r).html else '') for r in records]
@@ -289,8 +287,7 @@ def test_a_frozen_phase_is_no_end(on_flag):
 # How a warning behaves
 
 def test_good_news_is_no_warning(monkeypatch, capsys):
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         warnings.simplefilter('ignore', ZeroLabelsWarning)
         learn = make_learner(*GOOD, model=Waking(5), cbs=ZeroLabelsCallback())
         with learn.no_logging(): learn.fit(5, 0.)
@@ -384,8 +381,7 @@ def test_validate_may_raise():
 def test_records_agree_with_the_recorder_beside_other_callbacks(cb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path) # some of them write
     learn = make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback(), path=tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         with learn.no_bar(): learn.fit(2, 0., cbs=cb())
     rows = learn.zero_labels.report()
     assert len(rows)==len(learn.recorder.values)==2
@@ -395,10 +391,8 @@ def test_records_agree_with_the_recorder_beside_other_callbacks(cb, tmp_path, mo
 def test_nothing_else_is_recorded(digits_dls, tmp_path):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, metrics=multilabel_metrics(),
-                           cbs=ZeroLabelsCallback(), path=tmp_path)
-    learn.remove_cb(ProgressCallback)
-    with warnings.catch_warnings(), learn.no_logging():
-        warnings.simplefilter('ignore')
+                           cbs=ZeroLabelsCallback(), path=tmp_path).remove_cb(ProgressCallback)
+    with warnings_as('ignore'), learn.no_logging():
         learn.get_preds()
         learn.tta(n=1)
         learn.predict(digits_dls.valid_ds.items.iloc[0])
@@ -413,8 +407,7 @@ def test_nothing_else_is_recorded(digits_dls, tmp_path):
 
 def flags(learn):
     "The verdicts before and during the training of a Learner"
-    with warnings.catch_warnings(), learn.no_bar(), learn.no_logging():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'), learn.no_bar(), learn.no_logging():
         learn.validate()
         learn.fit_one_cycle(8, 2e-2)
     return [r.verdict for r in learn.zero_labels.records]
@@ -605,8 +598,7 @@ def test_a_model_that_returns_several_things(kind):
     hint = f"the model returns a {kind.__name__}: in a callback's `after_loss`, let `self.learn.pred` be the part"
     with pytest.raises(ValueError, match=hint): values(learner([]))
     expected = values(make_learner(*GOOD, multilabel_metrics()))
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore') # of a loss that does not decode
+    with warnings_as('ignore'): # of a loss that does not decode
         test_close([*values(learner([TakeLogits()])).values()], [*expected.values()], eps=1e-12)
 
 def test_names_that_do_not_fit_end_no_training():

@@ -79,8 +79,7 @@ def test_a_difference_is_within_its_interval(n, c, seed, scored, zero_division):
     models = {k: rng.random((n,c)).round(1) if scored else rng.integers(0, 2, (n,c)) for k in ('a','b')}
     y = rng.integers(-1, 2, (n,c))
     y[0,0] = 1
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         t = compare_models(models, y, ignore_index=-1, zero_division=zero_division)
         reports = [accuracy_report(o, y, ignore_index=-1, zero_division=zero_division).value for o in models.values()]
     pd.testing.assert_series_equal(t.difference, reports[1]-reports[0], check_names=False)

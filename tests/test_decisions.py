@@ -181,9 +181,7 @@ def test_rules_with_limits_are_shared_and_copied():
 
 def test_no_word_of_the_threshold_where_it_has_no_say():
     logits,targs = simulate()
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        F1ScoreMulti(sigmoid=False, min_labels=3, max_labels=3)(logits, targs)
+    with warnings_as('error'): F1ScoreMulti(sigmoid=False, min_labels=3, max_labels=3)(logits, targs)
     with pytest.warns(UserWarning, match='seem to be logits'):
         F1ScoreMulti(sigmoid=False, max_labels=3)(logits, targs)
 
@@ -224,9 +222,7 @@ def test_metrics_match_thresholds_by_name_where_names_are_known():
         value = F1ScoreMulti(thresh, sigmoid=False)(p, y)
         assert value==F1ScoreMulti(as_thresh(thresh)[::-1], sigmoid=False)(p, y)
         learn = make_learner(logits, targs, [F1ScoreMulti(thresh)], cbs=ZeroLabelsCallback(thresh), vocab=names)
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', ZeroLabelsWarning)
-            assert values(learn)['f1_score']==value
+        with warnings_as('ignore', ZeroLabelsWarning): assert values(learn)['f1_score']==value
         micro = F1ScoreMulti(thresh, sigmoid=False, average='micro')(p, y)
         assert learn.zero_labels.records[-1].f1_micro==pytest.approx(micro)
         by_position = F1ScoreMulti(as_thresh(thresh), sigmoid=False)(p, y)

@@ -8,17 +8,18 @@ def typed(*args, **kwargs):
     command = [sys.executable, '-m', 'fastai_mlmetrics', *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, **kwargs)
 
-def _run(args, cwd):
+def _run(args, cwd, env):
     if cwd: os.chdir(cwd)
+    os.environ.update(env)
     sys.argv[1:],code = args,0
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         try: runpy.run_module('fastai_mlmetrics', run_name='__main__', alter_sys=True)
         except SystemExit as e: code = e.code or 0
     return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
-def job(*args, cwd=None):
+def job(*args, cwd=None, **env):
     "The result of `typed`, without the seconds that the imports of a new Python take"
-    return in_process(_run, [*map(str, args)], cwd)
+    return in_process(_run, [*map(str, args)], cwd, env)
 
 def failed(run, message):
     "Whether the command failed with one line, before any training"
@@ -126,8 +127,8 @@ def test_a_folder_that_cannot_be_written_is_named(own, tmp_path):
         assert failed(run, f'{out} cannot be written to .*give another folder') and 'Loading' not in run.stdout
 
 def test_a_tilde_is_the_home_folder(own, tmp_path):
-    env = {**os.environ, 'HOME': str(tmp_path), 'USERPROFILE': str(tmp_path)}
-    run = typed('--data=~/own', '--out=~/out', '--epochs', 1, '--size', 16, cwd=tmp_path, env=env)
+    env = {'HOME': str(tmp_path), 'USERPROFILE': str(tmp_path)}
+    run = job('--data=~/own', '--out=~/out', '--epochs', 1, '--size', 16, cwd=tmp_path, **env)
     assert run.returncode==0, run.stderr
     assert {o.name for o in (tmp_path/'out').iterdir()}=={'before.png','zero_labels.png','report.html'}
     assert not (tmp_path/'~').exists()
@@ -141,7 +142,8 @@ def test_each_size_is_a_set_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.demo.multidigits', partial(multidigits, n=30))
     for size in (16,32,16): assert get_data('digits', str(tmp_path), size).one_batch()[0].shape[-1]==size
 
-@pytest.mark.parametrize('when', ['Preparing the data', 'Training for', 'The remedies'])
+slow = partial(pytest.param, marks=pytest.mark.slow)
+@pytest.mark.parametrize('when', [slow('Preparing the data'), 'Training for', slow('The remedies')])
 def test_an_interrupt_ends_with_one_word(own, tmp_path, when):
     args = '--data', str(own), '--size', '32', '--epochs', '2', '--out', str(tmp_path/'out')
     command = [sys.executable, '-u', '-m', 'fastai_mlmetrics', *args]

@@ -125,8 +125,7 @@ def by_torch_sampler(n, shuffle):
     sampler = torch.utils.data.DistributedSampler(ds, shuffle=shuffle) if num_distrib() else None
     dl = torch.utils.data.DataLoader(ds, 16, sampler=sampler)
     learn = Learner(DataLoaders(dl, dl, device=torch.device('cpu')), Same(), loss_func=BCEWithLogitsLossFlat(),
-                    metrics=of_counts()+of_scores(), cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
+                    metrics=of_counts()+of_scores(), cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
     return values(learn),learn.zero_labels.records[0].samples
 
 def all_by_torch_sampler():

@@ -142,8 +142,7 @@ def expected(cls, kw, preds, y):
 def outcome(cls, kw, preds, y, step, how):
     "The metric's value, or 'error'"
     args = {k:v for k,v in kw.items() if k!='min_labels'} if cls in RANKED else kw
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         try:
             m,parts = cls(**args),[laid_out(o, h) for o,h in zip((preds, y), how)]
             for i in range(0, max(1, len(y)), step): m.accum_values(*(o[i:i+step] for o in parts))

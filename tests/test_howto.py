@@ -74,6 +74,7 @@ trainer = lightning.Trainer(max_epochs=1, accelerator='cpu', devices=2, strategy
 trainer.fit(Two(), train, valid)
 '''
 
+@pytest.mark.slow
 def test_lightning_logs_in_two_processes_the_values_of_one(tmp_path):
     "The page's module, on two processes: both log the value of one"
     pytest.importorskip('lightning')

@@ -4,8 +4,6 @@ from fastai.text.all import *
 from conftest import *
 from fastai_mlmetrics.imbalance import label_matrix
 
-def close(a, b): np.testing.assert_allclose(a, b, rtol=1e-6)
-
 @pytest.fixture
 def opened(monkeypatch):
     "The image files that were opened"
@@ -281,9 +279,7 @@ def test_a_part_of_a_data_set_is_counted():
     assert t.train.to_dict()=={'cat': 2, 'cow': 0, 'dog': 2, 'eel': 1} and len(pos_weight(dls))==3
 
 def test_one_label_has_no_variation():
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        assert math.isnan(imbalance_measures(tensor([[1],[0]])).value['CVIR'])
+    with warnings_as('error'): assert math.isnan(imbalance_measures(tensor([[1],[0]])).value['CVIR'])
 
 def test_shares_are_of_samples_where_both_are_known():
     y = tensor([[1.,1,0],[1,math.nan,1],[1,0,1],[0,1,math.nan],[1,1,0]])

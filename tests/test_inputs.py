@@ -26,8 +26,7 @@ KINDS = dict(
 def test_every_kind_of_table(f, kind):
     expected = f(SCORES, TARGS)
     scores,y = KINDS[kind](SCORES),KINDS[kind](TARGS)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         for preds,targs in ((scores, y), (scores, TARGS), (SCORES, y)):
             found = f(preds, targs)
             if kind in ('doubles','lists','objects'):
@@ -158,10 +157,8 @@ def test_target_columns_keep_their_names(block):
     dls = TabularDataLoaders.from_df(table(), procs=[Normalize], cont_names=['a','b'], y_names=COLUMNS,
                                      y_block=block, valid_idx=list(range(100)), bs=20, device=CPU)
     learn = tabular_learner(dls, layers=[8], metrics=multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(),
-                            cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
-    with learn.no_logging(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+                            cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
+    with learn.no_logging(), warnings_as('ignore'):
         learn.fit(2, 0.1)
         test_eq(label_vocab(dls), COLUMNS)
         found = learn.thresh_find(show_plot=False)
@@ -194,10 +191,8 @@ def test_texts_without_a_vocab_of_labels():
     assert len(dls.vocab)>2 and label_vocab(dls) is None
     model = nn.Sequential(nn.Embedding(len(dls.vocab), 2), Lambda(lambda x: x.mean(1)))
     learn = Learner(dls, model, loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(),
-                    cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
-    with learn.no_logging(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+                    cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
+    with learn.no_logging(), warnings_as('ignore'):
         learn.fit(1, 0.1)
         learn.set_thresh([0.4,0.6])
         assert list(learn.thresh_find(show_plot=False).table.index[4:])==[0,1]

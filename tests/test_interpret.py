@@ -37,8 +37,7 @@ def test_averages_are_scikit_learn_s(c, absent):
     p,y,s = interp.predicted.int().numpy(),targs.int().numpy(),interp.preds.numpy()
     r = interp.report()
     assert [*r.index[c:]]==[f'{a} avg' for a in AVERAGES]
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         expected = skm.classification_report(y, p, output_dict=True, zero_division=0)
         for a in AVERAGES:
             row = r.loc[f'{a} avg']
@@ -271,8 +270,7 @@ def test_no_text_of_pictures_overlaps(c, shape):
                       splitter=IndexSplitter(range(12, 24)))
     dls = block.dataloaders(list(range(24)), bs=4, device=torch.device('cpu'))
     model = nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, c))
-    learn = Learner(dls, model, loss_func=BCEWithLogitsLossFlat())
-    learn.remove_cb(ProgressCallback)
+    learn = Learner(dls, model, loss_func=BCEWithLogitsLossFlat()).remove_cb(ProgressCallback)
     interp = MultiLabelInterpretation.from_learner(learn)
     missed = interp.true & ~interp.predicted
     label,kind = int(missed.sum(0).argmax()),'missed' if missed.any() else 'false'

@@ -66,8 +66,7 @@ def test_a_loss_that_is_a_function_stays_as_it_is():
 def test_thresholds_that_predict_too_much():
     "The table's reading says so, of global and per-label thresholds, and there is no warning"
     learn = make_learner(*simulate(400, skill=0.5, bias=-3))
-    with warnings.catch_warnings():
-        warnings.simplefilter('error', UserWarning)
+    with warnings_as('error', UserWarning):
         found = learn.thresh_find(show_plot=False)
         learn.thresh_find(metric='recall', at_precision=0.08, average='micro', show_plot=False)
     scores,y = learn.get_preds()
@@ -85,9 +84,7 @@ def test_thresholds_of_mostly_unlabelled_data():
         targs[:610] = 0
         learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
         learn.set_thresh(learn.thresh_find(show_plot=False))
-        with warnings.catch_warnings(), learn.no_logging():
-            warnings.simplefilter('error', ZeroLabelsWarning)
-            learn.validate()
+        with warnings_as('error', ZeroLabelsWarning), learn.no_logging(): learn.validate()
         assert learn.zero_labels.records[-1].verdict==''
 
 @pytest.mark.parametrize('thresh', [0.2, np.linspace(0.1, 0.9, 20)], ids=['one','per label'])
@@ -292,15 +289,12 @@ def test_thresholds_are_found_for_other_aims(kw):
 def test_losses_and_metrics_of_others_do_no_harm():
     class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
     with pytest.warns(UserWarning, match='let the model end without it'):
-        fitted(1, loss_func=Odd(), model=Bounded(), cbs=ZeroLabelsCallback())
+        fitted(1, loss_func=Odd(), model=Sigmoid(), cbs=ZeroLabelsCallback())
     learn = fitted(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
     learn.set_thresh(0.2)
     assert learn.metrics[1].thresh==0.2
     m = F1ScoreMulti(average='samples')
     assert m.value_of(*simulate(40))==F1ScoreMulti(average='samples')(*simulate(40))
-
-class Bounded(Same):
-    def forward(self, x): return super().forward(x).sigmoid()
 
 def test_thresh_find_names_the_arguments_that_it_lacks():
     learn = make_learner(*simulate(100))
@@ -442,9 +436,7 @@ def test_everything_decides_where_the_learner_does():
     for kw in (dict(min_labels=3, max_labels=3), dict(max_labels=2)):
         learn = make_learner(logits, targs, multilabel_metrics() + paper_metrics(top_k=3), cbs=ZeroLabelsCallback())
         learn.set_thresh(0.3, **kw)
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', ZeroLabelsWarning)
-            v = values(learn)
+        with warnings_as('ignore', ZeroLabelsWarning): v = values(learn)
         r,d = learn.zero_labels.records[-1],binarize(logits, 0.3, **kw)
         assert r.f1_micro==pytest.approx(v['f1_micro'])
         assert (r.min_labels,r.max_labels)==(kw.get('min_labels', 0),kw['max_labels'])
@@ -489,8 +481,7 @@ def test_found_thresholds_are_set_everywhere(tmp_path):
          F1ScoreMulti(average='micro', min_labels=0, labels=[1,2], name='two')]
     vocab = [f'l{i}' for i in range(20)]
     learn = make_learner(logits, targs, m, cbs=ZeroLabelsCallback(), vocab=vocab, path=tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         found = learn.thresh_find()
         ax = plt.gca()
         labels = [o.get_label().split(':')[0] for o in ax.lines[1:]]
@@ -605,8 +596,7 @@ def test_decoded_is_what_was_counted(mean):
 def test_predict_follows_set_thresh(digits_dls):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat(),
-                           metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
+                           metrics=multilabel_metrics(), cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
     item = digits_dls.valid_ds.items.iloc[0]
     for thresh,n in ((0.,20), (1.,0)):
         learn.set_thresh(thresh)
@@ -639,8 +629,7 @@ def test_metrics_follow_set_thresh_after_a_new_loss():
         assert v['f1_micro']==pytest.approx(f1, abs=1e-12)==learn.accuracy_report(ci=None).value['F1, micro']
         assert v['own']==F1ScoreMulti(0.7)(logits, targs)
     learn = make_learner(logits, targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(thresh=0.2))
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         for thresh in (0.3, [0.2]*20, 0.5): learn.set_thresh(thresh)
         for found in (learn.thresh_find(show_plot=False), best_thresholds(*learn.get_preds(), average='macro')):
             learn.set_thresh(found)

@@ -33,8 +33,7 @@ def test_a_paper_s_row_has_scikit_learn_s_values(data, k, thresh):
     passed,top = (1/(1+np.exp(-scores.astype(float)))>thresh).astype(int),top_of(scores, k)
     every = by_name(paper_metrics(thresh, top_k=k), scores, y)
     assert [*every]==['mAP', *SIX, *(f'{o}_{k}' for o in SIX)]
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore') # of a label without positives
+    with warnings_as('ignore'): # of a label without positives
         close(every['mAP'], skm.average_precision_score(y, scores))
     close([every[o] for o in SIX], six_of(y, passed))
     close([every[f'{o}_{k}'] for o in SIX], six_of(y, top))
@@ -131,8 +130,7 @@ def test_the_learner_decides_the_k_highest():
 def test_those_above_the_threshold_follow_it():
     logits,targs = simulate(n=96, bias=-1.)
     learn = make_learner(logits, targs, paper_metrics(top_k=3, above_thresh=True))
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         for t in (0.2, 0.7, np.linspace(0.2, 0.8, 20)):
             learn.set_thresh(t, min_labels=1)
             expected = six_of(targs, binarize(logits, t, max_labels=3))

@@ -71,9 +71,7 @@ def test_losses_decode_in_a_learner(loss, tmp_path):
     preds,_ = learn.get_preds()
     test_close(preds, logits.sigmoid())
     test_eq(learn.get_preds(with_decoded=True)[2], logits.sigmoid()>loss.thresh)
-    with learn.no_logging(), learn.no_bar(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        learn.fit(1, 0.)
+    with learn.no_logging(), learn.no_bar(), warnings_as('ignore'): learn.fit(1, 0.)
     assert learn.recorder.values[-1][1]==pytest.approx(loss(logits, targs).item(), rel=1e-5)
     r = learn.zero_labels.records[-1]
     assert r.decodes and not any('does not decode' in o for o in r.pitfalls)
@@ -217,9 +215,7 @@ def table(share=0.5, value=math.nan, n=1200, d=5, c=4):
     return to.dataloaders(bs=64),truth
 
 def quiet_fit(learn, *args):
-    with learn.no_logging(), learn.no_bar(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        learn.fit_one_cycle(*args)
+    with learn.no_logging(), learn.no_bar(), warnings_as('ignore'): learn.fit_one_cycle(*args)
 
 @each_loss
 @pytest.mark.parametrize('value', [math.nan, -1])
@@ -285,8 +281,7 @@ def test_missing_targets_of_images(digits_dls):
     dls = block.dataloaders(items, bs=16, device='cpu', num_workers=0)
     assert dls.one_batch()[1].isnan().any()
     learn = vision_learner(dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(ignore_index=math.nan),
-                           metrics=multilabel_metrics(ignore_index=math.nan))
-    learn.remove_cb(ProgressCallback)
+                           metrics=multilabel_metrics(ignore_index=math.nan)).remove_cb(ProgressCallback)
     quiet_fit(learn, 1, 1e-3)
     assert math.isfinite(learn.recorder.values[-1][1]) and all(o.isfinite().all() for o in learn.model.parameters())
     loss = learn.loss_func
@@ -307,16 +302,12 @@ def test_metrics_that_ignore_what_the_loss_trains_on(value):
         with pytest.warns(ZeroLabelsWarning, match=says) as caught, learn.no_logging(): learn.fit(1, 0.1, cbs=Stops())
         code, = re.findall('`(.*?)`', one_line(caught[0].message))
         exec(code, dict(globals(), learn=learn))
-        with warnings.catch_warnings(), learn.no_logging():
-            warnings.simplefilter('error', ZeroLabelsWarning)
-            learn.fit(1, 0.)
+        with warnings_as('error', ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
         assert not learn.zero_labels.records[-1].pitfalls
         assert math.isfinite(learn.recorder.values[-1][0])
     for loss in (MaskedFlat(), Masked()):
         learn = make_learner(logits, targs, metrics, loss_func=loss, cbs=[ZeroLabelsCallback(), Stops()])
-        with warnings.catch_warnings(), learn.no_logging():
-            warnings.simplefilter('error', ZeroLabelsWarning)
-            learn.fit(1, 0.)
+        with warnings_as('error', ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
 
 @pytest.mark.parametrize('make', [BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat])
 def test_thresholds_per_label_decode(make):

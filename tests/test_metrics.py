@@ -84,8 +84,7 @@ def test_values_are_scikit_learn_s(cls, pair, zero_division, kind, bs, data):
     weight = data.draw(weights(len(p)))
     kw = dict(labels=labels, zero_division=zero_division, sample_weight=weight)
     preds = as_input(p, kind)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         for average in averages(cls):
             m,ref = cls(average=average, **kw),reference(cls, y, p, average, **kw)
             for i in range(0, len(p), bs): m.accum_values(preds[i:i+bs], y[i:i+bs])
@@ -238,8 +237,7 @@ def test_values_are_fastai_s(name):
         calls += [((0.2, True, labels), {}), ((0.2, True, None, 1, 'samples', weight), {})]
         calls += [((), dict(thresh=0.2, average=a)) for a in ('micro','macro','weighted','samples')]
     ours,theirs = ([getattr(o, name)(*OF_FASTAI[name], *a, **k) for a,k in calls] for o in (OURS, fm))
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         same(run(logits, targs, ours), run(logits, targs, theirs), eps=1e-9)
         probs = logits.sigmoid()
         ours,theirs = ([getattr(o, name)(*OF_FASTAI[name], 0.3, False)] for o in (OURS, fm))
@@ -248,8 +246,7 @@ def test_values_are_fastai_s(name):
 
 def test_what_fastai_cannot():
     logits,targs = simulate(50)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         for o in (fm.MatthewsCorrCoefMulti(), fm.F1ScoreMulti(thresh=0., sigmoid=False)):
             with pytest.raises(ValueError): run(logits, targs, [o])
     y,p = targs.long().numpy(),(logits>0).long().numpy()
@@ -546,8 +543,7 @@ def test_nan_has_no_value():
 
 def test_accuracy_of_zeros_asks_nothing_of_the_scores():
     y = torch.eye(4)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error', UserWarning)
+    with warnings_as('error', UserWarning):
         for p in (torch.rand(4, 4), torch.randn(4, 4)):
             for sigmoid in (True,False): test_eq(zeros_accuracy(p, y, sigmoid=sigmoid), 0.75)
 

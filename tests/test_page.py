@@ -74,8 +74,7 @@ NAMES = ['<script>alert(1)</script>', 'a & b', '$x_1$ or $5', 'שלום', 'two\n
          '</td><b>', '{{ 7*7 }}', '%s {x} \\frac', 'a'*70, ('a','b'), 7]
 
 def test_names_are_text(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter('error') # matplotlib's of glyphs that its font lacks
+    with warnings_as('error'): # matplotlib's of glyphs that its font lacks
         title = '<script>alert("t")</script> & $x$ {{ 1 }}'
         page = written(interpretation(600, 13, NAMES), tmp_path, title, data='<b>bold</b>')
     assert page.h1.get_text()==title and page.title.get_text()==f'{title}: <b>bold</b>'

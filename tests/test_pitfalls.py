@@ -222,9 +222,7 @@ def test_margins_follow_a_threshold(t):
     "Also if the threshold on logits looks like a probability"
     learn = make_learner(*GOOD, [F1ScoreMulti(0., sigmoid=False)], cbs=ZeroLabelsCallback(thresh=0., sigmoid=False))
     learn.set_thresh(t)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        assert values(learn)['f1_score']==pytest.approx(F1ScoreMulti(t)(*GOOD))
+    with warnings_as('error'): assert values(learn)['f1_score']==pytest.approx(F1ScoreMulti(t)(*GOOD))
     r = learn.zero_labels.records[-1]
     assert not r.pitfalls and r.f1_micro==pytest.approx(F1ScoreMulti(t, average='micro')(*GOOD))
 
@@ -277,15 +275,12 @@ def test_a_tracker_beside_fastai_s_validate_is_named(tmp_path):
     with pytest.warns(ZeroLabelsWarning, match=says), pytest.raises(IndexError): learn.validate()
     learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
     learn.add_cb(SaveModelCallback(monitor='f1_samples'))
-    with warnings.catch_warnings(), learn.no_logging():
-        warnings.simplefilter('error', ZeroLabelsWarning)
+    with warnings_as('error', ZeroLabelsWarning), learn.no_logging():
         learn.fit(1, 0.)
         learn.evaluate()
 
 def test_no_trap_in_a_paper_s_table():
     for above in (False, True):
         learn = make_learner(*simulate(n=128), paper_metrics(top_k=3, above_thresh=above), cbs=ZeroLabelsCallback())
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', ZeroLabelsWarning)
-            values(learn)
+        with warnings_as('ignore', ZeroLabelsWarning): values(learn)
         assert not learn.zero_labels.records[-1].pitfalls

@@ -9,8 +9,7 @@ def test_logits_by_mistake_are_an_error(name):
     with pytest.raises(ValueError, match='sigmoid=True.*thresh=0'): f(LOGITS, TARGS)
     with pytest.raises(ValueError, match='sigmoid=True'): f(LOGITS, TARGS, thresh=[0.5]*6)
     assert_alike(f(LOGITS, TARGS, sigmoid=True)[0], f(SCORES, TARGS)[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         f(LOGITS, TARGS, thresh=0.) # margins are accepted
 
 @pytest.mark.parametrize('f', [accuracy_report, judge, MultiLabelInterpretation.from_preds])
@@ -32,8 +31,7 @@ def test_the_way_of_somebody_with_logits(f):
     assert accuracy(shifted, thresh=found, sigmoid=True)==pytest.approx(meant)
     with pytest.warns(UserWarning, match='not probabilities.*sigmoid=True'): found = best_thresholds(LOGITS, TARGS)
     with pytest.raises(ValueError, match='pass sigmoid=False'): f(LOGITS, TARGS, thresh=found, sigmoid=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         for t in (found, (-1.3,0.3,-1.,0.4,-2.,0.)):
             assert accuracy(LOGITS, thresh=t)==pytest.approx(expected(LOGITS, t))
 

@@ -70,8 +70,7 @@ def test_values_are_scikit_learn_s(cls, ranked, zero_division, kind, bs, data):
         for i in range(0, len(s), bs): m.accum_values(preds[i:i+bs], targs[i:i+bs])
         kept = None if keep is None else keep[:,cut]
         ref = reference(CURVES[cls], y[:,cut], s[:,cut], average, kept, weight, zero_division)
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')
+        with warnings_as('ignore'):
             same(m.value, ref, 1e-9, average)
             same(m(preds, targs), ref, 1e-9, average)
 
@@ -79,8 +78,7 @@ def test_values_are_scikit_learn_s(cls, ranked, zero_division, kind, bs, data):
 def test_averages_are_scikit_learn_s(ranked):
     "All averages by scikit-learn itself"
     s,y = ranked
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         for average in AVERAGES:
             same(APScoreMulti(average=average)(s, y), skm.average_precision_score(y, s, average=average), 1e-9)
             ref = skm.roc_auc_score(y, s, average=average)
@@ -118,8 +116,7 @@ def test_label_ranking_is_scikit_learn_s(cls, ranked, kind, bs, data):
     weight = data.draw(weights(len(s)))
     keep = data.draw(arrays(bool, s.shape))
     preds = as_input(s, kind)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         m = cls(sample_weight=weight)
         for i in range(0, len(s), bs): m.accum_values(preds[i:i+bs], y[i:i+bs])
         same(m.value, np.average([LABELS[cls](*o) for o in zip(y, s)], weights=weight), 1e-9)

@@ -139,8 +139,7 @@ def test_groups_too_large_for_the_share_are_told():
             'the parts have [68, 32] samples, instead of [80, 20]')
     with pytest.warns(UserWarning, match=r'samples, instead of \[33, 33, 33\]') as caught:
         stratified_folds(y, 3, seed=0, groups=np.r_[np.zeros(60), np.arange(40)])
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         for n in (1,5,10,20): stratified_split(y, seed=0, groups=np.arange(100)//n)
         stratified_split(y[:3], 0.05)
 
@@ -237,6 +236,7 @@ def test_folds_are_taken_by_scikit_learn():
     assert len(cross_val_score(RidgeClassifier(), df[['x']], df['c'], cv=folds))==3
     test_eq(IndexSplitter(folds[0][1])(df)[0], folds[0][0])
 
+@pytest.mark.slow
 def test_names_split_alike_in_every_process():
     code = """from fastai_mlmetrics.splitting import *
 names = [['cat','dog'][:i%3] + ['emu']*(i%7==0) for i in range(60)]

@@ -68,8 +68,7 @@ def touched(path):
     def loader(): return DataLoader(list(zip(torch.randn(64,5), (torch.rand(64,5)<0.3).float())), bs=16)
     dls = DataLoaders(loader(), loader(), device=torch.device('cpu'))
     learn = Learner(dls, nn.Linear(5,5), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics(ranking=True),
-                    cbs=ZeroLabelsCallback())
-    learn.remove_cb(ProgressCallback)
+                    cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
     events = []
     warnings.simplefilter('ignore')
     watched = 'os.mkdir','os.rename','os.remove','subprocess.Popen'
@@ -107,8 +106,7 @@ def test_half_precision_is_counted_as_its_floats(dtype):
 @pytest.mark.parametrize('to', ['to_fp16','to_bf16'])
 def test_mixed_precision_changes_nothing(to):
     learn = full_learner()
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore') # torch says that there is no GPU
+    with warnings_as('ignore'): # torch says that there is no GPU
         getattr(learn, to)()
         with learn.no_logging(): learn.fit(1, 0.)
     test_eq(dict(zip(learn.metrics.attrgot('name'), learn.recorder.values[-1][2:])), clean())

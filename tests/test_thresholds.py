@@ -4,7 +4,7 @@ from copy import deepcopy
 from conftest import *
 from fastai_mlmetrics.curves import bin_edges
 from fastai_mlmetrics.predictions import Predictions
-from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, plot_thresh_curve, score_table
+from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, plot_thresh_curve, score_table, sort_groups
 from six_labels import LOGITS, NAMES, SCORES, TARGS
 from test_messages import Terminal
 
@@ -169,8 +169,7 @@ def test_no_threshold_between_last_digits():
 
 def test_infinite_scores_are_ranked():
     "Log-odds of probabilities that were rounded to 0 and 1"
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         warnings.filterwarnings('ignore', 'scores from .* are not probabilities')
         for scores in ([math.inf,1.,-2.,-math.inf], [math.inf,math.inf,1.,-math.inf], [3.,2.,1.,-math.inf]):
             preds = torch.tensor(scores)[:,None]
@@ -180,6 +179,17 @@ def test_infinite_scores_are_ranked():
                 for average in ('micro','macro','samples'):
                     res = best_thresholds(preds, y, average=average, per_label=False, zero_division=1., cv=None)
                     assert res.score==1 and torch.equal((preds>res.thresh).long(), y)
+
+@pytest.mark.parametrize('groups', [10, 300])
+@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+@given(st.data())
+def test_scores_keep_their_groups_when_sorted(dtype, groups, data):
+    "Groups above 255 and other dtypes are sorted in another way"
+    s = data.draw(arrays(dtype, st.integers(0, 20), elements=st.floats(width=32, allow_nan=False)))
+    g = data.draw(arrays(np.min_scalar_type(groups), len(s), elements=st.integers(0, groups-1)))
+    scores,group = sort_groups(s, g)
+    np.testing.assert_array_equal(scores, np.sort(s))
+    assert sorted(zip(scores, group))==sorted(zip(s, g))
 
 @pytest.mark.parametrize('metric,average', [
     ('f1','micro'),
@@ -375,8 +385,7 @@ def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average,
         table = score_table(Predictions(scores, y), cv)
         thresh = objective.tune(table)[name].thresh[1:1+table.n_folds]
         return table.fold.numpy(),None if np.isnan(thresh).any() or not len(thresh) else table.predict(thresh)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore') # no target may be true
+    with warnings_as('ignore'): # no target may be true
         fold,p = held_out(y)
         if p is None: return
         here = fold==data.draw(st.integers(0, fold.max()))
@@ -529,18 +538,18 @@ def test_labels_fall_back_for_a_reason():
     assert res.thresh[3]==hasty.thresh[3]==one
     assert 0<res.held_out<=res.score+0.02
 
-@pytest.mark.parametrize('cv', [5, None])
-def test_how_many_positives_are_few(cv):
+@pytest.mark.parametrize('kw', [dict(), dict(cv=None), dict(bins=1024)], ids=str)
+def test_how_many_positives_are_few(kw):
     "A label with 20 positives may get its own threshold, one with 19 does not"
     y = torch.zeros(400, 5)
     y[:40,:3] = y[:20,3] = y[:19,4] = 1
     noise = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
     scores = tensor([0.9,0.9,0.9,0.1,0.1])*(0.3+0.6*y+0.1*noise)
-    res = best_thresholds(scores, y, average='macro', cv=cv)
-    one = best_thresholds(scores, y, average='macro', per_label=False)
+    def found(**more): return best_thresholds(scores, y, average='macro', **kw, **more)
+    res = found()
     test_eq(res.fallback[3:], ('','few positives'))
-    assert res.thresh[3]<0.1<0.5<res.thresh[4]==one.thresh
-    test_eq(best_thresholds(scores, y, average='macro', cv=cv, min_positives=19).fallback[3:], ('',''))
+    assert res.thresh[3]<0.1<0.5<res.thresh[4]==found(per_label=False).thresh
+    test_eq(found(min_positives=19).fallback[3:], ('',''))
 
 def test_own_thresholds_are_worth_it_where_labels_differ():
     gen = torch.Generator()
@@ -585,9 +594,7 @@ def test_no_true_target_is_told():
     y[0] = 1
     with pytest.warns(UserWarning, match='no target is true'):
         best_thresholds(torch.rand(30, 2), torch.where(y==1, -1., 0.), ignore_index=-1)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        best_thresholds(torch.rand(30, 2), y)
+    with warnings_as('error'): best_thresholds(torch.rand(30, 2), y)
 
 @pytest.mark.parametrize('scores,y', [
     (torch.full((30,2), 0.3), torch.eye(2).repeat(15,1)),
@@ -613,9 +620,7 @@ def test_mistakes_are_named():
             *(((s,y), dict(cv=o), f'cv={o}') for o in (-1,0,1,2.5)),
             ((s,y), dict(vocab=['a','b']), '2 names.*3 labels'),
             ((s,y[:,:2]), {}, 'shape')):
-        with pytest.raises(ValueError, match=match), warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            best_thresholds(*args, **kw)
+        with pytest.raises(ValueError, match=match), warnings_as('ignore'): best_thresholds(*args, **kw)
 
 def test_a_metric_may_be_a_class():
     logits,targs = simulate(300)
@@ -702,8 +707,7 @@ def test_logits_without_sigmoid_are_told():
         found = best_thresholds(logits, targs)
     assert len(caught)==1
     assert F1ScoreMulti(found, sigmoid=False, average='micro')(logits, targs)==pytest.approx(found.score)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
+    with warnings_as('error'):
         found = best_thresholds(logits, targs, sigmoid=True)
         best_thresholds(logits.sigmoid(), targs)
     assert F1ScoreMulti(found, average='micro')(logits, targs)==pytest.approx(found.score)
@@ -726,6 +730,7 @@ def test_bins_are_close_to_exact(kind, metric):
         if average not in {'matthews':['micro','macro'],'cardinality':['micro']}.get(metric, [average]): continue
         for per_label in (False, True):
             exact,binned = (best_thresholds(scores[kind], y, metric, average, per_label, bins=o) for o in (None, 1024))
+            assert exact.table.support.equals(binned.table.support)
             near = 0.01*y.sum() if metric=='cardinality' else 0.005
             assert abs(exact.score-binned.score)<near
             assert metric=='cardinality' or abs(exact.held_out-binned.held_out)<0.01
@@ -736,8 +741,7 @@ def test_bins_are_close_to_exact(kind, metric):
 @given(scored(), st.sampled_from([2,16,64,1024]), st.sampled_from(['f1','accuracy']), st.booleans())
 def test_bins_by_brute_force_over_their_edges(scored, bins, metric, per_label):
     scores,y = scored
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'):
         res = best_thresholds(scores, y, metric, 'macro', per_label, bins=bins, cv=None, min_positives=0)
     m = CLASSES[metric](average=None)
     edges = bin_edges(bins)[:-1].numpy()
@@ -781,16 +785,6 @@ def test_held_out_scores_in_bins_by_hand():
         np.testing.assert_array_equal(torch.cat(parts), fold)
     np.testing.assert_array_equal(draw_folds(1, 100, 3), fold[1::3][:100])
 
-def test_labels_in_bins_fall_back_for_a_reason():
-    y = torch.zeros(400, 5)
-    y[:40,:3] = y[:20,3] = y[:19,4] = 1
-    noise = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
-    scores = tensor([0.9,0.9,0.9,0.1,0.1])*(0.3+0.6*y+0.1*noise)
-    res = best_thresholds(scores, y, average='macro', bins=1024)
-    one = best_thresholds(scores, y, average='macro', bins=1024, per_label=False)
-    test_eq(res.fallback[3:], ('','few positives'))
-    assert res.thresh[3]<0.1<0.5<res.thresh[4]==one.thresh
-
 def test_mistakes_with_bins_are_named():
     logits,y = simulate(100, 4, density=0.3)
     p = logits.sigmoid()
@@ -805,9 +799,7 @@ def test_mistakes_with_bins_are_named():
             (lambda: best_thresholds(p, y*0-1, bins=64, ignore_index=-1), 'not a single sample'),
             (lambda: ThreshFinder(bins=1), 'bins=1'),
             (lambda: ThreshFinder(cv=1), 'cv=1')):
-        with warnings.catch_warnings(), pytest.raises(ValueError, match=match):
-            warnings.simplefilter('ignore')
-            f()
+        with warnings_as('ignore'), pytest.raises(ValueError, match=match): f()
 
 def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
     table = ScoreTable(Predictions(torch.rand(9, 2), torch.rand(9, 2)<0.5))

@@ -11,9 +11,7 @@ def fitted(cb, learn=None):
     "A Learner after a fit of two epochs with the tracker `cb`"
     learn = learn or make_learner(LOGITS, TARGS, multilabel_metrics(), cbs=ZeroLabelsCallback())
     learn.add_cb(cb)
-    with learn.no_logging(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        learn.fit(2, 0.)
+    with learn.no_logging(), warnings_as('ignore'): learn.fit(2, 0.)
     return learn
 
 def wanted(learn):
@@ -45,8 +43,7 @@ def test_tensorboard_of_one_fit_alone(tmp_path):
     pytest.importorskip('tensorboard')
     from fastai.callback.tensorboard import TensorBoardCallback
     learn = make_learner(LOGITS, TARGS, cbs=ZeroLabelsCallback())
-    with learn.no_logging(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
+    with learn.no_logging(), warnings_as('ignore'):
         learn.fit(1, 0., cbs=TensorBoardCallback(tmp_path, trace_model=False, log_preds=False))
         files = {o: o.stat().st_size for o in tmp_path.iterdir()}
         learn.fit(1, 0.)
@@ -60,9 +57,7 @@ def test_a_threshold_that_there_is_not_is_not_logged(tmp_path):
     targs = (torch.arange(256).reshape(64, 4)%3==0).float()
     tracker = TensorBoardCallback(tmp_path, trace_model=False, log_preds=False)
     learn = make_learner(torch.zeros(64, 4), targs, cbs=[ZeroLabelsCallback(), tracker])
-    with learn.no_logging(), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        learn.fit(1, 0.)
+    with learn.no_logging(), warnings_as('ignore'): learn.fit(1, 0.)
     assert learn.zero_labels.records[0].suggested_thresh is None
     scalars = EventAccumulator(str(tmp_path)).Reload().Tags()['scalars']
     assert {o for o in scalars if '/' in o}=={*NUMBERS}-{'zero_labels/suggested_thresh'}
@@ -78,6 +73,7 @@ def log_records(data, block=2**15):
             yield part
             part = b''
 
+@pytest.mark.slow
 def test_wandb_has_metrics_and_records(tmp_path, monkeypatch, digits_dls):
     "In its offline mode: the contents of the run's file"
     wandb = pytest.importorskip('wandb')

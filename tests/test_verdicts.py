@@ -198,9 +198,7 @@ def test_the_remedies_work_as_written():
     r = learn.zero_labels.records[0]
     for code in remedies:
         exec(code, dict(globals(), learn=learn))
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            v = values(learn)
+        with warnings_as('ignore'): v = values(learn)
         if 'min_labels' in code: assert v['empty_rate']==0
         elif 'thresh_find' in code: assert learn.loss_func.thresh==learn.thresh_find(show_plot=False).cardinality
         elif code=='learn.set_thresh(0.5)': assert learn.loss_func.thresh==0.5
@@ -316,9 +314,7 @@ def test_one_label_each_is_not_advised_where_most_samples_have_none():
         learn.thresh_find(average='samples', show_plot=False)
     ignored = torch.where(targs.any(1, keepdim=True), targs, -1.)
     other = make_learner(logits, ignored)
-    with other.no_logging(), warnings.catch_warnings():
-        warnings.simplefilter('error')
-        other.thresh_find(show_plot=False, ignore_index=-1)
+    with other.no_logging(), warnings_as('error'): other.thresh_find(show_plot=False, ignore_index=-1)
     with learn.no_logging():
         learn.set_thresh(learn.thresh_find(average='micro', show_plot=False))
         learn.validate()
@@ -334,9 +330,7 @@ def test_advice_holds_without_a_loss_that_decodes():
     for code in codes: exec(code)
     assert 'sigmoid=False' in codes[0]
     assert eval(search).thresh==learn.zero_labels.thresh
-    with warnings.catch_warnings(), learn.no_logging():
-        warnings.simplefilter('error', UserWarning)
-        learn.fit(1, 0.)
+    with warnings_as('error', UserWarning), learn.no_logging(): learn.fit(1, 0.)
     assert not learn.zero_labels.records[-1].verdict
 
 @pytest.mark.parametrize('kw', [dict(min_labels=3), dict(max_labels=1), dict(min_labels=4, max_labels=4)], ids=str)
@@ -369,9 +363,7 @@ def test_advice_for_margins_can_be_followed():
     r = learn.zero_labels.records[-1]
     code, = re.findall(r'`(learn.set_thresh.[^`]*)` applies it to metrics', one_line(caught[0].message))
     exec(code)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        v = values(learn)
+    with warnings_as('error'): v = values(learn)
     now = learn.zero_labels.records[-1]
     assert not now.verdict and not now.pitfalls
     assert v['f1_micro']==pytest.approx(now.f1_micro)==pytest.approx(r.suggested_f1, abs=0.02)
@@ -426,8 +418,7 @@ def test_thresholds_of_their_own_find_labels():
     with pytest.warns(ZeroLabelsWarning, match='(?s)never predicts some of.*Thresholds per label') as caught:
         with learn.no_logging(): learn.fit(1, 0.)
     code, = re.findall(r'`(learn\.set_thresh.*?)`', one_line(caught[0].message))
-    with warnings.catch_warnings():
-        warnings.simplefilter('error', ZeroLabelsWarning)
+    with warnings_as('error', ZeroLabelsWarning):
         plt.close('all')
         exec(code, dict(learn=learn))
         with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.fit(1, 0.)
@@ -493,8 +484,7 @@ def test_a_label_each_keeps_its_promise():
         logits,targs = simulate(300, 8, density=0.15, skill=skill, bias=bias, seed=seed)
         targs[~targs.any(1),0] = 1
         learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
-        with warnings.catch_warnings(), learn.no_logging():
-            warnings.simplefilter('ignore')
+        with warnings_as('ignore'), learn.no_logging():
             learn.fit(1, 0.)
             r = learn.zero_labels.records[-1]
             with_one = F1ScoreMulti(average='micro', min_labels=1)(logits, targs)
@@ -538,15 +528,11 @@ def learner(n=600, c=10, d=20, bias=-3., layers=(), seed=0, loss_func=None):
 
 def fit(learn, *args):
     "The record after a fit"
-    with warnings.catch_warnings(), learn.no_logging():
-        warnings.simplefilter('ignore')
-        learn.fit(*args)
+    with warnings_as('ignore'), learn.no_logging(): learn.fit(*args)
     return learn.zero_labels.records[-1]
 
 def validated(learn):
-    with warnings.catch_warnings(), learn.no_logging():
-        warnings.simplefilter('ignore')
-        learn.validate()
+    with warnings_as('ignore'), learn.no_logging(): learn.validate()
     return learn.zero_labels.records[-1]
 
 def advice(r, name):
@@ -561,8 +547,7 @@ def loss_advice(r, name):
 
 def follow(learn, text):
     "Run the code of an advice, line by line"
-    with warnings.catch_warnings(), learn.no_logging():
-        warnings.simplefilter('ignore')
+    with warnings_as('ignore'), learn.no_logging():
         for code in re.findall(r'`(learn\.[^`]*)`', text): exec(code, dict(globals(), learn=learn))
     plt.close('all')
 
