@@ -312,7 +312,7 @@ class Objective:
         if isinstance(metric, str): cls = _METRICS.get(metric)
         elif own: cls = type(metric)
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
-                and cls.formula is not CountsMetric.formula):
+                and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
             raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
                              "such as JaccardMulti, which is given its average= here, or an instance")
         if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
@@ -342,6 +342,8 @@ class Objective:
         vars(self.m).update(kw)
         self.name = f"{metric if isinstance(metric, str) else cls.__name__} ({average})"
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
+        is_ratio = cls.formula is CountsMetric.formula
+        self.as_whole = self.per_label and is_ratio and average in ('micro','samples')
         self.min_positives,self.min_value = min_positives,ifnone(at_recall, at_precision)
         if self.min_value is not None and not 0<self.min_value<=1:
             raise ValueError("at_recall and at_precision are above 0 and at most 1, "
@@ -450,11 +452,32 @@ def _fallback(self:Objective, table, own, shared, none, out):
                 reasons['no better held out'] = ~(a<b if self.m.is_loss else a>b).numpy()
     return [next((k for k,o in reasons.items() if o[i]), '') for i in range(table.c)]
 
+# %% ../nbs/11_thresholds.ipynb #d1ca7b02
+@patch
+def tune_whole(self:Objective,
+    table:SearchTable # Scores and targets
+)->Tuned:
+    "Tune a threshold for each label, so that together they maximise the micro average"
+    keep,sign = table.keep(),-1 if self.m.is_loss else 1
+    rows = [table.row(i) for i in table.each(range(table.c))]
+    sums = [[o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(keep).cells)] for row in rows]
+    v,scale = np.zeros(len(keep)),max(1, table.true.sum())
+    for _ in range(100): # Five are enough, as a rule
+        # Equal values may be rounded differently; ties go to the highest threshold
+        at = [((sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in sums]
+        n,d = (sum(o[k][np.arange(len(v)),i] for o,i in zip(sums, at)) for k in (0,1))
+        before,v = v,np.divide(sign*n, d, out=np.zeros(len(v)), where=d>0)
+        if np.allclose(v, before, rtol=0, atol=1e-12): break
+    thresh,above = zip(*((row.thresh[i],row.above[...,i]) for row,i in zip(rows, at)))
+    return Tuned(np.stack(thresh, -1), np.stack(above, -1), ('',)*table.c)
+
+# %% ../nbs/11_thresholds.ipynb #d1ca7b03
 @patch
 def tune(self:Objective,
     table:SearchTable # Scores and targets
 )->dict: # 'global' and, if wanted, 'per label', each `Tuned`
     "Tune a global threshold and, if wanted, one per label"
+    if self.as_whole: return {'global': self.tune_global(table), 'per label': self.tune_whole(table)}
     res = {'global': self.tune_global(table, pairs=self.per_label)}
     if self.per_label: res['per label'] = self.tune_labels(table, res['global'])
     return res
@@ -522,7 +545,7 @@ def thresh_table(
     columns = ['threshold','support','score','held_out',*metrics]
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
     fallback = [*tuned.values()][-1].fallback
-    if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(fallback)
+    if any(fallback): res['fallback'] = ['']*len(ways) + list(fallback)
     n_folds = table.n_folds if res.held_out.notna().any() else 1
     text = _reading(objective, n_folds, any(fallback))
     for name,(_,(cells,_),_) in ways.items():
