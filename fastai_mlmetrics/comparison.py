@@ -8,7 +8,7 @@ __all__ = ['ModelComparison', 'compare_models']
 # %% ../nbs/13_comparison.ipynb #8edba6b5
 from fastai.basics import *
 from .messages import check_kwargs, count_of, single_threaded
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .metrics import F1ScoreMulti
 from .tables import as_shown, new_axes, plot_name, some_names, Table
 from .thresholds import Objective, ScoreTable
@@ -112,7 +112,7 @@ def _depends(name, first, given, best, ci):
             f"{now}. To compare them there, pass thresh={{{code}}}.")
 
 # %% ../nbs/13_comparison.ipynb #ae31eb16
-@delegates(Predictions.__init__, but=['thresh'])
+@takes_predictions(but=['thresh'])
 def compare_models(
     preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
     targs, # Targets of the same shape, each 0 or 1

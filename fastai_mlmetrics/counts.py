@@ -71,7 +71,7 @@ def check_values(
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
 
 # %% ../nbs/04_counts.ipynb #8ffac19a
-LARGE = 2**18 # Number of predictions from which several threads are faster than one
+LARGE = 2**18 # Predictions from which several threads are faster; smaller batches are counted together
 
 class Batch:
     "Predictions and targets of some samples, with their confusion counts by a threshold rule"
@@ -197,8 +197,6 @@ def gather(
     return torch.cat([o[:n] for o,n in zip(shards, sizes)])
 
 # %% ../nbs/04_counts.ipynb #66728b07
-SMALL = 2**17 # Number of predictions from which batches are counted
-
 _loop = threading.local() # Current `LoopBatch` of each thread, its tensors and its number
 
 class LoopBatch:
@@ -209,7 +207,7 @@ class LoopBatch:
     ):
         self.size,self._joined = preds.numel(),{}
         self.kind = preds.dtype,targs.dtype,preds.shape[1] # Only batches of one kind can be joined
-        if self.size<SMALL: preds,targs = single_threaded(lambda: (preds.clone(),targs.clone()))
+        if 2*self.size<=LARGE: preds,targs = single_threaded(lambda: (preds.clone(),targs.clone()))
         self.preds,self.targs = preds,targs
 
 def loop_batch(

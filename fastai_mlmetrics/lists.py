@@ -20,8 +20,9 @@ def _check_args(f, thresh, kwargs):
     "Raise if `f` is passed to a Learner uncalled, or if an argument belongs to a single metric"
     if len(getattr(thresh, 'shape', ()))>1: raise ValueError(f"call it: metrics={f.__name__}()")
     if off:=kwargs.keys() & {*_OF_ONE}:
-        raise TypeError(f"{f.__name__} has several metrics, each with an average and a name of its own, "
-                        f"and so takes no {' or '.join(sorted(off))}: use a class such as F1ScoreMulti")
+        names = ' or '.join(sorted(off))
+        raise TypeError(f"{f.__name__} has several metrics, each with an average and a name of its "
+                        f"own, and so takes no {names}: use a class such as F1ScoreMulti")
     check_kwargs(f.__name__, f, kwargs)
 
 def _ranking_kwargs(kwargs):

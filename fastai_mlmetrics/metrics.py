@@ -17,8 +17,8 @@ from .messages import (
 from .decisions import is_prob_thresh, ThresholdRule
 from .losses import can_decode, decode_hint, is_activated, is_cross_entropy, loss_name
 from .counts import (
-    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, loop_batch,
-    LoopBatch, NOTHING_COUNTS, SMALL)
+    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, LARGE,
+    loop_batch, LoopBatch, NOTHING_COUNTS)
 from collections import Counter
 from functools import wraps
 from numbers import Real
@@ -37,7 +37,7 @@ def ignored_by(
 def declared_init(
     cls # Metric class that declares its arguments
 ): # `__init__` with their signature
-    "Make the `__init__` of a class from its own or inherited one, and `order`, `without` and `defaults`"
+    "Make the `__init__` that a class declares by `order`, `without` and `defaults`"
     init,inherited = cls.__init__,super(cls, cls).__init__
     own,others = (inspect.signature(o).parameters for o in (init, inherited))
     without,defaults = (vars(cls).get(o, {}) for o in ('without','defaults'))
@@ -49,6 +49,7 @@ def declared_init(
     sig = inspect.Signature([param(k) for k in names if k not in ('kwargs', *without)])
     @wraps(init)
     def __init__(self, *args, **kwargs):
+        check_kwargs(type(self).__name__, __init__, kwargs)
         init(**{**defaults, **sig.bind_partial(self, *args, **kwargs).arguments})
     # `docments` also looks for comments in `__delwrap__`
     __init__.__signature__,__init__.__delwrap__ = sig,inherited
@@ -68,10 +69,6 @@ class StreamMetric(AccumMetric):
     is_loss = False # Whether lower is better
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
-
-    def __new__(cls, *args, **kwargs):
-        check_kwargs(cls.__name__, cls.__init__, kwargs)
-        return super().__new__(cls)
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -132,8 +129,6 @@ class StreamMetric(AccumMetric):
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
 
-StreamMetric.__new__.__signature__ = inspect.signature(StreamMetric.__init__) # For `help`
-
 # %% ../nbs/06_metrics.ipynb #01f977e4
 _MANY = 256 # Batches, and checks of them, that a metric lists at most
 _BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a processor's cache
@@ -151,7 +146,7 @@ def accumulate(self:StreamMetric,
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
     self._batches.append(batch)
     n = len(self._batches)
-    if n*batch.size>=SMALL or n>=_MANY: self.count_batches()
+    if (n+1)*batch.size>LARGE or n>=_MANY: self.count_batches()
 
 @patch
 def _begin(self:StreamMetric, learn):
@@ -342,7 +337,12 @@ class CountsMetric(StreamMetric):
     averages,defaults = ('micro','macro','weighted','samples',None),dict(average='macro')
     uses_thresh = True
 
-    def formula(self, tp, fp, fn, tn): raise NotImplementedError
+    def formula(self, tp, fp, fn, tn):
+        "Divide one sum of counts by another"
+        n,d = self.ratio(tp, fp, fn, tn)
+        return n/d
+
+    def ratio(self, tp, fp, fn, tn): raise NotImplementedError # Two weighted sums of its arguments
 
     def values(self, tp, fp, fn, tn):
         "Apply the formula to float64 counts: `zero_division` for 0/0, nan where nothing counts"
@@ -409,7 +409,7 @@ class F1ScoreMulti(CountsMetric):
     `thresh` of 0.
     """
     func_name = 'f1_score'
-    def formula(self, tp, fp, fn, tn): return 2*tp/(2*tp+fp+fn)
+    def ratio(self, tp, fp, fn, tn): return 2*tp,2*tp+fp+fn
 
 # %% ../nbs/06_metrics.ipynb #2c19d8d8
 class FBetaMulti(CountsMetric):
@@ -427,9 +427,9 @@ class FBetaMulti(CountsMetric):
         if not beta>=0: raise ValueError(f"beta={beta} must be at least 0, which is precision alone")
         self.beta = beta
         super().__init__(**kwargs)
-    def formula(self, tp, fp, fn, tn):
+    def ratio(self, tp, fp, fn, tn):
         w = 1/(1+self.beta**2) # Divided by 1 + beta², so that an infinite beta gives recall
-        return tp/(tp + w*fp + (1-w)*fn)
+        return tp,tp + w*fp + (1-w)*fn
 
 # %% ../nbs/06_metrics.ipynb #b7aba4f4
 class JaccardMulti(CountsMetric):
@@ -440,7 +440,7 @@ class JaccardMulti(CountsMetric):
     `thresh` of 0.
     """
     func_name = 'jaccard_score'
-    def formula(self, tp, fp, fn, tn): return tp/(tp+fp+fn)
+    def ratio(self, tp, fp, fn, tn): return tp,tp+fp+fn
 
 # %% ../nbs/06_metrics.ipynb #d778821e
 class CF1(CountsMetric):
@@ -468,7 +468,7 @@ class AccuracyMulti(MicroMetric):
     (tp + tn) / (tp + fp + fn + tn), in [0, 1], 1 is best; compare it with `ZerosAccuracy`.
     fastai's function `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
     """
-    def formula(self, tp, fp, fn, tn): return (tp+tn)/(tp+fp+fn+tn)
+    def ratio(self, tp, fp, fn, tn): return tp+tn,tp+fp+fn+tn
 
 # %% ../nbs/06_metrics.ipynb #e019c8d2
 class HammingLossMulti(MicroMetric):
@@ -478,7 +478,7 @@ class HammingLossMulti(MicroMetric):
     fastai's class ignores its `labels`; here they are the labels to score.
     """
     func_name,is_loss = 'hamming_loss',True
-    def formula(self, tp, fp, fn, tn): return (fp+fn)/(tp+fp+fn+tn)
+    def ratio(self, tp, fp, fn, tn): return fp+fn,tp+fp+fn+tn
 
 # %% ../nbs/06_metrics.ipynb #806583d5
 class ZerosAccuracy(MicroMetric):

@@ -154,8 +154,7 @@ def test_a_metric_counts_its_own_batches(numbered, batches):
         elif m.average=='samples': same(m.value, deepcopy(m)(p, y))
         else: test_eq(m.counts, torch.stack([d*y, d*(1-y), (1-d)*y, (1-d)*(1-y)]).sum(1))
     with pytest.MonkeyPatch.context() as patch:
-        for name,room in (('SMALL','counts'), ('SMALL','metrics')): patch.setattr(f'fastai_mlmetrics.{room}.{name}', 18)
-        patch.setattr('fastai_mlmetrics.counts.LARGE', 60)
+        for room in ('counts','metrics'): patch.setattr(f'fastai_mlmetrics.{room}.LARGE', 30)
         for i,(n,reuse,before,skip,after) in enumerate(batches):
             pred,targ = torch.randn(n, 3, generator=g),(torch.rand(n, 3, generator=g)<0.5).float()
             learn = SimpleNamespace(pred=buffer[:n].copy_(pred) if reuse else pred, yb=(targ,))

@@ -1,7 +1,7 @@
 "Messages, progress bars, checks of arguments, and the number of threads"
 import io, threading
 from conftest import *
-from fastai_mlmetrics import page, report
+from fastai_mlmetrics import page, predictions
 from fastai_mlmetrics.messages import progress, single_threaded
 
 @pytest.mark.parametrize('make,message', [
@@ -65,7 +65,7 @@ def test_progress_is_shown_where_it_is_of_use(monkeypatch, out, wait, show, show
 
 def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
     def at_once(items, total=None, wait=5): return progress(items, total, wait=-1)
-    for module in (report,page): monkeypatch.setattr(module, 'progress', at_once)
+    for module in (predictions,page): monkeypatch.setattr(module, 'progress', at_once)
     targs = torch.rand(40, 3)<0.5
     interp = MultiLabelInterpretation.from_preds(torch.rand(40, 3), targs)
     def shown(f):
