@@ -272,7 +272,8 @@ def plot_thresh_curve(
     ax = new_axes(ax, figsize)
     ax.plot(back(x), v)
     ax.axhline(none, color='k', ls=':', lw=1, label='predicting nothing')
-    for (name,t),color in zip(marks.items(), ('tab:red','tab:orange','k')):
+    for name,t in marks.items():
+        color = dict(best='tab:red', cardinality='tab:orange').get(name, 'k')
         ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1.2, label=f'{name}: {t:.3g}')
     if probs:
         ax.set_xscale('logit')
