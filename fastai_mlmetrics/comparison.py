@@ -108,7 +108,7 @@ def _depends(name, first, given, best, ci):
     if _is_clear(o):
         now = f"{as_shown(name)} is {'better' if b>a else 'worse'} in micro F1, by {_with_limits(o)}"
     code = ', '.join(f'{k!r}: ' + ('...' if v is None else f'{v:.4g}') for k,v in ((first,t), (name,u)))
-    return (f" The answer depends on the thresholds: with each model at its best one, cross-validated, "
+    return (f"\nThe answer depends on the thresholds: with each model at its best one, cross-validated, "
             f"{now}. To compare them there, pass thresh={{{code}}}.")
 
 # %% ../nbs/13_comparison.ipynb #ae31eb16

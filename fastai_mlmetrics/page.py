@@ -89,7 +89,7 @@ def _plot_thresholds(*args):
 # %% ../nbs/20_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
     'training set': "Yes: this is the Learner's training set. Expect lower scores on new samples.",
-    'validation set': "Not to train: this is the Learner's validation set. If the threshold or the epoch "
+    'validation set': "Not in training: this is the Learner's validation set. If the threshold or the epoch "
                       "was chosen on it, expect somewhat lower scores on new samples.",
     'another loader': "Not as far as is known: this is another loader than the Learner's training and "
                       "validation set.",
@@ -124,7 +124,7 @@ def _accuracy(p):
 
 def _comparison(p):
     if p.comparison is None: return
-    yield 'text',p.comparison.reading
+    for line in p.comparison.reading.splitlines(): yield 'text',line
     for name,t in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',t
@@ -151,8 +151,8 @@ def _thresholds(p):
                 'Another threshold would help' if thresh_helps(r) or one-now>=0.01 else
                 'Neither another threshold nor thresholds per label would help much')
         constant = f'; the best constant prediction scores {r.constant_f1:.3f}'
-        yield 'finding',(f"{what}: cross-validated, micro F1 is {one:.3f} at the best threshold for all "
-                         f"labels{without} and {own:.3f} with thresholds per label, instead of {now:.3f}"
+        yield 'finding',(f"{what}: cross-validated, micro F1 is {own:.3f} with thresholds per label and "
+                         f"{one:.3f} at the best threshold for all labels{without}, instead of {now:.3f}"
                          f"{constant*(not beats_constant(max(one, own), r.constant_f1))}.")
     if r.other_data:
         yield 'text',"Choose a threshold by the validation set: these samples are for testing it."
@@ -221,19 +221,20 @@ def _confusions(p):
 
 def _samples(p):
     interp = p.interp
-    for i,kind in itertools.product(p.worst, ('missed','false')):
-        idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)
-        if not len(idxs): continue
+    found = ((i, kind, *find_mistakes(interp, i, kind, p.max_n))
+             for i,kind in itertools.product(p.worst, ('missed','false')))
+    for n,(i,kind,idxs,scores,title) in enumerate(o for o in found if len(o[2])):
         inputs = sample_inputs(interp, idxs.tolist())
         if not len(inputs.columns if isinstance(inputs, pd.DataFrame) else inputs): return
+        if not n: yield 'text',f"Of {p.which}; the most confident mistakes come first."
         yield 'heading',title
         if isinstance(inputs, pd.DataFrame):
             yield 'table',interp.show(i, kind, p.max_n)
             continue
         kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
         names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
-        yield 'samples',[dict(uri=_thumbnail(o), i=j, score=f'{s:.3f}', names={k: n[k] for k in kinds})
-                         for o,j,s,n in zip(inputs, idxs.tolist(), scores.tolist(), names)]
+        yield 'samples',[dict(uri=_thumbnail(x), i=j, score=f'{s:.3f}', names={k: o[k] for k in kinds})
+                         for x,j,s,o in zip(inputs, idxs.tolist(), scores.tolist(), names)]
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
