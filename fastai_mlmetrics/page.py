@@ -36,7 +36,7 @@ class _Results:
         of = f", of those with at least {ENOUGH} positives"*(len(self.rated)<len(self.known))
         # The columns of the labels with the most mistakes
         cols = [label_index(o, interp.vocab) for o in self.rated.index]
-        order = self.rated.assign(col=cols, mistakes=interp.counts[1:3].sum(0)[cols])
+        order = self.rated.assign(col=cols, mistakes=interp.counts[1:3].sum(0)[cols].numpy())
         self.worst = order.sort_values(['mistakes','ap'], ascending=[False,True]).col[:k].tolist()
         self.lowest = f"The lowest{of}"
         self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{of}"
