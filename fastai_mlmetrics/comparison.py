@@ -107,9 +107,9 @@ def _depends(name, first, given, best, ci):
     now = "the difference in micro F1 may be chance"
     if _is_clear(o):
         now = f"{as_shown(name)} is {'better' if b>a else 'worse'} in micro F1, by {_with_limits(o)}"
-    code = ', '.join(f'{k!r}: ' + ('...' if v is None else f'{v:.4g}') for k,v in ((first,t), (name,u)))
-    return (f"\nThe answer depends on the thresholds: with each model at its best one, cross-validated, "
-            f"{now}. To compare them there, pass thresh={{{code}}}.")
+    code = (f"{k!r}: {'...' if v is None else format(v, '.4g')}" for k,v in ((first,t), (name,u)))
+    return (f"\nThe answer depends on the thresholds: with each model at its best one, "
+            f"cross-validated, {now}. To compare them there, pass thresh={{{', '.join(code)}}}.")
 
 # %% ../nbs/13_comparison.ipynb #ae31eb16
 @takes_predictions(but=['thresh'])

@@ -89,8 +89,8 @@ def _plot_thresholds(*args):
 # %% ../nbs/20_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
     'training set': "Yes: this is the Learner's training set. Expect lower scores on new samples.",
-    'validation set': "Not in training: this is the Learner's validation set. If the threshold or the epoch "
-                      "was chosen on it, expect somewhat lower scores on new samples.",
+    'validation set': "Not in training: this is the Learner's validation set. If the threshold or the "
+                      "epoch was chosen on it, expect somewhat lower scores on new samples.",
     'another loader': "Not as far as is known: this is another loader than the Learner's training and "
                       "validation set.",
     'arrays': "Unknown: these are arrays. If the samples were used to train the model, or to tune its "
@@ -151,9 +151,9 @@ def _thresholds(p):
                 'Another threshold would help' if thresh_helps(r) or one-now>=0.01 else
                 'Neither another threshold nor thresholds per label would help much')
         constant = f'; the best constant prediction scores {r.constant_f1:.3f}'
-        yield 'finding',(f"{what}: cross-validated, micro F1 is {own:.3f} with thresholds per label and "
-                         f"{one:.3f} at the best threshold for all labels{without}, instead of {now:.3f}"
-                         f"{constant*(not beats_constant(max(one, own), r.constant_f1))}.")
+        yield 'finding',(f"{what}: cross-validated, micro F1 is {own:.3f} with thresholds per label "
+                         f"and {one:.3f} at the best threshold for all labels{without}, instead of "
+                         f"{now:.3f}{constant*(not beats_constant(max(one, own), r.constant_f1))}.")
     if r.other_data:
         yield 'text',"Choose a threshold by the validation set: these samples are for testing it."
     marks = {}
@@ -162,8 +162,8 @@ def _thresholds(p):
         at_best = [cls(best, sigmoid=False, average='micro', **kw)(preds, targs)
                    for cls in (PrecisionMulti,RecallMulti)]
         yield 'text',(f"At {best:.3g}, the best threshold for all labels{without}, precision is "
-                      f"{at_best[0]:.3f} instead of {r.precision_micro:.3f}, and recall {at_best[1]:.3f} "
-                      f"instead of {r.recall_micro:.3f}.")
+                      f"{at_best[0]:.3f} instead of {r.precision_micro:.3f}, and recall "
+                      f"{at_best[1]:.3f} instead of {r.recall_micro:.3f}.")
     t = L(interp.thresh)
     if not interp.rule.is_top_k:
         marks |= {'now': t[0]} if len(set(t))==1 else {'lowest now': min(t), 'highest now': max(t)}

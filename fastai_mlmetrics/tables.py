@@ -141,8 +141,8 @@ GLOSSARY = { # Shown on the page, and in the reference
     'sample-label pair': "One label of one sample. N samples and C labels make N x C pairs.",
     'score': "The model's number for a label of a sample, mostly a probability: the sigmoid of its "
              "logit. In a table of thresholds, the value of a metric.",
-    'thresh': "The threshold: a label is predicted if its score is above it. A global threshold is for "
-              "all labels; thresholds per label are one for each.",
+    'thresh': "The threshold: a label is predicted if its score is above it. A global threshold is "
+              "for all labels; thresholds per label are one for each.",
     'min_labels': "Minimum number of labels per sample: those with the highest scores.",
     'max_labels': "Maximum number of labels per sample: those with the highest scores.",
     'support': "Number of samples in which the label is true: its positives.",
@@ -165,15 +165,15 @@ GLOSSARY = { # Shown on the page, and in the reference
     'accuracy, elementwise': "Share of the sample-label pairs that are right. If labels are rare, it "
                              "is high for a model that predicts nothing.",
     'accuracy, weighted': "Mean of the labels' shares of right pairs, weighted by support.",
-    'accuracy, balanced': "Mean over labels of (recall + specificity) / 2: of the shares that are right "
-                          "where the label is true, and where it is not.",
+    'accuracy, balanced': "Mean over labels of (recall + specificity) / 2: of the shares that are "
+                          "right where the label is true, and where it is not.",
     'accuracy, subset': "Share of the samples with all labels right.",
     'accuracy, Jaccard': "Labels that are both true and predicted, over those that are either; mean "
                          "over samples.",
     'ap': "Average precision (AP): the area under the curve of precision against recall. It needs no "
           "threshold. Its mean over labels is mAP.",
-    'roc_auc': "ROC AUC: how often a sample with the label scores higher than one without it. It needs "
-               "no threshold; 0.5 is chance.",
+    'roc_auc': "ROC AUC: how often a sample with the label scores higher than one without it. It "
+               "needs no threshold; 0.5 is chance.",
     'LRAP': "Label ranking average precision: how high the true labels of a sample rank among all.",
     'calibration_error': "Mean difference between scores and the share of labels that are true.",
     'value': "Value of the model.",
@@ -182,14 +182,14 @@ GLOSSARY = { # Shown on the page, and in the reference
     'high': "Upper limit of the same interval.",
     'baseline': "Value of the all-zeros baseline, which predicts nothing; of AP, ROC AUC and LRAP, "
                 "which need no predictions, the value of a random order.",
-    'zeros_accuracy': "Accuracy of the all-zeros baseline: the share of targets that are 0. If a label "
-                      "is true in more than half of the samples, it is not the baseline to beat: the "
-                      "best constant prediction is more accurate.",
+    'zeros_accuracy': "Accuracy of the all-zeros baseline: the share of targets that are 0. If a "
+                      "label is true in more than half of the samples, it is not the baseline to "
+                      "beat: the best constant prediction is more accurate.",
     'constant': "Best value of predicting the same labels for every sample: the k most frequent ones, "
                 "for any k, or the most frequent set. Of AP, the label's frequency.",
-    'ceiling': "Value of perfect predictions. It is below 1 if 0/0 counts as 0, as for samples without "
-               "labels.",
+    'ceiling': "Value of perfect predictions. It is below 1 if 0/0 counts as 0, as for samples "
+               "without labels.",
     'lift': "(value - baseline) / (ceiling - baseline): 0 is as good as the baseline, 1 is perfect.",
-    'difference': "Value of a model minus that of the first one. If 0 lies between low and high, it may "
-                  "be chance.",
+    'difference': "Value of a model minus that of the first one. If 0 lies between low and high, it "
+                  "may be chance.",
 }
