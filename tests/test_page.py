@@ -136,7 +136,7 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     assert (f'F1 is {o.per_label_f1:.3f} with thresholds per label and {o.global_f1:.3f} at the best threshold for '
             f'all labels, instead of {o.f1_micro:.3f}') in finding('thresholds')
     assert f'At {o.suggested_thresh:.3g}, the best threshold for all labels, precision is' in page.get_text()
-    assert 'below 0.5: f (' in finding('curves')
+    assert 'below 0.5: a (' in finding('curves') and 'f (' not in finding('curves') # Rare
     # The number of the table is that of the plot
     error = r.report().calibration_error['micro avg']
     assert f'calibration error is {error:.3f}' in finding('calibration')
@@ -150,11 +150,12 @@ def test_both_ways_to_threshold_are_compared(tmp_path):
     def scaled(n=800, c=8, **kw):
         "Scores whose scale differs between labels: no single threshold is good"
         logits,targs = simulate(n, c, 0.2, 4., -2.)
-        return MultiLabelInterpretation.from_preds(logits+torch.linspace(-6, 6, c), targs, sigmoid=True, **kw),logits,targs
+        logits = logits + torch.linspace(-6, 6, c)
+        return MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw),targs
     neither = 'Neither another threshold nor thresholds per label would help much: '
     assert finding(interpretation(400, skill=4., bias=-2.4)).startswith(neither)
     assert finding(interpretation(400, skill=2., bias=-4.)).startswith('Another threshold would help: ')
-    interp,logits,targs = scaled()
+    interp,targs = scaled()
     text = finding(interp)
     r,whole = interp.judge(),best_thresholds(interp.preds, targs, per_label=True)
     assert text.startswith('Thresholds per label would help: cross-validated, ') and r.per_label_f1-r.global_f1>0.2
@@ -179,7 +180,8 @@ def test_rare_labels_are_not_what_is_shown(tmp_path):
     targs[:3,:6],logits[:,:6] = 1,-9 # Never found
     logits[:,6] = torch.where(targs[:,6]==1, -4., 4.) # Always wrong
     logits[:,7],targs[:,7] = logits[:,8].clone(),targs[:,8]
-    logits[:,7] = torch.where((logits[:,7]<=0) & (targs[:,7]==0), -0.1, logits[:,7]) # A worse ranking, the same mistakes
+    low = (logits[:,7]<=0) & (targs[:,7]==0)
+    logits[:,7] = torch.where(low, -0.1, logits[:,7]) # A worse ranking, the same mistakes
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=list('abcdefghijkl'))
     wrong = interp.counts[1:3].sum(0)
     assert wrong[7]==wrong[8] and interp.report().ap['h']<interp.report().ap['i']
@@ -203,7 +205,8 @@ def test_nothing_confused_has_a_reason(tmp_path):
 def test_a_long_table_says_so(tmp_path):
     for n in (20,60):
         part = written(interpretation(60, n), tmp_path, sections='labels').find(id='labels')
-        assert (f'all {n} labels: scroll' in part.get_text())==(n>25)==('tall' in part.find(class_='scroll')['class'])
+        table = part.find(class_='scroll')['class']
+        assert (f'all {n} labels: scroll' in part.get_text())==(n>25)==('tall' in table) and 'table' in table
 
 def test_a_comparison_is_shown(tmp_path):
     logits,targs = simulate(300, 5, 0.3, bias=-2.)
