@@ -92,7 +92,7 @@ def _at_best(p):
     at = table.candidates() # Some thousands, which is cheaper than all
     values = partial(table.averaged, thresh=at)
     (t,*of_folds) = single_threaded(Objective().best, at, values, table.keep())[1]
-    held_out = Predictions(table.predict(np.array(of_folds)[:,None]), p.targs,
+    held_out = Predictions(table.predict(np.array(of_folds)[:,None]), p.targs.cpu(),
                            ignore_index=p.rule.ignore_index)
     total = held_out.counts.sum(1, keepdim=True)
     return t,m.values(*total).item(),m.values(*total-held_out.sample_counts)
