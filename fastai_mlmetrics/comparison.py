@@ -8,7 +8,7 @@ __all__ = ['ModelComparison', 'compare_models']
 # %% ../nbs/13_comparison.ipynb #8edba6b5
 from fastai.basics import *
 from .messages import check_kwargs, count_of
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .tables import as_shown, new_axes, plot_name, some_names, Table
 from .report import interval, measure
 
@@ -75,7 +75,7 @@ def _compared(name, first, r, ci):
     return ' '.join(text)
 
 # %% ../nbs/13_comparison.ipynb #ae31eb16
-@delegates(Predictions.__init__, but=['thresh'])
+@takes_predictions(but=['thresh'])
 def compare_models(
     preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
     targs, # Targets of the same shape, each 0 or 1

@@ -108,13 +108,14 @@ def bin_index(
     return at + bins*(labels + c*y.bool()) # `bool`, as bad targets are reported later
 
 def add_to_histogram(
-    hist:Tensor, # Histogram, 2 x C x `bins`, which is changed; None: an empty one
+    hist:Tensor, # Histogram, 2 x C x `bins` (once per fold), which is changed; None: an empty one
     index:Tensor, # Places in the histogram, N x C, as `bin_index` returns them
     bins:int, # Number of bins
-    weight:Tensor=None # Weight of each prediction, N x C; None: all count equally
+    weight:Tensor=None, # Weight of each prediction, N x C; None: all count equally
+    folds:int=1 # Number of folds, each with a histogram of its own
 )->Tensor: # The histogram, in float64
     "Add predictions to a histogram"
-    if hist is None: hist = index.new_zeros(2, index.shape[1], bins, dtype=torch.float64)
+    if hist is None: hist = index.new_zeros(2*folds, index.shape[1], bins, dtype=torch.float64)
     w = torch.ones_like(index, dtype=hist.dtype) if weight is None else weight.to(hist.dtype)
     hist.view(-1).scatter_add_(0, index.flatten(), w.flatten())
     return hist

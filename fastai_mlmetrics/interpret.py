@@ -11,7 +11,7 @@ from .inputs import label_vocab, to_builtin
 from .messages import check_int, check_kwargs, count_of, warn_user
 from .decisions import is_probs, ThresholdRule
 from .losses import loss_rule
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .metrics import (
     F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
 from .curves import label_curve, sort_curve
@@ -127,7 +127,7 @@ class MultiLabelInterpretation(Interpretation):
         return cls._of(p, *losses, learn, dl)
 
     @classmethod
-    @delegates(Predictions.__init__, but=['zero_division'])
+    @takes_predictions(but=['zero_division'])
     def from_preds(cls,
         preds, # Predictions: the last axis is the labels, all others are samples
         targs, # Targets of the same shape, each 0 or 1

@@ -159,10 +159,10 @@ def thresh_find(self:Learner,
         at_now.rule = ThresholdRule(sigmoid=False, ignore_index=ignored, **(now or {}))
         data = score_table(at_now, cv, seed)
     data.show = hasattr(self, 'progress') # Not in `no_bar`
-    own = None
-    if 'macro' in objective.m.averages:
-        own = Objective(metric, 'macro', True, **kwargs)
-        own.m.average = 'macro' # Also of an instance
+    own = Objective(metric, average, True, **kwargs)
+    if not own.as_whole: # A label's threshold changes its own term of the macro average alone
+        own = Objective(metric, 'macro', True, **kwargs) if 'macro' in own.m.averages else None
+        if own: own.m.average = 'macro' # Also of an instance
     def tune():
         res = {'best': objective.tune_global(data),
                'cardinality': Objective('cardinality').tune_global(data)}

@@ -342,7 +342,12 @@ class CountsMetric(StreamMetric):
     averages,defaults = ('micro','macro','weighted','samples',None),dict(average='macro')
     uses_thresh = True
 
-    def formula(self, tp, fp, fn, tn): raise NotImplementedError
+    def formula(self, tp, fp, fn, tn):
+        "Divide one sum of counts by another"
+        n,d = self.ratio(tp, fp, fn, tn)
+        return n/d
+
+    def ratio(self, tp, fp, fn, tn): raise NotImplementedError # Two weighted sums of its arguments
 
     def values(self, tp, fp, fn, tn):
         "Apply the formula to float64 counts: `zero_division` for 0/0, nan where nothing counts"
@@ -409,7 +414,7 @@ class F1ScoreMulti(CountsMetric):
     `thresh` of 0.
     """
     func_name = 'f1_score'
-    def formula(self, tp, fp, fn, tn): return 2*tp/(2*tp+fp+fn)
+    def ratio(self, tp, fp, fn, tn): return 2*tp,2*tp+fp+fn
 
 # %% ../nbs/06_metrics.ipynb #2c19d8d8
 class FBetaMulti(CountsMetric):
@@ -427,9 +432,9 @@ class FBetaMulti(CountsMetric):
         if not beta>=0: raise ValueError(f"beta={beta} must be at least 0, which is precision alone")
         self.beta = beta
         super().__init__(**kwargs)
-    def formula(self, tp, fp, fn, tn):
+    def ratio(self, tp, fp, fn, tn):
         w = 1/(1+self.beta**2) # Divided by 1 + beta², so that an infinite beta gives recall
-        return tp/(tp + w*fp + (1-w)*fn)
+        return tp,tp + w*fp + (1-w)*fn
 
 # %% ../nbs/06_metrics.ipynb #b7aba4f4
 class JaccardMulti(CountsMetric):
@@ -440,7 +445,7 @@ class JaccardMulti(CountsMetric):
     `thresh` of 0.
     """
     func_name = 'jaccard_score'
-    def formula(self, tp, fp, fn, tn): return tp/(tp+fp+fn)
+    def ratio(self, tp, fp, fn, tn): return tp,tp+fp+fn
 
 # %% ../nbs/06_metrics.ipynb #d778821e
 class CF1(CountsMetric):
@@ -468,7 +473,7 @@ class AccuracyMulti(MicroMetric):
     (tp + tn) / (tp + fp + fn + tn), in [0, 1], 1 is best; compare it with `ZerosAccuracy`.
     fastai's function `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
     """
-    def formula(self, tp, fp, fn, tn): return (tp+tn)/(tp+fp+fn+tn)
+    def ratio(self, tp, fp, fn, tn): return tp+tn,tp+fp+fn+tn
 
 # %% ../nbs/06_metrics.ipynb #e019c8d2
 class HammingLossMulti(MicroMetric):
@@ -478,7 +483,7 @@ class HammingLossMulti(MicroMetric):
     fastai's class ignores its `labels`; here they are the labels to score.
     """
     func_name,is_loss = 'hamming_loss',True
-    def formula(self, tp, fp, fn, tn): return (fp+fn)/(tp+fp+fn+tn)
+    def ratio(self, tp, fp, fn, tn): return fp+fn,tp+fp+fn+tn
 
 # %% ../nbs/06_metrics.ipynb #806583d5
 class ZerosAccuracy(MicroMetric):

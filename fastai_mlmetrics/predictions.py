@@ -133,3 +133,18 @@ def by_label(self:Predictions):
     for s,t in _each(self.preds.T.split(step), self.targs.T.split(step)):
         tables = to_scores(s, sigmoid=False),t==1,_valid(self.rule, t)
         yield from zip(*(o.cpu().contiguous() for o in tables))
+
+# %% ../nbs/05_predictions.ipynb #0e91e01f
+def takes_predictions(
+    but=() # Arguments of `Predictions` that the function lacks
+):
+    "Replace `**kwargs` of a function by the keyword arguments of `Predictions`"
+    order = [*inspect.signature(Predictions.__init__).parameters]
+    def place(p):
+        is_common = p.kind is p.KEYWORD_ONLY and p.name in order
+        return p.kind,order.index(p.name) if is_common else len(order)
+    def decorate(f):
+        sig = inspect.signature(delegates(Predictions.__init__, but=[*but])(f))
+        f.__signature__ = sig.replace(parameters=sorted(sig.parameters.values(), key=place))
+        return f
+    return decorate

@@ -9,7 +9,7 @@ __all__ = ['AccuracyReport', 'accuracy_report']
 from fastai.basics import *
 from .messages import check_kwargs, count_of, warn_user
 from .decisions import thresh_text
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .metrics import (
     AccuracyMulti, BalancedAccuracyMulti, F1ScoreMulti, JaccardMulti, SubsetAccuracy)
 from .curves import by_frequency, constant_values, label_curve
@@ -263,7 +263,7 @@ def report_of(
     return res
 
 # %% ../nbs/12_report.ipynb #b8ae881c
-@delegates(Predictions.__init__)
+@takes_predictions()
 def accuracy_report(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1

@@ -11,7 +11,7 @@ from .inputs import as_tensor, label_names
 from .messages import check_int, check_kwargs, progress, single_threaded, warn_user
 from .decisions import as_thresh, is_probs, ThresholdRule
 from .counts import is_split
-from .predictions import Predictions
+from .predictions import Predictions, takes_predictions
 from .metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, NOTHING_COUNTS, PrecisionMulti, RecallMulti,
@@ -312,7 +312,7 @@ class Objective:
         if isinstance(metric, str): cls = _METRICS.get(metric)
         elif own: cls = type(metric)
         if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
-                and cls.formula is not CountsMetric.formula):
+                and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
             raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
                              "such as JaccardMulti, which is given its average= here, or an instance")
         if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
@@ -342,6 +342,8 @@ class Objective:
         vars(self.m).update(kw)
         self.name = f"{metric if isinstance(metric, str) else cls.__name__} ({average})"
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
+        is_ratio = cls.formula is CountsMetric.formula
+        self.as_whole = self.per_label and is_ratio and average in ('micro','samples')
         self.min_positives,self.min_value = min_positives,ifnone(at_recall, at_precision)
         if self.min_value is not None and not 0<self.min_value<=1:
             raise ValueError("at_recall and at_precision are above 0 and at most 1, "
@@ -450,11 +452,32 @@ def _fallback(self:Objective, table, own, shared, none, out):
                 reasons['no better held out'] = ~(a<b if self.m.is_loss else a>b).numpy()
     return [next((k for k,o in reasons.items() if o[i]), '') for i in range(table.c)]
 
+# %% ../nbs/11_thresholds.ipynb #d1ca7b02
+@patch
+def tune_whole(self:Objective,
+    table:SearchTable # Scores and targets
+)->Tuned:
+    "Tune a threshold for each label, so that together they maximise the micro average"
+    keep,sign = table.keep(),-1 if self.m.is_loss else 1
+    rows = [table.row(i) for i in table.each(range(table.c))]
+    sums = [[o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(keep).cells)] for row in rows]
+    v,scale = np.zeros(len(keep)),max(1, table.true.sum())
+    for _ in range(100): # Five are enough, as a rule
+        # Equal values may be rounded differently; ties go to the highest threshold
+        at = [((sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in sums]
+        n,d = (sum(o[k][np.arange(len(v)),i] for o,i in zip(sums, at)) for k in (0,1))
+        before,v = v,np.divide(sign*n, d, out=np.zeros(len(v)), where=d>0)
+        if np.allclose(v, before, rtol=0, atol=1e-12): break
+    thresh,above = zip(*((row.thresh[i],row.above[...,i]) for row,i in zip(rows, at)))
+    return Tuned(np.stack(thresh, -1), np.stack(above, -1), ('',)*table.c)
+
+# %% ../nbs/11_thresholds.ipynb #d1ca7b03
 @patch
 def tune(self:Objective,
     table:SearchTable # Scores and targets
 )->dict: # 'global' and, if wanted, 'per label', each `Tuned`
     "Tune a global threshold and, if wanted, one per label"
+    if self.as_whole: return {'global': self.tune_global(table), 'per label': self.tune_whole(table)}
     res = {'global': self.tune_global(table, pairs=self.per_label)}
     if self.per_label: res['per label'] = self.tune_labels(table, res['global'])
     return res
@@ -522,7 +545,7 @@ def thresh_table(
     columns = ['threshold','support','score','held_out',*metrics]
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
     fallback = [*tuned.values()][-1].fallback
-    if isinstance(t, tuple): res['fallback'] = ['']*len(ways) + list(fallback)
+    if any(fallback): res['fallback'] = ['']*len(ways) + list(fallback)
     n_folds = table.n_folds if res.held_out.notna().any() else 1
     text = _reading(objective, n_folds, any(fallback))
     for name,(_,(cells,_),_) in ways.items():
@@ -556,7 +579,7 @@ class BinnedTable(SearchTable):
         hist = hist.numpy()
         self.hist,self.edges = hist[hist.any((1, 2, 3))],bin_edges(hist.shape[3]).numpy()
         # As many samples as has the label with the fewest ignored elements
-        super().__init__(self.hist.sum(3), hist.sum((0, 1, 3)).max())
+        super().__init__(self.hist.sum(3).astype(int), hist.sum((0, 1, 3)).max())
 
     def row(self, i=None, thresh=None, ranks=None):
         hist,bins = self.hist.sum(2) if i is None else self.hist[:,:,i],self.hist.shape[3]
@@ -628,19 +651,14 @@ class ThreshFinder(StreamMetric):
         folds = draw_folds(first+step*batch.start, batch.n, step, self.cv, self.seed)
         return index + 2*batch.c*self.bins*folds.to(index.device)[:,None],valid
 
-    def added(self, part):
-        index,valid = part
-        shape = 2*self.cv,index.shape[1],self.bins
-        hist = index.new_zeros(shape, dtype=torch.float64) if self.total is None else self.total
-        return add_to_histogram(hist, index, self.bins, valid)
+    def added(self, part): return add_to_histogram(self.total, part[0], self.bins, part[1], self.cv)
 
     @property
     def table(self):
         "Histograms of all processes as a `SearchTable`; None if nothing was added"
         if (read:=self.read()) is None: return None
         hist,checks = read
-        if not self.check_input(checks):
-            raise ValueError(_NAN)
+        if not self.check_input(checks): raise ValueError(_NAN)
         if not self.scored:
             raise ValueError("preds are binary predictions already: thresholds are found from scores")
         if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
@@ -652,7 +670,7 @@ class ThreshFinder(StreamMetric):
     def compute(self)->BestThresholds: # None if nothing was added
         "Find the best thresholds for all that was added"
         table = self.table
-        return table and find_best(self.objective, table, label_names(self.vocab, len(table.true)))
+        return table and find_best(self.objective, table, label_names(self.vocab, table.c))
 
     @property
     def value(self): return None if (best:=self.compute()) is None else best.score
@@ -682,7 +700,7 @@ def score_table(
     return table
 
 # %% ../nbs/11_thresholds.ipynb #eebdd1ae
-@delegates(Predictions.__init__, but=['thresh','min_labels','max_labels'])
+@takes_predictions(but=['thresh','min_labels','max_labels'])
 def best_thresholds(
     preds, # Scores, or logits if `sigmoid`: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1

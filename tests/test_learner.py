@@ -240,8 +240,8 @@ def test_found_thresholds_are_a_table():
     test_eq([t.threshold['best'], t.score['best'], t.held_out['best']], [one.thresh, one.score, one.held_out])
     assert np.isnan(t.held_out['now']) # 0.5 might have been tuned on these samples
     assert t.held_out[1:].notna().all()
-    each = best_thresholds(scores, targs, average='macro')
-    test_eq(t.fallback[4:].tolist(), each.fallback)
+    each = best_thresholds(scores, targs, per_label=True)
+    assert 'fallback' not in t
     test_close(t.held_out[4:].values, each.table.held_out[2:].values, eps=1e-12)
     test_eq(t.support[4:].tolist(), each.table.support[2:].tolist())
     assert max(map(len, repr(found).split('\n')))<=80 and 'optimistically biased' in found._repr_html_()
@@ -312,11 +312,9 @@ def test_a_vocab_of_another_length_is_an_error():
 
 def test_where_the_threshold_of_a_rare_label_is_from():
     learn = make_learner(*simulate(300, 4, 0.03), vocab=list('abcd'))
-    with learn.no_logging(): found = learn.thresh_find()
+    with learn.no_logging(): found = learn.thresh_find(average='macro')
     assert {*found.table.fallback[4:]}=={'few positives'} and len({*found.per_label})==1
     assert 'fallback: why a label gets the global threshold.' in found.table.reading
-    why = 'which counts false positives also where no label is true'
-    assert f'`best` maximises f1 (micro), {why}; `cardinality` predicts' in found.table.reading
     assert found.table.reading.endswith('use the best global threshold for the macro average.')
     assert plt.gca().get_ylabel().startswith('f1_score')
     plt.close()
@@ -325,8 +323,8 @@ def test_where_the_threshold_of_a_rare_label_is_from():
     assert plt.gca().get_ylabel().startswith('cardinality')
     plt.close()
     learn = make_learner(*simulate(300, 4, 0.4), vocab=list('abcd'))
-    with learn.no_logging(): found = learn.thresh_find(show_plot=False, cv=None)
-    assert not any(found.table.fallback) and 'fallback:' not in found.table.reading
+    with learn.no_logging(): found = learn.thresh_find(show_plot=False, average='macro', cv=None)
+    assert 'fallback' not in found.table and 'fallback:' not in found.table.reading
 
 # Data of any kind
 
@@ -463,18 +461,18 @@ def test_thresholds_are_found_for_an_instance():
     learn.set_thresh(found)
     assert values(learn)[m.name]==expected.score
 
-@pytest.mark.parametrize('average', ['micro','samples'])
+@pytest.mark.parametrize('average', ['micro','samples','weighted'])
 def test_per_label_thresholds_beside_an_instance(average):
-    "`thresh_find` tunes them for the macro average, whatever the average of the metric, as its reading says"
+    "`thresh_find` tunes them as a whole for the micro average, and label by label for the others"
     logits,targs = simulate(300, 4, density=0.3, skill=1.5)
-    targs[15:,3] = 0 # too few positives, so the label gets the global threshold
+    targs[15:,3] = 0 # label by label, it has too few positives, and gets the global threshold
     learn = make_learner(logits, targs)
     by_name = learn.thresh_find(average=average, show_plot=False)
     found = learn.thresh_find(metric=F1ScoreMulti(average=average), show_plot=False)
-    assert 'global threshold for the macro average' in found.table.reading
-    one = best_thresholds(logits.sigmoid(), targs, average='macro', per_label=False)
-    assert found.best==by_name.best!=one.thresh and found.per_label[3]==by_name.per_label[3]==one.thresh
-    test_eq(found.per_label, by_name.per_label)
+    whole,each = (best_thresholds(logits.sigmoid(), targs, average=o, per_label=True) for o in ('micro','macro'))
+    assert found.per_label==by_name.per_label==(each if average=='weighted' else whole).thresh
+    assert found.best==by_name.best
+    assert ('global threshold for the macro average' in found.table.reading)==(average=='weighted')
 
 def test_found_thresholds_are_set_everywhere(tmp_path):
     logits,targs = simulate(bias=-6)
@@ -494,7 +492,7 @@ def test_found_thresholds_are_set_everywhere(tmp_path):
         assert found.best==best.thresh
         assert best.score==pytest.approx(float(max(curve)), abs=1e-12) # the curve's peak is marked as the best
         assert x[curve.argmax()]==pytest.approx(found.best, rel=1e-4)
-        assert found.per_label==best_thresholds(logits, targs, average='macro', sigmoid=True).thresh
+        assert found.per_label==best_thresholds(logits, targs, per_label=True, sigmoid=True).thresh
         assert (logits.sigmoid()>found.cardinality).sum()==targs.sum()
         learn.thresh_find(dl=learn.dls.train, show_plot=False)
         for thresh,min_labels in ((found.best,0), (found.per_label,0), (0.3,1)):
@@ -674,7 +672,7 @@ def test_thresholds_in_bins_leave_the_learner_as_it_was():
     kw = dict(sigmoid=True, bins=1024)
     assert found.best==best_thresholds(logits, targs, **kw).thresh
     assert found.cardinality==best_thresholds(logits, targs, 'cardinality', **kw).thresh
-    assert found.per_label==best_thresholds(logits, targs, average='macro', **kw).thresh
+    assert found.per_label==best_thresholds(logits, targs, per_label=True, **kw).thresh
     exact = learn.thresh_find(show_plot=False)
     assert found.table.score['now']==pytest.approx(exact.table.score['now'], abs=1e-12)
     assert found.table.score['best']==pytest.approx(exact.table.score['best'], abs=0.005)

@@ -1,10 +1,10 @@
 "Threshold search, compared with brute force over all distinct binary predictions"
-import pickle, sklearn.metrics as skm
+import itertools, pickle, sklearn.metrics as skm
 from copy import deepcopy
 from conftest import *
 from fastai_mlmetrics.curves import bin_edges
 from fastai_mlmetrics.predictions import Predictions
-from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, plot_thresh_curve, score_table
+from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, plot_thresh_curve, score_table, sort_groups
 from six_labels import LOGITS, NAMES, SCORES, TARGS
 from test_messages import Terminal
 
@@ -57,6 +57,61 @@ def test_thresholds_per_label_are_the_best_of_all(metric, scored):
         else:
             assert why=='predicts too often'
             assert res.thresh[i]==best_thresholds(scores, y, metric, 'macro', per_label=False, cv=None).thresh
+
+ratios = pytest.mark.parametrize('m', [cls(*beta, average='micro') for cls,*beta in (
+    (F1ScoreMulti,), (FBetaMulti,2), (FBetaMulti,0.5), (JaccardMulti,), (AccuracyMulti,), (HammingLossMulti,))], ids=repr)
+
+def best_combination(m, scores, y, each):
+    "The best of a micro average over all combinations of thresholds of three labels; of ties the highest thresholds"
+    passed = scores[...,None]>np.float32(each)
+    tp,fp = (tensor((passed & (y==o)[...,None]).sum(0)).double() for o in (1,0))
+    tp,fp = (o[0][:,None,None]+o[1][:,None]+o[2] for o in (tp,fp))
+    values = m.values(tp, fp, (y==1).sum()-tp, (y==0).sum()-fp)*(-1 if m.is_loss else 1)
+    at = (values>=values.max()-1e-9).nonzero()
+    return abs(values.max().item()),np.array(each)[at].max(0)
+
+@ratios
+@given(st.integers(0, 2**32-1))
+def test_thresholds_per_label_are_the_best_together(m, seed):
+    "Of all combinations, with ties, ignored targets, and labels without positives"
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(1, rng.integers(3, 9), (10, 3)).astype(np.float32)/10
+    y = (rng.random((10, 3))<rng.choice([0,0.2,0.5], 3)).astype(int)
+    y[rng.random((10, 3))<rng.choice([0,0.3])] = -1
+    y[0,0] = 1
+    res = best_thresholds(scores, y, m, per_label=True, ignore_index=-1, cv=None)
+    best,thresh = best_combination(m, scores, y, [1., *(np.unique(scores)-0.05)])
+    assert res.score==pytest.approx(best, abs=1e-12)
+    np.testing.assert_array_equal((scores>np.float32(res.thresh))[y>=0], (scores>np.float32(thresh))[y>=0])
+
+@ratios
+def test_thresholds_per_label_in_bins_are_the_best_together(m):
+    "Of all combinations of their edges, for all samples and without each fold"
+    rng = np.random.default_rng(0)
+    y = (rng.random((60, 3))<[0.5,0.3,0.1]).astype(int)
+    scores = torch.from_numpy(4*rng.normal(size=(60, 3)) + 5*y - [0,4,8]).sigmoid().float().numpy()
+    edges = bin_edges(24)[:-1].numpy()
+    res = best_thresholds(scores, y, m, per_label=True, bins=24, cv=3)
+    best,thresh = best_combination(m, scores, y, edges)
+    assert res.score==pytest.approx(best, abs=1e-12)
+    np.testing.assert_array_equal(scores>np.float32(res.thresh), scores>thresh)
+    fold = draw_folds(0, 60, cv=3).numpy()
+    thresh = np.stack([best_combination(m, scores[fold!=j], y[fold!=j], edges)[1] for j in range(3)])
+    assert res.held_out==pytest.approx(m((scores>thresh[fold]).astype(int), y), abs=1e-12)
+
+@pytest.mark.parametrize('bins', [None,256])
+def test_a_global_threshold_is_no_better_than_one_per_label(bins):
+    "On the samples that both are tuned on; for the average over samples they are those of the micro average"
+    for seed in range(5):
+        logits,y = simulate(300, 8, density=0.2, skill=1., seed=seed)
+        one,each = (best_thresholds(logits.sigmoid(), y, per_label=o, bins=bins) for o in (False,True))
+        assert each.score>=one.score and each.fallback==('',)*8 and 'fallback' not in each.table
+        assert each.score==F1ScoreMulti(each, sigmoid=False, average='micro')(logits.sigmoid(), y)
+        if bins is None:
+            of_samples = best_thresholds(logits.sigmoid(), y, average='samples', per_label=True)
+            assert of_samples.thresh==each.thresh
+            m = F1ScoreMulti(each, sigmoid=False, average='samples')
+            assert of_samples.score==pytest.approx(m(logits.sigmoid(), y), abs=1e-12)
 
 @given(scored())
 def test_cardinality_predicts_as_many_as_are_true(scored):
@@ -124,6 +179,17 @@ def test_infinite_scores_are_ranked():
                 for average in ('micro','macro','samples'):
                     res = best_thresholds(preds, y, average=average, per_label=False, zero_division=1., cv=None)
                     assert res.score==1 and torch.equal((preds>res.thresh).long(), y)
+
+@pytest.mark.parametrize('groups', [10, 300])
+@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+@given(st.data())
+def test_scores_keep_their_groups_when_sorted(dtype, groups, data):
+    "Groups above 255 and other dtypes are sorted in another way"
+    s = data.draw(arrays(dtype, st.integers(0, 20), elements=st.floats(width=32, allow_nan=False)))
+    g = data.draw(arrays(np.min_scalar_type(groups), len(s), elements=st.integers(0, groups-1)))
+    scores,group = sort_groups(s, g)
+    np.testing.assert_array_equal(scores, np.sort(s))
+    assert sorted(zip(scores, group))==sorted(zip(s, g))
 
 @pytest.mark.parametrize('metric,average', [
     ('f1','micro'),
@@ -290,7 +356,9 @@ def test_held_out_scores_by_hand():
     one,own = by_fold(range(5))
     res = best_thresholds(scores, y)
     assert res.held_out==pytest.approx(skm.f1_score(t, one, average='micro'), abs=1e-12)
-    each = best_thresholds(scores, y, average='micro', per_label=True, min_positives=0)
+    class LabelByLabel(F1ScoreMulti):
+        def formula(self, tp, fp, fn, tn): return 2*tp/(2*tp+fp+fn) # Not known to be a ratio of sums
+    each = best_thresholds(scores, y, LabelByLabel, 'micro', per_label=True, min_positives=0)
     def better(folds):
         some = np.isin(fold, folds)
         return np.less(*(skm.f1_score(t[some], o[some], average=None) for o in by_fold(folds)))
@@ -662,6 +730,7 @@ def test_bins_are_close_to_exact(kind, metric):
         if average not in {'matthews':['micro','macro'],'cardinality':['micro']}.get(metric, [average]): continue
         for per_label in (False, True):
             exact,binned = (best_thresholds(scores[kind], y, metric, average, per_label, bins=o) for o in (None, 1024))
+            assert exact.table.support.equals(binned.table.support)
             near = 0.01*y.sum() if metric=='cardinality' else 0.005
             assert abs(exact.score-binned.score)<near
             assert metric=='cardinality' or abs(exact.held_out-binned.held_out)<0.01
@@ -786,7 +855,8 @@ def test_held_out_is_on_samples_that_were_not_seen(kw):
             p[fold==j] = SCORES[fold==j]>=(passed.amin(0) if per_label else passed.min())
         return p
     p = held_out(False)
-    if isinstance(res.thresh, tuple):
+    if kw==dict(average='micro', per_label=True): p = held_out(True) # No label gets the global threshold
+    elif isinstance(res.thresh, tuple):
         def better(folds):
             some = torch.isin(fold, tensor(folds))
             return tensor(np.greater(*(f1(TARGS[some], held_out(o, folds)[some], None) for o in (True, False))))
