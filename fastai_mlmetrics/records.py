@@ -31,7 +31,7 @@ def label_bins(
     c:int # Number of labels
 )->int:
     "Return the number of bins for each label"
-    return max(2**10, min(2**13, 2**21//(2*FOLDS*c)))
+    return max(2**10, min(2**12, 2**21//(2*FOLDS*c)))
 
 class ScoreHistogram(StreamMetric):
     "Histograms of scores: of all labels, 2 x 1 x `bins`, and of each label by fold, 2 `FOLDS` x C x fewer"
@@ -214,8 +214,8 @@ class ValidationStats:
         def rate(total, n): return total/n if defined and n else math.nan
         thresh,f1 = self.hist.suggest() if scored else (None,math.nan)
         own,one,gain = self.hist.compare_per_label() if scored else (math.nan,math.nan,(math.nan,)*3)
-        rated,(ap,chance,narrow) = true>=ENOUGH,self._ranking(true, n, scored)
-        ranks = ap-chance >= torch.minimum(chance, (1-chance)/4) # Clearly above chance
+        rated,narrow = true>=ENOUGH,scored and self._is_narrow(n)
+        dead = self._ranking(counts, (rated & (tp==0)).nonzero()[:,0], all_names) if defined else []
         each = tp.sum()+right,fp.sum()+wrong,fn.sum()-right,tn.sum()-wrong # With `min_labels=1`
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
         is_constant = samples>1 and ((pred==0) | (pred==n)).all()
@@ -232,24 +232,31 @@ class ValidationStats:
             never_correct=names((tp==0) & (pred>0) & (true>0)),
             absent=names((true==0) & (n>0)),
             same_for_all=names((pred==n) & (n>0)) if is_constant else None,
-            dead=[dict(label=all_names[i], positives=int(fn[i]), predicted=int(fp[i]),
-                       chance=chance[i].item(), ap=ap[i].item(), ranks=ranks[i].item())
-                  for i in (rated & (tp==0)).nonzero().flatten().tolist()] if defined else [],
-            collapsed=bool(rated.any() and narrow.all() and not ranks[rated].any()),
+            dead=dead,
+            collapsed=bool(rated.any()) and narrow and not any(
+                o['ranks'] for o in self._ranking(counts, rated.nonzero()[:,0], all_names)),
             suggested_thresh=thresh, suggested_f1=f1, global_f1=one, per_label_f1=own, per_label_gain=gain,
             label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
             range_problem=m.range_problem(checks[0], checks[2]),
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 
-    def _ranking(self, true, n, scored):
-        "Return each label's average precision, that of a random ranking, and whether its scores are alike"
-        chance = random_ap(true, n)
-        if not scored: return chance*math.nan,chance,chance<0
-        hist = self.hist.of_labels.sum(0)
-        share = hist.sum(0).cumsum(1)/n[:,None]
-        bins = ((share>0.05) & (share<0.95)).sum(1) # That nine tenths of the scores reach across
-        return APScoreMulti().values(bin_curve(hist)),chance,bins*2*REACH/hist.shape[2]<0.05
+    def _ranking(self, counts, where, names):
+        "Describe how some labels rank"
+        tp,fp,fn,tn = counts[:,where]
+        chance = random_ap(tp+fn, tp+fp+fn+tn)
+        ap = APScoreMulti().values(bin_curve(self.hist.of_labels[:,:,where].sum(0)))
+        if not self.per_label.scored: ap = ap*math.nan
+        ranks = ap-chance >= torch.minimum(chance, (1-chance)/4) # Clearly above chance
+        values = zip(where.tolist(), *(o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap, ranks)))
+        keys = 'label','positives','predicted','chance','ap','ranks'
+        return [dict(zip(keys, (names[i], *o))) for i,*o in values]
+
+    def _is_narrow(self, n):
+        "Whether nine tenths of each label's scores lie within 0.05 logits"
+        share = self.hist.of_labels.sum((0, 1)).cumsum(1)/n[:,None]
+        bins = ((share>0.05) & (share<0.95)).sum(1)
+        return bool((bins*2*REACH/share.shape[1]<0.05).all())
 
 # %% ../nbs/14_records.ipynb #5b95b73d
 def add_trend(
