@@ -152,7 +152,7 @@ def _another_thresh(r):
         return ("Another threshold, perhaps: these are binary predictions already. "
                 "Pass the scores that they were made of, and the threshold is found.")
     t,limits,how = exact_thresh(r.suggested_thresh),limits_text(r.min_labels, r.max_labels),''
-    without = limits and f", without {limits},"
+    without = limits and f" without {limits}"
     if r.decodes:
         set_ = set_thresh_code(_as_probability(r, r.suggested_thresh))
         how = f" {set_} applies it to metrics, `predict` and `show_results`."
@@ -162,16 +162,15 @@ def _another_thresh(r):
                f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`.")
-    return (f"Another threshold: `thresh={t}`{without} has a micro F1 of {r.suggested_f1:.3f} instead "
-            f"of {r.f1_micro:.3f}, the best of those that predict at most twice as many labels as are "
-            f"true.{how}")
+    return (f"Another threshold: `thresh={t}`, the best single one{without}, has a micro F1 of "
+            f"{r.suggested_f1:.3f} instead of {r.f1_micro:.3f}.{how}")
 
 def _own_thresholds(r):
     limits = limits_text(r.min_labels, r.max_labels)
     find = 'learn.thresh_find()' if r.phase else 'best_thresholds(preds, targs, per_label=True)'
     how = f"`{find}` finds them"
     if r.decodes: how = f"`learn.set_thresh({find})` finds and sets them"
-    return (f"Thresholds per label{limits and f', without {limits}'}: {how}. Held out, their micro F1 is "
+    return (f"Thresholds per label{limits and f' without {limits}'}: {how}. Held out, their micro F1 is "
             f"{r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, because "
             f"labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
 
