@@ -521,8 +521,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                               'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.StreamMetric.__init_subclass__': ( 'metrics.html#streammetric.__init_subclass__',
                                                                                                        'fastai_mlmetrics/metrics.py'),
-                                          'fastai_mlmetrics.metrics.StreamMetric.__new__': ( 'metrics.html#streammetric.__new__',
-                                                                                             'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.StreamMetric.__repr__': ( 'metrics.html#streammetric.__repr__',
                                                                                               'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.StreamMetric._begin': ( 'metrics.html#streammetric._begin',

@@ -49,6 +49,7 @@ def declared_init(
     sig = inspect.Signature([param(k) for k in names if k not in ('kwargs', *without)])
     @wraps(init)
     def __init__(self, *args, **kwargs):
+        check_kwargs(type(self).__name__, __init__, kwargs)
         init(**{**defaults, **sig.bind_partial(self, *args, **kwargs).arguments})
     # `docments` also looks for comments in `__delwrap__`
     __init__.__signature__,__init__.__delwrap__ = sig,inherited
@@ -68,10 +69,6 @@ class StreamMetric(AccumMetric):
     is_loss = False # Whether lower is better
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
-
-    def __new__(cls, *args, **kwargs):
-        check_kwargs(cls.__name__, cls.__init__, kwargs)
-        return super().__new__(cls)
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -131,8 +128,6 @@ class StreamMetric(AccumMetric):
         args = {k: getattr(self, k, p.default) for k,p in params.items() if k!='name'}
         shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
         return f'{type(self).__name__}({shown})'
-
-StreamMetric.__new__.__signature__ = inspect.signature(StreamMetric.__init__) # For `help`
 
 # %% ../nbs/06_metrics.ipynb #01f977e4
 _MANY = 256 # Batches, and checks of them, that a metric lists at most

@@ -470,7 +470,7 @@ def test_arguments_of_ones_own_class():
             self.k = k
             super().__init__(average='micro', **kwargs)
     assert repr(Mine(3, thresh=0.2)).startswith('Mine(k=3') and Mine(thresh=0.2).thresh==0.2
-    with pytest.raises(TypeError, match='treshold'): Mine(treshold=0.2)
+    with pytest.raises(TypeError, match="Mine has no argument 'treshold': did you mean 'thresh'"): Mine(treshold=0.2)
     assert [*inspect.signature(StreamMetric).parameters]==[*inspect.signature(StreamMetric.__init__).parameters][1:]
 
 def test_declared_arguments():

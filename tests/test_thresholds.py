@@ -4,7 +4,8 @@ from copy import deepcopy
 from conftest import *
 from fastai_mlmetrics.curves import bin_edges
 from fastai_mlmetrics.predictions import Predictions
-from fastai_mlmetrics.thresholds import Objective, ScoreTable, ThreshFinder, draw_folds, plot_thresh_curve, score_table, sort_groups
+from fastai_mlmetrics.thresholds import (
+    Objective, ScoreTable, ThreshFinder, draw_folds, plot_thresh_curve, score_table, sort_groups)
 from six_labels import LOGITS, NAMES, SCORES, TARGS
 from test_messages import Terminal
 
@@ -59,7 +60,8 @@ def test_thresholds_per_label_are_the_best_of_all(metric, scored):
             assert res.thresh[i]==best_thresholds(scores, y, metric, 'macro', per_label=False, cv=None).thresh
 
 ratios = pytest.mark.parametrize('m', [cls(*beta, average='micro') for cls,*beta in (
-    (F1ScoreMulti,), (FBetaMulti,2), (FBetaMulti,0.5), (JaccardMulti,), (AccuracyMulti,), (HammingLossMulti,))], ids=repr)
+    (F1ScoreMulti,), (FBetaMulti,2), (FBetaMulti,0.5), (JaccardMulti,), (AccuracyMulti,), (HammingLossMulti,))],
+    ids=repr)
 
 def best_combination(m, scores, y, each):
     "The best of a micro average over all combinations of thresholds of three labels; of ties the highest thresholds"
