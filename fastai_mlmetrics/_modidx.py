@@ -625,6 +625,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'fastai_mlmetrics/pitfalls.py'),
                                            'fastai_mlmetrics.pitfalls._no_labels': ( 'pitfalls.html#_no_labels',
                                                                                      'fastai_mlmetrics/pitfalls.py'),
+                                           'fastai_mlmetrics.pitfalls._split_code': ( 'pitfalls.html#_split_code',
+                                                                                      'fastai_mlmetrics/pitfalls.py'),
                                            'fastai_mlmetrics.pitfalls._tracked_upside_down': ( 'pitfalls.html#_tracked_upside_down',
                                                                                                'fastai_mlmetrics/pitfalls.py'),
                                            'fastai_mlmetrics.pitfalls._tracked_validation': ( 'pitfalls.html#_tracked_validation',

@@ -86,13 +86,18 @@ def _no_labels(r, learn, logits):
     return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is right, "
             "and the model cannot be judged: check the targets")
 
+def _split_code(dls):
+    if hasattr(dls, 'y_names'): # Of a table
+        return "`valid_idx=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)[1]`"
+    if not hasattr(dls.train, 'new'): return "`stratified_split(targs)`" # torch's `DataLoader`
+    return "`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`"
+
 @pitfall('absent labels')
 def _absent_labels(r, learn, logits):
     "No validation sample has a certain label: macro averages count 0 for it"
     told = any(o.absent and not o.other_data for o in learn.zero_labels.records)
     if not r.absent or r.labelled<ENOUGH or r.other_data or told: return
-    split = 'StratifiedMultiLabelSplitter' if hasattr(learn.dls.train, 'new') else 'stratified_split'
-    return f"no validation sample has {some_labels(r.absent, 3)}; `{split}` spreads rare labels"
+    return f"no validation sample has {some_labels(r.absent, 3)}: split by {_split_code(learn.dls)}"
 
 @pitfall('ignored in training', 'start')
 def _ignored_in_training(r, learn, logits):

@@ -92,14 +92,15 @@ class ScoreHistogram(StreamMetric):
 def suggest(self:ScoreHistogram
 ): # Threshold and its micro F1; None and nan if there is none, or if bins are too wide to promise it
     "Suggest a threshold, in few digits, with the best F1 of those that predict <= 2 x the true labels"
-    c,m = self.curve,F1ScoreMulti()
-    filled = 1+(c.tp+c.fp)[0].diff().nonzero()[:,0] # Steps of bins that are not empty
-    f1,score = c.values(m)[0,filled],c.score[0,filled]
-    allowed = (c.tp+c.fp)[0,filled]<=2*c.true
+    c = self.curve
+    f1,score,predicted = c.values(F1ScoreMulti())[0],c.score[0],(c.tp+c.fp)[0]
+    filled = 1+predicted.diff().nonzero()[:,0] # Steps of bins that are not empty
+    allowed = f1.where(predicted<=2*c.true, 0)[filled]
     # Rounding may spoil the best one, but hardly all that are nearly as good
-    for step in f1.where(allowed, 0).argsort(descending=True, stable=True)[:5].tolist():
-        if not (allowed[step] and f1[step]): break
-        if step+1<len(filled): thresh = (score[step]+score[step+1])/2
+    for i in allowed.argsort(descending=True, stable=True)[:5].tolist():
+        if not allowed[i]: break
+        step = filled[i]
+        if i+1<len(filled): thresh = (score[step]+score[filled[i+1]])/2
         elif score[step]<self.width-REACH: continue # This bin also holds all lower scores
         else: thresh = score[step]-0.02 # Below the lowest score, in three digits too
         thresh = (thresh.sigmoid() if self.probs else _unsqueeze(thresh)).item()
@@ -107,12 +108,13 @@ def suggest(self:ScoreHistogram
         for digits in range(3, 7):
             def rounded(x): return float(f'{x:.{digits}g}')
             t = round(1-rounded(1-thresh), 12) if from_1 else rounded(thresh)
-            place = self.place(np.float32(t)) # Scores are compared in float32
-            # Scores in the threshold's own bin may be above the threshold or below
-            cells = torch.cat([c.at(place+end) for end in (-self.width/2,self.width/2)], 1)
-            low,high = m.values(*cells).sort().values.tolist()
-            if high-low<0.005 and low>f1[step]-0.005 and (cells[:2].sum(0)<=2*c.true).all():
-                return t,low
+            # Scores in the threshold's own bin, or as near in float32, may be above it or below
+            off = 2*np.spacing(np.float32(t))
+            ends = [self.place(t+o*off)+o*self.width/2 for o in (1,-1)]
+            first,last = (((score>end).sum()-1).clamp(min=0) for end in ends)
+            near = f1[first:last+1]
+            if near.max()-near.min()<0.005 and near.min()>f1[step]-0.005 and predicted[last]<=2*c.true:
+                return t,near.min().item()
     return None,math.nan
 
 @patch
@@ -261,10 +263,11 @@ class ValidationStats:
         return [dict(zip(keys, (names[i], *o))) for i,*o in values]
 
     def _is_narrow(self, n):
-        "Whether nine tenths of each label's scores lie within 0.05 logits"
+        "Whether nine tenths of each label's scores lie within 0.05 logits, and not at an end of the bins"
         share = self.hist.of_labels.sum((0, 1)).cumsum(1)/n[:,None]
-        bins = ((share>0.05) & (share<0.95)).sum(1)
-        return bool((bins*2*REACH/share.shape[1]<0.05).all())
+        first,last = ((share<=o).sum(1) for o in (0.05,0.95))
+        bins = share.shape[1]
+        return bool(((first>0) & (last<bins-1) & ((last-first)*2*REACH/bins<0.05) | (n==0)).all())
 
 # %% ../nbs/14_records.ipynb #5b95b73d
 def add_trend(

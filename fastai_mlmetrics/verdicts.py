@@ -203,9 +203,8 @@ def _dead(r, found):
 
 def _with_ap(dead, k=5):
     more = f" and {len(dead)-k} more" if len(dead)>k else ''
-    texts = (f"{some_labels([o['label']])} (average precision {o['ap']:.2f}, chance {o['chance']:.2f})"
-             for o in dead[:k])
-    return ', '.join(texts)+more
+    texts = [f"{some_labels([o['label']])} ({o['ap']:.2f}, chance {o['chance']:.2f})" for o in dead[:k]]
+    return ', '.join(texts).replace('(', '(average precision ', 1)+more
 
 def _per_label(r):
     how = "`best_thresholds(preds, targs, average='macro')` finds them"
