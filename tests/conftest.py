@@ -97,13 +97,6 @@ def warnings_as(action, category=Warning):
         yield
 
 @contextlib.contextmanager
-def warnings_as(action, category=Warning):
-    "Let all warnings of `category` be an 'error', or 'ignore' them"
-    with warnings.catch_warnings():
-        warnings.simplefilter(action, category)
-        yield
-
-@contextlib.contextmanager
 def recording(learn):
     "Record all warnings, without the Learner's log"
     with warnings.catch_warnings(record=True) as caught, learn.no_logging():
