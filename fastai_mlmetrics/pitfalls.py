@@ -27,7 +27,7 @@ PITFALLS = []
 
 def pitfall(
     name:str, # Name of the row
-    when:str='validation' # When to look: at the 'start', after each 'validation', at the 'end' of a fit
+    when:str='validation' # When to look: at the 'start' or 'end' of a fit, or after each 'validation'
 ):
     "Add a function to `PITFALLS`"
     def _inner(f):
