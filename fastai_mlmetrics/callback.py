@@ -16,7 +16,7 @@ from .tables import Table
 from .records import add_trend, OF_FIT, Record, ValidationStats
 from .verdicts import (
     add_verdict, all_clear, as_warning, describe, describe_frozen, describe_unchanged, diagnosis,
-    problem, VERDICTS, why_no_verdict, ZeroLabelsError)
+    problem, VERDICTS, why_no_verdict, zeros_are_beaten, ZeroLabelsError)
 from .pitfalls import pitfalls
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
@@ -43,7 +43,7 @@ class ZeroLabelsCallback(Callback):
         thresh=None, # Decision threshold; None: that of the loss function, as in `predict`
         sigmoid:bool=True, # Whether predictions are logits, to which the sigmoid is applied
         min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
-        max_empty:float=0.5, # Share of labelled samples without predictions from which to flag
+        max_empty:float=0.5, # Flag if at least this share of the labelled samples gets no label
         patience:int=3, # Consecutive flagged validations without improvement before acting
         on_flag='warn', # How to act: 'warn', 'stop' (and warn), 'raise', or a function of the record
         ignore_index=None # Target value to ignore, which may be nan; None: that of the metrics
@@ -112,8 +112,16 @@ class ZeroLabelsCallback(Callback):
         if new := new_warnings(self.learn, texts):
             self.notify(as_warning("These numbers may mislead:", new, r))
 
+    @property
+    def is_counting(self):
+        "Whether a validation is being counted"
+        return bool(self._stats.get(self._standalone))
+
     def after_batch(self):
-        if (stats:=self._stats.get(self._standalone)) and len(self.yb): stats.accumulate(self.learn)
+        if not (self.is_counting and len(self.yb)): return
+        stats = self._stats[self._standalone]
+        stats.accumulate(self.learn)
+        if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
 
     def after_cancel_validate(self): self._stats.pop(self._standalone, None)
 
@@ -237,9 +245,9 @@ def _clear(self:ZeroLabelsCallback, r):
     if data not in self.reported or why_no_verdict(r) or problem(r): return
     # The best epoch may be the one before the weights became NaN
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return
-    verdict,_ = self.reported.pop(data)
+    del self.reported[data]
     since = self.fit_records[-self._fit.healthy] if self._fit.healthy else None
-    if not rank_distrib(): _show(all_clear(r, since, verdict))
+    if not rank_distrib(): _show(all_clear(r, since))
 
 def _show(warning):
     "Show a box in a notebook, print text elsewhere"
@@ -303,12 +311,16 @@ def plot(self:ZeroLabelsCallback,
 ): # The two axes
     """Plot accuracy with the all-zeros baseline, the empty rate and micro F1, by validation
 
+    If a label is true in more than half of the samples, the best constant prediction is shown, too.
+
     Verdicts are shaded, and named in the legend. Raises `ValueError` before the first validation."""
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report(full=True)
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
     axs[0].plot(df.accuracy, 'o-', label='accuracy')
     axs[0].plot(df.zeros_accuracy, 'k--', label='of predicting nothing')
+    if any(map(zeros_are_beaten, self.records)):
+        axs[0].plot(df.constant_accuracy, 'k:', label='of the best constant')
     axs[1].plot(df.empty_rate, 'o-', label='share without a label')
     axs[1].plot(df.f1_micro, 'o-', label='micro F1')
     axs[1].set_ylim(-0.03, 1.03)

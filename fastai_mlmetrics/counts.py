@@ -58,6 +58,9 @@ def check_values(
         text += (". One-hot encode class indices, round soft labels, or name the value of missing "
                  "targets with ignore_index, which metric classes, ZeroLabelsCallback, reports and "
                  "searches for thresholds take.")
+        if in_learner and not off>=0: # NaN or negative: most likely missing targets
+            text += (" The loss function needs it, too, as in BCEWithLogitsLossFlat(ignore_index="
+                     f"{format_number(off) if off==off else 'math.nan'}).")
         if not trained: raise ValueError(text)
         return f"{text} (MixUp and CutMix make soft ones, with which train_metrics are nan.)"
     if nans:

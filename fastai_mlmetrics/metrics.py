@@ -268,7 +268,7 @@ def value(self:StreamMetric):
     sound = self.check_input(checks)
     value = as_tensor(total[0]/total[1] if self.average=='samples' else self.from_total(total))
     if not sound: value = torch.full_like(value, math.nan)
-    elif text:=self.range_problem(checks[0], checks[2]): self._warn(text)
+    elif not self._left_to_callback and (text:=self.range_warning): self._warn(text)
     return value.item() if value.ndim==0 else value.numpy()
 
 # %% ../nbs/06_metrics.ipynb #d999193d
@@ -307,6 +307,19 @@ def range_problem(self:StreamMetric, low, high):
         return (f"predictions like {low:.3g} and {high:.3g} seem to be logits{percent}, but are "
                 "compared with a threshold for probabilities: pass sigmoid=True, or thresh=0 for "
                 f"logits{where}")
+
+@patch(as_prop=True)
+def range_warning(self:StreamMetric):
+    "What is wrong with `thresh` or `sigmoid`, judging by all that was added; None: nothing"
+    read = self.read()
+    return read and self.range_problem(read[1][0], read[1][2])
+
+@patch(as_prop=True)
+def _left_to_callback(self:StreamMetric):
+    "Whether a `ZeroLabelsCallback` is going to warn of the range, once for all metrics"
+    learn = self._learn() if self._in_learner else None
+    counts = getattr(getattr(learn, 'zero_labels', None), 'is_counting', False)
+    return counts and any(m is self for m in learn.metrics)
 
 # %% ../nbs/06_metrics.ipynb #51c2c295
 def sum_and_weight(

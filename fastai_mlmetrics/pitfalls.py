@@ -12,7 +12,7 @@ from fastai_mlmetrics.losses import (
     can_decode, decode_hint, is_activated, is_cross_entropy, loss_name, loss_rule, trains_on_all,
     unwrap)
 from .metrics import CountsMetric, ignored_by, StreamMetric
-from .tables import some_names
+from .tables import some_labels, some_names
 from .records import ENOUGH
 from .verdicts import exact_thresh, set_thresh_code
 from fastai.callback.progress import CSVLogger
@@ -49,7 +49,8 @@ def pitfalls(
 @pitfall('wrong range')
 def _wrong_range(r, learn, logits):
     "Probabilities passed as logits, so that everything is predicted; or logits as probabilities"
-    return r.range_problem
+    of_metrics = (m.range_warning for m in learn.metrics if isinstance(m, StreamMetric))
+    return L(r.range_problem, *of_metrics).filter().unique()
 
 @pitfall('two sigmoids')
 def _two_sigmoids(r, learn, logits):
@@ -85,21 +86,18 @@ def _no_labels(r, learn, logits):
     return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is right, "
             "and the model cannot be judged: check the targets")
 
-def _split_advice(dls):
+def _split_code(dls):
     if hasattr(dls, 'y_names'): # Of a table
-        return ("`valid_idx=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)[1]` in "
-                "`TabularDataLoaders.from_df` (in `TabularPandas`, all of it as `splits=`)")
+        return "`valid_idx=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)[1]`"
     if not hasattr(dls.train, 'new'): return "`stratified_split(targs)`" # torch's `DataLoader`
-    return "`DataBlock(..., get_y=get_y, splitter=StratifiedMultiLabelSplitter(get_y=get_y))`"
+    return "`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`"
 
 @pitfall('absent labels')
 def _absent_labels(r, learn, logits):
-    "No sample has a certain label: macro averages count 0 for it"
-    if not r.absent or r.labelled<ENOUGH: return
-    return (f"{len(r.absent)} of {r.n_labels} labels {'is' if len(r.absent)==1 else 'are'} true in no "
-            f"sample of this validation ({some_names(r.absent)}): nothing is known of such labels, and "
-            "macro averages count 0 for each. If `label_stats(learn.dls)` counts two samples of a label "
-            f"or more, {_split_advice(learn.dls)} puts them on both sides; otherwise add samples with it")
+    "No validation sample has a certain label: macro averages count 0 for it"
+    told = any(o.absent and not o.other_data for o in learn.zero_labels.records)
+    if not r.absent or r.labelled<ENOUGH or r.other_data or told: return
+    return f"no validation sample has {some_labels(r.absent, 3)}: split by {_split_code(learn.dls)}"
 
 @pitfall('ignored in training', 'start')
 def _ignored_in_training(r, learn, logits):
@@ -144,7 +142,7 @@ def _monitor_disagrees(r, learn, logits):
         if len(values)!=len(records): continue # Some epochs were not validated
         best = records[int((np.nanargmin if cbs[0].comp is np.less else np.nanargmax)(values))]
         better = [o for o in records if o.epoch>best.epoch and o.ap_micro>1.1*best.ap_micro
-                  and o.valid_loss<0.9*best.valid_loss]
+                  and 0<=o.valid_loss<0.9*best.valid_loss]
         if not better: continue
         o = min(better, key=lambda o: o.valid_loss)
         names = ' and '.join(f'`{type(cb).__name__}`' for cb in cbs)

@@ -8,13 +8,16 @@ __all__ = []
 # %% ../nbs/14_records.ipynb #44a94d52
 from fastai.basics import *
 from .inputs import label_names
-from .decisions import is_prob_thresh
+from .decisions import is_prob_thresh, ThresholdRule
+from .counts import Batch, check_values, loop_batch
 from fastai_mlmetrics.metrics import (
     accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
     ZerosAccuracy)
 from .curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
 from .ranking import APScoreMulti, random_ap
+from .thresholds import BinnedTable, draw_folds, Objective, shard_of
 from scipy.special import logit
+from scipy.stats import t as student_t
 
 # %% ../nbs/14_records.ipynb #cb5721b8
 def _squeeze(margins):
@@ -23,9 +26,17 @@ def _squeeze(margins):
 
 def _unsqueeze(x): return x.sign()*x.abs().expm1()/1e6
 
+FOLDS = 5
+
+def label_bins(
+    c:int # Number of labels
+)->int:
+    "Return the number of bins for each label"
+    return max(2**10, min(2**12, 2**21//(2*FOLDS*c)))
+
 class ScoreHistogram(StreamMetric):
-    "Histogram of the scores of all labels"
-    bins,per_label = 2**16,False
+    "Histograms of scores: of all labels, 2 x 1 x `bins`, and of each label by fold, 2 `FOLDS` x C x fewer"
+    bins,shard = 2**16,(0,1)
     width = 2*REACH/bins # In logits
 
     @property
@@ -33,68 +44,109 @@ class ScoreHistogram(StreamMetric):
         "Whether the scores are probabilities or their logits, and not margins"
         return self.sigmoid or is_prob_thresh(self.thresh)
 
+    def accumulate(self, learn):
+        self.shard = shard_of(getattr(learn, 'dl', None))
+        super().accumulate(learn)
+
     def from_batch(self, batch):
-        "Return the bin and the weight of each sample-label pair"
-        preds,y,valid = (o if self.per_label or o is None else o.reshape(-1, 1) for o in batch.inputs)
+        "Return the bin of each sample-label pair in both histograms, and its weight"
+        preds,y,valid = batch.inputs
         if not self.probs: preds = _squeeze(preds.float())
         sigmoid = not self.probs or self.sigmoid and batch.scored
-        return bin_index(preds, y, self.bins, sigmoid),valid
+        index = bin_index(preds.reshape(-1, 1), y.reshape(-1, 1), self.bins, sigmoid)
+        true,place = (index//self.bins).view_as(y),(index%self.bins).view_as(y)
+        first,step = self.shard
+        fold = draw_folds(first+step*batch.start, batch.n, step, FOLDS).to(y.device)
+        labels,bins = torch.arange(batch.c, device=y.device),label_bins(batch.c)
+        by_label = place*bins//self.bins + bins*(labels + batch.c*(true + 2*fold[:,None]))
+        return index,by_label,valid
 
     def added(self, part):
-        index,weight = part
-        return add_to_histogram(self.total, index, self.bins, weight)
+        index,by_label,valid = part
+        of_all,of_labels = self.total or (None,None)
+        if of_labels is None:
+            shape = 2*FOLDS,by_label.shape[1],label_bins(by_label.shape[1])
+            of_labels = by_label.new_zeros(shape, dtype=torch.int32)
+        return (add_to_histogram(of_all, index, self.bins, valid),
+                add_to_histogram(of_labels, by_label, of_labels.shape[2], valid))
+
+    def reduce(self, total): return [*map(super().reduce, total)]
 
     @property
     def curve(self):
-        "Counts at every threshold, on logits or squeezed margins"
-        return bin_curve(self.read()[0])
+        "Counts of all labels at every threshold, on logits or squeezed margins"
+        return bin_curve(self.read()[0][0])
+
+    @property
+    def of_labels(self):
+        "Numbers of negatives and positives by fold, `FOLDS` x 2 x C x bins"
+        hist = self.read()[0][1]
+        return hist.view(FOLDS, 2, *hist.shape[1:])
 
     def place(self, thresh):
         "Return the position of a threshold on the curve"
         return logit(thresh) if self.probs else _squeeze(torch.tensor(thresh, device='cpu')).item()
 
-class LabelHistogram(ScoreHistogram):
-    "Histogram of each label's scores"
-    bins,per_label = 2**9,True
-
 # %% ../nbs/14_records.ipynb #37ba1f89
 @patch
 def suggest(self:ScoreHistogram
-): # Threshold and its micro F1; None and nan if no threshold comes within 20 % of the true number
-    "Suggest a threshold, in few digits, that predicts as many labels as are true"
-    c,none = self.curve,(None,math.nan)
-    filled = 1+(c.tp+c.fp)[0].diff().nonzero()[:,0] # Steps of bins that are not empty
-    if not len(filled): return none
-    _,fp,fn,_ = c.cells
-    off,score = (fp-fn)[0,filled].abs(),c.score[0,filled]
-    step = off.argmin()
-    if off[step]>=c.true: return none # No better than predicting nothing
-    if step+1<len(filled): thresh = (score[step]+score[step+1])/2
-    elif score[step]<self.width-REACH: return none # This bin also holds all lower scores
-    else: thresh = score[step]-0.02 # Below the lowest score, in three digits too
-    thresh = (thresh.sigmoid() if self.probs else _unsqueeze(thresh)).item()
-    from_1 = self.probs and thresh>0.5 # Near 1, the digits of 1-thresh count
-    for digits in range(3, 7):
-        def rounded(x): return float(f'{x:.{digits}g}')
-        t = round(1-rounded(1-thresh), 12) if from_1 else rounded(thresh)
-        place = self.place(np.float32(t)) # Scores are compared in float32
-        # Scores in the threshold's own bin may be above the threshold or below
-        tp,fp,fn,tn = torch.cat([c.at(place+end) for end in (-self.width/2,self.width/2)], 1)
-        low,high = F1ScoreMulti().values(tp, fp, fn, tn).sort().values.tolist()
-        if high-low<0.005 and ((fp-fn).abs()<=(tp+fn)/5).all(): return t,low
-    return none
+): # Threshold and its micro F1; None and nan if there is none, or if bins are too wide to promise it
+    "Suggest a threshold, in few digits, with the best F1 of those that predict <= 2 x the true labels"
+    c = self.curve
+    f1,score,predicted = c.values(F1ScoreMulti())[0],c.score[0],(c.tp+c.fp)[0]
+    filled = 1+predicted.diff().nonzero()[:,0] # Steps of bins that are not empty
+    allowed = f1.where(predicted<=2*c.true, 0)[filled]
+    # Rounding may spoil the best one, but hardly all that are nearly as good
+    for i in allowed.argsort(descending=True, stable=True)[:5].tolist():
+        if not allowed[i]: break
+        step = filled[i]
+        if i+1<len(filled): thresh = (score[step]+score[filled[i+1]])/2
+        elif score[step]<self.width-REACH: continue # This bin also holds all lower scores
+        else: thresh = score[step]-0.02 # Below the lowest score, in three digits too
+        thresh = (thresh.sigmoid() if self.probs else _unsqueeze(thresh)).item()
+        from_1 = self.probs and thresh>0.5 # Near 1, the digits of 1-thresh count
+        for digits in range(3, 7):
+            def rounded(x): return float(f'{x:.{digits}g}')
+            t = round(1-rounded(1-thresh), 12) if from_1 else rounded(thresh)
+            # Scores in the threshold's own bin, or as near in float32, may be above it or below
+            off = 2*np.spacing(np.float32(t))
+            ends = [self.place(t+o*off)+o*self.width/2 for o in (1,-1)]
+            first,last = (((score>end).sum()-1).clamp(min=0) for end in ends)
+            near = f1[first:last+1]
+            if near.max()-near.min()<0.005 and near.min()>f1[step]-0.005 and predicted[last]<=2*c.true:
+                return t,near.min().item()
+    return None,math.nan
+
+@patch
+def compare_per_label(self:ScoreHistogram
+): # Held-out micro F1 of both, their difference, and the 95 % interval of that; nan if unknown
+    "Compare thresholds per label, tuned as a whole for micro F1, with the best global one"
+    table = BinnedTable(self.of_labels)
+    if table.c==1 or table.n_folds<2 or not table.true.any(): return math.nan,math.nan,(math.nan,)*3
+    m,folds = F1ScoreMulti(average='micro'),range(table.n_folds)
+    ways = Objective('f1', 'micro', per_label=True).tune(table)
+    def f1(tuned, folds): return table.score(m, table.cells(tuned.above, folds, [1+j for j in folds]))
+    own,one = (f1(ways[k], [*folds]) for k in ('per label','global'))
+    gains = [f1(ways['per label'], [j])-f1(ways['global'], [j]) for j in folds]
+    half = student_t.ppf(0.975, len(gains)-1)*np.std(gains, ddof=1)/math.sqrt(len(gains))
+    return own,one,(own-one, own-one-half, own-one+half)
 
 # %% ../nbs/14_records.ipynb #4e24beeb
 class _SampleCounts(StreamMetric):
-    "Numbers of samples: all, labelled, empty, empty and labelled, empty with a true top-scoring label"
+    """Numbers of samples: all, labelled, empty, empty and labelled; of those to which `min_labels=1`
+    would give a label, how many would get a true one, and how many a false one"""
     def from_batch(self, batch):
-        preds,y,valid = batch.inputs
-        preds = preds.float() if valid is None else preds.float().masked_fill(~valid, -math.inf)
-        top = y.gather(1, preds.argmax(1, keepdim=True))[:,0].bool()
+        preds,(_,y,valid) = batch.preds,batch.inputs
         tp,fp,fn,tn = batch.counts[1]
-        counted,labelled = tp+fp+fn+tn>0,tp+fn>0
-        empty = counted & (tp+fp==0)
-        return torch.stack([counted, labelled, empty, empty & labelled, empty & top]).sum(1)
+        counted,labelled,none = tp+fp+fn+tn>0,tp+fn>0,tp+fp==0
+        top = preds.float().argmax(1, keepdim=True)
+        right,known = y.gather(1, top)[:,0].bool(),counted
+        bare = none
+        if valid is not None: # Ignored labels may be predicted, and score highest
+            known,bare = valid.gather(1, top)[:,0],~batch.rule.binarize(preds, torch.bool).any(1)
+        empty = counted & none
+        return torch.stack([counted, labelled, empty, empty & labelled,
+                            bare & known & right, bare & known & ~right]).sum(1)
 
 ENOUGH = 20 # Number of positives, or of labelled samples, below which numbers tell little
 
@@ -134,14 +186,20 @@ class ValidationStats:
     def __init__(self,
         **rule # Arguments of `ThresholdRule`, such as `thresh` and `sigmoid`
     ):
-        self.metrics = self.per_label,self.samples,self.hist,self.label_hist = (
-            AccuracyMulti(average=None, **rule), _SampleCounts(**rule),
-            ScoreHistogram(**rule), LabelHistogram(**rule))
+        self.metrics = self.per_label,self.samples,self.hist = (
+            AccuracyMulti(average=None, **rule), _SampleCounts(**rule), ScoreHistogram(**rule))
         self.is_logits = self.hist.sigmoid or not self.hist.probs
 
     def accumulate(self, learn):
         "Count `learn`'s current batch"
         for m in self.metrics: m.accumulate(learn)
+
+    def check_batch(self, learn):
+        "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
+        batch,rule = loop_batch(learn),self.per_label.rule
+        checks = Batch(batch.preds, batch.targs, ThresholdRule(ignore_index=rule.ignore_index)).checks
+        check_values(checks.tolist(), len(batch.preds), in_learner=True,
+                     scored=batch.preds.is_floating_point())
 
     def accum_values(self, preds, targs):
         "Count whole arrays"
@@ -160,41 +218,56 @@ class ValidationStats:
         tp,fp,fn,tn = counts
         pred,true,n = tp+fp,tp+fn,tp+fp+fn+tn
         if not defined: pred = pred*math.nan # NaN is neither predicted nor not
-        samples,labelled,empty,missed,right = self.samples.read()[0].tolist()
+        samples,labelled,empty,missed,right,wrong = self.samples.read()[0].tolist()
         all_names = label_names(vocab, len(true))
         def names(where): return list(all_names[where.nonzero().flatten().tolist()])
         def rate(total, n): return total/n if defined and n else math.nan
         thresh,f1 = self.hist.suggest() if scored else (None,math.nan)
-        # With `min_labels=1`, each empty sample gets its top-scoring label
-        each = tp.sum()+right,fp.sum()+empty-right,fn.sum()-right,tn.sum()-empty+right
+        own,one,gain = self.hist.compare_per_label() if scored else (math.nan,math.nan,(math.nan,)*3)
+        rated,narrow = true>=ENOUGH,scored and self._is_narrow(n)
+        dead = self._ranking(counts, (rated & (tp==0)).nonzero()[:,0], all_names) if defined else []
+        each = tp.sum()+right,fp.sum()+wrong,fn.sum()-right,tn.sum()-wrong # With `min_labels=1`
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
         is_constant = samples>1 and ((pred==0) | (pred==n)).all()
         values = {k: o.averaged(counts).item() if defined else math.nan for k,o in _METRICS.items()}
         return Record(**kwargs, samples=int(samples), labelled=int(labelled), missed=int(missed),
             thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
             min_labels=m.min_labels, max_labels=m.max_labels, scored=m.scored,
-            n_labels=len(true), rated=int((true>=ENOUGH).sum()), **values,
+            n_labels=len(true), rated=int(rated.sum()), **values,
             constant_f1=constants.nan_to_num().max().item(),
+            constant_accuracy=(torch.maximum(true, n-true).sum()/n.sum()).item(),
             empty_rate=rate(empty, samples), missed_rate=rate(missed, labelled),
             pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
-            never_predicted=names((pred==0) & (true>0)), never_correct=names((tp==0) & (pred>0)),
+            never_predicted=names((pred==0) & (true>0)),
+            never_correct=names((tp==0) & (pred>0) & (true>0)),
             absent=names((true==0) & (n>0)),
             same_for_all=names((pred==n) & (n>0)) if is_constant else None,
-            dead=self._dead(counts, all_names) if defined else [],
-            suggested_thresh=thresh, suggested_f1=f1,
+            dead=dead,
+            collapsed=bool(rated.any()) and narrow and not any(
+                o['ranks'] for o in self._ranking(counts, rated.nonzero()[:,0], all_names)),
+            suggested_thresh=thresh, suggested_f1=f1, global_f1=one, per_label_f1=own, per_label_gain=gain,
             label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
             range_problem=m.range_problem(checks[0], checks[2]),
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 
-    def _dead(self, counts, names):
-        "List the labels with enough positives and no true positive"
-        tp,fp,fn,_ = counts
-        ap,chance = APScoreMulti().values(self.label_hist.curve),random_ap(tp+fn, counts.sum(0))
+    def _ranking(self, counts, where, names):
+        "Describe how some labels rank"
+        tp,fp,fn,tn = counts[:,where]
+        chance = random_ap(tp+fn, tp+fp+fn+tn)
+        ap = APScoreMulti().values(bin_curve(self.hist.of_labels[:,:,where].sum(0)))
         if not self.per_label.scored: ap = ap*math.nan
-        return [dict(label=names[i], positives=int(fn[i]), predicted=int(fp[i]),
-                     chance=chance[i].item(), ap=ap[i].item())
-                for i in ((fn>=ENOUGH) & (tp==0)).nonzero().flatten().tolist()]
+        ranks = ap-chance >= torch.minimum(chance, (1-chance)/4) # Clearly above chance
+        values = zip(where.tolist(), *(o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap, ranks)))
+        keys = 'label','positives','predicted','chance','ap','ranks'
+        return [dict(zip(keys, (names[i], *o))) for i,*o in values]
+
+    def _is_narrow(self, n):
+        "Whether nine tenths of each label's scores lie within 0.05 logits, and not at an end of the bins"
+        share = self.hist.of_labels.sum((0, 1)).cumsum(1)/n[:,None]
+        first,last = ((share<=o).sum(1) for o in (0.05,0.95))
+        bins = share.shape[1]
+        return bool(((first>0) & (last<bins-1) & ((last-first)*2*REACH/bins<0.05) | (n==0)).all())
 
 # %% ../nbs/14_records.ipynb #5b95b73d
 def add_trend(
@@ -214,10 +287,11 @@ def add_trend(
     r.ap_median = np.median([o.ap_micro for o in [*before, r][-patience:]]).item()
     best_ap = max((o.ap_median for o in before), default=-math.inf)
     # A loss that falls by less than a thousandth has stopped
-    falls,rises = loss<0.999*r.best_loss,loss>1.05*r.best_loss
-    r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap))
+    falls,rises = (loss < r.best_loss-0.001*abs(r.best_loss)), loss>1.05*r.best_loss
+    r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap) and not r.collapsed)
     if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
-    elif before and not math.isnan(r.peak_loss):
+    # Shares of a negative loss mean nothing
+    elif before and not math.isnan(r.peak_loss) and min(r.best_loss, loss)>=0:
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
     r.overfits = rises and r.train_loss<min(0.9*since_best[0].train_loss, loss)
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)

@@ -685,14 +685,22 @@ class BinnedTable(SearchTable):
         # As many samples as has the label with the fewest ignored elements
         super().__init__(self.hist.sum(3).astype(int), hist.sum((0, 1, 3)).max())
 
+    def _filled(self, hist):
+        "Return the bins of a row that are not empty, and the numbers above each and in all"
+        filled = np.flatnonzero(hist.any((0, 1)))
+        return filled,np.pad(hist[...,filled].cumsum(2), ((0,0),(0,0),(1,0)))
+
+    @cached_property
+    def _labels(self): return [self._filled(self.hist[:,:,i]) for i in range(self.c)]
+
     def row(self, i=None, thresh=None, ranks=None):
-        hist,bins = self.hist.sum(2) if i is None else self.hist[:,:,i],self.hist.shape[3]
+        filled,above = self._filled(self.hist.sum(2)) if i is None else self._labels[i]
+        bins = self.hist.shape[3]
         if thresh is None: # Midway between the filled bins next to each other
-            filled = np.flatnonzero(hist.sum((0, 1)))
             lower,upper = np.append(filled, bins-1),np.append(-1, filled)
             thresh = self.edges[np.unique((lower+upper+1)//2)]
         at = bins-np.searchsorted(self.edges[::-1], thresh, 'left') # The lowest of equal edges
-        return SearchRow(thresh, np.pad(hist.cumsum(2), ((0,0),(0,0),(1,0)))[...,np.append(at, bins)])
+        return SearchRow(thresh, above[...,np.append(np.searchsorted(filled, at), len(filled))])
 
     def candidates(self): return self.row().thresh
 

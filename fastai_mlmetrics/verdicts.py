@@ -41,25 +41,47 @@ def beats_constant(f1, constant):
     "Whether a micro F1 is clearly above that of the constant baseline"
     return f1-constant >= 0.15*min(constant, 1-constant)
 
+def _is_better(r, f1):
+    # A smaller gain hardly shows, and may be chance
+    return f1 > max(1.05*r.f1_micro, 0.05) and beats_constant(f1, r.constant_f1)
+
+def thresh_helps(r):
+    "Whether the suggested threshold is clearly better than what is in use"
+    return _is_better(r, r.suggested_f1)
+
+def per_label_helps(r):
+    "Whether thresholds per label are clearly better than any single one, and than what is in use"
+    gain,low,_ = r.per_label_gain
+    return low>0 and gain>=0.02 and _is_better(r, r.per_label_f1)
+
+def is_choice(r):
+    "Whether thresholds per label are in use, so that labels without a prediction are a choice"
+    return len({*L(r.thresh)})>1 and not per_label_helps(r)
+
+def _same_labels(than):
+    def text(r):
+        why = per_label_helps(r) or thresh_helps(r)
+        return (f"The model is {than} predicting the same labels for every sample"
+                f"{': its ranking is good, its thresholds are not'*bool(why)}")
+    return text
+
 VERDICTS = [ # The first match wins; a row about '' is a problem, but no verdict
     Row('predicts nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
         "The model predicts (nearly) nothing", about='model', flagged=True, color='tab:red'),
     Row('leaves samples empty', lambda r: r.missed_rate >= r.max_empty,
         "The model gives many labelled samples no label", about='samples', flagged=True,
         color='tab:orange'),
-    # The best threshold of a weak model may predict as many
+    # A good model may predict as many on purpose, at its best threshold
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
         "The model predicts far more labels than are true", about='model', color='tab:blue'),
     Row('worse than a constant', lambda r: r.f1_micro<r.constant_f1,
-        "The model is worse than predicting the same labels for every sample", about='',
-        color='tab:gray'),
+        _same_labels("worse than"), about='', color='tab:gray'),
     Row('no better than a constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        "The model is hardly better than predicting the same labels for every sample", about='model',
-        flagged=True, color='tab:brown'),
+        _same_labels("hardly better than"), about='model', flagged=True, color='tab:brown'),
     Row('never predicts some labels',
-        lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1),
+        lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),
         "The model never predicts some of the labels", about='labels', color='tab:purple'),
     Row('the same for all samples', lambda r: r.same_for_all and r.f1_micro<1,
         "The model predicts the same labels for every sample", about='', color='tab:olive')]
@@ -88,6 +110,9 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
         "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('diverges', lambda r: r.loss_trend=='diverges',
         "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
+    Row('collapsed', lambda r: r.collapsed,
+        "Another learning rate, in a new Learner: scores hardly depend on the input, so the network has "
+        "collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
     Row('learns', lambda r: r.learns,
         "More training: micro average precision is still rising, {last_ap:.2f} {when}."),
     Row('overfits', lambda r: r.overfits,
@@ -122,17 +147,12 @@ def _as_probability(r, thresh):
     "Convert a threshold on a record's scores to probabilities, as `set_thresh` takes it"
     return thresh if r.sigmoid or is_prob_thresh(r.thresh) else expit(thresh).item()
 
-def _thresh_helps(r):
-    # A smaller gain hardly shows in two digits, and may be chance
-    return (r.suggested_f1 > max(1.05*r.f1_micro, 0.05)
-            and beats_constant(r.suggested_f1, r.constant_f1))
-
 def _another_thresh(r):
     if not r.scored:
         return ("Another threshold, perhaps: these are binary predictions already. "
                 "Pass the scores that they were made of, and the threshold is found.")
     t,limits,how = exact_thresh(r.suggested_thresh),limits_text(r.min_labels, r.max_labels),''
-    without = limits and f", without {limits},"
+    without = limits and f" without {limits}"
     if r.decodes:
         set_ = set_thresh_code(_as_probability(r, r.suggested_thresh))
         how = f" {set_} applies it to metrics, `predict` and `show_results`."
@@ -142,18 +162,28 @@ def _another_thresh(r):
                f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`.")
-    return (f"Another threshold: `thresh={t}`{without} predicts about as many labels as are true, "
-            f"with a micro F1 of {r.suggested_f1:.2f} instead of {r.f1_micro:.2f}.{how}")
+    return (f"Another threshold: `thresh={t}`, the best single one{without}, has a micro F1 of "
+            f"{r.suggested_f1:.3f} instead of {r.f1_micro:.3f}.{how}")
 
-def _mostly_labelled(r): return r.labelled >= 0.75*r.samples
+def _own_thresholds(r):
+    limits = limits_text(r.min_labels, r.max_labels)
+    find = 'learn.thresh_find()' if r.phase else 'best_thresholds(preds, targs, per_label=True)'
+    how = f"`{find}` finds them"
+    if r.decodes: how = f"`learn.set_thresh({find})` finds and sets them"
+    return (f"Thresholds per label{limits and f' without {limits}'}: {how}. Held out, their micro F1 is "
+            f"{r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, because "
+            f"labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
+
+# Otherwise a label each would often be wrong
+def _nearly_all_labelled(r): return r.labelled >= 0.9*r.samples
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 
 def _min_labels(r):
     can_set = r.decodes and isinstance(r.thresh, float)
     set_ = can_set and set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)
     return ("At least one label per sample: `min_labels=1` predicts the top-scoring label where no "
-            f"score exceeds the threshold, with a micro F1 of {r.label_each_f1:.2f} instead of "
-            f"{r.f1_micro:.2f}{f'; {set_} applies it' if set_ else ''}.")
+            f"score exceeds the threshold, with a micro F1 of {r.label_each_f1:.3f} instead of "
+            f"{r.f1_micro:.3f}{f'; {set_} applies it' if set_ else ''}.")
 
 def _ignoring(value):
     "Return the argument `ignore_index`, to be typed; '' for None"
@@ -162,64 +192,61 @@ def _ignoring(value):
 def _weights(r):
     # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r.loss_ignores)
-    return ("If threshold and training are not enough, a loss that weights positives more: "
-            "`learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls"
-            f"{ignoring}).sqrt(){ignoring})`, {set_thresh_code(0.5, r.min_labels, r.max_labels)}, and "
-            "further training; then `learn.set_thresh(learn.thresh_find().cardinality)`, because "
-            "`pos_weight` shifts the scores.")
+    return ("Last resort: weight positives in the loss. 1. `learn.loss_func = "
+            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})` and "
+            f"{set_thresh_code(0.5, r.min_labels, r.max_labels)}. 2. Train on. 3. Tune the threshold "
+            "again: `learn.set_thresh(learn.thresh_find())`.")
 
 def _dead(r, found):
     "List the labels without a true positive that their own threshold would find, or would not"
-    def finds(ap, chance, **_): return ap-chance >= min(chance, (1-chance)/4)
-    return [o for o in r.dead if finds(**o)==found and o['ap']==o['ap']]
+    return [o for o in r.dead if o['ranks']==found and o['ap']==o['ap']]
 
 def _with_ap(dead, k=5):
     more = f" and {len(dead)-k} more" if len(dead)>k else ''
-    texts = (f"{some_labels([o['label']])} {o['ap']:.2f} (chance {o['chance']:.2f})" for o in dead[:k])
-    return ', '.join(texts)+more
+    texts = [f"{some_labels([o['label']])} ({o['ap']:.2f}, chance {o['chance']:.2f})" for o in dead[:k]]
+    return ', '.join(texts).replace('(', '(average precision ', 1)+more
 
 def _per_label(r):
     how = "`best_thresholds(preds, targs, average='macro')` finds them"
     if r.phase:
         found = "learn.thresh_find(average='macro').per_label"
-        how = f"`learn.set_thresh({found})` finds and sets them"
-        if not r.decodes: how = f"`{found}` has them"
+        how = f"`learn.set_thresh({found})` finds and sets them" if r.decodes else f"`{found}` has them"
     dead = _dead(r, True)
     correctly = ' correctly' if any(o['predicted'] for o in dead) else ''
-    return (f"Thresholds per label: {how}. Some labels rank above chance and are never predicted"
-            f"{correctly}; their average precision: {_with_ap(dead)}.")
+    return (f"Thresholds per label for macro F1: {how}. Some labels rank above chance and are never "
+            f"predicted{correctly}: {_with_ap(dead)}.")
 
 def _hardly_learnt(r):
-    return ("More samples with some labels, or more training: these labels hardly rank above chance, "
-            f"so no threshold finds them; their average precision: {_with_ap(_dead(r, False))}.")
+    return ("More samples with some labels, or more training. These labels hardly rank above chance, so "
+            f"no threshold finds them: {_with_ap(_dead(r, False))}.")
 
 def _better_model(r):
     limits = limits_text(r.min_labels, r.max_labels)
-    constant = f"and {r.constant_f1:.2f} for the best constant prediction"
+    why = f"micro F1 is {r.f1_micro:.3f}, and {r.constant_f1:.3f} for the best constant prediction"
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
-        why = ("no threshold was found that predicts about as many labels as are true. "
-               f"{find} searches all thresholds")
-    elif abs(r.suggested_f1-r.f1_micro)<0.005 and not limits:
-        why = (f"about as many labels are predicted as are true, but micro F1 is {r.f1_micro:.2f}, "
-               f"{constant}")
+        why += f". {find} searches all thresholds: the bins of this record are too wide to suggest one"
+    elif r.suggested_f1<r.f1_micro+0.005 and not limits:
+        if abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5:
+            why = f"about as many labels are predicted as are true, but {why}"
+        why += ". No single threshold is better"
     else:
-        why = (f"micro F1 is {r.f1_micro:.2f}, {constant}. At {exact_thresh(r.suggested_thresh)}, "
-               f"which predicts about as many labels as are true{limits and f', without {limits}'}, "
-               f"it is {r.suggested_f1:.2f}")
+        why += (f". The best single threshold, {exact_thresh(r.suggested_thresh)}"
+                f"{limits and f' without {limits}'}, has {r.suggested_f1:.3f}")
     more = " What remains is more training, at a learning rate from `learn.lr_find()`."
     return f"A better model: {why}.{more if r.phase and not r.loss_trend else ''}"
 
 REMEDIES = [ # All that match are shown
-    Row('another threshold', lambda r: _thresh_helps(r) or r.verdict and not r.scored,
+    Row('thresholds per label', per_label_helps, _own_thresholds),
+    Row('another threshold', lambda r: thresh_helps(r) or r.verdict and not r.scored,
         _another_thresh),
-    Row('thresholds per label', lambda r: _dead(r, True), _per_label, about=('','labels')),
+    Row('thresholds for macro F1', lambda r: _dead(r, True), _per_label, about=('','labels')),
     Row('more samples', lambda r: _dead(r, False), _hardly_learnt, about=('','labels')),
     Row('a label each', lambda r: _too_few(r) and not r.min_labels and r.n_labels>1
-                                  and r.label_each_f1>r.f1_micro+0.005 and _mostly_labelled(r),
+            and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and _nearly_all_labelled(r),
         _min_labels, about=('model','samples')),
     Row('a smaller pos_weight', lambda r: r.pos_weight and not _too_few(r),
-        "A smaller `pos_weight` in the loss, such as its square root, and more training.",
+        "A smaller `pos_weight` in the loss, such as the square root of that in use, and more training.",
         about=('model','labels')),
     Row('unfreezing', lambda r: r.frozen,
         "Training all layers, not only the last ones: `fine_tune` goes on to that by itself; for "
@@ -229,7 +256,7 @@ REMEDIES = [ # All that match are shown
     Row('a weighted loss',
         lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and not r.loss_weighs,
         _weights, about=('model','samples')),
-    Row('a better model', lambda r: r.scored and not _thresh_helps(r), _better_model,
+    Row('a better model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)), _better_model,
         about=('model','samples'))]
 
 def _matching(rows, r): return [o.says(r) for o in rows if about(r) in o.about and o.applies(r)]
@@ -282,12 +309,19 @@ def as_warning(title, facts=(), r=None, remedies=(), color=_RED):
     return ZeroLabelsWarning('\n' + '\n'.join(text), r, f'<div style="{style}">{box}</div>')
 
 _F1,_NEVER,_WRONG = "micro F1 {f1_micro:.3f}","never predicted","predicted, but never correctly"
+_ACCURACY = "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_accuracy:.3f}"
+_EMPTY = "{missed_rate:.0%} of the labelled samples get no label"
+
+def zeros_are_beaten(r):
+    "Whether a label is true in more than half of the samples, so that nothing is not the best constant"
+    return r.constant_accuracy>r.zeros_accuracy
+
 def _wrong(r): return [o['label'] for o in r.dead if o['predicted']]
 
 FACTS = [ # All that match are shown
-    Row('accuracy', lambda r: True,
-        "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_accuracy:.3f}"),
-    Row('empty', lambda r: r.labelled, "{missed_rate:.0%} of the samples that have labels get none"),
+    Row('accuracy', lambda r: True, lambda r: _ACCURACY.format(**r)
+        + "; the best constant prediction scores {constant_accuracy:.3f}".format(**r)*zeros_are_beaten(r)),
+    Row('empty', lambda r: r.missed_rate>=0.005, _EMPTY),
     Row('predicted', lambda r: True,
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
     Row('f1', lambda r: True,
@@ -296,8 +330,10 @@ FACTS = [ # All that match are shown
     Row('right', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
         "{precision_micro:.0%} of the predicted labels are right, "
         "and {recall_micro:.0%} of the true ones predicted"),
-    Row('never', lambda r: r.never_predicted, lambda r: f"{_NEVER}: {some_labels(r.never_predicted)}"),
+    Row('never', lambda r: r.never_predicted, lambda r: f"{_NEVER}: {some_labels(r.never_predicted)}"
+        + "; thresholds for the best micro F1 may leave labels out"*bool(r.dead and is_choice(r))),
     Row('wrong', _wrong, lambda r: f"{_WRONG}: {some_labels(_wrong(r))}", about=('','labels')),
+    Row('collapsed', lambda r: r.collapsed, "scores hardly depend on the input"),
     Row('same', lambda r: r.same_for_all,
         lambda r: f"every sample gets the same labels: {some_names(r.same_for_all)}"),
     Row('absent', lambda r: r.absent,
@@ -309,8 +345,8 @@ def in_numbers(r):
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
     texts = [f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
              f"macro F1 {r.f1_macro:.3f}."]
-    if r.missed: texts.append(f"{r.missed:,} of the {r.labelled:,} samples that have labels "
-                              f"get{'s'*(r.missed==1)} none.")
+    if r.missed: texts.append(f"{r.missed:,} of the {r.labelled:,} labelled samples "
+                              f"get{'s'*(r.missed==1)} no label.")
     for names,what in ((r.never_predicted,_NEVER), (r.never_correct,_WRONG)):
         if names: texts.append(f"{len(names):,} of {r.n_labels:,} labels "
                                f"{'is' if len(names)==1 else 'are'} {what}: {some_labels(names, 3)}.")
@@ -324,6 +360,17 @@ def _end(r):
     name,at = _validation_name(r),rule.describe('at threshold ') if r.scored else ''
     return f"{name and f': {name}'}{at and f', {at}'}."
 
+def what_remains(r):
+    "List what keeps a model without a verdict from being all clear"
+    texts = [_EMPTY.format(**r)]*(r.missed_rate>=0.1)
+    best,of = r.zeros_accuracy,"predicting nothing"
+    if zeros_are_beaten(r): best,of = r.constant_accuracy,"the best constant prediction"
+    if r.accuracy<best: texts.append(f"accuracy {r.accuracy:.3f} is below the {best:.3f} of {of}")
+    for words,predicted in ((_NEVER,False), (_WRONG,True)):
+        dead = [o for o in r.dead if bool(o['predicted'])==predicted]
+        if dead: texts.append(f"{words}: {_with_ap(dead)}")
+    return texts
+
 def describe(r):
     "Describe a record in full, also that of a good model"
     facts,bad,name = _matching(FACTS, r),problem(r),_validation_name(r)
@@ -331,15 +378,14 @@ def describe(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         return as_warning(f"No verdict{name and f' on {name}'}: {why}.", facts, r)
     helps = remedies(r)
-    is_good = not (r.dead or helps or r.missed_rate>=0.1)
-    color = _RED if bad else _GREEN if is_good else _ORANGE
+    color = _RED if bad else _ORANGE if helps or what_remains(r) else _GREEN
     return as_warning((bad or "No warning")+_end(r), facts, r, helps, color)
 
 def _summary(r): return '; '.join([*_facts(r, 'predicted'), _F1.format(**r)])
 
 def describe_unchanged(r):
     "Report in a line that the verdict has not changed"
-    return as_warning(f"Still {r.verdict} ({_validation_name(r)}): {_summary(r)}.", r=r)
+    return as_warning(f"Still {diagnosis(r).name} ({_validation_name(r)}): {_summary(r)}.", r=r)
 
 def describe_frozen(r):
     "Describe a record of a fit of the last layers in short, because training goes on"
@@ -347,17 +393,14 @@ def describe_frozen(r):
     return as_warning(f"{problem(r)}, as yet ({_validation_name(r)}).", [why, _summary(r)], r)
 
 def all_clear(r,
-    since=None, # Record of the first validation in a row without a verdict
-    verdict='' # Verdict that no longer holds
+    since=None # Record of the first validation in a row without a verdict
 ):
     "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
     start = f" since {_validation_name(since)}" if since and since.epoch<r.epoch else ''
-    facts = _facts(r, 'predicted', 'f1', 'macro f1')
-    for words,predicted in ((_NEVER,False), (_WRONG,True)):
-        dead = [o for o in r.dead if bool(o['predicted'])==predicted]
-        if dead: facts.append(f"{words}: {_with_ap(dead)}")
-    title = f"No longer {verdict}" if r.dead else "All clear"
-    return as_warning(title+start+_end(r), facts, r, color=_ORANGE if r.dead else _GREEN)
+    remains = what_remains(r)
+    facts = _facts(r, 'predicted', 'f1', 'macro f1') + remains
+    title = "No longer flagged" if remains else "All clear"
+    return as_warning(title+start+_end(r), facts, r, color=_ORANGE if remains else _GREEN)
 
 @patch
 def __repr__(self:Record): return str(describe(self)).strip()
@@ -387,7 +430,7 @@ def judge(
     targs, # Targets of the same shape as `preds`, each 0 or 1
     *,
     min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
-    max_empty:float=0.5, # Share of labelled samples without predictions from which to flag
+    max_empty:float=0.5, # Flag if at least this share of the labelled samples gets no label
     **kwargs
 )->Record: # Metrics and verdict; the repr is the report
     """Diagnose (near-)empty predictions from arrays and suggest remedies

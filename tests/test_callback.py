@@ -340,7 +340,7 @@ def test_a_warning_is_a_box_in_a_notebook(action, boxes, monkeypatch, capsys):
             warnings.showwarning = lambda message, category, *a, **k: sys.stderr.write(str(message))
         values(learn)
     assert len(shown)==boxes and len(caught or [])==(action=='recorded')
-    for o in shown: assert o._repr_html_().startswith('<div') and '<code>min_labels=1</code>' in o._repr_html_()
+    for o in shown: assert o._repr_html_().startswith('<div') and '<code>learn.set_thresh(' in o._repr_html_()
     assert 'ZeroLabelsWarning' not in capsys.readouterr().err
 
 def test_what_is_told_in_short_needs_no_callback():
