@@ -15,9 +15,9 @@ from fastai_mlmetrics.metrics import (
     ZerosAccuracy)
 from .curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
 from .ranking import APScoreMulti, random_ap
-from .thresholds import BinnedTable, draw_folds, Objective, shard_of
+from .thresholds import (
+    BinnedTable, draw_folds, gain, Objective, shard_of, thresh_ways)
 from scipy.special import logit
-from scipy.stats import t as student_t
 
 # %% ../nbs/14_records.ipynb #cb5721b8
 def _squeeze(margins):
@@ -123,13 +123,11 @@ def compare_per_label(self:ScoreHistogram
     "Compare thresholds per label, tuned as a whole for micro F1, with the best global one"
     table = BinnedTable(self.of_labels)
     if table.c==1 or table.n_folds<2 or not table.true.any(): return math.nan,math.nan,(math.nan,)*3
-    m,folds = F1ScoreMulti(average='micro'),range(table.n_folds)
-    ways = Objective('f1', 'micro', per_label=True).tune(table)
-    def f1(tuned, folds): return table.score(m, table.cells(tuned.above, folds, [1+j for j in folds]))
-    own,one = (f1(ways[k], [*folds]) for k in ('per label','global'))
-    gains = [f1(ways['per label'], [j])-f1(ways['global'], [j]) for j in folds]
-    half = student_t.ppf(0.975, len(gains)-1)*np.std(gains, ddof=1)/math.sqrt(len(gains))
-    return own,one,(own-one, own-one-half, own-one+half)
+    objective = Objective('f1', 'micro', per_label=True)
+    ways = thresh_ways(table, objective.tune(table))
+    own,one = (ways[k][2] for k in ('per label','global'))
+    diff,half = gain(objective.m, own, one)
+    return own.score(objective.m),one.score(objective.m),(diff, diff-half, diff+half)
 
 # %% ../nbs/14_records.ipynb #4e24beeb
 class _SampleCounts(StreamMetric):
