@@ -555,6 +555,7 @@ def test_per_label_thresholds_beside_an_instance(average):
     assert found.per_label==by_name.per_label==(each if average=='weighted' else whole).thresh
     assert found.best==by_name.best
     assert ('global threshold for the macro average' in found.table.reading)==(average=='weighted')
+    assert f"`per_label` optimises F1ScoreMulti ({'macro' if average=='weighted' else 'micro'})" in found.table.reading
 
 def test_found_thresholds_are_set_everywhere(tmp_path):
     logits,targs = simulate(bias=-6)
