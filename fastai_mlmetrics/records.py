@@ -181,6 +181,10 @@ _METRICS = dict( # Fields that are metrics of the confusion counts
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
     precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
 
+def ranks_above_chance(o):
+    "Whether a label's average precision is clearly above chance"
+    return o['ap']-o['chance'] >= min(o['chance'], (1-o['chance'])/4)
+
 class ValidationStats:
     "Counts of one validation"
     def __init__(self,
@@ -197,6 +201,7 @@ class ValidationStats:
     def check_batch(self, learn):
         "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
         batch,rule = loop_batch(learn),self.per_label.rule
+        if not len(batch.preds): return # All are repeats
         checks = Batch(batch.preds, batch.targs, ThresholdRule(ignore_index=rule.ignore_index)).checks
         check_values(checks.tolist(), len(batch.preds), in_learner=True,
                      scored=batch.preds.is_floating_point())
@@ -244,7 +249,7 @@ class ValidationStats:
             same_for_all=names((pred==n) & (n>0)) if is_constant else None,
             dead=dead,
             collapsed=bool(rated.any()) and narrow and not any(
-                o['ranks'] for o in self._ranking(counts, rated.nonzero()[:,0], all_names)),
+                ranks_above_chance(o) for o in self._ranking(counts, rated.nonzero()[:,0], all_names)),
             suggested_thresh=thresh, suggested_f1=f1, global_f1=one, per_label_f1=own, per_label_gain=gain,
             label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
             range_problem=m.range_problem(checks[0], checks[2]),
@@ -257,10 +262,9 @@ class ValidationStats:
         chance = random_ap(tp+fn, tp+fp+fn+tn)
         ap = APScoreMulti().values(bin_curve(self.hist.of_labels[:,:,where].sum(0)))
         if not self.per_label.scored: ap = ap*math.nan
-        ranks = ap-chance >= torch.minimum(chance, (1-chance)/4) # Clearly above chance
-        values = zip(where.tolist(), *(o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap, ranks)))
-        keys = 'label','positives','predicted','chance','ap','ranks'
-        return [dict(zip(keys, (names[i], *o))) for i,*o in values]
+        columns = [o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap)]
+        keys = 'label','positives','predicted','chance','ap'
+        return [dict(zip(keys, o)) for o in zip(names[where.tolist()], *columns)]
 
     def _is_narrow(self, n):
         "Whether nine tenths of each label's scores lie within 0.05 logits, and not at an end of the bins"

@@ -12,7 +12,8 @@ from .decisions import is_prob_thresh, limits_text, thresh_text, ThresholdRule
 from .predictions import Predictions, takes_predictions
 from .metrics import F1ScoreMulti
 from .tables import some_labels, some_names
-from .records import ENOUGH, Record, ValidationStats
+from .ranking import APScoreMulti
+from .records import ENOUGH, ranks_above_chance, Record, ValidationStats
 from html import escape
 from scipy.special import expit
 from textwrap import wrap
@@ -199,7 +200,7 @@ def _weights(r):
 
 def _dead(r, found):
     "List the labels without a true positive that their own threshold would find, or would not"
-    return [o for o in r.dead if o['ranks']==found and o['ap']==o['ap']]
+    return [o for o in r.dead if ranks_above_chance(o)==found and o['ap']==o['ap']]
 
 def _with_ap(dead, k=5):
     more = f" and {len(dead)-k} more" if len(dead)>k else ''
@@ -419,8 +420,12 @@ def judge_of(
                             max_labels=p.rule.max_labels, **rule)
     stats.accum_values(p.preds, p.targs)
     r = stats.record(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty)
-    if t := r.suggested_thresh: # A histogram does not place each score
+    # A histogram does not place each score
+    if t := r.suggested_thresh:
         r.suggested_f1 = F1ScoreMulti(t, average='micro', **rule)(p.preds, p.targs)
+    for o in r.dead*p.scored:
+        at,ap = [p.vocab.index(o['label'])],APScoreMulti(average='micro', ignore_index=p.rule.ignore_index)
+        o['ap'] = ap(p.preds[:,at], p.targs[:,at])
     return add_verdict(r)
 
 # %% ../nbs/15_verdicts.ipynb #9c5a53a9
