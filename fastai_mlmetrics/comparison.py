@@ -7,9 +7,11 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../nbs/13_comparison.ipynb #8edba6b5
 from fastai.basics import *
-from .messages import check_kwargs, count_of
+from .messages import check_kwargs, count_of, single_threaded
 from .predictions import Predictions, takes_predictions
+from .metrics import F1ScoreMulti
 from .tables import as_shown, new_axes, plot_name, some_names, Table
+from .thresholds import Objective, ScoreTable
 from .report import interval, measure
 
 # %% ../nbs/13_comparison.ipynb #5db57fe4
@@ -32,7 +34,7 @@ class ModelComparison(Table):
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
         for i,(name,o) in enumerate(zip(others, parts)):
             at = [rows.index(k)+0.6*((i+0.5)/len(parts)-0.5) for k in o.index]
-            color = [f'C{i%10}' if clear else 'darkgrey' for clear in (o.low>0) | (o.high<0)]
+            color = [f'C{i%10}' if clear else 'darkgrey' for clear in _is_clear(o)]
             ax.hlines(at, o.low, o.high, color=color, lw=2)
             ax.scatter(o.difference, at, color=color, s=24, zorder=3)
             if len(parts)>1: ax.plot([], [], 'o-', color=f'C{i%10}', label=plot_name(name))
@@ -51,16 +53,22 @@ def _in_words(row):
     *kind,average = row.split(', ')
     return 'F1 over samples' if row=='F1, samples' else ' '.join([average,*kind])
 
+def _with_limits(o):
+    "Format the size of a difference and its interval"
+    low,high = sorted((abs(o.low), abs(o.high)))
+    return f"{abs(o.difference):.3f} ({low:.3f} to {high:.3f})"
+
+def _is_clear(o): return (o.low>0) | (o.high<0)
+
 def _compared(name, first, r, ci):
     "Summarise a comparison with the first model in words"
     name,first,r = as_shown(name),as_shown(first),r.dropna(subset='difference')
     if not len(r): return f"{name} and {first} cannot be compared: some predictions are NaN."
     if (r.difference==0).all(): return f"{name} and {first} have the same scores."
-    clear = (r.low>0) | (r.high<0)
+    clear = _is_clear(r)
     def some(rows):
         rows = rows.loc[dict.fromkeys([*(o for o in _OFTEN if o in rows.index), *rows.index]).keys()]
-        texts = [f"{_in_words(k)}, by {abs(o.difference):.3f} ({min(abs(o.low), abs(o.high)):.3f} to "
-                 f"{max(abs(o.low), abs(o.high)):.3f})" for k,o in rows.head(3).iterrows()]
+        texts = [f"{_in_words(k)}, by {_with_limits(o)}" for k,o in rows.head(3).iterrows()]
         if len(rows)>3: texts.append(count_of(len(rows)-3, 'more row'))
         return ', and '.join(filter(None, ['; '.join(texts[:-1]),texts[-1]]))
     text = [f"{name} is {word} than {first} in {some(o)}." for word,o in
@@ -73,6 +81,35 @@ def _compared(name, first, r, ci):
         text.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows "
                     "differ as clearly.")
     return ' '.join(text)
+
+# %% ../nbs/13_comparison.ipynb #c0a1b9d3
+_ROW = 'F1, micro' # Whose answer is checked at other thresholds
+
+def _at_best(p):
+    "Find the best global threshold, its held-out micro F1, and this without each sample"
+    if not (p.scored and isinstance(p.thresh, float) and p.true.any()) or p.rule.limits: return
+    table,m = ScoreTable(p, cv=5),F1ScoreMulti(zero_division=p.zero_division)
+    at = table.candidates() # Some thousands, which is cheaper than all
+    values = partial(table.averaged, thresh=at)
+    (t,*of_folds) = single_threaded(Objective().best, at, values, table.keep())[1]
+    held_out = Predictions(table.predict(np.array(of_folds)[:,None]), p.targs.cpu(),
+                           ignore_index=p.rule.ignore_index)
+    total = held_out.counts.sum(1, keepdim=True)
+    return t,m.values(*total).item(),m.values(*total-held_out.sample_counts)
+
+def _depends(name, first, given, best, ci):
+    "Warn if a model gains at its best threshold, and the answer in micro F1 is another one there"
+    (t,a,a_without),(u,b,b_without) = best[first],best[name]
+    low,high = interval(b-a, b_without-a_without, ci, -1)
+    o = pd.Series(dict(difference=b-a, low=low, high=high))
+    def answer(o): return np.sign(o.difference)*_is_clear(o)
+    if max(a-given[first], b-given[name])<0.01 or answer(o)==answer(given): return ''
+    now = "the difference in micro F1 may be chance"
+    if _is_clear(o):
+        now = f"{as_shown(name)} is {'better' if b>a else 'worse'} in micro F1, by {_with_limits(o)}"
+    code = (f"{k!r}: {'...' if v is None else format(v, '.4g')}" for k,v in ((first,t), (name,u)))
+    return (f"\nThe answer depends on the thresholds: with each model at its best one, "
+            f"cross-validated, {now}. To compare them there, pass thresh={{{', '.join(code)}}}.")
 
 # %% ../nbs/13_comparison.ipynb #ae31eb16
 @takes_predictions(but=['thresh'])
@@ -92,12 +129,16 @@ def compare_models(
     if taken := preds_by_name.keys() & {'difference','low','high'}:
         raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
     by_model = isinstance(thresh, dict) and thresh.keys()==preds_by_name.keys()
-    values,without = {},{}
+    values,without,used,best = {},{},{},{}
     for name,preds in preds_by_name.items():
         t = thresh[name] if by_model else thresh
-        try: values[name],left_out = measure(Predictions(preds, targs, thresh=t, **kwargs), ci)
+        try:
+            p = Predictions(preds, targs, thresh=t, **kwargs)
+            values[name],left_out = measure(p, ci)
         except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from None
         without[name] = dict(left_out)
+        used[name] = p.rule.describe() if p.scored else 'as binary predictions'
+        if without[name]: best[name] = _at_best(p) or (None, values[name][_ROW], without[name][_ROW])
     first,*names = preds_by_name
     parts,texts = {},[]
     for name in names:
@@ -109,8 +150,11 @@ def compare_models(
         r[['low','high']] = pd.DataFrame(limits, range(2), r.index, dtype=float).T
         parts[name] = r
         texts.append(_compared(name, first, r, ci))
+        if {first,name} <= best.keys(): texts[-1] += _depends(name, first, r.loc[_ROW], best, ci)
     if len(parts)>1:
         columns = [*preds_by_name,'difference','low','high']
         r = pd.concat(parts, names=['model',None])[columns]
+    if len({*used.values()})==1: texts.append(f"Predicted {used[first]}.")
+    else: texts.append(f"Predicted: {'; '.join(f'{as_shown(k)} {o}' for k,o in used.items())}.")
     r.attrs['reading'] = '\n'.join(texts)
     return r

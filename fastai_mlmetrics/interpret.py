@@ -79,6 +79,14 @@ class MultiLabelInterpretation(Interpretation):
         return self.predictions.counts.long()
 
     @property
+    def source(self):
+        "Name of the data: the Learner's training set or validation set, another loader, or arrays"
+        if self.dl is None: return 'arrays'
+        def data(dl): return getattr(dl, 'dataset', dl)
+        loaders = zip(('training set','validation set'), self.learn.dls.loaders)
+        return next((o for o,dl in loaders if data(dl) is data(self.dl)), 'another loader')
+
+    @property
     def valid_samples(self):
         "Which samples have at least one target that counts"
         return self.valid.any(1)
@@ -173,7 +181,9 @@ def judge(self:MultiLabelInterpretation,
     **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
 )->verdicts.Record: # Metrics and verdict; the repr is the report
     "Diagnose (near-)empty predictions and suggest remedies"
-    return verdicts.judge_of(self.predictions, **kwargs)
+    r = verdicts.judge_of(self.predictions, **kwargs)
+    r.other_data = self.source not in ('arrays','validation set')
+    return r
 
 # %% ../nbs/19_interpret.ipynb #c48462f5
 def legend_above(
@@ -359,25 +369,29 @@ def most_missed(self:MultiLabelInterpretation)->Table: # A row per label, most o
 
 @patch
 def plot_label_confusion(self:MultiLabelInterpretation,
-    k:int=20, # Number of labels to plot, those with the most confusions
+    k:int=20, # Maximum number of rows and of columns; labels in most confusions come first
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
     figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     "Plot a heat map of how often each label is missed where another one is wrongly predicted"
     m,k = self._confusions(),check_int('k', k, 1)
     if not m.any(): return print(self.most_confused().reading)
-    times = m.sum(0)+m.sum(1)
-    top = times.argsort(descending=True, stable=True)[:min(k, max(2, (times>0).sum()))]
-    m,names = m[top][:,top].numpy(),[plot_name(o) for o in self.vocab[top.tolist()]]
-    size,margin = max(0.3*len(top), 1.5),1.2+0.07*max(map(len, names))
-    ax = new_axes(ax, figsize or (size+margin, size+margin))
-    ax.imshow(m, cmap='Blues')
-    _write_cells(ax, np.where(m, m.astype(str), ''), m/m.max())
-    ax.set_xticks(range(len(top)), names, rotation=90, fontsize=8)
-    ax.set_yticks(range(len(top)), names, fontsize=8)
-    ax.set(xlabel='wrongly predicted', ylabel='missed')
-    if len(top)<len(self.vocab):
-        ax.set_title(f'the {len(top)} most confused of {len(self.vocab):,} labels', fontsize=10)
+    def most(times): return times.argsort(descending=True, stable=True)[:min(k, (times>0).sum())]
+    rows = most(m.sum(1))
+    cols = most(m[rows].sum(0))
+    rows = rows[m[rows][:,cols].any(1)] # Without empty ones
+    shown = m[rows][:,cols].numpy()
+    names = [[plot_name(self.vocab[i]) for i in o.tolist()] for o in (cols, rows)]
+    w,h = (max(0.3*len(o), 1.5) for o in names)
+    margin = 1.2+0.07*max(map(len, sum(names, [])))
+    ax = new_axes(ax, figsize or (w+margin, h+margin))
+    ax.imshow(shown, cmap='Blues')
+    _write_cells(ax, np.where(shown, shown.astype(str), ''), shown/shown.max())
+    ax.set_xticks(range(len(cols)), names[0], rotation=90, fontsize=8)
+    ax.set_yticks(range(len(rows)), names[1], fontsize=8)
+    def title(name, n, of): return name + f', {n} of {of:,} labels'*bool(n<of)
+    ax.set(xlabel=title('wrongly predicted', len(cols), m.any(0).sum()),
+           ylabel=title('missed', len(rows), m.any(1).sum()))
 
 # %% ../nbs/19_interpret.ipynb #dc1a3b75
 @patch

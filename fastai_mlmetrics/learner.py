@@ -18,8 +18,9 @@ from fastai_mlmetrics.losses import (
 from .predictions import NOTHING_COUNTS, Predictions
 from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
-from .thresholds import (
-    Objective, plot_thresh_curve, score_table, thresh_table, ThreshFinder, WithTable)
+from fastai_mlmetrics.thresholds import (
+    never_text, Objective, plot_thresh_curve, recommend, score_table, thresh_table, thresh_ways,
+    ThreshFinder, WithTable)
 from .pitfalls import metric_thresh
 from .callback import ZeroLabelsCallback
 from . import report
@@ -115,7 +116,11 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
     """Thresholds on probabilities: `best`, `cardinality` and `per_label`, displayed as a table
 
     `best` maximises the metric. `cardinality` predicts about as many labels as are true. `per_label`
-    has a number per label; None: the metric has no macro average. `.table` has the scores."""
+    has a number per label; None: the metric has no average that labels are tuned for.
+    `.thresh` is the recommended one of them, or the threshold in use; `.table` has the scores.
+
+        learn.set_thresh(learn.thresh_find())"""
+    names = None # Of the labels, if `thresh` has a number per label
 
 @patch
 def thresh_find(self:Learner,
@@ -134,8 +139,10 @@ def thresh_find(self:Learner,
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
 
-    Returns `SuggestedThresholds` in [0, 1], which `set_thresh` takes. It is displayed as a table with
-    each threshold's score and its cross-validated score, `held_out`.
+    Returns `SuggestedThresholds` in [0, 1], displayed as a table; `set_thresh` sets the recommended one.
+    It is the way of tuning with the highest cross-validated score, `held_out`. A simpler way is
+    recommended if the difference may be chance, and the threshold in use if nothing is clearly better:
+    the interval of a difference is a jackknife over the folds.
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold."""
     if 'per_label' in kwargs:
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
@@ -169,7 +176,12 @@ def thresh_find(self:Learner,
         return res | dict(per_label=own.tune(data)['per label']) if own else res
     tuned = single_threaded(tune)
     vocab = label_names(label_vocab(self.dls), data.c)
-    table = thresh_table(objective, data, tuned, vocab, now, at_now)
+    ways = thresh_ways(data, tuned, now, at_now)
+    table = thresh_table(objective, ways, vocab, [*tuned.values()][-1].fallback)
+    name,advice = recommend(objective, ways)
+    advice += never_text(name, ways[name][1], objective.m.average)
+    marks = [('set' if k in tuned else 'keep') if k==name else '' for k in ways]
+    table['advice'] = marks + ['']*(len(table)-len(ways))
     thresh = {'per_label': None, **{k: o.value for k,o in tuned.items()}}
     unlabelled = 0
     if objective.m.average=='samples':
@@ -180,17 +192,20 @@ def thresh_find(self:Learner,
                   "the average over samples: average='micro' counts it")
     why = ''
     if objective.m.average=='micro': why = ", which counts false positives also where no label is true"
-    text = (f" `best` maximises {objective.name}{why}; `cardinality` predicts about as many labels as "
+    text = (f" `best` optimises {objective.name}{why}; `cardinality` predicts about as many labels as "
             "are true")
-    if own: text += f"; `per_label` maximises {own.name}, by a threshold per label"
-    if 'fallback' in table and any(table.fallback):
+    if own: text += f"; `per_label` optimises {own.name}, by a threshold per label"
+    if 'fallback' in table:
         text += ". Labels with a fallback reason use the best global threshold for the macro average"
-    table.attrs['reading'] += f"{text}."
+    table.attrs['reading'] = f"{advice}\n{table.reading}{text}."
     if show_plot:
         marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
         plot_thresh_curve(objective.m, data, marks, ax, figsize)
-    return SuggestedThresholds(**thresh).with_table(table)
+    chosen = ways[name][0]
+    limits = {} if name in tuned else {k: o for k,o in now.items() if k!='thresh'}
+    names = vocab if isinstance(chosen, tuple) else None
+    return SuggestedThresholds(**thresh).with_table(table, thresh=chosen, names=names, limits=limits)
 
 # %% ../nbs/18_learner.ipynb #1a49bbfc
 def _updated_loss(loss, rule):
@@ -230,6 +245,9 @@ def set_thresh(self:Learner,
     and pass it to `set_thresh` after `load`. Warns of metrics that keep their own threshold.
     Raises `ValueError` for thresholds outside [0, 1] or of another number than the labels, and if the
     loss function does not decode."""
+    if not min_labels and max_labels is None: # Found thresholds that are in use keep their limits
+        limits = getattr(thresh, 'limits', {})
+        min_labels,max_labels = limits.get('min_labels', 0),limits.get('max_labels')
     thresh = as_thresh(thresh, label_vocab(self.dls))
     if not all(0<=o<=1 for o in L(thresh)):
         raise ValueError(f"thresh={thresh_text(thresh)} should be in [0, 1], as for probabilities. "

@@ -9,10 +9,13 @@ __all__ = []
 from fastai.basics import *
 from .messages import check_int, count_of, progress
 from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
-from .tables import as_shown, label_index, new_axes, plot_name, some_names
-from .thresholds import best_thresholds, plot_thresh_curve, ScoreTable
+from .tables import (
+    as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names)
+from .thresholds import plot_thresh_curve, ScoreTable
 from .comparison import ModelComparison
-from .verdicts import describe, in_numbers, problem, why_no_verdict
+from .records import ENOUGH
+from .verdicts import (
+    beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
 from .interpret import (
     find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names)
 from base64 import b64encode
@@ -28,11 +31,17 @@ class _Results:
         self.record,self.report = interp.judge(),interp.report()
         self.labels,self.averages = self.report[:len(interp.vocab)],self.report[len(interp.vocab):]
         self.known = self.labels[self.labels.support>0]
-        # The columns of the labels with the lowest F1, in the order of the table
-        self.lowest = [label_index(o, interp.vocab) for o in self.known.index[:k]]
-        self.which = f"the {count_of(len(self.lowest), 'label')} with the lowest F1"
+        enough = self.known[self.known.support>=ENOUGH] # Others tell little
+        self.rated = enough if len(enough) else self.known
+        of = f", of those with at least {ENOUGH} positives"*(len(self.rated)<len(self.known))
+        # The columns of the labels with the most mistakes
+        cols = [label_index(o, interp.vocab) for o in self.rated.index]
+        order = self.rated.assign(col=cols, mistakes=interp.counts[1:3].sum(0)[cols].numpy())
+        self.worst = order.sort_values(['mistakes','ap'], ascending=[False,True]).col[:k].tolist()
+        self.lowest = f"The lowest{of}"
+        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{of}"
         if len(interp.vocab)==1: self.which = 'the only label'
-        elif len(self.lowest)==len(interp.vocab): self.which = 'all labels, lowest F1 first'
+        elif len(self.worst)==len(interp.vocab): self.which = 'all labels'
 
 def _with_values(column, k=3):
     "Name the first labels of a column with their values"
@@ -78,6 +87,15 @@ def _plot_thresholds(*args):
     legend_above(plt.gca())
 
 # %% ../nbs/20_page.ipynb #9a2ab2a2
+SEEN = { # For each `source` of an interpretation, what it means for the scores
+    'training set': "Yes: this is the Learner's training set. Expect lower scores on new samples.",
+    'validation set': "Not in training: this is the Learner's validation set. If the threshold or the "
+                      "epoch was chosen on it, expect somewhat lower scores on new samples.",
+    'another loader': "Not as far as is known: this is another loader than the Learner's training and "
+                      "validation set.",
+    'arrays': "Unknown: these are arrays. If the samples were used to train the model, or to tune its "
+              "threshold, expect lower scores on new samples."}
+
 def _data(p):
     interp,r = p.interp,p.record
     n,c = interp.preds.shape
@@ -86,9 +104,7 @@ def _data(p):
               'labels': f'{c:,}'}
     facts['threshold'] = interp.rule.text if interp.scored else 'none: the predictions are binary'
     if not interp.valid.all(): facts['ignored targets'] = f'{1-interp.valid.double().mean():.1%}'
-    facts['seen before?'] = ("This page cannot tell whether these samples were used to train the "
-                             "model or to tune its threshold. If so, expect lower scores on new "
-                             "samples.")
+    facts['seen before?'] = SEEN[interp.source]
     facts['written'] = f'{datetime.now():%Y-%m-%d %H:%M}'
     packages = fastai_mlmetrics,fastai,torch
     yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
@@ -108,7 +124,7 @@ def _accuracy(p):
 
 def _comparison(p):
     if p.comparison is None: return
-    yield 'text',p.comparison.reading
+    for line in p.comparison.reading.splitlines(): yield 'text',line
     for name,t in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',t
@@ -119,7 +135,7 @@ def _labels(p):
     if n and p.known.f1.min()==1: yield 'finding',"Each label has an F1 of 1."
     elif n>1:
         yield 'finding',(f"{low or 'None'} of the {n:,} labels ha{'s' if low<=1 else 've'} an F1 "
-                         f"below 0.5. The lowest: {_with_values(p.known.f1[:3])}.")
+                         f"below 0.5. {p.lowest}: {_with_values(p.rated.f1[:3])}.")
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
 
@@ -128,34 +144,37 @@ def _thresholds(p):
     interp,r = p.interp,p.record
     if not interp.scored or not interp.true.any(): return
     preds,targs,kw = interp.preds,interp.targs,dict(ignore_index=interp.rule.ignore_index)
-    found = best_thresholds(preds, targs, **kw)
-    without = f' and without {interp.rule.limits}' if interp.rule.limits else ''
-    new = ifnone(found.held_out, found.score) # Few samples have no folds
-    helps = 'would help' if new-r.f1_micro>=0.01 else 'hardly helps'
-    at_best = [cls(found.thresh, sigmoid=False, average='micro', **kw)(preds, targs)
-               for cls in (PrecisionMulti, RecallMulti)]
-    text = (
-        f"Another threshold {helps}: at {found.thresh:.3g}, the best one for all labels{without}, "
-        f"micro F1 is {found.score:.3f} instead of {r.f1_micro:.3f}, precision {at_best[0]:.3f} "
-        f"instead of {r.precision_micro:.3f}, and recall {at_best[1]:.3f} instead of "
-        f"{r.recall_micro:.3f}.")
-    if found.held_out is not None: text += f" Cross-validated, micro F1 is {new:.3f}."
-    if found.score-r.f1_micro<0.0005: text = "No threshold for all labels has a higher micro F1."
-    yield 'finding',text
+    best,now,one,own = r.suggested_thresh,r.f1_micro,r.global_f1,r.per_label_f1
+    without = f' without {interp.rule.limits}' if interp.rule.limits else ''
+    if not math.isnan(one): # Enough samples for folds
+        what = ('Thresholds per label would help' if per_label_helps(r) else
+                'Another threshold would help' if thresh_helps(r) or one-now>=0.01 else
+                'Neither another threshold nor thresholds per label would help much')
+        constant = f'; the best constant prediction scores {r.constant_f1:.3f}'
+        yield 'finding',(f"{what}: cross-validated, micro F1 is {own:.3f} with thresholds per label "
+                         f"and {one:.3f} at the best threshold for all labels{without}, instead of "
+                         f"{now:.3f}{constant*(not beats_constant(max(one, own), r.constant_f1))}.")
+    if r.other_data:
+        yield 'text',"Choose a threshold by the validation set: these samples are for testing it."
+    marks = {}
+    if best is not None:
+        marks['best'] = best
+        at_best = [cls(best, sigmoid=False, average='micro', **kw)(preds, targs)
+                   for cls in (PrecisionMulti,RecallMulti)]
+        yield 'text',(f"At {best:.3g}, the best threshold for all labels{without}, precision is "
+                      f"{at_best[0]:.3f} instead of {r.precision_micro:.3f}, and recall "
+                      f"{at_best[1]:.3f} instead of {r.recall_micro:.3f}.")
     t = L(interp.thresh)
-    marks = {'in use': t[0]} if len(set(t))==1 else {'lowest in use': min(t), 'highest in use': max(t)}
-    if interp.rule.is_top_k: marks = {}
-    marks['best'] = found.thresh
-    if r.suggested_thresh: marks['cardinality'] = r.suggested_thresh
-    yield _plot(f"Micro F1 at every threshold, with one threshold for all labels{without}. If the "
-                "peak is far from the threshold in use, and much higher, another threshold helps. "
-                "At cardinality, about as many labels are predicted as are true.", _plot_thresholds,
-                F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
+    if not interp.rule.is_top_k:
+        marks |= {'now': t[0]} if len(set(t))==1 else {'lowest now': min(t), 'highest now': max(t)}
+    yield _plot(f"Micro F1 at every threshold for all labels{without}. The best one has the highest "
+                "micro F1 of those that predict at most twice as many labels as are true.",
+                _plot_thresholds, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
                 ScoreTable(interp.predictions), marks)
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))
-    cols = [i for i in p.lowest if n_true[i]<n[i]] # Others have no curve
+    cols = [i for i in p.worst if n_true[i]<n[i]] # Others have no curve
     if not p.interp.scored or not cols: return
     ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
     low = ap[ap<0.5]
@@ -181,7 +200,7 @@ def _calibration(p):
     yield 'finding',(f"The scores are {how}: the calibration error is {error:.3f}. The mean score is "
                      f"{score:.3f}, and a share of {true:.3f} is true.")
     yield _plot("On the diagonal, scores are probabilities: of the labels with a score of 0.8, 80% "
-                "are true. Above it the model is too timid, below it too sure. The numbers at the top "
+                "are true. Above it, scores are too low; below it, too high. The numbers at the top "
                 "count the sample-label pairs behind each point.", interp.plot_calibration)
 
 # %% ../nbs/20_page.ipynb #a7389e96
@@ -202,19 +221,20 @@ def _confusions(p):
 
 def _samples(p):
     interp = p.interp
-    for i,kind in itertools.product(p.lowest, ('missed','false')):
-        idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)
-        if not len(idxs): continue
+    found = ((i, kind, *find_mistakes(interp, i, kind, p.max_n))
+             for i,kind in itertools.product(p.worst, ('missed','false')))
+    for n,(i,kind,idxs,scores,title) in enumerate(o for o in found if len(o[2])):
         inputs = sample_inputs(interp, idxs.tolist())
         if not len(inputs.columns if isinstance(inputs, pd.DataFrame) else inputs): return
+        if not n: yield 'text',f"Of {p.which}; the most confident mistakes come first."
         yield 'heading',title
         if isinstance(inputs, pd.DataFrame):
             yield 'table',interp.show(i, kind, p.max_n)
             continue
         kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
         names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
-        yield 'samples',[dict(uri=_thumbnail(o), i=j, score=f'{s:.3f}', names={k: n[k] for k in kinds})
-                         for o,j,s,n in zip(inputs, idxs.tolist(), scores.tolist(), names)]
+        yield 'samples',[dict(uri=_thumbnail(x), i=j, score=f'{s:.3f}', names={k: o[k] for k in kinds})
+                         for x,j,s,o in zip(inputs, idxs.tolist(), scores.tolist(), names)]
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
@@ -245,47 +265,6 @@ SECTIONS = dict(
     frequencies=('How often labels occur', _frequencies),
     glossary=('Words', _glossary))
 
-GLOSSARY = {
-    'sample': "One item, such as an image, a text, or a row of a table.",
-    'label': "What may be true of a sample. A sample may have several labels, or none.",
-    'score': "The model's number for a label in a sample, mostly a probability.",
-    'threshold (thresh)': "A label is predicted if its score is above the threshold.",
-    'min_labels, max_labels': "Each sample gets at least, or at most, so many labels: those with the "
-                              "highest scores.",
-    'missed': "The label is true, and not predicted (a false negative).",
-    'false alarm': "The label is predicted, and not true (a false positive).",
-    'support': "Number of samples in which the label is true.",
-    'precision': "Share of the predicted labels that are true.",
-    'recall': "Share of the true labels that are predicted.",
-    'F1': "Harmonic mean of precision and recall: high only if both are.",
-    'micro, macro, weighted, samples': "Averages. Micro: all sample-label pairs together. Macro: mean "
-        "over labels, rare ones as important as frequent ones. Weighted: mean over labels, by "
-        "support. Samples: mean over samples.",
-    'cardinality': "The threshold at which about as many labels are predicted as are true.",
-    'cross-validated': "The threshold is tuned on four fifths of the samples, and the rest are "
-                       "scored, five times.",
-    'accuracy, elementwise': "Share of the sample-label pairs that are right. If "
-                             "labels are rare, it is high for a model that predicts nothing.",
-    'accuracy, balanced': "Mean, for a label, of the shares that are right where it is true "
-                          "and where it is not.",
-    'accuracy, subset': "Share of the samples with all labels right.",
-    'accuracy, Jaccard': "Labels that are both true and predicted, over those that are "
-                         "either; mean over samples.",
-    'AP (ap)': "Average precision: the area under the curve of precision against recall. It needs no "
-               "threshold.",
-    'ROC AUC (roc_auc)': "How often a sample with the label scores higher than one without "
-                         "it. It needs no threshold; 0.5 is chance.",
-    'LRAP': "Label ranking average precision: how high the true labels of a sample rank among all.",
-    'calibration_error': "Mean difference between scores and the share of labels that are true.",
-    'baseline': "Value of predicting nothing; for AP, ROC AUC and LRAP, of a random ranking.",
-    'constant': "Best value of predicting the same labels for every sample.",
-    'ceiling': "Highest value that any prediction can reach on these samples.",
-    'lift': "Share of the way from baseline to ceiling: 0 is as good as predicting nothing, and 1 is "
-            "perfect.",
-    'low, high': "Limits of the 95% confidence interval: how far chance in the choice of samples may "
-                 "move the value.",
-}
-
 # %% ../nbs/20_page.ipynb #e7a11f52
 def _rows(table):
     "List the rows of a table: the name, and for each cell its text and whether the column is text"
@@ -310,7 +289,7 @@ def to_html(self:MultiLabelInterpretation,
     comparison:ModelComparison=None, # Result of `compare_models`, for a section of its own
     sections=None, # Names of the sections to show; None: all
     without=(), # Names of sections to leave out
-    k:int=5, # Number of labels with the lowest F1 whose curves and mistakes are shown
+    k:int=5, # Number of labels with the most mistakes, whose curves and mistakes are shown
     max_n:int=6 # Maximum number of samples per label and kind of mistake
 )->Path: # The file
     "Write all results to a self-contained HTML page"

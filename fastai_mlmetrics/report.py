@@ -217,10 +217,14 @@ def _reading(r, p, constant, ci):
     text = (f"{at}Accuracy over the {count_of(int(seen.sum()), 'sample-label pair')} "
             f"({count_of(n, 'sample')}) is {acc.value:.3f}, and {acc.baseline:.3f} for the baseline, "
             "predicting nothing at all")
-    if   acc.lift>0: text += f": the model removes {acc.lift:.1%} of the baseline's errors"
-    elif acc.lift<0: text += (": the model makes more errors than the baseline: its false "
-                             "positives outnumber its true positives")
-    elif acc.lift==0: text += ": the model gains nothing"
+    best,lift,why = 'baseline',acc.lift,": its false positives outnumber its true positives"
+    if acc.constant-acc.baseline>1e-9: # A label is true in more than half of the samples
+        best,why = 'best constant prediction',''
+        lift = (acc.value-acc.constant)/(acc.ceiling-acc.constant or math.nan)
+        text += f", but {acc.constant:.3f} for the {best}"
+    if   lift>0: text += f": the model removes {lift:.1%} of the {best}'s errors"
+    elif lift<0: text += f": the model makes more errors than the {best}{why}"
+    elif lift==0: text += ": the model gains nothing"
     text += (f". All labels are right in {subset.value:.3f} of the samples, "
              f"and in {subset.constant:.3f} with the best constant prediction. "
              f"F1 over samples is {f1.value:.3f}"

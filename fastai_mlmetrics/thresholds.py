@@ -8,7 +8,7 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 # %% ../nbs/11_thresholds.ipynb #af45b3d9
 from fastai.basics import *
 from .inputs import as_tensor, label_names
-from .messages import check_int, check_kwargs, progress, single_threaded, warn_user
+from .messages import check_int, check_kwargs, count_of, progress, single_threaded, warn_user
 from .decisions import as_thresh, is_probs, ThresholdRule
 from .counts import is_split
 from .predictions import Predictions, takes_predictions
@@ -23,6 +23,7 @@ from copy import copy
 from functools import cached_property
 from itertools import combinations
 from scipy.special import expit, logit
+from scipy.stats import t as student_t
 
 # %% ../nbs/11_thresholds.ipynb #1555ab80
 def candidates(
@@ -72,6 +73,7 @@ class SearchRow:
 class SearchTable:
     "Base of tables of all labels, whose `row` counts a label at its candidate thresholds, by fold"
     show,begun = True,None # Whether long loops may show a progress bar, and when the first began
+    dtype = np.float32 # Of scores and thresholds
     def __init__(self,
         total, # Numbers of negatives and positives of each label, folds x 2 x C
         n_seen:int # Number of samples
@@ -89,12 +91,14 @@ class SearchTable:
         return np.array([[i not in o for i in range(self.n_folds)] for o in sets], dtype=float)
 
     def at(self,
-        thresh # S thresholds for all labels
+        thresh # Thresholds, S x C, or S x 1 for all labels
     ): # Numbers of negatives and positives above them, folds x 2 x S x C
         "Count all labels at thresholds"
-        order = np.argsort(-thresh)
-        rows = [self.row(i, thresh[order]).above for i in range(self.c)]
-        return np.stack(rows, -1)[:,:,np.argsort(order)]
+        def count(i, t):
+            order = np.argsort(-t)
+            return self.row(i, t[order]).above[:,:,np.argsort(order)]
+        each = np.broadcast_to(thresh, (len(thresh), self.c)).T
+        return np.stack([count(i, t) for i,t in enumerate(each)], -1)
 
     def cells(self,
         above, # Numbers of negatives and positives that are predicted, folds x 2 x S x C
@@ -105,7 +109,7 @@ class SearchTable:
         (fp,tp),(false,true) = above[folds,:,sets].sum(0),self.total[folds].sum(0)
         return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp])).double()
 
-    def score(self, m, cells, predicted=None):
+    def score(self, m, cells, predicted=None, folds=None):
         "Compute a metric of confusion counts, 4 x C"
         return as_tensor(m.from_total(cells)).item()
 
@@ -138,6 +142,7 @@ class ScoreTable(SearchTable):
     ):
         self.scores,targs = p.scores.cpu(),p.targs.cpu()
         self.valid,self.probs = p.rule.valid(targs),is_probs(self.scores) # None: all are valid
+        self.dtype = self.scores.numpy().dtype
         self.y = targs==1 if self.valid is None else (targs==1) & self.valid
         n,c = targs.shape
         seen = torch.arange(n, device='cpu')
@@ -194,11 +199,13 @@ class ScoreTable(SearchTable):
         "Threshold the scores of each fold: thresholds are folds x 1 or C"
         return self.scores > torch.from_numpy(thresh)[self.fold]
 
-    def score(self, m, cells, predicted=None):
+    def score(self, m, cells, predicted=None, folds=None):
         "Compute a metric of confusion counts, 4 x C; for the samples average, of binary predictions"
         if m.average!='samples': return super().score(m, cells)
         m.rule,targs = ThresholdRule(ignore_index=-1),self.y.long()
-        return m(predicted, targs if self.valid is None else targs.masked_fill(~self.valid, -1))
+        if self.valid is not None: targs = targs.masked_fill(~self.valid, -1)
+        here = torch.isin(self.fold, torch.tensor([*ifnone(folds, range(self.n_folds))], device='cpu'))
+        return m(predicted[here], targs[here])
 
 def _at_ranks(scores, group, keep):
     "Return the n-th highest score where n elements are true, for each set of folds"
@@ -272,7 +279,8 @@ def plot_thresh_curve(
     ax = new_axes(ax, figsize)
     ax.plot(back(x), v)
     ax.axhline(none, color='k', ls=':', lw=1, label='predicting nothing')
-    for (name,t),color in zip(marks.items(), ('tab:red','tab:orange','k')):
+    for name,t in marks.items():
+        color = dict(best='tab:red', cardinality='tab:orange').get(name, 'k')
         ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1.2, label=f'{name}: {t:.3g}')
     if probs:
         ax.set_xscale('logit')
@@ -416,7 +424,7 @@ def tune_global(self:Objective,
                          f"{self.min_value:.3g}; the highest is "
                          f"{values.nan_to_num(-math.inf).max():.3g}{hint}")
     if np.isnan(found[0]): raise ValueError(f"{m.name} is not defined at any threshold")
-    return Tuned(found[:,None], table.at(thresh[at]))
+    return Tuned(found[:,None], table.at(thresh[at][:,None]))
 
 @patch
 def tune_labels(self:Objective,
@@ -489,8 +497,8 @@ class WithTable:
     def __repr__(self): return super().__repr__() if self.table is None else repr(self.table)
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 
-    def with_table(self, table):
-        self.table = table
+    def with_table(self, table, **attrs):
+        vars(self).update(table=table, **attrs)
         return self
 
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
@@ -504,39 +512,71 @@ class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_
 def _reading(objective, n_folds, fallback):
     text = (f"score: {objective.name} on the samples that the thresholds were tuned on, "
             "which is optimistically biased.")
-    if n_folds>1: text += f" held_out: cross-validated in {n_folds} folds."
+    if n_folds>1:
+        text += (f" held_out scores the way of tuning, cross-validated in {n_folds} folds: on samples "
+                 "that the tuning did not see.")
     if objective.constraint:
         text += (f" {objective.required}: on the samples that the thresholds were tuned on, "
                  f"where {objective.min_value:.3g} was required.")
     if fallback: text += " fallback: why a label gets the global threshold."
     return text
 
-def thresh_table(
-    objective:Objective, # Metric that the thresholds are scored by
+class Outcome:
+    "What thresholds predict in each fold"
+    def __init__(self,
+        table:SearchTable, # Scores and targets
+        tuned:Tuned, # Thresholds
+        sets, # For each fold, which of the S sets of thresholds it gets
+        at_now=None # `counts` of the rule in use, 4 x C, and what it has `predicted`; None: of `tuned`
+    ): store_attr()
+
+    def cells(self, folds=None):
+        "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
+        if folds is None and self.at_now is not None: return self.at_now.counts
+        folds = [*ifnone(folds, range(len(self.sets)))]
+        return self.table.cells(self.tuned.above, folds, [self.sets[j] for j in folds])
+
+    @cached_property
+    def predicted(self):
+        "Binary predictions, N x C"
+        if self.at_now is not None: return self.at_now.predicted
+        return self.table.predict(self.tuned.thresh[self.sets])
+
+    def score(self, m, folds=None):
+        predicted = self.predicted if m.average=='samples' else None
+        return self.table.score(m, self.cells(folds), predicted, folds)
+
+def thresh_ways(
     table:SearchTable, # Scores and targets
     tuned:dict, # Name -> `Tuned`
-    vocab:L, # C names
     now:dict=None, # Arguments of the `ThresholdRule` that is in use, to compare with
     at_now=None # `counts` by that rule, 4 x C, and for the samples average what it has `predicted`
+)->dict: # Name -> thresholds, `Outcome` on the samples they were tuned on, and held out, or None
+    "Look at what thresholds predict, on the samples that they were tuned on and on others"
+    n,ways = table.n_folds,{}
+    def outcome(o, sets): return None if np.isnan(o.thresh[sets]).any() else Outcome(table, o, sets)
+    if now: # May have been tuned on these samples, or not
+        t = as_thresh(now['thresh'])
+        fixed = Tuned(None, table.at(np.array([L(t)], dtype=table.dtype)))
+        name = ', '.join(L('now', ThresholdRule(**now).limits).filter())
+        ways[name] = t,Outcome(table, fixed, [0]*n, at_now),None
+    for k,o in tuned.items():
+        ways[k] = o.value,outcome(o, [0]*n),outcome(o, [*range(1, n+1)]) if n>1 else None
+    return ways
+
+def thresh_table(
+    objective:Objective, # Metric that the thresholds are scored by
+    ways:dict, # Name -> thresholds and outcomes, as `thresh_ways` returns them
+    vocab:L, # C names
+    fallback:tuple=() # Why labels get the global threshold
 )->Table: # A row per name, and per label if the last one has per-label thresholds
     "Tabulate thresholds and their scores"
-    m,true,folds = objective.m,table.true.tolist(),[*range(table.n_folds)]
-    def outcome(o, sets):
-        if np.isnan(o.thresh[sets]).any(): return None
-        predicted = table.predict(o.thresh[sets]) if m.average=='samples' else None
-        return table.cells(o.above, folds, sets),predicted
-    ways = {}
-    if now: # May have been tuned on these samples, or not
-        name = ', '.join(L('now', ThresholdRule(**now).limits).filter())
-        predicted = at_now.predicted if m.average=='samples' else None
-        ways[name] = as_thresh(now['thresh']),(at_now.counts,predicted),None
-    for k,o in tuned.items():
-        held_out = outcome(o, [1+j for j in folds]) if len(folds)>1 else None
-        ways[k] = o.value,outcome(o, [0]*len(folds)),held_out
+    table = [*ways.values()][-1][1].table
+    m,true = objective.m,table.true.tolist()
     metrics = {objective.required: objective.constraint} if objective.constraint else {}
-    def score(m, p): return math.nan if p is None else table.score(m, *p)
-    def of_labels(m, p): return [math.nan]*table.c if p is None else m.values(*p[0]).tolist()
-    def scores(f, p, held): return f(m, p),f(m, held),*(f(o, p) for o in metrics.values())
+    def score(m, o): return math.nan if o is None else o.score(m)
+    def of_labels(m, o): return [math.nan]*table.c if o is None else m.values(*o.cells()).tolist()
+    def scores(f, o, held): return f(m, o),f(m, held),*(f(x, o) for x in metrics.values())
     rows = [(name, math.nan if isinstance(t, tuple) else t, sum(true), *scores(score, *outcomes))
             for name,(t,*outcomes) in ways.items()]
     t,*outcomes = [*ways.values()][-1]
@@ -544,17 +584,81 @@ def thresh_table(
     index,*values = zip(*rows)
     columns = ['threshold','support','score','held_out',*metrics]
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
-    fallback = [*tuned.values()][-1].fallback
     if any(fallback): res['fallback'] = ['']*len(ways) + list(fallback)
     n_folds = table.n_folds if res.held_out.notna().any() else 1
     text = _reading(objective, n_folds, any(fallback))
-    for name,(_,(cells,_),_) in ways.items():
-        many,n = cells[:2].sum().item(),table.n_seen
+    for name,(_,o,_) in ways.items():
+        many,n = o.cells()[:2].sum().item(),table.n_seen
         if many>2*sum(true)>0:
             text += (f" `{name}` predicts {many/n:.2f} labels per sample, while {sum(true)/n:.2f} are "
                      "true.")
     res.attrs['reading'] = text
     return res
+
+# %% ../nbs/11_thresholds.ipynb #a652191a
+def gain(
+    m:CountsMetric, # Metric, with its average
+    a:Outcome, # What some thresholds predict
+    b:Outcome # What others predict
+)->tuple: # The difference, above 0 if `a` is better, and half the width of its 95 % interval
+    "Compare two outcomes, with an interval from a jackknife over the folds"
+    n = a.table.n_folds
+    def diff(folds=None): return (a.score(m, folds)-b.score(m, folds)) * (-1 if m.is_loss else 1)
+    parts = [diff([i for i in range(n) if i!=j]) for j in range(n)]
+    return diff(),student_t.ppf(0.975, n-1)*((n-1)*np.var(parts))**0.5
+
+def recommend(
+    objective:Objective, # Metric that the thresholds are scored by
+    ways:dict # Name -> thresholds and outcomes, the simplest first, as `thresh_ways` returns them
+)->tuple: # Name of a way, and why it is recommended
+    "Choose the best way if it is clearly better than `now`, and of ways that are alike the simplest"
+    m,above = objective.m,'below' if objective.m.is_loss else 'above'
+    now = next((k for k in ways if k.startswith('now')), None)
+    held = {k: fit if k==now else unseen for k,(_,fit,unseen) in ways.items()}
+    if objective.constraint:
+        reached = {k: fit.score(objective.constraint) for k,(_,fit,_) in ways.items()}
+        held = {k: o for k,o in held.items() if reached[k]>=objective.min_value-1e-9}
+    scores = {k: o.score(m) for k,o in held.items() if o}
+    scores = {k: o for k,o in scores.items() if not math.isnan(o)}
+    others = [k for k in scores if k!=now]
+    if not others: return 'best',"`best` is not compared with other ways: there are no held-out scores."
+    def highest(names): return max(names, key=lambda k: -scores[k] if m.is_loss else scores[k])
+    def gain_of(a, b): return gain(m, held[a], held[b])
+    def short(x): return f'{x:.2g}' if abs(x)<10 else f'{x:.0f}'
+    def is_clear(a, b): return operator.gt(*gain_of(a, b))
+    better = [k for k in others if now not in scores or is_clear(k, now)]
+    if not better:
+        g,_ = gain_of(highest(others), now)
+        chance = f"clearly better than the one in use: the gain of {short(g)} may be chance"
+        return now,f"No threshold is {chance if g>0 else 'better than the one in use, held out'}."
+    top = highest(better)
+    name = next(k for k in better if k==top or not is_clear(top, k))
+    text = f"`{name}` is recommended: {objective.name} {scores[name]:.3f} held out"
+    base = now if now in scores else others[0]
+    if name!=base:
+        g,half = gain_of(name, base)
+        text += f", {short(g)} ({short(g-half)} to {short(g+half)}) {above} `{base}`"
+    if name!=top: text += f". The further gain of `{top}`, {short(gain_of(top, name)[0])}, may be chance"
+    # What is traded shows in the other average
+    base,other = 'best' if name=='per_label' and 'best' in scores else base,copy(m)
+    other.average = 'micro' if m.average in ('macro','weighted') else 'macro'
+    if name!=base and other.average in m.averages and not (objective.constraint or objective.by_rank):
+        each = (f"{o.average} {held[name].score(o):.3f} for {held[base].score(o):.3f}" for o in (m, other))
+        text += f". Held out against `{base}`: {', '.join(each)}"
+    return name,f"{text}."
+
+def never_text(
+    name:str, # Name of a way
+    outcome:Outcome, # What its thresholds predict
+    average:str # Average that they are tuned for
+)->str: # '' if few labels are
+    "Say that a quarter or more of the labels with 20 positives are never predicted"
+    tp,fp,fn,_ = outcome.cells()
+    frequent = tp+fn>=20
+    never,n = (frequent & (tp+fp==0)).sum().item(),frequent.sum().item()
+    if average=='macro' or not never or never<n/4: return ''
+    return (f" `{name}` never predicts {never} of the {count_of(n, 'label')} with at least 20 positives: "
+            "average='macro' counts all labels alike.")
 
 # %% ../nbs/11_thresholds.ipynb #2dc37eb4
 def find_best(
@@ -564,7 +668,8 @@ def find_best(
 )->BestThresholds:
     "Tune thresholds and tabulate them"
     tuned = single_threaded(objective.tune, table)
-    res,last = thresh_table(objective, table, tuned, vocab),[*tuned.values()][-1]
+    last = [*tuned.values()][-1]
+    res = thresh_table(objective, thresh_ways(table, tuned), vocab, last.fallback)
     score,held_out = res[['score','held_out']].iloc[len(tuned)-1].tolist()
     if math.isnan(held_out): held_out = None
     return BestThresholds(last.value, score, held_out, last.fallback).with_table(res)

@@ -57,7 +57,7 @@ def test_the_same_model_twice_has_no_difference():
     (a,_),y = two_models()[0].values(),two_models()[1]
     t = compare_models(dict(a=a, b=a.clone()), y, sigmoid=True)
     assert (t.difference==0).all() and (limits(t)==0).all(axis=None)
-    assert t.reading=='b and a have the same scores.'
+    assert t.reading=='b and a have the same scores.\nPredicted at thresh=0.5.'
 
 def test_swapped_models_negate():
     models,y = two_models()
@@ -106,6 +106,53 @@ def test_each_model_may_have_its_threshold():
     best = {k: best_thresholds(o, y, average=a) for (k,o),a in zip(probs.items(), ('micro','macro'))}
     of_best = compare_models(probs, y, thresh=best)
     assert of_best.b['F1, macro']==accuracy_report(probs['b'], y, thresh=best['b']).value['F1, macro']
+
+def test_the_thresholds_in_use_are_named():
+    models,y = two_models()
+    def last(models=models, **kw): return compare_models(models, y, **kw).reading.splitlines()[-1]
+    assert last(sigmoid=True)=='Predicted at thresh=0.5.'
+    assert last(sigmoid=True, thresh=dict(a=0.3, b=[0.2]*7+[0.6]))==\
+        'Predicted: a at thresh=0.3; b at thresh=0.2 to 0.6 by label.'
+    assert last(sigmoid=True, min_labels=1, max_labels=1)=='Predicted with min_labels=1, max_labels=1.'
+    binary = {k: (o>0).int() for k,o in models.items()}
+    assert last(binary)=='Predicted as binary predictions.'
+    assert last(dict(a=models['a'].sigmoid(), b=binary['b']))=='Predicted: a at thresh=0.5; b as binary predictions.'
+
+DEPENDS = 'The answer depends on the thresholds: with each model at its best one, cross-validated, '
+
+def test_a_comparison_that_the_threshold_decides_says_so():
+    "The better model has low scores, and loses at 0.5"
+    models,y = two_models(400)
+    models['b'] = models['b']-3
+    t = compare_models(models, y, sigmoid=True)
+    assert t.high['F1, micro']<0 and f'{DEPENDS}b is better in micro F1, by ' in t.reading
+    # At the thresholds that it names
+    thresh = eval(re.search('pass thresh=({.*?})', t.reading)[1])
+    best = {k: best_thresholds(o.sigmoid(), y) for k,o in models.items()}
+    at = compare_models(models, y, sigmoid=True, thresh=thresh)
+    for k,o in best.items(): assert at[k]['F1, micro']==pytest.approx(o.score, abs=0.005)
+    assert at.low['F1, micro']>0 and DEPENDS not in at.reading
+    swapped = compare_models({k: models[k] for k in 'ba'}, y, sigmoid=True)
+    assert f'{DEPENDS}a is worse in micro F1, by ' in swapped.reading
+    # A difference that thresholds make
+    models['b'] = models['a']-3
+    assert f'{DEPENDS}the difference in micro F1 may be chance.' in compare_models(models, y, sigmoid=True).reading
+    margins = compare_models(models, y, thresh=0.)
+    assert DEPENDS in margins.reading and margins.high['F1, micro']<0
+
+def test_a_threshold_that_decides_nothing_is_no_matter():
+    models,y = two_models(400)
+    models['b'] = models['b']-3
+    by_label = [0.5]*8
+    for kw in (dict(thresh=by_label), dict(ci=None), dict(min_labels=1), dict(min_labels=2, max_labels=2)):
+        assert DEPENDS not in compare_models(models, y, sigmoid=True, **kw).reading, kw
+    binary = {k: (o>0).int() for k,o in models.items()}
+    assert DEPENDS not in compare_models(binary, y).reading
+    assert DEPENDS not in compare_models(models, y*0, sigmoid=True).reading
+    # The other one may have a better threshold
+    mixed = compare_models(models, y, sigmoid=True, thresh=dict(a=by_label, b=0.5)).reading
+    assert DEPENDS in mixed and "pass thresh={'a': ..., 'b': 0." in mixed
+    assert DEPENDS not in compare_models(two_models(400, gain=2.)[0], y, sigmoid=True).reading
 
 def test_thresholds_by_label_are_for_all_models():
     "A dict whose keys are labels is for all models"
@@ -157,4 +204,4 @@ def test_mistakes_in_a_comparison_are_named():
     models['b'][0,0] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
     assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
-    assert t.reading=='b and a cannot be compared: some predictions are NaN.'
+    assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5.'

@@ -1,5 +1,5 @@
 "A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
-import contextlib, io, json, sklearn.metrics as skm
+import contextlib, io, json, pickle, sklearn.metrics as skm
 from conftest import *
 from fastai_mlmetrics.thresholds import Objective
 
@@ -253,6 +253,88 @@ def test_found_thresholds_are_a_table():
     learn.set_thresh(each, min_labels=1)
     now = learn.thresh_find(show_plot=False).table.score['now, min_labels=1']
     assert now==learn.evaluate().value['f1_micro']
+
+def advised(found):
+    "The row that the table marks, and the mark"
+    marked = found.table.advice[found.table.advice!='']
+    assert len(marked)==1
+    return marked.index[0],marked.iloc[0]
+
+def of_scales(n=600, c=8, seed=0):
+    "Labels whose scores differ in scale: one threshold for all is hopeless"
+    logits,targs = simulate(n, c, density=0.2, skill=4., bias=-2, seed=seed)
+    return logits/torch.logspace(0, 1, c) - torch.linspace(0, 3, c),targs
+
+@pytest.mark.parametrize('bins', [None,512])
+def test_per_label_thresholds_are_recommended_where_scores_differ_in_scale(bins):
+    learn = make_learner(*of_scales(), multilabel_metrics(), vocab=list('abcdefgh'))
+    found = learn.thresh_find(show_plot=False, bins=bins)
+    assert advised(found)==('per_label','set') and found.thresh==found.per_label
+    f1,t = found.table.held_out['per_label'],found.table
+    said = re.search(r'^`per_label` is recommended: f1 \(micro\) ([\d.]+) held out, ([\d.]+) \(([\d.]+) to ([\d.]+)\) '
+                     r'above `now`\. Held out against `best`: micro ([\d.]+) for ([\d.]+), macro ', t.reading)
+    held,gained,low,high,*pair = map(float, said.groups())
+    assert held==pytest.approx(f1, abs=6e-4) and pair==pytest.approx([f1, t.held_out['best']], abs=6e-4)
+    assert low<gained<high and gained==pytest.approx(f1-t.score['now'], abs=6e-3)
+    learn.set_thresh(pickle.loads(pickle.dumps(found)))
+    assert learn.loss_func.thresh==found.per_label and values(learn)['f1_micro']==pytest.approx(t.score['per_label'])
+    other = make_learner(*(o.flip(1) for o in of_scales()), vocab=list('hgfedcba'))
+    other.set_thresh(found) # in the order of its labels
+    assert other.loss_func.thresh==found.per_label[::-1]
+
+def test_a_threshold_that_nothing_beats_clearly_is_kept():
+    "With its limits; a gain that may be chance is called that"
+    texts = set()
+    for seed in range(6):
+        logits,targs = simulate(300, 6, density=0.5, skill=1.5, seed=seed)
+        learn = make_learner(logits, targs, multilabel_metrics())
+        learn.set_thresh(best_thresholds(logits.sigmoid(), targs).thresh+0.02, min_labels=1)
+        before = learn.loss_func.thresh
+        found = learn.thresh_find(show_plot=False)
+        name,mark = advised(found)
+        if name!='now, min_labels=1': continue
+        assert mark=='keep' and found.thresh==before
+        texts |= {found.table.reading.split(':')[0]}
+        learn.set_thresh(found)
+        assert (learn.loss_func.thresh,learn.loss_func.min_labels)==(before,1)
+        learn.set_thresh(found, max_labels=2)
+        assert (learn.loss_func.min_labels,learn.loss_func.max_labels)==(0,2)
+    assert 'No threshold is clearly better than the one in use' in texts
+
+def test_tuned_thresholds_are_kept():
+    "What was set is not replaced by what is as good"
+    learn = make_learner(*of_scales(), multilabel_metrics())
+    for _ in range(2): learn.set_thresh(found := learn.thresh_find(show_plot=False))
+    assert advised(found)==('now','keep') and found.thresh==found.per_label==learn.loss_func.thresh
+
+def test_noise_recommends_no_threshold_per_label():
+    for seed in range(5):
+        learn = make_learner(*simulate(100, 10, density=0.2, skill=0., seed=seed))
+        assert advised(learn.thresh_find(show_plot=False))[0]!='per_label'
+
+def test_what_cannot_be_compared_is_told():
+    logits,targs = simulate(300, 6, density=0.3, skill=1.5, bias=-3)
+    found = make_learner(logits, targs).thresh_find(show_plot=False, cv=None)
+    assert found.thresh==found.best and advised(found)==('best','set')
+    assert found.table.reading.startswith('`best` is not compared with other ways: there are no held-out scores.')
+    found = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss()).thresh_find(show_plot=False)
+    assert re.match(r'`\w+` is recommended: f1 \(micro\) [\d.]+ held out\.', found.table.reading)
+    found = make_learner(logits, targs).thresh_find(show_plot=False, metric='precision', at_recall=0.7)
+    assert advised(found)[0] in ('best','per_label') # `now` and `cardinality` may miss the recall
+    found = make_learner(logits, targs).thresh_find(show_plot=False, metric=HammingLossMulti)
+    assert re.search(r' held out, [\d.]+ \([\d.]+ to [\d.]+\) below `now`', found.table.reading)
+    found = make_learner(logits, targs).thresh_find(show_plot=False, metric=SubsetAccuracy, average='samples')
+    assert found.per_label is None and found.thresh in (0.5,found.best,found.cardinality)
+
+def test_labels_that_are_never_predicted_are_told():
+    "Rare labels that rank weakly, at the thresholds that are best for micro F1"
+    logits,targs = simulate(2000, 8, density=0.3, skill=3., bias=-2)
+    gen = torch.Generator().manual_seed(0)
+    targs[:,:3],logits[:,:3] = (torch.rand(2000, 3, generator=gen)<0.02).float(),torch.randn(2000, 3, generator=gen)/4-4
+    found = make_learner(logits, targs).thresh_find(show_plot=False)
+    says = r"never predicts 3 of the 8 labels with at least 20 positives: average='macro' counts all labels alike"
+    assert re.search(says, found.table.reading)
+    assert 'never predicts' not in make_learner(logits, targs).thresh_find(show_plot=False, average='macro').table.reading
 
 def test_where_thresholds_are_drawn():
     learn = fitted(1)

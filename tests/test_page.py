@@ -3,7 +3,8 @@ import base64, io, json, shutil, subprocess, sys, tarfile
 from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
-from fastai_mlmetrics.page import GLOSSARY, SECTIONS
+from fastai_mlmetrics.page import SECTIONS
+from fastai_mlmetrics.tables import GLOSSARY
 from conftest import *
 
 def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **kw):
@@ -49,7 +50,7 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     r,version = interp.judge(),sys.modules['fastai_mlmetrics'].__version__
     assert facts['data set']=='some data' and facts['samples']==f'300, {r.labelled} of them with a label'
     assert facts['labels']=='12'
-    assert 'cannot tell whether these samples were used to train' in facts['seen before?']
+    assert facts['seen before?'].startswith('Unknown: these are arrays.')
     assert facts['threshold']=='0.5' and re.fullmatch(r'\d{4}-\d\d-\d\d \d\d:\d\d', facts['written'])
     assert facts['versions'].startswith(f'fastai_mlmetrics {version}, fastai ')
     assert torch.__version__ in facts['versions']
@@ -127,25 +128,73 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     assert finding('verdict')=='The model is better than a constant prediction, with gaps.'
     box = page.find(class_='box').get_text()
     assert f'micro F1 {r.judge().f1_micro:.3f}' in box and 'never predicted: b' in box
-    assert finding('labels').startswith(f'{(f1<0.5).sum()} of the 6 labels have an F1 below 0.5. The lowest: ')
+    assert finding('labels').startswith(f'{(f1<0.5).sum()} of the 6 labels have an F1 below 0.5. '
+                                        'The lowest, of those with at least 20 positives: a (0.000), b (0.000), ')
     assert finding('frequencies')==('1 of 6 labels occurs in fewer than 20 samples, so their values are uncertain: '
                                     'f (7).')
-    best = best_thresholds(logits.sigmoid(), targs)
-    assert f'at {best.thresh:.3g}, the best one' in finding('thresholds')
-    assert f'F1 is {best.score:.3f} instead of' in finding('thresholds')
-    assert 'below 0.5: f (' in finding('curves')
+    o = r.judge()
+    assert (f'F1 is {o.per_label_f1:.3f} with thresholds per label and {o.global_f1:.3f} at the best threshold for '
+            f'all labels, instead of {o.f1_micro:.3f}') in finding('thresholds')
+    assert f'At {o.suggested_thresh:.3g}, the best threshold for all labels, precision is' in page.get_text()
+    assert 'below 0.5: a (' in finding('curves') and 'f (' not in finding('curves') # Rare
     # The number of the table is that of the plot
     error = r.report().calibration_error['micro avg']
     assert f'calibration error is {error:.3f}' in finding('calibration')
     assert any(f'expected calibration error {error:.3f}' in o for o in svgs(page))
     assert finding('confusions').startswith('Most often, ')
 
-def test_a_threshold_that_hardly_helps(tmp_path):
-    def finding(**kw):
-        page = written(interpretation(400, **kw), tmp_path, sections='thresholds')
+def test_both_ways_to_threshold_are_compared(tmp_path):
+    def finding(interp):
+        page = written(interp, tmp_path, sections='thresholds')
         return page.find(class_='finding').get_text()
-    assert finding(skill=4., bias=-2.4).startswith('Another threshold hardly helps: ')
-    assert finding(skill=2., bias=-4.).startswith('Another threshold would help: ')
+    def scaled(n=800, c=8, **kw):
+        "Scores whose scale differs between labels: no single threshold is good"
+        logits,targs = simulate(n, c, 0.2, 4., -2.)
+        logits = logits + torch.linspace(-6, 6, c)
+        return MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw),targs
+    neither = 'Neither another threshold nor thresholds per label would help much: '
+    assert finding(interpretation(400, skill=4., bias=-2.4)).startswith(neither)
+    assert finding(interpretation(400, skill=2., bias=-4.)).startswith('Another threshold would help: ')
+    interp,targs = scaled()
+    text = finding(interp)
+    r,whole = interp.judge(),best_thresholds(interp.preds, targs, per_label=True)
+    assert text.startswith('Thresholds per label would help: cross-validated, ') and r.per_label_f1-r.global_f1>0.2
+    held = dict(zip(('per label','global'), map(float, re.findall(r'(0\.\d+) (?:with|at)', text))))
+    for k,o in held.items(): assert o==pytest.approx(whole.table.held_out[k], abs=0.02), k
+    # With them, neither helps any more
+    assert finding(scaled(thresh=whole)[0]).startswith(neither)
+
+def test_colors_of_thresholds_are_those_of_the_notebook(tmp_path):
+    "Red is the best one, black the one in use"
+    def colors(**kw):
+        svg, = svgs(written(interpretation(**kw), tmp_path, sections='thresholds'))
+        texts = [o for o in re.findall(r'>([a-z ]+): [\d.]+<', svg)]
+        return texts,['#d62728' in svg,'#ff7f0e' in svg]
+    assert colors()==(['best','now'], [True,False])
+    assert colors(thresh=[0.1]*6+[0.9]*6)==(['best','lowest now','highest now'], [True,False])
+
+def test_rare_labels_are_not_what_is_shown(tmp_path):
+    "But those with the most mistakes, of labels with enough positives; of equals, the lowest average precision"
+    logits,targs = simulate(600, 12, 0.2, 3., -2.)
+    targs[:,:6] = 0
+    targs[:3,:6],logits[:,:6] = 1,-9 # Never found
+    logits[:,6] = torch.where(targs[:,6]==1, -4., 4.) # Always wrong
+    logits[:,7],targs[:,7] = logits[:,8].clone(),targs[:,8]
+    low = (logits[:,7]<=0) & (targs[:,7]==0)
+    logits[:,7] = torch.where(low, -0.1, logits[:,7]) # A worse ranking, the same mistakes
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=list('abcdefghijkl'))
+    wrong = interp.counts[1:3].sum(0)
+    assert wrong[7]==wrong[8] and interp.report().ap['h']<interp.report().ap['i']
+    page = written(interp, tmp_path, k=6, sections=['curves','labels'])
+    svg, = svgs(page)
+    shown = re.findall(r'>0\.\d\d  ([a-l])<|>1\.00  ([a-l])<', svg)
+    names = [a or b for a,b in shown]
+    assert len(names)==6 and names[0]=='g' and {*names}=={*'ghijkl'} and names.index('h')<names.index('i')
+    mistakes = [wrong['abcdefghijkl'.index(o)].item() for o in names]
+    assert mistakes==sorted(mistakes, reverse=True)
+    assert 'the 6 labels with the most mistakes, of those with at least 20 positives' in page.get_text()
+    low = page.find(id='labels').find(class_='finding').get_text()
+    assert 'The lowest, of those with at least 20 positives: g (0.000)' in low
 
 def test_nothing_confused_has_a_reason(tmp_path):
     words = {-99.: 'No label is predicted, so none is confused', -30.: 'No sample has both a missed and a wrongly'}
@@ -156,7 +205,8 @@ def test_nothing_confused_has_a_reason(tmp_path):
 def test_a_long_table_says_so(tmp_path):
     for n in (20,60):
         part = written(interpretation(60, n), tmp_path, sections='labels').find(id='labels')
-        assert (f'all {n} labels: scroll' in part.get_text())==(n>25)==('tall' in part.find(class_='scroll')['class'])
+        table = part.find(class_='scroll')['class']
+        assert (f'all {n} labels: scroll' in part.get_text())==(n>25)==('tall' in table) and 'table' in table
 
 def test_a_comparison_is_shown(tmp_path):
     logits,targs = simulate(300, 5, 0.3, bias=-2.)
@@ -167,7 +217,8 @@ def test_a_comparison_is_shown(tmp_path):
     assert sections(page)==[o for o in SECTIONS if o!='samples']
     part = page.find(id='comparison')
     assert cells(part.table.thead)==[['',*two]] and cells(part.table.tbody)==shown(two)
-    assert two.reading in part.get_text() and not part.find('old')
+    assert [o.get_text() for o in part.find_all('p')]==two.reading.splitlines() and not part.find('old')
+    assert 'Predicted at thresh=0.5.' in part.get_text()
     texts = ''.join(ElementTree.fromstring(svgs(page)[0]).itertext())
     assert 'new minus <old> & $a$' in texts and 'F1, micro' in texts
     three = compare_models(models, targs, sigmoid=True)
@@ -198,7 +249,10 @@ def test_pictures_show_what_was_missed(digits_dls, tmp_path):
     page = written(interp, tmp_path, k=2, max_n=3)
     part = page.find(id='samples')
     titles = [o.get_text() for o in part.find_all('h3')]
-    labels = [o for o in interp.report(averages=False).query('support>0').index[:2]]
+    report = interp.report(averages=False).query('support>0') # None has 20
+    wrong = dict(zip(interp.vocab, interp.counts[1:3].sum(0).tolist()))
+    labels = sorted(report.index, key=lambda o: (-wrong[o], report.ap[o]))[:2]
+    assert 'with the most mistakes' in part.p.get_text()
     assert titles and all(o.split(':')[0] in labels for o in titles)
     figures = part.find_all('figure')
     assert 1<=len(figures)<=12
@@ -210,6 +264,22 @@ def test_pictures_show_what_was_missed(digits_dls, tmp_path):
         assert o.find('div').get_text().startswith(f'{kind}: {label}') # Which of its labels matters comes first
         col = interp.vocab.index(label)
         assert interp.true[i,col]==(kind=='missed')!=interp.predicted[i,col]
+
+def test_the_page_says_which_loader_was_validated(digits_dls, tmp_path):
+    from fastai_mlmetrics.demo import small_convnet
+    learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())
+    learn.remove_cb(ProgressCallback)
+    other = digits_dls.test_dl(digits_dls.valid_ds.items[:40], with_labels=True)
+    def of(**kw): return MultiLabelInterpretation.from_learner(learn, **kw)
+    for kw,source,start in ((dict(), 'validation set', 'Not in training'), (dict(ds_idx=0), 'training set', 'Yes'),
+                            (dict(dl=digits_dls.train), 'training set', 'Yes'),
+                            (dict(dl=other), 'another loader', 'Not as far as is known')):
+        interp = of(**kw)
+        assert interp.source==source
+        page = written(interp, tmp_path, sections=['data','thresholds'])
+        assert start in page.find(id='data').get_text()
+        # Thresholds are chosen by the validation set
+        assert interp.judge().other_data==('by the validation set' in page.get_text())==(source!='validation set')
 
 def test_rows_of_tables_are_shown(tmp_path):
     rng = np.random.default_rng(0)

@@ -244,6 +244,26 @@ def test_blocks_do_not_change_a_report(monkeypatch, ignored, sizes):
     monkeypatch.setattr(predictions, '_BLOCK', 300)
     pd.testing.assert_frame_equal(accuracy_report(models['a'], y, sigmoid=True, ignore_index=-1), whole, rtol=1e-9)
 
+def test_the_better_baseline_is_named():
+    "Predicting nothing is not the best constant if a label is true in more than half of the samples"
+    logits,targs = simulate(400, 6, density=0.2)
+    def row(targs, preds=logits):
+        r = accuracy_report(preds, targs, sigmoid=True, ci=None)
+        return r.loc['accuracy, elementwise'],r.reading
+    acc,text = row(targs)
+    assert acc.constant==acc.baseline and f"{acc.lift:.1%} of the baseline's errors" in text
+    assert 'but ' not in text
+    targs[:,0] = (torch.arange(400)%10>0).float()
+    logits[:,0] = 4*targs[:,0]-2
+    acc,text = row(targs)
+    removed = (acc.value-acc.constant)/(1-acc.constant)
+    assert acc.constant==max(((targs.mean(0)>0.5).float()==targs).double().mean().item(), acc.baseline) and removed>0
+    assert (f'{acc.baseline:.3f} for the baseline, predicting nothing at all, but {acc.constant:.3f} for the best '
+            f"constant prediction: the model removes {removed:.1%} of the best constant prediction's errors.") in text
+    nothing = row(targs, logits-99)[1]
+    assert 'the model makes more errors than the best constant prediction. All' in nothing
+    assert 'the model gains nothing. All' in row(targs, 9*((targs.mean(0)>0.5)*2.-1).expand_as(targs))[1]
+
 def test_saturated_logits_are_ranked_by_the_logits():
     "Their sigmoids are all 1"
     _,y = two_models()
