@@ -15,9 +15,9 @@ from fastai_mlmetrics.metrics import (
     ZerosAccuracy)
 from .curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
 from .ranking import APScoreMulti, random_ap
-from .thresholds import BinnedTable, draw_folds, Objective, shard_of
+from .thresholds import (
+    BinnedTable, draw_folds, gain, Objective, shard_of, thresh_ways)
 from scipy.special import logit
-from scipy.stats import t as student_t
 
 # %% ../nbs/14_records.ipynb #cb5721b8
 def _squeeze(margins):
@@ -32,7 +32,7 @@ def label_bins(
     c:int # Number of labels
 )->int:
     "Return the number of bins for each label"
-    return max(2**10, min(2**12, 2**21//(2*FOLDS*c)))
+    return max(2**10, min(2**12, 2**20//(2*FOLDS*c)))
 
 class ScoreHistogram(StreamMetric):
     "Histograms of scores: of all labels, 2 x 1 x `bins`, and of each label by fold, 2 `FOLDS` x C x fewer"
@@ -54,11 +54,12 @@ class ScoreHistogram(StreamMetric):
         if not self.probs: preds = _squeeze(preds.float())
         sigmoid = not self.probs or self.sigmoid and batch.scored
         index = bin_index(preds.reshape(-1, 1), y.reshape(-1, 1), self.bins, sigmoid)
-        true,place = (index//self.bins).view_as(y),(index%self.bins).view_as(y)
         first,step = self.shard
         fold = draw_folds(first+step*batch.start, batch.n, step, FOLDS).to(y.device)
-        labels,bins = torch.arange(batch.c, device=y.device),label_bins(batch.c)
-        by_label = place*bins//self.bins + bins*(labels + batch.c*(true + 2*fold[:,None]))
+        row = torch.arange(batch.c, device=y.device) + batch.c*(y.bool()+2*fold[:,None])
+        bins = label_bins(batch.c)
+        # Wider bins, by bits, since division of whole numbers is slow
+        by_label = ((index.view_as(row)&(self.bins-1))*bins >> 16) + bins*row
         return index,by_label,valid
 
     def added(self, part):
@@ -119,17 +120,15 @@ def suggest(self:ScoreHistogram
 
 @patch
 def compare_per_label(self:ScoreHistogram
-): # Held-out micro F1 of both, their difference, and the 95 % interval of that; nan if unknown
+): # Held-out micro F1 of both, their difference, and its 95 % interval; nan if unknown
     "Compare thresholds per label, tuned as a whole for micro F1, with the best global one"
-    table = BinnedTable(self.of_labels)
-    if table.c==1 or table.n_folds<2 or not table.true.any(): return math.nan,math.nan,(math.nan,)*3
-    m,folds = F1ScoreMulti(average='micro'),range(table.n_folds)
-    ways = Objective('f1', 'micro', per_label=True).tune(table)
-    def f1(tuned, folds): return table.score(m, table.cells(tuned.above, folds, [1+j for j in folds]))
-    own,one = (f1(ways[k], [*folds]) for k in ('per label','global'))
-    gains = [f1(ways['per label'], [j])-f1(ways['global'], [j]) for j in folds]
-    half = student_t.ppf(0.975, len(gains)-1)*np.std(gains, ddof=1)/math.sqrt(len(gains))
-    return own,one,(own-one, own-one-half, own-one+half)
+    table,objective = BinnedTable(self.of_labels),Objective('f1', 'micro', per_label=True)
+    if table.c>1 and table.n_folds>1 and table.true.any():
+        one,own = (held_out for *_,held_out in thresh_ways(table, objective.tune(table)).values())
+        if one and own:
+            g,half = gain(objective.m, own, one)
+            return own.score(objective.m),one.score(objective.m),(g, g-half, g+half)
+    return math.nan,math.nan,(math.nan,)*3
 
 # %% ../nbs/14_records.ipynb #4e24beeb
 class _SampleCounts(StreamMetric):
@@ -268,7 +267,7 @@ class ValidationStats:
 
     def _is_narrow(self, n):
         "Whether nine tenths of each label's scores lie within 0.05 logits, and not at an end of the bins"
-        share = self.hist.of_labels.sum((0, 1)).cumsum(1)/n[:,None]
+        share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first,last = ((share<=o).sum(1) for o in (0.05,0.95))
         bins = share.shape[1]
         return bool(((first>0) & (last<bins-1) & ((last-first)*2*REACH/bins<0.05) | (n==0)).all())
