@@ -99,7 +99,7 @@ def _at_best(p):
 
 def _depends(name, first, given, best, ci):
     "Warn if a model gains at its best threshold, and the answer in micro F1 is another one there"
-    (t,a,a_without),(u,b,b_without) = best[first],best[name]
+    (_,a,a_without),(_,b,b_without) = best[first],best[name]
     low,high = interval(b-a, b_without-a_without, ci, -1)
     o = pd.Series(dict(difference=b-a, low=low, high=high))
     def answer(o): return np.sign(o.difference)*_is_clear(o)
@@ -107,7 +107,7 @@ def _depends(name, first, given, best, ci):
     now = "the difference in micro F1 may be chance"
     if _is_clear(o):
         now = f"{as_shown(name)} is {'better' if b>a else 'worse'} in micro F1, by {_with_limits(o)}"
-    code = (f"{k!r}: {'...' if v is None else format(v, '.4g')}" for k,v in ((first,t), (name,u)))
+    code = (f"{k!r}: {'...' if t is None else format(t, '.4g')}" for k,(t,*_) in best.items())
     return (f"\nThe answer depends on the thresholds: with each model at its best one, "
             f"cross-validated, {now}. To compare them there, pass thresh={{{', '.join(code)}}}.")
 

@@ -146,14 +146,17 @@ def _thresholds(p):
     preds,targs,kw = interp.preds,interp.targs,dict(ignore_index=interp.rule.ignore_index)
     best,now,one,own = r.suggested_thresh,r.f1_micro,r.global_f1,r.per_label_f1
     without = f' without {interp.rule.limits}' if interp.rule.limits else ''
-    if not math.isnan(one): # Enough samples for folds
+    how = f"cross-validated, micro F1 is {own:.3f} with thresholds per label and "
+    if math.isnan(one): one,how = r.suggested_f1,"micro F1 is " # Of a single label, or without folds
+    if not math.isnan(one):
         what = ('Thresholds per label would help' if per_label_helps(r) else
                 'Another threshold would help' if thresh_helps(r) or one-now>=0.01 else
-                'Neither another threshold nor thresholds per label would help much')
-        constant = f'; the best constant prediction scores {r.constant_f1:.3f}'
-        yield 'finding',(f"{what}: cross-validated, micro F1 is {own:.3f} with thresholds per label "
-                         f"and {one:.3f} at the best threshold for all labels{without}, instead of "
-                         f"{now:.3f}{constant*(not beats_constant(max(one, own), r.constant_f1))}.")
+                'Other thresholds would hardly help')
+        text = (f"{what}: {how}{one:.3f} at the best threshold for all labels{without}, instead of "
+                f"{now:.3f}")
+        if not beats_constant(np.fmax(one, own), r.constant_f1):
+            text += f"; the best constant prediction scores {r.constant_f1:.3f}"
+        yield 'finding',f"{text}."
     if r.other_data:
         yield 'text',"Choose a threshold by the validation set: these samples are for testing it."
     marks = {}

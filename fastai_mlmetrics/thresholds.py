@@ -347,8 +347,8 @@ class Objective:
         if (rule := self.m.rule).labels or rule.limits or rule.weight is not None:
             raise ValueError(f"{metric!r}: thresholds are tuned for all labels, without limits and "
                              "weights")
-        vars(self.m).update(kw)
         self.name = f"{metric if isinstance(metric, str) else cls.__name__} ({average})"
+        vars(self.m).update(kw, _name=self.name)
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
         is_ratio = cls.formula is CountsMetric.formula
         self.as_whole = self.per_label and is_ratio and average in ('micro','samples')

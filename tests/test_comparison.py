@@ -134,6 +134,10 @@ def test_a_comparison_that_the_threshold_decides_says_so():
     assert at.low['F1, micro']>0 and DEPENDS not in at.reading
     swapped = compare_models({k: models[k] for k in 'ba'}, y, sigmoid=True)
     assert f'{DEPENDS}a is worse in micro F1, by ' in swapped.reading
+    three = compare_models({**models, 'c': models['b']-1}, y, sigmoid=True)
+    thresh = eval(re.search('pass thresh=({.*?})', three.reading)[1])
+    assert [*thresh]==['a','b','c'] and DEPENDS not in compare_models({**models, 'c': models['b']-1}, y, sigmoid=True,
+                                                                      thresh=thresh).reading
     # A difference that thresholds make
     models['b'] = models['a']-3
     assert f'{DEPENDS}the difference in micro F1 may be chance.' in compare_models(models, y, sigmoid=True).reading

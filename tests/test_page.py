@@ -152,9 +152,11 @@ def test_both_ways_to_threshold_are_compared(tmp_path):
         logits,targs = simulate(n, c, 0.2, 4., -2.)
         logits = logits + torch.linspace(-6, 6, c)
         return MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw),targs
-    neither = 'Neither another threshold nor thresholds per label would help much: '
+    neither = 'Other thresholds would hardly help: '
     assert finding(interpretation(400, skill=4., bias=-2.4)).startswith(neither)
     assert finding(interpretation(400, skill=2., bias=-4.)).startswith('Another threshold would help: ')
+    only = finding(interpretation(400, c=1))
+    assert 'per label' not in only and 'micro F1 is 0.' in only
     interp,targs = scaled()
     text = finding(interp)
     r,whole = interp.judge(),best_thresholds(interp.preds, targs, per_label=True)
