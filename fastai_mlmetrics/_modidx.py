@@ -1067,8 +1067,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                           'fastai_mlmetrics/verdicts.py'),
                                            'fastai_mlmetrics.verdicts._per_label': ( 'verdicts.html#_per_label',
                                                                                      'fastai_mlmetrics/verdicts.py'),
-                                           'fastai_mlmetrics.verdicts._same_labels': ( 'verdicts.html#_same_labels',
-                                                                                       'fastai_mlmetrics/verdicts.py'),
                                            'fastai_mlmetrics.verdicts._summary': ('verdicts.html#_summary', 'fastai_mlmetrics/verdicts.py'),
                                            'fastai_mlmetrics.verdicts._too_few': ('verdicts.html#_too_few', 'fastai_mlmetrics/verdicts.py'),
                                            'fastai_mlmetrics.verdicts._training': ( 'verdicts.html#_training',

@@ -27,7 +27,8 @@ class Row:
         text, # A template for `str.format`, or a function of a record
         about=('','model','samples','labels'), # What the verdict is about, or may be; '': no verdict
         flagged:bool=False, # Whether the model is a zero-label model
-        color:str=None # Color in plots
+        color:str=None, # Color in plots
+        ranking:bool=False # Whether a verdict on thresholds is to add that the ranking is good
     ): store_attr()
     def says(self, r): return self.text(r) if callable(self.text) else self.text.format(**r)
 
@@ -59,13 +60,6 @@ def is_choice(r):
     "Whether thresholds per label are in use, so that labels without a prediction are a choice"
     return len({*L(r.thresh)})>1 and not per_label_helps(r)
 
-def _same_labels(than):
-    def text(r):
-        why = per_label_helps(r) or thresh_helps(r)
-        return (f"The model is {than} predicting the same labels for every sample"
-                f"{': its ranking is good, its thresholds are not'*bool(why)}")
-    return text
-
 VERDICTS = [ # The first match wins; a row about '' is a problem, but no verdict
     Row('predicts nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
         "The model predicts (nearly) nothing", about='model', flagged=True, color='tab:red'),
@@ -77,10 +71,12 @@ VERDICTS = [ # The first match wins; a row about '' is a problem, but no verdict
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
         "The model predicts far more labels than are true", about='model', color='tab:blue'),
     Row('worse than a constant', lambda r: r.f1_micro<r.constant_f1,
-        _same_labels("worse than"), about='', color='tab:gray'),
+        "The model is worse than predicting the same labels for every sample", about='',
+        color='tab:gray', ranking=True),
     Row('no better than a constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        _same_labels("hardly better than"), about='model', flagged=True, color='tab:brown'),
+        "The model is hardly better than predicting the same labels for every sample", about='model',
+        flagged=True, color='tab:brown', ranking=True),
     Row('never predicts some labels',
         lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),
         "The model never predicts some of the labels", about='labels', color='tab:purple'),
@@ -99,7 +95,9 @@ def diagnosis(r):
 
 def problem(r):
     "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
-    return row.says(r) if (row:=diagnosis(r)) else ''
+    if not (row:=diagnosis(r)): return ''
+    is_good = row.ranking and (per_label_helps(r) or thresh_helps(r))
+    return row.says(r) + ": its ranking is good, its thresholds are not"*is_good
 
 def about(r):
     "Return what a record's verdict is about: the 'model', its 'samples', 'labels'; '': no verdict"
