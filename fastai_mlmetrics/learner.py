@@ -19,8 +19,8 @@ from .predictions import NOTHING_COUNTS, Predictions
 from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from fastai_mlmetrics.thresholds import (
-    never_text, Objective, plot_thresh_curve, recommend, score_table, thresh_table, thresh_ways,
-    ThreshFinder, WithTable)
+    Objective, plot_thresh_curve, recommend, score_table, thresh_table, thresh_ways, ThreshFinder,
+    WithTable)
 from .pitfalls import metric_thresh
 from .callback import ZeroLabelsCallback
 from . import report
@@ -135,12 +135,12 @@ def thresh_find(self:Learner,
     seed:int=42, # Random seed of the folds
     ignore_index=None, # Target value to ignore, which may be nan; None: that of the Learner's metrics
     bins:int=None, # Number of histogram bins, to hold no predictions in memory; None: exact
-    **kwargs # Further arguments of `best_thresholds`, from `zero_division` to `min_positives`
+    **kwargs # `zero_division`, `beta`, `at_recall`, `at_precision`, `min_positives`
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
 
-    Returns `SuggestedThresholds` in [0, 1], displayed as a table; `set_thresh` sets the recommended one.
-    It is the way of tuning with the highest cross-validated score, `held_out`. A simpler way is
+    Returns `SuggestedThresholds` in [0, 1], displayed as a table; `set_thresh` sets the recommended
+    one. It is the way of tuning with the highest cross-validated score, `held_out`. A simpler way is
     recommended if the difference may be chance, and the threshold in use if nothing is clearly better:
     the interval of a difference is a jackknife over the folds.
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold."""
@@ -179,7 +179,6 @@ def thresh_find(self:Learner,
     ways = thresh_ways(data, tuned, now, at_now)
     table = thresh_table(objective, ways, vocab, [*tuned.values()][-1].fallback)
     name,advice = recommend(objective, ways)
-    advice += never_text(name, ways[name][1], objective.m.average)
     marks = [('set' if k in tuned else 'keep') if k==name else '' for k in ways]
     table['advice'] = marks + ['']*(len(table)-len(ways))
     thresh = {'per_label': None, **{k: o.value for k,o in tuned.items()}}
@@ -194,7 +193,9 @@ def thresh_find(self:Learner,
     if objective.m.average=='micro': why = ", which counts false positives also where no label is true"
     text = (f" `best` optimises {objective.name}{why}; `cardinality` predicts about as many labels as "
             "are true")
-    if own: text += f"; `per_label` optimises {own.name}, by a threshold per label"
+    if own:
+        aim = f"{objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
+        text += f"; `per_label` optimises {aim}, by a threshold per label"
     if 'fallback' in table:
         text += ". Labels with a fallback reason use the best global threshold for the macro average"
     table.attrs['reading'] = f"{advice}\n{table.reading}{text}."
@@ -241,6 +242,7 @@ def set_thresh(self:Learner,
     """Set the threshold in loss decoding, metrics and callback of this Learner
 
     `predict`, `show_results`, metrics and reports follow; other Learners do not change.
+    `learn.set_thresh(learn.thresh_find())` sets the recommended threshold.
     `export` stores thresholds, `save` does not: write `json.dumps(learn.loss_func.thresh)` to a file,
     and pass it to `set_thresh` after `load`. Warns of metrics that keep their own threshold.
     Raises `ValueError` for thresholds outside [0, 1] or of another number than the labels, and if the

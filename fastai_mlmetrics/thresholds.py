@@ -607,11 +607,7 @@ def gain(
     parts = [diff([i for i in range(n) if i!=j]) for j in range(n)]
     return diff(),student_t.ppf(0.975, n-1)*((n-1)*np.var(parts))**0.5
 
-def recommend(
-    objective:Objective, # Metric that the thresholds are scored by
-    ways:dict # Name -> thresholds and outcomes, the simplest first, as `thresh_ways` returns them
-)->tuple: # Name of a way, and why it is recommended
-    "Choose the best way if it is clearly better than `now`, and of ways that are alike the simplest"
+def _choose(objective, ways):
     m,above = objective.m,'below' if objective.m.is_loss else 'above'
     now = next((k for k in ways if k.startswith('now')), None)
     held = {k: fit if k==now else unseen for k,(_,fit,unseen) in ways.items()}
@@ -621,7 +617,9 @@ def recommend(
     scores = {k: o.score(m) for k,o in held.items() if o}
     scores = {k: o for k,o in scores.items() if not math.isnan(o)}
     others = [k for k in scores if k!=now]
-    if not others: return 'best',"`best` is not compared with other ways: there are no held-out scores."
+    if not others:
+        name = next(k for k in ways if k!=now)
+        return name,f"`{name}` is not compared with other ways: there are no held-out scores."
     def highest(names): return max(names, key=lambda k: -scores[k] if m.is_loss else scores[k])
     def gain_of(a, b): return gain(m, held[a], held[b])
     def short(x): return f'{x:.2g}' if abs(x)<10 else f'{x:.0f}'
@@ -638,27 +636,29 @@ def recommend(
     if name!=base:
         g,half = gain_of(name, base)
         text += f", {short(g)} ({short(g-half)} to {short(g+half)}) {above} `{base}`"
-    if name!=top: text += f". The further gain of `{top}`, {short(gain_of(top, name)[0])}, may be chance"
+    if name!=top:
+        text += f". The further gain of `{top}`, {short(gain_of(top, name)[0])}, may be chance"
     # What is traded shows in the other average
     base,other = 'best' if name=='per_label' and 'best' in scores else base,copy(m)
     other.average = 'micro' if m.average in ('macro','weighted') else 'macro'
     if name!=base and other.average in m.averages and not (objective.constraint or objective.by_rank):
-        each = (f"{o.average} {held[name].score(o):.3f} for {held[base].score(o):.3f}" for o in (m, other))
-        text += f". Held out against `{base}`: {', '.join(each)}"
+        def pair(o): return f"{o.average} {held[name].score(o):.3f} for {held[base].score(o):.3f}"
+        text += f". Held out against `{base}`: {pair(m)}, {pair(other)}"
     return name,f"{text}."
 
-def never_text(
-    name:str, # Name of a way
-    outcome:Outcome, # What its thresholds predict
-    average:str # Average that they are tuned for
-)->str: # '' if few labels are
-    "Say that a quarter or more of the labels with 20 positives are never predicted"
-    tp,fp,fn,_ = outcome.cells()
+def recommend(
+    objective:Objective, # Metric that the thresholds are scored by
+    ways:dict # Name -> thresholds and outcomes, the simplest first, as `thresh_ways` returns them
+)->tuple: # Name of a way, and why it is recommended
+    "Choose the best way if it is clearly better than `now`, and of ways that are alike the simplest"
+    name,text = _choose(objective, ways)
+    tp,fp,fn,_ = ways[name][1].cells()
     frequent = tp+fn>=20
     never,n = (frequent & (tp+fp==0)).sum().item(),frequent.sum().item()
-    if average=='macro' or not never or never<n/4: return ''
-    return (f" `{name}` never predicts {never} of the {count_of(n, 'label')} with at least 20 positives: "
-            "average='macro' counts all labels alike.")
+    if objective.m.average!='macro' and never>=max(1, n/4):
+        text += (f" `{name}` never predicts {never} of the {count_of(n, 'label')} with at least 20 "
+                 "positives: average='macro' counts all labels alike.")
+    return name,text
 
 # %% ../nbs/11_thresholds.ipynb #2dc37eb4
 def find_best(
@@ -741,7 +741,7 @@ class ThreshFinder(StreamMetric):
         cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
         seed:int=42, # Seed of the folds
         name:str=None, # Name of the column; None: 'thresh_finder'
-        **kwargs # Further arguments of `best_thresholds`, from `zero_division` to `min_positives`
+        **kwargs # `zero_division`, `beta`, `at_recall`, `at_precision`, `min_positives`
     ):
         self.objective = Objective(metric, average, per_label, **kwargs)
         if self.objective.m.average=='samples':
@@ -825,13 +825,18 @@ def best_thresholds(
     beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
     at_recall:float=None, # Minimum recall, with metric='precision'
     at_precision:float=None, # Minimum precision, with metric='recall'
-    min_positives:int=20, # Minimum number of positives for a label to get its own threshold
+    min_positives:int=20, # Minimum number of positives for a threshold that is tuned one by one
     cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42, # Seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from sorted scores
     **kwargs
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
-    "Find the threshold (global or per label) that optimises `metric`"
+    """Find the threshold (global or per label) that optimises `metric`
+
+    Thresholds per label are tuned as a whole for the micro and samples averages of F1, F-beta, Jaccard
+    and accuracy; otherwise one by one, where a label without a held-out gain gets the global one.
+
+        best_thresholds(probs, targs, per_label=True).thresh"""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
     searched = dict(zero_division=zero_division, beta=beta, at_recall=at_recall,
                     at_precision=at_precision, min_positives=min_positives)

@@ -334,7 +334,8 @@ def test_labels_that_are_never_predicted_are_told():
     found = make_learner(logits, targs).thresh_find(show_plot=False)
     says = r"never predicts 3 of the 8 labels with at least 20 positives: average='macro' counts all labels alike"
     assert re.search(says, found.table.reading)
-    assert 'never predicts' not in make_learner(logits, targs).thresh_find(show_plot=False, average='macro').table.reading
+    found = make_learner(logits, targs).thresh_find(show_plot=False, average='macro')
+    assert 'never predicts' not in found.table.reading
 
 def test_where_thresholds_are_drawn():
     learn = fitted(1)
@@ -555,6 +556,7 @@ def test_per_label_thresholds_beside_an_instance(average):
     assert found.per_label==by_name.per_label==(each if average=='weighted' else whole).thresh
     assert found.best==by_name.best
     assert ('global threshold for the macro average' in found.table.reading)==(average=='weighted')
+    assert f"`per_label` optimises F1ScoreMulti ({'macro' if average=='weighted' else 'micro'})" in found.table.reading
 
 def test_found_thresholds_are_set_everywhere(tmp_path):
     logits,targs = simulate(bias=-6)

@@ -974,3 +974,18 @@ def test_a_fallback_is_explained():
     assert {*res.fallback}=={'few positives'}
     assert res.table.reading.endswith('fallback: why a label gets the global threshold.')
     assert 'fallback' not in best_thresholds(SCORES, TARGS, average='macro', per_label=False).table.reading
+
+def test_the_best_threshold_is_the_one_that_the_record_suggests():
+    "Up to the bins of the record, unless it predicts more than twice as many labels as are true"
+    kinds = dict(skill=2., bias=-2), dict(skill=1., bias=-4), dict(skill=3., bias=0.), dict(skill=0., bias=-2)
+    for kw,seed in itertools.product(kinds, range(3)):
+        logits,y = simulate(500, 10, density=0.15, seed=seed, **kw)
+        scores = logits.sigmoid()
+        best,r = best_thresholds(scores, y),judge(scores, y)
+        many = (scores>r.suggested_thresh).sum()/y.sum()
+        if (scores>best.thresh).sum()<=2*y.sum():
+            assert kw['skill']>0 and r.suggested_f1==pytest.approx(best.score, abs=0.003)
+            learn = make_learner(logits, y)
+            assert learn.thresh_find(show_plot=False).best==best.thresh
+        else: assert kw['skill']==0 and many<=2 and r.suggested_f1<best.score
+        assert r.suggested_f1==F1ScoreMulti(r.suggested_thresh, sigmoid=False, average='micro')(scores, y)
