@@ -141,7 +141,7 @@ def run_demo(
     print(fill(f"Without further training, samples F1 is {table[before]['f1_samples']:.3f}; "
                f"with min_labels=1 it is {table['min_labels=1']['f1_samples']:.3f}, "
                + (f"and at the threshold {t} it is {table[f'thresh={t}']['f1_samples']:.3f}." if t else
-                  "and no threshold predicts as many labels as are true."), 79))
+                  "and no threshold is suggested."), 79))
     _show_results(learn)
     _save(out, 'before.png', 'nine pictures, their true and their predicted labels')
 

@@ -31,7 +31,7 @@ def label_bins(
     c:int # Number of labels
 )->int:
     "Return the number of bins for each label"
-    return max(2**10, min(2**12, 2**21//(2*FOLDS*c)))
+    return max(2**10, min(2**12, 2**20//(2*FOLDS*c)))
 
 class ScoreHistogram(StreamMetric):
     "Histograms of scores: of all labels, 2 x 1 x `bins`, and of each label by fold, 2 `FOLDS` x C x fewer"
@@ -53,11 +53,12 @@ class ScoreHistogram(StreamMetric):
         if not self.probs: preds = _squeeze(preds.float())
         sigmoid = not self.probs or self.sigmoid and batch.scored
         index = bin_index(preds.reshape(-1, 1), y.reshape(-1, 1), self.bins, sigmoid)
-        true,place = (index//self.bins).view_as(y),(index%self.bins).view_as(y)
         first,step = self.shard
         fold = draw_folds(first+step*batch.start, batch.n, step, FOLDS).to(y.device)
-        labels,bins = torch.arange(batch.c, device=y.device),label_bins(batch.c)
-        by_label = place*bins//self.bins + bins*(labels + batch.c*(true + 2*fold[:,None]))
+        row = torch.arange(batch.c, device=y.device) + batch.c*(y.bool()+2*fold[:,None])
+        bins = label_bins(batch.c)
+        # Wider bins, by bits, since division of whole numbers is slow
+        by_label = ((index.view_as(row)&(self.bins-1))*bins >> 16) + bins*row
         return index,by_label,valid
 
     def added(self, part):
@@ -118,15 +119,15 @@ def suggest(self:ScoreHistogram
 
 @patch
 def compare_per_label(self:ScoreHistogram
-): # Held-out micro F1 of both, their difference, and the 95 % interval of that; nan if unknown
+): # Held-out micro F1 of both, their difference, and its 95 % interval; nan if unknown
     "Compare thresholds per label, tuned as a whole for micro F1, with the best global one"
-    table = BinnedTable(self.of_labels)
-    if table.c==1 or table.n_folds<2 or not table.true.any(): return math.nan,math.nan,(math.nan,)*3
-    objective = Objective('f1', 'micro', per_label=True)
-    ways = thresh_ways(table, objective.tune(table))
-    own,one = (ways[k][2] for k in ('per label','global'))
-    diff,half = gain(objective.m, own, one)
-    return own.score(objective.m),one.score(objective.m),(diff, diff-half, diff+half)
+    table,objective = BinnedTable(self.of_labels),Objective('f1', 'micro', per_label=True)
+    if table.c>1 and table.n_folds>1 and table.true.any():
+        one,own = (held_out for *_,held_out in thresh_ways(table, objective.tune(table)).values())
+        if one and own:
+            g,half = gain(objective.m, own, one)
+            return own.score(objective.m),one.score(objective.m),(g, g-half, g+half)
+    return math.nan,math.nan,(math.nan,)*3
 
 # %% ../nbs/14_records.ipynb #4e24beeb
 class _SampleCounts(StreamMetric):
@@ -178,6 +179,10 @@ _METRICS = dict( # Fields that are metrics of the confusion counts
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
     precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
 
+def ranks_above_chance(o):
+    "Whether a label's average precision is clearly above chance"
+    return o['ap']-o['chance'] >= min(o['chance'], (1-o['chance'])/4)
+
 class ValidationStats:
     "Counts of one validation"
     def __init__(self,
@@ -194,6 +199,7 @@ class ValidationStats:
     def check_batch(self, learn):
         "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
         batch,rule = loop_batch(learn),self.per_label.rule
+        if not len(batch.preds): return # All are repeats
         checks = Batch(batch.preds, batch.targs, ThresholdRule(ignore_index=rule.ignore_index)).checks
         check_values(checks.tolist(), len(batch.preds), in_learner=True,
                      scored=batch.preds.is_floating_point())
@@ -241,7 +247,7 @@ class ValidationStats:
             same_for_all=names((pred==n) & (n>0)) if is_constant else None,
             dead=dead,
             collapsed=bool(rated.any()) and narrow and not any(
-                o['ranks'] for o in self._ranking(counts, rated.nonzero()[:,0], all_names)),
+                ranks_above_chance(o) for o in self._ranking(counts, rated.nonzero()[:,0], all_names)),
             suggested_thresh=thresh, suggested_f1=f1, global_f1=one, per_label_f1=own, per_label_gain=gain,
             label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
             range_problem=m.range_problem(checks[0], checks[2]),
@@ -254,14 +260,13 @@ class ValidationStats:
         chance = random_ap(tp+fn, tp+fp+fn+tn)
         ap = APScoreMulti().values(bin_curve(self.hist.of_labels[:,:,where].sum(0)))
         if not self.per_label.scored: ap = ap*math.nan
-        ranks = ap-chance >= torch.minimum(chance, (1-chance)/4) # Clearly above chance
-        values = zip(where.tolist(), *(o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap, ranks)))
-        keys = 'label','positives','predicted','chance','ap','ranks'
-        return [dict(zip(keys, (names[i], *o))) for i,*o in values]
+        columns = [o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap)]
+        keys = 'label','positives','predicted','chance','ap'
+        return [dict(zip(keys, o)) for o in zip(names[where.tolist()], *columns)]
 
     def _is_narrow(self, n):
         "Whether nine tenths of each label's scores lie within 0.05 logits, and not at an end of the bins"
-        share = self.hist.of_labels.sum((0, 1)).cumsum(1)/n[:,None]
+        share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first,last = ((share<=o).sum(1) for o in (0.05,0.95))
         bins = share.shape[1]
         return bool(((first>0) & (last<bins-1) & ((last-first)*2*REACH/bins<0.05) | (n==0)).all())

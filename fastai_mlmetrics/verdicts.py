@@ -12,7 +12,8 @@ from .decisions import is_prob_thresh, limits_text, thresh_text, ThresholdRule
 from .predictions import Predictions, takes_predictions
 from .metrics import F1ScoreMulti
 from .tables import some_labels, some_names
-from .records import ENOUGH, Record, ValidationStats
+from .ranking import APScoreMulti
+from .records import ENOUGH, ranks_above_chance, Record, ValidationStats
 from html import escape
 from scipy.special import expit
 from textwrap import wrap
@@ -26,7 +27,8 @@ class Row:
         text, # A template for `str.format`, or a function of a record
         about=('','model','samples','labels'), # What the verdict is about, or may be; '': no verdict
         flagged:bool=False, # Whether the model is a zero-label model
-        color:str=None # Color in plots
+        color:str=None, # Color in plots
+        ranking:bool=False # Whether a verdict on thresholds is to add that the ranking is good
     ): store_attr()
     def says(self, r): return self.text(r) if callable(self.text) else self.text.format(**r)
 
@@ -58,13 +60,6 @@ def is_choice(r):
     "Whether thresholds per label are in use, so that labels without a prediction are a choice"
     return len({*L(r.thresh)})>1 and not per_label_helps(r)
 
-def _same_labels(than):
-    def text(r):
-        why = per_label_helps(r) or thresh_helps(r)
-        return (f"The model is {than} predicting the same labels for every sample"
-                f"{': its ranking is good, its thresholds are not'*bool(why)}")
-    return text
-
 VERDICTS = [ # The first match wins; a row about '' is a problem, but no verdict
     Row('predicts nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
         "The model predicts (nearly) nothing", about='model', flagged=True, color='tab:red'),
@@ -76,10 +71,12 @@ VERDICTS = [ # The first match wins; a row about '' is a problem, but no verdict
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
         "The model predicts far more labels than are true", about='model', color='tab:blue'),
     Row('worse than a constant', lambda r: r.f1_micro<r.constant_f1,
-        _same_labels("worse than"), about='', color='tab:gray'),
+        "The model is worse than predicting the same labels for every sample", about='',
+        color='tab:gray', ranking=True),
     Row('no better than a constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        _same_labels("hardly better than"), about='model', flagged=True, color='tab:brown'),
+        "The model is hardly better than predicting the same labels for every sample", about='model',
+        flagged=True, color='tab:brown', ranking=True),
     Row('never predicts some labels',
         lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),
         "The model never predicts some of the labels", about='labels', color='tab:purple'),
@@ -98,7 +95,9 @@ def diagnosis(r):
 
 def problem(r):
     "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
-    return row.says(r) if (row:=diagnosis(r)) else ''
+    if not (row:=diagnosis(r)): return ''
+    is_good = row.ranking and (per_label_helps(r) or thresh_helps(r))
+    return row.says(r) + ": its ranking is good, its thresholds are not"*is_good
 
 def about(r):
     "Return what a record's verdict is about: the 'model', its 'samples', 'labels'; '': no verdict"
@@ -199,7 +198,7 @@ def _weights(r):
 
 def _dead(r, found):
     "List the labels without a true positive that their own threshold would find, or would not"
-    return [o for o in r.dead if o['ranks']==found and o['ap']==o['ap']]
+    return [o for o in r.dead if ranks_above_chance(o)==found and o['ap']==o['ap']]
 
 def _with_ap(dead, k=5):
     more = f" and {len(dead)-k} more" if len(dead)>k else ''
@@ -419,8 +418,12 @@ def judge_of(
                             max_labels=p.rule.max_labels, **rule)
     stats.accum_values(p.preds, p.targs)
     r = stats.record(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty)
-    if t := r.suggested_thresh: # A histogram does not place each score
+    # A histogram does not place each score
+    if t := r.suggested_thresh:
         r.suggested_f1 = F1ScoreMulti(t, average='micro', **rule)(p.preds, p.targs)
+    for o in r.dead*p.scored:
+        at,ap = [p.vocab.index(o['label'])],APScoreMulti(average='micro', ignore_index=p.rule.ignore_index)
+        o['ap'] = ap(p.preds[:,at], p.targs[:,at])
     return add_verdict(r)
 
 # %% ../nbs/15_verdicts.ipynb #9c5a53a9

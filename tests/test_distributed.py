@@ -162,9 +162,10 @@ def all_sent(): return [sent(60, False), sent(6000, False), sent(600, True), sen
 
 def test_only_counts_are_sent_or_scores_without_bins(tmp_path):
     small,large,few,many = in_processes(all_sent, 2, tmp_path)[0]
-    bins = (2*64*20 + 2*64*20 + 3*15*20 + 2*2**16 + 2*2**9*20)*8 # of AP, AUC, calibration error and callback
-    metrics = len(of_counts())+6
-    assert 0<small==large<=bins + metrics*(4*20+6+2*2)*8
+    bins = (2*64*20 + 2*64*20 + 3*15*20 + 2*2**16)*8 # of AP, AUC, calibration error and callback
+    by_fold = 2*5*20*2**12*4 # Of the callback, each label's
+    metrics = len(of_counts())+5
+    assert 0<small==large<=bins + by_fold + metrics*(4*20+6+2*2)*8
     assert 5*few<many<=3*6000*20*(4+1+8)
 
 def found_thresholds():

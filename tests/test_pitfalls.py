@@ -286,3 +286,31 @@ def test_no_trap_in_a_paper_s_table():
         learn = make_learner(*simulate(n=128), paper_metrics(top_k=3, above_thresh=above), cbs=ZeroLabelsCallback())
         with warnings_as('ignore', ZeroLabelsWarning): values(learn)
         assert not learn.zero_labels.records[-1].pitfalls
+
+@pytest.mark.parametrize('bad,named', [(math.nan,'math.nan'), (-1.,'-1')])
+def test_missing_targets_are_found_in_the_first_batch(bad, named):
+    "And the message names the loss function, which needs the same"
+    logits,targs = GOOD[0],GOOD[1].clone()
+    targs[3,2] = bad
+    seen = []
+    class Count(Callback):
+        def after_pred(self): seen.append(self.iter)
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Count()])
+    says = f'one is {bad:g}.*BCEWithLogitsLossFlat.ignore_index={named}'
+    with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
+    assert seen==[0]
+    learn = make_learner(logits, targs, multilabel_metrics(ignore_index=bad), cbs=ZeroLabelsCallback(),
+                         loss_func=BCEWithLogitsLossFlat(ignore_index=bad))
+    with recording(learn): learn.fit(1, 0.)
+
+@pytest.mark.parametrize('sigmoid', [True, False])
+@pytest.mark.parametrize('callback', [True, False])
+def test_metrics_leave_the_range_to_the_callback(sigmoid, callback):
+    "Told once, as all pitfalls are; without a callback by a metric"
+    model,cbs = (Sigmoid() if sigmoid else Same()),([ZeroLabelsCallback(sigmoid=sigmoid)] if callback else [])
+    learn = make_learner(*GOOD, multilabel_metrics(sigmoid=sigmoid), model, cbs=cbs)
+    with recording(learn) as caught:
+        learn.fit(1, 0.)
+        learn.validate()
+    told = [o for o in caught if re.search('seem to be logits|seems to end with a sigmoid', one_line(o.message))]
+    assert len(told)==1 and issubclass(told[0].category, ZeroLabelsWarning)==callback

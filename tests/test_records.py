@@ -111,7 +111,9 @@ def test_judge_is_what_the_callback_records():
     logits,targs = simulate()
     r = judge(logits, targs, sigmoid=True)
     theirs = trained(logits, targs)[0].zero_labels.records[-1]
-    for k in r.keys()-OF_LEARNER.keys(): assert r[k]==theirs[k] or k.startswith('suggested'), k
+    for k in r.keys()-OF_LEARNER.keys()-{'suggested_f1'}:
+        if k=='dead': test_close([o['ap'] for o in r[k]], [o['ap'] for o in theirs[k]], eps=0.01)
+        else: assert r[k]==theirs[k], k
     assert r.keys()==theirs.keys()
     with pytest.raises(ValueError, match='not a single sample'): judge(logits[:0], targs[:0])
 

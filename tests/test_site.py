@@ -133,11 +133,13 @@ def test_every_column_is_explained(reference):
     text = text_of(reference['columns']) + ''.join(shown)
     assert not names - {*re.findall(r'`([^`]*)`', text)} and len(names)>60
 # Of each row of a table of messages, words that a user can search for
-REMEDIES = {'another threshold': 'Another threshold', 'thresholds per label': 'Thresholds per label',
+REMEDIES = {'thresholds per label': 'Thresholds per label', 'another threshold': 'Another threshold',
+    'thresholds for macro F1': 'Thresholds per label for macro F1',
     'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
     'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Training all layers', 'training': 'More training',
-    'a weighted loss': 'a loss that weights positives more', 'a better model': 'A better model'}
-LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'learns': 'More training',
+    'a weighted loss': 'Last resort: weight positives in the loss', 'a better model': 'A better model'}
+LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'collapsed': 'Another learning rate',
+    'learns': 'More training',
     'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate', 'jumped': 'A lower learning rate',
     'has risen': 'A lower learning rate'}
 PITFALLS = {'wrong range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
@@ -146,7 +148,7 @@ PITFALLS = {'wrong range': 'predictions all lie in [0, 1], so they seem to be pr
         'to what the metrics take for probabilities',
     "fastai's metrics": "... fastai's own, not this package's",
     'no labels': 'none of the ... validation samples has a label',
-    'absent labels': '... true in no sample of this validation',
+    'absent labels': 'no validation sample has ...',
     'ignored in training': 'the metrics ignore targets of ..., but the loss function ... trains on them',
     'tracked upside down': '... looks for the highest value, but lower is better',
     'tracked validation': '... this `validate()` as an epoch of a fit',

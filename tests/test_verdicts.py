@@ -3,7 +3,7 @@ import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from copy import copy, deepcopy
 from conftest import *
 from fastai_mlmetrics.records import add_trend, Record
-from fastai_mlmetrics.verdicts import LOSS_ADVICE, REMEDIES, beats_constant, describe, remedies
+from fastai_mlmetrics.verdicts import LOSS_ADVICE, REMEDIES, beats_constant, describe, in_numbers, remedies
 from six_labels import SCORES, TARGS
 
 def test_decisions_are_told_as_decisions():
@@ -514,6 +514,179 @@ def test_of_exactly_k_labels_another_threshold_frees():
     text = ' '.join(remedies(r))
     assert r.verdict=='over-predicts' and ', the best single one without min_labels=8, max_labels=8, has' in text
     assert re.search(r'`learn\.set_thresh\([\d.]+\)`', text)
+
+# The best that is known
+
+def scales(n=2000):
+    "Logits and targets of labels that rank well and differ in the scale of their scores"
+    logits,targs = simulate(n, 10, density=0.2, skill=3.)
+    return 2*(logits+2.5) + torch.linspace(-20, 4, 10), targs
+
+def test_thresholds_per_label_are_the_first_remedy_where_scales_differ():
+    logits,targs = scales()
+    r = judge(logits, targs, sigmoid=True)
+    assert r.verdict=='no better than a constant' and r.global_f1<0.4 and r.per_label_f1>0.86
+    gain,low,high = r.per_label_gain
+    assert gain==pytest.approx(r.per_label_f1-r.global_f1) and 0.4<low<gain<high
+    text = one_line(r)
+    assert 'hardly better than predicting the same labels for every sample: its ranking is good, its thresholds are not' in text
+    first_ = 'What helps: - Thresholds per label: `best_thresholds(preds, targs, per_label=True)` finds them. Held out, their'
+    assert first_ in text and f'micro F1 is {r.per_label_f1:.3f}' in text and 'A better model' not in text
+    found = best_thresholds(logits, targs, per_label=True, sigmoid=True)
+    assert found.held_out==pytest.approx(r.per_label_f1, abs=0.01) # Other folds, and no bins
+    after = judge(logits, targs, thresh=found.thresh, sigmoid=True)
+    assert after.f1_micro>r.per_label_f1-0.005 and 'Thresholds per label' not in repr(after)
+
+def test_no_thresholds_per_label_where_one_will_do():
+    "The gain is a chance one, or there are too few samples to tell"
+    for seed in range(10):
+        r = judge(*simulate(400, 10, 0.15, skill=2., seed=seed), sigmoid=True)
+        assert 'Thresholds per label:' not in repr(r) and r.per_label_gain[0]<0.02
+    assert math.isnan(judge(torch.rand(100, 1), torch.rand(100, 1)<0.5).per_label_f1)
+
+def left_out():
+    "Logits and targets of which the best thresholds for micro F1 never predict some labels"
+    g = torch.Generator().manual_seed(0)
+    targs = (torch.rand(3000, 10, generator=g)<torch.tensor([.4]*6+[.03]*4)).float()
+    return torch.randn(3000, 10, generator=g) + targs*torch.tensor([5.]*6+[0.3]*4) - 3, targs
+
+def test_labels_that_the_best_thresholds_leave_out_are_a_choice():
+    logits,targs = left_out()
+    assert judge(logits, targs, sigmoid=True, thresh=0.85).verdict=='never predicts some labels'
+    found = best_thresholds(logits, targs, per_label=True, sigmoid=True).thresh
+    r = judge(logits, targs, thresh=found, sigmoid=True)
+    assert sum(not o['predicted'] for o in r.dead)>=r.rated/4 and not r.verdict
+    assert 'No warning' in repr(r) and 'thresholds for the best micro F1 may leave labels out' in one_line(r)
+    assert '#2ca02c' not in r._repr_html_()
+    assert judge(logits-6, targs, thresh=[0.5]*10, sigmoid=True).verdict # Not chosen
+
+def planet(n=1500):
+    "Targets of which one label is true in 93 % of the samples, and scores as good as chance"
+    g = torch.Generator().manual_seed(0)
+    targs = (torch.rand(n, 17, generator=g)<torch.tensor([0.93]+[0.12]*16)).float()
+    return torch.randn(n, 17, generator=g)-1,targs
+
+def test_both_baselines_are_told_where_a_label_is_in_most_samples():
+    logits,targs = planet()
+    r = judge(logits, targs, sigmoid=True)
+    constant = torch.zeros(1500, 17)
+    constant[:,0] = 1
+    assert r.constant_accuracy==pytest.approx((constant==targs).double().mean().item())
+    assert r.constant_accuracy>r.zeros_accuracy
+    both = f'scores {r.zeros_accuracy:.3f}; the best constant prediction scores {r.constant_accuracy:.3f}'
+    assert both in one_line(r)
+    assert 'accuracy' in one_line(judged()) and judged().constant_accuracy==judged().zeros_accuracy
+    assert one_line(judged()).count('the best constant prediction')==1
+    for data,n in ((planet(400), 3), (COLLAPSED, 2)):
+        learn = make_learner(*data, cbs=ZeroLabelsCallback())
+        with warnings_as('ignore'): values(learn)
+        assert len(learn.zero_labels.plot()[0].lines)==n
+
+@pytest.mark.parametrize('case', ['empty','accuracy','clear'])
+def test_all_is_clear_only_if_nothing_remains(case, capsys):
+    "Otherwise what remains is told; 'no longer leaves samples empty' is not said of a third of the samples"
+    logits,targs = simulate(600, 10, density=0.15, skill=8.)
+    now = dict(clear=logits, empty=logits-12*(torch.arange(600)%3==0)[:,None],
+               accuracy=simulate(600, 10, density=0.15, skill=2., bias=-1.)[0])[case]
+    learn = make_learner(logits-20, targs, cbs=ZeroLabelsCallback())
+    with pytest.warns(ZeroLabelsWarning): values(learn)
+    learn.model.forward = lambda x: now[:len(x)] + 0*learn.model.w
+    with learn.no_logging(): learn.validate(dl=DataLoader(learn.dls.valid_ds, bs=600))
+    r,text = learn.zero_labels.records[-1],one_line(capsys.readouterr().out)
+    assert not r.verdict, r
+    start = 'All clear' if case=='clear' else 'No longer flagged'
+    assert text.startswith(start) and 'leaves samples empty' not in text
+    assert ('% of the labelled samples get no label' in text)==(case=='empty')
+    below = f'accuracy {r.accuracy:.3f} is below the {r.zeros_accuracy:.3f} of predicting nothing'
+    assert (below in text)==(case=='accuracy')
+
+def test_narrow_scores_that_rank_well_are_found():
+    "Ranked almost perfectly within a tenth of a logit, and never predicted"
+    logits,targs = half_dead()
+    logits[:,7:] = 0.02*(torch.randn(1000, 3, generator=torch.Generator().manual_seed(1))+3*targs[:,7:])-4
+    r = judge(logits, targs, sigmoid=True)
+    for o,i in zip(r.dead, (7,8,9)):
+        assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i])) and o['ap']>0.7
+    in_bins = trained(logits, targs)[0].zero_labels.records[-1] # Of any number of samples
+    assert [o['ap'] for o in in_bins.dead]==pytest.approx([o['ap'] for o in r.dead], abs=0.1)
+    assert 'hardly rank above chance' not in one_line(r) and 'Some labels rank above chance' in one_line(r)
+
+def test_a_collapsed_network_is_called_so():
+    "Its average precision rises by chance, from the labels' frequencies"
+    g,(_,targs) = torch.Generator().manual_seed(0),all_labelled(*simulate(1000, 10, density=0.1))
+    logits = torch.linspace(-4, -2, 10) + 1e-3*torch.randn(1000, 10, generator=g)
+    records = []
+    for loss,shift in ((0.3,0.), (0.3,0.2), (0.3,0.4)):
+        r = judge(logits+shift*targs.mean(0), targs, sigmoid=True)
+        r.update(phase='fit', epoch=len(records), valid_loss=loss, ap_micro=0.2+0.1*len(records))
+        add_trend(r, records, train_loss=0.3)
+        records.append(r)
+    text = one_line(describe(r))
+    assert r.collapsed and not r.learns and 'still rising' not in text
+    assert '- scores hardly depend on the input' in text and 'the network has collapsed, or has not begun to learn' in text
+    assert not judged().collapsed and not judge(torch.rand(10,3), torch.ones(10,3)).collapsed
+    assert not judge(logits*0+60, targs, sigmoid=True).collapsed # Beyond the bins
+
+def test_no_loss_trend_of_a_negative_loss():
+    "As of a loss that is to be maximised"
+    def trends(losses):
+        records = []
+        for loss in losses:
+            records.append(Record(judged(), phase='fit', epoch=0, valid_loss=loss))
+            add_trend(records[-1], records[:-1], train_loss=loss)
+        return [(o.loss_trend,o.learns) for o in records]
+    assert trends([-1., -1.5, -1.5])==[('',True),('',True),('',False)]
+    assert trends([1., 0.5, 0.7])==[('',True),('falls',True),('rises',False)]
+
+def test_labels_without_a_known_positive_fail_in_no_count():
+    logits,targs = half_dead()
+    targs[:,7:9] = 0
+    logits[:,7:9] = 1.
+    r = judge(logits, targs, sigmoid=True)
+    assert r.never_correct==[] and r.absent==[7,8] and not any('never correctly' in o for o in in_numbers(r))
+    logits[:,6] = 8*(0.5-targs[:,6])
+    assert judge(logits, targs, sigmoid=True).never_correct==[6]
+
+def test_the_promise_of_a_label_each_counts_as_binarize_does():
+    "The top-scoring label of a sample may be an ignored one, and an ignored label may be the only prediction"
+    logits,targs = all_labelled(*simulate(600, 8, density=0.2, skill=2., bias=-4.))
+    gen = torch.Generator().manual_seed(1)
+    targs[torch.rand(600, 8, generator=gen)<0.3] = -1
+    targs[:,0],logits[:,0] = -1,logits[:,0]+3
+    r = judge(logits, targs, sigmoid=True, ignore_index=-1)
+    assert r.label_each_f1==pytest.approx(judge(logits, targs, sigmoid=True, ignore_index=-1, min_labels=1).f1_micro)
+    logits[:,0] = 3. # The top label of all, and always ignored
+    r = judge(logits, targs, sigmoid=True, ignore_index=-1)
+    assert r.label_each_f1==r.f1_micro and not any('min_labels' in o for o in remedies(r))
+
+def test_a_label_each_beats_the_constant():
+    logits,targs = all_labelled(*simulate(600, 8, density=0.2, skill=1., bias=-6.))
+    for f1,said in ((0.3,True), (0.19,False)):
+        r = Record(judge(logits, targs, sigmoid=True), label_each_f1=f1, constant_f1=0.2)
+        assert any('min_labels=1' in o for o in remedies(r))==said
+
+@pytest.mark.parametrize('seed', range(6))
+def test_no_silence_where_a_threshold_gains_much_by_predicting_less(seed):
+    "Over-prediction is told if a threshold that predicts at most twice as many labels as are true is better"
+    rng = np.random.default_rng(seed)
+    for _ in range(30):
+        logits,targs = simulate(300, 8, rng.uniform(0.05, 0.4), skill=rng.uniform(1, 5), bias=rng.uniform(-3, 1))
+        r = judge(logits, targs, sigmoid=True)
+        many,better = r.pred_per_sample>2*r.true_per_sample,r.suggested_f1>r.f1_micro
+        if many and better: assert r.verdict=='over-predicts'
+        if r.verdict=='over-predicts': assert many and (better or not beats_constant(r.f1_micro, r.constant_f1))
+
+def test_what_is_still_so_has_the_name_that_it_had():
+    logits,targs = simulate(c=6, density=0.4, skill=8)
+    learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.1))
+    with recording(learn) as caught: learn.fit(5, 0.)
+    with recording(learn) as again: learn.validate()
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='no better than a constant' and 'worse than predicting' in one_line(caught[0].message)
+    assert 'Still worse than a constant (validate())' in one_line(again[0].message)
+
+def test_no_empty_bullet():
+    assert 'get no label' not in repr(judge(*GOOD, sigmoid=True)) and 'get no label' in repr(judged())
 
 # Each remedy, followed as it is written, in trainings of a second: it does what it says
 
