@@ -16,7 +16,7 @@ from .tables import Table
 from .records import add_trend, OF_FIT, Record, ValidationStats
 from .verdicts import (
     add_verdict, all_clear, as_warning, describe, describe_frozen, describe_unchanged, diagnosis,
-    problem, VERDICTS, why_no_verdict, zeros_are_beaten, ZeroLabelsError)
+    problem, VERDICTS, why_no_verdict, ZeroLabelsError, zeros_are_beaten)
 from .pitfalls import pitfalls
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr

@@ -15,7 +15,8 @@ from .decisions import (
 from fastai_mlmetrics.losses import (
     BCEWithLogitsLossFlat, can_decode, decode_hint, is_activated, loss_name, loss_rule, takes_logits,
     to_probs, unwrap)
-from .predictions import NOTHING_COUNTS, Predictions
+from .counts import NOTHING_COUNTS
+from .predictions import Predictions
 from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from fastai_mlmetrics.thresholds import (

@@ -9,8 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .messages import check_int, count_of, progress
 from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
-from .tables import (
-    as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names)
+from .tables import as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names
 from .thresholds import plot_thresh_curve, ScoreTable
 from .comparison import ModelComparison
 from .records import ENOUGH

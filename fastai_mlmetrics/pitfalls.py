@@ -83,8 +83,8 @@ def _fastai_twins(r, learn, logits):
 def _no_labels(r, learn, logits):
     "No sample of the validation set has a label"
     if r.true_per_sample or r.samples<ENOUGH: return
-    return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is right, "
-            "and the model cannot be judged: check the targets")
+    return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is "
+            "right, and the model cannot be judged: check the targets")
 
 def _split_code(dls):
     if hasattr(dls, 'y_names'): # Of a table

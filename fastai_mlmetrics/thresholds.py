@@ -8,14 +8,15 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 # %% ../nbs/11_thresholds.ipynb #af45b3d9
 from fastai.basics import *
 from .inputs import as_tensor, label_names
-from .messages import check_int, check_kwargs, count_of, progress, single_threaded, warn_user
+from .messages import (
+    check_int, check_kwargs, count_of, progress, single_threaded, warn_user)
 from .decisions import as_thresh, is_probs, ThresholdRule
-from .counts import is_split
+from .counts import is_split, NOTHING_COUNTS
 from .predictions import Predictions, takes_predictions
-from .metrics import (
+from fastai_mlmetrics.metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
-    JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, NOTHING_COUNTS, PrecisionMulti, RecallMulti,
-    StreamMetric, ZerosAccuracy)
+    JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti, StreamMetric,
+    ZerosAccuracy)
 from .curves import add_to_histogram, bin_edges, bin_index, Curve, sort_curve
 from .tables import new_axes, Table
 from collections import namedtuple

@@ -243,7 +243,7 @@ def test_half_of_the_targets_are_missing(make, value, tmp_path):
     # Thresholds and limits, a copy, a pickle, and what is exported
     found = learn.thresh_find(show_plot=False)
     learn.set_thresh(found, min_labels=1)
-    assert learn.loss_func.ignore_index is value and learn.loss_func.thresh==found.best
+    assert learn.loss_func.ignore_index is value and learn.loss_func.thresh==found.thresh
     targs = targs.where(known, math.nan)
     learn.export(tmp_path/'m.pkl')
     loaded = load_learner(tmp_path/'m.pkl').loss_func

@@ -3,8 +3,8 @@ import base64, io, json, shutil, subprocess, sys, tarfile
 from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
-from fastai_mlmetrics.page import SECTIONS
 from fastai_mlmetrics.tables import GLOSSARY
+from fastai_mlmetrics.page import SECTIONS
 from conftest import *
 
 def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **kw):

@@ -2,10 +2,10 @@
 import itertools, pickle, sklearn.metrics as skm
 from copy import deepcopy
 from conftest import *
-from fastai_mlmetrics.curves import bin_edges
 from fastai_mlmetrics.predictions import Predictions
+from fastai_mlmetrics.curves import bin_edges
 from fastai_mlmetrics.thresholds import (
-    Objective, ScoreTable, ThreshFinder, draw_folds, plot_thresh_curve, score_table, sort_groups)
+    draw_folds, Objective, plot_thresh_curve, score_table, ScoreTable, sort_groups, ThreshFinder)
 from six_labels import LOGITS, NAMES, SCORES, TARGS
 from test_messages import Terminal
 
