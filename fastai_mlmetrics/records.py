@@ -35,7 +35,7 @@ def label_bins(
     return max(2**10, min(2**12, 2**20//(2*FOLDS*c)))
 
 class ScoreHistogram(StreamMetric):
-    "Histograms of scores: of all labels, 2 x 1 x `bins`, and of each label by fold, 2 `FOLDS` x C x fewer"
+    "Histograms of scores: of all labels, in narrow bins, and of each label by fold"
     bins,shard = 2**16,(0,1)
     width = 2*REACH/bins # In logits
 
@@ -249,7 +249,8 @@ class ValidationStats:
             dead=dead,
             collapsed=bool(rated.any()) and narrow and not any(
                 ranks_above_chance(o) for o in self._ranking(counts, rated.nonzero()[:,0], all_names)),
-            suggested_thresh=thresh, suggested_f1=f1, global_f1=one, per_label_f1=own, per_label_gain=gain,
+            suggested_thresh=thresh, suggested_f1=f1,
+            global_f1=one, per_label_f1=own, per_label_gain=gain,
             label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
             range_problem=m.range_problem(checks[0], checks[2]),
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
@@ -266,7 +267,7 @@ class ValidationStats:
         return [dict(zip(keys, o)) for o in zip(names[where.tolist()], *columns)]
 
     def _is_narrow(self, n):
-        "Whether nine tenths of each label's scores lie within 0.05 logits, and not at an end of the bins"
+        "Whether nine tenths of each label's scores lie within 0.05 logits, inside of the bins"
         share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first,last = ((share<=o).sum(1) for o in (0.05,0.95))
         bins = share.shape[1]

@@ -97,7 +97,7 @@ def problem(r):
     "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
     if not (row:=diagnosis(r)): return ''
     is_good = row.ranking and (per_label_helps(r) or thresh_helps(r))
-    return row.says(r) + ": its ranking is good, its thresholds are not"*is_good
+    return row.says(r) + " (its ranking is good, its thresholds are not)"*is_good
 
 def about(r):
     "Return what a record's verdict is about: the 'model', its 'samples', 'labels'; '': no verdict"
@@ -110,8 +110,8 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
     Row('diverges', lambda r: r.loss_trend=='diverges',
         "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     Row('collapsed', lambda r: r.collapsed,
-        "Another learning rate, in a new Learner: scores hardly depend on the input, so the network has "
-        "collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
+        "Another learning rate, in a new Learner: scores hardly depend on the input, so the network "
+        "has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
     Row('learns', lambda r: r.learns,
         "More training: micro average precision is still rising, {last_ap:.2f} {when}."),
     Row('overfits', lambda r: r.overfits,
@@ -169,9 +169,9 @@ def _own_thresholds(r):
     find = 'learn.thresh_find()' if r.phase else 'best_thresholds(preds, targs, per_label=True)'
     how = f"`{find}` finds them"
     if r.decodes: how = f"`learn.set_thresh({find})` finds and sets them"
-    return (f"Thresholds per label{limits and f' without {limits}'}: {how}. Held out, their micro F1 is "
-            f"{r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, because "
-            f"labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
+    return (f"Thresholds per label{limits and f' without {limits}'}: {how}. Held out, their micro F1 "
+            f"is {r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, "
+            f"because labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
 
 # Otherwise a label each would often be wrong
 def _nearly_all_labelled(r): return r.labelled >= 0.9*r.samples
@@ -202,22 +202,24 @@ def _dead(r, found):
 
 def _with_ap(dead, k=5):
     more = f" and {len(dead)-k} more" if len(dead)>k else ''
-    texts = [f"{some_labels([o['label']])} ({o['ap']:.2f}, chance {o['chance']:.2f})" for o in dead[:k]]
+    texts = [f"{some_labels([o['label']])} ({o['ap']:.2f}, chance {o['chance']:.2f})"
+             for o in dead[:k]]
     return ', '.join(texts).replace('(', '(average precision ', 1)+more
 
 def _per_label(r):
     how = "`best_thresholds(preds, targs, average='macro')` finds them"
     if r.phase:
         found = "learn.thresh_find(average='macro').per_label"
-        how = f"`learn.set_thresh({found})` finds and sets them" if r.decodes else f"`{found}` has them"
+        how = f"`{found}` has them"
+        if r.decodes: how = f"`learn.set_thresh({found})` finds and sets them"
     dead = _dead(r, True)
     correctly = ' correctly' if any(o['predicted'] for o in dead) else ''
     return (f"Thresholds per label for macro F1: {how}. Some labels rank above chance and are never "
             f"predicted{correctly}: {_with_ap(dead)}.")
 
 def _hardly_learnt(r):
-    return ("More samples with some labels, or more training. These labels hardly rank above chance, so "
-            f"no threshold finds them: {_with_ap(_dead(r, False))}.")
+    return ("More samples with some labels, or more training. These labels hardly rank above chance, "
+            f"so no threshold finds them: {_with_ap(_dead(r, False))}.")
 
 def _better_model(r):
     limits = limits_text(r.min_labels, r.max_labels)
@@ -245,7 +247,8 @@ REMEDIES = [ # All that match are shown
             and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and _nearly_all_labelled(r),
         _min_labels, about=('model','samples')),
     Row('a smaller pos_weight', lambda r: r.pos_weight and not _too_few(r),
-        "A smaller `pos_weight` in the loss, such as the square root of that in use, and more training.",
+        "A smaller `pos_weight` in the loss, such as the square root of that in use, and more "
+        "training.",
         about=('model','labels')),
     Row('unfreezing', lambda r: r.frozen,
         "Training all layers, not only the last ones: `fine_tune` goes on to that by itself; for "
@@ -255,8 +258,8 @@ REMEDIES = [ # All that match are shown
     Row('a weighted loss',
         lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and not r.loss_weighs,
         _weights, about=('model','samples')),
-    Row('a better model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)), _better_model,
-        about=('model','samples'))]
+    Row('a better model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
+        _better_model, about=('model','samples'))]
 
 def _matching(rows, r): return [o.says(r) for o in rows if about(r) in o.about and o.applies(r)]
 
@@ -312,14 +315,14 @@ _ACCURACY = "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_ac
 _EMPTY = "{missed_rate:.0%} of the labelled samples get no label"
 
 def zeros_are_beaten(r):
-    "Whether a label is true in more than half of the samples, so that nothing is not the best constant"
+    "Whether predicting nothing is not the best constant: a label is in more than half of the samples"
     return r.constant_accuracy>r.zeros_accuracy
 
 def _wrong(r): return [o['label'] for o in r.dead if o['predicted']]
 
 FACTS = [ # All that match are shown
     Row('accuracy', lambda r: True, lambda r: _ACCURACY.format(**r)
-        + "; the best constant prediction scores {constant_accuracy:.3f}".format(**r)*zeros_are_beaten(r)),
+        + f"; the best constant prediction scores {r.constant_accuracy:.3f}"*zeros_are_beaten(r)),
     Row('empty', lambda r: r.missed_rate>=0.005, _EMPTY),
     Row('predicted', lambda r: True,
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
@@ -422,7 +425,8 @@ def judge_of(
     if t := r.suggested_thresh:
         r.suggested_f1 = F1ScoreMulti(t, average='micro', **rule)(p.preds, p.targs)
     for o in r.dead*p.scored:
-        at,ap = [p.vocab.index(o['label'])],APScoreMulti(average='micro', ignore_index=p.rule.ignore_index)
+        at = [p.vocab.index(o['label'])]
+        ap = APScoreMulti(average='micro', ignore_index=p.rule.ignore_index)
         o['ap'] = ap(p.preds[:,at], p.targs[:,at])
     return add_verdict(r)
 
