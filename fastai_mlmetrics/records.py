@@ -15,8 +15,7 @@ from fastai_mlmetrics.metrics import (
     ZerosAccuracy)
 from .curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
 from .ranking import APScoreMulti, random_ap
-from .thresholds import (
-    BinnedTable, draw_folds, gain, Objective, shard_of, thresh_ways)
+from .thresholds import BinnedTable, draw_folds, gain, Objective, shard_of, thresh_ways
 from scipy.special import logit
 
 # %% ../nbs/14_records.ipynb #cb5721b8

@@ -528,7 +528,9 @@ class Outcome:
         tuned:Tuned, # Thresholds
         sets, # For each fold, which of the S sets of thresholds it gets
         at_now=None # `counts` of the rule in use, 4 x C, and what it has `predicted`; None: of `tuned`
-    ): store_attr()
+    ):
+        store_attr()
+        self._scores = {} # Comparisons ask for each several times
 
     def cells(self, folds=None):
         "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
@@ -543,8 +545,12 @@ class Outcome:
         return self.table.predict(self.tuned.thresh[self.sets])
 
     def score(self, m, folds=None):
-        predicted = self.predicted if m.average=='samples' else None
-        return self.table.score(m, self.cells(folds), predicted, folds)
+        "Compute a metric in some folds, or in all (None)"
+        key = m,folds and (*folds,)
+        if key not in self._scores:
+            predicted = self.predicted if m.average=='samples' else None
+            self._scores[key] = self.table.score(m, self.cells(folds), predicted, folds)
+        return self._scores[key]
 
 def thresh_ways(
     table:SearchTable, # Scores and targets
