@@ -34,7 +34,7 @@ def label_bins(
     return max(2**10, min(2**12, 2**20//(2*FOLDS*c)))
 
 class ScoreHistogram(StreamMetric):
-    "Histograms of scores: of all labels, 2 x 1 x `bins`, and of each by fold, 2 `FOLDS` x C x fewer"
+    "Histograms of scores: of all labels, in narrow bins, and of each label by fold"
     bins,shard = 2**16,(0,1)
     width = 2*REACH/bins # In logits
 
@@ -266,7 +266,7 @@ class ValidationStats:
         return [dict(zip(keys, o)) for o in zip(names[where.tolist()], *columns)]
 
     def _is_narrow(self, n):
-        "Whether nine tenths of each label's scores lie within 0.05 logits, not at an end of the bins"
+        "Whether nine tenths of each label's scores lie within 0.05 logits, inside of the bins"
         share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first,last = ((share<=o).sum(1) for o in (0.05,0.95))
         bins = share.shape[1]

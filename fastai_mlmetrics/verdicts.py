@@ -11,8 +11,8 @@ from .messages import check_kwargs
 from .decisions import is_prob_thresh, limits_text, thresh_text, ThresholdRule
 from .predictions import Predictions, takes_predictions
 from .metrics import F1ScoreMulti
-from .ranking import APScoreMulti
 from .tables import some_labels, some_names
+from .ranking import APScoreMulti
 from .records import ENOUGH, ranks_above_chance, Record, ValidationStats
 from html import escape
 from scipy.special import expit
@@ -97,7 +97,7 @@ def problem(r):
     "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
     if not (row:=diagnosis(r)): return ''
     is_good = row.ranking and (per_label_helps(r) or thresh_helps(r))
-    return row.says(r) + ": its ranking is good, its thresholds are not"*is_good
+    return row.says(r) + " (its ranking is good, its thresholds are not)"*is_good
 
 def about(r):
     "Return what a record's verdict is about: the 'model', its 'samples', 'labels'; '': no verdict"
@@ -170,8 +170,8 @@ def _own_thresholds(r):
     how = f"`{find}` finds them"
     if r.decodes: how = f"`learn.set_thresh({find})` finds and sets them"
     return (f"Thresholds per label{limits and f' without {limits}'}: {how}. Held out, their micro F1 "
-            f"is {r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, because "
-            f"labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
+            f"is {r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, "
+            f"because labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
 
 # Otherwise a label each would often be wrong
 def _nearly_all_labelled(r): return r.labelled >= 0.9*r.samples
@@ -315,7 +315,7 @@ _ACCURACY = "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_ac
 _EMPTY = "{missed_rate:.0%} of the labelled samples get no label"
 
 def zeros_are_beaten(r):
-    "Whether a label is true in more than half of the samples: nothing is not the best constant then"
+    "Whether predicting nothing is not the best constant: a label is in more than half of the samples"
     return r.constant_accuracy>r.zeros_accuracy
 
 def _wrong(r): return [o['label'] for o in r.dead if o['predicted']]

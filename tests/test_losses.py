@@ -249,7 +249,7 @@ def test_half_of_the_targets_are_missing(make, value, tmp_path):
     loaded = load_learner(tmp_path/'m.pkl').loss_func
     for loss in (learn.loss_func, loaded, pickle.loads(pickle.dumps(learn.loss_func)), copy(learn.loss_func)):
         test_close(loss(preds.logit(), targs.where(known, value)), plain[known].mean(), eps=1e-4)
-        assert torch.equal(loss.decodes(preds), binarize(preds, found.best, sigmoid=False, min_labels=1))
+        assert torch.equal(loss.decodes(preds), binarize(preds, found.thresh, sigmoid=False, min_labels=1))
         assert type(loss) is type(learn.loss_func)
     assert learn.get_preds(with_decoded=True)[2].any(1).all()
 

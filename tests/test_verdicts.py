@@ -412,7 +412,8 @@ def test_labels_that_are_never_predicted():
         assert o['positives']==targs[:,i].sum()
         assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i]), abs=0.02)
     text = one_line(r)
-    assert re.search(r'never predicted: h \(average precision \d.\d\d, chance 0.0\d\), i \(\d.\d\d, chance 0.0\d\)\.', text)
+    of_two = r'h \(average precision \d.\d\d, chance 0.0\d\), i \(\d.\d\d, chance 0.0\d\)\.'
+    assert re.search(f'never predicted: {of_two}', text)
     assert re.search(r'More samples with.*: j \(average precision 0\.\d+, chance 0\.0\d\)\.', text)
     assert 'A better model' not in text and '#d62728' in r._repr_html_()
     few = judge(logits[:100], targs[:100], sigmoid=True) # Too few positives to tell
@@ -529,8 +530,8 @@ def test_thresholds_per_label_are_the_first_remedy_where_scales_differ():
     gain,low,high = r.per_label_gain
     assert gain==pytest.approx(r.per_label_f1-r.global_f1) and 0.4<low<gain<high
     text = one_line(r)
-    assert 'hardly better than predicting the same labels for every sample: its ranking is good, its thresholds are not' in text
-    first_ = 'What helps: - Thresholds per label: `best_thresholds(preds, targs, per_label=True)` finds them. Held out, their'
+    assert 'predicting the same labels for every sample (its ranking is good, its thresholds are not), at' in text
+    first_ = 'What helps: - Thresholds per label: `best_thresholds(preds, targs, per_label=True)` finds them. Held'
     assert first_ in text and f'micro F1 is {r.per_label_f1:.3f}' in text and 'A better model' not in text
     found = best_thresholds(logits, targs, per_label=True, sigmoid=True)
     assert found.held_out==pytest.approx(r.per_label_f1, abs=0.01) # Other folds, and no bins
@@ -623,7 +624,7 @@ def test_a_collapsed_network_is_called_so():
         records.append(r)
     text = one_line(describe(r))
     assert r.collapsed and not r.learns and 'still rising' not in text
-    assert '- scores hardly depend on the input' in text and 'the network has collapsed, or has not begun to learn' in text
+    assert '- scores hardly depend on the input' in text and 'the network has collapsed, or has not' in text
     assert not judged().collapsed and not judge(torch.rand(10,3), torch.ones(10,3)).collapsed
     assert not judge(logits*0+60, targs, sigmoid=True).collapsed # Beyond the bins
 
