@@ -96,7 +96,9 @@ def diagnosis(r):
 def problem(r):
     "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
     if not (row:=diagnosis(r)): return ''
-    is_good = row.ranking and (per_label_helps(r) or thresh_helps(r))
+    ways = (r.per_label_f1,per_label_helps(r)),(r.suggested_f1,thresh_helps(r))
+    best = max((f1 for f1,helps in ways if helps), default=0)
+    is_good = row.ranking and best >= (1+r.constant_f1)/2 # Half of what a constant prediction lacks
     return row.says(r) + " (its ranking is good, its thresholds are not)"*is_good
 
 def about(r):
