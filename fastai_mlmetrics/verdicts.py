@@ -256,12 +256,12 @@ REMEDIES = [ # All that match are shown
         "Training all layers, not only the last ones: `fine_tune` goes on to that by itself; for "
         "`fit`, call `learn.unfreeze()` first.", about=('model','samples','labels')),
     Row('training', lambda r: r.loss_trend, _training, about=('model','samples','labels')),
+    Row('a better model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
+        _better_model, about=('model','samples')),
     # `pos_weight` is below 1 for labels that most samples have
     Row('a weighted loss',
         lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and not r.loss_weighs,
-        _weights, about=('model','samples')),
-    Row('a better model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
-        _better_model, about=('model','samples'))]
+        _weights, about=('model','samples'))]
 
 def _matching(rows, r): return [o.says(r) for o in rows if about(r) in o.about and o.applies(r)]
 

@@ -137,7 +137,7 @@ REMEDIES = {'thresholds per label': 'Thresholds per label', 'another threshold':
     'thresholds for macro F1': 'Thresholds per label for macro F1',
     'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
     'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Training all layers', 'training': 'More training',
-    'a weighted loss': 'Last resort: weight positives in the loss', 'a better model': 'A better model'}
+    'a better model': 'A better model', 'a weighted loss': 'Last resort: weight positives in the loss'}
 LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'collapsed': 'Another learning rate',
     'learns': 'More training',
     'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate', 'jumped': 'A lower learning rate',
