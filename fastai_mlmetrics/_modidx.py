@@ -473,8 +473,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                 'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.CountsMetric.ratio': ( 'metrics.html#countsmetric.ratio',
                                                                                            'fastai_mlmetrics/metrics.py'),
-                                          'fastai_mlmetrics.metrics.CountsMetric.value_of': ( 'metrics.html#countsmetric.value_of',
-                                                                                              'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.CountsMetric.values': ( 'metrics.html#countsmetric.values',
                                                                                             'fastai_mlmetrics/metrics.py'),
                                           'fastai_mlmetrics.metrics.EmptyRate': ('metrics.html#emptyrate', 'fastai_mlmetrics/metrics.py'),

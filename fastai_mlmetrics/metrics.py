@@ -382,16 +382,6 @@ class CountsMetric(StreamMetric):
         if (read:=self.read()) is None: return None
         return read[0] if self.average=='samples' or self.rule.weight is not None else read[0].long()
 
-    def value_of(self,
-        preds, # Predictions, as `accum_values` takes them
-        targs # Targets of the same shape
-    ): # A float, or an array for `average=None`
-        "Compute the metric of whole arrays, with an error if nothing counts"
-        value = self(preds, targs)
-        if not self.counts[1 if self.average=='samples' else slice(None)].any():
-            raise ValueError(NOTHING_COUNTS)
-        return value
-
 # %% ../nbs/06_metrics.ipynb #2cc55fc2
 class PrecisionMulti(CountsMetric):
     """Precision: fraction of predicted labels that are true
