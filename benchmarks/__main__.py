@@ -1,7 +1,7 @@
 """Time and memory compared with other libraries, in one run on the same data
 
-`python -m benchmarks` runs the sections of `results.md`, and `--save` writes them there. `python -m benchmarks NAME ...`
-runs the named sections, and `all` also those that `results.md` leaves out."""
+`python -m benchmarks` runs the sections of `results.md`, and `--save` writes them there.
+`python -m benchmarks NAME ...` runs the named sections, and `all` also those that `results.md` leaves out."""
 import inspect, platform, subprocess, sys, time, warnings
 from dataclasses import dataclass
 import fastai, sklearn, fastai.metrics as fm, sklearn.metrics as skm
@@ -48,7 +48,7 @@ class Difference:
         k = int(max(0, np.floor(len(d)/2-0.98*len(d)**0.5))) # order statistics: no distribution is assumed
         return cls(float(np.median(d)), d[k], d[-1-k])
     @property
-    def bound(self): return max(self.high, self.high-self.low)
+    def bound(self): return self.high if self.high>0 else self.high-self.low
     def __str__(self): return short(self.median) if self.low>0 else f'below {short(self.bound)}'
 
 def short(x): return f'{float(f"{x:.2g}"):,g}'
@@ -99,9 +99,9 @@ SIZES = (5_000,20,64,12),(40_000,80,256,8),(100_000,600,512,4)
 def metrics(sizes=SIZES):
     """Metrics of a validation
 
-    Seconds for all batches and the values. Ours are the nine of `multilabel_metrics(full=True)`. fastai and scikit-learn
-    compute the seven of these that they have. torchmetrics computes four: it has no averages over samples; in the last
-    column it leaves out the checks of its input (`validate_args=False`), which ours always make."""
+    Seconds for all batches and the values. Ours are the nine of `multilabel_metrics(full=True)`, fastai's and
+    scikit-learn's the seven of these that they have. torchmetrics computes four, as it has no averages over samples; in
+    the last column without the checks of its input (`validate_args=False`), which ours always make."""
     for n,c,bs,repeats in sizes:
         preds,targs = data(n, c)
         run = Batches(preds, targs, bs)
@@ -337,22 +337,22 @@ def summary(tables):
     both,clear = resnet.both,resnet.both.low>0
     added = ('' if clear else 'less than ')+short(100*(both.median if clear else both.bound)/resnet.validation)
     train = (f'**To train with**: for {m["samples x labels"]} (samples x labels), our nine metrics take '
-             f'{short(m.ours)} s in each validation, and fastai\'s seven {short(m.fastai/m.ours)} times as long; metrics '
-             f'and callback together add {added} % to the validation of a resnet18 on small images.')
+             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai/m.ours)} times as long; metrics and callback "
+             f'together add {added} % to the validation of a resnet18 on small images.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
     one,per = of.loc['one, micro F1'],of.loc['per label, micro F1 as a whole']
     report = mem[mem.what=='`accuracy_report`'].iloc[-1]
-    wait = (f'**To wait for**: thresholds with their held-out score, for {n} {short(one["from all scores"])} s (one for '
-            f'all labels) or {short(per["from all scores"])} s (per label), in bins {short(one["in bins"])} or '
+    wait = (f'**To wait for**: thresholds with their held-out score, for {n} {short(one["from all scores"])} s (one '
+            f'for all labels) or {short(per["from all scores"])} s (per label), in bins {short(one["in bins"])} or '
             f'{short(per["in bins"])} s; and the intervals of `accuracy_report`, {short(report.s)} s for '
             f'{report["samples x labels"]}.')
     def row(what, i): return mem[mem.what==what].iloc[i]
     few,many = (row('our nine metrics', i) for i in (0,-1))
     exact,bins = row('AP and AUC, exact', -1),row('AP and AUC in 1,024 bins', -1)
-    need = (f'**Memory**: our nine metrics take {short(few.MB)} MB for {few["samples x labels"]} and {short(many.MB)} MB '
-            f'for {many["samples x labels"]}; AP and AUC take {short(exact.MB)} MB for {exact["samples x labels"]} if '
-            f'exact, and {short(bins.MB)} MB for {bins["samples x labels"]} in bins.')
+    need = (f'**Memory**: our nine metrics take {short(few.MB)} MB for {few["samples x labels"]} and '
+            f'{short(many.MB)} MB for {many["samples x labels"]}; AP and AUC take {short(exact.MB)} MB for '
+            f'{exact["samples x labels"]} if exact, and {short(bins.MB)} MB for {bins["samples x labels"]} in bins.')
     return [train, wait, need]
 
 def markdown(table):
@@ -382,7 +382,7 @@ def write(tables, file):
     "Replace `file` by the page of `tables`"
     lines = ['# Benchmarks', *(f'- {o}' for o in summary(tables)), f'Measured on {where()}',
              *(section(f, tables[f.__name__]) for f in PAGE),
-             '`python -m benchmarks --save` measured this and wrote the page; `python -m benchmarks all` measures more.']
+             '`python -m benchmarks --save` wrote this page; `python -m benchmarks all` measures more.']
     Path(file).write_text('\n\n'.join(lines)+'\n')
 
 def main(args):
