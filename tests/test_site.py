@@ -113,6 +113,25 @@ def test_every_public_name_is_in_the_reference(reference):
     for cells in reference.values(): # A heading, and nothing but its name
         assert all(re.match(r'### [\w.]+(\n\n|$)', c.source) for c in cells if c.source.startswith('###'))
 
+def test_every_name_of_the_reference_has_a_use_and_a_line_that_runs(reference):
+    for cells in reference.values():
+        for c,after in zip(cells, [*cells[1:], cell('', 'markdown')]):
+            if not (name := docs.subject(c)) or name=='ThreshFinder.compute': continue # whose line is above it
+            assert re.search(r'\bUse (it|the)\b', c.source) and after.cell_type=='code', name
+
+def test_the_reference_shows_signatures_and_arguments_without_the_site():
+    cells = docs.all_cells()
+    objects,_ = docs.documented_objects(cells)
+    for o in docs.REFERENCE:
+        names = [*filter(None, map(docs.subject, cells[o]))]
+        if names: assert cells[o][-1].source==docs.signatures(names, objects), 'python tools/docs.py --signatures'
+
+def test_signatures_say_once_what_several_names_share(module):
+    text = docs.signatures(['Counter','total'], dict(Counter=module.Counter, total=module.total))
+    assert '```python\nCounter(n=3, *, names=None, f=len)\ntotal(*args)\n```' in text
+    assert text.endswith('| `f` | What counts them |\n| `args` | Numbers |')
+    assert docs.signatures(['a','b'], dict(a=module.total, b=module.total)).count('Numbers')==1
+
 def text_of(cells): return '\n'.join(c.source for c in cells if c.cell_type=='markdown')
 
 def test_every_column_is_explained(reference):
