@@ -15,8 +15,9 @@ from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
     beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
-from .interpret import (
-    find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names)
+from fastai_mlmetrics.interpret import (
+    find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names,
+    sample_titles)
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -172,8 +173,9 @@ def _thresholds(p):
         what = ('Thresholds per label would help' if per_label_helps(r) else
                 'Another threshold would help' if thresh_helps(r) or one-now>=0.01 else
                 'Other thresholds would hardly help')
-        text = (f"{what}: {how}{one:.3f} at the best threshold for all labels{without}, instead of "
-                f"{now:.3f}")
+        at = '' if best is None else f', {best:.3g}'
+        text = (f"{what}: {how}{one:.3f} at the best threshold for all labels{without}{at}, instead "
+                f"of {now:.3f}")
         if not beats_constant(np.fmax(one, own), r.constant_f1):
             text += f"; the best constant prediction scores {r.constant_f1:.3f}"
         yield 'finding',f"{text}."
@@ -251,8 +253,10 @@ def _samples(p):
             continue
         kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
         names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
-        yield 'samples',[dict(uri=_thumbnail(x), i=j, score=f'{s:.3f}', names={k: o[k] for k in kinds})
-                         for x,j,s,o in zip(inputs, idxs.tolist(), scores.tolist(), names)]
+        titles = sample_titles(interp, idxs)
+        yield 'samples',[dict(uri=_thumbnail(x), title=f'{t}, score {s:.3f}',
+                              names={k: o[k] for k in kinds})
+                         for x,t,s,o in zip(inputs, titles, scores.tolist(), names)]
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
