@@ -626,6 +626,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                        'fastai_mlmetrics.page._rows': ('page.html#_rows', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._samples': ('page.html#_samples', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._saved': ('page.html#_saved', 'fastai_mlmetrics/page.py'),
+                                       'fastai_mlmetrics.page._slider': ('page.html#_slider', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._thresholds': ('page.html#_thresholds', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._thumbnail': ('page.html#_thumbnail', 'fastai_mlmetrics/page.py'),
                                        'fastai_mlmetrics.page._verdict': ('page.html#_verdict', 'fastai_mlmetrics/page.py'),
