@@ -102,14 +102,18 @@ def per_batch(updates, n=50):
 
 def makers(module, names):
     "Functions without arguments that make metrics of `module`"
-    usual = dict(beta=2., k=3, num_labels=C, min_recall=0.5, min_precision=0.5, min_specificity=0.5, min_sensitivity=0.5)
+    least = dict.fromkeys(['min_recall','min_precision','min_specificity','min_sensitivity'], 0.5)
+    usual = dict(beta=2., k=3, num_labels=C, **least)
     for f in map(partial(getattr, module), names):
         needed = {k for k,p in inspect.signature(f).parameters.items() if p.default is p.empty}
         yield partial(f, **{k: v for k,v in usual.items() if k in needed})
 
-def gpu():
-    """Classes that wait for the GPU in each batch, of 512 x 80, as torch's fake tensors tell without a GPU; and where
-    there is one, the time per batch of all of them together"""
+def gpu(most=None):
+    """Waiting for a GPU
+
+    Classes that stop the processor in each batch until the GPU has computed it, of 512 x 80, in their default
+    settings: torch's fake tensors tell it without a GPU. Where there is one, also the milliseconds per batch of all
+    classes together."""
     import fastai.metrics as fm, fastai_mlmetrics.all as ours, torchmetrics.classification as tm
     names = [k for k,o in vars(ours).items() if isinstance(o, type) and issubclass(o, AccumMetric)]
     peers = [k for k in vars(tm) if k.startswith('Multilabel')]
@@ -118,5 +122,6 @@ def gpu():
              "torchmetrics'": [partial(of_torchmetrics, o) for o in makers(tm, peers)],
              "torchmetrics', unchecked": [partial(of_torchmetrics, o, False) for o in makers(tm, peers)]}
     for name,updates in lists.items():
+        updates = updates[:most]
         row = {'metrics': name, 'classes': len(updates), 'wait in each batch': sum(map(waits, updates))}
         yield row | ({'GPU, ms per batch': per_batch(updates)} if torch.cuda.is_available() else {})
