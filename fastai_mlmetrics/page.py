@@ -142,7 +142,7 @@ def _labels(p):
 
 # %% ../nbs/20_page.ipynb #4fbadbcd
 def _slider(p, table, marks):
-    "Return the block of a slider over thresholds, with counts between them and those in use"
+    "Return the block of a slider: thresholds, how many scores lie between them, and counts in use"
     interp,r = p.interp,p.record
     ends = table.candidates()[[-1,0]].astype(float)
     if table.probs: thresh = expit(np.linspace(*logit(ends.clip(1e-7, 1-1e-7)), 200))
@@ -150,17 +150,16 @@ def _slider(p, table, marks):
     # In as few digits as tell neighbours apart, so that they can be typed elsewhere
     digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
     thresh = np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
-    t = thresh.astype(table.dtype)
-    above = table.at(t[:,None])[0].swapaxes(1, 2) # Negatives and positives, 2 x C x M
-    counts = -np.diff(above, prepend=table.total[0][...,None], append=0).astype(int)
-    now = interp.counts[[1,0],:,None].numpy()
-    top = interp.preds.where(interp.valid, -math.inf)[interp.true.any(1)].amax(1).numpy()
-    covered = np.bincount(np.searchsorted(t, top), minlength=len(t)+1).tolist()
-    labels = [dict(name=as_shown(o), fp=fp, tp=tp)
-              for o,fp,tp in zip(interp.vocab, *np.append(counts, now, 2).tolist())]
-    start = np.searchsorted(thresh, [*marks.values(), 0.5][0]).item()
-    return 'slider',dict(thresh=thresh.tolist(), labels=labels, start=start, samples=r.samples,
-                         covered=[*covered, r.labelled-r.missed])
+    def between(scores):
+        at = np.searchsorted(thresh.astype(table.dtype), scores)
+        return np.bincount(at, minlength=len(thresh)+1).tolist()
+    columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
+    labels = [dict(name=as_shown(o), tp=[*between(s[y]), tp], fp=[*between(s[valid & ~y]), fp])
+              for o,s,y,valid,tp,fp in zip(interp.vocab, *columns, *interp.counts[:2].tolist())]
+    top = interp.preds.where(interp.valid, -math.inf)[interp.true.any(1)].amax(1)
+    return 'slider',dict(thresh=thresh.tolist(), labels=labels, samples=r.samples,
+                         start=np.searchsorted(thresh, [*marks.values(), 0.5][0]).item(),
+                         covered=[*between(top), r.labelled-r.missed])
 
 def _thresholds(p):
     interp,r = p.interp,p.record
