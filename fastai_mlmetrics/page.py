@@ -8,6 +8,7 @@ __all__ = []
 # %% ../nbs/20_page.ipynb #b4508551
 from fastai.basics import *
 from .messages import check_int, count_of, progress
+from .decisions import is_probs
 from .metrics import F1ScoreMulti
 from .tables import as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names
 from .thresholds import plot_thresh_curve, ScoreTable
@@ -141,17 +142,19 @@ def _labels(p):
     yield 'labels',(p.labels,p.averages)
 
 # %% ../nbs/20_page.ipynb #4fbadbcd
-def _slider(p, table, marks):
+def _slider(p, marks):
     "Return the block of a slider: thresholds, how many scores lie between them, and counts in use"
     interp,r = p.interp,p.record
-    ends = table.candidates()[[-1,0]].astype(float)
-    if table.probs: thresh = expit(np.linspace(*logit(ends.clip(1e-7, 1-1e-7)), 200))
-    else: thresh = np.linspace(*ends, 200)
+    probs,true = is_probs(interp.preds),interp.preds[interp.true].double().numpy()
+    x = logit(true.clip(1e-7, 1-1e-7)) if probs else true # As in the plot
+    margin = 0.04*np.ptp(x) or 0.5
+    x = np.linspace(x.min()-margin, x.max()+margin, 200)
+    thresh = expit(x) if probs else x
     # In as few digits as tell neighbours apart, so that they can be typed elsewhere
     digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
     thresh = np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
     def between(scores):
-        at = np.searchsorted(thresh.astype(table.dtype), scores)
+        at = np.searchsorted(thresh.astype(interp.preds.numpy().dtype), scores)
         return np.bincount(at, minlength=len(thresh)+1).tolist()
     columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
     labels = [dict(name=as_shown(o), tp=[*between(s[y]), tp], fp=[*between(s[valid & ~y]), fp])
@@ -184,12 +187,11 @@ def _thresholds(p):
     t = L(interp.thresh)
     if not interp.rule.is_top_k:
         marks |= {'now': t[0]} if len(set(t))==1 else {'lowest now': min(t), 'highest now': max(t)}
-    table = ScoreTable(interp.predictions)
     yield _plot(f"Micro F1 at every threshold for all labels{without}. The best one has the highest "
                 "micro F1 of those that predict at most twice as many labels as are true.",
                 _plot_thresholds, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
-                table, marks)
-    yield _slider(p, table, marks)
+                ScoreTable(interp.predictions), marks)
+    yield _slider(p, marks)
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))
