@@ -159,7 +159,7 @@ def _slider(p, marks):
     columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
     labels = [dict(name=as_shown(o), tp=[*between(s[y]), tp], fp=[*between(s[valid & ~y]), fp])
               for o,s,y,valid,tp,fp in zip(interp.vocab, *columns, *interp.counts[:2].tolist())]
-    top = interp.preds.where(interp.valid, -math.inf)[interp.true.any(1)].amax(1)
+    top = interp.preds.where(interp.valid, -math.inf)[interp.true.any(1)].amax(1).numpy()
     return 'slider',dict(thresh=thresh.tolist(), labels=labels, samples=r.samples,
                          start=np.searchsorted(thresh, [*marks.values(), 0.5][0]).item(),
                          covered=[*between(top), r.labelled-r.missed])
