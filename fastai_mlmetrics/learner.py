@@ -20,7 +20,7 @@ from .predictions import Predictions
 from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from fastai_mlmetrics.thresholds import (
-    Objective, plot_thresh_curve, recommend, score_table, thresh_table, thresh_ways, ThreshFinder,
+    Objective, plot_thresh_curve, recommend, score_table, thresh_table, ThreshFinder, way_in_use,
     WithTable)
 from .pitfalls import metric_thresh
 from .callback import ZeroLabelsCallback
@@ -177,16 +177,15 @@ def thresh_find(self:Learner,
         return res | dict(per_label=own.tune(data)['per label']) if own else res
     tuned = single_threaded(tune)
     vocab = label_names(label_vocab(self.dls), data.c)
-    ways = thresh_ways(data, tuned, now, at_now)
-    table = thresh_table(objective, ways, vocab, [*tuned.values()][-1].fallback)
+    ways = (way_in_use(data, now, at_now) if now else {}) | tuned
+    table = thresh_table(objective, ways, vocab)
     name,advice = recommend(objective, ways)
     marks = [('set' if k in tuned else 'keep') if k==name else '' for k in ways]
     table['advice'] = marks + ['']*(len(table)-len(ways))
     thresh = {'per_label': None, **{k: o.value for k,o in tuned.items()}}
     unlabelled = 0
     if objective.m.average=='samples':
-        seen = slice(None) if data.valid is None else data.valid.any(1)
-        unlabelled = 1-data.y[seen].any(1).double().mean().item()
+        unlabelled = 1-data.y.any(1).double().mean().item()
     if unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
@@ -204,7 +203,7 @@ def thresh_find(self:Learner,
         marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
         plot_thresh_curve(objective.m, data, marks, ax, figsize)
-    chosen = ways[name][0]
+    chosen = ways[name].value
     limits = {} if name in tuned else {k: o for k,o in now.items() if k!='thresh'}
     names = vocab if isinstance(chosen, tuple) else None
     return SuggestedThresholds(**thresh).with_table(table, thresh=chosen, names=names, limits=limits)
