@@ -12,6 +12,7 @@ from .decisions import is_probs
 from .counts import is_split
 from .predictions import Predictions
 from .metrics import CountsMetric, StreamMetric
+from functools import cached_property
 from itertools import combinations
 
 # %% ../nbs/07_curves.ipynb #f9ac17cd
@@ -182,13 +183,17 @@ class SearchTable:
     show,begun = True,None # Whether long loops may show a progress bar, and when the first began
     dtype = np.float32 # Of scores and thresholds
     def __init__(self,
-        total, # Numbers of negatives and positives of each label, folds x 2 x C
-        n_seen:int # Number of samples
+        n_folds:int, # Number of folds
+        n_seen:int, # Number of samples
+        c:int # Number of labels
     ):
-        self.total,self.true,self.n_seen = total,total[:,1].sum(0),n_seen
-        self.n_folds,_,self.c = total.shape
-        folds = range(self.n_folds)
-        self.left_out = [o for k in range(min(3, self.n_folds)) for o in combinations(folds, k)]
+        store_attr()
+        self.left_out = [o for k in range(min(3, n_folds)) for o in combinations(range(n_folds), k)]
+
+    @property
+    def true(self):
+        "Number of positives of each label"
+        return self.total[:,1].sum(0)
 
     def keep(self,
         pairs:bool=False # Whether two folds are left out as well
@@ -241,22 +246,27 @@ class ScoreTable(SearchTable):
         self.scores,self.y,self.valid = (o[rows].cpu() for o in (p.scores, p.true, p.valid))
         self.dtype,self.probs = self.scores.numpy().dtype,is_probs(self.scores)
         n,c = self.y.shape
-        n_folds = min(cv, n) if cv and n>1 else 1
+        super().__init__(min(cv, n) if cv and n>1 else 1, n, c)
         gen = torch.Generator().manual_seed(seed)
-        self.fold = torch.randperm(n, generator=gen, device='cpu')%n_folds
-        # Two groups per fold: its negatives and its positives
-        fold = self.fold.numpy().astype(np.min_scalar_type(2*n_folds))
-        self.group = 2*fold[:,None] + self.y.numpy()
-        total = [np.bincount(self.pairs(i)[1], minlength=2*n_folds) for i in range(c)]
-        super().__init__(np.stack(total, -1).reshape(n_folds, 2, c), n)
+        self.fold = torch.randperm(n, generator=gen, device='cpu')%self.n_folds
 
-    def pairs(self,
-        i:int=None # Label; None: all labels
-    ): # 1-d
-        "Return the scores of the pairs that count, and their groups"
-        i = slice(None) if i is None else i
-        counts = self.valid[:,i].numpy()
-        return self.scores[:,i].numpy()[counts],self.group[:,i][counts]
+    @cached_property
+    def labels(self):
+        "Scores of each label in groups, each sorted: of each fold the negatives and the positives"
+        first = 2*self.fold.numpy().astype(np.min_scalar_type(2*self.n_folds))
+        scores,y,valid = (o.numpy() for o in (self.scores, self.y, self.valid))
+        def groups(i):
+            s,group = (o[valid[:,i]] for o in (scores[:,i], first+y[:,i]))
+            ends = np.bincount(group, minlength=2*self.n_folds).cumsum()[:-1]
+            # A stable sort of small numbers only counts them
+            return [*map(np.sort, np.split(s[np.argsort(group, kind='stable')], ends))]
+        return [*map(groups, self.each(range(self.c)))]
+
+    @cached_property
+    def total(self):
+        "Numbers of negatives and positives of each label, folds x 2 x C"
+        sizes = np.array([[*map(len, groups)] for groups in self.labels])
+        return sizes.T.reshape(self.n_folds, 2, self.c)
 
     def row(self,
         i:int=None, # Label; None: the pairs of all labels
@@ -264,28 +274,21 @@ class ScoreTable(SearchTable):
         ranks=None # Which folds count, S x folds: predict as many labels as are true in each set
     )->SearchRow:
         "Count a row at thresholds"
-        scores,group = self.pairs(i)
+        def joined(groups): return np.sort(np.concatenate([*groups]))
+        groups = [*map(joined, zip(*self.labels))] if i is None else self.labels[i]
         if thresh is None:
-            order = np.argsort(scores)
-            scores,group = scores[order],group[order]
-            true = scores[group%2==1] if ranks is None else _at_ranks(scores, group, ranks)
-            thresh = candidates(scores, true, self.probs)
-        # Thresholds cut the scores into runs
-        place = np.searchsorted(thresh[::-1], scores)
-        place += np.multiply(group, len(thresh)+1, dtype=place.dtype)
-        hist = np.bincount(place, minlength=2*self.n_folds*(len(thresh)+1))
-        return SearchRow(thresh, hist.reshape(self.n_folds, 2, -1)[...,::-1].cumsum(2))
+            true = groups[1::2] if ranks is None else _at_ranks(groups, ranks)
+            thresh = candidates(joined(groups), joined(true), self.probs)
+        above = [len(o)-np.append(np.searchsorted(o, thresh, 'right'), 0) for o in groups]
+        return SearchRow(thresh, np.stack(above).reshape(self.n_folds, 2, -1))
 
     def candidates(self,
         most:int=2**11 # Maximum number of true scores to place candidates at
     ):
         "Place candidates for all labels at quantiles of the true scores"
-        true,(scores,_) = np.sort(self.scores[self.y].numpy()),self.pairs()
-        if len(true)>most: # A million neighbours are enough, and sorted quickly
-            true = true[np.linspace(0, len(true)-1, most).round().astype(int)]
-            step = max(1, len(scores)>>20)
-            scores = np.concatenate([scores[::step], true]) if step>1 else scores
-        return candidates(np.sort(scores), true, self.probs)
+        scores,true = (np.sort(self.scores[o].numpy()) for o in (self.valid, self.y))
+        at = np.linspace(0, len(true)-1, min(most, len(true))).round().astype(int)
+        return candidates(scores, true[at], self.probs)
 
     def predict(self, thresh):
         "Threshold the scores of each fold: thresholds are folds x 1 or C"
@@ -297,11 +300,12 @@ class ScoreTable(SearchTable):
         tp,predicted,true,n = (o.sum(1).double() for o in (p & self.y, p, self.y, self.valid))
         return torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
 
-def _at_ranks(scores, group, keep):
+def _at_ranks(groups, keep):
     "Return the n-th highest score where n pairs are true, for each set of folds"
-    kept = [o[group//2] for o in keep.astype(bool)]
-    n = [np.count_nonzero(group[o]%2) for o in kept]
-    return np.sort(np.array([scores[o][-k] for o,k in zip(kept, n) if k], dtype=scores.dtype))
+    def kept(groups, folds): return np.concatenate([o for o,k in zip(groups, folds) if k])
+    for o in keep:
+        scores,n = kept(groups, o.repeat(2)),len(kept(groups[1::2], o))
+        yield np.sort(scores)[len(scores)-n:][:1]
 
 # %% ../nbs/07_curves.ipynb #fb1a0d7e
 @patch
@@ -331,8 +335,9 @@ class BinnedTable(SearchTable):
     ):
         hist = hist.numpy()
         self.hist,self.edges = hist[hist.any((1, 2, 3))],bin_edges(hist.shape[3]).numpy()
+        self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
         # As many samples as has the label with the fewest ignored targets
-        super().__init__(self.hist.sum(3).astype(int), hist.sum((0, 1, 3)).max())
+        super().__init__(len(self.hist), self.total.sum((0, 1)).max(), hist.shape[2])
 
     def row(self, i=None, thresh=None, ranks=None):
         hist,bins = self.hist.sum(2) if i is None else self.hist[:,:,i],self.hist.shape[3]

@@ -9,7 +9,7 @@ __all__ = ['SuggestedThresholds']
 from fastai.basics import *
 import difflib, pickletools, zipfile
 from .inputs import label_names, label_vocab
-from .messages import check_int, single_threaded, warn_user
+from .messages import check_int, check_kwargs, single_threaded, warn_user
 from .decisions import (
     as_thresh, binarize, is_probs, limits_text, thresh_text, ThresholdRule)
 from fastai_mlmetrics.losses import (
@@ -124,6 +124,7 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
     names = None # Of the labels, if `thresh` has a number per label
 
 @patch
+@delegates(Objective, but=['per_label'])
 def thresh_find(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
@@ -136,7 +137,7 @@ def thresh_find(self:Learner,
     seed:int=42, # Random seed of the folds
     ignore_index=None, # Target value to ignore, which may be nan; None: that of the Learner's metrics
     bins:int=None, # Number of histogram bins, to hold no predictions in memory; None: exact
-    **kwargs # `zero_division`, `beta`, `at_recall`, `at_precision`, `min_positives`
+    **kwargs
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
 
@@ -147,10 +148,7 @@ def thresh_find(self:Learner,
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold."""
     if 'per_label' in kwargs:
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
-    _,_,_,*names = inspect.signature(Objective).parameters
-    if unknown := kwargs.keys() - names:
-        raise TypeError(f"thresh_find has no argument {' or '.join(sorted(unknown))}: "
-                        "scores, sigmoid and names of labels are the Learner's")
+    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
     objective = Objective(metric, average, False, **kwargs)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
@@ -193,9 +191,11 @@ def thresh_find(self:Learner,
     if objective.m.average=='micro': why = ", which counts false positives also where no label is true"
     text = (f" `best` optimises {objective.name}{why}; `cardinality` predicts about as many labels as "
             "are true")
+    if objective.by_rank: text = " `best` and `cardinality` predict about as many labels as are true"
     if own:
-        aim = f"{objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
-        text += f"; `per_label` optimises {aim}, by a threshold per label"
+        aim = f"optimises {objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
+        if objective.by_rank: aim = "predicts each label about as often as it is true"
+        text += f"; `per_label` {aim}, by a threshold per label"
     if 'fallback' in table:
         text += ". Labels with a fallback reason use the best global threshold for the macro average"
     table.attrs['reading'] = f"{advice}\n{table.reading}{text}."

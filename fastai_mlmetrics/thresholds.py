@@ -319,8 +319,8 @@ def tune(self:Objective,
 
 # %% ../nbs/11_thresholds.ipynb #eec4ac59
 class WithTable:
-    "Mixin for tuples that are displayed as their `table`"
-    table = None
+    "Mixin for tuples that are displayed as their `table`, and know the `names` of the labels"
+    table = names = None
     def __repr__(self): return super().__repr__() if self.table is None else repr(self.table)
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 
@@ -330,11 +330,6 @@ class WithTable:
 
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
     "`thresh`, its `score` and `held_out` score, and why labels get the global threshold: `fallback`"
-    @property
-    def names(self):
-        "Names of the labels of `thresh`, if each has its own"
-        per_label = isinstance(self.thresh, tuple) and self.table is not None
-        return [*self.table.index[-len(self.thresh):]] if per_label else None
 
 def way_in_use(
     table:SearchTable, # Scores and targets
@@ -459,7 +454,7 @@ def find_best(
     *_,last = ways.values()
     held_out = last.held_out and last.held_out.score(objective.m)
     best = BestThresholds(last.value, last.fit.score(objective.m), held_out, last.fallback)
-    return best.with_table(thresh_table(objective, ways, vocab))
+    return best.with_table(thresh_table(objective, ways, vocab), names=vocab if last.fallback else None)
 
 # %% ../nbs/11_thresholds.ipynb #d71ff1e5
 class ThreshFinder(FoldedMetric):
@@ -469,6 +464,7 @@ class ThreshFinder(FoldedMetric):
         for preds,targs in batches: finder.update(preds, targs)
         finder.compute().thresh"""
     needs_probs = True
+    @delegates(Objective)
     def __init__(self,
         metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
         average:str='micro', # 'micro', 'macro' or 'weighted'; an instance has its own
@@ -481,8 +477,9 @@ class ThreshFinder(FoldedMetric):
         cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
         seed:int=42, # Seed of the folds
         name:str=None, # Name of the column; None: 'thresh_finder'
-        **kwargs # `zero_division`, `beta`, `at_recall`, `at_precision`, `min_positives`
+        **kwargs
     ):
+        check_kwargs('ThreshFinder', ThreshFinder, kwargs)
         self.objective = Objective(metric, average, per_label, **kwargs)
         m = self.objective.m
         if m.average=='samples':
@@ -490,13 +487,15 @@ class ThreshFinder(FoldedMetric):
                              "samples: leave bins out, or pass average='micro'")
         super().__init__(sigmoid=sigmoid, ignore_index=ifnone(ignore_index, m.ignore_index), name=name)
         self.bins,self.n_folds = check_int('bins', bins, 2),1 if cv is None else check_int('cv', cv, 2)
-        self.seed,self.edges = check_int('seed', seed),bin_edges(bins)
+        self.seed = check_int('seed', seed)
         store_attr('metric,per_label,vocab,cv')
-        vars(self).update(kwargs, average=m.average)
+        vars(self).update({'zero_division': None} | kwargs, average=m.average)
+
+    def _empty_state(self): return super()._empty_state() | dict(edges=None)
 
     def from_batch(self, batch):
         _,y,valid = batch.inputs
-        self.edges = self.edges.to(y.device, non_blocking=True) # Stays there, as a GPU waits for copies
+        if self.edges is None: self.edges = bin_edges(self.bins).to(y.device, non_blocking=True)
         index = bin_index(batch.scores, y, self.bins, edges=self.edges)
         return index + 2*batch.c*self.bins*self.folds(batch)[:,None],valid
 
@@ -547,7 +546,7 @@ def score_table(
         warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, and thresholds are on "
                   "their scale, for metrics with sigmoid=False. If the scores are logits, "
                   "sigmoid=True finds thresholds for probabilities")
-    if not table.true.any(): warn_user(_NONE_TRUE)
+    if not p.true.any(): warn_user(_NONE_TRUE)
     return table
 
 # %% ../nbs/11_thresholds.ipynb #eebdd1ae
