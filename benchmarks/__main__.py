@@ -1,20 +1,20 @@
 """Time and memory compared with other libraries, in one run on the same data
 
-`python -m benchmarks [--save] [NAME ...]`"""
-import multiprocessing, platform, subprocess, sys, time, warnings
-from statistics import median
-import fastai, fastai_mlmetrics, sklearn, fastai.metrics as fm, sklearn.metrics as skm
+`python -m benchmarks` runs the sections of `results.md`, and `--save` writes them there.
+`python -m benchmarks NAME ...` runs the named sections, and `all` also those that `results.md` leaves out."""
+import inspect, platform, subprocess, sys, time, warnings
+from dataclasses import dataclass
+import fastai, sklearn, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.metrics import *
 from fastai_mlmetrics.ranking import *
-from fastai_mlmetrics.thresholds import ThreshFinder
 from fastai_mlmetrics.demo import get_learner
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MultilabelAccuracy, MultilabelF1Score
 from torchmetrics.functional.classification import multilabel_auroc, multilabel_average_precision
 
-SIZES = (5_000,20,64,12),(40_000,80,256,8),(100_000,600,512,4)
+# --- what is measured, and how
 
 def data(n, c, density=0.05):
     "Logits of a model of some skill, and targets"
@@ -22,17 +22,37 @@ def data(n, c, density=0.05):
     targs = (torch.rand(n, c, generator=g)<density).float()
     return torch.randn(n, c, generator=g) + 3*targs - 3,targs
 
-def timed(repeats, slow=(), **fs):
-    """Median seconds of each of `fs`, which take turns, after a round that is not counted
+def seconds(repeats, slow=(), **fs):
+    """Seconds of each round of each of `fs`, which take turns, after a round that is not counted
 
-    Those that are `slow` run in every fourth round only."""
+    Those that are `slow` run once, without a round before."""
     times = {k: [] for k in fs}
     for i in range(-1, repeats):
-        for k in [k for k in fs if i%4==0 or k not in slow]:
+        for k in [k for k in fs if i==0 or k not in slow]:
             start = time.perf_counter()
             fs[k]()
             if i>=0: times[k].append(time.perf_counter()-start)
-    return {k: median(v) for k,v in times.items()}
+    return {k: np.array(v) for k,v in times.items()}
+
+def medians(*args, **fs): return {k: float(np.median(v)) for k,v in seconds(*args, **fs).items()}
+
+@dataclass
+class Difference:
+    "Median of paired differences with a 95 % interval, which is printed only if it excludes 0"
+    median:float
+    low:float
+    high:float
+    @classmethod
+    def of(cls, a, b):
+        d = np.sort(a-b)
+        k = int(max(0, np.floor(len(d)/2-0.98*len(d)**0.5))) # order statistics: no distribution is assumed
+        return cls(float(np.median(d)), d[k], d[-1-k])
+    @property
+    def bound(self): return self.high if self.high>0 else self.high-self.low
+    def __str__(self): return short(self.median) if self.low>0 else f'below {short(self.bound)}'
+
+def short(x): return f'{float(f"{x:.2g}"):,g}'
+def size(n, c): return f'{n:,} x {c:,}'
 
 class Batches:
     "The attributes of a Learner that metrics read in its validation loop, without a model"
@@ -50,11 +70,12 @@ class Batches:
 AVERAGES = 'macro','micro','samples','weighted'
 
 def of_fastai():
+    "Accuracy, F1 in four averages, precision and recall over samples, all from fastai"
     return [AvgMetric(fm.accuracy_multi), *(fm.F1ScoreMulti(average=a) for a in AVERAGES),
             fm.PrecisionMulti(average='samples'), fm.RecallMulti(average='samples')]
 
 def of_torchmetrics(c, validate_args):
-    "Without samples averages, which torchmetrics lacks"
+    "Accuracy and F1 in three averages, from torchmetrics, which lacks averages over samples"
     kw = dict(num_labels=c, validate_args=validate_args)
     f1s = {a: MultilabelF1Score(average=a, **kw) for a in ('macro','micro','weighted')}
     m = MetricCollection({'accuracy': MultilabelAccuracy(average='micro', **kw), **f1s})
@@ -65,267 +86,194 @@ def of_torchmetrics(c, validate_args):
     return run
 
 def of_sklearn(preds, targs):
+    "Accuracy, F1 in four averages, precision and recall over samples, all from scikit-learn"
     d,y = (preds>0).numpy(),targs.numpy()
     for a in AVERAGES: skm.f1_score(y, d, average=a, zero_division=0)
     for f in (skm.precision_score, skm.recall_score): f(y, d, average='samples', zero_division=0)
     return (d==y).mean()
 
-def size(n, c, bs): return {'samples x labels, batch': f'{n:,} x {c}, {bs}'}
+# --- the sections of results.md
 
-def metrics():
-    """Accuracy, F1 in four averages, precision and recall over samples; ours with `zeros_accuracy` and `empty_rate`
-    besides; torchmetrics' without the averages over samples, as it comes (it checks its input, as ours do) and
-    unchecked, with `validate_args=False`"""
-    for n,c,bs,repeats in SIZES:
+SIZES = (5_000,20,64,12),(40_000,80,256,8),(100_000,600,512,4)
+
+def metrics(sizes=SIZES):
+    """Metrics of a validation
+
+    Seconds for all batches and the values. Ours are the nine of `multilabel_metrics(full=True)`, fastai's and
+    scikit-learn's the seven of these that they have. torchmetrics computes four, as it has no averages over samples; in
+    the last column without the checks of its input (`validate_args=False`), which ours always make."""
+    for n,c,bs,repeats in sizes:
         preds,targs = data(n, c)
         run = Batches(preds, targs, bs)
         ours,theirs = multilabel_metrics(full=True),of_fastai()
-        torchs,unchecked = of_torchmetrics(c, True),of_torchmetrics(c, False)
-        t = timed(
+        checked,unchecked = of_torchmetrics(c, True),of_torchmetrics(c, False)
+        t = medians(
             repeats, ('fastai','sklearn'),
-            ours=lambda: run.run(ours), fastai=lambda: run.run(theirs),
-            torchmetrics=lambda: torchs(run.batches), unchecked=lambda: unchecked(run.batches),
-            read=lambda: [p.sum()+y.sum() for p,y in run.batches], sklearn=lambda: of_sklearn(preds, targs))
-        yield {**size(n, c, bs), 'ours, s': t['ours'], 'fastai / ours': t['fastai']/t['ours'],
-               'torchmetrics / ours': t['torchmetrics']/t['ours'], 'unchecked / ours': t['unchecked']/t['ours'],
-               'scikit-learn / ours': t['sklearn']/t['ours'], 'ours / reading': t['ours']/t['read']}
+            ours=lambda: run.run(ours), fastai=lambda: run.run(theirs), sklearn=lambda: of_sklearn(preds, targs),
+            checked=lambda: checked(run.batches), unchecked=lambda: unchecked(run.batches))
+        yield {'samples x labels': size(n, c), 'batch': bs, 'ours': t['ours'], 'fastai': t['fastai'],
+               'scikit-learn': t['sklearn'], 'torchmetrics': t['checked'], 'torchmetrics, unchecked': t['unchecked']}
 
-def twenty():
-    "Twenty metrics in mixed averages, and with three thresholds"
-    every = [PrecisionMulti, RecallMulti, F1ScoreMulti, partial(FBetaMulti, 2), JaccardMulti, SpecificityMulti]
-    return L(*(cls(average=a) for cls in every for a in ('micro','macro')),
-             AccuracyMulti(), HammingLossMulti(), BalancedAccuracyMulti(), MatthewsCorrCoefMulti(),
-             F1ScoreMulti(average='samples'), SubsetAccuracy(), EmptyRate(), LabelCardinality())
+THRESHOLDS = {'one, micro F1': {}, 'per label, micro F1 as a whole': dict(average='micro', per_label=True),
+              'one, macro F1': dict(average='macro', per_label=False), 'per label, macro F1': dict(average='macro')}
 
-def many():
-    "More metrics, and more thresholds, beside the nine of `multilabel_metrics(full=True)`"
-    for n,c,bs,repeats in SIZES[:2]:
-        run,nine = Batches(*data(n, c), bs),multilabel_metrics(full=True)
-        three = nine + multilabel_metrics(thresh=0.2, full=True) + multilabel_metrics(thresh=0.7, full=True)
-        lists = dict(nine=nine, twenty=twenty(), three=three)
-        t = timed(repeats, **{k: partial(run.run, o) for k,o in lists.items()})
-        yield {**size(n, c, bs), 'nine, s': t['nine'], 'twenty / nine': t['twenty']/t['nine'],
-               'nine at three thresholds / nine': t['three']/t['nine']}
+def thresholds(sizes=((100_000,80), (50_000,500)), repeats=2):
+    """Thresholds
 
-def ranking():
-    """Mean average precision and AUC, exact; and in 1,024 bins. Of 600 labels the peers, which take one after the
-    other, are given 60, and ten times their time is compared"""
-    for n,c,bs,repeats in SIZES:
-        preds,targs = data(n, c)
-        run,k = Batches(preds, targs, bs),min(c, 60)
-        y,p = targs[:,:k].numpy(),preds[:,:k].numpy()
-        few = preds[:,:k].contiguous(),targs[:,:k].int()
-        t = timed(
-            repeats//2, ('sklearn','torchmetrics'),
-            ours=lambda: run.run(L(APScoreMulti(), RocAucMulti())),
-            bins=lambda: run.run(L(APScoreMulti(bins=1024), RocAucMulti(bins=1024))),
-            sklearn=lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)),
-            torchmetrics=lambda: [f(*few, k, validate_args=False)
-                                  for f in (multilabel_average_precision, multilabel_auroc)])
-        for o in ('sklearn','torchmetrics'): t[o] *= c/k
-        yield {**size(n, c, bs), 'exact, s': t['ours'], 'in bins, s': t['bins'],
-               'scikit-learn / exact': t['sklearn']/t['ours'], 'torchmetrics / exact': t['torchmetrics']/t['ours']}
-
-def arrays():
-    "Mean average precision and AUC of 100,000 x 60, as whole arrays and in batches of 512, on one thread and on all"
-    preds,targs = data(100_000, 60)
-    run = Batches(preds, targs, 512)
-    y,p = targs.numpy(),preds.numpy()
-    every = torch.get_num_threads()
-    for threads in dict.fromkeys((1, every)):
-        torch.set_num_threads(threads)
-        t = timed(8, ('sklearn',), exact=lambda: (APScoreMulti()(preds, targs), RocAucMulti()(preds, targs)),
-                  batches=lambda: run.run(L(APScoreMulti(), RocAucMulti())),
-                  bins=lambda: (APScoreMulti(bins=1024)(preds, targs), RocAucMulti(bins=1024)(preds, targs)),
-                  sklearn=lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)))
-        yield {'threads': threads, 'arrays, s': t['exact'], 'arrays in bins, s': t['bins'], 'batches, s': t['batches'],
-               'scikit-learn / arrays': t['sklearn']/t['exact'], 'scikit-learn / batches': t['sklearn']/t['batches']}
-    torch.set_num_threads(every)
-
-def labels():
-    "LRAP, coverage error and label ranking loss"
-    for n,c,bs,repeats in SIZES[:2]:
-        preds,targs = data(n, c)
-        run,k = Batches(preds, targs, bs),min(n, 5_000)
-        y,p = targs[:k].numpy(),preds[:k].numpy()
-        fs = skm.label_ranking_average_precision_score,skm.coverage_error,skm.label_ranking_loss
-        t = timed(repeats, ('sklearn',), ours=lambda: run.run(L(LRAP(), CoverageError(), LabelRankingLoss())),
-                  sklearn=lambda: [f(y, p) for f in fs])
-        yield {**size(n, c, bs), 'ours, s': t['ours'],
-               'scikit-learn (of 5,000, scaled) / ours': t['sklearn']*n/k/t['ours']}
-
-THRESHOLDS = {'global, micro F1': {}, 'global, macro F1': dict(average='macro', per_label=False),
-              'per label, macro F1': dict(average='macro')}
-
-def thresholds():
-    """The best thresholds for F1 with their held-out score, exact and in 1,024 bins; the peer is a loop over the labels
-    with `precision_recall_curve`, without a held-out score"""
-    for n,c in ((100_000,80), (50_000,500)):
+    Seconds of `best_thresholds` with the held-out scores, from all scores and from histograms of 1,024 bins. The last
+    row of each size is a loop over the labels with scikit-learn's `precision_recall_curve`: the best F1 of each label,
+    without a held-out score. No other library optimises micro F1 over thresholds per label."""
+    for n,c in sizes:
         preds,targs = data(n, c)
         scores = preds.sigmoid_()
-        def of_sklearn():
+        def loop():
             for p,y in zip(scores.T.numpy(), targs.T.numpy()):
                 precision,recall,t = skm.precision_recall_curve(y, p)
                 t[(2*precision*recall/np.maximum(precision+recall, 1e-9))[:-1].argmax()]
         ways = {(k,bins): partial(best_thresholds, scores, targs, bins=bins, **kw)
                 for k,kw in THRESHOLDS.items() for bins in (None,1024)}
-        t = timed(2, sklearn=of_sklearn, **{str(k): f for k,f in ways.items()})
+        t = medians(repeats, loop=loop, **{str(k): f for k,f in ways.items()})
         for k in THRESHOLDS:
-            exact,binned = (t[str((k,o))] for o in (None,1024))
-            yield {'samples x labels': f'{n:,} x {c}', 'thresholds': k, 'exact, s': exact, 'in bins, s': binned,
-                   "scikit-learn's loop / exact": t['sklearn']/exact,
-                   "scikit-learn's loop / in bins": t['sklearn']/binned}
-
-def stream_thresholds(n, c, bs=1000):
-    "Seconds and megabytes of thresholds in bins for `n` samples, which are generated batch by batch"
-    blocks,finder = [data(bs, c) for _ in range(3)],ThreshFinder(average='macro')
-    finder.update(*blocks[0])
-    finder.compute()
-    finder.reset()
-    Path('/proc/self/clear_refs').write_text('5')
-    before,start = peak(),time.perf_counter()
-    for i in range(n//bs): finder.update(*blocks[i%3])
-    finder.compute()
-    return time.perf_counter()-start,peak()-before
-
-def thresholds_in_bins():
-    """Time and growth of the peak memory of thresholds per label in 1,024 bins and 5 folds, in batches of 1,000, each
-    in a process of its own (Linux only)"""
-    for n,c in ((50_000,500), (200_000,500), (200_000,1000)):
-        seconds,mb = streamed('thresholds', n, c)
-        yield {'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb, 'MB of histograms': 16*c*1024*5/1e6}
+            yield {'samples x labels': size(n, c), 'thresholds': k, 'from all scores': t[str((k,None))],
+                   'in bins': t[str((k,1024))]}
+        yield {'samples x labels': size(n, c), 'thresholds': "scikit-learn's loop", 'from all scores': t['loop'],
+               'in bins': ''}
 
 class Free(Module):
     "A model that costs nothing"
     def __init__(self): self.w = nn.Parameter(torch.zeros(1))
     def forward(self, x): return x
-def free():
-    "A Learner whose model costs nothing, on 40,000 samples of 80 labels"
-    preds,targs = data(40_000, 80)
-    batches = list(zip(preds.split(256), targs.split(256)))
+
+def free(n=40_000, c=80, bs=256):
+    "A Learner whose model costs nothing"
+    preds,targs = data(n, c)
+    batches = list(zip(preds.split(bs), targs.split(bs)))
     dls = DataLoaders(*[DataLoader(batches, bs=None, device=torch.device('cpu')) for _ in range(2)])
     return Learner(dls, Free(), loss_func=BCEWithLogitsLossFlat())
 
-def validator(learn):
-    "A function that validates `learn` with the metrics and callbacks that it is given"
-    learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
-    def validate(metrics, cbs=None):
-        learn.metrics = metrics
-        with learn.no_logging(): learn.validate(cbs=cbs)
-    return validate
+def digits(): return multilabel_dls(multidigits())
+LEARNERS = {
+    'none: predictions of 40,000 x 80': free,
+    'of the demo, on the digits': lambda: get_learner(digits()),
+    'resnet18, on the digits': lambda: vision_learner(digits(), resnet18, pretrained=False,
+                                                      loss_func=BCEWithLogitsLossFlat())}
 
-def validation():
-    """What metrics add to `learn.validate()`: with a model that costs nothing, and on the embedded data with a small
-    and a larger one"""
-    digits = multilabel_dls(multidigits())
-    def resnet(): return vision_learner(digits, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat())
-    learners = {'no model, 40,000 x 80': free,
-                'the demo\'s, on the digits': lambda: get_learner(digits),
-                'resnet18, on the digits': resnet}
+def validation(learners=LEARNERS, repeats=15):
+    """Validation with the callback
+
+    Milliseconds of `learn.validate()` without metrics, and what is added to them: by the nine metrics, by
+    `ZeroLabelsCallback` beside these, by fastai's seven instead of them. Each is the median of differences within a
+    round. *Below* some value: the 95 % interval of the difference includes 0 and ends there."""
     for name,learner in learners.items():
-        validate = validator(learner())
+        learn = learner()
+        learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
+        def validate(metrics, cbs=None):
+            learn.metrics = metrics
+            with learn.no_logging(): learn.validate(cbs=cbs)
         ours,theirs = multilabel_metrics(full=True),of_fastai()
-        t = timed(5, none=lambda: validate([]), ours=lambda: validate(ours), fastai=lambda: validate(theirs),
-                  callback=lambda: validate(ours, ZeroLabelsCallback()))
-        def adds(k): return 100*(t[k]/t['none']-1)
-        yield {'model': name, 'without metrics, s': t['none'], 'ours adds, %': adds('ours'),
-               'ours and the callback adds, %': adds('callback'), 'fastai adds, %': adds('fastai')}
-
-def spin():
-    while True: pass
-
-def busy():
-    """Seconds that metrics add to `learn.validate()` while the cores have other work: two processes that load the
-    pictures, or one that never rests"""
-    digits = multilabel_dls(multidigits(), num_workers=2)
-    other = multiprocessing.Process(target=spin, daemon=True)
-    learners = {'the digits, two processes loading': get_learner(digits),
-                'no model, 40,000 x 80, another process busy': free()}
-    for name,learn in learners.items():
-        if 'another' in name: other.start()
-        validate = validator(learn)
-        lists = dict(none=[], ours=multilabel_metrics(full=True), fastai=of_fastai())
-        t = timed(5, **{k: partial(validate, o) for k,o in lists.items()})
-        yield {'validation': name, 'without metrics, s': t['none'], 'ours add, s': t['ours']-t['none'],
-               'fastai adds, s': t['fastai']-t['none']}
-    other.terminate()
+        t = {k: 1000*v for k,v in seconds(
+            repeats, none=lambda: validate([]), ours=lambda: validate(ours), fastai=lambda: validate(theirs),
+            callback=lambda: validate(ours, ZeroLabelsCallback())).items()}
+        def adds(a, b): return Difference.of(t[a], t[b])
+        yield {'model': name, 'validation': float(np.median(t['none'])), 'metrics': adds('ours','none'),
+               'callback': adds('callback','ours'), "fastai's metrics": adds('fastai','none'),
+               'both': adds('callback','none')}
 
 def _megabytes(what): return int(re.search(what+r':\s*(\d+) kB', Path('/proc/self/status').read_text())[1])/1024
 def peak(): return _megabytes('VmHWM')
 def resident(): return _megabytes('VmRSS')
 
+def measured(f):
+    "Seconds of `f()`, and megabytes by which the peak of memory grows meanwhile"
+    Path('/proc/self/clear_refs').write_text('5') # Linux resets the peak
+    before,start = peak(),time.perf_counter()
+    f()
+    return time.perf_counter()-start,peak()-before
+
 def stream(metrics, n, c, bs=1000):
-    "Seconds and megabytes for `n` samples, which are generated batch by batch"
+    "`metrics()` of `n` samples, which are generated batch by batch"
     blocks = [data(bs, c) for _ in range(3)]
     run = Batches(*blocks[0], bs)
     run.run(metrics())
-    Path('/proc/self/clear_refs').write_text('5') # Linux resets the peak
-    before,start = peak(),time.perf_counter()
     run.batches = ((o[0].clone(), o[1].clone()) for i in range(n//bs) for o in [blocks[i%3]])
-    run.run(metrics())
-    return time.perf_counter()-start,peak()-before
+    return measured(lambda: run.run(metrics()))
 
-def stream_report(n, c):
-    "Seconds and megabytes of one `accuracy_report`"
+def stream_thresholds(n, c, bs=1000):
+    "Thresholds in bins of `n` samples, which are generated batch by batch"
+    blocks,finder = [data(bs, c) for _ in range(3)],ThreshFinder(average='macro')
+    def find(n):
+        finder.reset()
+        for i in range(n//bs): finder.update(*blocks[i%3])
+        finder.compute()
+    find(bs)
+    return measured(lambda: find(n))
+
+def whole_report(n, c):
+    "One `accuracy_report` with its intervals"
     preds,targs = data(n, c, 0.02)
     scores = preds.sigmoid_()
     accuracy_report(*(o[:40,:40] for o in (scores, targs)))
-    Path('/proc/self/clear_refs').write_text('5')
-    before,start = peak(),time.perf_counter()
-    accuracy_report(scores, targs)
-    return time.perf_counter()-start,peak()-before
+    return measured(lambda: accuracy_report(scores, targs))
 
-STREAMED = dict(
-    ours=partial(multilabel_metrics, full=True),
-    fastai=of_fastai,
-    exact=lambda: L(APScoreMulti(), RocAucMulti()),
-    bins=lambda: L(APScoreMulti(bins=1024), RocAucMulti(bins=1024)))
+STREAMED = {
+    'our nine metrics': partial(stream, partial(multilabel_metrics, full=True)),
+    "fastai's seven metrics": partial(stream, of_fastai),
+    'AP and AUC in 1,024 bins': partial(stream, lambda: L(APScoreMulti(bins=1024), RocAucMulti(bins=1024))),
+    'AP and AUC, exact': partial(stream, lambda: L(APScoreMulti(), RocAucMulti())),
+    'thresholds per label in 1,024 bins': stream_thresholds,
+    '`accuracy_report`': whole_report}
 
 def python(*args):
     "The output of a new Python"
     command = [sys.executable, '-W', 'ignore', *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-def streamed(*args): return map(float, python('-m', 'benchmarks', '--stream', *args).split())
+FEW,MANY = (20_000,1000),(200_000,1000)
+def memory(rows=(*((o, *s) for o in [*STREAMED][:3:2] for s in (FEW,MANY)), *((o, *FEW) for o in [*STREAMED][1:4:2]),
+                 ('thresholds per label in 1,024 bins', *MANY), ('`accuracy_report`', *FEW),
+                 ('`accuracy_report`', 100_000, 600))):
+    """Memory
 
-def memory():
-    "Time and growth of the peak memory while batches of 1,000 samples come, each in a process of its own (Linux only)"
-    for name,n,c in (('ours',200_000,1000), ('fastai',20_000,1000), ('bins',200_000,1000), ('exact',20_000,1000)):
-        seconds,mb = streamed(name, n, c)
-        yield {'metrics': NAMES[name], 'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
+    Seconds, and megabytes by which the peak of memory grows, each in a process of its own (Linux only). Samples come in
+    batches of 1,000, which are not kept; `accuracy_report` has them as one array, and estimates its intervals."""
+    for name,n,c in rows:
+        s,mb = map(float, python('-m', 'benchmarks', '--stream', name, n, c).split())
+        yield {'what': name, 'samples x labels': size(n, c), 's': s, 'MB': mb}
 
-def report():
-    """Time and growth of the peak memory of `accuracy_report`, intervals included, each in a process of its own
-    (Linux only)"""
-    for n,c in ((20_000,1000), (20_000,2000), (100_000,600), (50,20_000)):
-        seconds,mb = streamed('report', n, c)
-        yield {'samples x labels': f'{n:,} x {c:,}', 's': seconds, 'MB': mb}
+# --- what results.md leaves out
 
-NAMES = dict(ours='multilabel_metrics(full=True)', fastai="fastai's seven", bins='AP and AUC in 1,024 bins',
-             exact='AP and AUC, exact')
+def ranking(sizes=SIZES):
+    """Average precision and ROC AUC
 
-def draw_growth(df, file):
-    "Time and memory over the number of samples"
-    fig,axs = plt.subplots(1, 2, figsize=(9,3.6), layout='constrained')
-    ylabels = {'s': 'seconds, in batches of 1,000', 'MB': 'MB of memory more, at the peak'}
-    for ax,(column,ylabel) in zip(axs, ylabels.items()):
-        for name,o in df.groupby('metrics', sort=False):
-            ax.plot(o.samples, o[column].where(o[column]>0), 'o-', label=NAMES[name])
-        ax.set(xscale='log', yscale='log', xlabel='samples in a validation, of 20 labels each', ylabel=ylabel)
-        ax.grid(alpha=0.3)
-    axs[0].set_title('Time', fontsize=10)
-    axs[1].set_title('Memory', fontsize=10)
-    fig.legend(*axs[0].get_legend_handles_labels(), loc='outside lower center', ncols=4, fontsize=9)
-    fig.savefig(Path(__file__).parent/file, dpi=90)
-    plt.close(fig)
+    Seconds of macro AP and AUC, exact and in 1,024 bins. The peers are given at most 60 of the labels, which they take
+    one after the other, and their time is scaled."""
+    for n,c,bs,repeats in sizes:
+        preds,targs = data(n, c)
+        run,k = Batches(preds, targs, bs),min(c, 60)
+        y,p = targs[:,:k].numpy(),preds[:,:k].numpy()
+        few = preds[:,:k].contiguous(),targs[:,:k].int()
+        t = medians(
+            max(1, repeats//2), ('sklearn','torchmetrics'),
+            ours=lambda: run.run(L(APScoreMulti(), RocAucMulti())),
+            bins=lambda: run.run(L(APScoreMulti(bins=1024), RocAucMulti(bins=1024))),
+            sklearn=lambda: (skm.average_precision_score(y, p), skm.roc_auc_score(y, p)),
+            torchmetrics=lambda: [f(*few, k, validate_args=False)
+                                  for f in (multilabel_average_precision, multilabel_auroc)])
+        yield {'samples x labels': size(n, c), 'batch': bs, 'exact': t['ours'], 'in bins': t['bins'],
+               'scikit-learn': t['sklearn']*c/k, 'torchmetrics': t['torchmetrics']*c/k}
 
-def growth():
-    "Time and peak memory over the number of samples, of 20 labels"
-    for n in (1000, 30_000, 1_000_000):
-        for name in ('ours','bins','exact','fastai'):
-            if name=="fastai" and n>30_000: continue # takes minutes
-            seconds,mb = streamed(name, n, 20)
-            yield {'samples': n, 'metrics': name, 's': seconds, 'MB': mb}
+def labels(sizes=SIZES[:2]):
+    """LRAP, coverage error and label ranking loss
+
+    Seconds; scikit-learn is given at most 5,000 of the samples, and its time is scaled."""
+    for n,c,bs,repeats in sizes:
+        preds,targs = data(n, c)
+        run,k = Batches(preds, targs, bs),min(n, 5_000)
+        y,p = targs[:k].numpy(),preds[:k].numpy()
+        fs = skm.label_ranking_average_precision_score,skm.coverage_error,skm.label_ranking_loss
+        t = medians(repeats, ('sklearn',), ours=lambda: run.run(L(LRAP(), CoverageError(), LabelRankingLoss())),
+                    sklearn=lambda: [f(y, p) for f in fs])
+        yield {'samples x labels': size(n, c), 'batch': bs, 'ours': t['ours'], 'scikit-learn': t['sklearn']*n/k}
 
 def every():
     "Each class, in each average that keeps no scores"
@@ -345,8 +293,10 @@ def total(m):
     return m.total
 
 def soak(n=100_000, distinct=100):
-    """100,000 batches of 64 x 20 through each class in each average: whether anything grows, slows down, or drifts
-    from one pass times 1,000"""
+    """Many batches
+
+    100,000 batches of 64 x 20 through each class in each average: whether anything grows, slows down, or drifts from
+    one pass times 1,000."""
     preds,targs = data(64*distinct, 20)
     run,metrics = Batches(preds, targs, 64),every()
     run.run(metrics)
@@ -368,47 +318,87 @@ def soak(n=100_000, distinct=100):
             start = time.perf_counter()
 
 def importing():
-    "Seconds to import, after fastai"
+    """Import
+
+    Seconds to import the package after fastai."""
     code = ('import time; from fastai.vision.all import *; t = time.perf_counter(); '
             'import fastai_mlmetrics.all; print(time.perf_counter()-t)')
-    yield {'fastai_mlmetrics.all': median(float(python('-c', code)) for _ in range(3))}
+    yield {'fastai_mlmetrics.all': float(np.median([float(python('-c', code)) for _ in range(3)]))}
 
-ALL = (metrics,many,ranking,arrays,labels,thresholds,thresholds_in_bins,report,validation,busy,memory,growth,soak,
-       importing)
+# --- the page
+
+PAGE = metrics,thresholds,validation,memory
+ALL = *PAGE,ranking,labels,soak,importing
+
+def summary(tables):
+    "What it costs to train with, what to wait for, and what memory it takes: a sentence for each"
+    m,t,v,mem = (tables[f.__name__] for f in PAGE)
+    m,resnet = m.iloc[min(1, len(m)-1)],v.iloc[-1]
+    both,clear = resnet.both,resnet.both.low>0
+    added = ('' if clear else 'less than ')+short(100*(both.median if clear else both.bound)/resnet.validation)
+    train = (f'**To train with**: for {m["samples x labels"]} (samples x labels), our nine metrics take '
+             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai/m.ours)} times as long; metrics and callback "
+             f'together add {added} % to the validation of a resnet18 on small images.')
+    n = t['samples x labels'].iloc[0]
+    of = t[t['samples x labels']==n].set_index('thresholds')
+    one,per = of.loc['one, micro F1'],of.loc['per label, micro F1 as a whole']
+    report = mem[mem.what=='`accuracy_report`'].iloc[-1]
+    wait = (f'**To wait for**: thresholds with their held-out score, for {n} {short(one["from all scores"])} s (one '
+            f'for all labels) or {short(per["from all scores"])} s (per label), in bins {short(one["in bins"])} or '
+            f'{short(per["in bins"])} s; and the intervals of `accuracy_report`, {short(report.s)} s for '
+            f'{report["samples x labels"]}.')
+    def row(what, i): return mem[mem.what==what].iloc[i]
+    few,many = (row('our nine metrics', i) for i in (0,-1))
+    exact,bins = row('AP and AUC, exact', -1),row('AP and AUC in 1,024 bins', -1)
+    need = (f'**Memory**: our nine metrics take {short(few.MB)} MB for {few["samples x labels"]} and '
+            f'{short(many.MB)} MB for {many["samples x labels"]}; AP and AUC take {short(exact.MB)} MB for '
+            f'{exact["samples x labels"]} if exact, and {short(bins.MB)} MB for {bins["samples x labels"]} in bins.')
+    return [train, wait, need]
 
 def markdown(table):
     "`table` in Markdown"
-    def text(o): return f'{o:.3g}' if isinstance(o, float) else str(o)
+    def text(o): return short(o) if isinstance(o, float) and o>=0.01 else f'{o:.1g}' if isinstance(o, float) else str(o)
     head,*rows = [[*map(text, row)] for row in (table.columns, *table.itertuples(index=False))]
     return '\n'.join(f"| {' | '.join(o)} |" for o in (head, ['---']*len(head), *rows))
 
-def main(args):
-    warnings.simplefilter('ignore')
-    if args[:2]==['--stream','report']: return print(*stream_report(*map(int, args[2:])))
-    if args[:2]==['--stream','thresholds']: return print(*stream_thresholds(*map(int, args[2:])))
-    if args[:1]==['--stream']: return print(*stream(STREAMED[args[1]], *map(int, args[2:])))
-    save = '--save' in args
-    asked = [f for f in ALL if f.__name__ in args] or ALL
-    page = [f'{cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}, '
-            f'numpy {np.__version__}, fastai {fastai.__version__}, scikit-learn {sklearn.__version__}. '
-            'Medians, in one run; GPUs are not measured.']
-    print(page[0], flush=True)
-    for f in asked:
-        table,doc = pd.DataFrame(f()),' '.join(f.__doc__.split())
-        shown = table.to_string(index=False, float_format='{:.3g}'.format)
-        print(f'\n{f.__name__}: {doc}\n{shown}', flush=True)
-        page += [f'## {f.__name__}', doc+'.', markdown(table)]
-        if save and f is growth:
-            draw_growth(table, 'growth.png')
-            page.append('![](growth.png)')
-    if not save: return
-    page = ['# Benchmarks', '`python -m benchmarks --save` wrote this page.', *page]
-    (Path(__file__).parent/'results.md').write_text('\n\n'.join(page)+'\n')
+def section(f, table):
+    "The heading, the explanation and the table of a section"
+    title,_,text = inspect.getdoc(f).partition('\n\n')
+    return f"## {title}\n\n{text}\n\n{markdown(table.drop(columns='both', errors='ignore'))}"
+
+def where():
+    "The machine and the versions"
+    return (f'{cpu()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, Python {platform.python_version()}, '
+            f'torch {torch.__version__}, numpy {np.__version__}, fastai {fastai.__version__}, '
+            f'scikit-learn {sklearn.__version__}. Medians of one run; no GPU.')
 
 def cpu():
     "The name of the processor, on Linux from `/proc/cpuinfo`"
     info = Path('/proc/cpuinfo')
     names = info.read_text().split('model name') if info.exists() else ()
     return names[1].splitlines()[0].strip('\t: ') if len(names)>1 else platform.processor() or platform.machine()
+
+def write(tables, file):
+    "Replace `file` by the page of `tables`"
+    lines = ['# Benchmarks', *(f'- {o}' for o in summary(tables)), f'Measured on {where()}',
+             *(section(f, tables[f.__name__]) for f in PAGE),
+             '`python -m benchmarks --save` wrote this page; `python -m benchmarks all` measures more.']
+    Path(file).write_text('\n\n'.join(lines)+'\n')
+
+def main(args):
+    warnings.simplefilter('ignore')
+    if args[:1]==['--stream']: return print(*STREAMED[args[1]](*map(int, args[2:])))
+    save,names = '--save' in args,[o for o in args if o!='--save']
+    known = {f.__name__: f for f in ALL}
+    if unknown := {*names}-{*known,'all'}: sys.exit(f'{unknown}: give any of {", ".join(known)}, or all')
+    asked = ALL if 'all' in names else [known[o] for o in names] or PAGE
+    if save and not {*PAGE}<={*asked}: sys.exit('--save writes the whole page: run it without names')
+    print(where(), flush=True)
+    tables = {}
+    for f in asked:
+        tables[f.__name__] = pd.DataFrame(f())
+        print(f'\n{section(f, tables[f.__name__])}', flush=True)
+    if {*PAGE}<={*asked}: print('', *summary(tables), sep='\n')
+    if save: write(tables, Path(__file__).parent/'results.md')
 
 if __name__=='__main__': main(sys.argv[1:])

@@ -24,8 +24,9 @@ from .learner import get_dl, get_probs
 from . import report as reports, verdicts
 import sklearn.metrics as skm, textwrap
 from copy import copy
-from numbers import Real
-from operator import attrgetter
+from fastai.data.transforms import image_extensions
+from numbers import Integral, Real
+from operator import attrgetter, itemgetter
 
 # %% ../nbs/19_interpret.ipynb #123b68fe
 def _has_reduction(loss):
@@ -50,22 +51,14 @@ class MultiLabelInterpretation(Interpretation):
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
         dl:DataLoader, # Data loader of the samples; None: the predictions are from arrays
         losses:Tensor, # One loss per item, which the rows of an item share
-        preds:Tensor, # Scores, N x C; bools and integers are binary, and need no threshold
-        targs:Tensor, # Targets, N x C of 0 and 1
-        vocab:L, # Names of the C labels
-        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
-        min_labels:int=0, # Minimum number of labels per sample
-        max_labels:int=None, # Maximum number of labels per sample; None: unlimited
-        ignore_index=None # Target value to ignore, which may be nan; None: ignore none
+        predictions:Predictions # Scores or binary predictions, targets, names and threshold
     ):
-        rule = dict(thresh=thresh, min_labels=min_labels, max_labels=max_labels)
-        if not preds.is_floating_point(): rule = {}
-        self.predictions = Predictions(preds, targs, vocab=vocab, ignore_index=ignore_index, **rule)
-        if self.predictions.nan_warning:
-            warn_user(self.predictions.nan_warning)
+        self.predictions = predictions
+        if predictions.nan_warning:
+            warn_user(predictions.nan_warning)
             raise ValueError("some predictions are NaN")
         # Predictions of three axes have several rows per item
-        self.rows_per_item = max(1, len(preds)//max(1, len(losses)))
+        self.rows_per_item = max(1, len(predictions.preds)//max(1, len(losses)))
         super().__init__(learn, dl, losses.repeat_interleave(self.rows_per_item))
 
     @property
@@ -132,7 +125,7 @@ class MultiLabelInterpretation(Interpretation):
         if not losses: losses = [_cross_entropy(p).view(len(preds), -1).nanmean(1)]
         elif ignored is not None: # The mean over all targets becomes that over the valid ones
             losses = [losses[0] / p.valid.view(len(preds), -1).float().mean(1)]
-        return cls._of(p, *losses, learn, dl)
+        return cls(learn, dl, *losses, p)
 
     @classmethod
     @takes_predictions(but=['zero_division'])
@@ -144,12 +137,12 @@ class MultiLabelInterpretation(Interpretation):
         "Create from arrays of predictions and targets, without inputs"
         check_kwargs('from_preds', cls.from_preds, kwargs)
         p = Predictions(preds, targs, **kwargs)
-        return cls._of(p, _cross_entropy(p))
+        return cls(None, None, _cross_entropy(p), p)
 
-    @classmethod
-    def _of(cls, p, losses, learn=None, dl=None):
-        return cls(learn, dl, losses, p.scores if p.scored else p.preds, p.targs, p.vocab, p.thresh,
-                   p.rule.min_labels, p.rule.max_labels, p.rule.ignore_index)
+    def _data_items(self, idxs):
+        "Return the items of samples as the data set has them: rows of a DataFrame, or a list"
+        items = getattr(self.dl.items, 'iloc', L(self.dl.items))
+        return items[[i//self.rows_per_item for i in idxs]]
 
     def __getitem__(self, idxs):
         "Get inputs, scores, targets, binary predictions and losses at `idxs`"
@@ -157,10 +150,9 @@ class MultiLabelInterpretation(Interpretation):
             raise ValueError("made of arrays, so there are no inputs to show: "
                              "use MultiLabelInterpretation.from_learner")
         idxs = L(to_builtin(idxs))
-        items = getattr(self.dl.items, 'iloc', L(self.dl.items))
-        items = items[[i//self.rows_per_item for i in idxs]]
         is_table = hasattr(self.dl.dataset, 'ys') # The items of a table are processed already
-        dl = self.learn.dls.test_dl(items, with_labels=True, process=not is_table, bs=len(idxs))
+        dl = self.learn.dls.test_dl(self._data_items(idxs), with_labels=True, process=not is_table,
+                                bs=len(idxs))
         dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort them by length
         inps = to_detach(next(iter(dl))[:getattr(dl, 'n_inp', 1)])
         targs,predicted = (TensorMultiCategory(o[idxs].float()) for o in (self.true, self.predicted))
@@ -479,6 +471,44 @@ def plot_roc(self:MultiLabelInterpretation,
     ax.set(xlabel='false positive rate', ylabel='recall')
 
 # %% ../nbs/19_interpret.ipynb #64d82b88
+def _file(item, getter):
+    "Return the file that an item is, or that `getter` makes of it; None: neither is a file"
+    o = item if isinstance(item, (str,Path)) else getter(item)
+    is_image = isinstance(o, str) and Path(o).suffix.lower() in image_extensions
+    return Path(o) if is_image or isinstance(o, Path) else None
+
+@patch
+def items(self:MultiLabelInterpretation,
+    idxs # Indices of samples
+)->pd.Index: # A file or the name of a table's row for each; None: the samples have only numbers
+    "Look up which items some samples are"
+    idxs = L(to_builtin(idxs))
+    if self.dl is None:
+        names = self.predictions.index
+        return None if names is None else names[[*idxs]]
+    if not (idxs and hasattr(self.dl, 'items')): return None
+    items,tls = self._data_items(idxs),getattr(self.dl.dataset, 'tls', None)
+    getter = ((tls[0].tfms.fs if tls else None) or [noop])[0]
+    is_table = isinstance(items, pd.DataFrame)
+    files = (_file(o, getter) for o in (map(itemgetter(1), items.iterrows()) if is_table else items))
+    if (file := next(files)) is None: return items.index if is_table else None
+    return pd.Index([file,*files], dtype=object)
+
+def item_name(
+    item # File, or name of a row
+)->str:
+    "Name an item in a few words"
+    if isinstance(item, Path): return item.name
+    return f'row {item}' if isinstance(item, Integral) else as_shown(item)
+
+def sample_titles(
+    interp, # A `MultiLabelInterpretation`
+    idxs # Indices of the samples
+)->list: # Such as 'sample 3' or 'sample 3, img_0817.png'
+    "Name samples by their numbers, and by their items if these have names"
+    numbers,items = [f'sample {i}' for i in L(to_builtin(idxs))],interp.items(idxs)
+    return numbers if items is None else [f'{n}, {item_name(o)}' for n,o in zip(numbers, items)]
+
 def sample_inputs(
     interp, # A `MultiLabelInterpretation`
     idxs # Indices of the samples
@@ -552,6 +582,7 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
         rows = [{what: v, **sample_names(self, i, 60, first)} for i,v in zip(idxs, values.tolist())]
         res = Table(rows, index=idxs).drop(columns='right')
         res = pd.concat([res, inputs], axis=1).rename_axis('sample')
+        if (items := self.items(idxs)) is not None: res.insert(0, 'item', [*map(item_name, items)])
         res.attrs['reading'] = f'{title}.'
         return res
     n = len(idxs)
@@ -564,18 +595,19 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
     captions = [{k: textwrap.wrap(f'{k}: {o[k]}', chars) for k in kinds if o[k]} for o in names]
     title = textwrap.wrap(title, int(0.8*chars*ncols))
     # Margins in inches: above all images, and above and below each image
-    head,over,below = 0.1+0.17*len(title),0.3,0.1+0.15*max(sum(map(len, o.values())) for o in captions)
+    head,over,below = 0.1+0.17*len(title),0.45,0.1+0.15*max(sum(map(len, o.values())) for o in captions)
     ratio = min(1.5, inputs[0].shape[-2]/inputs[0].shape[-1])
     w,h = figsize or (width*ncols, head+nrows*(over+(width-0.1)*ratio+below))
     cell = (h-head)/nrows
     fig = plt.figure(figsize=(w,h))
     fig.suptitle(escape_mathtext('\n'.join(title)), y=1-0.05/h, va='top', fontsize=10)
-    for at,(inp,i,v,caption) in enumerate(zip(inputs, idxs, values.tolist(), captions)):
+    shown = zip(inputs, sample_titles(self, idxs), values.tolist(), captions)
+    for at,(inp,name,v,caption) in enumerate(shown):
         row,col = divmod(at, ncols)
         ax = fig.add_axes([(col*width+0.05)/w, (h-head-(row+1)*cell+below)/h, (width-0.1)/w,
                            max(0.2, cell-over-below)/h], anchor='N')
         inp.show(ctx=ax)
-        ax.set_title(f'sample {i}, {what} {v:.3f}', fontsize=8)
+        ax.set_title(f'{plot_name(name, chars)}\n{what} {v:.3f}', fontsize=8)
         y = -3
         for kind,text in caption.items():
             ax.annotate(escape_mathtext('\n'.join(text)), (0.5,0), (0,y), 'axes fraction', fontsize=8,

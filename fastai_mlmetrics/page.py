@@ -8,7 +8,7 @@ __all__ = []
 # %% ../nbs/20_page.ipynb #b4508551
 from fastai.basics import *
 from .messages import check_int, count_of, progress
-from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
+from .metrics import F1ScoreMulti
 from .curves import ScoreTable
 from .tables import as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names
 from .thresholds import plot_thresh_curve
@@ -16,11 +16,13 @@ from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
     beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
-from .interpret import (
-    find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names)
+from fastai_mlmetrics.interpret import (
+    find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names,
+    sample_titles)
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from scipy.special import expit, logit
 import fastai, fastai_mlmetrics
 
 # %% ../nbs/20_page.ipynb #1b39a1e4
@@ -140,10 +142,30 @@ def _labels(p):
     yield 'labels',(p.labels,p.averages)
 
 # %% ../nbs/20_page.ipynb #4fbadbcd
+def _slider(p, table, marks):
+    "Return the block of a slider over thresholds, with counts between them and those in use"
+    interp,r = p.interp,p.record
+    ends = table.candidates()[[-1,0]].astype(float)
+    if table.probs: thresh = expit(np.linspace(*logit(ends.clip(1e-7, 1-1e-7)), 200))
+    else: thresh = np.linspace(*ends, 200)
+    # In as few digits as tell neighbours apart, so that they can be typed elsewhere
+    digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
+    thresh = np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
+    t = thresh.astype(table.dtype)
+    above = table.at(t[:,None])[0].swapaxes(1, 2) # Negatives and positives, 2 x C x M
+    counts = -np.diff(above, prepend=table.total[0][...,None], append=0).astype(int)
+    now = interp.counts[[1,0],:,None].numpy()
+    top = interp.preds.where(interp.valid, -math.inf)[interp.true.any(1)].amax(1).numpy()
+    covered = np.bincount(np.searchsorted(t, top), minlength=len(t)+1).tolist()
+    labels = [dict(name=as_shown(o), fp=fp, tp=tp)
+              for o,fp,tp in zip(interp.vocab, *np.append(counts, now, 2).tolist())]
+    start = np.searchsorted(thresh, [*marks.values(), 0.5][0]).item()
+    return 'slider',dict(thresh=thresh.tolist(), labels=labels, start=start, samples=r.samples,
+                         covered=[*covered, r.labelled-r.missed])
+
 def _thresholds(p):
     interp,r = p.interp,p.record
     if not interp.scored or not interp.true.any(): return
-    preds,targs,kw = interp.preds,interp.targs,dict(ignore_index=interp.rule.ignore_index)
     best,now,one,own = r.suggested_thresh,r.f1_micro,r.global_f1,r.per_label_f1
     without = f' without {interp.rule.limits}' if interp.rule.limits else ''
     how = f"cross-validated, micro F1 is {own:.3f} with thresholds per label and "
@@ -152,28 +174,24 @@ def _thresholds(p):
         what = ('Thresholds per label would help' if per_label_helps(r) else
                 'Another threshold would help' if thresh_helps(r) or one-now>=0.01 else
                 'Other thresholds would hardly help')
-        text = (f"{what}: {how}{one:.3f} at the best threshold for all labels{without}, instead of "
-                f"{now:.3f}")
+        at = '' if best is None else f', {best:.3g}'
+        text = (f"{what}: {how}{one:.3f} at the best threshold for all labels{without}{at}, instead "
+                f"of {now:.3f}")
         if not beats_constant(np.fmax(one, own), r.constant_f1):
             text += f"; the best constant prediction scores {r.constant_f1:.3f}"
         yield 'finding',f"{text}."
     if r.other_data:
         yield 'text',"Choose a threshold by the validation set: these samples are for testing it."
-    marks = {}
-    if best is not None:
-        marks['best'] = best
-        at_best = [cls(best, sigmoid=False, average='micro', **kw)(preds, targs)
-                   for cls in (PrecisionMulti,RecallMulti)]
-        yield 'text',(f"At {best:.3g}, the best threshold for all labels{without}, precision is "
-                      f"{at_best[0]:.3f} instead of {r.precision_micro:.3f}, and recall "
-                      f"{at_best[1]:.3f} instead of {r.recall_micro:.3f}.")
+    marks = {} if best is None else dict(best=best)
     t = L(interp.thresh)
     if not interp.rule.is_top_k:
         marks |= {'now': t[0]} if len(set(t))==1 else {'lowest now': min(t), 'highest now': max(t)}
+    table = ScoreTable(interp.predictions)
     yield _plot(f"Micro F1 at every threshold for all labels{without}. The best one has the highest "
                 "micro F1 of those that predict at most twice as many labels as are true.",
                 _plot_thresholds, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
-                ScoreTable(interp.predictions), marks)
+                table, marks)
+    yield _slider(p, table, marks)
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))
@@ -236,8 +254,10 @@ def _samples(p):
             continue
         kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
         names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
-        yield 'samples',[dict(uri=_thumbnail(x), i=j, score=f'{s:.3f}', names={k: o[k] for k in kinds})
-                         for x,j,s,o in zip(inputs, idxs.tolist(), scores.tolist(), names)]
+        titles = sample_titles(interp, idxs)
+        yield 'samples',[dict(uri=_thumbnail(x), title=f'{t}, score {s:.3f}',
+                              names={k: o[k] for k in kinds})
+                         for x,t,s,o in zip(inputs, titles, scores.tolist(), names)]
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
@@ -281,6 +301,7 @@ def _rows(table):
 _env = Environment(loader=PackageLoader('fastai_mlmetrics', '.'), autoescape=True,
                    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _env.filters['rows'] = _rows
+_env.policies['json.dumps_kwargs'] = dict(separators=(',',':'))
 
 # %% ../nbs/20_page.ipynb #7336c82e
 @patch

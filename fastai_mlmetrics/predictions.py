@@ -29,7 +29,7 @@ class Predictions:
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: left out of averages
     ):
-        columns = columns_of(preds, targs)
+        self.index,columns = _row_names(preds, targs),columns_of(preds, targs)
         self.preds,self.targs = as_rows(preds, targs)
         self.scored = self.preds.is_floating_point() # If not, the predictions are binary
         self.vocab = label_names(ifnone(vocab, columns), self.preds.shape[1])
@@ -40,6 +40,8 @@ class Predictions:
         self._check_scale(sigmoid)
         self.rule = ThresholdRule(ifnone(self.thresh, 0.5), sigmoid, ignore_index=ignore_index,
                                   min_labels=min_labels, max_labels=max_labels)
+        if not self.scored: # Binary predictions have neither threshold nor limits
+            self.thresh,self.rule = 0.5,ThresholdRule(sigmoid=False, ignore_index=ignore_index)
         self.zero_division = zero_division
         self._check_values()
 
@@ -68,6 +70,11 @@ class Predictions:
     def sample_counts(self):
         "`tp`, `fp`, `fn` and `tn` of each sample with a target that counts, in float64, 4 x N"
         return self.by_sample(lambda b: b.counts[1].double())
+
+def _row_names(*tables):
+    "Return the index of the first table that has one; None: rows are numbered from 0"
+    indexes = (o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series)))
+    return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
 
 def _valid(rule, targs): return ifnone(rule.valid(targs), torch.ones_like(targs, dtype=torch.bool))
 

@@ -670,3 +670,47 @@ def test_a_report_by_label_makes_no_large_tables():
     MultiLabelInterpretation.from_preds(p[:2000], y[:2000]).report()
     assert peak_of(interp.report) < 16*p.numel()/2**20
     assert peak_of(interp.most_confused) < 16*p.numel()/2**20
+
+def item_learner(dls, n_labels):
+    "A Learner on items of any kind, whose model has learnt nothing"
+    model = nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, n_labels))
+    return Learner(dls, model, loss_func=BCEWithLogitsLossFlat()).remove_cb(ProgressCallback)
+
+def images_in(folder, n=20):
+    (folder/'im').mkdir()
+    for i in range(n): PILImage.create(np.full((8,8,3), 9*i, np.uint8)).save(folder/'im'/f'{i:02}.png')
+    return pd.DataFrame(dict(fname=[f'{i:02}.png' for i in range(n)], labels=['a b','b']*(n//2)),
+                        index=[f'r{i}' for i in range(n)])
+
+def test_images_have_the_names_of_their_files(tmp_path):
+    df = images_in(tmp_path)
+    of_table = ImageDataLoaders.from_df(df, tmp_path, folder='im', label_delim=' ', y_block=MultiCategoryBlock(),
+                                        bs=4, device=CPU)
+    block = DataBlock((ImageBlock, MultiCategoryBlock), get_items=get_image_files, get_y=lambda o: ['a','b'])
+    for dls in (of_table, block.dataloaders(tmp_path, bs=4, device=CPU)):
+        interp = MultiLabelInterpretation.from_learner(item_learner(dls, 2), thresh=1.)
+        files = [*interp.items(tensor([2,0]))]
+        for i,file in zip((2,0), files):
+            test_eq(np.array(dls.valid_ds[i][0]), np.array(PILImage.create(file)))
+        interp.show_results([2])
+        title = plt.gcf().axes[0].get_title()
+        assert title.startswith(f'sample 2, {files[0].name}\nloss ')
+        plt.close('all')
+
+def test_rows_have_the_names_of_their_index(tmp_path):
+    dls = text_dls()
+    learn = Learner(dls, BagOfWords(len(dls.vocab[0]), len(dls.vocab[1])), loss_func=BCEWithLogitsLossFlat())
+    interp = MultiLabelInterpretation.from_learner(learn.remove_cb(ProgressCallback))
+    rows = dls.valid_ds.items.index
+    test_eq(interp.items([3,1]), rows[[3,1]])
+    table = interp.show_results([3,1])
+    assert [*table]==['item','loss','true','predicted','missed','false','input']
+    test_eq(table.item.tolist(), [f'row {o}' for o in rows[[3,1]]])
+    scores = pd.DataFrame([[0.9,0.1],[0.2,0.3],[0.8,0.7]], ['x','y','z'], ['a','b'])
+    for p,y in ((scores, np.eye(3, 2)), (scores.values, scores.round())):
+        interp = MultiLabelInterpretation.from_preds(p, y)
+        test_eq(interp.show_results([2,0]).item.tolist(), ['z','x'])
+        assert interp.items(range(3)).equals(scores.index)
+    for p in (scores.values, scores.reset_index(drop=True)):
+        interp = MultiLabelInterpretation.from_preds(p, np.eye(3, 2))
+        assert interp.items([0]) is None and 'item' not in interp.show_results([0])

@@ -20,7 +20,7 @@ HOWTO,TUTORIALS,REFERENCE,MODULES = (sorted(NBS.glob(f'{o}*.ipynb')) for o in
                                      ('howto/[!_.]','tutorials/[!_.]','reference/[!_.]','[0-9]'))
 PAGES = [ROOT/'CONTRIBUTING.md', *sorted(ROOT.glob('benchmarks/*.md')), ROOT/'CHANGELOG.md']
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png'), *NBS.glob('images/*.png')]
-EXPLAIN = '01_forum_thread','03_whose_accuracy','05_own_metric','06_processes_and_precision'
+EXPLAIN = '01_forum_thread','03_whose_accuracy'
 
 # The kinds of pages, each with a page that lists them: file -> title, what for, pages
 KINDS = dict(
