@@ -28,7 +28,9 @@ from . import report
 from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
+from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
+from numbers import Integral
 
 # %% ../nbs/18_learner.ipynb #ddd563c3
 _TRACKERS = ('TrackerCallback','TerminateOnNaNCallback','CSVLogger','TensorBoardBaseCallback',
@@ -55,15 +57,14 @@ def get_dl(
     dl:DataLoader=None # Data loader to return; None: that of `ds_idx`
 )->DataLoader:
     "Get a data loader of all samples, in order"
-    if dl is None and isinstance(ds_idx, (DataLoader,torch.utils.data.DataLoader)): dl = ds_idx
-    elif dl is None and not isinstance(ds_idx, int):
-        raise TypeError(f"ds_idx is a {type(ds_idx).__name__}, but should be 0 for training, 1 for "
+    dl = ifnone(dl, ds_idx)
+    if isinstance(dl, Integral): dl = learn.dls[int(dl)] if dl<len(learn.dls.loaders) else []
+    elif dl is ds_idx and not isinstance(dl, (DataLoader,torch.utils.data.DataLoader)):
+        raise TypeError(f"ds_idx is a {type(dl).__name__}, but should be 0 for training, 1 for "
                         "validation, or a loader: learn.dls.test_dl(items, with_labels=True)")
-    elif dl is None and ds_idx<len(learn.dls.loaders):
-        dl = learn.dls[ds_idx]
-        partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
-        if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
-    if dl is None or not len(dl):
+    partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
+    if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
+    if not len(dl):
         raise ValueError("there are no such data (an exported Learner comes without): "
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
     return dl
@@ -352,18 +353,28 @@ def plot_metrics(self:Recorder,
     plt.tight_layout()
 
 # %% ../nbs/18_learner.ipynb #684979c1
-_prepare = TrackerCallback.before_fit
+_prepare,_prepare_recorder = TrackerCallback.before_fit,Recorder.before_fit
 
 @patch
 def before_fit(self:TrackerCallback):
     "Prepare the monitored value, with an error that names the column to monitor"
-    names = [*self.recorder.metric_names[1:]]
+    by_label = {m.name for m in self.metrics if isinstance(m, StreamMetric) and m.average is None}
+    every = [*self.recorder.metric_names[1:]]
+    names = [o for o in every if o.removeprefix('train_').removeprefix('valid_') not in by_label]
     if self.monitor not in names:
         near = [o for o in names if o.startswith(self.monitor)]
         near = near or difflib.get_close_matches(self.monitor, names) or names
-        raise ValueError(f"monitor={self.monitor!r} is not a column of this fit: did you mean "
+        why = "has a number per label" if self.monitor in every else "is not a column of this fit"
+        raise ValueError(f"monitor={self.monitor!r} {why}: did you mean "
                          f"{' or '.join(map(repr, near))}?")
     _prepare(self)
+
+@patch
+def before_fit(self:Recorder):
+    "Prepare for training, with an error for labels that are in no metric's vocab"
+    for m in self.metrics.filter(risinstance(StreamMetric)):
+        if vocab := m.rule.vocab_for(self.learn): m.rule.for_labels(len(vocab), vocab)
+    _prepare_recorder(self)
 
 # %% ../nbs/18_learner.ipynb #154af35b
 _PACKAGE = StreamMetric.__module__.partition('.')[0]+'.'
@@ -374,10 +385,13 @@ def _of_package(o):
     return isinstance(o, StreamMetric) or getattr(o, '__module__', '').startswith(_PACKAGE)
 
 def _names_in(path):
-    "Find the names of this package that the pickled file at `path` refers to"
+    "Find the names of this package that the pickled file at `path` needs, if possible the public ones"
     with zipfile.ZipFile(path) as z: data = [z.read(o) for o in z.namelist() if o.endswith('.pkl')]
-    args = (arg for o in data for _,arg,_ in pickletools.genops(o))
-    return {o for o in args if isinstance(o, str) and o.startswith(_PACKAGE)}
+    args = {arg for o in data for op,arg,_ in pickletools.genops(o) if op.name=='GLOBAL'}
+    ours = [o.split() for o in sorted(args) if o.startswith(_PACKAGE)] # Module and name
+    public = [name for module,name in ours if name in sys.modules[module].__all__]
+    # A loss like `AsymmetricLossFlat` refers to the one that it is named after
+    return [o for o in public if f'{o}Flat' not in public] or [name for _,name in ours]
 
 @patch
 def export_plain(self:Learner,
@@ -385,7 +399,8 @@ def export_plain(self:Learner,
 ):
     """Export a Learner that can be loaded without this package
 
-    Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning).
+    Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning), and
+    fastai's `CSVLogger`, which cannot be exported.
     Warns if the file still needs this package, and names the objects."""
     metrics,loss_func = self.metrics,self.loss_func
     loss,cls = getattr(loss_func, '__dict__', {}),type(loss_func)
@@ -401,11 +416,13 @@ def export_plain(self:Learner,
         # fastai's class predicts as ours does
         if cls is BCEWithLogitsLossFlat: loss_func.__class__ = cls.__base__
         self.metrics = metrics.filter(_of_package, negate=True)
-        with self.removed_cbs(self.cbs.filter(risinstance(ZeroLabelsCallback))): self.export(fname)
+        left_out = ZeroLabelsCallback,CSVLogger
+        with self.removed_cbs(self.cbs.filter(risinstance(left_out))): self.export(fname)
     finally:
         self.metrics = metrics
         if cls is BCEWithLogitsLossFlat: loss_func.__class__ = cls
         loss.update(state)
         if stored: self.__stored_args__ = stored
     if not rank_distrib() and (names:=_names_in(path:=self.path/fname)):
-        warn_user(f"{path} needs {_PACKAGE[:-1]} all the same: {', '.join(sorted(names))}")
+        warn_user(f"{path} still needs {_PACKAGE[:-1]}, for {', '.join(names)}: use fastai's own "
+                  "instead, or install the package where the file is loaded")
