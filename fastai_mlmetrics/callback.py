@@ -39,6 +39,7 @@ class ZeroLabelsCallback(Callback):
     once. A report is a `ZeroLabelsWarning`; with `on_flag='raise'`, a flagged model raises a
     `ZeroLabelsError`. See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`."""
     order,run_train,remove_on_fetch = 65,False,True # After `Recorder` has written the table's row
+    name = 'zero_labels' # Of subclasses, too
     def __init__(self,
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
         sigmoid:bool=True, # Whether predictions are logits, to which the sigmoid is applied

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/04_counts.ipynb #03ed4954
 from fastai.basics import *
-from .inputs import as_rows
+from .inputs import as_rows, label_vocab
 from .messages import count_of, format_number, single_threaded
 from .decisions import ThresholdRule, to_scores
 from functools import cached_property
@@ -235,10 +235,20 @@ def _unpadded_batch(learn):
     if isinstance(preds, (tuple,dict)):
         raise ValueError(f"the model returns a {type(preds).__name__}: in a callback's `after_loss`, "
                          "let `self.learn.pred` be the part that metrics are to look at")
+    if getattr(preds, 'ndim', 0)>2: _check_label_axis(learn, preds)
     if is_split(dl:=getattr(learn, 'dl', None)):
         n = _n_unpadded(dl, len(preds), getattr(learn, 'iter', 0))
         preds,targs = preds[:n],targs[:n]
     return as_rows(preds, targs)
+
+def _check_label_axis(learn, preds):
+    vocab,axis = label_vocab(getattr(learn, 'dls', None)),getattr(learn, 'loss_func', None)
+    axis,n = getattr(axis, 'axis', -1),preds.ndim
+    if len(vocab)==preds.shape[-1] if vocab else axis%n==n-1: return
+    why = f"there are {len(vocab)} labels" if vocab else f"the loss function has axis={axis}"
+    raise ValueError(f"the last axis of predictions should be the labels, but {why}, and predictions "
+                     f"have the shape {tuple(preds.shape)}. Let the model end with "
+                     "`.movedim(1, -1)`, move the targets as well, and leave out `axis=`")
 
 def join_batches(
     batches:list, # `LoopBatch`es of one kind

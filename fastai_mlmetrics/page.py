@@ -9,8 +9,9 @@ __all__ = []
 from fastai.basics import *
 from .messages import check_int, count_of, progress
 from .metrics import F1ScoreMulti
+from .curves import ScoreTable
 from .tables import as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names
-from .thresholds import plot_thresh_curve, ScoreTable
+from .thresholds import plot_thresh_curve
 from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (

@@ -139,7 +139,8 @@ def _monitor_disagrees(r, learn, logits):
     for monitor in trackers.attrgot('monitor').unique():
         cbs = trackers.filter(lambda o: o.monitor==monitor)
         values = [o[cbs[0].idx] for o in learn.recorder.values]
-        if len(values)!=len(records): continue # Some epochs were not validated
+        # Some epochs were not validated, or the model has diverged
+        if len(values)!=len(records) or np.isnan(values).all(): continue
         best = records[int((np.nanargmin if cbs[0].comp is np.less else np.nanargmax)(values))]
         better = [o for o in records if o.epoch>best.epoch and o.ap_micro>1.1*best.ap_micro
                   and 0<=o.valid_loss<0.9*best.valid_loss]
