@@ -26,8 +26,6 @@ from scipy.special import expit, logit
 from scipy.stats import t as student_t
 
 # %% ../nbs/11_thresholds.ipynb #fbdb7eb3
-_TICKS = [1e-6,1e-5,1e-4,1e-3,0.01,0.03,0.1,0.2,0.3,0.5,0.7,0.8,0.9,0.97,0.99,0.999,0.9999]
-
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
     table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
@@ -58,13 +56,8 @@ def plot_thresh_curve(
         ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1.2, label=f'{name}: {t:.3g}')
     if probs:
         ax.set_xscale('logit')
-        ticks = []
-        for t in _TICKS:
-            room = not ticks or stretched(t)-stretched(ticks[-1]) > 0.08*(high-low)
-            if room and low<=stretched(t)<=high: ticks.append(t)
-        ax.set_xticks(ticks)
-        ax.set_xticks([], minor=True)
         ax.xaxis.set_major_formatter('{x:g}')
+        ax.xaxis.set_minor_formatter('')
     ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))
     ax.legend(fontsize='small')
 
