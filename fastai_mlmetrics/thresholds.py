@@ -447,14 +447,17 @@ def find_best(
     *_,last = ways.values()
     held_out = last.held_out and last.held_out.score(objective.m)
     best = BestThresholds(last.value, last.fit.score(objective.m), held_out, last.fallback)
-    return best.with_table(thresh_table(objective, ways, vocab), names=vocab if last.fallback else None)
+    names = vocab if last.fallback else None
+    return best.with_table(thresh_table(objective, ways, vocab), names=names)
 
 # %% ../nbs/11_thresholds.ipynb #d71ff1e5
 class ThreshFinder(FoldedMetric):
     """Best thresholds from histograms of batches: `update` and `compute`; the value is their score
 
+    Also a metric of a Learner. Its memory does not grow with the number of samples.
+
         finder = ThreshFinder(average='macro')
-        for preds,targs in batches: finder.update(preds, targs)
+        for batch in zip(logits.split(64), targs.split(64)): finder.update(*batch)
         finder.compute().thresh"""
     needs_probs = True
     @delegates(Objective)
@@ -566,7 +569,8 @@ def best_thresholds(
     Thresholds per label are tuned as a whole for the micro and samples averages of F1, F-beta, Jaccard
     and accuracy; otherwise one by one, where a label without a held-out gain gets the global one.
 
-        best_thresholds(probs, targs, per_label=True).thresh"""
+        best_thresholds(probs, targs, per_label=True).thresh
+        best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
     searched = dict(zero_division=zero_division, beta=beta, at_recall=at_recall,
                     at_precision=at_precision, min_positives=min_positives)
