@@ -60,7 +60,7 @@ TERMS = {
     'howto/20_image_onnx': 'ONNX, images in deployment, image model in production',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/03_thresholds': 'per label, threshold per label, best threshold, cut-off',
-    'reference/04_reports#accuracy_report': 'interval, confidence interval, interval of a fixed threshold, interval threshold',
+    'reference/04_reports#accuracy_report': 'interval, confidence interval, interval threshold',
     'reference/06_interpretation': 'which images are wrong, confusion matrix, HTML report',
     'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/10_columns': 'held_out, what a column means',
