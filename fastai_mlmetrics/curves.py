@@ -88,6 +88,15 @@ def bin_edges(
     "Return the probabilities between the bins"
     return torch.linspace(REACH, -REACH, bins+1, dtype=torch.float64, device='cpu').sigmoid().float()
 
+def bin_place(
+    preds:Tensor, # Predictions
+    bins:int, # Number of bins, from 24 down to -24
+    sigmoid:bool=True # Whether `preds` are logits; if not, they are probabilities
+)->Tensor: # The bin as a float: its digits say where in the bin
+    "Find the place of each prediction among the bins"
+    logits = preds.float() if sigmoid else preds.float().logit()
+    return logits.nan_to_num().sub_(REACH).mul_(-bins/2/REACH).clamp_(0.5, bins-0.5)
+
 def bin_index(
     preds:Tensor, # Predictions, N x C
     y:Tensor, # Targets, N x C of 0 and 1
@@ -96,10 +105,8 @@ def bin_index(
     exact:bool=False # Whether to correct rounding, so that bins end exactly at `bin_edges`
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
     "Find the bin of each prediction"
-    logits,c = (preds.float() if sigmoid else preds.float().logit()),preds.shape[1]
-    # A score on an edge belongs below it, as scores must exceed a threshold
-    place = logits.nan_to_num().sub(REACH).mul_(-bins/2/REACH).clamp_(0.5, bins-0.5)
-    at = place.long()
+    place,c = bin_place(preds, bins, sigmoid),preds.shape[1]
+    at = place.long() # A score on an edge belongs below it, as scores must exceed a threshold
     if exact: # Look up where rounding matters: beside an edge, and near 1, where float32 is coarse
         near = ((place-place.round()).abs_()<0.01).logical_or_(preds>1-1e-7*bins)
         edges = bin_edges(bins)[1:-1].flip(0).to(preds)
