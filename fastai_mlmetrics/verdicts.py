@@ -268,8 +268,9 @@ def _matching(rows, r): return [o.says(r) for o in rows if about(r) in o.about a
 def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"
     if not r.other_data: return _matching(REMEDIES, r)
-    return ["`learn.evaluate()` lists remedies, from the validation set. A threshold tuned on "
-            "test data makes the test result optimistic."]
+    judged = 'MultiLabelInterpretation.from_learner(learn).judge()'
+    return [f"`{judged if r.validation is None else 'learn.evaluate()'}` lists remedies, from the "
+            "validation set. A threshold tuned on test data makes the test result optimistic."]
 
 # %% ../nbs/15_verdicts.ipynb #d30d4f91
 class ZeroLabelsWarning(UserWarning):
@@ -416,14 +417,15 @@ def _repr_html_(self:Record): return describe(self).html
 def judge_of(
     p:Predictions, # Checked arrays
     min_accuracy:float=0.5, # As in `judge`
-    max_empty:float=0.5 # As in `judge`
+    max_empty:float=0.5, # As in `judge`
+    fields:dict={} # Further fields of the record: what a Learner knows
 )->Record:
     "Diagnose predictions"
     rule = dict(sigmoid=p.rule.sigmoid, ignore_index=p.rule.ignore_index)
     stats = ValidationStats(thresh=p.thresh, min_labels=p.rule.min_labels,
                             max_labels=p.rule.max_labels, **rule)
     stats.accum_values(p.preds, p.targs)
-    r = stats.record(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty)
+    r = stats.record(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields)
     # A histogram does not place each score
     if t := r.suggested_thresh:
         r.suggested_f1 = F1ScoreMulti(t, average='micro', **rule)(p.preds, p.targs)
