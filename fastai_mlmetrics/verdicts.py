@@ -193,10 +193,10 @@ def _ignoring(value):
 def _weights(r):
     # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r.loss_ignores)
-    return ("Last resort: weight positives in the loss. 1. `learn.loss_func = "
-            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})`. "
-            f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}. 3. Train on. 4. Tune the "
-            "threshold again: `learn.set_thresh(learn.thresh_find())`.")
+    return ("Last resort: weight positives in the loss.\n1. `learn.loss_func = "
+            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})`\n"
+            f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}\n3. Train on.\n"
+            "4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`")
 
 def _dead(r, found):
     "List the labels without a true positive that their own threshold would find, or would not"
@@ -301,8 +301,11 @@ _RED,_ORANGE,_GREEN = '#d62728','#ff7f0e','#2ca02c'
 def as_warning(title, facts=(), r=None, remedies=(), color=_RED):
     "Format a message as text of at most 80 columns, and as a box for notebooks"
     def lines(p):
-        return wrap(p, 78, subsequent_indent='  '*(p[:2]=='- '), break_on_hyphens=False)
-    def html(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o))
+        start,*steps = p.split('\n')
+        fill = partial(wrap, width=78, break_on_hyphens=False)
+        return (fill(start, subsequent_indent='  '*(p[:2]=='- ')) +
+                [line for o in steps for line in fill('  '+o, subsequent_indent='     ')])
+    def html(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o)).replace('\n', '<br>')
     text,box = lines(title),f'<b>{html(title)}</b>'
     for heading,items in ((None,facts), ('What helps',remedies)):
         if not items: continue
