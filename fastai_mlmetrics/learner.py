@@ -9,7 +9,7 @@ __all__ = ['SuggestedThresholds']
 from fastai.basics import *
 import difflib, pickletools, zipfile
 from .inputs import label_names, label_vocab
-from .messages import check_int, single_threaded, warn_user
+from .messages import check_int, check_kwargs, single_threaded, warn_user
 from .decisions import (
     as_thresh, binarize, is_probs, limits_text, thresh_text, ThresholdRule)
 from fastai_mlmetrics.losses import (
@@ -20,7 +20,7 @@ from .predictions import Predictions
 from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from fastai_mlmetrics.thresholds import (
-    Objective, plot_thresh_curve, recommend, score_table, thresh_table, thresh_ways, ThreshFinder,
+    Objective, plot_thresh_curve, recommend, score_table, thresh_table, ThreshFinder, way_in_use,
     WithTable)
 from .pitfalls import metric_thresh
 from .callback import ZeroLabelsCallback
@@ -125,6 +125,7 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
     names = None # Of the labels, if `thresh` has a number per label
 
 @patch
+@delegates(Objective, but=['per_label'])
 def thresh_find(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
@@ -137,7 +138,7 @@ def thresh_find(self:Learner,
     seed:int=42, # Random seed of the folds
     ignore_index=None, # Target value to ignore, which may be nan; None: that of the Learner's metrics
     bins:int=None, # Number of histogram bins, to hold no predictions in memory; None: exact
-    **kwargs # `zero_division`, `beta`, `at_recall`, `at_precision`, `min_positives`
+    **kwargs
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
 
@@ -148,10 +149,7 @@ def thresh_find(self:Learner,
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold."""
     if 'per_label' in kwargs:
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
-    _,_,_,*names = inspect.signature(Objective).parameters
-    if unknown := kwargs.keys() - names:
-        raise TypeError(f"thresh_find has no argument {' or '.join(sorted(unknown))}: "
-                        "scores, sigmoid and names of labels are the Learner's")
+    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
     objective = Objective(metric, average, False, **kwargs)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
@@ -178,16 +176,15 @@ def thresh_find(self:Learner,
         return res | dict(per_label=own.tune(data)['per label']) if own else res
     tuned = single_threaded(tune)
     vocab = label_names(label_vocab(self.dls), data.c)
-    ways = thresh_ways(data, tuned, now, at_now)
-    table = thresh_table(objective, ways, vocab, [*tuned.values()][-1].fallback)
+    ways = (way_in_use(data, now, at_now) if now else {}) | tuned
+    table = thresh_table(objective, ways, vocab)
     name,advice = recommend(objective, ways)
     marks = [('set' if k in tuned else 'keep') if k==name else '' for k in ways]
     table['advice'] = marks + ['']*(len(table)-len(ways))
     thresh = {'per_label': None, **{k: o.value for k,o in tuned.items()}}
     unlabelled = 0
     if objective.m.average=='samples':
-        seen = slice(None) if data.valid is None else data.valid.any(1)
-        unlabelled = 1-data.y[seen].any(1).double().mean().item()
+        unlabelled = 1-data.y.any(1).double().mean().item()
     if unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
@@ -195,9 +192,11 @@ def thresh_find(self:Learner,
     if objective.m.average=='micro': why = ", which counts false positives also where no label is true"
     text = (f" `best` optimises {objective.name}{why}; `cardinality` predicts about as many labels as "
             "are true")
+    if objective.by_rank: text = " `best` and `cardinality` predict about as many labels as are true"
     if own:
-        aim = f"{objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
-        text += f"; `per_label` optimises {aim}, by a threshold per label"
+        aim = f"optimises {objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
+        if objective.by_rank: aim = "predicts each label about as often as it is true"
+        text += f"; `per_label` {aim}, by a threshold per label"
     if 'fallback' in table:
         text += ". Labels with a fallback reason use the best global threshold for the macro average"
     table.attrs['reading'] = f"{advice}\n{table.reading}{text}."
@@ -205,7 +204,7 @@ def thresh_find(self:Learner,
         marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
         plot_thresh_curve(objective.m, data, marks, ax, figsize)
-    chosen = ways[name][0]
+    chosen = ways[name].value
     limits = {} if name in tuned else {k: o for k,o in now.items() if k!='thresh'}
     names = vocab if isinstance(chosen, tuple) else None
     return SuggestedThresholds(**thresh).with_table(table, thresh=chosen, names=names, limits=limits)
@@ -412,6 +411,7 @@ def export_plain(self:Learner,
         if limits:=limits_text(**limits):
             warn_user(f"{limits} is left out: fastai's own decoding has none")
         del loss['decodes']
+    if isinstance(loss.get('thresh'), tuple): # fastai compares with a tensor
         loss['thresh'] = torch.tensor(loss['thresh'], dtype=torch.float32, device='cpu')
     try:
         # fastai's class predicts as ours does

@@ -8,9 +8,11 @@ __all__ = []
 # %% ../nbs/20_page.ipynb #b4508551
 from fastai.basics import *
 from .messages import check_int, count_of, progress
+from .decisions import is_probs
 from .metrics import F1ScoreMulti
+from .curves import ScoreTable
 from .tables import as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names
-from .thresholds import plot_thresh_curve, ScoreTable
+from .thresholds import plot_thresh_curve
 from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
@@ -141,26 +143,27 @@ def _labels(p):
     yield 'labels',(p.labels,p.averages)
 
 # %% ../nbs/20_page.ipynb #4fbadbcd
-def _slider(p, table, marks):
-    "Return the block of a slider over thresholds, with counts between them and those in use"
+def _slider(p, marks):
+    "Return the block of a slider: thresholds, how many scores lie between them, and counts in use"
     interp,r = p.interp,p.record
-    ends = table.candidates()[[-1,0]].astype(float)
-    if table.probs: thresh = expit(np.linspace(*logit(ends.clip(1e-7, 1-1e-7)), 200))
-    else: thresh = np.linspace(*ends, 200)
+    probs,true = is_probs(interp.preds),interp.preds[interp.true].double().numpy()
+    x = logit(true.clip(1e-7, 1-1e-7)) if probs else true # As in the plot
+    margin = 0.04*np.ptp(x) or 0.5
+    x = np.linspace(x.min()-margin, x.max()+margin, 200)
+    thresh = expit(x) if probs else x
     # In as few digits as tell neighbours apart, so that they can be typed elsewhere
     digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
     thresh = np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
-    t = thresh.astype(table.dtype)
-    above = table.at(t[:,None])[0].swapaxes(1, 2) # Negatives and positives, 2 x C x M
-    counts = -np.diff(above, prepend=table.total[0][...,None], append=0).astype(int)
-    now = interp.counts[[1,0],:,None].numpy()
+    def between(scores):
+        at = np.searchsorted(thresh.astype(interp.preds.numpy().dtype), scores)
+        return np.bincount(at, minlength=len(thresh)+1).tolist()
+    columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
+    labels = [dict(name=as_shown(o), tp=[*between(s[y]), tp], fp=[*between(s[valid & ~y]), fp])
+              for o,s,y,valid,tp,fp in zip(interp.vocab, *columns, *interp.counts[:2].tolist())]
     top = interp.preds.where(interp.valid, -math.inf)[interp.true.any(1)].amax(1).numpy()
-    covered = np.bincount(np.searchsorted(t, top), minlength=len(t)+1).tolist()
-    labels = [dict(name=as_shown(o), fp=fp, tp=tp)
-              for o,fp,tp in zip(interp.vocab, *np.append(counts, now, 2).tolist())]
-    start = np.searchsorted(thresh, [*marks.values(), 0.5][0]).item()
-    return 'slider',dict(thresh=thresh.tolist(), labels=labels, start=start, samples=r.samples,
-                         covered=[*covered, r.labelled-r.missed])
+    return 'slider',dict(thresh=thresh.tolist(), labels=labels, samples=r.samples,
+                         start=np.searchsorted(thresh, [*marks.values(), 0.5][0]).item(),
+                         covered=[*between(top), r.labelled-r.missed])
 
 def _thresholds(p):
     interp,r = p.interp,p.record
@@ -185,12 +188,11 @@ def _thresholds(p):
     t = L(interp.thresh)
     if not interp.rule.is_top_k:
         marks |= {'now': t[0]} if len(set(t))==1 else {'lowest now': min(t), 'highest now': max(t)}
-    table = ScoreTable(interp.predictions)
     yield _plot(f"Micro F1 at every threshold for all labels{without}. The best one has the highest "
                 "micro F1 of those that predict at most twice as many labels as are true.",
                 _plot_thresholds, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
-                table, marks)
-    yield _slider(p, table, marks)
+                ScoreTable(interp.predictions), marks)
+    yield _slider(p, marks)
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))

@@ -380,7 +380,7 @@ def test_losses_and_metrics_of_others_do_no_harm():
 def test_thresh_find_names_the_arguments_that_it_lacks():
     learn = make_learner(*simulate(100))
     for name in ('sigmoid','vocab','thresh','labels','valid'):
-        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
+        with pytest.raises(TypeError, match=f"thresh_find has no argument '{name}'"): learn.thresh_find(**{name: None})
     with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
     learn.thresh_find(show_plot=False, zero_division=1.)
 
