@@ -256,7 +256,7 @@ def _samples(p):
         kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
         names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
         titles = sample_titles(interp, idxs)
-        yield 'samples',[dict(uri=_thumbnail(x), title=f'{t}, score {s:.3f}',
+        yield 'samples',[dict(uri=_thumbnail(x), title=t, score=f'{s:.3f}',
                               names={k: o[k] for k in kinds})
                          for x,t,s,o in zip(inputs, titles, scores.tolist(), names)]
 
