@@ -39,8 +39,9 @@ class ZeroLabelsCallback(Callback):
     once. A report is a `ZeroLabelsWarning`; with `on_flag='raise'`, a flagged model raises a
     `ZeroLabelsError`. See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`."""
     order,run_train,remove_on_fetch = 65,False,True # After `Recorder` has written the table's row
+    name = 'zero_labels' # Of subclasses, too
     def __init__(self,
-        thresh=None, # Decision threshold; None: that of the loss function, as in `predict`
+        thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
         sigmoid:bool=True, # Whether predictions are logits, to which the sigmoid is applied
         min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
         max_empty:float=0.5, # Flag if at least this share of the labelled samples gets no label
@@ -96,7 +97,7 @@ class ZeroLabelsCallback(Callback):
     def before_validate(self):
         "Start counting, but not for `lr_find` and `get_preds`"
         if self._acting and self._acting.phase=='validate' and self._standalone:
-            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
+            raise RuntimeError("on_flag was called within a validation, where the Learner cannot "
                                "validate or predict once more: do so after it, with "
                                "learn.zero_labels.records[-1]")
         self.after_cancel_validate()
@@ -217,10 +218,10 @@ def after_fit(self:ZeroLabelsCallback):
 @patch
 def _report(self:ZeroLabelsCallback, r):
     "Count a verdict as reported; return whether it is new for these data"
-    data = self._data
+    data,now = self._data,diagnosis(r).name
     before,_ = self.reported.get(id(data), ('',None))
-    self.reported[id(data)] = r.verdict,data
-    return r.verdict!=before
+    self.reported[id(data)] = now,data
+    return now!=before
 
 @patch
 def _act(self:ZeroLabelsCallback, r):

@@ -10,8 +10,9 @@ from fastai.basics import *
 from .messages import check_kwargs, count_of, single_threaded
 from .predictions import Predictions, takes_predictions
 from .metrics import F1ScoreMulti
+from .curves import ScoreTable
 from .tables import as_shown, new_axes, plot_name, some_names, Table
-from .thresholds import Objective, ScoreTable
+from .thresholds import Objective
 from .report import interval, measure
 
 # %% ../nbs/13_comparison.ipynb #5db57fe4
@@ -88,14 +89,11 @@ _ROW = 'F1, micro' # Whose answer is checked at other thresholds
 def _at_best(p):
     "Find the best global threshold, its held-out micro F1, and this without each sample"
     if not (p.scored and isinstance(p.thresh, float) and p.true.any()) or p.rule.limits: return
-    table,m = ScoreTable(p, cv=5),F1ScoreMulti(zero_division=p.zero_division)
-    at = table.candidates() # Some thousands, which is cheaper than all
-    values = partial(table.averaged, thresh=at)
-    (t,*of_folds) = single_threaded(Objective().best, at, values, table.keep())[1]
-    held_out = Predictions(table.predict(np.array(of_folds)[:,None]), p.targs.cpu(),
-                           ignore_index=p.rule.ignore_index)
-    total = held_out.counts.sum(1, keepdim=True)
-    return t,m.values(*total).item(),m.values(*total-held_out.sample_counts)
+    best = single_threaded(Objective().tune_global, ScoreTable(p, cv=5))
+    if not best.held_out: return
+    counts,m = best.held_out.sample_counts,F1ScoreMulti(zero_division=p.zero_division)
+    total = counts.sum(1, keepdim=True)
+    return best.value,m.values(*total).item(),m.values(*total-counts)
 
 def _depends(name, first, given, best, ci):
     "Warn if a model gains at its best threshold, and the answer in micro F1 is another one there"

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/04_counts.ipynb #03ed4954
 from fastai.basics import *
-from .inputs import as_rows
+from .inputs import as_rows, label_vocab, upload
 from .messages import count_of, format_number, single_threaded
 from .decisions import ThresholdRule, to_scores
 from functools import cached_property
@@ -24,7 +24,7 @@ def value_checks(
     preds,targs,_ = batch.inputs
     if not preds.numel():
         nothing = [math.inf,math.inf,-math.inf,-math.inf,0.,0.]
-        return torch.tensor(nothing, dtype=torch.float32, device=preds.device)
+        return upload(nothing, preds.device, torch.float32)
     if preds.dtype==torch.bool: preds = preds.byte()
     (low,high),(low_targ,high_targ) = preds.aminmax(),targs.aminmax()
     # The range of predictions with NaN is NaN; reading it costs nothing on a CPU
@@ -101,9 +101,10 @@ class Batch:
             self._cache[f,args] = f(self, *args) if large else single_threaded(f, self, *args)
         return self._cache[f,args]
 
-    def _select(self, x):
-        if self.columns is None: return x
-        return x.index_select(1, torch.tensor(self.columns, device=x.device))
+    @cached_property
+    def _index(self): return upload(self.columns, self.preds.device)
+
+    def _select(self, x): return x if self.columns is None else x.index_select(1, self._index)
 
     @cached_property
     def inputs(self):
@@ -121,7 +122,7 @@ class Batch:
         if len(w)<end:
             raise ValueError(f"sample_weight has {len(w)} values, "
                              f"but there are at least {end} samples")
-        return w[self.start:end].to(self.preds.device, non_blocking=True)
+        return upload(w[self.start:end], self.preds.device)
 
     @property
     def scores(self):
@@ -235,10 +236,20 @@ def _unpadded_batch(learn):
     if isinstance(preds, (tuple,dict)):
         raise ValueError(f"the model returns a {type(preds).__name__}: in a callback's `after_loss`, "
                          "let `self.learn.pred` be the part that metrics are to look at")
+    if getattr(preds, 'ndim', 0)>2: _check_label_axis(learn, preds)
     if is_split(dl:=getattr(learn, 'dl', None)):
         n = _n_unpadded(dl, len(preds), getattr(learn, 'iter', 0))
         preds,targs = preds[:n],targs[:n]
     return as_rows(preds, targs)
+
+def _check_label_axis(learn, preds):
+    vocab,axis = label_vocab(getattr(learn, 'dls', None)),getattr(learn, 'loss_func', None)
+    axis,n = getattr(axis, 'axis', -1),preds.ndim
+    if len(vocab)==preds.shape[-1] if vocab else axis%n==n-1: return
+    why = f"there are {len(vocab)} labels" if vocab else f"the loss function has axis={axis}"
+    raise ValueError(f"the last axis of predictions should be the labels, but {why}, and predictions "
+                     f"have the shape {tuple(preds.shape)}. Let the model end with "
+                     "`.movedim(1, -1)`, move the targets as well, and leave out `axis=`")
 
 def join_batches(
     batches:list, # `LoopBatch`es of one kind

@@ -7,7 +7,13 @@ __all__ = []
 
 # %% ../nbs/07_curves.ipynb #774f109d
 from fastai.basics import *
-from .metrics import CountsMetric
+from .messages import progress
+from .decisions import is_probs
+from .counts import is_split
+from .predictions import Predictions
+from .metrics import CountsMetric, StreamMetric
+from functools import cached_property
+from itertools import combinations
 
 # %% ../nbs/07_curves.ipynb #f9ac17cd
 class Curve:
@@ -93,17 +99,16 @@ def bin_index(
     y:Tensor, # Targets, N x C of 0 and 1
     bins:int, # Number of bins, from 24 down to -24
     sigmoid:bool=True, # Whether `preds` are logits; if not, they are probabilities
-    exact:bool=False # Whether to correct rounding, so that bins end exactly at `bin_edges`
+    edges:Tensor=None # `bin_edges`, with which probabilities are compared exactly; None: rounded logits
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
     "Find the bin of each prediction"
-    logits,c = (preds.float() if sigmoid else preds.float().logit()),preds.shape[1]
     # A score on an edge belongs below it, as scores must exceed a threshold
-    place = logits.nan_to_num().sub(REACH).mul_(-bins/2/REACH).clamp_(0.5, bins-0.5)
-    at = place.long()
-    if exact: # Look up where rounding matters: beside an edge, and near 1, where float32 is coarse
-        near = ((place-place.round()).abs_()<0.01).logical_or_(preds>1-1e-7*bins)
-        edges = bin_edges(bins)[1:-1].flip(0).to(preds)
-        at[near] = bins-1-torch.bucketize(preds[near], edges)
+    if edges is not None: at = bins-1-torch.bucketize(preds, edges[1:-1].flip(0).to(preds.dtype))
+    else:
+        logits = preds.float() if sigmoid else preds.float().logit()
+        place = logits.nan_to_num().sub(REACH).mul_(-bins/2/REACH)
+        at = place.clamp_(0.5, bins-0.5).long()
+    c = preds.shape[1]
     labels = torch.arange(c, device=preds.device)
     return at + bins*(labels + c*y.bool()) # `bool`, as bad targets are reported later
 
@@ -128,6 +133,256 @@ def bin_curve(
     bins = hist.shape[2]
     middles = REACH - (torch.arange(bins, dtype=torch.float64, device=hist.device)+0.5)*(2*REACH/bins)
     return Curve(tp, fp, F.pad(middles, (1,0), value=math.inf).expand_as(tp))
+
+# %% ../nbs/07_curves.ipynb #1555ab80
+def candidates(
+    scores, # All scores, 1-d, sorted
+    true, # Scores next to which a threshold may be best, 1-d, sorted
+    probs:bool=True # Whether scores and thresholds are in [0, 1]
+): # From the highest down; scores above a candidate are predicted
+    "Place candidate thresholds on both sides of each true score"
+    n,dtype = len(scores),scores.dtype
+    if not n: return np.ones(1, dtype) # All are ignored
+    below,above = scores[:-1],scores[1:]
+    # Scores that differ in their last digits only are one group, which no threshold divides
+    apart = above-below > 8*np.finfo(dtype).eps*above if probs else above>below
+    starts = np.flatnonzero(np.append(True, apart))
+    group = np.searchsorted(scores[starts], true, 'right')-1
+    beside = np.zeros(len(starts)+1, dtype=bool) # Which gaps: below each group, and above all
+    beside[group] = beside[group+1] = beside[-1] = True
+    if probs and scores[0]<=0: beside[0] = False # A threshold in [0, 1] never predicts a score of 0
+    cut = np.append(starts, n)[beside][::-1] # Number of scores below each gap
+    lower,upper = scores[cut-1],scores[cut%n]
+    lower[cut==0] = 0 if probs else np.nextafter(scores[0], -np.inf, dtype=dtype)
+    upper[cut==n] = 1 if probs else np.inf
+    with np.errstate(invalid='ignore'): # The middle of infinite scores
+        mid = ((lower.astype(float)+upper)/2).astype(dtype)
+    return np.where(mid<upper, mid, lower) # Neighbours in float32 have no middle
+
+# %% ../nbs/07_curves.ipynb #9e7d6546
+class SearchRow:
+    "Confusion counts of one row of sample-label pairs at thresholds, by fold"
+    def __init__(self,
+        thresh, # M thresholds, from the highest down
+        above # Numbers of negatives and positives above each, and in all, folds x 2 x (M+1)
+    ): store_attr()
+
+    def curve(self,
+        keep # Which folds count, S x folds of 0 and 1
+    )->Curve: # S rows; the last step, after all thresholds, predicts everything
+        "Add up the folds that count"
+        fp,tp = np.tensordot(keep, self.above, 1).swapaxes(0, 1)
+        return Curve(torch.from_numpy(tp), torch.from_numpy(fp))
+
+    def values(self, m, keep):
+        "Compute a metric at each threshold, S x M"
+        return self.curve(keep).values(m)[:,:-1]
+
+class SearchTable:
+    "Base of tables of all labels, whose `row` counts a label at its candidate thresholds, by fold"
+    show,begun = True,None # Whether long loops may show a progress bar, and when the first began
+    dtype = np.float32 # Of scores and thresholds
+    def __init__(self,
+        n_folds:int, # Number of folds
+        n_seen:int, # Number of samples
+        c:int # Number of labels
+    ):
+        store_attr()
+        self.left_out = [o for k in range(min(3, n_folds)) for o in combinations(range(n_folds), k)]
+
+    @property
+    def true(self):
+        "Number of positives of each label"
+        return self.total[:,1].sum(0)
+
+    def keep(self,
+        pairs:bool=False # Whether two folds are left out as well
+    ): # S x folds of 0 and 1: all, all but each fold, all but each two
+        "Return which folds count"
+        sets = self.left_out[:None if pairs else 1+self.n_folds]
+        return np.array([[i not in o for i in range(self.n_folds)] for o in sets], dtype=float)
+
+    def at(self,
+        thresh # Thresholds, S x C, or S x 1 for all labels
+    ): # Numbers of negatives and positives above them, folds x 2 x S x C
+        "Count all labels at thresholds"
+        def count(i, t):
+            order = np.argsort(-t)
+            return self.row(i, t[order]).above[:,:,np.argsort(order)]
+        each = np.broadcast_to(thresh, (len(thresh), self.c)).T
+        return np.stack([count(i, t) for i,t in enumerate(each)], -1)
+
+    def averaged(self,
+        m:CountsMetric, # Metric, with its average
+        thresh, # M thresholds, from the highest down
+        keep # Which folds count, S x folds of 0 and 1
+    )->Tensor: # S x M
+        "Compute a metric of all labels at each threshold"
+        if m.average=='micro': return self.row(thresh=thresh).values(m, keep)
+        sums = total = 0
+        for i in self.each(range(self.c)):
+            curve = self.row(i, thresh).curve(keep)
+            value = curve.values(m)[:,:-1]
+            # If no label has a positive, the tiny weights make the mean an unweighted one
+            weight = ~value.isnan()*(curve.true[:,None]+1e-30 if m.average=='weighted' else 1)
+            sums,total = sums + weight*value.nan_to_num(),total+weight
+        return sums/total
+
+    def each(self, items):
+        "Iterate, with a progress bar five seconds after the first loop began"
+        self.begun = ifnone(self.begun, time.time())
+        return progress(items, wait=self.begun+5-time.time(), show=self.show)
+
+# %% ../nbs/07_curves.ipynb #8a88d035
+class ScoreTable(SearchTable):
+    "Search table of scores and targets"
+    def __init__(self,
+        p:Predictions, # Predictions and targets
+        cv:int=None, # Number of folds; None: no cross-validation
+        seed:int=42 # Seed of the folds
+    ):
+        seen = p.valid.any(1)
+        rows = slice(None) if seen.all() else seen # Without a copy, if all samples count
+        self.scores,self.y,self.valid = (o[rows].cpu() for o in (p.scores, p.true, p.valid))
+        self.dtype,self.probs = self.scores.numpy().dtype,is_probs(self.scores)
+        n,c = self.y.shape
+        super().__init__(min(cv, n) if cv and n>1 else 1, n, c)
+        gen = torch.Generator().manual_seed(seed)
+        self.fold = torch.randperm(n, generator=gen, device='cpu')%self.n_folds
+
+    @cached_property
+    def labels(self):
+        "Scores of each label in groups, each sorted: of each fold the negatives and the positives"
+        first = 2*self.fold.numpy().astype(np.min_scalar_type(2*self.n_folds))
+        scores,y,valid = (o.numpy() for o in (self.scores, self.y, self.valid))
+        def groups(i):
+            s,group = (o[valid[:,i]] for o in (scores[:,i], first+y[:,i]))
+            ends = np.bincount(group, minlength=2*self.n_folds).cumsum()[:-1]
+            # A stable sort of small numbers only counts them
+            return [*map(np.sort, np.split(s[np.argsort(group, kind='stable')], ends))]
+        return [*map(groups, self.each(range(self.c)))]
+
+    @cached_property
+    def total(self):
+        "Numbers of negatives and positives of each label, folds x 2 x C"
+        sizes = np.array([[*map(len, groups)] for groups in self.labels])
+        return sizes.T.reshape(self.n_folds, 2, self.c)
+
+    def row(self,
+        i:int=None, # Label; None: the pairs of all labels
+        thresh=None, # Thresholds, from the highest down; None: candidates of the row
+        ranks=None # Which folds count, S x folds: predict as many labels as are true in each set
+    )->SearchRow:
+        "Count a row at thresholds"
+        def joined(groups): return np.sort(np.concatenate([*groups]))
+        groups = [*map(joined, zip(*self.labels))] if i is None else self.labels[i]
+        if thresh is None:
+            true = groups[1::2] if ranks is None else _at_ranks(groups, ranks)
+            thresh = candidates(joined(groups), joined(true), self.probs)
+        above = [len(o)-np.append(np.searchsorted(o, thresh, 'right'), 0) for o in groups]
+        return SearchRow(thresh, np.stack(above).reshape(self.n_folds, 2, -1))
+
+    def candidates(self,
+        most:int=2**11 # Maximum number of true scores to place candidates at
+    ):
+        "Place candidates for all labels at quantiles of the true scores"
+        scores,true = (np.sort(self.scores[o].numpy()) for o in (self.valid, self.y))
+        at = np.linspace(0, len(true)-1, min(most, len(true))).round().astype(int)
+        return candidates(scores, true[at], self.probs)
+
+    def predict(self, thresh):
+        "Threshold the scores of each fold: thresholds are folds x 1 or C"
+        return self.scores > torch.from_numpy(thresh)[self.fold]
+
+    def sample_counts(self, thresh):
+        "Count `tp`, `fp`, `fn` and `tn` of each sample at its fold's thresholds, 4 x N"
+        p = self.predict(thresh) & self.valid
+        tp,predicted,true,n = (o.sum(1).double() for o in (p & self.y, p, self.y, self.valid))
+        return torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
+
+def _at_ranks(groups, keep):
+    "Return the n-th highest score where n pairs are true, for each set of folds"
+    def kept(groups, folds): return np.concatenate([o for o,k in zip(groups, folds) if k])
+    for o in keep:
+        scores,n = kept(groups, o.repeat(2)),len(kept(groups[1::2], o))
+        yield np.sort(scores)[len(scores)-n:][:1]
+
+# %% ../nbs/07_curves.ipynb #fb1a0d7e
+@patch
+def averaged(self:ScoreTable, m, thresh, keep):
+    if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, keep)
+    size,step = len(thresh)+1,max(1, 2**20//self.c)
+    sums,n = np.zeros((2, self.n_folds*size))
+    for fold,*rows in zip(*(o.split(step) for o in (self.fold, self.scores, self.y, self.valid))):
+        c = sort_curve(*rows)
+        values = c.values(m)
+        # The first of the thresholds, from the highest down, that a score exceeds
+        at = len(thresh)-np.searchsorted(thresh[::-1], c.score.numpy())
+        at[:,0] = 0 # Nothing is predicted
+        at += size*fold.numpy()[:,None]
+        for total,x in ((sums, values.nan_to_num()), (n, (~values.isnan()).double())):
+            change = x.diff(prepend=torch.zeros_like(x[:,:1]))
+            total += np.bincount(at.ravel(), change.numpy().ravel(), len(total))
+    sums,n = (torch.from_numpy(keep@o.reshape(-1, size).cumsum(1)[:,:-1]) for o in (sums, n))
+    return sums/n
+
+# %% ../nbs/07_curves.ipynb #c94f5bab
+class BinnedTable(SearchTable):
+    "Search table of histograms of all labels"
+    probs = True
+    def __init__(self,
+        hist:Tensor # Numbers of negatives and of positives, folds x 2 x C x bins
+    ):
+        hist = hist.numpy()
+        self.hist,self.edges = hist[hist.any((1, 2, 3))],bin_edges(hist.shape[3]).numpy()
+        self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
+        # As many samples as has the label with the fewest ignored targets
+        super().__init__(len(self.hist), self.total.sum((0, 1)).max(), hist.shape[2])
+
+    def row(self, i=None, thresh=None, ranks=None):
+        hist,bins = self.hist.sum(2) if i is None else self.hist[:,:,i],self.hist.shape[3]
+        if thresh is None: # Midway between the filled bins next to each other
+            filled = np.flatnonzero(hist.any((0, 1)))
+            lower,upper = np.append(filled, bins-1),np.append(-1, filled)
+            thresh = self.edges[np.unique((lower+upper+1)//2)]
+        at = bins-np.searchsorted(self.edges[::-1], thresh) # The lowest of equal edges
+        above = np.pad(hist.cumsum(2), ((0,0),(0,0),(1,0)))
+        return SearchRow(thresh, above[...,np.append(at, bins)])
+
+    def candidates(self): return self.row().thresh
+
+# %% ../nbs/07_curves.ipynb #fb0500b6
+def draw_folds(
+    start:int, # Number of the first sample
+    n:int, # Number of samples
+    step:int=1, # Distance of their numbers
+    cv:int=5, # Number of folds
+    seed:int=42 # Seed of the folds
+)->Tensor: # The fold of each sample
+    "Draw folds by the numbers of samples"
+    gen = np.random.Generator(np.random.PCG64(seed).advance(start))
+    return torch.from_numpy((gen.random(n*step)[::step]*cv).astype(int))
+
+def shard_of(
+    dl # Loader
+)->tuple: # Number of the first sample of this process, and the distance to the next one
+    "Return which samples a process has"
+    if not is_split(dl): return 0,1
+    if hasattr(dl, 'n_padded'): return dl.rank*dl.n_padded//dl.world_size,1
+    return dl.sampler.rank,dl.sampler.num_replicas
+
+class FoldedMetric(StreamMetric):
+    "Base of metrics that count each fold of a cross-validation by itself"
+    n_folds,seed,shard = 5,42,(0,1)
+    def accumulate(self, learn):
+        self.shard = shard_of(getattr(learn, 'dl', None))
+        super().accumulate(learn)
+
+    def folds(self, batch):
+        "Draw the fold of each sample of a batch"
+        first,step = self.shard
+        folds = draw_folds(first+step*batch.start, batch.n, step, self.n_folds, self.seed)
+        return folds.to(batch.preds.device, non_blocking=True) # A GPU need not wait
 
 # %% ../nbs/07_curves.ipynb #f471e893
 def by_frequency(

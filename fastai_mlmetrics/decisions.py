@@ -7,8 +7,9 @@ __all__ = []
 
 # %% ../nbs/02_decisions.ipynb #2c4108a7
 from fastai.basics import *
+import difflib
 from numbers import Real
-from .inputs import as_tensor, as_vocab, columns_of, label_vocab, to_builtin
+from .inputs import as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload
 from .messages import check_int, single_threaded
 
 # %% ../nbs/02_decisions.ipynb #f5252a35
@@ -166,8 +167,8 @@ def binarize(self:ThresholdRule,
     if self.is_top_k:
         return torch.zeros_like(preds, dtype=dtype).scatter_(-1, top(preds, self.max_labels), 1)
     scores = to_scores(preds, self.sigmoid)
-    thresh = torch.tensor(self.thresh, dtype=scores.dtype, device='cpu')
-    thresh = thresh.to(scores.device, non_blocking=True) # A GPU need not wait
+    thresh = self.thresh
+    if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype)
     res = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
     if self.max_labels:
         highest = top(preds.masked_fill(~res.bool(), -math.inf), self.max_labels)
@@ -213,7 +214,8 @@ def for_labels(self:ThresholdRule,
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)
         if not isinstance(label, bool) and label in range(c): return int(label)
-        why = '' if vocab is not None else (
+        near = difflib.get_close_matches(str(label), L(vocab).map(str), 1)
+        why = f": did you mean {near[0]!r}?" if near else '' if vocab is not None else (
             ": names are known only of DataFrames, and in a Learner whose dls has a vocab")
         raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{why}")
     return rule,tuple(map(column, self.labels))

@@ -56,7 +56,7 @@ def _body(arch):
 def get_learner(
     dls:DataLoaders, # Multi-label images, such as those of `multilabel_dls`
     arch:str='small', # Architecture: 'small' (`small_convnet`), or one of fastai's, such as 'resnet18'
-    thresh:float=0.5 # Decision threshold: labels with probabilities above it are predicted
+    thresh:float=0.5 # Labels with probabilities above it are predicted
 )->Learner:
     """Create a `vision_learner` without pretrained weights, with `multilabel_metrics` and the callback
 

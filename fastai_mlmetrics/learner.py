@@ -9,7 +9,7 @@ __all__ = ['SuggestedThresholds']
 from fastai.basics import *
 import difflib, pickletools, zipfile
 from .inputs import label_names, label_vocab
-from .messages import check_int, single_threaded, warn_user
+from .messages import check_int, check_kwargs, single_threaded, warn_user
 from .decisions import (
     as_thresh, binarize, is_probs, limits_text, thresh_text, ThresholdRule)
 from fastai_mlmetrics.losses import (
@@ -20,7 +20,7 @@ from .predictions import Predictions
 from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
 from fastai_mlmetrics.thresholds import (
-    Objective, plot_thresh_curve, recommend, score_table, thresh_table, thresh_ways, ThreshFinder,
+    Objective, plot_thresh_curve, recommend, score_table, thresh_table, ThreshFinder, way_in_use,
     WithTable)
 from .pitfalls import metric_thresh
 from .callback import ZeroLabelsCallback
@@ -28,7 +28,9 @@ from . import report
 from collections import namedtuple
 from contextlib import contextmanager
 from copy import copy
+from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
+from numbers import Integral
 
 # %% ../nbs/18_learner.ipynb #ddd563c3
 _TRACKERS = ('TrackerCallback','TerminateOnNaNCallback','CSVLogger','TensorBoardBaseCallback',
@@ -55,15 +57,14 @@ def get_dl(
     dl:DataLoader=None # Data loader to return; None: that of `ds_idx`
 )->DataLoader:
     "Get a data loader of all samples, in order"
-    if dl is None and isinstance(ds_idx, (DataLoader,torch.utils.data.DataLoader)): dl = ds_idx
-    elif dl is None and not isinstance(ds_idx, int):
-        raise TypeError(f"ds_idx is a {type(ds_idx).__name__}, but should be 0 for training, 1 for "
+    dl = ifnone(dl, ds_idx)
+    if isinstance(dl, Integral): dl = learn.dls[int(dl)] if dl<len(learn.dls.loaders) else []
+    elif dl is ds_idx and not isinstance(dl, (DataLoader,torch.utils.data.DataLoader)):
+        raise TypeError(f"ds_idx is a {type(dl).__name__}, but should be 0 for training, 1 for "
                         "validation, or a loader: learn.dls.test_dl(items, with_labels=True)")
-    elif dl is None and ds_idx<len(learn.dls.loaders):
-        dl = learn.dls[ds_idx]
-        partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
-        if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
-    if dl is None or not len(dl):
+    partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
+    if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
+    if not len(dl):
         raise ValueError("there are no such data (an exported Learner comes without): "
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
     return dl
@@ -124,6 +125,7 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
     names = None # Of the labels, if `thresh` has a number per label
 
 @patch
+@delegates(Objective, but=['per_label'])
 def thresh_find(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
@@ -136,7 +138,7 @@ def thresh_find(self:Learner,
     seed:int=42, # Random seed of the folds
     ignore_index=None, # Target value to ignore, which may be nan; None: that of the Learner's metrics
     bins:int=None, # Number of histogram bins, to hold no predictions in memory; None: exact
-    **kwargs # `zero_division`, `beta`, `at_recall`, `at_precision`, `min_positives`
+    **kwargs
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
 
@@ -147,10 +149,7 @@ def thresh_find(self:Learner,
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold."""
     if 'per_label' in kwargs:
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
-    _,_,_,*names = inspect.signature(Objective).parameters
-    if unknown := kwargs.keys() - names:
-        raise TypeError(f"thresh_find has no argument {' or '.join(sorted(unknown))}: "
-                        "scores, sigmoid and names of labels are the Learner's")
+    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
     objective = Objective(metric, average, False, **kwargs)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
@@ -177,16 +176,15 @@ def thresh_find(self:Learner,
         return res | dict(per_label=own.tune(data)['per label']) if own else res
     tuned = single_threaded(tune)
     vocab = label_names(label_vocab(self.dls), data.c)
-    ways = thresh_ways(data, tuned, now, at_now)
-    table = thresh_table(objective, ways, vocab, [*tuned.values()][-1].fallback)
+    ways = (way_in_use(data, now, at_now) if now else {}) | tuned
+    table = thresh_table(objective, ways, vocab)
     name,advice = recommend(objective, ways)
     marks = [('set' if k in tuned else 'keep') if k==name else '' for k in ways]
     table['advice'] = marks + ['']*(len(table)-len(ways))
     thresh = {'per_label': None, **{k: o.value for k,o in tuned.items()}}
     unlabelled = 0
     if objective.m.average=='samples':
-        seen = slice(None) if data.valid is None else data.valid.any(1)
-        unlabelled = 1-data.y[seen].any(1).double().mean().item()
+        unlabelled = 1-data.y.any(1).double().mean().item()
     if unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
@@ -194,9 +192,11 @@ def thresh_find(self:Learner,
     if objective.m.average=='micro': why = ", which counts false positives also where no label is true"
     text = (f" `best` optimises {objective.name}{why}; `cardinality` predicts about as many labels as "
             "are true")
+    if objective.by_rank: text = " `best` and `cardinality` predict about as many labels as are true"
     if own:
-        aim = f"{objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
-        text += f"; `per_label` optimises {aim}, by a threshold per label"
+        aim = f"optimises {objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
+        if objective.by_rank: aim = "predicts each label about as often as it is true"
+        text += f"; `per_label` {aim}, by a threshold per label"
     if 'fallback' in table:
         text += ". Labels with a fallback reason use the best global threshold for the macro average"
     table.attrs['reading'] = f"{advice}\n{table.reading}{text}."
@@ -204,7 +204,7 @@ def thresh_find(self:Learner,
         marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
         plot_thresh_curve(objective.m, data, marks, ax, figsize)
-    chosen = ways[name][0]
+    chosen = ways[name].value
     limits = {} if name in tuned else {k: o for k,o in now.items() if k!='thresh'}
     names = vocab if isinstance(chosen, tuple) else None
     return SuggestedThresholds(**thresh).with_table(table, thresh=chosen, names=names, limits=limits)
@@ -353,18 +353,28 @@ def plot_metrics(self:Recorder,
     plt.tight_layout()
 
 # %% ../nbs/18_learner.ipynb #684979c1
-_prepare = TrackerCallback.before_fit
+_prepare,_prepare_recorder = TrackerCallback.before_fit,Recorder.before_fit
 
 @patch
 def before_fit(self:TrackerCallback):
     "Prepare the monitored value, with an error that names the column to monitor"
-    names = [*self.recorder.metric_names[1:]]
+    by_label = {m.name for m in self.metrics if isinstance(m, StreamMetric) and m.average is None}
+    every = [*self.recorder.metric_names[1:]]
+    names = [o for o in every if o.removeprefix('train_').removeprefix('valid_') not in by_label]
     if self.monitor not in names:
         near = [o for o in names if o.startswith(self.monitor)]
         near = near or difflib.get_close_matches(self.monitor, names) or names
-        raise ValueError(f"monitor={self.monitor!r} is not a column of this fit: did you mean "
+        why = "has a number per label" if self.monitor in every else "is not a column of this fit"
+        raise ValueError(f"monitor={self.monitor!r} {why}: did you mean "
                          f"{' or '.join(map(repr, near))}?")
     _prepare(self)
+
+@patch
+def before_fit(self:Recorder):
+    "Prepare for training, with an error for labels that are in no metric's vocab"
+    for m in self.metrics.filter(risinstance(StreamMetric)):
+        if vocab := m.rule.vocab_for(self.learn): m.rule.for_labels(len(vocab), vocab)
+    _prepare_recorder(self)
 
 # %% ../nbs/18_learner.ipynb #154af35b
 _PACKAGE = StreamMetric.__module__.partition('.')[0]+'.'
@@ -375,10 +385,13 @@ def _of_package(o):
     return isinstance(o, StreamMetric) or getattr(o, '__module__', '').startswith(_PACKAGE)
 
 def _names_in(path):
-    "Find the names of this package that the pickled file at `path` refers to"
+    "Find the names of this package that the pickled file at `path` needs, if possible the public ones"
     with zipfile.ZipFile(path) as z: data = [z.read(o) for o in z.namelist() if o.endswith('.pkl')]
-    args = (arg for o in data for _,arg,_ in pickletools.genops(o))
-    return {o for o in args if isinstance(o, str) and o.startswith(_PACKAGE)}
+    args = {arg for o in data for op,arg,_ in pickletools.genops(o) if op.name=='GLOBAL'}
+    ours = [o.split() for o in sorted(args) if o.startswith(_PACKAGE)] # Module and name
+    public = [name for module,name in ours if name in sys.modules[module].__all__]
+    # A loss like `AsymmetricLossFlat` refers to the one that it is named after
+    return [o for o in public if f'{o}Flat' not in public] or [name for _,name in ours]
 
 @patch
 def export_plain(self:Learner,
@@ -386,7 +399,8 @@ def export_plain(self:Learner,
 ):
     """Export a Learner that can be loaded without this package
 
-    Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning).
+    Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning), and
+    fastai's `CSVLogger`, which cannot be exported.
     Warns if the file still needs this package, and names the objects."""
     metrics,loss_func = self.metrics,self.loss_func
     loss,cls = getattr(loss_func, '__dict__', {}),type(loss_func)
@@ -397,16 +411,19 @@ def export_plain(self:Learner,
         if limits:=limits_text(**limits):
             warn_user(f"{limits} is left out: fastai's own decoding has none")
         del loss['decodes']
+    if isinstance(loss.get('thresh'), tuple): # fastai compares with a tensor
         loss['thresh'] = torch.tensor(loss['thresh'], dtype=torch.float32, device='cpu')
     try:
         # fastai's class predicts as ours does
         if cls is BCEWithLogitsLossFlat: loss_func.__class__ = cls.__base__
         self.metrics = metrics.filter(_of_package, negate=True)
-        with self.removed_cbs(self.cbs.filter(risinstance(ZeroLabelsCallback))): self.export(fname)
+        left_out = ZeroLabelsCallback,CSVLogger
+        with self.removed_cbs(self.cbs.filter(risinstance(left_out))): self.export(fname)
     finally:
         self.metrics = metrics
         if cls is BCEWithLogitsLossFlat: loss_func.__class__ = cls
         loss.update(state)
         if stored: self.__stored_args__ = stored
     if not rank_distrib() and (names:=_names_in(path:=self.path/fname)):
-        warn_user(f"{path} needs {_PACKAGE[:-1]} all the same: {', '.join(sorted(names))}")
+        warn_user(f"{path} still needs {_PACKAGE[:-1]}, for {', '.join(names)}: use fastai's own "
+                  "instead, or install the package where the file is loaded")

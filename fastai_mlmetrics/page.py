@@ -8,18 +8,22 @@ __all__ = []
 # %% ../nbs/20_page.ipynb #b4508551
 from fastai.basics import *
 from .messages import check_int, count_of, progress
-from .metrics import F1ScoreMulti, PrecisionMulti, RecallMulti
+from .decisions import is_probs
+from .metrics import F1ScoreMulti
+from .curves import ScoreTable
 from .tables import as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names
-from .thresholds import plot_thresh_curve, ScoreTable
+from .thresholds import plot_thresh_curve
 from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
     beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
 from .interpret import legend_above, MultiLabelInterpretation
-from .samples import find_mistakes, sample_inputs, sample_names
+from .samples import (
+    find_mistakes, sample_inputs, sample_names, sample_titles)
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from scipy.special import expit, logit
 import fastai, fastai_mlmetrics
 
 # %% ../nbs/20_page.ipynb #1b39a1e4
@@ -139,10 +143,31 @@ def _labels(p):
     yield 'labels',(p.labels,p.averages)
 
 # %% ../nbs/20_page.ipynb #4fbadbcd
+def _slider(p, marks):
+    "Return the block of a slider: thresholds, how many scores lie between them, and counts in use"
+    interp,r = p.interp,p.record
+    probs,true = is_probs(interp.preds),interp.preds[interp.true].double().numpy()
+    x = logit(true.clip(1e-7, 1-1e-7)) if probs else true # As in the plot
+    margin = 0.04*np.ptp(x) or 0.5
+    x = np.linspace(x.min()-margin, x.max()+margin, 200)
+    thresh = expit(x) if probs else x
+    # In as few digits as tell neighbours apart, so that they can be typed elsewhere
+    digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
+    thresh = np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
+    def between(scores):
+        at = np.searchsorted(thresh.astype(interp.preds.numpy().dtype), scores)
+        return np.bincount(at, minlength=len(thresh)+1).tolist()
+    columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
+    labels = [dict(name=as_shown(o), tp=[*between(s[y]), tp], fp=[*between(s[valid & ~y]), fp])
+              for o,s,y,valid,tp,fp in zip(interp.vocab, *columns, *interp.counts[:2].tolist())]
+    top = interp.preds.where(interp.valid, -math.inf)[interp.true.any(1)].amax(1).numpy()
+    return 'slider',dict(thresh=thresh.tolist(), labels=labels, samples=r.samples,
+                         start=np.searchsorted(thresh, [*marks.values(), 0.5][0]).item(),
+                         covered=[*between(top), r.labelled-r.missed])
+
 def _thresholds(p):
     interp,r = p.interp,p.record
     if not interp.scored or not interp.true.any(): return
-    preds,targs,kw = interp.preds,interp.targs,dict(ignore_index=interp.rule.ignore_index)
     best,now,one,own = r.suggested_thresh,r.f1_micro,r.global_f1,r.per_label_f1
     without = f' without {interp.rule.limits}' if interp.rule.limits else ''
     how = f"cross-validated, micro F1 is {own:.3f} with thresholds per label and "
@@ -151,21 +176,15 @@ def _thresholds(p):
         what = ('Thresholds per label would help' if per_label_helps(r) else
                 'Another threshold would help' if thresh_helps(r) or one-now>=0.01 else
                 'Other thresholds would hardly help')
-        text = (f"{what}: {how}{one:.3f} at the best threshold for all labels{without}, instead of "
-                f"{now:.3f}")
+        at = '' if best is None else f', {best:.3g}'
+        text = (f"{what}: {how}{one:.3f} at the best threshold for all labels{without}{at}, instead "
+                f"of {now:.3f}")
         if not beats_constant(np.fmax(one, own), r.constant_f1):
             text += f"; the best constant prediction scores {r.constant_f1:.3f}"
         yield 'finding',f"{text}."
     if r.other_data:
         yield 'text',"Choose a threshold by the validation set: these samples are for testing it."
-    marks = {}
-    if best is not None:
-        marks['best'] = best
-        at_best = [cls(best, sigmoid=False, average='micro', **kw)(preds, targs)
-                   for cls in (PrecisionMulti,RecallMulti)]
-        yield 'text',(f"At {best:.3g}, the best threshold for all labels{without}, precision is "
-                      f"{at_best[0]:.3f} instead of {r.precision_micro:.3f}, and recall "
-                      f"{at_best[1]:.3f} instead of {r.recall_micro:.3f}.")
+    marks = {} if best is None else dict(best=best)
     t = L(interp.thresh)
     if not interp.rule.is_top_k:
         marks |= {'now': t[0]} if len(set(t))==1 else {'lowest now': min(t), 'highest now': max(t)}
@@ -173,6 +192,7 @@ def _thresholds(p):
                 "micro F1 of those that predict at most twice as many labels as are true.",
                 _plot_thresholds, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
                 ScoreTable(interp.predictions), marks)
+    yield _slider(p, marks)
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))
@@ -235,8 +255,10 @@ def _samples(p):
             continue
         kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
         names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
-        yield 'samples',[dict(uri=_thumbnail(x), i=j, score=f'{s:.3f}', names={k: o[k] for k in kinds})
-                         for x,j,s,o in zip(inputs, idxs.tolist(), scores.tolist(), names)]
+        titles = sample_titles(interp, idxs)
+        yield 'samples',[dict(uri=_thumbnail(x), title=f'{t}, score {s:.3f}',
+                              names={k: o[k] for k in kinds})
+                         for x,t,s,o in zip(inputs, titles, scores.tolist(), names)]
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
@@ -280,6 +302,7 @@ def _rows(table):
 _env = Environment(loader=PackageLoader('fastai_mlmetrics', '.'), autoescape=True,
                    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _env.filters['rows'] = _rows
+_env.policies['json.dumps_kwargs'] = dict(separators=(',',':'))
 
 # %% ../nbs/20_page.ipynb #7336c82e
 @patch

@@ -139,7 +139,8 @@ def _monitor_disagrees(r, learn, logits):
     for monitor in trackers.attrgot('monitor').unique():
         cbs = trackers.filter(lambda o: o.monitor==monitor)
         values = [o[cbs[0].idx] for o in learn.recorder.values]
-        if len(values)!=len(records): continue # Some epochs were not validated
+        # Some epochs were not validated, or the model has diverged
+        if len(values)!=len(records) or np.isnan(values).all(): continue
         best = records[int((np.nanargmin if cbs[0].comp is np.less else np.nanargmax)(values))]
         better = [o for o in records if o.epoch>best.epoch and o.ap_micro>1.1*best.ap_micro
                   and 0<=o.valid_loss<0.9*best.valid_loss]
@@ -149,7 +150,7 @@ def _monitor_disagrees(r, learn, logits):
         yield (f"by {monitor}, which depends on the threshold, epoch {best.epoch} was the best for "
                f"{names}. Until epoch {o.epoch}, the validation loss fell from "
                f"{best.valid_loss:.3g} to {o.valid_loss:.3g}, and micro average precision rose from "
-               f"{best.ap_micro:.2f} to {o.ap_micro:.2f}. Monitor `ap_macro` instead, which needs no "
+               f"{best.ap_micro:.3f} to {o.ap_micro:.3f}. Monitor `ap_macro` instead, which needs no "
                "threshold: `learn.metrics = multilabel_metrics(ranking=True)`")
 
 # %% ../nbs/16_pitfalls.ipynb #266af9ca
@@ -202,7 +203,7 @@ def _two_thresholds(r, learn, logits):
     if not others: return _two_limits(ours, rule)
     t,found = others[0][1],sorted({exact_thresh(t) for _,t in others})
     text = (f"{_use(L(m.name for m,_ in others).unique())} thresh={' or '.join(found)}, "
-            f"{_PREDICT} {exact_thresh(rule.thresh)}")
+            f"{_PREDICT} use {exact_thresh(rule.thresh)}")
     if stay := L(m.name for m,_ in threshs if m not in ours).unique():
         return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
                 "classes of this package can, such as `F1ScoreMulti()`")
@@ -218,5 +219,5 @@ def _two_limits(metrics, rule):
     if not apart: return
     limits = [o.limits or 'no limit' for o in (apart[0].rule, rule)]
     set_ = set_thresh_code(rule.thresh, apart[0].min_labels, apart[0].max_labels)
-    return (f"{_use(apart.attrgot('name').unique())} {limits[0]}, {_PREDICT} {limits[1]}: "
+    return (f"{_use(apart.attrgot('name').unique())} {limits[0]}, {_PREDICT} use {limits[1]}: "
             f"{set_} sets one for all")

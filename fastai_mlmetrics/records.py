@@ -13,9 +13,10 @@ from .counts import Batch, check_values, loop_batch
 from fastai_mlmetrics.metrics import (
     accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
     ZerosAccuracy)
-from .curves import add_to_histogram, bin_curve, bin_index, constant_values, REACH
+from .curves import (
+    add_to_histogram, bin_curve, bin_index, BinnedTable, constant_values, FoldedMetric, REACH)
 from .ranking import APScoreMulti, random_ap
-from .thresholds import BinnedTable, draw_folds, gain, Objective, shard_of, thresh_ways
+from .thresholds import gain, Objective
 from scipy.special import logit
 
 # %% ../nbs/14_records.ipynb #cb5721b8
@@ -33,9 +34,9 @@ def label_bins(
     "Return the number of bins for each label"
     return max(2**10, min(2**12, 2**20//(2*FOLDS*c)))
 
-class ScoreHistogram(StreamMetric):
+class ScoreHistogram(FoldedMetric):
     "Histograms of scores: of all labels, in narrow bins, and of each label by fold"
-    bins,shard = 2**16,(0,1)
+    bins,n_folds = 2**16,FOLDS
     width = 2*REACH/bins # In logits
 
     @property
@@ -43,19 +44,13 @@ class ScoreHistogram(StreamMetric):
         "Whether the scores are probabilities or their logits, and not margins"
         return self.sigmoid or is_prob_thresh(self.thresh)
 
-    def accumulate(self, learn):
-        self.shard = shard_of(getattr(learn, 'dl', None))
-        super().accumulate(learn)
-
     def from_batch(self, batch):
         "Return the bin of each sample-label pair in both histograms, and its weight"
         preds,y,valid = batch.inputs
         if not self.probs: preds = _squeeze(preds.float())
         sigmoid = not self.probs or self.sigmoid and batch.scored
         index = bin_index(preds.reshape(-1, 1), y.reshape(-1, 1), self.bins, sigmoid)
-        first,step = self.shard
-        fold = draw_folds(first+step*batch.start, batch.n, step, FOLDS).to(y.device)
-        row = torch.arange(batch.c, device=y.device) + batch.c*(y.bool()+2*fold[:,None])
+        row = torch.arange(batch.c, device=y.device) + batch.c*(y.bool()+2*self.folds(batch)[:,None])
         bins = label_bins(batch.c)
         # Wider bins, by bits, since division of whole numbers is slow
         by_label = ((index.view_as(row)&(self.bins-1))*bins >> 16) + bins*row
@@ -123,7 +118,7 @@ def compare_per_label(self:ScoreHistogram
     "Compare thresholds per label, tuned as a whole for micro F1, with the best global one"
     table,objective = BinnedTable(self.of_labels),Objective('f1', 'micro', per_label=True)
     if table.c>1 and table.n_folds>1 and table.true.any():
-        one,own = (held_out for *_,held_out in thresh_ways(table, objective.tune(table)).values())
+        one,own = (o.held_out for o in objective.tune(table).values())
         if one and own:
             g,half = gain(objective.m, own, one)
             return own.score(objective.m),one.score(objective.m),(g, g-half, g+half)

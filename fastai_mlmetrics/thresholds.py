@@ -8,249 +8,22 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 # %% ../nbs/11_thresholds.ipynb #af45b3d9
 from fastai.basics import *
 from .inputs import as_tensor, label_names
-from .messages import (
-    check_int, check_kwargs, count_of, progress, single_threaded, warn_user)
-from .decisions import as_thresh, is_probs, ThresholdRule
-from .counts import is_split, NOTHING_COUNTS
+from .messages import check_int, check_kwargs, count_of, single_threaded, warn_user
+from .decisions import as_thresh, ThresholdRule
+from .counts import NOTHING_COUNTS
 from .predictions import Predictions, takes_predictions
 from fastai_mlmetrics.metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
-    JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti, StreamMetric,
+    JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti, sum_and_weight,
     ZerosAccuracy)
-from .curves import add_to_histogram, bin_edges, bin_index, Curve, sort_curve
+from .curves import (
+    add_to_histogram, bin_edges, bin_index, BinnedTable, FoldedMetric, ScoreTable, SearchTable)
 from .tables import new_axes, Table
 from collections import namedtuple
 from copy import copy
 from functools import cached_property
-from itertools import combinations
 from scipy.special import expit, logit
 from scipy.stats import t as student_t
-
-# %% ../nbs/11_thresholds.ipynb #1555ab80
-def candidates(
-    scores, # All scores, 1-d, sorted
-    true, # Scores next to which a threshold may be best, 1-d, sorted
-    probs:bool=True # Whether scores and thresholds are in [0, 1]
-): # From the highest down; scores above a candidate are predicted
-    "Place candidate thresholds on both sides of each true score"
-    if not len(scores): return np.ones(1, scores.dtype) # All are ignored
-    n,below,above = len(scores),scores[:-1],scores[1:]
-    # A threshold before element `i` predicts it and all above
-    apart = np.ones(n+1, dtype=bool)
-    apart[1:-1] = above-below > 8*np.finfo(scores.dtype).eps*above if probs else above>below
-    gaps = np.flatnonzero(apart)
-    below = gaps[np.searchsorted(gaps, np.searchsorted(scores, true, 'left'), 'right')-1]
-    above = gaps[np.searchsorted(gaps, np.searchsorted(scores, true, 'right'), 'left')]
-    at = np.concatenate([below, above, [n]])
-    at = np.flatnonzero(np.bincount(at))[::-1] # Each once
-    lower,upper = scores[np.maximum(at-1, 0)],scores[np.minimum(at, n-1)]
-    with np.errstate(invalid='ignore'): # The middle of infinite scores
-        mid = ((lower.astype(float)+upper)/2).astype(scores.dtype)
-    res = np.where(mid<upper, mid, lower) # Neighbours in float32 have no middle
-    res[at==n] = (scores[-1]+1)/2 if probs else scores[-1]
-    res[at==0] = scores[0]/2 if probs else np.nextafter(scores[0], -np.inf, dtype=scores.dtype)
-    can_pass = ~((at==0) & (scores[0]<=0) & probs) # A threshold in [0, 1] never predicts a score of 0
-    return res[can_pass]
-
-# %% ../nbs/11_thresholds.ipynb #9e7d6546
-class SearchRow:
-    "Confusion counts of a row of pairs at thresholds, by fold"
-    def __init__(self,
-        thresh, # M thresholds, from the highest down
-        above # Numbers of negatives and positives above each, and in all, folds x 2 x (M+1)
-    ): store_attr()
-
-    def curve(self,
-        keep # Which folds count, S x folds of 0 and 1
-    )->Curve: # S rows; the last step, after all thresholds, predicts everything
-        "Add up the folds that count"
-        fp,tp = np.tensordot(keep, self.above, 1).swapaxes(0, 1)
-        return Curve(torch.from_numpy(tp), torch.from_numpy(fp))
-
-    def values(self, m, keep):
-        "Compute a metric at each threshold, S x M"
-        return self.curve(keep).values(m)[:,:-1]
-
-class SearchTable:
-    "Base of tables of all labels, whose `row` counts a label at its candidate thresholds, by fold"
-    show,begun = True,None # Whether long loops may show a progress bar, and when the first began
-    dtype = np.float32 # Of scores and thresholds
-    def __init__(self,
-        total, # Numbers of negatives and positives of each label, folds x 2 x C
-        n_seen:int # Number of samples
-    ):
-        self.total,self.true,self.n_seen = total,total[:,1].sum(0),n_seen
-        self.n_folds,_,self.c = total.shape
-        folds = range(self.n_folds)
-        self.left_out = [o for k in range(min(3, self.n_folds)) for o in combinations(folds, k)]
-
-    def keep(self,
-        pairs:bool=False # Whether two folds are left out as well
-    ): # S x folds of 0 and 1: all, all but each fold, all but each two
-        "Return which folds count"
-        sets = self.left_out[:None if pairs else 1+self.n_folds]
-        return np.array([[i not in o for i in range(self.n_folds)] for o in sets], dtype=float)
-
-    def at(self,
-        thresh # Thresholds, S x C, or S x 1 for all labels
-    ): # Numbers of negatives and positives above them, folds x 2 x S x C
-        "Count all labels at thresholds"
-        def count(i, t):
-            order = np.argsort(-t)
-            return self.row(i, t[order]).above[:,:,np.argsort(order)]
-        each = np.broadcast_to(thresh, (len(thresh), self.c)).T
-        return np.stack([count(i, t) for i,t in enumerate(each)], -1)
-
-    def cells(self,
-        above, # Numbers of negatives and positives that are predicted, folds x 2 x S x C
-        folds:list, # Folds to add up
-        sets:list # For each of them, which of the S thresholds it gets
-    )->Tensor: # `tp`, `fp`, `fn` and `tn`, 4 x C
-        "Add up folds that have different thresholds"
-        (fp,tp),(false,true) = above[folds,:,sets].sum(0),self.total[folds].sum(0)
-        return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp])).double()
-
-    def score(self, m, cells, predicted=None, folds=None):
-        "Compute a metric of confusion counts, 4 x C"
-        return as_tensor(m.from_total(cells)).item()
-
-    def each(self, items):
-        "Iterate, with a progress bar five seconds after the first loop began"
-        self.begun = ifnone(self.begun, time.time())
-        return progress(items, wait=self.begun+5-time.time(), show=self.show)
-
-# %% ../nbs/11_thresholds.ipynb #8a88d035
-def sort_groups(
-    scores, # Scores, 1-d
-    group # Group of each score, a whole number
-): # Both, in the order of the scores
-    "Sort scores together with their groups"
-    if scores.dtype!=np.float32 or group.dtype!=np.uint8:
-        order = np.argsort(scores)
-        return scores[order],group[order]
-    # A score's bits and its group in one integer: four times as fast as `argsort`
-    def flip(x): return x ^ (x>>31 & 0x7fffffff) # The bits of negative scores are in reverse order
-    pairs = flip(scores.view(np.int32)).astype(np.int64)<<8 | group
-    pairs.sort()
-    return flip((pairs>>8).astype(np.int32)).view(np.float32),pairs.astype(np.uint8)
-
-class ScoreTable(SearchTable):
-    "Search table of scores and targets"
-    def __init__(self,
-        p:Predictions, # Predictions and targets
-        cv:int=None, # Number of folds; None: no cross-validation
-        seed:int=42 # Seed of the folds
-    ):
-        self.scores,targs = p.scores.cpu(),p.targs.cpu()
-        self.valid,self.probs = p.rule.valid(targs),is_probs(self.scores) # None: all are valid
-        self.dtype = self.scores.numpy().dtype
-        self.y = targs==1 if self.valid is None else (targs==1) & self.valid
-        n,c = targs.shape
-        seen = torch.arange(n, device='cpu')
-        if self.valid is not None: seen = seen[self.valid.any(1)]
-        n_folds = min(cv, len(seen)) if cv and len(seen)>1 else 1
-        gen = torch.Generator().manual_seed(seed)
-        self.fold = torch.zeros(n, dtype=torch.long, device='cpu')
-        self.fold[seen] = torch.randperm(len(seen), generator=gen, device='cpu')%n_folds
-        # Two groups per fold: its negatives and its positives
-        first = 2*self.fold.numpy().astype(np.min_scalar_type(2*n_folds))
-        self._group = first[:,None] + self.y.numpy()
-        total = [np.bincount(self._counted(self._group, i), minlength=2*n_folds) for i in range(c)]
-        super().__init__(np.stack(total, -1).reshape(n_folds, 2, c), len(seen))
-
-    def _counted(self, x, i=slice(None)):
-        x = x[:,i].ravel()
-        return x if self.valid is None else x[self.valid[:,i].numpy().ravel()]
-
-    def _sorted(self, *args):
-        return sort_groups(*(self._counted(o, *args) for o in (self.scores.numpy(), self._group)))
-
-    @cached_property
-    def _labels(self): return [*map(self._sorted, self.each(range(self.c)))]
-
-    def row(self,
-        i:int=None, # Label; None: the pairs of all labels
-        thresh=None, # Thresholds, from the highest down; None: candidates of the row
-        ranks=None # Which folds count, S x folds: predict as many labels as are true in each set
-    )->SearchRow:
-        "Count a row at thresholds"
-        scores,group = self._sorted() if i is None else self._labels[i]
-        if thresh is None:
-            true = scores[group%2==1] if ranks is None else _at_ranks(scores, group, ranks)
-            thresh = candidates(scores, true, self.probs)
-        # Thresholds cut the sorted scores into runs
-        cuts = np.searchsorted(scores, thresh[::-1], 'right')
-        run = np.repeat(np.arange(len(cuts)+1), np.diff(cuts, prepend=0, append=len(scores)))
-        run += np.multiply(group, len(cuts)+1, dtype=run.dtype)
-        hist = np.bincount(run, minlength=2*self.n_folds*(len(cuts)+1))
-        return SearchRow(thresh, hist.reshape(self.n_folds, 2, -1)[...,::-1].cumsum(2))
-
-    def candidates(self,
-        most:int=2**11 # Maximum number of true scores to place candidates at
-    ):
-        "Place candidates for all labels at quantiles of the true scores"
-        true,scores = np.sort(self.scores[self.y].numpy()),self._counted(self.scores.numpy())
-        if len(true)>most: # A million neighbours are enough, and sorted quickly
-            true = true[np.linspace(0, len(true)-1, most).round().astype(int)]
-            step = max(1, len(scores)>>20)
-            scores = np.concatenate([scores[::step], true]) if step>1 else scores
-        return candidates(np.sort(scores), true, self.probs)
-
-    def predict(self, thresh):
-        "Threshold the scores of each fold: thresholds are folds x 1 or C"
-        return self.scores > torch.from_numpy(thresh)[self.fold]
-
-    def score(self, m, cells, predicted=None, folds=None):
-        "Compute a metric of confusion counts, 4 x C; for the samples average, of binary predictions"
-        if m.average!='samples': return super().score(m, cells)
-        m.rule,targs = ThresholdRule(ignore_index=-1),self.y.long()
-        if self.valid is not None: targs = targs.masked_fill(~self.valid, -1)
-        here = torch.isin(self.fold, torch.tensor([*ifnone(folds, range(self.n_folds))], device='cpu'))
-        return m(predicted[here], targs[here])
-
-def _at_ranks(scores, group, keep):
-    "Return the n-th highest score where n elements are true, for each set of folds"
-    kept = [o[group//2] for o in keep.astype(bool)]
-    n = [np.count_nonzero(group[o]%2) for o in kept]
-    return np.sort(np.array([scores[o][-k] for o,k in zip(kept, n) if k], dtype=scores.dtype))
-
-# %% ../nbs/11_thresholds.ipynb #fb1a0d7e
-@patch
-def averaged(self:SearchTable,
-    m:CountsMetric, # Metric, with its average
-    thresh, # M thresholds, from the highest down
-    keep # Which folds count, S x folds of 0 and 1
-)->Tensor: # S x M
-    "Compute a metric at each threshold"
-    if m.average=='micro': return self.row(thresh=thresh).values(m, keep)
-    if m.average=='samples': return self._averaged_samples(m, thresh, keep)
-    sums = total = plain = 0
-    for i in self.each(range(self.c)):
-        curve = self.row(i, thresh).curve(keep)
-        value = curve.values(m)[:,:-1]
-        weight = curve.true[:,None] if m.average=='weighted' else torch.ones_like(value)
-        weight = (~value.isnan())*weight
-        sums,total = sums + weight*value.nan_to_num(),total+weight
-        plain = plain + torch.stack([value.nan_to_num(), (~value.isnan()).double()])
-    return (sums/total).where(total>0, plain[0]/plain[1]) # Unweighted if all weights are 0
-
-@patch
-def _averaged_samples(self:ScoreTable, m, thresh, keep):
-    folds,rising,step = [],np.ascontiguousarray(thresh[::-1]),max(1, 2**20//self.c)
-    for j in range(self.n_folds):
-        sums = np.zeros((2, len(thresh)+1))
-        tables = [o[self.fold==j] for o in (self.scores, self.y, self.valid) if o is not None]
-        for rows in zip(*(o.split(step) for o in tables)):
-            c = sort_curve(*rows)
-            values = c.values(m)
-            # The first of the thresholds, from the highest down, that a score exceeds
-            at = len(thresh)-np.searchsorted(rising, c.score[:,1:].numpy(), 'left')
-            for total,x in zip(sums, (values.nan_to_num(), (~values.isnan()).double())):
-                total += np.bincount(at.ravel(), x.diff().numpy().ravel(), len(thresh)+1)
-                total[0] += x[:,0].sum()
-        folds.append(sums.cumsum(1)[:,:-1])
-    sums,n = torch.from_numpy(np.tensordot(keep, np.stack(folds), 1)).unbind(1)
-    return sums/n
 
 # %% ../nbs/11_thresholds.ipynb #fbdb7eb3
 _TICKS = [1e-6,1e-5,1e-4,1e-3,0.01,0.03,0.1,0.2,0.3,0.5,0.7,0.8,0.9,0.97,0.99,0.999,0.9999]
@@ -317,25 +90,9 @@ class Objective:
         at_precision:float=None, # Minimum precision, with metric='recall'
         min_positives:int=20 # Minimum number of positives for a label to get its own threshold
     ):
-        cls,own = metric,isinstance(metric, CountsMetric) # Whether it has its own arguments
-        if isinstance(metric, str): cls = _METRICS.get(metric)
-        elif own: cls = type(metric)
-        if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
-                and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
-            raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
-                             "such as JaccardMulti, which is given its average= here, or an instance")
-        if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
-            raise ValueError(f"{cls.__name__} has no best threshold: it is best where everything or "
-                             "nothing is predicted, or does not depend on the threshold")
-        for name,other,given,alone in (('precision', 'recall', at_recall, 'next to nothing'),
-                                       ('recall', 'precision', at_precision, 'everything')):
-            if cls is _METRICS[name] and given is None:
-                raise ValueError(f"metric={name!r} needs at_{other}= beside it: "
-                                 f"alone it is best where {alone} is predicted")
-            if cls is not _METRICS[name] and given is not None:
-                raise ValueError(f"at_{other}= goes with metric={name!r}, not with {metric!r}")
-        if beta!=1 and (own or cls is not FBetaMulti):
-            raise ValueError(f"beta={beta} is for metric='fbeta' alone")
+        own = isinstance(metric, CountsMetric) # Whether it has its own arguments
+        cls = type(metric) if own else _METRICS.get(metric) if isinstance(metric, str) else metric
+        _check_has_optimum(metric, cls)
         self.by_rank = cls is _Cardinality
         if own: average,zero_division = metric.average,ifnone(zero_division, metric.zero_division)
         elif self.by_rank: average = 'micro'
@@ -344,6 +101,8 @@ class Objective:
                              f"use one of {', '.join(map(repr, averages))}")
         kw = dict(average=average)
         if zero_division is not None: kw['zero_division'] = zero_division
+        if beta!=1 and (own or cls is not FBetaMulti):
+            raise ValueError(f"beta={beta} is for metric='fbeta' alone")
         self.m = copy(metric) if own else cls(beta, **kw) if cls is FBetaMulti else cls(**kw)
         if (rule := self.m.rule).labels or rule.limits or rule.weight is not None:
             raise ValueError(f"{metric!r}: thresholds are tuned for all labels, without limits and "
@@ -353,12 +112,19 @@ class Objective:
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
         is_ratio = cls.formula is CountsMetric.formula
         self.as_whole = self.per_label and is_ratio and average in ('micro','samples')
-        self.min_positives,self.min_value = min_positives,ifnone(at_recall, at_precision)
-        if self.min_value is not None and not 0<self.min_value<=1:
-            raise ValueError("at_recall and at_precision are above 0 and at most 1, "
-                             f"not {self.min_value}")
-        self.required = 'recall' if at_recall is not None else 'precision'
-        self.constraint = None if self.min_value is None else _METRICS[self.required](**kw)
+        self.min_positives = check_int('min_positives', min_positives)
+        self.required,self.least = {},None # Metric with a constraint, by name; its lowest value
+        for name,other,least,alone in (('precision', 'recall', at_recall, 'next to nothing'),
+                                       ('recall', 'precision', at_precision, 'everything')):
+            if cls is _METRICS[name] and least is None:
+                raise ValueError(f"metric={name!r} needs at_{other}= beside it: "
+                                 f"alone it is best where {alone} is predicted")
+            if least is None: continue
+            if cls is not _METRICS[name]:
+                raise ValueError(f"at_{other}= goes with metric={name!r}, not with {metric!r}")
+            if not 0<least<=1:
+                raise ValueError(f"at_{other}={least} should be above 0 and at most 1")
+            self.required,self.least = {other: _METRICS[other](**kw)},least-1e-9 # Averages are rounded
 
     def best(self,
         thresh, # M thresholds, from the highest down
@@ -366,31 +132,62 @@ class Objective:
         keep # Which folds count, S x folds of 0 and 1
     ): # Positions and thresholds of S sets; nan: undefined everywhere, or the constraint fails
         "Find the best threshold of each set of folds; ties go to the highest one"
-        def best(keep):
-            values = values_of(self.m, keep=keep)
-            if self.m.is_loss: values = -values
-            if self.constraint: # Averages are rounded
-                least = self.min_value-1e-9
-                values = values.where(values_of(self.constraint, keep=keep)>=least, math.nan)
-            # Equal values may be rounded differently
-            return values.nan_to_num(-math.inf).round(decimals=12).max(1)
-        blocks = min(len(keep), 1+len(keep)*len(thresh)//2**22) # To save memory
-        best,at = map(torch.cat, zip(*map(best, np.array_split(keep, blocks))))
+        if len(keep)>1 and len(keep)*len(thresh)>2**22: # Too much for memory
+            halves = [self.best(thresh, values_of, o) for o in np.array_split(keep, 2)]
+            return map(np.concatenate, zip(*halves))
+        values = values_of(self.m, keep=keep)
+        if self.m.is_loss: values = -values
+        for m in self.required.values():
+            values = values.where(values_of(m, keep=keep)>=self.least, math.nan)
+        # Equal values may be rounded differently
+        best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
         return at.numpy(),np.where(best>-math.inf, thresh[at], math.nan)
+
+def _check_has_optimum(metric, cls):
+    "Raise an error if `metric`, of class `cls`, has no best threshold"
+    if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
+            and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
+        raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
+                         "such as JaccardMulti, which is given its average= here, or an instance")
+    if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
+        raise ValueError(f"{cls.__name__} has no best threshold: it is best where everything or "
+                         "nothing is predicted, or does not depend on the threshold")
 
 # %% ../nbs/11_thresholds.ipynb #d211e657
 class Tuned:
-    "Thresholds tuned on S sets of folds, and what they predict"
+    "Thresholds tuned on S sets of folds: all, all but each one, and so on"
     def __init__(self,
+        table:SearchTable, # Scores and targets
         thresh, # Thresholds, S x C, or S x 1 for a global threshold; nan: none was found
         above, # Numbers of negatives and positives above them, folds x 2 x S x C
         fallback:tuple=() # For each label, why it gets the global threshold, or ''; (): all do
     ): store_attr()
 
-    @property
+    @cached_property
     def value(self):
         "Threshold tuned on all samples, as a float, or a tuple of C floats"
         return tuple(self.thresh[0].tolist()) if self.fallback else self.thresh[0].item()
+
+    @cached_property
+    def fit(self):
+        "`Outcome` on the samples that the thresholds were tuned on"
+        return Outcome(self, [0]*self.table.n_folds)
+
+    @cached_property
+    def held_out(self):
+        "`Outcome` of each fold at the thresholds tuned without it; None if there are none"
+        sets = range(1, 1+self.table.n_folds)
+        has_all = len(sets)>1 and len(self.thresh)>len(sets) and not np.isnan(self.thresh[sets]).any()
+        return Outcome(self, sets) if has_all else None
+
+    def cells(self,
+        folds, # Folds to add up
+        sets # For each of them, which of the S thresholds it gets
+    )->Tensor: # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        "Add up folds that have different thresholds"
+        folds,sets = [*folds],[*sets]
+        (fp,tp),(false,true) = self.above[folds,:,sets].sum(0),self.table.total[folds].sum(0)
+        return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp])).double()
 
     def replaced(self,
         where, # Which thresholds of the first sets to replace, R x C of bools
@@ -399,8 +196,36 @@ class Tuned:
     ):
         "Replace some thresholds"
         n = len(where)
-        return Tuned(np.where(where, other.thresh[:n], self.thresh[:n]),
+        return Tuned(self.table, np.where(where, other.thresh[:n], self.thresh[:n]),
                      np.where(where, other.above[:,:,:n], self.above[:,:,:n]), fallback)
+
+class Outcome:
+    "What thresholds predict, where each fold may have others"
+    def __init__(self,
+        tuned:Tuned, # Thresholds
+        sets, # For each fold, which of the S sets of thresholds it gets
+        counted=None # `counts` and `sample_counts` of all folds; None: those of the thresholds
+    ): store_attr()
+
+    def cells(self, folds=None):
+        "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
+        if folds is None and self.counted is not None: return self.counted.counts
+        folds = ifnone(folds, range(len(self.sets)))
+        return self.tuned.cells(folds, [self.sets[j] for j in folds])
+
+    @cached_property
+    def sample_counts(self):
+        "`tp`, `fp`, `fn` and `tn` of each sample, 4 x N"
+        if self.counted is not None: return self.counted.sample_counts
+        return self.tuned.table.sample_counts(self.tuned.thresh[self.sets])
+
+    def score(self, m, folds=None):
+        "Compute a metric in some folds, or in all (None)"
+        if m.average!='samples': return as_tensor(m.from_total(self.cells(folds))).item()
+        values = m.values(*self.sample_counts)
+        if folds is not None: values = values[np.isin(self.tuned.table.fold, folds)]
+        total,n = sum_and_weight(values)
+        return (total/n).item()
 
 @patch
 def tune_global(self:Objective,
@@ -416,16 +241,16 @@ def tune_global(self:Objective,
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
     at,found = self.best(thresh, values_of, keep)
-    if np.isnan(found[0]) and self.constraint:
+    if not np.isnan(found[0]): return Tuned(table, found[:,None], table.at(thresh[at][:,None]))
+    for name,other in self.required.items():
         hint = ''
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
-        values = table.averaged(self.constraint, table.candidates(), keep[:1])
-        raise ValueError(f"no threshold reaches a {self.required} ({m.average}) of "
-                         f"{self.min_value:.3g}; the highest is "
-                         f"{values.nan_to_num(-math.inf).max():.3g}{hint}")
-    if np.isnan(found[0]): raise ValueError(f"{m.name} is not defined at any threshold")
-    return Tuned(found[:,None], table.at(thresh[at][:,None]))
+        highest = table.averaged(other, table.candidates(), keep[:1]).nan_to_num(-math.inf).max()
+        raise ValueError(f"no threshold reaches a {name} ({m.average}) of {self.least:.3g}; "
+                         f"the highest is {highest:.3g}{hint}")
+    raise ValueError(f"{m.name} is 0/0 at each threshold next to the score of a true target, and "
+                     "where nothing is predicted: zero_division=0 or 1 gives it a value there")
 
 @patch
 def tune_labels(self:Objective,
@@ -438,25 +263,26 @@ def tune_labels(self:Objective,
         row = table.row(i, ranks=keep if self.by_rank else None)
         at,found = self.best(row.thresh, row.values, keep)
         return found,row.above[...,at]
-    own = Tuned(*(np.stack(o, -1) for o in zip(*map(tune, table.each(range(table.c))))))
+    own = Tuned(table, *(np.stack(o, -1) for o in zip(*map(tune, table.each(range(table.c))))))
     none = np.isnan(own.thresh)
     own = own.replaced(none, shared)
-    why = [self._fallback(table, own, shared, none, o) for o in table.left_out[:1+table.n_folds]]
+    why = [self._fallback(own, shared, none, o) for o in table.left_out[:1+table.n_folds]]
     return own.replaced(np.array(why)!='', shared, tuple(why[0]))
 
 @patch
-def _fallback(self:Objective, table, own, shared, none, out):
+def _fallback(self:Objective, own, shared, none, out):
     "Say for each label why it gets the global threshold, or '', by the folds that are not left `out`"
+    table = own.table
     folds = [i for i in range(table.n_folds) if i not in out]
     at,true = table.left_out.index(out),table.total[folds,1].sum(0)
     reasons = {'no threshold will do': none[at]}
-    if not self.constraint:
-        predicted = table.cells(own.above, folds, [at]*len(folds))[:2].sum(0).numpy()
+    if not self.required:
+        predicted = own.cells(folds, [at]*len(folds))[:2].sum(0).numpy()
         reasons = {'few positives': true<self.min_positives, **reasons,
                    'predicts too often': predicted>3*true}
         if len(folds)>1: # Each of them is scored at thresholds that were tuned without it
             held_out = [table.left_out.index(tuple(sorted((*out, i)))) for i in folds]
-            a,b = (self.m.values(*table.cells(o.above, folds, held_out)) for o in (own, shared))
+            a,b = (self.m.values(*o.cells(folds, held_out)) for o in (own, shared))
             if not np.isnan(shared.thresh[held_out]).any():
                 reasons['no better held out'] = ~(a<b if self.m.is_loss else a>b).numpy()
     return [next((k for k,o in reasons.items() if o[i]), '') for i in range(table.c)]
@@ -478,7 +304,7 @@ def tune_whole(self:Objective,
         before,v = v,np.divide(sign*n, d, out=np.zeros(len(v)), where=d>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
     thresh,above = zip(*((row.thresh[i],row.above[...,i]) for row,i in zip(rows, at)))
-    return Tuned(np.stack(thresh, -1), np.stack(above, -1), ('',)*table.c)
+    return Tuned(table, np.stack(thresh, -1), np.stack(above, -1), ('',)*table.c)
 
 # %% ../nbs/11_thresholds.ipynb #d1ca7b03
 @patch
@@ -493,8 +319,8 @@ def tune(self:Objective,
 
 # %% ../nbs/11_thresholds.ipynb #eec4ac59
 class WithTable:
-    "Mixin for tuples that are displayed as their `table`"
-    table = None
+    "Mixin for tuples that are displayed as their `table`, and know the `names` of the labels"
+    table = names = None
     def __repr__(self): return super().__repr__() if self.table is None else repr(self.table)
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 
@@ -504,98 +330,50 @@ class WithTable:
 
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
     "`thresh`, its `score` and `held_out` score, and why labels get the global threshold: `fallback`"
-    @property
-    def names(self):
-        "Names of the labels of `thresh`, if each has its own"
-        per_label = isinstance(self.thresh, tuple) and self.table is not None
-        return [*self.table.index[-len(self.thresh):]] if per_label else None
 
-def _reading(objective, n_folds, fallback):
-    text = (f"score: {objective.name} on the samples that the thresholds were tuned on, "
-            "which is optimistically biased.")
-    if n_folds>1:
-        text += (f" held_out scores the way of tuning, cross-validated in {n_folds} folds: on samples "
-                 "that the tuning did not see.")
-    if objective.constraint:
-        text += (f" {objective.required}: on the samples that the thresholds were tuned on, "
-                 f"where {objective.min_value:.3g} was required.")
-    if fallback: text += " fallback: why a label gets the global threshold."
-    return text
-
-class Outcome:
-    "What thresholds predict in each fold"
-    def __init__(self,
-        table:SearchTable, # Scores and targets
-        tuned:Tuned, # Thresholds
-        sets, # For each fold, which of the S sets of thresholds it gets
-        at_now=None # `counts` of the rule in use, 4 x C, and what it has `predicted`; None: of `tuned`
-    ):
-        store_attr()
-        self._scores = {} # Comparisons ask for each several times
-
-    def cells(self, folds=None):
-        "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
-        if folds is None and self.at_now is not None: return self.at_now.counts
-        folds = [*ifnone(folds, range(len(self.sets)))]
-        return self.table.cells(self.tuned.above, folds, [self.sets[j] for j in folds])
-
-    @cached_property
-    def predicted(self):
-        "Binary predictions, N x C"
-        if self.at_now is not None: return self.at_now.predicted
-        return self.table.predict(self.tuned.thresh[self.sets])
-
-    def score(self, m, folds=None):
-        "Compute a metric in some folds, or in all (None)"
-        key = m,folds and (*folds,)
-        if key not in self._scores:
-            predicted = self.predicted if m.average=='samples' else None
-            self._scores[key] = self.table.score(m, self.cells(folds), predicted, folds)
-        return self._scores[key]
-
-def thresh_ways(
+def way_in_use(
     table:SearchTable, # Scores and targets
-    tuned:dict, # Name -> `Tuned`
-    now:dict=None, # Arguments of the `ThresholdRule` that is in use, to compare with
-    at_now=None # `counts` by that rule, 4 x C, and for the samples average what it has `predicted`
-)->dict: # Name -> thresholds, `Outcome` on the samples they were tuned on, and held out, or None
-    "Look at what thresholds predict, on the samples that they were tuned on and on others"
-    n,ways = table.n_folds,{}
-    def outcome(o, sets): return None if np.isnan(o.thresh[sets]).any() else Outcome(table, o, sets)
-    if now: # May have been tuned on these samples, or not
-        t = as_thresh(now['thresh'])
-        fixed = Tuned(None, table.at(np.array([L(t)], dtype=table.dtype)))
-        name = ', '.join(L('now', ThresholdRule(**now).limits).filter())
-        ways[name] = t,Outcome(table, fixed, [0]*n, at_now),None
-    for k,o in tuned.items():
-        ways[k] = o.value,outcome(o, [0]*n),outcome(o, [*range(1, n+1)]) if n>1 else None
-    return ways
+    rule:dict, # Arguments of the `ThresholdRule` that is in use
+    counted # `counts` by that rule, 4 x C, and for the samples average its `sample_counts`
+)->dict: # Its name -> `Tuned`, without a held-out outcome, as it may have been tuned on these samples
+    "Look at what the rule in use predicts"
+    t = as_thresh(rule['thresh'])
+    thresh = np.array([L(t)], dtype=table.dtype)
+    way = Tuned(table, thresh, table.at(thresh))
+    way.value,way.fit = t,Outcome(way, [0]*table.n_folds, counted)
+    return {', '.join(L('now', ThresholdRule(**rule).limits).filter()): way}
 
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
-    ways:dict, # Name -> thresholds and outcomes, as `thresh_ways` returns them
-    vocab:L, # C names
-    fallback:tuple=() # Why labels get the global threshold
+    ways:dict, # Name -> `Tuned`
+    vocab:L # C names
 )->Table: # A row per name, and per label if the last one has per-label thresholds
     "Tabulate thresholds and their scores"
-    table = [*ways.values()][-1][1].table
-    m,true = objective.m,table.true.tolist()
-    metrics = {objective.required: objective.constraint} if objective.constraint else {}
-    def score(m, o): return math.nan if o is None else o.score(m)
-    def of_labels(m, o): return [math.nan]*table.c if o is None else m.values(*o.cells()).tolist()
-    def scores(f, o, held): return f(m, o),f(m, held),*(f(x, o) for x in metrics.values())
-    rows = [(name, math.nan if isinstance(t, tuple) else t, sum(true), *scores(score, *outcomes))
-            for name,(t,*outcomes) in ways.items()]
-    t,*outcomes = [*ways.values()][-1]
-    if isinstance(t, tuple): rows += zip(vocab, t, true, *scores(of_labels, *outcomes))
+    *_,last = ways.values()
+    m,required,table = objective.m,objective.required,last.table
+    true,n = table.true.tolist(),table.n_seen
+    def total(m, o): return o.score(m) if o else math.nan
+    def of_labels(m, o): return m.values(*o.cells()).tolist() if o else [math.nan]*table.c
+    def scores(f, o): return f(m, o.fit),f(m, o.held_out),*(f(x, o.fit) for x in required.values())
+    rows = [(k, math.nan if isinstance(o.value, tuple) else o.value, sum(true), *scores(total, o))
+            for k,o in ways.items()]
+    if isinstance(last.value, tuple): rows += zip(vocab, last.value, true, *scores(of_labels, last))
     index,*values = zip(*rows)
-    columns = ['threshold','support','score','held_out',*metrics]
+    columns = ['threshold','support','score','held_out',*required]
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
-    if any(fallback): res['fallback'] = ['']*len(ways) + list(fallback)
-    n_folds = table.n_folds if res.held_out.notna().any() else 1
-    text = _reading(objective, n_folds, any(fallback))
-    for name,(_,o,_) in ways.items():
-        many,n = o.cells()[:2].sum().item(),table.n_seen
+    text = (f"score: {objective.name} on the samples that the thresholds were tuned on, "
+            "which is optimistically biased.")
+    if res.held_out.notna().any():
+        text += (f" held_out scores the way of tuning, cross-validated in {table.n_folds} folds: on "
+                 "samples that the tuning did not see.")
+    for name in required:
+        text += (f" {name}: on the samples that the thresholds were tuned on, where "
+                 f"{objective.least:.3g} was required.")
+    if any(last.fallback):
+        res['fallback'] = ['']*len(ways) + [*last.fallback]
+        text += " fallback: why a label gets the global threshold."
+    for name,o in ways.items():
+        many = o.fit.cells()[:2].sum().item()
         if many>2*sum(true)>0:
             text += (f" `{name}` predicts {many/n:.2f} labels per sample, while {sum(true)/n:.2f} are "
                      "true.")
@@ -609,7 +387,7 @@ def gain(
     b:Outcome # What others predict
 )->tuple: # The difference, above 0 if `a` is better, and half the width of its 95 % interval
     "Compare two outcomes, with an interval from a jackknife over the folds"
-    n = a.table.n_folds
+    n = len(a.sets)
     def diff(folds=None): return (a.score(m, folds)-b.score(m, folds)) * (-1 if m.is_loss else 1)
     parts = [diff([i for i in range(n) if i!=j]) for j in range(n)]
     return diff(),student_t.ppf(0.975, n-1)*((n-1)*np.var(parts))**0.5
@@ -617,10 +395,8 @@ def gain(
 def _choose(objective, ways):
     m,above = objective.m,'below' if objective.m.is_loss else 'above'
     now = next((k for k in ways if k.startswith('now')), None)
-    held = {k: fit if k==now else unseen for k,(_,fit,unseen) in ways.items()}
-    if objective.constraint:
-        reached = {k: fit.score(objective.constraint) for k,(_,fit,_) in ways.items()}
-        held = {k: o for k,o in held.items() if reached[k]>=objective.min_value-1e-9}
+    held = {k: o.fit if k==now else o.held_out for k,o in ways.items()
+            if all(o.fit.score(x)>=objective.least for x in objective.required.values())}
     scores = {k: o.score(m) for k,o in held.items() if o}
     scores = {k: o for k,o in scores.items() if not math.isnan(o)}
     others = [k for k in scores if k!=now]
@@ -648,18 +424,18 @@ def _choose(objective, ways):
     # What is traded shows in the other average
     base,other = 'best' if name=='per_label' and 'best' in scores else base,copy(m)
     other.average = 'micro' if m.average in ('macro','weighted') else 'macro'
-    if name!=base and other.average in m.averages and not (objective.constraint or objective.by_rank):
+    if name!=base and other.average in m.averages and not (objective.required or objective.by_rank):
         def pair(o): return f"{o.average} {held[name].score(o):.3f} for {held[base].score(o):.3f}"
         text += f". Held out against `{base}`: {pair(m)}, {pair(other)}"
     return name,f"{text}."
 
 def recommend(
     objective:Objective, # Metric that the thresholds are scored by
-    ways:dict # Name -> thresholds and outcomes, the simplest first, as `thresh_ways` returns them
+    ways:dict # Name -> `Tuned`, the simplest first
 )->tuple: # Name of a way, and why it is recommended
     "Choose the best way if it is clearly better than `now`, and of ways that are alike the simplest"
     name,text = _choose(objective, ways)
-    tp,fp,fn,_ = ways[name][1].cells()
+    tp,fp,fn,_ = ways[name].fit.cells()
     frequent = tp+fn>=20
     never,n = (frequent & (tp+fp==0)).sum().item(),frequent.sum().item()
     if objective.m.average!='macro' and never>=max(1, n/4):
@@ -674,68 +450,21 @@ def find_best(
     vocab:L # C names
 )->BestThresholds:
     "Tune thresholds and tabulate them"
-    tuned = single_threaded(objective.tune, table)
-    last = [*tuned.values()][-1]
-    res = thresh_table(objective, thresh_ways(table, tuned), vocab, last.fallback)
-    score,held_out = res[['score','held_out']].iloc[len(tuned)-1].tolist()
-    if math.isnan(held_out): held_out = None
-    return BestThresholds(last.value, score, held_out, last.fallback).with_table(res)
-
-# %% ../nbs/11_thresholds.ipynb #c94f5bab
-class BinnedTable(SearchTable):
-    "Search table of histograms of all labels"
-    probs = True
-    def __init__(self,
-        hist:Tensor # Numbers of negatives and of positives, folds x 2 x C x bins
-    ):
-        hist = hist.numpy()
-        self.hist,self.edges = hist[hist.any((1, 2, 3))],bin_edges(hist.shape[3]).numpy()
-        # As many samples as has the label with the fewest ignored elements
-        super().__init__(self.hist.sum(3).astype(int), hist.sum((0, 1, 3)).max())
-
-    def _filled(self, hist):
-        "Return the bins of a row that are not empty, and the numbers above each and in all"
-        filled = np.flatnonzero(hist.any((0, 1)))
-        return filled,np.pad(hist[...,filled].cumsum(2), ((0,0),(0,0),(1,0)))
-
-    @cached_property
-    def _labels(self): return [self._filled(self.hist[:,:,i]) for i in range(self.c)]
-
-    def row(self, i=None, thresh=None, ranks=None):
-        filled,above = self._filled(self.hist.sum(2)) if i is None else self._labels[i]
-        bins = self.hist.shape[3]
-        if thresh is None: # Midway between the filled bins next to each other
-            lower,upper = np.append(filled, bins-1),np.append(-1, filled)
-            thresh = self.edges[np.unique((lower+upper+1)//2)]
-        at = bins-np.searchsorted(self.edges[::-1], thresh, 'left') # The lowest of equal edges
-        return SearchRow(thresh, above[...,np.append(np.searchsorted(filled, at), len(filled))])
-
-    def candidates(self): return self.row().thresh
-
-# %% ../nbs/11_thresholds.ipynb #fb0500b6
-def draw_folds(
-    start:int, # Number of the first sample
-    n:int, # Number of samples
-    step:int=1, # Distance of their numbers
-    cv:int=5, # Number of folds
-    seed:int=42 # Seed of the folds
-)->Tensor: # The fold of each sample
-    "Draw folds by the numbers of samples"
-    gen = np.random.Generator(np.random.PCG64(seed).advance(start))
-    return torch.from_numpy((gen.random(n*step)[::step]*cv).astype(int))
-
-def shard_of(
-    dl # Loader
-)->tuple: # Number of the first sample of this process, and the distance to the next one
-    "Return which samples a process has"
-    if not is_split(dl): return 0,1
-    if hasattr(dl, 'n_padded'): return dl.rank*dl.n_padded//dl.world_size,1
-    return dl.sampler.rank,dl.sampler.num_replicas
+    ways = single_threaded(objective.tune, table)
+    *_,last = ways.values()
+    held_out = last.held_out and last.held_out.score(objective.m)
+    best = BestThresholds(last.value, last.fit.score(objective.m), held_out, last.fallback)
+    return best.with_table(thresh_table(objective, ways, vocab), names=vocab if last.fallback else None)
 
 # %% ../nbs/11_thresholds.ipynb #d71ff1e5
-class ThreshFinder(StreamMetric):
-    "Best thresholds from histograms of batches: `update` and `compute`; the value is their score"
-    needs_probs,shard = True,(0,1)
+class ThreshFinder(FoldedMetric):
+    """Best thresholds from histograms of batches: `update` and `compute`; the value is their score
+
+        finder = ThreshFinder(average='macro')
+        for preds,targs in batches: finder.update(preds, targs)
+        finder.compute().thresh"""
+    needs_probs = True
+    @delegates(Objective)
     def __init__(self,
         metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
         average:str='micro', # 'micro', 'macro' or 'weighted'; an instance has its own
@@ -748,30 +477,30 @@ class ThreshFinder(StreamMetric):
         cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
         seed:int=42, # Seed of the folds
         name:str=None, # Name of the column; None: 'thresh_finder'
-        **kwargs # `zero_division`, `beta`, `at_recall`, `at_precision`, `min_positives`
+        **kwargs
     ):
+        check_kwargs('ThreshFinder', ThreshFinder, kwargs)
         self.objective = Objective(metric, average, per_label, **kwargs)
-        if self.objective.m.average=='samples':
+        m = self.objective.m
+        if m.average=='samples':
             raise ValueError(f"bins={bins} make histograms of labels, which have no average over "
                              "samples: leave bins out, or pass average='micro'")
-        self.bins,self.vocab,self.seed = check_int('bins', bins, 2),vocab,seed
-        self.cv = 1 if cv is None else check_int('cv', cv, 2)
-        self.metric,self.per_label = metric,per_label
-        ignored = ifnone(ignore_index, self.objective.m.ignore_index)
-        super().__init__(sigmoid=sigmoid, ignore_index=ignored, name=name)
+        super().__init__(sigmoid=sigmoid, ignore_index=ifnone(ignore_index, m.ignore_index), name=name)
+        self.bins,self.n_folds = check_int('bins', bins, 2),1 if cv is None else check_int('cv', cv, 2)
+        self.seed = check_int('seed', seed)
+        store_attr('metric,per_label,vocab,cv')
+        vars(self).update({'zero_division': None} | kwargs, average=m.average)
 
-    def accumulate(self, learn):
-        self.shard = shard_of(getattr(learn, 'dl', None))
-        super().accumulate(learn)
+    def _empty_state(self): return super()._empty_state() | dict(edges=None)
 
     def from_batch(self, batch):
         _,y,valid = batch.inputs
-        index = bin_index(batch.scores, y, self.bins, sigmoid=False, exact=True)
-        first,step = self.shard
-        folds = draw_folds(first+step*batch.start, batch.n, step, self.cv, self.seed)
-        return index + 2*batch.c*self.bins*folds.to(index.device)[:,None],valid
+        if self.edges is None: self.edges = bin_edges(self.bins).to(y.device, non_blocking=True)
+        index = bin_index(batch.scores, y, self.bins, edges=self.edges)
+        return index + 2*batch.c*self.bins*self.folds(batch)[:,None],valid
 
-    def added(self, part): return add_to_histogram(self.total, part[0], self.bins, part[1], self.cv)
+    def added(self, part):
+        return add_to_histogram(self.total, part[0], self.bins, part[1], self.n_folds)
 
     @property
     def table(self):
@@ -783,7 +512,7 @@ class ThreshFinder(StreamMetric):
             raise ValueError("preds are binary predictions already: thresholds are found from scores")
         if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
-        table = BinnedTable(hist.reshape(self.cv, 2, -1, self.bins))
+        table = BinnedTable(hist.reshape(self.n_folds, 2, -1, self.bins))
         if not table.true.any(): warn_user(_NONE_TRUE)
         return table
 
@@ -806,6 +535,7 @@ def score_table(
 )->ScoreTable:
     "Make a search table, with an error or a warning if no threshold can be found"
     if cv is not None: cv = check_int('cv', cv, 2)
+    seed = check_int('seed', seed)
     if p.nan_warning: raise ValueError(_NAN)
     if not p.scored:
         raise ValueError(f"preds are {p.preds.dtype}, binary predictions already: "
@@ -816,7 +546,7 @@ def score_table(
         warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, and thresholds are on "
                   "their scale, for metrics with sigmoid=False. If the scores are logits, "
                   "sigmoid=True finds thresholds for probabilities")
-    if not table.true.any(): warn_user(_NONE_TRUE)
+    if not p.true.any(): warn_user(_NONE_TRUE)
     return table
 
 # %% ../nbs/11_thresholds.ipynb #eebdd1ae

@@ -115,7 +115,7 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
         "Another learning rate, in a new Learner: scores hardly depend on the input, so the network "
         "has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
     Row('learns', lambda r: r.learns,
-        "More training: micro average precision is still rising, {last_ap:.2f} {when}."),
+        "More training: micro average precision is still rising, {last_ap:.3f} {when}."),
     Row('overfits', lambda r: r.overfits,
         "Fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}, while the training loss went on falling."),
@@ -194,9 +194,9 @@ def _weights(r):
     # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r.loss_ignores)
     return ("Last resort: weight positives in the loss. 1. `learn.loss_func = "
-            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})` and "
-            f"{set_thresh_code(0.5, r.min_labels, r.max_labels)}. 2. Train on. 3. Tune the threshold "
-            "again: `learn.set_thresh(learn.thresh_find())`.")
+            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})`. "
+            f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}. 3. Train on. 4. Tune the "
+            "threshold again: `learn.set_thresh(learn.thresh_find())`.")
 
 def _dead(r, found):
     "List the labels without a true positive that their own threshold would find, or would not"
@@ -204,7 +204,7 @@ def _dead(r, found):
 
 def _with_ap(dead, k=5):
     more = f" and {len(dead)-k} more" if len(dead)>k else ''
-    texts = [f"{some_labels([o['label']])} ({o['ap']:.2f}, chance {o['chance']:.2f})"
+    texts = [f"{some_labels([o['label']])} ({o['ap']:.3f}, chance {o['chance']:.3f})"
              for o in dead[:k]]
     return ', '.join(texts).replace('(', '(average precision ', 1)+more
 
@@ -278,13 +278,14 @@ class ZeroLabelsWarning(UserWarning):
     The callback issues it through Python's `warnings`, so filters and recorders apply.
     `record` holds the numbers of the validation, `html` the box that a notebook shows."""
     def __init__(self,
-        text, # Report as plain text
+        text, # Report, with code in backticks, which `str` leaves out
         record=None, # `Record` of the validation; None: the warning is not about a validation
         html=None # Report as an HTML box for notebooks; None: plain text only
     ):
         super().__init__(text)
         self.record,self.html = record,html
     def __reduce__(self): return type(self),(*self.args, self.record, self.html)
+    def __str__(self): return super().__str__().replace('`', '')
     def __repr__(self): return str(self)
     def _repr_html_(self): return self.html
 
@@ -325,7 +326,7 @@ def _wrong(r): return [o['label'] for o in r.dead if o['predicted']]
 FACTS = [ # All that match are shown
     Row('accuracy', lambda r: True, lambda r: _ACCURACY.format(**r)
         + f"; the best constant prediction scores {r.constant_accuracy:.3f}"*zeros_are_beaten(r)),
-    Row('empty', lambda r: r.missed_rate>=0.005, _EMPTY),
+    Row('empty', lambda r: r.missed_rate>0.005, _EMPTY),
     Row('predicted', lambda r: True,
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
     Row('f1', lambda r: True,
@@ -350,13 +351,13 @@ def in_numbers(r):
     fails = [o.name for o in FACTS if o.name in ('empty','never','wrong') and o.applies(r)]
     return _facts(r, 'f1', 'macro f1') + _facts(r, *fails)
 
-def _validation_name(r): return dict(fit=f"epoch {r.epoch}", validate='validate()').get(r.phase, '')
+def _epoch(r, text): return text.format(r.epoch) if r.phase=='fit' else ''
 
 def _end(r):
-    "End a title with the name of the validation and the threshold"
+    "End a title with the epoch of a fit and the threshold"
     rule = ThresholdRule(r.thresh, r.sigmoid, min_labels=r.min_labels, max_labels=r.max_labels)
-    name,at = _validation_name(r),rule.describe('at threshold ') if r.scored else ''
-    return f"{name and f': {name}'}{at and f', {at}'}."
+    at = f", {rule.describe('at threshold ')}"*r.scored
+    return f"{_epoch(r, ': epoch {}')}{at}."
 
 def what_remains(r):
     "List what keeps a model without a verdict from being all clear"
@@ -371,10 +372,10 @@ def what_remains(r):
 
 def describe(r):
     "Describe a record in full, also that of a good model"
-    facts,bad,name = _matching(FACTS, r),problem(r),_validation_name(r)
+    facts,bad = _matching(FACTS, r),problem(r)
     if why:=why_no_verdict(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
-        return as_warning(f"No verdict{name and f' on {name}'}: {why}.", facts, r)
+        return as_warning(f"No verdict{_epoch(r, ' on epoch {}')}: {why}.", facts, r)
     helps = remedies(r)
     color = _RED if bad else _ORANGE if helps or what_remains(r) else _GREEN
     return as_warning((bad or "No warning")+_end(r), facts, r, helps, color)
@@ -383,18 +384,18 @@ def _summary(r): return '; '.join([*_facts(r, 'predicted'), _F1.format(**r)])
 
 def describe_unchanged(r):
     "Report in a line that the verdict has not changed"
-    return as_warning(f"Still {diagnosis(r).name} ({_validation_name(r)}): {_summary(r)}.", r=r)
+    return as_warning(f"Still {diagnosis(r).name}{_epoch(r, ' (epoch {})')}: {_summary(r)}.", r=r)
 
 def describe_frozen(r):
     "Describe a record of a fit of the last layers in short, because training goes on"
     why = "only its last layers are being trained; `learn.zero_labels.explain()` says what helps"
-    return as_warning(f"{problem(r)}, as yet ({_validation_name(r)}).", [why, _summary(r)], r)
+    return as_warning(f"{problem(r)}, as yet{_epoch(r, ' (epoch {})')}.", [why, _summary(r)], r)
 
 def all_clear(r,
     since=None # Record of the first validation in a row without a verdict
 ):
     "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
-    start = f" since {_validation_name(since)}" if since and since.epoch<r.epoch else ''
+    start = _epoch(since, " since epoch {}") if since and since.epoch<r.epoch else ''
     remains = what_remains(r)
     facts = _facts(r, 'predicted', 'f1', 'macro f1') + remains
     title = "No longer flagged" if remains else "All clear"

@@ -81,8 +81,8 @@ def simulate(n=400, c=20, density=0.0775, skill=3., bias=-4., seed=0):
     return torch.randn(n, c, generator=g) + skill*targs + bias, targs
 
 def one_line(o):
-    "The text of `o`, such as a wrapped message, on one line"
-    return ' '.join(str(o).split())
+    "The text of `o`, such as a wrapped message, on one line; of the callback's, with code in backticks"
+    return ' '.join((o.args[0] if isinstance(o, ZeroLabelsWarning) else str(o)).split())
 
 def values(learn):
     "The values of the metrics in a validation, by name"

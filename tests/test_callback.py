@@ -99,7 +99,7 @@ def test_function_may_apply_the_remedy():
 
 def test_function_may_not_validate_in_a_validation_and_is_told_so():
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(on_flag=lambda r: learn.get_preds()))
-    with pytest.raises(RuntimeError, match='within learn.validate.*do so after it'), learn.no_logging():
+    with pytest.raises(RuntimeError, match='within a validation, .*do so after it'), learn.no_logging():
         learn.validate()
     assert not learn.lock.locked() and len(learn.get_preds())==2
     seen = []
@@ -204,7 +204,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
         learn.fit(3, 0.)
         learn.validate()
     last = learn.zero_labels.explain()
-    assert not last.verdict and re.search(rf'No verdict on validate\(\): (some )?{says}', str(last))
+    assert not last.verdict and re.search(rf'No verdict: (some )?{says}', str(last))
     assert L(learn.zero_labels.reported.values()).itemgot(0)==["predicts nothing"]
     assert 'All clear' not in capsys.readouterr().out
     model.w.data.zero_() # NaN has spread to the weights and to the optimizer
@@ -530,7 +530,7 @@ def test_each_data_is_told_of_by_itself(capsys):
     assert 'All clear since epoch 0: epoch 1' in capsys.readouterr().out and len(learn.zero_labels.reported)==1
     model.bias.data.fill_(7.)
     with learn.no_logging(): learn.validate(dl=other)
-    assert 'All clear: validate()' in capsys.readouterr().out and not learn.zero_labels.reported
+    assert 'All clear, at threshold 0.5.' in capsys.readouterr().out and not learn.zero_labels.reported
 
 def test_another_learner_starts_anew(capsys):
     cb = ZeroLabelsCallback()
@@ -656,7 +656,7 @@ def test_validate_warns_once_after_an_interrupted_fit():
     other = make_learner(*COLLAPSED).dls.valid
     def titles(f, *args, **kwargs):
         with recording(learn) as caught: f(*args, **kwargs)
-        return [one_line(w.message).partition(':')[0] for w in caught]
+        return [re.split('[:,]', one_line(w.message))[0] for w in caught]
     with pytest.raises(KeyboardInterrupt), learn.no_logging(): learn.fit(2, 0.)
     assert titles(learn.validate)==['The model predicts (nearly) nothing']
     assert titles(learn.validate)==titles(learn.validate, dl=other)==[]
@@ -683,6 +683,65 @@ def test_no_threshold_is_advised_on_other_data(tmp_path):
     for f in (learn.evaluate, learn.validate):
         with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): f(dl=dl)
         text = one_line(caught[0].message)
-        assert "no label: validate()" in text and "learn.evaluate()" in text and "thresh=" not in text
+        assert "no label, at threshold" in text and "learn.evaluate()" in text and "thresh=" not in text
         learn.zero_labels.reported.clear()
     with pytest.warns(ZeroLabelsWarning, match='Another threshold'): learn.evaluate()
+
+class OfOnesOwn(ZeroLabelsCallback): pass
+
+def test_a_subclass_is_found_by_the_same_name(tmp_path):
+    "Set-up, training, messages, plots, `set_thresh` and `evaluate` find it; so does a fit that it is passed to"
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=OfOnesOwn(), path=tmp_path)
+    learn.add_cb(SaveModelCallback(monitor='f1_micro'))
+    with pytest.warns(ZeroLabelsWarning), learn.no_logging():
+        learn.fit(2, 0.)
+        learn.evaluate()
+    assert type(learn.zero_labels) is OfOnesOwn and len(learn.zero_labels.report())==3
+    learn.set_thresh(0.1)
+    assert learn.zero_labels.thresh is None
+    learn.export_plain()
+    other = make_learner(*COLLAPSED, multilabel_metrics())
+    with pytest.warns(ZeroLabelsWarning), other.no_logging(): other.fit(1, 0., cbs=(cb:=OfOnesOwn()))
+    assert cb.explain().verdict=='predicts nothing'
+
+def test_a_monitored_metric_may_be_nan_throughout():
+    logits,targs = simulate(100)
+    learn = make_learner(logits*math.nan, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.add_cb(EarlyStoppingCallback(monitor='f1_samples', patience=9))
+    with warnings_as('ignore'), learn.no_logging(): learn.fit(2, 0.)
+    assert len(learn.recorder.values)==2 and math.isnan(learn.recorder.values[-1][-1])
+
+def last_axis(**kwargs):
+    "A Learner of 5 x 7 pixels, three labels each, and a vocab if one is given"
+    logits,targs = simulate(32*35, 3, bias=-1.)
+    of_pixels = [o.view(32, 5, 7, 3) for o in (logits,targs)]
+    return lambda axes, **kw: make_learner(*(o.permute(*axes) for o in of_pixels), **{**kwargs, **kw})
+
+@pytest.mark.parametrize('part', [dict(metrics=multilabel_metrics()), dict(cbs=ZeroLabelsCallback())])
+def test_labels_on_another_axis_are_an_error(part):
+    "Before the first batch counts; it says what to do, and that is right"
+    axes,last = (0,3,1,2),(0,1,2,3)
+    for kwargs,why in ((dict(vocab=list('abc')), 'there are 3 labels'),
+                       (dict(loss_func=BCEWithLogitsLossFlat(axis=1)), 'the loss function has axis=1')):
+        learn = last_axis(**deepcopy(part), **kwargs)(axes)
+        says = rf'last axis.*labels, but {why}.*\(16, 3, 5, 7\).*`.movedim\(1, -1\)`'
+        with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
+    right = last_axis(metrics=multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=list('abc'))(last)
+    flat = make_learner(*simulate(32*35, 3, bias=-1.), multilabel_metrics())
+    test_close([*values(right).values()], [*values(flat).values()])
+    values(last_axis(vocab=list('abc'), loss_func=BCEWithLogitsLossFlat(axis=1), **part)(last)) # Moved to the end
+
+def test_padded_sequences_are_counted_without_the_padding():
+    "B x T x C with `ignore_index` are the pairs that are known"
+    logits,targs = simulate(40*6, 5, bias=-1.)
+    real = torch.rand(40, 6, generator=torch.Generator().manual_seed(3))<0.6
+    padded = torch.where(real[...,None], targs.view(40, 6, 5), -1.)
+    loss = BCEWithLogitsLossFlat(ignore_index=-1)
+    learn = make_learner(logits.view(40, 6, 5), padded, multilabel_metrics(ignore_index=-1), loss_func=loss,
+                         cbs=ZeroLabelsCallback(), vocab=list('abcde'))
+    got = values(learn)
+    keep = real.flatten()
+    known = make_learner(logits[keep], targs[keep], multilabel_metrics(), vocab=list('abcde'))
+    test_close([*got.values()], [*values(known).values()])
+    r,expected = learn.zero_labels.explain(),judge(logits[keep], targs[keep], sigmoid=True, vocab=list('abcde'))
+    for k in ('samples','labelled','f1_micro','missed','suggested_thresh'): assert r[k]==expected[k]

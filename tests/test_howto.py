@@ -19,6 +19,13 @@ def test_a_page_is_short(notebook):
     assert len(re.findall(r"\w[\w.'-]*", text))<400
     assert len(notebook.read_text())<60_000 # outputs are small
 
+@pytest.mark.parametrize('notebook', PAGES, ids=lambda o: o.stem)
+def test_numbers_in_the_prose_are_those_of_the_code_or_its_outputs(notebook):
+    parts = json.loads(notebook.read_text())['cells']
+    shown = json.dumps([(o['source'], o['outputs']) for o in parts if o['cell_type']=='code'])
+    numbers = re.findall(r'(?<![\w.])\d+\.\d+', '\n'.join(cells(notebook, 'markdown')))
+    assert not [o for o in numbers if o not in shown]
+
 def rows_of(notebook):
     "The rows of the page's table, without the heading"
     text = '\n'.join(cells(notebook, 'markdown'))
@@ -62,30 +69,29 @@ def test_the_table_of_torchmetrics_and_sklearn_holds(data):
             o = eval(sklearn, vars(skm), names if 'float' in sklearn else arrays)
             assert float(o)==pytest.approx(expected, abs=1e-5), sklearn
 
-TWO = '''
-class Two(Model):
-    def on_fit_end(self):
-        logged = {k: float(v) for k,v in self.trainer.callback_metrics.items()}
-        torch.save((logged, self.trainer.world_size, self.model(x[1000:]).detach(), y[1000:]),
-                   f'{sys.argv[1]}/{self.trainer.global_rank}.pt')
-
-trainer = lightning.Trainer(max_epochs=1, accelerator='cpu', devices=2, strategy='ddp_fork', logger=False,
-                            enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
-trainer.fit(Two(), train, valid)
-'''
+def test_the_fields_of_a_record_exist():
+    y = np.eye(3, dtype=int).repeat(10, 0)
+    fields = [o.strip(' `') for row in rows_of(page('own_logger')) for o in row[0].split(',')]
+    assert len(fields)>15 and {*fields} <= {*judge(0.9*y, y)}
 
 @pytest.mark.slow
-def test_lightning_logs_in_two_processes_the_values_of_one(tmp_path):
-    "The page's module, on two processes: both log the value of one"
-    pytest.importorskip('lightning')
-    parts = [o for o in cells(page('lightning'), 'code') if re.match(r'import lightning|torch.manual_seed|class ', o)]
-    assert len(parts)==3
-    (tmp_path/'two.py').write_text('\n'.join(['import sys', *parts, TWO]))
-    env = {k: v for k,v in os.environ.items() if not k.startswith('PYTEST')} | {'PYTHONWARNINGS': 'ignore'}
-    subprocess.run([sys.executable, tmp_path/'two.py', tmp_path], env=env | {'PYTHONPATH': str(ROOT)},
-                   check=True, timeout=240, capture_output=True)
-    results = [torch.load(tmp_path/f'{i}.pt') for i in range(2)]
-    for logged,n,preds,targs in results:
-        assert n==2 and {*logged}=={m.name for m in multilabel_metrics(ranking=True)}
-        for m in multilabel_metrics(ranking=True):
-            assert logged[m.name]==pytest.approx(m(preds, targs), abs=1e-6), m.name
+def test_the_commands_without_internet_install_the_package(tmp_path):
+    "In a copy of the files, because pip builds where they are; dependencies are those that are installed already"
+    files = subprocess.run(['git','ls-files'], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split('\n')
+    for o in filter(re.compile('fastai_mlmetrics/|[^/]+$').match, files):
+        (tmp_path/o).parent.mkdir(exist_ok=True)
+        (tmp_path/o).write_bytes((ROOT/o).read_bytes())
+    text = '\n'.join(cells(page('no_internet'), 'markdown'))
+    wheel,install,_ = re.findall(r'(?s)```sh\n(.*?)\n```', text)
+    install,check = install.split('\n')
+    assert check=='pip check'
+    run = partial(subprocess.run, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True)
+    run(f'{sys.executable} -m {wheel}')
+    run(f'{sys.executable} -m venv new')
+    env = {k: v for k,v in os.environ.items() if k!='PYTHONPATH'} | {'PIP_NO_INDEX': '1'}
+    run(f'new/bin/{install}', env=env)
+    python = f'{tmp_path}/new/bin/python -c'
+    purelib = run(f"{python} 'import sysconfig; print(sysconfig.get_path(\"purelib\"))'").stdout.strip()
+    (Path(purelib)/'deps.pth').write_text('\n'.join(o for o in sys.path if 'site-packages' in o))
+    found = run(f"{python} 'import fastai_mlmetrics as o; print(o.__file__)'", env=env, cwd=purelib).stdout
+    assert found.startswith(purelib)

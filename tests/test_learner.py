@@ -380,7 +380,7 @@ def test_losses_and_metrics_of_others_do_no_harm():
 def test_thresh_find_names_the_arguments_that_it_lacks():
     learn = make_learner(*simulate(100))
     for name in ('sigmoid','vocab','thresh','labels','valid'):
-        with pytest.raises(TypeError, match=f'thresh_find has no argument {name}'): learn.thresh_find(**{name: None})
+        with pytest.raises(TypeError, match=f"thresh_find has no argument '{name}'"): learn.thresh_find(**{name: None})
     with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
     learn.thresh_find(show_plot=False, zero_division=1.)
 
@@ -509,7 +509,7 @@ def test_export_plain_predicts_without_the_package(digits_dls, tmp_path, thresh,
 def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
     learn = full_learner(path=tmp_path)
     learn.left = F1ScoreMulti()
-    needed = r'l\.pkl needs fastai_mlmetrics all the same: .*fastai_mlmetrics\.metrics F1ScoreMulti'
+    needed = r'l\.pkl still needs fastai_mlmetrics, for (\w+, )*F1ScoreMulti(, \w+)*: use'
     with pytest.warns(UserWarning, match=needed): learn.export_plain('l.pkl')
 
 def test_everything_decides_where_the_learner_does():
@@ -780,3 +780,51 @@ def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
     def stop(*args): raise KeyboardInterrupt
     monkeypatch.setattr(Objective, 'best', stop)
     for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
+
+def test_a_loader_that_is_passed_is_read_in_order_and_whole():
+    "As the training set that is chosen by its number"
+    logits,targs = simulate(100)
+    learn = make_learner(logits, targs, multilabel_metrics(ranking=True))
+    ds = TensorPairs(logits, targs)
+    dls = DataLoaders(DataLoader(ds, bs=16, shuffle=True, drop_last=True), DataLoader(ds, bs=16), device=default_device())
+    learn.dls,train = dls,dls.train
+    with learn.no_logging(), learn.no_bar():
+        for f in (lambda *a, **kw: learn.evaluate(*a, **kw).value.iloc[1:].astype(float),
+                  lambda *a, **kw: learn.accuracy_report(*a, ci=None, **kw).value,
+                  lambda *a, **kw: tensor(learn.thresh_find(*a, show_plot=False, **kw).per_label),
+                  lambda *a, **kw: tensor(learn.thresh_find(*a, show_plot=False, bins=64, **kw).per_label),
+                  lambda *a, **kw: MultiLabelInterpretation.from_learner(learn, *a, **kw).preds):
+            expected = f(0)
+            for got in (f(train), f(dl=train), f(np.int64(0))): test_close(got, expected, eps=1e-9)
+        assert [*learn.evaluate(np.int64(1)).index]==['loss', *learn.metrics.attrgot('name')]
+    assert train.shuffle and train.drop_last
+
+@pytest.mark.parametrize('metric,says', [
+    (lambda: F1ScoreMulti(labels=['crush']), "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
+    (lambda: F1ScoreMulti(dict(crush=0.2, rain=0.3, snow=0.4)), r"labels \['crush'\], which are not here, and lacks \['crash'\]")])
+def test_unknown_labels_are_an_error_before_the_training(metric, says):
+    learn = make_learner(*simulate(64, 3), [metric()], vocab=['crash','rain','snow'])
+    with pytest.raises(ValueError, match=says): learn.fit(1, 0.)
+    assert not hasattr(learn, 'pred')
+
+@pytest.mark.parametrize('prefix', ['', 'valid_'])
+def test_a_column_of_arrays_cannot_be_monitored(prefix):
+    learn = make_learner(*simulate(64), [F1ScoreMulti(), F1ScoreMulti(average=None)])
+    if prefix: learn.recorder.train_metrics = True
+    learn.add_cb(EarlyStoppingCallback(monitor=f'{prefix}f1_score_per_label'))
+    says = f"monitor='{prefix}f1_score_per_label' has a number per label: did you mean '{prefix}f1_score'"
+    with pytest.raises(ValueError, match=says): learn.fit(1, 0.)
+    assert not hasattr(learn, 'pred')
+
+def test_export_plain_leaves_out_the_logger_that_fastai_cannot_export(tmp_path):
+    learn = make_learner(*simulate(64), multilabel_metrics(), path=tmp_path, cbs=[CSVLogger(), ZeroLabelsCallback()])
+    with warnings_as('ignore'), learn.no_logging(), contextlib.redirect_stdout(io.StringIO()): learn.fit(1, 0.)
+    with warnings_as('error'): learn.export_plain()
+    assert not load_learner(tmp_path/'export.pkl').cbs.filter(risinstance(CSVLogger))
+    assert len(learn.cbs.filter(risinstance(CSVLogger)))==1
+
+def test_export_plain_names_the_public_class_once(tmp_path):
+    learn = make_learner(*simulate(64), multilabel_metrics(), loss_func=AsymmetricLossFlat(), path=tmp_path)
+    with pytest.warns(UserWarning) as caught: learn.export_plain()
+    text, = [str(o.message) for o in caught if 'still needs' in str(o.message)]
+    assert text.count('AsymmetricLoss')==1 and 'fastai_mlmetrics, for AsymmetricLossFlat: use' in text

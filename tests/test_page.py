@@ -3,9 +3,10 @@ import base64, io, json, shutil, subprocess, sys, tarfile
 from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
-from fastai_mlmetrics.tables import GLOSSARY
+from fastai_mlmetrics.tables import as_shown, GLOSSARY
 from fastai_mlmetrics.page import SECTIONS
 from conftest import *
+from pytest import approx
 
 def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **kw):
     logits,targs = simulate(n, c, density, skill, bias)
@@ -62,7 +63,8 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
 def test_nothing_comes_from_outside(tmp_path):
     page = written(interpretation(), tmp_path)
     assert "default-src 'none'" in page.find('meta', attrs={'http-equiv': True})['content']
-    assert not page.find_all(['link','iframe','object','base']) and not page.script.get('src')
+    assert not page.find_all(['link','iframe','object','base'])
+    assert not any(o.get('src') for o in page.find_all('script'))
     assert '@import' not in page.style.get_text() and 'url(' not in page.style.get_text()
     for o in page.find_all(src=True): assert o['src'].startswith('data:image/')
     for o in page.find_all(href=True): assert page.find(id=o['href'].removeprefix('#')) and o['href'][0]=='#'
@@ -79,7 +81,9 @@ def test_names_are_text(tmp_path):
         title = '<script>alert("t")</script> & $x$ {{ 1 }}'
         page = written(interpretation(600, 13, NAMES), tmp_path, title, data='<b>bold</b>')
     assert page.h1.get_text()==title and page.title.get_text()==f'{title}: <b>bold</b>'
-    assert len(page.find_all('script'))==1 and '<b>bold</b>' in page.find(id='data').get_text()
+    counts,_ = page.find_all('script')
+    assert '<' not in counts.get_text() and [*map(as_shown, NAMES)]==[o['name'] for o in counted(page)['labels']]
+    assert '<b>bold</b>' in page.find(id='data').get_text()
     assert not page.find('section').find('b') and len(page.find_all('section'))==10
     names = {row[0] for row in cells(page.find(id='labels').tbody)}
     assert names=={'(a, b)' if isinstance(o, tuple) else str(o) for o in NAMES}
@@ -134,8 +138,7 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
                                     'f (7).')
     o = r.judge()
     assert (f'F1 is {o.per_label_f1:.3f} with thresholds per label and {o.global_f1:.3f} at the best threshold for '
-            f'all labels, instead of {o.f1_micro:.3f}') in finding('thresholds')
-    assert f'At {o.suggested_thresh:.3g}, the best threshold for all labels, precision is' in page.get_text()
+            f'all labels, {o.suggested_thresh:.3g}, instead of {o.f1_micro:.3f}') in finding('thresholds')
     assert 'below 0.5: a (' in finding('curves') and 'f (' not in finding('curves') # Rare
     # The number of the table is that of the plot
     error = r.report().calibration_error['micro avg']
@@ -165,6 +168,46 @@ def test_both_ways_to_threshold_are_compared(tmp_path):
     for k,o in held.items(): assert o==pytest.approx(whole.table.held_out[k], abs=0.02), k
     # With them, neither helps any more
     assert finding(scaled(thresh=whole)[0]).startswith(neither)
+
+def counted(page):
+    "What the slider of a page shows: thresholds, and counts above them, those of all first and those in use last"
+    res = json.loads(page.find('script', type='application/json').get_text())
+    def above(x): return [*np.cumsum(x[-2::-1])[::-1].tolist(), x[-1]]
+    res['covered'] = above(res['covered'])
+    for o in res['labels']: o.update(tp=above(o['tp']), fp=above(o['fp']))
+    return res
+
+@pytest.mark.parametrize('kw', [dict(), dict(c=1), dict(thresh=0.3, min_labels=1), dict(thresh=[.2]*6+[.7]*6),
+                                dict(ignore_index=-1), dict(margins=True), dict(double=True)])
+def test_counts_of_the_slider_are_those_of_the_library(tmp_path, kw):
+    c,margins,double,kw = kw.pop('c', 12),kw.pop('margins', False),kw.pop('double', False),dict(kw)
+    logits,targs = simulate(300, c, 0.2, bias=-3.)
+    preds = logits if margins else logits.double().sigmoid() if double else logits.sigmoid()
+    if margins: kw['thresh'] = 0.
+    if kw.get('ignore_index'):
+        targs = targs.masked_fill(torch.arange(300*c).view(300, c)%4==0, -1)
+        targs[:,3],targs[:9] = -1,-1
+    def interp(**kwargs): return MultiLabelInterpretation.from_preds(preds, targs, **kw | kwargs)
+    def at(t):
+        if margins: return MultiLabelInterpretation.from_preds(preds-t, targs, thresh=0.)
+        return interp(thresh=t, min_labels=0)
+    o = counted(written(interp(), tmp_path, sections='thresholds'))
+    t = o['thresh']
+    assert t==sorted(t) and 190<=len(t)<=203 and [o['name'] for o in o['labels']]==[*map(str, range(c))]
+    picked = np.linspace(0, len(t)-1, 20).astype(int).tolist()
+    for i,same in [(len(t)+1, interp()), *((k+1, at(t[k])) for k in picked)]:
+        tp,fp = (torch.tensor([x[k][i] for x in o['labels']]) for k in ('tp','fp'))
+        assert torch.equal(same.counts[:2], torch.stack([tp,fp]))
+        true,all_fp = (torch.tensor([x[k][0] for x in o['labels']]) for k in ('tp','fp'))
+        assert torch.equal(true, same.counts[[0,2]].sum(0)) and torch.equal(all_fp, same.counts[[1,3]].sum(0))
+        f1 = 2*tp/(tp+fp+true).clip(1)
+        report,r = same.accuracy_report(ci=None).value,same.judge()
+        assert f1[true+all_fp>0].mean()==approx(report['F1, macro'])
+        assert 2*tp.sum()/(tp+fp+true).sum()==approx(report['F1, micro'])
+        assert 1-o['covered'][i]/o['covered'][0]==approx(r.missed_rate)
+        assert (tp+fp).sum()/o['samples']==approx(same.predicted[same.valid_samples].sum(1).double().mean())
+    start = t[min(o['start'], len(t)-1)]
+    if c>1: assert start==interp().judge().suggested_thresh
 
 def test_colors_of_thresholds_are_those_of_the_notebook(tmp_path):
     "Red is the best one, black the one in use"
@@ -308,7 +351,7 @@ def test_plots_do_not_depend_on_settings(tmp_path):
 
 BROWSER = next(filter(None, map(shutil.which, ('chromium','chromium-browser','google-chrome'))), None)
 
-STEPS = '''<script>
+TABLE = '''
 const texts = () => [...document.querySelectorAll('.sortable tbody tr')].filter(o => !o.hidden)
     .map(o => [...o.cells].map(c => c.textContent))
 const click = i => { document.querySelectorAll('.sortable th button')[i].click(); return texts() }
@@ -317,10 +360,35 @@ const find = text => { const o = document.querySelector('input'); o.value = text
 const steps = {start: texts(), up: click(2), down: click(2), undefined: click(3), names: click(0),
                found: find('LABEL 1'), none: find('zebra'), all: find(''),
                said: document.querySelector('output').textContent,
-               wide: document.documentElement.scrollWidth - innerWidth}
-const out = document.createElement('pre'); out.id = 'steps'; out.textContent = JSON.stringify(steps)
-document.body.append(out)
-</script></body>'''
+               wide: document.documentElement.scrollWidth - innerWidth}'''
+
+SLIDER = '''
+const form = document.querySelector('form.slider'), names = [...document.querySelectorAll('.sortable tbody th')]
+const read = () => Object.fromEntries([...form.querySelectorAll('tr')].map(o => [...o.cells].map(c => c.textContent))
+    .map(([name, now, at]) => [name, [now, at]]))
+const set = (input, value) => { input.value = value; input.dispatchEvent(new Event('input')); return read() }
+const click = o => { o.click(); return read() }
+const found = () => [form.recall.textContent, form.precision.textContent]
+const steps = {start: read(), at: PICKED.map(i => set(form.place, i)), found: found(),
+               most: click(form.recall), few: set(form.least, 0.5) && found(), none: set(form.least, 1.2) && found(),
+               label: click(names.find(o => o.textContent == 'label 3')),
+               chosen: form.label.selectedOptions[0].textContent,
+               focused: document.activeElement == form.place, labels: PICKED.map(i => set(form.place, i)),
+               own: set(form.least, 0.9) && found(), all: set(form.label, ''),
+               wide: document.documentElement.scrollWidth - innerWidth}'''
+
+def in_browser(path, script):
+    "What a script finds on the page, which sets `steps`"
+    text = path.read_text(encoding='utf-8')
+    script += """
+        const out = document.createElement('pre'); out.id = 'steps'; out.textContent = JSON.stringify(steps)
+        document.body.append(out)"""
+    path.write_text(text.replace('</body>', f'<script>{script}</script></body>'), encoding='utf-8')
+    flags = '--headless=new --no-sandbox --disable-gpu --enable-logging=stderr --window-size=600,900 --dump-dom'
+    run = subprocess.run([BROWSER, *flags.split(), f'--user-data-dir={path.parent/"profile"}', path.as_uri()],
+                         capture_output=True, text=True, encoding='utf-8', timeout=120)
+    assert 'CONSOLE' not in run.stderr, run.stderr
+    return SimpleNamespace(**json.loads(BeautifulSoup(run.stdout, 'html.parser').find(id='steps').get_text()))
 
 @pytest.mark.skipif(not BROWSER, reason='there is no Chromium')
 def test_the_table_is_sorted_and_searched_in_a_browser(tmp_path):
@@ -328,13 +396,7 @@ def test_the_table_is_sorted_and_searched_in_a_browser(tmp_path):
     targs[:,4] = 0 # No area under the curve
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=[f'label {i}' for i in range(12)])
     path = interp.to_html(tmp_path/'page.html')
-    text = path.read_text(encoding='utf-8')
-    path.write_text(text.replace('</body>', STEPS), encoding='utf-8')
-    flags = '--headless=new --no-sandbox --disable-gpu --enable-logging=stderr --window-size=600,900 --dump-dom'
-    run = subprocess.run([BROWSER, *flags.split(), f'--user-data-dir={tmp_path/"profile"}', path.as_uri()],
-                         capture_output=True, text=True, encoding='utf-8', timeout=120)
-    assert 'CONSOLE' not in run.stderr, run.stderr
-    steps = SimpleNamespace(**json.loads(BeautifulSoup(run.stdout, 'html.parser').find(id='steps').get_text()))
+    steps = in_browser(path, TABLE)
     report = interp.report(averages=False)
     assert steps.start==shown(report)
     def column(rows, i): return [row[i] for row in rows]
@@ -344,6 +406,55 @@ def test_the_table_is_sorted_and_searched_in_a_browser(tmp_path):
     assert column(steps.names, 0)==[f'label {i}' for i in range(12)] # 10 after 9
     assert column(steps.found, 0)==['label 1','label 10','label 11']
     assert steps.none==[] and steps.all==steps.names and steps.said=='' and steps.wide<=0
+
+@pytest.mark.skipif(not BROWSER, reason='there is no Chromium')
+def test_a_threshold_is_moved_in_a_browser(tmp_path):
+    logits,targs = simulate(300, 12, 0.2, bias=-3.)
+    targs = targs.masked_fill(torch.arange(3600).view(300, 12)%7==0, -1)
+    targs[:,4] = -1 # Is in no average
+    vocab = [f'label {i}' for i in range(12)]
+    def at(thresh=0.5):
+        return MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=vocab, thresh=thresh,
+                                                   ignore_index=-1)
+    path = at().to_html(tmp_path/'page.html')
+    thresh = counted(BeautifulSoup(path.read_text(encoding='utf-8'), 'html.parser'))['thresh']
+    picked = np.linspace(0, len(thresh)-1, 20).astype(int).tolist()
+    steps = in_browser(path, SLIDER.replace('PICKED', str(picked)))
+    def averages(interp):
+        r,report = interp.judge(),interp.report()
+        macro = [m(average='macro', ignore_index=-1, thresh=interp.thresh)(logits, targs)
+                 for m in (F1ScoreMulti,PrecisionMulti,RecallMulti)]
+        cardinality = LabelCardinality(ignore_index=-1, thresh=interp.thresh)(logits, targs)
+        return [*report.loc['micro avg',['f1','precision','recall']], *macro, cardinality, r.missed_rate]
+    def numbers(shown, i): return [float(o[i]) for o in [*shown.values()][1:]]
+    now = averages(at())
+    assert [*steps.start][1:]==[f'{k}, {a}' for a in ('micro','macro') for k in ('F1','precision','recall')] + [
+        f'labels per sample, {(targs==1).sum()/300:.3f} true', 'labelled samples that get no label']
+    for i,shown in zip(picked, steps.at):
+        assert shown['']==['now', f'at {float(f"{thresh[i]:.6g}"):g}']
+        assert numbers(shown, 0)==approx(now, abs=6e-4)
+        assert numbers(shown, 1)==approx(averages(at(thresh[i])), abs=6e-4)
+    best = float(f'{at().judge().suggested_thresh:.6g}')
+    assert steps.start['']==['now', f'at {best:g}']
+    assert steps.chosen=='label 3' and steps.focused and steps.wide<=0
+    assert [*steps.all]==[*steps.start]
+    def of_label(interp): return interp.report().loc['label 3',['f1','precision','recall','predicted']].tolist()
+    for i,shown in zip(picked, steps.labels):
+        assert [*shown]==['','F1','precision','recall',f'predicted, {(targs[:,3]==1).sum()} true']
+        assert numbers(shown, 0)==approx(of_label(at()), abs=6e-4)
+        assert numbers(shown, 1)==approx(of_label(at(thresh[i])), abs=6e-4)
+    # At least so much of one, the most of the other
+    each = [at(t).report() for t in thresh]
+    def check(found, name, least):
+        for a,b,text in zip(('recall','precision'), ('precision','recall'), found):
+            t,value = re.fullmatch(fr'([\d.]+) \({b} ([\d.]+)\)', text).groups()
+            at_t = each[np.argmin(abs(np.array(thresh)-float(t)))].loc[name]
+            assert at_t[a]>=least-1e-9 and at_t[b]==approx(float(value), abs=6e-4)
+            assert at_t[b]==approx(max(o.loc[name,b] for o in each if o.loc[name,a]>=least-1e-9))
+    check(steps.found, 'micro avg', 0.9)
+    check(steps.few, 'micro avg', 0.5)
+    check(steps.own, 'label 3', 0.9)
+    assert steps.none==['none','none'] and float(steps.most['recall, micro'][1])>=0.9
 
 def test_the_template_is_in_wheel_and_sdist(tmp_path):
     root = Path(__file__).parent.parent

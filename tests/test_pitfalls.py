@@ -3,6 +3,7 @@ import sklearn.metrics as skm
 from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback
 from fastai.tabular.all import *
 from conftest import *
+from fastai_mlmetrics.verdicts import describe
 
 def test_no_labels_at_all_is_told_once():
     "For example with a `get_y` that finds no labels"
@@ -50,10 +51,10 @@ def test_labels_that_never_occur_are_named():
 
 @pytest.mark.parametrize('metrics,found', [
     (lambda: multilabel_metrics(thresh=0.2),
-     'use thresh=0.2, but `predict` and `show_results` 0.5: `learn.set_thresh(0.2)` sets one for all'),
+     'use thresh=0.2, but `predict` and `show_results` use 0.5: `learn.set_thresh(0.2)` sets one for all'),
     (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi uses thresh=0.2'),
     (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score uses thresh=0.3'),
-    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score uses thresh=0.3, but `predict` and `show_results` 0.5'),
+    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score uses thresh=0.3, but `predict` and `show_results` use 0.5'),
     (lambda: [F1ScoreMulti(0.2), RecallMulti(0.3)], 'use thresh=0.2 or 0.3, but'),
     (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score uses thresh=0.2, but'),
     (lambda: [*multilabel_metrics(thresh=0., sigmoid=False), accuracy_multi, BrierScoreMulti(), ZerosAccuracy(0.9),
@@ -67,7 +68,7 @@ def test_the_threshold_that_was_chosen_is_kept():
     learn.set_thresh(0.3)
     learn.metrics = L(F1ScoreMulti())
     text, = pitfall_texts(learn)
-    assert ('f1_score uses thresh=0.5, but `predict` and `show_results` 0.3: '
+    assert ('f1_score uses thresh=0.5, but `predict` and `show_results` use 0.3: '
             '`learn.set_thresh(0.3)` sets one for all') in text
     learn.set_thresh(0.3)
     assert learn.metrics[0].thresh==0.3
@@ -84,7 +85,7 @@ def test_fastai_s_own_metrics_are_named():
         learn.set_thresh(0.1)
     text, = pitfall_texts(learn)
     assert 'sets one for all' not in text
-    assert ('f1_score uses thresh=0.5, but `predict` and `show_results` 0.1: '
+    assert ('f1_score uses thresh=0.5, but `predict` and `show_results` use 0.1: '
             'f1_score cannot follow `learn.set_thresh`; classes of this package can') in text
 
 def test_other_metrics_of_fastai_are_no_pitfall():
@@ -152,9 +153,9 @@ def test_min_labels_are_not_forgotten():
     learn.set_thresh(0.9, min_labels=1)
     values(learn)
     r = learn.zero_labels.explain()
-    assert ', min_labels=1)` applies it' in one_line(repr(r)) or not r.verdict
+    assert ', min_labels=1)` applies it' in one_line(describe(r)) or not r.verdict
     text, = pitfall_texts(make_learner(*GOOD, multilabel_metrics(min_labels=1), cbs=ZeroLabelsCallback()))
-    assert ('use min_labels=1, but `predict` and `show_results` no limit: '
+    assert ('use min_labels=1, but `predict` and `show_results` use no limit: '
             '`learn.set_thresh(0.5, min_labels=1)` sets one for all') in text
     learn.loss_func = BCEWithLogitsLossFlat(thresh=0.9) # as the advice on `pos_weight` sets it
     assert 'min_labels=1)` sets one for all' in pitfall_texts(learn)[0]
@@ -273,7 +274,7 @@ def test_a_tracker_beside_fastai_s_validate_is_named(tmp_path):
     learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
     learn.add_cb(SaveModelCallback(monitor='f1_samples')) # The last column
     with learn.no_logging(): learn.fit(1, 0.)
-    says = r'(?s)`SaveModelCallback`.*learn.evaluate\(\)'
+    says = r'(?s)SaveModelCallback.*learn.evaluate\(\)'
     with pytest.warns(ZeroLabelsWarning, match=says), pytest.raises(IndexError): learn.validate()
     learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
     learn.add_cb(SaveModelCallback(monitor='f1_samples'))

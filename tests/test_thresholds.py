@@ -3,9 +3,8 @@ import itertools, pickle, sklearn.metrics as skm
 from copy import deepcopy
 from conftest import *
 from fastai_mlmetrics.predictions import Predictions
-from fastai_mlmetrics.curves import bin_edges
-from fastai_mlmetrics.thresholds import (
-    draw_folds, Objective, plot_thresh_curve, score_table, ScoreTable, sort_groups, ThreshFinder)
+from fastai_mlmetrics.curves import bin_edges, draw_folds, ScoreTable
+from fastai_mlmetrics.thresholds import Objective, plot_thresh_curve, score_table
 from six_labels import LOGITS, NAMES, SCORES, TARGS
 from test_messages import Terminal
 
@@ -181,17 +180,6 @@ def test_infinite_scores_are_ranked():
                 for average in ('micro','macro','samples'):
                     res = best_thresholds(preds, y, average=average, per_label=False, zero_division=1., cv=None)
                     assert res.score==1 and torch.equal((preds>res.thresh).long(), y)
-
-@pytest.mark.parametrize('groups', [10, 300])
-@pytest.mark.parametrize('dtype', [np.float32, np.float64])
-@given(st.data())
-def test_scores_keep_their_groups_when_sorted(dtype, groups, data):
-    "Groups above 255 and other dtypes are sorted in another way"
-    s = data.draw(arrays(dtype, st.integers(0, 20), elements=st.floats(width=32, allow_nan=False)))
-    g = data.draw(arrays(np.min_scalar_type(groups), len(s), elements=st.integers(0, groups-1)))
-    scores,group = sort_groups(s, g)
-    np.testing.assert_array_equal(scores, np.sort(s))
-    assert sorted(zip(scores, group))==sorted(zip(s, g))
 
 @pytest.mark.parametrize('metric,average', [
     ('f1','micro'),

@@ -3,7 +3,7 @@ import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from copy import copy, deepcopy
 from conftest import *
 from fastai_mlmetrics.records import add_trend, Record
-from fastai_mlmetrics.verdicts import LOSS_ADVICE, REMEDIES, beats_constant, describe, in_numbers, remedies
+from fastai_mlmetrics.verdicts import FACTS, LOSS_ADVICE, REMEDIES, beats_constant, describe, in_numbers, remedies
 from six_labels import SCORES, TARGS
 
 def test_decisions_are_told_as_decisions():
@@ -171,7 +171,7 @@ def test_over_prediction_is_told_as_such():
     weighted = BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 9.))
     learn = make_learner(logits, targs, loss_func=weighted, cbs=ZeroLabelsCallback())
     values(learn)
-    assert 'A smaller `pos_weight`' in repr(learn.zero_labels.explain())
+    assert 'A smaller pos_weight' in repr(learn.zero_labels.explain())
 
 @pytest.mark.parametrize('kind', ['collapsed','constant','random','over'])
 def test_every_problem_has_a_remedy(kind):
@@ -221,7 +221,7 @@ def test_a_flat_loss_asks_for_another_rate_or_more_samples():
 def test_no_threshold_to_suggest():
     r = judge(torch.full((100,5), 0.1), (torch.arange(500).view(100,5)%4==0).long())
     assert r.suggested_thresh is None
-    assert '`best_thresholds` searches all thresholds: the bins of this record are too wide' in one_line(repr(r))
+    assert '`best_thresholds` searches all thresholds: the bins of this record are too wide' in one_line(describe(r))
 
 def test_a_masked_loss_is_not_replaced():
     logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
@@ -290,8 +290,8 @@ def test_a_new_loss_needs_a_new_threshold():
     learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than a constant')
     text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'pos_weight' in o]
     assert '0.6' not in text
-    assert ('`learn.set_thresh(0.5, min_labels=1)`. 2. Train on. '
-            '3. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`.') in text
+    assert ('2. `learn.set_thresh(0.5, min_labels=1)`. 3. Train on. '
+            '4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`.') in text
     for code in re.findall('`(.*?)`', text)[:2]: exec(code, dict(globals(), learn=learn))
     assert not pitfall_texts(learn) # the advice leaves metrics and loss with the same threshold
 
@@ -412,9 +412,9 @@ def test_labels_that_are_never_predicted():
         assert o['positives']==targs[:,i].sum()
         assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i]), abs=0.02)
     text = one_line(r)
-    of_two = r'h \(average precision \d.\d\d, chance 0.0\d\), i \(\d.\d\d, chance 0.0\d\)\.'
+    of_two = r'h \(average precision \d.\d{3}, chance 0.0\d\d\), i \(\d.\d{3}, chance 0.0\d\d\)\.'
     assert re.search(f'never predicted: {of_two}', text)
-    assert re.search(r'More samples with.*: j \(average precision 0\.\d+, chance 0\.0\d\)\.', text)
+    assert re.search(r'More samples with.*: j \(average precision 0\.\d+, chance 0\.0\d\d\)\.', text)
     assert 'A better model' not in text and '#d62728' in r._repr_html_()
     few = judge(logits[:100], targs[:100], sigmoid=True) # Too few positives to tell
     assert targs[:100,7:].sum(0).max()<20 and not few.verdict and not few.dead
@@ -468,7 +468,7 @@ def test_no_green_with_a_label_that_is_never_right():
     r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
     dead, = r.dead
     assert (dead['label'],dead['predicted'],r.verdict,r.never_predicted)==('h',3,'',[])
-    assert 'predicted, but never correctly: h' in one_line(r) and '#2ca02c' not in r._repr_html_()
+    assert 'predicted, but never correctly: h' in one_line(describe(r)) and '#2ca02c' not in r._repr_html_()
     assert 'Some labels rank above chance and are never predicted correctly: h (average precision' in one_line(r)
     learn = make_learner(good-12, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=list('abcdefghij'))
     with recording(learn): learn.fit(1, 0.)
@@ -483,7 +483,7 @@ def test_a_threshold_that_gains_much_is_shown_without_a_verdict():
     logits,targs = simulate(2000, 20, density=0.1, bias=-1.5)
     r = judge(logits, targs, sigmoid=True)
     assert not r.verdict and r.suggested_f1>1.05*r.f1_micro and not r.dead
-    assert f'Another threshold: `thresh={r.suggested_thresh:.10g}`' in one_line(r) and '#2ca02c' not in r._repr_html_()
+    assert f'Another threshold: `thresh={r.suggested_thresh:.10g}`' in one_line(describe(r)) and '#2ca02c' not in r._repr_html_()
 
 def test_a_label_each_keeps_its_promise():
     "`min_labels=1` is offered only where it raises micro F1, by what it promises"
@@ -529,7 +529,7 @@ def test_thresholds_per_label_are_the_first_remedy_where_scales_differ():
     assert r.verdict=='no better than a constant' and r.global_f1<0.4 and r.per_label_f1>0.86
     gain,low,high = r.per_label_gain
     assert gain==pytest.approx(r.per_label_f1-r.global_f1) and 0.4<low<gain<high
-    text = one_line(r)
+    text = one_line(describe(r))
     assert 'predicting the same labels for every sample (its ranking is good, its thresholds are not), at' in text
     first_ = 'What helps: - Thresholds per label: `best_thresholds(preds, targs, per_label=True)` finds them. Held'
     assert first_ in text and f'micro F1 is {r.per_label_f1:.3f}' in text and 'A better model' not in text
@@ -684,9 +684,38 @@ def test_what_is_still_so_has_the_name_that_it_had():
     with recording(learn) as again: learn.validate()
     r = learn.zero_labels.records[-1]
     assert r.verdict=='no better than a constant' and 'worse than predicting' in one_line(caught[0].message)
-    assert 'Still worse than a constant (validate())' in one_line(again[0].message)
+    assert 'Still worse than a constant: ' in one_line(again[0].message)
+
+def test_worse_and_no_better_are_two_states():
+    "The second one is told in full, although the verdict has the same name"
+    logits,targs = simulate(c=6, density=0.4, skill=8)
+    learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.1))
+    with recording(learn): learn.fit(5, 0.)
+    hardly = torch.randn(400, 6, generator=torch.Generator().manual_seed(1)) + 0.6*targs + 0.5
+    learn.dls.valid.dataset.ts[0][:] = hardly
+    with recording(learn) as caught: learn.validate()
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='no better than a constant' and r.f1_micro>=r.constant_f1
+    assert 'hardly better than predicting the same labels' in one_line(caught[0].message)
+
+def test_code_is_set_apart_in_a_box_alone():
+    "A terminal shows no backticks"
+    w = describe(judged())
+    assert '`' not in str(w)+repr(w)+repr(w.record) and '<code>thresh=' in w.html and '`' not in w.html
+    learn,_ = trained(*COLLAPSED, n_epoch=4)
+    assert '`' not in repr(learn.zero_labels.explain()) and 'learn.set_thresh(' in repr(learn.zero_labels.explain())
+
+def test_one_number_is_printed_in_one_way():
+    "Metrics have three decimals in all sentences"
+    r = judge(*half_dead(), sigmoid=True)
+    numbers = re.findall(r'\b0\.\d+', one_line(r).replace('threshold 0.5', ''))
+    assert len(numbers)>8 and all(len(o)==5 for o in numbers)
+    r.update(loss_trend='is flat', learns=True, last_ap=0.21549, last_epoch=0, epoch=0, verdict='predicts nothing')
+    assert 'still rising, 0.215 now' in one_line(r)
 
 def test_no_empty_bullet():
+    "Neither does 1 of 200 samples, which rounds to 0 %, make one"
+    assert not L(FACTS).filter(lambda o: o.name=='empty' and o.applies(AttrDict(missed_rate=1/200)))
     assert 'get no label' not in repr(judge(*GOOD, sigmoid=True)) and 'get no label' in repr(judged())
 
 # Each remedy, followed as it is written, in trainings of a second: it does what it says
@@ -856,7 +885,7 @@ def weighted_loss():
     "After more training alone, the model predicts too little; the last line tunes the threshold after training"
     learn = learner(layers=(50,))
     before = fit(learn, 10, 1e-3)
-    weigh,tune = advice(before, 'a weighted loss').split('2. Train on.')
+    weigh,tune = advice(before, 'a weighted loss').split('3. Train on.')
     follow(learn, weigh)
     assert learn.loss_func.func.pos_weight.shape==(10,)
     fit(learn, 10, 1e-3)
