@@ -193,8 +193,10 @@ def test_images_have_the_names_of_their_files(tmp_path):
     for dls in (of_table, block.dataloaders(tmp_path, bs=4, device=CPU)):
         interp = MultiLabelInterpretation.from_learner(item_learner(dls, 2), thresh=1.)
         files = [*interp.items(tensor([2,0]))]
+        assert all(file.parts[-2:]==('im',file.name) for file in files)
+        if dls is of_table: assert len(files[0].parts)==2 # Relative to the folder of the data
         for i,file in zip((2,0), files):
-            test_eq(np.array(dls.valid_ds[i][0]), np.array(PILImage.create(file)))
+            test_eq(np.array(dls.valid_ds[i][0]), np.array(PILImage.create(tmp_path/file)))
         interp.show_results([2])
         title = plt.gcf().axes[0].get_title()
         assert title.startswith(f'sample 2, {files[0].name}\nloss ')
