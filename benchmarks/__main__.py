@@ -6,6 +6,7 @@ import inspect, platform, subprocess, sys, time, warnings
 from dataclasses import dataclass
 import fastai, sklearn, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
+from benchmarks.gpu import gpu
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.metrics import *
 from fastai_mlmetrics.ranking import *
@@ -327,12 +328,12 @@ def importing():
 
 # --- the page
 
-PAGE = metrics,thresholds,validation,memory
+PAGE = metrics,thresholds,validation,memory,gpu
 ALL = *PAGE,ranking,labels,soak,importing
 
 def summary(tables):
     "What it costs to train with, what to wait for, and what memory it takes: a sentence for each"
-    m,t,v,mem = (tables[f.__name__] for f in PAGE)
+    m,t,v,mem = (tables[f.__name__] for f in PAGE[:4])
     m,resnet = m.iloc[min(1, len(m)-1)],v.iloc[-1]
     both,clear = resnet.both,resnet.both.low>0
     added = ('' if clear else 'less than ')+short(100*(both.median if clear else both.bound)/resnet.validation)

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/04_counts.ipynb #03ed4954
 from fastai.basics import *
-from .inputs import as_rows, label_vocab
+from .inputs import as_rows, label_vocab, upload
 from .messages import count_of, format_number, single_threaded
 from .decisions import ThresholdRule, to_scores
 from functools import cached_property
@@ -24,7 +24,7 @@ def value_checks(
     preds,targs,_ = batch.inputs
     if not preds.numel():
         nothing = [math.inf,math.inf,-math.inf,-math.inf,0.,0.]
-        return torch.tensor(nothing, dtype=torch.float32, device=preds.device)
+        return upload(nothing, preds.device, torch.float32)
     if preds.dtype==torch.bool: preds = preds.byte()
     (low,high),(low_targ,high_targ) = preds.aminmax(),targs.aminmax()
     # The range of predictions with NaN is NaN; reading it costs nothing on a CPU
@@ -101,9 +101,10 @@ class Batch:
             self._cache[f,args] = f(self, *args) if large else single_threaded(f, self, *args)
         return self._cache[f,args]
 
-    def _select(self, x):
-        if self.columns is None: return x
-        return x.index_select(1, torch.tensor(self.columns, device=x.device))
+    @cached_property
+    def _index(self): return upload(self.columns, self.preds.device)
+
+    def _select(self, x): return x if self.columns is None else x.index_select(1, self._index)
 
     @cached_property
     def inputs(self):
@@ -121,7 +122,7 @@ class Batch:
         if len(w)<end:
             raise ValueError(f"sample_weight has {len(w)} values, "
                              f"but there are at least {end} samples")
-        return w[self.start:end].to(self.preds.device, non_blocking=True)
+        return upload(w[self.start:end], self.preds.device)
 
     @property
     def scores(self):

@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 import difflib
 from numbers import Real
-from .inputs import as_tensor, as_vocab, columns_of, label_vocab, to_builtin
+from .inputs import as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload
 from .messages import check_int, single_threaded
 
 # %% ../nbs/02_decisions.ipynb #f5252a35
@@ -167,8 +167,8 @@ def binarize(self:ThresholdRule,
     if self.is_top_k:
         return torch.zeros_like(preds, dtype=dtype).scatter_(-1, top(preds, self.max_labels), 1)
     scores = to_scores(preds, self.sigmoid)
-    thresh = torch.tensor(self.thresh, dtype=scores.dtype, device='cpu')
-    thresh = thresh.to(scores.device, non_blocking=True) # A GPU need not wait
+    thresh = self.thresh
+    if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype)
     res = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
     if self.max_labels:
         highest = top(preds.masked_fill(~res.bool(), -math.inf), self.max_labels)

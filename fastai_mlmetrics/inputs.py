@@ -37,6 +37,16 @@ def as_tensor(
         raise ValueError("a table of numbers is needed, with a row per sample and a column per label, "
                          f"but {_why_no_table(o)}") from None
 
+def upload(
+    o, # Number, nested list, or tensor on the CPU
+    device:torch.device, # Device to copy to
+    dtype:torch.dtype=None # Type of the copy; None: that of `o`
+)->Tensor:
+    "Copy numbers to a device, without waiting for a GPU"
+    x = torch.as_tensor(o, dtype=dtype, device='cpu')
+    # A copy from memory that is not pinned waits
+    return x.pin_memory().to(device, non_blocking=True) if device.type=='cuda' else x.to(device)
+
 def _why_no_table(o):
     "Explain why `o` cannot be a table of numbers, and what to write"
     # scikit-learn's `predict_proba` has no column for a class that never occurs

@@ -411,6 +411,7 @@ def export_plain(self:Learner,
         if limits:=limits_text(**limits):
             warn_user(f"{limits} is left out: fastai's own decoding has none")
         del loss['decodes']
+    if isinstance(loss.get('thresh'), tuple): # fastai compares with a tensor
         loss['thresh'] = torch.tensor(loss['thresh'], dtype=torch.float32, device='cpu')
     try:
         # fastai's class predicts as ours does

@@ -7,17 +7,16 @@ __all__ = ['BCEWithLogitsLossFlat', 'AsymmetricLoss', 'AsymmetricLossFlat', 'Sig
 
 # %% ../nbs/03_losses.ipynb #0d5ac9d1
 from fastai.basics import *
-from .decisions import as_thresh, is_probs, thresh_names, ThresholdRule, to_scores
+from .decisions import as_thresh, binarize, is_probs, thresh_names, ThresholdRule, to_scores
 import fastai.losses
 
 # %% ../nbs/03_losses.ipynb #ed831eaf
 def _decoding_thresh(thresh):
-    "Convert a threshold to a number or a tensor, as fastai's `decodes` needs it"
+    "Convert a threshold to a float, or a tuple of one float per label"
     if thresh_names(thresh):
         raise ValueError("a loss function knows no names of labels: pass thresholds with names to "
                          "learn.set_thresh")
-    thresh = as_thresh(thresh)
-    return thresh if isinstance(thresh, float) else torch.tensor(thresh, device='cpu')
+    return as_thresh(thresh)
 
 @delegates(but='is_2d')
 class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
@@ -39,6 +38,8 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
         if weight is not None and weight.numel()>1: kwargs.setdefault('flatten', False)
         super().__init__(weight=weight, pos_weight=pos_weight, reduction=reduction, **kwargs)
         self.thresh,self.ignore_index = _decoding_thresh(self.thresh),ignore_index
+
+    def decodes(self, x): return binarize(x, self.thresh, sigmoid=False)
 
     def __call__(self, inp, targ, **kwargs):
         valid,reduction = ThresholdRule(ignore_index=self.ignore_index).valid(targ),self.reduction

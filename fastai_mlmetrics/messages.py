@@ -119,9 +119,11 @@ def document(
     for o in filter(is_ours, {*objects, *methods}):
         f = o.__init__ if isinstance(o, type) else o
         if not (o.__doc__ and inspect.isfunction(f) and is_ours(f)): continue
-        try: docs = {('returns' if k=='return' else k): v.docment for k,v in args(f).items()}
+        try: docs = args(f)
         except OSError: return # A frozen application has no source
-        lines = [f'  {k}: {v}' for k,v in docs.items() if v]
+        order = *inspect.signature(f).parameters,'return' # Older versions of fastcore have another
+        texts = {k: docs[k].docment for k in order if k in docs}
+        lines = [f"  {k.replace('return', 'returns')}: {v}" for k,v in texts.items() if v]
         text = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0]
         if lines: o.__doc__ = '\n'.join([text, '', 'Arguments:', *lines])
 

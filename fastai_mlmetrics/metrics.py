@@ -252,7 +252,7 @@ def read(self:StreamMetric):
     if self.total is None: return None
     if self._read is None:
         checks = join_checks(gather(torch.stack(self._checks), self.split))
-        self._read = self.reduce(self.total),checks.tolist()
+        self._read = self.reduce(self.total),checks.cpu().tolist()
     return self._read
 
 @patch

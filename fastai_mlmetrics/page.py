@@ -17,9 +17,9 @@ from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
     beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
-from fastai_mlmetrics.interpret import (
-    find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names,
-    sample_titles)
+from .interpret import legend_above, MultiLabelInterpretation
+from .samples import (
+    find_mistakes, sample_inputs, sample_names, sample_titles)
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined

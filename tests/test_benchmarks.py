@@ -16,13 +16,13 @@ def tables(bench):
     def python(m, module, stream, name, *size): return ' '.join(map(str, bench.STREAMED[name](*map(int, size))))
     rows = [(o, 2000, 10) for o in bench.STREAMED]
     made = dict(metrics=(TINY,), thresholds=(((200,4),), 1), memory=(rows,),
-                validation=({'tiny': lambda: bench.free(300, 5, 64)}, 2))
+                validation=({'tiny': lambda: bench.free(300, 5, 64)}, 2), gpu=(2,))
     with pytest.MonkeyPatch.context() as m:
         m.setattr(bench, 'python', python)
         return {f.__name__: pd.DataFrame(f(*made[f.__name__])) for f in bench.PAGE}
 
 def test_each_section_of_the_page_measures(tables):
-    for name,rows in (('metrics',1), ('thresholds',5), ('validation',1), ('memory',6)): assert len(tables[name])==rows
+    assert {k: len(o) for k,o in tables.items()}==dict(metrics=1, thresholds=5, validation=1, memory=6, gpu=4)
     for o in ('ours','fastai','scikit-learn','torchmetrics'): assert (tables['metrics'][o]>0).all()
     assert 'per label, micro F1 as a whole' in [*tables['thresholds'].thresholds]
 
@@ -32,7 +32,7 @@ def test_the_page_begins_with_its_three_sentences_and_replaces_the_last_one(benc
     text = page.read_text()
     assert re.findall(r'^(?:- \*\*|## )([\w ]+)', text, re.M)==[
         'To train with','To wait for','Memory','Metrics of a validation','Thresholds','Validation with the callback',
-        'Memory']
+        'Memory','Waiting for a GPU']
     assert 'older' not in text and not re.search(r'-\d|nan|e[-+]\d', text)
 
 def test_a_difference_within_noise_is_only_bounded(bench):

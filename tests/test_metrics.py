@@ -489,9 +489,10 @@ def test_declared_arguments():
     args = inspect.signature(Cost).parameters
     assert [k for k,p in args.items() if p.kind==p.POSITIONAL_OR_KEYWORD]==['thresh','missed']
     assert {*args}=={*inspect.signature(CountsMetric).parameters, 'missed'}-{'pos_label'}
-    docs = docments(Missed, full=True)
-    assert docs.missed.docment=='Cost of a false negative' and docs.missed.default==9.
-    assert docs.name.docment==docments(StreamMetric).name
+    docs = docments(Missed.__init__) # Of a class itself, fastcore 1.8 reads only the last `__init__`
+    assert args.keys()<=docs.keys() and docs.missed=='Cost of a false negative'
+    assert docs.name==docments(StreamMetric.__init__).name
+    assert inspect.signature(Missed).parameters['missed'].default==9.
     found = [(m.thresh, m.missed, m.average, m.zero_division, m.name) for m in
              (Cost(), Cost(0.2, 3.), Missed(), Missed(0.2, average='macro', zero_division=0.))]
     assert found==[(0.5, 1., 'micro', 0., 'cost'), (0.2, 3., 'micro', 0., 'cost'),

@@ -1,5 +1,5 @@
 "The project's files agree with each other, and its release"
-import ast, fastai.vision.all, fastai_mlmetrics, fastai_mlmetrics.all, importlib, pydoc, runpy, shutil
+import ast, fastai.vision.all, fastai_mlmetrics, importlib, pydoc, runpy, shutil
 from conftest import *
 import setuptools # whose distutils comes next
 from distutils.core import run_setup
@@ -17,9 +17,8 @@ def test_readme_is_rendered_from_the_index():
         assert (ROOT/name).read_bytes()==content, f'{name} is stale: python tools/readme.py'
     assert {o.name for o in (ROOT/'README_files').glob('*')}=={Path(o).name for o in files if '/' in o}
 
-# What `all.py` imports for users: name -> object
-PUBLIC = {k: o for k,o in vars(fastai_mlmetrics.all).items()
-          if k[0]!='_' and getattr(o, '__module__', '').startswith('fastai_mlmetrics')}
+SIGNATURES = runpy.run_path(ROOT/'tools'/'signatures.py')
+PUBLIC,functions = SIGNATURES['PUBLIC'],SIGNATURES['functions']
 
 def test_all_is_what_modules_export():
     ours = {}
@@ -75,14 +74,6 @@ def test_totals_do_not_drift_over_many_batches(monkeypatch):
     assert rows[-1]['batches']==1000 and rows[-1]['metrics']>80
     assert all(o['whole counts equal'] and o['largest relative drift']<1e-13 for o in rows)
 
-def functions():
-    "The public functions and classes, and their methods, also those that fastai's classes gain: name -> object"
-    classes = {k: o for k,o in PUBLIC.items() if isinstance(o, type)} | dict(Learner=Learner, Recorder=Recorder)
-    methods = {f'{name}.{k}': m for name,cls in classes.items() for k,m in inspect.getmembers(cls, inspect.isroutine)
-               if k[0]!='_' and m.__doc__}
-    ours = lambda o: (getattr(o, '__module__', None) or '').startswith('fastai_mlmetrics')
-    return {k: o for k,o in {**PUBLIC, **methods}.items() if ours(o)}
-
 def test_help_names_every_argument():
     found = {k: o for k,o in functions().items() if '.' not in k or 'Arguments:' in o.__doc__}
     assert {'F1ScoreMulti','best_thresholds','Learner.thresh_find','Learner.evaluate','Recorder.plot_metrics',
@@ -93,6 +84,8 @@ def test_help_names_every_argument():
                    if k not in ('self','kwargs') and not re.search(rf'(?m)^[ |]*{k}: .*\w', text)]
         assert not missing, f'{name}: {missing}'
         assert re.search(r'\n\nArguments:(\n  \w+: .+)+$', o.__doc__) and o.__doc__.count('Arguments:')==1, name
+        told = re.findall(r'(?m)^  (\w+): ', o.__doc__.partition('Arguments:')[2])
+        assert told==[k for k in (*inspect.signature(o).parameters, 'returns') if k in told], name
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
