@@ -243,12 +243,16 @@ def _confusions(p):
 
 def _samples(p):
     interp = p.interp
-    found = ((i, kind, *find_mistakes(interp, i, kind, p.max_n))
-             for i,kind in itertools.product(p.worst, ('missed','false')))
-    for n,(i,kind,idxs,scores,title) in enumerate(o for o in found if len(o[2])):
+    first = interp.mistakes(max_n=10)
+    if not len(first): return
+    yield 'text',f"{first.reading} The most confident ones come first."
+    yield 'table',first
+    if interp.dl is None: return # Arrays have no inputs
+    yield 'text',f"Of {p.which}:"
+    for i,kind in itertools.product(p.worst, ('missed','false')):
+        idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)
+        if not len(idxs): continue
         inputs = sample_inputs(interp, idxs.tolist())
-        if not len(inputs.columns if isinstance(inputs, pd.DataFrame) else inputs): return
-        if not n: yield 'text',f"Of {p.which}; the most confident mistakes come first."
         yield 'heading',title
         if isinstance(inputs, pd.DataFrame):
             yield 'table',interp.show(i, kind, p.max_n)
