@@ -182,6 +182,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.curves.bin_curve': ('curves.html#bin_curve', 'fastai_mlmetrics/curves.py'),
                                          'fastai_mlmetrics.curves.bin_edges': ('curves.html#bin_edges', 'fastai_mlmetrics/curves.py'),
                                          'fastai_mlmetrics.curves.bin_index': ('curves.html#bin_index', 'fastai_mlmetrics/curves.py'),
+                                         'fastai_mlmetrics.curves.bin_place': ('curves.html#bin_place', 'fastai_mlmetrics/curves.py'),
                                          'fastai_mlmetrics.curves.by_frequency': ('curves.html#by_frequency', 'fastai_mlmetrics/curves.py'),
                                          'fastai_mlmetrics.curves.candidates': ('curves.html#candidates', 'fastai_mlmetrics/curves.py'),
                                          'fastai_mlmetrics.curves.constant_values': ( 'curves.html#constant_values',

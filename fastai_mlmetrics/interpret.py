@@ -10,7 +10,7 @@ from fastai.basics import *
 from .inputs import label_vocab
 from .messages import check_int, check_kwargs, count_of, warn_user
 from .decisions import is_probs
-from .losses import loss_rule
+from .losses import can_decode, loss_rule
 from .predictions import Predictions, takes_predictions
 from .metrics import (
     F1ScoreMulti, ignored_by, PrecisionMulti, RecallMulti, SpecificityMulti)
@@ -152,9 +152,11 @@ def judge(self:MultiLabelInterpretation,
     """Diagnose (near-)empty predictions and suggest remedies
 
         interp.judge().verdict"""
-    r = verdicts.judge_of(self.predictions, **kwargs)
-    r.other_data = self.source not in ('arrays','validation set')
-    return r
+    # Remedies are calls of a Learner, if there is one that can follow them
+    decodes = self.learn is not None and can_decode(self.learn.loss_func)
+    fields = dict(decodes=decodes, phase='validate' if decodes else '',
+                  other_data=self.source not in ('arrays','validation set'))
+    return verdicts.judge_of(self.predictions, fields=fields, **kwargs)
 
 # %% ../nbs/19_interpret.ipynb #c48462f5
 def legend_above(
