@@ -51,7 +51,7 @@ def _file(item, getter):
 @patch
 def items(self:MultiLabelInterpretation,
     idxs # Indices of samples
-)->pd.Index: # A file or the name of a table's row for each; None: the samples have only numbers
+)->pd.Index: # Files, relative to `dls.path`, or names of a table's rows; None: there are no names
     """Look up which items some samples are
 
         interp.items([3, 140])"""
@@ -65,7 +65,9 @@ def items(self:MultiLabelInterpretation,
     is_table = isinstance(items, pd.DataFrame)
     files = (_file(o, getter) for o in (map(itemgetter(1), items.iterrows()) if is_table else items))
     if (file := next(files)) is None: return items.index if is_table else None
-    return pd.Index([file,*files], dtype=object)
+    folder = self.learn.dls.path
+    return pd.Index([o.relative_to(folder) if o.is_relative_to(folder) else o
+                     for o in (file,*files)], dtype=object)
 
 def item_name(
     item # File, or name of a row
