@@ -45,7 +45,7 @@ def prose(page):
     return re.sub(r'```.*?```|`[^`]*`|(?<=\])\([^)]*\)', ' ', text, flags=re.S)
 
 def shown(page):
-    "The numbers in code and outputs of `page`, a percentage also as a share, and those in the outputs of linked modules"
+    "The numbers in code and outputs of `page` and of modules that it links to; a percentage also as a share"
     modules = re.findall(r'\]\((nbs/\d\d_\w+\.ipynb)', page.read_text()) # of the README
     cells = [o for p in (page, *(ROOT/o for o in modules)) for o in json.loads(p.read_text())['cells'] if o['cell_type']=='code']
     for o in cells:
