@@ -4,6 +4,7 @@ from bs4 import BeautifulSoup
 from types import ModuleType, SimpleNamespace
 from conftest import *
 from fastai_mlmetrics import callback, pitfalls, verdicts
+from fastai_mlmetrics.tables import GLOSSARY
 
 pytest.importorskip('nbdev')
 docs = SimpleNamespace(**runpy.run_path(str(ROOT/'tools'/'docs.py')))
@@ -152,6 +153,15 @@ def test_every_column_is_explained(reference):
              for data in o.get('data', {}).get('text/markdown', ())]
     text = text_of(reference['columns']) + ''.join(shown)
     assert not names - {*re.findall(r'`([^`]*)`', text)} and len(names)>60
+def test_one_list_makes_glossary_and_columns(reference):
+    "Each word of the page's glossary is defined in the reference, from the same list"
+    shown = [re.findall(r"'([^']+)'", c.source) for page in ('columns','glossary') for c in reference[page]
+             if c.source.startswith('define(')]
+    assert {*GLOSSARY}=={o for names in shown for o in names}
+    for page in ('columns','glossary'): # nor once more, in other words
+        assert not {'baseline','constant','ceiling','lift','held_out','support'} & {
+            *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference[page]))}
+
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'thresholds per label': 'Thresholds per label', 'another threshold': 'Another threshold',
     'thresholds for macro F1': 'Thresholds per label for macro F1',

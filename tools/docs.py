@@ -44,7 +44,7 @@ TERMS = {
     'howto/06_thresholds_deployment': 'production, inference, serve',
     'howto/07_absent_labels': 'validation set without a label, split',
     'howto/08_paper_table': 'mAP CP CR CF1',
-    'howto/10_own_metric#a-mean-over-samples': 'AccumMetric, metrics that are not sums',
+    'howto/10_own_metric#what-to-look-out-for': 'AccumMetric, metrics that are not sums',
     'howto/10_own_metric': 'custom metric',
     'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, TensorBoard, wandb',
     'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory',
