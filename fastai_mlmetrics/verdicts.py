@@ -352,14 +352,8 @@ def _facts(r, *names): return [o.says(r) for o in FACTS if o.name in names]
 
 def in_numbers(r):
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    texts = [f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
-             f"macro F1 {r.f1_macro:.3f}."]
-    if r.missed: texts.append(f"{r.missed:,} of the {r.labelled:,} labelled samples "
-                              f"get{'s'*(r.missed==1)} no label.")
-    for names,what in ((r.never_predicted,_NEVER), (r.never_correct,_WRONG)):
-        if names: texts.append(f"{len(names):,} of {r.n_labels:,} labels "
-                               f"{'is' if len(names)==1 else 'are'} {what}: {some_labels(names, 3)}.")
-    return texts
+    fails = [o.name for o in FACTS if o.name in ('empty','never','wrong') and o.applies(r)]
+    return _facts(r, 'f1', 'macro f1') + _facts(r, *fails)
 
 def _epoch(r, text): return text.format(r.epoch) if r.phase=='fit' else ''
 
