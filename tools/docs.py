@@ -49,6 +49,7 @@ TERMS = {
     'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, TensorBoard, wandb',
     'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory',
     'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
+    'howto/13_wrong_labels': 'label errors, mislabelled, annotation errors, relabel, cleanlab',
     'howto/14_single_label_column': 'one column for a label, F1 of one label, metric of a single label',
     'howto/15_own_logger_sweep': 'sweep, Optuna, my own logger',
     'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function, function for on_flag',
