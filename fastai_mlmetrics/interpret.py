@@ -90,7 +90,7 @@ class MultiLabelInterpretation(Interpretation):
         why = verdicts.why_no_verdict(r)
         verdict = f"No verdict: {why}" if why else verdicts.problem(r) or "No warning"
         return (f"{type(self).__name__} of {count_of(n, 'sample')} and {count_of(c, 'label')}{at}: "
-                f"{' '.join(verdicts.in_numbers(r))} {verdict}.")
+                f"{'; '.join(verdicts.in_numbers(r))}. {verdict}.")
 
     def _label(self, i):
         "Return the name of a label for a sentence or a plot"

@@ -161,3 +161,11 @@ def test_no_suggestion_at_the_ends(make):
     y = y[:200,:5]
     assert judge(torch.zeros(200,5), y).suggested_thresh is None
     assert judge(torch.full((200,5), -50.), y, sigmoid=True).suggested_thresh is None
+
+def test_each_field_is_in_the_table_of_the_notebook():
+    "And each row of the table is about fields that a record has"
+    nb = json.loads((Path(__file__).parent.parent/'nbs/14_records.ipynb').read_text(encoding='utf-8'))
+    table, = [o for c in nb['cells'] if '| field |' in (o:=''.join(c['source']))]
+    fields = [o for row in re.findall(r'(?m)^\| (`.*?) \|', table) for o in re.findall(r'`(\w+)`', row)]
+    learn,_ = trained(*COLLAPSED)
+    assert sorted(fields)==sorted(learn.zero_labels.explain())==sorted(judged())
