@@ -276,7 +276,9 @@ class ZeroLabelsWarning(UserWarning):
     """Warning of `ZeroLabelsCallback`: a verdict on the model, or a mistake in the set-up
 
     The callback issues it through Python's `warnings`, so filters and recorders apply.
-    `record` holds the numbers of the validation, `html` the box that a notebook shows."""
+    `record` holds the numbers of the validation, `html` the box that a notebook shows.
+
+        warnings.filterwarnings('ignore', category=ZeroLabelsWarning)"""
     def __init__(self,
         text, # Report, with code in backticks, which `str` leaves out
         record=None, # `Record` of the validation; None: the warning is not about a validation
@@ -447,6 +449,8 @@ def judge(
     ('' if nothing is); `flagged` is True for zero-label models. Others hold the numbers, such as
     `accuracy`, `f1_micro`, `missed_rate`, `never_predicted` and `suggested_thresh`.
     Raises `ValueError` for shapes that differ, targets other than 0 and 1, scores outside [0, 1] with
-    a `thresh` inside and `sigmoid=False`, and if all targets are ignored."""
+    a `thresh` inside and `sigmoid=False`, and if all targets are ignored.
+
+        judge(probs, targs, thresh=0.3)"""
     check_kwargs('judge', judge, kwargs)
     return judge_of(Predictions(preds, targs, **kwargs), min_accuracy, max_empty)
