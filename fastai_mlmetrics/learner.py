@@ -196,7 +196,8 @@ def thresh_find(self:Learner,
             "are true")
     if objective.by_rank: text = " `best` and `cardinality` predict about as many labels as are true"
     if own:
-        aim = f"optimises {objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
+        of = 'micro' if own.as_whole else 'macro'
+        aim = f"optimises {objective.name.rpartition(' (')[0]} ({of})"
         if objective.by_rank: aim = "predicts each label about as often as it is true"
         text += f"; `per_label` {aim}, by a threshold per label"
     if 'fallback' in table:

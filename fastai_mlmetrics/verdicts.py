@@ -354,7 +354,7 @@ def _facts(r, *names): return [o.says(r) for o in FACTS if o.name in names and o
 
 def in_numbers(r):
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    return _facts(r, 'f1', 'empty', 'never', 'wrong')
+    return [*_facts(r, 'f1'), _MACRO.format(**r), *_facts(r, 'empty', 'never', 'wrong')]
 
 def _epoch(r, text): return text.format(r.epoch) if r.phase=='fit' else ''
 
