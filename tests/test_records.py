@@ -178,3 +178,10 @@ def test_memory_of_a_validation_is_as_said(c, mb):
     assert f'{n/1e6:.2g}'==mb
     text = (Path(__file__).parent.parent/'nbs/17_callback.ipynb').read_text(encoding='utf-8')
     assert f'{mb} MB with {c:,}' in text
+
+def test_strides_change_nothing():
+    "scikit-learn's `OneVsRestClassifier` returns a transposed array"
+    logits,y = simulate(200, 6, bias=-2.)
+    p = logits.sigmoid()
+    turned = [np.asfortranarray(o.numpy()) for o in (p,y)]
+    assert str(judge(*turned))==str(judge(p, y))
