@@ -906,6 +906,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                         'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting._deal': ('splitting.html#_deal', 'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting._each': ('splitting.html#_each', 'fastai_mlmetrics/splitting.py'),
+                                            'fastai_mlmetrics.splitting._exchange': ( 'splitting.html#_exchange',
+                                                                                      'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting._item_targs': ( 'splitting.html#_item_targs',
                                                                                         'fastai_mlmetrics/splitting.py'),
                                             'fastai_mlmetrics.splitting._level': ('splitting.html#_level', 'fastai_mlmetrics/splitting.py'),
