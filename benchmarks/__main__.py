@@ -338,8 +338,8 @@ def summary(tables):
     both,clear = resnet.both,resnet.both.low>0
     added = ('' if clear else 'less than ')+short(100*(both.median if clear else both.bound)/resnet.validation)
     train = (f'**To train with**: for {m["samples x labels"]} (samples x labels), our nine metrics take '
-             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai/m.ours)} times as long; metrics and callback "
-             f'together add {added} % to the validation of a resnet18 on small images.')
+             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai/m.ours)} times as long; "
+             f'metrics and callback together add {added} % to the validation of a resnet18 on small images.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
     one,per = of.loc['one, micro F1'],of.loc['per label, micro F1 as a whole']

@@ -17,7 +17,11 @@ from .report import interval, measure
 
 # %% ../nbs/13_comparison.ipynb #5db57fe4
 class ModelComparison(Table):
-    "Table of paired differences between models, with a summary in words as its `reading`"
+    """Table of paired differences between models, with a summary in words as its `reading`
+
+    Columns: the scores, the `difference` from the first model, and its interval from `low` to `high`.
+
+        compare_models({'a': probs, 'b': others}, targs).plot()"""
     @property
     def parts(self):
         "Each further model's table of differences from the first one, by its name"
@@ -115,11 +119,15 @@ def compare_models(
     preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
     targs, # Targets of the same shape, each 0 or 1
     *,
-    thresh=0.5, # As in `accuracy_report`, for all models; or a dict of the models' names to thresholds
+    thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by name
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->ModelComparison: # A row per row of the report, for each model after the first
-    "Compare models by the paired differences of their scores, with confidence intervals"
+    """Compare models by the paired differences of their scores, with confidence intervals
+
+    A difference is above 0 where the model scores higher than the first one.
+
+        compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})"""
     check_kwargs('compare_models', compare_models, kwargs)
     if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
         raise ValueError("preds_by_name should be a dict of two models or more, such as "

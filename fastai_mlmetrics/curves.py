@@ -99,7 +99,7 @@ def bin_index(
     y:Tensor, # Targets, N x C of 0 and 1
     bins:int, # Number of bins, from 24 down to -24
     sigmoid:bool=True, # Whether `preds` are logits; if not, they are probabilities
-    edges:Tensor=None # `bin_edges`, with which probabilities are compared exactly; None: rounded logits
+    edges:Tensor=None # `bin_edges`, to compare probabilities with exactly; None: logits are rounded
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
     "Find the bin of each prediction"
     # A score on an edge belongs below it, as scores must exceed a threshold

@@ -118,6 +118,8 @@ class APScoreMulti(CurveMetric):
     has about the label's share of samples. 0/0 if nothing is true. scikit-learn's
     `average_precision_score`. fastai's class ranks sigmoids, of which high ones are tied, and raises
     an error with `sigmoid=False`.
+
+        APScoreMulti()(logits, targs)
     """
     func_name,order = 'average_precision_score',('sigmoid','average','pos_label','sample_weight')
     def __init__(self,
@@ -158,6 +160,8 @@ class RocAucMulti(CurveMetric):
     have the label, or none: left out of the average by default, where scikit-learn's `roc_auc_score`
     and fastai's class return nan. fastai's class ranks sigmoids, of which high ones are tied, and
     raises an error with `sigmoid=False`.
+
+        RocAucMulti(average=None)(logits, targs)
     """
     func_name,order = 'roc_auc_score',('sigmoid','average','sample_weight','max_fpr')
     defaults = dict(zero_division=math.nan)
@@ -192,6 +196,8 @@ class LRAP(LabelRanking):
     For each true label, the fraction of true ones among the labels that score at least as high; in
     (0, 1], 1 is best, and 1 for a sample without labels. scikit-learn's
     `label_ranking_average_precision_score`, and fastai's `LRAP`.
+
+        LRAP()(logits, targs)
     """
     func_name,defaults = 'lrap',dict(zero_division=1.)
     curve_formula,voc = APScoreMulti.curve_formula,None # of a sample's labels
@@ -201,6 +207,8 @@ class CoverageError(LabelRanking):
 
     In [0, C]; at best the mean number of labels per sample, and 0 for a sample without labels.
     scikit-learn's `coverage_error`. Not in fastai.
+
+        CoverageError()(logits, targs)
     """
     is_loss = True
     def curve_formula(self, c): return ((c.tp.diff()>0)*(c.tp+c.fp)[:,1:]).amax(1)
@@ -210,6 +218,8 @@ class LabelRankingLoss(LabelRanking):
 
     Mean over samples, in [0, 1], 0 is best; 0/0 for a sample with no label or all of them.
     scikit-learn's `label_ranking_loss`. Not in fastai.
+
+        LabelRankingLoss()(logits, targs)
     """
     is_loss = True
     def curve_formula(self, c): return (c.tp.diff()*c.fp[:,1:]).sum(1)/(c.true*c.false)
@@ -226,6 +236,8 @@ class PrecisionAtK(LabelRanking):
 
     Mean over samples, in [0, 1], 1 is best; 0 for a sample without labels. For ties, the mean over all
     orders. As in information retrieval; not in scikit-learn or fastai.
+
+        PrecisionAtK(3)(logits, targs)
     """
     func_name,order = 'precision_at',('k', *LabelRanking.order)
     def __init__(self,
@@ -246,6 +258,8 @@ class RecallAtK(PrecisionAtK):
 
     Mean over samples, in [0, 1], 1 is best; 0/0 for a sample without labels. For ties, the mean over
     all orders. As in information retrieval; not in scikit-learn or fastai.
+
+        RecallAtK(3)(logits, targs)
     """
     func_name = 'recall_at'
     def curve_formula(self, c): return _hits(c, self.k)/c.true
@@ -255,6 +269,8 @@ class OneError(LabelRanking):
 
     One minus `PrecisionAtK(1)`, in [0, 1], 0 is best; 1 for a sample without labels. Not in
     scikit-learn or fastai.
+
+        OneError()(logits, targs)
     """
     is_loss = True
     def curve_formula(self, c): return 1-_hits(c, 1)
@@ -266,6 +282,8 @@ class ExpectedCalibrationError(StreamMetric):
     Sum over bins of |sum of scores - number of true labels| / N, in [0, 1], 0 is best. torchmetrics'
     `BinaryCalibrationError` for average='micro', where all labels share the bins, and its mean over
     labels for 'macro'. Not in scikit-learn or fastai.
+
+        ExpectedCalibrationError(average='macro')(logits, targs)
     """
     averages,needs_probs,is_loss = ('micro','macro','weighted',None),True,True
     order = 'n_bins','sigmoid','sample_weight'

@@ -26,8 +26,6 @@ from scipy.special import expit, logit
 from scipy.stats import t as student_t
 
 # %% ../nbs/11_thresholds.ipynb #fbdb7eb3
-_TICKS = [1e-6,1e-5,1e-4,1e-3,0.01,0.03,0.1,0.2,0.3,0.5,0.7,0.8,0.9,0.97,0.99,0.999,0.9999]
-
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
     table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
@@ -58,13 +56,8 @@ def plot_thresh_curve(
         ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1.2, label=f'{name}: {t:.3g}')
     if probs:
         ax.set_xscale('logit')
-        ticks = []
-        for t in _TICKS:
-            room = not ticks or stretched(t)-stretched(ticks[-1]) > 0.08*(high-low)
-            if room and low<=stretched(t)<=high: ticks.append(t)
-        ax.set_xticks(ticks)
-        ax.set_xticks([], minor=True)
         ax.xaxis.set_major_formatter('{x:g}')
+        ax.xaxis.set_minor_formatter('')
     ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))
     ax.legend(fontsize='small')
 
@@ -454,14 +447,17 @@ def find_best(
     *_,last = ways.values()
     held_out = last.held_out and last.held_out.score(objective.m)
     best = BestThresholds(last.value, last.fit.score(objective.m), held_out, last.fallback)
-    return best.with_table(thresh_table(objective, ways, vocab), names=vocab if last.fallback else None)
+    names = vocab if last.fallback else None
+    return best.with_table(thresh_table(objective, ways, vocab), names=names)
 
 # %% ../nbs/11_thresholds.ipynb #d71ff1e5
 class ThreshFinder(FoldedMetric):
     """Best thresholds from histograms of batches: `update` and `compute`; the value is their score
 
+    Also a metric of a Learner. Its memory does not grow with the number of samples.
+
         finder = ThreshFinder(average='macro')
-        for preds,targs in batches: finder.update(preds, targs)
+        for batch in zip(logits.split(64), targs.split(64)): finder.update(*batch)
         finder.compute().thresh"""
     needs_probs = True
     @delegates(Objective)
@@ -573,7 +569,8 @@ def best_thresholds(
     Thresholds per label are tuned as a whole for the micro and samples averages of F1, F-beta, Jaccard
     and accuracy; otherwise one by one, where a label without a held-out gain gets the global one.
 
-        best_thresholds(probs, targs, per_label=True).thresh"""
+        best_thresholds(probs, targs, per_label=True).thresh
+        best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
     searched = dict(zero_division=zero_division, beta=beta, at_recall=at_recall,
                     at_precision=at_precision, min_positives=min_positives)

@@ -19,6 +19,13 @@ def test_a_page_is_short(notebook):
     assert len(re.findall(r"\w[\w.'-]*", text))<400
     assert len(notebook.read_text())<60_000 # outputs are small
 
+@pytest.mark.parametrize('notebook', PAGES, ids=lambda o: o.stem)
+def test_numbers_in_the_prose_are_those_of_the_code_or_its_outputs(notebook):
+    parts = json.loads(notebook.read_text())['cells']
+    shown = json.dumps([(o['source'], o['outputs']) for o in parts if o['cell_type']=='code'])
+    numbers = re.findall(r'(?<![\w.])\d+\.\d+', '\n'.join(cells(notebook, 'markdown')))
+    assert not [o for o in numbers if o not in shown]
+
 def rows_of(notebook):
     "The rows of the page's table, without the heading"
     text = '\n'.join(cells(notebook, 'markdown'))

@@ -381,7 +381,11 @@ def test_thresh_find_names_the_arguments_that_it_lacks():
     learn = make_learner(*simulate(100))
     for name in ('sigmoid','vocab','thresh','labels','valid'):
         with pytest.raises(TypeError, match=f"thresh_find has no argument '{name}'"): learn.thresh_find(**{name: None})
+    with pytest.raises(TypeError, match="no argument 'plot', .* show_plot"): learn.thresh_find(plot=False)
     with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
+    found = learn.thresh_find(metric='cardinality', show_plot=False)
+    assert '`per_label` predicts each label about as often as it is true' in found.table.reading
+    assert 'optimises' not in found.table.reading.replace('optimistically', '')
     learn.thresh_find(show_plot=False, zero_division=1.)
 
 def test_a_vocab_of_another_length_is_an_error():

@@ -31,3 +31,46 @@ def test_outputs_are_small_and_of_no_machine(notebook):
     outputs = json.dumps([o.get('outputs') for o in json.loads(text)['cells']]).replace(r'\\', '')
     assert len(text)<500_000 and r'\r' not in outputs
     assert not re.search(r'site-packages|/tmp/|/home/', outputs) and str(ROOT) not in outputs
+
+PAGES = {k: o for k,o in NOTEBOOKS.items() if '/' in k or k=='index.ipynb'}
+each_page = pytest.mark.parametrize('page', PAGES.values(), ids=PAGES)
+
+# Numbers that no output can show: versions, levels and rules, and what others have measured
+ELSEWHERE = {'index': '3.10', '01_forum_thread': '0.96', '03_whose_accuracy': '1.6 0.63 0.76 0.62', '11_monitor_trackers': '0.5'}
+
+def prose(page):
+    "The text of `page`, without code and addresses"
+    text = '\n'.join(''.join(o['source']) for o in json.loads(page.read_text())['cells'] if o['cell_type']=='markdown')
+    return re.sub(r'```.*?```|`[^`]*`|(?<=\])\([^)]*\)', ' ', text, flags=re.S)
+
+def shown(page):
+    "The numbers in code and outputs of `page`, a percentage also as a share, and those in the outputs of linked modules"
+    modules = re.findall(r'\]\((nbs/\d\d_\w+\.ipynb)', page.read_text()) # of the README
+    cells = [o for p in (page, *(ROOT/o for o in modules)) for o in json.loads(p.read_text())['cells'] if o['cell_type']=='code']
+    for o in cells:
+        for output in o['outputs']: output.get('data', {}).pop('image/png', None)
+    text = ' '.join(''.join(o['source'])+json.dumps(o['outputs']) for o in cells)
+    return np.array([float(o) for o in re.findall(r'(?<![\w.])\d*\.?\d+', text)] +
+                    [int(o)/100 for o in re.findall(r'(\d+)%', text)])
+
+@pytest.mark.parametrize('page', [o for k,o in PAGES.items() if 'reference' not in k], ids=lambda o: o.stem)
+def test_numbers_in_prose_are_those_of_the_outputs(page):
+    "Rounded as the prose has them; a percentage may be a share in the output"
+    text,numbers = prose(page),shown(page)
+    quoted = [(o, float(o), len(o.partition('.')[2])) for o in re.findall(r'(?<![\w.])\d*\.\d+(?![\w.]*\d)', text)]
+    quoted += [(f'{o} %', int(o)/100, 2) for o in re.findall(r'(?<![\w.,])(\d+) %(?! interval)', text)]
+    for quote,value,digits in quoted:
+        if quote in ELSEWHERE.get(page.stem, '').split(): continue
+        assert (abs(numbers-value)<=0.5*10**-digits+1e-9).any(), f'{quote} is in no output of {page.name}'
+
+@each_page
+def test_links_to_files_lead_somewhere(page):
+    text = '\n'.join(''.join(o['source']) for o in json.loads(page.read_text())['cells'] if o['cell_type']=='markdown')
+    folder = ROOT if page.stem=='index' else page.parent # the README lies there
+    for link in re.findall(r'\]\(([^)#:]+)[^):]*\)', text): assert (folder/link).exists(), link
+
+def test_the_first_two_pages_take_a_quarter_of_an_hour():
+    "At 200 words a minute, beside the code"
+    readme = (ROOT/'README.md').read_text()
+    assert len(readme.split())<=900
+    assert len(prose(PAGES['index.ipynb']).split())+len(prose(PAGES['tutorials/02_trust.ipynb']).split())<1800

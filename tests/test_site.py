@@ -1,7 +1,6 @@
 "The site: its contents, and errors that must fail the build"
 import ast, fastai_mlmetrics.all, json, runpy
 from bs4 import BeautifulSoup
-from sphinx.search.en import SearchEnglish
 from types import ModuleType, SimpleNamespace
 from conftest import *
 from fastai_mlmetrics import callback, pitfalls, verdicts
@@ -113,6 +112,25 @@ def test_every_public_name_is_in_the_reference(reference):
     for cells in reference.values(): # A heading, and nothing but its name
         assert all(re.match(r'### [\w.]+(\n\n|$)', c.source) for c in cells if c.source.startswith('###'))
 
+def test_every_name_of_the_reference_has_a_use_and_a_line_that_runs(reference):
+    for cells in reference.values():
+        for c,after in zip(cells, [*cells[1:], cell('', 'markdown')]):
+            if not (name := docs.subject(c)) or name=='ThreshFinder.compute': continue # whose line is above it
+            assert re.search(r'\bUse (it|the)\b', c.source) and after.cell_type=='code', name
+
+def test_the_reference_shows_signatures_and_arguments_without_the_site():
+    cells = docs.all_cells()
+    objects,_ = docs.documented_objects(cells)
+    for o in docs.REFERENCE:
+        names = [*filter(None, map(docs.subject, cells[o]))]
+        if names: assert cells[o][-1].source==docs.signatures(names, objects), 'python tools/docs.py --signatures'
+
+def test_signatures_say_once_what_several_names_share(module):
+    text = docs.signatures(['Counter','total'], dict(Counter=module.Counter, total=module.total))
+    assert '```python\nCounter(n=3, *, names=None, f=len)\ntotal(*args)\n```' in text
+    assert text.endswith('| `f` | What counts them |\n| `args` | Numbers |')
+    assert docs.signatures(['a','b'], dict(a=module.total, b=module.total)).count('Numbers')==1
+
 def text_of(cells): return '\n'.join(c.source for c in cells if c.cell_type=='markdown')
 
 def test_every_column_is_explained(reference):
@@ -170,22 +188,62 @@ def test_every_message_is_explained(reference):
     for message in re.findall(r'(?m)^\| ([^|]+) \| [^|]+ \| [^|]+ \|$', text): # of the tables with cause and cure
         assert message in ('---','message','the message says') or is_said(message), message
 
+def search(site):
+    "The site's own search, without a browser: words -> pages, best first"
+    js = pytest.importorskip('quickjs').Context()
+    js.eval("""var window = globalThis, SPHINX_HIGHLIGHT_ENABLED = false, _ = o => o, _ready = () => {};
+        var document = {addEventListener: () => {}, getElementById: () => null};
+        window.addEventListener = document.addEventListener; window.location = {};""")
+    static = [(site/'_static'/o).read_text() for o in ('language_data.js','searchtools.js')]
+    for o in (*static, (site/'searchindex.js').read_text()):
+        js.eval(o.replace('"use strict";', '').replace('const Search =', 'var Search ='))
+    js.eval("""function found(words) {
+        window.location.search = "?q=" + encodeURIComponent(words).replace(/%20/g, "+");
+        return JSON.stringify(Search._performSearch(...Search._parseQuery(words)).reverse()); }""")
+    find = js.get('found')
+    return lambda words: [*dict.fromkeys(o[0].removeprefix('nbs/') for o in json.loads(find(words)))]
+
+# What users look for, and the page that answers: index entries of the list `TERMS`, and words of their own
+SEARCHES = {
+    'F0.5': 'reference/01_metrics', 'Kaggle': 'howto/17_no_internet_kaggle',
+    'no internet': 'howto/17_no_internet_kaggle',
+    'offline': 'howto/17_no_internet_kaggle', 'overhead': 'benchmarks/results', 'GPU cost': 'benchmarks/results',
+    'sweep': 'howto/15_own_logger_sweep', 'my own logger': 'howto/15_own_logger_sweep',
+    'on_flag function': 'howto/15_own_logger_sweep', 'record fields': 'howto/15_own_logger_sweep',
+    'stop a bad run': 'howto/15_own_logger_sweep', 'timm': 'howto/18_own_loop_timm',
+    'PyTorch loop': 'howto/18_own_loop_timm', 'segmentation': 'howto/16_segmentation_sequences',
+    'padding': 'howto/16_segmentation_sequences', 'sequence': 'howto/16_segmentation_sequences',
+    'segmentation mask': 'howto/16_segmentation_sequences', 'padded tokens': 'howto/16_segmentation_sequences',
+    'one column for a label': 'howto/14_single_label_column', 'ONNX': 'howto/20_image_onnx',
+    'images in deployment': 'howto/20_image_onnx', 'AccumMetric': 'howto/10_own_metric',
+    'metrics that are not sums': 'howto/10_own_metric', "last week's model": 'howto/19_compare_last_week',
+    'save predictions': 'howto/19_compare_last_week', 'compare two models': 'howto/19_compare_last_week',
+    'logits or probabilities': 'tutorials/03_whose_accuracy', 'logits probabilities': 'reference/01_metrics',
+    'interval threshold': 'reference/04_reports', '10 million samples': 'howto/12_processes_large_data',
+    'mixed precision': 'howto/12_processes_large_data', 'which average': 'reference/12_glossary',
+    'per label': 'reference/03_thresholds', 'pick threshold': 'reference/03_thresholds',
+    'best threshold': 'reference/03_thresholds', 'set_thresh': 'reference/03_thresholds',
+    'held_out': 'reference/10_columns', 'baseline': 'reference/12_glossary', 'glossary': 'reference/12_glossary',
+    'Hugging Face trainer': 'howto/04_hugging_face', 'Lightning': 'howto/05_lightning_pytorch',
+    'missing targets': 'howto/09_missing_targets', 'stratified split': 'reference/07_data',
+    'mAP': 'reference/02_ranking',
+    'export without package': 'howto/06_thresholds_deployment', 'F1ScoreMulti': 'reference/01_metrics',
+    'HTML report': 'reference/06_interpretation', 'predicts nothing': 'reference/11_messages'}
+
+def test_index_entries_are_of_pages():
+    pages = {str(o.relative_to(docs.NBS).with_suffix('')) for _,_,files in docs.KINDS.values() for o in files
+             if o.suffix=='.ipynb'}
+    assert {o.partition('#')[0] for o in docs.TERMS} <= pages | {'index','benchmarks/results'}
+
 @pytest.mark.slow
 def test_the_built_site_finds_names_and_pages(tmp_path):
     assert docs.build(tmp_path/'site')==0
     read = lambda o: BeautifulSoup((tmp_path/'site'/o).read_text(), 'html.parser')
-    text = (tmp_path/'site'/'searchindex.js').read_text()
-    index = json.loads(text.removeprefix('Search.setIndex(').removesuffix(')'))
-    stem = SearchEnglish({}).stem
-    def found(words):
-        "The pages that have all words"
-        hits = [{*L(index['terms'].get(stem(w), [])), *L(index['titleterms'].get(stem(w), []))} for w in words.split()]
-        return {index['docnames'][i] for i in set.intersection(*hits)}
-    for words,page in (('pick threshold', 'nbs/reference/03_thresholds'),
-                       ('average samples', 'nbs/reference/12_glossary'),
-                       ('held_out', 'nbs/reference/10_columns'), ('Hugging Face', 'nbs/howto/04_hugging_face'),
-                       ('Lightning', 'nbs/howto/05_lightning_pytorch')):
-        assert page in found(words), words
+    find = search(tmp_path/'site')
+    missed = {words: find(words)[:5] for words,page in SEARCHES.items() if page not in find(words)[:3]}
+    assert not missed
+    of_modules = [o[0].isdigit() for o in find('predictions')]
+    assert 0<len(of_modules)-sum(of_modules) and of_modules==sorted(of_modules) and 'CONTRIBUTING' not in find('test')
     home = read('index.html')
     doors = [o['href'] for o in home.select('.doors a')]
     assert doors==['start.html','howto.html','reference.html','explanations.html']

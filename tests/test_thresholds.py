@@ -1,8 +1,9 @@
 "Threshold search, compared with brute force over all distinct binary predictions"
-import itertools, pickle, sklearn.metrics as skm
+import itertools, pickle, sklearn.metrics as skm, textwrap
 from copy import deepcopy
 from conftest import *
 from fastai_mlmetrics.predictions import Predictions
+from fastai_mlmetrics.comparison import ModelComparison
 from fastai_mlmetrics.curves import bin_edges, draw_folds, ScoreTable
 from fastai_mlmetrics.thresholds import Objective, plot_thresh_curve, score_table
 from six_labels import LOGITS, NAMES, SCORES, TARGS
@@ -510,6 +511,23 @@ def test_arguments_that_do_not_go_with_a_metric(metric, kw, match):
     logits,targs = simulate(100, 4, density=0.3)
     with pytest.raises(ValueError, match=match): best_thresholds(logits.sigmoid(), targs, metric, **kw)
 
+@pytest.mark.parametrize('kw', [dict(), dict(bins=64)], ids=str)
+@pytest.mark.parametrize('name,value', [
+    ('min_positives','3'), ('min_positives',-1), ('min_positives',2.5), ('seed',None), ('seed',-1), ('seed',0.5)])
+def test_numbers_that_are_none_are_named(name, value, kw):
+    with pytest.raises(ValueError, match=f'{name}={value!r} should be a whole number, 0 or more'):
+        best_thresholds(torch.rand(20, 3), torch.eye(20)[:,:3], **{name: value}, **kw)
+
+@pytest.mark.parametrize('average', ['micro','macro','samples'])
+def test_where_a_metric_is_undefined_is_told(average):
+    "Without a positive, F1 is 0 where anything is predicted, and 0/0 elsewhere"
+    scores,y = torch.rand(20, 3),torch.zeros(20, 3)
+    m = F1ScoreMulti(0.01, sigmoid=False, average=average, zero_division=math.nan)
+    assert m(scores, y)==0
+    undefined = 'is 0/0 at each threshold next to the score of a true target, and where nothing'
+    with pytest.raises(ValueError, match=undefined):
+        with warnings_as('ignore'): best_thresholds(scores, y, average=average, per_label=False, zero_division=math.nan)
+
 # One threshold per label, or the global one
 
 def test_labels_fall_back_for_a_reason():
@@ -790,6 +808,29 @@ def test_mistakes_with_bins_are_named():
             (lambda: ThreshFinder(bins=1), 'bins=1'),
             (lambda: ThreshFinder(cv=1), 'cv=1')):
         with warnings_as('ignore'), pytest.raises(ValueError, match=match): f()
+
+def test_a_finder_shows_what_it_does():
+    for text,average in (
+            ('ThreshFinder()','micro'), ("ThreshFinder(average='macro')",'macro'),
+            ("ThreshFinder(metric=JaccardMulti(average='weighted'), average='weighted')",'weighted'),
+            ("ThreshFinder(metric='precision', bins=64, cv=None, zero_division=1.0, at_recall=0.9)",'micro')):
+        finder = eval(text)
+        assert repr(finder)==text and finder.average==average and finder.name=='thresh_finder'
+        assert repr(pickle.loads(pickle.dumps(finder)))==text
+    with pytest.raises(TypeError, match="ThreshFinder has no argument 'at_recal': did you mean 'at_recall'"):
+        ThreshFinder(at_recal=0.9)
+
+@pytest.mark.parametrize('name', ['best_thresholds','ThreshFinder','compare_models','ModelComparison','APScoreMulti',
+    'RocAucMulti','LRAP','CoverageError','LabelRankingLoss','PrecisionAtK','RecallAtK','OneError',
+    'ExpectedCalibrationError'])
+def test_examples_of_docstrings_run(name):
+    logits,targs = simulate(200, 5, density=0.3)
+    names = dict(globals(), logits=logits, targs=targs, probs=logits.sigmoid(),
+                 others=(logits+torch.randn(200, 5)).sigmoid())
+    code = inspect.cleandoc(names[name].__doc__).partition('\n\nArguments:')[0].split('\n\n')[-1]
+    assert code.startswith('    ') and (name in code or name=='ModelComparison')
+    exec(textwrap.dedent(code), names)
+    plt.close('all')
 
 def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
     table = ScoreTable(Predictions(torch.rand(9, 2), torch.rand(9, 2)<0.5))

@@ -2,7 +2,8 @@
 
 Made of the notebooks as they were saved; nothing in them is run. A heading `### NAME` of the reference, and a cell that
 exports names, is followed by their documentation from the package. Any warning fails the build, and so does a link
-within the site that leads nowhere."""
+within the site that leads nowhere. `--signatures` writes the signatures and arguments into the notebooks of the
+reference, for who reads them elsewhere."""
 import argparse, ast, inspect, json, re, shutil, sys, tempfile
 from configparser import ConfigParser
 from importlib import import_module
@@ -18,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
 HOWTO,TUTORIALS,REFERENCE,MODULES = (sorted(NBS.glob(f'{o}*.ipynb')) for o in
                                      ('howto/[!_.]','tutorials/[!_.]','reference/[!_.]','[0-9]'))
-PAGES = [ROOT/'CONTRIBUTING.md', *sorted(ROOT.glob('benchmarks/*.md')), ROOT/'CHANGELOG.md']
+PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/f'{o}.md' for o in ('CONTRIBUTING','RELEASING','CHANGELOG'))]
+UNSEARCHED = [*MODULES, *PAGES[-3:]] # Of those who change the package
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png'), *NBS.glob('images/*.png')]
 EXPLAIN = '01_forum_thread','03_whose_accuracy'
 
@@ -32,6 +34,40 @@ KINDS = dict(
                   [o for o in TUTORIALS if o.stem in EXPLAIN]),
     making=('How it is made', 'For contributors: the notebooks that the package is generated from, with the '
             'source folded, and benchmarks.', [*MODULES, *PAGES]))
+
+# Index entries, which the search finds first: words of users that are not in the titles. Page or section -> words
+TERMS = {
+    'index': 'getting started, quick start, installation',
+    'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
+    'howto/01_test_score': 'test set, final score',
+    'howto/05_lightning_pytorch': 'DDP, two GPUs',
+    'howto/06_thresholds_deployment': 'production, inference, serve',
+    'howto/07_absent_labels': 'validation set without a label, split',
+    'howto/08_paper_table': 'mAP CP CR CF1',
+    'howto/10_own_metric#a-mean-over-samples': 'AccumMetric, metrics that are not sums',
+    'howto/10_own_metric': 'custom metric',
+    'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, TensorBoard, wandb',
+    'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory',
+    'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
+    'howto/14_single_label_column': 'one column for a label, F1 of one label, metric of a single label',
+    'howto/15_own_logger_sweep': 'sweep, Optuna, my own logger',
+    'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function, function for on_flag',
+    'howto/15_own_logger_sweep#the-fields-of-a-record': 'record fields, fields of a record',
+    'howto/16_segmentation_sequences': 'segmentation, padding, sequence, tokens, pixels',
+    'howto/17_no_internet_kaggle': 'Kaggle, no internet, offline, air-gapped',
+    'howto/18_own_loop_timm': 'timm, training loop',
+    'howto/19_compare_last_week': "last week's model, save predictions, A/B test",
+    'howto/20_image_onnx': 'ONNX, images in deployment, image model in production',
+    'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
+    'reference/03_thresholds': 'per label, threshold per label, best threshold, cut-off',
+    'reference/04_reports#accuracy_report': 'interval, confidence interval, interval of a fixed threshold, interval threshold',
+    'reference/06_interpretation': 'which images are wrong, confusion matrix, HTML report',
+    'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
+    'reference/10_columns': 'held_out, what a column means',
+    'reference/11_messages#verdicts': 'model predicts nothing, predicts nothing, no labels',
+    'reference/12_glossary#which-average': 'which average, macro or micro, micro or macro',
+    'reference/12_glossary#baselines': 'baseline, chance level',
+    'benchmarks/results': 'overhead, GPU cost, slow, speed'}
 
 config = ConfigParser(interpolation=None)
 config.read(ROOT/'settings.ini', encoding='utf-8')
@@ -76,22 +112,43 @@ def module_of(o): return getattr(o, 'fget', o).__module__ # A property has none 
 def doc_of(o): return (inspect.getdoc(o) or '').partition('\n\nArguments:')[0] # These have a table
 def summary_of(o): return doc_of(o).partition('\n\n')[0]
 
-def documented(o, name, *options):
-    "A signature, the docstring and a table of the arguments, as a directive of Sphinx"
+def documentation(o, name):
+    "The kind of `o`, and its arguments and `return` as docments, those of this package only"
     is_class,is_prop,is_cls_method = isinstance(o, type),isinstance(o, property),inspect.ismethod(o)
     f = o.__init__ if is_class else o.fget if is_prop else o.__func__ if is_cls_method else o
     ours = getattr(f, '__module__', '').startswith(settings['lib_name'])
     docs = {k: v for k,v in docments(f, full=True, args_kwargs=True).items() if k not in ('self','cls')} if ours else {}
+    return 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function',docs
+
+def documented(o, name, *options):
+    "A signature, the docstring and a table of the arguments, as a directive of Sphinx"
+    kind,docs = documentation(o, name)
     returns = [docs.pop('return')] if 'return' in docs else []
-    kind = 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function'
-    return '\n'.join([f"````{{py:{kind}}} {name}{'' if is_prop else signature(docs)}", f':module: {module_of(o)}',
-                      *[':classmethod:']*is_cls_method, *options, '', doc_of(o), '', *table(docs, returns), '````'])
+    return '\n'.join([f"````{{py:{kind}}} {name}{'' if kind=='property' else signature(docs)}",
+                      f':module: {module_of(o)}', *[':classmethod:']*inspect.ismethod(o), *options, '', doc_of(o), '',
+                      *table(docs, returns), '````'])
 
 def linked(text, names):
     "`text` with the public names in it linked to where they are documented"
     parts = re.split(r'(?ms)(^```.*?^```|\[[^\]]*\]\([^)]*\)|^#.*?$)', text)
     link = lambda m: f'{{py:obj}}`{m[1]} <{names[m[1]]}>`' if m[1] in names else m[0]
     return ''.join(o if i%2 else re.sub(r'(?<!`)`([\w.]+)(?:\(\))?`(?!`)', link, o) for i,o in enumerate(parts))
+
+SIGNATURES = '## Signatures and arguments'
+
+def signatures(names, objects):
+    "All signatures of a page, then a table of their arguments, in which what is said several times stands once"
+    found = {name: documentation(objects[name], name)[1] for name in names}
+    said = {}
+    for name,docs in found.items():
+        for k,v in docs.items():
+            text = re.sub(r'\s+', ' ', v.docment or '')
+            if text and k!='return': said.setdefault(k, {}).setdefault(text, []).append(name)
+    rows = [(f'`{k}`' + (f" of {', '.join(f'`{o}`' for o in of)}" if len(texts)>1 else ''), text.replace('|', r'\|'))
+            for k,texts in said.items() for text,of in texts.items()]
+    calls = [name+signature({k: v for k,v in docs.items() if k!='return'}) for name,docs in found.items()]
+    return '\n'.join([SIGNATURES, '', '```python', *calls, '```', '', '| argument | meaning |', '|---|---|',
+                      *(f'| {k} | {text} |' for k,text in rows)])
 
 def subject(cell):
     "The name that a cell of the reference documents; None: it documents none"
@@ -121,6 +178,24 @@ def page(cells, names, objects, elsewhere=None):
     kernel = dict(name='python3', display_name='Python 3', language='python')
     return dict(cells=res, metadata=dict(kernelspec=kernel), nbformat=4, nbformat_minor=4)
 
+def slug(title): return re.sub(r'[^\w\- ]', '', title.lower()).replace(' ', '-') # As MyST makes its anchors
+
+def indexed(nb, page):
+    "Put the index entries of `page` before their headings"
+    for place,words in TERMS.items():
+        name,_,section = place.partition('#')
+        if name!=page: continue
+        entries = '```{index} ' + ', '.join(f'! {o.strip()}' for o in words.split(',')) + '\n```'
+        for c in nb['cells']:
+            if c['cell_type']!='markdown': continue
+            lines = c['source'].split('\n')
+            found = [i for i,o in enumerate(lines) if o[:1]=='#' and section in ('', slug(o.lstrip('# ')))]
+            if not found: continue
+            i = found[0] if section else found[0]+1 # The title of a page comes first
+            c['source'] = '\n'.join([*lines[:i], '', entries, '', *lines[i:]])
+            break
+        else: sys.exit(f'{place} has no such section')
+
 def toctree(files, *options):
     return '\n'.join(['```{toctree}', ':hidden:', *options, '', *map(str, files), '```'])
 
@@ -143,21 +218,41 @@ def contents(kind, cells, names, objects):
 DOORS = '\n'.join(['```{container} doors', *(f'- [**{title}**]({k}.md) {text}' for k,(title,text,_) in
                                            [*KINDS.items()][:4]), '```'])
 
-def sources(folder):
-    "Write what Sphinx reads, laid out as the repository is, so that relative links hold in both"
-    cells = {o: read(o) for o in [NBS/'index.ipynb', *HOWTO, *TUTORIALS, *REFERENCE, *MODULES]}
+def all_cells(): return {o: read(o) for o in [NBS/'index.ipynb', *HOWTO, *TUTORIALS, *REFERENCE, *MODULES]}
+
+def documented_objects(cells):
+    "All names that modules export or the reference documents, with their objects; and those of the reference"
     modules = {o: import_module(f"{settings['lib_name']}.{o.stem.split('_', 1)[1]}") for o in MODULES}
     scope = {k: v for module in modules.values() for k,v in vars(module).items()}
     documents = [name for o in REFERENCE for name in filter(None, map(subject, cells[o]))]
     objects = {name: eval(name, vars(modules[o])) for o in MODULES for c in cells[o] if 'export' in c.directives_
                for name in defined(c)}
-    objects |= {name: eval(name, scope) for name in documents if name not in objects}
+    return objects | {name: eval(name, scope) for name in documents if name not in objects},documents
+
+def write_signatures():
+    "Replace or add the last cell of each notebook of the reference"
+    cells = all_cells()
+    objects,_ = documented_objects(cells)
+    for o in REFERENCE:
+        nb,names = json.loads(o.read_text(encoding='utf-8')),[*filter(None, map(subject, cells[o]))]
+        if not names: continue
+        kept = [c for c in nb['cells'] if not ''.join(c['source']).startswith(SIGNATURES)]
+        text = signatures(names, objects).splitlines(keepends=True)
+        nb['cells'] = [*kept, dict(cell_type='markdown', id='signatures', metadata={}, source=text)]
+        o.write_text(json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True)+'\n', encoding='utf-8')
+
+def sources(folder):
+    "Write what Sphinx reads, laid out as the repository is, so that relative links hold in both"
+    cells = all_cells()
+    objects,documents = documented_objects(cells)
     names = {k: f'{module_of(o)}.{k}' for k,o in objects.items()}
     links = names | {k.replace('Learner.', 'learn.'): v for k,v in names.items()}
     for o,found in cells.items():
         dest = folder/('index.ipynb' if o.stem=='index' else o.relative_to(ROOT))
         dest.parent.mkdir(parents=True, exist_ok=True)
-        nb = page(found, links, objects, documents if o in modules else None)
+        if o in REFERENCE: found = [c for c in found if not c.source.startswith(SIGNATURES)] # which are in place
+        nb = page(found, links, objects, documents if o in MODULES else None)
+        indexed(nb, str(o.relative_to(NBS).with_suffix('')))
         if o.stem!='index': # the front page is one folder higher here
             for c in nb['cells']: c['source'] = re.sub(r'\]\(((\.\./)*index\.ipynb)', r'](../\1', c['source'])
         else:
@@ -170,6 +265,10 @@ def sources(folder):
     for o in FILES:
         (folder/o.relative_to(ROOT)).parent.mkdir(exist_ok=True)
         shutil.copy(o, folder/o.relative_to(ROOT))
+    for o in PAGES:
+        text = dict(cell_type='markdown', source=o.read_text(encoding='utf-8'))
+        indexed(dict(cells=[text]), str(o.relative_to(ROOT).with_suffix('')))
+        (folder/o.relative_to(ROOT)).write_text(text['source'], encoding='utf-8')
 
 CONF = dict(
     project=settings['lib_name'], author=settings['author'], version=settings['version'],
@@ -178,6 +277,7 @@ CONF = dict(
     myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
     copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
     html_theme='furo', html_static_path=['_static'], html_css_files=['docs.css'],
+    html_search_scorer=str(ROOT/'tools'/'search.js'),
     html_title=f"{settings['lib_name']} {settings['version']}", html_copy_source=False,
     html_show_sphinx=False, html_show_copyright=False,
     html_baseurl=settings.get('doc_host', ''))
@@ -194,6 +294,10 @@ def broken_links(site):
             if not dest.exists() or (url.fragment and dest in ids and unquote(url.fragment) not in ids[dest]):
                 yield f'{file.relative_to(site)}: {url.geturl()}'
 
+def leave_out(app, env):
+    "Keep pages for contributors out of the search: who looks for a word wants to use the package"
+    for o in UNSEARCHED: env.metadata[str(o.relative_to(ROOT).with_suffix(''))]['nosearch'] = ''
+
 def build(site):
     "Build the site into the folder `site`; the number of problems"
     if site.exists():
@@ -202,6 +306,7 @@ def build(site):
     with tempfile.TemporaryDirectory() as tmp:
         sources(src := Path(tmp).resolve()/'src')
         app = Sphinx(src, None, site, Path(tmp)/'doctrees', 'html', CONF, status=None, warningiserror=True)
+        app.connect('env-updated', leave_out)
         app.build()
     broken = sorted({*broken_links(site)})
     for o in broken: print(f'broken link in {o}', file=sys.stderr)
@@ -210,6 +315,8 @@ def build(site):
 if __name__=='__main__':
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('site', nargs='?', type=Path, default=ROOT/'build'/'site', help='the folder to build into')
-    site = parser.parse_args().site.resolve()
-    if build(site): sys.exit(1)
+    parser.add_argument('--signatures', action='store_true', help='write the signatures into the reference instead')
+    args = parser.parse_args()
+    if args.signatures: sys.exit(write_signatures())
+    if build(site := args.site.resolve()): sys.exit(1)
     print(f'{site}/index.html')

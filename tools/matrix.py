@@ -1,7 +1,7 @@
 """Run the tests on each Python, with the newest and with the minimum versions: `python tools/matrix.py [NAME ...]`
 
 Takes the interpreters of pyenv, or `python3.10` to `python3.13` from the path, makes a virtual environment for each
-in turn, and prints the table of CONTRIBUTING.md. The output of the tests is in the folder for temporary files."""
+in turn, and prints the table of RELEASING.md. The output of the tests is in the folder for temporary files."""
 import datetime, re, subprocess, sys, tempfile
 from configparser import ConfigParser
 from pathlib import Path
