@@ -70,7 +70,7 @@ def _level(rows, c, shares, part, rng):
         part[can[np.lexsort((rng.random(len(can)), rise[can], lost[can]))[0]]] = b
 
 def _exchange(rows, c, k, part, rng, tries=100):
-    "Swap rows of equal size while a part lacks a label that another part has twice; return the best parts"
+    "Swap rows while a part lacks a label that another part has twice, and return the best parts"
     sizes,labels = rows[:,[-1]].toarray()[:,0],(rows[:,:c]>0).astype(int)
     best,fewest,part = part,math.inf,part.copy()
     for _ in range(tries):
@@ -167,9 +167,9 @@ def _item_targs(items, get_y):
     "Get the targets of items, N x C, from label names or from zeros and ones"
     rows = [[*L(to_builtin(o))] for o in _each(get_y, items, 'get_y')]
     values = {o for row in rows for o in row}
-    # Numbers that are repeated in a row are not names
+    # Numbers that are repeated in a row are not names; a single 0 or 1 may be one
     encoded = all(isinstance(o, Real) for o in values) and any(len({*o})<len(o) for o in rows)
-    if (encoded or values<={0,1}) and len({*map(len, rows)})==1: return rows
+    if (encoded or values<={0,1}) and len(widths:={*map(len, rows)})==1 and widths!={1}: return rows
     # Sorted, because the order of a set differs between processes
     return one_hot_rows(rows, sorted(values, key=str))
 

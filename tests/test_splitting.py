@@ -237,6 +237,12 @@ def test_folds_are_taken_by_scikit_learn():
     test_eq(IndexSplitter(folds[0][1])(df)[0], folds[0][0])
 
 @pytest.mark.slow
+def test_single_labels_named_0_and_1_are_both_shared():
+    "They are no one-hot rows, in which a 0 is nothing"
+    ys = [[1]]*38+[[0]]*2
+    train,valid = StratifiedMultiLabelSplitter(seed=0, get_y=ys.__getitem__)(range_of(ys))
+    assert sum(ys[i]==[0] for i in train)==sum(ys[i]==[0] for i in valid)==1
+
 def test_names_split_alike_in_every_process():
     code = """from fastai_mlmetrics.splitting import *
 names = [['cat','dog'][:i%3] + ['emu']*(i%7==0) for i in range(60)]
