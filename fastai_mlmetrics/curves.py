@@ -94,6 +94,15 @@ def bin_edges(
     "Return the probabilities between the bins"
     return torch.linspace(REACH, -REACH, bins+1, dtype=torch.float64, device='cpu').sigmoid().float()
 
+def bin_place(
+    preds:Tensor, # Predictions
+    bins:int, # Number of bins, from 24 down to -24
+    sigmoid:bool=True # Whether `preds` are logits; if not, they are probabilities
+)->Tensor: # The bin as a float: its digits say where in the bin
+    "Find the place of each prediction among the bins"
+    logits = preds.float() if sigmoid else preds.float().logit()
+    return logits.nan_to_num().sub_(REACH).mul_(-bins/2/REACH).clamp_(0.5, bins-0.5)
+
 def bin_index(
     preds:Tensor, # Predictions, N x C
     y:Tensor, # Targets, N x C of 0 and 1
@@ -104,10 +113,7 @@ def bin_index(
     "Find the bin of each prediction"
     # A score on an edge belongs below it, as scores must exceed a threshold
     if edges is not None: at = bins-1-torch.bucketize(preds, edges[1:-1].flip(0).to(preds.dtype))
-    else:
-        logits = preds.float() if sigmoid else preds.float().logit()
-        place = logits.nan_to_num().sub(REACH).mul_(-bins/2/REACH)
-        at = place.clamp_(0.5, bins-0.5).long()
+    else: at = bin_place(preds, bins, sigmoid).long()
     c = preds.shape[1]
     labels = torch.arange(c, device=preds.device)
     return at + bins*(labels + c*y.bool()) # `bool`, as bad targets are reported later

@@ -54,8 +54,9 @@ def multilabel_metrics(
                 m(RecallMulti, 'recall_samples', average='samples')]
     if ranking:
         kw = dict(sigmoid=sigmoid, **_ranking_kwargs(kwargs))
-        res += [APScoreMulti(name='ap_macro', bins=bins, **kw),
-                RocAucMulti(name='roc_auc_macro', bins=bins, **kw), LRAP(name='lrap', **kw)]
+        res.append(APScoreMulti(name='ap_macro', bins=bins, **kw))
+        kw.pop('zero_division', None) # A label that is absent has no AUC, which is no 0/0 of counts
+        res += [RocAucMulti(name='roc_auc_macro', bins=bins, **kw), LRAP(name='lrap', **kw)]
     return res
 
 # %% ../nbs/09_lists.ipynb #bfcfdea4

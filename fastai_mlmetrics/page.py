@@ -17,9 +17,9 @@ from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
     beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
-from fastai_mlmetrics.interpret import (
-    find_mistakes, legend_above, MultiLabelInterpretation, sample_inputs, sample_names,
-    sample_titles)
+from .interpret import legend_above, MultiLabelInterpretation
+from .samples import (
+    find_mistakes, sample_inputs, sample_names, sample_titles)
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -243,12 +243,16 @@ def _confusions(p):
 
 def _samples(p):
     interp = p.interp
-    found = ((i, kind, *find_mistakes(interp, i, kind, p.max_n))
-             for i,kind in itertools.product(p.worst, ('missed','false')))
-    for n,(i,kind,idxs,scores,title) in enumerate(o for o in found if len(o[2])):
+    first = interp.mistakes(max_n=10)
+    if not len(first): return
+    yield 'text',f"{first.reading} The most confident ones come first."
+    yield 'table',first
+    if interp.dl is None: return # Arrays have no inputs
+    yield 'text',f"Of {p.which}:"
+    for i,kind in itertools.product(p.worst, ('missed','false')):
+        idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)
+        if not len(idxs): continue
         inputs = sample_inputs(interp, idxs.tolist())
-        if not len(inputs.columns if isinstance(inputs, pd.DataFrame) else inputs): return
-        if not n: yield 'text',f"Of {p.which}; the most confident mistakes come first."
         yield 'heading',title
         if isinstance(inputs, pd.DataFrame):
             yield 'table',interp.show(i, kind, p.max_n)
@@ -256,7 +260,7 @@ def _samples(p):
         kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
         names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
         titles = sample_titles(interp, idxs)
-        yield 'samples',[dict(uri=_thumbnail(x), title=f'{t}, score {s:.3f}',
+        yield 'samples',[dict(uri=_thumbnail(x), title=t, score=f'{s:.3f}',
                               names={k: o[k] for k in kinds})
                          for x,t,s,o in zip(inputs, titles, scores.tolist(), names)]
 

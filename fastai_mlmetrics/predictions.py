@@ -12,6 +12,7 @@ from .messages import PROBS_GIVEN, progress, warn_user
 from .decisions import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
+from copy import copy
 from functools import cached_property
 
 # %% ../nbs/05_predictions.ipynb #d3768a18
@@ -45,6 +46,12 @@ class Predictions:
             self.thresh,self.rule = 0.5,ThresholdRule(sigmoid=False, ignore_index=ignore_index)
         self.zero_division = zero_division
         self._check_values()
+
+    def rule_of(self, i):
+        "Return the rule with the threshold of label `i`"
+        rule = copy(self.rule)
+        if isinstance(rule.thresh, tuple): rule.thresh = rule.thresh[i]
+        return rule
 
     @cached_property
     def scores(self):

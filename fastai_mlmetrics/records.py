@@ -14,7 +14,7 @@ from fastai_mlmetrics.metrics import (
     accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
     ZerosAccuracy)
 from .curves import (
-    add_to_histogram, bin_curve, bin_index, BinnedTable, constant_values, FoldedMetric, REACH)
+    add_to_histogram, bin_curve, bin_place, BinnedTable, constant_values, FoldedMetric, REACH)
 from .ranking import APScoreMulti, random_ap
 from .thresholds import gain, Objective
 from scipy.special import logit
@@ -49,12 +49,13 @@ class ScoreHistogram(FoldedMetric):
         preds,y,valid = batch.inputs
         if not self.probs: preds = _squeeze(preds.float())
         sigmoid = not self.probs or self.sigmoid and batch.scored
-        index = bin_index(preds.reshape(-1, 1), y.reshape(-1, 1), self.bins, sigmoid)
-        row = torch.arange(batch.c, device=y.device) + batch.c*(y.bool()+2*self.folds(batch)[:,None])
-        bins = label_bins(batch.c)
-        # Wider bins, by bits, since division of whole numbers is slow
-        by_label = ((index.view_as(row)&(self.bins-1))*bins >> 16) + bins*row
-        return index,by_label,valid
+        place,c,bins = bin_place(preds, self.bins, sigmoid),batch.c,label_bins(batch.c)
+        fold = self.folds(batch)[:,None]
+        y,label = y.bool().long(),torch.arange(c, device=y.device)
+        of_all,of_labels = place.long(),place.mul_(bins/self.bins).long() # Wider bins
+        # In place, since new memory costs time
+        for i,stride in ((label,bins), (y,c*bins), (fold,2*c*bins)): of_labels.add_(i, alpha=stride)
+        return of_all.add_(y, alpha=self.bins).view(-1, 1),of_labels,valid
 
     def added(self, part):
         index,by_label,valid = part

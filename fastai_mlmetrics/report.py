@@ -205,6 +205,14 @@ def interval(value, without, ci, lowest=0):
     return [min(max(o, lowest), 1) for o in (min(mid-half, value), max(mid+half, value))]
 
 # %% ../nbs/12_report.ipynb #0dd4a713
+def without_label(
+    p:Predictions # Targets to count
+)->str: # '' if each sample has a label
+    "State how many samples have no label, as far as is known"
+    true = p.sample_counts[0]+p.sample_counts[2]
+    n,known = int((true==0).sum()),' known'*(p.counts.sum()<len(true)*len(p.vocab))
+    return f"{n:,} of {len(true):,} samples {'has' if n==1 else 'have'} no{known} label"*(n>0)
+
 def _reading(r, p, constant, ci):
     "Summarise the report in words"
     acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
@@ -212,7 +220,6 @@ def _reading(r, p, constant, ci):
         return "Some predictions are NaN, so there is nothing to report."
     (true,seen),(true_of,_) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in (p.counts, p.sample_counts))
     n,known,absent = len(true_of),*(int(o.sum()) for o in (seen>0, (true==0) & (seen>0)))
-    unlabelled = int((true_of==0).sum())
     at = f"Predicted {p.rule.describe('at a threshold of ')}. " if p.scored else ''
     text = (f"{at}Accuracy over the {count_of(int(seen.sum()), 'sample-label pair')} "
             f"({count_of(n, 'sample')}) is {acc.value:.3f}, and {acc.baseline:.3f} for the baseline, "
@@ -236,9 +243,8 @@ def _reading(r, p, constant, ci):
         ap = r.loc['AP, macro']
         text += (f" Mean average precision, which needs no threshold, is {ap.value:.3f}; "
                  f"a random ranking scores {ap.baseline:.3f}.")
-    has = 'has' if unlabelled==1 else 'have'
-    why = [f"{unlabelled:,} of {n:,} samples {has} no label"]*(unlabelled>0)
-    why += [f"{absent:,} of {known:,} labels never {'occurs' if absent==1 else 'occur'}"]*(absent>0)
+    why = L(without_label(p) or None)
+    if absent: why.append(f"{absent:,} of {known:,} labels never occur{'s'*(absent==1)}")
     if len(limited := r.ceiling[r.ceiling<0.9995]):
         rows = ', '.join(f"'{row}' (at most {v:.3f})" for row,v in limited.items())
         text += (f" No model can reach 1 in {rows}: {', '.join(why)}{', and '*bool(why)}"

@@ -220,6 +220,7 @@ class Outcome:
         total,n = sum_and_weight(values)
         return (total/n).item()
 
+# %% ../nbs/11_thresholds.ipynb #5d0fa2d1
 @patch
 def tune_global(self:Objective,
     table:SearchTable, # Scores and targets
@@ -245,6 +246,7 @@ def tune_global(self:Objective,
     raise ValueError(f"{m.name} is 0/0 at each threshold next to the score of a true target, and "
                      "where nothing is predicted: zero_division=0 or 1 gives it a value there")
 
+# %% ../nbs/11_thresholds.ipynb #5d0fa2d3
 @patch
 def tune_labels(self:Objective,
     table:SearchTable, # Scores and targets

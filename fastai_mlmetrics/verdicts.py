@@ -193,10 +193,10 @@ def _ignoring(value):
 def _weights(r):
     # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r.loss_ignores)
-    return ("Last resort: weight positives in the loss. 1. `learn.loss_func = "
-            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})`. "
-            f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}. 3. Train on. 4. Tune the "
-            "threshold again: `learn.set_thresh(learn.thresh_find())`.")
+    return ("Last resort: weight positives in the loss.\n1. `learn.loss_func = "
+            f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})`\n"
+            f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}\n3. Train on.\n"
+            "4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`")
 
 def _dead(r, found):
     "List the labels without a true positive that their own threshold would find, or would not"
@@ -268,8 +268,9 @@ def _matching(rows, r): return [o.says(r) for o in rows if about(r) in o.about a
 def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"
     if not r.other_data: return _matching(REMEDIES, r)
-    return ["`learn.evaluate()` lists remedies, from the validation set. A threshold tuned on "
-            "test data makes the test result optimistic."]
+    judged = 'MultiLabelInterpretation.from_learner(learn).judge()'
+    return [f"`{judged if r.validation is None else 'learn.evaluate()'}` lists remedies, from the "
+            "validation set. A threshold tuned on test data makes the test result optimistic."]
 
 # %% ../nbs/15_verdicts.ipynb #d30d4f91
 class ZeroLabelsWarning(UserWarning):
@@ -300,8 +301,11 @@ _RED,_ORANGE,_GREEN = '#d62728','#ff7f0e','#2ca02c'
 def as_warning(title, facts=(), r=None, remedies=(), color=_RED):
     "Format a message as text of at most 80 columns, and as a box for notebooks"
     def lines(p):
-        return wrap(p, 78, subsequent_indent='  '*(p[:2]=='- '), break_on_hyphens=False)
-    def html(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o))
+        start,*steps = p.split('\n')
+        fill = partial(wrap, width=78, break_on_hyphens=False)
+        return (fill(start, subsequent_indent='  '*(p[:2]=='- ')) +
+                [line for o in steps for line in fill('  '+o, subsequent_indent='     ')])
+    def html(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o)).replace('\n', '<br>')
     text,box = lines(title),f'<b>{html(title)}</b>'
     for heading,items in ((None,facts), ('What helps',remedies)):
         if not items: continue
@@ -348,14 +352,8 @@ def _facts(r, *names): return [o.says(r) for o in FACTS if o.name in names]
 
 def in_numbers(r):
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    texts = [f"micro F1 {r.f1_micro:.3f} ({r.constant_f1:.3f} for the best constant prediction), "
-             f"macro F1 {r.f1_macro:.3f}."]
-    if r.missed: texts.append(f"{r.missed:,} of the {r.labelled:,} labelled samples "
-                              f"get{'s'*(r.missed==1)} no label.")
-    for names,what in ((r.never_predicted,_NEVER), (r.never_correct,_WRONG)):
-        if names: texts.append(f"{len(names):,} of {r.n_labels:,} labels "
-                               f"{'is' if len(names)==1 else 'are'} {what}: {some_labels(names, 3)}.")
-    return texts
+    fails = [o.name for o in FACTS if o.name in ('empty','never','wrong') and o.applies(r)]
+    return _facts(r, 'f1', 'macro f1') + _facts(r, *fails)
 
 def _epoch(r, text): return text.format(r.epoch) if r.phase=='fit' else ''
 
@@ -416,14 +414,15 @@ def _repr_html_(self:Record): return describe(self).html
 def judge_of(
     p:Predictions, # Checked arrays
     min_accuracy:float=0.5, # As in `judge`
-    max_empty:float=0.5 # As in `judge`
+    max_empty:float=0.5, # As in `judge`
+    fields:dict={} # Further fields of the record: what a Learner knows
 )->Record:
     "Diagnose predictions"
     rule = dict(sigmoid=p.rule.sigmoid, ignore_index=p.rule.ignore_index)
     stats = ValidationStats(thresh=p.thresh, min_labels=p.rule.min_labels,
                             max_labels=p.rule.max_labels, **rule)
     stats.accum_values(p.preds, p.targs)
-    r = stats.record(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty)
+    r = stats.record(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields)
     # A histogram does not place each score
     if t := r.suggested_thresh:
         r.suggested_f1 = F1ScoreMulti(t, average='micro', **rule)(p.preds, p.targs)

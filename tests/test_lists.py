@@ -179,4 +179,14 @@ def test_ranking_metrics_are_in_the_list():
                   skm.label_ranking_average_precision_score(a, b)]
         same([m.value for m in learn.metrics[-3:]], values, 0.02 if kw.get('bins') else 1e-9)
     assert len(multilabel_metrics())==6 and len(multilabel_metrics(full=True))==9
-    test_eq([m.zero_division for m in multilabel_metrics(ranking=True, zero_division=0.5)], [0.5]*9)
+    test_eq([m.zero_division for m in multilabel_metrics(ranking=True, zero_division=0.5)][:7], [0.5]*7)
+
+@pytest.mark.parametrize('zero_division', [0., 0.3, 1., math.nan])
+def test_ranking_metrics_are_those_of_the_report(zero_division):
+    logits,targs = simulate(100, 5, density=0.3)
+    targs[:,3],targs[:9] = 0,0
+    report = accuracy_report(logits, targs, sigmoid=True, ci=None, zero_division=zero_division).value
+    ms = {m.name: m(logits, targs) for m in multilabel_metrics(ranking=True, zero_division=zero_division)}
+    for name,row in dict(ap_macro='AP, macro', roc_auc_macro='ROC AUC, macro', lrap='LRAP', f1_macro='F1, macro',
+                         f1_samples='F1, samples').items():
+        assert ms[name]==pytest.approx(report[row]), name

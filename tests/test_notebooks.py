@@ -36,7 +36,8 @@ PAGES = {k: o for k,o in NOTEBOOKS.items() if '/' in k or k=='index.ipynb'}
 each_page = pytest.mark.parametrize('page', PAGES.values(), ids=PAGES)
 
 # Numbers that no output can show: versions, levels and rules, and what others have measured
-ELSEWHERE = {'index': '3.10', '01_forum_thread': '0.96', '03_whose_accuracy': '1.6 0.63 0.76 0.62', '11_monitor_trackers': '0.5'}
+ELSEWHERE = {'index': '3.10', '01_forum_thread': '0.96', '03_whose_accuracy': '1.6 0.63 0.76 0.62',
+             '11_monitor_trackers': '0.5'}
 
 def prose(page):
     "The text of `page`, without code and addresses"
@@ -44,7 +45,7 @@ def prose(page):
     return re.sub(r'```.*?```|`[^`]*`|(?<=\])\([^)]*\)', ' ', text, flags=re.S)
 
 def shown(page):
-    "The numbers in code and outputs of `page`, a percentage also as a share, and those in the outputs of linked modules"
+    "The numbers in code and outputs of `page` and of modules that it links to; a percentage also as a share"
     modules = re.findall(r'\]\((nbs/\d\d_\w+\.ipynb)', page.read_text()) # of the README
     cells = [o for p in (page, *(ROOT/o for o in modules)) for o in json.loads(p.read_text())['cells'] if o['cell_type']=='code']
     for o in cells:

@@ -35,7 +35,8 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     interp = interpretation()
     page = written(interp, tmp_path, 'A title', data='some data')
     assert page.title.get_text()=='A title: some data' and page.h1.get_text()=='A title'
-    assert sections(page)==[o for o in SECTIONS if o not in ('samples','comparison')] # There are no pictures
+    assert sections(page)==[o for o in SECTIONS if o!='comparison']
+    assert not page.find(id='samples').img
     labels = page.find(id='labels').table
     report = interp.report()
     assert cells(labels.thead)==[['label',*report]]
@@ -84,7 +85,7 @@ def test_names_are_text(tmp_path):
     counts,_ = page.find_all('script')
     assert '<' not in counts.get_text() and [*map(as_shown, NAMES)]==[o['name'] for o in counted(page)['labels']]
     assert '<b>bold</b>' in page.find(id='data').get_text()
-    assert not page.find('section').find('b') and len(page.find_all('section'))==10
+    assert not page.find('section').find('b') and len(page.find_all('section'))==11
     names = {row[0] for row in cells(page.find(id='labels').tbody)}
     assert names=={'(a, b)' if isinstance(o, tuple) else str(o) for o in NAMES}
     texts = [''.join(ElementTree.fromstring(o).itertext()) for o in svgs(page)]
@@ -95,7 +96,7 @@ def test_sections_are_left_out(tmp_path):
     interp = interpretation(100, 3)
     assert sections(written(interp, tmp_path, sections=['labels','verdict']))==['verdict','labels']
     page = written(interp, tmp_path, without=['labels','glossary'])
-    assert sections(page)==[o for o in SECTIONS if o not in ('labels','glossary','samples','comparison')]
+    assert sections(page)==[o for o in SECTIONS if o not in ('labels','glossary','comparison')]
     assert [o['href'][1:] for o in page.nav.find_all('a')]==sections(page)
     assert 'verdict' not in sections(written(interp, tmp_path, without='verdict'))
     for kw in (dict(sections=['labels','pictures']), dict(without='pictures')):
@@ -259,7 +260,7 @@ def test_a_comparison_is_shown(tmp_path):
     models = {'<old> & $a$': logits-targs, 'new': logits, 'other': logits+targs}
     two = compare_models(dict([*models.items()][:2]), targs, sigmoid=True)
     page = written(interp, tmp_path, comparison=two)
-    assert sections(page)==[o for o in SECTIONS if o!='samples']
+    assert sections(page)==[*SECTIONS]
     part = page.find(id='comparison')
     assert cells(part.table.thead)==[['',*two]] and cells(part.table.tbody)==shown(two)
     assert [o.get_text() for o in part.find_all('p')]==two.reading.splitlines() and not part.find('old')
@@ -277,7 +278,7 @@ def test_predictions_of_other_kinds_have_fewer_sections(tmp_path):
     logits,targs = simulate(200, 5, density=0.3)
     def of(preds, targs=targs, **kw):
         return {*sections(written(MultiLabelInterpretation.from_preds(preds, targs, **kw), tmp_path))}
-    whole = {*SECTIONS}-{'samples','comparison'}
+    whole = {*SECTIONS}-{'comparison'}
     assert of(logits>0)==whole-{'thresholds','curves','calibration'} # Binary
     assert of(logits, thresh=0.)==whole-{'calibration'} # Margins
     assert of(logits.sigmoid(), targs*0)==whole-{'thresholds','curves'}
@@ -297,7 +298,7 @@ def test_pictures_show_what_was_missed(digits_dls, tmp_path):
     report = interp.report(averages=False).query('support>0') # None has 20
     wrong = dict(zip(interp.vocab, interp.counts[1:3].sum(0).tolist()))
     labels = sorted(report.index, key=lambda o: (-wrong[o], report.ap[o]))[:2]
-    assert 'with the most mistakes' in part.p.get_text()
+    assert any('with the most mistakes' in o.get_text() for o in part.find_all('p'))
     assert titles and all(o.split(':')[0] in labels for o in titles)
     figures = part.find_all('figure')
     assert 1<=len(figures)<=12
@@ -306,9 +307,31 @@ def test_pictures_show_what_was_missed(digits_dls, tmp_path):
         assert image.size==(180,180) and image.convert('L').getextrema()!=(255,255)
         title,i = o.find_previous('h3').get_text(),int(re.search(r'sample (\d+), ', o.get_text())[1])
         label,kind = title.split(':')[0],'missed' if ': missed' in title else 'false'
-        assert o.find('div').get_text().startswith(f'{kind}: {label}') # Which of its labels matters comes first
+        assert o.find('div', class_=True).get_text().startswith(f'{kind}: {label}') # Which of its labels matters comes first
         col = interp.vocab.index(label)
         assert interp.true[i,col]==(kind=='missed')!=interp.predicted[i,col]
+
+def test_the_most_confident_mistakes_have_names(tmp_path):
+    interp = interpretation(300, 5)
+    part = written(interp, tmp_path, sections='samples').find(id='samples')
+    first = interp.mistakes(max_n=10)
+    assert cells(part.tbody)==shown(first) and cells(part.thead)==[['sample','label','kind','score']]
+    assert part.p.get_text().startswith(first.reading)
+    perfect = MultiLabelInterpretation.from_preds(interp.true.float(), interp.true.float())
+    assert not sections(written(perfect, tmp_path, sections='samples'))
+    # Files of images are beside their pictures as well
+    (tmp_path/'im').mkdir()
+    for i in range(10): PILImage.create(np.full((8,8,3), 20*i, np.uint8)).save(tmp_path/'im'/f'no_{i}.png')
+    block = DataBlock((ImageBlock, MultiCategoryBlock), get_items=get_image_files, get_y=lambda o: ['a','b'])
+    model = nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, 2))
+    learn = Learner(block.dataloaders(tmp_path, bs=4, device=CPU), model, loss_func=BCEWithLogitsLossFlat())
+    interp = MultiLabelInterpretation.from_learner(learn.remove_cb(ProgressCallback), thresh=1.)
+    part = written(interp, tmp_path).find(id='samples')
+    first,row = interp.mistakes(),cells(part.tbody)[0]
+    assert row[1]==str(first.item.iloc[0]) and Path(row[1]).is_file()
+    names = {int(re.match(r'sample (\d), ', o.get_text())[1]): o.get_text() for o in part.find_all('figcaption')}
+    assert len(names)==2
+    for i,text in names.items(): assert interp.items([i])[0].name in text
 
 def test_the_page_says_which_loader_was_validated(digits_dls, tmp_path):
     from fastai_mlmetrics.demo import small_convnet
@@ -338,8 +361,9 @@ def test_rows_of_tables_are_shown(tmp_path):
     part = written(interp, tmp_path).find(id='samples')
     kind = 'missed' if ': missed' in part.h3.get_text() else 'false'
     expected = interp.show(part.h3.get_text().split(':')[0], kind, max_n=6)
-    assert [row[0] for row in cells(part.table.tbody)]==[*map(str, expected.index)]
-    assert cells(part.table.thead)==[['sample',*expected]] and 'x' in expected
+    table = part.h3.find_next('table')
+    assert [row[0] for row in cells(table.tbody)]==[*map(str, expected.index)]
+    assert cells(table.thead)==[['sample',*expected]] and 'x' in expected
 
 def test_plots_do_not_depend_on_settings(tmp_path):
     interp = interpretation(100, 3)

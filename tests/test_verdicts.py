@@ -290,8 +290,8 @@ def test_a_new_loss_needs_a_new_threshold():
     learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than a constant')
     text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'pos_weight' in o]
     assert '0.6' not in text
-    assert ('2. `learn.set_thresh(0.5, min_labels=1)`. 3. Train on. '
-            '4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`.') in text
+    assert ('\n2. `learn.set_thresh(0.5, min_labels=1)`\n3. Train on.\n'
+            '4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`') in text
     for code in re.findall('`(.*?)`', text)[:2]: exec(code, dict(globals(), learn=learn))
     assert not pitfall_texts(learn) # the advice leaves metrics and loss with the same threshold
 
@@ -906,3 +906,21 @@ def better_model():
 def test_a_remedy_that_is_followed_helps(f): f()
 
 def test_each_remedy_is_followed(): assert FOLLOWED.keys()=={o.name for o in REMEDIES}
+
+def test_an_interpretation_of_a_learner_names_what_to_call():
+    "Only of its validation set; arrays have no Learner"
+    logits,targs = scales()
+    learn = make_learner(logits, targs, multilabel_metrics())
+    learn.dls = DataLoaders(make_learner(logits[::2], targs[::2]).dls.valid, learn.dls.valid, device=learn.dls.device)
+    of = MultiLabelInterpretation
+    calls = {'`learn.set_thresh(learn.thresh_find())` finds and sets them': of.from_learner(learn),
+             '`MultiLabelInterpretation.from_learner(learn).judge()` lists remedies': of.from_learner(learn, 0),
+             '`best_thresholds(preds, targs, per_label=True)` finds them': of.from_preds(logits, targs, sigmoid=True)}
+    for call,interp in calls.items():
+        helps = remedies(interp.judge())
+        assert call in helps[0] and ('best_thresholds' in ' '.join(helps))==('best_thresholds' in call)
+    assert len(remedies(of.from_learner(learn, 0).judge()))==1
+    follow(learn, remedies([*calls.values()][0].judge())[0])
+    after = MultiLabelInterpretation.from_learner(learn).judge()
+    assert after.f1_micro>0.85 and 'Thresholds per label' not in repr(after)
+    with pytest.raises(TypeError): [*calls.values()][0].judge(min_acuracy=0.3)

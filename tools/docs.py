@@ -60,7 +60,7 @@ TERMS = {
     'howto/20_image_onnx': 'ONNX, images in deployment, image model in production',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/03_thresholds': 'per label, threshold per label, best threshold, cut-off',
-    'reference/04_reports#accuracy_report': 'interval, confidence interval, interval of a fixed threshold, interval threshold',
+    'reference/04_reports#accuracy_report': 'interval, confidence interval, interval threshold',
     'reference/06_interpretation': 'which images are wrong, confusion matrix, HTML report',
     'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/10_columns': 'held_out, what a column means',
@@ -223,6 +223,7 @@ def all_cells(): return {o: read(o) for o in [NBS/'index.ipynb', *HOWTO, *TUTORI
 def documented_objects(cells):
     "All names that modules export or the reference documents, with their objects; and those of the reference"
     modules = {o: import_module(f"{settings['lib_name']}.{o.stem.split('_', 1)[1]}") for o in MODULES}
+    import_module(f"{settings['lib_name']}.all") # which completes what `help` and signatures show
     scope = {k: v for module in modules.values() for k,v in vars(module).items()}
     documents = [name for o in REFERENCE for name in filter(None, map(subject, cells[o]))]
     objects = {name: eval(name, vars(modules[o])) for o in MODULES for c in cells[o] if 'export' in c.directives_
