@@ -55,7 +55,7 @@ class ScoreHistogram(FoldedMetric):
         of_all,of_labels = place.long(),place.mul_(bins/self.bins).long() # Wider bins
         # In place, since new memory costs time
         for i,stride in ((label,bins), (y,c*bins), (fold,2*c*bins)): of_labels.add_(i, alpha=stride)
-        return of_all.add_(y, alpha=self.bins).view(-1, 1),of_labels,valid
+        return of_all.add_(y, alpha=self.bins).reshape(-1, 1),of_labels,valid
 
     def added(self, part):
         index,by_label,valid = part

@@ -307,7 +307,8 @@ def test_pictures_show_what_was_missed(digits_dls, tmp_path):
         assert image.size==(180,180) and image.convert('L').getextrema()!=(255,255)
         title,i = o.find_previous('h3').get_text(),int(re.search(r'sample (\d+), ', o.get_text())[1])
         label,kind = title.split(':')[0],'missed' if ': missed' in title else 'false'
-        assert o.find('div', class_=True).get_text().startswith(f'{kind}: {label}') # Which of its labels matters comes first
+        # Which of its labels matters comes first
+        assert o.find('div', class_=True).get_text().startswith(f'{kind}: {label}')
         col = interp.vocab.index(label)
         assert interp.true[i,col]==(kind=='missed')!=interp.predicted[i,col]
 

@@ -161,3 +161,10 @@ def test_no_suggestion_at_the_ends(make):
     y = y[:200,:5]
     assert judge(torch.zeros(200,5), y).suggested_thresh is None
     assert judge(torch.full((200,5), -50.), y, sigmoid=True).suggested_thresh is None
+
+def test_strides_change_nothing():
+    "scikit-learn's `OneVsRestClassifier` returns a transposed array"
+    logits,y = simulate(200, 6, bias=-2.)
+    p = logits.sigmoid()
+    turned = [np.asfortranarray(o.numpy()) for o in (p,y)]
+    assert str(judge(*turned))==str(judge(p, y))
