@@ -401,6 +401,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                       'fastai_mlmetrics/learner.py'),
                                           'fastai_mlmetrics.learner._NeedsTargets.before_batch': ( 'learner.html#_needstargets.before_batch',
                                                                                                    'fastai_mlmetrics/learner.py'),
+                                          'fastai_mlmetrics.learner._aims': ('learner.html#_aims', 'fastai_mlmetrics/learner.py'),
                                           'fastai_mlmetrics.learner._names_in': ('learner.html#_names_in', 'fastai_mlmetrics/learner.py'),
                                           'fastai_mlmetrics.learner._of_package': ( 'learner.html#_of_package',
                                                                                     'fastai_mlmetrics/learner.py'),
