@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../nbs/07_curves.ipynb #774f109d
 from fastai.basics import *
+from .inputs import upload
 from .messages import progress
 from .decisions import is_probs
 from .counts import is_split
@@ -388,7 +389,7 @@ class FoldedMetric(StreamMetric):
         "Draw the fold of each sample of a batch"
         first,step = self.shard
         folds = draw_folds(first+step*batch.start, batch.n, step, self.n_folds, self.seed)
-        return folds.to(batch.preds.device, non_blocking=True) # A GPU need not wait
+        return upload(folds, batch.preds.device)
 
 # %% ../nbs/07_curves.ipynb #f471e893
 def by_frequency(
