@@ -948,6 +948,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'fastai_mlmetrics.tables.label_index': ('tables.html#label_index', 'fastai_mlmetrics/tables.py'),
                                          'fastai_mlmetrics.tables.names_within': ('tables.html#names_within', 'fastai_mlmetrics/tables.py'),
                                          'fastai_mlmetrics.tables.new_axes': ('tables.html#new_axes', 'fastai_mlmetrics/tables.py'),
+                                         'fastai_mlmetrics.tables.plot_label': ('tables.html#plot_label', 'fastai_mlmetrics/tables.py'),
                                          'fastai_mlmetrics.tables.plot_name': ('tables.html#plot_name', 'fastai_mlmetrics/tables.py'),
                                          'fastai_mlmetrics.tables.shorten': ('tables.html#shorten', 'fastai_mlmetrics/tables.py'),
                                          'fastai_mlmetrics.tables.some_labels': ('tables.html#some_labels', 'fastai_mlmetrics/tables.py'),
