@@ -124,6 +124,20 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
         learn.set_thresh(learn.thresh_find())"""
     names = None # Of the labels, if `thresh` has a number per label
 
+def _aims(objective, own):
+    "Say what each way of tuning optimises"
+    as_true = "about as many labels as are true"
+    if objective.by_rank: # It is a cardinality itself
+        text = f"`best` and `cardinality` predict {as_true}"
+        aim = "predicts each label about as often as it is true"
+    else:
+        micro = objective.m.average=='micro'
+        why = ", which counts false positives also where no label is true"*micro
+        text = f"`best` optimises {objective.name}{why}; `cardinality` predicts {as_true}"
+        average = 'micro' if own and own.as_whole else 'macro'
+        aim = f"optimises {objective.name.rpartition(' (')[0]} ({average})"
+    return text + f"; `per_label` {aim}, by a threshold per label"*bool(own) + '.'
+
 @patch
 @delegates(Objective, but=['per_label'])
 def thresh_find(self:Learner,
@@ -190,19 +204,9 @@ def thresh_find(self:Learner,
     if unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
-    why = ''
-    if objective.m.average=='micro': why = ", which counts false positives also where no label is true"
-    text = (f" `best` optimises {objective.name}{why}; `cardinality` predicts about as many labels as "
-            "are true")
-    if objective.by_rank: text = " `best` and `cardinality` predict about as many labels as are true"
-    if own:
-        of = 'micro' if own.as_whole else 'macro'
-        aim = f"optimises {objective.name.rpartition(' (')[0]} ({of})"
-        if objective.by_rank: aim = "predicts each label about as often as it is true"
-        text += f"; `per_label` {aim}, by a threshold per label"
-    if 'fallback' in table:
-        text += ". Labels with a fallback reason use the best global threshold for the macro average"
-    table.attrs['reading'] = f"{advice}\n{table.reading}{text}."
+    table.attrs['reading'] = (f"{advice}\n{table.reading} {_aims(objective, own)}"
+        + " Labels with a fallback reason use the best global threshold for the macro average."
+        *('fallback' in table))
     if show_plot:
         marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
