@@ -119,9 +119,9 @@ class ThresholdRule:
         self.labels = None if labels is None else tuple(L(to_builtin(labels)))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
         w = None if sample_weight is None else as_tensor(sample_weight).cpu().double().clone()
-        if w is not None and not (w.ndim==1 and (w>=0).all() and w.sum()>0):
-            raise ValueError("sample_weight should be one number per sample, 0 or more and not all 0, "
-                             f"but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
+        if w is not None and not (w.ndim==1 and (w>=0).all() and 0<w.sum()<math.inf):
+            raise ValueError("sample_weight should be one finite number per sample, 0 or more and not "
+                             f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
         self.weight = w
         self.key = (np.shape(self.thresh), np.array(self.thresh).tobytes(), self.names, sigmoid,
                     self.labels, str(ignore_index), self.min_labels, self.max_labels,
@@ -195,6 +195,15 @@ def valid(self:ThresholdRule,
     "Return which sample-label pairs count"
     if self.ignore_index is None: return None
     return ~targs.isnan() if self.ignore_index!=self.ignore_index else targs!=self.ignore_index
+
+@patch
+def ignoring(self:ThresholdRule,
+    value # Target value to ignore
+): # `ThresholdRule`
+    "Copy the rule, and make the copy ignore targets of this value"
+    res = copy(self)
+    vars(res).update(ignore_index=value, key=(*self.key, str(value)))
+    return res
 
 # %% ../nbs/02_decisions.ipynb #a0871284
 @patch

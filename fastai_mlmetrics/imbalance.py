@@ -7,7 +7,8 @@ __all__ = ['label_stats', 'plot_cooccurrence', 'imbalance_measures', 'pos_weight
 
 # %% ../nbs/21_imbalance.ipynb #482c1d78
 from fastai.basics import *
-from .inputs import as_tensor, label_names, label_vocab, match_columns
+from .inputs import (
+    as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns)
 from .messages import format_number
 from .decisions import ThresholdRule
 from .tables import label_columns, new_axes, plot_name, Table
@@ -68,8 +69,11 @@ def label_matrix(
     else:
         if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame):
             valid = match_columns(valid, data)
-        parts = [as_tensor(o) for o in (data, valid) if o is not None]
-        vocab = ifnone(vocab, getattr(data, 'columns', None))
+        vocab = ifnone(vocab, columns_of(data))
+        parts = []
+        for o in (data, valid):
+            _,o,ignore_index = fill_masked(None, o, ignore_index)
+            if o is not None: parts.append(as_tensor(o))
     if isinstance(parts[0], list):
         names = {o for part in parts for labels in part for o in labels}
         vocab = vocab + sorted(names - {*vocab}, key=str)
@@ -189,6 +193,7 @@ def pos_weight(
     if not max_weight>=1 or not smooth>=0:
         raise ValueError(f"max_weight={max_weight} must be at least 1, and smooth={smooth} at least 0")
     of_dls = isinstance(data, DataLoaders)
+    _,data,ignore_index = fill_masked(None, data, ignore_index)
     targs = _targets(data.train_ds) if of_dls else as_tensor(data)
     train = _as_matrix(targs, label_vocab(data) if of_dls else None, ignore_index)
     true,n = train.nansum(0),(~train.isnan()).sum(0)

@@ -7,7 +7,8 @@ __all__ = ['BCEWithLogitsLossFlat', 'AsymmetricLoss', 'AsymmetricLossFlat', 'Sig
 
 # %% ../nbs/03_losses.ipynb #0d5ac9d1
 from fastai.basics import *
-from .decisions import as_thresh, binarize, is_probs, thresh_names, ThresholdRule, to_scores
+from .decisions import (
+    as_thresh, binarize, is_probs, thresh_names, ThresholdRule, to_scores)
 import fastai.losses
 
 # %% ../nbs/03_losses.ipynb #ed831eaf

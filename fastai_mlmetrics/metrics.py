@@ -11,7 +11,7 @@ __all__ = ['accuracy_multi', 'subset_accuracy', 'empty_rate', 'zeros_accuracy', 
 
 # %% ../nbs/06_metrics.ipynb #c2351ab8
 from fastai.basics import *
-from .inputs import as_rows, as_tensor
+from .inputs import as_rows, as_tensor, fill_masked
 from .messages import (
     check_kwargs, new_warnings, PROBS_GIVEN, single_threaded, warn_user)
 from .decisions import is_prob_thresh, ThresholdRule
@@ -178,11 +178,15 @@ def accum_all(
     "Add predictions and targets of more samples to several metrics, which share the counts"
     for m in metrics: m.count_batches()
     vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
+    ignored = ignored_by(metrics)
+    preds,targs,value = fill_masked(preds, targs, ignored)
+    rules = [m.rule if value is ignored else m.rule.ignoring(value) for m in metrics]
     preds,targs = as_rows(preds, targs)
     if not len(preds): return
     step = max(1, _BLOCK//preds.shape[1])
     for block in map(LoopBatch, preds.split(step), targs.split(step)):
-        for m,vocab in zip(metrics, vocabs): m.add(join_batches([block], m.rule, vocab, m.seen))
+        for m,rule,vocab in zip(metrics, rules, vocabs):
+            m.add(join_batches([block], rule, vocab, m.seen))
 
 @patch
 def accum_values(self:StreamMetric,
@@ -422,13 +426,13 @@ class FBetaMulti(CountsMetric):
     nothing predicted. scikit-learn's `fbeta_score`. fastai's class also predicts scores equal to
     `thresh`, and drops a `thresh` of 0.
     """
-    func_name,order = 'fbeta_score',('beta', *CountsMetric.order)
+    order = 'beta',*CountsMetric.order
     def __init__(self,
         beta:float, # Importance of recall relative to precision: 0 is precision, infinity is recall
         **kwargs
     ):
         if not beta>=0: raise ValueError(f"beta={beta} must be at least 0, which is precision alone")
-        self.beta = beta
+        self.beta,self.func_name = beta,f'fbeta_score_{beta:g}'
         super().__init__(**kwargs)
     def ratio(self, tp, fp, fn, tn):
         w = 1/(1+self.beta**2) # Divided by 1 + beta², so that an infinite beta gives recall

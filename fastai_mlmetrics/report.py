@@ -19,7 +19,10 @@ import scipy.stats as scs
 from collections import Counter
 
 # %% ../nbs/12_report.ipynb #16100f3a
-class AccuracyReport(Table): "Table of accuracy variants, with a summary in words as its `reading`"
+class AccuracyReport(Table):
+    """Table of accuracy variants, with a summary in words as its `reading`
+
+        accuracy_report(preds, targs).reading"""
 
 # %% ../nbs/12_report.ipynb #b5160421
 _ROWS = {'accuracy, elementwise': (AccuracyMulti, 'micro'),
@@ -281,6 +284,8 @@ def accuracy_report(
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
-    "Report accuracy variants with baselines and confidence intervals"
+    """Report accuracy variants with baselines and confidence intervals
+
+        accuracy_report(preds, targs, thresh=0.3).loc['F1, macro']"""
     check_kwargs('accuracy_report', accuracy_report, kwargs)
     return report_of(Predictions(preds, targs, **kwargs), ci)

@@ -49,6 +49,7 @@ TERMS = {
     'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, TensorBoard, wandb',
     'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory',
     'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
+    'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab',
     'howto/14_single_label_column': 'one column for a label, F1 of one label, metric of a single label',
     'howto/15_own_logger_sweep': 'sweep, Optuna, my own logger',
     'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function, function for on_flag',
@@ -120,12 +121,13 @@ def documentation(o, name):
     docs = {k: v for k,v in docments(f, full=True, args_kwargs=True).items() if k not in ('self','cls')} if ours else {}
     return 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function',docs
 
-def documented(o, name, *options):
-    "A signature, the docstring and a table of the arguments, as a directive of Sphinx"
+def documented(o, name, *options, text=None):
+    "A signature, the docstring or `text`, and a table of the arguments, as a directive of Sphinx"
     kind,docs = documentation(o, name)
     returns = [docs.pop('return')] if 'return' in docs else []
     return '\n'.join([f"````{{py:{kind}}} {name}{'' if kind=='property' else signature(docs)}",
-                      f':module: {module_of(o)}', *[':classmethod:']*inspect.ismethod(o), *options, '', doc_of(o), '',
+                      f':module: {module_of(o)}', *[':classmethod:']*inspect.ismethod(o), *options, '',
+                      doc_of(o) if text is None else text, '',
                       *table(docs, returns), '````'])
 
 def linked(text, names):
@@ -164,7 +166,8 @@ def page(cells, names, objects, elsewhere=None):
     for c in cells:
         if elsewhere is None and (name:=subject(c)):
             heading,_,text = c.source.partition('\n\n')
-            doc = documented(objects[name], name, ':no-contents-entry:')
+            summary = summary_of(objects[name]) # The page says the rest
+            doc = documented(objects[name], name, ':no-contents-entry:', text=summary)
             add('markdown', f'{heading}\n\n{doc}\n\n{linked(text, names)}')
         elif c.cell_type=='markdown': add('markdown', linked(c.source, names))
         elif {'export','exporti'} & {*c.directives_}:
@@ -273,7 +276,7 @@ def sources(folder):
 
 CONF = dict(
     project=settings['lib_name'], author=settings['author'], version=settings['version'],
-    extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off',
+    extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off', nb_render_markdown_format='myst',
     nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
     myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
     copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
