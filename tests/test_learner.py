@@ -1,6 +1,7 @@
 "A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
-import contextlib, io, json, pickle, sklearn.metrics as skm
+import contextlib, io, json, pickle, sklearn.metrics as skm, textwrap
 from conftest import *
+from fastai_mlmetrics.learner import SuggestedThresholds
 from fastai_mlmetrics.thresholds import Objective
 
 NAMES = [f'l{i}' for i in range(20)]
@@ -832,3 +833,17 @@ def test_export_plain_names_the_public_class_once(tmp_path):
     with pytest.warns(UserWarning) as caught: learn.export_plain()
     text, = [str(o.message) for o in caught if 'still needs' in str(o.message)]
     assert text.count('AsymmetricLoss')==1 and 'fastai_mlmetrics, for AsymmetricLossFlat: use' in text
+
+@pytest.mark.parametrize('name', ['judge','ZeroLabelsWarning','ZeroLabelsCallback','ZeroLabelsCallback.explain',
+    'ZeroLabelsCallback.report','ZeroLabelsCallback.plot','Learner.accuracy_report','Learner.evaluate',
+    'Learner.export_plain','Learner.set_thresh','Learner.thresh_find','Recorder.plot_metrics','SuggestedThresholds'])
+def test_examples_of_docstrings_run(name, tmp_path):
+    logits,targs = simulate(200, 5, density=0.3)
+    learn = make_learner(logits, targs, multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
+    with warnings_as('ignore'), learn.no_logging(): learn.fit(1, 0.)
+    code = inspect.cleandoc(eval(name).__doc__).partition('\n\nArguments:')[0].split('\n\n')[-1]
+    assert code.startswith('    ') and (name.rpartition('.')[2] in code or name=='SuggestedThresholds')
+    if name=='ZeroLabelsCallback': learn.remove_cbs(learn.cbs.filter(risinstance(ZeroLabelsCallback)))
+    with warnings_as('ignore'), learn.no_logging():
+        exec(textwrap.dedent(code), dict(globals(), learn=learn, probs=logits.sigmoid(), targs=targs))
+    plt.close('all')
