@@ -94,13 +94,13 @@ def limits_text(
 class ThresholdRule:
     "Threshold and limits for binary predictions, and which sample-label pairs count"
     def __init__(self,
-        thresh=0.5, # Decision threshold, as `as_thresh` takes it: higher scores are predicted
-        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        thresh=0.5, # Labels with scores above it are predicted, as `as_thresh` takes it
+        sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         sample_weight=None, # One weight per sample, 0 or more, in the loader's order; None: all 1
-        ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
-        min_labels:int=0, # Minimum number of labels to predict per sample, the top-scoring ones
-        max_labels:int=None # Maximum number of labels to predict per sample; None: unlimited
+        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
+        min_labels:int=0, # Minimum number of labels per sample
+        max_labels:int=None # Maximum number of labels per sample; None: unlimited
     ):
         if sigmoid not in (True,False):
             raise ValueError(f"sigmoid={sigmoid!r} should be True or False")
@@ -178,10 +178,10 @@ def binarize(self:ThresholdRule,
 
 def binarize(
     preds:Tensor, # Predictions, N x C; bools and integers are binary already
-    thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+    thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
     sigmoid:bool=True, # Whether `preds` are logits
-    min_labels:int=0, # Minimum number of labels to predict per sample, the top-scoring ones
-    max_labels:int=None # Maximum number of labels to predict per sample; None: unlimited
+    min_labels:int=0, # Minimum number of labels per sample
+    max_labels:int=None # Maximum number of labels per sample; None: unlimited
 )->Tensor: # Bools, N x C
     "Threshold predictions"
     rule = ThresholdRule(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels)

@@ -109,7 +109,9 @@ def multidigits(
 
     20 labels, about 1.54 per picture. Returns the folder, which `multilabel_dls` loads. Raises
     `ValueError` for numbers out of range and for a folder with a set of other arguments,
-    `FileExistsError` for a folder with other files."""
+    `FileExistsError` for a folder with other files.
+
+        path = multidigits(n=500)"""
     df = digit_table(n, seed)
     size = check_int('size', size, 16)
     # `int` for numbers of numpy
@@ -167,7 +169,9 @@ def multilabel_dls(
 
     `train.csv` has the columns `fname`, `labels` (separated by spaces) and `is_valid`. Returns
     `DataLoaders` of normalised images and of targets, N x C of 0 and 1. Raises `FileNotFoundError` for
-    a missing file, `ValueError` for a wrong table. fastai's `verify_images` finds damaged pictures."""
+    a missing file, `ValueError` for a wrong table. fastai's `verify_images` finds damaged pictures.
+
+        dls = multilabel_dls(multidigits(n=500), bs=32)"""
     path = Path(path).expanduser()
     df = _read_table(path)
     vocab,n_train = sorted({*' '.join(df.labels).split()}),int((~df.is_valid).sum())

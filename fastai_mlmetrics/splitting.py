@@ -133,7 +133,9 @@ def stratified_split(
     Returns two lists of indices, neither of them empty. A label with two samples or more is in both,
     where a split of these sizes allows it.
     Raises `ValueError` for targets other than 0 and 1, and for arguments out of range. Warns if groups
-    are too large for the share."""
+    are too large for the share.
+
+        train,valid = stratified_split(targs, 0.2, seed=42)"""
     if not 0<valid_pct<1:
         raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
@@ -149,7 +151,9 @@ def stratified_folds(
     """Split samples into folds for cross-validation, each with its share of every label
 
     Returns `k` pairs of index lists, as scikit-learn's `cv=` takes them. Each sample is in validation
-    once. Raises `ValueError` as `stratified_split` does."""
+    once. Raises `ValueError` as `stratified_split` does.
+
+        for train,valid in stratified_folds(targs, k=5, seed=42): print(len(train), len(valid))"""
     k = check_int('k', k, 2)
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
@@ -184,7 +188,9 @@ def StratifiedMultiLabelSplitter(
 ): # Function of items, for `DataBlock(splitter=...)`
     """Create a splitter like `RandomSplitter`, with a share of every label on both sides
 
-    Returns a function of the items that returns the indices of training and of validation."""
+    Returns a function of the items that returns the indices of training and of validation.
+
+        splitter = StratifiedMultiLabelSplitter(seed=42, get_y=ColReader('labels', label_delim=' '))"""
     def _inner(o):
         return stratified_split(_item_targs(o, get_y), valid_pct, seed, pairs=pairs,
                                 groups=None if groups is None else _each(groups, o, 'groups'),
