@@ -40,8 +40,8 @@ def test_what_numpy_masks_is_ignored(f):
     hidden = torch.rand(SCORES.shape, generator=torch.Generator().manual_seed(0))<0.2
     expected = f(SCORES, TARGS.masked_fill(hidden, math.nan), ignore_index=math.nan)
     def masked(x): return np.ma.array(x.masked_fill(hidden, 7).numpy(), mask=hidden.numpy())
-    for preds,targs,kw in ((SCORES, masked(TARGS), {}), (masked(SCORES), TARGS, {}), (masked(SCORES), masked(TARGS), {}),
-                           (SCORES, masked(TARGS), dict(ignore_index=-1))):
+    p,y = masked(SCORES),masked(TARGS)
+    for preds,targs,kw in ((SCORES, y, {}), (p, TARGS, {}), (p, y, {}), (SCORES, y, dict(ignore_index=-1))):
         assert_alike(f(preds, targs, **kw), expected)
 
 def test_targets_that_numpy_masks_are_not_counted():

@@ -791,7 +791,8 @@ def test_a_loader_that_is_passed_is_read_in_order_and_whole():
     logits,targs = simulate(100)
     learn = make_learner(logits, targs, multilabel_metrics(ranking=True))
     ds = TensorPairs(logits, targs)
-    dls = DataLoaders(DataLoader(ds, bs=16, shuffle=True, drop_last=True), DataLoader(ds, bs=16), device=default_device())
+    loaders = DataLoader(ds, bs=16, shuffle=True, drop_last=True),DataLoader(ds, bs=16)
+    dls = DataLoaders(*loaders, device=default_device())
     learn.dls,train = dls,dls.train
     with learn.no_logging(), learn.no_bar():
         for f in (lambda *a, **kw: learn.evaluate(*a, **kw).value.iloc[1:].astype(float),
@@ -805,8 +806,10 @@ def test_a_loader_that_is_passed_is_read_in_order_and_whole():
     assert train.shuffle and train.drop_last
 
 @pytest.mark.parametrize('metric,says', [
-    (lambda: F1ScoreMulti(labels=['crush']), "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
-    (lambda: F1ScoreMulti(dict(crush=0.2, rain=0.3, snow=0.4)), r"labels \['crush'\], which are not here, and lacks \['crash'\]")])
+    (lambda: F1ScoreMulti(labels=['crush']),
+     "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
+    (lambda: F1ScoreMulti(dict(crush=0.2, rain=0.3, snow=0.4)),
+     r"labels \['crush'\], which are not here, and lacks \['crash'\]")])
 def test_unknown_labels_are_an_error_before_the_training(metric, says):
     learn = make_learner(*simulate(64, 3), [metric()], vocab=['crash','rain','snow'])
     with pytest.raises(ValueError, match=says): learn.fit(1, 0.)

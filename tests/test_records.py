@@ -174,7 +174,8 @@ def test_each_field_is_in_the_table_of_the_notebook():
 def test_memory_of_a_validation_is_as_said(c, mb):
     stats = ValidationStats()
     stats.accum_values(*simulate(50, c))
-    n = sum(o.numel()*o.element_size() for m in stats.metrics for o in L(m.total, use_list=None) if isinstance(o, Tensor))
+    totals = [o for m in stats.metrics for o in L(m.total, use_list=None) if isinstance(o, Tensor)]
+    n = sum(o.numel()*o.element_size() for o in totals)
     assert f'{n/1e6:.2g}'==mb
     text = (Path(__file__).parent.parent/'nbs/17_callback.ipynb').read_text(encoding='utf-8')
     assert f'{mb} MB with {c:,}' in text
