@@ -37,7 +37,15 @@ class ZeroLabelsCallback(Callback):
     Compares each validation with the all-zeros baseline, and reports a verdict with remedies: in a fit
     after `patience` flagged validations without improvement and at the end; in `learn.validate()` at
     once. A report is a `ZeroLabelsWarning`; with `on_flag='raise'`, a flagged model raises a
-    `ZeroLabelsError`. See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`."""
+    `ZeroLabelsError`.
+
+    A function for `on_flag` replaces the warning of a flagged model. It gets the `Record` of the
+    validation whenever the warning would come: after `patience` flagged validations in a row without
+    improvement, once for each such row, at the end of the fit, and after `learn.validate()`.
+    The table *Fields* in nbs/14_records.ipynb explains the fields of a record.
+    See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`.
+
+        learn.add_cb(ZeroLabelsCallback(on_flag=lambda r: print(r.epoch, r.verdict, r.f1_micro)))"""
     order,run_train,remove_on_fetch = 65,False,True # After `Recorder` has written the table's row
     name = 'zero_labels' # Of subclasses, too
     def __init__(self,
@@ -295,7 +303,9 @@ _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','
 def explain(self:ZeroLabelsCallback)->Record:
     """Return the record of the last validation, whose repr is the report
 
-    Raises `ValueError` before the first validation."""
+    Raises `ValueError` before the first validation.
+
+        learn.zero_labels.explain()"""
     if not self.records: raise ValueError("there is nothing to explain before the first validation")
     return self.records[-1]
 
@@ -303,7 +313,11 @@ def explain(self:ZeroLabelsCallback)->Record:
 def report(self:ZeroLabelsCallback,
     full:bool=False # Whether to show all fields of the records, instead of nine columns
 )->Table: # One row per validation
-    "Return the records of all validations as a table"
+    """Return the records of all validations as a table
+
+    Each validation is a row, each field of its record a column.
+
+        learn.zero_labels.report()[['epoch','verdict','f1_micro']]"""
     return Table([dict(o) for o in self.records], columns=None if full else _COLUMNS)
 
 @patch
@@ -313,8 +327,9 @@ def plot(self:ZeroLabelsCallback,
     """Plot accuracy with the all-zeros baseline, the empty rate and micro F1, by validation
 
     If a label is true in more than half of the samples, the best constant prediction is shown, too.
+    Verdicts are shaded, and named in the legend. Raises `ValueError` before the first validation.
 
-    Verdicts are shaded, and named in the legend. Raises `ValueError` before the first validation."""
+        learn.zero_labels.plot()"""
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report(full=True)
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')

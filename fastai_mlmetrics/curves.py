@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../nbs/07_curves.ipynb #774f109d
 from fastai.basics import *
+from .inputs import upload
 from .messages import progress
 from .decisions import is_probs
 from .counts import is_split
@@ -38,7 +39,7 @@ class Curve:
         return m.values(*self.cells).expand_as(self.tp) # A formula may ignore the predictions
 
     def at(self,
-        thresh:float # Decision threshold: scores above it are predicted
+        thresh:float # Threshold; scores above it are predicted
     )->Tensor: # `tp`, `fp`, `fn` and `tn`, 4 x R
         "Return the counts at a threshold"
         last = ((self.score>thresh).sum(1, keepdim=True)-1).clamp(min=0)
@@ -169,7 +170,7 @@ def candidates(
 class SearchRow:
     "Confusion counts of one row of sample-label pairs at thresholds, by fold"
     def __init__(self,
-        thresh, # M thresholds, from the highest down
+        thresh, # M thresholds
         above # Numbers of negatives and positives above each, and in all, folds x 2 x (M+1)
     ): store_attr()
 
@@ -212,11 +213,8 @@ class SearchTable:
         thresh # Thresholds, S x C, or S x 1 for all labels
     ): # Numbers of negatives and positives above them, folds x 2 x S x C
         "Count all labels at thresholds"
-        def count(i, t):
-            order = np.argsort(-t)
-            return self.row(i, t[order]).above[:,:,np.argsort(order)]
         each = np.broadcast_to(thresh, (len(thresh), self.c)).T
-        return np.stack([count(i, t) for i,t in enumerate(each)], -1)
+        return np.stack([self.row(i, t).above[...,:-1] for i,t in enumerate(each)], -1)
 
     def averaged(self,
         m:CountsMetric, # Metric, with its average
@@ -276,7 +274,7 @@ class ScoreTable(SearchTable):
 
     def row(self,
         i:int=None, # Label; None: the pairs of all labels
-        thresh=None, # Thresholds, from the highest down; None: candidates of the row
+        thresh=None, # Thresholds; None: candidates of the row, from the highest down
         ranks=None # Which folds count, S x folds: predict as many labels as are true in each set
     )->SearchRow:
         "Count a row at thresholds"
@@ -388,7 +386,7 @@ class FoldedMetric(StreamMetric):
         "Draw the fold of each sample of a batch"
         first,step = self.shard
         folds = draw_folds(first+step*batch.start, batch.n, step, self.n_folds, self.seed)
-        return folds.to(batch.preds.device, non_blocking=True) # A GPU need not wait
+        return upload(folds, batch.preds.device)
 
 # %% ../nbs/07_curves.ipynb #f471e893
 def by_frequency(

@@ -94,13 +94,13 @@ def limits_text(
 class ThresholdRule:
     "Threshold and limits for binary predictions, and which sample-label pairs count"
     def __init__(self,
-        thresh=0.5, # Decision threshold, as `as_thresh` takes it: higher scores are predicted
-        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        thresh=0.5, # Labels with scores above it are predicted, as `as_thresh` takes it
+        sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         sample_weight=None, # One weight per sample, 0 or more, in the loader's order; None: all 1
-        ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
-        min_labels:int=0, # Minimum number of labels to predict per sample, the top-scoring ones
-        max_labels:int=None # Maximum number of labels to predict per sample; None: unlimited
+        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
+        min_labels:int=0, # Minimum number of labels per sample
+        max_labels:int=None # Maximum number of labels per sample; None: unlimited
     ):
         if sigmoid not in (True,False):
             raise ValueError(f"sigmoid={sigmoid!r} should be True or False")
@@ -119,9 +119,9 @@ class ThresholdRule:
         self.labels = None if labels is None else tuple(L(to_builtin(labels)))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
         w = None if sample_weight is None else as_tensor(sample_weight).cpu().double().clone()
-        if w is not None and not (w.ndim==1 and (w>=0).all() and w.sum()>0):
-            raise ValueError("sample_weight should be one number per sample, 0 or more and not all 0, "
-                             f"but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
+        if w is not None and not (w.ndim==1 and (w>=0).all() and 0<w.sum()<math.inf):
+            raise ValueError("sample_weight should be one finite number per sample, 0 or more and not "
+                             f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
         self.weight = w
         self.key = (np.shape(self.thresh), np.array(self.thresh).tobytes(), self.names, sigmoid,
                     self.labels, str(ignore_index), self.min_labels, self.max_labels,
@@ -178,10 +178,10 @@ def binarize(self:ThresholdRule,
 
 def binarize(
     preds:Tensor, # Predictions, N x C; bools and integers are binary already
-    thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
+    thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
     sigmoid:bool=True, # Whether `preds` are logits
-    min_labels:int=0, # Minimum number of labels to predict per sample, the top-scoring ones
-    max_labels:int=None # Maximum number of labels to predict per sample; None: unlimited
+    min_labels:int=0, # Minimum number of labels per sample
+    max_labels:int=None # Maximum number of labels per sample; None: unlimited
 )->Tensor: # Bools, N x C
     "Threshold predictions"
     rule = ThresholdRule(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels)
@@ -195,6 +195,15 @@ def valid(self:ThresholdRule,
     "Return which sample-label pairs count"
     if self.ignore_index is None: return None
     return ~targs.isnan() if self.ignore_index!=self.ignore_index else targs!=self.ignore_index
+
+@patch
+def ignoring(self:ThresholdRule,
+    value # Target value to ignore
+): # `ThresholdRule`
+    "Copy the rule, and make the copy ignore targets of this value"
+    res = copy(self)
+    vars(res).update(ignore_index=value, key=(*self.key, str(value)))
+    return res
 
 # %% ../nbs/02_decisions.ipynb #a0871284
 @patch

@@ -60,7 +60,9 @@ def get_learner(
 )->Learner:
     """Create a `vision_learner` without pretrained weights, with `multilabel_metrics` and the callback
 
-    Raises `ValueError` for an unknown architecture."""
+    Raises `ValueError` for an unknown architecture.
+
+        learn = get_learner(get_data('digits', out='.', size=64), arch='small')"""
     body,head = _body(arch)
     return vision_learner(dls, body, pretrained=False, loss_func=BCEWithLogitsLossFlat(thresh=thresh),
                           metrics=multilabel_metrics(thresh), cbs=ZeroLabelsCallback(), **head)

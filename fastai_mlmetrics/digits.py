@@ -10,6 +10,7 @@ import json,tempfile
 from PIL import Image
 from sklearn.datasets import load_digits
 from fastai.vision.all import *
+from .messages import check_int
 from .tables import some_names
 
 # %% ../nbs/23_digits.ipynb #c708503c
@@ -40,9 +41,7 @@ def digit_table(
     """Draw the labels for a set of multi-digit pictures, a fifth of them for validation
 
     Raises `ValueError` for fewer than 20 pictures or a negative seed."""
-    if n<20: raise ValueError(f"n={n} is too few for 20 labels: write n=20 or more")
-    if seed<0: raise ValueError(f"seed={seed}: write 0 or more")
-    rng = np.random.default_rng(seed)
+    n,rng = check_int('n', n, 20),np.random.default_rng(check_int('seed', seed))
     valid = rng.permutation(n) < n//5
     has = np.zeros((n,20), bool)
     has[~valid] = _draw_labels((~valid).sum(), rng)
@@ -110,9 +109,11 @@ def multidigits(
 
     20 labels, about 1.54 per picture. Returns the folder, which `multilabel_dls` loads. Raises
     `ValueError` for numbers out of range and for a folder with a set of other arguments,
-    `FileExistsError` for a folder with other files."""
+    `FileExistsError` for a folder with other files.
+
+        path = multidigits(n=500)"""
     df = digit_table(n, seed)
-    if size<16: raise ValueError(f"size={size}: too few pixels to read a digit in: write 16 or more")
+    size = check_int('size', size, 16)
     # `int` for numbers of numpy
     args = json.dumps(dict(n=n, size=size, seed=seed, version=1), default=int)
     if path is None: path = fastai_path('data')/f"multidigits_{n}_{size}_{seed}_1"
@@ -168,7 +169,9 @@ def multilabel_dls(
 
     `train.csv` has the columns `fname`, `labels` (separated by spaces) and `is_valid`. Returns
     `DataLoaders` of normalised images and of targets, N x C of 0 and 1. Raises `FileNotFoundError` for
-    a missing file, `ValueError` for a wrong table. fastai's `verify_images` finds damaged pictures."""
+    a missing file, `ValueError` for a wrong table. fastai's `verify_images` finds damaged pictures.
+
+        dls = multilabel_dls(multidigits(n=500), bs=32)"""
     path = Path(path).expanduser()
     df = _read_table(path)
     vocab,n_train = sorted({*' '.join(df.labels).split()}),int((~df.is_valid).sum())

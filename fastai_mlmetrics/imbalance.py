@@ -7,7 +7,8 @@ __all__ = ['label_stats', 'plot_cooccurrence', 'imbalance_measures', 'pos_weight
 
 # %% ../nbs/21_imbalance.ipynb #482c1d78
 from fastai.basics import *
-from .inputs import as_tensor, label_names, label_vocab, match_columns
+from .inputs import (
+    as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns)
 from .messages import format_number
 from .decisions import ThresholdRule
 from .tables import label_columns, new_axes, plot_name, Table
@@ -68,8 +69,11 @@ def label_matrix(
     else:
         if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame):
             valid = match_columns(valid, data)
-        parts = [as_tensor(o) for o in (data, valid) if o is not None]
-        vocab = ifnone(vocab, getattr(data, 'columns', None))
+        vocab = ifnone(vocab, columns_of(data))
+        parts = []
+        for o in (data, valid):
+            _,o,ignore_index = fill_masked(None, o, ignore_index)
+            if o is not None: parts.append(as_tensor(o))
     if isinstance(parts[0], list):
         names = {o for part in parts for labels in part for o in labels}
         vocab = vocab + sorted(names - {*vocab}, key=str)
@@ -98,7 +102,9 @@ def label_stats(
     Returns a `Table` with a row per label: `train`, `valid` (numbers of samples), `train_freq`,
     `valid_freq` (shares), `IRLbl` (how many times as frequent the most frequent label is),
     `often_with`, `share_with` (the label it most often occurs with), `missing_from` (parts).
-    Raises `ValueError` for targets that are not N x C of 0 and 1."""
+    Raises `ValueError` for targets that are not N x C of 0 and 1.
+
+        label_stats(targs, vocab=names)"""
     names,train,valid = label_matrix(data, valid, **kwargs)
     n_train,n_valid = train.nansum(0),valid.nansum(0)
     together,known = _cooccurrence(train)
@@ -126,7 +132,9 @@ def plot_cooccurrence(
 ):
     """Plot a heat map of the labels that occur together in training
 
-    Row i, column j: the share of the samples with label i that have label j, too."""
+    Row i, column j: the share of the samples with label i that have label j, too.
+
+        plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
     together,known = _cooccurrence(train)
     most = together.sum(1).topk(min(k, len(names))).indices.sort().values.tolist()
@@ -159,7 +167,9 @@ def imbalance_measures(
     """Compute the imbalance measures of the multi-label literature
 
     Returns a `Table` with a column `value`, and a row for each of cardinality, density, MeanIR,
-    max IRLbl, CVIR and SCUMBLE. Raises `ValueError` if no label is true in any sample."""
+    max IRLbl, CVIR and SCUMBLE. Raises `ValueError` if no label is true in any sample.
+
+        imbalance_measures(targs)"""
     _,targs,_ = label_matrix(data, **kwargs)
     targs = targs[(~targs.isnan()).any(1)]
     train = targs.nan_to_num() # Ignored targets count as 0
@@ -185,10 +195,13 @@ def pos_weight(
 
     Returns C weights from 1/`max_weight` to `max_weight`; 1 for a label whose targets are all ignored.
     A weighted loss shifts all scores, so tune the threshold again after training.
-    Raises `ValueError` for targets that are not N x C of 0 and 1, and for arguments out of range."""
+    Raises `ValueError` for targets that are not N x C of 0 and 1, and for arguments out of range.
+
+        BCEWithLogitsLossFlat(pos_weight=pos_weight(targs))"""
     if not max_weight>=1 or not smooth>=0:
         raise ValueError(f"max_weight={max_weight} must be at least 1, and smooth={smooth} at least 0")
     of_dls = isinstance(data, DataLoaders)
+    _,data,ignore_index = fill_masked(None, data, ignore_index)
     targs = _targets(data.train_ds) if of_dls else as_tensor(data)
     train = _as_matrix(targs, label_vocab(data) if of_dls else None, ignore_index)
     true,n = train.nansum(0),(~train.isnan()).sum(0)

@@ -21,10 +21,12 @@ def as_tensor(
     o # Tensor, array, DataFrame, sparse matrix or nested list
 )->Tensor: # Detached, without a subclass
     "Convert `o` to a plain tensor"
-    if type(o) is Tensor and not o.requires_grad: return o
-    if isinstance(o, Tensor): return o.detach().as_subclass(Tensor)
+    if isinstance(o, Tensor) and not o.is_complex():
+        if o.layout!=torch.strided: o = o.to_dense()
+        return o if type(o) is Tensor and not o.requires_grad else o.detach().as_subclass(Tensor)
     try:
         a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
+        if a.dtype.kind=='c': raise TypeError
         if a.dtype==object:
             if o is None or any(isinstance(v, str) for v in a.ravel()): raise TypeError
             # A DataFrame converts itself, since numpy cannot convert pandas' NA
@@ -49,6 +51,7 @@ def upload(
 
 def _why_no_table(o):
     "Explain why `o` cannot be a table of numbers, and what to write"
+    if 'complex' in str(getattr(o, 'dtype', '')): return "these numbers are complex"
     # scikit-learn's `predict_proba` has no column for a class that never occurs
     if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
         return ("these tables are not equally wide: use the column of class 1 of each, and zeros "
@@ -79,6 +82,18 @@ def match_columns(
         raise ValueError("two tables must have the same columns, each once, but these are not "
                          f"in both, or more than once: {wrong[:5]}{more}")
     return df[like.columns]
+
+def fill_masked(
+    preds, # Predictions of any kind, or None
+    targs, # Targets of any kind
+    ignore_index=None # Target value to ignore; None: ignore none
+): # Predictions; targets; target value to ignore, nan if there was none
+    "Replace what numpy arrays mask by 0 in predictions, and by the value to ignore in targets"
+    masked = [isinstance(o, np.ma.MaskedArray) for o in (preds, targs)]
+    if not any(masked): return preds,targs,ignore_index
+    value,targs = ifnone(ignore_index, math.nan),np.ma.array(targs, dtype=float, copy=True)
+    if masked[0] and targs.shape==preds.shape: targs[preds.mask] = np.ma.masked
+    return preds.filled(0) if masked[0] else preds,targs.filled(value),value
 
 def columns_of(*tables):
     "Return the columns of the first DataFrame; None: there is none"

@@ -17,7 +17,7 @@ from .metrics import (
 from .curves import label_curve, sort_curve
 from .ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
 from .tables import (
-    as_shown, label_columns, label_index, new_axes, plot_name, some_labels, some_names, Table)
+    as_shown, label_columns, label_index, new_axes, plot_label, plot_name, some_names, Table)
 from .report import rank_labels, rank_samples
 from .learner import get_dl, get_probs
 from . import report as reports, verdicts
@@ -240,8 +240,8 @@ def report(self:MultiLabelInterpretation,
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
         if unlabelled := reports.without_label(p):
             most = (p.sample_counts[[0,2]].sum(0)>0).double().mean()
-            words += [f'{unlabelled}.', 'In the samples average, 0/0 counts as 0, so its F1 is at most '
-                                        f'{most:.3f}.']
+            words.append(f'{unlabelled}. In the samples average, 0/0 counts as 0, so its F1 is at '
+                         f'most {most:.3f}.')
     if absent := [o for o,n in zip(self.vocab, true) if not n]:
         words.append(f'Nothing is known of labels that no sample has: {some_names(absent)}.')
     res.attrs['reading'] = ' '.join(words)
@@ -300,7 +300,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
         ax.imshow(share, cmap=cmap, vmin=0, vmax=1, aspect='auto')
         texts = np.char.mod(f'%.{norm_dec}f', share) if normalize else cm[i]
         if plot_txt: _write_cells(ax, texts, share)
-        ax.set_title(plot_name(some_labels([self.vocab[i]]), 20), fontsize=8)
+        ax.set_title(plot_label(self.vocab[i], 20), fontsize=8)
         for set_ticks in (ax.set_xticks, ax.set_yticks): set_ticks([0,1], ['no','yes'], fontsize=8)
     fig.suptitle(title, fontsize=10)
     fig.supxlabel('predicted', fontsize=10)
@@ -410,7 +410,7 @@ def plot_thresholds(self:MultiLabelInterpretation,
     now = f'now: {t:.3g}' + (f',\nwithout {self.rule.limits}' if self.rule.limits else '')
     if not self.rule.is_top_k: ax.axvline(t, color='k', ls='--', lw=1, label=now)
     ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
-    name,true,n = plot_name(some_labels([self.vocab[i]]), 30),int(c.true),int(c.true+c.false)
+    name,true,n = plot_label(self.vocab[i], 30),int(c.true),int(c.true+c.false)
     ax.set_title(f"{name}: true in {true:,} of {count_of(n, 'sample')}", fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
@@ -432,7 +432,7 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
     for j,i in enumerate(cols):
         valid,color,ls = self.valid[:,i],f'C{j%10}',('-','--',':','-.')[j//10%4]
         display.from_predictions(self.true[valid,i].int().numpy(), self.preds[valid,i].numpy(), ax=ax)
-        ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_name(some_labels([self.vocab[i]]), 30)}')
+        ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_label(self.vocab[i], 30)}')
         ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=8, mec='w', clip_on=False, zorder=3)
     if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum():,}'
     ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legends,

@@ -124,6 +124,20 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
         learn.set_thresh(learn.thresh_find())"""
     names = None # Of the labels, if `thresh` has a number per label
 
+def _aims(objective, own):
+    "Say what each way of tuning optimises"
+    as_true = "about as many labels as are true"
+    if objective.by_rank: # It is a cardinality itself
+        text = f"`best` and `cardinality` predict {as_true}"
+        aim = "predicts each label about as often as it is true"
+    else:
+        micro = objective.m.average=='micro'
+        why = ", which counts false positives also where no label is true"*micro
+        text = f"`best` optimises {objective.name}{why}; `cardinality` predicts {as_true}"
+        average = 'micro' if own and own.as_whole else 'macro'
+        aim = f"optimises {objective.name.rpartition(' (')[0]} ({average})"
+    return text + f"; `per_label` {aim}, by a threshold per label"*bool(own) + '.'
+
 @patch
 @delegates(Objective, but=['per_label'])
 def thresh_find(self:Learner,
@@ -146,7 +160,9 @@ def thresh_find(self:Learner,
     one. It is the way of tuning with the highest cross-validated score, `held_out`. A simpler way is
     recommended if the difference may be chance, and the threshold in use if nothing is clearly better:
     the interval of a difference is a jackknife over the folds.
-    Raises `ValueError` if the data have no targets, and for a metric without a best threshold."""
+    Raises `ValueError` if the data have no targets, and for a metric without a best threshold.
+
+        found = learn.thresh_find(metric='f1', average='macro')"""
     if 'per_label' in kwargs:
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
     check_kwargs('thresh_find', Learner.thresh_find, kwargs)
@@ -188,18 +204,9 @@ def thresh_find(self:Learner,
     if unlabelled>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
-    why = ''
-    if objective.m.average=='micro': why = ", which counts false positives also where no label is true"
-    text = (f" `best` optimises {objective.name}{why}; `cardinality` predicts about as many labels as "
-            "are true")
-    if objective.by_rank: text = " `best` and `cardinality` predict about as many labels as are true"
-    if own:
-        aim = f"optimises {objective.name.rpartition(' (')[0]} ({'micro' if own.as_whole else 'macro'})"
-        if objective.by_rank: aim = "predicts each label about as often as it is true"
-        text += f"; `per_label` {aim}, by a threshold per label"
-    if 'fallback' in table:
-        text += ". Labels with a fallback reason use the best global threshold for the macro average"
-    table.attrs['reading'] = f"{advice}\n{table.reading}{text}."
+    table.attrs['reading'] = (f"{advice}\n{table.reading} {_aims(objective, own)}"
+        + " Labels with a fallback reason use the best global threshold for the macro average."
+        *('fallback' in table))
     if show_plot:
         marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
@@ -243,11 +250,13 @@ def set_thresh(self:Learner,
     """Set the threshold in loss decoding, metrics and callback of this Learner
 
     `predict`, `show_results`, metrics and reports follow; other Learners do not change.
-    `learn.set_thresh(learn.thresh_find())` sets the recommended threshold.
     `export` stores thresholds, `save` does not: write `json.dumps(learn.loss_func.thresh)` to a file,
     and pass it to `set_thresh` after `load`. Warns of metrics that keep their own threshold.
     Raises `ValueError` for thresholds outside [0, 1] or of another number than the labels, and if the
-    loss function does not decode."""
+    loss function does not decode.
+
+        learn.set_thresh(learn.thresh_find()) # The recommended threshold
+        learn.set_thresh(0.3, min_labels=1)"""
     if not min_labels and max_labels is None: # Found thresholds that are in use keep their limits
         limits = getattr(thresh, 'limits', {})
         min_labels,max_labels = limits.get('min_labels', 0),limits.get('max_labels')
@@ -290,7 +299,9 @@ def accuracy_report(self:Learner,
     """Report accuracy variants of this Learner's predictions, with baselines and confidence intervals
 
     Uses the Learner's threshold, limits, label names and `ignore_index` unless others are passed.
-    Raises `ValueError` if the data have no targets."""
+    Raises `ValueError` if the data have no targets.
+
+        learn.accuracy_report(dl=learn.dls.train, ci=None)"""
     scores,targs = get_probs(self, ds_idx, dl)
     kwargs = {**loss_rule(self.loss_func), 'vocab': label_vocab(self.dls),
               'ignore_index': ignored_by(self.metrics), **kwargs}
@@ -307,7 +318,9 @@ def evaluate(self:Learner,
 
     Callbacks that track, save, log or stop do not run, so a test set never changes a checkpoint.
     Returns a `Table` with the columns `value` and `thresh`, the threshold of metrics that have one.
-    Raises `ValueError` if the data have no targets."""
+    Raises `ValueError` if the data have no targets.
+
+        learn.evaluate(dl=learn.dls.train)"""
     with without_trackers(self):
         values = self.validate(dl=get_dl(self, ds_idx, dl), cbs=L(cbs)+_NeedsTargets())
     def at(m): return m.rule.text if getattr(m, 'uses_thresh', False) else ''
@@ -321,7 +334,9 @@ def plot_metrics(self:Recorder,
 ):
     """Plot the loss and each metric by epoch, for validation and, if recorded, for training
 
-    Raises `ValueError` if no epoch is recorded: `validate` and `get_preds` reset fastai's Recorder."""
+    Raises `ValueError` if no epoch is recorded: `validate` and `get_preds` reset fastai's Recorder.
+
+        learn.recorder.plot_metrics(ncols=3)"""
     names = self.metric_names[1:].filter(lambda o: o!='time') if hasattr(self, 'metric_names') else []
     # An interrupted epoch has fewer values
     rows = [o for o in getattr(self, 'values', []) if len(o)==len(names)]
@@ -401,7 +416,9 @@ def export_plain(self:Learner,
 
     Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning), and
     fastai's `CSVLogger`, which cannot be exported.
-    Warns if the file still needs this package, and names the objects."""
+    Warns if the file still needs this package, and names the objects.
+
+        learn.export_plain('model.pkl')"""
     metrics,loss_func = self.metrics,self.loss_func
     loss,cls = getattr(loss_func, '__dict__', {}),type(loss_func)
     stored = vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well

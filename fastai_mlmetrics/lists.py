@@ -33,14 +33,18 @@ def _ranking_kwargs(kwargs):
 @delegates(CountsMetric.__init__, but=_OF_ONE)
 def multilabel_metrics(
     thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
-    sigmoid:bool=True, # Whether predictions are logits
+    sigmoid:bool=True, # Whether the predictions are logits
     *,
     full:bool=False, # Whether to add weighted F1, and precision and recall averaged over samples
     ranking:bool=False, # Whether to add metrics without a threshold, which store all scores
     bins:int=None, # Number of histogram bins that ranking metrics store; None: all scores
     **kwargs
 )->L: # Metrics of a Learner
-    "Create the metrics that together describe a multi-label model"
+    """Return the metrics to train with
+
+    Accuracy, its all-zeros baseline, empty rate, and F1 in three averages.
+
+        [m(logits, targs) for m in multilabel_metrics(thresh=0.3, ranking=True)]"""
     _check_args(multilabel_metrics, thresh, kwargs)
     if bins is not None and not ranking:
         raise ValueError(f"bins={bins} are for metrics without a threshold: add ranking=True")
@@ -67,7 +71,7 @@ _PAPER_METRICS = dict(CP=(PrecisionMulti, 'macro'), CR=(RecallMulti, 'macro'), C
 @delegates(CountsMetric.__init__, but=_OF_ONE)
 def paper_metrics(
     thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
-    sigmoid:bool=True, # Whether predictions are logits
+    sigmoid:bool=True, # Whether the predictions are logits
     *,
     top_k:int=None, # Also score the `top_k` highest-scoring labels of each sample, as `CP_3`; None: no
     above_thresh:bool=False, # Whether a top-k label must also exceed `thresh`
@@ -75,7 +79,11 @@ def paper_metrics(
     bins:int=None, # Number of histogram bins that mAP stores; None: all scores
     **kwargs
 )->L: # Metrics of a Learner
-    "Create mAP, CP, CR, CF1, OP, OR and OF1, as papers on multi-label images report them"
+    """Return mAP, CP, CR, CF1, OP, OR and OF1, as papers on multi-label images report them
+
+    C is an average over labels (macro), O one over all pairs (micro).
+
+        [m(logits, targs) for m in paper_metrics(top_k=3)]"""
     _check_args(paper_metrics, thresh, kwargs)
     if above_thresh and top_k is None:
         raise ValueError("above_thresh=True is for top-k metrics: add top_k=")

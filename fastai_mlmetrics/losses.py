@@ -7,7 +7,8 @@ __all__ = ['BCEWithLogitsLossFlat', 'AsymmetricLoss', 'AsymmetricLossFlat', 'Sig
 
 # %% ../nbs/03_losses.ipynb #0d5ac9d1
 from fastai.basics import *
-from .decisions import as_thresh, binarize, is_probs, thresh_names, ThresholdRule, to_scores
+from .decisions import (
+    as_thresh, binarize, is_probs, thresh_names, ThresholdRule, to_scores)
 import fastai.losses
 
 # %% ../nbs/03_losses.ipynb #ed831eaf
@@ -25,12 +26,13 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     -log p if the label is present, -log(1 - p) if it is absent, with p the sigmoid of the logit; 0 if
     the target is ignored. Without `ignore_index` it equals fastai's loss and torch's
     `BCEWithLogitsLoss`. Unlike fastai's, it also takes a `weight` of one number per label.
-    """
+
+        BCEWithLogitsLossFlat(ignore_index=-1)(logits, targs)"""
     def __init__(self,
         weight:Tensor=None, # Weight of each label; None: all count equally
         *,
         pos_weight:Tensor=None, # Weight of each label's positives, as `pos_weight(dls)`; None: 1
-        ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
+        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         reduction:str='mean', # 'mean' over the targets that are not ignored, 'sum' or 'none'
         **kwargs
     ):
@@ -60,7 +62,7 @@ class AsymmetricLoss(Module):
     2009.14119). Not in fastai.
     """
     def __init__(self,
-        gamma_neg:float=4., # Focusing exponent for negatives, 0 or more: higher: easy ones count less
+        gamma_neg:float=4., # Focusing exponent of negatives (0 or more): if high, easy ones count less
         gamma_pos:float=0., # Focusing exponent for positives, 0 or more
         clip:float=0.05, # Negatives below this probability, from 0 to below 1, have a loss of 0
         alpha:float=None, # Weight of positives, 0 to 1, and 1-alpha of negatives; None: 1 for both
@@ -94,15 +96,16 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
     `AsymmetricLoss`, with the activation, the decoding and the `ignore_index` of
     `BCEWithLogitsLossFlat`. Its sigmoids are higher than probabilities, so tune the threshold. Not in
     fastai.
-    """
+
+        AsymmetricLossFlat(gamma_neg=2)(logits, targs)"""
     def __init__(self,
-        gamma_neg:float=4., # Focusing exponent for negatives, 0 or more: higher: easy ones count less
+        gamma_neg:float=4., # Focusing exponent of negatives (0 or more): if high, easy ones count less
         gamma_pos:float=0., # Focusing exponent for positives, 0 or more
         clip:float=0.05, # Negatives below this probability, from 0 to below 1, have a loss of 0
         *,
         alpha:float=None, # Weight of positives, 0 to 1, and 1-alpha of negatives; None: 1 for both
-        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
-        ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
+        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         reduction:str='mean', # 'mean' over the targets that are not ignored, 'sum' or 'none'
         axis:int=-1, # Label axis
         floatify:bool=True # Whether to convert targets to float
@@ -117,10 +120,11 @@ class SigmoidFocalLossFlat(AsymmetricLossFlat):
     -(1 - p)^`gamma` log p if the label is present, -p^`gamma` log(1 - p) if it is absent, with p the
     sigmoid of the logit. Source: Lin et al., ICCV 2017 (arXiv 1708.02002). torchvision's
     `sigmoid_focal_loss` without `alpha`. fastai's `FocalLossFlat` is for single-label data.
-    """
+
+        SigmoidFocalLossFlat()(logits, targs)"""
     @delegates(AsymmetricLossFlat.__init__, but='gamma_neg,gamma_pos,clip')
     def __init__(self,
-        gamma:float=2., # Focusing exponent, 0 or more: higher: easy labels count less
+        gamma:float=2., # Focusing exponent, 0 or more; the higher, the less easy labels count
         **kwargs
     ): super().__init__(gamma, gamma, 0., **kwargs)
 

@@ -11,7 +11,7 @@ __all__ = ['accuracy_multi', 'subset_accuracy', 'empty_rate', 'zeros_accuracy', 
 
 # %% ../nbs/06_metrics.ipynb #c2351ab8
 from fastai.basics import *
-from .inputs import as_rows, as_tensor
+from .inputs import as_rows, as_tensor, fill_masked
 from .messages import (
     check_kwargs, new_warnings, PROBS_GIVEN, single_threaded, warn_user)
 from .decisions import is_prob_thresh, ThresholdRule
@@ -77,16 +77,16 @@ class StreamMetric(AccumMetric):
 
     def __init__(self,
         *,
-        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
-        sigmoid:bool=True, # Whether the predictions are logits, to which the sigmoid is applied
+        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+        sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
         average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if defined; None: one per label
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
-        ignore_index=None, # Target value of missing targets, such as -1 or nan; None: all count
-        min_labels:int=0, # Minimum number of labels to predict per sample, the top-scoring ones
-        max_labels:int=None, # Maximum number of labels to predict per sample; None: unlimited
+        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
+        min_labels:int=0, # Minimum number of labels per sample
+        max_labels:int=None, # Maximum number of labels per sample; None: unlimited
         name:str=None # Column name; None: fastai's name, then the average unless it is the default
     ):
         if average not in self.averages:
@@ -178,11 +178,15 @@ def accum_all(
     "Add predictions and targets of more samples to several metrics, which share the counts"
     for m in metrics: m.count_batches()
     vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
+    ignored = ignored_by(metrics)
+    preds,targs,value = fill_masked(preds, targs, ignored)
+    rules = [m.rule if value is ignored else m.rule.ignoring(value) for m in metrics]
     preds,targs = as_rows(preds, targs)
     if not len(preds): return
     step = max(1, _BLOCK//preds.shape[1])
     for block in map(LoopBatch, preds.split(step), targs.split(step)):
-        for m,vocab in zip(metrics, vocabs): m.add(join_batches([block], m.rule, vocab, m.seen))
+        for m,rule,vocab in zip(metrics, rules, vocabs):
+            m.add(join_batches([block], rule, vocab, m.seen))
 
 @patch
 def accum_values(self:StreamMetric,
@@ -389,7 +393,8 @@ class PrecisionMulti(CountsMetric):
     tp / (tp + fp), in [0, 1], 1 is best; 0/0 if nothing is predicted.
     scikit-learn's `precision_score`. fastai's class also predicts scores equal to `thresh`, and drops
     a `thresh` of 0.
-    """
+
+        PrecisionMulti(thresh=0.3)(logits, targs)"""
     func_name = 'precision_score'
     def formula(self, tp, fp, fn, tn): return tp/(tp+fp)
 
@@ -399,7 +404,8 @@ class RecallMulti(CountsMetric):
 
     tp / (tp + fn), in [0, 1], 1 is best; 0/0 if nothing is true. scikit-learn's `recall_score`.
     fastai's class also predicts scores equal to `thresh`, and drops a `thresh` of 0.
-    """
+
+        RecallMulti(average='micro')(logits, targs)"""
     func_name = 'recall_score'
     def formula(self, tp, fp, fn, tn): return tp/(tp+fn)
 
@@ -410,7 +416,8 @@ class F1ScoreMulti(CountsMetric):
     2 tp / (2 tp + fp + fn), in [0, 1], 1 is best; 0/0 if nothing is true and nothing predicted.
     scikit-learn's `f1_score`. fastai's class also predicts scores equal to `thresh`, and drops a
     `thresh` of 0.
-    """
+
+        F1ScoreMulti(average='samples')(logits, targs)"""
     func_name = 'f1_score'
     def ratio(self, tp, fp, fn, tn): return 2*tp,2*tp+fp+fn
 
@@ -421,14 +428,15 @@ class FBetaMulti(CountsMetric):
     (1 + beta²) tp / ((1 + beta²) tp + beta² fn + fp), in [0, 1], 1 is best; 0/0 if nothing is true and
     nothing predicted. scikit-learn's `fbeta_score`. fastai's class also predicts scores equal to
     `thresh`, and drops a `thresh` of 0.
-    """
-    func_name,order = 'fbeta_score',('beta', *CountsMetric.order)
+
+        FBetaMulti(2)(logits, targs)"""
+    order = 'beta',*CountsMetric.order
     def __init__(self,
         beta:float, # Importance of recall relative to precision: 0 is precision, infinity is recall
         **kwargs
     ):
         if not beta>=0: raise ValueError(f"beta={beta} must be at least 0, which is precision alone")
-        self.beta = beta
+        self.beta,self.func_name = beta,f'fbeta_score_{beta:g}'
         super().__init__(**kwargs)
     def ratio(self, tp, fp, fn, tn):
         w = 1/(1+self.beta**2) # Divided by 1 + beta², so that an infinite beta gives recall
@@ -441,7 +449,8 @@ class JaccardMulti(CountsMetric):
     tp / (tp + fp + fn), in [0, 1], 1 is best; 0/0 if nothing is true and nothing predicted.
     scikit-learn's `jaccard_score`. fastai's class also predicts scores equal to `thresh`, and drops a
     `thresh` of 0.
-    """
+
+        JaccardMulti()(logits, targs)"""
     func_name = 'jaccard_score'
     def ratio(self, tp, fp, fn, tn): return tp,tp+fp+fn
 
@@ -451,7 +460,8 @@ class CF1(CountsMetric):
 
     2 P R / (P + R), with P and R the means over labels; in [0, 1], 1 is best, 0 if P and R are 0.
     Never below macro F1, the mean of the labels' F1 scores. Not in scikit-learn or fastai.
-    """
+
+        CF1()(logits, targs)"""
     averages,func_name = ('macro',),'CF1'
     def averaged(self, counts):
         both = [cls(zero_division=self.zero_division) for cls in (PrecisionMulti,RecallMulti)]
@@ -470,7 +480,8 @@ class AccuracyMulti(MicroMetric):
 
     (tp + tn) / (tp + fp + fn + tn), in [0, 1], 1 is best; compare it with `ZerosAccuracy`.
     fastai's function `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
-    """
+
+        AccuracyMulti()(logits, targs)"""
     def ratio(self, tp, fp, fn, tn): return tp+tn,tp+fp+fn+tn
 
 # %% ../nbs/06_metrics.ipynb #e019c8d2
@@ -479,7 +490,8 @@ class HammingLossMulti(MicroMetric):
 
     (fp + fn) / (tp + fp + fn + tn), in [0, 1], 0 is best. scikit-learn's `hamming_loss`.
     fastai's class ignores its `labels`; here they are the labels to score.
-    """
+
+        HammingLossMulti()(logits, targs)"""
     func_name,is_loss = 'hamming_loss',True
     def ratio(self, tp, fp, fn, tn): return fp+fn,tp+fp+fn+tn
 
@@ -489,7 +501,8 @@ class ZerosAccuracy(MicroMetric):
 
     (fp + tn) / (tp + fp + fn + tn), in [0, 1]: the number that `AccuracyMulti` has to beat.
     The predictions do not matter, unless they are NaN. Not in scikit-learn or fastai.
-    """
+
+        ZerosAccuracy()(logits, targs)"""
     uses_thresh,ignores_scale = False,True
     def formula(self, tp, fp, fn, tn): return (fp+tn)/(tp+fp+fn+tn)
 
@@ -498,7 +511,8 @@ class AccuracyLift(MicroMetric):
 
     (tp - fp) / (tp + fn), which is (accuracy - zeros) / (1 - zeros); 1 is best, and below 0,
     predicting nothing would be better. 0/0 if nothing is true. Not in scikit-learn or fastai.
-    """
+
+        AccuracyLift()(logits, targs)"""
     averages,defaults = ('micro',None),dict(zero_division=math.nan)
     def formula(self, tp, fp, fn, tn): return torch.where(tp+fn>0, (tp-fp)/(tp+fn), math.nan)
 
@@ -508,7 +522,8 @@ class SpecificityMulti(CountsMetric):
 
     tn / (tn + fp), in [0, 1], 1 is best; 0/0 if everything is true. scikit-learn's `recall_score` with
     zeros and ones swapped. The weights of `average='weighted'` are tp + fn, as in torchmetrics.
-    """
+
+        SpecificityMulti()(logits, targs)"""
     func_name = 'specificity_score'
     def formula(self, tp, fp, fn, tn): return tn/(tn+fp)
 
@@ -517,7 +532,8 @@ class BalancedAccuracyMulti(CountsMetric):
 
     Mean of tp / (tp + fn) and tn / (tn + fp), in [0, 1], 1 is best, 0.5 is chance.
     scikit-learn's `balanced_accuracy_score` of each label; there is no average over samples.
-    """
+
+        BalancedAccuracyMulti(average=None)(logits, targs)"""
     func_name,averages = 'balanced_accuracy_score',('micro','macro','weighted',None)
     def formula(self, tp, fp, fn, tn): return torch.stack([tp/(tp+fn), tn/(tn+fp)]).nanmean(0)
 
@@ -528,7 +544,8 @@ class MatthewsCorrCoefMulti(CountsMetric):
     (tp tn - fp fn) / √((tp + fp) (tp + fn) (tn + fp) (tn + fn)), in [-1, 1], 0 is chance; 0 if only
     the predictions are constant, 0/0 if the targets are. scikit-learn's `matthews_corrcoef` of each
     label. fastai's class passes all labels at once, for which scikit-learn raises an error.
-    """
+
+        MatthewsCorrCoefMulti()(logits, targs)"""
     func_name,averages = 'matthews_corrcoef',('micro','macro','weighted',None)
     order,without = ('thresh','sigmoid','sample_weight'),('pos_label',)
     def formula(self, tp, fp, fn, tn):
@@ -548,14 +565,16 @@ class SubsetAccuracy(SampleMetric):
 
     Mean of fp + fn = 0 over samples, in [0, 1], 1 is best. scikit-learn's `accuracy_score` of
     multi-label arrays.
-    """
+
+        SubsetAccuracy()(logits, targs)"""
     def formula(self, tp, fp, fn, tn): return fp+fn==0
 
 class EmptyRate(SampleMetric):
     """Empty rate: fraction of samples for which no label is predicted
 
     Mean of tp + fp = 0 over samples, in [0, 1]; low is good. Not in scikit-learn or fastai.
-    """
+
+        EmptyRate(thresh=0.2)(logits, targs)"""
     is_loss = True
     def formula(self, tp, fp, fn, tn): return tp+fp==0
 
@@ -564,7 +583,8 @@ class LabelCardinality(SampleMetric):
 
     Mean of tp + fp over samples, in [0, C]; that of the targets is `targs.sum(1).mean()`.
     Not in scikit-learn or fastai.
-    """
+
+        LabelCardinality()(logits, targs)"""
     def formula(self, tp, fp, fn, tn): return tp+fp
 
 # %% ../nbs/06_metrics.ipynb #3b3a4a6e
@@ -574,7 +594,8 @@ class BrierScoreMulti(StreamMetric):
     Mean of (p - y)² over sample-label pairs, in [0, 1], 0 is best; p = 0.5 everywhere has 0.25.
     scikit-learn's `brier_score_loss` of each label. fastai's class applies a threshold first, so its
     number is not a Brier score.
-    """
+
+        BrierScoreMulti()(logits, targs)"""
     averages,func_name,needs_probs,is_loss = CountsMetric.averages,'brier_score_loss',True,True
     order,without = ('thresh','sigmoid','sample_weight','pos_label'),('min_labels','max_labels')
     defaults = dict(pos_label=None) # As fastai's
@@ -601,13 +622,14 @@ def _function_of(cls, name):
     def f(
         inp:Tensor, # Predictions; the last axis is the labels, all others are samples
         targ:Tensor, # Targets of the same shape, each 0 or 1
-        thresh=0.5, # Decision threshold, one number or one per label: higher scores are predicted
-        sigmoid:bool=True # Whether the predictions are logits, to which the sigmoid is applied
+        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+        sigmoid:bool=True # Whether the predictions are logits
     )->Tensor: # 0-d, in [0, 1]
         value = cls(thresh=thresh, sigmoid=sigmoid)(inp, targ)
         return torch.tensor(value, dtype=torch.float32, device=getattr(inp, 'device', 'cpu'))
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = cls.__doc__.partition('\n')[0]
+    title,example = cls.__doc__.partition('\n')[0],f'    {name}(logits, targs)'
+    f.__doc__ = f"{title}\n\n`{cls.__name__}` as a function.\n\n{example}"
     return f
 
 accuracy_multi  = _function_of(AccuracyMulti,  'accuracy_multi')
@@ -625,7 +647,8 @@ def categorical_accuracy(
 
     What Keras computes for `metrics=['accuracy']` if targets have several columns. It judges one label
     per sample; for multi-label models, use `accuracy_multi` and `subset_accuracy`.
-    """
+
+        categorical_accuracy(logits, targs)"""
     zeros_accuracy(inp, targ) # Raises if the targets are not 0 and 1
     inp,targ = as_rows(inp, targ)
     # torch has no `argmax` of bools

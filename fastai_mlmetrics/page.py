@@ -115,7 +115,7 @@ def _data(p):
 def _verdict(p):
     r = p.record
     if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
-        gaps = ', with gaps' if len(in_numbers(r))>1 else ''
+        gaps = ', with gaps' if len(in_numbers(r))>2 else ''
         yield 'finding',f"The model is better than a constant prediction{gaps}."
     yield 'box',describe(r).html
 

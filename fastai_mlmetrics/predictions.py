@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
-from .inputs import as_rows, columns_of, label_names
+from .inputs import as_rows, columns_of, fill_masked, label_names
 from .messages import PROBS_GIVEN, progress, warn_user
 from .decisions import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
@@ -31,6 +31,7 @@ class Predictions:
         zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: left out of averages
     ):
         self.index,columns = _row_names(preds, targs),columns_of(preds, targs)
+        preds,targs,ignore_index = fill_masked(preds, targs, ignore_index)
         self.preds,self.targs = as_rows(preds, targs)
         self.scored = self.preds.is_floating_point() # If not, the predictions are binary
         self.vocab = label_names(ifnone(vocab, columns), self.preds.shape[1])

@@ -144,26 +144,12 @@ class _SampleCounts(StreamMetric):
 
 ENOUGH = 20 # Number of positives, or of labelled samples, below which numbers tell little
 
-OF_FIT = dict( # Fields that describe a fit at its last epoch; their values if there is no fit
-    loss_trend='', # Of the validation loss: 'falls', 'is flat', 'rises', 'diverges' or unknown
-    best_loss=None, # Lowest validation loss of the epochs before
-    peak_loss=None, # Highest validation loss since then
-    train_loss=None, overfits=False, # Whether the training loss alone falls
-    learns=False, # Whether the loss or average precision has a new best value
-    last_epoch=None, last_loss=None, last_ap=None,
-    frozen=False) # Whether only the last layers are trained
-
-OF_LEARNER = OF_FIT | dict( # Fields that only a Learner knows; their values for arrays
-    phase='', # 'fit' or 'validate'
-    validation=None, # Number of the validation
-    epoch=None, valid_loss=None, ap_median=None,
-    min_accuracy=0.5, max_empty=0.5, # Arguments of the callback, or of `judge`
-    decodes=False, # Whether the loss function decodes, so that `set_thresh` has an effect
-    pos_weight=False, # Whether the loss function weights positives
-    loss_weighs=True, # Whether it does, or cannot be replaced by one that does
-    loss_ignores=None, # Target value that the loss function ignores
-    other_data=False, # Whether the data are not the Learner's validation set
-    pitfalls=()) # Mistakes in the set-up
+# Fields that describe a fit at its last epoch, and all that only a Learner knows: values without one
+OF_FIT = dict(loss_trend='', best_loss=None, peak_loss=None, train_loss=None, overfits=False,
+              learns=False, last_epoch=None, last_loss=None, last_ap=None, frozen=False)
+OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
+    min_accuracy=0.5, max_empty=0.5, decodes=False, pos_weight=False, loss_weighs=True,
+    loss_ignores=None, other_data=False, pitfalls=())
 
 class Record(AttrDict):
     "Metrics of one validation, as plain data"

@@ -201,7 +201,8 @@ def _plot_images(interp, images, idxs, values, what, title, first, kind,
     captions = [{k: textwrap.wrap(f'{k}: {o[k]}', chars) for k in kinds if o[k]} for o in names]
     title = textwrap.wrap(title, int(0.8*chars*ncols))
     # Margins in inches: above all images, and above and below each image
-    head,over,below = 0.1+0.17*len(title),0.45,0.1+0.15*max(sum(map(len, o.values())) for o in captions)
+    lines = max(sum(map(len, o.values())) for o in captions)
+    head,over,below = 0.1+0.17*len(title),0.45,0.1+0.15*lines
     ratio = min(1.5, images[0].shape[-2]/images[0].shape[-1])
     w,h = figsize or (width*ncols, head+nrows*(over+(width-0.1)*ratio+below))
     cell = (h-head)/nrows
@@ -222,15 +223,16 @@ def _plot_images(interp, images, idxs, values, what, title, first, kind,
 
 @patch
 def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, kind='missed',
-          **layout):
+          nrows=None, ncols=None, figsize=None):
     "Show samples with their labels, those of `kind` first, and `values`: scores or losses"
     idxs = L(to_builtin(idxs))
-    for k in ('nrows','ncols'):
-        if layout.get(k) is not None: check_int(k, layout[k], 1)
+    for k,v in dict(nrows=nrows, ncols=ncols).items():
+        if v is not None: check_int(k, v, 1)
     if not idxs: return print('no samples to show')
     inputs = sample_inputs(self, idxs)
     if not isinstance(inputs, pd.DataFrame):
-        return _plot_images(self, inputs, idxs, values, what, title, first, kind, **layout)
+        return _plot_images(self, inputs, idxs, values, what, title, first, kind, nrows, ncols,
+                            figsize)
     rows = [{what: v, **sample_names(self, i, 60, first)} for i,v in zip(idxs, values.tolist())]
     res = pd.concat([Table(rows, index=idxs).drop(columns='right'), inputs], axis=1)
     self._add_items(res)

@@ -69,6 +69,28 @@ def _level(rows, c, shares, part, rng):
         rise = 2*steps@(need[:,a]-need[:,b]) + steps.power(2).sum(1)*(1/shares[a]+1/shares[b])
         part[can[np.lexsort((rng.random(len(can)), rise[can], lost[can]))[0]]] = b
 
+def _exchange(rows, c, k, part, rng, tries=100):
+    "Swap rows while a part lacks a label that another part has twice, and return the best parts"
+    sizes,labels = rows[:,[-1]].toarray()[:,0],(rows[:,:c]>0).astype(int)
+    best,fewest,part = part,math.inf,part.copy()
+    for _ in range(tries):
+        n = labels.T@(part[:,None]==np.arange(k))
+        if (none:=(n==0).sum())<fewest: best,fewest = part.copy(),none
+        lacking = np.argwhere((n==0) & ((n>0).sum(1)<n.sum(1))[:,None])
+        if not len(lacking): break
+        label,b = rng.choice(lacking)
+        i = rng.choice(labels[:,[label]].nonzero()[0])
+        a,own = part[i],labels[[i]].toarray()[0]
+        n[:,a] -= own
+        n[:,b] += own
+        others = np.flatnonzero((part==b) & (sizes==sizes[i]))
+        if len(others):
+            # Labels that `b` loses, less those that `a` gains
+            lost = labels[others]@((n[:,b]==1)*1 - (n[:,a]==0))
+            j = others[np.lexsort((rng.random(len(others)), -(labels[others]@own), lost))[0]]
+            part[[i,j]] = b,a
+    return best
+
 # %% ../nbs/22_splitting.ipynb #c6d5d6da
 def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     "Assign each sample to a part"
@@ -88,6 +110,7 @@ def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     rng,shares = np.random.default_rng(check_int('seed', seed)),np.array(shares)
     part = _deal(rows, y.shape[1], shares, rng)
     _level(rows, y.shape[1], shares, part, rng)
+    part = _exchange(rows, y.shape[1], len(shares), part, rng)
     if groups is None: return part
     part = part[groups]
     sizes,wanted = np.bincount(part),shares*len(part)
@@ -107,9 +130,12 @@ def stratified_split(
 )->tuple: # Lists of the indices of training and of validation
     """Split samples into training and validation, each with its share of every label
 
-    Returns two lists of indices. A label with two samples is in both; neither list is ever empty.
+    Returns two lists of indices, neither of them empty. A label with two samples or more is in both,
+    where a split of these sizes allows it.
     Raises `ValueError` for targets other than 0 and 1, and for arguments out of range. Warns if groups
-    are too large for the share."""
+    are too large for the share.
+
+        train,valid = stratified_split(targs, 0.2, seed=42)"""
     if not 0<valid_pct<1:
         raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
@@ -125,7 +151,9 @@ def stratified_folds(
     """Split samples into folds for cross-validation, each with its share of every label
 
     Returns `k` pairs of index lists, as scikit-learn's `cv=` takes them. Each sample is in validation
-    once. Raises `ValueError` as `stratified_split` does."""
+    once. Raises `ValueError` as `stratified_split` does.
+
+        for train,valid in stratified_folds(targs, k=5, seed=42): print(len(train), len(valid))"""
     k = check_int('k', k, 2)
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
@@ -143,9 +171,9 @@ def _item_targs(items, get_y):
     "Get the targets of items, N x C, from label names or from zeros and ones"
     rows = [[*L(to_builtin(o))] for o in _each(get_y, items, 'get_y')]
     values = {o for row in rows for o in row}
-    # Numbers that are repeated in a row are not names
+    # Numbers that are repeated in a row are not names; a single 0 or 1 may be one
     encoded = all(isinstance(o, Real) for o in values) and any(len({*o})<len(o) for o in rows)
-    if (encoded or values<={0,1}) and len({*map(len, rows)})==1: return rows
+    if (encoded or values<={0,1}) and len(widths:={*map(len, rows)})==1 and widths!={1}: return rows
     # Sorted, because the order of a set differs between processes
     return one_hot_rows(rows, sorted(values, key=str))
 
@@ -160,7 +188,9 @@ def StratifiedMultiLabelSplitter(
 ): # Function of items, for `DataBlock(splitter=...)`
     """Create a splitter like `RandomSplitter`, with a share of every label on both sides
 
-    Returns a function of the items that returns the indices of training and of validation."""
+    Returns a function of the items that returns the indices of training and of validation.
+
+        splitter = StratifiedMultiLabelSplitter(seed=42, get_y=ColReader('labels', label_delim=' '))"""
     def _inner(o):
         return stratified_split(_item_targs(o, get_y), valid_pct, seed, pairs=pairs,
                                 groups=None if groups is None else _each(groups, o, 'groups'),

@@ -90,6 +90,13 @@ def plot_name(
     "Shorten and escape a name for a plot"
     return escape_mathtext(shorten(name, n))
 
+def plot_label(
+    name, # Name of a label; a number follows the word 'label'
+    n:int=25 # Maximum number of characters
+)->str:
+    "Shorten and escape the name of a label for a plot"
+    return plot_name(some_labels([name]), n)
+
 def new_axes(
     ax:plt.Axes, # Axes to return; None: those of a new figure
     figsize:tuple # Width and height of the new figure in inches

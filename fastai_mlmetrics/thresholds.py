@@ -7,7 +7,7 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 
 # %% ../nbs/11_thresholds.ipynb #af45b3d9
 from fastai.basics import *
-from .inputs import as_tensor, label_names
+from .inputs import as_tensor, label_names, upload
 from .messages import check_int, check_kwargs, count_of, single_threaded, warn_user
 from .decisions import as_thresh, ThresholdRule
 from .counts import NOTHING_COUNTS
@@ -493,7 +493,7 @@ class ThreshFinder(FoldedMetric):
 
     def from_batch(self, batch):
         _,y,valid = batch.inputs
-        if self.edges is None: self.edges = bin_edges(self.bins).to(y.device, non_blocking=True)
+        if self.edges is None: self.edges = upload(bin_edges(self.bins), y.device)
         index = bin_index(batch.scores, y, self.bins, edges=self.edges)
         return index + 2*batch.c*self.bins*self.folds(batch)[:,None],valid
 

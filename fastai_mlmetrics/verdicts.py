@@ -152,8 +152,7 @@ def _another_thresh(r):
     if not r.scored:
         return ("Another threshold, perhaps: these are binary predictions already. "
                 "Pass the scores that they were made of, and the threshold is found.")
-    t,limits,how = exact_thresh(r.suggested_thresh),limits_text(r.min_labels, r.max_labels),''
-    without = limits and f" without {limits}"
+    t,how = exact_thresh(r.suggested_thresh),''
     if r.decodes:
         set_ = set_thresh_code(_as_probability(r, r.suggested_thresh))
         how = f" {set_} applies it to metrics, `predict` and `show_results`."
@@ -163,16 +162,20 @@ def _another_thresh(r):
                f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`.")
-    return (f"Another threshold: `thresh={t}`, the best single one{without}, has a micro F1 of "
+    return (f"Another threshold: `thresh={t}`, the best single one{_without(r)}, has a micro F1 of "
             f"{r.suggested_f1:.3f} instead of {r.f1_micro:.3f}.{how}")
 
+def _without(r): return ' without '*bool(o:=limits_text(r.min_labels, r.max_labels)) + o
+
+def _search(r, in_learner, of_arrays):
+    "Say which call finds thresholds, and sets them if it can"
+    if r.decodes: return f"`learn.set_thresh({in_learner})` finds and sets them"
+    return f"`{in_learner if r.phase else of_arrays}` finds them"
+
 def _own_thresholds(r):
-    limits = limits_text(r.min_labels, r.max_labels)
-    find = 'learn.thresh_find()' if r.phase else 'best_thresholds(preds, targs, per_label=True)'
-    how = f"`{find}` finds them"
-    if r.decodes: how = f"`learn.set_thresh({find})` finds and sets them"
-    return (f"Thresholds per label{limits and f' without {limits}'}: {how}. Held out, their micro F1 "
-            f"is {r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, "
+    how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
+    return (f"Thresholds per label{_without(r)}: {how}. Held out, their micro F1 is "
+            f"{r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, "
             f"because labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
 
 # Otherwise a label each would often be wrong
@@ -209,11 +212,8 @@ def _with_ap(dead, k=5):
     return ', '.join(texts).replace('(', '(average precision ', 1)+more
 
 def _per_label(r):
-    how = "`best_thresholds(preds, targs, average='macro')` finds them"
-    if r.phase:
-        found = "learn.thresh_find(average='macro').per_label"
-        how = f"`{found}` has them"
-        if r.decodes: how = f"`learn.set_thresh({found})` finds and sets them"
+    how = _search(r, "learn.thresh_find(average='macro').per_label",
+                  "best_thresholds(preds, targs, average='macro')")
     dead = _dead(r, True)
     correctly = ' correctly' if any(o['predicted'] for o in dead) else ''
     return (f"Thresholds per label for macro F1: {how}. Some labels rank above chance and are never "
@@ -224,18 +224,17 @@ def _hardly_learnt(r):
             f"so no threshold finds them: {_with_ap(_dead(r, False))}.")
 
 def _better_model(r):
-    limits = limits_text(r.min_labels, r.max_labels)
     why = f"micro F1 is {r.f1_micro:.3f}, and {r.constant_f1:.3f} for the best constant prediction"
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
         why += f". {find} searches all thresholds: the bins of this record are too wide to suggest one"
-    elif r.suggested_f1<r.f1_micro+0.005 and not limits:
+    elif r.suggested_f1<r.f1_micro+0.005 and not _without(r):
         if abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5:
             why = f"about as many labels are predicted as are true, but {why}"
         why += ". No single threshold is better"
     else:
-        why += (f". The best single threshold, {exact_thresh(r.suggested_thresh)}"
-                f"{limits and f' without {limits}'}, has {r.suggested_f1:.3f}")
+        why += (f". The best single threshold, {exact_thresh(r.suggested_thresh)}{_without(r)}, has "
+                f"{r.suggested_f1:.3f}")
     more = " What remains is more training, at a learning rate from `learn.lr_find()`."
     return f"A better model: {why}.{more if r.phase and not r.loss_trend else ''}"
 
@@ -277,7 +276,9 @@ class ZeroLabelsWarning(UserWarning):
     """Warning of `ZeroLabelsCallback`: a verdict on the model, or a mistake in the set-up
 
     The callback issues it through Python's `warnings`, so filters and recorders apply.
-    `record` holds the numbers of the validation, `html` the box that a notebook shows."""
+    `record` holds the numbers of the validation, `html` the box that a notebook shows.
+
+        warnings.filterwarnings('ignore', category=ZeroLabelsWarning)"""
     def __init__(self,
         text, # Report, with code in backticks, which `str` leaves out
         record=None, # `Record` of the validation; None: the warning is not about a validation
@@ -317,7 +318,8 @@ def as_warning(title, facts=(), r=None, remedies=(), color=_RED):
              "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")
     return ZeroLabelsWarning('\n' + '\n'.join(text), r, f'<div style="{style}">{box}</div>')
 
-_F1,_NEVER,_WRONG = "micro F1 {f1_micro:.3f}","never predicted","predicted, but never correctly"
+_F1,_MACRO = "micro F1 {f1_micro:.3f}","macro F1 {f1_macro:.3f}"
+_NEVER,_WRONG = "never predicted","predicted, but never correctly"
 _ACCURACY = "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_accuracy:.3f}"
 _EMPTY = "{missed_rate:.0%} of the labelled samples get no label"
 
@@ -335,7 +337,7 @@ FACTS = [ # All that match are shown
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
     Row('f1', lambda r: True,
         _F1+"; the best constant prediction scores {constant_f1:.3f}"),
-    Row('macro f1', lambda r: r.dead, "macro F1 {f1_macro:.3f}", about=('','labels')),
+    Row('macro f1', lambda r: r.dead, _MACRO, about=('','labels')),
     Row('right', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
         "{precision_micro:.0%} of the predicted labels are right, "
         "and {recall_micro:.0%} of the true ones predicted"),
@@ -348,12 +350,11 @@ FACTS = [ # All that match are shown
     Row('absent', lambda r: r.absent,
         lambda r: f"nothing is known of labels that no sample has: {some_names(r.absent)}")]
 
-def _facts(r, *names): return [o.says(r) for o in FACTS if o.name in names]
+def _facts(r, *names): return [o.says(r) for o in FACTS if o.name in names and o.applies(r)]
 
 def in_numbers(r):
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    fails = [o.name for o in FACTS if o.name in ('empty','never','wrong') and o.applies(r)]
-    return _facts(r, 'f1', 'macro f1') + _facts(r, *fails)
+    return [*_facts(r, 'f1'), _MACRO.format(**r), *_facts(r, 'empty', 'never', 'wrong')]
 
 def _epoch(r, text): return text.format(r.epoch) if r.phase=='fit' else ''
 
@@ -401,7 +402,7 @@ def all_clear(r,
     "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
     start = _epoch(since, " since epoch {}") if since and since.epoch<r.epoch else ''
     remains = what_remains(r)
-    facts = _facts(r, 'predicted', 'f1', 'macro f1') + remains
+    facts = [*_facts(r, 'predicted', 'f1'), _MACRO.format(**r), *remains]
     title = "No longer flagged" if remains else "All clear"
     return as_warning(title+start+_end(r), facts, r, color=_ORANGE if remains else _GREEN)
 
@@ -448,6 +449,8 @@ def judge(
     ('' if nothing is); `flagged` is True for zero-label models. Others hold the numbers, such as
     `accuracy`, `f1_micro`, `missed_rate`, `never_predicted` and `suggested_thresh`.
     Raises `ValueError` for shapes that differ, targets other than 0 and 1, scores outside [0, 1] with
-    a `thresh` inside and `sigmoid=False`, and if all targets are ignored."""
+    a `thresh` inside and `sigmoid=False`, and if all targets are ignored.
+
+        judge(probs, targs, thresh=0.3)"""
     check_kwargs('judge', judge, kwargs)
     return judge_of(Predictions(preds, targs, **kwargs), min_accuracy, max_empty)

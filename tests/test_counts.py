@@ -4,7 +4,6 @@ from fractions import Fraction
 from conftest import *
 from fastai_mlmetrics.counts import Batch, LARGE
 from fastai_mlmetrics.metrics import accum_all
-from fastai_mlmetrics.records import ValidationStats
 from test_metrics import BINARY, averages
 
 FORMULAS = {
@@ -236,25 +235,6 @@ def counted(monkeypatch):
     return made
 
 EVERY_AVERAGE = [cls(average=a) for cls in BINARY for a in averages(cls)] + [AccuracyLift()]
-
-def test_no_batch_waits_for_values(monkeypatch):
-    "Reading a value of a meta tensor raises, where a GPU would have to be waited for"
-    class Learn: iter,dls = 0,SimpleNamespace(vocab=list('abcdef'))
-    learn,watch = Learn(),ValidationStats()
-    thresh,weight = [0.1*i for i in range(1,7)],np.ones(4*10+8*6000)
-    options = [dict(thresh=thresh), dict(labels=['b','e']), dict(min_labels=1), dict(ignore_index=-1),
-               dict(ignore_index=math.nan, average='samples'), dict(sample_weight=weight)]
-    learn.metrics = metrics = L(deepcopy(EVERY_AVERAGE)) + [F1ScoreMulti(**kw) for kw in options]
-    for m,i in zip(metrics, range(len(metrics))): m.name = str(i)
-    monkeypatch.setattr('fastai_mlmetrics.metrics._MANY', 3)
-    for learn.iter in range(12): # enough for small batches to be counted together, and for counts to be added
-        n = 10 if learn.iter<4 else 6000
-        learn.pred,learn.yb = torch.randn(n, 6, device='meta'),(torch.zeros(n, 6, device='meta'),)
-        for m in metrics: m.accumulate(learn)
-        watch.accumulate(learn)
-    for m in metrics:
-        with pytest.raises((NotImplementedError, RuntimeError), match='meta tensor'): m.value
-    assert {o.device.type for o in watch.hist.total}=={'meta'}
 
 @pytest.mark.parametrize('option', [None, 'ignore_index', 'sample_weight'])
 def test_several_metrics_walk_through_arrays_together(option, counted, monkeypatch):

@@ -38,9 +38,11 @@ def test_statistics_are_those_of_the_text(seed):
     assert 4<freqs[-1]/freqs[0]<9 and freqs[10]<.45*freqs[-1] # a few common labels, and a long tail
 
 @pytest.mark.parametrize('kwargs,what', [
-    (dict(n=19), 'n=19.*n=20 or more'),
+    (dict(n=19), 'n=19.*20 or more'),
     (dict(n=-1), 'n=-1'),
+    (dict(n='30'), "n='30'"),
     (dict(seed=-2), 'seed=-2'),
+    (dict(seed=None), 'seed=None'),
     (dict(size=8), 'size=8.*16 or more')])
 def test_bad_arguments_are_named(kwargs, what, tmp_path):
     with pytest.raises(ValueError, match=what): multidigits(tmp_path/'set', **kwargs)

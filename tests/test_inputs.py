@@ -15,6 +15,8 @@ KINDS = dict(
     lists=lambda x: x.tolist(),
     frame=lambda x: pd.DataFrame(x.numpy()),
     sparse=lambda x: scipy.sparse.csr_matrix(x.numpy()),
+    sparse_tensor=lambda x: x.to_sparse(),
+    sparse_rows=lambda x: x.to_sparse_csr(),
     doubles=lambda x: x.numpy().astype(np.float64),
     subclass=TensorBase,
     tracked=lambda x: x.clone().requires_grad_(),
@@ -32,6 +34,28 @@ def test_every_kind_of_table(f, kind):
             if kind in ('doubles','lists','objects'):
                 np.testing.assert_allclose(np.array(flat(found)), np.array(flat(expected)), atol=1e-6)
             else: assert_alike(found, expected)
+
+@every_function
+def test_what_numpy_masks_is_ignored(f):
+    hidden = torch.rand(SCORES.shape, generator=torch.Generator().manual_seed(0))<0.2
+    expected = f(SCORES, TARGS.masked_fill(hidden, math.nan), ignore_index=math.nan)
+    def masked(x): return np.ma.array(x.masked_fill(hidden, 7).numpy(), mask=hidden.numpy())
+    p,y = masked(SCORES),masked(TARGS)
+    for preds,targs,kw in ((SCORES, y, {}), (p, TARGS, {}), (p, y, {}), (SCORES, y, dict(ignore_index=-1))):
+        assert_alike(f(preds, targs, **kw), expected)
+
+def test_targets_that_numpy_masks_are_not_counted():
+    y = np.ma.array([[1,0],[1,7],[0,1],[1,1]], mask=[[0,0],[0,1],[0,0],[0,0]])
+    known = np.where(y.mask, math.nan, y.data)
+    test_eq(label_stats(y).train.tolist(), [3,2])
+    test_eq(label_stats(y.data.clip(0, 1), y).valid.tolist(), [3,2])
+    assert torch.equal(pos_weight(y), pos_weight(known, ignore_index=math.nan))
+    test_eq(stratified_split(y, 0.5, 0), stratified_split(known, 0.5, 0, ignore_index=math.nan))
+
+@every_function
+def test_complex_numbers_are_refused(f):
+    for o in (SCORES+0j, SCORES.numpy()+0j):
+        with pytest.raises(ValueError, match='these numbers are complex'): f(o, TARGS)
 
 def flat(o):
     "All numbers in nested lists"

@@ -1,6 +1,7 @@
 "A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
-import contextlib, io, json, pickle, sklearn.metrics as skm
+import contextlib, io, json, pickle, sklearn.metrics as skm, textwrap
 from conftest import *
+from fastai_mlmetrics.learner import SuggestedThresholds
 from fastai_mlmetrics.thresholds import Objective
 
 NAMES = [f'l{i}' for i in range(20)]
@@ -790,7 +791,8 @@ def test_a_loader_that_is_passed_is_read_in_order_and_whole():
     logits,targs = simulate(100)
     learn = make_learner(logits, targs, multilabel_metrics(ranking=True))
     ds = TensorPairs(logits, targs)
-    dls = DataLoaders(DataLoader(ds, bs=16, shuffle=True, drop_last=True), DataLoader(ds, bs=16), device=default_device())
+    loaders = DataLoader(ds, bs=16, shuffle=True, drop_last=True),DataLoader(ds, bs=16)
+    dls = DataLoaders(*loaders, device=default_device())
     learn.dls,train = dls,dls.train
     with learn.no_logging(), learn.no_bar():
         for f in (lambda *a, **kw: learn.evaluate(*a, **kw).value.iloc[1:].astype(float),
@@ -804,8 +806,10 @@ def test_a_loader_that_is_passed_is_read_in_order_and_whole():
     assert train.shuffle and train.drop_last
 
 @pytest.mark.parametrize('metric,says', [
-    (lambda: F1ScoreMulti(labels=['crush']), "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
-    (lambda: F1ScoreMulti(dict(crush=0.2, rain=0.3, snow=0.4)), r"labels \['crush'\], which are not here, and lacks \['crash'\]")])
+    (lambda: F1ScoreMulti(labels=['crush']),
+     "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
+    (lambda: F1ScoreMulti(dict(crush=0.2, rain=0.3, snow=0.4)),
+     r"labels \['crush'\], which are not here, and lacks \['crash'\]")])
 def test_unknown_labels_are_an_error_before_the_training(metric, says):
     learn = make_learner(*simulate(64, 3), [metric()], vocab=['crash','rain','snow'])
     with pytest.raises(ValueError, match=says): learn.fit(1, 0.)
@@ -832,3 +836,17 @@ def test_export_plain_names_the_public_class_once(tmp_path):
     with pytest.warns(UserWarning) as caught: learn.export_plain()
     text, = [str(o.message) for o in caught if 'still needs' in str(o.message)]
     assert text.count('AsymmetricLoss')==1 and 'fastai_mlmetrics, for AsymmetricLossFlat: use' in text
+
+@pytest.mark.parametrize('name', ['judge','ZeroLabelsWarning','ZeroLabelsCallback','ZeroLabelsCallback.explain',
+    'ZeroLabelsCallback.report','ZeroLabelsCallback.plot','Learner.accuracy_report','Learner.evaluate',
+    'Learner.export_plain','Learner.set_thresh','Learner.thresh_find','Recorder.plot_metrics','SuggestedThresholds'])
+def test_examples_of_docstrings_run(name, tmp_path):
+    logits,targs = simulate(200, 5, density=0.3)
+    learn = make_learner(logits, targs, multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
+    with warnings_as('ignore'), learn.no_logging(): learn.fit(1, 0.)
+    code = inspect.cleandoc(eval(name).__doc__).partition('\n\nArguments:')[0].split('\n\n')[-1]
+    assert code.startswith('    ') and (name.rpartition('.')[2] in code or name=='SuggestedThresholds')
+    if name=='ZeroLabelsCallback': learn.remove_cbs(learn.cbs.filter(risinstance(ZeroLabelsCallback)))
+    with warnings_as('ignore'), learn.no_logging():
+        exec(textwrap.dedent(code), dict(globals(), learn=learn, probs=logits.sigmoid(), targs=targs))
+    plt.close('all')

@@ -221,7 +221,8 @@ def test_signatures_begin_with_fastai_s(name):
     assert [(k, p.default) for k,p in theirs.items()]==[(k, p.default) for k,p in first_]
     assert all(p.kind==p.KEYWORD_ONLY for p in list(ours.values())[len(theirs):])
     assert issubclass(globals()[name], AccumMetric)
-    test_eq(*(getattr(o, name)(*OF_FASTAI.get(name, ())).name for o in (OURS, fm)))
+    ours,theirs = (getattr(o, name)(*OF_FASTAI.get(name, ())).name for o in (OURS, fm))
+    test_eq(ours, theirs+''.join(f'_{o}' for o in OF_FASTAI.get(name, ()))) # beta
 
 def run(logits, targs, metrics, **kwargs):
     learn = make_learner(logits, targs, metrics, **kwargs)
@@ -297,8 +298,8 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="SubsetAccuracy has no average='macro'.*'samples'"):
         SubsetAccuracy(average='macro')
     with pytest.raises(ValueError, match='thresh=-1.*sigmoid=False'): F1ScoreMulti(thresh=-1)
-    for w in ([0,0], [1,-1], [1,math.nan], [[1],[2]], [[1,2],[3,4]]):
-        with pytest.raises(ValueError, match='one number per sample'): F1ScoreMulti(sample_weight=w)
+    for w in ([0,0], [1,-1], [1,math.nan], [1,math.inf], [[1],[2]], [[1,2],[3,4]]):
+        with pytest.raises(ValueError, match='one finite number per sample'): F1ScoreMulti(sample_weight=w)
     for kw,match in (
             (dict(min_labels=-1), 'min_labels=-1'), (dict(ignore_index='-1'), "ignore_index='-1' should be a number"),
             (dict(min_labels=1.5), 'whole number'),
@@ -659,3 +660,7 @@ def test_two_learners_at_once_may_not_share_metrics():
 def test_metrics_show_their_arguments(m, text):
     assert repr(m)==text
     assert repr(eval(text))==text and (m.thresh, m.average)==(eval(text).thresh, eval(text).average)
+
+def test_f_beta_has_beta_in_its_name():
+    found = [FBetaMulti(o, average=a).name for o,a in ((0.5,'macro'), (2,'macro'), (2.,'micro'))]
+    test_eq(found, ['fbeta_score_0.5','fbeta_score_2','fbeta_score_2_micro'])

@@ -119,6 +119,11 @@ def test_a_page_is_written_of_any_model(tmp_path, kw, out):
     if out: assert out not in sections(page) or not page.find(id=out).table
     assert 'nan' not in page.get_text().lower() and 'k=None' not in page.get_text()
 
+def test_a_model_without_gaps_is_said_to_have_none(tmp_path):
+    page = written(MultiLabelInterpretation.from_preds(*GOOD, sigmoid=True), tmp_path)
+    finding = page.find(id='verdict').find(class_='finding').get_text()
+    assert finding=='The model is better than a constant prediction.'
+
 def test_each_section_begins_with_what_it_shows(tmp_path):
     "Each section begins with what it shows"
     logits,targs = simulate(300, 6, density=0.3, bias=-2.)

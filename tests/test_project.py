@@ -1,5 +1,5 @@
 "The project's files agree with each other, and its release"
-import ast, fastai.vision.all, fastai_mlmetrics, importlib, pydoc, runpy, shutil
+import ast, contextlib, fastai.vision.all, fastai_mlmetrics, importlib, io, pydoc, runpy, shutil
 from conftest import *
 import setuptools # whose distutils comes next
 from distutils.core import run_setup
@@ -86,6 +86,18 @@ def test_help_names_every_argument():
         assert re.search(r'\n\nArguments:(\n  \w+: .+)+$', o.__doc__) and o.__doc__.count('Arguments:')==1, name
         told = re.findall(r'(?m)^  (\w+): ', o.__doc__.partition('Arguments:')[2])
         assert told==[k for k in (*inspect.signature(o).parameters, 'returns') if k in told], name
+
+ROOMS_WITH_EXAMPLES = 'metrics','losses','lists','imbalance','splitting','digits'
+
+def test_examples_in_docstrings_run(tmp_path, monkeypatch):
+    monkeypatch.setenv('FASTAI_HOME', str(tmp_path))
+    logits,targs = simulate(60, density=0.3)
+    space = dict(globals(), logits=logits, targs=targs, names=[f'label {i}' for i in range(targs.shape[1])])
+    for name,o in PUBLIC.items():
+        if o.__module__.rpartition('.')[2] not in ROOMS_WITH_EXAMPLES: continue
+        code = re.findall(r'(?m)^    (?=\S)(.+)$', inspect.getdoc(o).partition('Arguments:')[0])
+        assert code and name in ' '.join(code), name
+        with contextlib.redirect_stdout(io.StringIO()): exec('\n'.join(code), space)
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):

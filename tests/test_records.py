@@ -1,7 +1,7 @@
 "The statistics of a validation, and the threshold that they suggest"
 import sklearn.metrics as skm
 from conftest import *
-from fastai_mlmetrics.records import OF_LEARNER, ScoreHistogram
+from fastai_mlmetrics.records import OF_LEARNER, ScoreHistogram, ValidationStats
 from six_labels import LOGITS, TARGS
 
 @pytest.mark.parametrize('scale', [1e-4, 0.01, 1, 100, 1000])
@@ -161,6 +161,24 @@ def test_no_suggestion_at_the_ends(make):
     y = y[:200,:5]
     assert judge(torch.zeros(200,5), y).suggested_thresh is None
     assert judge(torch.full((200,5), -50.), y, sigmoid=True).suggested_thresh is None
+
+def test_each_field_is_in_the_table_of_the_notebook():
+    "And each row of the table is about fields that a record has"
+    nb = json.loads((Path(__file__).parent.parent/'nbs/14_records.ipynb').read_text(encoding='utf-8'))
+    table, = [o for c in nb['cells'] if '| field |' in (o:=''.join(c['source']))]
+    fields = [o for row in re.findall(r'(?m)^\| (`.*?) \|', table) for o in re.findall(r'`(\w+)`', row)]
+    learn,_ = trained(*COLLAPSED)
+    assert sorted(fields)==sorted(learn.zero_labels.explain())==sorted(judged())
+
+@pytest.mark.parametrize('c,mb', [(20,'4.3'), (1000,'42')])
+def test_memory_of_a_validation_is_as_said(c, mb):
+    stats = ValidationStats()
+    stats.accum_values(*simulate(50, c))
+    totals = [o for m in stats.metrics for o in L(m.total, use_list=None) if isinstance(o, Tensor)]
+    n = sum(o.numel()*o.element_size() for o in totals)
+    assert f'{n/1e6:.2g}'==mb
+    text = (Path(__file__).parent.parent/'nbs/17_callback.ipynb').read_text(encoding='utf-8')
+    assert f'{mb} MB with {c:,}' in text
 
 def test_strides_change_nothing():
     "scikit-learn's `OneVsRestClassifier` returns a transposed array"

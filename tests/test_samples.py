@@ -279,3 +279,9 @@ def test_the_nearest_label_is_one_that_counts():
     df = MultiLabelInterpretation.from_preds(scores, targs, ignore_index=-1, vocab=list('abc')).empty()
     test_eq([*zip(df.nearest, df.true)], [('b','c'),('c','b')])
     test_close(df.score, [0.3,0.3])
+
+def test_an_argument_that_does_not_exist_is_an_error():
+    interp,*_ = arrays_of(100, 5, density=0.3, bias=-1.5)
+    for f in (partial(interp.show, 0), partial(interp.plot_top_losses, 3), partial(interp.show_results, [0,1])):
+        with pytest.raises(TypeError, match='nrow'): f(nrow=1)
+        assert [*inspect.signature(f).parameters][-3:]==['nrows','ncols','figsize']

@@ -483,7 +483,8 @@ def test_a_threshold_that_gains_much_is_shown_without_a_verdict():
     logits,targs = simulate(2000, 20, density=0.1, bias=-1.5)
     r = judge(logits, targs, sigmoid=True)
     assert not r.verdict and r.suggested_f1>1.05*r.f1_micro and not r.dead
-    assert f'Another threshold: `thresh={r.suggested_thresh:.10g}`' in one_line(describe(r)) and '#2ca02c' not in r._repr_html_()
+    assert f'Another threshold: `thresh={r.suggested_thresh:.10g}`' in one_line(describe(r))
+    assert '#2ca02c' not in r._repr_html_()
 
 def test_a_label_each_keeps_its_promise():
     "`min_labels=1` is offered only where it raises micro F1, by what it promises"

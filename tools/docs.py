@@ -276,7 +276,7 @@ def sources(folder):
 
 CONF = dict(
     project=settings['lib_name'], author=settings['author'], version=settings['version'],
-    extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off',
+    extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off', nb_render_markdown_format='myst',
     nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
     myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
     copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
