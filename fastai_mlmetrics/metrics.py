@@ -130,7 +130,8 @@ class StreamMetric(AccumMetric):
         return f'{type(self).__name__}({shown})'
 
 # %% ../nbs/06_metrics.ipynb #01f977e4
-_MANY = 256 # Batches, and checks of them, that a metric lists at most
+_MANY = 256 # Batches that a metric lists at most
+_FEW = 16 # Checks of batches, because small tensors between large ones fragment memory
 _BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a processor's cache
 
 @patch
@@ -233,7 +234,7 @@ def add(self:StreamMetric, batch):
     self.total = self.added(self.from_batch(batch))
     self.seen,self.scored,self._read = self.seen+batch.n,self.scored or batch.scored,None
     self._checks.append(batch.checks)
-    if len(self._checks)>=_MANY: self._checks = [join_checks(torch.stack(self._checks))]
+    if len(self._checks)>=_FEW: self._checks = [join_checks(torch.stack(self._checks))]
 
 @patch
 def _set_labels(self:StreamMetric, c):
