@@ -55,3 +55,9 @@ def test_memory_is_measured_in_a_process_of_its_own(bench):
 def test_commands_that_would_measure_something_else_are_refused(bench, args):
     with pytest.raises(SystemExit) as e: bench.main(args)
     assert e.value.code!=0
+
+def test_few_small_tensors_are_listed_between_large_ones(bench):
+    "256 of them kept 1.4 GB of freed memory from being used again, in 200 batches of 1,000 x 1,000"
+    for m in (ThreshFinder(), F1ScoreMulti(), APScoreMulti(bins=32)):
+        for _ in range(40): m.update(*bench.data(8, 3))
+        assert len(m._checks)<=16, m.name
