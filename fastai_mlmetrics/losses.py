@@ -62,7 +62,7 @@ class AsymmetricLoss(Module):
     2009.14119). Not in fastai.
     """
     def __init__(self,
-        gamma_neg:float=4., # Focusing exponent of negatives, 0 or more; the higher, the less easy ones count
+        gamma_neg:float=4., # Focusing exponent of negatives (0 or more): if high, easy ones count less
         gamma_pos:float=0., # Focusing exponent for positives, 0 or more
         clip:float=0.05, # Negatives below this probability, from 0 to below 1, have a loss of 0
         alpha:float=None, # Weight of positives, 0 to 1, and 1-alpha of negatives; None: 1 for both
@@ -99,7 +99,7 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
 
         AsymmetricLossFlat(gamma_neg=2)(logits, targs)"""
     def __init__(self,
-        gamma_neg:float=4., # Focusing exponent of negatives, 0 or more; the higher, the less easy ones count
+        gamma_neg:float=4., # Focusing exponent of negatives (0 or more): if high, easy ones count less
         gamma_pos:float=0., # Focusing exponent for positives, 0 or more
         clip:float=0.05, # Negatives below this probability, from 0 to below 1, have a loss of 0
         *,
