@@ -112,7 +112,8 @@ def expected(cls, kw, preds, y):
     if not np.isin(t[valid], (0,1)).all(): return 'error'
     if np.isnan(x[valid]).any(): return np.full(len(columns), math.nan) if kw['average'] is None else math.nan
     is_binary = np.isin(x[valid], (0,1)).all()
-    if not preds.is_floating_point() and cls not in RANKED and not is_binary: return 'error'
+    any_value = cls in RANKED or cls is ZerosAccuracy # which looks at the targets alone
+    if not (preds.is_floating_point() or any_value or is_binary): return 'error'
     if unsure: return 'either'
     w,zero = np.ones(len(t)) if w is None else w,kw['zero_division']
     def mean(values, weights):
