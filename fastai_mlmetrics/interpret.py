@@ -201,12 +201,6 @@ def _scores(p):
         res['calibration_error'] = each,pooled,each*math.nan
     return res
 
-def _average(a, support, each, pooled, of_samples):
-    "Average a column"
-    if a=='micro': return pooled.item()
-    if a=='samples': return of_samples.nanmean().item()
-    return F1ScoreMulti(average=a).average_labels(each, support).item()
-
 @patch
 def report(self:MultiLabelInterpretation,
     sort:str='f1', # Column to sort the labels by, ascending; 'label' is their names
@@ -218,8 +212,8 @@ def report(self:MultiLabelInterpretation,
     if sort not in (columns := ['label',*_COLUMNS]):
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
     p,scores = self.predictions,_scores(self.predictions)
-    tp,fp,fn,_ = self.counts.numpy()
-    pred,true = tp+fp,tp+fn
+    tp,fp,fn,_ = self.counts
+    pred,true = (tp+fp).numpy(),(tp+fn).numpy()
     thresh = math.nan if self.rule.is_top_k else self.thresh
     of_labels = {k: each.numpy() for k,(each,*_) in scores.items()}
     res = LabelReport(dict(support=true, predicted=pred, **of_labels, thresh=thresh),
@@ -231,12 +225,12 @@ def report(self:MultiLabelInterpretation,
     res = res.reindex(columns=_COLUMNS).sort_values(sort, kind='stable', key=key)
     words = [f'Predicted {self.rule.describe()}.']
     if averages:
-        total = dict(support=true.sum(), predicted=pred.sum(),
-                     thresh=math.nan if isinstance(thresh, tuple) else thresh)
-        rows = {f'{a} avg': total | {k: _average(a, torch.from_numpy(true), *o)
-                                     for k,o in scores.items()}
-                for a in ('micro','macro','weighted','samples')}
-        ends = LabelReport.from_dict(rows, orient='index').reindex(columns=_COLUMNS)
+        means = [F1ScoreMulti(average=a).average_labels for a in ('macro','weighted')]
+        of_all = {k: [pooled.item(), *(f(each, tp+fn).item() for f in means), by_sample.nanmean().item()]
+                  for k,(each,pooled,by_sample) in scores.items()}
+        ends = LabelReport(dict(support=true.sum(), predicted=pred.sum(), **of_all,
+                                thresh=math.nan if isinstance(thresh, tuple) else thresh),
+                           [f'{a} avg' for a in ('micro','macro','weighted','samples')], _COLUMNS)
         res = pd.concat([res, ends.astype(res.dtypes)]).rename_axis('label')
         if unlabelled := reports.without_label(p):
             most = (p.sample_counts[[0,2]].sum(0)>0).double().mean()
@@ -431,7 +425,8 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
     ax = new_axes(ax, figsize or (4.4+2.4*legends, 4))
     for j,i in enumerate(cols):
         valid,color,ls = self.valid[:,i],f'C{j%10}',('-','--',':','-.')[j//10%4]
-        display.from_predictions(self.true[valid,i].int().numpy(), self.preds[valid,i].numpy(), ax=ax)
+        y,scores = self.true[valid,i].int().numpy(),self.preds[valid,i].nan_to_num().numpy() # No inf
+        display.from_predictions(y, scores, ax=ax)
         ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_label(self.vocab[i], 30)}')
         ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=8, mec='w', clip_on=False, zorder=3)
     if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum():,}'

@@ -195,7 +195,7 @@ def accum_values(self:StreamMetric,
     targs, # Targets of the same shape
     learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
-    "Add predictions and targets of more samples; `update` is the same"
+    "Add predictions and targets of more samples; `accum_values` and `update` are one method"
     accum_all([self], preds, targs, learn)
 
 StreamMetric.update = StreamMetric.accum_values # torchmetrics' name

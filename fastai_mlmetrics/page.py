@@ -18,8 +18,7 @@ from .records import ENOUGH
 from .verdicts import (
     beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
 from .interpret import legend_above, MultiLabelInterpretation
-from .samples import (
-    find_mistakes, sample_inputs, sample_names, sample_titles)
+from .samples import find_mistakes, sample_inputs, sample_names, sample_titles
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -85,10 +84,6 @@ def _plot_frequencies(labels):
     ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
     legend_above(ax)
 
-def _plot_thresholds(*args):
-    plot_thresh_curve(*args, figsize=(4.8,3.2))
-    legend_above(plt.gca())
-
 # %% ../nbs/21_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
     'training set': "Yes: this is the Learner's training set. Expect lower scores on new samples.",
@@ -147,7 +142,7 @@ def _slider(p, marks):
     "Return the block of a slider: thresholds, how many scores lie between them, and counts in use"
     interp,r = p.interp,p.record
     probs,true = is_probs(interp.preds),interp.preds[interp.true].double().numpy()
-    x = logit(true.clip(1e-7, 1-1e-7)) if probs else true # As in the plot
+    x = logit(true.clip(1e-7, 1-1e-7)) if probs else true[np.isfinite(true)] # As in the plot
     margin = 0.04*np.ptp(x) or 0.5
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
     thresh = expit(x) if probs else x
@@ -167,7 +162,7 @@ def _slider(p, marks):
 
 def _thresholds(p):
     interp,r = p.interp,p.record
-    if not interp.scored or not interp.true.any(): return
+    if not interp.scored or not interp.preds[interp.true].isfinite().any(): return
     best,now,one,own = r.suggested_thresh,r.f1_micro,r.global_f1,r.per_label_f1
     without = f' without {interp.rule.limits}' if interp.rule.limits else ''
     how = f"cross-validated, micro F1 is {own:.3f} with thresholds per label and "
@@ -190,8 +185,8 @@ def _thresholds(p):
         marks |= {'now': t[0]} if len(set(t))==1 else {'lowest now': min(t), 'highest now': max(t)}
     yield _plot(f"Micro F1 at every threshold for all labels{without}. The best one has the highest "
                 "micro F1 of those that predict at most twice as many labels as are true.",
-                _plot_thresholds, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
-                ScoreTable(interp.predictions), marks)
+                plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
+                ScoreTable(interp.predictions), marks, figsize=(4.8,3.2))
     yield _slider(p, marks)
 
 def _curves(p):

@@ -8,8 +8,7 @@ __all__ = []
 # %% ../nbs/14_records.ipynb #44a94d52
 from fastai.basics import *
 from .inputs import label_names
-from .decisions import is_prob_thresh, ThresholdRule
-from .counts import Batch, check_values, loop_batch
+from .decisions import is_prob_thresh
 from fastai_mlmetrics.metrics import (
     accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
     ZerosAccuracy)
@@ -145,7 +144,7 @@ class _SampleCounts(StreamMetric):
 ENOUGH = 20 # Number of positives, or of labelled samples, below which numbers tell little
 
 # Fields that describe a fit at its last epoch, and all that only a Learner knows: values without one
-OF_FIT = dict(loss_trend='', best_loss=None, peak_loss=None, train_loss=None, overfits=False,
+OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
               learns=False, last_epoch=None, last_loss=None, last_ap=None, frozen=False)
 OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
     min_accuracy=0.5, max_empty=0.5, decodes=False, pos_weight=False, loss_weighs=True,
@@ -177,14 +176,6 @@ class ValidationStats:
     def accumulate(self, learn):
         "Count `learn`'s current batch"
         for m in self.metrics: m.accumulate(learn)
-
-    def check_batch(self, learn):
-        "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
-        batch,rule = loop_batch(learn),self.per_label.rule
-        if not len(batch.preds): return # All are repeats
-        checks = Batch(batch.preds, batch.targs, ThresholdRule(ignore_index=rule.ignore_index)).checks
-        check_values(checks.tolist(), len(batch.preds), in_learner=True,
-                     scored=batch.preds.is_floating_point())
 
     def accum_values(self, preds, targs):
         "Count whole arrays"
@@ -266,8 +257,6 @@ def add_trend(
     r.train_loss = ifnone(train_loss, math.nan)
     r.best_loss = min(losses, default=math.inf)
     since_best = before[losses.index(r.best_loss):] if before else []
-    # A loss that came down from its first value has not jumped
-    r.peak_loss = max([*(o.valid_loss for o in since_best), loss])
     # A median is robust to a single bad validation
     r.ap_median = np.median([o.ap_micro for o in [*before, r][-patience:]]).item()
     best_ap = max((o.ap_median for o in before), default=-math.inf)
@@ -276,7 +265,7 @@ def add_trend(
     r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap) and not r.collapsed)
     if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
     # Shares of a negative loss mean nothing
-    elif before and not math.isnan(r.peak_loss) and min(r.best_loss, loss)>=0:
+    elif before and not math.isnan(loss) and min(r.best_loss, loss)>=0:
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
     r.overfits = rises and r.train_loss<min(0.9*since_best[0].train_loss, loss)
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)

@@ -200,19 +200,14 @@ def _plot_images(interp, images, idxs, values, what, title, first, kind,
     kinds = sorted(_COLORS, key=lambda o: o!=kind)
     captions = [{k: textwrap.wrap(f'{k}: {o[k]}', chars) for k in kinds if o[k]} for o in names]
     title = textwrap.wrap(title, int(0.8*chars*ncols))
-    # Margins in inches: above all images, and above and below each image
     lines = max(sum(map(len, o.values())) for o in captions)
-    head,over,below = 0.1+0.17*len(title),0.45,0.1+0.15*lines
     ratio = min(1.5, images[0].shape[-2]/images[0].shape[-1])
-    w,h = figsize or (width*ncols, head+nrows*(over+(width-0.1)*ratio+below))
-    cell = (h-head)/nrows
-    fig = plt.figure(figsize=(w,h))
-    fig.suptitle(escape_mathtext('\n'.join(title)), y=1-0.05/h, va='top', fontsize=10)
-    shown = zip(images, sample_titles(interp, idxs), values.tolist(), captions)
-    for at,(image,name,v,caption) in enumerate(shown):
-        row,col = divmod(at, ncols)
-        ax = fig.add_axes([(col*width+0.05)/w, (h-head-(row+1)*cell+below)/h, (width-0.1)/w,
-                           max(0.2, cell-over-below)/h], anchor='N')
+    size = figsize or (width*ncols, 0.2+0.2*len(title)+nrows*(0.6+width*ratio+0.16*lines)) # Inches
+    fig,axs = plt.subplots(nrows, ncols, figsize=size, layout='constrained', squeeze=False)
+    fig.suptitle(escape_mathtext('\n'.join(title)), fontsize=10)
+    for ax in axs.flat: ax.set_axis_off()
+    shown = zip(axs.flat, images, sample_titles(interp, idxs), values.tolist(), captions)
+    for ax,image,name,v,caption in shown:
         image.show(ctx=ax)
         ax.set_title(f'{plot_name(name, chars)}\n{what} {v:.3f}', fontsize=8)
         y = -3

@@ -41,9 +41,10 @@ def plot_thresh_curve(
         return logit(np.clip(t, 1e-7, 1-1e-7)) if probs else t
     def back(x): return expit(x) if probs else x
     x,none = stretched(thresh),v[0]
-    x,v = x[~np.isnan(v)],v[~np.isnan(v)]
+    drawn = np.isfinite(x) & ~np.isnan(v) # Margins may be infinite
+    x,v = x[drawn],v[drawn]
     # Show all marks, and the part of the curve that differs from both of its ends
-    far = [np.flatnonzero(abs(v-end) > 0.02*np.ptp(v)) for end in (none, v[-1])]
+    far = [np.flatnonzero(abs(v-end) > 0.02*np.ptp(v)) for end in (none, *v[-1:])]
     ends = [*map(stretched, marks.values())] + [x[o[i]] for o,i in zip(far, (0,-1)) if len(o)]
     low,high = (f(ends or x[[0,-1]]) for f in (min, max))
     margin = 0.04*(high-low) or 0.5

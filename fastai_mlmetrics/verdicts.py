@@ -119,12 +119,9 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
     Row('overfits', lambda r: r.overfits,
         "Fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}, while the training loss went on falling."),
-    Row('is flat', lambda r: r.loss_trend=='is flat' and r.peak_loss<=5*r.best_loss,
+    Row('is flat', lambda r: r.loss_trend=='is flat',
         "Another learning rate, which `learn.lr_find()` suggests, or more samples: the "
         "validation loss hardly moves, {best_loss:.3g} at best and {last_loss:.3g} {when}."),
-    Row('jumped', lambda r: r.loss_trend=='is flat',
-        "A lower learning rate: the validation loss had jumped to {peak_loss:.3g}, and hardly moves "
-        "any more, at {last_loss:.3g} {when}. `learn.lr_find()` shows what is too high."),
     Row('has risen', lambda r: True,
         "A lower learning rate: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}. `learn.lr_find()` shows what is too high.")]

@@ -4,8 +4,8 @@ torch's fake tensors need no GPU: an operation that would wait for one raises an
 from conftest import *
 sys.path.insert(0, str(ROOT))
 from benchmarks.gpu import fake_gpu
-from fastai_mlmetrics.curves import FoldedMetric
 from fastai_mlmetrics.metrics import MicroMetric
+from fastai_mlmetrics.curves import FoldedMetric
 from fastai_mlmetrics.ranking import CurveMetric, LabelRanking
 from fastai_mlmetrics.records import ValidationStats
 

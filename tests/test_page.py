@@ -339,6 +339,15 @@ def test_the_most_confident_mistakes_have_names(tmp_path):
     assert len(names)==2
     for i,text in names.items(): assert interp.items([i])[0].name in text
 
+def test_infinite_margins_are_left_out_of_plots(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.random((60,4))<0.4
+    some = rng.normal(size=(60,4))+y
+    some[:5,0],some[5:9,1] = math.inf,-math.inf
+    for scores,has_plot in ((some,True), (np.where(y, math.inf, some),False)):
+        page = written(MultiLabelInterpretation.from_preds(scores, y, thresh=0.), tmp_path)
+        assert (page.find(id='thresholds') is not None)==has_plot and page.find(id='curves').img
+
 def test_the_page_says_which_loader_was_validated(digits_dls, tmp_path):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())

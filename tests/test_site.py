@@ -170,7 +170,7 @@ REMEDIES = {'thresholds per label': 'Thresholds per label', 'another threshold':
     'a better model': 'A better model', 'a weighted loss': 'Last resort: weight positives in the loss'}
 LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'collapsed': 'Another learning rate',
     'learns': 'More training',
-    'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate', 'jumped': 'A lower learning rate',
+    'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate',
     'has risen': 'A lower learning rate'}
 PITFALLS = {'wrong range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
     'two sigmoids':

@@ -263,14 +263,14 @@ def test_logits_at_a_threshold_of_their_own():
     assert learn.loss_func.thresh==pytest.approx(torch.tensor(r.suggested_thresh).sigmoid().item())
     assert values(learn)['accuracy_multi']>r.accuracy
 
-def test_a_loss_that_came_down_has_not_jumped():
+def test_a_loss_that_came_down_hardly_moves():
     records = []
     for loss in (0.479,0.0524,0.0525):
         r = Record(judged(), phase='fit', epoch=0, valid_loss=loss)
         add_trend(r, records, train_loss=0.05)
         records.append(r)
     helps = ' '.join(remedies(r))
-    assert 'hardly moves, 0.0524 at best and 0.0525 now' in helps and 'jumped' not in helps
+    assert 'hardly moves, 0.0524 at best and 0.0525 now' in helps
 
 @pytest.mark.parametrize('verdict', ['predicts nothing','over-predicts','no better than a constant'])
 def test_a_threshold_is_a_remedy_where_f1_gains_by_it(verdict):
@@ -308,7 +308,7 @@ def test_names_are_escaped():
      'while the training loss went on falling.')])
 def test_more_of_what_the_loss_points_to(change, text):
     r = trained(*COLLAPSED, n_epoch=2)[0].zero_labels.records[-1]
-    r.update(best_loss=0.3, last_loss=0.4, peak_loss=0.4)
+    r.update(best_loss=0.3, last_loss=0.4)
     r.update(change)
     assert text in remedies(r)
 
