@@ -26,11 +26,6 @@ from copy import copy
 from operator import attrgetter
 
 # %% ../nbs/19_interpret.ipynb #123b68fe
-def _has_reduction(loss):
-    "Whether `get_preds(with_loss=True)` can get one loss per sample"
-    f = getattr(loss, 'forward', loss)
-    return hasattr(loss, 'reduction') or 'reduction' in inspect.signature(f).parameters
-
 def _cross_entropy(p):
     "Compute each sample's mean loss over its valid targets"
     # Scores that are not probabilities are margins, which count as logits
@@ -106,8 +101,10 @@ class MultiLabelInterpretation(Interpretation):
         dl = get_dl(learn, ds_idx, dl)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
         # Other losses that ignore targets may return one loss per valid target
-        of_all = ignored is None or getattr(learn.loss_func, 'ignore_index', None) is not None
-        with_loss = of_all and _has_reduction(learn.loss_func)
+        loss = learn.loss_func
+        of_all = ignored is None or getattr(loss, 'ignore_index', None) is not None
+        params = inspect.signature(getattr(loss, 'forward', loss)).parameters
+        with_loss = of_all and (hasattr(loss, 'reduction') or 'reduction' in params)
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = loss_rule(learn.loss_func)
         if thresh is not None: rule['thresh'] = thresh
@@ -159,12 +156,6 @@ def judge(self:MultiLabelInterpretation,
     return verdicts.judge_of(self.predictions, fields=fields, **kwargs)
 
 # %% ../nbs/19_interpret.ipynb #c48462f5
-def legend_above(
-    ax:plt.Axes # Axes with labelled lines
-):
-    "Add a legend above the axes, where it hides no line"
-    ax.legend(fontsize=8, loc='lower center', bbox_to_anchor=(0.5,1), ncols=2, frameon=False)
-
 def _write_cells(ax, texts, shares):
     "Write a text into each cell of an image, in white on dark cells"
     for (y,x),share in np.ndenumerate(shares):
@@ -365,9 +356,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     rows = rows[m[rows][:,cols].any(1)] # Without empty ones
     shown = m[rows][:,cols].numpy()
     names = [[plot_name(self.vocab[i]) for i in o.tolist()] for o in (cols, rows)]
-    w,h = (max(0.3*len(o), 1.5) for o in names)
-    margin = 1.2+0.07*max(map(len, sum(names, [])))
-    ax = new_axes(ax, figsize or (w+margin, h+margin))
+    ax = new_axes(ax, figsize or [3+0.3*len(o) for o in names])
     ax.imshow(shown, cmap='Blues')
     _write_cells(ax, np.where(shown, shown.astype(str), ''), shown/shown.max())
     ax.set_xticks(range(len(cols)), names[0], rotation=90, fontsize=8)
@@ -486,7 +475,7 @@ def plot_cardinality(self:MultiLabelInterpretation,
     ax.hist(counts, edges, label=labels)
     ax.set(xlabel='labels', ylabel='samples')
     ax.xaxis.get_major_locator().set_params(integer=True)
-    legend_above(ax)
+    ax.legend(fontsize=8)
 
 @patch
 def plot_calibration(self:MultiLabelInterpretation,

@@ -17,7 +17,7 @@ from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
     beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
-from .interpret import legend_above, MultiLabelInterpretation
+from .interpret import MultiLabelInterpretation
 from .samples import find_mistakes, sample_inputs, sample_names, sample_titles
 from base64 import b64encode
 from datetime import datetime
@@ -51,26 +51,25 @@ def _with_values(column, k=3):
     return some_names([f'{as_shown(o)} ({v:{digits}})' for o,v in column.items()], k)
 
 def _saved(kind, **kwargs):
-    "Save the current figure as bytes, and close it"
+    "Save the current figure, and close it; return its bytes and their URI"
     file = io.BytesIO()
     plt.savefig(file, format=kind, **kwargs)
     plt.close()
-    return file.getvalue()
-
-def _data_uri(data, mime): return f'data:image/{mime};base64,{b64encode(data).decode()}'
+    mime = kind.replace('svg', 'svg+xml')
+    return file.getvalue(),f'data:image/{mime};base64,{b64encode(file.getvalue()).decode()}'
 
 def _plot(caption, f, *args, **kwargs):
     "Return the block of the figure that `f` draws"
     f(*args, **kwargs)
-    svg = _saved('svg', metadata=dict(Date=None), bbox_inches='tight', pad_inches=0.1)
+    svg,uri = _saved('svg', metadata=dict(Date=None), bbox_inches='tight', pad_inches=0.1)
     points = float(re.search(rb'width="([\d.]+)pt"', svg)[1])
-    return 'plot',dict(uri=_data_uri(svg, 'svg+xml'), width=round(points*96/72), caption=caption)
+    return 'plot',dict(uri=uri, width=round(points*96/72), caption=caption)
 
 def _thumbnail(inp):
     "Draw an image as it shows itself"
     fig = plt.figure(figsize=(1.8, 1.8*min(1.5, inp.shape[-2]/inp.shape[-1])))
     inp.show(ctx=fig.add_axes([0,0,1,1]))
-    return _data_uri(_saved('jpeg', pil_kwargs=dict(quality=80)), 'jpeg')
+    return _saved('jpeg', pil_kwargs=dict(quality=80))[1]
 
 def _plot_frequencies(labels):
     "Plot in how many samples each label is true, and in how many it is predicted"
@@ -82,7 +81,7 @@ def _plot_frequencies(labels):
     if n<=40: ax.set_xticks(range(n), [plot_name(o, 20) for o in labels.index], rotation=90)
     if labels.support.max() > 50*labels.support.median(): ax.set_yscale('symlog')
     ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
-    legend_above(ax)
+    ax.legend()
 
 # %% ../nbs/21_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
@@ -301,7 +300,6 @@ def _rows(table):
 _env = Environment(loader=PackageLoader('fastai_mlmetrics', '.'), autoescape=True,
                    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _env.filters['rows'] = _rows
-_env.policies['json.dumps_kwargs'] = dict(separators=(',',':'))
 
 # %% ../nbs/21_page.ipynb #7336c82e
 @patch

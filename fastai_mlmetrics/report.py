@@ -16,7 +16,6 @@ from .curves import by_frequency, constant_values, label_curve
 from .ranking import APScoreMulti, curve_of_samples, LRAP, random_ap, RocAucMulti
 from .tables import some_labels, Table
 import scipy.stats as scs
-from collections import Counter
 
 # %% ../nbs/12_report.ipynb #16100f3a
 class AccuracyReport(Table):
@@ -68,10 +67,9 @@ def rank_samples(
 # %% ../nbs/12_report.ipynb #6ee5425a
 def _most_frequent_set(p):
     "Find the most frequent set of labels: bools, C"
-    sets = Counter()
-    for b in p.blocks(): sets.update(map(bytes, np.packbits(_bools(b)[0].numpy(), axis=1)))
-    bits = np.frombuffer(min(sets, key=lambda o: (-sets[o],o)), np.uint8)
-    return torch.from_numpy(np.unpackbits(bits, count=len(p.vocab)).astype(bool))
+    bits = np.packbits(p.true[p.valid.any(1)].cpu().numpy(), axis=1)
+    sets,n = np.unique(bits, axis=0, return_counts=True)
+    return torch.from_numpy(np.unpackbits(sets[n.argmax()], count=len(p.vocab)).astype(bool))
 
 def _constants(metrics, p):
     "Score the best constant prediction by each row, and say which labels that of `F1, samples` has"

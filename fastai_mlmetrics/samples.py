@@ -69,13 +69,6 @@ def items(self:MultiLabelInterpretation,
     return pd.Index([o.relative_to(folder) if o.is_relative_to(folder) else o
                      for o in (file,*files)], dtype=object)
 
-def item_name(
-    item # File, or name of a row
-)->str:
-    "Name an item in a few words"
-    if isinstance(item, Path): return item.name
-    return f'row {item}' if isinstance(item, Integral) else as_shown(item)
-
 @patch
 def _add_items(self:MultiLabelInterpretation, table):
     "Add a first column with the items of the samples that are a table's index, if these have names"
@@ -89,7 +82,10 @@ def sample_titles(
 )->list: # Such as 'sample 3' or 'sample 3, img_0817.png'
     "Name samples by their numbers, and by their items if these have names"
     numbers,items = [f'sample {i}' for i in L(to_builtin(idxs))],interp.items(idxs)
-    return numbers if items is None else [f'{n}, {item_name(o)}' for n,o in zip(numbers, items)]
+    if items is None: return numbers
+    names = [o.name if isinstance(o, Path) else f'row {o}' if isinstance(o, Integral) else as_shown(o)
+             for o in items]
+    return [f'{n}, {o}' for n,o in zip(numbers, names)]
 
 def sample_inputs(
     interp, # A `MultiLabelInterpretation`
