@@ -47,6 +47,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                              'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.ZeroLabelsCallback.explain': ( 'callback.html#zerolabelscallback.explain',
                                                                                                      'fastai_mlmetrics/callback.py'),
+                                           'fastai_mlmetrics.callback.ZeroLabelsCallback.fit_records': ( 'callback.html#zerolabelscallback.fit_records',
+                                                                                                         'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.ZeroLabelsCallback.is_counting': ( 'callback.html#zerolabelscallback.is_counting',
                                                                                                          'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback.ZeroLabelsCallback.notify': ( 'callback.html#zerolabelscallback.notify',

@@ -86,6 +86,11 @@ class ZeroLabelsCallback(Callback):
         return _dataset(self.dl if self._standalone else self.dls.valid)
 
     @property
+    def fit_records(self):
+        "Records of the current fit"
+        return self._fit.records
+
+    @property
     def _is_validation(self):
         "Whether this is a validation, and no pass of `lr_find` or `get_preds`"
         return not (hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'))
@@ -141,8 +146,8 @@ class ZeroLabelsCallback(Callback):
         if (r:=stats.record(vocab, **self._learner_fields(stats))) is None: return
         r.pitfalls = pitfalls(r, self.learn, stats.is_logits)
         if not self._standalone:
-            add_trend(r, self._fit.records, self.patience, self._losses[1])
-            self._fit.records.append(r)
+            add_trend(r, self.fit_records, self.patience, self._losses[1])
+            self.fit_records.append(r)
         return add_verdict(r)
 
     @property
@@ -248,7 +253,7 @@ def _clear(self:ZeroLabelsCallback, r):
     # The best epoch may be the one before the weights became NaN
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return
     del self.reported[data]
-    since = self._fit.records[-self._fit.healthy] if self._fit.healthy else None
+    since = self.fit_records[-self._fit.healthy] if self._fit.healthy else None
     if not rank_distrib(): _show(all_clear(r, since))
 
 def _show(warning):

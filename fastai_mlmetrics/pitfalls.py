@@ -134,7 +134,7 @@ def _tracked_validation(r, learn, logits):
 @pitfall('monitor', 'end')
 def _monitor_disagrees(r, learn, logits):
     "A tracker of F1 chose an early epoch; loss and average precision improved after it"
-    records = learn.zero_labels._fit.records
+    records = learn.zero_labels.fit_records
     trackers = _trackers(learn, [m for m in learn.metrics if getattr(m, 'uses_thresh', False)])
     for monitor in trackers.attrgot('monitor').unique():
         cbs = trackers.filter(lambda o: o.monitor==monitor)
