@@ -24,11 +24,9 @@ def get_data(
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
     "Load the demo's data in batches of 32"
-    if data=='digits':
-        path = multidigits(Path(out)/f'multidigits_{size}', size=size)
-        return multilabel_dls(path, size=None, bs=32)
-    path = untar_data(URLs.PASCAL_2007) if data=='pascal' else data
-    return multilabel_dls(path, size=size, bs=32)
+    if data=='digits': data = multidigits(Path(out)/f'multidigits_{size}', size=size)
+    if data=='pascal': data = untar_data(URLs.PASCAL_2007)
+    return multilabel_dls(data, size=size, bs=32)
 
 # %% ../nbs/25_demo.ipynb #0f91acb4
 def small_convnet(
