@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../nbs/00_inputs.ipynb #8116c948
 from fastai.basics import *
-from collections import Counter
 
 
 # %% ../nbs/00_inputs.ipynb #57fae1f2

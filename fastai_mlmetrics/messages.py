@@ -9,8 +9,7 @@ __all__ = []
 from fastai.basics import *
 import difflib
 from fastcore.docments import docments
-from functools import cache, partial
-from numbers import Real
+from functools import cache
 from threadpoolctl import ThreadpoolController
 from weakref import WeakKeyDictionary
 
