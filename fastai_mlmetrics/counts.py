@@ -11,7 +11,6 @@ from .inputs import as_rows, label_vocab, upload
 from .messages import count_of, format_number, single_threaded
 from .decisions import ThresholdRule, to_scores
 from functools import cached_property
-import threading
 from torch.utils.data import DistributedSampler
 
 # %% ../nbs/04_counts.ipynb #a26b8a06
@@ -101,10 +100,8 @@ class Batch:
             self._cache[f,args] = f(self, *args) if large else single_threaded(f, self, *args)
         return self._cache[f,args]
 
-    @cached_property
-    def _index(self): return upload(self.columns, self.preds.device)
-
-    def _select(self, x): return x if self.columns is None else x.index_select(1, self._index)
+    def _select(self, x):
+        return x if self.columns is None else x.index_select(1, upload(self.columns, x.device))
 
     @cached_property
     def inputs(self):

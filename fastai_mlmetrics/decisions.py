@@ -8,7 +8,6 @@ __all__ = []
 # %% ../nbs/02_decisions.ipynb #2c4108a7
 from fastai.basics import *
 import difflib
-from numbers import Real
 from .inputs import as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload
 from .messages import check_int, single_threaded
 

@@ -6,7 +6,6 @@
 __all__ = ['get_data', 'small_convnet', 'get_learner']
 
 # %% ../nbs/25_demo.ipynb #47d4a338
-import inspect
 from contextlib import redirect_stderr
 from textwrap import fill
 import fastai.vision.models as vision_models
@@ -25,11 +24,9 @@ def get_data(
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
     "Load the demo's data in batches of 32"
-    if data=='digits':
-        path = multidigits(Path(out)/f'multidigits_{size}', size=size)
-        return multilabel_dls(path, size=None, bs=32)
-    path = untar_data(URLs.PASCAL_2007) if data=='pascal' else data
-    return multilabel_dls(path, size=size, bs=32)
+    if data=='digits': data = multidigits(Path(out)/f'multidigits_{size}', size=size)
+    if data=='pascal': data = untar_data(URLs.PASCAL_2007)
+    return multilabel_dls(data, size=size, bs=32)
 
 # %% ../nbs/25_demo.ipynb #0f91acb4
 def small_convnet(
@@ -68,17 +65,13 @@ def get_learner(
                           metrics=multilabel_metrics(thresh), cbs=ZeroLabelsCallback(), **head)
 
 # %% ../nbs/25_demo.ipynb #8bf56172
-class _NarrowTable:
-    "Logger that prints a narrower table than fastai's"
-    def __init__(self, recorder): self.recorder = recorder
-    def __call__(self, log):
-        rows = [[f'{o:.3f}' if isinstance(o, float) else str(o) for o in log]]
-        if log[0]==0: # The first epoch of a fit
-            heads = [f'{name}_'.split('_')[:2] for name in self.recorder.metric_names]
-            self.widths = [max(5, *map(len, h)) for h in heads]
-            rows = [*zip(*heads), *rows]
-        for row in rows:
-            print(' '.join(f'{c:>{w}}' for c,w in zip(row, self.widths)).rstrip(), flush=True)
+def _print_row(recorder, log):
+    "Print the row of an epoch in a table narrower than fastai's, with a head before the first one"
+    heads = [f'{name}_'.split('_')[:2] for name in recorder.metric_names]
+    row = [f'{o:.3f}' if isinstance(o, float) else str(o) for o in log]
+    for cells in [*zip(*heads), row] if log[0]==0 else [row]:
+        texts = (f'{c:>{max(5, *map(len, h))}}' for c,h in zip(cells, heads))
+        print(' '.join(texts).rstrip(), flush=True)
 
 class _Bar(ProgressCallback):
     "Progress bar that leaves the table to the Learner's logger"
@@ -88,7 +81,7 @@ class _Bar(ProgressCallback):
 def _set_output(learn):
     "Print the narrow table, and show a progress bar only in a terminal"
     learn.remove_cb(ProgressCallback)
-    learn.logger = _NarrowTable(learn.recorder)
+    learn.logger = partial(_print_row, learn.recorder)
     if sys.stdout.isatty(): learn.add_cb(_Bar())
 
 # %% ../nbs/25_demo.ipynb #ff2a5b16

@@ -6,7 +6,6 @@
 __all__ = ['digit_labels', 'digit_table', 'multidigits', 'multilabel_dls']
 
 # %% ../nbs/24_digits.ipynb #06ab3ab2
-import json,tempfile
 from PIL import Image
 from sklearn.datasets import load_digits
 from fastai.vision.all import *
@@ -44,8 +43,7 @@ def digit_table(
     n,rng = check_int('n', n, 20),np.random.default_rng(check_int('seed', seed))
     valid = rng.permutation(n) < n//5
     has = np.zeros((n,20), bool)
-    has[~valid] = _draw_labels((~valid).sum(), rng)
-    has[valid] = _draw_labels(valid.sum(), rng)
+    for part in (~valid, valid): has[part] = _draw_labels(part.sum(), rng)
     return pd.DataFrame(dict(fname=[f'{i:06d}.png' for i in range(n)],
                              labels=[' '.join(digit_labels[o]) for o in has], is_valid=valid))
 

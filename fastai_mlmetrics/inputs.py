@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../nbs/00_inputs.ipynb #8116c948
 from fastai.basics import *
-from collections import Counter
 
 
 # %% ../nbs/00_inputs.ipynb #57fae1f2
@@ -120,10 +119,8 @@ def as_rows(
     preds,targs = as_tensor(preds),as_tensor(targs)
     if preds.device!=targs.device:
         raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
-    if preds.ndim==2 and preds.shape==targs.shape and preds.shape[1]: return preds,targs
     shapes = preds.shape,targs.shape
-    if preds.ndim+targs.ndim==3: preds,targs = (o[:,None] if o.ndim==1 else o for o in (preds, targs))
-    if preds.ndim==targs.ndim==1: preds,targs = preds[:,None],targs[:,None]
+    if preds.ndim+targs.ndim<=3: preds,targs = (o[:,None] if o.ndim==1 else o for o in (preds, targs))
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
         # Many of scikit-learn's classifiers return several labels as such a list
         hint = ''

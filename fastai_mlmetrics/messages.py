@@ -9,8 +9,7 @@ __all__ = []
 from fastai.basics import *
 import difflib
 from fastcore.docments import docments
-from functools import cache, partial
-from numbers import Real
+from functools import cache
 from threadpoolctl import ThreadpoolController
 from weakref import WeakKeyDictionary
 
@@ -135,7 +134,6 @@ def single_threaded(
     *args # Arguments of `f`
 ): # Result of `f`
     "Call `f` while torch uses a single thread"
-    if torch.get_num_threads()==1: return f(*args)
     # `torch.set_num_threads` would also change threads that start meanwhile, for good
     before = [o.get_num_threads() for o in _OPENMP]
     for o in _OPENMP: o.set_num_threads(1)

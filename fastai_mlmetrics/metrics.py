@@ -19,10 +19,7 @@ from .losses import can_decode, decode_hint, is_activated, is_cross_entropy, los
 from .counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks, LARGE,
     loop_batch, LoopBatch, NOTHING_COUNTS)
-from collections import Counter
 from functools import wraps
-from numbers import Real
-from operator import attrgetter
 from weakref import ref
 
 # %% ../nbs/06_metrics.ipynb #ad6625d9
@@ -651,8 +648,6 @@ def categorical_accuracy(
 
         categorical_accuracy(logits, targs)"""
     zeros_accuracy(inp, targ) # Raises if the targets are not 0 and 1
-    inp,targ = as_rows(inp, targ)
-    # torch has no `argmax` of bools
-    inp,targ = (o.byte() if o.dtype==torch.bool else o for o in (inp,targ))
+    inp,targ = (o+0 for o in as_rows(inp, targ)) # torch has no `argmax` of bools
     right = (inp.argmax(-1)==targ.argmax(-1)).float()
     return right.masked_fill(inp.isnan().any(-1), math.nan).mean()

@@ -12,7 +12,6 @@ from .messages import PROBS_GIVEN, progress, warn_user
 from .decisions import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
-from copy import copy
 from functools import cached_property
 
 # %% ../nbs/05_predictions.ipynb #d3768a18
@@ -133,21 +132,14 @@ def by_sample(self:Predictions,
     f # Function of a `Batch`
 )->Tensor: # R x N
     "Compute `f` of each block, R x its samples, and join the results"
-    res,n = None,0 # One table, as small ones between blocks would fragment the memory
-    for b in self.blocks():
-        part = f(b).cpu()
-        if res is None: res = part.new_empty(len(part), len(self.preds))
-        res[:,n:n+b.n] = part
-        n += b.n
-    return res[:,:n]
+    return torch.cat([f(b).cpu() for b in self.blocks()], 1)
 
 @patch
 def by_label(self:Predictions):
     "Yield each label's scores, targets and which of them count, on the CPU"
-    step = max(8, _BLOCK//len(self.preds)) # Neighbours in memory, so that reading a column costs less
-    for s,t in _each(self.preds.T.split(step), self.targs.T.split(step)):
-        tables = to_scores(s, sigmoid=False),t==1,_valid(self.rule, t)
-        yield from zip(*(o.cpu().contiguous() for o in tables))
+    for columns in _each(self.preds.T, self.targs.T):
+        s,t = (o.contiguous().cpu() for o in columns)
+        yield to_scores(s, sigmoid=False),t==1,_valid(self.rule, t)
 
 # %% ../nbs/05_predictions.ipynb #0e91e01f
 def takes_predictions(

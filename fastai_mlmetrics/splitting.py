@@ -10,7 +10,6 @@ from fastai.basics import *
 from .inputs import to_builtin
 from .messages import check_int, count_of, warn_user
 from .imbalance import label_matrix, one_hot_rows
-from numbers import Real
 import scipy.sparse as sp
 
 # %% ../nbs/23_splitting.ipynb #172ad6ef

@@ -15,6 +15,9 @@ from fastai_mlmetrics.counts import Batch
 from fastai_mlmetrics.metrics import StreamMetric, CountsMetric, SampleMetric
 
 ROOT,CPU = Path(__file__).parent.parent,torch.device('cpu')
+# Why tests with fake CUDA tensors are skipped; '': they are not
+NO_FAKE_GPU = "fake tensors before torch 2.6 need a GPU's driver" if (
+    tuple(map(int, torch.__version__.split('.')[:2]))<(2,6)) else ''
 
 # `pytest` tries the same 40 inputs each time; `.ci/run` tries 200 others: `--hypothesis-profile random`
 settings.register_profile('same', max_examples=40, derandomize=True, deadline=None,

@@ -13,6 +13,7 @@ TINY = ((300,5,64,1),)
 @pytest.fixture(scope='module')
 def tables(bench):
     "The sections of the page, without new processes"
+    if NO_FAKE_GPU: pytest.skip(NO_FAKE_GPU)
     def python(m, module, stream, name, *size): return ' '.join(map(str, bench.STREAMED[name](*map(int, size))))
     rows = [(o, 2000, 10) for o in bench.STREAMED]
     made = dict(metrics=(TINY,), thresholds=(((200,4),), 1), memory=(rows,),

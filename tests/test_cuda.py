@@ -9,8 +9,7 @@ from fastai_mlmetrics.curves import FoldedMetric
 from fastai_mlmetrics.ranking import CurveMetric, LabelRanking
 from fastai_mlmetrics.records import ValidationStats
 
-if tuple(map(int, torch.__version__.split('.')[:2]))<(2,6):
-    pytest.skip("fake tensors of this version need a GPU's driver", allow_module_level=True)
+if NO_FAKE_GPU: pytest.skip(NO_FAKE_GPU, allow_module_level=True)
 
 CLASSES = [o for o in (globals()[k] for k in dir()) if isinstance(o, type) and issubclass(o, StreamMetric)
            and o not in (StreamMetric,CountsMetric,MicroMetric,SampleMetric,CurveMetric,LabelRanking,FoldedMetric)]
