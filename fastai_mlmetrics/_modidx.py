@@ -826,6 +826,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                      'fastai_mlmetrics/records.py'),
                                           'fastai_mlmetrics.records.ValidationStats.accumulate': ( 'records.html#validationstats.accumulate',
                                                                                                    'fastai_mlmetrics/records.py'),
+                                          'fastai_mlmetrics.records.ValidationStats.check_batch': ( 'records.html#validationstats.check_batch',
+                                                                                                    'fastai_mlmetrics/records.py'),
                                           'fastai_mlmetrics.records.ValidationStats.record': ( 'records.html#validationstats.record',
                                                                                                'fastai_mlmetrics/records.py'),
                                           'fastai_mlmetrics.records._SampleCounts': ( 'records.html#_samplecounts',

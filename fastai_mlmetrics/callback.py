@@ -128,7 +128,9 @@ class ZeroLabelsCallback(Callback):
 
     def after_batch(self):
         if not (self.is_counting and len(self.yb)): return
-        self._stats[self._standalone].accumulate(self.learn)
+        stats = self._stats[self._standalone]
+        stats.accumulate(self.learn)
+        if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
 
     def after_cancel_validate(self): self._stats.pop(self._standalone, None)
 

@@ -8,7 +8,8 @@ __all__ = []
 # %% ../nbs/14_records.ipynb #44a94d52
 from fastai.basics import *
 from .inputs import label_names
-from .decisions import is_prob_thresh
+from .decisions import is_prob_thresh, ThresholdRule
+from .counts import Batch, check_values, loop_batch
 from fastai_mlmetrics.metrics import (
     accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
     ZerosAccuracy)
@@ -176,6 +177,14 @@ class ValidationStats:
     def accumulate(self, learn):
         "Count `learn`'s current batch"
         for m in self.metrics: m.accumulate(learn)
+
+    def check_batch(self, learn):
+        "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
+        batch,rule = loop_batch(learn),self.per_label.rule
+        if not len(batch.preds): return # All are repeats
+        checks = Batch(batch.preds, batch.targs, ThresholdRule(ignore_index=rule.ignore_index)).checks
+        check_values(checks.tolist(), len(batch.preds), in_learner=True,
+                     scored=batch.preds.is_floating_point())
 
     def accum_values(self, preds, targs):
         "Count whole arrays"
