@@ -50,7 +50,7 @@ class ZeroLabelsCallback(Callback):
     name = 'zero_labels' # Of subclasses, too
     def __init__(self,
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
-        sigmoid:bool=True, # Whether predictions are logits, to which the sigmoid is applied
+        sigmoid:bool=True, # Whether the predictions are logits
         min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
         max_empty:float=0.5, # Flag if at least this share of the labelled samples gets no label
         patience:int=3, # Consecutive flagged validations without improvement before acting
@@ -322,7 +322,7 @@ def report(self:ZeroLabelsCallback,
 
 @patch
 def plot(self:ZeroLabelsCallback,
-    figsize:tuple=(9,3) # Width and height of the figure in inches
+    figsize:tuple=(9,3) # Width and height in inches
 ): # The two axes
     """Plot accuracy with the all-zeros baseline, the empty rate and micro F1, by validation
 

@@ -243,7 +243,7 @@ class ScoreTable(SearchTable):
     def __init__(self,
         p:Predictions, # Predictions and targets
         cv:int=None, # Number of folds; None: no cross-validation
-        seed:int=42 # Seed of the folds
+        seed:int=42 # Random seed of the folds
     ):
         seen = p.valid.any(1)
         rows = slice(None) if seen.all() else seen # Without a copy, if all samples count
@@ -361,7 +361,7 @@ def draw_folds(
     n:int, # Number of samples
     step:int=1, # Distance of their numbers
     cv:int=5, # Number of folds
-    seed:int=42 # Seed of the folds
+    seed:int=42 # Random seed of the folds
 )->Tensor: # The fold of each sample
     "Draw folds by the numbers of samples"
     gen = np.random.Generator(np.random.PCG64(seed).advance(start))

@@ -59,7 +59,7 @@ def label_matrix(
     data, # `DataLoaders` of any kind, or an array of targets, N x C
     valid=None, # Validation targets, N x C, if `data` is an array; None: none
     *,
-    vocab=None, # Names of an array's labels; None: the columns of a DataFrame, or numbers
+    vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
     ignore_index=None # Target value to ignore, which may be nan; None: ignore none
 ): # C names; training and validation targets in float64, N x C of 0, 1 and nan (ignored)
     "Read the targets of all samples; labels that are not in the vocab come last"
@@ -123,7 +123,7 @@ def label_stats(
 @delegates(label_matrix, but='valid')
 def plot_cooccurrence(
     data, # `DataLoaders`, whose training targets are counted, or an array of targets, N x C
-    labels=None, # Labels to plot, by name or index; None: the `k` that co-occur most with others
+    labels=None, # Labels to plot, by name or by index; None: the `k` that co-occur most with others
     k:int=30, # Number of labels to plot if `labels` is None
     normalize:bool=True, # Whether to show shares of each row's samples; if not, numbers of samples
     ax=None, # Axes to plot on; None: those of a new figure

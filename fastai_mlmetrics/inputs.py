@@ -108,7 +108,7 @@ def _check_index(preds, targs):
                      ".loc[the index of the other], or drop its index by .reset_index(drop=True)")
 
 def as_rows(
-    preds, # Predictions; the last axis is the labels, all others are samples; 1-d: a single label
+    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
     targs # Targets of the same shape; for a single label, either may lack the last axis
 ): # Predictions and targets as plain tensors, N x C; columns of DataFrames are matched by name
     "Convert predictions and targets to two tables of one shape"

@@ -135,7 +135,7 @@ class MultiLabelInterpretation(Interpretation):
 @patch
 def accuracy_report(self:MultiLabelInterpretation,
     *,
-    zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: left out of averages
+    zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->reports.AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     """Report accuracy variants of these predictions, with baselines and confidence intervals
@@ -275,7 +275,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     *,
     k:int=12, # Number of labels to plot, lowest F1 first
     ncols:int=6, # Number of matrices per row
-    labels=None, # Names or indices of labels to plot; None: `k` labels
+    labels=None, # Labels to plot, by name or by index; None: `k` labels
     figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     """Plot per-label 2 x 2 confusion matrices
@@ -387,7 +387,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
 def plot_thresholds(self:MultiLabelInterpretation,
     label, # Name or index of a label
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
-    figsize:tuple=(6,2.6) # Width and height of a new figure in inches
+    figsize:tuple=(6,2.6) # Width and height in inches
 ):
     """Plot precision, recall and F1 of a label at all thresholds
 
@@ -441,7 +441,7 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
 
 @patch
 def plot_precision_recall(self:MultiLabelInterpretation,
-    labels=None, # Names or indices of labels; None: `k` labels with the lowest average precision
+    labels=None, # Labels to plot, by name or by index; None: `k` with the lowest average precision
     k:int=5, # Number of labels to plot if `labels` is None
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
     figsize:tuple=None # Width and height in inches; None: by the number of labels
@@ -458,7 +458,7 @@ def plot_precision_recall(self:MultiLabelInterpretation,
 
 @patch
 def plot_roc(self:MultiLabelInterpretation,
-    labels=None, # Names or indices of labels; None: `k` labels with the smallest area under the curve
+    labels=None, # Labels to plot, by name or by index; None: `k` with the lowest ROC AUC
     k:int=5, # Number of labels to plot if `labels` is None
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
     figsize:tuple=None # Width and height in inches; None: by the number of labels
@@ -477,7 +477,7 @@ def plot_roc(self:MultiLabelInterpretation,
 @patch
 def plot_cardinality(self:MultiLabelInterpretation,
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
-    figsize:tuple=(5,2.6) # Width and height of a new figure in inches
+    figsize:tuple=(5,2.6) # Width and height in inches
 ):
     """Plot histograms of the number of true and of predicted labels per sample
 
@@ -497,7 +497,7 @@ def plot_cardinality(self:MultiLabelInterpretation,
 def plot_calibration(self:MultiLabelInterpretation,
     bins:int=15, # Number of bins of equal width
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
-    figsize:tuple=(4,3.8) # Width and height of a new figure in inches
+    figsize:tuple=(4,3.8) # Width and height in inches
 ):
     """Plot how often labels are true by their score; probabilities lie on the diagonal
 

@@ -147,11 +147,11 @@ def thresh_find(self:Learner,
     average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
     show_plot:bool=True, # Whether to plot the metric at all thresholds
     ax=None, # Axes to plot on; None: those of a new figure
-    figsize:tuple=(6.5,3.2), # Width and height of a new figure in inches
-    cv:int=5, # Number of folds for the held-out scores; None: no such scores
+    figsize:tuple=(6.5,3.2), # Width and height in inches
+    cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42, # Random seed of the folds
-    ignore_index=None, # Target value to ignore, which may be nan; None: that of the Learner's metrics
-    bins:int=None, # Number of histogram bins, to hold no predictions in memory; None: exact
+    ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
+    bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     **kwargs
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label

@@ -169,7 +169,7 @@ def _begin(self:StreamMetric, learn):
 
 def accum_all(
     metrics:list, # Metrics
-    preds, # Predictions; the last axis is the labels, all others are samples; 1-d: a single label
+    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
     targs, # Targets of the same shape
     learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
@@ -188,7 +188,7 @@ def accum_all(
 
 @patch
 def accum_values(self:StreamMetric,
-    preds, # Predictions; the last axis is the labels, all others are samples; 1-d: a single label
+    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
     targs, # Targets of the same shape
     learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
@@ -618,7 +618,7 @@ class BrierScoreMulti(StreamMetric):
 def _function_of(cls, name):
     "Return the function of whole tensors that computes the metric `cls`"
     def f(
-        inp:Tensor, # Predictions; the last axis is the labels, all others are samples
+        inp:Tensor, # Predictions: the last axis is the labels, all others are samples
         targ:Tensor, # Targets of the same shape, each 0 or 1
         thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
         sigmoid:bool=True # Whether the predictions are logits
@@ -636,7 +636,7 @@ empty_rate      = _function_of(EmptyRate,      'empty_rate')
 zeros_accuracy  = _function_of(ZerosAccuracy,  'zeros_accuracy')
 
 def categorical_accuracy(
-    inp:Tensor, # Predictions; the last axis is the labels, all others are samples
+    inp:Tensor, # Predictions: the last axis is the labels, all others are samples
     targ:Tensor, # Targets of the same shape
     thresh=0.5, # Ignored
     sigmoid:bool=True # Ignored

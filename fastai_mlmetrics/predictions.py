@@ -27,7 +27,7 @@ class Predictions:
         min_labels:int=0, # Minimum number of labels per sample
         max_labels:int=None, # Maximum number of labels per sample; None: unlimited
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
-        zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: left out of averages
+        zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
     ):
         self.index,columns = _row_names(preds, targs),columns_of(preds, targs)
         preds,targs,ignore_index = fill_masked(preds, targs, ignore_index)

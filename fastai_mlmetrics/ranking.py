@@ -58,8 +58,8 @@ class CurveMetric(StreamMetric):
     without = 'thresh','min_labels','max_labels'
     averages,defaults = CountsMetric.averages,dict(average='macro')
     def __init__(self,
-        sigmoid:bool=True, # Whether the predictions are logits; the ranking is the same for both
-        bins:int=None, # Number of bins of a histogram per label; None: exact, which stores all scores
+        sigmoid:bool=True, # Whether the predictions are logits
+        bins:int=None, # Number of histogram bins per label; None: exact, from all scores
         **kwargs
     ):
         super().__init__(sigmoid=sigmoid, **kwargs)

@@ -77,7 +77,7 @@ class Objective:
         metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
         average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
-        zero_division:float=None, # Value of 0/0; nan: leave it out; None: the metric's default
+        zero_division:float=None, # Value of 0/0; nan: leave it out of the mean; None: metric's default
         beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
         at_recall:float=None, # Minimum recall, with metric='precision'
         at_precision:float=None, # Minimum precision, with metric='recall'
@@ -473,7 +473,7 @@ class ThreshFinder(FoldedMetric):
         vocab=None, # Names of the labels, for the table; None: numbers
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
-        seed:int=42, # Seed of the folds
+        seed:int=42, # Random seed of the folds
         name:str=None, # Name of the column; None: 'thresh_finder'
         **kwargs
     ):
@@ -529,7 +529,7 @@ _NONE_TRUE = "no target is true, so no threshold is better than another: are the
 def score_table(
     p:Predictions, # Scores and targets
     cv:int=None, # Number of folds of the cross-validation; None: no cross-validation
-    seed:int=42 # Seed of the folds
+    seed:int=42 # Random seed of the folds
 )->ScoreTable:
     "Make a search table, with an error or a warning if no threshold can be found"
     if cv is not None: cv = check_int('cv', cv, 2)
@@ -550,20 +550,20 @@ def score_table(
 # %% ../nbs/11_thresholds.ipynb #eebdd1ae
 @takes_predictions(but=['thresh','min_labels','max_labels'])
 def best_thresholds(
-    preds, # Scores, or logits if `sigmoid`: the last axis is the labels, all others are samples
+    preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
     average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
     per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
     *,
-    zero_division:float=None, # Value of 0/0; nan: leave it out; None: the metric's default
+    zero_division:float=None, # Value of 0/0; nan: leave it out of the mean; None: metric's default
     beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
     at_recall:float=None, # Minimum recall, with metric='precision'
     at_precision:float=None, # Minimum precision, with metric='recall'
     min_positives:int=20, # Minimum number of positives for a threshold that is tuned one by one
     cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
-    seed:int=42, # Seed of the folds
-    bins:int=None, # Number of histogram bins per label; None: exact, from sorted scores
+    seed:int=42, # Random seed of the folds
+    bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     **kwargs
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
     """Find the threshold (global or per label) that optimises `metric`

@@ -436,8 +436,8 @@ def judge_of(
 # %% ../nbs/15_verdicts.ipynb #9c5a53a9
 @takes_predictions(but=['zero_division'])
 def judge(
-    preds, # Scores or binary predictions: the last axis is the labels, all others are samples
-    targs, # Targets of the same shape as `preds`, each 0 or 1
+    preds, # Predictions: the last axis is the labels, all others are samples
+    targs, # Targets of the same shape, each 0 or 1
     *,
     min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
     max_empty:float=0.5, # Flag if at least this share of the labelled samples gets no label
