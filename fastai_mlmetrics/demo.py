@@ -147,7 +147,7 @@ def run_demo(
         _show_results(learn)
         _save(out, 'after.png', 'the same nine pictures')
 
-    _title('Before and after')
+    _title(f'Before and after, with thresh={thresh} where no other is named')
     table = pd.DataFrame(table).round(3)
     print(table.to_string())
     cb.plot()
