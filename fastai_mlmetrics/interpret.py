@@ -217,7 +217,8 @@ def report(self:MultiLabelInterpretation,
     words = [f'Predicted {self.rule.describe()}.']
     if averages:
         means = [F1ScoreMulti(average=a).average_labels for a in ('macro','weighted')]
-        of_all = {k: [pooled.item(), *(f(each, tp+fn).item() for f in means), by_sample.nanmean().item()]
+        of_all = {k: [o.item() for o in (pooled, *(f(each, tp+fn) for f in means),
+                                         by_sample.nanmean())]
                   for k,(each,pooled,by_sample) in scores.items()}
         ends = LabelReport(dict(support=true.sum(), predicted=pred.sum(), **of_all,
                                 thresh=math.nan if isinstance(thresh, tuple) else thresh),

@@ -360,6 +360,7 @@ def plot_metrics(self:Recorder,
         ax.set_title(escape_mathtext(name), fontsize='medium')
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.ticklabel_format(useOffset=False)
+        if len(rows)==1: ax.set_xticks([0])
     axs[0].legend(fontsize='small')
     for ax in axs[max(0, len(curves)-ncols):len(curves)]: ax.set_xlabel('epoch')
     for ax in axs[len(curves):]: ax.set_axis_off()

@@ -198,7 +198,7 @@ def _plot_images(interp, images, idxs, values, what, title, first, kind,
     title = textwrap.wrap(title, int(0.8*chars*ncols))
     lines = max(sum(map(len, o.values())) for o in captions)
     ratio = min(1.5, images[0].shape[-2]/images[0].shape[-1])
-    size = figsize or (width*ncols, 0.2+0.2*len(title)+nrows*(0.6+width*ratio+0.16*lines)) # Inches
+    size = figsize or (width*ncols, 0.2+0.2*len(title)+nrows*(0.6+width*ratio+0.18*lines)) # Inches
     fig,axs = plt.subplots(nrows, ncols, figsize=size, layout='constrained', squeeze=False)
     fig.suptitle(escape_mathtext('\n'.join(title)), fontsize=10)
     for ax in axs.flat: ax.set_axis_off()
