@@ -290,7 +290,8 @@ class ScoreTable(SearchTable):
         most:int=2**11 # Maximum number of true scores to place candidates at
     ):
         "Place candidates for all labels at quantiles of the true scores"
-        scores,true = (np.sort(self.scores[o].numpy()) for o in (self.valid, self.y))
+        # numpy's masks are ten times as fast as torch's
+        scores,true = (np.sort(self.scores.numpy()[o.numpy()]) for o in (self.valid, self.y))
         at = np.linspace(0, len(true)-1, min(most, len(true))).round().astype(int)
         return candidates(scores, true[at], self.probs)
 
