@@ -1024,6 +1024,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                         'fastai_mlmetrics/thresholds.py'),
                                              'fastai_mlmetrics.thresholds.score_table': ( 'thresholds.html#score_table',
                                                                                           'fastai_mlmetrics/thresholds.py'),
+                                             'fastai_mlmetrics.thresholds.stretched': ( 'thresholds.html#stretched',
+                                                                                        'fastai_mlmetrics/thresholds.py'),
                                              'fastai_mlmetrics.thresholds.thresh_table': ( 'thresholds.html#thresh_table',
                                                                                            'fastai_mlmetrics/thresholds.py'),
                                              'fastai_mlmetrics.thresholds.way_in_use': ( 'thresholds.html#way_in_use',

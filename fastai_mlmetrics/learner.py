@@ -122,7 +122,6 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
     `.thresh` is the recommended one of them, or the threshold in use; `.table` has the scores.
 
         learn.set_thresh(learn.thresh_find())"""
-    names = None # Of the labels, if `thresh` has a number per label
 
 def _aims(objective, own):
     "Say what each way of tuning optimises"

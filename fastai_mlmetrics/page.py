@@ -8,11 +8,10 @@ __all__ = []
 # %% ../nbs/21_page.ipynb #b4508551
 from fastai.basics import *
 from .messages import check_int, count_of, progress
-from .decisions import is_probs
 from .metrics import F1ScoreMulti
 from .curves import ScoreTable
 from .tables import as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names
-from .thresholds import plot_thresh_curve
+from .thresholds import plot_thresh_curve, stretched
 from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
@@ -22,7 +21,7 @@ from .samples import find_mistakes, sample_inputs, sample_names, sample_titles
 from base64 import b64encode
 from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from scipy.special import expit, logit
+from scipy.special import expit
 import fastai, fastai_mlmetrics
 
 # %% ../nbs/21_page.ipynb #1b39a1e4
@@ -137,11 +136,11 @@ def _labels(p):
     yield 'labels',(p.labels,p.averages)
 
 # %% ../nbs/21_page.ipynb #4fbadbcd
-def _slider(p, marks):
+def _slider(p, probs, marks):
     "Return the block of a slider: thresholds, how many scores lie between them, and counts in use"
     interp,r = p.interp,p.record
-    probs,true = is_probs(interp.preds),interp.preds[interp.true].double().numpy()
-    x = logit(true.clip(1e-7, 1-1e-7)) if probs else true[np.isfinite(true)] # As in the plot
+    x = stretched(interp.preds[interp.true].numpy(), probs) # As in the plot
+    x = x[np.isfinite(x)]
     margin = 0.04*np.ptp(x) or 0.5
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
     thresh = expit(x) if probs else x
@@ -182,11 +181,12 @@ def _thresholds(p):
     t = L(interp.thresh)
     if not interp.rule.is_top_k:
         marks |= {'now': t[0]} if len(set(t))==1 else {'lowest now': min(t), 'highest now': max(t)}
+    table = ScoreTable(interp.predictions)
     yield _plot(f"Micro F1 at every threshold for all labels{without}. The best one has the highest "
                 "micro F1 of those that predict at most twice as many labels as are true.",
                 plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
-                ScoreTable(interp.predictions), marks, figsize=(4.8,3.2))
-    yield _slider(p, marks)
+                table, marks, figsize=(4.8,3.2))
+    yield _slider(p, table.probs, marks)
 
 def _curves(p):
     n_true,n = (o.sum(0) for o in (p.interp.true, p.interp.valid))

@@ -26,6 +26,14 @@ from scipy.special import expit, logit
 from scipy.stats import t as student_t
 
 # %% ../nbs/11_thresholds.ipynb #fbdb7eb3
+def stretched(
+    thresh, # Thresholds
+    probs:bool # Whether they are probabilities, of which the logit is taken
+):
+    "Place thresholds on an axis that is stretched near 0 and 1"
+    t = np.asarray(thresh, dtype=float)
+    return logit(np.clip(t, 1e-7, 1-1e-7)) if probs else t
+
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
     table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
@@ -36,16 +44,14 @@ def plot_thresh_curve(
     "Plot a metric at all thresholds"
     thresh = table.candidates()
     probs,v = table.probs,table.averaged(m, thresh, table.keep()[:1])[0].numpy()
-    def stretched(t):
-        t = np.asarray(t, dtype=float)
-        return logit(np.clip(t, 1e-7, 1-1e-7)) if probs else t
     def back(x): return expit(x) if probs else x
-    x,none = stretched(thresh),v[0]
+    x,none = stretched(thresh, probs),v[0]
     drawn = np.isfinite(x) & ~np.isnan(v) # Margins may be infinite
     x,v = x[drawn],v[drawn]
     # Show all marks, and the part of the curve that differs from both of its ends
     far = [np.flatnonzero(abs(v-end) > 0.02*np.ptp(v)) for end in (none, *v[-1:])]
-    ends = [*map(stretched, marks.values())] + [x[o[i]] for o,i in zip(far, (0,-1)) if len(o)]
+    ends = [x[o[i]] for o,i in zip(far, (0,-1)) if len(o)]
+    ends += [stretched(t, probs) for t in marks.values()]
     low,high = (f(ends or x[[0,-1]]) for f in (min, max))
     margin = 0.04*(high-low) or 0.5
     low,high = low-margin,high+margin
@@ -316,7 +322,7 @@ def tune(self:Objective,
 # %% ../nbs/11_thresholds.ipynb #eec4ac59
 class WithTable:
     "Mixin for tuples that are displayed as their `table`, and know the `names` of the labels"
-    table = names = None
+    table = names = None # `names`: if `thresh` has a number per label
     def __repr__(self): return super().__repr__() if self.table is None else repr(self.table)
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 

@@ -5,7 +5,7 @@ os.environ.setdefault('OMP_NUM_THREADS', '1')
 warnings.filterwarnings('ignore', category=FutureWarning) # of torch, for a function that torchvision calls
 import matplotlib
 matplotlib.use('agg')
-import concurrent.futures, contextlib, gc, inspect, multiprocessing, numpy as np, pytest, sys
+import concurrent.futures, contextlib, gc, inspect, multiprocessing, numpy as np, pytest, sys, textwrap
 from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
@@ -86,6 +86,12 @@ def simulate(n=400, c=20, density=0.0775, skill=3., bias=-4., seed=0):
 def one_line(o):
     "The text of `o`, such as a wrapped message, on one line; of the callback's, with code in backticks"
     return ' '.join((o.args[0] if isinstance(o, ZeroLabelsWarning) else str(o)).split())
+
+def example(o):
+    "The code of the docstring of `o`: its last paragraph before the arguments"
+    code = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0].split('\n\n')[-1]
+    assert code.startswith('    '), o
+    return textwrap.dedent(code)
 
 def values(learn):
     "The values of the metrics in a validation, by name"

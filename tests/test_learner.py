@@ -1,5 +1,5 @@
 "A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
-import contextlib, io, json, pickle, sklearn.metrics as skm, textwrap
+import contextlib, io, json, pickle, sklearn.metrics as skm
 from conftest import *
 from fastai_mlmetrics.thresholds import Objective
 from fastai_mlmetrics.learner import SuggestedThresholds
@@ -844,9 +844,9 @@ def test_examples_of_docstrings_run(name, tmp_path):
     logits,targs = simulate(200, 5, density=0.3)
     learn = make_learner(logits, targs, multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
     with warnings_as('ignore'), learn.no_logging(): learn.fit(1, 0.)
-    code = inspect.cleandoc(eval(name).__doc__).partition('\n\nArguments:')[0].split('\n\n')[-1]
-    assert code.startswith('    ') and (name.rpartition('.')[2] in code or name=='SuggestedThresholds')
+    code = example(eval(name))
+    assert name.rpartition('.')[2] in code or name=='SuggestedThresholds'
     if name=='ZeroLabelsCallback': learn.remove_cbs(learn.cbs.filter(risinstance(ZeroLabelsCallback)))
     with warnings_as('ignore'), learn.no_logging():
-        exec(textwrap.dedent(code), dict(globals(), learn=learn, probs=logits.sigmoid(), targs=targs))
+        exec(code, dict(globals(), learn=learn, probs=logits.sigmoid(), targs=targs))
     plt.close('all')

@@ -95,9 +95,9 @@ def test_examples_in_docstrings_run(tmp_path, monkeypatch):
     space = dict(globals(), logits=logits, targs=targs, names=[f'label {i}' for i in range(targs.shape[1])])
     for name,o in PUBLIC.items():
         if o.__module__.rpartition('.')[2] not in ROOMS_WITH_EXAMPLES: continue
-        code = re.findall(r'(?m)^    (?=\S)(.+)$', inspect.getdoc(o).partition('Arguments:')[0])
-        assert code and name in ' '.join(code), name
-        with contextlib.redirect_stdout(io.StringIO()): exec('\n'.join(code), space)
+        code = example(o)
+        assert name in code, name
+        with contextlib.redirect_stdout(io.StringIO()): exec(code, space)
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):

@@ -1,5 +1,5 @@
 "Threshold search, compared with brute force over all distinct binary predictions"
-import itertools, pickle, sklearn.metrics as skm, textwrap
+import itertools, pickle, sklearn.metrics as skm
 from copy import deepcopy
 from conftest import *
 from fastai_mlmetrics.predictions import Predictions
@@ -827,9 +827,9 @@ def test_examples_of_docstrings_run(name):
     logits,targs = simulate(200, 5, density=0.3)
     names = dict(globals(), logits=logits, targs=targs, probs=logits.sigmoid(),
                  others=(logits+torch.randn(200, 5)).sigmoid())
-    code = inspect.cleandoc(names[name].__doc__).partition('\n\nArguments:')[0].split('\n\n')[-1]
-    assert code.startswith('    ') and (name in code or name=='ModelComparison')
-    exec(textwrap.dedent(code), names)
+    code = example(names[name])
+    assert name in code or name=='ModelComparison'
+    exec(code, names)
     plt.close('all')
 
 def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
