@@ -129,7 +129,7 @@ def add_to_histogram(
     "Add predictions to a histogram"
     if hist is None: hist = index.new_zeros(2*folds, index.shape[1], bins, dtype=torch.float64)
     w = torch.ones_like(index, dtype=hist.dtype) if weight is None else weight.to(hist.dtype)
-    hist.view(-1).scatter_add_(0, index.flatten(), w.flatten())
+    hist.view(-1).scatter_add_(0, index.flatten().long(), w.flatten())
     return hist
 
 def bin_curve(
@@ -339,20 +339,25 @@ class BinnedTable(SearchTable):
         hist:Tensor # Numbers of negatives and of positives, folds x 2 x C x bins
     ):
         hist = hist.numpy()
-        self.hist,self.edges = hist[hist.any((1, 2, 3))],bin_edges(hist.shape[3]).numpy()
+        filled = np.flatnonzero(hist.any((0, 1, 2)))
+        self.bins,self.first = hist.shape[3],min(filled, default=0)
+        self.edges,last = bin_edges(self.bins).numpy(),max(filled, default=0)
+        self.hist = hist[hist.any((1, 2, 3)),:,:,self.first:last+1] # Between the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
         # As many samples as has the label with the fewest ignored targets
         super().__init__(len(self.hist), self.total.sum((0, 1)).max(), hist.shape[2])
 
     def row(self, i=None, thresh=None, ranks=None):
-        hist,bins = self.hist.sum(2) if i is None else self.hist[:,:,i],self.hist.shape[3]
+        hist = self.hist.sum(2) if i is None else self.hist[:,:,i]
         if thresh is None: # Midway between the filled bins next to each other
-            filled = np.flatnonzero(hist.any((0, 1)))
-            lower,upper = np.append(filled, bins-1),np.append(-1, filled)
+            filled = self.first+np.flatnonzero(hist.any((0, 1)))
+            lower,upper = np.append(filled, self.bins-1),np.append(-1, filled)
             thresh = self.edges[np.unique((lower+upper+1)//2)]
-        at = bins-np.searchsorted(self.edges[::-1], thresh) # The lowest of equal edges
-        above = np.pad(hist.cumsum(2), ((0,0),(0,0),(1,0)))
-        return SearchRow(thresh, above[...,np.append(at, bins)])
+        at = self.bins-np.searchsorted(self.edges[::-1], thresh) # The lowest of equal edges
+        n = hist.shape[2]
+        above = np.zeros((*hist.shape[:2], n+1))
+        hist.cumsum(2, out=above[...,1:])
+        return SearchRow(thresh, above[...,np.append((at-self.first).clip(0, n), n)])
 
     def candidates(self): return self.row().thresh
 

@@ -51,8 +51,8 @@ class ScoreHistogram(FoldedMetric):
         sigmoid = not self.probs or self.sigmoid and batch.scored
         place,c,bins = bin_place(preds, self.bins, sigmoid),batch.c,label_bins(batch.c)
         fold = self.folds(batch)[:,None]
-        y,label = y.bool().long(),torch.arange(c, device=y.device)
-        of_all,of_labels = place.long(),place.mul_(bins/self.bins).long() # Wider bins
+        y,label = y.bool().int(),torch.arange(c, device=y.device)
+        of_all,of_labels = place.int(),place.mul_(bins/self.bins).int() # Wider bins
         # In place, since new memory costs time
         for i,stride in ((label,bins), (y,c*bins), (fold,2*c*bins)): of_labels.add_(i, alpha=stride)
         return of_all.add_(y, alpha=self.bins).reshape(-1, 1),of_labels,valid
@@ -133,7 +133,7 @@ class _SampleCounts(StreamMetric):
         preds,(_,y,valid) = batch.preds,batch.inputs
         tp,fp,fn,tn = batch.counts[1]
         counted,labelled,none = tp+fp+fn+tn>0,tp+fn>0,tp+fp==0
-        top = preds.float().argmax(1, keepdim=True)
+        top = preds.float().max(1, keepdim=True).indices # Twice as fast as `argmax`
         right,known = y.gather(1, top)[:,0].bool(),counted
         bare = none
         if valid is not None: # Ignored labels may be predicted, and score highest
