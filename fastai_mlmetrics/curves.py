@@ -128,8 +128,8 @@ def add_to_histogram(
 )->Tensor: # The histogram, in float64
     "Add predictions to a histogram"
     if hist is None: hist = index.new_zeros(2*folds, index.shape[1], bins, dtype=torch.float64)
-    w = torch.ones_like(index, dtype=hist.dtype) if weight is None else weight.to(hist.dtype)
-    hist.view(-1).scatter_add_(0, index.flatten().long(), w.flatten())
+    w = hist.new_ones(()).expand_as(index) if weight is None else weight.to(hist.dtype)
+    hist.view(-1).scatter_add_(0, index.flatten().long(), w.reshape(-1))
     return hist
 
 def bin_curve(

@@ -50,11 +50,11 @@ class ScoreHistogram(FoldedMetric):
         if not self.probs: preds = _squeeze(preds.float())
         sigmoid = not self.probs or self.sigmoid and batch.scored
         place,c,bins = bin_place(preds, self.bins, sigmoid),batch.c,label_bins(batch.c)
-        fold = self.folds(batch)[:,None]
-        y,label = y.bool().int(),torch.arange(c, device=y.device)
+        y,label = y.bool().int(),torch.arange(c, dtype=torch.int32, device=y.device)
+        first = bins*label + 2*c*bins*self.folds(batch)[:,None].int()
         of_all,of_labels = place.int(),place.mul_(bins/self.bins).int() # Wider bins
         # In place, since new memory costs time
-        for i,stride in ((label,bins), (y,c*bins), (fold,2*c*bins)): of_labels.add_(i, alpha=stride)
+        of_labels.add_(first).add_(y, alpha=c*bins)
         return of_all.add_(y, alpha=self.bins).reshape(-1, 1),of_labels,valid
 
     def added(self, part):
