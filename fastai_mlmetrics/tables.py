@@ -128,8 +128,8 @@ class Table(pd.DataFrame):
                     show_dimensions='truncate')
 
     def _repr_html_(self):
-        lines = (html.escape(o, quote=False) for o in self.reading.splitlines())
-        words = ''.join(f'<p style="max-width:50em">{o}</p>' for o in lines)
+        words = re.sub('`(.*?)`', r'<code>\1</code>', html.escape(self.reading, quote=False))
+        words = ''.join(f'<p style="max-width:50em">{o}</p>' for o in words.splitlines())
         with pd.option_context('display.max_colwidth', None):
             return self.to_html(notebook=True, **self._options()) + words
 

@@ -10,7 +10,7 @@ def rows(heading):
     cells = json.loads((ROOT/'nbs'/'reference'/'11_messages.ipynb').read_text())['cells']
     text = '\n'.join(''.join(o['source']) for o in cells if o['cell_type']=='markdown')
     section = text.partition(f'\n## {heading}\n')[2].partition('\n## ')[0]
-    found = re.findall(r'(?m)^\| ([^|]+) \| [^|]+ \| [^|]+ \|$', section)
+    found = re.findall(r'(?m)^\| ([^|]+) \|(?: [^|]+ \|){1,2}$', section)
     return [o for o in found if o not in ('---','message','the message says')]
 
 def says(message, text):

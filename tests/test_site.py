@@ -247,7 +247,16 @@ SEARCHES = {
     'mAP': 'reference/02_ranking',
     'export without package': 'howto/06_thresholds_deployment', 'F1ScoreMulti': 'reference/01_metrics',
     'HTML report': 'reference/06_interpretation', 'predicts nothing': 'reference/11_messages',
-    'wrong labels': 'howto/13_wrong_labels', 'relabel': 'howto/13_wrong_labels', 'cleanlab': 'howto/13_wrong_labels'}
+    'wrong labels': 'howto/13_wrong_labels', 'relabel': 'howto/13_wrong_labels', 'cleanlab': 'howto/13_wrong_labels',
+    'accuracy 0.95 F1 0': 'tutorials/01_forum_thread', 'high accuracy low F1': 'tutorials/01_forum_thread',
+    'predict returns empty': 'tutorials/01_forum_thread', 'model predicts no labels': 'reference/11_messages',
+    'text classification': 'tutorials/07_tables_and_texts', 'save model threshold': 'howto/06_thresholds_deployment',
+    'slow validation': 'howto/12_processes_large_data', 'sample weights': 'reference/01_metrics',
+    'mean average precision': 'reference/02_ranking', 'precision at k': 'reference/02_ranking',
+    'top k': 'reference/02_ranking', 'choose threshold': 'reference/03_thresholds',
+    'min_labels': 'reference/03_thresholds', 'ignore missing targets': 'howto/09_missing_targets',
+    'export ONNX thresholds': 'howto/20_image_onnx', 'compare with last week': 'howto/19_compare_last_week',
+    'predictions seem to be logits': 'reference/11_messages', 'targets must be 0 or 1': 'reference/11_messages'}
 
 def test_index_entries_are_of_pages():
     pages = {str(o.relative_to(docs.NBS).with_suffix('')) for _,_,files in docs.KINDS.values() for o in files

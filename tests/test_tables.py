@@ -20,3 +20,10 @@ def test_labels_may_look_like_formulas():
               *(partial(interp.plot_thresholds, o) for o in ('$b$','$\\frac'))):
         f()
         plt.gcf().canvas.draw()
+
+def test_code_in_a_text_below_a_table_is_code():
+    t = Table(dict(a=[1.]))
+    t.attrs['reading'] = '`best` is <best>\nsee `now`'
+    assert t._repr_html_().endswith('<p style="max-width:50em"><code>best</code> is &lt;best&gt;</p>'
+                                    '<p style="max-width:50em">see <code>now</code></p>')
+    assert '`best` is <best>' in repr(t)

@@ -38,11 +38,13 @@ KINDS = dict(
 # Index entries, which the search finds first: words of users that are not in the titles. Page or section -> words
 TERMS = {
     'index': 'getting started, quick start, installation',
-    'tutorials/01_forum_thread': 'show_results no labels, no labels in show_results, predict returns nothing',
+    'tutorials/01_forum_thread': 'show_results no labels, no labels in show_results, predict returns nothing, '
+        'predict returns empty, high accuracy low F1, high accuracy F1 is 0, F1 is 0',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
+    'tutorials/07_tables_and_texts': 'text classification, tabular',
     'howto/01_test_score': 'test set, final score',
     'howto/05_lightning_pytorch': 'DDP',
-    'howto/06_thresholds_deployment': 'production, inference, serve',
+    'howto/06_thresholds_deployment': 'production, inference, serve, save thresholds, save model threshold',
     'howto/06_thresholds_deployment#a-required-recall-or-precision':
         'recall of 0.95, recall 0.95, minimum recall, target recall, fixed recall, required recall',
     'howto/07_absent_labels': 'validation set without a label, split',
@@ -52,7 +54,7 @@ TERMS = {
     'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, TensorBoard, wandb',
     'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory',
     'howto/12_processes_large_data#memory-and-time':
-        'callback overhead, callback cost, cost of the callback, GPU memory',
+        'callback overhead, callback cost, cost of the callback, GPU memory, slow validation',
     'howto/12_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
     'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
     'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab',
@@ -67,15 +69,18 @@ TERMS = {
     'howto/19_compare_last_week': "last week's model, save predictions, A/B test",
     'howto/20_image_onnx': 'ONNX, images in deployment, image model in production',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
-    'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities',
-    'reference/03_thresholds': 'per label, threshold per label, best threshold, cut-off',
+    'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
+    'reference/02_ranking#apscoremulti': 'mean average precision',
+    'reference/02_ranking#precisionatk': 'precision at k, top k',
+    'reference/03_thresholds': 'per label, threshold per label, best threshold, choose threshold, cut-off',
+    'reference/03_thresholds#learnerset_thresh': 'min_labels, at least one label',
     'reference/03_thresholds#learnerthresh_find':
         'which threshold to set, which of three thresholds, best cardinality or per_label',
     'reference/04_reports#accuracy_report': 'interval, confidence interval, interval threshold',
     'reference/06_interpretation': 'which images are wrong, confusion matrix, HTML report',
     'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/10_columns': 'held_out, what a column means',
-    'reference/11_messages#verdicts': 'model predicts nothing, predicts nothing, no labels',
+    'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels',
     'reference/12_glossary#which-average': 'which average, which average to choose, macro or micro, micro or macro',
     'reference/12_glossary#baselines': 'baseline, chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed'}
