@@ -254,7 +254,13 @@ SEARCHES = {
     'slow validation': 'howto/12_processes_large_data', 'sample weights': 'reference/01_metrics',
     'mean average precision': 'reference/02_ranking', 'precision at k': 'reference/02_ranking',
     'top k': 'reference/02_ranking', 'choose threshold': 'reference/03_thresholds',
-    'min_labels': 'reference/03_thresholds', 'ignore missing targets': 'howto/09_missing_targets',
+    'min_labels': 'reference/03_thresholds', 'max_labels': 'reference/03_thresholds',
+    'predict at least one label': 'reference/03_thresholds', 'top 3 labels': 'reference/03_thresholds',
+    'suppress warning': 'reference/05_learner', 'deploy': 'howto/06_thresholds_deployment',
+    'statistically significant': 'reference/04_reports', 'leakage': 'howto/01_test_score',
+    'precision recall curve': 'reference/06_interpretation', 'which labels are confused': 'reference/06_interpretation',
+    'stop training predicts nothing': 'howto/15_own_logger_sweep', 'patient groups': 'howto/01_test_score',
+    'ignore missing targets': 'howto/09_missing_targets',
     'export ONNX thresholds': 'howto/20_image_onnx', 'compare with last week': 'howto/19_compare_last_week',
     'predictions seem to be logits': 'reference/11_messages', 'targets must be 0 or 1': 'reference/11_messages'}
 

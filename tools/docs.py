@@ -42,9 +42,9 @@ TERMS = {
         'predict returns empty, high accuracy low F1, high accuracy F1 is 0, F1 is 0',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
     'tutorials/07_tables_and_texts': 'text classification, tabular',
-    'howto/01_test_score': 'test set, final score',
+    'howto/01_test_score': 'test set, final score, leakage',
     'howto/05_lightning_pytorch': 'DDP',
-    'howto/06_thresholds_deployment': 'production, inference, serve, save thresholds, save model threshold',
+    'howto/06_thresholds_deployment': 'production, inference, serve, deploy, save model threshold',
     'howto/06_thresholds_deployment#a-required-recall-or-precision':
         'recall of 0.95, recall 0.95, minimum recall, target recall, fixed recall, required recall',
     'howto/07_absent_labels': 'validation set without a label, split',
@@ -73,11 +73,14 @@ TERMS = {
     'reference/02_ranking#apscoremulti': 'mean average precision',
     'reference/02_ranking#precisionatk': 'precision at k, top k',
     'reference/03_thresholds': 'per label, threshold per label, best threshold, choose threshold, cut-off',
-    'reference/03_thresholds#learnerset_thresh': 'min_labels, at least one label',
+    'reference/03_thresholds#learnerset_thresh':
+        'min_labels, predict at least one label, max_labels, top 3 labels, limit number of labels',
     'reference/03_thresholds#learnerthresh_find':
         'which threshold to set, which of three thresholds, best cardinality or per_label',
     'reference/04_reports#accuracy_report': 'interval, confidence interval, interval threshold',
-    'reference/06_interpretation': 'which images are wrong, confusion matrix, HTML report',
+    'reference/04_reports#compare_models': 'statistically significant, p-value',
+    'reference/05_learner#zerolabelswarning': 'suppress warning, disable warning, silence warning',
+    'reference/06_interpretation': 'precision recall curve, which images are wrong, confusion matrix, HTML report',
     'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/10_columns': 'held_out, what a column means',
     'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels',
