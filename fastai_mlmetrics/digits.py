@@ -37,9 +37,7 @@ def digit_table(
     n:int=2000, # Number of pictures, 20 or more
     seed:int=42, # Random seed, 0 or more
 )->pd.DataFrame: # Columns `fname`, `labels` (separated by spaces) and `is_valid`, a row per picture
-    """Draw the labels for a set of multi-digit pictures, a fifth of them for validation
-
-    Raises `ValueError` for fewer than 20 pictures or a negative seed."""
+    "Draw the labels for a set of multi-digit pictures, a fifth of them for validation"
     n,rng = check_int('n', n, 20),np.random.default_rng(check_int('seed', seed))
     valid = rng.permutation(n) < n//5
     has = np.zeros((n,20), bool)
@@ -105,9 +103,8 @@ def multidigits(
 )->Path: # Folder with `train.csv` and, in `train`, the pictures
     """Make a multi-label image data set of handwritten digits in two inks, unless it exists
 
-    20 labels, about 1.54 per picture. Returns the folder, which `multilabel_dls` loads. Raises
-    `ValueError` for numbers out of range and for a folder with a set of other arguments,
-    `FileExistsError` for a folder with other files.
+    20 labels, about 1.54 per picture. Raises `ValueError` for a folder with a set of other
+    arguments, `FileExistsError` for a folder with other files.
 
         path = multidigits(n=500)"""
     df = digit_table(n, seed)
@@ -137,12 +134,11 @@ def multidigits(
 def _read_table(path):
     "Read and check the `train.csv` of the folder `path`"
     csv = path/'train.csv'
-    df = pd.read_csv(csv, dtype=str, keep_default_na=False)
+    df = pd.read_csv(csv, dtype=dict(fname=str, labels=str), keep_default_na=False)
     if missing := L('fname','labels','is_valid').filter(lambda o: o not in df):
         raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns "
                          f"{truncstr(str([*df]), 200)}, and needs fname, labels, is_valid")
-    valid = df.is_valid.str.strip().str.lower().map({'true':True, '1':True, 'false':False, '0':False})
-    if {*valid}!={True,False}:
+    if {*df.is_valid}!={True,False}: # Which are also 1 and 0
         raise ValueError(f"{csv} has is_valid={some_names([*df.is_valid.unique()], 3)}: write True "
                          "for validation and False for training; there must be both")
     if not ''.join(df.labels).strip():
@@ -151,7 +147,7 @@ def _read_table(path):
     if absent := [o for o in (path/'train'/name for name in df.fname) if not o.is_file()]:
         raise FileNotFoundError(f"{absent[0]} does not exist, but {csv} lists it "
                                 f"({len(absent)} of {len(df)} pictures are missing)")
-    return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
+    return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=df.is_valid.astype(bool))
 
 # %% ../nbs/24_digits.ipynb #83fac635
 def multilabel_dls(

@@ -48,8 +48,8 @@ def _as_matrix(part, names, ignore_index):
                          f"{tuple(part.shape)}: is there one class per sample? "
                          "For a single label, pass targs[:,None]")
     part = part.flatten(0, -2) # All axes but the last are samples, as in metrics
-    valid = ThresholdRule(ignore_index=ignore_index).valid(part)
-    if valid is None: valid = torch.ones_like(part, dtype=torch.bool)
+    valid = ifnone(ThresholdRule(ignore_index=ignore_index).valid(part),
+                   torch.ones_like(part, dtype=torch.bool))
     if len(bad:=part[valid & (part!=0) & (part!=1)]):
         raise ValueError(f"targets must be 0 or 1, but one is {format_number(bad[0])}: "
                          "name the value of missing ones with ignore_index")
@@ -137,7 +137,7 @@ def plot_cooccurrence(
         plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
     together,known = _cooccurrence(train)
-    most = together.sum(1).topk(min(k, len(names))).indices.sort().values.tolist()
+    most = together.sum(1).argsort(descending=True, stable=True)[:k].sort().values.tolist()
     where = label_columns(labels, names, most, k)
     if normalize: together = (together/known).nan_to_num()
     shown = together[where][:,where].fill_diagonal_(math.nan)
