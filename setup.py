@@ -29,5 +29,5 @@ setup(
     project_urls={k: v for k,v in dict(Source=git_url, Documentation=doc_host).items() if v},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg['requirements'].split(), extras_require={'dev': cfg['dev_requirements'].split()},
-    packages=[name], package_data={name: ['page.html']}, zip_safe=False,
+    packages=[name], package_data={name: ['page.html','glossary.txt']}, zip_safe=False,
     entry_points={'nbdev': [f'{name}={name}._modidx:d']})

@@ -10,16 +10,17 @@ from fastai.basics import *
 from .messages import check_int, count_of, progress
 from .metrics import F1ScoreMulti
 from .curves import ScoreTable
-from .tables import as_shown, GLOSSARY, label_index, new_axes, plot_name, some_names
+from .tables import as_shown, label_index, new_axes, plot_name, some_names
 from .thresholds import plot_thresh_curve, stretched
 from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
-    beats_constant, describe, in_numbers, per_label_helps, problem, thresh_helps, why_no_verdict)
+    beats_constant, describe, per_label_helps, problem, thresh_helps, why_no_verdict)
 from .interpret import MultiLabelInterpretation
 from .samples import find_mistakes, sample_inputs, sample_names, sample_titles
 from base64 import b64encode
 from datetime import datetime
+from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from scipy.special import expit
 import fastai, fastai_mlmetrics
@@ -41,8 +42,6 @@ class _Results:
         self.worst = order.sort_values(['mistakes','ap'], ascending=[False,True]).col[:k].tolist()
         self.lowest = f"The lowest{of}"
         self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{of}"
-        if len(interp.vocab)==1: self.which = 'the only label'
-        elif len(self.worst)==len(interp.vocab): self.which = 'all labels'
 
 def _with_values(column, k=3):
     "Name the first labels of a column with their values"
@@ -72,44 +71,43 @@ def _thumbnail(inp):
 
 def _plot_frequencies(labels):
     "Plot in how many samples each label is true, and in how many it is predicted"
-    n = len(labels)
-    ax = new_axes(None, (4.8 if n<=20 else 7, 3))
+    n,ax = len(labels),new_axes(None, (7,3))
     edges = np.arange(n+1)-0.5
     ax.stairs(labels.support, edges, fill=True, color='0.75', label='true')
     ax.stairs(labels.predicted, edges, color='C0', label='predicted', lw=1.5)
     if n<=40: ax.set_xticks(range(n), [plot_name(o, 20) for o in labels.index], rotation=90)
     if labels.support.max() > 50*labels.support.median(): ax.set_yscale('symlog')
     ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
-    ax.legend()
+    ax.legend(fontsize=8)
 
 # %% ../nbs/21_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
     'training set': "Yes: this is the Learner's training set. Expect lower scores on new samples.",
     'validation set': "Not in training: this is the Learner's validation set. If the threshold or the "
                       "epoch was chosen on it, expect somewhat lower scores on new samples.",
-    'another loader': "Not as far as is known: this is another loader than the Learner's training and "
-                      "validation set.",
+    'another loader': "Not as far as is known: this is not the Learner's training or validation set.",
     'arrays': "Unknown: these are arrays. If the samples were used to train the model, or to tune its "
               "threshold, expect lower scores on new samples."}
 
 def _data(p):
     interp,r = p.interp,p.record
     n,c = interp.preds.shape
-    facts = {'data set': p.data} if p.data else {}
-    facts |= {'samples': f'{n:,}, {r.labelled:,} of them with a label',
-              'labels': f'{c:,}'}
-    facts['threshold'] = interp.rule.text if interp.scored else 'none: the predictions are binary'
-    if not interp.valid.all(): facts['ignored targets'] = f'{1-interp.valid.double().mean():.1%}'
-    facts['seen before?'] = SEEN[interp.source]
-    facts['written'] = f'{datetime.now():%Y-%m-%d %H:%M}'
     packages = fastai_mlmetrics,fastai,torch
-    yield 'facts',facts | dict(versions=', '.join(f'{o.__name__} {o.__version__}' for o in packages))
+    facts = {
+        'data set': p.data,
+        'samples': f'{n:,}, {r.labelled:,} of them with a label',
+        'labels': f'{c:,}',
+        'threshold': interp.rule.text if interp.scored else 'none: the predictions are binary',
+        'ignored targets': '' if interp.valid.all() else f'{1-interp.valid.double().mean():.1%}',
+        'seen before?': SEEN[interp.source],
+        'written': f'{datetime.now():%Y-%m-%d %H:%M}',
+        'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in packages)}
+    yield 'facts',{k: v for k,v in facts.items() if v}
 
 def _verdict(p):
     r = p.record
     if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
-        gaps = ', with gaps' if len(in_numbers(r))>2 else ''
-        yield 'finding',f"The model is better than a constant prediction{gaps}."
+        yield 'finding',"The model is better than a constant prediction."
     yield 'box',describe(r).html
 
 # %% ../nbs/21_page.ipynb #11b04ccf
@@ -128,10 +126,8 @@ def _comparison(p):
 
 def _labels(p):
     low,n = (p.known.f1<0.5).sum(),len(p.known)
-    if n and p.known.f1.min()==1: yield 'finding',"Each label has an F1 of 1."
-    elif n>1:
-        yield 'finding',(f"{low or 'None'} of the {n:,} labels ha{'s' if low<=1 else 've'} an F1 "
-                         f"below 0.5. {p.lowest}: {_with_values(p.rated.f1[:3])}.")
+    if n>1: yield 'finding',(f"Labels with an F1 below 0.5: {low:,} of {n:,}. {p.lowest}: "
+                             f"{_with_values(p.rated.f1[:3])}.")
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
 
@@ -143,10 +139,9 @@ def _slider(p, probs, marks):
     x = x[np.isfinite(x)]
     margin = 0.04*np.ptp(x) or 0.5
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
-    thresh = expit(x) if probs else x
-    # In as few digits as tell neighbours apart, so that they can be typed elsewhere
-    digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
-    thresh = np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
+    # In four digits, so that they can be typed elsewhere
+    thresh = [float(f'{t:.4g}') for t in (expit(x) if probs else x)]
+    thresh = np.unique([*thresh, *marks.values()])
     def between(scores):
         at = np.searchsorted(thresh.astype(interp.preds.numpy().dtype), scores)
         return np.bincount(at, minlength=len(thresh)+1).tolist()
@@ -194,8 +189,7 @@ def _curves(p):
     if not p.interp.scored or not cols: return
     ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
     low = ap[ap<0.5]
-    yield 'finding',(f"The average precision of {p.which} is 1." if ap.min()==1 else
-                     "No threshold gives these labels good precision and recall; their average "
+    yield 'finding',("No threshold gives these labels good precision and recall; their average "
                      f"precision is below 0.5: {_with_values(low)}." if len(low) else
                      f"The lowest average precision: {_with_values(ap[:1])}.")
     yield _plot(f"Of {p.which}. A dot is at the threshold in use. If a dot is far to the left on a "
@@ -251,12 +245,10 @@ def _samples(p):
         if isinstance(inputs, pd.DataFrame):
             yield 'table',interp.show(i, kind, p.max_n)
             continue
-        kinds = sorted(('missed','false','right'), key=lambda o: o!=kind) # This kind first
-        names = [sample_names(interp, j, 80, i) for j in idxs.tolist()]
-        titles = sample_titles(interp, idxs)
-        yield 'samples',[dict(uri=_thumbnail(x), title=t, score=f'{s:.3f}',
-                              names={k: o[k] for k in kinds})
-                         for x,t,s,o in zip(inputs, titles, scores.tolist(), names)]
+        rows = zip(inputs, sample_titles(interp, idxs), scores, idxs)
+        yield 'samples',[dict(uri=_thumbnail(x), title=title, score=f'{score:.3f}',
+                              names=sample_names(interp, j, 80, i, kind))
+                         for x,title,score,j in rows]
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
@@ -270,7 +262,12 @@ def _frequencies(p):
     yield _plot("How many labels samples have.", p.interp.plot_cardinality)
 
 # %% ../nbs/21_page.ipynb #f32ded94
-def _glossary(p): yield 'facts',GLOSSARY
+def glossary():
+    "Read the terms and their definitions"
+    text = (files('fastai_mlmetrics')/'glossary.txt').read_text(encoding='utf-8')
+    return dict(o.split('\n', 1) for o in text.strip().split('\n\n'))
+
+def _glossary(p): yield 'facts',glossary()
 
 # %% ../nbs/21_page.ipynb #0c9922f1
 SECTIONS = dict(
@@ -314,18 +311,16 @@ def to_html(self:MultiLabelInterpretation,
     k:int=5, # Number of labels with the most mistakes, whose curves and mistakes are shown
     max_n:int=6 # Maximum number of samples per label and kind of mistake
 )->Path: # The file
-    "Write all results to a self-contained HTML page"
+    """Write all results to a self-contained HTML page
+
+        interp.to_html('report.html', data='PASCAL, validation set', without='samples')"""
     shown,hidden = L(ifnone(sections, [*SECTIONS])),L(without)
     if unknown := [o for o in shown+hidden if o not in SECTIONS]:
         raise ValueError(f"there is no section {unknown[0]!r}: use one of {', '.join(SECTIONS)}")
-    if not isinstance(comparison, (ModelComparison,NoneType)):
-        raise TypeError(f"comparison is a {type(comparison).__name__}: "
-                        "pass what compare_models returns")
     k,max_n = check_int('k', k, 1),check_int('max_n', max_n, 1)
     path = Path(path).expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
-    sizes = {f'{o}.labelsize': 8 for o in ('xtick','ytick')} | {'legend.fontsize': 8}
-    with plt.style.context(['default',sizes]), warnings.catch_warnings():
+    with plt.style.context('default'), warnings.catch_warnings():
         # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
         plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
         warnings.filterwarnings('ignore', 'Glyph')

@@ -16,7 +16,6 @@ from .interpret import MultiLabelInterpretation
 import textwrap
 from fastai.data.transforms import image_extensions
 from numbers import Integral, Real
-from operator import itemgetter
 
 # %% ../nbs/20_samples.ipynb #bc49adc3
 @patch
@@ -63,11 +62,11 @@ def items(self:MultiLabelInterpretation,
     items,tls = self._data_items(idxs),getattr(self.dl.dataset, 'tls', None)
     getter = Pipeline(tls[0].tfms.fs[:1]) if tls else noop
     is_table = isinstance(items, pd.DataFrame)
-    files = (_file(o, getter) for o in (map(itemgetter(1), items.iterrows()) if is_table else items))
-    if (file := next(files)) is None: return items.index if is_table else None
-    folder = self.learn.dls.path
-    return pd.Index([o.relative_to(folder) if o.is_relative_to(folder) else o
-                     for o in (file,*files)], dtype=object)
+    rows = (row for _,row in items.iterrows()) if is_table else items
+    files,folder = [_file(o, getter) for o in rows],self.learn.dls.path
+    if files[0] is None: return items.index if is_table else None
+    return pd.Index([o.relative_to(folder) if o.is_relative_to(folder) else o for o in files],
+                    dtype=object)
 
 @patch
 def _add_items(self:MultiLabelInterpretation, table):
@@ -107,19 +106,17 @@ def sample_inputs(
 @patch
 def _mistakes(self:MultiLabelInterpretation, kinds, cols):
     "List mistakes, most confident first: sample, column of the label, kind and score"
-    true,pred = (o[:,cols] for o in (self.true, self.predicted))
-    which = dict(missed=true & ~pred, false=pred & ~true)
-    if unknown := {*kinds}-{*which}:
+    if unknown := {*kinds}-{'missed','false'}:
         raise ValueError(f"kind={unknown.pop()!r} should be 'missed' (true, not predicted) "
                          "or 'false' (predicted, not true)")
-    highest,parts = float(is_probs(self.preds)),[] # Margins around 0 count from there
-    for kind in kinds:
-        i,j = which[kind].nonzero().T
-        col = tensor(cols)[j]
-        score = self.preds[i,col]
-        sure = highest-score if kind=='missed' else score
-        parts.append(pd.DataFrame(dict(sample=i, col=col, kind=kind, score=score, sure=sure)))
-    return pd.concat(parts).sort_values('sure', ascending=False, kind='stable')
+    true = self.true[:,cols]
+    i,j = (true!=self.predicted[:,cols]).nonzero().T
+    col,missed = tensor(cols)[j],true[i,j]
+    score = self.preds[i,col]
+    sure = torch.where(missed, float(is_probs(self.preds))-score, score) # Of margins, from 0
+    res = pd.DataFrame(dict(sample=i, col=col, kind=np.where(missed, 'missed', 'false'), score=score,
+                            sure=sure))
+    return res[res.kind.isin(kinds)].sort_values('sure', ascending=False, kind='stable')
 
 @patch
 def mistakes(self:MultiLabelInterpretation,
@@ -155,7 +152,7 @@ def find_mistakes(
                              'a false alarm','without',fp+tn,'highest')
     title = (f"{some_labels([interp.vocab[i]])}: {mistake} in {len(found):,} of the "
              f"{count_of(n, 'sample')} {having} it, {interp.predictions.rule_of(i).describe()}")
-    if 0<len(shown)<len(found):
+    if len(shown)<len(found):
         title += f'; the {rank} ' + ('score' if len(shown)==1 else count_of(len(shown), 'score'))
     return shown['sample'],shown.score,title
 
@@ -172,14 +169,15 @@ def sample_names(
     interp, # A `MultiLabelInterpretation`
     i:int, # Index of the sample
     width:int, # Approximate number of characters for each outcome
-    first:int=None # Index of the label to list first; None: by score
+    first:int=None, # Index of the label to list first; None: by score
+    kind:str='missed' # Outcome to list first
 )->dict: # Text by outcome
     "List the labels of a sample by outcome, most confident mistakes first"
     true,pred = interp.true[i],interp.predicted[i]
     named = partial(_named, interp, i, width=width, first=first)
-    return dict(true=named(true), predicted=named(pred), missed=named(true & ~pred, ascending=True),
-                false=named(pred & ~true),
-                right=named(true & pred) if (true | pred).any() else 'no label')
+    names = dict(missed=named(true & ~pred, ascending=True), false=named(pred & ~true),
+                 right=named(true & pred) if (true | pred).any() else 'no label')
+    return {kind: names[kind], **names}
 
 def _plot_images(interp, images, idxs, values, what, title, first, kind,
     nrows:int=None, # Number of rows of images; None: as many as needed
@@ -192,9 +190,8 @@ def _plot_images(interp, images, idxs, values, what, title, first, kind,
     nrows = max(nrows or 1, -(-n//ncols))
     width = figsize[0]/ncols if figsize else 2.4
     chars = max(12, int(15*width)) # Characters per line, at a font size of 8
-    names = [sample_names(interp, i, 2*chars-12, first) for i in idxs]
-    kinds = sorted(_COLORS, key=lambda o: o!=kind)
-    captions = [{k: textwrap.wrap(f'{k}: {o[k]}', chars) for k in kinds if o[k]} for o in names]
+    names = [sample_names(interp, i, 2*chars-12, first, kind) for i in idxs]
+    captions = [{k: textwrap.wrap(f'{k}: {o}', chars) for k,o in of.items() if o} for of in names]
     title = textwrap.wrap(title, int(0.8*chars*ncols))
     lines = max(sum(map(len, o.values())) for o in captions)
     ratio = min(1.5, images[0].shape[-2]/images[0].shape[-1])
@@ -217,14 +214,14 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
           nrows=None, ncols=None, figsize=None):
     "Show samples with their labels, those of `kind` first, and `values`: scores or losses"
     idxs = L(to_builtin(idxs))
-    for k,v in dict(nrows=nrows, ncols=ncols).items():
-        if v is not None: check_int(k, v, 1)
     if not idxs: return print('no samples to show')
     inputs = sample_inputs(self, idxs)
     if not isinstance(inputs, pd.DataFrame):
         return _plot_images(self, inputs, idxs, values, what, title, first, kind, nrows, ncols,
                             figsize)
-    rows = [{what: v, **sample_names(self, i, 60, first)} for i,v in zip(idxs, values.tolist())]
+    named = partial(_named, self, width=60, first=first)
+    rows = [{what: v, 'true': named(i, self.true[i]), 'predicted': named(i, self.predicted[i]),
+             **sample_names(self, i, 60, first)} for i,v in zip(idxs, values.tolist())]
     res = pd.concat([Table(rows, index=idxs).drop(columns='right'), inputs], axis=1)
     self._add_items(res)
     res.attrs['reading'] = f'{title}.'

@@ -61,8 +61,8 @@ def label_index(
         if label in names: return names.index(label)
     if isinstance(label, Integral) and 0<=label<len(vocab): return int(label)
     near = difflib.get_close_matches(label, vocab.map(as_shown), 3) if isinstance(label, str) else []
-    hint = f"did you mean {' or '.join(map(repr, near))}?"
-    if not near: hint = f"it has {names_within(vocab, 60)}"
+    hint = (f"did you mean {' or '.join(map(repr, near))}?" if near else
+            f"it has {names_within(vocab, 60)}")
     raise ValueError(f"label {label!r} is not in the vocab: {hint}")
 
 def label_columns(
@@ -137,66 +137,5 @@ class Table(pd.DataFrame):
         width = shutil.get_terminal_size().columns
         words = [textwrap.fill(o, min(width, 80)) for o in self.reading.splitlines()]
         def short(n): return lambda o: shorten(o, n) if isinstance(o, str) else o
-        def short_column(o): return o if o.dtype.kind in 'biuf' else o.map(short(40))
-        rows = self.rename(index=short(25)).apply(short_column)
+        rows = self.rename(index=short(25)).apply(lambda column: column.map(short(40)))
         return '\n\n'.join([rows.to_string(line_width=width, **self._options()), *words])
-
-# %% ../nbs/10_tables.ipynb #d7e0a1c3
-GLOSSARY = { # Shown on the page, and in the reference
-    'sample': "One item, such as an image, a text, or a row of a table.",
-    'label': "What may be true of a sample. A sample may have several labels, one, or none.",
-    'sample-label pair': "One label of one sample. N samples and C labels make N x C pairs.",
-    'score': "The model's number for a label of a sample, mostly a probability: the sigmoid of its "
-             "logit. In a table of thresholds, the value of a metric.",
-    'thresh': "The threshold: a label is predicted if its score is above it. A global threshold is "
-              "for all labels; thresholds per label are one for each.",
-    'min_labels': "Minimum number of labels per sample: those with the highest scores.",
-    'max_labels': "Maximum number of labels per sample: those with the highest scores.",
-    'support': "Number of samples in which the label is true: its positives.",
-    'predicted': "Number of samples in which the label is predicted.",
-    'missed': "The label is true, and not predicted (a false negative).",
-    'false alarm': "The label is predicted, and not true (a false positive).",
-    'precision': "Share of the predicted labels that are true: tp / (tp + fp).",
-    'recall': "Share of the true labels that are predicted: tp / (tp + fn).",
-    'f1': "Harmonic mean of precision and recall, high only if both are: 2 tp / (2 tp + fp + fn).",
-    'micro': "Average: the metric of all sample-label pairs together. Frequent labels dominate; false "
-             "alarms in samples without labels count.",
-    'macro': "Average: the metric of each label, then their mean. Rare labels count as much as "
-             "frequent ones.",
-    'weighted': "Average: the metric of each label, then their mean, weighted by support.",
-    'samples': "Average: the metric of each sample, then their mean.",
-    'cardinality': "In a table or plot of thresholds: the one at which about as many labels are "
-                   "predicted as are true.",
-    'held_out': "The data are cut into folds, and each is scored at thresholds tuned on the others "
-                "(cross-validation).",
-    'accuracy, elementwise': "Share of the sample-label pairs that are right. If labels are rare, it "
-                             "is high for a model that predicts nothing.",
-    'accuracy, weighted': "Mean of the labels' shares of right pairs, weighted by support.",
-    'accuracy, balanced': "Mean over labels of (recall + specificity) / 2: of the shares that are "
-                          "right where the label is true, and where it is not.",
-    'accuracy, subset': "Share of the samples with all labels right.",
-    'accuracy, Jaccard': "Labels that are both true and predicted, over those that are either; mean "
-                         "over samples.",
-    'ap': "Average precision (AP): the area under the curve of precision against recall. It needs no "
-          "threshold. Its mean over labels is mAP.",
-    'roc_auc': "ROC AUC: how often a sample with the label scores higher than one without it. It "
-               "needs no threshold; 0.5 is chance.",
-    'LRAP': "Label ranking average precision: how high the true labels of a sample rank among all.",
-    'calibration_error': "Mean difference between scores and the share of labels that are true.",
-    'value': "Value of the model.",
-    'low': "Lower limit of the 95% confidence interval: how far chance in the choice of samples may "
-           "move the value.",
-    'high': "Upper limit of the same interval.",
-    'baseline': "Value of the all-zeros baseline, which predicts nothing; of AP, ROC AUC and LRAP, "
-                "which need no predictions, the value of a random order.",
-    'zeros_accuracy': "Accuracy of the all-zeros baseline: the share of targets that are 0. If a "
-                      "label is true in more than half of the samples, it is not the baseline to "
-                      "beat: the best constant prediction is more accurate.",
-    'constant': "Best value of predicting the same labels for every sample: the k most frequent ones, "
-                "for any k, or the most frequent set. Of AP, the label's frequency.",
-    'ceiling': "Value of perfect predictions. It is below 1 if 0/0 counts as 0, as for samples "
-               "without labels.",
-    'lift': "(value - baseline) / (ceiling - baseline): 0 is as good as the baseline, 1 is perfect.",
-    'difference': "Value of a model minus that of the first one. If 0 lies between low and high, it "
-                  "may be chance.",
-}

