@@ -73,7 +73,7 @@ def check_values(
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
 
 # %% ../nbs/04_counts.ipynb #8ffac19a
-LARGE = 2**18 # Predictions from which several threads are faster; smaller batches are counted together
+LARGE = 2**18 # Predictions that are counted together if batches are smaller, since each call takes time
 
 class Batch:
     "Predictions and targets of some samples, with their confusion counts by a threshold rule"
@@ -96,8 +96,7 @@ class Batch:
     def cached(self, f, *args):
         "Return `f(batch, *args)`, computed once for all metrics that share the batch"
         if (f,args) not in self._cache:
-            large = self.preds.numel()>=LARGE
-            self._cache[f,args] = f(self, *args) if large else single_threaded(f, self, *args)
+            self._cache[f,args] = single_threaded(f, self, *args)
         return self._cache[f,args]
 
     def _select(self, x):
@@ -138,7 +137,7 @@ class Batch:
 
     @property
     def counts(self):
-        "`tp`, `fp`, `fn` and `tn` of each label (weighted), 4 x C, and of each sample, 4 x N"
+        "`tp`, `fp`, `fn` and `tn` of each label (weighted), 4 x C, and of each sample, 4 x N, in float64"
         return self.cached(_count)
 
     @property
@@ -147,15 +146,15 @@ class Batch:
 def _count(batch):
     p,(_,y,valid) = batch.predicted,batch.inputs
     if batch.weight is not None:
-        cells = torch.stack([p*y, p*(1-y), (1-p)*y, (1-p)*(1-y)])
-        if valid is not None: cells = cells*valid
-        return (cells*batch.weight[:,None]).sum(1),cells.sum(2)
+        cells = torch.stack([p*y, p*(1-y), (1-p)*y, (1-p)*(1-y)], 1)
+        if valid is not None: cells = cells*valid[:,None]
+        return batch.over_samples(cells),cells.sum(2).double().T
     dtype = torch.float64 if batch.n>2**24 else torch.float32
     def sums(x): return x.sum(0, dtype=dtype),x.sum(1)
     n = (batch.n,batch.c) if valid is None else sums(valid)
     predicted,true = sums(p),sums(y)
     tp = sums(p.mul_(y)) # In place, since new memory costs time
-    return tuple(torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
+    return tuple(torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp]).double()
                  for tp,predicted,true,n in zip(tp, predicted, true, n))
 
 # %% ../nbs/04_counts.ipynb #97809f0d

@@ -104,8 +104,6 @@ class ThresholdRule:
         if sigmoid not in (True,False):
             raise ValueError(f"sigmoid={sigmoid!r} should be True or False")
         store_attr('sigmoid,ignore_index')
-        if not (ignore_index is None or isinstance(ignore_index, Real)):
-            raise ValueError(f"ignore_index={ignore_index!r} should be a number, which may be nan")
         self.thresh,self.names = as_thresh(thresh),thresh_names(thresh)
         self.by_name = isinstance(thresh, dict) # Whether the labels' names must be known
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
@@ -122,9 +120,8 @@ class ThresholdRule:
             raise ValueError("sample_weight should be one finite number per sample, 0 or more and not "
                              f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
         self.weight = w
-        self.key = (np.shape(self.thresh), np.array(self.thresh).tobytes(), self.names, sigmoid,
-                    self.labels, str(ignore_index), self.min_labels, self.max_labels,
-                    None if w is None else w.numpy().tobytes())
+        self.key = (self.thresh, self.names, sigmoid, self.labels, str(ignore_index), self.min_labels,
+                    self.max_labels, None if w is None else w.numpy().tobytes())
 
     @property
     def is_top_k(self):
@@ -196,12 +193,12 @@ def valid(self:ThresholdRule,
     return ~targs.isnan() if self.ignore_index!=self.ignore_index else targs!=self.ignore_index
 
 @patch
-def ignoring(self:ThresholdRule,
-    value # Target value to ignore
+def replace(self:ThresholdRule,
+    **kwargs # `thresh`, as a float or a tuple of floats, or `ignore_index`
 ): # `ThresholdRule`
-    "Copy the rule, and make the copy ignore targets of this value"
+    "Copy the rule with another threshold or another target value to ignore"
     res = copy(self)
-    vars(res).update(ignore_index=value, key=(*self.key, str(value)))
+    vars(res).update(kwargs, key=(*self.key, *kwargs.items()))
     return res
 
 # %% ../nbs/02_decisions.ipynb #a0871284
@@ -212,12 +209,11 @@ def for_labels(self:ThresholdRule,
 ): # `ThresholdRule`; tuple of the indices of the labels to score, or None: all
     "Return the rule with named thresholds in the order of the labels, and which labels to score"
     vocab = as_vocab(vocab)
-    thresh = _in_order(self.thresh, self.names, ifnone(vocab, L.range(c)), self.by_name)
+    thresh = _in_order(self.thresh, self.names, ifnone(vocab, range(c)), self.by_name)
     if isinstance(thresh, tuple) and len(thresh)!=c:
         raise ValueError(f"thresh has {len(thresh)} values, but the predictions have {c} labels")
     if self.min_labels>c: raise ValueError(f"min_labels={self.min_labels} is more than the {c} labels")
-    rule = self if thresh is self.thresh else ThresholdRule(thresh, self.sigmoid, self.labels,
-        self.weight, self.ignore_index, self.min_labels, self.max_labels)
+    rule = self if thresh is self.thresh else self.replace(thresh=thresh)
     if self.labels is None: return rule,None
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)

@@ -17,12 +17,8 @@ from .ranking import APScoreMulti, LRAP, RocAucMulti
 _OF_ONE = 'pos_label','average','name' # Arguments of a single metric
 
 def _check_args(f, thresh, kwargs):
-    "Raise if `f` is passed to a Learner uncalled, or if an argument belongs to a single metric"
+    "Raise if `f` is passed to a Learner uncalled, or has no such argument"
     if len(getattr(thresh, 'shape', ()))>1: raise ValueError(f"call it: metrics={f.__name__}()")
-    if off:=kwargs.keys() & {*_OF_ONE}:
-        names = ' or '.join(sorted(off))
-        raise TypeError(f"{f.__name__} has several metrics, each with an average and a name of its "
-                        f"own, and so takes no {names}: use a class such as F1ScoreMulti")
     check_kwargs(f.__name__, f, kwargs)
 
 def _ranking_kwargs(kwargs):

@@ -54,14 +54,12 @@ def count_of(
 PROBS_GIVEN = ("predictions all lie in [0, 1], so they seem to be probabilities already: "
                "pass sigmoid=False")
 
-_PACKAGES = 'fastai_mlmetrics','fastai','fastcore'
-
 def warn_user(
     text # Problem, and what to do about it
 ):
     "Show a warning at the user's line, the last one outside of this package and of fastai"
-    frame,level = inspect.currentframe().f_back,2
-    while frame.f_back and frame.f_globals.get('__name__', '').partition('.')[0] in _PACKAGES:
+    frame,level,packages = inspect.currentframe().f_back,2,('fastai_mlmetrics','fastai','fastcore')
+    while frame.f_back and frame.f_globals.get('__name__', '').partition('.')[0] in packages:
         frame,level = frame.f_back,level+1
     warnings.warn(text, stacklevel=level)
 
@@ -85,8 +83,7 @@ def _without_numbers(text):
 
 # %% ../nbs/01_messages.ipynb #47e81b9d
 def progress(
-    items, # Items to yield
-    total:int=None, # Number of items; None: `len(items)`
+    items:list, # Items to yield
     wait:float=5., # Number of seconds before a bar is shown
     show:bool=True # Whether a bar may be shown
 ):
@@ -96,7 +93,7 @@ def progress(
     try:
         for i,o in enumerate(items):
             if show and not bar and time.time()-start>wait:
-                bar = progress_bar(range(len(items) if total is None else total), leave=False)
+                bar = progress_bar(range(len(items)), leave=False)
                 bar.update(0)
                 bar.start_t = start
             if bar and i: bar.update(i)

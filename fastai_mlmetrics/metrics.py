@@ -178,7 +178,7 @@ def accum_all(
     vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
     ignored = ignored_by(metrics)
     preds,targs,value = fill_masked(preds, targs, ignored)
-    rules = [m.rule if value is ignored else m.rule.ignoring(value) for m in metrics]
+    rules = [m.rule if value is ignored else m.rule.replace(ignore_index=value) for m in metrics]
     preds,targs = as_rows(preds, targs)
     if not len(preds): return
     step = max(1, _BLOCK//preds.shape[1])
@@ -330,13 +330,22 @@ def sum_and_weight(
 )->Tensor: # Sum of the values that are defined, and sum of their weights
     "Sum values over samples, for a mean"
     defined = (~values.isnan()).double()
-    if weight is not None: defined = defined*weight
+    if weight is not None: values,defined = values*weight,defined*weight
     # Several threads would round the sum in another order
-    return single_threaded(lambda: torch.stack([(values.nan_to_num()*defined).sum(), defined.sum()]))
+    return single_threaded(lambda: torch.stack([values.nansum(), defined.sum()]))
+
+@patch
+def defined(self:StreamMetric,
+    values:Tensor, # Values, nan for 0/0
+    n:Tensor # Number of sample-label pairs that each value is of
+)->Tensor:
+    "Replace 0/0 by `zero_division`, and values of nothing by nan"
+    # 0/n is nan where n is 0, and quicker than a mask
+    return values.nan_to_num(self.zero_division, math.inf, -math.inf) + 0/n
 
 @patch
 def average_labels(self:StreamMetric,
-    values:Tensor, # One value per label, ... x C
+    values:Tensor, # One value per label, ... x C; a single one for all labels
     support:Tensor # Number of positives of each label, ... x C
 )->Tensor: # Without the last axis; `values` for `average=None`
     "Average the values of the labels that are defined; unweighted if all supports are 0"
@@ -361,20 +370,17 @@ class CountsMetric(StreamMetric):
 
     def values(self, tp, fp, fn, tn):
         "Apply the formula to float64 counts: `zero_division` for 0/0, nan where nothing counts"
-        res = as_tensor(self.formula(tp, fp, fn, tn)).double()
-        # 0/n is nan where n is 0, and quicker than a mask
-        return res.nan_to_num(self.zero_division, math.inf, -math.inf) + 0/(tp+fp+fn+tn)
+        return self.defined(as_tensor(self.formula(tp, fp, fn, tn)).double(), tp+fp+fn+tn)
 
     def averaged(self, counts):
         "Average the formula of `counts`, 4 x ... x C: of labels, or of samples for that average"
-        counts = counts.double()
         if self.average=='micro': return self.values(*counts.sum(-1))
         return self.average_labels(self.values(*counts), counts[0]+counts[2])
 
     def from_batch(self, batch):
         of_labels,of_samples = batch.counts
         if self.average!='samples': return of_labels
-        return sum_and_weight(self.values(*of_samples.double()), batch.weight)
+        return sum_and_weight(self.values(*of_samples), batch.weight)
 
     def from_total(self, total): return self.averaged(total)
 
@@ -604,15 +610,15 @@ class BrierScoreMulti(StreamMetric):
 
     def from_batch(self, batch):
         _,y,valid = batch.inputs
-        n = torch.ones_like(y) if valid is None else valid.float()
-        errors = (batch.scores.double()-y).square()*n
-        if self.average=='samples': return sum_and_weight(errors.sum(1)/n.sum(1), batch.weight)
-        def sums(): return torch.stack([batch.over_samples(o).double() for o in (errors, y, n)])
-        return single_threaded(sums)
+        n = torch.ones_like(y) if valid is None else valid
+        terms = torch.stack([(batch.scores.double()-y).square()*n, y, n], 1)
+        if self.average!='samples': return single_threaded(batch.over_samples, terms)
+        error,_,n = terms.sum(2).T
+        return sum_and_weight(error/n, batch.weight)
 
     def from_total(self, total):
-        error,support,n = total
-        return error.sum()/n.sum() if self.average=='micro' else self.average_labels(error/n, support)
+        error,support,n = total.sum(1, keepdim=True) if self.average=='micro' else total
+        return self.average_labels(error/n, support)
 
 # %% ../nbs/06_metrics.ipynb #f45c5de4
 def _function_of(cls, name):

@@ -48,9 +48,8 @@ class Predictions:
 
     def rule_of(self, i):
         "Return the rule with the threshold of label `i`"
-        rule = copy(self.rule)
-        if isinstance(rule.thresh, tuple): rule.thresh = rule.thresh[i]
-        return rule
+        t = self.rule.thresh
+        return self.rule.replace(thresh=t[i]) if isinstance(t, tuple) else self.rule
 
     @cached_property
     def scores(self):
@@ -71,12 +70,12 @@ class Predictions:
     @cached_property
     def counts(self):
         "`tp`, `fp`, `fn` and `tn` of each label in float64, 4 x C"
-        return sum(b.counts[0].cpu().double() for b in self.blocks())
+        return sum(b.counts[0].cpu() for b in self.blocks())
 
     @cached_property
     def sample_counts(self):
         "`tp`, `fp`, `fn` and `tn` of each sample with a target that counts, in float64, 4 x N"
-        return self.by_sample(lambda b: b.counts[1].double())
+        return self.by_sample(lambda b: b.counts[1])
 
 def _row_names(*tables):
     "Return the index of the first table that has one; None: rows are numbered from 0"
@@ -117,7 +116,7 @@ def _check_values(self:Predictions):
 # %% ../nbs/05_predictions.ipynb #ff2b3711
 _BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
 
-def _each(*tables): return progress(zip(*tables), len(tables[0]), wait=2) # One of several loops
+def _each(*tables): return progress([*zip(*tables)], wait=2) # One of several loops
 
 @patch
 def blocks(self:Predictions):

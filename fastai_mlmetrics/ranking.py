@@ -93,9 +93,7 @@ def from_batch(self:CurveMetric, batch):
 @patch
 def values(self:CurveMetric, c):
     "Apply the `curve_formula` to each row: `zero_division` for 0/0, nan where nothing counts"
-    values = self.curve_formula(c)
-    values = values.masked_fill(values.isnan(), self.zero_division)
-    return values.masked_fill(c.true+c.false==0, math.nan)
+    return self.defined(self.curve_formula(c), c.true+c.false)
 
 @patch
 def reduce(self:CurveMetric, total):
@@ -108,7 +106,7 @@ def reduce(self:CurveMetric, total):
 @patch
 def from_total(self:CurveMetric, total):
     values,true = (torch.cat(o) for o in zip(*((self.values(c), c.true) for c in total)))
-    return values[0] if self.average=='micro' else self.average_labels(values, true)
+    return self.average_labels(values, true)
 
 # %% ../nbs/08_ranking.ipynb #2aa935a0
 class APScoreMulti(CurveMetric):
@@ -306,5 +304,4 @@ class ExpectedCalibrationError(StreamMetric):
     def from_total(self, total):
         if self.average=='micro': total = total.sum(1, keepdim=True)
         score,true,n = total
-        values = (score-true).abs().sum(1)/n.sum(1)
-        return values[0] if self.average=='micro' else self.average_labels(values, true.sum(1))
+        return self.average_labels((score-true).abs().sum(1)/n.sum(1), true.sum(1))

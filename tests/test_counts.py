@@ -2,7 +2,7 @@
 import pickle, threading, weakref
 from fractions import Fraction
 from conftest import *
-from fastai_mlmetrics.counts import Batch, LARGE
+from fastai_mlmetrics.counts import Batch
 from fastai_mlmetrics.metrics import accum_all
 from test_metrics import BINARY, averages
 
@@ -169,17 +169,15 @@ def test_a_metric_counts_its_own_batches(numbered, batches):
                 if op in ('take','add') or op=='call' and m.rule.weight is None: own.append((pred, targ))
         for m,own in zip(metrics, taken): check(m, own)
 
-def test_only_large_batches_are_counted_by_several_threads():
-    "torch uses several threads for large batches only; no value depends on the number of threads"
+def test_no_value_depends_on_the_number_of_threads():
     n,found = torch.get_num_threads(),[]
     try:
         for threads in (1,3):
             torch.set_num_threads(threads)
             for size in (100,1000,4000):
                 logits,targs = simulate(size, 80)
-                used = Batch(logits, targs).cached(lambda o: torch.get_num_threads())
-                test_eq(used, threads if size*80>=LARGE else 1)
-                found.append([m(logits, targs) for m in multilabel_metrics(full=True)])
+                test_eq(Batch(logits, targs).cached(lambda o: torch.get_num_threads()), 1)
+                found.append([m(logits, targs) for m in [*multilabel_metrics(full=True), BrierScoreMulti()]])
             assert torch.get_num_threads()==threads
     finally: torch.set_num_threads(n)
     test_eq(found[:3], found[3:])

@@ -163,8 +163,7 @@ def test_bins_without_a_histogram_are_an_error():
 @pytest.mark.parametrize('f', [multilabel_metrics, paper_metrics])
 def test_a_list_of_metrics_has_its_own_averages(f):
     for kw in (dict(average='macro'), dict(name='mine'), dict(pos_label=1)):
-        match = f"{f.__name__} has several metrics.* takes no {[*kw][0]}: use a class such as F1ScoreMulti"
-        with pytest.raises(TypeError, match=match): f(**kw)
+        with pytest.raises(TypeError, match=f"{f.__name__} has no argument '{[*kw][0]}'"): f(**kw)
 
 def test_ranking_metrics_are_in_the_list():
     logits,targs = simulate(60)

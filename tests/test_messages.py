@@ -58,13 +58,13 @@ class Terminal(io.StringIO):
     (Terminal,-1,True,True), (Terminal,5,True,False), (Terminal,-1,False,False), (io.StringIO,-1,True,False)])
 def test_progress_is_shown_where_it_is_of_use(monkeypatch, out, wait, show, shown):
     monkeypatch.setattr(sys, 'stdout', out())
-    assert [*progress([3,1,2], wait=wait, show=show)]==[*progress(iter([3,1,2]), 3, wait, show)]==[3,1,2]
+    assert [*progress([3,1,2], wait=wait, show=show)]==[3,1,2]
     text = sys.stdout.getvalue()
     monkeypatch.undo()
     assert bool(text)==shown
 
 def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
-    def at_once(items, total=None, wait=5): return progress(items, total, wait=-1)
+    def at_once(items, wait=5): return progress(items, wait=-1)
     for module in (predictions,page): monkeypatch.setattr(module, 'progress', at_once)
     targs = torch.rand(40, 3)<0.5
     interp = MultiLabelInterpretation.from_preds(torch.rand(40, 3), targs)
