@@ -113,12 +113,10 @@ class Batch:
     @cached_property
     def weight(self):
         "Weights of the samples in float64; None: all count equally"
-        if (w:=self.rule.weight) is None: return None
-        end = self.start+self.n
-        if len(w)<end:
-            raise ValueError(f"sample_weight has {len(w)} values, "
-                             f"but there are at least {end} samples")
-        return upload(w[self.start:end], self.preds.device)
+        if self.rule.weight is None: return None
+        w = self.rule.weight[self.start:self.start+self.n]
+        # A metric that has too few raises an error when it is read
+        return upload(F.pad(w, (0, self.n-len(w))), self.preds.device)
 
     @property
     def scores(self):
@@ -232,15 +230,17 @@ def _unpadded_batch(learn):
     if isinstance(preds, (tuple,dict)):
         raise ValueError(f"the model returns a {type(preds).__name__}: in a callback's `after_loss`, "
                          "let `self.learn.pred` be the part that metrics are to look at")
-    if getattr(preds, 'ndim', 0)>2: _check_label_axis(learn, preds)
+    check_label_axis(learn, preds)
     if is_split(dl:=getattr(learn, 'dl', None)):
         n = _n_unpadded(dl, len(preds), getattr(learn, 'iter', 0))
         preds,targs = preds[:n],targs[:n]
     return as_rows(preds, targs)
 
-def _check_label_axis(learn, preds):
-    vocab,axis = label_vocab(getattr(learn, 'dls', None)),getattr(learn, 'loss_func', None)
-    axis,n = getattr(axis, 'axis', -1),preds.ndim
+def check_label_axis(learn, preds):
+    "Raise an error if the labels are not the last of several axes"
+    if (n:=getattr(preds, 'ndim', 0))<3: return
+    vocab = label_vocab(getattr(learn, 'dls', None))
+    axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
     if len(vocab)==preds.shape[-1] if vocab else axis%n==n-1: return
     why = f"there are {len(vocab)} labels" if vocab else f"the loss function has axis={axis}"
     raise ValueError(f"the last axis of predictions should be the labels, but {why}, and predictions "

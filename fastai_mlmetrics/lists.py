@@ -22,9 +22,8 @@ def _check_args(f, thresh, kwargs):
     check_kwargs(f.__name__, f, kwargs)
 
 def _ranking_kwargs(kwargs):
-    "Select the arguments that metrics without a threshold have, too"
-    common = 'labels','sample_weight','ignore_index','zero_division'
-    return {k: v for k,v in kwargs.items() if k in common}
+    "Leave out the arguments that metrics without a threshold lack"
+    return {k: v for k,v in kwargs.items() if k not in ('min_labels','max_labels')}
 
 @delegates(CountsMetric.__init__, but=_OF_ONE)
 def multilabel_metrics(
