@@ -11,15 +11,15 @@ from .inputs import label_vocab
 from .messages import check_int, new_warnings
 from .decisions import ThresholdRule
 from .losses import can_decode, loss_rule, unwrap
+from .counts import check_label_axis
 from .metrics import ignored_by
 from .tables import Table
 from .records import add_trend, OF_FIT, Record, ValidationStats
 from .verdicts import (
     add_verdict, all_clear, as_warning, describe, describe_frozen, describe_unchanged, diagnosis,
-    problem, VERDICTS, why_no_verdict, ZeroLabelsError, zeros_are_beaten)
+    problem, why_no_verdict, ZeroLabelsError, zeros_are_beaten)
 from .pitfalls import pitfalls
 from fastai.callback.tracker import SaveModelCallback
-from contextlib import nullcontext, redirect_stderr
 from weakref import ref
 
 # %% ../nbs/17_callback.ipynb #ad57aede
@@ -46,7 +46,7 @@ class ZeroLabelsCallback(Callback):
     See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`.
 
         learn.add_cb(ZeroLabelsCallback(on_flag=lambda r: print(r.epoch, r.verdict, r.f1_micro)))"""
-    order,run_train,remove_on_fetch = 65,False,True # After `Recorder` has written the table's row
+    order,remove_on_fetch = 65,True # After `Recorder` has written the table's row
     name = 'zero_labels' # Of subclasses, too
     def __init__(self,
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
@@ -99,6 +99,7 @@ class ZeroLabelsCallback(Callback):
         if self._learner and self._learner() is not self.learn: vars(self).update(self._new_state())
         self._learner = ref(self.learn)
         self._last.pop(self._standalone, None)
+        self.run_train = True
         if self._is_validation: self._tell(pitfalls(None, self.learn, when='start'))
         if not self._standalone: self._fit = _FitState(running=True)
 
@@ -127,10 +128,13 @@ class ZeroLabelsCallback(Callback):
         return bool(self._stats.get(self._standalone))
 
     def after_batch(self):
-        if not (self.is_counting and len(self.yb)): return
-        stats = self._stats[self._standalone]
-        stats.accumulate(self.learn)
-        if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
+        if self.training:
+            check_label_axis(self.learn, self.pred)
+            self.run_train = False # Further batches of the training cost nothing
+        elif self.is_counting and len(self.yb):
+            stats = self._stats[self._standalone]
+            stats.accumulate(self.learn)
+            if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
 
     def after_cancel_validate(self): self._stats.pop(self._standalone, None)
 
@@ -256,26 +260,23 @@ def _clear(self:ZeroLabelsCallback, r):
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return
     del self.reported[data]
     since = self.fit_records[-self._fit.healthy] if self._fit.healthy else None
-    if not rank_distrib(): _show(all_clear(r, since))
+    if not rank_distrib(): print(_shown(all_clear(r, since)), end='')
 
-def _show(warning):
-    "Show a box in a notebook, print text elsewhere"
-    if not IN_NOTEBOOK: return print(warning)
+def _shown(warning, *args, **kwargs):
+    "Show a box in a notebook; return the text to print elsewhere"
+    if not IN_NOTEBOOK: return f'{warning}\n'
     from IPython.display import display # Installed wherever there is a notebook
     display(warning)
+    return ''
 
 @patch
 def notify(self:ZeroLabelsCallback, warning):
     "Show a warning, in the first process only"
     if rank_distrib(): return
-    printed,plain = io.StringIO(),warnings.formatwarning
-    # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
-    with redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
-        # No path and line number in front of the text
-        warnings.formatwarning = lambda message, *args, **kwargs: f'{message}\n'
-        try: warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
-        finally: warnings.formatwarning = plain
-    if printed.getvalue(): _show(warning)
+    plain = warnings.formatwarning
+    warnings.formatwarning = _shown # Python calls it after filters and recorders, to print
+    try: warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
+    finally: warnings.formatwarning = plain
 
 # %% ../nbs/17_callback.ipynb #066f9c31
 _TRACKED = 'lift','empty_rate','suggested_thresh','flagged'
@@ -340,10 +341,9 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='share without a label')
     axs[1].plot(df.f1_micro, 'o-', label='micro F1')
     axs[1].set_ylim(-0.03, 1.03)
-    verdicts,spans = {o.name: o for o in VERDICTS},{}
-    found = [verdicts.get(r.verdict) or diagnosis(r) for r in self.records]
+    spans = {}
     for ax in axs:
-        for i,o in enumerate(found):
+        for i,o in enumerate(map(diagnosis, self.records)):
             if o: spans[o.name] = ax.axvspan(i-0.5, i+0.5, color=o.color, alpha=0.15, lw=0)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)
