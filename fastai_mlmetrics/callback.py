@@ -150,7 +150,7 @@ class ZeroLabelsCallback(Callback):
         # Names that do not fit should not end a training
         if vocab is not None and not len(vocab)==len({*vocab})==stats.per_label.c: vocab = None
         if (r:=stats.record(vocab, **self._learner_fields(stats))) is None: return
-        r.pitfalls = pitfalls(r, self.learn, stats.is_logits)
+        r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])
             self.fit_records.append(r)
@@ -158,9 +158,9 @@ class ZeroLabelsCallback(Callback):
 
     @property
     def _losses(self):
-        "Losses of validation and training; nan and None if they are not computed"
+        "Losses of validation and training; nan if they are not computed"
         recorder = getattr(self.learn, 'recorder', None)
-        if not (recorder and recorder.valid_metrics and recorder.loss.count): return math.nan,None
+        if not (recorder and recorder.valid_metrics and recorder.loss.count): return math.nan,math.nan
         return float(recorder.loss.value),float(recorder.smooth_loss.value)
 
     def _learner_fields(self, stats):
@@ -169,13 +169,13 @@ class ZeroLabelsCallback(Callback):
         weighs = getattr(func, 'pos_weight', None) is not None
         # A loss that ignores targets should not be replaced by one that does not
         ignored = getattr(self.loss_func, 'ignore_index', None)
-        can_weigh = (isinstance(func, nn.BCEWithLogitsLoss) and
+        can_weigh = (isinstance(func, nn.BCEWithLogitsLoss) and not weighs and
                      (stats.per_label.ignore_index is None or ignored is not None))
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
             min_accuracy=self.min_accuracy, max_empty=self.max_empty,
             decodes=can_decode(self.loss_func), pos_weight=weighs,
-            loss_weighs=weighs or not can_weigh, loss_ignores=ignored,
+            can_weigh=can_weigh, loss_ignores=ignored,
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone
             other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid))
@@ -244,13 +244,11 @@ def _act(self:ZeroLabelsCallback, r):
         self.notify((describe if is_new else describe_unchanged)(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
-        self._acting,locked = r,self._standalone
-        # A second validation would wait for the lock for ever; without it, `before_validate` raises
-        if locked: self.learn.lock.release()
+        self._acting,lock = r,self.learn.lock
+        # For the lock of this validation, a second one would wait for ever; `before_validate` raises
+        self.learn.lock = threading.Lock()
         try: self.on_flag(r)
-        finally:
-            if locked: self.learn.lock.acquire()
-            self._acting = None
+        finally: self.learn.lock,self._acting = lock,None
 
 @patch
 def _clear(self:ZeroLabelsCallback, r):
@@ -259,8 +257,7 @@ def _clear(self:ZeroLabelsCallback, r):
     # The best epoch may be the one before the weights became NaN
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return
     del self.reported[data]
-    since = self.fit_records[-self._fit.healthy] if self._fit.healthy else None
-    if not rank_distrib(): print(_shown(all_clear(r, since)), end='')
+    if not rank_distrib(): print(_shown(all_clear(r)), end='')
 
 def _shown(warning, *args, **kwargs):
     "Show a box in a notebook; return the text to print elsewhere"

@@ -114,7 +114,8 @@ def accumulate_metrics(
     finally: learn.metrics = before
 
 # %% ../nbs/18_learner.ipynb #4e72b302
-class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best cardinality per_label')):
+class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best cardinality per_label',
+                                                defaults=[None])):
     """Thresholds on probabilities: `best`, `cardinality` and `per_label`, displayed as a table
 
     `best` maximises the metric. `cardinality` predicts about as many labels as are true. `per_label`
@@ -196,18 +197,16 @@ def thresh_find(self:Learner,
     name,advice = recommend(objective, ways)
     marks = [('set' if k in tuned else 'keep') if k==name else '' for k in ways]
     table['advice'] = marks + ['']*(len(table)-len(ways))
-    thresh = {'per_label': None, **{k: o.value for k,o in tuned.items()}}
-    unlabelled = 0
-    if objective.m.average=='samples':
-        unlabelled = 1-data.y.any(1).double().mean().item()
-    if unlabelled>0.25:
+    thresh = {k: o.value for k,o in tuned.items()}
+    samples = objective.m.average=='samples'
+    if samples and (unlabelled:=1-data.y.any(1).double().mean().item())>0.25:
         warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
     table.attrs['reading'] = (f"{advice}\n{table.reading} {_aims(objective, own)}"
         + " Labels with a fallback reason use the best global threshold for the macro average."
         *('fallback' in table))
     if show_plot:
-        marks = {'best': thresh['best'], 'cardinality': thresh['cardinality']}
+        marks = {k: thresh[k] for k in ('best','cardinality')}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
         plot_thresh_curve(objective.m, data, marks, ax, figsize)
     chosen = ways[name].value
@@ -216,11 +215,17 @@ def thresh_find(self:Learner,
     return SuggestedThresholds(**thresh).with_table(table, thresh=chosen, names=names, limits=limits)
 
 # %% ../nbs/18_learner.ipynb #1a49bbfc
+def _copied(loss):
+    "Copy a loss function, because other Learners may share it"
+    res = partial(loss) if inspect.isfunction(loss) else copy(loss) # `copy` does not copy functions,
+    res.__dict__ = dict(vars(loss)) # nor the attributes of a `partial`
+    return res
+
 def _updated_loss(loss, rule):
     "Copy `loss`, and make the copy decode by `rule`"
-    res = partial(loss) if inspect.isfunction(loss) else copy(loss) # `copy` does not copy functions
+    res = _copied(loss)
     args = dict(thresh=rule.thresh, min_labels=rule.min_labels, max_labels=rule.max_labels)
-    vars(res).update(vars(loss), **args, decodes=partial(binarize, sigmoid=False, **args))
+    vars(res).update(args, decodes=partial(binarize, sigmoid=False, **args))
     return res
 
 def _updated_metric(m, rule, before, logits):
@@ -265,14 +270,12 @@ def set_thresh(self:Learner,
                          "learn.thresh_find() finds one, and so does best_thresholds "
                          "(for logits, with sigmoid=True)")
     rule = ThresholdRule(thresh, min_labels=min_labels, max_labels=max_labels)
-    t,c = rule.thresh,len(label_vocab(self.dls) or [])
-    if isinstance(t, tuple) and c not in (0, len(t)):
-        raise ValueError(f"thresh has {len(t)} values, but there are {c} labels")
+    if c := len(label_vocab(self.dls) or []): rule.for_labels(c)
     logits = takes_logits(self.loss_func, c, getattr(self.dls, 'device', None))
     if not can_decode(self.loss_func):
         raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so there "
                          f"is nothing to set: {decode_hint(self.loss_func, not logits)}")
-    before = 0.5,as_thresh(getattr(self.loss_func, 'thresh', 0.5)),t
+    before = 0.5,as_thresh(getattr(self.loss_func, 'thresh', 0.5)),rule.thresh
     updated = self.metrics.map(_updated_metric, rule=rule, before=before, logits=logits)
     kept = L(m for m,o in zip(self.metrics, updated) if o is None)
     custom,foreign = (kept.filter(risinstance(CountsMetric), negate=o).attrgot('name')
@@ -418,26 +421,23 @@ def export_plain(self:Learner,
 
         learn.export_plain('model.pkl')"""
     metrics,loss_func = self.metrics,self.loss_func
-    loss,cls = getattr(loss_func, '__dict__', {}),type(loss_func)
-    stored = vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
-    state,decodes = dict(loss),loss.get('decodes')
+    loss = _copied(loss_func)
+    if type(loss) is BCEWithLogitsLossFlat: # fastai's class predicts as ours does
+        loss.__class__ = BCEWithLogitsLossFlat.__base__
+    decodes,thresh = (vars(loss).get(o) for o in ('decodes','thresh'))
     if isinstance(decodes, partial) and decodes.func is binarize: # `set_thresh` was here
-        limits = {k: loss.pop(k, None) for k in ('min_labels','max_labels')}
-        if limits:=limits_text(**limits):
+        if limits:=limits_text(loss.min_labels, loss.max_labels):
             warn_user(f"{limits} is left out: fastai's own decoding has none")
-        del loss['decodes']
-    if isinstance(loss.get('thresh'), tuple): # fastai compares with a tensor
-        loss['thresh'] = torch.tensor(loss['thresh'], dtype=torch.float32, device='cpu')
+        for o in ('decodes','min_labels','max_labels'): delattr(loss, o)
+    if isinstance(thresh, tuple): # fastai compares with a tensor
+        loss.thresh = torch.tensor(thresh, dtype=torch.float32, device='cpu')
+    stored = vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
     try:
-        # fastai's class predicts as ours does
-        if cls is BCEWithLogitsLossFlat: loss_func.__class__ = cls.__base__
-        self.metrics = metrics.filter(_of_package, negate=True)
+        self.loss_func,self.metrics = loss,metrics.filter(_of_package, negate=True)
         left_out = ZeroLabelsCallback,CSVLogger
         with self.removed_cbs(self.cbs.filter(risinstance(left_out))): self.export(fname)
     finally:
-        self.metrics = metrics
-        if cls is BCEWithLogitsLossFlat: loss_func.__class__ = cls
-        loss.update(state)
+        self.loss_func,self.metrics = loss_func,metrics
         if stored: self.__stored_args__ = stored
     if not rank_distrib() and (names:=_names_in(path:=self.path/fname)):
         warn_user(f"{path} still needs {_PACKAGE[:-1]}, for {', '.join(names)}: use fastai's own "

@@ -38,24 +38,27 @@ def pitfall(
 def pitfalls(
     r, # `Record` of the validation; None at the start
     learn:Learner, # Learner with a `ZeroLabelsCallback`
-    logits:bool=True, # Whether the metrics take logits
     when:str='validation' # When it is, as in `pitfall`
 )->list: # Sentences with code in backticks
     "List what makes a Learner's numbers misleading"
-    found = (o.texts(r, learn, logits) for o in PITFALLS if o.when==when)
+    found = (o.texts(r, learn) for o in PITFALLS if o.when==when)
     return [text for texts in found for text in L(texts) if text]
+
+def are_logits(r):
+    "Whether predictions are logits, by the callback's arguments"
+    return r.sigmoid or not is_prob_thresh(r.thresh)
 
 # %% ../nbs/16_pitfalls.ipynb #f951133e
 @pitfall('wrong range')
-def _wrong_range(r, learn, logits):
+def _wrong_range(r, learn):
     "Probabilities passed as logits, so that everything is predicted; or logits as probabilities"
     of_metrics = (m.range_warning for m in learn.metrics if isinstance(m, StreamMetric))
     return L(r.range_problem, *of_metrics).filter().unique()
 
 @pitfall('two sigmoids')
-def _two_sigmoids(r, learn, logits):
+def _two_sigmoids(r, learn):
     "Metrics take probabilities, the loss function logits: `predict` applies a second sigmoid"
-    if r.range_problem or logits or not is_activated(learn.loss_func): return
+    if r.range_problem or are_logits(r) or not is_activated(learn.loss_func): return
     return ("`get_preds` and `predict` apply the sigmoid of the loss function "
             f"({loss_name(learn.loss_func)}) to what the metrics take for probabilities: remove the "
             "sigmoid at the model's end, and leave out sigmoid=False")
@@ -70,7 +73,7 @@ def _is_fastai_twin(m):
     return module.startswith(('sklearn.','fastai.metrics')) and name in _SHARED_NAMES
 
 @pitfall("fastai's metrics")
-def _fastai_twins(r, learn, logits):
+def _fastai_twins(r, learn):
     "fastai was imported again after this package, and its metrics replaced ours"
     names = learn.metrics.filter(_is_fastai_twin).attrgot('name').unique()
     return names and (f"{some_names(names)} {'is' if len(names)==1 else 'are'} fastai's own, not this "
@@ -80,7 +83,7 @@ def _fastai_twins(r, learn, logits):
 
 # %% ../nbs/16_pitfalls.ipynb #5b2a7040
 @pitfall('no labels')
-def _no_labels(r, learn, logits):
+def _no_labels(r, learn):
     "No sample of the validation set has a label"
     if r.true_per_sample or r.samples<ENOUGH: return
     return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is "
@@ -93,14 +96,13 @@ def _split_code(dls):
     return "`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`"
 
 @pitfall('absent labels')
-def _absent_labels(r, learn, logits):
+def _absent_labels(r, learn):
     "No validation sample has a certain label: macro averages count 0 for it"
-    told = any(o.absent and not o.other_data for o in learn.zero_labels.records)
-    if not r.absent or r.labelled<ENOUGH or r.other_data or told: return
+    if not r.absent or r.labelled<ENOUGH or r.other_data: return
     return f"no validation sample has {some_labels(r.absent, 3)}: split by {_split_code(learn.dls)}"
 
 @pitfall('ignored in training', 'start')
-def _ignored_in_training(r, learn, logits):
+def _ignored_in_training(r, learn):
     "The metrics ignore missing targets, but the loss function does not"
     value,loss = ignored_by(learn.metrics),learn.loss_func
     if value is None or learn.lock.locked() or not trains_on_all(loss): return
@@ -117,14 +119,14 @@ def _trackers(learn, metrics):
                             and o.monitor.removeprefix('valid_') in names)
 
 @pitfall('tracked upside down', 'start')
-def _tracked_upside_down(r, learn, logits):
+def _tracked_upside_down(r, learn):
     "`SaveModelCallback(monitor='empty_rate')` looks for the highest value"
     trackers = _trackers(learn, [m for m in learn.metrics if getattr(m, 'is_loss', False)])
     return [f"`{type(o).__name__}(monitor='{o.monitor}')` looks for the highest value, but "
             "lower is better: add `comp=np.less`" for o in trackers if o.comp is np.greater]
 
 @pitfall('tracked validation', 'start')
-def _tracked_validation(r, learn, logits):
+def _tracked_validation(r, learn):
     "`SaveModelCallback` and the like treat a `validate()` as an epoch"
     names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
     if names and learn.lock.locked():
@@ -132,7 +134,7 @@ def _tracked_validation(r, learn, logits):
                 "fit, and may save, log or stop. `learn.evaluate()` validates without such callbacks")
 
 @pitfall('monitor', 'end')
-def _monitor_disagrees(r, learn, logits):
+def _monitor_disagrees(r, learn):
     "A tracker of F1 chose an early epoch; loss and average precision improved after it"
     records = learn.zero_labels.fit_records
     trackers = _trackers(learn, [m for m in learn.metrics if getattr(m, 'uses_thresh', False)])
@@ -155,10 +157,11 @@ def _monitor_disagrees(r, learn, logits):
 
 # %% ../nbs/16_pitfalls.ipynb #266af9ca
 @pitfall('no decoding')
-def _no_decoding(r, learn, logits):
+def _no_decoding(r, learn):
     "`nn.BCEWithLogitsLoss()` or `BCELossFlat()`: `predict` and `show_results` show no label"
     loss = learn.loss_func
     if can_decode(loss): return
+    logits = are_logits(r)
     probs = logits==bool(r.range_problem) # Whether the predictions are probabilities
     again = (", with `sigmoid=True` for the metrics and this callback"
              if probs and not logits and is_cross_entropy(loss) else '')
@@ -191,13 +194,14 @@ _PREDICT = "but `predict` and `show_results`"
 def _use(names): return f"{some_names(names, 3)} use{'s'[len(names)>1:]}"
 
 @pitfall('two thresholds')
-def _two_thresholds(r, learn, logits):
+def _two_thresholds(r, learn):
     "The metrics' threshold is not the loss function's, which `predict` and `show_results` use"
     if not (can_decode(learn.loss_func) and hasattr(learn.loss_func, 'thresh')): return
     rule = ThresholdRule(**loss_rule(learn.loss_func))
     ours = learn.metrics.filter(risinstance(CountsMetric))
     def thresh(m): # If each sample gets the same number of labels, the threshold has no effect
-        return None if rule.is_top_k or m in ours and m.rule.is_top_k else metric_thresh(m, logits)
+        is_top_k = rule.is_top_k or m in ours and m.rule.is_top_k
+        return None if is_top_k else metric_thresh(m, are_logits(r))
     threshs = [(m, t) for m in learn.metrics if (t:=thresh(m)) is not None]
     others = [(m, t) for m,t in threshs if not np.allclose(t, rule.thresh, atol=1e-6)]
     if not others: return _two_limits(ours, rule)

@@ -148,7 +148,7 @@ ENOUGH = 20 # Number of positives, or of labelled samples, below which numbers t
 OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
               learns=False, last_epoch=None, last_loss=None, last_ap=None, frozen=False)
 OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
-    min_accuracy=0.5, max_empty=0.5, decodes=False, pos_weight=False, loss_weighs=True,
+    min_accuracy=0.5, max_empty=0.5, decodes=False, pos_weight=False, can_weigh=False,
     loss_ignores=None, other_data=False, pitfalls=())
 
 class Record(AttrDict):
@@ -172,7 +172,6 @@ class ValidationStats:
     ):
         self.metrics = self.per_label,self.samples,self.hist = (
             AccuracyMulti(average=None, **rule), _SampleCounts(**rule), ScoreHistogram(**rule))
-        self.is_logits = self.hist.sigmoid or not self.hist.probs
 
     def accumulate(self, learn):
         "Count `learn`'s current batch"
@@ -259,22 +258,20 @@ def add_trend(
     r, # `Record` of a validation of a fit
     before:list, # Records of the validations before it
     patience:int=3, # Number of validations for the median of average precision
-    train_loss:float=None # Loss in training; None: losses are unknown
+    train_loss:float=math.nan # Loss in training; nan: unknown
 ):
     "Compare a validation of a fit with those before it"
-    loss,losses = r.valid_loss,[o.valid_loss for o in before]
-    r.train_loss = ifnone(train_loss, math.nan)
-    r.best_loss = min(losses, default=math.inf)
-    since_best = before[losses.index(r.best_loss):] if before else []
+    loss,best = r.valid_loss,min(before, key=lambda o: o.valid_loss, default=None)
+    r.train_loss = train_loss
+    r.best_loss = best.valid_loss if before else math.inf
     # A median is robust to a single bad validation
     r.ap_median = np.median([o.ap_micro for o in [*before, r][-patience:]]).item()
     best_ap = max((o.ap_median for o in before), default=-math.inf)
     # A loss that falls by less than a thousandth has stopped
     falls,rises = (loss < r.best_loss-0.001*abs(r.best_loss)), loss>1.05*r.best_loss
     r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap) and not r.collapsed)
-    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
     # Shares of a negative loss mean nothing
-    elif before and not math.isnan(loss) and min(r.best_loss, loss)>=0:
+    if before and not math.isnan(loss) and min(r.best_loss, loss)>=0:
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-    r.overfits = rises and r.train_loss<min(0.9*since_best[0].train_loss, loss)
+    r.overfits = rises and r.train_loss<min(0.9*best.train_loss, loss)
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)

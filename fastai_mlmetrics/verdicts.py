@@ -96,21 +96,16 @@ def diagnosis(r):
 def problem(r):
     "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
     if not (row:=diagnosis(r)): return ''
-    ways = (r.per_label_f1,per_label_helps(r)),(r.suggested_f1,thresh_helps(r))
-    best = max((f1 for f1,helps in ways if helps), default=0)
-    is_good = row.ranking and best >= (1+r.constant_f1)/2 # Half of what a constant prediction lacks
-    return row.says(r) + " (its ranking is good, its thresholds are not)"*is_good
+    good = (1+r.constant_f1)/2 # Half of what a constant prediction lacks
+    ranks_well = (per_label_helps(r) and r.per_label_f1>=good
+                  or thresh_helps(r) and r.suggested_f1>=good)
+    return row.says(r) + " (its ranking is good, its thresholds are not)"*(row.ranking and ranks_well)
 
-def about(r):
-    "Return what a record's verdict is about: the 'model', its 'samples', 'labels'; '': no verdict"
-    return next((o.about for o in VERDICTS if o.name==r.verdict), '')
 
 # %% ../nbs/15_verdicts.ipynb #0a3d36a0
 LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
     Row('falls', lambda r: r.loss_trend=='falls',
         "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
-    Row('diverges', lambda r: r.loss_trend=='diverges',
-        "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     Row('collapsed', lambda r: r.collapsed,
         "Another learning rate, in a new Learner: scores hardly depend on the input, so the network "
         "has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
@@ -146,9 +141,6 @@ def _as_probability(r, thresh):
     return thresh if r.sigmoid or is_prob_thresh(r.thresh) else expit(thresh).item()
 
 def _another_thresh(r):
-    if not r.scored:
-        return ("Another threshold, perhaps: these are binary predictions already. "
-                "Pass the scores that they were made of, and the threshold is found.")
     t,how = exact_thresh(r.suggested_thresh),''
     if r.decodes:
         set_ = set_thresh_code(_as_probability(r, r.suggested_thresh))
@@ -175,16 +167,15 @@ def _own_thresholds(r):
             f"{r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, "
             f"because labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
 
-# Otherwise a label each would often be wrong
-def _nearly_all_labelled(r): return r.labelled >= 0.9*r.samples
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 
 def _min_labels(r):
-    can_set = r.decodes and isinstance(r.thresh, float)
-    set_ = can_set and set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)
+    how = ''
+    if r.decodes and isinstance(r.thresh, float):
+        how = f"; {set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)} applies it"
     return ("At least one label per sample: `min_labels=1` predicts the top-scoring label where no "
             f"score exceeds the threshold, with a micro F1 of {r.label_each_f1:.3f} instead of "
-            f"{r.f1_micro:.3f}{f'; {set_} applies it' if set_ else ''}.")
+            f"{r.f1_micro:.3f}{how}.")
 
 def _ignoring(value):
     "Return the argument `ignore_index`, to be typed; '' for None"
@@ -202,10 +193,10 @@ def _dead(r, found):
     "List the labels without a true positive that their own threshold would find, or would not"
     return [o for o in r.dead if ranks_above_chance(o)==found and o['ap']==o['ap']]
 
-def _with_ap(dead, k=5):
-    more = f" and {len(dead)-k} more" if len(dead)>k else ''
+def _with_ap(dead):
+    more = f" and {len(dead)-5} more"*(len(dead)>5)
     texts = [f"{some_labels([o['label']])} ({o['ap']:.3f}, chance {o['chance']:.3f})"
-             for o in dead[:k]]
+             for o in dead[:5]]
     return ', '.join(texts).replace('(', '(average precision ', 1)+more
 
 def _per_label(r):
@@ -237,12 +228,15 @@ def _better_model(r):
 
 REMEDIES = [ # All that match are shown
     Row('thresholds per label', per_label_helps, _own_thresholds),
-    Row('another threshold', lambda r: thresh_helps(r) or r.verdict and not r.scored,
-        _another_thresh),
+    Row('another threshold', thresh_helps, _another_thresh),
+    Row('scores', lambda r: r.verdict and not r.scored,
+        "Another threshold, perhaps: these are binary predictions already. Pass the scores that they "
+        "were made of, and the threshold is found."),
     Row('thresholds for macro F1', lambda r: _dead(r, True), _per_label, about=('','labels')),
     Row('more samples', lambda r: _dead(r, False), _hardly_learnt, about=('','labels')),
+    # Where many samples have no label, a label each would often be wrong
     Row('a label each', lambda r: _too_few(r) and not r.min_labels and r.n_labels>1
-            and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and _nearly_all_labelled(r),
+            and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples,
         _min_labels, about=('model','samples')),
     Row('a smaller pos_weight', lambda r: r.pos_weight and not _too_few(r),
         "A smaller `pos_weight` in the loss, such as the square root of that in use, and more "
@@ -256,10 +250,12 @@ REMEDIES = [ # All that match are shown
         _better_model, about=('model','samples')),
     # `pos_weight` is below 1 for labels that most samples have
     Row('a weighted loss',
-        lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and not r.loss_weighs,
+        lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and r.can_weigh,
         _weights, about=('model','samples'))]
 
-def _matching(rows, r): return [o.says(r) for o in rows if about(r) in o.about and o.applies(r)]
+def _matching(rows, r):
+    about = next((o.about for o in VERDICTS if o.name==r.verdict), '')
+    return [o.says(r) for o in rows if about in o.about and o.applies(r)]
 
 def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"
@@ -283,7 +279,6 @@ class ZeroLabelsWarning(UserWarning):
     ):
         super().__init__(text)
         self.record,self.html = record,html
-    def __reduce__(self): return type(self),(*self.args, self.record, self.html)
     def __str__(self): return super().__str__().replace('`', '')
     def __repr__(self): return str(self)
     def _repr_html_(self): return self.html
@@ -391,17 +386,14 @@ def describe_unchanged(r):
 def describe_frozen(r):
     "Describe a record of a fit of the last layers in short, because training goes on"
     why = "only its last layers are being trained; `learn.zero_labels.explain()` says what helps"
-    return as_warning(f"{problem(r)}, as yet{_epoch(r, ' (epoch {})')}.", [why, _summary(r)], r)
+    return as_warning(f"{problem(r)}, as yet{_end(r)}", [why, _summary(r)], r)
 
-def all_clear(r,
-    since=None # Record of the first validation in a row without a verdict
-):
+def all_clear(r):
     "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
-    start = _epoch(since, " since epoch {}") if since and since.epoch<r.epoch else ''
     remains = what_remains(r)
     facts = [*_facts(r, 'predicted', 'f1'), _MACRO.format(**r), *remains]
     title = "No longer flagged" if remains else "All clear"
-    return as_warning(title+start+_end(r), facts, r, color=_ORANGE if remains else _GREEN)
+    return as_warning(title+_end(r), facts, r, color=_ORANGE if remains else _GREEN)
 
 @patch
 def __repr__(self:Record): return str(describe(self)).strip()

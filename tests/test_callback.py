@@ -29,9 +29,9 @@ def test_when_it_warns_and_at_what_length(capsys):
     assert lines(*COLLAPSED, n_epoch=2)==[(1,'full')]
     assert not lines(*GOOD, n_epoch=5, model=Waking(2)) and not capsys.readouterr().out
     assert lines(*GOOD, n_epoch=7, model=Waking(5))==[(3,'full')]
-    assert 'All clear since epoch 5: epoch 6' in capsys.readouterr().out
+    assert 'All clear: epoch 6' in capsys.readouterr().out
     assert lines(*GOOD, n_epoch=9, model=Waking(5))==[(3,'full')]
-    assert capsys.readouterr().out.count('All clear since epoch 5: epoch 7')==1
+    assert capsys.readouterr().out.count('All clear: epoch 7')==1
 
 @pytest.mark.parametrize('losses,acts_at', [
     ([1.,.9,.8,.7,.6,.5,.4,.3], None), # learns
@@ -295,7 +295,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         with learn.no_logging(): learn.fit(5, 0.)
         warnings.simplefilter('error', ZeroLabelsWarning)
         with learn.no_logging(): learn.fit(2, 0.)
-        assert capsys.readouterr().out.strip().startswith('All clear since epoch 0: epoch 1')
+        assert capsys.readouterr().out.strip().startswith('All clear: epoch 1')
         shown = []
         monkeypatch.setattr('fastai_mlmetrics.callback.IN_NOTEBOOK', True)
         monkeypatch.setattr('IPython.display.display', shown.append)
@@ -527,7 +527,7 @@ def test_each_data_is_told_of_by_itself(capsys):
     test_eq([o.count('What helps') for o in messages], [1,1])
     model.biases = 2.,2.
     with learn.no_logging(): learn.fit(2, 0.)
-    assert 'All clear since epoch 0: epoch 1' in capsys.readouterr().out and len(learn.zero_labels.reported)==1
+    assert 'All clear: epoch 1' in capsys.readouterr().out and len(learn.zero_labels.reported)==1
     model.bias.data.fill_(7.)
     with learn.no_logging(): learn.validate(dl=other)
     assert 'All clear, at threshold 0.5.' in capsys.readouterr().out and not learn.zero_labels.reported

@@ -611,6 +611,12 @@ def test_other_learners_keep_their_thresholds():
     assert b.loss_func.thresh==loss.thresh==0.5 and not hasattr(loss, 'min_labels')
     assert a.loss_func.thresh==0.9
     assert torch.equal(b.get_preds(with_decoded=True)[2], simulate(40)[0]>0)
+    # `copy` of a `partial` shares its attributes
+    loss = partial(F.binary_cross_entropy_with_logits)
+    loss.activation,loss.decodes = torch.sigmoid,lambda x: x>0.5
+    a,b = (make_learner(*simulate(40), loss_func=loss) for _ in range(2))
+    a.set_thresh(0.9)
+    assert a.loss_func.thresh==0.9 and not hasattr(b.loss_func, 'thresh')
 
 def test_metrics_with_a_threshold_of_their_own_keep_it():
     logits,targs = simulate(100, bias=-3)

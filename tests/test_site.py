@@ -164,12 +164,11 @@ def test_one_list_makes_glossary_and_columns(reference):
 
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'thresholds per label': 'Thresholds per label', 'another threshold': 'Another threshold',
-    'thresholds for macro F1': 'Thresholds per label for macro F1',
+    'scores': 'Another threshold', 'thresholds for macro F1': 'Thresholds per label for macro F1',
     'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
     'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Training all layers', 'training': 'More training',
     'a better model': 'A better model', 'a weighted loss': 'Last resort: weight positives in the loss'}
-LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'collapsed': 'Another learning rate',
-    'learns': 'More training',
+LOSS_ADVICE = {'falls': 'More training', 'collapsed': 'Another learning rate', 'learns': 'More training',
     'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate',
     'has risen': 'A lower learning rate'}
 PITFALLS = {'wrong range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
