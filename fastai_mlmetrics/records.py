@@ -8,7 +8,7 @@ __all__ = []
 # %% ../nbs/14_records.ipynb #44a94d52
 from fastai.basics import *
 from .inputs import label_names
-from .decisions import is_prob_thresh, ThresholdRule
+from .decisions import is_prob_thresh
 from .counts import Batch, check_values, loop_batch
 from fastai_mlmetrics.metrics import (
     accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
@@ -179,11 +179,10 @@ class ValidationStats:
 
     def check_batch(self, learn):
         "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
-        batch,rule = loop_batch(learn),self.per_label.rule
-        if not len(batch.preds): return # All are repeats
-        checks = Batch(batch.preds, batch.targs, ThresholdRule(ignore_index=rule.ignore_index)).checks
-        check_values(checks.tolist(), len(batch.preds), in_learner=True,
-                     scored=batch.preds.is_floating_point())
+        current = loop_batch(learn)
+        if not len(current.preds): return # All are repeats
+        batch = Batch(current.preds, current.targs, self.per_label.rule)
+        check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
     def accum_values(self, preds, targs):
         "Count whole arrays"
