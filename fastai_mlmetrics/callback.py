@@ -214,7 +214,7 @@ def after_fit(self:ZeroLabelsCallback):
         if self._fit.error: raise self._fit.error
     if r is None or self._acting: return # `lr_find` is a fit without a validation
     if standalone and self._fit.running: # Of another callback, or after an interrupted fit
-        if r.verdict and not r.other_data and self._report(r): self.notify(describe(r))
+        if r.verdict and self.dl is self.dls.valid and self._report(r): self.notify(describe(r))
         return
     if not standalone:
         self._tell(pitfalls(r, self.learn, when='end'), r)
