@@ -8,7 +8,7 @@ __all__ = []
 # %% ../nbs/07_curves.ipynb #774f109d
 from fastai.basics import *
 from .inputs import upload
-from .messages import progress
+from .messages import check_int, progress
 from .decisions import is_probs
 from .counts import is_split
 from .predictions import Predictions
@@ -38,13 +38,6 @@ class Curve:
         "Return a metric at each step"
         return m.values(*self.cells).expand_as(self.tp) # A formula may ignore the predictions
 
-    def at(self,
-        thresh:float # Threshold; scores above it are predicted
-    )->Tensor: # `tp`, `fp`, `fn` and `tn`, 4 x R
-        "Return the counts at a threshold"
-        last = ((self.score>thresh).sum(1, keepdim=True)-1).clamp(min=0)
-        return torch.stack([o.gather(1, last)[:,0] for o in self.cells])
-
 # %% ../nbs/07_curves.ipynb #1bd8f74e
 def sort_curve(
     scores:Tensor, # Scores, R x N
@@ -66,12 +59,12 @@ def label_curve(
 )->Curve: # Two steps per true score: before and after its tie
     "Make the curve of a long row by sorting and searching"
     scores,y = np.asarray(scores),np.asarray(y, dtype=bool)
-    a,(true,ties) = np.sort(scores),np.unique(scores[y], return_counts=True)
-    ties = ties[::-1] # From the top down
-    before,after = (len(a)-np.searchsorted(a, true, side)[::-1] for side in ('right','left'))
-    def steps(before, after, total): return np.r_[0, np.stack([before, after], 1).ravel(), total]
-    tp = steps(ties.cumsum()-ties, ties.cumsum(), ties.sum())
-    predicted = steps(before, after, len(a))
+    scores,true = np.sort(scores),np.sort(scores[y])
+    top = np.unique(true)[::-1]
+    def passed(x): # How many of `x` are above each of `top`, and how many are not below it
+        steps = np.stack([len(x)-np.searchsorted(x, top, side) for side in ('right','left')], 1)
+        return np.r_[0, steps.ravel(), len(x)]
+    tp,predicted = passed(true),passed(scores)
     return Curve(*(torch.from_numpy(o)[None] for o in (tp, predicted-tp)))
 
 def row_curves(
@@ -109,11 +102,12 @@ def bin_index(
     y:Tensor, # Targets, N x C of 0 and 1
     bins:int, # Number of bins, from 24 down to -24
     sigmoid:bool=True, # Whether `preds` are logits; if not, they are probabilities
-    edges:Tensor=None # `bin_edges`, to compare probabilities with exactly; None: logits are rounded
+    exact:bool=False # Whether probabilities are compared with `bin_edges`; if not, logits are rounded
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
     "Find the bin of each prediction"
-    # A score on an edge belongs below it, as scores must exceed a threshold
-    if edges is not None: at = bins-1-torch.bucketize(preds, edges[1:-1].flip(0).to(preds.dtype))
+    if exact: # A score on an edge belongs below it, as scores must exceed a threshold
+        edges = upload(bin_edges(bins)[1:-1].flip(0), preds.device, preds.dtype)
+        at = bins-1-torch.bucketize(preds, edges)
     else: at = bin_place(preds, bins, sigmoid).long()
     c = preds.shape[1]
     labels = torch.arange(c, device=preds.device)
@@ -187,7 +181,7 @@ class SearchRow:
 
 class SearchTable:
     "Base of tables of all labels, whose `row` counts a label at its candidate thresholds, by fold"
-    show,begun = True,None # Whether long loops may show a progress bar, and when the first began
+    show = True # Whether long loops may show a progress bar
     dtype = np.float32 # Of scores and thresholds
     def __init__(self,
         n_folds:int, # Number of folds
@@ -232,10 +226,7 @@ class SearchTable:
             sums,total = sums + weight*value.nan_to_num(),total+weight
         return sums/total
 
-    def each(self, items):
-        "Iterate, with a progress bar five seconds after the first loop began"
-        self.begun = ifnone(self.begun, time.time())
-        return progress(items, wait=self.begun+5-time.time(), show=self.show)
+    def each(self, items): return progress(items, wait=2, show=self.show) # One of several loops
 
 # %% ../nbs/07_curves.ipynb #8a88d035
 class ScoreTable(SearchTable):
@@ -250,8 +241,8 @@ class ScoreTable(SearchTable):
         self.scores,self.y,self.valid = (o[rows].cpu() for o in (p.scores, p.true, p.valid))
         self.dtype,self.probs = self.scores.numpy().dtype,is_probs(self.scores)
         n,c = self.y.shape
-        super().__init__(min(cv, n) if cv and n>1 else 1, n, c)
-        gen = torch.Generator().manual_seed(seed)
+        super().__init__(min(1 if cv is None else check_int('cv', cv, 2), n), n, c)
+        gen = torch.Generator().manual_seed(check_int('seed', seed))
         self.fold = torch.randperm(n, generator=gen, device='cpu')%self.n_folds
 
     @cached_property
@@ -286,13 +277,11 @@ class ScoreTable(SearchTable):
         above = [len(o)-np.append(np.searchsorted(o, thresh, 'right'), 0) for o in groups]
         return SearchRow(thresh, np.stack(above).reshape(self.n_folds, 2, -1))
 
-    def candidates(self,
-        most:int=2**11 # Maximum number of true scores to place candidates at
-    ):
-        "Place candidates for all labels at quantiles of the true scores"
+    def candidates(self):
+        "Place candidates for all labels at 2,048 quantiles of the true scores"
         # numpy's masks are ten times as fast as torch's
         scores,true = (np.sort(self.scores.numpy()[o.numpy()]) for o in (self.valid, self.y))
-        at = np.linspace(0, len(true)-1, min(most, len(true))).round().astype(int)
+        at = np.linspace(0, len(true)-1, min(2**11, len(true))).round().astype(int)
         return candidates(scores, true[at], self.probs)
 
     def predict(self, thresh):

@@ -121,8 +121,7 @@ def compare_per_label(self:ScoreHistogram
     if table.c>1 and table.n_folds>1 and table.true.any():
         one,own = (o.held_out for o in objective.tune(table).values())
         if one and own:
-            g,half = gain(objective.m, own, one)
-            return own.score(objective.m),one.score(objective.m),(g, g-half, g+half)
+            return own.score(objective.m),one.score(objective.m),gain(objective.m, own, one)
     return math.nan,math.nan,(math.nan,)*3
 
 # %% ../nbs/14_records.ipynb #4e24beeb

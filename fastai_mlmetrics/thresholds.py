@@ -7,7 +7,7 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 
 # %% ../nbs/11_thresholds.ipynb #af45b3d9
 from fastai.basics import *
-from .inputs import as_tensor, label_names, upload
+from .inputs import as_tensor, label_names
 from .messages import check_int, check_kwargs, count_of, single_threaded, warn_user
 from .decisions import as_thresh, ThresholdRule
 from .counts import NOTHING_COUNTS
@@ -17,7 +17,7 @@ from fastai_mlmetrics.metrics import (
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti, sum_and_weight,
     ZerosAccuracy)
 from .curves import (
-    add_to_histogram, bin_edges, bin_index, BinnedTable, FoldedMetric, ScoreTable, SearchTable)
+    add_to_histogram, bin_index, BinnedTable, FoldedMetric, ScoreTable, SearchTable)
 from .tables import new_axes, Table
 from collections import namedtuple
 from copy import copy
@@ -49,12 +49,10 @@ def plot_thresh_curve(
     drawn = np.isfinite(x) & ~np.isnan(v) # Margins may be infinite
     x,v = x[drawn],v[drawn]
     # Show all marks, and the part of the curve that differs from both of its ends
-    far = [np.flatnonzero(abs(v-end) > 0.02*np.ptp(v)) for end in (none, *v[-1:])]
-    ends = [x[o[i]] for o,i in zip(far, (0,-1)) if len(o)]
-    ends += [stretched(t, probs) for t in marks.values()]
-    low,high = (f(ends or x[[0,-1]]) for f in (min, max))
-    margin = 0.04*(high-low) or 0.5
-    low,high = low-margin,high+margin
+    differs = np.minimum(abs(v-none), abs(v-v[-1])) > 0.02*np.ptp(v)
+    shown = [*x[differs], *stretched([*marks.values()], probs)] or x
+    margin = 0.04*np.ptp(shown) or 0.5
+    low,high = min(shown)-margin,max(shown)+margin
     ax = new_axes(ax, figsize)
     ax.plot(back(x), v)
     ax.axhline(none, color='k', ls=':', lw=1, label='predicting nothing')
@@ -91,7 +89,7 @@ class Objective:
         min_positives:int=20 # Minimum number of positives for a label to get its own threshold
     ):
         own = isinstance(metric, CountsMetric) # Whether it has its own arguments
-        cls = type(metric) if own else _METRICS.get(metric) if isinstance(metric, str) else metric
+        cls = type(metric) if own else _METRICS.get(metric, metric)
         _check_has_optimum(metric, cls)
         self.by_rank = cls is _Cardinality
         if own: average,zero_division = metric.average,ifnone(zero_division, metric.zero_division)
@@ -101,9 +99,10 @@ class Objective:
                              f"use one of {', '.join(map(repr, averages))}")
         kw = dict(average=average)
         if zero_division is not None: kw['zero_division'] = zero_division
-        if beta!=1 and (own or cls is not FBetaMulti):
-            raise ValueError(f"beta={beta} is for metric='fbeta' alone")
-        self.m = copy(metric) if own else cls(beta, **kw) if cls is FBetaMulti else cls(**kw)
+        if cls is FBetaMulti and not own: kw['beta'] = beta
+        elif beta!=1: raise ValueError(f"beta={beta} is for metric='fbeta' alone")
+        self.m = copy(metric) if own else cls(**kw)
+        self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
         if (rule := self.m.rule).labels or rule.limits or rule.weight is not None:
             raise ValueError(f"{metric!r}: thresholds are tuned for all labels, without limits and "
                              "weights")
@@ -130,18 +129,16 @@ class Objective:
         thresh, # M thresholds, from the highest down
         values_of, # Function of a metric and `keep`: its values at the thresholds, S x M
         keep # Which folds count, S x folds of 0 and 1
-    ): # Positions and thresholds of S sets; nan: undefined everywhere, or the constraint fails
+    ): # S thresholds; nan: undefined everywhere, or the constraint fails
         "Find the best threshold of each set of folds; ties go to the highest one"
         if len(keep)>1 and len(keep)*len(thresh)>2**22: # Too much for memory
-            halves = [self.best(thresh, values_of, o) for o in np.array_split(keep, 2)]
-            return map(np.concatenate, zip(*halves))
-        values = values_of(self.m, keep=keep)
-        if self.m.is_loss: values = -values
+            return np.concatenate([self.best(thresh, values_of, o) for o in np.array_split(keep, 2)])
+        values = self.sign*values_of(self.m, keep=keep)
         for m in self.required.values():
             values = values.where(values_of(m, keep=keep)>=self.least, math.nan)
         # Equal values may be rounded differently
         best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
-        return at.numpy(),np.where(best>-math.inf, thresh[at], math.nan)
+        return np.where(best>-math.inf, thresh[at], math.nan)
 
 def _check_has_optimum(metric, cls):
     "Raise an error if `metric`, of class `cls`, has no best threshold"
@@ -159,9 +156,13 @@ class Tuned:
     def __init__(self,
         table:SearchTable, # Scores and targets
         thresh, # Thresholds, S x C, or S x 1 for a global threshold; nan: none was found
-        above, # Numbers of negatives and positives above them, folds x 2 x S x C
         fallback:tuple=() # For each label, why it gets the global threshold, or ''; (): all do
     ): store_attr()
+
+    @cached_property
+    def above(self):
+        "Numbers of negatives and positives above the thresholds, folds x 2 x S x C"
+        return self.table.at(self.thresh)
 
     @cached_property
     def value(self):
@@ -171,53 +172,46 @@ class Tuned:
     @cached_property
     def fit(self):
         "`Outcome` on the samples that the thresholds were tuned on"
-        return Outcome(self, [0]*self.table.n_folds)
+        return self.outcome()
 
     @cached_property
     def held_out(self):
         "`Outcome` of each fold at the thresholds tuned without it; None if there are none"
-        sets = range(1, 1+self.table.n_folds)
-        has_all = len(sets)>1 and len(self.thresh)>len(sets) and not np.isnan(self.thresh[sets]).any()
-        return Outcome(self, sets) if has_all else None
+        return self.outcome(held_out=True)
 
-    def cells(self,
-        folds, # Folds to add up
-        sets # For each of them, which of the S thresholds it gets
-    )->Tensor: # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
-        "Add up folds that have different thresholds"
-        folds,sets = [*folds],[*sets]
-        (fp,tp),(false,true) = self.above[folds,:,sets].sum(0),self.table.total[folds].sum(0)
-        return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp])).double()
-
-    def replaced(self,
-        where, # Which thresholds of the first sets to replace, R x C of bools
-        other, # `Tuned` that replaces them
-        fallback:tuple=() # Why
-    ):
-        "Replace some thresholds"
-        n = len(where)
-        return Tuned(self.table, np.where(where, other.thresh[:n], self.thresh[:n]),
-                     np.where(where, other.above[:,:,:n], self.above[:,:,:n]), fallback)
+    def outcome(self,
+        out:tuple=(), # Folds that are left out
+        held_out:bool=False # Whether each other fold gets the thresholds tuned without it as well
+    ): # `Outcome`; None if not all folds have such thresholds
+        "Predict all folds but some at the thresholds that were tuned without these"
+        folds = [i for i in range(self.table.n_folds) if i not in out]
+        if held_out and len(folds)<2: return None # No other fold is left to tune on
+        left_out = [tuple(sorted((*out, i))) if held_out else out for i in folds]
+        sets = [*map(self.table.left_out.index, left_out)]
+        if held_out and np.isnan(self.thresh[sets]).any(): return None
+        return Outcome(self, dict(zip(folds, sets)))
 
 class Outcome:
     "What thresholds predict, where each fold may have others"
     def __init__(self,
         tuned:Tuned, # Thresholds
-        sets, # For each fold, which of the S sets of thresholds it gets
+        sets:dict, # Fold -> which of the S sets of thresholds it gets
         counted=None # `counts` and `sample_counts` of all folds; None: those of the thresholds
     ): store_attr()
 
     def cells(self, folds=None):
         "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
         if folds is None and self.counted is not None: return self.counted.counts
-        folds = ifnone(folds, range(len(self.sets)))
-        return self.tuned.cells(folds, [self.sets[j] for j in folds])
+        folds = ifnone(folds, [*self.sets])
+        above = self.tuned.above[folds,:,[self.sets[i] for i in folds]]
+        (fp,tp),(false,true) = above.sum(0),self.tuned.table.total[folds].sum(0)
+        return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp])).double()
 
     @cached_property
     def sample_counts(self):
         "`tp`, `fp`, `fn` and `tn` of each sample, 4 x N"
         if self.counted is not None: return self.counted.sample_counts
-        return self.tuned.table.sample_counts(self.tuned.thresh[self.sets])
+        return self.tuned.table.sample_counts(self.tuned.thresh[[*self.sets.values()]])
 
     def score(self, m, folds=None):
         "Compute a metric in some folds, or in all (None)"
@@ -241,8 +235,8 @@ def tune_global(self:Objective,
     else:
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
-    at,found = self.best(thresh, values_of, keep)
-    if not np.isnan(found[0]): return Tuned(table, found[:,None], table.at(thresh[at][:,None]))
+    best = self.best(thresh, values_of, keep)
+    if not np.isnan(best[0]): return Tuned(table, best[:,None])
     for name,other in self.required.items():
         hint = ''
         if m.average=='samples':
@@ -263,31 +257,29 @@ def tune_labels(self:Objective,
     keep = table.keep(pairs=True)
     def tune(i):
         row = table.row(i, ranks=keep if self.by_rank else None)
-        at,found = self.best(row.thresh, row.values, keep)
-        return found,row.above[...,at]
-    own = Tuned(table, *(np.stack(o, -1) for o in zip(*map(tune, table.each(range(table.c))))))
-    none = np.isnan(own.thresh)
-    own = own.replaced(none, shared)
-    why = [self._fallback(own, shared, none, o) for o in table.left_out[:1+table.n_folds]]
-    return own.replaced(np.array(why)!='', shared, tuple(why[0]))
+        return self.best(row.thresh, row.values, keep)
+    thresh = np.stack([*map(tune, table.each(range(table.c)))], -1)
+    none = np.isnan(thresh)
+    own = Tuned(table, np.where(none, shared.thresh, thresh))
+    sets = table.left_out[:1+table.n_folds]
+    why = [self._fallback(own, shared, *o) for o in zip(none, sets)]
+    n = len(why)
+    thresh = np.where(np.array(why)!='', shared.thresh[:n], own.thresh[:n])
+    return Tuned(table, thresh, tuple(why[0]))
 
 @patch
 def _fallback(self:Objective, own, shared, none, out):
     "Say for each label why it gets the global threshold, or '', by the folds that are not left `out`"
-    table = own.table
-    folds = [i for i in range(table.n_folds) if i not in out]
-    at,true = table.left_out.index(out),table.total[folds,1].sum(0)
-    reasons = {'no threshold will do': none[at]}
+    tp,fp,fn,_ = own.outcome(out).cells().numpy()
+    reasons = {'no threshold will do': none}
     if not self.required:
-        predicted = own.cells(folds, [at]*len(folds))[:2].sum(0).numpy()
-        reasons = {'few positives': true<self.min_positives, **reasons,
-                   'predicts too often': predicted>3*true}
-        if len(folds)>1: # Each of them is scored at thresholds that were tuned without it
-            held_out = [table.left_out.index(tuple(sorted((*out, i)))) for i in folds]
-            a,b = (self.m.values(*o.cells(folds, held_out)) for o in (own, shared))
-            if not np.isnan(shared.thresh[held_out]).any():
-                reasons['no better held out'] = ~(a<b if self.m.is_loss else a>b).numpy()
-    return [next((k for k,o in reasons.items() if o[i]), '') for i in range(table.c)]
+        reasons = {'few positives': tp+fn<self.min_positives, **reasons,
+                   'predicts too often': tp+fp>3*(tp+fn)}
+        held_out = [o.outcome(out, held_out=True) for o in (own, shared)]
+        if all(held_out):
+            a,b = (self.sign*self.m.values(*o.cells()) for o in held_out)
+            reasons['no better held out'] = ~(a>b).numpy()
+    return [next((k for k,o in reasons.items() if o[i]), '') for i in range(own.table.c)]
 
 # %% ../nbs/11_thresholds.ipynb #d1ca7b02
 @patch
@@ -295,18 +287,18 @@ def tune_whole(self:Objective,
     table:SearchTable # Scores and targets
 )->Tuned:
     "Tune a threshold for each label, so that together they maximise the micro average"
-    keep,sign = table.keep(),-1 if self.m.is_loss else 1
+    keep = table.keep()
     rows = [table.row(i) for i in table.each(range(table.c))]
     sums = [[o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(keep).cells)] for row in rows]
     v,scale = np.zeros(len(keep)),max(1, table.true.sum())
     for _ in range(100): # Five are enough, as a rule
         # Equal values may be rounded differently; ties go to the highest threshold
-        at = [((sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in sums]
+        at = [((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in sums]
         n,d = (sum(o[k][np.arange(len(v)),i] for o,i in zip(sums, at)) for k in (0,1))
-        before,v = v,np.divide(sign*n, d, out=np.zeros(len(v)), where=d>0)
+        before,v = v,np.divide(self.sign*n, d, out=np.zeros(len(v)), where=d>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
-    thresh,above = zip(*((row.thresh[i],row.above[...,i]) for row,i in zip(rows, at)))
-    return Tuned(table, np.stack(thresh, -1), np.stack(above, -1), ('',)*table.c)
+    thresh = np.stack([row.thresh[i] for row,i in zip(rows, at)], -1)
+    return Tuned(table, thresh, ('',)*table.c)
 
 # %% ../nbs/11_thresholds.ipynb #d1ca7b03
 @patch
@@ -314,10 +306,10 @@ def tune(self:Objective,
     table:SearchTable # Scores and targets
 )->dict: # 'global' and, if wanted, 'per label', each `Tuned`
     "Tune a global threshold and, if wanted, one per label"
-    if self.as_whole: return {'global': self.tune_global(table), 'per label': self.tune_whole(table)}
-    res = {'global': self.tune_global(table, pairs=self.per_label)}
-    if self.per_label: res['per label'] = self.tune_labels(table, res['global'])
-    return res
+    shared = self.tune_global(table, pairs=self.per_label and not self.as_whole)
+    if not self.per_label: return {'global': shared}
+    own = self.tune_whole(table) if self.as_whole else self.tune_labels(table, shared)
+    return {'global': shared, 'per label': own}
 
 # %% ../nbs/11_thresholds.ipynb #eec4ac59
 class WithTable:
@@ -341,8 +333,9 @@ def way_in_use(
     "Look at what the rule in use predicts"
     t = as_thresh(rule['thresh'])
     thresh = np.array([L(t)], dtype=table.dtype)
-    way = Tuned(table, thresh, table.at(thresh))
-    way.value,way.fit = t,Outcome(way, [0]*table.n_folds, counted)
+    way = Tuned(table, thresh)
+    way.value,way.held_out = t,None
+    way.fit = Outcome(way, way.fit.sets, counted)
     return {', '.join(L('now', ThresholdRule(**rule).limits).filter()): way}
 
 def thresh_table(
@@ -387,44 +380,42 @@ def gain(
     m:CountsMetric, # Metric, with its average
     a:Outcome, # What some thresholds predict
     b:Outcome # What others predict
-)->tuple: # The difference, above 0 if `a` is better, and half the width of its 95 % interval
+)->tuple: # The difference, above 0 if `a` is better, and its 95 % interval
     "Compare two outcomes, with an interval from a jackknife over the folds"
     n = len(a.sets)
     def diff(folds=None): return (a.score(m, folds)-b.score(m, folds)) * (-1 if m.is_loss else 1)
-    parts = [diff([i for i in range(n) if i!=j]) for j in range(n)]
-    return diff(),student_t.ppf(0.975, n-1)*((n-1)*np.var(parts))**0.5
+    g,parts = diff(),[diff([i for i in range(n) if i!=j]) for j in range(n)]
+    half = student_t.ppf(0.975, n-1)*((n-1)*np.var(parts))**0.5
+    return g,g-half,g+half
 
 def _choose(objective, ways):
-    m,above = objective.m,'below' if objective.m.is_loss else 'above'
-    now = next((k for k in ways if k.startswith('now')), None)
+    m,now = objective.m,next((k for k in ways if k.startswith('now')), None)
     held = {k: o.fit if k==now else o.held_out for k,o in ways.items()
             if all(o.fit.score(x)>=objective.least for x in objective.required.values())}
-    scores = {k: o.score(m) for k,o in held.items() if o}
-    scores = {k: o for k,o in scores.items() if not math.isnan(o)}
-    others = [k for k in scores if k!=now]
+    held = {k: o for k,o in held.items() if o and not math.isnan(o.score(m))}
+    others = [k for k in held if k!=now]
     if not others:
         name = next(k for k in ways if k!=now)
         return name,f"`{name}` is not compared with other ways: there are no held-out scores."
-    def highest(names): return max(names, key=lambda k: -scores[k] if m.is_loss else scores[k])
     def gain_of(a, b): return gain(m, held[a], held[b])
+    def is_clear(a, b): return gain_of(a, b)[1]>0
     def short(x): return f'{x:.2g}' if abs(x)<10 else f'{x:.0f}'
-    def is_clear(a, b): return operator.gt(*gain_of(a, b))
-    better = [k for k in others if now not in scores or is_clear(k, now)]
+    better = [k for k in others if now not in held or is_clear(k, now)]
+    top = max(better or others, key=lambda k: objective.sign*held[k].score(m))
     if not better:
-        g,_ = gain_of(highest(others), now)
+        g,*_ = gain_of(top, now)
         chance = f"clearly better than the one in use: the gain of {short(g)} may be chance"
         return now,f"No threshold is {chance if g>0 else 'better than the one in use, held out'}."
-    top = highest(better)
     name = next(k for k in better if k==top or not is_clear(top, k))
-    text = f"`{name}` is recommended: {objective.name} {scores[name]:.3f} held out"
-    base = now if now in scores else others[0]
+    text = f"`{name}` is recommended: {objective.name} {held[name].score(m):.3f} held out"
+    base = now if now in held else others[0]
     if name!=base:
-        g,half = gain_of(name, base)
-        text += f", {short(g)} ({short(g-half)} to {short(g+half)}) {above} `{base}`"
+        g,low,high = map(short, gain_of(name, base))
+        text += f", {g} ({low} to {high}) {'below' if m.is_loss else 'above'} `{base}`"
     if name!=top:
         text += f". The further gain of `{top}`, {short(gain_of(top, name)[0])}, may be chance"
     # What is traded shows in the other average
-    base,other = 'best' if name=='per_label' and 'best' in scores else base,copy(m)
+    base,other = 'best' if name=='per_label' and 'best' in held else base,copy(m)
     other.average = 'micro' if m.average in ('macro','weighted') else 'macro'
     if name!=base and other.average in m.averages and not (objective.required or objective.by_rank):
         def pair(o): return f"{o.average} {held[name].score(o):.3f} for {held[base].score(o):.3f}"
@@ -446,6 +437,17 @@ def recommend(
     return name,text
 
 # %% ../nbs/11_thresholds.ipynb #2dc37eb4
+def check_search(
+    has_nan:bool, # Whether a prediction is NaN
+    binary:str, # What the predictions are called if they are not scores, else ''
+    any_true:bool # Whether a target is true
+):
+    "Raise an error or warn if no threshold can be found"
+    if has_nan: raise ValueError("some preds are NaN: thresholds are found from numbers")
+    if binary: raise ValueError(f"preds are {binary} already: thresholds are found from scores")
+    if not any_true:
+        warn_user("no target is true, so no threshold is better than another: are the targets right?")
+
 def find_best(
     objective:Objective, # Metric to maximise
     table:SearchTable, # Scores and targets
@@ -485,7 +487,8 @@ class ThreshFinder(FoldedMetric):
         **kwargs
     ):
         check_kwargs('ThreshFinder', ThreshFinder, kwargs)
-        self.objective = Objective(metric, average, per_label, **kwargs)
+        given = isinstance(metric, Objective) # Within this package
+        self.objective = metric if given else Objective(metric, average, per_label, **kwargs)
         m = self.objective.m
         if m.average=='samples':
             raise ValueError(f"bins={bins} make histograms of labels, which have no average over "
@@ -496,12 +499,9 @@ class ThreshFinder(FoldedMetric):
         store_attr('metric,per_label,vocab,cv')
         vars(self).update({'zero_division': None} | kwargs, average=m.average)
 
-    def _empty_state(self): return super()._empty_state() | dict(edges=None)
-
     def from_batch(self, batch):
         _,y,valid = batch.inputs
-        if self.edges is None: self.edges = upload(bin_edges(self.bins), y.device)
-        index = bin_index(batch.scores, y, self.bins, edges=self.edges)
+        index = bin_index(batch.scores, y, self.bins, sigmoid=False, exact=True)
         return index + 2*batch.c*self.bins*self.folds(batch)[:,None],valid
 
     def added(self, part):
@@ -511,15 +511,12 @@ class ThreshFinder(FoldedMetric):
     def table(self):
         "Histograms of all processes as a `SearchTable`; None if nothing was added"
         if (read:=self.read()) is None: return None
-        hist,checks = read
-        if not self.check_input(checks): raise ValueError(_NAN)
-        if not self.scored:
-            raise ValueError("preds are binary predictions already: thresholds are found from scores")
-        if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
+        hist,checks = read[0].reshape(self.n_folds, 2, -1, self.bins),read[1]
+        has_nan = not self.check_input(checks)
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
-        table = BinnedTable(hist.reshape(self.n_folds, 2, -1, self.bins))
-        if not table.true.any(): warn_user(_NONE_TRUE)
-        return table
+        check_search(has_nan, '' if self.scored else 'binary predictions', hist[:,1].any())
+        if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
+        return BinnedTable(hist)
 
     def compute(self)->BestThresholds: # None if nothing was added
         "Find the best thresholds for all that was added"
@@ -530,28 +527,20 @@ class ThreshFinder(FoldedMetric):
     def value(self): return None if (best:=self.compute()) is None else best.score
 
 # %% ../nbs/11_thresholds.ipynb #b82fda82
-_NAN = "some preds are NaN: thresholds are found from numbers"
-_NONE_TRUE = "no target is true, so no threshold is better than another: are the targets right?"
-
 def score_table(
     p:Predictions, # Scores and targets
     cv:int=None, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42 # Random seed of the folds
 )->ScoreTable:
     "Make a search table, with an error or a warning if no threshold can be found"
-    if cv is not None: cv = check_int('cv', cv, 2)
-    seed = check_int('seed', seed)
-    if p.nan_warning: raise ValueError(_NAN)
-    if not p.scored:
-        raise ValueError(f"preds are {p.preds.dtype}, binary predictions already: "
-                         "thresholds are found from scores")
+    binary = '' if p.scored else f'{p.preds.dtype}, binary predictions'
+    check_search(p.nan_warning, binary, p.true.any())
     table = ScoreTable(p, cv, seed)
     if not table.probs:
         low,high = table.scores.aminmax()
         warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, and thresholds are on "
                   "their scale, for metrics with sigmoid=False. If the scores are logits, "
                   "sigmoid=True finds thresholds for probabilities")
-    if not p.true.any(): warn_user(_NONE_TRUE)
     return table
 
 # %% ../nbs/11_thresholds.ipynb #eebdd1ae
@@ -581,13 +570,12 @@ def best_thresholds(
         best_thresholds(probs, targs, per_label=True).thresh
         best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
-    searched = dict(zero_division=zero_division, beta=beta, at_recall=at_recall,
-                    at_precision=at_precision, min_positives=min_positives)
-    objective = Objective(metric, average, per_label, **searched)
+    objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
+                          min_positives)
     kwargs['ignore_index'] = ifnone(kwargs.get('ignore_index'), objective.m.ignore_index)
     p = Predictions(preds, targs, thresh=None, **kwargs)
     if bins is None: return find_best(objective, score_table(p, cv, seed), p.vocab)
-    finder = ThreshFinder(metric, average, per_label, bins=bins, cv=cv, seed=seed, **searched,
-                          **{**kwargs, 'sigmoid': p.rule.sigmoid, 'vocab': p.vocab})
+    finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
+                          ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
     finder.update(p.preds, p.targs)
     return finder.compute()

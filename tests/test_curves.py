@@ -22,6 +22,6 @@ def test_a_score_is_beyond_exactly_the_edges_below_it(dtype, bins):
     edges = bin_edges(bins)[1:-1].numpy().astype(dtype)
     near = [np.nextafter(edges, dtype(o)) for o in (0, 2)]
     p = np.concatenate([edges, *near, np.random.default_rng(0).random(1000), [0.,1.,0.5]]).clip(0, 1).astype(dtype)
-    at = bin_index(torch.from_numpy(p)[:,None], torch.zeros(len(p), 1), bins, edges=bin_edges(bins))
+    at = bin_index(torch.from_numpy(p)[:,None], torch.zeros(len(p), 1), bins, exact=True)
     inner = len(edges)-np.searchsorted(edges[::-1], p) # the edges that are not below it
     np.testing.assert_array_equal(at[:,0], inner)

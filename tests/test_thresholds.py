@@ -7,7 +7,6 @@ from fastai_mlmetrics.curves import bin_edges, draw_folds, ScoreTable
 from fastai_mlmetrics.thresholds import Objective, plot_thresh_curve, score_table
 from fastai_mlmetrics.comparison import ModelComparison
 from six_labels import LOGITS, NAMES, SCORES, TARGS
-from test_messages import Terminal
 
 CLASSES = dict(f1=F1ScoreMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti, balanced_accuracy=BalancedAccuracyMulti,
                matthews=MatthewsCorrCoefMulti)
@@ -831,17 +830,6 @@ def test_examples_of_docstrings_run(name):
     assert name in code or name=='ModelComparison'
     exec(code, names)
     plt.close('all')
-
-def test_later_loops_of_a_long_search_show_their_bar_at_once(monkeypatch):
-    table = ScoreTable(Predictions(torch.rand(9, 2), torch.rand(9, 2)<0.5))
-    monkeypatch.setattr(sys, 'stdout', Terminal())
-    [*table.each(range(3))]
-    assert not sys.stdout.getvalue()
-    table.begun -= 10
-    [*table.each(range(3))]
-    text = sys.stdout.getvalue()
-    monkeypatch.undo()
-    assert '3' in text
 
 def test_what_is_not_reached_is_named():
     with pytest.raises(ValueError, match='such as JaccardMulti, which is given its average= here'):
