@@ -203,9 +203,9 @@ def report(self:MultiLabelInterpretation,
     res = res.reindex(columns=_COLUMNS).sort_values(sort, kind='stable', key=key)
     words = [f'Predicted {self.rule.describe()}.']
     if averages:
-        means = [F1ScoreMulti(average=a).average_labels for a in ('macro','weighted')]
-        of_all = {k: [o.item() for o in (pooled, *(f(each, tp+fn) for f in means),
-                                         by_sample.nanmean())]
+        macro,weighted = (F1ScoreMulti(average=a).average_labels for a in ('macro','weighted'))
+        of_all = {k: [pooled.item(), macro(each, tp+fn).item(), weighted(each, tp+fn).item(),
+                      by_sample.nanmean().item()]
                   for k,(each,pooled,by_sample) in scores.items()}
         ends = Table(dict(support=true.sum(), predicted=pred.sum(), **of_all,
                           thresh=math.nan if isinstance(thresh, tuple) else thresh),
@@ -254,9 +254,8 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     """Plot per-label 2 x 2 confusion matrices
 
         interp.plot_confusion_matrices(labels=['cat', 'dog'])"""
-    tp,fp,fn,_ = self.counts
-    f1 = F1ScoreMulti().values(*self.counts.double())
-    f1 = f1.masked_fill(tp+fp+fn==0, 2) # Labels that are neither true nor predicted come last
+    # Of labels that are neither true nor predicted, F1 is nan, which comes last
+    f1 = F1ScoreMulti(zero_division=math.nan).values(*self.counts.double())
     cols = label_columns(labels, self.vocab, f1.argsort(stable=True).tolist(), k)
     if title is None:
         title = self.rule.describe()
@@ -267,8 +266,8 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     nrows = -(-len(cols)//ncols)
     figsize = figsize or (max(1.6*ncols, 2.4), 2*nrows+0.4)
     fig,axs = plt.subplots(nrows, ncols, figsize=figsize, layout='constrained', squeeze=False)
-    for ax,i in zip_longest(axs.flat, cols):
-        if i is None: ax.axis('off'); continue
+    for ax in axs.flat[len(cols):]: ax.axis('off')
+    for ax,i in zip(axs.flat, cols):
         share = cm[i]/cm[i].sum(1, keepdims=True).clip(1)
         ax.imshow(share, cmap=cmap, vmin=0, vmax=1, aspect='auto')
         texts = np.char.mod(f'%.{norm_dec}f', share) if normalize else cm[i]
