@@ -21,9 +21,7 @@ def value_checks(
 )->Tensor: # Lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
     "Summarise the values of a batch in six numbers that show whether they are valid"
     preds,targs,_ = batch.inputs
-    if not preds.numel():
-        nothing = [math.inf,math.inf,-math.inf,-math.inf,0.,0.]
-        return upload(nothing, preds.device, torch.float32)
+    if not preds.numel(): return upload([math.inf]*2+[-math.inf]*2+[0.]*2, preds.device, torch.float32)
     if preds.dtype==torch.bool: preds = preds.byte()
     (low,high),(low_targ,high_targ) = preds.aminmax(),targs.aminmax()
     # The range of predictions with NaN is NaN; reading it costs nothing on a CPU

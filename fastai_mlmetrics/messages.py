@@ -108,11 +108,10 @@ def document(
     "Append the comments of the arguments to the docstrings"
     ours = __name__.partition('.')[0]
     def is_ours(o): return (getattr(o, '__module__', None) or '').partition('.')[0]==ours
-    classes = [o for o in objects if isinstance(o, type)]
-    methods = {getattr(m, '__func__', m) for cls in classes for base in cls.__mro__
-               for m in vars(base).values() if callable(getattr(m, '__func__', m))}
+    methods = [getattr(m, '__func__', m) for o in objects for base in getattr(o, '__mro__', ())
+               for m in vars(base).values()]
     args = cache(partial(docments, full=True, args_kwargs=True)) # Many classes share an `__init__`
-    for o in filter(is_ours, {*objects, *methods}):
+    for o in {*filter(is_ours, [*objects, *methods])}:
         f = o.__init__ if isinstance(o, type) else o
         if not (o.__doc__ and inspect.isfunction(f) and is_ours(f)): continue
         try: docs = args(f)
