@@ -71,7 +71,7 @@ def check_values(
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
 
 # %% ../nbs/04_counts.ipynb #8ffac19a
-LARGE = 2**18 # Predictions that are counted together if batches are smaller, since each call takes time
+LARGE = 2**18 # Predictions counted together if batches are smaller, since each call takes time
 
 class Batch:
     "Predictions and targets of some samples, with their confusion counts by a threshold rule"
@@ -133,7 +133,7 @@ class Batch:
 
     @property
     def counts(self):
-        "`tp`, `fp`, `fn` and `tn` of each label (weighted), 4 x C, and of each sample, 4 x N, in float64"
+        "`tp`, `fp`, `fn`, `tn` of each label (weighted), 4 x C, and of each sample, 4 x N, in float64"
         return self.cached(_count)
 
     @property
