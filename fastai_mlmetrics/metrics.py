@@ -299,8 +299,8 @@ def range_problem(self:StreamMetric, low, high):
     if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
         loss = getattr(self._learn(), 'loss_func', None) if self._in_learner else None
         if isinstance(loss, nn.BCEWithLogitsLoss) or loss and is_activated(loss):
-            return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. The "
-                    f"loss function ({loss_name(loss)}) takes one itself: let the model end without it")
+            return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. The loss"
+                    f" function ({loss_name(loss)}) takes one itself: let the model end without it")
         plain = is_cross_entropy(loss) and not can_decode(loss)
         return PROBS_GIVEN + where + (f". Better: {decode_hint(loss, True)}" if plain else '')
     if not self.sigmoid and (low<0 or high>1) and is_prob_thresh(self.thresh):
