@@ -34,10 +34,10 @@ class ModelComparison(Table):
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, in the order of the table"
-        first,others,parts = self.columns[0],[*self.parts],[*self.parts.values()]
-        rows = [*dict.fromkeys(k for o in parts for k in o.index)]
+        first,parts = self.columns[0],self.parts
+        rows = [*dict.fromkeys(k for o in parts.values() for k in o.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
-        for i,(name,o) in enumerate(zip(others, parts)):
+        for i,(name,o) in enumerate(parts.items()):
             at = [rows.index(k)+0.6*((i+0.5)/len(parts)-0.5) for k in o.index]
             color = [f'C{i%10}' if clear else 'darkgrey' for clear in _is_clear(o)]
             ax.hlines(at, o.low, o.high, color=color, lw=2)
@@ -46,8 +46,7 @@ class ModelComparison(Table):
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows)-0.5, -0.5)
-        name = plot_name(others[0]) if len(parts)==1 else 'each model'
-        ax.set_xlabel(f'{name} minus {plot_name(first)}')
+        ax.set_xlabel(f"{plot_name(name) if len(parts)==1 else 'each model'} minus {plot_name(first)}")
         if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../nbs/13_comparison.ipynb #ceba6d87
@@ -72,7 +71,7 @@ def _compared(name, first, r, ci):
     if (r.difference==0).all(): return f"{name} and {first} have the same scores."
     clear = _is_clear(r)
     def some(rows):
-        rows = rows.loc[dict.fromkeys([*(o for o in _OFTEN if o in rows.index), *rows.index]).keys()]
+        rows = rows.loc[sorted(rows.index, key=[*_OFTEN, *rows.index].index)]
         texts = [f"{_in_words(k)}, by {_with_limits(o)}" for k,o in rows.head(3).iterrows()]
         if len(rows)>3: texts.append(count_of(len(rows)-3, 'more row'))
         return ', and '.join(filter(None, ['; '.join(texts[:-1]),texts[-1]]))
@@ -149,11 +148,10 @@ def compare_models(
     parts,texts = {},[]
     for name in names:
         a,b = values[first],values[name]
-        r = ModelComparison({first: a, name: b, 'difference': b-a})
+        r = ModelComparison({first: a, name: b, 'difference': b-a, 'low': math.nan, 'high': math.nan})
         r = r.loc[a.index.intersection(b.index)]
-        limits = {k: interval(r.difference[k], o-without[first][k], ci, -1)
-                  for k,o in without[name].items() if k in without[first]}
-        r[['low','high']] = pd.DataFrame(limits, range(2), r.index, dtype=float).T
+        for k in without[first].keys() & without[name].keys():
+            r.loc[k,['low','high']] = interval(b[k]-a[k], without[name][k]-without[first][k], ci, -1)
         parts[name] = r
         texts.append(_compared(name, first, r, ci))
         if {first,name} <= best.keys(): texts[-1] += _depends(name, first, r.loc[_ROW], best, ci)
