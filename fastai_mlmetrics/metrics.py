@@ -373,6 +373,7 @@ class CountsMetric(StreamMetric):
 
     def averaged(self, counts):
         "Average the formula of `counts`, 4 x ... x C: of labels, or of samples for that average"
+        counts = counts.double()
         if self.average=='micro': return self.values(*counts.sum(-1))
         return self.average_labels(self.values(*counts), counts[0]+counts[2])
 
