@@ -20,11 +20,12 @@ def as_tensor(
     o # Tensor, array, DataFrame, sparse matrix or nested list
 )->Tensor: # Detached, without a subclass
     "Convert `o` to a plain tensor"
-    if isinstance(o, Tensor):
+    if isinstance(o, Tensor) and not o.is_complex():
         if o.layout!=torch.strided: o = o.to_dense()
         return o if type(o) is Tensor and not o.requires_grad else o.detach().as_subclass(Tensor)
     try:
         a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
+        if a.dtype.kind=='c': raise TypeError
         if a.dtype==object:
             if o is None or any(isinstance(v, str) for v in a.ravel()): raise TypeError
             # A DataFrame converts itself, since numpy cannot convert pandas' NA
@@ -49,6 +50,7 @@ def upload(
 
 def _why_no_table(o):
     "Explain why `o` cannot be a table of numbers, and what to write"
+    if 'complex' in str(getattr(o, 'dtype', '')): return "these numbers are complex"
     # scikit-learn's `predict_proba` has no column for a class that never occurs
     if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
         return ("these tables are not equally wide: use the column of class 1 of each, and zeros "

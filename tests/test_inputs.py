@@ -52,6 +52,11 @@ def test_targets_that_numpy_masks_are_not_counted():
     assert torch.equal(pos_weight(y), pos_weight(known, ignore_index=math.nan))
     test_eq(stratified_split(y, 0.5, 0), stratified_split(known, 0.5, 0, ignore_index=math.nan))
 
+@every_function
+def test_complex_numbers_are_refused(f):
+    for o in (SCORES+0j, SCORES.numpy()+0j):
+        with pytest.raises(ValueError, match='these numbers are complex'): f(o, TARGS)
+
 def flat(o):
     "All numbers in nested lists"
     if isinstance(o, (list,tuple)): return sum(map(flat, o), [])
