@@ -141,18 +141,18 @@ def _label_without(scores, y, zero_division):
         auc = np.where(y, (area-np.r_[wins,0][at])/((pos-1)*neg), (area-losses)/(pos*(neg-1)))
     return np.stack([np.where(np.isnan(ap) & (len(y)>1), zero_division, ap), auc])
 
-def _rank_without(p):
-    "Recompute macro AP and macro ROC AUC without each sample: 2 x N"
-    ms,total,n,counts = (APScoreMulti(zero_division=p.zero_division),RocAucMulti()),0,0,False
-    for s,y,v in (map(np.asarray, o) for o in p.by_label()):
-        values = np.empty((2,len(v)))
+def _rank_without(p, whole):
+    "Recompute macro AP and ROC AUC without each sample, 2 x N; `whole`: those of labels, 2 x C"
+    total,n,counts = 0,0,False
+    for label,columns in zip(whole.T, p.by_label()):
+        s,y,v = map(np.asarray, columns)
+        values = label.numpy()[:,None].repeat(len(v), 1) # Where the label's target is ignored
         values[:,v] = _label_without(s[v], y[v], p.zero_division)
-        if not v.all(): values[:,~v] = [m.values(label_curve(s[v], y[v])).tolist() for m in ms]
         total,n,counts = total+np.nan_to_num(values), n+~np.isnan(values), counts|v
     with np.errstate(invalid='ignore'): return torch.from_numpy((total/n)[:,counts])
 
 # %% ../nbs/12_report.ipynb #9117837a
-def _jackknife(metrics, p, lraps):
+def _jackknife(metrics, p, rankings):
     "Recompute each row without each sample: yield its name and N values"
     def mean(x):
         defined = ~x.isnan()
@@ -172,7 +172,9 @@ def _jackknife(metrics, p, lraps):
     for k,m in metrics.items():
         if m.average=='samples': yield k,mean(m.values(*p.sample_counts))
         if m.average=='micro': yield k,m.values(*(p.counts.sum(1)[:,None]-p.sample_counts))
-    if p.scored: yield from zip(_RANKINGS, (*_rank_without(p), mean(lraps)))
+    if p.scored:
+        ap,auc,lraps = rankings
+        yield from zip(_RANKINGS, (*_rank_without(p, torch.stack([ap, auc])), mean(lraps)))
 
 def measure(
     p:Predictions, # Predictions to score
@@ -181,17 +183,17 @@ def measure(
     "Compute each row, and compute it again without each sample"
     if ci is not None and not 0<ci<1:
         raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
-    metrics,lraps = _row_metrics(p),None
+    metrics,rankings = _row_metrics(p),()
     values = _scores(metrics, p.counts, p.sample_counts)
     if p.scored: # Binary predictions have no ranking
-        lraps, = rank_samples([LRAP()], p)
-        ms = APScoreMulti(zero_division=p.zero_division),RocAucMulti()
-        values |= {k: o.nanmean().item() for k,o in zip(_RANKINGS, (*rank_labels(ms, p), lraps))}
+        of_labels = APScoreMulti(zero_division=p.zero_division),RocAucMulti()
+        rankings = *rank_labels(of_labels, p),*rank_samples([LRAP()], p)
+        values |= {k: o.nanmean().item() for k,o in zip(_RANKINGS, rankings)}
     if p.nan_warning:
         warn_user(p.nan_warning)
         return pd.Series(math.nan, [*values]),()
     has_limits = ci is not None and p.sample_counts.shape[1]>1
-    return pd.Series(values),_jackknife(metrics, p, lraps) if has_limits else ()
+    return pd.Series(values),_jackknife(metrics, p, rankings) if has_limits else ()
 
 def interval(value, without, ci, lowest=0):
     "Confidence limits of `value`, from its values `without` each sample"
