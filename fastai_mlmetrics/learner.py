@@ -172,8 +172,8 @@ def thresh_find(self:Learner,
     if bins is not None:
         c,device = len(label_vocab(self.dls) or []),getattr(self.dls, 'device', None)
         logits = is_activated(self.loss_func) or takes_logits(self.loss_func, c, device)
-        finder = ThreshFinder(metric, average, False, bins=bins, sigmoid=logits, ignore_index=ignored,
-                              cv=cv, seed=seed, **kwargs)
+        finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignored, cv=cv,
+                              seed=seed)
         at_now = AccuracyMulti(average=None, sigmoid=logits, ignore_index=ignored, **(now or {}))
         accumulate_metrics(self, [finder, at_now], ds_idx, dl)
         if (data:=finder.table) is None: raise ValueError(NOTHING_COUNTS)

@@ -201,7 +201,7 @@ class Outcome:
 
     def cells(self, folds=None):
         "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
-        if folds is None and self.counted is not None: return self.counted.counts.double()
+        if folds is None and self.counted is not None: return self.counted.counts
         folds = ifnone(folds, [*self.sets])
         above = self.tuned.above[folds,:,[self.sets[i] for i in folds]]
         (fp,tp),(false,true) = above.sum(0),self.tuned.table.total[folds].sum(0)
