@@ -421,10 +421,11 @@ def export_plain(self:Learner,
 
         learn.export_plain('model.pkl')"""
     metrics,loss_func = self.metrics,self.loss_func
-    loss = _copied(loss_func)
+    is_routine = inspect.isroutine(loss_func) # `set_thresh` makes a `partial` of it
+    loss = loss_func if is_routine else _copied(loss_func)
     if type(loss) is BCEWithLogitsLossFlat: # fastai's class predicts as ours does
         loss.__class__ = BCEWithLogitsLossFlat.__base__
-    decodes,thresh = (vars(loss).get(o) for o in ('decodes','thresh'))
+    decodes,thresh = (None if is_routine else vars(loss).get(o) for o in ('decodes','thresh'))
     if isinstance(decodes, partial) and decodes.func is binarize: # `set_thresh` was here
         if limits:=limits_text(loss.min_labels, loss.max_labels):
             warn_user(f"{limits} is left out: fastai's own decoding has none")

@@ -180,7 +180,8 @@ class ValidationStats:
         "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
         current = loop_batch(learn)
         if not len(current.preds): return # All are repeats
-        batch = Batch(current.preds, current.targs, self.per_label.rule)
+        m = self.per_label # Which knows the names of the labels, having counted the batch
+        batch = Batch(current.preds, current.targs, m.rule, m._vocab)
         check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
     def accum_values(self, preds, targs):

@@ -49,7 +49,7 @@ def plot_thresh_curve(
     drawn = np.isfinite(x) & ~np.isnan(v) # Margins may be infinite
     x,v = x[drawn],v[drawn]
     # Show all marks, and the part of the curve that differs from both of its ends
-    differs = np.minimum(abs(v-none), abs(v-v[-1])) > 0.02*np.ptp(v)
+    differs = np.fmin(abs(v-none), abs(v-v[-1:])) > 0.02*np.ptp(v)
     shown = [*x[differs], *stretched([*marks.values()], probs)] or x
     margin = 0.04*np.ptp(shown) or 0.5
     low,high = min(shown)-margin,max(shown)+margin

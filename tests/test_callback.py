@@ -192,6 +192,12 @@ def test_the_threshold_is_that_of_the_loss():
     assert learn.zero_labels.records[-1].thresh==0.003 and not learn.zero_labels.records[-1].flagged
     assert trained(*COLLAPSED, thresh=0.003)[0].zero_labels.records[-1].thresh==0.003
 
+def test_thresholds_may_be_by_name():
+    names = [f'l{i}' for i in range(COLLAPSED[0].shape[1])]
+    learn = make_learner(*COLLAPSED, vocab=names, cbs=ZeroLabelsCallback(thresh=dict(zip(names[::-1], [0.1]+[0.003]*(len(names)-1)))))
+    with warnings_as('ignore', ZeroLabelsWarning): values(learn)
+    assert learn.zero_labels.records[-1].validation==0
+
 @pytest.mark.parametrize('turns,says', [
     (lambda x: x*math.nan, 'predictions are NaN'),
     (torch.sigmoid, 'predictions all lie in')])

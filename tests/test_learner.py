@@ -517,6 +517,17 @@ def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
     needed = r'l\.pkl still needs fastai_mlmetrics, for (\w+, )*F1ScoreMulti(, \w+)*: use'
     with pytest.warns(UserWarning, match=needed): learn.export_plain('l.pkl')
 
+@pytest.mark.parametrize('loss', [nn.BCEWithLogitsLoss().forward, torch.binary_cross_entropy_with_logits,
+                                  F.binary_cross_entropy_with_logits], ids=['method','builtin','function'])
+def test_export_plain_keeps_a_loss_that_has_no_class(loss, tmp_path):
+    learn = full_learner(path=tmp_path)
+    learn.loss_func = loss
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learn.export_plain('l.pkl')
+        assert load_learner(tmp_path/'l.pkl').loss_func.__name__==loss.__name__
+    assert learn.loss_func==loss
+
 def test_everything_decides_where_the_learner_does():
     logits,targs = simulate(n=128, bias=-1.)
     for kw in (dict(min_labels=3, max_labels=3), dict(max_labels=2)):
