@@ -64,7 +64,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                            'fastai_mlmetrics.callback._FitState.__init__': ( 'callback.html#_fitstate.__init__',
                                                                                              'fastai_mlmetrics/callback.py'),
                                            'fastai_mlmetrics.callback._dataset': ('callback.html#_dataset', 'fastai_mlmetrics/callback.py'),
-                                           'fastai_mlmetrics.callback._shown': ('callback.html#_shown', 'fastai_mlmetrics/callback.py')},
+                                           'fastai_mlmetrics.callback._show': ('callback.html#_show', 'fastai_mlmetrics/callback.py')},
             'fastai_mlmetrics.comparison': { 'fastai_mlmetrics.comparison.ModelComparison': ( 'comparison.html#modelcomparison',
                                                                                               'fastai_mlmetrics/comparison.py'),
                                              'fastai_mlmetrics.comparison.ModelComparison.parts': ( 'comparison.html#modelcomparison.parts',

@@ -17,9 +17,10 @@ from .tables import Table
 from .records import add_trend, OF_FIT, Record, ValidationStats
 from .verdicts import (
     add_verdict, all_clear, as_warning, describe, describe_frozen, describe_unchanged, diagnosis,
-    problem, why_no_verdict, ZeroLabelsError, zeros_are_beaten)
+    problem, VERDICTS, why_no_verdict, ZeroLabelsError, zeros_are_beaten)
 from .pitfalls import pitfalls
 from fastai.callback.tracker import SaveModelCallback
+from contextlib import nullcontext, redirect_stderr
 from weakref import ref
 
 # %% ../nbs/17_callback.ipynb #ad57aede
@@ -158,9 +159,9 @@ class ZeroLabelsCallback(Callback):
 
     @property
     def _losses(self):
-        "Losses of validation and training; nan if they are not computed"
+        "Losses of validation and training; nan and None if they are not computed"
         recorder = getattr(self.learn, 'recorder', None)
-        if not (recorder and recorder.valid_metrics and recorder.loss.count): return math.nan,math.nan
+        if not (recorder and recorder.valid_metrics and recorder.loss.count): return math.nan,None
         return float(recorder.loss.value),float(recorder.smooth_loss.value)
 
     def _learner_fields(self, stats):
@@ -257,23 +258,26 @@ def _clear(self:ZeroLabelsCallback, r):
     # The best epoch may be the one before the weights became NaN
     if not torch.as_tensor(self.learn.loss).isfinite().all(): return
     del self.reported[data]
-    if not rank_distrib(): print(_shown(all_clear(r)), end='')
+    if not rank_distrib(): _show(all_clear(r))
 
-def _shown(warning, *args, **kwargs):
-    "Show a box in a notebook; return the text to print elsewhere"
-    if not IN_NOTEBOOK: return f'{warning}\n'
+def _show(warning):
+    "Show a box in a notebook, print text elsewhere"
+    if not IN_NOTEBOOK: return print(warning)
     from IPython.display import display # Installed wherever there is a notebook
     display(warning)
-    return ''
 
 @patch
 def notify(self:ZeroLabelsCallback, warning):
     "Show a warning, in the first process only"
     if rank_distrib(): return
-    plain = warnings.formatwarning
-    warnings.formatwarning = _shown # Python calls it after filters and recorders, to print
-    try: warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
-    finally: warnings.formatwarning = plain
+    printed,plain = io.StringIO(),warnings.formatwarning
+    # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
+    with redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
+        # No path and line number in front of the text
+        warnings.formatwarning = lambda message, *args, **kwargs: f'{message}\n'
+        try: warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
+        finally: warnings.formatwarning = plain
+    if printed.getvalue(): _show(warning)
 
 # %% ../nbs/17_callback.ipynb #066f9c31
 _TRACKED = 'lift','empty_rate','suggested_thresh','flagged'
@@ -338,9 +342,10 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='share without a label')
     axs[1].plot(df.f1_micro, 'o-', label='micro F1')
     axs[1].set_ylim(-0.03, 1.03)
-    spans = {}
+    verdicts,spans = {o.name: o for o in VERDICTS},{}
+    found = [verdicts.get(r.verdict) or diagnosis(r) for r in self.records]
     for ax in axs:
-        for i,o in enumerate(map(diagnosis, self.records)):
+        for i,o in enumerate(found):
             if o: spans[o.name] = ax.axvspan(i-0.5, i+0.5, color=o.color, alpha=0.15, lw=0)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)

@@ -104,6 +104,8 @@ class ThresholdRule:
         if sigmoid not in (True,False):
             raise ValueError(f"sigmoid={sigmoid!r} should be True or False")
         store_attr('sigmoid,ignore_index')
+        if not (ignore_index is None or isinstance(ignore_index, Real)):
+            raise ValueError(f"ignore_index={ignore_index!r} should be a number, which may be nan")
         self.thresh,self.names = as_thresh(thresh),thresh_names(thresh)
         self.by_name = isinstance(thresh, dict) # Whether the labels' names must be known
         if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
@@ -194,7 +196,7 @@ def valid(self:ThresholdRule,
 
 @patch
 def replace(self:ThresholdRule,
-    **kwargs # `thresh`, as a float or a tuple of floats, or `ignore_index`
+    **kwargs # `thresh`, in the order of the labels, with `names=None`; or `ignore_index`
 ): # `ThresholdRule`
     "Copy the rule with another threshold or another target value to ignore"
     res = copy(self)
@@ -211,9 +213,9 @@ def for_labels(self:ThresholdRule,
     vocab = as_vocab(vocab)
     thresh = _in_order(self.thresh, self.names, ifnone(vocab, range(c)), self.by_name)
     if isinstance(thresh, tuple) and len(thresh)!=c:
-        raise ValueError(f"thresh has {len(thresh)} values, but the predictions have {c} labels")
+        raise ValueError(f"thresh has {len(thresh)} values, but there are {c} labels")
     if self.min_labels>c: raise ValueError(f"min_labels={self.min_labels} is more than the {c} labels")
-    rule = self if thresh is self.thresh else self.replace(thresh=thresh)
+    rule = self if thresh is self.thresh else self.replace(thresh=thresh, names=None)
     if self.labels is None: return rule,None
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)

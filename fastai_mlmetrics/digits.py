@@ -134,11 +134,12 @@ def multidigits(
 def _read_table(path):
     "Read and check the `train.csv` of the folder `path`"
     csv = path/'train.csv'
-    df = pd.read_csv(csv, dtype=dict(fname=str, labels=str), keep_default_na=False)
+    df = pd.read_csv(csv, dtype=str, keep_default_na=False)
     if missing := L('fname','labels','is_valid').filter(lambda o: o not in df):
         raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns "
                          f"{truncstr(str([*df]), 200)}, and needs fname, labels, is_valid")
-    if {*df.is_valid}!={True,False}: # Which are also 1 and 0
+    valid = df.is_valid.str.strip().str.lower().map({'true':True, '1':True, 'false':False, '0':False})
+    if {*valid}!={True,False}:
         raise ValueError(f"{csv} has is_valid={some_names([*df.is_valid.unique()], 3)}: write True "
                          "for validation and False for training; there must be both")
     if not ''.join(df.labels).strip():
@@ -147,7 +148,7 @@ def _read_table(path):
     if absent := [o for o in (path/'train'/name for name in df.fname) if not o.is_file()]:
         raise FileNotFoundError(f"{absent[0]} does not exist, but {csv} lists it "
                                 f"({len(absent)} of {len(df)} pictures are missing)")
-    return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=df.is_valid.astype(bool))
+    return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
 
 # %% ../nbs/24_digits.ipynb #83fac635
 def multilabel_dls(

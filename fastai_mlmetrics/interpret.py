@@ -198,8 +198,11 @@ def report(self:MultiLabelInterpretation,
     of_labels = {k: each.numpy() for k,(each,*_) in scores.items()}
     res = Table(dict(support=true, predicted=pred, **of_labels, thresh=thresh),
                 index=pd.Index(self.vocab, name='label', tupleize_cols=False))
-    # Nothing is known of labels that are neither true nor predicted: by a score, they come last
-    def key(column): return column.mask(pred+true==0) if sort in scores else column
+    def key(column):
+        if sort=='label': # Names may be of several types
+            return column.map(as_shown) if column.dtype==object else column
+        # Nothing is known of labels that are neither true nor predicted: by a score, they come last
+        return column.mask((pred+true==0) & (sort in scores))
     res = res.reindex(columns=_COLUMNS).sort_values(sort, kind='stable', key=key)
     words = [f'Predicted {self.rule.describe()}.']
     if averages:
@@ -258,7 +261,7 @@ def plot_confusion_matrices(self:MultiLabelInterpretation,
     f1 = F1ScoreMulti(zero_division=math.nan).values(*self.counts.double())
     cols = label_columns(labels, self.vocab, f1.argsort(stable=True).tolist(), k)
     if title is None:
-        title = self.rule.describe()
+        title = (self.predictions.rule_of(*cols) if len(cols)==1 else self.rule).describe()
         if len(cols)<len(f1) and labels is None:
             title = f'lowest F1: {len(cols)} of {len(f1):,} labels, {title}'
     cm = self.confusion_matrix()
@@ -307,7 +310,12 @@ def most_confused(self:MultiLabelInterpretation,
     n = len(res)
     if k is not None: res = res.head(check_int('k', k, 1))
     if not m.any():
-        res.attrs['reading'] = "No sample has both a missed and a wrongly predicted label."
+        res.attrs['reading'] = ("No sample has both a missed and a wrongly predicted label."
+                                if self.predicted.any() else
+                                "No label is predicted, so none is confused with another one.")
+    elif not n:
+        most = m.max().item()
+        res.attrs['reading'] = f'No pair is in {min_val:,} samples; the most frequent is in {most:,}.'
     elif len(res)<n: res.attrs['reading'] = f'The first {len(res):,} of {n:,} pairs; k=None lists all.'
     return res
 
@@ -389,16 +397,17 @@ def _plot_curves(self:MultiLabelInterpretation, display, cls, name, labels, k, f
         if not has[i]:
             raise ValueError(f"there is no curve of label {self.vocab[i]!r}: "
                              f"it is true in {true[i]:,} of {n[i]:,} samples")
-    ax = new_axes(ax, figsize)
+    legends = -(-len(cols)//20)
+    ax = new_axes(ax, figsize or (4.4+2.4*legends, 4))
     for j,i in enumerate(cols):
-        valid,color = self.valid[:,i],f'C{j}'
+        valid,color,ls = self.valid[:,i],f'C{j%10}',('-','--',':','-.')[j//10%4]
         y,scores = self.true[valid,i].int().numpy(),self.preds[valid,i].nan_to_num().numpy() # No inf
         display.from_predictions(y, scores, ax=ax)
-        ax.lines[-1].set(color=color, label=f'{area[i]:.2f}  {plot_label(self.vocab[i], 30)}')
+        ax.lines[-1].set(color=color, ls=ls, label=f'{area[i]:.2f}  {plot_label(self.vocab[i], 30)}')
         ax.plot(*(o[i].item() for o in at), 'o', color=color, ms=8, mec='w', clip_on=False, zorder=3)
     if labels is None and len(cols)<has.sum(): name += f',\nthe lowest {len(cols)} of {has.sum():,}'
-    ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', loc='upper left',
-              bbox_to_anchor=(1,1))
+    ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legends,
+              loc='upper left', bbox_to_anchor=(1,1))
     return ax
 
 @patch
@@ -406,7 +415,7 @@ def plot_precision_recall(self:MultiLabelInterpretation,
     labels=None, # Labels to plot, by name or by index; None: `k` with the lowest average precision
     k:int=5, # Number of labels to plot if `labels` is None
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
-    figsize:tuple=(6.8,4) # Width and height in inches
+    figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     """Plot precision against recall of some labels, with a dot at the threshold in use
 
@@ -423,7 +432,7 @@ def plot_roc(self:MultiLabelInterpretation,
     labels=None, # Labels to plot, by name or by index; None: `k` with the lowest ROC AUC
     k:int=5, # Number of labels to plot if `labels` is None
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
-    figsize:tuple=(6.8,4) # Width and height in inches
+    figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     """Plot the receiver operating characteristic of some labels, with a dot at the threshold in use
 

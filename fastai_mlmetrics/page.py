@@ -139,9 +139,10 @@ def _slider(p, probs, marks):
     x = x[np.isfinite(x)]
     margin = 0.04*np.ptp(x) or 0.5
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
-    # In four digits, so that they can be typed elsewhere
-    thresh = [float(f'{t:.4g}') for t in (expit(x) if probs else x)]
-    thresh = np.unique([*thresh, *marks.values()])
+    thresh = expit(x) if probs else x
+    # In as few digits as tell neighbours apart, so that they can be typed elsewhere
+    digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
+    thresh = np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
     def between(scores):
         at = np.searchsorted(thresh.astype(interp.preds.numpy().dtype), scores)
         return np.bincount(at, minlength=len(thresh)+1).tolist()
@@ -317,6 +318,9 @@ def to_html(self:MultiLabelInterpretation,
     shown,hidden = L(ifnone(sections, [*SECTIONS])),L(without)
     if unknown := [o for o in shown+hidden if o not in SECTIONS]:
         raise ValueError(f"there is no section {unknown[0]!r}: use one of {', '.join(SECTIONS)}")
+    if not isinstance(comparison, (ModelComparison,NoneType)):
+        raise TypeError(f"comparison is a {type(comparison).__name__}: "
+                        "pass what compare_models returns")
     k,max_n = check_int('k', k, 1),check_int('max_n', max_n, 1)
     path = Path(path).expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ class Predictions:
     def rule_of(self, i):
         "Return the rule with the threshold of label `i`"
         t = self.rule.thresh
-        return self.rule.replace(thresh=t[i]) if isinstance(t, tuple) else self.rule
+        return self.rule.replace(thresh=t[i], names=None) if isinstance(t, tuple) else self.rule
 
     @cached_property
     def scores(self):

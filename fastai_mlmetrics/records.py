@@ -8,7 +8,7 @@ __all__ = []
 # %% ../nbs/14_records.ipynb #44a94d52
 from fastai.basics import *
 from .inputs import label_names
-from .decisions import is_prob_thresh
+from .decisions import is_prob_thresh, ThresholdRule
 from .counts import Batch, check_values, loop_batch
 from fastai_mlmetrics.metrics import (
     accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
@@ -180,8 +180,8 @@ class ValidationStats:
         "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
         current = loop_batch(learn)
         if not len(current.preds): return # All are repeats
-        m = self.per_label # Which knows the names of the labels, having counted the batch
-        batch = Batch(current.preds, current.targs, m.rule, m._vocab)
+        rule = ThresholdRule(ignore_index=self.per_label.rule.ignore_index) # Needs no names of labels
+        batch = Batch(current.preds, current.targs, rule)
         check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
     def accum_values(self, preds, targs):
@@ -257,11 +257,11 @@ def add_trend(
     r, # `Record` of a validation of a fit
     before:list, # Records of the validations before it
     patience:int=3, # Number of validations for the median of average precision
-    train_loss:float=math.nan # Loss in training; nan: unknown
+    train_loss:float=None # Loss in training; None: losses are unknown
 ):
     "Compare a validation of a fit with those before it"
     loss,best = r.valid_loss,min(before, key=lambda o: o.valid_loss, default=None)
-    r.train_loss = train_loss
+    r.train_loss = ifnone(train_loss, math.nan)
     r.best_loss = best.valid_loss if before else math.inf
     # A median is robust to a single bad validation
     r.ap_median = np.median([o.ap_micro for o in [*before, r][-patience:]]).item()
@@ -269,8 +269,9 @@ def add_trend(
     # A loss that falls by less than a thousandth has stopped
     falls,rises = (loss < r.best_loss-0.001*abs(r.best_loss)), loss>1.05*r.best_loss
     r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap) and not r.collapsed)
+    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
     # Shares of a negative loss mean nothing
-    if before and not math.isnan(loss) and min(r.best_loss, loss)>=0:
+    elif before and not math.isnan(loss) and min(r.best_loss, loss)>=0:
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
     r.overfits = rises and r.train_loss<min(0.9*best.train_loss, loss)
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)

@@ -63,9 +63,10 @@ def items(self:MultiLabelInterpretation,
     getter = Pipeline(tls[0].tfms.fs[:1]) if tls else noop
     is_table = isinstance(items, pd.DataFrame)
     rows = (row for _,row in items.iterrows()) if is_table else items
-    files,folder = [_file(o, getter) for o in rows],self.learn.dls.path
-    if files[0] is None: return items.index if is_table else None
-    return pd.Index([o.relative_to(folder) if o.is_relative_to(folder) else o for o in files],
+    files,folder = (_file(o, getter) for o in rows),self.learn.dls.path
+    # Where the first sample has no file, the others, which may be large, are not loaded
+    if (file := next(files)) is None: return items.index if is_table else None
+    return pd.Index([o.relative_to(folder) if o.is_relative_to(folder) else o for o in (file,*files)],
                     dtype=object)
 
 @patch
@@ -214,6 +215,8 @@ def _show(self:MultiLabelInterpretation, idxs, values, what, title, first=None, 
           nrows=None, ncols=None, figsize=None):
     "Show samples with their labels, those of `kind` first, and `values`: scores or losses"
     idxs = L(to_builtin(idxs))
+    for k,v in dict(nrows=nrows, ncols=ncols).items():
+        if v is not None: check_int(k, v, 1)
     if not idxs: return print('no samples to show')
     inputs = sample_inputs(self, idxs)
     if not isinstance(inputs, pd.DataFrame):

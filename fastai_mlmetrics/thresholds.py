@@ -89,7 +89,7 @@ class Objective:
         min_positives:int=20 # Minimum number of positives for a label to get its own threshold
     ):
         own = isinstance(metric, CountsMetric) # Whether it has its own arguments
-        cls = type(metric) if own else _METRICS.get(metric, metric)
+        cls = type(metric) if own else _METRICS.get(metric) if isinstance(metric, str) else metric
         _check_has_optimum(metric, cls)
         self.by_rank = cls is _Cardinality
         if own: average,zero_division = metric.average,ifnone(zero_division, metric.zero_division)

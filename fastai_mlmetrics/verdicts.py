@@ -60,7 +60,7 @@ def is_choice(r):
     "Whether thresholds per label are in use, so that labels without a prediction are a choice"
     return len({*L(r.thresh)})>1 and not per_label_helps(r)
 
-VERDICTS = [ # The first match wins; the row about '' is a problem, but no verdict
+VERDICTS = [ # The first match wins; a row about '' is a problem, but no verdict
     Row('predicts nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
         "The model predicts (nearly) nothing", about='model', flagged=True, color='tab:red'),
     Row('leaves samples empty', lambda r: r.missed_rate >= r.max_empty,
@@ -79,7 +79,9 @@ VERDICTS = [ # The first match wins; the row about '' is a problem, but no verdi
         flagged=True, color='tab:brown', ranking=True),
     Row('never predicts some labels',
         lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),
-        "The model never predicts some of the labels", about='labels', color='tab:purple')]
+        "The model never predicts some of the labels", about='labels', color='tab:purple'),
+    Row('the same for all samples', lambda r: r.same_for_all and r.f1_micro<1,
+        "The model predicts the same labels for every sample", about='', color='tab:olive')]
 
 def add_verdict(r):
     "Add `verdict` ('' if nothing is wrong) and `flagged` to a record, and return it"
@@ -104,6 +106,8 @@ def problem(r):
 LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
     Row('falls', lambda r: r.loss_trend=='falls',
         "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
+    Row('diverges', lambda r: r.loss_trend=='diverges',
+        "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     Row('collapsed', lambda r: r.collapsed,
         "Another learning rate, in a new Learner: scores hardly depend on the input, so the network "
         "has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),

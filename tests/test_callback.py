@@ -194,7 +194,8 @@ def test_the_threshold_is_that_of_the_loss():
 
 def test_thresholds_may_be_by_name():
     names = [f'l{i}' for i in range(COLLAPSED[0].shape[1])]
-    learn = make_learner(*COLLAPSED, vocab=names, cbs=ZeroLabelsCallback(thresh=dict(zip(names[::-1], [0.1]+[0.003]*(len(names)-1)))))
+    thresh = dict(zip(names[::-1], [0.1]+[0.003]*(len(names)-1)))
+    learn = make_learner(*COLLAPSED, vocab=names, cbs=ZeroLabelsCallback(thresh=thresh))
     with warnings_as('ignore', ZeroLabelsWarning): values(learn)
     assert learn.zero_labels.records[-1].validation==0
 
@@ -345,7 +346,7 @@ def test_a_warning_is_a_box_in_a_notebook(action, boxes, monkeypatch, capsys):
     with warnings.catch_warnings(record=action=='recorded') as caught:
         warnings.simplefilter('always' if action=='recorded' else action)
         if action!='recorded':
-            warnings.showwarning = lambda *a, **k: sys.stderr.write(warnings.formatwarning(*a, **k)) # As Python does
+            warnings.showwarning = lambda message, category, *a, **k: sys.stderr.write(str(message))
         values(learn)
     assert len(shown)==boxes and len(caught or [])==(action=='recorded')
     for o in shown: assert o._repr_html_().startswith('<div') and '<code>learn.set_thresh(' in o._repr_html_()

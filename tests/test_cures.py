@@ -190,6 +190,11 @@ def test_a_cure_of_an_error_ends_it(message, monkeypatch, tmp_path):
     assert says(message, text(wrong))
     for f in right: assert not says(message, said := text(f)) and 'Error' not in said
 
+# Other errors name the cure themselves
+LISTED = ('predictions are NaN','sample_weight needs the samples in one known order',
+          'custom thresholds, not changed by `set_thresh`',"is left out: fastai's own decoding has none",
+          'groups are too large for these shares')
+
 def test_each_row_of_the_page_is_followed():
     assert rows('These numbers may mislead')==[*SETUP]
-    assert {*rows('Common errors')} <= {*ERRORS} # Others name the cure themselves
+    assert rows('Common errors')==[o for o in ERRORS if o in LISTED]

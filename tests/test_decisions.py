@@ -29,6 +29,11 @@ def test_rules_of_another_process_are_not_mixed_up():
     others = [F1ScoreMulti(t) for t in np.linspace(0.01, 0.99, 50)]
     assert theirs.rule==ThresholdRule(0.9) and all(theirs.rule!=o.rule or o.rule.thresh==0.9 for o in others)
 
+def test_thresholds_by_name_are_put_in_order_once():
+    rule,vocab = ThresholdRule(dict(a=0.1, b=0.2, c=0.3)),['c','a','b']
+    once,_ = rule.for_labels(3, vocab)
+    assert once.thresh==once.for_labels(3, vocab)[0].thresh==once.for_labels(3)[0].thresh==(0.3,0.1,0.2)
+
 @given(binary_pairs(), st.integers(1, 3))
 def test_min_labels_adds_the_highest_scores(pair, k):
     p,y = pair

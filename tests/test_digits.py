@@ -166,7 +166,7 @@ def test_pictures_without_labels_are_loaded(copied):
     assert len(labels)==30 and (labels==0).sum()==10
     dls.valid.show_batch()
 
-@pytest.mark.parametrize('yes,no', [('True','False'), ('TRUE','false'), (1,0)])
+@pytest.mark.parametrize('yes,no', [('True','False'), ('TRUE','false'), (1,0), (' True',' False'), (' true','0')])
 def test_is_valid_may_be_spelt_in_several_ways(copied, yes, no):
     assert len(multilabel_dls(rewrite(copied, is_valid=lambda df: np.where(df.is_valid, yes, no))).valid_ds)==6
 

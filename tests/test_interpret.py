@@ -263,7 +263,7 @@ def test_a_number_as_it_is_shown():
 
 def test_nothing_is_confused(capsys):
     interp = MultiLabelInterpretation.from_preds(torch.zeros(30, 4), torch.eye(4)[torch.arange(30)%4])
-    words = 'No sample has both a missed and a wrongly predicted label.'
+    words = 'No label is predicted, so none is confused with another one.'
     assert interp.most_confused().reading==words
     plt.close('all')
     interp.plot_label_confusion()
@@ -428,11 +428,11 @@ def test_above_one_label_is_its_own_threshold():
     logits,targs = simulate(300, 3, density=0.3)
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, thresh=[0.2,0.3,0.4], max_labels=2)
     assert ' samples with it, at thresh=0.3, max_labels=2; the lowest 9 scores' in interp.show(1).reading
-    for labels in (None,[0,2]):
+    for labels,at in ((1, '0.3'), ([2], '0.4'), ([0,2], '0.2 to 0.4 by label'), (None, '0.2 to 0.4 by label')):
         interp.plot_confusion_matrices(labels=labels)
-        test_eq(plt.gcf().get_suptitle(), 'at thresh=0.2 to 0.4 by label, max_labels=2')
+        test_eq(plt.gcf().get_suptitle(), f'at thresh={at}, max_labels=2')
     interp.plot_confusion_matrices(k=1)
-    test_eq(plt.gcf().get_suptitle(), 'lowest F1: 1 of 3 labels, at thresh=0.2 to 0.4 by label, max_labels=2')
+    assert re.fullmatch(r'lowest F1: 1 of 3 labels, at thresh=0\.[234], max_labels=2', plt.gcf().get_suptitle())
 
 @pytest.mark.parametrize('f,names', [
     ('plot_confusion_matrices', ['k','ncols']),
@@ -442,7 +442,9 @@ def test_above_one_label_is_its_own_threshold():
     ('plot_calibration', ['bins']),
     ('most_confused', ['k']),
     ('plot_top_losses', ['k']),
-    (partial(MultiLabelInterpretation.show, label=0), ['max_n'])])
+    (partial(MultiLabelInterpretation.plot_top_losses, k=3), ['nrows','ncols']),
+    (partial(MultiLabelInterpretation.show, label=0), ['max_n','nrows','ncols']),
+    (partial(MultiLabelInterpretation.show_results, idxs=[0,1]), ['nrows','ncols'])])
 def test_how_many_to_show_is_checked(f, names):
     interp,*_ = arrays_of(100, 5, density=0.3, bias=-1.5)
     f = getattr(interp, f) if isinstance(f, str) else partial(f, interp)
@@ -498,6 +500,13 @@ def test_a_report_is_sorted_by_names(names):
     logits,targs = simulate(50, 4, density=0.3)
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=names)
     test_eq([*interp.report('label', averages=False).index], sorted(names))
+
+def test_a_report_is_sorted_by_names_of_several_types():
+    logits,targs = simulate(50, 4, density=0.3)
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=['b',2,('a',1),None])
+    test_eq([*interp.report('label', averages=False).index], [('a',1),2,None,'b'])
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=[10,9,100,-1])
+    test_eq([*interp.report('label', averages=False).index], [-1,9,10,100])
 
 @pytest.mark.parametrize('ignored', [None,math.nan])
 def test_a_single_label_has_a_loss_per_sample(ignored):

@@ -301,7 +301,7 @@ def test_bad_arguments_are_named():
     for w in ([0,0], [1,-1], [1,math.nan], [1,math.inf], [[1],[2]], [[1,2],[3,4]]):
         with pytest.raises(ValueError, match='one finite number per sample'): F1ScoreMulti(sample_weight=w)
     for kw,match in (
-            (dict(min_labels=-1), 'min_labels=-1'),
+            (dict(min_labels=-1), 'min_labels=-1'), (dict(ignore_index='-1'), "ignore_index='-1' should be a number"),
             (dict(min_labels=1.5), 'whole number'),
             (dict(min_labels=True), 'whole number'),
             (dict(zero_division='warn'), "'warn' should be a number"),

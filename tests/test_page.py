@@ -247,10 +247,11 @@ def test_rare_labels_are_not_what_is_shown(tmp_path):
     low = page.find(id='labels').find(class_='finding').get_text()
     assert 'The lowest, of those with at least 20 positives: g (0.000)' in low
 
-def test_nothing_confused_is_said(tmp_path):
-    for bias in (-99.,-30.):
+def test_nothing_confused_has_a_reason(tmp_path):
+    words = {-99.: 'No label is predicted, so none is confused', -30.: 'No sample has both a missed and a wrongly'}
+    for bias,text in words.items():
         page = written(interpretation(skill=60., bias=bias), tmp_path, sections='confusions')
-        assert page.find(class_='finding').get_text().startswith('No sample has both a missed and a wrongly')
+        assert page.find(class_='finding').get_text().startswith(text)
 
 def test_a_long_table_says_so(tmp_path):
     for n in (20,60):
@@ -275,6 +276,8 @@ def test_a_comparison_is_shown(tmp_path):
     part = written(interp, tmp_path, comparison=three, sections='comparison').find(id='comparison')
     assert [o.get_text() for o in part.find_all('h3')]==['new','other']
     assert [cells(o.thead)[0][1:3] for o in part.find_all('table')]==[['<old> & $a$','new'],['<old> & $a$','other']]
+    with pytest.raises(TypeError, match='comparison is a dict: pass what compare_models returns'):
+        interp.to_html(tmp_path/'none.html', comparison=models)
 
 def test_predictions_of_other_kinds_have_fewer_sections(tmp_path):
     logits,targs = simulate(200, 5, density=0.3)

@@ -202,6 +202,17 @@ def test_images_have_the_names_of_their_files(tmp_path):
         assert title.startswith(f'sample 2, {files[0].name}\nloss ')
         plt.close('all')
 
+def test_samples_without_files_are_not_loaded_for_their_names():
+    loaded = []
+    def picture(row):
+        loaded.append(row.name)
+        return PILImage.create(np.zeros((8,8,3), np.uint8))
+    df = pd.DataFrame(dict(labels=['a b','b']*10))
+    block = DataBlock((ImageBlock, MultiCategoryBlock), get_x=picture, get_y=ColReader('labels', label_delim=' '))
+    interp = MultiLabelInterpretation.from_learner(item_learner(block.dataloaders(df, bs=4, device=CPU), 2))
+    loaded.clear()
+    assert len(interp.items([0,1,2]))==3 and len(loaded)==1
+
 def test_rows_have_the_names_of_their_index(tmp_path):
     dls = text_dls()
     learn = Learner(dls, BagOfWords(len(dls.vocab[0]), len(dls.vocab[1])), loss_func=BCEWithLogitsLossFlat())

@@ -168,7 +168,8 @@ REMEDIES = {'thresholds per label': 'Thresholds per label', 'another threshold':
     'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
     'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Training all layers', 'training': 'More training',
     'a better model': 'A better model', 'a weighted loss': 'Last resort: weight positives in the loss'}
-LOSS_ADVICE = {'falls': 'More training', 'collapsed': 'Another learning rate', 'learns': 'More training',
+LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'collapsed': 'Another learning rate',
+    'learns': 'More training',
     'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate',
     'has risen': 'A lower learning rate'}
 PITFALLS = {'wrong range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
@@ -235,7 +236,7 @@ SEARCHES = {
     'recall of 0.95': 'howto/06_thresholds_deployment', 'minimum recall': 'howto/06_thresholds_deployment',
     'which threshold': 'reference/03_thresholds', 'which of three thresholds': 'reference/03_thresholds',
     'average to choose': 'reference/12_glossary', 'show_results no labels': 'tutorials/01_forum_thread',
-    'wrong labels': 'howto/13_wrong_labels', 'several GPUs': 'howto/12_processes_large_data',
+    'several GPUs': 'howto/12_processes_large_data',
     'interval threshold': 'reference/04_reports', '10 million samples': 'howto/12_processes_large_data',
     'mixed precision': 'howto/12_processes_large_data', 'which average': 'reference/12_glossary',
     'per label': 'reference/03_thresholds', 'pick threshold': 'reference/03_thresholds',

@@ -488,8 +488,8 @@ def test_arguments_of_an_instance_differ_from_the_defaults():
       for o in (cls, cls())),
     *((o, 'needs at_recall= beside it') for o in ('precision', PrecisionMulti, PrecisionMulti(average='micro'))),
     *((o, 'needs at_precision= beside it') for o in ('recall', RecallMulti, RecallMulti(average='micro'))),
-    *((o, 'should be one of f1, fbeta, ') for o in ('f2', CF1, CF1(), APScoreMulti, APScoreMulti(), CountsMetric,
-                                                    accuracy_multi, None, 1)),
+    *((o, 'should be one of f1, fbeta, ') for o in ('f2', ['f1'], CF1, CF1(), APScoreMulti, APScoreMulti(),
+                                                    CountsMetric, accuracy_multi, None, 1)),
     (F1ScoreMulti(average=None), 'no single number with average=None'),
     *((F1ScoreMulti(**kw), 'for all labels, without limits and weights') for kw in (
         dict(labels=[0]), dict(min_labels=1), dict(max_labels=2), dict(sample_weight=[1.]*100)))])

@@ -300,11 +300,17 @@ def test_names_are_escaped():
     with pytest.warns(ZeroLabelsWarning) as caught: values(learn)
     assert '&lt;0&gt;' in caught[0].message.html and '<0>' not in caught[0].message.html
 
-def test_a_loss_that_rises_beside_one_that_falls():
+@pytest.mark.parametrize('change,text', [
+    (dict(loss_trend='diverges', last_loss=math.inf),
+     'A lower learning rate, in a new Learner: the validation loss is inf now.'),
+    (dict(loss_trend='rises', overfits=True, learns=False),
+     'Fewer epochs, or more data: the validation loss has risen, from 0.3 to 0.4 now, '
+     'while the training loss went on falling.')])
+def test_more_of_what_the_loss_points_to(change, text):
     r = trained(*COLLAPSED, n_epoch=2)[0].zero_labels.records[-1]
-    r.update(best_loss=0.3, last_loss=0.4, loss_trend='rises', overfits=True, learns=False)
-    assert ('Fewer epochs, or more data: the validation loss has risen, from 0.3 to 0.4 now, '
-            'while the training loss went on falling.') in remedies(r)
+    r.update(best_loss=0.3, last_loss=0.4)
+    r.update(change)
+    assert text in remedies(r)
 
 def test_one_label_each_is_not_advised_where_most_samples_have_none():
     "One label per sample would be wrong for most samples, and the samples average ignores false positives there"
@@ -622,6 +628,22 @@ def test_a_collapsed_network_is_called_so():
     assert '- scores hardly depend on the input' in text and 'the network has collapsed, or has not' in text
     assert not judged().collapsed and not judge(torch.rand(10,3), torch.ones(10,3)).collapsed
     assert not judge(logits*0+60, targs, sigmoid=True).collapsed # Beyond the bins
+
+def test_a_loss_that_is_no_number_diverges():
+    "Infinite logits have a NaN loss, and are no NaN"
+    first_ = Record(judge(*COLLAPSED, sigmoid=True), valid_loss=0.3, epoch=0)
+    add_trend(first_, [], train_loss=0.3)
+    for loss in (math.inf,math.nan):
+        r = Record(judge(*COLLAPSED, sigmoid=True), valid_loss=loss, epoch=1)
+        add_trend(r, [first_], train_loss=loss)
+        assert f'A lower learning rate, in a new Learner: the validation loss is {loss} now.' in remedies(r)
+
+def test_the_same_labels_for_all_samples_are_no_success():
+    "Whose accuracy is too low for a verdict"
+    targs = torch.zeros(100, 10)
+    targs[:70,0],targs[95:,1:] = 1,1
+    r = judge(torch.tensor([0.9]+[0.1]*9).expand(100, 10), targs, min_accuracy=0.95)
+    assert not r.verdict and 'The model predicts the same labels for every sample' in repr(r)
 
 def test_no_loss_trend_of_a_negative_loss():
     "As of a loss that is to be maximised"
