@@ -343,6 +343,7 @@ def plot_label_confusion(self:MultiLabelInterpretation,
     def most(times): return times.argsort(descending=True, stable=True)[:min(k, (times>0).sum())]
     rows = most(m.sum(1))
     cols = most(m[rows].sum(0))
+    rows = rows[m[rows][:,cols].any(1)] # Some are confused only with labels that are not shown
     shown = m[rows][:,cols].numpy()
     names = [[plot_name(self.vocab[i]) for i in o.tolist()] for o in (cols, rows)]
     ax = new_axes(ax, figsize or [3+0.3*len(o) for o in names])

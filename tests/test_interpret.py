@@ -1,4 +1,5 @@
 "MultiLabelInterpretation: its tables and plots, and that it predicts only once"
+import hypothesis
 import sklearn.metrics as skm
 from conftest import *
 
@@ -397,6 +398,7 @@ def test_plots_have_the_order_of_their_tables():
     assert {*shown}=={*pairs.predicted} and times[shown].is_monotonic_decreasing
 
 @given(st.integers(0,2**20), st.integers(1,25), st.integers(2,12))
+@hypothesis.example(15879, 3, 11) # A row whose confusions are all with labels that are not shown
 def test_a_plot_of_confusions_has_no_empty_row_or_column(seed, k, c):
     rng = np.random.default_rng(seed)
     preds,targs = ((rng.random((30,c))<rng.random(c)*0.2).astype(int) for _ in range(2))
