@@ -101,6 +101,7 @@ class ZeroLabelsCallback(Callback):
         self._learner = ref(self.learn)
         self._last.pop(self._standalone, None)
         self.run_train = True
+        ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid).check_names(self.learn)
         if self._is_validation: self._tell(pitfalls(None, self.learn, when='start'))
         if not self._standalone: self._fit = _FitState(running=True)
 
@@ -151,11 +152,21 @@ class ZeroLabelsCallback(Callback):
         # Names that do not fit should not end a training
         if vocab is not None and not len(vocab)==len({*vocab})==stats.per_label.c: vocab = None
         if (r:=stats.record(vocab, **self._learner_fields(stats))) is None: return
+        r.pos_weight = self._weighs_much(*stats.per_label.read()[0])
         r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])
             self.fit_records.append(r)
         return add_verdict(r)
+
+    def _weighs_much(self, tp, fp, fn, tn):
+        "Whether the loss weighs positives by clearly more than the root of negatives per positive"
+        weight = getattr(unwrap(self.loss_func), 'pos_weight', None)
+        if weight is None: return False
+        true,false = tp+fn,fp+tn
+        known = (true>0) & (false>0)
+        used,full = (o[known].log().mean() for o in (weight.cpu().expand_as(true), false/true))
+        return bool(used > 0.75*full) # The root has half of its logarithm
 
     @property
     def _losses(self):
@@ -175,8 +186,7 @@ class ZeroLabelsCallback(Callback):
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
             min_accuracy=self.min_accuracy, max_empty=self.max_empty,
-            decodes=can_decode(self.loss_func), pos_weight=weighs,
-            can_weigh=can_weigh, loss_ignores=ignored,
+            decodes=can_decode(self.loss_func), can_weigh=can_weigh, loss_ignores=ignored,
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone
             other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid))

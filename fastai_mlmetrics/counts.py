@@ -65,7 +65,7 @@ def check_values(
         text = f"predictions are NaN in {samples}, and so are the metrics"
         if nans<n or not in_learner: return text
         return (text + ". The weights probably are, too, and stay so: make the model again, and train "
-                "it at a lower learning rate")
+                "it without NaN in inputs or targets, or at a lower learning rate")
     if not scored and (low<0 or high>1):
         raise ValueError("integer predictions are binary, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")

@@ -235,3 +235,11 @@ def vocab_for(self:ThresholdRule,
     if not (self.labels or self.names): return None
     columns = columns_of(*tables)
     return label_vocab(getattr(learn, 'dls', None)) if columns is None else columns
+
+@patch
+def check_names(self:ThresholdRule, learn):
+    "Raise an error for labels that `learn` has no name of"
+    if vocab:=self.vocab_for(learn): self.for_labels(len(vocab), vocab)
+    elif any(isinstance(o, str) for o in [*(self.labels or ()), *(self.names or ())]):
+        raise ValueError("names of labels are known only if the Learner's dls has a vocab: "
+                         "set learn.dls.vocab")

@@ -20,6 +20,9 @@ def as_tensor(
     o # Tensor, array, DataFrame, sparse matrix or nested list
 )->Tensor: # Detached, without a subclass
     "Convert `o` to a plain tensor"
+    if np.ma.is_masked(o):
+        raise ValueError("only predictions and targets may have masked entries, which are ignored; "
+                         "categorical_accuracy cannot ignore any")
     if isinstance(o, Tensor) and not o.is_complex():
         if o.layout!=torch.strided: o = o.to_dense()
         return o if type(o) is Tensor and not o.requires_grad else o.detach().as_subclass(Tensor)

@@ -15,7 +15,7 @@ from .decisions import (
 from fastai_mlmetrics.losses import (
     BCEWithLogitsLossFlat, can_decode, decode_hint, is_activated, loss_name, loss_rule, takes_logits,
     to_probs, unwrap)
-from .counts import NOTHING_COUNTS
+from .counts import check_label_axis, NOTHING_COUNTS
 from .predictions import Predictions
 from .metrics import AccuracyMulti, CountsMetric, ignored_by, StreamMetric
 from .tables import escape_mathtext, Table
@@ -31,6 +31,7 @@ from copy import copy
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
 from numbers import Integral
+from torch.utils.data import RandomSampler, SequentialSampler
 
 # %% ../nbs/18_learner.ipynb #ddd563c3
 _TRACKERS = ('TrackerCallback','TerminateOnNaNCallback','CSVLogger','TensorBoardBaseCallback',
@@ -63,7 +64,12 @@ def get_dl(
         raise TypeError(f"ds_idx is a {type(dl).__name__}, but should be 0 for training, 1 for "
                         "validation, or a loader: learn.dls.test_dl(items, with_labels=True)")
     partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
+    # A loader of torch has one of these samplers, unless its user chose another
+    sampler = type(getattr(dl, 'sampler', None))
     if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
+    elif sampler is RandomSampler or sampler is SequentialSampler and partly:
+        dl = torch.utils.data.DataLoader(dl.dataset, dl.batch_size, num_workers=dl.num_workers,
+                                         collate_fn=dl.collate_fn, pin_memory=dl.pin_memory)
     if not len(dl):
         raise ValueError("there are no such data (an exported Learner comes without): "
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
@@ -80,6 +86,7 @@ def get_probs(
     with without_trackers(learn):
         preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act, cbs=_NeedsTargets(),
                                       **kwargs)
+    check_label_axis(learn, preds)
     if act is None: preds = to_probs(preds, learn.loss_func, getattr(learn.dls, 'device', None))
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
@@ -200,7 +207,8 @@ def thresh_find(self:Learner,
     thresh = {k: o.value for k,o in tuned.items()}
     samples = objective.m.average=='samples'
     if samples and (unlabelled:=1-data.y.any(1).double().mean().item())>0.25:
-        warn_user(f"{unlabelled:.0%} of the samples have no label, where a false alarm does not lower "
+        known = ' known'*(ignored is not None)
+        warn_user(f"{unlabelled:.0%} of the samples have no{known} label, where a false alarm does not lower "
                   "the average over samples: average='micro' counts it")
     table.attrs['reading'] = (f"{advice}\n{table.reading} {_aims(objective, own)}"
         + " Labels with a fallback reason use the best global threshold for the macro average."
@@ -389,7 +397,7 @@ def before_fit(self:TrackerCallback):
 def before_fit(self:Recorder):
     "Prepare for training, with an error for labels that are in no metric's vocab"
     for m in self.metrics.filter(risinstance(StreamMetric)):
-        if vocab := m.rule.vocab_for(self.learn): m.rule.for_labels(len(vocab), vocab)
+        m.rule.check_names(self.learn)
     _prepare_recorder(self)
 
 # %% ../nbs/18_learner.ipynb #154af35b
@@ -406,8 +414,7 @@ def _names_in(path):
     args = {arg for o in data for op,arg,_ in pickletools.genops(o) if op.name=='GLOBAL'}
     ours = [o.split() for o in sorted(args) if o.startswith(_PACKAGE)] # Module and name
     public = [name for module,name in ours if name in sys.modules[module].__all__]
-    # A loss like `AsymmetricLossFlat` refers to the one that it is named after
-    return [o for o in public if f'{o}Flat' not in public] or [name for _,name in ours]
+    return public or [name for _,name in ours]
 
 @patch
 def export_plain(self:Learner,

@@ -15,7 +15,7 @@ from .thresholds import plot_thresh_curve, stretched
 from .comparison import ModelComparison
 from .records import ENOUGH
 from .verdicts import (
-    beats_constant, describe, per_label_helps, problem, thresh_helps, why_no_verdict)
+    beats_constant, describe, is_better, per_label_helps, problem, thresh_helps, why_no_verdict)
 from .interpret import MultiLabelInterpretation
 from .samples import find_mistakes, sample_inputs, sample_names, sample_titles
 from base64 import b64encode
@@ -93,9 +93,10 @@ def _data(p):
     interp,r = p.interp,p.record
     n,c = interp.preds.shape
     packages = fastai_mlmetrics,fastai,torch
+    known = '' if interp.valid.all() else ' known'
     facts = {
         'data set': p.data,
-        'samples': f'{n:,}, {r.labelled:,} of them with a label',
+        'samples': f'{n:,}, {r.labelled:,} of them with a{known} label',
         'labels': f'{c:,}',
         'threshold': interp.rule.text if interp.scored else 'none: the predictions are binary',
         'ignored targets': '' if interp.valid.all() else f'{1-interp.valid.double().mean():.1%}',
@@ -107,7 +108,7 @@ def _data(p):
 def _verdict(p):
     r = p.record
     if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
-        yield 'finding',"The model is better than a constant prediction."
+        yield 'finding',"In micro F1, the model is better than a constant prediction."
     yield 'box',describe(r).html
 
 # %% ../nbs/21_page.ipynb #11b04ccf
@@ -163,7 +164,7 @@ def _thresholds(p):
     if math.isnan(one): one,how = r.suggested_f1,"micro F1 is " # Of a single label, or without folds
     if not math.isnan(one):
         what = ('Thresholds per label would help' if per_label_helps(r) else
-                'Another threshold would help' if thresh_helps(r) or one-now>=0.01 else
+                'Another threshold would help' if thresh_helps(r) or is_better(one, now) else
                 'Other thresholds would hardly help')
         at = '' if best is None else f', {best:.3g}'
         text = (f"{what}: {how}{one:.3f} at the best threshold for all labels{without}{at}, instead "

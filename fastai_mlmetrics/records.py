@@ -207,8 +207,11 @@ class ValidationStats:
         def rate(total, n): return total/n if defined and n else math.nan
         thresh,f1 = self.hist.suggest() if scored else (None,math.nan)
         own,one,gain = self.hist.compare_per_label() if scored else (math.nan,math.nan,(math.nan,)*3)
-        rated,narrow = true>=ENOUGH,scored and self._is_narrow(n)
-        dead = self._ranking(counts, (rated & (tp==0)).nonzero()[:,0], all_names) if defined else []
+        rated,(spans,inside) = true>=ENOUGH,self._spans(n)
+        width = 2*REACH/label_bins(len(true)) # In logits
+        narrow = scored and (inside & (spans*width<0.05) | (n==0)).all().item()
+        ordered = (spans>=4) & bool(scored) # In fewer bins, the order of scores is lost
+        dead = self._ranking(counts, rated & (tp==0), all_names, ordered) if defined else []
         each = tp.sum()+right,fp.sum()+wrong,fn.sum()-right,tn.sum()-wrong # With `min_labels=1`
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
         is_constant = samples>1 and ((pred==0) | (pred==n)).all()
@@ -227,7 +230,7 @@ class ValidationStats:
             same_for_all=names((pred==n) & (n>0)) if is_constant else None,
             dead=dead,
             collapsed=bool(rated.any()) and narrow and not any(
-                ranks_above_chance(o) for o in self._ranking(counts, rated.nonzero()[:,0], all_names)),
+                ranks_above_chance(o) for o in self._ranking(counts, rated, all_names, rated)),
             suggested_thresh=thresh, suggested_f1=f1,
             global_f1=one, per_label_f1=own, per_label_gain=gain,
             label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
@@ -235,22 +238,21 @@ class ValidationStats:
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 
-    def _ranking(self, counts, where, names):
-        "Describe how some labels rank"
+    def _ranking(self, counts, where, names, ordered):
+        "Describe how some labels rank; average precision is nan where bins do not hold the order"
         tp,fp,fn,tn = counts[:,where]
         chance = random_ap(tp+fn, tp+fp+fn+tn)
         ap = APScoreMulti().values(bin_curve(self.hist.of_labels[:,:,where].sum(0)))
-        if not self.per_label.scored: ap = ap*math.nan
+        ap = ap.where(ordered[where], math.nan)
         columns = [o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap)]
         keys = 'label','positives','predicted','chance','ap'
-        return [dict(zip(keys, o)) for o in zip(names[where.tolist()], *columns)]
+        return [dict(zip(keys, o)) for o in zip(names[where.numpy()], *columns)]
 
-    def _is_narrow(self, n):
-        "Whether nine tenths of each label's scores lie within 0.05 logits, inside of the bins"
+    def _spans(self, n):
+        "Return how many bins nine tenths of each label's scores span, and whether inside of all bins"
         share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first,last = ((share<=o).sum(1) for o in (0.05,0.95))
-        bins = share.shape[1]
-        return bool(((first>0) & (last<bins-1) & ((last-first)*2*REACH/bins<0.05) | (n==0)).all())
+        return last-first,(first>0) & (last<share.shape[1]-1)
 
 # %% ../nbs/14_records.ipynb #5b95b73d
 def add_trend(

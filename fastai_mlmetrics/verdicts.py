@@ -43,18 +43,20 @@ def beats_constant(f1, constant):
     "Whether a micro F1 is clearly above that of the constant baseline"
     return f1-constant >= 0.15*min(constant, 1-constant)
 
-def _is_better(r, f1):
-    # A smaller gain hardly shows, and may be chance
-    return f1 > max(1.05*r.f1_micro, 0.05) and beats_constant(f1, r.constant_f1)
+def is_better(f1, now):
+    "Whether a micro F1 is clearly above that in use: a smaller gain hardly shows, and may be chance"
+    return f1 > max(now+min(0.05*now, 0.02), 0.05)
+
+def _would_help(r, f1): return is_better(f1, r.f1_micro) and beats_constant(f1, r.constant_f1)
 
 def thresh_helps(r):
     "Whether the suggested threshold is clearly better than what is in use"
-    return _is_better(r, r.suggested_f1)
+    return _would_help(r, r.suggested_f1)
 
 def per_label_helps(r):
     "Whether thresholds per label are clearly better than any single one, and than what is in use"
     gain,low,_ = r.per_label_gain
-    return low>0 and gain>=0.02 and _is_better(r, r.per_label_f1)
+    return low>0 and gain>=0.02 and _would_help(r, r.per_label_f1)
 
 def is_choice(r):
     "Whether thresholds per label are in use, so that labels without a prediction are a choice"
@@ -104,13 +106,14 @@ def problem(r):
 
 # %% ../nbs/15_verdicts.ipynb #0a3d36a0
 LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
-    Row('falls', lambda r: r.loss_trend=='falls',
-        "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('diverges', lambda r: r.loss_trend=='diverges',
         "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
+    # Its loss may fall, since the frequencies of the labels can be learnt without the input
     Row('collapsed', lambda r: r.collapsed,
         "Another learning rate, in a new Learner: scores hardly depend on the input, so the network "
         "has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
+    Row('falls', lambda r: r.loss_trend=='falls',
+        "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('learns', lambda r: r.learns,
         "More training: micro average precision is still rising, {last_ap:.3f} {when}."),
     Row('overfits', lambda r: r.overfits,
@@ -164,7 +167,7 @@ def _search(r, in_learner, of_arrays):
     return f"`{in_learner if r.phase else of_arrays}` finds them"
 
 def _own_thresholds(r):
-    how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
+    how = _search(r, 'learn.thresh_find().per_label', 'best_thresholds(preds, targs, per_label=True)')
     return (f"Thresholds per label{_without(r)}: {how}. Held out, their micro F1 is "
             f"{r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, "
             f"because labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
@@ -196,10 +199,11 @@ def _dead(r, found):
     return [o for o in r.dead if ranks_above_chance(o)==found and o['ap']==o['ap']]
 
 def _with_ap(dead):
-    more = f" and {len(dead)-5} more"*(len(dead)>5)
-    texts = [f"{some_labels([o['label']])} ({o['ap']:.3f}, chance {o['chance']:.3f})"
-             for o in dead[:5]]
-    return ', '.join(texts).replace('(', '(average precision ', 1)+more
+    def text(o, what=''):
+        ap = '' if math.isnan(o['ap']) else f" ({what}{o['ap']:.3f}, chance {o['chance']:.3f})"
+        return some_labels([o['label']])+ap
+    texts = [text(dead[0], 'average precision '), *map(text, dead[1:5])]
+    return ', '.join(texts) + f" and {len(dead)-5} more"*(len(dead)>5)
 
 def _per_label(r):
     how = _search(r, "learn.thresh_find(average='macro').per_label",
@@ -252,7 +256,7 @@ REMEDIES = [ # All that match are shown
         _better_model, about=('model','samples')),
     # `pos_weight` is below 1 for labels that most samples have
     Row('a weighted loss',
-        lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and r.can_weigh,
+        lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and r.can_weigh and not r.collapsed,
         _weights, about=('model','samples'))]
 
 def _matching(rows, r):

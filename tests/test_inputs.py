@@ -52,6 +52,13 @@ def test_targets_that_numpy_masks_are_not_counted():
     assert torch.equal(pos_weight(y), pos_weight(known, ignore_index=math.nan))
     test_eq(stratified_split(y, 0.5, 0), stratified_split(known, 0.5, 0, ignore_index=math.nan))
 
+def test_a_mask_that_cannot_be_heeded_is_an_error():
+    y,p = np.ma.array([[1,7],[0,1]], mask=[[0,1],[0,0]]),np.array([[.9,.1],[.2,.8]])
+    for f in (lambda: categorical_accuracy(p, y),
+              lambda: categorical_accuracy(np.ma.array(p, mask=y.mask), y.data.clip(0, 1)),
+              lambda: F1ScoreMulti(sample_weight=np.ma.array([1.,2.], mask=[1,0]))):
+        with pytest.raises(ValueError, match='only predictions and targets may have masked entries'): f()
+
 @every_function
 def test_complex_numbers_are_refused(f):
     for o in (SCORES+0j, SCORES.numpy()+0j):

@@ -424,6 +424,13 @@ def test_loaders_of_torch_will_do():
     assert learn.thresh_find(show_plot=False, average='micro').best==expected
     assert learn.accuracy_report().value['F1, macro']==pytest.approx(learn.evaluate().value['f1_macro'])
     assert MultiLabelInterpretation.from_learner(learn).report().support.iloc[0]>=0
+    partly = torch.utils.data.DataLoader(ds, batch_size=16, shuffle=True, drop_last=True)
+    learn.dls.loaders[0] = partly
+    for given in (partly,0): assert torch.equal(MultiLabelInterpretation.from_learner(learn, given).targs, targs)
+    for given in (partly,0):
+        assert learn.evaluate(given).value['f1_macro']==learn.evaluate().value['f1_macro']
+    chosen = torch.utils.data.DataLoader(ds, batch_size=16, sampler=range(50))
+    assert len(MultiLabelInterpretation.from_learner(learn, chosen).targs)==50
 
 def test_a_learner_without_data_says_how_to_get_some(tmp_path):
     learn = fitted(1)
@@ -822,13 +829,17 @@ def test_a_loader_that_is_passed_is_read_in_order_and_whole():
         assert [*learn.evaluate(np.int64(1)).index]==['loss', *learn.metrics.attrgot('name')]
     assert train.shuffle and train.drop_last
 
-@pytest.mark.parametrize('metric,says', [
-    (lambda: F1ScoreMulti(labels=['crush']),
+CRUSH = dict(crush=0.2, rain=0.3, snow=0.4)
+
+@pytest.mark.parametrize('part,says', [
+    (lambda: dict(metrics=F1ScoreMulti(labels=['crush'])),
      "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
-    (lambda: F1ScoreMulti(dict(crush=0.2, rain=0.3, snow=0.4)),
-     r"labels \['crush'\], which are not here, and lacks \['crash'\]")])
-def test_unknown_labels_are_an_error_before_the_training(metric, says):
-    learn = make_learner(*simulate(64, 3), [metric()], vocab=['crash','rain','snow'])
+    (lambda: dict(metrics=F1ScoreMulti(CRUSH)), r"labels \['crush'\], which are not here, and lacks \['crash'\]"),
+    (lambda: dict(cbs=ZeroLabelsCallback(CRUSH)), r"labels \['crush'\], which are not here, and lacks \['crash'\]"),
+    (lambda: dict(metrics=F1ScoreMulti(labels=['rain']), vocab=None), 'set learn.dls.vocab'),
+    (lambda: dict(cbs=ZeroLabelsCallback(CRUSH), vocab=None), 'set learn.dls.vocab')])
+def test_unknown_labels_are_an_error_before_the_training(part, says):
+    learn = make_learner(*simulate(64, 3), **dict(vocab=['crash','rain','snow']) | part())
     with pytest.raises(ValueError, match=says): learn.fit(1, 0.)
     assert not hasattr(learn, 'pred')
 
@@ -848,11 +859,12 @@ def test_export_plain_leaves_out_the_logger_that_fastai_cannot_export(tmp_path):
     assert not load_learner(tmp_path/'export.pkl').cbs.filter(risinstance(CSVLogger))
     assert len(learn.cbs.filter(risinstance(CSVLogger)))==1
 
-def test_export_plain_names_the_public_class_once(tmp_path):
-    learn = make_learner(*simulate(64), multilabel_metrics(), loss_func=AsymmetricLossFlat(), path=tmp_path)
+@pytest.mark.parametrize('loss', [AsymmetricLossFlat,SigmoidFocalLossFlat])
+def test_export_plain_names_the_public_class_once(loss, tmp_path):
+    learn = make_learner(*simulate(64), multilabel_metrics(), loss_func=loss(), path=tmp_path)
     with pytest.warns(UserWarning) as caught: learn.export_plain()
     text, = [str(o.message) for o in caught if 'still needs' in str(o.message)]
-    assert text.count('AsymmetricLoss')==1 and 'fastai_mlmetrics, for AsymmetricLossFlat: use' in text
+    assert text.count('Loss')==1 and f'fastai_mlmetrics, for {loss.__name__}: use' in text
 
 @pytest.mark.parametrize('name', ['judge','ZeroLabelsWarning','ZeroLabelsCallback','ZeroLabelsCallback.explain',
     'ZeroLabelsCallback.report','ZeroLabelsCallback.plot','Learner.accuracy_report','Learner.evaluate',

@@ -122,7 +122,7 @@ def test_a_page_is_written_of_any_model(tmp_path, kw, out):
 def test_a_good_model_is_better_than_a_constant(tmp_path):
     page = written(MultiLabelInterpretation.from_preds(*GOOD, sigmoid=True), tmp_path)
     finding = page.find(id='verdict').find(class_='finding').get_text()
-    assert finding=='The model is better than a constant prediction.'
+    assert finding=='In micro F1, the model is better than a constant prediction.'
 
 def test_each_section_begins_with_what_it_shows(tmp_path):
     "Each section begins with what it shows"
@@ -135,7 +135,7 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     def finding(name): return page.find(id=name).find(class_='finding').get_text()
     r = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
     f1 = F1ScoreMulti(average=None)(logits, targs)
-    assert finding('verdict')=='The model is better than a constant prediction.'
+    assert finding('verdict')=='In micro F1, the model is better than a constant prediction.'
     box = page.find(class_='box').get_text()
     assert f'micro F1 {r.judge().f1_micro:.3f}' in box and 'never predicted: b' in box
     assert finding('labels').startswith(f'Labels with an F1 below 0.5: {(f1<0.5).sum()} of 6. '

@@ -3,7 +3,8 @@ import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from copy import copy, deepcopy
 from conftest import *
 from fastai_mlmetrics.records import add_trend, Record
-from fastai_mlmetrics.verdicts import FACTS, LOSS_ADVICE, REMEDIES, beats_constant, describe, in_numbers, remedies
+from fastai_mlmetrics.verdicts import FACTS, LOSS_ADVICE, REMEDIES, beats_constant, describe, in_numbers, remedies, \
+    what_remains
 from six_labels import SCORES, TARGS
 
 def test_decisions_are_told_as_decisions():
@@ -323,6 +324,9 @@ def test_one_label_each_is_not_advised_where_most_samples_have_none():
     ignored = torch.where(targs.any(1, keepdim=True), targs, -1.)
     other = make_learner(logits, ignored)
     with other.no_logging(), warnings_as('error'): other.thresh_find(show_plot=False, ignore_index=-1)
+    with other.no_logging(), pytest.warns(UserWarning, match='of the samples have no known label'):
+        make_learner(logits, targs.where(torch.arange(6)>0, -1.)).thresh_find(
+            average='samples', show_plot=False, ignore_index=-1)
     with learn.no_logging():
         learn.set_thresh(learn.thresh_find(average='micro', show_plot=False))
         learn.validate()
@@ -613,6 +617,39 @@ def test_narrow_scores_that_rank_well_are_found():
     assert [o['ap'] for o in in_bins.dead]==pytest.approx([o['ap'] for o in r.dead], abs=0.1)
     assert 'hardly rank above chance' not in one_line(r) and 'Some labels rank above chance' in one_line(r)
 
+@pytest.mark.parametrize('c', [60,120])
+def test_bins_that_are_too_wide_tell_nothing_of_a_label(c):
+    g = torch.Generator().manual_seed(0)
+    targs = (torch.rand(1000, c, generator=g)<torch.tensor([.3]*(c-3)+[.04]*3)).float()
+    logits = torch.randn(1000, c, generator=g) + 6*targs - 3
+    logits[:,-3:] = 0.01*(torch.randn(1000, 3, generator=g)+3*targs[:,-3:])-4.03
+    r = trained(logits, targs)[0].zero_labels.records[-1]
+    assert len(r.dead)==3 and all(math.isnan(o['ap']) for o in r.dead)
+    assert not {'hardly rank','nan'} & {*re.findall('hardly rank|nan', one_line(r))} and not r.collapsed
+    found = judge(logits, targs, sigmoid=True)
+    for o,i in zip(found.dead, range(c-3, c)):
+        assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i])) and o['ap']>0.7
+
+def test_names_of_labels_with_brackets():
+    r = judge(*half_dead(), sigmoid=True, vocab=[f'{o} (big)' for o in 'abcdefghij'])
+    assert re.search(r'h \(big\) \(average precision [\d.]+, chance [\d.]+\), i \(big\) \([\d.]+, chance', one_line(r))
+
+def test_binary_predictions_have_no_average_precision():
+    logits,targs = half_dead()
+    preds = targs.int()
+    preds[:,3] = 0
+    test_eq(what_remains(judge(preds, targs)), ['never predicted: label 3'])
+
+@pytest.mark.parametrize('thresh', [0.5,0.599])
+def test_thresholds_per_label_help_a_good_model(thresh):
+    g = torch.Generator().manual_seed(0)
+    targs = (torch.rand(3000, 10, generator=g)<0.2).float()
+    logits = 1.3*torch.randn(3000, 10, generator=g) + 5*targs - 2.6 + torch.linspace(-1, 1, 10)
+    r = judge(logits, targs, sigmoid=True, thresh=thresh)
+    assert r.f1_micro>0.9 and not r.verdict and remedies(r)[0].startswith('Thresholds per label')
+    own = best_thresholds(logits.sigmoid(), targs, per_label=True).thresh
+    assert not remedies(judge(logits, targs, sigmoid=True, thresh=own))
+
 def test_a_collapsed_network_is_called_so():
     "Its average precision rises by chance, from the labels' frequencies"
     g,(_,targs) = torch.Generator().manual_seed(0),all_labelled(*simulate(1000, 10, density=0.1))
@@ -624,8 +661,10 @@ def test_a_collapsed_network_is_called_so():
         add_trend(r, records, train_loss=0.3)
         records.append(r)
     text = one_line(describe(r))
-    assert r.collapsed and not r.learns and 'still rising' not in text
+    assert r.collapsed and not r.learns and 'still rising' not in text and 'Last resort' not in text
     assert '- scores hardly depend on the input' in text and 'the network has collapsed, or has not' in text
+    r.update(loss_trend='falls') # As the frequencies of labels are learnt
+    assert 'More training' not in one_line(describe(r))
     assert not judged().collapsed and not judge(torch.rand(10,3), torch.ones(10,3)).collapsed
     assert not judge(logits*0+60, targs, sigmoid=True).collapsed # Beyond the bins
 
@@ -860,6 +899,7 @@ def smaller_pos_weight():
     assert 'the square root of that in use, and more training' in advice(before, 'a smaller pos_weight')
     learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight.sqrt())
     after = fit(learn, 20, 1e-2)
+    assert 'smaller' not in ' '.join(remedies(after))
     assert after.verdict!='over-predicts'==before.verdict and after.f1_micro>before.f1_micro+0.05
 
 @remedy('unfreezing')
@@ -936,7 +976,7 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     learn = make_learner(logits, targs, multilabel_metrics())
     learn.dls = DataLoaders(make_learner(logits[::2], targs[::2]).dls.valid, learn.dls.valid, device=learn.dls.device)
     of = MultiLabelInterpretation
-    calls = {'`learn.set_thresh(learn.thresh_find())` finds and sets them': of.from_learner(learn),
+    calls = {'`learn.set_thresh(learn.thresh_find().per_label)` finds and sets them': of.from_learner(learn),
              '`MultiLabelInterpretation.from_learner(learn).judge()` lists remedies': of.from_learner(learn, 0),
              '`best_thresholds(preds, targs, per_label=True)` finds them': of.from_preds(logits, targs, sigmoid=True)}
     for call,interp in calls.items():
