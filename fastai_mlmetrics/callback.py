@@ -8,7 +8,7 @@ __all__ = ['ZeroLabelsCallback']
 # %% ../nbs/17_callback.ipynb #0f5de6e7
 from fastai.basics import *
 from .inputs import label_vocab
-from .messages import check_int, new_warnings
+from .messages import check_int, new_warnings, replaced
 from .decisions import ThresholdRule
 from .losses import can_decode, loss_rule, unwrap
 from .counts import check_label_axis
@@ -255,11 +255,9 @@ def _act(self:ZeroLabelsCallback, r):
         self.notify((describe if is_new else describe_unchanged)(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
-        self._acting,lock = r,self.learn.lock
         # For the lock of this validation, a second one would wait for ever; `before_validate` raises
-        self.learn.lock = threading.Lock()
-        try: self.on_flag(r)
-        finally: self.learn.lock,self._acting = lock,None
+        with replaced(self, '_acting', r), replaced(self.learn, 'lock', threading.Lock()):
+            self.on_flag(r)
 
 @patch
 def _clear(self:ZeroLabelsCallback, r):
@@ -280,13 +278,12 @@ def _show(warning):
 def notify(self:ZeroLabelsCallback, warning):
     "Show a warning, in the first process only"
     if rank_distrib(): return
-    printed,plain = io.StringIO(),warnings.formatwarning
+    printed = io.StringIO()
+    def plain(message, *args, **kwargs): return f'{message}\n' # Without a path and a line number
     # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
-    with redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
-        # No path and line number in front of the text
-        warnings.formatwarning = lambda message, *args, **kwargs: f'{message}\n'
-        try: warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
-        finally: warnings.formatwarning = plain
+    with (redirect_stderr(printed) if IN_NOTEBOOK else nullcontext(),
+          replaced(warnings, 'formatwarning', plain)):
+        warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
     if printed.getvalue(): _show(warning)
 
 # %% ../nbs/17_callback.ipynb #066f9c31

@@ -139,9 +139,9 @@ def compare_models(
         t = thresh[name] if by_model else thresh
         try:
             p = Predictions(preds, targs, thresh=t, **kwargs)
-            values[name],left_out = measure(p, ci)
+            values[name],jackknife = measure(p, ci)
         except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from None
-        without[name] = dict(left_out)
+        without[name] = dict(jackknife)
         used[name] = p.rule.describe() if p.scored else 'as binary predictions'
         if without[name]: best[name] = _at_best(p) or (None, values[name][_ROW], without[name][_ROW])
     first,*names = preds_by_name

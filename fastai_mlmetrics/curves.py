@@ -169,15 +169,15 @@ class SearchRow:
     ): store_attr()
 
     def curve(self,
-        keep # Which folds count, S x folds of 0 and 1
+        masks # Which folds count, S x folds of 0 and 1
     )->Curve: # S rows; the last step, after all thresholds, predicts everything
         "Add up the folds that count"
-        fp,tp = np.tensordot(keep, self.above, 1).swapaxes(0, 1)
+        fp,tp = np.tensordot(masks, self.above, 1).swapaxes(0, 1)
         return Curve(torch.from_numpy(tp), torch.from_numpy(fp))
 
-    def values(self, m, keep):
+    def values(self, m, masks):
         "Compute a metric at each threshold, S x M"
-        return self.curve(keep).values(m)[:,:-1]
+        return self.curve(masks).values(m)[:,:-1]
 
 class SearchTable:
     "Base of tables of all labels, whose `row` counts a label at its candidate thresholds, by fold"
@@ -189,6 +189,7 @@ class SearchTable:
         c:int # Number of labels
     ):
         store_attr()
+        # Sets of folds that are left out: none, each one, each two
         self.left_out = [o for k in range(min(3, n_folds)) for o in combinations(range(n_folds), k)]
 
     @property
@@ -196,12 +197,12 @@ class SearchTable:
         "Number of positives of each label"
         return self.total[:,1].sum(0)
 
-    def keep(self,
+    def fold_masks(self,
         pairs:bool=False # Whether two folds are left out as well
     ): # S x folds of 0 and 1: all, all but each fold, all but each two
         "Return which folds count"
-        sets = self.left_out[:None if pairs else 1+self.n_folds]
-        return np.array([[i not in o for i in range(self.n_folds)] for o in sets], dtype=float)
+        without = self.left_out[:None if pairs else 1+self.n_folds]
+        return np.array([[i not in o for i in range(self.n_folds)] for o in without], dtype=float)
 
     def at(self,
         thresh # Thresholds, S x C, or S x 1 for all labels
@@ -213,13 +214,13 @@ class SearchTable:
     def averaged(self,
         m:CountsMetric, # Metric, with its average
         thresh, # M thresholds, from the highest down
-        keep # Which folds count, S x folds of 0 and 1
+        masks # Which folds count, S x folds of 0 and 1
     )->Tensor: # S x M
         "Compute a metric of all labels at each threshold"
-        if m.average=='micro': return self.row(thresh=thresh).values(m, keep)
+        if m.average=='micro': return self.row(thresh=thresh).values(m, masks)
         sums = total = 0
         for i in self.each(range(self.c)):
-            curve = self.row(i, thresh).curve(keep)
+            curve = self.row(i, thresh).curve(masks)
             value = curve.values(m)[:,:-1]
             # If no label has a positive, the tiny weights make the mean an unweighted one
             weight = ~value.isnan()*(curve.true[:,None]+1e-30 if m.average=='weighted' else 1)
@@ -294,17 +295,17 @@ class ScoreTable(SearchTable):
         tp,predicted,true,n = (o.sum(1).double() for o in (p & self.y, p, self.y, self.valid))
         return torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
 
-def _at_ranks(groups, keep):
+def _at_ranks(groups, masks):
     "Return the n-th highest score where n pairs are true, for each set of folds"
     def kept(groups, folds): return np.concatenate([o for o,k in zip(groups, folds) if k])
-    for o in keep:
+    for o in masks:
         scores,n = kept(groups, o.repeat(2)),len(kept(groups[1::2], o))
         yield np.sort(scores)[len(scores)-n:][:1]
 
 # %% ../nbs/07_curves.ipynb #fb1a0d7e
 @patch
-def averaged(self:ScoreTable, m, thresh, keep):
-    if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, keep)
+def averaged(self:ScoreTable, m, thresh, masks):
+    if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, masks)
     size,step = len(thresh)+1,max(1, 2**20//self.c)
     sums,n = np.zeros((2, self.n_folds*size))
     for fold,*rows in zip(*(o.split(step) for o in (self.fold, self.scores, self.y, self.valid))):
@@ -317,7 +318,7 @@ def averaged(self:ScoreTable, m, thresh, keep):
         for total,x in ((sums, values.nan_to_num()), (n, (~values.isnan()).double())):
             change = x.diff(prepend=torch.zeros_like(x[:,:1]))
             total += np.bincount(at.ravel(), change.numpy().ravel(), len(total))
-    sums,n = (torch.from_numpy(keep@o.reshape(-1, size).cumsum(1)[:,:-1]) for o in (sums, n))
+    sums,n = (torch.from_numpy(masks@o.reshape(-1, size).cumsum(1)[:,:-1]) for o in (sums, n))
     return sums/n
 
 # %% ../nbs/07_curves.ipynb #c94f5bab

@@ -6,7 +6,6 @@
 __all__ = ['digit_labels', 'digit_table', 'multidigits', 'multilabel_dls']
 
 # %% ../nbs/24_digits.ipynb #06ab3ab2
-from PIL import Image
 from sklearn.datasets import load_digits
 from fastai.vision.all import *
 from .messages import check_int

@@ -22,8 +22,6 @@ from .report import rank_labels, rank_samples
 from .learner import get_dl, get_probs
 from . import report as reports, verdicts
 import sklearn.metrics as skm
-from copy import copy
-from operator import attrgetter
 
 # %% ../nbs/19_interpret.ipynb #123b68fe
 def _cross_entropy(p):

@@ -7,9 +7,9 @@ __all__ = ['SuggestedThresholds']
 
 # %% ../nbs/18_learner.ipynb #140327f1
 from fastai.basics import *
-import difflib, pickletools, zipfile
+import difflib, pickletools
 from .inputs import label_names, label_vocab
-from .messages import check_int, check_kwargs, single_threaded, warn_user
+from .messages import check_int, check_kwargs, replaced, single_threaded, warn_user
 from .decisions import (
     as_thresh, binarize, is_probs, limits_text, thresh_text, ThresholdRule)
 from fastai_mlmetrics.losses import (
@@ -25,9 +25,6 @@ from fastai_mlmetrics.thresholds import (
 from .pitfalls import metric_thresh
 from .callback import ZeroLabelsCallback
 from . import report
-from collections import namedtuple
-from contextlib import contextmanager
-from copy import copy
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
 from numbers import Integral
@@ -114,11 +111,8 @@ def accumulate_metrics(
 ):
     "Let metrics accumulate predictions batch by batch, and preserve `Recorder` state"
     dl = get_dl(learn, ds_idx, dl)
-    before,learn.metrics = learn.metrics,L()
-    try:
-        with without_trackers(learn):
-            learn.validate(dl=dl, cbs=[_NeedsTargets(),_Accumulate(metrics)])
-    finally: learn.metrics = before
+    with replaced(learn, 'metrics', L()), without_trackers(learn):
+        learn.validate(dl=dl, cbs=[_NeedsTargets(),_Accumulate(metrics)])
 
 # %% ../nbs/18_learner.ipynb #4e72b302
 class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best cardinality per_label',
@@ -427,9 +421,8 @@ def export_plain(self:Learner,
     Warns if the file still needs this package, and names the objects.
 
         learn.export_plain('model.pkl')"""
-    metrics,loss_func = self.metrics,self.loss_func
-    is_routine = inspect.isroutine(loss_func) # `set_thresh` makes a `partial` of it
-    loss = loss_func if is_routine else _copied(loss_func)
+    is_routine = inspect.isroutine(self.loss_func) # `set_thresh` makes a `partial` of it
+    loss = self.loss_func if is_routine else _copied(self.loss_func)
     if type(loss) is BCEWithLogitsLossFlat: # fastai's class predicts as ours does
         loss.__class__ = BCEWithLogitsLossFlat.__base__
     decodes,thresh = (None if is_routine else vars(loss).get(o) for o in ('decodes','thresh'))
@@ -440,12 +433,11 @@ def export_plain(self:Learner,
     if isinstance(thresh, tuple): # fastai compares with a tensor
         loss.thresh = torch.tensor(thresh, dtype=torch.float32, device='cpu')
     stored = vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
+    others,cbs = self.metrics.filter(_of_package, negate=True),(ZeroLabelsCallback,CSVLogger)
     try:
-        self.loss_func,self.metrics = loss,metrics.filter(_of_package, negate=True)
-        left_out = ZeroLabelsCallback,CSVLogger
-        with self.removed_cbs(self.cbs.filter(risinstance(left_out))): self.export(fname)
+        with (replaced(self, 'loss_func', loss), replaced(self, 'metrics', others),
+              self.removed_cbs(self.cbs.filter(risinstance(cbs)))): self.export(fname)
     finally:
-        self.loss_func,self.metrics = loss_func,metrics
         if stored: self.__stored_args__ = stored
     if not rank_distrib() and (names:=_names_in(path:=self.path/fname)):
         warn_user(f"{path} still needs {_PACKAGE[:-1]}, for {', '.join(names)}: use fastai's own "

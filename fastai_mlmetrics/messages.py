@@ -81,6 +81,9 @@ def _without_numbers(text):
     parts = re.split(r'(`[^`]*`|\([^)]*\))', text)
     return ''.join(o if i%2 else re.sub(r'(?<!\w)-?\d\S*', '', o) for i,o in enumerate(parts))
 
+# %% ../nbs/01_messages.ipynb #3f60c1a2
+replaced = contextmanager(replacing_yield)
+
 # %% ../nbs/01_messages.ipynb #47e81b9d
 def progress(
     items:list, # Items to yield
@@ -123,7 +126,7 @@ def document(
         if lines: o.__doc__ = '\n'.join([text, '', 'Arguments:', *lines])
 
 # %% ../nbs/01_messages.ipynb #718285b0
-_OPENMP = ThreadpoolController().select(user_api='openmp').lib_controllers
+_OPENMP = ThreadpoolController().select(user_api='openmp')
 
 def single_threaded(
     f, # Function to call
@@ -131,8 +134,4 @@ def single_threaded(
 ): # Result of `f`
     "Call `f` while torch uses a single thread"
     # `torch.set_num_threads` would also change threads that start meanwhile, for good
-    before = [o.get_num_threads() for o in _OPENMP]
-    for o in _OPENMP: o.set_num_threads(1)
-    try: return f(*args)
-    finally:
-        for o,n in zip(_OPENMP, before): o.set_num_threads(n)
+    with _OPENMP.limit(limits=1): return f(*args)

@@ -19,7 +19,6 @@ from .verdicts import (
 from .interpret import MultiLabelInterpretation
 from .samples import find_mistakes, sample_inputs, sample_names, sample_titles
 from base64 import b64encode
-from datetime import datetime
 from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from scipy.special import expit

@@ -18,7 +18,6 @@ from .verdicts import exact_thresh, set_thresh_code
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
 from fastai.metrics import ActivationType
-from collections import namedtuple
 from scipy.special import expit
 
 # %% ../nbs/16_pitfalls.ipynb #e4dabef8

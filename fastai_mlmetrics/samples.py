@@ -14,8 +14,7 @@ from .tables import (
     as_shown, escape_mathtext, label_index, names_within, plot_name, some_labels, Table)
 from .interpret import MultiLabelInterpretation
 import textwrap
-from fastai.data.transforms import image_extensions
-from numbers import Integral, Real
+from numbers import Integral
 
 # %% ../nbs/20_samples.ipynb #bc49adc3
 @patch

@@ -8,7 +8,7 @@ __all__ = ['Table']
 # %% ../nbs/10_tables.ipynb #85de2a07
 from fastai.basics import *
 from .messages import check_int
-import difflib, html, shutil, textwrap
+import difflib, html, textwrap
 from numbers import Integral
 
 # %% ../nbs/10_tables.ipynb #211c8f65

@@ -19,8 +19,6 @@ from fastai_mlmetrics.metrics import (
 from .curves import (
     add_to_histogram, bin_index, BinnedTable, FoldedMetric, ScoreTable, SearchTable)
 from .tables import new_axes, Table
-from collections import namedtuple
-from copy import copy
 from functools import cached_property
 from scipy.special import expit, logit
 from scipy.stats import t as student_t
@@ -43,19 +41,19 @@ def plot_thresh_curve(
 ):
     "Plot a metric at all thresholds"
     thresh = table.candidates()
-    probs,v = table.probs,table.averaged(m, thresh, table.keep()[:1])[0].numpy()
+    probs,v = table.probs,table.averaged(m, thresh, table.fold_masks()[:1])[0].numpy()
     def back(x): return expit(x) if probs else x
-    x,none = stretched(thresh, probs),v[0]
+    x,nothing = stretched(thresh, probs),v[0] # Nothing is predicted at the first
     drawn = np.isfinite(x) & ~np.isnan(v) # Margins may be infinite
     x,v = x[drawn],v[drawn]
     # Show all marks, and the part of the curve that differs from both of its ends
-    differs = np.fmin(abs(v-none), abs(v-v[-1:])) > 0.02*np.ptp(v)
+    differs = np.fmin(abs(v-nothing), abs(v-v[-1:])) > 0.02*np.ptp(v)
     shown = [*x[differs], *stretched([*marks.values()], probs)] or x
     margin = 0.04*np.ptp(shown) or 0.5
     low,high = min(shown)-margin,max(shown)+margin
     ax = new_axes(ax, figsize)
     ax.plot(back(x), v)
-    ax.axhline(none, color='k', ls=':', lw=1, label='predicting nothing')
+    ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
     for name,t in marks.items():
         color = dict(best='tab:red', cardinality='tab:orange').get(name, 'k')
         ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1.2, label=f'{name}: {t:.3g}')
@@ -88,20 +86,20 @@ class Objective:
         at_precision:float=None, # Minimum precision, with metric='recall'
         min_positives:int=20 # Minimum number of positives for a label to get its own threshold
     ):
-        own = isinstance(metric, CountsMetric) # Whether it has its own arguments
-        cls = type(metric) if own else _METRICS.get(metric) if isinstance(metric, str) else metric
+        is_instance = isinstance(metric, CountsMetric) # It has its own arguments
+        cls = type(metric) if is_instance else _METRICS.get(metric) if isinstance(metric, str) else metric
         _check_has_optimum(metric, cls)
         self.by_rank = cls is _Cardinality
-        if own: average,zero_division = metric.average,ifnone(zero_division, metric.zero_division)
+        if is_instance: average,zero_division = metric.average,ifnone(zero_division, metric.zero_division)
         elif self.by_rank: average = 'micro'
         if average not in (averages := [o for o in cls.averages if o]):
             raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
                              f"use one of {', '.join(map(repr, averages))}")
         kw = dict(average=average)
         if zero_division is not None: kw['zero_division'] = zero_division
-        if cls is FBetaMulti and not own: kw['beta'] = beta
+        if cls is FBetaMulti and not is_instance: kw['beta'] = beta
         elif beta!=1: raise ValueError(f"beta={beta} is for metric='fbeta' alone")
-        self.m = copy(metric) if own else cls(**kw)
+        self.m = copy(metric) if is_instance else cls(**kw)
         self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
         if (rule := self.m.rule).labels or rule.limits or rule.weight is not None:
             raise ValueError(f"{metric!r}: thresholds are tuned for all labels, without limits and "
@@ -127,15 +125,15 @@ class Objective:
 
     def best(self,
         thresh, # M thresholds, from the highest down
-        values_of, # Function of a metric and `keep`: its values at the thresholds, S x M
-        keep # Which folds count, S x folds of 0 and 1
+        values_of, # Function of a metric and `masks`: its values at the thresholds, S x M
+        masks # Which folds count, S x folds of 0 and 1
     ): # S thresholds; nan: undefined everywhere, or the constraint fails
         "Find the best threshold of each set of folds; ties go to the highest one"
-        if len(keep)>1 and len(keep)*len(thresh)>2**22: # Too much for memory
-            return np.concatenate([self.best(thresh, values_of, o) for o in np.array_split(keep, 2)])
-        values = self.sign*values_of(self.m, keep=keep)
+        if len(masks)>1 and len(masks)*len(thresh)>2**22: # Too much for memory
+            return np.concatenate([self.best(thresh, values_of, o) for o in np.array_split(masks, 2)])
+        values = self.sign*values_of(self.m, masks=masks)
         for m in self.required.values():
-            values = values.where(values_of(m, keep=keep)>=self.least, math.nan)
+            values = values.where(values_of(m, masks=masks)>=self.least, math.nan)
         # Equal values may be rounded differently
         best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
         return np.where(best>-math.inf, thresh[at], math.nan)
@@ -177,33 +175,34 @@ class Tuned:
     @cached_property
     def held_out(self):
         "`Outcome` of each fold at the thresholds tuned without it; None if there are none"
-        return self.outcome(held_out=True)
+        return self.outcome(nested=True)
 
     def outcome(self,
-        out:tuple=(), # Folds that are left out
-        held_out:bool=False # Whether each other fold gets the thresholds tuned without it as well
+        without:tuple=(), # Folds that are left out
+        nested:bool=False # Whether each other fold gets the thresholds tuned without it as well
     ): # `Outcome`; None if not all folds have such thresholds
         "Predict all folds but some at the thresholds that were tuned without these"
-        folds = [i for i in range(self.table.n_folds) if i not in out]
-        if held_out and len(folds)<2: return None # No other fold is left to tune on
-        left_out = [tuple(sorted((*out, i))) if held_out else out for i in folds]
-        sets = [*map(self.table.left_out.index, left_out)]
-        if held_out and np.isnan(self.thresh[sets]).any(): return None
-        return Outcome(self, dict(zip(folds, sets)))
+        folds = [i for i in range(self.table.n_folds) if i not in without]
+        if nested and len(folds)<2: return None # No other fold is left to tune on
+        def row_for(i): # Of thresholds
+            return self.table.left_out.index(tuple(sorted((*without, i))) if nested else without)
+        rows = {i: row_for(i) for i in folds}
+        if nested and np.isnan(self.thresh[[*rows.values()]]).any(): return None
+        return Outcome(self, rows)
 
 class Outcome:
     "What thresholds predict, where each fold may have others"
     def __init__(self,
         tuned:Tuned, # Thresholds
-        sets:dict, # Fold -> which of the S sets of thresholds it gets
+        rows:dict, # Fold -> which of the S rows of thresholds it gets
         counted=None # `counts` and `sample_counts` of all folds; None: those of the thresholds
     ): store_attr()
 
     def cells(self, folds=None):
         "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
         if folds is None and self.counted is not None: return self.counted.counts
-        folds = ifnone(folds, [*self.sets])
-        above = self.tuned.above[folds,:,[self.sets[i] for i in folds]]
+        folds = ifnone(folds, [*self.rows])
+        above = self.tuned.above[folds,:,[self.rows[i] for i in folds]]
         (fp,tp),(false,true) = above.sum(0),self.tuned.table.total[folds].sum(0)
         return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp])).double()
 
@@ -211,7 +210,7 @@ class Outcome:
     def sample_counts(self):
         "`tp`, `fp`, `fn` and `tn` of each sample, 4 x N"
         if self.counted is not None: return self.counted.sample_counts
-        return self.tuned.table.sample_counts(self.tuned.thresh[[*self.sets.values()]])
+        return self.tuned.table.sample_counts(self.tuned.thresh[[*self.rows.values()]])
 
     def score(self, m, folds=None):
         "Compute a metric in some folds, or in all (None)"
@@ -228,20 +227,20 @@ def tune_global(self:Objective,
     pairs:bool=False # Whether to leave out two folds as well
 )->Tuned:
     "Tune one threshold for all labels"
-    m,keep = self.m,table.keep(pairs)
+    m,masks = self.m,table.fold_masks(pairs)
     if m.average=='micro':
-        row = table.row(ranks=keep if self.by_rank else None)
+        row = table.row(ranks=masks if self.by_rank else None)
         thresh,values_of = row.thresh,row.values
     else:
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
-    best = self.best(thresh, values_of, keep)
+    best = self.best(thresh, values_of, masks)
     if not np.isnan(best[0]): return Tuned(table, best[:,None])
     for name,other in self.required.items():
         hint = ''
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
-        highest = table.averaged(other, table.candidates(), keep[:1]).nan_to_num(-math.inf).max()
+        highest = table.averaged(other, table.candidates(), masks[:1]).nan_to_num(-math.inf).max()
         raise ValueError(f"no threshold reaches a {name} ({m.average}) of {self.least:.3g}; "
                          f"the highest is {highest:.3g}{hint}")
     raise ValueError(f"{m.name} is 0/0 at each threshold next to the score of a true target, and "
@@ -254,28 +253,28 @@ def tune_labels(self:Objective,
     shared:Tuned # Global threshold, tuned without each two folds as well
 )->Tuned:
     "Tune a threshold for each label, which gets the global one where that is better"
-    keep = table.keep(pairs=True)
+    masks = table.fold_masks(pairs=True)
     def tune(i):
-        row = table.row(i, ranks=keep if self.by_rank else None)
-        return self.best(row.thresh, row.values, keep)
+        row = table.row(i, ranks=masks if self.by_rank else None)
+        return self.best(row.thresh, row.values, masks)
     thresh = np.stack([*map(tune, table.each(range(table.c)))], -1)
-    none = np.isnan(thresh)
-    own = Tuned(table, np.where(none, shared.thresh, thresh))
-    sets = table.left_out[:1+table.n_folds]
-    why = [self._fallback(own, shared, *o) for o in zip(none, sets)]
+    missing = np.isnan(thresh)
+    own = Tuned(table, np.where(missing, shared.thresh, thresh))
+    each = zip(missing, table.left_out[:1+table.n_folds])
+    why = [self._fallback(own, shared, *o) for o in each]
     n = len(why)
     thresh = np.where(np.array(why)!='', shared.thresh[:n], own.thresh[:n])
     return Tuned(table, thresh, tuple(why[0]))
 
 @patch
-def _fallback(self:Objective, own, shared, none, out):
-    "Say for each label why it gets the global threshold, or '', by the folds that are not left `out`"
-    tp,fp,fn,_ = own.outcome(out).cells().numpy()
-    reasons = {'no threshold will do': none}
+def _fallback(self:Objective, own, shared, missing, without):
+    "Say for each label why it gets the global threshold, or '', by the folds that are not left out"
+    tp,fp,fn,_ = own.outcome(without).cells().numpy()
+    reasons = {'no threshold will do': missing}
     if not self.required:
         reasons = {'few positives': tp+fn<self.min_positives, **reasons,
                    'predicts too often': tp+fp>3*(tp+fn)}
-        held_out = [o.outcome(out, held_out=True) for o in (own, shared)]
+        held_out = [o.outcome(without, nested=True) for o in (own, shared)]
         if all(held_out):
             a,b = (self.sign*self.m.values(*o.cells()) for o in held_out)
             reasons['no better held out'] = ~(a>b).numpy()
@@ -287,10 +286,10 @@ def tune_whole(self:Objective,
     table:SearchTable # Scores and targets
 )->Tuned:
     "Tune a threshold for each label, so that together they maximise the micro average"
-    keep = table.keep()
+    masks = table.fold_masks()
     rows = [table.row(i) for i in table.each(range(table.c))]
-    sums = [[o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(keep).cells)] for row in rows]
-    v,scale = np.zeros(len(keep)),max(1, table.true.sum())
+    sums = [[o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(masks).cells)] for row in rows]
+    v,scale = np.zeros(len(masks)),max(1, table.true.sum())
     for _ in range(100): # Five are enough, as a rule
         # Equal values may be rounded differently; ties go to the highest threshold
         at = [((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in sums]
@@ -335,7 +334,7 @@ def way_in_use(
     thresh = np.array([L(t)], dtype=table.dtype)
     way = Tuned(table, thresh)
     way.value,way.held_out = t,None
-    way.fit = Outcome(way, way.fit.sets, counted)
+    way.fit = Outcome(way, way.fit.rows, counted)
     return {', '.join(L('now', ThresholdRule(**rule).limits).filter()): way}
 
 def thresh_table(
@@ -382,7 +381,7 @@ def gain(
     b:Outcome # What others predict
 )->tuple: # The difference, above 0 if `a` is better, and its 95 % interval
     "Compare two outcomes, with an interval from a jackknife over the folds"
-    n = len(a.sets)
+    n = len(a.rows)
     def diff(folds=None): return (a.score(m, folds)-b.score(m, folds)) * (-1 if m.is_loss else 1)
     g,parts = diff(),[diff([i for i in range(n) if i!=j]) for j in range(n)]
     half = student_t.ppf(0.975, n-1)*((n-1)*np.var(parts))**0.5

@@ -202,8 +202,7 @@ def _with_ap(dead):
     def text(o, what=''):
         ap = '' if math.isnan(o['ap']) else f" ({what}{o['ap']:.3f}, chance {o['chance']:.3f})"
         return some_labels([o['label']])+ap
-    texts = [text(dead[0], 'average precision '), *map(text, dead[1:5])]
-    return ', '.join(texts) + f" and {len(dead)-5} more"*(len(dead)>5)
+    return some_names([text(dead[0], 'average precision '), *map(text, dead[1:])])
 
 def _per_label(r):
     how = _search(r, "learn.thresh_find(average='macro').per_label",

@@ -644,7 +644,7 @@ def test_the_curve_is_the_metric():
     for average in ('micro','macro','weighted','samples'):
         for zd in (0., 1., math.nan):
             m = F1ScoreMulti(average=average, zero_division=zd)
-            v = data.averaged(m, thresh, data.keep())
+            v = data.averaged(m, thresh, data.fold_masks())
             assert v.shape==(4,len(thresh))
             for values,kept in zip(v, (data.fold>=0, *(data.fold!=j for j in range(3)))):
                 expected = [m(above(data.scores[kept], t), targs[kept]) for t in thresh]
