@@ -87,10 +87,12 @@ class Objective:
         min_positives:int=20 # Minimum number of positives for a label to get its own threshold
     ):
         is_instance = isinstance(metric, CountsMetric) # It has its own arguments
-        cls = type(metric) if is_instance else _METRICS.get(metric) if isinstance(metric, str) else metric
+        cls = (type(metric) if is_instance else
+               _METRICS.get(metric) if isinstance(metric, str) else metric)
         _check_has_optimum(metric, cls)
         self.by_rank = cls is _Cardinality
-        if is_instance: average,zero_division = metric.average,ifnone(zero_division, metric.zero_division)
+        if is_instance:
+            average,zero_division = metric.average,ifnone(zero_division, metric.zero_division)
         elif self.by_rank: average = 'micro'
         if average not in (averages := [o for o in cls.averages if o]):
             raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
