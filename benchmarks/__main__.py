@@ -162,9 +162,9 @@ LEARNERS = {
 def validation(learners=LEARNERS, repeats=15):
     """Validation with the callback
 
-    Milliseconds of `learn.validate()` without metrics, and what is added to them: by the nine metrics, by
-    `ZeroLabelsCallback` beside these, by fastai's seven instead of them. Each is the median of differences within a
-    round. *Below* some value: the 95 % interval of the difference includes 0 and ends there."""
+    Milliseconds of `learn.validate()` without metrics, and what is added to them: by the nine metrics of the first
+    table, by `ZeroLabelsCallback` beside these, by fastai's seven instead of them. Each is the median of differences
+    within a round. *Below* some value: the 95 % interval of the difference includes 0 and ends there."""
     for name,learner in learners.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
@@ -177,8 +177,7 @@ def validation(learners=LEARNERS, repeats=15):
             callback=lambda: validate(ours, ZeroLabelsCallback())).items()}
         def adds(a, b): return Difference.of(t[a], t[b])
         yield {'model': name, 'validation': float(np.median(t['none'])), 'metrics': adds('ours','none'),
-               'callback': adds('callback','ours'), "fastai's metrics": adds('fastai','none'),
-               'both': adds('callback','none')}
+               'callback': adds('callback','ours'), "fastai's metrics": adds('fastai','none')}
 
 def _megabytes(what): return int(re.search(what+r':\s*(\d+) kB', Path('/proc/self/status').read_text())[1])/1024
 def peak(): return _megabytes('VmHWM')
@@ -235,7 +234,8 @@ def memory(rows=(*((o, *s) for o in [*STREAMED][:3:2] for s in (FEW,MANY)), *((o
                  ('`accuracy_report`', 100_000, 600))):
     """Memory
 
-    Seconds, and megabytes by which the peak of memory grows, each in a process of its own (Linux only). Samples come in
+    Seconds, and megabytes by which the peak of memory grows after a small first run, each in a process of its own
+    (Linux only): not [what is held](../nbs/howto/12_processes_large_data.ipynb#memory-and-time). Samples come in
     batches of 1,000, which are not kept; `accuracy_report` has them as one array, and estimates its intervals."""
     for name,n,c in rows:
         s,mb = map(float, python('-m', 'benchmarks', '--stream', name, n, c).split())
@@ -335,11 +335,11 @@ def summary(tables):
     "What it costs to train with, what to wait for, and what memory it takes: a sentence for each"
     m,t,v,mem = (tables[f.__name__] for f in PAGE[:4])
     m,resnet = m.iloc[min(1, len(m)-1)],v.iloc[-1]
-    both,clear = resnet.both,resnet.both.low>0
-    added = ('' if clear else 'less than ')+short(100*(both.median if clear else both.bound)/resnet.validation)
+    def added(difference): return str(difference).replace('below', 'less than')
     train = (f'**To train with**: for {m["samples x labels"]} (samples x labels), our nine metrics take '
-             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai/m.ours)} times as long; "
-             f'metrics and callback together add {added} % to the validation of a resnet18 on small images.')
+             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai)} s; to the "
+             f'{short(resnet.validation)} ms of a resnet18 on small images, metrics add {added(resnet.metrics)} '
+             f'ms and the callback {added(resnet.callback)} ms.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
     one,per = of.loc['one, micro F1'],of.loc['per label, micro F1 as a whole']
@@ -351,8 +351,9 @@ def summary(tables):
     def row(what, i): return mem[mem.what==what].iloc[i]
     few,many = (row('our nine metrics', i) for i in (0,-1))
     exact,bins = row('AP and AUC, exact', -1),row('AP and AUC in 1,024 bins', -1)
-    need = (f'**Memory**: our nine metrics take {short(few.MB)} MB for {few["samples x labels"]} and '
-            f'{short(many.MB)} MB for {many["samples x labels"]}; AP and AUC take {short(exact.MB)} MB for '
+    more = 'also' if short(few.MB)==short(many.MB) else f'{short(many.MB)} MB'
+    need = (f'**Memory**: our nine metrics take {short(few.MB)} MB for {few["samples x labels"]}, {more} for '
+            f'{MANY[0]//FEW[0]} times the samples; AP and AUC take {short(exact.MB)} MB for '
             f'{exact["samples x labels"]} if exact, and {short(bins.MB)} MB for {bins["samples x labels"]} in bins.')
     return [train, wait, need]
 
@@ -365,7 +366,7 @@ def markdown(table):
 def section(f, table):
     "The heading, the explanation and the table of a section"
     title,_,text = inspect.getdoc(f).partition('\n\n')
-    return f"## {title}\n\n{text}\n\n{markdown(table.drop(columns='both', errors='ignore'))}"
+    return f"## {title}\n\n{text}\n\n{markdown(table)}"
 
 def where():
     "The machine and the versions"

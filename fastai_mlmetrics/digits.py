@@ -151,19 +151,19 @@ def _read_table(path):
 
 # %% ../nbs/24_digits.ipynb #83fac635
 def multilabel_dls(
-    path:str|Path, # Folder with `train.csv` and, in `train`, the pictures
-    size:int=64, # Height and width in pixels to squeeze pictures to; None: keep their size
-    bs:int=64, # Number of pictures per batch, limited to that of the training pictures
-    item_tfms:list=None, # Transforms of each picture before it is resized; None: none
+    path:str|Path, # Folder with `train.csv` and, in `train`, the images
+    size:int=64, # Height and width in pixels to squeeze images to; None: keep their size
+    bs:int=64, # Number of images per batch, limited to that of the training images
+    item_tfms:list=None, # Transforms of each image before it is resized; None: none
     batch_tfms:list=None, # Transforms of each batch, such as `aug_transforms()`, before normalisation
-    num_workers:int=0, # Number of processes that load pictures; 0, only this one, suits small pictures
+    num_workers:int=0, # Number of processes that load images; 0, only this one, suits small images
     **kwargs, # Arguments of `DataBlock.dataloaders`, such as `device`
-)->DataLoaders: # Batches of pictures and of their labels, as zeros and ones in the order of `vocab`
+)->DataLoaders: # Batches of images and of their labels, as zeros and ones in the order of `vocab`
     """Load a multi-label image data set laid out like `multidigits` and `URLs.PASCAL_2007`
 
     `train.csv` has the columns `fname`, `labels` (separated by spaces) and `is_valid`. Returns
     `DataLoaders` of normalised images and of targets, N x C of 0 and 1. Raises `FileNotFoundError` for
-    a missing file, `ValueError` for a wrong table. fastai's `verify_images` finds damaged pictures.
+    a missing file, `ValueError` for a wrong table. fastai's `verify_images` finds damaged images.
 
         dls = multilabel_dls(multidigits(n=500), bs=32)"""
     path = Path(path).expanduser()

@@ -62,8 +62,8 @@ class AsymmetricLoss(Module):
     2009.14119). Not in fastai.
     """
     def __init__(self,
-        gamma_neg:float=4., # Focusing exponent of negatives (0 or more): if high, easy ones count less
-        gamma_pos:float=0., # Focusing exponent for positives, 0 or more
+        gamma_neg:float=4., # Focusing exponent of negatives, 0 or more; higher: easy pairs count less
+        gamma_pos:float=0., # Focusing exponent of positives, 0 or more; higher: easy pairs count less
         clip:float=0.05, # Negatives below this probability, from 0 to below 1, have a loss of 0
         alpha:float=None, # Weight of positives, 0 to 1, and 1-alpha of negatives; None: 1 for both
         reduction:str='mean' # 'mean', 'sum' or 'none'
@@ -99,8 +99,8 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
 
         AsymmetricLossFlat(gamma_neg=2)(logits, targs)"""
     def __init__(self,
-        gamma_neg:float=4., # Focusing exponent of negatives (0 or more): if high, easy ones count less
-        gamma_pos:float=0., # Focusing exponent for positives, 0 or more
+        gamma_neg:float=4., # Focusing exponent of negatives, 0 or more; higher: easy pairs count less
+        gamma_pos:float=0., # Focusing exponent of positives, 0 or more; higher: easy pairs count less
         clip:float=0.05, # Negatives below this probability, from 0 to below 1, have a loss of 0
         *,
         alpha:float=None, # Weight of positives, 0 to 1, and 1-alpha of negatives; None: 1 for both
@@ -124,7 +124,7 @@ class SigmoidFocalLossFlat(AsymmetricLossFlat):
         SigmoidFocalLossFlat()(logits, targs)"""
     @delegates(AsymmetricLossFlat.__init__, but='gamma_neg,gamma_pos,clip')
     def __init__(self,
-        gamma:float=2., # Focusing exponent, 0 or more; the higher, the less easy labels count
+        gamma:float=2., # Focusing exponent, 0 or more; higher: easy pairs count less
         **kwargs
     ): super().__init__(gamma, gamma, 0., **kwargs)
 

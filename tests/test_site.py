@@ -130,9 +130,20 @@ def test_the_reference_shows_signatures_and_arguments_without_the_site():
 
 def test_signatures_say_once_what_several_names_share(module):
     text = docs.signatures(['Counter','total'], dict(Counter=module.Counter, total=module.total))
-    assert '```python\nCounter(n=3, *, names=None, f=len)\ntotal(*args)\n```' in text
+    assert '```python\n# Counts\nCounter(n=3, *, names=None, f=len)\n# Adds up\ntotal(*args)\n```' in text
     assert text.endswith('| `f` | What counts them |\n| `args` | Numbers |')
     assert docs.signatures(['a','b'], dict(a=module.total, b=module.total)).count('Numbers')==1
+    def f(
+        x # Another
+    ): "Differs"
+    def g(
+        x # The same
+    ): "As most"
+    f.__module__ = g.__module__ = 'fastai_mlmetrics.made_up'
+    text = docs.signatures(['C.a','C.b'], {'C.a': f, 'C.b': g})
+    assert '| `x` of `a` | Another |' in text and '| `x` of `b` | The same |' in text
+    text = docs.signatures([*'abcde'], dict(a=f, **dict.fromkeys('bcde', g))) # only the exception is named
+    assert '| `x` of `a` | Another |' in text and '| `x` | The same |' in text
 
 def text_of(cells): return '\n'.join(c.source for c in cells if c.cell_type=='markdown')
 
@@ -241,7 +252,7 @@ SEARCHES = {
     'mixed precision': 'howto/12_processes_large_data', 'which average': 'reference/12_glossary',
     'per label': 'reference/03_thresholds', 'pick threshold': 'reference/03_thresholds',
     'best threshold': 'reference/03_thresholds', 'set_thresh': 'reference/03_thresholds',
-    'held_out': 'reference/10_columns', 'baseline': 'reference/12_glossary', 'glossary': 'reference/12_glossary',
+    'held_out': 'reference/12_glossary', 'baseline': 'reference/12_glossary', 'glossary': 'reference/12_glossary',
     'Hugging Face trainer': 'howto/04_hugging_face', 'Lightning': 'howto/05_lightning_pytorch',
     'missing targets': 'howto/09_missing_targets', 'stratified split': 'reference/07_data',
     'mAP': 'reference/02_ranking',
@@ -261,6 +272,14 @@ SEARCHES = {
     'precision recall curve': 'reference/06_interpretation', 'which labels are confused': 'reference/06_interpretation',
     'stop training predicts nothing': 'howto/15_own_logger_sweep', 'patient groups': 'howto/01_test_score',
     'ignore missing targets': 'howto/09_missing_targets',
+    'resume from a checkpoint': 'howto/11_monitor_trackers', 'test-time augmentation': 'howto/01_test_score',
+    'gradient accumulation': 'howto/12_processes_large_data', 'submission CSV': 'howto/06_thresholds_deployment',
+    'predict new images': 'howto/06_thresholds_deployment', 'bootstrap': 'reference/04_reports',
+    'jackknife': 'reference/04_reports', 'license': 'index', 'training metrics': 'howto/11_monitor_trackers',
+    'k-fold': 'howto/13_wrong_labels', 'unlabelled': 'howto/09_missing_targets',
+    'top-k accuracy': 'reference/02_ranking', 'over-predicts': 'reference/11_messages',
+    'false positives': 'reference/12_glossary', 'unfreeze': 'reference/11_messages',
+    'soft labels': 'reference/11_messages', 'class weights': 'reference/07_data',
     'export ONNX thresholds': 'howto/20_image_onnx', 'compare with last week': 'howto/19_compare_last_week',
     'predictions seem to be logits': 'reference/11_messages', 'targets must be 0 or 1': 'reference/11_messages'}
 

@@ -42,22 +42,26 @@ TERMS = {
         'predict returns empty, high accuracy low F1, high accuracy F1 is 0, F1 is 0',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
     'tutorials/07_tables_and_texts': 'text classification, tabular',
-    'howto/01_test_score': 'test set, final score, leakage',
+    'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
     'howto/05_lightning_pytorch': 'DDP',
     'howto/06_thresholds_deployment': 'production, inference, serve, deploy, save model threshold',
     'howto/06_thresholds_deployment#a-required-recall-or-precision':
         'recall of 0.95, recall 0.95, minimum recall, target recall, fixed recall, required recall',
+    'howto/06_thresholds_deployment#what-to-look-out-for': 'submission, submission CSV, predict new images',
     'howto/07_absent_labels': 'validation set without a label, split',
     'howto/08_paper_table': 'mAP CP CR CF1',
+    'howto/09_missing_targets': 'unlabelled, unlabeled',
     'howto/10_own_metric#a-metric-that-is-no-sum': 'AccumMetric, metrics that are not sums, median',
     'howto/10_own_metric': 'custom metric',
-    'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, TensorBoard, wandb',
-    'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory',
+    'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, resume, resume training, '
+        'resume from a checkpoint, training metrics, metrics on the training set, TensorBoard, wandb',
+    'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory, '
+        'gradient accumulation',
     'howto/12_processes_large_data#memory-and-time':
         'callback overhead, callback cost, cost of the callback, GPU memory, slow validation',
     'howto/12_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
     'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
-    'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab',
+    'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold, cross-validation',
     'howto/14_single_label_column': 'one column for a label, F1 of one label, metric of a single label',
     'howto/15_own_logger_sweep': 'sweep, Optuna, my own logger',
     'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function, function for on_flag',
@@ -71,19 +75,24 @@ TERMS = {
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
     'reference/02_ranking#apscoremulti': 'mean average precision',
-    'reference/02_ranking#precisionatk': 'precision at k, top k',
+    'reference/02_ranking#precisionatk': 'precision at k, top k, top-k accuracy',
     'reference/03_thresholds': 'per label, threshold per label, best threshold, choose threshold, cut-off',
     'reference/03_thresholds#learnerset_thresh':
         'min_labels, predict at least one label, max_labels, top 3 labels, limit number of labels',
     'reference/03_thresholds#learnerthresh_find':
         'which threshold to set, which of three thresholds, best cardinality or per_label',
-    'reference/04_reports#accuracy_report': 'interval, confidence interval, interval threshold',
+    'reference/04_reports#accuracy_report': 'interval, confidence interval, interval threshold, bootstrap, jackknife',
     'reference/04_reports#compare_models': 'statistically significant, p-value',
     'reference/05_learner#zerolabelswarning': 'suppress warning, disable warning, silence warning',
     'reference/06_interpretation': 'precision recall curve, which images are wrong, confusion matrix, HTML report',
     'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
-    'reference/10_columns': 'held_out, what a column means',
-    'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels',
+    'reference/10_columns': 'what a column means',
+    'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels, '
+        'over-predicts, predicts too many labels',
+    'reference/11_messages#what-helps': 'unfreeze, frozen layers',
+    'reference/11_messages#common-errors': 'soft labels',
+    'reference/12_glossary#counts': 'false positives, false negatives',
+    'reference/12_glossary#evaluation': 'held_out',
     'reference/12_glossary#which-average': 'which average, which average to choose, macro or micro, micro or macro',
     'reference/12_glossary#baselines': 'baseline, chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed'}
@@ -157,16 +166,22 @@ def linked(text, names):
 SIGNATURES = '## Signatures and arguments'
 
 def signatures(names, objects):
-    "All signatures of a page, then a table of their arguments, in which what is said several times stands once"
+    """All signatures of a page, each below its docstring's first line, then a table of their arguments
+
+    What is said of several names stands once, and without them if it is said of most."""
     found = {name: documentation(objects[name], name)[1] for name in names}
     said = {}
     for name,docs in found.items():
         for k,v in docs.items():
             text = re.sub(r'\s+', ' ', v.docment or '')
             if text and k!='return': said.setdefault(k, {}).setdefault(text, []).append(name)
-    rows = [(f'`{k}`' + (f" of {', '.join(f'`{o}`' for o in of)}" if len(texts)>1 else ''), text.replace('|', r'\|'))
+    def names_of(texts, of): # The last part of a name is enough within a page
+        rule = len(of)>3 and 2*len(of)>sum(map(len, texts.values()))
+        return '' if rule or len(texts)==1 else ' of '+', '.join(f"`{o.rpartition('.')[2]}`" for o in of)
+    rows = [(f'`{k}`'+names_of(texts, of), text.replace('|', r'\|'))
             for k,texts in said.items() for text,of in texts.items()]
-    calls = [name+signature({k: v for k,v in docs.items() if k!='return'}) for name,docs in found.items()]
+    calls = [f'# {summary_of(objects[name])}\n'+name+signature({k: v for k,v in docs.items() if k!='return'})
+             for name,docs in found.items()]
     return '\n'.join([SIGNATURES, '', '```python', *calls, '```', '', '| argument | meaning |', '|---|---|',
                       *(f'| {k} | {text} |' for k,text in rows)])
 
