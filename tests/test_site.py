@@ -179,9 +179,8 @@ REMEDIES = {'thresholds per label': 'Thresholds per label', 'another threshold':
     'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
     'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Training all layers', 'training': 'More training',
     'a better model': 'A better model', 'a weighted loss': 'Last resort: weight positives in the loss'}
-LOSS_ADVICE = {'falls': 'More training', 'diverges': 'A lower learning rate', 'collapsed': 'Another learning rate',
-    'learns': 'More training',
-    'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate',
+LOSS_ADVICE = {'diverges': 'A lower learning rate', 'collapsed': 'Another learning rate', 'falls': 'More training',
+    'learns': 'More training', 'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate',
     'has risen': 'A lower learning rate'}
 PITFALLS = {'wrong range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
     'two sigmoids':
