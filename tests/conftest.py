@@ -30,6 +30,9 @@ settings.load_profile('same')
 START = 'forkserver' if 'forkserver' in multiprocessing.get_all_start_methods() else 'spawn'
 multiprocessing.set_forkserver_preload(['fastai.vision.all','fastai.distributed','hypothesis.extra.numpy','pytest'])
 
+# A parameter that only `.ci/run` tries
+slow = partial(pytest.param, marks=pytest.mark.slow)
+
 def in_process(f, *args):
     "The result of `f` in a process of its own"
     context = multiprocessing.get_context(START)

@@ -317,6 +317,7 @@ def warned_of():
     with contextlib.redirect_stderr(io.StringIO()) as err: ZeroLabelsCallback().notify(describe(judged()))
     return err.getvalue()
 
+@pytest.mark.slow
 def test_no_prefix_in_a_terminal():
     text = in_process(warned_of)
     assert text.startswith('\nThe model predicts (nearly) nothing') and 'ZeroLabels' not in text

@@ -118,6 +118,7 @@ def test_a_folder_that_cannot_be_written_is_named(own, tmp_path):
         run = job('--data', own, '--out', out)
         assert failed(run, f'{out} cannot be written to .*give another folder') and 'Loading' not in run.stdout
 
+@pytest.mark.slow
 def test_a_tilde_is_the_home_folder(own, tmp_path):
     env = {'HOME': str(tmp_path), 'USERPROFILE': str(tmp_path)}
     run = job('--data=~/own', '--out=~/out', '--epochs', 1, '--size', 16, cwd=tmp_path, **env)
@@ -134,8 +135,8 @@ def test_each_size_is_a_set_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.demo.multidigits', partial(multidigits, n=30))
     for size in (16,32,16): assert get_data('digits', str(tmp_path), size).one_batch()[0].shape[-1]==size
 
-slow = partial(pytest.param, marks=pytest.mark.slow)
-@pytest.mark.parametrize('when', [slow('Preparing the data'), 'Training for', slow('The remedies')])
+@pytest.mark.slow
+@pytest.mark.parametrize('when', ['Preparing the data','Training for','The remedies'])
 def test_an_interrupt_ends_with_one_word(own, tmp_path, when):
     args = '--data', str(own), '--size', '32', '--epochs', '2', '--out', str(tmp_path/'out')
     command = [sys.executable, '-u', '-m', 'fastai_mlmetrics', *args]

@@ -56,7 +56,7 @@ def validated(n, bs=16):
 
 def all_validated(*sizes): return [validated(n) for n in sizes]
 # With 49 samples, the last two processes have an empty last batch
-@pytest.mark.parametrize('world,sizes', [(2, (51,1)), (3, (70,49,2))])
+@pytest.mark.parametrize('world,sizes', [(2, (51,1)), slow(3, (70,49,2))])
 def test_processes_agree_with_one(tmp_path, world, sizes):
     results = in_processes(all_validated, world, tmp_path, *sizes)
     for i,(expected,record,_) in enumerate(all_validated(*sizes)):
@@ -131,7 +131,7 @@ def by_torch_sampler(n, shuffle):
 def all_by_torch_sampler():
     return [by_torch_sampler(n, shuffle) for n,shuffle in ((51,False), (51,True), (40,False), (3,False))]
 
-@pytest.mark.parametrize('world', [2, 3])
+@pytest.mark.parametrize('world', [2, slow(3)])
 def test_processes_agree_with_one_under_samplers_of_torch(tmp_path, world):
     expected = all_by_torch_sampler()
     for result in in_processes(all_by_torch_sampler, world, tmp_path):

@@ -446,6 +446,7 @@ def test_the_table_is_sorted_and_searched_in_a_browser(tmp_path):
     assert column(steps.found, 0)==['label 1','label 10','label 11']
     assert steps.none==[] and steps.all==steps.names and steps.said=='' and steps.wide<=0
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason='there is no Chromium')
 def test_a_threshold_is_moved_in_a_browser(tmp_path):
     logits,targs = simulate(300, 12, 0.2, bias=-3.)

@@ -243,6 +243,7 @@ def test_single_labels_named_0_and_1_are_both_shared():
     train,valid = StratifiedMultiLabelSplitter(seed=0, get_y=ys.__getitem__)(range_of(ys))
     assert sum(ys[i]==[0] for i in train)==sum(ys[i]==[0] for i in valid)==1
 
+@pytest.mark.slow
 def test_names_split_alike_in_every_process():
     code = """from fastai_mlmetrics.splitting import *
 names = [['cat','dog'][:i%3] + ['emu']*(i%7==0) for i in range(60)]
