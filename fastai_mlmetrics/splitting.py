@@ -130,7 +130,7 @@ def stratified_split(
     """Split samples into training and validation, each with its share of every label
 
     Returns two lists of indices, neither of them empty. A label with two samples or more is in both,
-    where a split of these sizes allows it.
+    where exchanging samples, or whole groups, can make it so.
     Raises `ValueError` for targets other than 0 and 1, and for arguments out of range. Warns if groups
     are too large for the share.
 
