@@ -748,6 +748,17 @@ def test_labels_on_another_axis_are_an_error(part):
     for learn in (moved,table):
         with learn.no_logging(), warnings_as('ignore', ZeroLabelsWarning): learn.fit(1, 0.)
 
+def test_it_looks_at_one_batch_of_a_training():
+    seen = []
+    class Watched(ZeroLabelsCallback):
+        def after_batch(self):
+            seen.append(self.training)
+            super().after_batch()
+    learn = make_learner(*simulate(100), multilabel_metrics(), cbs=Watched(), bs=20)
+    with learn.no_logging(), warnings_as('ignore'): learn.fit(2, 0.)
+    n = len(learn.dls.train)
+    assert n>1 and sum(seen)==1 and len(seen)==1+2*len(learn.dls.valid)
+
 def test_padded_sequences_are_counted_without_the_padding():
     "B x T x C with `ignore_index` are the pairs that are known"
     logits,targs = simulate(40*6, 5, bias=-1.)

@@ -51,7 +51,7 @@ def read_once(m, gpu):
     m.read()
     n = gpu.reads
     m.read()
-    assert n and gpu.reads==n
+    assert 0<n<=6 and gpu.reads==n # Exact rankings read several tensors
 
 def of_class(cls, options, every=False):
     "A metric for each of `options` that it has, in each average if `every`, else in its default"
@@ -86,7 +86,7 @@ def test_the_callback_counts_without_waiting_and_reads_once(kw):
         assert stats.record() is not None
         n = gpu.reads
         stats.record()
-        assert gpu.reads==n
+        assert 0<n<=7 and gpu.reads==n # Of three metrics
 
 @pytest.mark.parametrize('thresh', [0.3, EACH['thresh']])
 @pytest.mark.parametrize('limits', [{}, dict(min_labels=1), dict(max_labels=2), dict(min_labels=2, max_labels=2)])
