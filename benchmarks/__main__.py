@@ -359,7 +359,9 @@ def summary(tables):
 
 def markdown(table):
     "`table` in Markdown"
-    def text(o): return short(o) if isinstance(o, float) and o>=0.01 else f'{o:.1g}' if isinstance(o, float) else str(o)
+    def text(o):
+        if not isinstance(o, float): return str(o)
+        return short(o) if o>=0.01 else np.format_float_positional(o, 1, unique=False, fractional=False, trim='-')
     head,*rows = [[*map(text, row)] for row in (table.columns, *table.itertuples(index=False))]
     return '\n'.join(f"| {' | '.join(o)} |" for o in (head, ['---']*len(head), *rows))
 
