@@ -24,6 +24,7 @@ def test_thresholds_go_by_name_in_each_function():
     with pytest.raises(ValueError, match="thresh is for the labels .*'z'"):
         accuracy_report(p, y, thresh=t.rename(dict(a='z')))
 
+@pytest.mark.slow
 def test_rules_of_another_process_are_not_mixed_up():
     theirs = in_process(F1ScoreMulti, 0.9)
     others = [F1ScoreMulti(t) for t in np.linspace(0.01, 0.99, 50)]

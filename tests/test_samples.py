@@ -51,7 +51,7 @@ def test_arrays_are_shown_as_tables(capsys):
     assert len(interp.plot_top_losses(10**6))==300
 
 @pytest.mark.parametrize('c', [1,slow(20),slow(80),1000])
-@pytest.mark.parametrize('shape', [(32,32), (32,80), (80,32)])
+@pytest.mark.parametrize('shape', [(32,32), slow((32,80)), slow((80,32))])
 def test_no_text_of_pictures_overlaps(c, shape):
     "No text overlaps another or is cut off, whatever the length of names and their number"
     rng = np.random.default_rng(0)

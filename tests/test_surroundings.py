@@ -87,6 +87,7 @@ def touched(path):
         pos_weight(dls)
     return events,out.getvalue()
 
+@pytest.mark.slow
 def test_nothing_is_sent_or_written(tmp_path):
     test_eq(in_process(touched, tmp_path), ([], ''))
     assert not [*tmp_path.iterdir()]
