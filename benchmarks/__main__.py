@@ -337,9 +337,9 @@ def summary(tables):
     m,resnet = m.iloc[min(1, len(m)-1)],v.iloc[-1]
     def added(difference): return str(difference).replace('below', 'less than')
     train = (f'**To train with**: for {m["samples x labels"]} (samples x labels), our nine metrics take '
-             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai)} s; to the "
-             f'{short(resnet.validation)} ms of a resnet18 on small images, metrics add {added(resnet.metrics)} '
-             f'ms and the callback {added(resnet.callback)} ms.')
+             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai)} s. A resnet18 "
+             f'validates small images in {short(resnet.validation)} ms; metrics add {added(resnet.metrics)} ms, '
+             f'and the callback {added(resnet.callback)} ms.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
     one,per = of.loc['one, micro F1'],of.loc['per label, micro F1 as a whole']
@@ -374,7 +374,7 @@ def where():
     "The machine and the versions"
     return (f'{cpu()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, Python {platform.python_version()}, '
             f'torch {torch.__version__}, numpy {np.__version__}, fastai {fastai.__version__}, '
-            f'scikit-learn {sklearn.__version__}. Medians of one run; no GPU.')
+            f'scikit-learn {sklearn.__version__}. Each number is a median within one run, without a GPU.')
 
 def cpu():
     "The name of the processor, on Linux from `/proc/cpuinfo`"

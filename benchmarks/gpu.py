@@ -112,8 +112,8 @@ def gpu(most=None):
     """Waiting for a GPU
 
     Classes that stop the processor in each batch until the GPU has computed it, of 512 x 80, in their default
-    settings: torch's fake tensors tell it without a GPU. Where there is one, also the milliseconds per batch of all
-    classes together."""
+    settings: torch's fake tensors tell it without a GPU. On a GPU,
+    `python -m benchmarks gpu` also measures milliseconds."""
     import fastai.metrics as fm, fastai_mlmetrics.all as ours, torchmetrics.classification as tm
     names = [k for k,o in vars(ours).items() if isinstance(o, type) and issubclass(o, AccumMetric)]
     peers = [k for k in vars(tm) if k.startswith('Multilabel')]
