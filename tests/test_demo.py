@@ -64,8 +64,8 @@ def test_bad_arguments_are_named_before_any_work(tmp_path, args, message):
 
 @pytest.fixture
 def no_fastai(tmp_path):
-    "The environment of a process that fails at the import of fastai"
-    (tmp_path/'fastai.py').write_text('raise KeyboardInterrupt')
+    "The environment of a process that fails at the import of fastai or torch, which take seconds"
+    for name in ('fastai','torch'): (tmp_path/f'{name}.py').write_text('raise KeyboardInterrupt')
     return {**os.environ, 'PYTHONPATH': os.pathsep.join([str(tmp_path), os.environ.get('PYTHONPATH', '')])}
 
 @pytest.mark.parametrize('args,code,message', [
@@ -77,7 +77,7 @@ def no_fastai(tmp_path):
 def test_an_answer_without_fastai(no_fastai, tmp_path, args, code, message):
     run = typed(*args, env=no_fastai, cwd=tmp_path)
     assert run.returncode==code and re.search(message, run.stderr if code else run.stdout)
-    assert 'Loading' not in run.stdout and [o.name for o in tmp_path.iterdir()]==['fastai.py']
+    assert 'Loading' not in run.stdout and {o.name for o in tmp_path.iterdir()}=={'fastai.py','torch.py'}
 
 def test_says_something_before_the_imports(no_fastai):
     run = typed(env=no_fastai)
