@@ -202,7 +202,7 @@ def thresh_find(self:Learner,
     samples = objective.m.average=='samples'
     if samples and (unlabelled:=1-data.y.any(1).double().mean().item())>0.25:
         known = ' known'*(ignored is not None)
-        warn_user(f"{unlabelled:.0%} of the samples have no{known} label, where a false alarm does "
+        warn_user(f"{unlabelled:.0%} of the samples have no{known} label, where a false positive does "
                   "not lower the average over samples: average='micro' counts it")
     table.attrs['reading'] = (f"{advice}\n{table.reading} {_aims(objective, own)}"
         + " Labels with a fallback reason use the best global threshold for the macro average."

@@ -149,7 +149,7 @@ def find_mistakes(
     shown = found[:check_int('max_n', max_n, 1)]
     tp,fp,fn,tn = interp.counts[:,i].tolist()
     mistake,having,n,rank = ('missed','with',tp+fn,'lowest') if kind=='missed' else (
-                             'a false alarm','without',fp+tn,'highest')
+                             'a false positive','without',fp+tn,'highest')
     title = (f"{some_labels([interp.vocab[i]])}: {mistake} in {len(found):,} of the "
              f"{count_of(n, 'sample')} {having} it, {interp.predictions.rule_of(i).describe()}")
     if len(shown)<len(found):

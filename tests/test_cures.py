@@ -162,7 +162,7 @@ ERRORS = {
         fit(F1ScoreMulti(), change=lambda o: o.set_thresh(0.3))],
     'keep their threshold': [fit(accuracy_multi, change=lambda o: o.set_thresh(0.3)),
                              fit(AccuracyMulti(), change=lambda o: o.set_thresh(0.3))],
-    'of the samples have no label, where a false alarm': [
+    'of the samples have no label, where a false positive': [
         lambda: half_empty().thresh_find(average='samples', show_plot=False),
         lambda: half_empty().thresh_find(average='micro', show_plot=False)],
     'are not probabilities, and thresholds are on': [lambda: best_thresholds(9*P-4, Y),

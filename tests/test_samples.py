@@ -43,7 +43,7 @@ def test_arrays_are_shown_as_tables(capsys):
     assert good.show('a') is None
     assert capsys.readouterr().out==f"a: missed in 0 of the {n} samples with it, at thresh=0.5, min_labels=1\n"
     assert good.show_results(good.empty().index) is None and 'no samples' in capsys.readouterr().out
-    assert good.show('a', 'false') is None or 'a false alarm' in good.show('a', 'false').reading
+    assert good.show('a', 'false') is None or 'a false positive' in good.show('a', 'false').reading
     assert interp.show_results([3,1]).index.tolist()==[3,1]
     highest = interp.losses.sort(descending=True).values
     assert interp.plot_top_losses([0,2]).loss.tolist()==highest[[0,2]].tolist()
