@@ -15,6 +15,7 @@ from torch.utils.data import DistributedSampler
 
 # %% ../nbs/04_counts.ipynb #a26b8a06
 NOTHING_COUNTS = "there is not a single sample that counts"
+ENOUGH = 20 # Number of positives, or of labelled samples, below which numbers tell little
 
 def value_checks(
     batch # `Batch`

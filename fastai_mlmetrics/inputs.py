@@ -101,6 +101,11 @@ def columns_of(*tables):
     "Return the columns of the first DataFrame; None: there is none"
     return next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
 
+def row_names(*tables):
+    "Return the index of the first table that has one; None: rows are numbered from 0"
+    indexes = (o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series)))
+    return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
+
 def _check_index(preds, targs):
     a,b = preds.index,targs.index
     # Numbers from 0 are the names of rows without one

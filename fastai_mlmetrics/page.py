@@ -8,12 +8,12 @@ __all__ = []
 # %% ../nbs/21_page.ipynb #b4508551
 from fastai.basics import *
 from .messages import check_int, count_of, progress
+from .counts import ENOUGH
 from .metrics import F1ScoreMulti
 from .curves import ScoreTable
 from .tables import as_shown, label_index, new_axes, plot_name, some_names
 from .thresholds import plot_thresh_curve, stretched
 from .comparison import ModelComparison
-from .records import ENOUGH
 from .verdicts import (
     beats_constant, describe, is_better, per_label_helps, problem, thresh_helps, why_no_verdict)
 from .interpret import MultiLabelInterpretation
@@ -253,9 +253,9 @@ def _samples(p):
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
-    rare = support[support<20]
+    rare = support[support<ENOUGH]
     yield 'finding',(f"{len(rare):,} of {count_of(len(support), 'label')} "
-                     f"occur{'s'*(len(rare)==1)} in fewer than 20 samples, so their values are "
+                     f"occur{'s'*(len(rare)==1)} in fewer than {ENOUGH} samples, so their values are "
                      f"uncertain: {_with_values(rare)}." if len(rare) else
                      f"The rarest label is {_with_values(support[:1])}.")
     yield _plot("In how many samples each label is true, in the order of the table of labels: are the "

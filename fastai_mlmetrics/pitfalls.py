@@ -11,9 +11,9 @@ from .decisions import as_thresh, is_prob_thresh, ThresholdRule
 from fastai_mlmetrics.losses import (
     can_decode, decode_hint, is_activated, is_cross_entropy, loss_name, loss_rule, trains_on_all,
     unwrap)
+from .counts import ENOUGH
 from .metrics import CountsMetric, ignored_by, StreamMetric
 from .tables import some_labels, some_names
-from .records import ENOUGH
 from .verdicts import exact_thresh, set_thresh_code
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback

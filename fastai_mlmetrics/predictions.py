@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
-from .inputs import as_rows, columns_of, fill_masked, label_names
+from .inputs import as_rows, columns_of, fill_masked, label_names, row_names
 from .messages import PROBS_GIVEN, progress, warn_user
 from .decisions import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
@@ -29,7 +29,7 @@ class Predictions:
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
     ):
-        self.index,columns = _row_names(preds, targs),columns_of(preds, targs)
+        self.index,columns = row_names(preds, targs),columns_of(preds, targs)
         preds,targs,ignore_index = fill_masked(preds, targs, ignore_index)
         self.preds,self.targs = as_rows(preds, targs)
         self.scored = self.preds.is_floating_point() # If not, the predictions are binary
@@ -76,11 +76,6 @@ class Predictions:
     def sample_counts(self):
         "`tp`, `fp`, `fn` and `tn` of each sample with a target that counts, in float64, 4 x N"
         return self.by_sample(lambda b: b.counts[1])
-
-def _row_names(*tables):
-    "Return the index of the first table that has one; None: rows are numbered from 0"
-    indexes = (o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series)))
-    return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
 
 def _valid(rule, targs): return ifnone(rule.valid(targs), torch.ones_like(targs, dtype=torch.bool))
 

@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import label_names
 from .decisions import is_prob_thresh, ThresholdRule
-from .counts import Batch, check_values, loop_batch
+from .counts import Batch, check_values, ENOUGH, loop_batch
 from fastai_mlmetrics.metrics import (
     accum_all, AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, StreamMetric,
     ZerosAccuracy)
@@ -141,7 +141,6 @@ class _SampleCounts(StreamMetric):
         return torch.stack([counted, labelled, empty, empty & labelled,
                             bare & known & right, bare & known & ~right]).sum(1)
 
-ENOUGH = 20 # Number of positives, or of labelled samples, below which numbers tell little
 
 # Fields that describe a fit at its last epoch, and all that only a Learner knows: values without one
 OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
@@ -155,7 +154,7 @@ class Record(AttrDict):
     _repr_markdown_ = None # Notebooks would prefer it to the report that `verdicts` adds
     def __init__(self, *args, **kwargs): super().__init__(OF_LEARNER | dict(*args, **kwargs))
 
-_METRICS = dict( # Fields that are metrics of the confusion counts
+_FIELDS = dict( # Those that are metrics of the confusion counts
     accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
     precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
@@ -215,7 +214,7 @@ class ValidationStats:
         each = tp.sum()+right,fp.sum()+wrong,fn.sum()-right,tn.sum()-wrong # With `min_labels=1`
         constants = constant_values(F1ScoreMulti(average='micro'), counts)
         is_constant = samples>1 and ((pred==0) | (pred==n)).all()
-        values = {k: o.averaged(counts).item() if defined else math.nan for k,o in _METRICS.items()}
+        values = {k: o.averaged(counts).item() if defined else math.nan for k,o in _FIELDS.items()}
         return Record(**kwargs, samples=int(samples), labelled=int(labelled), missed=int(missed),
             thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
             min_labels=m.min_labels, max_labels=m.max_labels, scored=m.scored,

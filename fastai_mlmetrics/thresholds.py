@@ -10,7 +10,7 @@ from fastai.basics import *
 from .inputs import as_tensor, label_names
 from .messages import check_int, check_kwargs, count_of, single_threaded, warn_user
 from .decisions import as_thresh, ThresholdRule
-from .counts import NOTHING_COUNTS
+from .counts import ENOUGH, NOTHING_COUNTS
 from .predictions import Predictions, takes_predictions
 from fastai_mlmetrics.metrics import (
     AccuracyMulti, BalancedAccuracyMulti, CountsMetric, EmptyRate, F1ScoreMulti, FBetaMulti,
@@ -430,11 +430,11 @@ def recommend(
     "Choose the best way if it is clearly better than `now`, and of ways that are alike the simplest"
     name,text = _choose(objective, ways)
     tp,fp,fn,_ = ways[name].fit.cells()
-    frequent = tp+fn>=20
+    frequent = tp+fn>=ENOUGH
     never,n = (frequent & (tp+fp==0)).sum().item(),frequent.sum().item()
     if objective.m.average!='macro' and never>=max(1, n/4):
-        text += (f" `{name}` never predicts {never} of the {count_of(n, 'label')} with at least 20 "
-                 "positives: average='macro' counts all labels alike.")
+        text += (f" `{name}` never predicts {never} of the {count_of(n, 'label')} with at least "
+                 f"{ENOUGH} positives: average='macro' counts all labels alike.")
     return name,text
 
 # %% ../nbs/11_thresholds.ipynb #2dc37eb4

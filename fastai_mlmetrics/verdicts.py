@@ -9,11 +9,12 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError', 'judge']
 from fastai.basics import *
 from .messages import check_kwargs
 from .decisions import is_prob_thresh, limits_text, thresh_text, ThresholdRule
+from .counts import ENOUGH
 from .predictions import Predictions, takes_predictions
 from .metrics import F1ScoreMulti
 from .ranking import APScoreMulti
 from .tables import some_labels, some_names
-from .records import ENOUGH, ranks_above_chance, Record, ValidationStats
+from .records import ranks_above_chance, Record, ValidationStats
 from html import escape
 from scipy.special import expit
 from textwrap import wrap
