@@ -115,7 +115,7 @@ def metrics(sizes=SIZES):
         yield {'samples x labels': size(n, c), 'batch': bs, 'ours': t['ours'], 'fastai': t['fastai'],
                'scikit-learn': t['sklearn'], 'torchmetrics': t['checked'], 'torchmetrics, unchecked': t['unchecked']}
 
-THRESHOLDS = {'one, micro F1': {}, 'per label, micro F1 as a whole': dict(average='micro', per_label=True),
+THRESHOLDS = {'one, micro F1': {}, 'per label, jointly for micro F1': dict(average='micro', per_label=True),
               'one, macro F1': dict(average='macro', per_label=False), 'per label, macro F1': dict(average='macro')}
 
 def thresholds(sizes=((100_000,80), (50_000,500)), repeats=2):
@@ -164,7 +164,7 @@ def validation(learners=LEARNERS, repeats=15):
 
     Milliseconds of `learn.validate()` without metrics, and what is added to them: by the nine metrics of the first
     table, by `ZeroLabelsCallback` beside these, by fastai's seven instead of them. Each is the median of differences
-    within a round. *Below* some value: the 95 % interval of the difference includes 0 and ends there."""
+    within a round. *Below x*: not distinguishable from 0; x is the upper limit of the 95 % interval."""
     for name,learner in learners.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
@@ -332,22 +332,22 @@ PAGE = metrics,thresholds,validation,memory,gpu
 ALL = *PAGE,ranking,labels,soak,importing
 
 def summary(tables):
-    "What it costs to train with, what to wait for, and what memory it takes: a sentence for each"
+    "What training, thresholds and intervals cost, and what memory it takes: a sentence for each"
     m,t,v,mem = (tables[f.__name__] for f in PAGE[:4])
-    m,resnet = m.iloc[min(1, len(m)-1)],v.iloc[-1]
+    m,free,resnet = m.iloc[min(1, len(m)-1)],v.iloc[0],v.iloc[-1]
     def added(difference): return str(difference).replace('below', 'less than')
-    train = (f'**To train with**: for {m["samples x labels"]} (samples x labels), our nine metrics take '
-             f"{short(m.ours)} s in each validation, and fastai's seven {short(m.fastai)} s. A resnet18 "
-             f'validates small images in {short(resnet.validation)} ms; metrics add {added(resnet.metrics)} ms, '
-             f'and the callback {added(resnet.callback)} ms.')
+    train = (f'**Training**: for {m["samples x labels"]} (samples x labels), our nine metrics take {short(m.ours)} s '
+             f'in each validation, the callback {short(free.callback.median/1000)} s, and fastai\'s seven metrics '
+             f'{short(m.fastai)} s. A resnet18 validates small images in {short(resnet.validation)} ms; metrics add '
+             f'{added(resnet.metrics)} ms, and the callback {added(resnet.callback)} ms.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
-    one,per = of.loc['one, micro F1'],of.loc['per label, micro F1 as a whole']
+    one,per = of.loc['one, micro F1'],of.loc['per label, jointly for micro F1']
     report = mem[mem.what=='`accuracy_report`'].iloc[-1]
-    wait = (f'**To wait for**: thresholds with their held-out score, for {n} {short(one["from all scores"])} s (one '
-            f'for all labels) or {short(per["from all scores"])} s (per label), in bins {short(one["in bins"])} or '
-            f'{short(per["in bins"])} s; and the intervals of `accuracy_report`, {short(report.s)} s for '
-            f'{report["samples x labels"]}.')
+    wait = (f'**Thresholds and intervals**: thresholds with their held-out score take, for {n}, '
+            f'{short(one["from all scores"])} s (one for all labels) or {short(per["from all scores"])} s (per label), '
+            f'in bins {short(one["in bins"])} or {short(per["in bins"])} s; and `accuracy_report` with its intervals, '
+            f'{short(report.s)} s for {report["samples x labels"]}.')
     def row(what, i): return mem[mem.what==what].iloc[i]
     few,many = (row('our nine metrics', i) for i in (0,-1))
     exact,bins = row('AP and AUC, exact', -1),row('AP and AUC in 1,024 bins', -1)

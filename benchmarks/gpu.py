@@ -111,9 +111,8 @@ def makers(module, names):
 def gpu(most=None):
     """Waiting for a GPU
 
-    Classes that stop the processor in each batch until the GPU has computed it, of 512 x 80, in their default
-    settings: torch's fake tensors tell it without a GPU. On a GPU,
-    `python -m benchmarks gpu` also measures milliseconds."""
+    Number of metric classes that wait for the GPU in each batch (512 x 80, default settings), found with torch's fake
+    tensors, without a GPU. On a GPU, `python -m benchmarks gpu` also measures milliseconds."""
     import fastai.metrics as fm, fastai_mlmetrics.all as ours, torchmetrics.classification as tm
     names = [k for k,o in vars(ours).items() if isinstance(o, type) and issubclass(o, AccumMetric)]
     peers = [k for k in vars(tm) if k.startswith('Multilabel')]

@@ -37,13 +37,13 @@ class ZeroLabelsCallback(Callback):
 
     Compares each validation with the all-zeros baseline, and reports a verdict with remedies: in a fit
     after `patience` flagged validations without improvement and at the end; in `learn.validate()` at
-    once. A report is a `ZeroLabelsWarning`; with `on_flag='raise'`, a flagged model raises a
+    once. The message is a `ZeroLabelsWarning`; with `on_flag='raise'`, a flagged model raises a
     `ZeroLabelsError`.
 
     A function for `on_flag` replaces the warning of a flagged model. It gets the `Record` of the
-    validation whenever the warning would come: after `patience` flagged validations in a row without
-    improvement, once for each such row, at the end of the fit, and after `learn.validate()`.
-    The table *Fields* in nbs/14_records.ipynb explains the fields of a record.
+    validation whenever the warning would come: once after `patience` consecutive flagged validations
+    without improvement, at the end of the fit, and after `learn.validate()`. Fields of a record are
+    `epoch`, `verdict`, `flagged`, `f1_micro`, `empty_rate`, `suggested_thresh` and others.
     See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`.
 
         learn.add_cb(ZeroLabelsCallback(on_flag=lambda r: print(r.epoch, r.verdict, r.f1_micro)))"""

@@ -36,7 +36,7 @@ class MultiLabelInterpretation(Interpretation):
 
         interp = MultiLabelInterpretation.from_learner(learn)"""
     targs,vocab,thresh,rule,scored,true,valid,predicted = (
-        property(attrgetter(f'predictions.{o}')) for o in
+        property(attrgetter(f'predictions.{o}'), doc=f'`{o}` of the `predictions`') for o in
         ('targs','vocab','thresh','rule','scored','true','valid','predicted'))
 
     def __init__(self,

@@ -135,7 +135,7 @@ def _aims(objective, own):
         micro = objective.m.average=='micro'
         why = ", which counts false positives also where no label is true"*micro
         text = f"`best` optimises {objective.name}{why}; `cardinality` predicts {as_true}"
-        average = 'micro' if own and own.as_whole else 'macro'
+        average = 'micro' if own and own.jointly else 'macro'
         aim = f"optimises {objective.name.rpartition(' (')[0]} ({average})"
     return text + f"; `per_label` {aim}, by a threshold per label"*bool(own) + '.'
 
@@ -144,7 +144,7 @@ def _aims(objective, own):
 def thresh_find(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
-    metric='f1', # Metric to maximise: a name, a `CountsMetric` class, or an instance
+    metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
     average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
     show_plot:bool=True, # Whether to plot the metric at all thresholds
     ax=None, # Axes to plot on; None: those of a new figure
@@ -158,9 +158,8 @@ def thresh_find(self:Learner,
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
 
     Returns `SuggestedThresholds` in [0, 1], displayed as a table; `set_thresh` sets the recommended
-    one. It is the way of tuning with the highest cross-validated score, `held_out`. A simpler way is
-    recommended if the difference may be chance, and the threshold in use if nothing is clearly better:
-    the interval of a difference is a jackknife over the folds.
+    one: the way of tuning with the highest cross-validated score, `held_out`; a simpler way, or the
+    threshold in use, if no other is clearly better, by a jackknife interval over the folds.
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold.
 
         found = learn.thresh_find(metric='f1', average='macro')"""
@@ -184,7 +183,7 @@ def thresh_find(self:Learner,
         data = score_table(at_now, cv, seed)
     data.show = hasattr(self, 'progress') # Not in `no_bar`
     own = Objective(metric, average, True, **kwargs)
-    if not own.as_whole: # A label's threshold changes its own term of the macro average alone
+    if not own.jointly: # A label's threshold changes its own term of the macro average alone
         own = Objective(metric, 'macro', True, **kwargs) if 'macro' in own.m.averages else None
         if own: own.m.average = 'macro' # Also of an instance
     def tune():
@@ -201,8 +200,8 @@ def thresh_find(self:Learner,
     thresh = {k: o.value for k,o in tuned.items()}
     samples = objective.m.average=='samples'
     if samples and (unlabelled:=1-data.y.any(1).double().mean().item())>0.25:
-        known = ' known'*(ignored is not None)
-        warn_user(f"{unlabelled:.0%} of the samples have no{known} label, where a false positive does "
+        known = ' known to be true'*(ignored is not None)
+        warn_user(f"{unlabelled:.0%} of the samples have no label{known}, where a false positive does "
                   "not lower the average over samples: average='micro' counts it")
     table.attrs['reading'] = (f"{advice}\n{table.reading} {_aims(objective, own)}"
         + " Labels with a fallback reason use the best global threshold for the macro average."

@@ -56,7 +56,7 @@ def declared_init(
 class StreamMetric(AccumMetric):
     "Base of metrics that sum something `from_batch`, and read their value `from_total`"
     thresh,sigmoid,labels,sample_weight,ignore_index,min_labels,max_labels = (
-        property(attrgetter(f'rule.{o}')) for o in
+        property(attrgetter(f'rule.{o}'), doc='The argument of this name') for o in
         ('thresh','sigmoid','labels','weight','ignore_index','min_labels','max_labels'))
     order,without,defaults = (),(),dict(average='micro') # Arguments: see `declared_init`
     averages = 'micro', # The averages that make sense

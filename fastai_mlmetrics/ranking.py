@@ -275,7 +275,7 @@ class OneError(LabelRanking):
 
 # %% ../nbs/08_ranking.ipynb #d7330c31
 class ExpectedCalibrationError(StreamMetric):
-    """Expected calibration error: mean distance between scores and the fraction that is true
+    """Expected calibration error: mean distance between scores and the fraction that is true, by bins
 
     Sum over bins of |sum of scores - number of true labels| / N, in [0, 1], 0 is best. torchmetrics'
     `BinaryCalibrationError` for average='micro', where all labels share the bins, and its mean over

@@ -116,7 +116,7 @@ def suggest(self:ScoreHistogram
 @patch
 def compare_per_label(self:ScoreHistogram
 ): # Held-out micro F1 of both, their difference, and its 95 % interval; nan if unknown
-    "Compare thresholds per label, tuned as a whole for micro F1, with the best global one"
+    "Compare thresholds per label, tuned jointly for micro F1, with the best global one"
     table,objective = BinnedTable(self.of_labels),Objective('f1', 'micro', per_label=True)
     if table.c>1 and table.n_folds>1 and table.true.any():
         one,own = (o.held_out for o in objective.tune(table).values())

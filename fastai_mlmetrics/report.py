@@ -213,8 +213,8 @@ def without_label(
 )->str: # '' if each sample has a label
     "State how many samples have no label, as far as is known"
     true = p.sample_counts[0]+p.sample_counts[2]
-    n,known = int((true==0).sum()),' known'*(p.counts.sum()<len(true)*len(p.vocab))
-    return f"{n:,} of {len(true):,} samples {'has' if n==1 else 'have'} no{known} label"*(n>0)
+    n,known = int((true==0).sum()),' known to be true'*(p.counts.sum()<len(true)*len(p.vocab))
+    return f"{n:,} of {len(true):,} samples {'has' if n==1 else 'have'} no label{known}"*(n>0)
 
 def _reading(r, p, constant, ci):
     "Summarise the report in words"
@@ -285,6 +285,10 @@ def accuracy_report(
     **kwargs
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     """Report accuracy variants with baselines and confidence intervals
+
+    The columns are `value`, its interval from `low` to `high`, `baseline` (of predicting nothing, or a
+    random order), `constant` (of the best constant prediction), `ceiling` and `lift`. `reading` is a
+    summary in words.
 
         accuracy_report(preds, targs, thresh=0.3).loc['F1, macro']"""
     check_kwargs('accuracy_report', accuracy_report, kwargs)

@@ -84,7 +84,7 @@ class Objective:
         beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
         at_recall:float=None, # Minimum recall, with metric='precision'
         at_precision:float=None, # Minimum precision, with metric='recall'
-        min_positives:int=20 # Minimum number of positives for a label to get its own threshold
+        min_positives:int=20 # Minimum number of positives of a label that is tuned by itself
     ):
         is_instance = isinstance(metric, CountsMetric) # It has its own arguments
         cls = (type(metric) if is_instance else
@@ -110,7 +110,7 @@ class Objective:
         vars(self.m).update(kw, _name=self.name)
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
         is_ratio = cls.formula is CountsMetric.formula
-        self.as_whole = self.per_label and is_ratio and average in ('micro','samples')
+        self.jointly = self.per_label and is_ratio and average in ('micro','samples')
         self.min_positives = check_int('min_positives', min_positives)
         self.required,self.least = {},None # Metric with a constraint, by name; its lowest value
         for name,other,least,alone in (('precision', 'recall', at_recall, 'next to nothing'),
@@ -284,7 +284,7 @@ def _fallback(self:Objective, own, shared, missing, without):
 
 # %% ../nbs/11_thresholds.ipynb #d1ca7b02
 @patch
-def tune_whole(self:Objective,
+def tune_jointly(self:Objective,
     table:SearchTable # Scores and targets
 )->Tuned:
     "Tune a threshold for each label, so that together they maximise the micro average"
@@ -307,9 +307,9 @@ def tune(self:Objective,
     table:SearchTable # Scores and targets
 )->dict: # 'global' and, if wanted, 'per label', each `Tuned`
     "Tune a global threshold and, if wanted, one per label"
-    shared = self.tune_global(table, pairs=self.per_label and not self.as_whole)
+    shared = self.tune_global(table, pairs=self.per_label and not self.jointly)
     if not self.per_label: return {'global': shared}
-    own = self.tune_whole(table) if self.as_whole else self.tune_labels(table, shared)
+    own = self.tune_jointly(table) if self.jointly else self.tune_labels(table, shared)
     return {'global': shared, 'per label': own}
 
 # %% ../nbs/11_thresholds.ipynb #eec4ac59
@@ -478,7 +478,7 @@ class ThreshFinder(FoldedMetric):
         average:str='micro', # 'micro', 'macro' or 'weighted'; an instance has its own
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
         *,
-        bins:int=1024, # Number of bins, in logits from 24 down to -24
+        bins:int=1024, # Number of histogram bins per label, over logits from 24 down to -24
         sigmoid:bool=True, # Whether the predictions are logits
         vocab=None, # Names of the labels, for the table; None: numbers
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
@@ -557,7 +557,7 @@ def best_thresholds(
     beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
     at_recall:float=None, # Minimum recall, with metric='precision'
     at_precision:float=None, # Minimum precision, with metric='recall'
-    min_positives:int=20, # Minimum number of positives for a threshold that is tuned one by one
+    min_positives:int=20, # Minimum number of positives of a label that is tuned by itself
     cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42, # Random seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
@@ -565,8 +565,9 @@ def best_thresholds(
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
     """Find the threshold (global or per label) that optimises `metric`
 
-    Thresholds per label are tuned as a whole for the micro and samples averages of F1, F-beta, Jaccard
-    and accuracy; otherwise one by one, where a label without a held-out gain gets the global one.
+    For the micro and samples averages of F1, F-beta, Jaccard and accuracy, thresholds per label are
+    tuned jointly, to maximise the micro average. For others, they are tuned one by one, and a label
+    without a held-out gain gets the global threshold.
 
         best_thresholds(probs, targs, per_label=True).thresh
         best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""

@@ -441,8 +441,8 @@ def judge(
     """Diagnose (near-)empty predictions from arrays and suggest remedies
 
     Returns a `Record`, a dict with attributes, whose repr is the report. `verdict` says what is wrong
-    ('' if nothing is); `flagged` is True for zero-label models. Others hold the numbers, such as
-    `accuracy`, `f1_micro`, `missed_rate`, `never_predicted` and `suggested_thresh`.
+    ('' if nothing is), `flagged` whether `ZeroLabelsCallback` would act on it. Other fields hold the
+    numbers: `accuracy`, `f1_micro`, `missed_rate`, `never_predicted`, `suggested_thresh` and more.
     Raises `ValueError` for shapes that differ, targets other than 0 and 1, scores outside [0, 1] with
     a `thresh` inside and `sigmoid=False`, and if all targets are ignored.
 

@@ -523,7 +523,7 @@ def test_unknown_targets_are_told_from_absent_labels():
     n = int((targs.sum(1)==0).sum())
     targs[targs.sum(1)==0] = tensor([0.,0,0,math.nan])
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, ignore_index=math.nan)
-    assert f'{n} of 60 samples have no known label' in interp.report().reading
-    assert f'{n} of 60 samples have no known label' in interp.accuracy_report().reading
+    assert f'{n} of 60 samples have no label known to be true' in interp.report().reading
+    assert f'{n} of 60 samples have no label known to be true' in interp.accuracy_report().reading
     interp = MultiLabelInterpretation.from_preds(logits, targs.nan_to_num(), sigmoid=True)
     for r in (interp.report(), interp.accuracy_report()): assert f'{n} of 60 samples have no label' in r.reading

@@ -567,7 +567,7 @@ def test_thresholds_are_found_for_an_instance():
 
 @pytest.mark.parametrize('average', ['micro','samples','weighted'])
 def test_per_label_thresholds_beside_an_instance(average):
-    "`thresh_find` tunes them as a whole for the micro average, and label by label for the others"
+    "`thresh_find` tunes them jointly for the micro average, and label by label for the others"
     logits,targs = simulate(300, 4, density=0.3, skill=1.5)
     targs[15:,3] = 0 # label by label, it has too few positives, and gets the global threshold
     learn = make_learner(logits, targs)

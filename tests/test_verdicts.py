@@ -324,7 +324,7 @@ def test_one_label_each_is_not_advised_where_most_samples_have_none():
     ignored = torch.where(targs.any(1, keepdim=True), targs, -1.)
     other = make_learner(logits, ignored)
     with other.no_logging(), warnings_as('error'): other.thresh_find(show_plot=False, ignore_index=-1)
-    with other.no_logging(), pytest.warns(UserWarning, match='of the samples have no known label'):
+    with other.no_logging(), pytest.warns(UserWarning, match='of the samples have no label known to be true'):
         make_learner(logits, targs.where(torch.arange(6)>0, -1.)).thresh_find(
             average='samples', show_plot=False, ignore_index=-1)
     with learn.no_logging():
@@ -965,6 +965,7 @@ def better_model():
     with learn.no_logging(), learn.no_bar(): lr = learn.lr_find(show_plot=False).valley
     assert fit(learn, 20, lr).f1_micro>before.f1_micro+0.1
 
+@pytest.mark.slow # trainings
 @pytest.mark.parametrize('f', [f for fs in FOLLOWED.values() for f in fs], ids=lambda f: f.__name__)
 def test_a_remedy_that_is_followed_helps(f): f()
 
