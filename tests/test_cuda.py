@@ -71,6 +71,10 @@ def test_metrics_count_without_waiting_and_are_read_once(cls):
         with fake_gpu() as gpu:
             count(m)
             read_once(m, gpu)
+
+@pytest.mark.slow
+@pytest.mark.parametrize('cls', CLASSES, ids=lambda o: o.__name__)
+def test_metrics_count_numbers_of_any_type_without_waiting(cls):
     for dtypes in DTYPES:
         m, = of_class(cls, [{}])
         with fake_gpu(): count(m, *dtypes)

@@ -109,8 +109,8 @@ def test_sections_are_left_out(tmp_path):
 
 @pytest.mark.parametrize('kw,out', [
     (dict(c=1), 'confusions'), (dict(skill=0., bias=-9.), 'confusions'), (dict(skill=60., bias=-30.), 'confusions'),
-    (dict(bias=2.), ''), (dict(min_labels=1, max_labels=1), ''), (dict(thresh=[.1]*6+[.9]*6), ''),
-    (dict(c=80, density=0.02), ''), (dict(n=1), '')], ids=str)
+    slow(dict(bias=2.), ''), slow(dict(min_labels=1, max_labels=1), ''), (dict(thresh=[.1]*6+[.9]*6), ''),
+    slow(dict(c=80, density=0.02), ''), (dict(n=1), '')], ids=str)
 def test_a_page_is_written_of_any_model(tmp_path, kw, out):
     interp = interpretation(**kw)
     page = written(interp, tmp_path)
@@ -183,8 +183,9 @@ def counted(page):
     for o in res['labels']: o.update(tp=above(o['tp']), fp=above(o['fp']))
     return res
 
-@pytest.mark.parametrize('kw', [dict(), dict(c=1), dict(thresh=0.3, min_labels=1), dict(thresh=[.2]*6+[.7]*6),
-                                dict(ignore_index=-1), dict(margins=True), dict(double=True)])
+@pytest.mark.parametrize('kw', [
+    dict(), dict(c=1), slow(dict(thresh=0.3, min_labels=1)), slow(dict(thresh=[.2]*6+[.7]*6)), dict(ignore_index=-1),
+    slow(dict(margins=True)), slow(dict(double=True))])
 def test_counts_of_the_slider_are_those_of_the_library(tmp_path, kw):
     c,margins,double,kw = kw.pop('c', 12),kw.pop('margins', False),kw.pop('double', False),dict(kw)
     logits,targs = simulate(300, c, 0.2, bias=-3.)
