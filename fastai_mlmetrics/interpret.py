@@ -42,7 +42,7 @@ class MultiLabelInterpretation(Interpretation):
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
         dl:DataLoader, # Data loader of the samples; None: the predictions are from arrays
-        losses:Tensor, # One loss per item, which the rows of an item share
+        losses:Tensor, # One loss per item, for all its rows if predictions have three axes
         predictions:Predictions # Scores or binary predictions, targets, names and threshold
     ):
         self.predictions = predictions
