@@ -100,7 +100,7 @@ SIZES = (5_000,20,64,12),(40_000,80,256,8),(100_000,600,512,4)
 def metrics(sizes=SIZES):
     """Metrics of a validation
 
-    Seconds for all batches and the values. Ours are the nine of `multilabel_metrics(full=True)`, fastai's and
+    Seconds to add all batches and compute the values. Ours are the nine of `multilabel_metrics(full=True)`, fastai's and
     scikit-learn's the seven of these that they have. torchmetrics computes four, as it has no averages over samples; in
     the last column without the checks of its input (`validate_args=False`), which ours always make."""
     for n,c,bs,repeats in sizes:
@@ -115,8 +115,8 @@ def metrics(sizes=SIZES):
         yield {'samples x labels': size(n, c), 'batch': bs, 'ours': t['ours'], 'fastai': t['fastai'],
                'scikit-learn': t['sklearn'], 'torchmetrics': t['checked'], 'torchmetrics, unchecked': t['unchecked']}
 
-THRESHOLDS = {'one, micro F1': {}, 'per label, jointly for micro F1': dict(average='micro', per_label=True),
-              'one, macro F1': dict(average='macro', per_label=False), 'per label, macro F1': dict(average='macro')}
+THRESHOLDS = {'global, micro F1': {}, 'per label, jointly for micro F1': dict(average='micro', per_label=True),
+              'global, macro F1': dict(average='macro', per_label=False), 'per label, macro F1': dict(average='macro')}
 
 def thresholds(sizes=((100_000,80), (50_000,500)), repeats=2):
     """Thresholds
@@ -164,7 +164,7 @@ def validation(learners=LEARNERS, repeats=15):
 
     Milliseconds of `learn.validate()` without metrics, and what is added to them: by the nine metrics of the first
     table, by `ZeroLabelsCallback` beside these, by fastai's seven instead of them. Each is the median of differences
-    within a round. *Below x*: not distinguishable from 0; x is the upper limit of the 95 % interval."""
+    within a round. *Below x*: not distinguishable from 0; x is the upper limit of the 95 % interval, or its width if that is below 0."""
     for name,learner in learners.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
@@ -234,9 +234,9 @@ def memory(rows=(*((o, *s) for o in [*STREAMED][:3:2] for s in (FEW,MANY)), *((o
                  ('`accuracy_report`', 100_000, 600))):
     """Memory
 
-    Seconds, and megabytes by which the peak of memory grows after a small first run, each in a process of its own
-    (Linux only): not [what is held](../nbs/howto/12_processes_large_data.ipynb#memory-and-time). Samples come in
-    batches of 1,000, which are not kept; `accuracy_report` has them as one array, and estimates its intervals."""
+    Seconds, and growth of the peak memory in MB after a small first run, each in a process of its own, on Linux. The
+    peak is higher than [what is held](../nbs/howto/12_processes_large_data.ipynb#memory-and-time). Samples come in
+    batches of 1,000, which are not kept. `accuracy_report` takes one array, and its time includes the intervals."""
     for name,n,c in rows:
         s,mb = map(float, python('-m', 'benchmarks', '--stream', name, n, c).split())
         yield {'what': name, 'samples x labels': size(n, c), 's': s, 'MB': mb}
@@ -342,10 +342,10 @@ def summary(tables):
              f'{added(resnet.metrics)} ms, and the callback {added(resnet.callback)} ms.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
-    one,per = of.loc['one, micro F1'],of.loc['per label, jointly for micro F1']
+    one,per = of.loc['global, micro F1'],of.loc['per label, jointly for micro F1']
     report = mem[mem.what=='`accuracy_report`'].iloc[-1]
     wait = (f'**Thresholds and intervals**: thresholds with their held-out score take, for {n}, '
-            f'{short(one["from all scores"])} s (one for all labels) or {short(per["from all scores"])} s (per label), '
+            f'{short(one["from all scores"])} s (global) or {short(per["from all scores"])} s (per label), '
             f'in bins {short(one["in bins"])} or {short(per["in bins"])} s; and `accuracy_report` with its intervals, '
             f'{short(report.s)} s for {report["samples x labels"]}.')
     def row(what, i): return mem[mem.what==what].iloc[i]
@@ -374,7 +374,8 @@ def where():
     "The machine and the versions"
     return (f'{cpu()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, Python {platform.python_version()}, '
             f'torch {torch.__version__}, numpy {np.__version__}, fastai {fastai.__version__}, '
-            f'scikit-learn {sklearn.__version__}. Each number is a median within one run, without a GPU.')
+            f'scikit-learn {sklearn.__version__}. Numbers are of one run, without a GPU: medians, or for memory and slow '
+            'libraries one measurement.')
 
 def cpu():
     "The name of the processor, on Linux from `/proc/cpuinfo`"

@@ -73,7 +73,7 @@ class ZeroLabelsCallback(Callback):
             reported={}, _learner=None, _acting=None, _saved=None)
 
     def __getstate__(self):
-        "A copy or a pickle keeps the records, but has reported nothing"
+        "Return the state of a copy or a pickle, which has the records, but has reported nothing"
         return vars(self) | self._new_state() | dict(records=self.records)
 
     @property
@@ -343,11 +343,11 @@ def plot(self:ZeroLabelsCallback,
     df = self.report(full=True)
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
     axs[0].plot(df.accuracy, 'o-', label='accuracy')
-    axs[0].plot(df.zeros_accuracy, 'k--', label='of predicting nothing')
+    axs[0].plot(df.zeros_accuracy, 'k--', label='zeros_accuracy')
     if any(map(zeros_are_beaten, self.records)):
-        axs[0].plot(df.constant_accuracy, 'k:', label='of the best constant')
-    axs[1].plot(df.empty_rate, 'o-', label='share without a label')
-    axs[1].plot(df.f1_micro, 'o-', label='micro F1')
+        axs[0].plot(df.constant_accuracy, 'k:', label='constant_accuracy')
+    axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
+    axs[1].plot(df.f1_micro, 'o-', label='f1_micro')
     axs[1].set_ylim(-0.03, 1.03)
     verdicts,spans = {o.name: o for o in VERDICTS},{}
     found = [verdicts.get(r.verdict) or diagnosis(r) for r in self.records]

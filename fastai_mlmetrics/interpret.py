@@ -36,8 +36,11 @@ class MultiLabelInterpretation(Interpretation):
 
         interp = MultiLabelInterpretation.from_learner(learn)"""
     targs,vocab,thresh,rule,scored,true,valid,predicted = (
-        property(attrgetter(f'predictions.{o}'), doc=f'`{o}` of the `predictions`') for o in
-        ('targs','vocab','thresh','rule','scored','true','valid','predicted'))
+        property(attrgetter(f'predictions.{k}'), doc=doc) for k,doc in dict(
+            targs="Targets, N x C", vocab="Names of the labels", thresh="Threshold, or one per label",
+            rule="Threshold and limits", scored="Whether predictions are scores, not binary",
+            true="Which labels are true, N x C", valid="Which pairs count, N x C",
+            predicted="Which labels are predicted, N x C").items())
 
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
@@ -438,7 +441,7 @@ def plot_roc(self:MultiLabelInterpretation,
         interp.plot_roc(['cat', 'dog'])"""
     specificity,recall = (m.values(*self.counts.double()) for m in (SpecificityMulti(), RecallMulti()))
     at = 1-specificity,recall
-    ax = self._plot_curves(skm.RocCurveDisplay, RocAucMulti, 'area under the curve',
+    ax = self._plot_curves(skm.RocCurveDisplay, RocAucMulti, 'ROC AUC',
                            labels, k, figsize, ax, at)
     ax.axline((0,0), slope=1, color='k', ls=':', lw=1)
     ax.set(xlabel='false positive rate', ylabel='recall')
@@ -469,7 +472,7 @@ def plot_calibration(self:MultiLabelInterpretation,
     ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
     figsize:tuple=(4,3.8) # Width and height in inches
 ):
-    """Plot how often labels are true by their score; probabilities lie on the diagonal
+    """Plot how often labels are true by their score; calibrated scores lie on the diagonal
 
         interp.plot_calibration(bins=10)"""
     bins = check_int('bins', bins, 1)

@@ -157,9 +157,10 @@ def thresh_find(self:Learner,
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
 
-    Returns `SuggestedThresholds` in [0, 1], displayed as a table; `set_thresh` sets the recommended
-    one: the way of tuning with the highest cross-validated score, `held_out`; a simpler way, or the
-    threshold in use, if no other is clearly better, by a jackknife interval over the folds.
+    Returns `SuggestedThresholds` in [0, 1], displayed as a table. `set_thresh` sets the recommended
+    one: the way of tuning with the highest cross-validated score, `held_out`, or a simpler way if the
+    gain may be chance. If no gain is clear, the threshold in use is kept. Gains have jackknife
+    intervals over the folds.
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold.
 
         found = learn.thresh_find(metric='f1', average='macro')"""

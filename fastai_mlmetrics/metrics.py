@@ -198,7 +198,8 @@ def accum_values(self:StreamMetric,
 StreamMetric.update = StreamMetric.accum_values # torchmetrics' name
 
 @patch
-def compute(self:StreamMetric): # A float; an array for `average=None`; None if nothing was added
+def compute(self:StreamMetric
+): # A float; an array for `average=None`; None if nothing was added
     "Return the metric of all that was added; `value` under torchmetrics' name"
     return self.value
 
@@ -365,14 +366,16 @@ class CountsMetric(StreamMetric):
         n,d = self.ratio(tp, fp, fn, tn)
         return n/d
 
-    def ratio(self, tp, fp, fn, tn): raise NotImplementedError # Two weighted sums of its arguments
+    def ratio(self, tp, fp, fn, tn):
+        "Return numerator and denominator of the formula, two weighted sums of the counts"
+        raise NotImplementedError
 
     def values(self, tp, fp, fn, tn):
         "Apply the formula to float64 counts: `zero_division` for 0/0, nan where nothing counts"
         return self.defined(as_tensor(self.formula(tp, fp, fn, tn)).double(), tp+fp+fn+tn)
 
     def averaged(self, counts):
-        "Average the formula of `counts`, 4 x ... x C: of labels, or of samples for that average"
+        "Average the formula of `counts`, 4 x ... x C, over labels, or for average='samples' over samples"
         counts = counts.double()
         if self.average=='micro': return self.values(*counts.sum(-1))
         return self.average_labels(self.values(*counts), counts[0]+counts[2])

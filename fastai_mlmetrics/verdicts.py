@@ -55,7 +55,7 @@ def thresh_helps(r):
     return _would_help(r, r.suggested_f1)
 
 def per_label_helps(r):
-    "Whether thresholds per label are clearly better than any single one, and than what is in use"
+    "Whether thresholds per label are clearly better than any global one, and than what is in use"
     gain,low,_ = r.per_label_gain
     return low>0 and gain>=0.02 and _would_help(r, r.per_label_f1)
 
@@ -157,7 +157,7 @@ def _another_thresh(r):
                f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`.")
-    return (f"Another threshold: `thresh={t}`, the best single one{_without(r)}, has a micro F1 of "
+    return (f"Another threshold: `thresh={t}`, the best global one{_without(r)}, has a micro F1 of "
             f"{r.suggested_f1:.3f} instead of {r.f1_micro:.3f}.{how}")
 
 def _without(r): return ' without '*bool(o:=limits_text(r.min_labels, r.max_labels)) + o
@@ -170,7 +170,7 @@ def _search(r, in_learner, of_arrays):
 def _own_thresholds(r):
     how = _search(r, 'learn.thresh_find().per_label', 'best_thresholds(preds, targs, per_label=True)')
     return (f"Thresholds per label{_without(r)}: {how}. Held out, their micro F1 is "
-            f"{r.per_label_f1:.3f}, and that of the best single threshold {r.global_f1:.3f}, "
+            f"{r.per_label_f1:.3f}, and that of the best global threshold {r.global_f1:.3f}, "
             f"because labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
 
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
@@ -225,9 +225,9 @@ def _better_model(r):
     elif r.suggested_f1<r.f1_micro+0.005 and not _without(r):
         if abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5:
             why = f"about as many labels are predicted as are true, but {why}"
-        why += ". No single threshold is better"
+        why += ". No global threshold is better"
     else:
-        why += (f". The best single threshold, {exact_thresh(r.suggested_thresh)}{_without(r)}, has "
+        why += (f". The best global threshold, {exact_thresh(r.suggested_thresh)}{_without(r)}, has "
                 f"{r.suggested_f1:.3f}")
     more = " What remains is more training, at a learning rate from `learn.lr_find()`."
     return f"A better model: {why}.{more if r.phase and not r.loss_trend else ''}"

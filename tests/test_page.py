@@ -157,7 +157,7 @@ def test_both_ways_to_threshold_are_compared(tmp_path):
         page = written(interp, tmp_path, sections='thresholds')
         return page.find(class_='finding').get_text()
     def scaled(n=800, c=8, **kw):
-        "Scores whose scale differs between labels: no single threshold is good"
+        "Scores whose scale differs between labels: no global threshold is good"
         logits,targs = simulate(n, c, 0.2, 4., -2.)
         logits = logits + torch.linspace(-6, 6, c)
         return MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw),targs

@@ -518,7 +518,7 @@ def test_of_exactly_k_labels_another_threshold_frees():
     r.decodes = True
     from fastai_mlmetrics.verdicts import remedies
     text = ' '.join(remedies(r))
-    assert r.verdict=='over-predicts' and ', the best single one without min_labels=8, max_labels=8, has' in text
+    assert r.verdict=='over-predicts' and ', the best global one without min_labels=8, max_labels=8, has' in text
     assert re.search(r'`learn\.set_thresh\([\d.]+\)`', text)
 
 # The best that is known
