@@ -100,9 +100,9 @@ SIZES = (5_000,20,64,12),(40_000,80,256,8),(100_000,600,512,4)
 def metrics(sizes=SIZES):
     """Metrics of a validation
 
-    Seconds to add all batches and compute the values. Ours are the nine of `multilabel_metrics(full=True)`, fastai's and
-    scikit-learn's the seven of these that they have. torchmetrics computes four, as it has no averages over samples; in
-    the last column without the checks of its input (`validate_args=False`), which ours always make."""
+    Seconds to add all batches and compute the values. Ours are the nine of `multilabel_metrics(full=True)`, fastai's
+    and scikit-learn's the seven of these that they have. torchmetrics computes four, as it has no averages over
+    samples; in the last column without the checks of its input (`validate_args=False`), which ours always make."""
     for n,c,bs,repeats in sizes:
         preds,targs = data(n, c)
         run = Batches(preds, targs, bs)
@@ -164,7 +164,8 @@ def validation(learners=LEARNERS, repeats=15):
 
     Milliseconds of `learn.validate()` without metrics, and what is added to them: by the nine metrics of the first
     table, by `ZeroLabelsCallback` beside these, by fastai's seven instead of them. Each is the median of differences
-    within a round. *Below x*: not distinguishable from 0; x is the upper limit of the 95 % interval, or its width if that is below 0."""
+    within a round. *Below x*: not distinguishable from 0; x is the upper limit of the 95 % interval, or its width if
+    that is below 0."""
     for name,learner in learners.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
@@ -374,8 +375,8 @@ def where():
     "The machine and the versions"
     return (f'{cpu()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, Python {platform.python_version()}, '
             f'torch {torch.__version__}, numpy {np.__version__}, fastai {fastai.__version__}, '
-            f'scikit-learn {sklearn.__version__}. Numbers are of one run, without a GPU: medians, or for memory and slow '
-            'libraries one measurement.')
+            f'scikit-learn {sklearn.__version__}. Numbers are of one run, without a GPU: medians, '
+            'or for memory and slow libraries one measurement.')
 
 def cpu():
     "The name of the processor, on Linux from `/proc/cpuinfo`"

@@ -375,7 +375,7 @@ class CountsMetric(StreamMetric):
         return self.defined(as_tensor(self.formula(tp, fp, fn, tn)).double(), tp+fp+fn+tn)
 
     def averaged(self, counts):
-        "Average the formula of `counts`, 4 x ... x C, over labels, or for average='samples' over samples"
+        "Average the formula of `counts`, 4 x ... x C, over labels; for 'samples', over samples"
         counts = counts.double()
         if self.average=='micro': return self.values(*counts.sum(-1))
         return self.average_labels(self.values(*counts), counts[0]+counts[2])
