@@ -49,11 +49,14 @@ def test_the_main_job_shows_the_problem_and_the_cure(tmp_path):
     assert 'digits' in page and 'id="samples"' in page and len(page)<5e6
 
 @pytest.mark.parametrize('args,message', [
-    (('--epochs',-1), '--epochs -1: write 1 or more'),
+    (('--epochs',0), 'write 1 or more'),
+    slow(('--epochs',-1), '--epochs -1: write 1 or more'),
     (('--thresh',2), r'--thresh 2.0: write a probability, from 0 to 1\n$'),
     (('--thresh','nan'), '--thresh nan: write a probability'),
+    slow(('--arch','resnet1'), "no architecture 'resnet1'"),
     (('--arch','ResNet'), "no architecture 'ResNet'"),
     (('--size',4), 'size 4: write 16 or more'),
+    slow(('--size',-3), 'size -3: write 16 or more'),
     (('--data','pascal','--arch','resnet1'), "no architecture 'resnet1'")]) # before it downloads
 def test_bad_arguments_are_named_before_any_work(tmp_path, args, message):
     run = job(*args, '--out', tmp_path/'out')
