@@ -8,7 +8,8 @@ import fastai, sklearn, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
 from benchmarks.gpu import gpu
 from fastai_mlmetrics.all import *
-from fastai_mlmetrics.metrics import *
+from fastai_mlmetrics.formulas import *
+from fastai_mlmetrics.streaming import *
 from fastai_mlmetrics.ranking import *
 from fastai_mlmetrics.demo import get_learner
 from torchmetrics import MetricCollection

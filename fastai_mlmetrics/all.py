@@ -1,7 +1,7 @@
 "Everything that a notebook needs after `from fastai.vision.all import *`"
 from fastai.learner import Learner as _Learner, Recorder as _Recorder
 from .messages import document as _document
-from .metrics import (
+from .formulas import (
     AccuracyMulti, PrecisionMulti, RecallMulti, F1ScoreMulti, CF1, FBetaMulti, JaccardMulti,
     SpecificityMulti, BalancedAccuracyMulti, HammingLossMulti, MatthewsCorrCoefMulti, SubsetAccuracy,
     EmptyRate, LabelCardinality, ZerosAccuracy, AccuracyLift, BrierScoreMulti, accuracy_multi,
@@ -10,14 +10,14 @@ from .ranking import (
     APScoreMulti, RocAucMulti, LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK,
     RecallAtK, ExpectedCalibrationError)
 from .lists import multilabel_metrics, paper_metrics
-from .thresholds import best_thresholds, ThreshFinder
-from .report import accuracy_report
+from .finding import best_thresholds, ThreshFinder
+from .accuracy import accuracy_report
 from .comparison import compare_models
-from .verdicts import judge, ZeroLabelsWarning, ZeroLabelsError
+from .records import judge, ZeroLabelsWarning, ZeroLabelsError
 from .callback import ZeroLabelsCallback
-from . import learner as _ # patches `Learner`
+from . import learner_thresholds as _, evaluate as _, export as _ # patches `Learner`
 from .interpret import MultiLabelInterpretation
-from . import page as _ # patches `MultiLabelInterpretation`
+from . import plots as _, page as _ # patches `MultiLabelInterpretation`
 from .imbalance import label_stats, imbalance_measures, plot_cooccurrence, pos_weight
 from .splitting import StratifiedMultiLabelSplitter, stratified_split, stratified_folds
 from .losses import BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat

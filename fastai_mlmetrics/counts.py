@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import as_rows, label_vocab, upload
 from .messages import count_of, format_number, single_threaded
-from .decisions import ThresholdRule, to_scores
+from .rules import ThresholdRule, to_scores
 from functools import cached_property
 from torch.utils.data import DistributedSampler
 

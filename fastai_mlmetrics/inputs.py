@@ -8,7 +8,6 @@ __all__ = []
 # %% ../nbs/00_inputs.ipynb #8116c948
 from fastai.basics import *
 
-
 # %% ../nbs/00_inputs.ipynb #57fae1f2
 def to_builtin(
     o # Array, tensor, list or number

@@ -7,9 +7,10 @@ __all__ = []
 
 # %% ../nbs/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
-from .inputs import as_rows, columns_of, fill_masked, label_names, row_names
+from .inputs import (
+    as_rows, columns_of, fill_masked, label_names, row_names)
 from .messages import PROBS_GIVEN, progress, warn_user
-from .decisions import (
+from .rules import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
 from functools import cached_property

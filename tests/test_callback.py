@@ -6,7 +6,7 @@ from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback, Te
 from fastai.tabular.all import *
 from fastai.text.all import *
 from conftest import *
-from fastai_mlmetrics.verdicts import describe
+from fastai_mlmetrics.records import describe
 
 class Waking(Module):
     "A model that predicts nothing for `asleep` validations, then predicts well"

@@ -3,7 +3,7 @@ import pickle, threading, weakref
 from fractions import Fraction
 from conftest import *
 from fastai_mlmetrics.counts import Batch
-from fastai_mlmetrics.metrics import accum_all
+from fastai_mlmetrics.streaming import accum_all
 from test_metrics import BINARY, averages
 
 FORMULAS = {
@@ -153,7 +153,7 @@ def test_a_metric_counts_its_own_batches(numbered, batches):
         elif m.average=='samples': same(m.value, deepcopy(m)(p, y))
         else: test_eq(m.counts, torch.stack([d*y, d*(1-y), (1-d)*y, (1-d)*(1-y)]).sum(1))
     with pytest.MonkeyPatch.context() as patch:
-        for room in ('counts','metrics'): patch.setattr(f'fastai_mlmetrics.{room}.LARGE', 30)
+        for room in ('counts','streaming'): patch.setattr(f'fastai_mlmetrics.{room}.LARGE', 30)
         for i,(n,reuse,before,skip,after) in enumerate(batches):
             pred,targ = torch.randn(n, 3, generator=g),(torch.rand(n, 3, generator=g)<0.5).float()
             learn = SimpleNamespace(pred=buffer[:n].copy_(pred) if reuse else pred, yb=(targ,))
@@ -237,7 +237,7 @@ EVERY_AVERAGE = [cls(average=a) for cls in BINARY for a in averages(cls)] + [Acc
 @pytest.mark.parametrize('option', [None, 'ignore_index', 'sample_weight'])
 def test_several_metrics_walk_through_arrays_together(option, counted, monkeypatch):
     "Values are those of each metric alone, and each block of samples is counted once"
-    monkeypatch.setattr('fastai_mlmetrics.metrics._BLOCK', 1000)
+    monkeypatch.setattr('fastai_mlmetrics.streaming._BLOCK', 1000)
     logits,targs = simulate(300, 8, density=0.3)
     if option=='ignore_index': targs[::7] = -1
     kw = {option: dict(ignore_index=-1, sample_weight=np.arange(300)%3+1.)[option]} if option else {}

@@ -1,7 +1,7 @@
 "The threshold rule: scores to binary predictions, thresholds by name, limits"
 import pickle, sklearn.metrics as skm
 from conftest import *
-from fastai_mlmetrics.decisions import as_thresh
+from fastai_mlmetrics.rules import as_thresh
 from six_labels import LOGITS, NAMES, SCORES, TARGS, assert_alike, interpretation, record, report
 from test_lists import distinct
 

@@ -1,7 +1,7 @@
 "The demo on the command line"
 import contextlib, io, runpy, signal, subprocess, time
 from conftest import *
-from fastai_mlmetrics.demo import get_data, _print_row
+from fastai_mlmetrics.demo import _print_row, get_data
 
 def typed(*args, **kwargs):
     "Run the command in a new Python"

@@ -1,8 +1,8 @@
 "A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
 import contextlib, io, json, pickle, sklearn.metrics as skm
 from conftest import *
-from fastai_mlmetrics.thresholds import Objective
-from fastai_mlmetrics.learner import SuggestedThresholds
+from fastai_mlmetrics.tuning import Objective
+from fastai_mlmetrics.learner_thresholds import SuggestedThresholds
 
 NAMES = [f'l{i}' for i in range(20)]
 

@@ -3,7 +3,7 @@ import sklearn.metrics as skm
 from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback
 from fastai.tabular.all import *
 from conftest import *
-from fastai_mlmetrics.verdicts import describe
+from fastai_mlmetrics.records import describe
 
 def test_no_labels_at_all_is_told_once():
     "For example with a `get_y` that finds no labels"

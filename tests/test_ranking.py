@@ -259,7 +259,7 @@ ALL = [*(cls(average=a, **kw) for cls in CURVES for a in AVERAGES for kw in OPTI
 def test_no_batch_waits_for_values(monkeypatch):
     class Learn: iter = 0
     learn,metrics = Learn(),deepcopy(ALL)
-    monkeypatch.setattr('fastai_mlmetrics.metrics._MANY', 3)
+    monkeypatch.setattr('fastai_mlmetrics.streaming._MANY', 3)
     for learn.iter in range(10): # enough for stored batches to be added
         learn.pred,learn.yb = torch.randn(10, 6, device='meta'),(torch.zeros(10, 6, device='meta'),)
         for m in metrics: m.accumulate(learn)

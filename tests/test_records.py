@@ -1,7 +1,8 @@
 "The statistics of a validation, and the threshold that they suggest"
 import sklearn.metrics as skm
 from conftest import *
-from fastai_mlmetrics.records import OF_LEARNER, ScoreHistogram, ValidationStats
+from fastai_mlmetrics.records import OF_LEARNER
+from fastai_mlmetrics.validation import ScoreHistogram, ValidationStats
 from six_labels import LOGITS, TARGS
 
 def counts_above(hist, thresh):
@@ -169,7 +170,7 @@ def test_no_suggestion_at_the_ends(make):
 
 def test_each_field_is_in_the_table_of_the_notebook():
     "And each row of the table is about fields that a record has"
-    nb = json.loads((Path(__file__).parent.parent/'nbs/14_records.ipynb').read_text(encoding='utf-8'))
+    nb = json.loads((Path(__file__).parent.parent/'nbs/19_records.ipynb').read_text(encoding='utf-8'))
     table, = [o for c in nb['cells'] if '| field |' in (o:=''.join(c['source']))]
     fields = [o for row in re.findall(r'(?m)^\| (`.*?) \|', table) for o in re.findall(r'`(\w+)`', row)]
     learn,_ = trained(*COLLAPSED)
@@ -182,7 +183,7 @@ def test_memory_of_a_validation_is_as_said(c, mb):
     totals = [o for m in stats.metrics for o in L(m.total, use_list=None) if isinstance(o, Tensor)]
     n = sum(o.numel()*o.element_size() for o in totals)
     assert f'{n/1e6:.2g}'==mb
-    text = (Path(__file__).parent.parent/'nbs/17_callback.ipynb').read_text(encoding='utf-8')
+    text = (Path(__file__).parent.parent/'nbs/21_callback.ipynb').read_text(encoding='utf-8')
     assert f'{mb} MB with {c:,}' in text
 
 def test_strides_change_nothing():

@@ -274,7 +274,7 @@ def test_saturated_logits_are_ranked_by_the_logits():
 def test_rankings_without_each_sample_are_those_of_the_others():
     "As the metrics compute them of the other samples"
     from fastai_mlmetrics.predictions import Predictions
-    from fastai_mlmetrics.report import _rank_without, rank_labels
+    from fastai_mlmetrics.accuracy import _rank_without, rank_labels
     rng = np.random.default_rng(0)
     for trial in range(40):
         n,c,ties = rng.integers(2, 12),rng.integers(1, 4),trial%2

@@ -3,7 +3,7 @@ import ast, fastai_mlmetrics.all, json, runpy
 from bs4 import BeautifulSoup
 from types import ModuleType, SimpleNamespace
 from conftest import *
-from fastai_mlmetrics import callback, pitfalls, verdicts
+from fastai_mlmetrics import callback, pitfalls, remedies, verdicts
 from fastai_mlmetrics.page import glossary
 
 pytest.importorskip('nbdev')
@@ -204,7 +204,7 @@ def test_every_message_is_explained(reference):
     said = [o.value for tree in trees for o in ast.walk(tree) if isinstance(getattr(o, 'value', None), str)]
     def is_said(message):
         return all(any(o.strip() in s for s in said) for o in re.split(r'\.\.\.|fastai_mlmetrics', message))
-    for table,words in ((verdicts.REMEDIES,REMEDIES), (verdicts.LOSS_ADVICE,LOSS_ADVICE), (pitfalls.PITFALLS,PITFALLS)):
+    for table,words in ((remedies.REMEDIES,REMEDIES), (remedies.LOSS_ADVICE,LOSS_ADVICE), (pitfalls.PITFALLS,PITFALLS)):
         assert [o.name for o in table]==[*words]
         for o in words.values(): assert f'\n| {o} |' in text, o
     for message in re.findall(r'(?m)^\| ([^|]+) \|(?: [^|]+ \|){1,2}$', text):
@@ -305,7 +305,7 @@ def test_the_built_site_finds_names_and_pages(tmp_path):
     assert reference.select('article a[href="genindex.html"]')
     names = [o.get_text() for o in reference.select('article td a')]
     assert {'F1ScoreMulti','best_thresholds','Learner.thresh_find'} <= {*names} and len(names)==len({*names})
-    f1 = read('nbs/reference/01_metrics.html').find(id='fastai_mlmetrics.metrics.F1ScoreMulti').parent
+    f1 = read('nbs/reference/01_metrics.html').find(id='fastai_mlmetrics.formulas.F1ScoreMulti').parent
     arguments = [o.get_text() for o in f1.select('tbody tr td:first-child')]
     assert arguments==[*inspect.signature(F1ScoreMulti).parameters]
     links = [o['href'] for o in read('nbs/howto/10_own_metric.html').select('article a.reference.internal')]

@@ -3,8 +3,10 @@ import itertools, pickle, sklearn.metrics as skm
 from copy import deepcopy
 from conftest import *
 from fastai_mlmetrics.predictions import Predictions
-from fastai_mlmetrics.curves import bin_edges, draw_folds, ScoreTable
-from fastai_mlmetrics.thresholds import Objective, plot_thresh_curve, score_table
+from fastai_mlmetrics.curves import bin_edges
+from fastai_mlmetrics.search import draw_folds, ScoreTable
+from fastai_mlmetrics.tuning import Objective
+from fastai_mlmetrics.finding import plot_thresh_curve, score_table
 from fastai_mlmetrics.comparison import ModelComparison
 from six_labels import LOGITS, NAMES, SCORES, TARGS
 

@@ -2,9 +2,10 @@
 import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from copy import copy, deepcopy
 from conftest import *
-from fastai_mlmetrics.records import add_trend, Record
-from fastai_mlmetrics.verdicts import FACTS, LOSS_ADVICE, REMEDIES, beats_constant, describe, in_numbers, remedies, \
-    what_remains
+from fastai_mlmetrics.validation import add_trend
+from fastai_mlmetrics.verdicts import beats_constant
+from fastai_mlmetrics.remedies import LOSS_ADVICE, REMEDIES, remedies
+from fastai_mlmetrics.records import describe, FACTS, in_numbers, Record, what_remains
 from six_labels import SCORES, TARGS
 
 def test_decisions_are_told_as_decisions():
@@ -516,7 +517,7 @@ def test_of_exactly_k_labels_another_threshold_frees():
     "A threshold is a remedy only without limits that replace it"
     r = judge(*simulate(n=200, c=20, bias=-1.), sigmoid=True, min_labels=8, max_labels=8)
     r.decodes = True
-    from fastai_mlmetrics.verdicts import remedies
+    from fastai_mlmetrics.remedies import remedies
     text = ' '.join(remedies(r))
     assert r.verdict=='over-predicts' and ', the best global one without min_labels=8, max_labels=8, has' in text
     assert re.search(r'`learn\.set_thresh\([\d.]+\)`', text)
