@@ -2,7 +2,7 @@
 import re
 from configparser import ConfigParser
 from pathlib import Path
-from setuptools import setup
+from setuptools import find_packages, setup
 
 root = Path(__file__).parent
 parser = ConfigParser(delimiters=['='], interpolation=None)
@@ -29,5 +29,6 @@ setup(
     project_urls={k: v for k,v in dict(Source=git_url, Documentation=doc_host).items() if v},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg['requirements'].split(), extras_require={'dev': cfg['dev_requirements'].split()},
-    packages=[name], package_data={name: ['page.html','glossary.txt']}, zip_safe=False,
+    packages=find_packages(include=[name, f'{name}.*']),
+    package_data={f'{name}.reports': ['page.html','glossary.txt']}, zip_safe=False,
     entry_points={'nbdev': [f'{name}={name}._modidx:d']})

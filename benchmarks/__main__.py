@@ -8,9 +8,9 @@ import fastai, sklearn, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
 from benchmarks.gpu import gpu
 from fastai_mlmetrics.all import *
-from fastai_mlmetrics.formulas import *
-from fastai_mlmetrics.streaming import *
-from fastai_mlmetrics.ranking import *
+from fastai_mlmetrics.metrics.formulas import *
+from fastai_mlmetrics.metrics.streaming import *
+from fastai_mlmetrics.metrics.ranking import *
 from fastai_mlmetrics.demo import get_learner
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MultilabelAccuracy, MultilabelF1Score

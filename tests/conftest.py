@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
-from fastai_mlmetrics.rules import binarize, ThresholdRule
-from fastai_mlmetrics.counts import Batch
-from fastai_mlmetrics.streaming import CountsMetric, StreamMetric
-from fastai_mlmetrics.streaming import SampleMetric
+from fastai_mlmetrics.core.rules import binarize, ThresholdRule
+from fastai_mlmetrics.core.counts import Batch
+from fastai_mlmetrics.metrics.streaming import CountsMetric, StreamMetric
+from fastai_mlmetrics.metrics.streaming import SampleMetric
 
 ROOT,CPU = Path(__file__).parent.parent,torch.device('cpu')
 # Why tests with fake CUDA tensors are skipped; '': they are not

@@ -4,10 +4,10 @@ torch's fake tensors need no GPU: an operation that would wait for one raises an
 from conftest import *
 sys.path.insert(0, str(ROOT))
 from benchmarks.gpu import fake_gpu
-from fastai_mlmetrics.streaming import MicroMetric
-from fastai_mlmetrics.search import FoldedMetric
-from fastai_mlmetrics.ranking import CurveMetric, LabelRanking
-from fastai_mlmetrics.validation import ValidationStats
+from fastai_mlmetrics.metrics.streaming import MicroMetric
+from fastai_mlmetrics.thresholds.search import FoldedMetric
+from fastai_mlmetrics.metrics.ranking import CurveMetric, LabelRanking
+from fastai_mlmetrics.diagnosis.validation import ValidationStats
 
 if NO_FAKE_GPU: pytest.skip(NO_FAKE_GPU, allow_module_level=True)
 
@@ -119,7 +119,7 @@ class Batches(list):
 def test_evaluate_reads_once(monkeypatch):
     "A validation waits as often with all metrics and the callback as without them, but for one read at its end"
     monkeypatch.setattr('fastai.losses.TensorBase', noop)
-    monkeypatch.setattr('fastai_mlmetrics.streaming._MANY', 1) # Each batch is counted alone
+    monkeypatch.setattr('fastai_mlmetrics.metrics.streaming._MANY', 1) # Each batch is counted alone
     class Free(Module):
         def forward(self, x): return x
         def parameters(self, recurse=True): yield torch.zeros(1, device='cuda') # A fake one cannot be registered

@@ -32,7 +32,8 @@ def test_outputs_are_small_and_of_no_machine(notebook):
     assert len(text)<500_000 and r'\r' not in outputs
     assert not re.search(r'site-packages|/tmp/|/home/', outputs) and str(ROOT) not in outputs
 
-PAGES = {k: o for k,o in NOTEBOOKS.items() if '/' in k or k=='index.ipynb'}
+PAGES = {k: o for k,o in NOTEBOOKS.items()
+         if k.partition('/')[0] in ('howto','reference','tutorials','index.ipynb')}
 each_page = pytest.mark.parametrize('page', PAGES.values(), ids=PAGES)
 
 # Numbers that no output can show: versions, levels and rules, and what others have measured
@@ -47,7 +48,7 @@ def prose(page):
 
 def shown(page):
     "The numbers in code and outputs of `page` and of modules that it links to; a percentage also as a share"
-    modules = re.findall(r'\]\((?:nbs|\.\.)/(\d\d_\w+\.ipynb)', page.read_text())
+    modules = re.findall(r'\]\((?:nbs|\.\.)/((?!howto|reference|tutorials)\w+/\d\d_\w+\.ipynb)', page.read_text())
     cells = [o for p in (page, *(ROOT/'nbs'/o for o in modules)) for o in json.loads(p.read_text())['cells']]
     cells = [o for o in cells if o['cell_type']=='code']
     for o in cells:

@@ -3,8 +3,8 @@ import ast, fastai_mlmetrics.all, json, runpy
 from bs4 import BeautifulSoup
 from types import ModuleType, SimpleNamespace
 from conftest import *
-from fastai_mlmetrics import callback, pitfalls, remedies, verdicts
-from fastai_mlmetrics.page import glossary
+from fastai_mlmetrics.diagnosis import callback, pitfalls, remedies, verdicts
+from fastai_mlmetrics.reports.page import glossary
 
 pytest.importorskip('nbdev')
 docs = SimpleNamespace(**runpy.run_path(str(ROOT/'tools'/'docs.py')))
@@ -305,7 +305,7 @@ def test_the_built_site_finds_names_and_pages(tmp_path):
     assert reference.select('article a[href="genindex.html"]')
     names = [o.get_text() for o in reference.select('article td a')]
     assert {'F1ScoreMulti','best_thresholds','Learner.thresh_find'} <= {*names} and len(names)==len({*names})
-    f1 = read('nbs/reference/01_metrics.html').find(id='fastai_mlmetrics.formulas.F1ScoreMulti').parent
+    f1 = read('nbs/reference/01_metrics.html').find(id='fastai_mlmetrics.metrics.formulas.F1ScoreMulti').parent
     arguments = [o.get_text() for o in f1.select('tbody tr td:first-child')]
     assert arguments==[*inspect.signature(F1ScoreMulti).parameters]
     links = [o['href'] for o in read('nbs/howto/10_own_metric.html').select('article a.reference.internal')]

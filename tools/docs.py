@@ -17,8 +17,18 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
-HOWTO,TUTORIALS,REFERENCE,MODULES = (sorted(NBS.glob(f'{o}*.ipynb')) for o in
-                                     ('howto/[!_.]','tutorials/[!_.]','reference/[!_.]','[0-9]'))
+HOWTO,TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('howto','tutorials','reference'))
+# The wings of the package, from the ground up, with what they hold
+WINGS = dict(
+    core='Arrays in: inputs, the threshold rule, confusion counts, checked predictions.',
+    metrics='Metrics as formulas of the counts, curves and ranking.',
+    thresholds='Search, tune and recommend thresholds.',
+    diagnosis='What a validation shows, what is wrong with it, what helps, and when to say it.',
+    reports='Everything that shows results.',
+    learner='What a Learner gains.',
+    data='What a training needs before it begins.')
+ROOMS = {o: sorted((NBS/o).glob('[0-9]*.ipynb')) for o in WINGS}
+MODULES = [*sum(ROOMS.values(), []), NBS/'demo.ipynb']
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/f'{o}.md' for o in ('CONTRIBUTING','RELEASING','CHANGELOG'))]
 UNSEARCHED = [*MODULES, *PAGES[-3:]] # Of those who change the package
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png'), *NBS.glob('images/*.png')]
@@ -240,6 +250,9 @@ def contents(kind, cells, names, objects):
     title,text,files = KINDS[kind]
     pages,tables = [],[]
     for o in files:
+        if kind=='making' and (wing:=o.parent.name) in WINGS and o==ROOMS[wing][0]:
+            pages.append(f'\n## {wing}\n\n{WINGS[wing]}\n')
+        if o==NBS/'demo.ipynb': pages.append('\n## On top\n')
         first = cells[o][0].source if o in cells else o.read_text(encoding='utf-8')
         link = f'[{re.match("# (.*)", first)[1]}]({o.relative_to(ROOT)})'
         summary = re.search(r'^> (.*)', first, re.M)
@@ -256,9 +269,14 @@ DOORS = '\n'.join(['```{container} doors', *(f'- [**{title}**]({k}.md) {text}' f
 
 def all_cells(): return {o: read(o) for o in [NBS/'index.ipynb', *HOWTO, *TUTORIALS, *REFERENCE, *MODULES]}
 
+def module_name(notebook):
+    "`fastai_mlmetrics.core.inputs` of `nbs/core/00_inputs.ipynb`"
+    wing,room = notebook.parent.relative_to(NBS).parts,re.sub(r'^\d\d_', '', notebook.stem)
+    return '.'.join((settings['lib_name'], *wing, room))
+
 def documented_objects(cells):
     "All names that modules export or the reference documents, with their objects; and those of the reference"
-    modules = {o: import_module(f"{settings['lib_name']}.{o.stem.split('_', 1)[1]}") for o in MODULES}
+    modules = {o: import_module(module_name(o)) for o in MODULES}
     import_module(f"{settings['lib_name']}.all") # which completes what `help` and signatures show
     scope = {k: v for module in modules.values() for k,v in vars(module).items()}
     documents = [name for o in REFERENCE for name in filter(None, map(subject, cells[o]))]

@@ -1,0 +1,79 @@
+"Messages, progress bars, checks of arguments, and the number of threads"
+import io, threading
+from conftest import *
+from fastai_mlmetrics.core import predictions
+from fastai_mlmetrics.reports import page
+from fastai_mlmetrics.core.messages import progress, single_threaded
+
+@pytest.mark.parametrize('make,message', [
+    (lambda: PrecisionAtK(math.nan), 'k=nan should be a whole number, 1 or more'),
+    (lambda: RecallAtK(True), 'k=True'),
+    (lambda: PrecisionAtK(None), 'k=None'),
+    (lambda: APScoreMulti(bins=math.inf), 'bins=inf should be a whole number, 2 or more'),
+    (lambda: ExpectedCalibrationError(2.5), 'n_bins=2.5'),
+    (lambda: paper_metrics(top_k=3.5), 'top_k=3.5'),
+    (lambda: F1ScoreMulti(min_labels=-1), 'min_labels=-1 should be a whole number, 0 or more'),
+    (lambda: F1ScoreMulti(max_labels=0), 'max_labels=0 should be a whole number, 1 or more'),
+    (lambda: F1ScoreMulti(min_labels=3, max_labels=2), 'max_labels=2 should be at least min_labels=3')])
+def test_whole_numbers_are_checked(make, message):
+    with pytest.raises(ValueError, match=re.escape(message)): make()
+
+def test_warnings_point_at_the_users_line():
+    from fastai.metrics import F1ScoreMulti as Theirs
+    data = simulate(200, bias=-3)
+    makes = (lambda: make_learner(*data, F1ScoreMulti(sigmoid=False)).fit(1),
+             lambda: make_learner(*data, Theirs()).set_thresh(0.2),
+             lambda: F1ScoreMulti(pos_label=2),
+             lambda: accuracy_multi(*simulate(), sigmoid=False))
+    for make in makes:
+        with pytest.warns(UserWarning) as caught: make()
+        assert {w.filename for w in caught}=={__file__}, [str(w.message) for w in caught]
+
+def test_threads_that_overlap():
+    "A thread that starts while another one counts has torch's number of threads, then and later"
+    n,both,found = torch.get_num_threads(),threading.Barrier(2),[]
+    torch.set_num_threads(3)
+    def run(f):
+        t = threading.Thread(target=f)
+        t.start()
+        return t
+    def first_in():
+        single_threaded(lambda: (both.wait(), both.wait()))
+        found.append(torch.get_num_threads())
+    def second_in():
+        both.wait()
+        found.append(torch.get_num_threads())
+        test_eq(single_threaded(torch.get_num_threads), 1)
+        with pytest.raises(ZeroDivisionError): single_threaded(lambda: 1/0)
+        both.wait()
+        found.append(torch.get_num_threads())
+    try:
+        for t in [run(first_in), run(second_in)]: t.join()
+        test_eq(found, [3,3,3])
+    finally: torch.set_num_threads(n)
+
+class Terminal(io.StringIO):
+    def isatty(self): return True
+
+@pytest.mark.parametrize('out,wait,show,shown', [
+    (Terminal,-1,True,True), (Terminal,5,True,False), (Terminal,-1,False,False), (io.StringIO,-1,True,False)])
+def test_progress_is_shown_where_it_is_of_use(monkeypatch, out, wait, show, shown):
+    monkeypatch.setattr(sys, 'stdout', out())
+    assert [*progress([3,1,2], wait=wait, show=show)]==[3,1,2]
+    text = sys.stdout.getvalue()
+    monkeypatch.undo()
+    assert bool(text)==shown
+
+def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
+    def at_once(items, wait=5): return progress(items, wait=-1)
+    for module in (predictions,page): monkeypatch.setattr(module, 'progress', at_once)
+    targs = torch.rand(40, 3)<0.5
+    interp = MultiLabelInterpretation.from_preds(torch.rand(40, 3), targs)
+    def shown(f):
+        monkeypatch.setattr(sys, 'stdout', Terminal())
+        f()
+        return sys.stdout.getvalue()
+    texts = [shown(lambda: accuracy_report(torch.rand(40, 3), targs)), shown(lambda: interp.to_html(tmp_path/'a.html'))]
+    monkeypatch.undo()
+    assert '/1 ' in texts[0] and f'/{len(page.SECTIONS)} ' in texts[1]
+    assert all(o.rstrip(' ').endswith('\r') for o in texts) # The bar is removed

@@ -1,0 +1,256 @@
+"The threshold rule: scores to binary predictions, thresholds by name, limits"
+import pickle, sklearn.metrics as skm
+from conftest import *
+from fastai_mlmetrics.core.rules import as_thresh
+from six_labels import LOGITS, NAMES, SCORES, TARGS, assert_alike, interpretation, record, report
+from test_lists import distinct
+
+def test_a_series_of_thresholds_is_its_values():
+    test_eq(F1ScoreMulti(pd.Series([0.2,0.3,0.9], index=['best','thresh','dog'])).thresh, (0.2,0.3,0.9))
+
+def test_thresholds_go_by_name_in_each_function():
+    p,y = (pd.DataFrame(o.numpy(), columns=NAMES) for o in (SCORES, TARGS))
+    t = pd.Series([0.1,0.2,0.3,0.4,0.5,0.6], index=NAMES)
+    found = best_thresholds(p[p.columns[::-1]], y, average='macro')
+    assert found.names==NAMES[::-1]
+    plain = best_thresholds(SCORES, TARGS, average='macro')
+    of_names = t,t.to_dict(),t.sample(frac=1, random_state=0),[*t],pd.Series([*t])
+    ways = [(o, tuple(t)) for o in of_names] + [(found, found.thresh[::-1]), (plain, plain.thresh)]
+    for by_name,at in ways:
+        for f in (report, record, interpretation): assert_alike(f(p, y, thresh=by_name), f(p, y, thresh=at))
+        learn = make_learner(LOGITS, TARGS, vocab=NAMES)
+        learn.set_thresh(by_name)
+        assert learn.loss_func.thresh==at
+    with pytest.raises(ValueError, match="thresh is for the labels .*'z'"):
+        accuracy_report(p, y, thresh=t.rename(dict(a='z')))
+
+@pytest.mark.slow
+def test_rules_of_another_process_are_not_mixed_up():
+    theirs = in_process(F1ScoreMulti, 0.9)
+    others = [F1ScoreMulti(t) for t in np.linspace(0.01, 0.99, 50)]
+    assert theirs.rule==ThresholdRule(0.9) and all(theirs.rule!=o.rule or o.rule.thresh==0.9 for o in others)
+
+def test_thresholds_by_name_are_put_in_order_once():
+    rule,vocab = ThresholdRule(dict(a=0.1, b=0.2, c=0.3)),['c','a','b']
+    once,_ = rule.for_labels(3, vocab)
+    assert once.thresh==once.for_labels(3, vocab)[0].thresh==once.for_labels(3)[0].thresh==(0.3,0.1,0.2)
+
+@given(binary_pairs(), st.integers(1, 3))
+def test_min_labels_adds_the_highest_scores(pair, k):
+    p,y = pair
+    scores = torch.rand(p.shape)*0.4 + 0.6*torch.tensor(p)
+    d = binarize(scores, 0.5, False, min_labels=k)
+    assert (d.sum(1)==torch.tensor(p).sum(1).clamp(min=min(k, p.shape[1]))).all()
+    assert (d | ~torch.tensor(p).bool()).all()
+    for s,row in zip(scores, d):
+        if (~row).any() and row.any(): assert s[row].min() > s[~row].max()
+    same(EmptyRate(0.5, False, min_labels=1)(scores, y), 0)
+
+TWO_ROWS,TWO_TARGS = tensor([[-.1,-.1,-.1],[.1,.1,.1]]),tensor([[0,0,0],[0,1,1]])
+
+def test_thresholds_on_logits_take_no_sigmoid():
+    same(accuracy_multi(TWO_ROWS, TWO_TARGS), 5/6, 1e-7)
+    same(accuracy_multi(TWO_ROWS, TWO_TARGS, thresh=0., sigmoid=False), 5/6, 1e-7)
+    with pytest.warns(UserWarning, match='seem to be logits.*sigmoid=True'):
+        same(accuracy_multi(TWO_ROWS, TWO_TARGS, sigmoid=False), 4/6, 1e-7)
+    assert F1ScoreMulti(thresh=0., sigmoid=False, average='micro')(TWO_ROWS, TWO_TARGS)==0.8
+
+def test_half_is_not_predicted():
+    scores = tensor([[0.5,0.5+1e-6],[0.,1.]])
+    assert binarize(scores, sigmoid=False).tolist()==[[False,True],[False,True]]
+    logits = torch.randn(10_000)*10
+    assert torch.equal(binarize(logits), binarize(logits, 0., False))
+
+def test_thresholds_per_label_may_be_of_any_type():
+    logits,targs = simulate(200, 3)
+    t = [0.1,0.5,0.9]
+    p = (logits.sigmoid()>tensor(t)).numpy()
+    ref = skm.f1_score(targs, p, average='macro')
+    for thresh in (t, tuple(t), tensor(t), np.array(t)): same(F1ScoreMulti(thresh)(logits, targs), ref)
+
+@given(st.floats(0, 1, width=32), st.sampled_from([torch.float32, torch.float64]), st.integers(0, 10**6))
+def test_a_threshold_is_compared_with_torchs_sigmoid(thresh, dtype, seed):
+    x = torch.from_numpy(np.random.default_rng(seed).normal(0, 8, 200)).to(dtype)
+    assert torch.equal(binarize(x, thresh), x.sigmoid()>thresh)
+    on_a_score = x.sigmoid()[0].item()
+    assert torch.equal(binarize(x, on_a_score), x.sigmoid()>on_a_score)
+
+def test_decisions_are_those_of_torch():
+    x = torch.randn(200_000)*5
+    for t in (0., 0.01, 0.2, 0.5, 0.777, 0.99, 1.):
+        assert torch.equal(binarize(x, t), x.sigmoid()>t)
+    for dtype in (torch.float16, torch.bfloat16):
+        half = x.to(dtype)
+        assert torch.equal(binarize(half, 0.2), binarize(half.float(), 0.2))
+
+def test_more_min_labels_than_labels_are_an_error():
+    with pytest.raises(ValueError, match='min_labels=9 is more than the 3 labels'):
+        F1ScoreMulti(min_labels=9)(*simulate(60, 3))
+
+def test_thresholds_of_another_length_are_an_error():
+    with pytest.raises(ValueError, match='thresh has 2 values.*3 labels'):
+        F1ScoreMulti([0.1,0.2])(torch.randn(4,3), torch.zeros(4,3))
+
+def test_thousands_of_thresholds_are_told_apart():
+    "Thresholds leave nothing in memory"
+    logits,targs = simulate(20)
+    thresholds = np.linspace(0.1, 0.9, 200)
+    metrics = [F1ScoreMulti([t]*20, average='micro', name=str(t)) for t in thresholds]
+    learn = make_learner(logits, targs, metrics)
+    v = values(learn)
+    for t in (0.1, 0.9): same(v[str(t)], F1ScoreMulti(t, average='micro')(logits, targs))
+    rules = [o.rule for o in learn.metrics]
+    test_eq(len({*rules}), 200)
+    test_eq(ThresholdRule(rules[0].thresh), rules[0])
+    test_ne(ThresholdRule(rules[1].thresh), rules[0])
+
+def test_thresholds_are_matched_to_labels_by_name():
+    "A dict, a Series and a result of best_thresholds are matched to the labels by name, in any order"
+    logits,targs = simulate(300, 3, bias=-1)
+    names,t = list('abc'),(0.2, 0.4, 0.6)
+    df,y = (pd.DataFrame(o.numpy(), columns=names) for o in (logits, targs))
+    expected = F1ScoreMulti(t, average=None)(logits, targs)
+    for thresh in (dict(c=0.6, a=0.2, b=0.4), pd.Series([0.6, 0.2, 0.4], list('cab'))):
+        m = F1ScoreMulti(thresh, average=None)
+        same(m(df, y), expected)
+        same(pickle.loads(pickle.dumps(m))(df, y), expected)
+        learn = make_learner(logits, targs, m, vocab=names)
+        with learn.no_logging(): same(learn.validate()[1], expected)
+        for one in ('micro','samples'):
+            same(F1ScoreMulti(thresh, average=one)(df, y), F1ScoreMulti(t, average=one)(logits, targs))
+    for of_numbers in (dict(enumerate(t)), {str(i): o for i,o in enumerate(t)}):
+        same(F1ScoreMulti(of_numbers, average=None)(logits, targs), expected)
+    with pytest.raises(ValueError, match='labels have no names here.*vocab='):
+        F1ScoreMulti(dict(c=0.6, a=0.2, b=0.4))(logits, targs)
+    scores = logits.sigmoid()
+    with pytest.raises(ValueError, match='labels have no names here.*vocab='):
+        judge(scores, targs, thresh=dict(zip(names, t)))
+    assert judge(scores, targs, thresh=dict(zip(names, t)), vocab=names).thresh==t
+    many = {f'label {i}': 0.5 for i in range(500)}
+    with pytest.raises(ValueError, match='thresh is for the labels') as e:
+        F1ScoreMulti(many)(*(pd.DataFrame(np.eye(500)).add_prefix('l') for _ in range(2)))
+    assert len(str(e.value))<200
+    with pytest.raises(ValueError, match='thresh is for the labels'): F1ScoreMulti(dict(a=0.2, b=0.4, d=0.6))(df, y)
+
+THRESHOLDS = st.lists(st.sampled_from((0.1,0.3,0.5,0.7)), min_size=7, max_size=7)
+
+@given(distinct(), st.integers(1, 4), st.integers(0, 4), THRESHOLDS, st.booleans())
+def test_limits_keep_the_highest_scores(data, most, least, each, one):
+    scores,_ = data
+    thresh = each[0] if one else each[:scores.shape[1]]
+    if least>most:
+        with pytest.raises(ValueError, match=f'at least min_labels={least}'):
+            ThresholdRule(min_labels=least, max_labels=most)
+        return
+    d = binarize(torch.from_numpy(scores), thresh, min_labels=least, max_labels=most).int().numpy()
+    passed = 1/(1+np.exp(-scores.astype(float)))>thresh
+    for got,s,ok in zip(d, scores, passed):
+        order = np.argsort(-s)
+        if least==most: wanted = order[:most]
+        else:
+            wanted = [i for i in order if ok[i]][:most]
+            wanted += [i for i in order if i not in wanted][:max(0, least-len(wanted))]
+        assert {*np.flatnonzero(got)}=={*wanted}
+
+def test_limits_hold_for_ties_and_few_labels():
+    tied = torch.zeros(4, 5)
+    d = binarize(tied, 0.2, min_labels=2, max_labels=2)
+    assert (d.sum(1)==2).all() and (d==d[0]).all()
+    assert torch.equal(d, binarize(tied, 0.9, min_labels=2, max_labels=2))
+    assert binarize(tied, 0.2, max_labels=9).all()
+    assert binarize(tied, 0.2, min_labels=9, max_labels=9).all()
+    assert not binarize(tied, 0.9, max_labels=3).any()
+    low,high = torch.tensor([[-200.,-150.,-180.]]),torch.tensor([[20.,40.,30.]]) # with equal sigmoids
+    for o in (low, high): assert binarize(o, min_labels=1, max_labels=1).tolist()==[(o==o.max()).tolist()[0]]
+    assert binarize(torch.ones(2, 3).long(), max_labels=1).all() # binary predictions: no limits
+
+@pytest.mark.parametrize('max_labels', [0, -1, 1.5, True, '3', math.nan, math.inf])
+def test_max_labels_must_be_whole(max_labels):
+    with pytest.raises(ValueError, match='max_labels=.* should be a whole number'):
+        F1ScoreMulti(max_labels=max_labels)
+
+def test_rules_with_limits_are_shared_and_copied():
+    logits,targs = simulate(n=64, bias=-1.)
+    a,b = ThresholdRule(min_labels=3, max_labels=3),ThresholdRule(max_labels=3)
+    assert a!=b and a==pickle.loads(pickle.dumps(a)) and deepcopy(b).max_labels==3
+    assert hash(a)==hash(ThresholdRule(min_labels=3, max_labels=np.int64(3)))
+    m = F1ScoreMulti(min_labels=3, max_labels=3)
+    assert repr(m)=='F1ScoreMulti(min_labels=3, max_labels=3)' and (m.min_labels,m.max_labels)==(3,3)
+    calls,old = [],ThresholdRule.binarize
+    def counted(self, *args):
+        calls.append(self.limits)
+        return old(self, *args)
+    with pytest.MonkeyPatch.context() as mp:
+        mp.setattr(ThresholdRule, 'binarize', counted)
+        values(make_learner(logits, targs, paper_metrics(top_k=3), bs=64))
+    assert sorted(calls)==['', 'min_labels=3, max_labels=3'] # each rule is applied once
+
+def test_no_word_of_the_threshold_where_it_has_no_say():
+    logits,targs = simulate()
+    with warnings_as('error'): F1ScoreMulti(sigmoid=False, min_labels=3, max_labels=3)(logits, targs)
+    with pytest.warns(UserWarning, match='seem to be logits'):
+        F1ScoreMulti(sigmoid=False, max_labels=3)(logits, targs)
+
+def test_a_threshold_in_words():
+    many = dict(thresh=[0.15345,0.9,0.0312,0.5,0.5,0.5], min_labels=1)
+    by_label = '0.0312 to 0.9 by label'
+    interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **many)
+    assert f'Predicted at thresh={by_label}, min_labels=1.' in interp.report().reading
+    assert f'at a threshold of {by_label}, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
+    assert f'at threshold {by_label}' in one_line(repr(judge(SCORES, TARGS, **many)))
+
+def test_exactly_two_labels_need_no_threshold():
+    two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
+    interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **two)
+    r = interp.report()
+    assert f'Predicted {text}' in r.reading and r.thresh.isna().all()
+    interp.plot_thresholds(0)
+    assert plt.gca().get_legend_handles_labels()[1]==['precision','recall','F1']
+    plt.close()
+    r = accuracy_report(SCORES, TARGS, **two)
+    assert f'Predicted {text}' in r.reading and r.columns.name is None and 'thresh=' not in repr(r)
+    assert text in one_line(repr(judge(SCORES, TARGS, **two)))
+
+def test_metrics_match_thresholds_by_name_where_names_are_known():
+    "A metric matches thresholds to the labels by name, if the names of the labels are known, else by position"
+    names = list('abc')
+    logits,targs = simulate(200, 3, density=0.3, bias=-1.)
+    p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (logits.sigmoid(), targs))
+    by_name = pd.Series(dict(c=0.2, b=0.5, a=0.7))
+    expected = accuracy_report(p, y, thresh=by_name).value['F1, macro']
+    assert F1ScoreMulti([0.7,0.5,0.2], sigmoid=False)(p, y)==pytest.approx(expected)
+    assert F1ScoreMulti(by_name[names], sigmoid=False)(p, y)==pytest.approx(expected)
+    by_position = pd.Series([0.7,0.5,0.2])
+    assert F1ScoreMulti(by_position, sigmoid=False)(p, y)==pytest.approx(expected) # an index of numbers is no names
+    assert F1ScoreMulti(by_name, sigmoid=False)(p[names[::-1]], y)==pytest.approx(expected)
+    found = best_thresholds(p[names[::-1]], y, average='macro')
+    for thresh in (by_name, found):
+        value = F1ScoreMulti(thresh, sigmoid=False)(p, y)
+        assert value==F1ScoreMulti(as_thresh(thresh)[::-1], sigmoid=False)(p, y)
+        learn = make_learner(logits, targs, [F1ScoreMulti(thresh)], cbs=ZeroLabelsCallback(thresh), vocab=names)
+        with warnings_as('ignore', ZeroLabelsWarning): assert values(learn)['f1_score']==value
+        micro = F1ScoreMulti(thresh, sigmoid=False, average='micro')(p, y)
+        assert learn.zero_labels.records[-1].f1_micro==pytest.approx(micro)
+        by_position = F1ScoreMulti(as_thresh(thresh), sigmoid=False)(p, y)
+        assert F1ScoreMulti(thresh, sigmoid=False)(p.values, y.values)==by_position
+        wrong = make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=list('abd'))
+        with pytest.raises(ValueError, match="thresh is for the labels .*'d'"): values(wrong)
+    assert F1ScoreMulti(by_name).rule!=F1ScoreMulti([0.2,0.5,0.7]).rule
+    assert F1ScoreMulti(by_name).rule==F1ScoreMulti(by_name.copy()).rule
+
+def test_names_survive_a_copy():
+    logits,targs = simulate(200, 3, density=0.3)
+    p,y = (pd.DataFrame(o.numpy(), columns=list('abc')) for o in (logits.sigmoid(), targs))
+    m = F1ScoreMulti(best_thresholds(p[list('cba')], y, average='macro'), sigmoid=False)
+    for o in (m, copy(m), deepcopy(m), pickle.loads(pickle.dumps(m))):
+        assert o.rule==m.rule
+        assert o(p, y)==o(p[list('cba')], y)==m(p, y)
+
+def test_numbers_as_names_may_be_in_another_order():
+    logits,targs = simulate(200, 4, density=0.3)
+    p,y = logits.sigmoid().numpy(),targs.numpy()
+    by_number,in_order = pd.Series([.9,.5,.3,.1], index=[3,2,1,0]),[.1,.3,.5,.9]
+    assert accuracy_report(p, y, thresh=by_number).equals(accuracy_report(p, y, thresh=in_order))
+    expected = AccuracyMulti(in_order, sigmoid=False)(p, y)
+    for args in ((p, y), (pd.DataFrame(p), pd.DataFrame(y))):
+        for thresh in (by_number, by_number.sort_index()): assert AccuracyMulti(thresh, sigmoid=False)(*args)==expected

@@ -1,0 +1,29 @@
+"Tables and names of labels, in text and in plots"
+from conftest import *
+from fastai_mlmetrics.core.tables import Table
+from six_labels import SCORES, TARGS
+
+def test_a_small_number_keeps_its_digits():
+    shown = repr(Table(dict(x=[0.00040016,0.0005,0.25,-5e-18,-0.0001])))
+    assert all(o in shown for o in ('0.0004\n','0.001\n','0.250\n',' 0.000\n','-0.0001'))
+
+def test_names_may_be_of_every_kind():
+    names = [('a',1),('b',2),3,'c',None,2.5]
+    interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=names)
+    for o in (interp.report(averages=False), interp.most_missed(), label_stats(TARGS, vocab=names)):
+        assert {*o.index}=={*names}
+
+def test_labels_may_look_like_formulas():
+    names = ['$a','$b$','c$_','d','$\\frac','f']
+    interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=names)
+    for f in (interp.plot_confusion_matrices, interp.plot_label_confusion,
+              *(partial(interp.plot_thresholds, o) for o in ('$b$','$\\frac'))):
+        f()
+        plt.gcf().canvas.draw()
+
+def test_code_in_a_text_below_a_table_is_code():
+    t = Table(dict(a=[1.]))
+    t.attrs['reading'] = '`best` is <best>\nsee `now`'
+    assert t._repr_html_().endswith('<p style="max-width:50em"><code>best</code> is &lt;best&gt;</p>'
+                                    '<p style="max-width:50em">see <code>now</code></p>')
+    assert '`best` is <best>' in repr(t)

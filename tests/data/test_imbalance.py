@@ -1,0 +1,306 @@
+"Label statistics and weights of all kinds of data, without opening an image"
+from fastai.tabular.all import *
+from fastai.text.all import *
+from conftest import *
+from fastai_mlmetrics.data.imbalance import label_matrix
+
+@pytest.fixture
+def opened(monkeypatch):
+    "The image files that were opened"
+    files,open_ = [],Image.open
+    monkeypatch.setattr(Image, 'open', lambda fn, *a, **k: files.append(fn) or open_(fn, *a, **k))
+    return files
+
+def image_table(tmp_path, labels, n_train):
+    Image.new('RGB', (8,8)).save(tmp_path/'a.png')
+    return pd.DataFrame(dict(fname='a.png', labels=labels, is_valid=[i>=n_train for i in range(len(labels))]))
+
+LABELS = ['cat', 'cat dog', '', 'cat', 'dog eel', 'cat', 'dog', 'cow']
+
+def by_block(df, path, vocab=None):
+    block = DataBlock((ImageBlock, MultiCategoryBlock(vocab=vocab)), get_x=ColReader('fname', pref=path),
+                      get_y=ColReader('labels', label_delim=' '), splitter=ColSplitter())
+    return block.dataloaders(df, bs=2, device=CPU)
+
+def by_factory(df, path):
+    return ImageDataLoaders.from_df(df, path, label_delim=' ', valid_col='is_valid', bs=2, device=CPU)
+
+def one_hot_columns(df, path):
+    names = ['cat','cow','dog','eel']
+    df = pd.concat([df, df.labels.str.get_dummies(' ').reindex(columns=names, fill_value=0)], axis=1)
+    block = DataBlock((ImageBlock, MultiCategoryBlock(encoded=True, vocab=names)),
+                      get_x=ColReader('fname', pref=path), get_y=ColReader(names), splitter=ColSplitter())
+    return block.dataloaders(df, bs=2, device=CPU)
+
+@pytest.mark.parametrize('make', [by_block, by_factory, one_hot_columns])
+def test_images_are_counted_without_opening_them(make, tmp_path, opened):
+    dls = make(image_table(tmp_path, LABELS, 6), tmp_path)
+    opened.clear()
+    s = label_stats(dls)
+    assert not opened
+    known = [o for o in s.index if o!='cow']
+    test_eq(known, ['cat','dog','eel'])
+    test_eq(s.loc[known,'train'].tolist(), [4,2,1])
+    test_eq(s.loc[known,'valid'].tolist(), [0,1,0])
+    test_close(s.loc[known,'train_freq'].tolist(), [4/6,2/6,1/6])
+    test_eq(s.loc[known,'often_with'].tolist(), ['dog','cat','dog'])
+    test_eq(s.loc[known,'share_with'].round(6).tolist(), [0.25,0.5,1])
+    test_eq(s.missing_from.to_dict(), dict(cat='validation', dog='', eel='validation', cow='training'))
+    w = pos_weight(dls)
+    assert not opened and w.dtype==torch.float32 and w.device==dls.device
+    close(w, [2/4,100,4/2,5] if make is one_hot_columns else [2/4,4/2,5])
+    assert len(w)==len(dls.vocab)
+
+def test_a_label_that_only_validation_has(tmp_path):
+    "fastai raises an error for it, and `label_stats` shows it"
+    dls = by_block(image_table(tmp_path, LABELS, 6), tmp_path)
+    with pytest.raises(KeyError): dls.valid.one_batch()
+    assert label_stats(dls).index[-1]=='cow' and len(dls.vocab)==3
+    dls = by_block(image_table(tmp_path, LABELS, 6), tmp_path, ['cow','cat','dog','eel'])
+    close(pos_weight(dls), [100,2/4,4/2,5])
+    close(pos_weight(dls, smooth=1), [7/1,3/5,5/3,6/2])
+    close(pos_weight(dls, max_weight=3), [3,0.5,2,3])
+
+def tensors(targs): return make_learner(torch.zeros(targs.shape), targs).dls
+
+def test_tensors_are_counted_with_their_neighbours():
+    _,targs = simulate()
+    s = label_stats(tensors(targs))
+    test_eq(s.train.tolist(), targs.sum(0).int().tolist())
+    test_eq(s.valid.tolist(), s.train.tolist())
+    test_eq(list(s.index), list(range(20)))
+    for i in (0,7): # co-occurrence, by hand
+        others = [(int(((targs[:,i]==1) & (targs[:,j]==1)).sum()), -j) for j in range(20) if j!=i]
+        n,j = max(others)
+        assert s.often_with[i]==-j and s.share_with[i]==pytest.approx(n/targs[:,i].sum())
+
+def test_weights_are_negatives_by_positives_within_limits():
+    targs = torch.zeros(100, 4)
+    targs[:5,0] = targs[:1,1] = targs[:,3] = 1
+    w = pos_weight(tensors(targs))
+    close(w, [19,99,100,0.01])
+    assert torch.isfinite(pos_weight(tensors(targs), max_weight=1e9, smooth=1)).all()
+    for bad in (dict(max_weight=0.5), dict(smooth=-1)):
+        with pytest.raises(ValueError, match='at least'): pos_weight(tensors(targs), **bad)
+    learn = make_learner(torch.randn(100,4), targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(pos_weight=w))
+    with learn.no_logging(): learn.fit(1, 0.)
+    loss = learn.recorder.values[-1][1]
+    expected = F.binary_cross_entropy_with_logits(*learn.get_preds(act=noop), pos_weight=w).item()
+    assert loss==pytest.approx(expected, rel=1e-5)
+
+def test_missing_targets_need_ignore_index():
+    _,targs = simulate()
+    keep = torch.rand(400, 20)<0.7
+    for gap in (math.nan, -1.):
+        dls = tensors(torch.where(keep, targs, gap))
+        for f in (label_stats, pos_weight):
+            with pytest.raises(ValueError, match='ignore_index'): f(dls)
+        s = label_stats(dls, ignore_index=gap)
+        true,n = (targs*keep).sum(0),keep.sum(0)
+        test_eq(s.train.tolist(), true.tolist())
+        close(s.train_freq, true/n)
+        close(pos_weight(dls, ignore_index=gap), ((n-true)/true).clamp(0.01, 100))
+
+def test_one_class_per_sample_is_an_error(tmp_path):
+    Image.new('RGB', (8,8)).save(tmp_path/'a.png')
+    df = pd.DataFrame(dict(fname='a.png', label=list('abcabc')))
+    dls = ImageDataLoaders.from_df(df, tmp_path, valid_pct=0.4, seed=1, bs=2, device=CPU)
+    for f in (label_stats, pos_weight):
+        with pytest.raises(ValueError, match='N x C'): f(dls)
+
+def test_tables_are_counted(opened):
+    df = pd.DataFrame(dict(x=range(10), a=[1,0]*5, b=[0]*9+[1]))
+    table = TabularPandas(df, cont_names=['x'], y_names=['a','b'], splits=[list(range(8)),[8,9]],
+                          y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']))
+    dls = table.dataloaders(bs=4, device=CPU)
+    s = label_stats(dls)
+    test_eq(s.train.tolist(), [4,0])
+    test_eq(s.valid.tolist(), [1,1])
+    test_eq(s.missing_from.tolist(), ['','training'])
+    close(pos_weight(dls), [1,100])
+
+def test_texts_are_counted():
+    df = pd.DataFrame(dict(text=['a b c','a','b b','c c c c']*5, labels=['x;y','x','','y']*5))
+    block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock),
+                      get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
+                      splitter=IndexSplitter(range(12,20)))
+    dls = block.dataloaders(df, bs=4, device=CPU)
+    s = label_stats(dls)
+    test_eq(list(s.index), ['x','y'])
+    test_eq(s.train.tolist(), [6,6])
+    test_eq(s.valid.tolist(), [4,4])
+    close(pos_weight(dls), [1,1])
+
+def test_the_embedded_data_are_counted_without_opening_images(digits_dls, opened):
+    s = label_stats(digits_dls)
+    assert not opened
+    test_eq(s.train.tolist(), sum(digits_dls.train_ds.tls[1]).int().tolist())
+    test_eq(s.valid.tolist(), sum(digits_dls.valid_ds.tls[1]).int().tolist())
+    assert list(s.index)==list(digits_dls.vocab)
+    assert label_matrix(digits_dls)[1].shape==(len(digits_dls.train_ds),20)
+
+class Endless(torch.utils.data.Dataset):
+    "A data set of torch's kind: it has a length, and need not raise an `IndexError`"
+    def __len__(self): return 6
+    def __getitem__(self, i): return torch.zeros(3),tensor([1.,float(i%2),0.])
+
+class WithTargets(Endless):
+    targets = [[1,0,0],[1,1,0]]*3
+    def __getitem__(self, i): raise AssertionError("a sample was read for its target")
+
+def test_data_sets_of_torch_are_counted():
+    of_tensors = torch.utils.data.TensorDataset(torch.zeros(6,3), tensor(WithTargets.targets).float())
+    for ds in (Endless(), WithTargets(), torch.utils.data.Subset(WithTargets(), range(6)), of_tensors):
+        dls = DataLoaders(*(torch.utils.data.DataLoader(ds, 2) for _ in range(2)), device=CPU)
+        s = label_stats(dls)
+        test_eq(s.train.tolist(), [6,3,0])
+        test_eq(s.valid.tolist(), [6,3,0])
+        close(pos_weight(dls), [0.01,1,100])
+
+def test_arrays_of_every_kind_are_counted():
+    y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
+    for targs,kw in ((y, {}),
+                     (y.values, dict(vocab=[*y])),
+                     (y.values.tolist(), dict(vocab=dict(enumerate(y)))),
+                     (tensor(y.values), dict(vocab=y.columns))):
+        s = label_stats(targs, targs, **kw)
+        test_eq([*s.index], ['cat','dog','eel'])
+        test_eq(s.train.tolist(), [6,3,0])
+        test_eq(s.valid.tolist(), [6,3,0])
+        test_eq(s.often_with.tolist(), ['dog','cat',''])
+        close(pos_weight(targs), [0.01,1,100])
+    test_eq(label_stats(y).missing_from.tolist(), ['','','training'])
+    assert 'valid' not in label_stats(y.values)
+    with pytest.raises(ValueError, match='2 names.*3 labels'): label_stats(y.values, vocab=['a','b'])
+
+def test_a_label_may_be_called_device():
+    y = pd.DataFrame(WithTargets.targets, columns=['cat','device','eel'])
+    close(pos_weight(y), [0.01,1,100])
+
+def test_targets_may_be_alone_or_in_another_order():
+    y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
+    test_eq(label_stats(WithTargets.targets).train.tolist(), [6,3,0]) # a plain list, without validation
+    test_eq(label_stats(y, y[['eel','cat','dog']]).valid.tolist(), [6,3,0])
+    with pytest.raises(ValueError, match='columns'): label_stats(y, y.rename(columns=dict(cat='cow')))
+
+def by_sample(y):
+    "IRLbl, MeanIR, CVIR and SCUMBLE by the formulas of Charte et al., sample by sample"
+    count = [sum(int(o[i]) for o in y) for i in range(y.shape[1])]
+    ir = [max(count)/o if o else None for o in count]
+    known = [o for o in ir if o]
+    mean = sum(known)/len(known)
+    scumble = 0
+    for row in y:
+        has = [ir[i] for i in range(len(row)) if row[i]]
+        if has: scumble += 1 - math.prod(has)**(1/len(has))/(sum(has)/len(has))
+    cvir = math.sqrt(sum((o-mean)**2 for o in known)/(len(known)-1))/mean
+    return ir,dict(MeanIR=mean, CVIR=cvir, SCUMBLE=scumble/len(y))
+
+def test_imbalance_measures_are_the_formulas():
+    for seed in range(5):
+        gen = np.random.default_rng(seed)
+        y = (gen.random((200,9))<np.geomspace(0.01, 0.6, 9)).astype(int)
+        y[:,4] = 0 # without positives
+        ir,expected = by_sample(y)
+        m = imbalance_measures(y).value
+        close(label_stats(y).IRLbl.values, [math.nan if o is None else o for o in ir])
+        for k,v in expected.items(): assert m[k]==pytest.approx(v), k
+        assert m['max IRLbl']==pytest.approx(max(o for o in ir if o))
+        assert m['cardinality']==pytest.approx(y.sum(1).mean())
+        assert m['density']==pytest.approx(y.mean())
+    test_close(imbalance_measures(tensors(tensor(y).float())).value, m)
+    gaps = np.where(gen.random(y.shape)<0.2, -1, y)
+    test_close(imbalance_measures(gaps, ignore_index=-1).value['SCUMBLE'], by_sample(gaps.clip(0))[1]['SCUMBLE'])
+    with pytest.raises(ValueError, match='no label is true'): imbalance_measures(y*0)
+
+@pytest.mark.parametrize('c', [1,20,80,1000])
+def test_cooccurrence_is_drawn_for_the_most_frequent(c):
+    y = (np.random.default_rng(0).random((300,c))<0.1).astype(int)
+    names = [f'$label^{i}' + 'x'*i for i in range(min(c, 30))] + [f'l{i}' for i in range(30, c)]
+    plot_cooccurrence(y, vocab=names)
+    fig = plt.gcf()
+    fig.canvas.draw()
+    ax,image = fig.axes[0],fig.axes[0].images[0]
+    shown = image.get_array().filled(math.nan)
+    n = min(c, 30)
+    assert shown.shape==(n,n) and len(ax.get_xticklabels())==n
+    if c==20:
+        for i,j in ((3,7),(7,3),(0,19)):
+            assert shown[i,j]==pytest.approx((y[:,i]*y[:,j]).sum()/y[:,i].sum())
+        assert np.isnan(shown.diagonal()).all()
+
+def test_cooccurrence_is_drawn_for_given_labels():
+    y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
+    ax = plt.subplots()[1]
+    plot_cooccurrence(y, labels=['dog','cat'], normalize=False, ax=ax)
+    test_eq([o.get_text() for o in ax.get_xticklabels()], ['dog','cat'])
+    test_eq(ax.images[0].get_array().filled(-1).tolist(), [[-1,3],[3,-1]])
+    with pytest.raises(ValueError, match='cow'): plot_cooccurrence(y, labels=['cow'])
+
+def test_label_stats_is_a_table():
+    from fastai_mlmetrics.core.tables import Table
+    s = label_stats(simulate()[1], vocab=[f'label {i}' for i in range(20)])
+    assert isinstance(s, Table) and '...' not in repr(s) and '0.' in repr(s)
+    assert max(map(len, repr(s).splitlines()))<=80
+
+def test_labels_by_number_as_by_name():
+    y = (torch.rand(50, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
+    for labels in ([1,3],['1','3']):
+        plot_cooccurrence(y, labels, vocab=[7,1,3])
+        assert [o.get_text() for o in plt.gca().get_xticklabels()]==['1','3']
+    with pytest.raises(ValueError, match='leaves nothing to plot'): plot_cooccurrence(y, labels=[])
+
+def test_measures_count_what_is_known():
+    y = (torch.rand(200, 5, generator=torch.Generator().manual_seed(0))<0.3).float()
+    more = torch.cat([y, torch.full((70,5), -1.)])
+    pd.testing.assert_frame_equal(imbalance_measures(more, ignore_index=-1), imbalance_measures(y))
+    gaps = y.clone()
+    gaps[::3,1] = math.nan
+    density = imbalance_measures(gaps, ignore_index=math.nan).value['density']
+    assert density==pytest.approx(y[~gaps.isnan()].mean().item())
+
+def test_no_validation_is_no_error():
+    targs = simulate(30, 4, density=0.3)[1]
+    x = torch.zeros(30, 1)
+    ds,none = (torch.utils.data.TensorDataset(x[:n], targs[:n]) for n in (30,0))
+    listed = [(a,b) for a,b in zip(x, targs)]
+    for dls in (DataLoaders.from_dsets(ds, none, bs=4, device=CPU),
+                DataLoaders.from_dsets(listed, [], bs=4, device=CPU),
+                DataLoaders(DataLoader(ds, bs=4), device=CPU)):
+        s = label_stats(dls)
+        assert s.train.tolist()==targs.sum(0).tolist() and 'valid' not in s
+        close(imbalance_measures(dls).value, imbalance_measures(targs).value)
+
+def test_a_part_of_a_data_set_is_counted():
+    get_y = [lambda i: LABELS[i].split(), MultiCategorize(), OneHotEncode()]
+    ds = Datasets(list(range(8)), [[lambda i: torch.zeros(1)], get_y], splits=[range(6), range(6, 8)])
+    dls = DataLoaders.from_dsets(torch.utils.data.Subset(ds.train, [0,1,4]), ds.valid, bs=2, device=CPU)
+    t = label_stats(dls)
+    assert t.train.to_dict()=={'cat': 2, 'cow': 0, 'dog': 2, 'eel': 1} and len(pos_weight(dls))==3
+
+def test_one_label_has_no_variation():
+    with warnings_as('error'): assert math.isnan(imbalance_measures(tensor([[1],[0]])).value['CVIR'])
+
+def test_shares_are_of_samples_where_both_are_known():
+    y = tensor([[1.,1,0],[1,math.nan,1],[1,0,1],[0,1,math.nan],[1,1,0]])
+    s = label_stats(y, vocab=list('abc'), ignore_index=math.nan)
+    assert s.often_with.tolist()==['b','a','a'] and s.share_with.tolist()==pytest.approx([2/3, 2/3, 1])
+    close(s.IRLbl, [1, 0.8/0.75, 0.8/0.5])
+    plot_cooccurrence(y, vocab=list('abc'), ignore_index=math.nan, normalize=True)
+    shares = plt.gca().images[0].get_array().filled(math.nan)
+    close(shares, [[math.nan,2/3,2/4],[2/3,math.nan,0],[1,0,math.nan]])
+
+def test_more_axes_are_samples():
+    y = (torch.rand(6, 5, 3, generator=torch.Generator().manual_seed(0))<0.4).float()
+    assert label_stats(y).equals(label_stats(y.view(30, 3)))
+    with pytest.raises(ValueError, match=re.escape('For a single label, pass targs[:,None]')):
+        label_stats(y[:,0,0])
+    assert len(label_stats(y[:,0,0][:,None]))==1
+
+def test_a_part_of_the_labels_is_called_so():
+    y = simulate(100, 40, density=0.2)[1]
+    titles = []
+    for k in (30, 40):
+        plot_cooccurrence(y, k=k)
+        titles.append(plt.gca().get_title())
+    assert titles==['30 of 40 labels','']

@@ -1,0 +1,287 @@
+"Splits in which every label occurs on both sides"
+from fastai.tabular.all import *
+import subprocess
+from conftest import *
+
+@st.composite
+def targets(draw, max_samples=30, max_labels=6):
+    "Targets, N x C, with few or many positives"
+    shape = draw(st.integers(2, max_samples)),draw(st.integers(1, max_labels))
+    return draw(arrays(np.int64, shape, elements=st.integers(0,1), fill=st.just(0)))
+
+def missing(y, parts):
+    "The number of labels that are missing from a part, although they have a positive for each part"
+    return sum(((y[list(o)].sum(0)==0) & (y.sum(0)>=len(parts))).sum() for o in parts)
+
+def split_measures(y, parts, shares):
+    "The measures of Sechidis et al.: how far label odds and sizes of the parts are off, and what they lack"
+    sizes,true = np.array([len(o) for o in parts]),np.stack([y[list(o)].sum(0) for o in parts])
+    apart = abs(true/(sizes[:,None]-true).clip(1) - y.sum(0)/(1-y).sum(0))
+    return dict(LD=apart.mean(), ED=abs(sizes-np.array(shares)*len(y)).mean(), FLZ=(true==0).sum())
+
+@given(targets(), st.integers(0,9), st.floats(0.05, 0.95))
+def test_a_split_is_one(y, seed, valid_pct):
+    train,valid = stratified_split(y, valid_pct, seed)
+    test_eq(sorted(train+valid), range_of(y))
+    assert train and valid and abs(len(valid)-valid_pct*len(y))<1
+    test_eq((train,valid), stratified_split(tensor(y), valid_pct, seed))
+
+@given(targets(), st.integers(2,5), st.integers(0,9), st.booleans())
+def test_folds_are_a_partition(y, k, seed, pairs):
+    if len(y)<k: return
+    folds = stratified_folds(y, k, seed, pairs=pairs)
+    test_eq(sorted(i for _,o in folds for i in o), range_of(y))
+    for train,valid in folds:
+        test_eq(sorted(train+valid), range_of(y))
+        assert valid and abs(len(valid)-len(y)/k)<1
+
+@given(st.integers(2,60), st.integers(2,5), st.integers(0,99))
+def test_a_label_is_in_as_many_folds_as_it_can_be(n, k, seed):
+    y = np.zeros((80,1), int)
+    y[np.random.default_rng(seed).choice(80, n, replace=False)] = 1
+    test_eq(sum(y[list(o)].any() for _,o in stratified_folds(y, k, seed)), min(n, k))
+    train,valid = stratified_split(y, 0.1, seed)
+    assert y[train].any() and y[valid].any()
+
+def test_a_single_sample_is_for_training():
+    y = np.eye(20, 5, dtype=int)
+    for seed in range(20): assert not y[stratified_split(y, seed=seed)[1]].any()
+
+def both_sides_at_best(y, n):
+    "The minimum of `missing` over all splits with `n` samples in validation"
+    sides = itertools.combinations(range(len(y)), n)
+    return min(missing(y, ([i for i in range(len(y)) if i not in o], o)) for o in sides)
+
+def test_both_sides_where_that_is_possible():
+    worse = []
+    for seed in range(400):
+        gen = np.random.default_rng(seed)
+        y = (gen.random((gen.integers(6,13), gen.integers(2,9)))<gen.uniform(0.1, 0.5)).astype(int)
+        parts = stratified_split(y, 0.3, seed)
+        worse.append(missing(y, parts)-both_sides_at_best(y, len(parts[1])))
+    assert not any(worse), worse
+
+def of_their_own(*counts):
+    "Targets of which each sample has one label, `counts` samples per label"
+    return np.repeat(np.eye(len(counts), dtype=int), counts, 0)
+
+@pytest.mark.parametrize('y,n,lacking', [
+    (np.eye(20, dtype=int), 4, 0), # a label with one sample cannot be on both sides
+    (np.pad(of_their_own(*[2]*44), ((0,12),(0,0))), 20, 24),
+    (of_their_own(*[2]*30, 40), 20, 11),
+    (of_their_own(*[2]*10, 80), 20, 0),
+    (of_their_own(*[1]*60, 40), 20, 0)], ids=['one','two','two and many','few','one and many'])
+def test_the_share_of_samples_comes_first(y, n, lacking):
+    "Then the labels; if not all of them can be in validation, the seed tells which"
+    splits = [stratified_split(y, seed=seed) for seed in range(5)]
+    for train,valid in splits:
+        test_eq((len(valid), missing(y, (train,valid))), (n, lacking))
+        if y[:,-1].sum()>=12: assert y[valid,-1].any() and y[train,-1].any()
+    assert len({tuple(valid) for _,valid in splits})==5
+    test_eq({len(o) for _,o in stratified_folds(y, 5, seed=0)}, {len(y)//5})
+
+def shapes():
+    gen = np.random.default_rng(0)
+    yield (gen.random((500,200))<np.geomspace(0.002, 0.05, 200)).astype(int)
+    yield (gen.random((2000,50))<0.5).astype(int)
+    yield (gen.random((3000,20))<np.geomspace(0.001, 0.3, 20)).astype(int)
+    yield np.repeat(np.eye(10, dtype=int), 5, 0) # five samples per label
+
+@pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
+def test_parts_have_their_shares_of_each_label(y):
+    for seed in range(3):
+        folds = [o for _,o in stratified_folds(y, 3, seed)]
+        for parts,shares in ((stratified_split(y, 0.2, seed), (0.8,0.2)), (folds, (1/3,)*3)):
+            test_eq(missing(y, parts), 0)
+            m = split_measures(y, parts, shares)
+            at = (np.cumsum(shares)[:-1]*len(y)).round().astype(int)
+            random = np.split(np.random.default_rng(seed).permutation(len(y)), at)
+            other = split_measures(y, random, shares)
+            assert m['LD']<other['LD'] and m['FLZ']<=other['FLZ'] and m['ED']<5, (m, other)
+        often = y.sum(0)>=100
+        freq = y[stratified_split(y, 0.2, seed)[1]].mean(0)[often]
+        assert (abs(freq/y.mean(0)[often]-1)<0.1).all()
+
+def test_pairs_are_split_more_evenly_on_demand():
+    "Pairs of labels are split more evenly with `pairs=True`"
+    gen = np.random.default_rng(0)
+    y = (gen.random((1000,15))<0.3).astype(int)
+    both = np.stack([y[:,i]*y[:,j] for i,j in itertools.combinations(range(15), 2)], 1)
+    for seed in range(3):
+        splits = [stratified_split(y, seed=seed, pairs=o) for o in (False,True)]
+        without,with_ = (split_measures(both, o, (0.8,0.2))['LD'] for o in splits)
+        assert with_<without
+
+def test_groups_stay_together():
+    gen = np.random.default_rng(0)
+    y = (gen.random((600,8))<np.geomspace(0.02, 0.4, 8)).astype(int)
+    names = gen.choice([f'patient {i}' for i in range(80)], 600)
+    folds = [o for _,o in stratified_folds(y, 4, seed=1, groups=list(names))]
+    for parts in (stratified_split(y, seed=1, groups=names), folds):
+        of = [set(names[list(o)]) for o in parts]
+        assert not set.intersection(*of[:2]) and sum(map(len, of))==len(set(names))
+        test_eq(missing(y, parts), 0)
+    train,valid = stratified_split(y, seed=1, groups=names)
+    assert 115<=len(valid)<=125
+
+@pytest.mark.parametrize('groups', [
+    lambda a: [*zip(a, a%2)], lambda a: np.stack([a, a%2], 1), lambda a: [*tensor(a)],
+    lambda a: pd.Series(a).astype('category'), lambda a: [(o, math.inf) if o%2 else str(o) for o in a]])
+def test_groups_may_be_of_any_kind(groups):
+    y,a = simulate(100, 5)[1],np.random.default_rng(0).permutation(np.arange(100)//4)
+    test_eq(stratified_split(y, seed=1, groups=groups(a)), stratified_split(y, seed=1, groups=a))
+
+def test_groups_too_large_for_the_share_are_told():
+    y = simulate(100, 5, density=0.3)[1]
+    with pytest.warns(UserWarning) as caught: stratified_split(y, seed=0, groups=np.arange(100)//34)
+    assert len(caught)==1 and caught[0].filename==__file__
+    test_eq(str(caught[0].message), 'groups are too large for these shares: '
+            'the parts have [68, 32] samples, instead of [80, 20]')
+    with pytest.warns(UserWarning, match=r'samples, instead of \[33, 33, 33\]') as caught:
+        stratified_folds(y, 3, seed=0, groups=np.r_[np.zeros(60), np.arange(40)])
+    with warnings_as('error'):
+        for n in (1,5,10,20): stratified_split(y, seed=0, groups=np.arange(100)//n)
+        stratified_split(y[:3], 0.05)
+
+@pytest.mark.parametrize('shares', [[0.8,0.2], [0.25]*4], ids=str)
+@pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
+def test_no_worse_than_the_published_algorithm(y, shares):
+    ref = pytest.importorskip('iterstrat.ml_stratifiers')
+    ours,theirs = [],[]
+    for seed in range(5):
+        part = ref.IterativeStratification(y.astype(bool), np.array(shares), np.random.RandomState(seed))
+        theirs.append([np.flatnonzero(part==i) for i in range(len(shares))])
+        folds = [o for _,o in stratified_folds(y, 4, seed=seed)]
+        ours.append(stratified_split(y, seed=seed) if len(shares)==2 else folds)
+    def total(splits): return np.array([(split_measures(y, o, shares)['LD'], missing(y, o)) for o in splits]).sum(0)
+    (ld,lacking),(their_ld,their_lacking) = total(ours),total(theirs)
+    assert ld<=1.25*their_ld and lacking<=their_lacking, (ld, their_ld)
+
+def test_a_large_split_is_fast():
+    y = (np.random.default_rng(0).random((20_000,100))<np.geomspace(0.001, 0.2, 100)).astype(int)
+    start = time.process_time()
+    stratified_split(y, seed=0)
+    assert time.process_time()-start<3
+
+def test_a_seed_makes_the_split():
+    y = simulate()[1]
+    for f in (stratified_split, stratified_folds):
+        test_eq(f(y, seed=3), f(y, seed=3))
+        test_ne(f(y, seed=3), f(y, seed=4))
+        set_seed(1)
+        a = f(y)
+        set_seed(1)
+        test_eq(f(y), a)
+        test_ne(f(y), a)
+
+@pytest.mark.parametrize('call,says', [
+    (lambda y: stratified_split(y, 0.), 'valid_pct=0.0'),
+    (lambda y: stratified_split(y, 20), 'valid_pct=20'),
+    (lambda y: stratified_folds(y, 1), 'k=1'),
+    (lambda y: stratified_split(y, seed=-1), 'seed=-1 should be a whole number, 0 or more'),
+    (lambda y: stratified_folds(y, seed=-1), 'seed=-1'),
+    (lambda y: stratified_folds(y[:3], 5), '3 samples cannot be split into 5'),
+    (lambda y: stratified_split(y, groups=['a']*len(y)), '1 group cannot'),
+    (lambda y: stratified_split(y, groups=[1,2]), '2 groups for 400 samples'),
+    (lambda y: stratified_split(y+1), '0 or 1'),
+    (lambda y: stratified_split(y[:,0]), 'N x C')])
+def test_bad_arguments_are_named(call, says):
+    with pytest.raises(ValueError, match=says): call(simulate()[1])
+
+def test_missing_targets_are_on_no_side():
+    y = simulate()[1]
+    gaps = y.masked_fill(torch.rand(y.shape, generator=torch.Generator().manual_seed(1))<0.3, math.nan)
+    train,valid = stratified_split(gaps, seed=0, ignore_index=math.nan)
+    assert (gaps[valid]==1).any(0).all() and (gaps[train]==1).any(0).all()
+
+def table(n=60):
+    gen = np.random.default_rng(0)
+    has = gen.random((n,4))<[0.05,0.2,0.5,0.1]
+    has[[0,1],0] = True
+    df = pd.DataFrame(has.astype(int), columns=list('abcd'))
+    labels = [';'.join(np.array(list('abcd'))[o]) for o in has]
+    return df.assign(x=gen.normal(size=n), text='w', labels=labels, patient=np.arange(n)//3)
+
+def on_both_sides(y, split): return all(y.iloc[list(o)].any().all() for o in split)
+
+def test_rows_of_a_data_frame_are_split():
+    df = table()
+    y,get_y = df[list('abcd')],ColReader('labels', label_delim=';')
+    splitter = StratifiedMultiLabelSplitter(0.25, seed=1, get_y=get_y, groups=ColReader('patient'))
+    train,valid = splitter(df)
+    assert on_both_sides(y, (train,valid)) and not set(df.patient[train]) & set(df.patient[valid])
+    block = DataBlock((RegressionBlock(), MultiCategoryBlock), get_x=ColReader('x'), get_y=get_y, splitter=splitter)
+    dls = block.dataloaders(df, bs=4, device=torch.device('cpu'))
+    test_eq((len(dls.train_ds), len(dls.valid_ds)), (len(train), len(valid)))
+    assert not label_stats(dls).missing_from.any()
+    for splitter in (StratifiedMultiLabelSplitter(seed=1, get_y=ColReader(list('abcd'))),
+                     StratifiedMultiLabelSplitter(seed=1, get_y=lambda o: o.labels.split(';'))):
+        assert on_both_sides(y, splitter(df))
+
+def test_paths_and_tables_are_split():
+    df = table()
+    labels = {Path(f'{i}.png'): [o for o in row.split(';') if o] for i,row in enumerate(df.labels)}
+    split = StratifiedMultiLabelSplitter(seed=1, get_y=labels.get)(L([*labels]))
+    assert on_both_sides(df[list('abcd')], split)
+    split = StratifiedMultiLabelSplitter(seed=1, get_y=ColReader(list('abcd')))(df)
+    to = TabularPandas(df, cont_names=['x'], y_names=list('abcd'), splits=split,
+                       y_block=MultiCategoryBlock(encoded=True, vocab=list('abcd')))
+    assert not label_stats(to.dataloaders(bs=4, device=torch.device('cpu'))).missing_from.any()
+
+def test_folds_are_taken_by_scikit_learn():
+    from sklearn.model_selection import cross_val_score
+    from sklearn.linear_model import RidgeClassifier
+    df = table()
+    folds = stratified_folds(df[list('abcd')], 3, seed=0)
+    assert len(cross_val_score(RidgeClassifier(), df[['x']], df['c'], cv=folds))==3
+    test_eq(IndexSplitter(folds[0][1])(df)[0], folds[0][0])
+
+@pytest.mark.slow
+def test_single_labels_named_0_and_1_are_both_shared():
+    "They are no one-hot rows, in which a 0 is nothing"
+    ys = [[1]]*38+[[0]]*2
+    train,valid = StratifiedMultiLabelSplitter(seed=0, get_y=ys.__getitem__)(range_of(ys))
+    assert sum(ys[i]==[0] for i in train)==sum(ys[i]==[0] for i in valid)==1
+
+@pytest.mark.slow
+def test_names_split_alike_in_every_process():
+    code = """from fastai_mlmetrics.data.splitting import *
+names = [['cat','dog'][:i%3] + ['emu']*(i%7==0) for i in range(60)]
+print(StratifiedMultiLabelSplitter(seed=0, get_y=names.__getitem__)(list(range(60)))[1])"""
+    def printed(seed):
+        env = {**os.environ, 'PYTHONHASHSEED': str(seed)}
+        args = [sys.executable, '-W', 'ignore', '-c', code]
+        return subprocess.run(args, env=env, capture_output=True, text=True, check=True).stdout
+    done = {printed(i) for i in (1,2)}
+    assert len(done)==1 and done!={''}
+
+@pytest.mark.parametrize('kind', [tensor, np.array, pd.Series, TensorMultiCategory])
+def test_targets_that_a_function_returns_as_arrays(kind):
+    y = np.random.default_rng(0).integers(0, 2, (50,3))
+    expected = StratifiedMultiLabelSplitter(seed=0, get_y=lambda i: y[i].tolist())(range(50))
+    found = StratifiedMultiLabelSplitter(seed=0, get_y=lambda i: kind(y[i]))(range(50))
+    test_eq([[*o] for o in found], [[*o] for o in expected])
+
+@pytest.mark.parametrize('missing', [-1, math.nan])
+def test_a_splitter_of_targets_with_gaps(missing):
+    "Zeros and ones with missing values are not taken for names"
+    gen = np.random.default_rng(0)
+    y = (gen.random((60,12))<0.05).astype(float)
+    y[gen.random(y.shape)<0.1] = missing
+    items = L(y.tolist(), use_list=True)
+    for seed in range(5):
+        parts = StratifiedMultiLabelSplitter(seed=seed, get_y=noop, ignore_index=missing)(items)
+        assert [*map(list, parts)]==[*map(list, stratified_split(y, seed=seed, ignore_index=missing))]
+    with pytest.raises(ValueError, match='ignore_index'): StratifiedMultiLabelSplitter(get_y=noop)(items)
+
+@pytest.mark.parametrize('missing', [math.nan, None])
+def test_a_sample_without_a_group(missing):
+    y = (torch.rand(40, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
+    with pytest.raises(ValueError, match='some groups are missing: give each such sample a group of its own'):
+        stratified_split(y, groups=[missing, *range(39)])
+
+@pytest.mark.parametrize('kw', [dict(get_y=list('ab')), dict(get_y=pd.DataFrame(dict(a=[1]))),
+                                dict(get_y=noop, groups='patient')])
+def test_arguments_that_are_no_functions_are_an_error(kw):
+    with pytest.raises(TypeError, match=f'{[*kw][-1]} should be a function of an item, such as ColReader'):
+        StratifiedMultiLabelSplitter(**kw)([[0,1],[1,0]]*20)

@@ -1,0 +1,317 @@
+"Mistakes in a Learner's set-up are told, once"
+import sklearn.metrics as skm
+from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback
+from fastai.tabular.all import *
+from conftest import *
+from fastai_mlmetrics.diagnosis.records import describe
+
+def test_no_labels_at_all_is_told_once():
+    "For example with a `get_y` that finds no labels"
+    learn,caught = trained(torch.full((400,20), -9.), torch.zeros(400,20), n_epoch=4)
+    assert len(caught)==1
+    assert 'none of the 400 validation samples has a label' in one_line(caught[0].message)
+    assert not any(r.verdict for r in learn.zero_labels.records)
+
+@pytest.mark.parametrize('ours', [True, False])
+def test_probabilities_taken_for_logits_are_told(ours):
+    metrics = multilabel_metrics() if ours else []
+    learn = make_learner(*GOOD, metrics, Sigmoid(), loss_func=BCEWithLogitsLossFlat(), cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.fit(2, 0.)
+    advice = 'BCEWithLogitsLoss) takes one itself: let the model end without it'
+    assert sum(advice in one_line(w.message) for w in caught)==1
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='no better than a constant' or r.pred_per_sample==20
+
+def test_logits_taken_for_probabilities_are_told():
+    text, = pitfall_texts(make_learner(*GOOD, cbs=ZeroLabelsCallback(sigmoid=False)), 2)
+    assert 'seem to be logits' in text and 'pass sigmoid=True' in text
+    assert not pitfall_texts(make_learner(*GOOD, cbs=ZeroLabelsCallback(thresh=0., sigmoid=False)))
+
+@pytest.mark.parametrize('sigmoid', [True, False])
+def test_two_advices_do_not_contradict_each_other(sigmoid):
+    "Advice on the metrics and advice on the loss function do not contradict each other"
+    learn = make_learner(*GOOD, multilabel_metrics(sigmoid=sigmoid), Sigmoid(), loss_func=BCELossFlat(),
+                         cbs=ZeroLabelsCallback(sigmoid=sigmoid))
+    with recording(learn) as caught: learn.fit(1, 0.)
+    text = ' '.join(one_line(w.message) for w in caught)
+    of_metrics = ('pass sigmoid=False, to each metric and to ZeroLabelsCallback. '
+                  'Better: let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')
+    of_callback = ('show no label, however good the model: '
+                   'let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')
+    assert text.count(of_metrics)==sigmoid
+    assert text.count(of_callback)==1
+    assert ('with `sigmoid=True` for the metrics and this callback' in text)!=sigmoid
+
+def test_labels_that_never_occur_are_named():
+    logits,targs = (o.clone() for o in GOOD)
+    targs[:,[2,7]] = 0
+    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(), vocab=list('abcdefghijklmnopqrst'))
+    text, = pitfall_texts(learn, 2)
+    assert 'no validation sample has c, h: split by `splitter=Strat' in text
+
+@pytest.mark.parametrize('metrics,found', [
+    (lambda: multilabel_metrics(thresh=0.2),
+     'use thresh=0.2, but `predict` and `show_results` use 0.5: `learn.set_thresh(0.2)` sets one for all'),
+    (lambda: [partial(accuracy_multi, thresh=0.2)], 'accuracy_multi uses thresh=0.2'),
+    (lambda: [sys.modules['fastai.metrics'].F1ScoreMulti(thresh=0.3)], 'f1_score uses thresh=0.3'),
+    (lambda: [F1ScoreMulti([0.3]*20)], 'f1_score uses thresh=0.3, but `predict` and `show_results` use 0.5'),
+    (lambda: [F1ScoreMulti(0.2), RecallMulti(0.3)], 'use thresh=0.2 or 0.3, but'),
+    (lambda: [F1ScoreMulti(math.log(0.25), sigmoid=False)], 'f1_score uses thresh=0.2, but'),
+    (lambda: [*multilabel_metrics(thresh=0., sigmoid=False), accuracy_multi, BrierScoreMulti(), ZerosAccuracy(0.9),
+              F1ScoreMulti([0.5]*20, name='a')], None)])
+def test_metrics_and_loss_that_decide_apart_are_named(metrics, found):
+    caught = pitfall_texts(make_learner(*GOOD, metrics(), cbs=ZeroLabelsCallback()), 2)
+    assert found in caught[0] and len(caught)==1 if found else not caught
+
+def test_the_threshold_that_was_chosen_is_kept():
+    learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
+    learn.set_thresh(0.3)
+    learn.metrics = L(F1ScoreMulti())
+    text, = pitfall_texts(learn)
+    assert ('f1_score uses thresh=0.5, but `predict` and `show_results` use 0.3: '
+            '`learn.set_thresh(0.3)` sets one for all') in text
+    learn.set_thresh(0.3)
+    assert learn.metrics[0].thresh==0.3
+
+def test_fastai_s_own_metrics_are_named():
+    theirs = sys.modules['fastai.metrics']
+    metrics = [theirs.accuracy_multi, theirs.F1ScoreMulti(), partial(theirs.accuracy_multi, thresh=0.5),
+               F1ScoreMulti(name='ours'), accuracy_multi]
+    text, = pitfall_texts(make_learner(*GOOD, metrics, cbs=ZeroLabelsCallback()), 2)
+    assert 'accuracy_multi, f1_score are fastai\'s own' in text
+    assert '`from fastai_mlmetrics.all import *` once more' in text
+    learn = make_learner(*GOOD, [theirs.F1ScoreMulti(), F1ScoreMulti(name='ours')], cbs=ZeroLabelsCallback())
+    with pytest.warns(UserWarning, match='f1_score: functions and fastai.s own metrics keep their threshold'):
+        learn.set_thresh(0.1)
+    text, = pitfall_texts(learn)
+    assert 'sets one for all' not in text
+    assert ('f1_score uses thresh=0.5, but `predict` and `show_results` use 0.1: '
+            'f1_score cannot follow `learn.set_thresh`; classes of this package can') in text
+
+def test_other_metrics_of_fastai_are_no_pitfall():
+    theirs = sys.modules['fastai.metrics']
+    of_sklearn = theirs.skm_to_fastai(skm.label_ranking_loss, flatten=False, axis=None)
+    learn = make_learner(*GOOD, [theirs.mse, of_sklearn], cbs=ZeroLabelsCallback())
+    assert not any('fastai\'s own' in o for o in pitfall_texts(learn, 2))
+
+@pytest.mark.parametrize('loss,model', [
+    (nn.BCEWithLogitsLoss(), Same),
+    (BCELossFlat(), Sigmoid),
+    (nn.BCELoss(), Sigmoid)])
+def test_a_loss_that_does_not_decode_is_named(loss, model):
+    logits,targs = GOOD
+    learn = make_learner(logits*9, targs, model=model(), loss_func=loss, cbs=ZeroLabelsCallback(sigmoid=model is Same))
+    text, = pitfall_texts(learn, 2)
+    assert 'does not decode' in text and 'BCEWithLogitsLossFlat()' in text
+    assert ('let the model end without a sigmoid' in text)==(model is Sigmoid)
+    *_,decoded = learn.get_preds(with_decoded=True)
+    assert (decoded!=targs).any() # the model is perfect
+    learn.loss_func = BCEWithLogitsLossFlat()
+    if model is Same: assert torch.equal(learn.get_preds(with_decoded=True)[2], targs>0)
+
+@pytest.mark.parametrize('as_function', [True, False])
+def test_a_loss_of_ones_own_is_kept_and_told_how_to_decode(as_function):
+    logits,targs = (o.clone() for o in GOOD)
+    targs[::7,3] = math.nan
+    loss = (lambda p, y: Masked()(p, y)) if as_function else Masked()
+    metrics = multilabel_metrics(ignore_index=math.nan)
+    learn = make_learner(logits, targs, metrics, loss_func=loss, cbs=ZeroLabelsCallback())
+    text, = pitfall_texts(learn)
+    advice = ('give the loss function an `activation` that returns `x.sigmoid()` '
+              'and a `decodes` that returns `x>0.5`')
+    assert advice in text and 'BCEWithLogits' not in text
+    with pytest.raises(ValueError, match=re.escape(advice)): learn.set_thresh(0.3)
+    loss.activation,loss.decodes = (lambda x: x.sigmoid()),(lambda x: x>0.5)
+    assert not pitfall_texts(learn) and torch.equal(learn.get_preds(with_decoded=True)[2], logits>0)
+    learn.set_thresh(0.3)
+    assert torch.equal(learn.get_preds(with_decoded=True)[2], logits.sigmoid()>0.3)
+    def bce(p, y): return F.binary_cross_entropy(p[~y.isnan()], y[~y.isnan()])
+    ended = make_learner(logits, targs, multilabel_metrics(sigmoid=False, ignore_index=math.nan), Sigmoid(),
+                         loss_func=bce, cbs=ZeroLabelsCallback(sigmoid=False))
+    text, = pitfall_texts(ended)
+    assert 'give the loss function a `decodes` that returns `x>0.5`' in text
+
+def test_advice_on_a_split_holds_for_tables():
+    "The advice also applies if there is no `get_y`"
+    df = pd.DataFrame(np.random.default_rng(0).normal(size=(200,3)), columns=list('abc'))
+    df['y'],df['z'] = (df.a>0).astype(int),0
+    df.loc[:1,'z'] = 1
+    def learner(split):
+        table = TabularPandas(df, procs=[Normalize], cont_names=list('abc'), y_names=['y','z'],
+                              y_block=MultiCategoryBlock(encoded=True, vocab=['y','z']), splits=split)
+        dls = table.dataloaders(bs=64, device=torch.device('cpu'))
+        return tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
+    text, = pitfall_texts(learner(IndexSplitter(range(100, 200))(df)), 2)
+    assert 'no validation sample has z: split by `valid_idx=' in text
+    advice, = re.findall(r'`valid_idx=(.*?)`', text)
+    split = IndexSplitter(eval(advice, dict(globals(), y_names=['y','z'], df=df)))(df)
+    assert not any('no validation sample has' in o for o in pitfall_texts(learner(split), 2))
+
+def test_min_labels_are_not_forgotten():
+    logits,targs = simulate(skill=2., bias=-6)
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.set_thresh(0.9, min_labels=1)
+    values(learn)
+    r = learn.zero_labels.explain()
+    assert ', min_labels=1)` applies it' in one_line(describe(r)) or not r.verdict
+    text, = pitfall_texts(make_learner(*GOOD, multilabel_metrics(min_labels=1), cbs=ZeroLabelsCallback()))
+    assert ('use min_labels=1, but `predict` and `show_results` use no limit: '
+            '`learn.set_thresh(0.5, min_labels=1)` sets one for all') in text
+    learn.loss_func = BCEWithLogitsLossFlat(thresh=0.9) # as the advice on `pos_weight` sets it
+    assert 'min_labels=1)` sets one for all' in pitfall_texts(learn)[0]
+    targs = (torch.arange(40)%2)[:,None].float() # one label: min_labels=1 would predict it for every sample
+    assert 'min_labels' not in repr(judge(torch.full((40,1), 0.1), targs))
+
+def test_a_sigmoid_that_a_metric_lacks_is_told_once():
+    "A metric without its sigmoid is not taken for a metric with another threshold"
+    learn = make_learner(*GOOD, F1ScoreMulti(sigmoid=False), cbs=ZeroLabelsCallback())
+    with pytest.warns(UserWarning) as caught, learn.no_logging(): learn.fit(1, 0.)
+    assert ['pass sigmoid=True' in str(o.message) for o in caught]==[True]
+
+def test_a_sigmoid_that_the_callback_lacks_is_told():
+    learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), loss_func=BCELossFlat(),
+                         cbs=ZeroLabelsCallback())
+    assert 'pass sigmoid=False, to each metric and to ZeroLabelsCallback' in pitfall_texts(learn)[0]
+
+def test_a_tracker_upside_down_is_named():
+    logits,targs = simulate()
+    def learner(cb): return make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), cb])
+    text, = pitfall_texts(learner(EarlyStoppingCallback('empty_rate', patience=5)))
+    assert ("`EarlyStoppingCallback(monitor='empty_rate')` looks for the highest value, "
+            "but lower is better: add `comp=np.less`") in text
+    for cb in (EarlyStoppingCallback('empty_rate', comp=np.less),
+               EarlyStoppingCallback('f1_macro'),
+               EarlyStoppingCallback()):
+        assert not pitfall_texts(learner(cb))
+
+def test_a_table_without_a_block_has_a_loss_for_regression():
+    df = pd.DataFrame(np.random.default_rng(0).normal(size=(100,2)), columns=list('ab'))
+    df['y'],df['z'] = (df.a>0).astype(int),(df.b>0).astype(int)
+    dls = TabularDataLoaders.from_df(df, cont_names=['a','b'], y_names=['y','z'], procs=[Normalize], bs=16,
+                                     device=torch.device('cpu'))
+    learn = tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
+    problem = ('the loss function (MSELoss) does not decode, so `predict` and `show_results` show no label, '
+               'however good the model: it is for regression; use `loss_func=BCEWithLogitsLossFlat()`')
+    assert problem in pitfall_texts(learn)[0]
+
+def test_two_sigmoids_are_named():
+    "The model ends with a sigmoid, as the metrics have it, and `get_preds` applies another"
+    learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
+    text, = pitfall_texts(learn, 2)
+    assert ('`get_preds` and `predict` apply the sigmoid of the loss function (BCEWithLogitsLoss) to what the metrics '
+            "take for probabilities: remove the sigmoid at the model's end, and leave out sigmoid=False") in text
+    assert not pitfall_texts(make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback()))
+
+def test_what_changes_in_numbers_alone_is_told_once():
+    "Whatever the number of samples in a later validation"
+    learn = make_learner(GOOD[0], GOOD[1]*0, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    texts = pitfall_texts(learn, 2)
+    learn.dls = make_learner(GOOD[0][:300], GOOD[1][:300]*0).dls
+    assert len(texts)==1 and 'none of the 400 validation samples' in texts[0]
+    assert not pitfall_texts(learn)
+    assert 'none of the 300 validation samples' in learn.zero_labels.records[-1].pitfalls[0]
+
+def test_numbers_in_code_are_told_anew():
+    learn = make_learner(*GOOD, [F1ScoreMulti(0.2)], cbs=ZeroLabelsCallback())
+    assert '`learn.set_thresh(0.2)`' in pitfall_texts(learn)[0]
+    learn.metrics = [F1ScoreMulti(0.3)]
+    assert '`learn.set_thresh(0.3)`' in pitfall_texts(learn)[0]
+
+@pytest.mark.parametrize('t', [0.3, 0.5, 0.6, 0.7, 0.8])
+def test_margins_follow_a_threshold(t):
+    "Also if the threshold on logits looks like a probability"
+    learn = make_learner(*GOOD, [F1ScoreMulti(0., sigmoid=False)], cbs=ZeroLabelsCallback(thresh=0., sigmoid=False))
+    learn.set_thresh(t)
+    with warnings_as('error'): assert values(learn)['f1_score']==pytest.approx(F1ScoreMulti(t)(*GOOD))
+    r = learn.zero_labels.records[-1]
+    assert not r.pitfalls and r.f1_micro==pytest.approx(F1ScoreMulti(t, average='micro')(*GOOD))
+
+def test_absent_labels_are_told_once_per_learner():
+    "Those of another validation set are among the facts; those of other data are in no advice to split"
+    logits,targs = GOOD
+    first_,second = targs.clone(),targs.clone()
+    first_[:,3] = second[:,7] = 0
+    learn = make_learner(logits, first_, cbs=ZeroLabelsCallback())
+    assert 'no validation sample has label 3' in pitfall_texts(learn)[0] and not pitfall_texts(learn)
+    learn.dls = make_learner(logits, second).dls
+    assert not pitfall_texts(learn) and 'labels that no sample has: 7' in repr(learn.zero_labels.explain())
+    learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
+    with warnings_as('error'), learn.no_logging(): learn.validate(dl=DataLoader(TensorPairs(logits, first_), bs=50))
+    assert learn.zero_labels.records[-1].absent==[3] and not learn.zero_labels.records[-1].pitfalls
+
+class Improves(Module):
+    "Good scores that grow from epoch to epoch, and never exceed the threshold after the first one"
+    def __init__(self): self.w,self.epoch = nn.Parameter(torch.zeros(1)),-1
+    def train(self, mode=True):
+        self.epoch += mode
+        return super().train(mode)
+    def forward(self, x):
+        noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
+        return (noise*2 if self.epoch<1 else x*self.epoch/3-6) + 0*self.w
+
+@pytest.mark.parametrize('tracker', [SaveModelCallback, partial(EarlyStoppingCallback, patience=3)],
+                         ids=['save','stop'])
+def test_a_monitor_that_depends_on_the_threshold_is_named(tracker, tmp_path):
+    "It chose an untrained epoch, while loss and ranking improved; the column that is advised chooses a later one"
+    logits,targs = simulate(400, 10, density=0.1, skill=4., bias=-2.)
+    def learner(): return make_learner(logits, targs, multilabel_metrics(), Improves(), path=tmp_path, bs=400,
+                                       cbs=[Falling([1.64, 0.9, 0.5, 0.26]), ZeroLabelsCallback()])
+    learn = learner()
+    with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging():
+        learn.fit(4, 0., cbs=tracker(monitor='f1_macro'))
+    text, = [one_line(o.message) for o in caught if 'by f1_macro, which depends on the' in one_line(o.message)]
+    assert 'epoch 0 was the best' in text and 'fell from 1.64 to 0.26' in text
+    code, = re.findall('`(learn.metrics = .*?)`', text)
+    learn = learner()
+    exec(code, dict(globals(), learn=learn))
+    with warnings.catch_warnings(record=True) as caught, learn.no_logging():
+        learn.fit(4, 0., cbs=(save := tracker(monitor='ap_macro')))
+    assert not any('Monitor `ap_macro`' in one_line(o.message) for o in caught)
+    assert save.best>0.5
+
+def test_a_tracker_beside_fastai_s_validate_is_named(tmp_path):
+    "The pitfall is told before fastai's tracker acts, and its advice leaves the checkpoint alone"
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
+    learn.add_cb(SaveModelCallback(monitor='f1_samples')) # The last column
+    with learn.no_logging(): learn.fit(1, 0.)
+    says = r'(?s)SaveModelCallback.*learn.evaluate\(\)'
+    with pytest.warns(ZeroLabelsWarning, match=says), pytest.raises(IndexError): learn.validate()
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
+    learn.add_cb(SaveModelCallback(monitor='f1_samples'))
+    with warnings_as('error', ZeroLabelsWarning), learn.no_logging():
+        learn.fit(1, 0.)
+        learn.evaluate()
+
+def test_no_trap_in_a_paper_s_table():
+    for above in (False, True):
+        learn = make_learner(*simulate(n=128), paper_metrics(top_k=3, above_thresh=above), cbs=ZeroLabelsCallback())
+        with warnings_as('ignore', ZeroLabelsWarning): values(learn)
+        assert not learn.zero_labels.records[-1].pitfalls
+
+@pytest.mark.parametrize('bad,named', [(math.nan,'math.nan'), (-1.,'-1')])
+def test_missing_targets_are_found_in_the_first_batch(bad, named):
+    "And the message names the loss function, which needs the same"
+    logits,targs = GOOD[0],GOOD[1].clone()
+    targs[3,2] = bad
+    seen = []
+    class Count(Callback):
+        def after_pred(self): seen.append(self.iter)
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Count()])
+    says = f'one is {bad:g}.*BCEWithLogitsLossFlat.ignore_index={named}'
+    with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
+    assert seen==[0]
+    learn = make_learner(logits, targs, multilabel_metrics(ignore_index=bad), cbs=ZeroLabelsCallback(),
+                         loss_func=BCEWithLogitsLossFlat(ignore_index=bad))
+    with recording(learn): learn.fit(1, 0.)
+
+@pytest.mark.parametrize('sigmoid', [True, False])
+@pytest.mark.parametrize('callback', [True, False])
+def test_metrics_leave_the_range_to_the_callback(sigmoid, callback):
+    "Told once, as all pitfalls are; without a callback by a metric"
+    model,cbs = (Sigmoid() if sigmoid else Same()),([ZeroLabelsCallback(sigmoid=sigmoid)] if callback else [])
+    learn = make_learner(*GOOD, multilabel_metrics(sigmoid=sigmoid), model, cbs=cbs)
+    with recording(learn) as caught:
+        learn.fit(1, 0.)
+        learn.validate()
+    told = [o for o in caught if re.search('seem to be logits|seems to end with a sigmoid', one_line(o.message))]
+    assert len(told)==1 and issubclass(told[0].category, ZeroLabelsWarning)==callback

@@ -1,0 +1,991 @@
+"Verdicts, and remedies that do what they say"
+import contextlib, io, itertools, pickle, sklearn.metrics as skm
+from copy import copy, deepcopy
+from conftest import *
+from fastai_mlmetrics.diagnosis.validation import add_trend
+from fastai_mlmetrics.diagnosis.verdicts import beats_constant
+from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies
+from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains
+from six_labels import SCORES, TARGS
+
+def test_decisions_are_told_as_decisions():
+    "Without scores, neither a threshold nor the highest-scoring label is recommended"
+    r = judge(torch.zeros(300,6).long(), TARGS)
+    text = str(describe(r))
+    assert r.verdict=='predicts nothing' and r.suggested_thresh is None
+    assert 'binary predictions already' in text and 'min_labels' not in text and 'No threshold helps' not in text
+    with pytest.raises(ValueError, match='binary predictions already'): best_thresholds(SCORES>0.5, TARGS)
+
+def test_a_collapsed_model_is_flagged():
+    learn,caught = trained(*COLLAPSED)
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='predicts nothing' and r.accuracy==r.zeros_accuracy>0.9 and len(r.never_predicted)==20
+    warning, = caught
+    text = str(warning.message)
+    assert warning.message.record is r and max(map(len, text.splitlines()))<=80
+    assert f'accuracy {r.accuracy:.3f}; predicting nothing at all scores {r.zeros_accuracy:.3f}' in text
+    assert f'thresh={r.suggested_thresh}' in text and 'min_labels=1' not in text # A fifth has no label
+    better = F1ScoreMulti(r.suggested_thresh, average='micro')(*COLLAPSED)
+    assert better==pytest.approx(r.suggested_f1, abs=0.02) and better>0.5
+    assert not os.path.exists(warning.filename)
+
+@pytest.mark.parametrize('data,why', [
+    (GOOD, 'a good model'),
+    (simulate(2000, skill=8, density=0.002), 'most samples have no label'),
+    (simulate(skill=6, bias=-5), 'good but cautious'),
+    (simulate(15, bias=-9), 'fewer than 20 samples with labels')])
+def test_good_models_and_small_data_have_no_verdict(data, why):
+    learn,caught = trained(*data, n_epoch=4)
+    assert not caught and not any(r.verdict for r in learn.zero_labels.records), why
+
+def test_the_model_of_the_forum_leaves_samples_empty():
+    "20 labels, an accuracy of 0.97, and most images without a predicted label"
+    logits,targs = simulate(2000, density=0.05, skill=4.5, bias=-5.2)
+    r = trained(logits, targs)[0].zero_labels.records[-1]
+    assert 0.955<r.accuracy<0.985 and r.verdict=='leaves samples empty'
+
+@pytest.mark.parametrize('c,density', [(17,0.171), (6,0.26)])
+def test_denser_data_are_flagged_too(c, density):
+    learn,_ = trained(*simulate(1000, c, density, bias=-9))
+    assert learn.zero_labels.records[-1].verdict=='predicts nothing'
+
+def test_a_constant_is_no_better_than_a_constant():
+    _,targs = simulate(1000, 10, 0.1)
+    targs[:,0] = (torch.arange(1000)%3==0).float()
+    constant = torch.where(torch.arange(10)==0, 1., -1.).expand(1000,10)
+    r = trained(constant, targs)[0].zero_labels.records[-1]
+    assert r.verdict=='no better than a constant' and r.f1_micro==pytest.approx(r.constant_f1)
+
+def test_worse_than_a_constant_is_not_well(capsys):
+    "Also if the accuracy is too low to mislead, so that there is no verdict"
+    logits,targs = simulate(c=6, density=0.4, skill=8)
+    wrong = judge(-logits, targs, sigmoid=True)
+    assert not wrong.verdict and '#d62728' in wrong._repr_html_()
+    assert 'The model is worse than predicting the same labels for every sample, at' in one_line(repr(wrong))
+    learn,caught = trained(logits-30, targs)
+    assert caught and learn.zero_labels.reported
+    learn.model.forward = lambda x: -x-30 + 0*learn.model.w
+    with warnings.catch_warnings(record=True) as caught, learn.no_logging():
+        learn.validate()
+        learn.fit(4, 0.)
+    assert not learn.zero_labels.records[-1].verdict and not caught
+    assert 'All clear' not in capsys.readouterr().out
+
+@pytest.mark.parametrize('density', [0.8, 0.93, 1.])
+def test_a_good_model_is_not_flagged_where_most_labels_are_true(density):
+    "A constant prediction has a high F1, and a good model is not flagged"
+    logits,targs = simulate(1000, 5, density, skill=9, bias=-4.5)
+    good = judge(logits, targs, sigmoid=True)
+    assert good.constant_f1>0.87 and not good.verdict and 'No warning' in repr(good)
+    p = targs.flip(0) # as good as chance
+    assert judge(p, targs).verdict==('no better than a constant' if density<1 else '')
+
+@given(st.floats(0.001, 1), st.floats(0, 1))
+def test_clearly_above_a_constant(constant, f1):
+    "A margin of 15 % of the constant baseline's F1, up to 0.5; a lower F1 is never above, an F1 of 1 always"
+    beats = beats_constant(f1, constant)
+    if constant<=0.5 and abs(f1-1.15*constant)>1e-9: assert beats==(f1>1.15*constant)
+    if f1<constant: assert not beats
+    if f1==1: assert beats
+
+@pytest.mark.parametrize('losses,words', [
+    ([1.,.5,.4], 'still falling, 0.4 now'),
+    ([.3,.4,.9], 'A lower learning rate: the validation loss has risen, from 0.3 to 0.9'),
+    ([.5,.5,.501], 'hardly moves, 0.5 at best')])
+def test_what_the_loss_points_to(losses, words):
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Falling(losses)])
+    with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(3, 0.)
+    assert words in one_line(caught[0].message)
+
+def test_nan_predictions_have_no_verdict():
+    logits,targs = simulate(bias=-9)
+    logits[3] = math.nan
+    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback())
+    with pytest.warns(UserWarning, match='NaN in 1 sample,'): values(learn)
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='' and not r.never_predicted and r.same_for_all is None and r.suggested_thresh is None
+    assert r.true_per_sample>0
+    of_predictions = ('accuracy','f1_micro','empty_rate','missed_rate','pred_per_sample','ap_micro')
+    assert np.isnan([r[k] for k in of_predictions]).all()
+    with pytest.warns(UserWarning, match='NaN in all samples, and so are the metrics. The weights probably are, too'):
+        values(make_learner(logits*math.nan, targs, multilabel_metrics()))
+    with pytest.warns(UserWarning, match='NaN in all samples, and so are the metrics$'):
+        judge(logits*math.nan, targs, sigmoid=True)
+
+def test_the_same_for_all_is_said():
+    _,targs = simulate()
+    constant = torch.where(torch.arange(20)==3, 1., -1.).expand(400,20)
+    learn,caught = trained(constant, targs)
+    assert learn.zero_labels.records[-1].same_for_all==[3]
+    assert 'every sample gets the same labels: 3' in str(caught[0].message)
+
+def test_a_record_shows_itself():
+    r = judged()
+    assert repr(r)==str(describe(r)).strip()
+    assert 'predicts (nearly) nothing' in repr(r) and '#d62728' in r._repr_html_()
+    assert 'at threshold 0.5, min_labels=1.' in one_line(repr(judged(min_labels=1)))
+    assert 'threshold' not in repr(judge(GOOD[0]>0, GOOD[1])) # binary predictions have none
+    learn,_ = trained(*COLLAPSED, n_epoch=1)
+    assert learn.zero_labels.explain() is learn.zero_labels.records[-1]
+    assert 'learn.set_thresh' in repr(learn.zero_labels.explain())
+    with pytest.raises(ValueError, match='before the first validation'): ZeroLabelsCallback().explain()
+    # No problem
+    healthy = judge(*GOOD, sigmoid=True)
+    assert not healthy.verdict and repr(healthy).startswith('No warning, at threshold 0.5.')
+    assert 'What helps' not in repr(healthy) and '#2ca02c' in healthy._repr_html_()
+    # No verdict
+    logits,targs = COLLAPSED
+    few = judge(logits[:10], targs[:10], sigmoid=True)
+    assert 'No verdict: fewer than 20 samples have a label' in repr(few)
+    assert 'No verdict: all targets are 0' in repr(judge(logits, targs*0, sigmoid=True))
+    with pytest.warns(UserWarning) as caught: no_numbers = judge(logits*math.nan, targs, sigmoid=True)
+    assert 'No verdict: some predictions are NaN' in repr(no_numbers)
+    assert [str(o.message) for o in caught]==['predictions are NaN in all samples, and so are the metrics']
+
+def test_warnings_are_copied_and_pickled():
+    r = judged()
+    for w in (describe(r), ZeroLabelsError('a', r), ZeroLabelsWarning('a')):
+        for o in (pickle.loads(pickle.dumps(w)), copy(w), deepcopy(w)):
+            assert type(o) is type(w) and str(o)==str(w) and o.html==w.html
+            assert dict(o.record or {})==dict(w.record or {})
+    assert dict(pickle.loads(pickle.dumps(r)))==dict(r)
+
+def test_over_prediction_is_told_as_such():
+    "As of a resnet18 from scratch after a short training: 7.5 predicted labels per sample, 1.54 true labels"
+    _,targs = simulate(1000)
+    gen = torch.Generator().manual_seed(1)
+    logits = torch.randn(1000, 20, generator=gen) - 0.32 + 0.3*targs
+    r = judge(logits, targs, sigmoid=True)
+    assert 7<r.pred_per_sample<8 and 0.55<r.accuracy<0.65
+    assert r.verdict=='over-predicts' and not r.flagged
+    assert 'far more labels than are true' in repr(r)
+    assert 'Another threshold' not in repr(r) and r.suggested_f1<r.f1_micro
+    logits += 1.2*targs # a model with some skill
+    r = judge(logits, targs, sigmoid=True)
+    assert r.verdict=='over-predicts' and f'thresh={r.suggested_thresh:.10g}' in repr(r)
+    learn,caught = trained(logits, targs, n_epoch=2)
+    text = one_line(caught[0].message)
+    assert 'learn.set_thresh' in text and 'hardly moves' in text
+    assert 'min_labels' not in text and 'BCEWithLogitsLossFlat' not in text and len(caught)==1
+    learn.set_thresh(learn.zero_labels.records[-1].suggested_thresh)
+    values(learn)
+    assert learn.zero_labels.records[-1].verdict!='over-predicts'
+    weighted = BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 9.))
+    learn = make_learner(logits, targs, loss_func=weighted, cbs=ZeroLabelsCallback())
+    values(learn)
+    assert 'A smaller pos_weight' in repr(learn.zero_labels.explain())
+
+@pytest.mark.parametrize('kind', ['collapsed','constant','random','over'])
+def test_every_problem_has_a_remedy(kind):
+    logits,targs = simulate()
+    gen = torch.Generator().manual_seed(1)
+    logits = dict(
+        collapsed=torch.full((400,20), -9.),
+        constant=torch.where(torch.arange(20)==3, 1., -1.).expand(400,20),
+        random=torch.randn(400, 20, generator=gen)-1.4,
+        over=torch.full((400,20), 1.))[kind]
+    learn,caught = trained(logits.clone(), targs)
+    helps = one_line(caught[0].message).split('What helps:')[1]
+    assert any(o in helps for o in ('learn.set_thresh','learn.loss_func =','more training'))
+
+def all_labelled(logits, targs):
+    "Targets with a label for each sample"
+    targs = targs.clone()
+    targs[~targs.any(1),0] = 1
+    return logits,targs
+
+def test_the_remedies_work_as_written():
+    logits,targs = all_labelled(*COLLAPSED)
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with pytest.warns(ZeroLabelsWarning) as caught: values(learn)
+    text = one_line(caught[0].message)
+    remedies = re.findall(r'`(learn\.[^`]*)`', text)
+    test_eq([o.split('(')[0] for o in remedies],
+            ['learn.set_thresh','learn.set_thresh','learn.loss_func = BCEWithLogitsLossFlat',
+             'learn.set_thresh','learn.set_thresh'])
+    r = learn.zero_labels.records[0]
+    for code in remedies:
+        exec(code, dict(globals(), learn=learn))
+        with warnings_as('ignore'): v = values(learn)
+        if 'min_labels' in code: assert v['empty_rate']==0
+        elif 'thresh_find' in code: assert v['f1_micro']>r.f1_micro+0.1
+        elif code=='learn.set_thresh(0.5)': assert learn.loss_func.thresh==0.5
+        elif 'set_thresh' in code: assert v['f1_micro']==pytest.approx(r.suggested_f1, abs=0.02)
+        elif 'loss_func' in code: assert learn.loss_func.func.pos_weight.shape==(20,)
+
+def test_a_flat_loss_asks_for_another_rate_or_more_samples():
+    "A flat loss does not show whether the learning rate is too low or too high"
+    _,caught = trained(*COLLAPSED, 4)
+    text = one_line(caught[0].message)
+    assert 'hardly moves' in text
+    assert 'Another learning rate, which `learn.lr_find()` suggests, or more samples' in text
+
+def test_no_threshold_to_suggest():
+    r = judge(torch.full((100,5), 0.1), (torch.arange(500).view(100,5)%4==0).long())
+    assert r.suggested_thresh is None
+    assert '`best_thresholds` searches all thresholds: the bins of this record are too wide' in one_line(describe(r))
+
+def test_a_masked_loss_is_not_replaced():
+    logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
+    targs[::7,3] = math.nan
+    learn = make_learner(logits, targs, loss_func=MaskedFlat(), cbs=ZeroLabelsCallback(ignore_index=math.nan))
+    with pytest.warns(ZeroLabelsWarning) as caught: values(learn)
+    text = str(caught[-1].message)
+    assert 'predicts (nearly) nothing' in text and 'pos_weight' not in text
+
+def test_no_remedy_that_is_in_use():
+    "The label that `min_labels` adds may be an ignored one"
+    logits,targs = COLLAPSED[0].clone(),COLLAPSED[1].clone()
+    logits[:,0],targs[:,0] = 0,-1
+    r = judge(logits, targs, sigmoid=True, ignore_index=-1, min_labels=1)
+    assert r.missed_rate>0.9 and not any(o.startswith('At least one label') for o in remedies(r))
+    r = Record(judge(*simulate(skill=0., bias=0.), thresh=0.9, sigmoid=True))
+    r.suggested_thresh,r.suggested_f1 = r.thresh,r.f1_micro
+    assert remedies(r)[-1].startswith('A better model: micro F1 is') and 'as many' not in remedies(r)[-1]
+    for share,said in ((1.19,True), (1.21,False), (0.81,True), (0.79,False)):
+        r.pred_per_sample = share*r.true_per_sample
+        assert ('about as many labels are predicted as are true, but micro F1' in remedies(r)[-1])==said
+
+def test_enough_labels_need_no_weights():
+    "If only a tenth of the labels is missing"
+    r = Record(judge(*COLLAPSED, sigmoid=True))
+    r.update(pred_per_sample=0.9*r.true_per_sample, can_weigh=True, decodes=True)
+    assert not any('pos_weight' in o for o in remedies(r))
+    r.pred_per_sample = 0.7*r.true_per_sample
+    assert any('pos_weight' in o for o in remedies(r))
+
+def test_logits_at_a_threshold_of_their_own():
+    "With `sigmoid=False, thresh=0`; `set_thresh` takes probabilities"
+    cb = ZeroLabelsCallback(sigmoid=False, thresh=0.)
+    learn = make_learner(*simulate(bias=-6), [AccuracyMulti(0., sigmoid=False)], cbs=cb)
+    assert not pitfall_texts(learn)
+    r = learn.zero_labels.records[-1]
+    code = re.search('`(learn.set_thresh[^`]*)`', ' '.join(remedies(r)))[1]
+    exec(code)
+    assert learn.loss_func.thresh==pytest.approx(torch.tensor(r.suggested_thresh).sigmoid().item())
+    assert values(learn)['accuracy_multi']>r.accuracy
+
+def test_a_loss_that_came_down_hardly_moves():
+    records = []
+    for loss in (0.479,0.0524,0.0525):
+        r = Record(judged(), phase='fit', epoch=0, valid_loss=loss)
+        add_trend(r, records, train_loss=0.05)
+        records.append(r)
+    helps = ' '.join(remedies(r))
+    assert 'hardly moves, 0.0524 at best and 0.0525 now' in helps
+
+@pytest.mark.parametrize('verdict', ['predicts nothing','over-predicts','no better than a constant'])
+def test_a_threshold_is_a_remedy_where_f1_gains_by_it(verdict):
+    def advice(f1, suggested):
+        r = Record(judged(), verdict=verdict, f1_micro=f1, suggested_f1=suggested, constant_f1=0.1)
+        return ' '.join(remedies(r))
+    for f1,suggested in ((0.2,0.18), (0.33,0.334), (0.,0.11), (0.2,math.nan)):
+        assert 'Another threshold' not in advice(f1, suggested)
+        assert 'A better model' in advice(f1, suggested)
+    for f1,suggested in ((0.2,0.22), (0.33,0.35), (0.,0.12)):
+        assert f'micro F1 of {suggested:.3f} instead of {f1:.3f}' in advice(f1, suggested)
+
+def test_a_new_loss_needs_a_new_threshold():
+    learn = make_learner(*simulate(bias=-4), multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.set_thresh(0.6, min_labels=1)
+    values(learn)
+    learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than a constant')
+    text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'pos_weight' in o]
+    assert '0.6' not in text
+    assert ('\n2. `learn.set_thresh(0.5, min_labels=1)`\n3. Train on.\n'
+            '4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`') in text
+    for code in re.findall('`(.*?)`', text)[:2]: exec(code, dict(globals(), learn=learn))
+    assert not pitfall_texts(learn) # the advice leaves metrics and loss with the same threshold
+
+def test_names_are_escaped():
+    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(), vocab=[f'<{i}>' for i in range(20)])
+    with pytest.warns(ZeroLabelsWarning) as caught: values(learn)
+    assert '&lt;0&gt;' in caught[0].message.html and '<0>' not in caught[0].message.html
+
+@pytest.mark.parametrize('change,text', [
+    (dict(loss_trend='diverges', last_loss=math.inf),
+     'A lower learning rate, in a new Learner: the validation loss is inf now.'),
+    (dict(loss_trend='rises', overfits=True, learns=False),
+     'Fewer epochs, or more data: the validation loss has risen, from 0.3 to 0.4 now, '
+     'while the training loss went on falling.')])
+def test_more_of_what_the_loss_points_to(change, text):
+    r = trained(*COLLAPSED, n_epoch=2)[0].zero_labels.records[-1]
+    r.update(best_loss=0.3, last_loss=0.4)
+    r.update(change)
+    assert text in remedies(r)
+
+def test_one_label_each_is_not_advised_where_most_samples_have_none():
+    "One label per sample would be wrong for most samples, and the samples average ignores false positives there"
+    logits,targs = simulate(2000, 6, density=0.02, bias=-7.)
+    learn,caught = trained(logits, targs)
+    text = one_line(caught[0].message)
+    assert 'min_labels' not in text and 'learn.set_thresh(learn.thresh_find())' in text
+    with learn.no_logging(), pytest.warns(UserWarning, match="of the samples have no label.*average='micro' counts it"):
+        learn.thresh_find(average='samples', show_plot=False)
+    ignored = torch.where(targs.any(1, keepdim=True), targs, -1.)
+    other = make_learner(logits, ignored)
+    with other.no_logging(), warnings_as('error'): other.thresh_find(show_plot=False, ignore_index=-1)
+    with other.no_logging(), pytest.warns(UserWarning, match='of the samples have no label known to be true'):
+        make_learner(logits, targs.where(torch.arange(6)>0, -1.)).thresh_find(
+            average='samples', show_plot=False, ignore_index=-1)
+    with learn.no_logging():
+        learn.set_thresh(learn.thresh_find(average='micro', show_plot=False))
+        learn.validate()
+    assert not learn.zero_labels.records[-1].verdict
+
+def test_advice_holds_without_a_loss_that_decodes():
+    logits,targs = simulate(bias=-6.)
+    learn = make_learner(logits.sigmoid(), targs, multilabel_metrics(sigmoid=False),
+                         loss_func=BCELossFlat(), cbs=ZeroLabelsCallback(sigmoid=False))
+    with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(1, 0.)
+    advice = re.findall(r'Write `(.*?)`, and `(.*?)`, or `(.*?)`', one_line(caught[-1].message))
+    *codes,search = advice[0]
+    for code in codes: exec(code)
+    assert 'sigmoid=False' in codes[0]
+    assert eval(search).thresh==learn.zero_labels.thresh
+    with warnings_as('error', UserWarning), learn.no_logging(): learn.fit(1, 0.)
+    assert not learn.zero_labels.records[-1].verdict
+
+@pytest.mark.parametrize('kw', [dict(min_labels=3), dict(max_labels=1), dict(min_labels=4, max_labels=4)], ids=str)
+def test_promised_f1_holds_when_followed(kw):
+    p,y = simulate(1000, skill=6., bias=-9. if 'min_labels' not in kw else -4.)
+    p = p.sigmoid()
+    r = judge(p, y, **kw)
+    promise = re.search(r'Another threshold: `thresh=(\S+)`, .*? without .*?, has a micro F1 of (\S+) instead',
+                        ' '.join(remedies(r)))
+    thresh,f1 = float(promise[1]),float(promise[2])
+    assert judge(p, y, thresh=thresh).f1_micro==pytest.approx(f1, abs=0.01)
+
+def test_weights_are_not_advised_where_most_labels_are_true():
+    logits,targs = simulate(400, density=0.8, bias=-12)
+    text = str(trained(logits, targs)[1][0].message)
+    assert 'pos_weight' not in text and 'pos_weight' in str(trained(*COLLAPSED)[1][0].message)
+
+def test_absent_labels_are_among_the_facts():
+    logits,targs = (o.clone() for o in COLLAPSED)
+    targs[:,[2,7]] = 0
+    r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghijklmnopqrst'))
+    assert 'nothing is known of labels that no sample has: c, h' in repr(r)
+    assert 'no sample has' not in repr(judged())
+
+def test_advice_for_margins_can_be_followed():
+    "After `set_thresh`, metrics and callback on logits have the threshold of the loss function"
+    learn = make_learner(*COLLAPSED, multilabel_metrics(thresh=0., sigmoid=False),
+                         cbs=ZeroLabelsCallback(thresh=0., sigmoid=False))
+    with pytest.warns(ZeroLabelsWarning) as caught: values(learn)
+    r = learn.zero_labels.records[-1]
+    code, = re.findall(r'`(learn.set_thresh.[^`]*)` applies it to metrics', one_line(caught[0].message))
+    exec(code)
+    with warnings_as('error'): v = values(learn)
+    now = learn.zero_labels.records[-1]
+    assert not now.verdict and not now.pitfalls
+    assert v['f1_micro']==pytest.approx(now.f1_micro)==pytest.approx(r.suggested_f1, abs=0.02)
+    assert math.log(now.thresh/(1-now.thresh))==pytest.approx(r.suggested_thresh, abs=1e-4)
+
+def test_advice_on_weights_keeps_what_the_loss_ignores():
+    logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
+    targs[::7,3] = math.nan
+    metrics = multilabel_metrics(ignore_index=math.nan)
+    learn = make_learner(logits, targs, metrics, loss_func=BCEWithLogitsLossFlat(ignore_index=math.nan),
+                         cbs=ZeroLabelsCallback())
+    with pytest.warns(ZeroLabelsWarning) as caught: values(learn)
+    code, = re.findall('`(learn.loss_func = .*?)`', one_line(caught[-1].message))
+    exec(code)
+    assert learn.loss_func.func.pos_weight.shape==(20,) and math.isfinite(learn.loss_func(logits, targs))
+    learn.zero_labels.records[-1].update(pos_weight=True, pred_per_sample=9.)
+    text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'A smaller' in o]
+    assert 'the square root of that in use' in text
+
+# Labels that are never predicted
+
+def half_dead(n=1000, seed=0):
+    "Logits and targets of ten labels: two are ranked well and never predicted, one is random and never predicted"
+    g = torch.Generator().manual_seed(seed)
+    targs = (torch.rand(n, 10, generator=g)<torch.tensor([.3]*7+[.04]*3)).float()
+    logits = torch.randn(n, 10, generator=g) + 6*targs - 3
+    logits[:,7:9] -= 8
+    logits[:,9] = torch.randn(n, generator=g) - 8
+    return logits,targs
+
+def test_labels_that_are_never_predicted():
+    logits,targs = half_dead()
+    r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
+    assert (r.verdict,r.flagged,r.rated)==('never predicts some labels', False, 10)
+    assert r.f1_micro>0.9 and [o['label'] for o in r.dead]==['h','i','j']
+    assert r.f1_macro==pytest.approx(skm.f1_score(targs, logits>0, average='macro', zero_division=0))
+    for o,i in zip(r.dead, (7,8,9)):
+        assert o['positives']==targs[:,i].sum()
+        assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i]), abs=0.02)
+    text = one_line(r)
+    of_two = r'h \(average precision \d.\d{3}, chance 0.0\d\d\), i \(\d.\d{3}, chance 0.0\d\d\)\.'
+    assert re.search(f'never predicted: {of_two}', text)
+    assert re.search(r'More samples with.*: j \(average precision 0\.\d+, chance 0\.0\d\d\)\.', text)
+    assert 'A better model' not in text and '#d62728' in r._repr_html_()
+    few = judge(logits[:100], targs[:100], sigmoid=True) # Too few positives to tell
+    assert targs[:100,7:].sum(0).max()<20 and not few.verdict and not few.dead
+
+def test_thresholds_of_their_own_find_labels():
+    "The advice, followed literally, in a Learner and on arrays; then all is clear but for the label without skill"
+    logits,targs = half_dead()
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=list('abcdefghij'))
+    with pytest.warns(ZeroLabelsWarning, match='(?s)never predicts some of.*Thresholds per label') as caught:
+        with learn.no_logging(): learn.fit(1, 0.)
+    code, = re.findall(r'`(learn\.set_thresh.*?)`', one_line(caught[0].message))
+    with warnings_as('error', ZeroLabelsWarning):
+        plt.close('all')
+        exec(code, dict(learn=learn))
+        with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.fit(1, 0.)
+    after = learn.zero_labels.records[-1]
+    assert [o['label'] for o in after.dead] in (['j'], []) and after.f1_macro>learn.zero_labels.records[0].f1_macro+0.1
+    text = 'No longer flagged' if after.dead else 'All clear'
+    assert text in one_line(out.getvalue()) and 'macro F1' in one_line(out.getvalue())
+    found = best_thresholds(logits.sigmoid(), targs, average='macro')
+    assert len(judge(logits.sigmoid(), targs, thresh=found).dead)<=1
+
+def test_no_green_with_a_dead_label():
+    "One of ten is no verdict, but it is named, in another colour than that of good news"
+    logits,targs = half_dead()
+    logits[:,8:] = 6*targs[:,8:]-3
+    r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
+    assert not r.verdict and [o['label'] for o in r.dead]==['h']
+    assert 'No warning' in repr(r) and 'never predicted: h' in repr(r) and 'Thresholds per label' in repr(r)
+    assert '#2ca02c' not in r._repr_html_()
+    logits[:,7] = 6*targs[:,7]-3
+    assert '#2ca02c' in judge(logits, targs, sigmoid=True)._repr_html_()
+
+def test_no_green_over_many_empty_samples():
+    y = torch.eye(5).repeat(40, 1)
+    for n,green in ((10,True), (30,False)): # Of 200 samples
+        p = y*0.98+0.01
+        p[:n] = 0.01
+        r = judge(p, y)
+        assert not r.verdict and not r.dead and ('#2ca02c' in r._repr_html_())==green
+
+def test_no_green_with_a_label_that_is_never_right():
+    "Predicted now and then, but without a true positive: named, neither green nor all clear"
+    logits,targs = half_dead()
+    good = logits.clone()
+    good[:,7:] = 6*targs[:,7:]-3
+    logits[:,7:] = good[:,7:]
+    wrong = (targs[:,7]==0).nonzero()[:3,0]
+    logits[:,7] -= 8
+    logits[wrong,7] = 1.
+    r = judge(logits, targs, sigmoid=True, vocab=list('abcdefghij'))
+    dead, = r.dead
+    assert (dead['label'],dead['predicted'],r.verdict,r.never_predicted)==('h',3,'',[])
+    assert 'predicted, but never correctly: h' in one_line(describe(r)) and '#2ca02c' not in r._repr_html_()
+    assert 'Some labels rank above chance and are never predicted correctly: h (average precision' in one_line(r)
+    learn = make_learner(good-12, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=list('abcdefghij'))
+    with recording(learn): learn.fit(1, 0.)
+    for now,text in ((logits,'No longer flagged'), (good,'All clear')):
+        learn.model.forward = lambda x, o=now: o + 0*learn.model.w
+        learn.zero_labels.reported = {id(learn.dls.valid_ds): ('predicts nothing', learn.dls.valid_ds)}
+        with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging():
+            learn.validate(dl=DataLoader(learn.dls.valid_ds, bs=1000))
+        assert text in out.getvalue() and ('never correctly: h' in out.getvalue())==(now is logits)
+
+def test_a_threshold_that_gains_much_is_shown_without_a_verdict():
+    logits,targs = simulate(2000, 20, density=0.1, bias=-1.5)
+    r = judge(logits, targs, sigmoid=True)
+    assert not r.verdict and r.suggested_f1>1.05*r.f1_micro and not r.dead
+    assert f'Another threshold: `thresh={r.suggested_thresh:.10g}`' in one_line(describe(r))
+    assert '#2ca02c' not in r._repr_html_()
+
+def test_a_label_each_keeps_its_promise():
+    "`min_labels=1` is offered only where it raises micro F1, by what it promises"
+    offered = 0
+    for seed,skill,bias in itertools.product(range(4), (0.2, 1., 3.), (-6., -4.)):
+        logits,targs = simulate(300, 8, density=0.15, skill=skill, bias=bias, seed=seed)
+        targs[~targs.any(1),0] = 1
+        learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+        with warnings_as('ignore'), learn.no_logging():
+            learn.fit(1, 0.)
+            r = learn.zero_labels.records[-1]
+            with_one = F1ScoreMulti(average='micro', min_labels=1)(logits, targs)
+            assert r.label_each_f1==pytest.approx(with_one)
+            advice = [o for o in remedies(r) if 'min_labels=1' in o]
+            assert not advice or with_one>r.f1_micro
+            if not advice: continue
+            offered += 1
+            promise,code = re.search(r'micro F1 of (\S+) instead.*`(learn\..*?)`', advice[0]).groups()
+            exec(code, dict(learn=learn))
+            learn.validate()
+        assert learn.zero_labels.records[-1].f1_micro==pytest.approx(float(promise), abs=0.0051)
+    assert offered
+
+def test_of_exactly_k_labels_another_threshold_frees():
+    "A threshold is a remedy only without limits that replace it"
+    r = judge(*simulate(n=200, c=20, bias=-1.), sigmoid=True, min_labels=8, max_labels=8)
+    r.decodes = True
+    from fastai_mlmetrics.diagnosis.remedies import remedies
+    text = ' '.join(remedies(r))
+    assert r.verdict=='over-predicts' and ', the best global one without min_labels=8, max_labels=8, has' in text
+    assert re.search(r'`learn\.set_thresh\([\d.]+\)`', text)
+
+# The best that is known
+
+def scales(n=2000):
+    "Logits and targets of labels that rank well and differ in the scale of their scores"
+    logits,targs = simulate(n, 10, density=0.2, skill=3.)
+    return 2*(logits+2.5) + torch.linspace(-20, 4, 10), targs
+
+def test_thresholds_per_label_are_the_first_remedy_where_scales_differ():
+    logits,targs = scales()
+    r = judge(logits, targs, sigmoid=True)
+    assert r.verdict=='no better than a constant' and r.global_f1<0.4 and r.per_label_f1>0.86
+    gain,low,high = r.per_label_gain
+    assert gain==pytest.approx(r.per_label_f1-r.global_f1) and 0.4<low<gain<high
+    text = one_line(describe(r))
+    assert 'predicting the same labels for every sample (its ranking is good, its thresholds are not), at' in text
+    first_ = 'What helps: - Thresholds per label: `best_thresholds(preds, targs, per_label=True)` finds them. Held'
+    assert first_ in text and f'micro F1 is {r.per_label_f1:.3f}' in text and 'A better model' not in text
+    found = best_thresholds(logits, targs, per_label=True, sigmoid=True)
+    assert found.held_out==pytest.approx(r.per_label_f1, abs=0.01) # Other folds, and no bins
+    after = judge(logits, targs, thresh=found.thresh, sigmoid=True)
+    assert after.f1_micro>r.per_label_f1-0.005 and 'Thresholds per label' not in repr(after)
+
+def test_no_thresholds_per_label_where_one_will_do():
+    "The gain is a chance one, or there are too few samples to tell"
+    for seed in range(10):
+        r = judge(*simulate(400, 10, 0.15, skill=2., seed=seed), sigmoid=True)
+        assert 'Thresholds per label:' not in repr(r) and r.per_label_gain[0]<0.02
+    assert math.isnan(judge(torch.rand(100, 1), torch.rand(100, 1)<0.5).per_label_f1)
+
+def left_out():
+    "Logits and targets of which the best thresholds for micro F1 never predict some labels"
+    g = torch.Generator().manual_seed(0)
+    targs = (torch.rand(3000, 10, generator=g)<torch.tensor([.4]*6+[.03]*4)).float()
+    return torch.randn(3000, 10, generator=g) + targs*torch.tensor([5.]*6+[0.3]*4) - 3, targs
+
+def test_labels_that_the_best_thresholds_leave_out_are_a_choice():
+    logits,targs = left_out()
+    assert judge(logits, targs, sigmoid=True, thresh=0.85).verdict=='never predicts some labels'
+    found = best_thresholds(logits, targs, per_label=True, sigmoid=True).thresh
+    r = judge(logits, targs, thresh=found, sigmoid=True)
+    assert sum(not o['predicted'] for o in r.dead)>=r.rated/4 and not r.verdict
+    assert 'No warning' in repr(r) and 'thresholds for the best micro F1 may leave labels out' in one_line(r)
+    assert '#2ca02c' not in r._repr_html_()
+    assert judge(logits-6, targs, thresh=[0.5]*10, sigmoid=True).verdict # Not chosen
+
+def planet(n=1500):
+    "Targets of which one label is true in 93 % of the samples, and scores as good as chance"
+    g = torch.Generator().manual_seed(0)
+    targs = (torch.rand(n, 17, generator=g)<torch.tensor([0.93]+[0.12]*16)).float()
+    return torch.randn(n, 17, generator=g)-1,targs
+
+def test_both_baselines_are_told_where_a_label_is_in_most_samples():
+    logits,targs = planet()
+    r = judge(logits, targs, sigmoid=True)
+    constant = torch.zeros(1500, 17)
+    constant[:,0] = 1
+    assert r.constant_accuracy==pytest.approx((constant==targs).double().mean().item())
+    assert r.constant_accuracy>r.zeros_accuracy
+    both = f'scores {r.zeros_accuracy:.3f}; the best constant prediction scores {r.constant_accuracy:.3f}'
+    assert both in one_line(r)
+    assert 'accuracy' in one_line(judged()) and judged().constant_accuracy==judged().zeros_accuracy
+    assert one_line(judged()).count('the best constant prediction')==1
+    for data,n in ((planet(400), 3), (COLLAPSED, 2)):
+        learn = make_learner(*data, cbs=ZeroLabelsCallback())
+        with warnings_as('ignore'): values(learn)
+        assert len(learn.zero_labels.plot()[0].lines)==n
+
+@pytest.mark.parametrize('case', ['empty','accuracy','clear'])
+def test_all_is_clear_only_if_nothing_remains(case, capsys):
+    "Otherwise what remains is told; 'no longer leaves samples empty' is not said of a third of the samples"
+    logits,targs = simulate(600, 10, density=0.15, skill=8.)
+    now = dict(clear=logits, empty=logits-12*(torch.arange(600)%3==0)[:,None],
+               accuracy=simulate(600, 10, density=0.15, skill=2., bias=-1.)[0])[case]
+    learn = make_learner(logits-20, targs, cbs=ZeroLabelsCallback())
+    with pytest.warns(ZeroLabelsWarning): values(learn)
+    learn.model.forward = lambda x: now[:len(x)] + 0*learn.model.w
+    with learn.no_logging(): learn.validate(dl=DataLoader(learn.dls.valid_ds, bs=600))
+    r,text = learn.zero_labels.records[-1],one_line(capsys.readouterr().out)
+    assert not r.verdict, r
+    start = 'All clear' if case=='clear' else 'No longer flagged'
+    assert text.startswith(start) and 'leaves samples empty' not in text
+    assert ('% of the labelled samples get no label' in text)==(case=='empty')
+    below = f'accuracy {r.accuracy:.3f} is below the {r.zeros_accuracy:.3f} of predicting nothing'
+    assert (below in text)==(case=='accuracy')
+
+def test_narrow_scores_that_rank_well_are_found():
+    "Ranked almost perfectly within a tenth of a logit, and never predicted"
+    logits,targs = half_dead()
+    logits[:,7:] = 0.02*(torch.randn(1000, 3, generator=torch.Generator().manual_seed(1))+3*targs[:,7:])-4
+    r = judge(logits, targs, sigmoid=True)
+    for o,i in zip(r.dead, (7,8,9)):
+        assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i])) and o['ap']>0.7
+    in_bins = trained(logits, targs)[0].zero_labels.records[-1] # Of any number of samples
+    assert [o['ap'] for o in in_bins.dead]==pytest.approx([o['ap'] for o in r.dead], abs=0.1)
+    assert 'hardly rank above chance' not in one_line(r) and 'Some labels rank above chance' in one_line(r)
+
+@pytest.mark.parametrize('c', [60,120])
+def test_bins_that_are_too_wide_tell_nothing_of_a_label(c):
+    g = torch.Generator().manual_seed(0)
+    targs = (torch.rand(1000, c, generator=g)<torch.tensor([.3]*(c-3)+[.04]*3)).float()
+    logits = torch.randn(1000, c, generator=g) + 6*targs - 3
+    logits[:,-3:] = 0.01*(torch.randn(1000, 3, generator=g)+3*targs[:,-3:])-4.03
+    r = trained(logits, targs)[0].zero_labels.records[-1]
+    assert len(r.dead)==3 and all(math.isnan(o['ap']) for o in r.dead)
+    assert not {'hardly rank','nan'} & {*re.findall('hardly rank|nan', one_line(r))} and not r.collapsed
+    found = judge(logits, targs, sigmoid=True)
+    for o,i in zip(found.dead, range(c-3, c)):
+        assert o['ap']==pytest.approx(skm.average_precision_score(targs[:,i], logits[:,i])) and o['ap']>0.7
+
+def test_names_of_labels_with_brackets():
+    r = judge(*half_dead(), sigmoid=True, vocab=[f'{o} (big)' for o in 'abcdefghij'])
+    assert re.search(r'h \(big\) \(average precision [\d.]+, chance [\d.]+\), i \(big\) \([\d.]+, chance', one_line(r))
+
+def test_binary_predictions_have_no_average_precision():
+    logits,targs = half_dead()
+    preds = targs.int()
+    preds[:,3] = 0
+    test_eq(what_remains(judge(preds, targs)), ['never predicted: label 3'])
+
+@pytest.mark.parametrize('thresh', [0.5,0.599])
+def test_thresholds_per_label_help_a_good_model(thresh):
+    g = torch.Generator().manual_seed(0)
+    targs = (torch.rand(3000, 10, generator=g)<0.2).float()
+    logits = 1.3*torch.randn(3000, 10, generator=g) + 5*targs - 2.6 + torch.linspace(-1, 1, 10)
+    r = judge(logits, targs, sigmoid=True, thresh=thresh)
+    assert r.f1_micro>0.9 and not r.verdict and remedies(r)[0].startswith('Thresholds per label')
+    own = best_thresholds(logits.sigmoid(), targs, per_label=True).thresh
+    assert not remedies(judge(logits, targs, sigmoid=True, thresh=own))
+
+def test_a_collapsed_network_is_called_so():
+    "Its average precision rises by chance, from the labels' frequencies"
+    g,(_,targs) = torch.Generator().manual_seed(0),all_labelled(*simulate(1000, 10, density=0.1))
+    logits = torch.linspace(-4, -2, 10) + 1e-3*torch.randn(1000, 10, generator=g)
+    records = []
+    for loss,shift in ((0.3,0.), (0.3,0.2), (0.3,0.4)):
+        r = judge(logits+shift*targs.mean(0), targs, sigmoid=True)
+        r.update(phase='fit', epoch=len(records), valid_loss=loss, ap_micro=0.2+0.1*len(records))
+        add_trend(r, records, train_loss=0.3)
+        records.append(r)
+    text = one_line(describe(r))
+    assert r.collapsed and not r.learns and 'still rising' not in text and 'Last resort' not in text
+    assert '- scores hardly depend on the input' in text and 'the network has collapsed, or has not' in text
+    r.update(loss_trend='falls') # As the frequencies of labels are learnt
+    assert 'More training' not in one_line(describe(r))
+    assert not judged().collapsed and not judge(torch.rand(10,3), torch.ones(10,3)).collapsed
+    assert not judge(logits*0+60, targs, sigmoid=True).collapsed # Beyond the bins
+
+def test_a_loss_that_is_no_number_diverges():
+    "Infinite logits have a NaN loss, and are no NaN"
+    first_ = Record(judge(*COLLAPSED, sigmoid=True), valid_loss=0.3, epoch=0)
+    add_trend(first_, [], train_loss=0.3)
+    for loss in (math.inf,math.nan):
+        r = Record(judge(*COLLAPSED, sigmoid=True), valid_loss=loss, epoch=1)
+        add_trend(r, [first_], train_loss=loss)
+        assert f'A lower learning rate, in a new Learner: the validation loss is {loss} now.' in remedies(r)
+
+def test_the_same_labels_for_all_samples_are_no_success():
+    "Whose accuracy is too low for a verdict"
+    targs = torch.zeros(100, 10)
+    targs[:70,0],targs[95:,1:] = 1,1
+    r = judge(torch.tensor([0.9]+[0.1]*9).expand(100, 10), targs, min_accuracy=0.95)
+    assert not r.verdict and 'The model predicts the same labels for every sample' in repr(r)
+
+def test_no_loss_trend_of_a_negative_loss():
+    "As of a loss that is to be maximised"
+    def trends(losses):
+        records = []
+        for loss in losses:
+            records.append(Record(judged(), phase='fit', epoch=0, valid_loss=loss))
+            add_trend(records[-1], records[:-1], train_loss=loss)
+        return [(o.loss_trend,o.learns) for o in records]
+    assert trends([-1., -1.5, -1.5])==[('',True),('',True),('',False)]
+    assert trends([1., 0.5, 0.7])==[('',True),('falls',True),('rises',False)]
+
+def test_labels_without_a_known_positive_fail_in_no_count():
+    logits,targs = half_dead()
+    targs[:,7:9] = 0
+    logits[:,7:9] = 1.
+    r = judge(logits, targs, sigmoid=True)
+    assert r.never_correct==[] and r.absent==[7,8] and not any('never correctly' in o for o in in_numbers(r))
+    logits[:,6] = 8*(0.5-targs[:,6])
+    assert judge(logits, targs, sigmoid=True).never_correct==[6]
+
+def test_the_promise_of_a_label_each_counts_as_binarize_does():
+    "The top-scoring label of a sample may be an ignored one, and an ignored label may be the only prediction"
+    logits,targs = all_labelled(*simulate(600, 8, density=0.2, skill=2., bias=-4.))
+    gen = torch.Generator().manual_seed(1)
+    targs[torch.rand(600, 8, generator=gen)<0.3] = -1
+    targs[:,0],logits[:,0] = -1,logits[:,0]+3
+    r = judge(logits, targs, sigmoid=True, ignore_index=-1)
+    assert r.label_each_f1==pytest.approx(judge(logits, targs, sigmoid=True, ignore_index=-1, min_labels=1).f1_micro)
+    logits[:,0] = 3. # The top label of all, and always ignored
+    r = judge(logits, targs, sigmoid=True, ignore_index=-1)
+    assert r.label_each_f1==r.f1_micro and not any('min_labels' in o for o in remedies(r))
+
+def test_a_label_each_beats_the_constant():
+    logits,targs = all_labelled(*simulate(600, 8, density=0.2, skill=1., bias=-6.))
+    for f1,said in ((0.3,True), (0.19,False)):
+        r = Record(judge(logits, targs, sigmoid=True), label_each_f1=f1, constant_f1=0.2)
+        assert any('min_labels=1' in o for o in remedies(r))==said
+
+@pytest.mark.parametrize('seed', range(6))
+def test_no_silence_where_a_threshold_gains_much_by_predicting_less(seed):
+    "Over-prediction is told if a threshold that predicts at most twice as many labels as are true is better"
+    rng = np.random.default_rng(seed)
+    for _ in range(30):
+        logits,targs = simulate(300, 8, rng.uniform(0.05, 0.4), skill=rng.uniform(1, 5), bias=rng.uniform(-3, 1))
+        r = judge(logits, targs, sigmoid=True)
+        many,better = r.pred_per_sample>2*r.true_per_sample,r.suggested_f1>r.f1_micro
+        if many and better: assert r.verdict=='over-predicts'
+        if r.verdict=='over-predicts': assert many and (better or not beats_constant(r.f1_micro, r.constant_f1))
+
+def test_what_is_still_so_has_the_name_that_it_had():
+    logits,targs = simulate(c=6, density=0.4, skill=8)
+    learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.1))
+    with recording(learn) as caught: learn.fit(5, 0.)
+    with recording(learn) as again: learn.validate()
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='no better than a constant' and 'worse than predicting' in one_line(caught[0].message)
+    assert 'Still worse than a constant: ' in one_line(again[0].message)
+
+def test_worse_and_no_better_are_two_states():
+    "The second one is told in full, although the verdict has the same name"
+    logits,targs = simulate(c=6, density=0.4, skill=8)
+    learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.1))
+    with recording(learn): learn.fit(5, 0.)
+    hardly = torch.randn(400, 6, generator=torch.Generator().manual_seed(1)) + 0.6*targs + 0.5
+    learn.dls.valid.dataset.ts[0][:] = hardly
+    with recording(learn) as caught: learn.validate()
+    r = learn.zero_labels.records[-1]
+    assert r.verdict=='no better than a constant' and r.f1_micro>=r.constant_f1
+    assert 'hardly better than predicting the same labels' in one_line(caught[0].message)
+
+def test_code_is_set_apart_in_a_box_alone():
+    "A terminal shows no backticks"
+    w = describe(judged())
+    assert '`' not in str(w)+repr(w)+repr(w.record) and '<code>thresh=' in w.html and '`' not in w.html
+    learn,_ = trained(*COLLAPSED, n_epoch=4)
+    assert '`' not in repr(learn.zero_labels.explain()) and 'learn.set_thresh(' in repr(learn.zero_labels.explain())
+
+def test_one_number_is_printed_in_one_way():
+    "Metrics have three decimals in all sentences"
+    r = judge(*half_dead(), sigmoid=True)
+    numbers = re.findall(r'\b0\.\d+', one_line(r).replace('threshold 0.5', ''))
+    assert len(numbers)>8 and all(len(o)==5 for o in numbers)
+    r.update(loss_trend='is flat', learns=True, last_ap=0.21549, last_epoch=0, epoch=0, verdict='predicts nothing')
+    assert 'still rising, 0.215 now' in one_line(r)
+
+def test_no_empty_bullet():
+    "Neither does 1 of 200 samples, which rounds to 0 %, make one"
+    assert not L(FACTS).filter(lambda o: o.name=='empty' and o.applies(AttrDict(missed_rate=1/200)))
+    assert 'get no label' not in repr(judge(*GOOD, sigmoid=True)) and 'get no label' in repr(judged())
+
+# Each remedy, followed as it is written, in trainings of a second: it does what it says
+
+def learner(n=600, c=10, d=20, bias=-3., layers=(), seed=0, loss_func=None):
+    "A Learner on rows of numbers, with a linear model or an MLP"
+    set_seed(seed)
+    x = torch.randn(n+1000, d)
+    y = torch.bernoulli((x@torch.randn(d, c)*0.7+bias).sigmoid())
+    train,valid = (TensorPairs(x[o], y[o]) for o in (slice(n), slice(n, None)))
+    dls = DataLoaders(DataLoader(train, bs=64, shuffle=True), DataLoader(valid, bs=500), device=torch.device('cpu'))
+    dls.vocab = list('abcdefghij')
+    sizes = [d, *layers, c]
+    linear = [nn.Linear(*o) for o in zip(sizes, sizes[1:])]
+    model = nn.Sequential(*linear[:1], *(o for l in linear[1:] for o in (nn.ReLU(),l)))
+    learn = Learner(dls, model, loss_func=loss_func or BCEWithLogitsLossFlat(), metrics=multilabel_metrics(),
+                    splitter=lambda m: [params(m[:-1]), params(m[-1])], cbs=ZeroLabelsCallback())
+    learn.remove_cb(ProgressCallback)
+    return learn
+
+def fit(learn, *args):
+    "The record after a fit"
+    with warnings_as('ignore'), learn.no_logging(): learn.fit(*args)
+    return learn.zero_labels.records[-1]
+
+def validated(learn):
+    with warnings_as('ignore'), learn.no_logging(): learn.validate()
+    return learn.zero_labels.records[-1]
+
+def advice(r, name):
+    "The text of a remedy that applies"
+    row, = [o for o in REMEDIES if o.name==name]
+    assert row.applies(r)
+    return row.says(r)
+
+def loss_advice(r, name):
+    assert first(LOSS_ADVICE, lambda o: o.applies(r)).name==name
+    return advice(r, 'training')
+
+def follow(learn, text):
+    "Run the code of an advice, line by line"
+    with warnings_as('ignore'), learn.no_logging():
+        for code in re.findall(r'`(learn\.[^`]*)`', text): exec(code, dict(globals(), learn=learn))
+    plt.close('all')
+
+def promised(text): return float(re.search(r'micro F1 of (\S+) instead', text)[1])
+
+FOLLOWED = {}
+def remedy(name):
+    "Register a test as that of a remedy"
+    return lambda f: FOLLOWED.setdefault(name, []).append(f) or f
+
+@remedy('another threshold')
+def another_thresh():
+    learn = learner(layers=(50,))
+    before = fit(learn, 10, 1e-3)
+    text = advice(before, 'another threshold')
+    follow(learn, text)
+    assert validated(learn).f1_micro==pytest.approx(promised(text), abs=0.0051)
+
+def scaled(learn):
+    "A Learner whose labels differ in the scale of their scores"
+    scale,shift = torch.linspace(0.2, 3, 10),torch.linspace(-6, 6, 10)
+    class Scaled(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+        def forward(self, x): return self.model(x)*scale+shift
+    learn.model = Scaled(learn.model)
+    return learn
+
+@remedy('scores')
+def scores_of_decisions():
+    logits,targs = simulate(bias=-6.)
+    assert 'Pass the scores that they were made of' in advice(judge(logits>0, targs), 'scores')
+    advice(judge(logits, targs, sigmoid=True), 'another threshold')
+
+@remedy('thresholds per label')
+def own_thresholds():
+    learn = learner()
+    fit(learn, 20, 1e-2)
+    before = validated(scaled(learn))
+    text = advice(before, 'thresholds per label')
+    follow(learn, text)
+    after,held_out = validated(learn),float(re.search(r'micro F1 is (\S+), and', text)[1])
+    assert held_out-0.005<after.f1_micro<held_out+0.05 # Tuned on the same samples
+    assert after.f1_micro>before.suggested_f1+0.02
+
+@remedy('thresholds for macro F1')
+def thresh_per_label():
+    learn = learner(bias=torch.tensor([-1.]*7+[-6.]*3)) # Three rare labels
+    before = fit(learn, 20, 1e-2)
+    text = advice(before, 'thresholds for macro F1')
+    assert [o['label'] for o in before.dead]==['i'] and ': i (average precision 0.' in text
+    follow(learn, text)
+    after = validated(learn)
+    assert not after.dead and after.f1_macro>before.f1_macro+0.02
+
+@remedy('more samples')
+def more_samples():
+    "For a label that is hardly ranked better than chance"
+    def fit_on(n):
+        learn = learner(n, layers=(100,), seed=3)
+        for o in learn.dls.loaders:
+            x,y = o.dataset.ts
+            y[:,9] = (x[:,0]*x[:,1] > 2).float()
+        return fit(learn, 10, 1e-2)
+    before = fit_on(200)
+    assert [o['label'] for o in before.dead]==['j'] and ': j (average precision 0.' in advice(before, 'more samples')
+    assert not fit_on(4000).dead
+
+@remedy('a label each')
+def label_each():
+    learn = learner(layers=(50,))
+    text = advice(fit(learn, 12, 2e-3), 'a label each')
+    follow(learn, text)
+    after = validated(learn)
+    assert after.empty_rate==0 and after.f1_micro==pytest.approx(promised(text), abs=0.0051)
+
+@remedy('a smaller pos_weight')
+def smaller_pos_weight():
+    weight = torch.full((10,), 20.)
+    learn = learner(loss_func=BCEWithLogitsLossFlat(pos_weight=weight))
+    before = fit(learn, 20, 1e-2)
+    assert 'the square root of that in use, and more training' in advice(before, 'a smaller pos_weight')
+    learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight.sqrt())
+    after = fit(learn, 20, 1e-2)
+    assert 'smaller' not in ' '.join(remedies(after))
+    assert after.verdict!='over-predicts'==before.verdict and after.f1_micro>before.f1_micro+0.05
+
+@remedy('unfreezing')
+def unfreezing():
+    def more(unfreeze):
+        learn = learner(layers=(50,))
+        learn.freeze()
+        before = fit(learn, 5, 1e-3)
+        if unfreeze: follow(learn, advice(before, 'unfreezing'))
+        return fit(learn, 20, 3e-3)
+    assert more(True).f1_micro>more(False).f1_micro+0.05
+
+@remedy('training')
+def more_training():
+    learn = learner(layers=(50,))
+    before = fit(learn, 4, 1e-3)
+    assert 'More training: the validation loss is still falling' in loss_advice(before, 'falls')
+    after = fit(learn, 20, 1e-3)
+    assert after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
+
+@remedy('training')
+def rate_of_lr_find():
+    learn = learner(layers=(50,))
+    before = fit(learn, 4, 1e-7)
+    assert '`learn.lr_find()` suggests' in loss_advice(before, 'is flat')
+    with learn.no_logging(), learn.no_bar(): lr = learn.lr_find(show_plot=False).valley
+    assert fit(learn, 4, lr).valid_loss<0.8*before.valid_loss
+
+@remedy('training')
+def lower_rate():
+    before = fit(learner(layers=(50,)), 6, 100.)
+    assert 'A lower learning rate' in loss_advice(before, 'has risen')
+    assert fit(learner(layers=(50,)), 6, 1e-2).valid_loss<0.1*before.valid_loss
+
+@remedy('training')
+def fewer_epochs_or_more_data():
+    learn = learner(100, layers=(200,))
+    before = fit(learn, 30, 1e-2)
+    assert 'Fewer epochs, or more data' in loss_advice(before, 'overfits')
+    epochs = 1+int(np.argmin([o.valid_loss for o in learn.zero_labels.records]))
+    for n,e in ((100,epochs), (2000,30)):
+        assert fit(learner(n, layers=(200,)), e, 1e-2).valid_loss<0.8*before.valid_loss
+
+@remedy('a weighted loss')
+def weighted_loss():
+    "After more training alone, the model predicts too little; the last line tunes the threshold after training"
+    learn = learner(layers=(50,))
+    before = fit(learn, 10, 1e-3)
+    weigh,tune = advice(before, 'a weighted loss').split('3. Train on.')
+    follow(learn, weigh)
+    assert learn.loss_func.func.pos_weight.shape==(10,)
+    fit(learn, 10, 1e-3)
+    follow(learn, tune)
+    after = validated(learn)
+    assert not after.flagged and after.f1_micro>before.f1_micro+0.1
+
+@remedy('a better model')
+def better_model():
+    "Right after the first epoch, when no trend of the loss is known"
+    learn = learner(layers=(50,))
+    before = fit(learn, 1, 1e-3)
+    assert 'more training, at a learning rate from `learn.lr_find()`' in advice(before, 'a better model')
+    with learn.no_logging(), learn.no_bar(): lr = learn.lr_find(show_plot=False).valley
+    assert fit(learn, 20, lr).f1_micro>before.f1_micro+0.1
+
+@pytest.mark.slow # trainings
+@pytest.mark.parametrize('f', [f for fs in FOLLOWED.values() for f in fs], ids=lambda f: f.__name__)
+def test_a_remedy_that_is_followed_helps(f): f()
+
+def test_each_remedy_is_followed(): assert FOLLOWED.keys()=={o.name for o in REMEDIES}
+
+def test_an_interpretation_of_a_learner_names_what_to_call():
+    "Only of its validation set; arrays have no Learner"
+    logits,targs = scales()
+    learn = make_learner(logits, targs, multilabel_metrics())
+    learn.dls = DataLoaders(make_learner(logits[::2], targs[::2]).dls.valid, learn.dls.valid, device=learn.dls.device)
+    of = MultiLabelInterpretation
+    calls = {'`learn.set_thresh(learn.thresh_find().per_label)` finds and sets them': of.from_learner(learn),
+             '`MultiLabelInterpretation.from_learner(learn).judge()` lists remedies': of.from_learner(learn, 0),
+             '`best_thresholds(preds, targs, per_label=True)` finds them': of.from_preds(logits, targs, sigmoid=True)}
+    for call,interp in calls.items():
+        helps = remedies(interp.judge())
+        assert call in helps[0] and ('best_thresholds' in ' '.join(helps))==('best_thresholds' in call)
+    assert len(remedies(of.from_learner(learn, 0).judge()))==1
+    follow(learn, remedies([*calls.values()][0].judge())[0])
+    after = MultiLabelInterpretation.from_learner(learn).judge()
+    assert after.f1_micro>0.85 and 'Thresholds per label' not in repr(after)
+    with pytest.raises(TypeError): [*calls.values()][0].judge(min_acuracy=0.3)

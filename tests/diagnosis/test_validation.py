@@ -1,0 +1,194 @@
+"The statistics of a validation, and the threshold that they suggest"
+import sklearn.metrics as skm
+from conftest import *
+from fastai_mlmetrics.diagnosis.records import OF_LEARNER
+from fastai_mlmetrics.diagnosis.validation import ScoreHistogram, ValidationStats
+from six_labels import LOGITS, TARGS
+
+def counts_above(hist, thresh):
+    "`tp`, `fp`, `fn` and `tn` in the bins above a threshold"
+    step = (hist.curve.score[0]>hist.place(thresh)).sum()-1
+    return [o[0,step].item() for o in hist.curve.cells]
+
+@pytest.mark.parametrize('scale', [1e-4, 0.01, 1, 100, 1000])
+def test_margins_of_any_size_have_the_same_suggestion(scale):
+    z = (LOGITS-1).double()
+    r,expected = (judge(z*s, TARGS, thresh=0.) for s in (scale, 1))
+    assert r.suggested_thresh==pytest.approx(scale*expected.suggested_thresh, rel=0.05)
+    assert r.suggested_f1==pytest.approx(expected.suggested_f1, abs=0.02)
+    assert r.ap_micro==pytest.approx(APScoreMulti(average='micro')(z, TARGS), abs=2e-3)
+    then = judge(z*scale, TARGS, thresh=r.suggested_thresh)
+    assert then.f1_micro==r.suggested_f1 and then.pred_per_sample<=2*then.true_per_sample
+
+def test_a_record_has_scikit_learn_s_values():
+    logits,targs = simulate()
+    learn,_ = trained(logits, targs)
+    r, = learn.zero_labels.records
+    p,y = (logits>0).long(),targs.long()
+    labelled,empty = y.any(1),~p.any(1)
+    expected = dict(
+        samples=400, labelled=labelled.sum(), thresh=0.5, epoch=0, validation=0,
+        accuracy=(p==y).float().mean(), zeros_accuracy=(y==0).float().mean(),
+        f1_micro=skm.f1_score(y, p, average='micro'),
+        empty_rate=empty.float().mean(), missed_rate=empty[labelled].float().mean(),
+        pred_per_sample=p.sum()/400, true_per_sample=y.sum()/400)
+    for key,value in expected.items(): assert r[key]==pytest.approx(float(value), abs=1e-6), key
+    assert r.lift==pytest.approx((r.accuracy-r.zeros_accuracy)/(1-r.zeros_accuracy))
+    assert r.phase=='fit' and r.valid_loss==pytest.approx(learn.recorder.values[-1][1])
+
+def test_missing_targets_count_nowhere():
+    logits,targs = simulate(bias=-6)
+    keep = torch.rand(400, 20, generator=torch.Generator().manual_seed(0))<0.7
+    gaps = torch.where(keep, targs, math.nan)
+    with pytest.raises(ValueError, match='ignore_index'): values(make_learner(logits, gaps, cbs=ZeroLabelsCallback()))
+    learn = make_learner(logits, gaps, multilabel_metrics(ignore_index=math.nan),
+                         cbs=ZeroLabelsCallback(ignore_index=math.nan))
+    with pytest.warns(ZeroLabelsWarning): v = values(learn)
+    r, = learn.zero_labels.records
+    assert r.accuracy==v['accuracy_multi']==((logits[keep]>0)==targs[keep]).double().mean()
+    assert r.true_per_sample==targs[keep].sum()/400
+    p = (logits.sigmoid()>r.suggested_thresh)[keep].long()
+    assert skm.f1_score(targs[keep], p)==pytest.approx(r.suggested_f1, abs=0.005)
+    n,true = keep.sum(0),(targs*keep).sum(0)
+    order = (true/n).argsort(descending=True)
+    f1s = [2*true[order[:k]].sum()/(n[order[:k]].sum()+true.sum()) for k in range(1, 21)]
+    assert r.constant_f1==pytest.approx(max(f1s).item())
+
+@pytest.mark.parametrize('bias,c,density', [
+    *((b,*cd) for b in (-2.,-6.,-12.) for cd in ((5,0.3),(80,0.03),(600,0.01))),
+    *((b,5,0.3) for b in (1.,6.,12.))])
+@pytest.mark.parametrize('sigmoid', [True, False])
+def test_the_suggested_threshold_is_the_best_one(bias, c, density, sigmoid):
+    "The one with the best micro F1, in few digits; bins promise at most 0.005 too little, and nothing too much"
+    logits,targs = simulate(1000, c, density, bias=bias)
+    preds,hist = logits if sigmoid else logits.double().sigmoid(),ScoreHistogram(sigmoid=sigmoid)
+    for p,t in zip(preds.split(64), targs.split(64)): hist.accum_values(p, t)
+    thresh,f1 = hist.suggest()
+    distance = min(thresh, 1-thresh) # to 0 or 1
+    assert float(f'{distance:.6g}')==pytest.approx(distance, rel=1e-6)
+    p = binarize(preds, thresh, sigmoid)
+    best = best_thresholds(preds, targs, sigmoid=sigmoid, cv=None).score
+    assert p.sum()<=2*targs.sum()
+    real = skm.f1_score(targs, p, average='micro')
+    assert real-0.005<=f1<=real+1e-12 and real>=best-0.005
+    tp,fp,fn,tn = counts_above(hist, 0.5)
+    assert tp+fn==targs.sum() and tp+fp==pytest.approx((logits>0).sum().item(), rel=0.02, abs=2)
+
+def test_no_threshold_where_scores_are_alike():
+    ties = torch.full((100,20), 0.003),torch.eye(20).repeat(5,1)
+    for scores,targs in (ties, (torch.rand(10,3), torch.zeros(10,3))):
+        hist = ScoreHistogram(sigmoid=False)
+        hist.accum_values(scores, targs)
+        assert hist.suggest()[0] is None
+
+def test_scores_of_several_types_are_counted_together():
+    hist = ScoreHistogram(sigmoid=False)
+    batches = (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[0.5,0.5]]).half())
+    for p in batches: hist.accum_values(p, torch.ones_like(p, dtype=torch.int))
+    assert [o.sum() for o in hist.read()[0]]==[10,10]
+    assert counts_above(hist, 0.6)==[4,0,6,0]
+
+@given(levels=st.lists(st.integers(1, 999), min_size=3, max_size=40, unique=True), seed=st.integers(0, 99))
+def test_the_promised_f1_is_that_of_the_threshold(levels, seed):
+    "Also of scores in the threshold's own bin"
+    rng = np.random.default_rng(seed)
+    scores = rng.choice(np.array(levels)/1000, (200,5))
+    targs = (rng.random((200,5))<scores).astype(int)
+    r = judge(scores, targs)
+    hist = ScoreHistogram(sigmoid=False)
+    hist.accum_values(scores, targs)
+    thresh,f1 = hist.suggest()
+    assert thresh==r.suggested_thresh
+    if thresh is None: return
+    real = skm.f1_score(targs, scores>thresh, average='micro')
+    assert r.suggested_f1==pytest.approx(real, abs=1e-12) and real-0.005<=f1<=real+1e-12
+
+def test_suggestions_on_logits_are_on_their_scale():
+    logits,targs = simulate()
+    hist = ScoreHistogram(thresh=0., sigmoid=False)
+    hist.accum_values(logits, targs)
+    for t in (-3., -0.5, 0., 0.5):
+        assert sum(counts_above(hist, t)[:2])==pytest.approx((logits>t).sum().item(), rel=0.01)
+    best = best_thresholds(logits, targs, sigmoid=True, cv=None)
+    assert hist.suggest()[1]==pytest.approx(best.score, abs=0.005)
+    assert judge(logits, targs, thresh=0., sigmoid=False).suggested_thresh==hist.suggest()[0]
+
+def test_judge_is_what_the_callback_records():
+    logits,targs = simulate()
+    r = judge(logits, targs, sigmoid=True)
+    theirs = trained(logits, targs)[0].zero_labels.records[-1]
+    for k in r.keys()-OF_LEARNER.keys()-{'suggested_f1'}:
+        if k=='dead': test_close([o['ap'] for o in r[k]], [o['ap'] for o in theirs[k]], eps=0.01)
+        else: assert r[k]==theirs[k], k
+    assert r.keys()==theirs.keys()
+    with pytest.raises(ValueError, match='not a single sample'): judge(logits[:0], targs[:0])
+
+def test_a_label_that_is_never_seen_is_not_absent():
+    logits,targs = COLLAPSED[0],COLLAPSED[1].clone()
+    targs[:,2] = -1
+    r = judge(logits, targs, sigmoid=True, ignore_index=-1)
+    assert list(r.same_for_all)==[] and list(r.absent)==[]
+
+@pytest.mark.parametrize('p', [0.97, 0.9, 0.2])
+def test_a_suggestion_for_ties_is_below_them(p):
+    "Below a score that all samples have, not equal to it"
+    y = (torch.rand(100, 5, generator=torch.Generator().manual_seed(0))<0.9).float()
+    preds = torch.full((100,5), p)
+    r = judge(preds, y)
+    assert p-0.01<r.suggested_thresh<p
+    assert judge(preds, y, thresh=r.suggested_thresh).pred_per_sample==5
+
+@pytest.mark.parametrize('scale', [1, 0.1, 0.03, 0.01, 0.003, 0.001])
+def test_a_suggestion_keeps_its_promise(scale):
+    "However close together the scores are; if they are too close, no threshold is suggested"
+    for seed in range(8):
+        logits,y = simulate(400, 10, 0.15, seed=seed)
+        for p in ((scale*logits).sigmoid(), (scale*logits-6).sigmoid()):
+            r = judge(p, y)
+            if r.suggested_thresh is None:
+                assert scale<0.01
+                continue
+            then = judge(p, y, thresh=r.suggested_thresh)
+            assert abs(then.pred_per_sample/then.true_per_sample-1)<0.2
+            assert then.f1_micro==pytest.approx(r.suggested_f1, abs=0.05)
+
+@pytest.mark.parametrize('make', [
+    lambda y: 10*torch.randn(300, 6, generator=torch.Generator().manual_seed(1))+30*y+3,
+    lambda y: torch.full((300,6), -50.),
+    lambda y: torch.full((300,6), 60.)])
+def test_no_suggestion_at_the_ends(make):
+    "If a threshold would be 1 in float32, or below the lowest scores of the histogram"
+    y = (torch.rand(300, 6, generator=torch.Generator().manual_seed(0))<0.8).float()
+    for p in (make(y), make(y)-3):
+        r = judge(p, y, sigmoid=True)
+        if r.suggested_thresh is None: continue
+        then = judge(p, y, thresh=r.suggested_thresh, sigmoid=True)
+        assert abs(then.pred_per_sample/then.true_per_sample-1)<0.2+1e-9
+    y = y[:200,:5]
+    assert judge(torch.zeros(200,5), y).suggested_thresh is None
+    assert judge(torch.full((200,5), -50.), y, sigmoid=True).suggested_thresh is None
+
+def test_each_field_is_in_the_table_of_the_notebook():
+    "And each row of the table is about fields that a record has"
+    nb = json.loads((ROOT/'nbs/diagnosis/03_records.ipynb').read_text(encoding='utf-8'))
+    table, = [o for c in nb['cells'] if '| field |' in (o:=''.join(c['source']))]
+    fields = [o for row in re.findall(r'(?m)^\| (`.*?) \|', table) for o in re.findall(r'`(\w+)`', row)]
+    learn,_ = trained(*COLLAPSED)
+    assert sorted(fields)==sorted(learn.zero_labels.explain())==sorted(judged())
+
+@pytest.mark.parametrize('c,mb', [(20,'4.3'), (1000,'42')])
+def test_memory_of_a_validation_is_as_said(c, mb):
+    stats = ValidationStats()
+    stats.accum_values(*simulate(50, c))
+    totals = [o for m in stats.metrics for o in L(m.total, use_list=None) if isinstance(o, Tensor)]
+    n = sum(o.numel()*o.element_size() for o in totals)
+    assert f'{n/1e6:.2g}'==mb
+    text = (ROOT/'nbs/diagnosis/05_callback.ipynb').read_text(encoding='utf-8')
+    assert f'{mb} MB with {c:,}' in text
+
+def test_strides_change_nothing():
+    "scikit-learn's `OneVsRestClassifier` returns a transposed array"
+    logits,y = simulate(200, 6, bias=-2.)
+    p = logits.sigmoid()
+    turned = [np.asfortranarray(o.numpy()) for o in (p,y)]
+    assert str(judge(*turned))==str(judge(p, y))

@@ -1,0 +1,881 @@
+"A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
+import contextlib, io, json, pickle, sklearn.metrics as skm
+from conftest import *
+from fastai_mlmetrics.thresholds.tuning import Objective
+from fastai_mlmetrics.learner.thresholds import SuggestedThresholds
+
+NAMES = [f'l{i}' for i in range(20)]
+
+def fitted(n_epoch=3, metrics=None, **kwargs):
+    metrics = multilabel_metrics() if metrics is None else metrics
+    learn = make_learner(*simulate(200, bias=-3), metrics, vocab=NAMES, **kwargs)
+    with learn.no_logging(): learn.fit(n_epoch)
+    return learn
+
+def panels(learn, **kwargs):
+    "The figure of `plot_metrics`, and its curves by title and by label"
+    assert learn.recorder.plot_metrics(**kwargs) is None # a notebook shows no text
+    fig = plt.gcf()
+    fig.canvas.draw()
+    plt.close(fig)
+    def curves(ax): return {line.get_label(): line.get_ydata() for line in ax.lines}
+    return fig,{ax.get_title(): curves(ax) for ax in fig.axes if ax.get_title()}
+
+# Metrics
+
+def test_the_recorder_keeps_its_epochs():
+    learn = fitted(2)
+    epochs = [*learn.recorder.values]
+    assert len(epochs)==2
+    learn.evaluate()
+    learn.accuracy_report(ci=None)
+    learn.thresh_find(show_plot=False, cv=None)
+    MultiLabelInterpretation.from_learner(learn)
+    assert learn.recorder.values==epochs
+
+def test_evaluate_is_validate_with_names():
+    learn = fitted()
+    learn.set_thresh(0.153, min_labels=1)
+    with learn.no_logging(): expected = learn.validate()
+    t = learn.evaluate()
+    assert list(t.index)==['loss', *learn.metrics.attrgot('name')] and t.value.tolist()==list(expected)
+    assert t.thresh['f1_macro']=='0.153, min_labels=1' and t.thresh['loss']==t.thresh['zeros_accuracy']==''
+    assert t.value['f1_macro']==learn.accuracy_report(ci=None).value['F1, macro']
+    train = learn.evaluate(dl=learn.dls.train)
+    assert train.value['f1_macro']==pytest.approx(t.value['f1_macro'], abs=0.1)
+    assert max(map(len, repr(t).split('\n')))<60
+    class Seen(Callback):
+        n = 0
+        def after_batch(self): Seen.n += 1
+    learn.evaluate(cbs=Seen())
+    assert Seen.n==13 and len(fitted(1, []).evaluate())==1
+
+def test_a_loss_that_is_a_function_stays_as_it_is():
+    def loss(p, y): return F.binary_cross_entropy_with_logits(p, y)
+    loss.activation,loss.decodes = torch.sigmoid,lambda x: x>0.5
+    given = dict(vars(loss))
+    logits,targs = simulate(100, bias=-3)
+    a,b = (make_learner(logits, targs, multilabel_metrics(), loss_func=loss) for _ in range(2))
+    for thresh in (0.2,0.3): # also a second time
+        a.set_thresh(thresh)
+        assert torch.equal(a.get_preds(with_decoded=True)[2], logits.sigmoid()>thresh)
+        assert torch.equal(b.get_preds(with_decoded=True)[2], logits>0)
+    assert vars(loss)==given and b.loss_func is loss
+    assert a.evaluate().thresh['f1_macro']=='0.3'
+    with a.no_logging(): a.fit(1, 0.)
+
+def test_thresholds_that_predict_too_much():
+    "The table's reading says so, of global and per-label thresholds, and there is no warning"
+    learn = make_learner(*simulate(400, skill=0.5, bias=-3))
+    with warnings_as('error', UserWarning):
+        found = learn.thresh_find(show_plot=False)
+        learn.thresh_find(metric='recall', at_precision=0.08, average='micro', show_plot=False)
+    scores,y = learn.get_preds()
+    for name,t in found._asdict().items():
+        n,true = ((o.sum()/len(y)).item() for o in (scores>tensor(t), y))
+        said = re.search(rf'`{name}` predicts ([\d.]+) labels per sample, while ([\d.]+) are true', found.table.reading)
+        assert bool(said)==(n>2*true)
+        if said: assert tuple(map(float, said.groups()))==pytest.approx((n, true), abs=0.006)
+    assert re.search(r'`best` predicts \d', found.table.reading)
+
+def test_thresholds_of_mostly_unlabelled_data():
+    "set_thresh(thresh_find()) is not condemned by the callback, though 61 % of the samples have no label"
+    for seed in range(5):
+        logits,targs = simulate(1000, 10, density=0.12, skill=1.5, bias=-3, seed=seed)
+        targs[:610] = 0
+        learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+        learn.set_thresh(learn.thresh_find(show_plot=False))
+        with warnings_as('error', ZeroLabelsWarning), learn.no_logging(): learn.validate()
+        assert learn.zero_labels.records[-1].verdict==''
+
+@pytest.mark.parametrize('thresh', [0.2, np.linspace(0.1, 0.9, 20)], ids=['one','per label'])
+def test_thresholds_outlive_save_and_load(thresh, tmp_path):
+    "As the docstring of `set_thresh` says"
+    def new(): return make_learner(*simulate(100, bias=-1), multilabel_metrics(), vocab=NAMES, path=tmp_path)
+    learn,again = new(),new()
+    learn.set_thresh(thresh)
+    learn.save('model')
+    (tmp_path/'thresh.json').write_text(json.dumps(learn.loss_func.thresh))
+    again.load('model')
+    assert again.loss_func.thresh==0.5
+    again.set_thresh(json.loads((tmp_path/'thresh.json').read_text()))
+    assert again.evaluate().equals(learn.evaluate())
+    assert torch.equal(again.get_preds(with_decoded=True)[2], learn.get_preds(with_decoded=True)[2])
+
+# The data, and other callbacks
+
+@pytest.mark.parametrize('of_torch', [False, True])
+def test_a_loader_may_be_the_first_argument(of_torch):
+    learn,(logits,targs) = fitted(1),simulate(80, seed=3)
+    dl = DataLoader(TensorPairs(logits, targs), bs=32)
+    if of_torch: dl = torch.utils.data.DataLoader([*zip(logits, targs)], 32)
+    takers = (Learner.evaluate, Learner.accuracy_report,
+              lambda o, *args, **kw: MultiLabelInterpretation.from_learner(o, *args, **kw).accuracy_report(),
+              lambda o, *args, **kw: o.thresh_find(*args, **kw, show_plot=False).table)
+    for f in takers:
+        first,named = f(learn, dl),f(learn, dl=dl)
+        assert str(first)==str(named) and str(first)!=str(f(learn))
+        with pytest.raises(TypeError, match='ds_idx is a list.*test_dl'): f(learn, [*zip(logits, targs)])
+
+def test_looking_at_data_changes_no_checkpoint(tmp_path):
+    "Neither callbacks that save, log or stop, nor their state, nor their files see a validation by this package"
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), path=tmp_path)
+    cbs = [SaveModelCallback(monitor='f1_macro'), EarlyStoppingCallback(monitor='f1_macro'), ReduceLROnPlateau(),
+           CSVLogger(), TerminateOnNaNCallback()]
+    learn.add_cbs(cbs)
+    with learn.no_logging(): learn.fit(2, 0.1)
+    files = {o: (o.stat().st_mtime_ns, o.read_bytes()) for o in (tmp_path/'models/model.pth', tmp_path/'history.csv')}
+    kept = [(o.best, o.monitor) for o in cbs[:3]]
+    lr,state = learn.opt.hypers[0]['lr'],dict(vars(learn.recorder))
+    dl,order = DataLoader(TensorPairs(*simulate(80, seed=3)), bs=32),[type(o) for o in learn.cbs.sorted('order')]
+    learn.metrics = paper_metrics() # Fewer columns than in the fit
+    for f in (learn.evaluate, learn.accuracy_report, partial(learn.thresh_find, show_plot=False),
+              partial(MultiLabelInterpretation.from_learner, learn)):
+        with contextlib.redirect_stdout(io.StringIO()) as out: f(dl=dl)
+        assert out.getvalue()=='' and not learn.lock.locked()
+    assert [type(o) for o in learn.cbs.sorted('order')]==order and all(o.learn is learn for o in cbs)
+    assert {o: (o.stat().st_mtime_ns, o.read_bytes()) for o in files}==files
+    assert [(o.best, o.monitor) for o in cbs[:3]]==kept and learn.opt.hypers[0]['lr']==lr
+    assert learn.recorder.values==state['values']
+
+@pytest.mark.parametrize('f', [
+    Learner.evaluate,
+    Learner.accuracy_report,
+    Learner.thresh_find,
+    lambda o, dl: MultiLabelInterpretation.from_learner(o, dl=dl)])
+def test_data_without_targets_are_an_error(f, digits_dls):
+    model = nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, 20))
+    learn = Learner(digits_dls, model, loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics())
+    test_dl = digits_dls.test_dl(digits_dls.valid_ds.items[:4])
+    advice = r'no targets: make the loader by `learn.dls.test_dl\(items, with_labels=True\)`'
+    with pytest.raises(ValueError, match=advice), learn.no_bar(): f(learn, dl=test_dl)
+
+def test_evaluate_shows_the_thresholds_of_each_metric():
+    own = F1ScoreMulti([0.1]*19+[0.9], name='own')
+    metrics = [*multilabel_metrics(full=True, ranking=True), own, BrierScoreMulti(), accuracy_multi]
+    t = fitted(1, metrics).evaluate()
+    assert t.thresh['own']=='0.1 to 0.9 by label' and t.value.notna().all()
+    assert (t.thresh[['lrap','ap_macro','brier_score_loss','zeros_accuracy']]=='').all()
+
+def test_curves_show_each_epoch():
+    learn = fitted(3)
+    fig,drawn = panels(learn)
+    assert list(drawn)==['loss', *learn.metrics.attrgot('name')]
+    test_eq(drawn['loss'].keys(), {'train','valid'})
+    test_eq(drawn['f1_macro'].keys(), {'valid'})
+    for i,name in enumerate(learn.recorder.metric_names[2:-1], 1):
+        test_close(drawn[name.replace('valid_','')]['valid'], L(learn.recorder.values).itemgot(i))
+
+def test_curves_show_training_too():
+    learn = fitted(2, [F1ScoreMulti(name='f1'), EmptyRate()], cbs=Recorder(train_metrics=True))
+    _,drawn = panels(learn)
+    assert list(drawn)==['loss','f1','empty_rate']
+    assert all(o.keys()=={'train','valid'} for o in drawn.values())
+    names = list(learn.recorder.metric_names[1:-1])
+    for o in ('train','valid'): test_eq(drawn['f1'][o], L(learn.recorder.values).itemgot(names.index(f'{o}_f1')))
+
+@pytest.mark.parametrize('n', [1, 3, 6, 12])
+def test_curves_do_not_overlap(n):
+    fig,drawn = panels(fitted(1, [F1ScoreMulti(0.1+i/20, name=f'a_long_name_{i}') for i in range(n)]))
+    boxes = [ax.get_tightbbox() for ax in fig.axes if ax.get_title()]
+    assert len(boxes)==n+1 and fig.get_figwidth()<=10
+    assert not any(a.overlaps(b) for i,a in enumerate(boxes) for b in boxes[:i])
+    inner = fig.bbox
+    assert all(b.x0>=inner.x0-1 and b.x1<=inner.x1+1 for b in boxes)
+
+def test_curves_stay_after_looking_at_thresholds():
+    "Each validation resets fastai's Recorder; methods of this package do not"
+    learn = fitted(3)
+    losses = list(learn.recorder.losses)
+    learn.evaluate()
+    learn.accuracy_report()
+    learn.thresh_find(show_plot=False)
+    assert len(panels(learn)[1]['loss']['valid'])==3 and learn.recorder.losses==losses
+    learn.recorder.plot_loss()
+    with learn.no_logging(): learn.validate()
+    with pytest.raises(ValueError, match='no epoch is recorded: call it after `fit`'):
+        learn.recorder.plot_metrics()
+    with pytest.raises(ValueError, match='no epoch is recorded'):
+        make_learner(*simulate(20)).recorder.plot_metrics()
+
+def test_an_interrupted_training_has_curves():
+    class Stop(Callback):
+        def before_batch(self):
+            if self.training and self.epoch==2: raise CancelFitException
+    learn = make_learner(*simulate(100), multilabel_metrics(), cbs=Stop())
+    with learn.no_logging(): learn.fit(5)
+    assert len(panels(learn)[1]['f1_macro']['valid'])==2
+    class NoTrain(Callback):
+        def before_train(self):
+            if self.epoch==1: raise CancelTrainException
+    learn = make_learner(*simulate(100), multilabel_metrics(), cbs=NoTrain())
+    with learn.no_logging(): learn.fit(3)
+    assert len(panels(learn)[1]['f1_macro']['valid'])==2 # an epoch without training has no training loss
+
+def test_a_single_epoch_has_a_whole_number():
+    fig,_ = panels(fitted(1))
+    assert all([o.get_text() for o in ax.get_xticklabels()]==['0'] for ax in fig.axes if ax.lines)
+
+def test_each_label_has_its_curve():
+    learn = fitted(2, [F1ScoreMulti(average=None)])
+    fig,_ = panels(learn)
+    lines = next(ax for ax in fig.axes if ax.get_title()=='f1_score_per_label').lines
+    expected = np.stack([row[-1] for row in learn.recorder.values], 1)
+    assert len(lines)==20
+    assert all(np.allclose(line.get_ydata(), o) for line,o in zip(lines, expected))
+
+# Thresholds
+
+def test_found_thresholds_are_a_table():
+    logits,targs = simulate(400, bias=-4)
+    learn = make_learner(logits, targs, multilabel_metrics(), vocab=NAMES)
+    scores,found = logits.sigmoid(),learn.thresh_find(show_plot=False)
+    t = found.table
+    assert list(t.index)==['now','best','cardinality','per_label',*NAMES]
+    best,cardinality,per_label = found
+    thresholds = dict(now=0.5, best=best, cardinality=cardinality, per_label=tensor(per_label))
+    for name,thresh in thresholds.items():
+        f1 = skm.f1_score(targs, scores>thresh, average='micro')
+        assert t.score[name]==pytest.approx(f1, abs=1e-12), name
+    one = best_thresholds(scores, targs)
+    test_eq([t.threshold['best'], t.score['best'], t.held_out['best']], [one.thresh, one.score, one.held_out])
+    assert np.isnan(t.held_out['now']) # 0.5 might have been tuned on these samples
+    assert t.held_out[1:].notna().all()
+    each = best_thresholds(scores, targs, per_label=True)
+    assert 'fallback' not in t
+    test_close(t.held_out[4:].values, each.table.held_out[2:].values, eps=1e-12)
+    test_eq(t.support[4:].tolist(), each.table.support[2:].tolist())
+    assert max(map(len, repr(found).split('\n')))<=80 and 'optimistically biased' in found._repr_html_()
+    for o,at in ((found, best), (found.cardinality, cardinality), (found.per_label, per_label),
+                 (each, per_label), (one, best)):
+        learn.set_thresh(o)
+        assert learn.loss_func.thresh==at
+    assert learn.thresh_find(show_plot=False).table.score['now']==pytest.approx(one.score)
+    learn.set_thresh(each, min_labels=1)
+    now = learn.thresh_find(show_plot=False).table.score['now, min_labels=1']
+    assert now==learn.evaluate().value['f1_micro']
+
+def advised(found):
+    "The row that the table marks, and the mark"
+    marked = found.table.advice[found.table.advice!='']
+    assert len(marked)==1
+    return marked.index[0],marked.iloc[0]
+
+def of_scales(n=600, c=8, seed=0):
+    "Labels whose scores differ in scale: one threshold for all is hopeless"
+    logits,targs = simulate(n, c, density=0.2, skill=4., bias=-2, seed=seed)
+    return logits/torch.logspace(0, 1, c) - torch.linspace(0, 3, c),targs
+
+@pytest.mark.parametrize('bins', [None,512])
+def test_per_label_thresholds_are_recommended_where_scores_differ_in_scale(bins):
+    learn = make_learner(*of_scales(), multilabel_metrics(), vocab=list('abcdefgh'))
+    found = learn.thresh_find(show_plot=False, bins=bins)
+    assert advised(found)==('per_label','set') and found.thresh==found.per_label
+    f1,t = found.table.held_out['per_label'],found.table
+    said = re.search(r'^`per_label` is recommended: f1 \(micro\) ([\d.]+) held out, ([\d.]+) \(([\d.]+) to ([\d.]+)\) '
+                     r'above `now`\. Held out against `best`: micro ([\d.]+) for ([\d.]+), macro ', t.reading)
+    held,gained,low,high,*pair = map(float, said.groups())
+    assert held==pytest.approx(f1, abs=6e-4) and pair==pytest.approx([f1, t.held_out['best']], abs=6e-4)
+    assert low<gained<high and gained==pytest.approx(f1-t.score['now'], abs=6e-3)
+    learn.set_thresh(pickle.loads(pickle.dumps(found)))
+    assert learn.loss_func.thresh==found.per_label and values(learn)['f1_micro']==pytest.approx(t.score['per_label'])
+    other = make_learner(*(o.flip(1) for o in of_scales()), vocab=list('hgfedcba'))
+    other.set_thresh(found) # in the order of its labels
+    assert other.loss_func.thresh==found.per_label[::-1]
+
+def test_a_threshold_that_nothing_beats_clearly_is_kept():
+    "With its limits; a gain that may be chance is called that"
+    texts = set()
+    for seed in range(6):
+        logits,targs = simulate(300, 6, density=0.5, skill=1.5, seed=seed)
+        learn = make_learner(logits, targs, multilabel_metrics())
+        learn.set_thresh(best_thresholds(logits.sigmoid(), targs).thresh+0.02, min_labels=1)
+        before = learn.loss_func.thresh
+        found = learn.thresh_find(show_plot=False)
+        name,mark = advised(found)
+        if name!='now, min_labels=1': continue
+        assert mark=='keep' and found.thresh==before
+        texts |= {found.table.reading.split(':')[0]}
+        learn.set_thresh(found)
+        assert (learn.loss_func.thresh,learn.loss_func.min_labels)==(before,1)
+        learn.set_thresh(found, max_labels=2)
+        assert (learn.loss_func.min_labels,learn.loss_func.max_labels)==(0,2)
+    assert 'No threshold is clearly better than the one in use' in texts
+
+def test_tuned_thresholds_are_kept():
+    "What was set is not replaced by what is as good"
+    learn = make_learner(*of_scales(), multilabel_metrics())
+    for _ in range(2): learn.set_thresh(found := learn.thresh_find(show_plot=False))
+    assert advised(found)==('now','keep') and found.thresh==found.per_label==learn.loss_func.thresh
+
+def test_noise_recommends_no_threshold_per_label():
+    for seed in range(5):
+        learn = make_learner(*simulate(100, 10, density=0.2, skill=0., seed=seed))
+        assert advised(learn.thresh_find(show_plot=False))[0]!='per_label'
+
+def test_what_cannot_be_compared_is_told():
+    logits,targs = simulate(300, 6, density=0.3, skill=1.5, bias=-3)
+    found = make_learner(logits, targs).thresh_find(show_plot=False, cv=None)
+    assert found.thresh==found.best and advised(found)==('best','set')
+    assert found.table.reading.startswith('`best` is not compared with other ways: there are no held-out scores.')
+    found = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss()).thresh_find(show_plot=False)
+    assert re.match(r'`\w+` is recommended: f1 \(micro\) [\d.]+ held out\.', found.table.reading)
+    found = make_learner(logits, targs).thresh_find(show_plot=False, metric='precision', at_recall=0.7)
+    assert advised(found)[0] in ('best','per_label') # `now` and `cardinality` may miss the recall
+    found = make_learner(logits, targs).thresh_find(show_plot=False, metric=HammingLossMulti)
+    assert re.search(r' held out, [\d.]+ \([\d.]+ to [\d.]+\) below `now`', found.table.reading)
+    found = make_learner(logits, targs).thresh_find(show_plot=False, metric=SubsetAccuracy, average='samples')
+    assert found.per_label is None and found.thresh in (0.5,found.best,found.cardinality)
+
+def test_labels_that_are_never_predicted_are_told():
+    "Rare labels that rank weakly, at the thresholds that are best for micro F1"
+    logits,targs = simulate(2000, 8, density=0.3, skill=3., bias=-2)
+    gen = torch.Generator().manual_seed(0)
+    targs[:,:3],logits[:,:3] = (torch.rand(2000, 3, generator=gen)<0.02).float(),torch.randn(2000, 3, generator=gen)/4-4
+    found = make_learner(logits, targs).thresh_find(show_plot=False)
+    says = r"never predicts 3 of the 8 labels with at least 20 positives: average='macro' counts all labels alike"
+    assert re.search(says, found.table.reading)
+    found = make_learner(logits, targs).thresh_find(show_plot=False, average='macro')
+    assert 'never predicts' not in found.table.reading
+
+def test_where_thresholds_are_drawn():
+    learn = fitted(1)
+    fig,axs = plt.subplots(1, 2)
+    learn.thresh_find(ax=axs[1])
+    assert not axs[0].lines and len(axs[1].lines)==5 and plt.get_fignums()==[fig.number]
+    learn.thresh_find(figsize=(3,2))
+    assert list(plt.gcf().get_size_inches())==[3,2]
+    plt.close('all')
+    learn.set_thresh([0.2]*20)
+    learn.thresh_find() # 'now' is several thresholds, so it has no line
+    assert len(plt.gca().lines)==4
+
+def test_missing_labels_change_no_threshold():
+    logits,targs = simulate(300, bias=-3)
+    missing = targs.clone()
+    missing[::4] = math.nan
+    found = make_learner(logits, missing, vocab=NAMES).thresh_find(ignore_index=math.nan)
+    known = ~missing[:,0].isnan()
+    expected = make_learner(logits[known], targs[known], vocab=NAMES).thresh_find(show_plot=False)
+    test_close(found.table.score, expected.table.score, eps=1e-12)
+    assert max(plt.gca().lines[0].get_ydata())==pytest.approx(found.table.score['best'], abs=1e-9)
+
+@pytest.mark.parametrize('kw', [
+    dict(metric='jaccard'), dict(average='macro'), dict(average='micro'),
+    dict(metric=HammingLossMulti, average='micro'), dict(metric='fbeta', beta=2.),
+    dict(metric='precision', average='micro', at_recall=0.7),
+    dict(cv=None), dict(zero_division=math.nan)], ids=str)
+def test_thresholds_are_found_for_other_aims(kw):
+    found = fitted(1).thresh_find(**kw)
+    assert found.table.score.notna().all()
+    assert found.table.held_out.iloc[1:].isna().all()==(kw.get('cv', 5) is None)
+
+def test_losses_and_metrics_of_others_do_no_harm():
+    class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
+    with pytest.warns(UserWarning, match='let the model end without it'):
+        fitted(1, loss_func=Odd(), model=Sigmoid(), cbs=ZeroLabelsCallback())
+    learn = fitted(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
+    learn.set_thresh(0.2)
+    assert learn.metrics[1].thresh==0.2
+
+def test_thresh_find_names_the_arguments_that_it_lacks():
+    learn = make_learner(*simulate(100))
+    for name in ('sigmoid','vocab','thresh','labels','valid'):
+        with pytest.raises(TypeError, match=f"thresh_find has no argument '{name}'"): learn.thresh_find(**{name: None})
+    with pytest.raises(TypeError, match="no argument 'plot', .* show_plot"): learn.thresh_find(plot=False)
+    with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
+    found = learn.thresh_find(metric='cardinality', show_plot=False)
+    assert '`per_label` predicts each label about as often as it is true' in found.table.reading
+    assert 'optimises' not in found.table.reading.replace('optimistically', '')
+    learn.thresh_find(show_plot=False, zero_division=1.)
+
+def test_a_vocab_of_another_length_is_an_error():
+    learn = make_learner(*simulate(100), vocab=NAMES[:19])
+    for f in (learn.thresh_find, learn.accuracy_report):
+        with pytest.raises(ValueError, match='19 names.*20 labels'): f()
+
+# Names of labels in tables and texts
+
+def test_where_the_threshold_of_a_rare_label_is_from():
+    learn = make_learner(*simulate(300, 4, 0.03), vocab=list('abcd'))
+    with learn.no_logging(): found = learn.thresh_find(average='macro')
+    assert {*found.table.fallback[4:]}=={'few positives'} and len({*found.per_label})==1
+    assert 'fallback: why a label gets the global threshold.' in found.table.reading
+    assert found.table.reading.endswith('use the best global threshold for the macro average.')
+    assert plt.gca().get_ylabel()=='f1 (macro)' # As in the text below the table
+    plt.close()
+    with learn.no_logging(): found = learn.thresh_find(metric='cardinality')
+    assert found.best==found.cardinality and len(found.per_label)==len(found.table.fallback)-4
+    assert plt.gca().get_ylabel().startswith('cardinality')
+    plt.close()
+    learn = make_learner(*simulate(300, 4, 0.4), vocab=list('abcd'))
+    with learn.no_logging(): found = learn.thresh_find(show_plot=False, average='macro', cv=None)
+    assert 'fallback' not in found.table and 'fallback:' not in found.table.reading
+
+# Data of any kind
+
+def test_loaders_of_torch_will_do():
+    logits,targs = simulate(100, 4)
+    ds = torch.utils.data.TensorDataset(logits, targs)
+    dls = DataLoaders(*(torch.utils.data.DataLoader(ds, batch_size=16) for _ in range(2)))
+    learn = Learner(dls, Same(), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics())
+    learn.remove_cb(ProgressCallback)
+    expected = best_thresholds(logits.sigmoid(), targs, average='micro').thresh
+    assert learn.thresh_find(show_plot=False, average='micro').best==expected
+    assert learn.accuracy_report().value['F1, macro']==pytest.approx(learn.evaluate().value['f1_macro'])
+    assert MultiLabelInterpretation.from_learner(learn).report().support.iloc[0]>=0
+    partly = torch.utils.data.DataLoader(ds, batch_size=16, shuffle=True, drop_last=True)
+    learn.dls.loaders[0] = partly
+    for given in (partly,0): assert torch.equal(MultiLabelInterpretation.from_learner(learn, given).targs, targs)
+    for given in (partly,0):
+        assert learn.evaluate(given).value['f1_macro']==learn.evaluate().value['f1_macro']
+    chosen = torch.utils.data.DataLoader(ds, batch_size=16, sampler=range(50))
+    assert len(MultiLabelInterpretation.from_learner(learn, chosen).targs)==50
+
+def test_a_learner_without_data_says_how_to_get_some(tmp_path):
+    learn = fitted(1)
+    learn.path = tmp_path
+    learn.export()
+    loaded = load_learner(tmp_path/'export.pkl')
+    alone = make_learner(*simulate(50), multilabel_metrics())
+    alone.dls = DataLoaders(alone.dls.train, device=CPU)
+    advice = r'no such data .*pass dl=learn.dls.test_dl\(items, with_labels=True\)'
+    for o in (loaded, alone):
+        for f in (o.thresh_find, o.accuracy_report, o.evaluate, partial(MultiLabelInterpretation.from_learner, o)):
+            with pytest.raises(ValueError, match=advice): f()
+
+def test_all_of_the_training_data_are_evaluated():
+    logits,targs = simulate(50)
+    metrics = [AccuracyMulti(), F1ScoreMulti(sample_weight=torch.arange(50.))]
+    learn = make_learner(logits, targs, metrics, bs=64)
+    learn.dls = DataLoaders(learn.dls.train.new(drop_last=True), learn.dls.valid, device=CPU)
+    assert learn.evaluate(0).value.tolist()==pytest.approx(learn.evaluate(1).value.tolist())
+
+def test_thresh_find_says_what_holds():
+    targs = simulate(200, 4, density=0.2)[1]
+    logit = -2.
+    learn = make_learner(torch.full((200,4), logit), targs)
+    found = learn.thresh_find(show_plot=False)
+    assert not (found.cardinality<torch.full((1,), logit).sigmoid().item())
+    assert '`best` predicts 4.00 labels per sample' in found.table.reading
+
+def test_a_vocab_that_is_given_names_parts_of_data_sets():
+    logits,targs = simulate(100, 4, density=0.3)
+    ds = torch.utils.data.TensorDataset(logits, targs)
+    parts = [torch.utils.data.Subset(ds, o) for o in (range(80), range(80, 100))]
+    for kind in (DataLoader, torch.utils.data.DataLoader):
+        dls = DataLoaders(*(kind(o, batch_size=16) for o in parts), device=torch.device('cpu'))
+        dls.vocab = list('abcd')
+        learn = Learner(dls, Same(), loss_func=BCEWithLogitsLossFlat(), metrics=F1ScoreMulti(labels=['b']))
+        learn.remove_cb(ProgressCallback)
+        assert values(learn)['f1_score']==pytest.approx(F1ScoreMulti(labels=[1])(logits[80:], targs[80:]))
+        assert [*label_stats(dls).index]==list('abcd')
+
+def test_evaluate_is_validate():
+    "Also of loaders of other kinds"
+    logits,targs = simulate(100, 4, density=0.3)
+    ds = TensorPairs(logits, targs)
+    class Rows(torch.utils.data.IterableDataset):
+        def __iter__(self): return iter(zip(logits, targs))
+    class Own(DataLoader):
+        def __init__(self, logits, targs, bs=16, **kwargs):
+            super().__init__(TensorPairs(logits, targs), bs=bs, **kwargs)
+    for dl in (DataLoader(ds, bs=16, n=32), DataLoader(Rows(), bs=16, n=100), Own(logits, targs)):
+        dls = DataLoaders(dl, dl, device=CPU)
+        learn = Learner(dls, Same(), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics())
+        learn.remove_cb(ProgressCallback)
+        with learn.no_logging(): assert learn.evaluate().value.tolist()==[*learn.validate()]
+
+PREDICT = """
+import sys
+assert 'fastai_mlmetrics' not in sys.modules
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0]=='fastai_mlmetrics': raise ModuleNotFoundError("No module named 'fastai_mlmetrics'")
+sys.meta_path.insert(0, Blocked())
+from fastai.vision.all import *
+learn = load_learner(path/'plain.pkl')
+with learn.no_bar(): labels,_,probs = learn.predict(picture)
+torch.save((list(labels), probs.tolist()), path/'out.pt')
+"""
+
+@pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
+def test_export_plain_predicts_without_the_package(digits_dls, tmp_path, thresh, min_labels):
+    metrics = [*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)]
+    learn = vision_learner(digits_dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=metrics,
+                           cbs=ZeroLabelsCallback(), path=tmp_path)
+    if thresh: learn.set_thresh(thresh, min_labels)
+    metrics,cbs,state = list(learn.metrics),{*learn.cbs},dict(vars(learn.loss_func))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        learn.export_plain('plain.pkl')
+    left_out = ["min_labels=1 is left out: fastai's own decoding has none"] if min_labels else []
+    assert [str(o.message) for o in caught if 'min_labels' in str(o.message)]==left_out
+    assert list(learn.metrics)==metrics and {*learn.cbs}==cbs and vars(learn.loss_func)==state
+    item = digits_dls.valid_ds.items.iloc[0]
+    in_process(exec, PREDICT, dict(path=tmp_path, picture=digits_dls.path/'train'/item.fname))
+    labels,probs = torch.load(tmp_path/'out.pt', weights_only=False)
+    d = binarize(tensor(probs)[None], 0.5 if thresh is None else thresh, sigmoid=False)[0]
+    assert labels==[o for o,on in zip(digits_dls.vocab, d) if on]
+
+def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
+    learn = full_learner(path=tmp_path)
+    learn.left = F1ScoreMulti()
+    needed = r'l\.pkl still needs fastai_mlmetrics, for (\w+, )*F1ScoreMulti(, \w+)*: use'
+    with pytest.warns(UserWarning, match=needed): learn.export_plain('l.pkl')
+
+@pytest.mark.parametrize('loss', [nn.BCEWithLogitsLoss().forward, torch.binary_cross_entropy_with_logits,
+                                  F.binary_cross_entropy_with_logits], ids=['method','builtin','function'])
+def test_export_plain_keeps_a_loss_that_has_no_class(loss, tmp_path):
+    learn = full_learner(path=tmp_path)
+    learn.loss_func = loss
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learn.export_plain('l.pkl')
+        assert load_learner(tmp_path/'l.pkl').loss_func.__name__==loss.__name__
+    assert learn.loss_func==loss
+
+def test_everything_decides_where_the_learner_does():
+    logits,targs = simulate(n=128, bias=-1.)
+    for kw in (dict(min_labels=3, max_labels=3), dict(max_labels=2)):
+        learn = make_learner(logits, targs, multilabel_metrics() + paper_metrics(top_k=3), cbs=ZeroLabelsCallback())
+        learn.set_thresh(0.3, **kw)
+        with warnings_as('ignore', ZeroLabelsWarning): v = values(learn)
+        r,d = learn.zero_labels.records[-1],binarize(logits, 0.3, **kw)
+        assert r.f1_micro==pytest.approx(v['f1_micro'])
+        assert (r.min_labels,r.max_labels)==(kw.get('min_labels', 0),kw['max_labels'])
+        # Top-k metrics are intended to differ
+        assert not [o for o in r.pitfalls if 'use thresh' in o or 'at least' in o]
+        kw = dict(sigmoid=True, thresh=0.3, **kw)
+        assert judge(logits, targs, **kw).f1_micro==pytest.approx(r.f1_micro)
+        for i in (MultiLabelInterpretation.from_learner(learn),
+                  MultiLabelInterpretation.from_preds(logits, targs, **kw)):
+            assert torch.equal(i.predicted, d)
+            assert i.accuracy_report(ci=None).value['F1, micro']==pytest.approx(v['f1_micro'])
+
+def test_thresholds_are_found_for_an_instance():
+    logits,targs = simulate(200, 4, density=0.3, skill=1.5)
+    m = FBetaMulti(2, average='samples', zero_division=1.)
+    learn = make_learner(logits, targs, [m])
+    before = values(learn)
+    found = learn.thresh_find(metric=m, show_plot=False)
+    expected = best_thresholds(logits.sigmoid(), targs, m)
+    assert found.best==expected.thresh and found.table.score['best']==expected.score
+    assert found.table.score['now']==before[m.name] and values(learn)==before
+    learn.set_thresh(found)
+    assert values(learn)[m.name]==expected.score
+
+@pytest.mark.parametrize('average', ['micro','samples','weighted'])
+def test_per_label_thresholds_beside_an_instance(average):
+    "`thresh_find` tunes them jointly for the micro average, and label by label for the others"
+    logits,targs = simulate(300, 4, density=0.3, skill=1.5)
+    targs[15:,3] = 0 # label by label, it has too few positives, and gets the global threshold
+    learn = make_learner(logits, targs)
+    by_name = learn.thresh_find(average=average, show_plot=False)
+    found = learn.thresh_find(metric=F1ScoreMulti(average=average), show_plot=False)
+    whole,each = (best_thresholds(logits.sigmoid(), targs, average=o, per_label=True) for o in ('micro','macro'))
+    assert found.per_label==by_name.per_label==(each if average=='weighted' else whole).thresh
+    assert found.best==by_name.best
+    assert ('global threshold for the macro average' in found.table.reading)==(average=='weighted')
+    assert f"`per_label` optimises F1ScoreMulti ({'macro' if average=='weighted' else 'micro'})" in found.table.reading
+
+def test_found_thresholds_are_set_everywhere(tmp_path):
+    logits,targs = simulate(bias=-6)
+    m = [*multilabel_metrics(),
+         F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits'),
+         F1ScoreMulti(average='micro', min_labels=0, labels=[1,2], name='two')]
+    vocab = [f'l{i}' for i in range(20)]
+    learn = make_learner(logits, targs, m, cbs=ZeroLabelsCallback(), vocab=vocab, path=tmp_path)
+    with warnings_as('ignore'):
+        found = learn.thresh_find()
+        ax = plt.gca()
+        labels = [o.get_label().split(':')[0] for o in ax.lines[1:]]
+        assert labels==['predicting nothing','best','cardinality','now']
+        plt.close()
+        x,curve = ax.lines[0].get_data()
+        best = best_thresholds(logits, targs, sigmoid=True)
+        assert found.best==best.thresh
+        assert best.score==pytest.approx(float(max(curve)), abs=1e-12) # the curve's peak is marked as the best
+        assert x[curve.argmax()]==pytest.approx(found.best, rel=1e-4)
+        assert found.per_label==best_thresholds(logits, targs, per_label=True, sigmoid=True).thresh
+        assert (logits.sigmoid()>found.cardinality).sum()==targs.sum()
+        learn.thresh_find(dl=learn.dls.train, show_plot=False)
+        for thresh,min_labels in ((found.best,0), (found.per_label,0), (0.3,1)):
+            learn.set_thresh(thresh, min_labels)
+            v = values(learn)
+            d = binarize(logits, thresh, min_labels=min_labels)
+            for name in ('f1_samples','f1_macro'):
+                f1 = skm.f1_score(targs, d, average=name[3:], zero_division=0)
+                assert v[name]==pytest.approx(f1, abs=1e-12)
+            assert v['on_logits']==pytest.approx(v['f1_micro'], abs=1e-3)
+            assert v['two']==pytest.approx(skm.f1_score(targs[:,1:3], d[:,1:3], average='micro'))
+            r = learn.zero_labels.records[-1]
+            assert r.pred_per_sample==pytest.approx(d.sum().item()/400) and not r.pitfalls
+            assert torch.equal(learn.get_preds(with_decoded=True)[2], d)
+            learn.export('l.pkl')
+            with learn.no_bar(): again = load_learner(tmp_path/'l.pkl')
+            again.dls = learn.dls
+            test_eq(values(again), v)
+            assert torch.equal(again.get_preds(with_decoded=True)[2], d)
+
+def test_other_learners_keep_their_thresholds():
+    "All DataLoaders have the same object as `MultiCategorize.loss_func`, and Learners may share a list of metrics"
+    loss,metrics = BCEWithLogitsLossFlat(),multilabel_metrics()
+    a,b = (make_learner(*simulate(40), metrics, loss_func=loss) for _ in range(2))
+    before = values(b)
+    a.set_thresh(0.9, min_labels=2)
+    assert {m.thresh for m in a.metrics}=={0.9} and {m.thresh for m in b.metrics}=={0.5}
+    assert values(b)==before!=values(a)
+    assert b.loss_func.thresh==loss.thresh==0.5 and not hasattr(loss, 'min_labels')
+    assert a.loss_func.thresh==0.9
+    assert torch.equal(b.get_preds(with_decoded=True)[2], simulate(40)[0]>0)
+    # `copy` of a `partial` shares its attributes
+    loss = partial(F.binary_cross_entropy_with_logits)
+    loss.activation,loss.decodes = torch.sigmoid,lambda x: x>0.5
+    a,b = (make_learner(*simulate(40), loss_func=loss) for _ in range(2))
+    a.set_thresh(0.9)
+    assert a.loss_func.thresh==0.9 and not hasattr(b.loss_func, 'thresh')
+
+def test_metrics_with_a_threshold_of_their_own_keep_it():
+    logits,targs = simulate(100, bias=-3)
+    class Named:
+        "A loss that decodes logits, but is not fastai's"
+        thresh = 0.5
+        def __call__(self, p, y): return F.binary_cross_entropy_with_logits(p, y)
+        def decodes(self, x): return x>self.thresh
+        def activation(self, x): return x.sigmoid()
+    for loss in (BCEWithLogitsLossFlat(), Named()):
+        metrics = [F1ScoreMulti(),
+                   F1ScoreMulti(0., sigmoid=False, name='on_logits'),
+                   F1ScoreMulti(0.7, name='high'),
+                   F1ScoreMulti([0.2]*20, name='low')]
+        learn = make_learner(logits, targs, metrics, loss_func=loss)
+        told = 'high, low: custom thresholds, not changed by `set_thresh`'
+        with pytest.warns(UserWarning, match=told): learn.set_thresh(0.2)
+        v = values(learn)
+        assert v['f1_score']==F1ScoreMulti(0.2)(logits, targs)
+        assert v['on_logits']==pytest.approx(v['f1_score'], abs=1e-6)
+        assert v['high']==F1ScoreMulti(0.7)(logits, targs)
+
+def test_the_report_is_of_the_learner_s_threshold():
+    logits,targs = simulate(200, bias=-3)
+    for loss in (BCEWithLogitsLossFlat(), nn.BCEWithLogitsLoss()):
+        learn = make_learner(logits, targs, multilabel_metrics(), loss_func=loss)
+        if isinstance(loss, BCEWithLogitsLossFlat): learn.set_thresh(0.15, min_labels=1)
+        r = learn.accuracy_report(ci=None)
+        v = values(learn)
+        assert r.value['F1, samples']==pytest.approx(v['f1_samples'], abs=1e-12)
+        assert r.value['accuracy, elementwise']==pytest.approx(v['accuracy_multi'], abs=1e-12)
+        f1 = learn.accuracy_report(thresh=0.3, min_labels=0, ci=None).value['F1, micro']
+        assert f1==pytest.approx(F1ScoreMulti(0.3, average='micro')(logits, targs), abs=1e-12)
+
+def test_nothing_is_changed_by_a_bad_argument():
+    learn = make_learner(*simulate(40), multilabel_metrics())
+    loss = learn.loss_func
+    for args in ((0.3,-1), (0.3,1.5), (2.,), ([0.3,0.4],)):
+        if args[0]==[0.3,0.4]: learn.dls.vocab = list('abcdefghijklmnopqrst')
+        with pytest.raises(ValueError): learn.set_thresh(*args)
+    assert learn.loss_func is loss and vars(loss).get('decodes') is None
+    assert all(m.thresh==0.5 for m in learn.metrics)
+    learn.set_thresh(0.3, 1.)
+    assert learn.get_preds(with_decoded=True)[2].any(1).all()
+
+@pytest.mark.parametrize('mean', [-12, 0, 14])
+def test_decoded_is_what_was_counted(mean):
+    "Saturated models, thresholds equal to a score, and tuned thresholds, whose score the metrics reproduce"
+    logits,targs = simulate(2000, 7, density=0.3, skill=1., bias=mean)
+    scores = logits.sigmoid()
+    def check(learn, *args):
+        learn.set_thresh(*args)
+        v = values(learn)
+        preds,_,decoded = learn.get_preds(with_decoded=True)
+        for name,average in (('f1_micro','micro'), ('f1_macro','macro')):
+            f1 = skm.f1_score(targs, decoded, average=average, zero_division=0)
+            assert v[name]==pytest.approx(f1, abs=1e-12)
+        assert (preds-scores).abs().max()<=1.2e-7
+        return v
+    on_logits = F1ScoreMulti(0., sigmoid=False, average='micro', name='on_logits')
+    learn = make_learner(logits, targs, [*multilabel_metrics(), on_logits], bs=500)
+    for s in scores.flatten()[::1000].tolist(): # thresholds that are scores
+        v = check(learn, s)
+        assert v['on_logits']==v['f1_micro']
+    for average in ('micro','macro','samples'):
+        best = best_thresholds(*learn.get_preds(), average=average)
+        v = check(learn, best.thresh)
+        assert v[f'f1_{average}']==pytest.approx(best.score, abs=1e-12)
+
+def test_predict_follows_set_thresh(digits_dls):
+    from fastai_mlmetrics.demo import small_convnet
+    learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat(),
+                           metrics=multilabel_metrics(), cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
+    item = digits_dls.valid_ds.items.iloc[0]
+    for thresh,n in ((0.,20), (1.,0)):
+        learn.set_thresh(thresh)
+        assert len(learn.predict(item)[0])==n
+    learn.set_thresh(1., min_labels=2)
+    assert len(learn.predict(item)[0])==2
+    learn.show_results(max_n=2)
+
+def test_what_cannot_be_set_is_named():
+    logits,targs = simulate(50)
+    learn = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss())
+    with pytest.raises(ValueError, match='BCEWithLogitsLoss.*does not decode.*BCEWithLogitsLossFlat'):
+        learn.set_thresh(0.2)
+    learn = make_learner(logits, targs, vocab=list('abcdefghijklmnopqrst'))
+    with pytest.raises(ValueError, match='2 values.*20 labels'): learn.set_thresh([0.1,0.2])
+    with pytest.raises(ValueError, match='thresh=3'): learn.set_thresh(3)
+
+def test_metrics_follow_set_thresh_after_a_new_loss():
+    "Metrics that have followed `set_thresh` follow it again after the loss function was replaced"
+    logits,targs = simulate(200, bias=-3)
+    weight = torch.full((20,), 5.)
+    metrics = [*multilabel_metrics(), F1ScoreMulti(0.7, name='own')]
+    learn = make_learner(logits, targs, metrics, cbs=ZeroLabelsCallback())
+    for before,after in ((0.2,0.6), ([0.2]*20,0.3), (0.3,[0.1]*20)):
+        with pytest.warns(UserWarning, match='^own: custom thresholds'): learn.set_thresh(before)
+        learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight)
+        with pytest.warns(UserWarning, match='^own: custom thresholds'): learn.set_thresh(after)
+        v,decoded = values(learn),learn.get_preds(with_decoded=True)[2]
+        f1 = skm.f1_score(targs, decoded, average='micro')
+        assert v['f1_micro']==pytest.approx(f1, abs=1e-12)==learn.accuracy_report(ci=None).value['F1, micro']
+        assert v['own']==F1ScoreMulti(0.7)(logits, targs)
+    learn = make_learner(logits, targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(thresh=0.2))
+    with warnings_as('error'):
+        for thresh in (0.3, [0.2]*20, 0.5): learn.set_thresh(thresh)
+        for found in (learn.thresh_find(show_plot=False), best_thresholds(*learn.get_preds(), average='macro')):
+            learn.set_thresh(found)
+
+def test_a_weighted_loss_needs_no_vocab():
+    weighted = BCEWithLogitsLossFlat(pos_weight=torch.full((20,), 5.))
+    learn = make_learner(*simulate(200, bias=-3), multilabel_metrics(), loss_func=weighted)
+    learn.set_thresh(0.3)
+    assert learn.metrics[0].thresh==learn.loss_func.thresh==0.3
+
+def test_a_loss_for_regression_is_named():
+    learn = make_learner(*simulate(200, bias=-3), loss_func=MSELossFlat())
+    for f in (learn.accuracy_report, learn.thresh_find, lambda: MultiLabelInterpretation.from_learner(learn)):
+        with pytest.raises(ValueError, match=r'\(MSELoss\).*BCEWithLogitsLossFlat'): f()
+
+def test_what_is_required_is_shown_beside_each():
+    logits,targs = simulate(300, 6, density=0.3)
+    learn = make_learner(logits, targs)
+    found = learn.thresh_find(metric='precision', average='micro', at_recall=0.8, show_plot=False)
+    recall = found.table.recall
+    expected = RecallMulti(found.cardinality, average='micro')(logits, targs)
+    assert recall['best']>=0.8 and recall['cardinality']==pytest.approx(expected)
+    assert 'where 0.8 was required' in found.table.reading
+
+def test_a_metric_of_samples_alone_has_no_threshold_per_label():
+    logits,targs = simulate(200, 6, density=0.4)
+    learn = make_learner(logits, targs)
+    for metric,average in ((SubsetAccuracy,'samples'), (AccuracyLift,'micro')):
+        found = learn.thresh_find(metric=metric, average=average, show_plot=False)
+        assert found.per_label is None and [*found.table.index]==['now','best','cardinality']
+        assert found.best==best_thresholds(logits.sigmoid(), targs, metric, average).thresh
+
+def test_thresholds_in_bins_leave_the_learner_as_it_was():
+    logits,targs = simulate(500, 6, density=0.3, skill=2.)
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    learn.fit(1)
+    before = dict(vars(learn.recorder)),len(learn.zero_labels.records),learn.metrics,[*learn.cbs]
+    found = learn.thresh_find(bins=1024)
+    plt.close()
+    kw = dict(sigmoid=True, bins=1024)
+    assert found.best==best_thresholds(logits, targs, **kw).thresh
+    assert found.cardinality==best_thresholds(logits, targs, 'cardinality', **kw).thresh
+    assert found.per_label==best_thresholds(logits, targs, per_label=True, **kw).thresh
+    exact = learn.thresh_find(show_plot=False)
+    assert found.table.score['now']==pytest.approx(exact.table.score['now'], abs=1e-12)
+    assert found.table.score['best']==pytest.approx(exact.table.score['best'], abs=0.005)
+    assert (len(learn.zero_labels.records),learn.metrics,[*learn.cbs])==before[1:]
+    assert learn.recorder.values==before[0]['values']
+
+class Interrupting(Callback):
+    def after_pred(self): raise KeyboardInterrupt
+
+def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
+    learn = make_learner(*simulate(100), multilabel_metrics())
+    learn.fit(1)
+    state,metrics,cbs = learn.recorder.values,learn.metrics,[*learn.cbs]
+    threads = torch.get_num_threads()
+    def interrupted(f):
+        with pytest.raises(KeyboardInterrupt): f()
+        assert learn.recorder.values==state and [*learn.metrics]==[*metrics] and [*learn.cbs]==cbs
+        assert torch.get_num_threads()==threads
+    with learn.added_cbs(Interrupting()):
+        cbs = [*learn.cbs]
+        for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
+    cbs = [*learn.cbs]
+    def stop(*args): raise KeyboardInterrupt
+    monkeypatch.setattr(Objective, 'best', stop)
+    for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
+
+def test_a_loader_that_is_passed_is_read_in_order_and_whole():
+    "As the training set that is chosen by its number"
+    logits,targs = simulate(100)
+    learn = make_learner(logits, targs, multilabel_metrics(ranking=True))
+    ds = TensorPairs(logits, targs)
+    loaders = DataLoader(ds, bs=16, shuffle=True, drop_last=True),DataLoader(ds, bs=16)
+    dls = DataLoaders(*loaders, device=default_device())
+    learn.dls,train = dls,dls.train
+    with learn.no_logging(), learn.no_bar():
+        for f in (lambda *a, **kw: learn.evaluate(*a, **kw).value.iloc[1:].astype(float),
+                  lambda *a, **kw: learn.accuracy_report(*a, ci=None, **kw).value,
+                  lambda *a, **kw: tensor(learn.thresh_find(*a, show_plot=False, **kw).per_label),
+                  lambda *a, **kw: tensor(learn.thresh_find(*a, show_plot=False, bins=64, **kw).per_label),
+                  lambda *a, **kw: MultiLabelInterpretation.from_learner(learn, *a, **kw).preds):
+            expected = f(0)
+            for got in (f(train), f(dl=train), f(np.int64(0))): test_close(got, expected, eps=1e-9)
+        assert [*learn.evaluate(np.int64(1)).index]==['loss', *learn.metrics.attrgot('name')]
+    assert train.shuffle and train.drop_last
+
+CRUSH = dict(crush=0.2, rain=0.3, snow=0.4)
+
+@pytest.mark.parametrize('part,says', [
+    (lambda: dict(metrics=F1ScoreMulti(labels=['crush'])),
+     "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
+    (lambda: dict(metrics=F1ScoreMulti(CRUSH)), r"labels \['crush'\], which are not here, and lacks \['crash'\]"),
+    (lambda: dict(cbs=ZeroLabelsCallback(CRUSH)), r"labels \['crush'\], which are not here, and lacks \['crash'\]"),
+    (lambda: dict(metrics=F1ScoreMulti(labels=['rain']), vocab=None), 'set learn.dls.vocab'),
+    (lambda: dict(cbs=ZeroLabelsCallback(CRUSH), vocab=None), 'set learn.dls.vocab')])
+def test_unknown_labels_are_an_error_before_the_training(part, says):
+    learn = make_learner(*simulate(64, 3), **dict(vocab=['crash','rain','snow']) | part())
+    with pytest.raises(ValueError, match=says): learn.fit(1, 0.)
+    assert not hasattr(learn, 'pred')
+
+@pytest.mark.parametrize('prefix', ['', 'valid_'])
+def test_a_column_of_arrays_cannot_be_monitored(prefix):
+    learn = make_learner(*simulate(64), [F1ScoreMulti(), F1ScoreMulti(average=None)])
+    if prefix: learn.recorder.train_metrics = True
+    learn.add_cb(EarlyStoppingCallback(monitor=f'{prefix}f1_score_per_label'))
+    says = f"monitor='{prefix}f1_score_per_label' has a number per label: did you mean '{prefix}f1_score'"
+    with pytest.raises(ValueError, match=says): learn.fit(1, 0.)
+    assert not hasattr(learn, 'pred')
+
+def test_export_plain_leaves_out_the_logger_that_fastai_cannot_export(tmp_path):
+    learn = make_learner(*simulate(64), multilabel_metrics(), path=tmp_path, cbs=[CSVLogger(), ZeroLabelsCallback()])
+    with warnings_as('ignore'), learn.no_logging(), contextlib.redirect_stdout(io.StringIO()): learn.fit(1, 0.)
+    with warnings_as('error'): learn.export_plain()
+    assert not load_learner(tmp_path/'export.pkl').cbs.filter(risinstance(CSVLogger))
+    assert len(learn.cbs.filter(risinstance(CSVLogger)))==1
+
+@pytest.mark.parametrize('loss', [AsymmetricLossFlat,SigmoidFocalLossFlat])
+def test_export_plain_names_the_public_class_once(loss, tmp_path):
+    learn = make_learner(*simulate(64), multilabel_metrics(), loss_func=loss(), path=tmp_path)
+    with pytest.warns(UserWarning) as caught: learn.export_plain()
+    text, = [str(o.message) for o in caught if 'still needs' in str(o.message)]
+    assert text.count('Loss')==1 and f'fastai_mlmetrics, for {loss.__name__}: use' in text
+
+@pytest.mark.parametrize('name', ['judge','ZeroLabelsWarning','ZeroLabelsCallback','ZeroLabelsCallback.explain',
+    'ZeroLabelsCallback.report','ZeroLabelsCallback.plot','Learner.accuracy_report','Learner.evaluate',
+    'Learner.export_plain','Learner.set_thresh','Learner.thresh_find','Recorder.plot_metrics','SuggestedThresholds'])
+def test_examples_of_docstrings_run(name, tmp_path):
+    logits,targs = simulate(200, 5, density=0.3)
+    learn = make_learner(logits, targs, multilabel_metrics(), path=tmp_path, cbs=ZeroLabelsCallback())
+    with warnings_as('ignore'), learn.no_logging(): learn.fit(1, 0.)
+    code = example(eval(name))
+    assert name.rpartition('.')[2] in code or name=='SuggestedThresholds'
+    if name=='ZeroLabelsCallback': learn.remove_cbs(learn.cbs.filter(risinstance(ZeroLabelsCallback)))
+    with warnings_as('ignore'), learn.no_logging():
+        exec(code, dict(globals(), learn=learn, probs=logits.sigmoid(), targs=targs))
+    plt.close('all')

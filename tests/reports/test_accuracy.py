@@ -1,0 +1,331 @@
+"accuracy_report: its rows, baselines and intervals, and what it says"
+import sklearn.metrics as skm
+from scipy import stats
+from conftest import *
+from six_labels import SCORES, TARGS
+from test_comparison import two_models
+from test_metrics import reference
+
+ROW_NAMES = ['accuracy, elementwise','accuracy, weighted','accuracy, balanced','accuracy, subset','accuracy, Jaccard',
+             'F1, micro','F1, macro','F1, weighted','F1, samples','AP, macro','ROC AUC, macro','LRAP']
+
+@given(binary_pairs(), st.data())
+def test_lift_is_finite(arrays_, data):
+    p,y = (o.astype(float) for o in arrays_)
+    y[data.draw(arrays(bool, y.shape))] = -1
+    if (y<0).all(): return
+    with warnings_as('ignore'): r = accuracy_report(p, y, ignore_index=-1, ci=None)
+    assert not np.isinf(r.lift).any()
+
+@given(binary_pairs(min_labels=1), st.sampled_from([0., 0.3, 1., math.nan]), st.booleans(), st.data())
+def test_the_columns_of_a_report_are_in_order(arrays_, zero_division, scored, data):
+    "No value or interval exceeds the ceiling, and where the baseline reaches it there is no lift"
+    p,y = arrays_
+    y = np.where(data.draw(arrays(bool, y.shape)), y, data.draw(st.sampled_from([y, 1, -1])))
+    if (y<0).all(): return
+    if scored: p = (p+np.random.default_rng(0).random(p.shape))/2
+    with warnings_as('ignore'): r = accuracy_report(p, y, ignore_index=-1, zero_division=zero_division)
+    assert not any((r[a]>r[b]).any() for a,b in itertools.pairwise(('low','value','high','ceiling')))
+    assert not any((r[o]>r.ceiling+1e-12).any() for o in ('baseline','constant'))
+    assert r.lift[np.isclose(r.baseline, r.ceiling)].isna().all() and not (r.lift>1).any()
+
+def test_nothing_to_gain_is_no_lift():
+    for n,c in ((4,1), (7,3), (50,30)):
+        y = torch.ones(n, c)
+        r = accuracy_report(torch.rand(n, c), y, ci=None)
+        assert (r.baseline==r.ceiling)[['AP, macro','LRAP']].all() and r.lift[['AP, macro','LRAP']].isna().all()
+        y[:,::2] = 0
+        assert math.isnan(accuracy_report(torch.rand(n, c), y, ci=None).lift['AP, macro'])
+        assert accuracy_report(torch.rand(n, c), 0*y, zero_division=0.3, ci=None).lift.isna().all()
+
+def test_an_interval_ends_at_the_ceiling():
+    y = TARGS*(torch.arange(300)%4==0)[:,None] # three of four samples have no label
+    r = accuracy_report(y.long(), y).loc['F1, samples']
+    assert r.low<r.value==r.high==r.ceiling<0.3
+
+def test_binary_predictions_have_no_ranking():
+    for p in (SCORES>0.5, (SCORES>0.5).int()):
+        assert list(accuracy_report(p, TARGS).index)==ROW_NAMES[:-3]
+    assert list(accuracy_report(SCORES, TARGS).index)==ROW_NAMES
+
+def test_the_reading_has_numbers_in_words():
+    "Counts have thousands separators, labels without names are 'label 0', and few samples are not 0 %"
+    y = torch.zeros(5000, 3)
+    y[:,0] = y[:9,1] = y[9:,2] = 1
+    y[4988:] = 0
+    scores = torch.full_like(y, 0.4)
+    text = accuracy_report(scores, y, ci=0.999).reading
+    for part in ('the 15,000 sample-label pairs (5,000 samples)', '(99.9% interval',
+                 'predicting labels 0, 2 for every sample', ': 12 of 5,000 samples have no label, and 0/0'):
+        assert part in text
+    text = accuracy_report(scores[4000:4989], y[4000:4989], ci=None).reading
+    assert ': 1 of 989 samples has no label, 1 of 3 labels never occurs, and 0/0' in text
+    text = accuracy_report(scores[:1,:1], y[:1,:1], ci=None).reading
+    assert 'the 1 sample-label pair (1 sample)' in text and 'predicting label 0 for every sample' in text
+    for vocab,constant in ((['0'], 'label 0'), ([30], 'label 30'), (['cat'], 'cat'), ([('a',1)], '(a, 1)')):
+        assert f'predicting {constant} for' in accuracy_report(scores[:,:1], y[:,:1], vocab=vocab, ci=None).reading
+
+@pytest.mark.parametrize('n', [32, 150, 400, 1000])
+def test_the_interval_of_a_share_is_student_s(n):
+    "Half of the samples are right: Student's interval of a mean, whatever the rounding"
+    p,t = np.zeros((n,3)),np.zeros((n,3), int)
+    p[:n//2,0],t[:,0] = 0.9,1
+    row = accuracy_report(p, t).loc['accuracy, subset']
+    assert (row.high-row.low)/2==pytest.approx(stats.t.ppf(.975, n-1)*0.5/(n-1)**0.5, rel=1e-5)
+
+ROWS = {
+    'accuracy, elementwise': (AccuracyMulti, 'micro'),
+    'accuracy, weighted':    (AccuracyMulti, 'weighted'),
+    'accuracy, balanced':    (BalancedAccuracyMulti, 'macro'),
+    'accuracy, subset':      (SubsetAccuracy, 'samples'),
+    'accuracy, Jaccard':     (JaccardMulti, 'samples'),
+    **{f'F1, {a}': (F1ScoreMulti,a) for a in ('micro','macro','weighted','samples')}}
+# Rows for which the constant baseline is the best of all constants
+ALWAYS_BEST = 'accuracy, elementwise','accuracy, weighted','accuracy, subset'
+
+@given(binary_pairs(max_labels=4), st.sampled_from([0., 1., np.nan]), st.data())
+def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division, data):
+    p,y = pair
+    keep = data.draw(st.none() | arrays(bool, p.shape))
+    if keep is not None: keep[0,0] = True
+    targs = y if keep is None else np.where(keep, y, -1)
+    report = accuracy_report(p, targs, ci=None, zero_division=zero_division, ignore_index=-1)
+    label_sets = np.array(np.meshgrid(*[[0,1]]*p.shape[1])).reshape(p.shape[1], -1).T
+    constants = [np.broadcast_to(o, p.shape) for o in label_sets]
+    with warnings_as('ignore'):
+        for row,(cls,average) in ROWS.items():
+            def ref(p): return reference(cls, y, p, average, keep, zero_division=zero_division)
+            r = report.loc[row]
+            same([r.value, r.baseline, r.ceiling], [ref(p), ref(np.zeros_like(p)), ref(y)])
+            best = np.nanmax([*map(ref, constants), -1])
+            assert not r.constant>best+1e-12
+            exact = row in ALWAYS_BEST or row=='F1, micro' and zero_division==0
+            if keep is None and exact: same(r.constant, best)
+
+def test_intervals_are_jackknife_intervals():
+    logits,targs = simulate(250)
+    r = accuracy_report(logits, targs, sigmoid=True)
+    assert ((r.low<r.value) & (r.value<r.high)).all()
+    p = r.value['accuracy, subset']
+    normal = p + np.array([-1.96,1.96])*(p*(1-p)/250)**0.5
+    same(r.loc['accuracy, subset',['low','high']].astype(float), normal, 0.008)
+    # By hand: scikit-learn's values without each sample
+    d,y = (logits>0).numpy().astype(int),targs.numpy().astype(int)
+    for row,average in (('F1, samples','samples'), ('F1, macro','macro'), ('F1, micro','micro')):
+        without = np.array([
+            skm.f1_score(np.delete(y, i, 0), np.delete(d, i, 0), average=average, zero_division=0)
+            for i in range(250)])
+        mid = 250*r.value[row] - 249*without.mean()
+        se = (249/250*((without-without.mean())**2).sum())**0.5
+        low,high = r.loc[row,['low','high']].astype(float)
+        same((low+high)/2, mid, 1e-9)
+        assert 1.96*se<(high-low)/2<2.7*se
+    wide = accuracy_report(logits, targs, sigmoid=True, ci=0.99)
+    assert (wide.high-wide.low>r.high-r.low)[wide.low.notna()].all()
+    assert wide.equals(accuracy_report(logits, targs, sigmoid=True, ci=0.99))
+
+def test_intervals_cover():
+    """Coverage for rare labels in few samples: a percentile bootstrap covered the true balanced accuracy
+    in half of the simulations, and macro F1 in fewer"""
+    freq = torch.linspace(0.03, 0.4, 12)
+    gen = torch.Generator().manual_seed(0)
+    def draw(n):
+        y = (torch.rand(n, 12, generator=gen)<freq).float()
+        return torch.randn(n, 12, generator=gen) + 3*y - 2,y
+    truth = accuracy_report(*draw(200000), sigmoid=True, ci=None).value
+    rows = ['accuracy, elementwise','accuracy, balanced','accuracy, subset',
+            'F1, micro','F1, macro','F1, weighted','F1, samples']
+    reports = [accuracy_report(*draw(100), sigmoid=True) for _ in range(100)]
+    hits = [(r.low<=truth) & (truth<=r.high) for r in reports]
+    assert (pd.DataFrame(hits)[rows].mean()>=0.88).all()
+
+def test_intervals_stay_between_0_and_1():
+    y = simulate(60)[1].long()
+    r = accuracy_report(y, y)
+    below_1 = ['F1, samples','accuracy, Jaccard','F1, macro','accuracy, balanced']
+    assert r.high.drop(below_1).dropna().eq(1).all()
+    assert 0.9<r.low['accuracy, subset']<1 # all samples are correct
+    r = accuracy_report(1-y, y)
+    assert r.low['accuracy, subset']==0<r.high['accuracy, subset']<0.1
+    r = accuracy_report(y[:2], y[:2])
+    assert r.low.dropna().between(0, 1).all() and (r.low<=r.high).where(r.low.notna(), True).all()
+
+def test_perfection_on_mostly_unlabelled_data_has_a_low_ceiling():
+    y = torch.zeros(100, 6, dtype=torch.long)
+    y[:5,0] = 1
+    r = accuracy_report(y, y)
+    same(r.loc[['F1, samples','F1, macro'], ['value','ceiling']], [[0.05]*2, [1/6]*2])
+    assert 'at most 0.050' in r.reading and '95 of 100 samples have no label' in r.reading
+    same(accuracy_report(y, y, zero_division=math.nan).value['F1, samples'], 1)
+
+def test_the_reading_names_the_constant_that_is_scored():
+    y = torch.zeros(11, 130, dtype=torch.long)
+    y[:6,9] = y[6:,:4] = 1
+    for i in range(6): y[i,10+20*i:30+20*i] = 1
+    r = accuracy_report(y, y, ci=None)
+    names = [int(o) for o in r.reading.split('; predicting labels ')[1].split(' for every')[0].split(', ')]
+    p = torch.zeros_like(y)
+    p[:,names] = 1
+    same(F1ScoreMulti(average='samples')(p, y), r.constant['F1, samples'])
+
+def test_ignored_elements_count_nowhere():
+    y = tensor([[1,0,math.nan]]*10 + [[math.nan]*3]*10)
+    r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
+    assert 'Accuracy over the 20 sample-label pairs (10 samples) is 1.000' in r.reading
+    assert '(95% interval 0.661 to 1.000)' in r.reading # Of 10 samples
+    assert "'accuracy, balanced'" not in r.reading and ': 1 of 2 labels never occurs, and 0/0' in r.reading
+    with pytest.raises(ValueError, match='single sample that counts'):
+        accuracy_report(y, y*math.nan, ignore_index=math.nan)
+
+@pytest.mark.parametrize('n,c', [(1,3), (2,1), (30,1), (3,200)])
+def test_odd_sizes_have_values(n, c):
+    logits,targs = simulate(n, c)
+    r = accuracy_report(logits.half(), TensorCategory(targs), sigmoid=True, vocab=range(c))
+    assert r.value.drop('ROC AUC, macro').notna().all() and r.reading
+
+def test_mistakes_are_named():
+    logits,targs = simulate(50)
+    with pytest.raises(ValueError, match='not a single sample'):
+        accuracy_report(logits[:0], targs[:0], sigmoid=True)
+    with pytest.raises(ValueError, match='19 names.*20 labels'):
+        accuracy_report(logits, targs, sigmoid=True, vocab=range(19))
+    with pytest.raises(ValueError, match='must be 0 or 1'): accuracy_report(logits, targs*2, sigmoid=True)
+    logits[3,4] = math.nan
+    with pytest.warns(UserWarning, match='NaN in 1 sample,'): r = accuracy_report(logits, targs, sigmoid=True)
+    assert r.value.isna().all() and r.baseline.notna().all() and 'NaN' in r.reading
+
+@pytest.mark.parametrize('right', [True, False])
+def test_ignored_samples_do_not_narrow_an_interval(right):
+    logits,targs = simulate(30, 6, density=0.3)
+    if right: logits = 8*targs-4
+    more,missing = (torch.cat([o, torch.full((60,6), v)]) for o,v in ((logits,9.), (targs,-1.)))
+    few = accuracy_report(logits, targs, sigmoid=True)
+    all_ = accuracy_report(more, missing, sigmoid=True, ignore_index=-1)
+    pd.testing.assert_frame_equal(few, all_)
+    assert few.reading==all_.reading
+
+RANKING = skm.average_precision_score,skm.roc_auc_score,skm.label_ranking_average_precision_score
+
+def test_rankings_have_random_and_constant_baselines():
+    logits,targs = simulate(200, 5, density=0.3)
+    r = accuracy_report(logits, targs, sigmoid=True)
+    y,s = targs.double().numpy(),logits.double().numpy()
+    same(r.value[-3:], [f(y, s) for f in RANKING], 1e-9)
+    rng,n = np.random.default_rng(0),60
+    random = np.mean([[f(y, s) for f in RANKING] for s in rng.random((n,*y.shape))], 0)
+    same(r.baseline[-3:], random, 0.01)
+    by_frequency = skm.label_ranking_average_precision_score(y, np.tile(y.mean(0), (200,1)))
+    same(r.constant[-3:], [y.mean(), 0.5, by_frequency], 1e-9)
+    same(r.ceiling[-3:], 1)
+    assert 'Mean average precision' in r.reading
+    each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, s)]
+    bootstrap = [rng.choice(each, 200).mean() for _ in range(2000)]
+    same(r.loc['LRAP',['low','high']].astype(float), np.quantile(bootstrap, [0.025,0.975]), 0.01)
+    assert 'AP, macro' not in accuracy_report(logits>0, targs).index
+
+def test_rankings_of_absent_labels_have_a_ceiling():
+    logits,targs = simulate(30, 4)
+    targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
+    r = accuracy_report(logits, targs, sigmoid=True, ignore_index=math.nan)
+    same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs))
+    same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
+    assert r.ceiling['AP, macro']==0.75 and "'AP, macro' (at most 0.750)" in r.reading
+    assert 0<r.baseline['AP, macro']<0.5<r.baseline['LRAP']<1
+
+@pytest.mark.parametrize('ignored', [False,True])
+@pytest.mark.parametrize('sizes', [(1200,5), (70,300)])
+def test_blocks_do_not_change_a_report(monkeypatch, ignored, sizes):
+    from fastai_mlmetrics.core import predictions
+    models,y = two_models(*sizes)
+    if ignored:
+        y[torch.rand(*sizes, generator=torch.Generator().manual_seed(1))<0.1] = -1
+        y[5:40] = -1
+    whole = accuracy_report(models['a'], y, sigmoid=True, ignore_index=-1)
+    monkeypatch.setattr(predictions, '_BLOCK', 300)
+    pd.testing.assert_frame_equal(accuracy_report(models['a'], y, sigmoid=True, ignore_index=-1), whole, rtol=1e-9)
+
+def test_the_better_baseline_is_named():
+    "Predicting nothing is not the best constant if a label is true in more than half of the samples"
+    logits,targs = simulate(400, 6, density=0.2)
+    def row(targs, preds=logits):
+        r = accuracy_report(preds, targs, sigmoid=True, ci=None)
+        return r.loc['accuracy, elementwise'],r.reading
+    acc,text = row(targs)
+    assert acc.constant==acc.baseline and f"{acc.lift:.1%} of the baseline's errors" in text
+    assert 'but ' not in text
+    targs[:,0] = (torch.arange(400)%10>0).float()
+    logits[:,0] = 4*targs[:,0]-2
+    acc,text = row(targs)
+    removed = (acc.value-acc.constant)/(1-acc.constant)
+    assert acc.constant==max(((targs.mean(0)>0.5).float()==targs).double().mean().item(), acc.baseline) and removed>0
+    assert (f'{acc.baseline:.3f} for the baseline, predicting nothing at all, but {acc.constant:.3f} for the best '
+            f"constant prediction: the model removes {removed:.1%} of the best constant prediction's errors.") in text
+    nothing = row(targs, logits-99)[1]
+    assert 'the model makes more errors than the best constant prediction. All' in nothing
+    assert 'the model gains nothing. All' in row(targs, 9*((targs.mean(0)>0.5)*2.-1).expand_as(targs))[1]
+
+def test_saturated_logits_are_ranked_by_the_logits():
+    "Their sigmoids are all 1"
+    _,y = two_models()
+    logits = 30 + y + torch.rand(y.shape, generator=torch.Generator().manual_seed(0))/2
+    r = accuracy_report(logits, y, sigmoid=True)
+    assert r.value['LRAP']==LRAP()(logits, y)==1
+
+def test_rankings_without_each_sample_are_those_of_the_others():
+    "As the metrics compute them of the other samples"
+    from fastai_mlmetrics.core.predictions import Predictions
+    from fastai_mlmetrics.reports.accuracy import _rank_without, rank_labels
+    rng = np.random.default_rng(0)
+    for trial in range(40):
+        n,c,ties = rng.integers(2, 12),rng.integers(1, 4),trial%2
+        preds = torch.from_numpy(rng.random((n,c)).round(1 if ties else 6))
+        y = torch.from_numpy(rng.integers(-(trial%3==0), 2, (n,c))).float()
+        zero_division = (0.,1.,math.nan)[trial%4%3]
+        y[0,0] = 1
+        p = Predictions(preds, y, ignore_index=-1, zero_division=zero_division)
+        metrics = APScoreMulti(zero_division=zero_division, ignore_index=-1),RocAucMulti(ignore_index=-1)
+        for m,row in zip(metrics, _rank_without(p, torch.stack(rank_labels(metrics, p)))):
+            for row_i,i in enumerate((y>=0).any(1).nonzero().flatten().tolist()):
+                others = torch.arange(n)!=i
+                with warnings_as('ignore'): expected = m(preds[others], y[others])
+                np.testing.assert_allclose(row[row_i], expected, atol=1e-12)
+
+def test_a_report_makes_no_copy():
+    "Nor float64 tables of the arrays' size"
+    p,y = torch.rand(8000, 600),(torch.rand(8000, 600)<0.02).float()
+    accuracy_report(p[:1000], y[:1000])
+    assert peak_of(accuracy_report, p, y) < 8*p.numel()/2**20
+
+def test_a_report_names_its_threshold():
+    r = accuracy_report(SCORES, TARGS, thresh=0.1534, min_labels=1)
+    assert lines(r)[0].startswith('thresh=0.153 ') and lines(r)[1].startswith('min_labels=1')
+    assert 'threshold of 0.153, min_labels=1.' in r.reading
+    assert 'thresh=0.153' in r._repr_html_() and 'min_labels=1' in r._repr_html_()
+    assert 'thresh=0.153' in repr(r[['value']].head(2))
+    r = accuracy_report(SCORES, TARGS, thresh=[0.1,0.2,0.3,0.4,0.5,0.612])
+    assert lines(r)[0].startswith('thresh=0.1 to 0.612 ') and 'min_labels' not in repr(r)
+    assert 'threshold of 0.1 to 0.612 by label.' in r.reading
+    of_binary = accuracy_report(SCORES>0.5, TARGS)
+    assert 'thresh' not in repr(of_binary).replace('threshold', '') # binary predictions have none
+
+@pytest.mark.parametrize('kw', [dict(), dict(thresh=0.1534, min_labels=1), dict(thresh=[0.03123]*5+[0.6123])])
+def test_a_report_is_whole_in_a_terminal(kw):
+    r = accuracy_report(SCORES, TARGS, **kw)
+    assert max(map(len, lines(r)))<=80 and '\\' not in repr(r)
+    assert not re.search(r'\d\.\d{4}', repr(r).replace('0.0312', ''))
+    assert len(lines(r))<30
+
+def test_a_report_of_many_labels_is_short():
+    y = torch.ones(10, 1000)
+    r = accuracy_report(y, y, vocab=[f'label {i}' for i in range(1000)], ci=None)
+    assert 'label 5 and 994 more for every sample' in r.reading and len(r.reading)<1200
+
+def test_the_baseline_by_kind_of_row():
+    r = accuracy_report(SCORES, TARGS, ci=None)
+    assert list(r.columns)==['value','low','high','baseline','constant','ceiling','lift']
+    assert r.baseline['accuracy, elementwise']==pytest.approx(1-TARGS.mean().item())
+    assert r.baseline['F1, samples']==0 and r.baseline['ROC AUC, macro']==0.5
+    random = [np.random.default_rng(i).random(TARGS.shape) for i in range(200)]
+    aps = [skm.average_precision_score(TARGS, o, average='macro') for o in random]
+    assert r.baseline['AP, macro']==pytest.approx(np.mean(aps), abs=0.005)
+    assert 'baseline, predicting nothing' in r.reading and 'a random ranking scores' in r.reading

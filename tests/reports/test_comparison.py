@@ -1,0 +1,211 @@
+"compare_models: differences and their intervals"
+from scipy import stats
+from conftest import *
+from fastai_mlmetrics.reports.comparison import ModelComparison
+
+def two_models(n=200, c=8, gain=0.5, seed=0):
+    "Two models with errors in common, the second one better by `gain`, and targets"
+    gen = torch.Generator().manual_seed(seed)
+    y = (torch.rand(n, c, generator=gen)<torch.linspace(0.03, 0.4, c)).float()
+    both = torch.randn(n, c, generator=gen) + 3*y - 2
+    a,b = (both + 0.7*torch.randn(n, c, generator=gen) + g*(2*y-1) for g in (0,gain))
+    return dict(a=a, b=b),y
+
+def limits(t): return t[['low','high']].dropna()
+
+def test_differences_are_those_of_reports():
+    models,y = two_models()
+    t = compare_models(models, y, sigmoid=True)
+    assert list(t)==['a','b','difference','low','high']
+    reports = {k: accuracy_report(o, y, sigmoid=True) for k,o in models.items()}
+    for k,r in reports.items(): pd.testing.assert_series_equal(t[k], r.value, check_names=False)
+    assert (t.difference==t.b-t.a).all() and [*t.index]==[*reports['a'].index]
+    assert t.low.notna().all()
+    within = limits(t)
+    assert (within.low<t.difference[within.index]).all() and (t.difference[within.index]<within.high).all()
+    # Narrower than what two intervals leave open
+    a,b = reports.values()
+    assert (t.high-t.low < (a.high-a.low)+(b.high-b.low))[within.index].all()
+
+@pytest.mark.parametrize('n', [100,2000])
+def test_intervals_are_those_of_a_paired_t_test(n):
+    "Of means over samples"
+    models,y = two_models(n)
+    t = compare_models(models, y, sigmoid=True)
+    right = {k: ((o>0)==y.bool()).all(1).double().numpy() for k,o in models.items()}
+    per_sample = JaccardMulti(average='samples').values
+    def jaccard(p, y): return per_sample(*((a & b).sum(1).double() for a in (p, ~p) for b in (y, ~y)))
+    overlap = {k: jaccard(o>0, y.bool()).numpy() for k,o in models.items()}
+    for row,x in (('accuracy, subset',right), ('accuracy, Jaccard',overlap)):
+        expected = stats.ttest_rel(x['b'], x['a']).confidence_interval()
+        # Degrees of freedom are fewer where few samples differ
+        np.testing.assert_allclose(t.loc[row,['low','high']].astype(float), expected, atol=0.2/n)
+
+def test_intervals_are_those_of_a_bootstrap():
+    models,y = two_models(400)
+    t = compare_models(models, y, sigmoid=True)
+    rng,rows = np.random.default_rng(0),['F1, micro','F1, samples','F1, macro','F1, weighted']
+    draws = []
+    for _ in range(300):
+        i = rng.integers(0, 400, 400)
+        draws.append([F1ScoreMulti(average=row[4:])(models['b'][i], y[i])
+                      - F1ScoreMulti(average=row[4:])(models['a'][i], y[i]) for row in rows])
+    expected = np.quantile(draws, [0.025,0.975], axis=0).T
+    np.testing.assert_allclose(t.loc[rows,['low','high']].astype(float), expected, atol=0.012)
+
+def test_the_same_model_twice_has_no_difference():
+    (a,_),y = two_models()[0].values(),two_models()[1]
+    t = compare_models(dict(a=a, b=a.clone()), y, sigmoid=True)
+    assert (t.difference==0).all() and (limits(t)==0).all(axis=None)
+    assert t.reading=='b and a have the same scores.\nPredicted at thresh=0.5.'
+
+def test_swapped_models_negate():
+    models,y = two_models()
+    t,u = (compare_models({k: models[k] for k in o}, y, sigmoid=True) for o in ('ab','ba'))
+    pd.testing.assert_series_equal(t.difference, -u.difference)
+    pd.testing.assert_series_equal(t.low, -u.high, check_names=False)
+    assert 'b is better than a in F1 over samples, by' in t.reading
+    assert 'a is worse than b in F1 over samples, by' in u.reading
+
+def test_a_constant_difference_has_an_interval():
+    "One model is always right, the other one never"
+    y = two_models(100)[1].long()
+    r = compare_models(dict(a=1-y, b=y), y).loc['accuracy, subset']
+    assert r.difference==r.high==1 and 0.9<r.low<1
+
+@given(st.integers(1,12), st.integers(1,4), st.integers(0,2**20), st.booleans(), st.sampled_from([0.,1.,math.nan]))
+def test_a_difference_is_within_its_interval(n, c, seed, scored, zero_division):
+    rng = np.random.default_rng(seed)
+    models = {k: rng.random((n,c)).round(1) if scored else rng.integers(0, 2, (n,c)) for k in ('a','b')}
+    y = rng.integers(-1, 2, (n,c))
+    y[0,0] = 1
+    with warnings_as('ignore'):
+        t = compare_models(models, y, ignore_index=-1, zero_division=zero_division)
+        reports = [accuracy_report(o, y, ignore_index=-1, zero_division=zero_division).value for o in models.values()]
+    pd.testing.assert_series_equal(t.difference, reports[1]-reports[0], check_names=False)
+    o = t.dropna()
+    assert ((-1<=o.low) & (o.low<=o.difference) & (o.difference<=o.high) & (o.high<=1)).all()
+    assert t.reading and repr(t)
+
+def test_ignored_targets_count_nowhere():
+    models,y = two_models()
+    more = {k: torch.cat([o, torch.randn(50, 8)]) for k,o in models.items()}
+    missing = torch.cat([y, torch.full((50,8), math.nan)])
+    t,u = compare_models(models, y, sigmoid=True),compare_models(more, missing, sigmoid=True, ignore_index=math.nan)
+    pd.testing.assert_frame_equal(t, u)
+
+def test_each_model_may_have_its_threshold():
+    models,y = two_models()
+    by_label = np.linspace(0.2, 0.6, 8)
+    thresh = dict(a=0.3, b=by_label)
+    t = compare_models(models, y, sigmoid=True, thresh=thresh)
+    for k,o in models.items():
+        r = accuracy_report(o, y, sigmoid=True, thresh=thresh[k])
+        pd.testing.assert_series_equal(t[k], r.value, check_names=False)
+    probs = {k: o.sigmoid() for k,o in models.items()}
+    best = {k: best_thresholds(o, y, average=a) for (k,o),a in zip(probs.items(), ('micro','macro'))}
+    of_best = compare_models(probs, y, thresh=best)
+    assert of_best.b['F1, macro']==accuracy_report(probs['b'], y, thresh=best['b']).value['F1, macro']
+
+def test_the_thresholds_in_use_are_named():
+    models,y = two_models()
+    def last(models=models, **kw): return compare_models(models, y, **kw).reading.splitlines()[-1]
+    assert last(sigmoid=True)=='Predicted at thresh=0.5.'
+    assert last(sigmoid=True, thresh=dict(a=0.3, b=[0.2]*7+[0.6]))==\
+        'Predicted: a at thresh=0.3; b at thresh=0.2 to 0.6 by label.'
+    assert last(sigmoid=True, min_labels=1, max_labels=1)=='Predicted with min_labels=1, max_labels=1.'
+    binary = {k: (o>0).int() for k,o in models.items()}
+    assert last(binary)=='Predicted as binary predictions.'
+    assert last(dict(a=models['a'].sigmoid(), b=binary['b']))=='Predicted: a at thresh=0.5; b as binary predictions.'
+
+DEPENDS = 'The answer depends on the thresholds: with each model at its best one, cross-validated, '
+
+def test_a_comparison_that_the_threshold_decides_says_so():
+    "The better model has low scores, and loses at 0.5"
+    models,y = two_models(400)
+    models['b'] = models['b']-3
+    t = compare_models(models, y, sigmoid=True)
+    assert t.high['F1, micro']<0 and f'{DEPENDS}b is better in micro F1, by ' in t.reading
+    # At the thresholds that it names
+    thresh = eval(re.search('pass thresh=({.*?})', t.reading)[1])
+    best = {k: best_thresholds(o.sigmoid(), y) for k,o in models.items()}
+    at = compare_models(models, y, sigmoid=True, thresh=thresh)
+    for k,o in best.items(): assert at[k]['F1, micro']==pytest.approx(o.score, abs=0.005)
+    assert at.low['F1, micro']>0 and DEPENDS not in at.reading
+    swapped = compare_models({k: models[k] for k in 'ba'}, y, sigmoid=True)
+    assert f'{DEPENDS}a is worse in micro F1, by ' in swapped.reading
+    three = compare_models({**models, 'c': models['b']-1}, y, sigmoid=True)
+    thresh = eval(re.search('pass thresh=({.*?})', three.reading)[1])
+    assert [*thresh]==['a','b','c'] and DEPENDS not in compare_models({**models, 'c': models['b']-1}, y, sigmoid=True,
+                                                                      thresh=thresh).reading
+    # A difference that thresholds make
+    models['b'] = models['a']-3
+    assert f'{DEPENDS}the difference in micro F1 may be chance.' in compare_models(models, y, sigmoid=True).reading
+    margins = compare_models(models, y, thresh=0.)
+    assert DEPENDS in margins.reading and margins.high['F1, micro']<0
+
+def test_a_threshold_that_decides_nothing_is_no_matter():
+    models,y = two_models(400)
+    models['b'] = models['b']-3
+    by_label = [0.5]*8
+    for kw in (dict(thresh=by_label), dict(ci=None), dict(min_labels=1), dict(min_labels=2, max_labels=2)):
+        assert DEPENDS not in compare_models(models, y, sigmoid=True, **kw).reading, kw
+    binary = {k: (o>0).int() for k,o in models.items()}
+    assert DEPENDS not in compare_models(binary, y).reading
+    assert DEPENDS not in compare_models(models, y*0, sigmoid=True).reading
+    # The other one may have a better threshold
+    mixed = compare_models(models, y, sigmoid=True, thresh=dict(a=by_label, b=0.5)).reading
+    assert DEPENDS in mixed and "pass thresh={'a': ..., 'b': 0." in mixed
+    assert DEPENDS not in compare_models(two_models(400, gain=2.)[0], y, sigmoid=True).reading
+
+def test_thresholds_by_label_are_for_all_models():
+    "A dict whose keys are labels is for all models"
+    models,y = two_models()
+    names = [f'label {i}' for i in range(8)]
+    by_label = dict(zip(names[::-1], np.linspace(0.2, 0.6, 8)))
+    t = compare_models(models, y, sigmoid=True, vocab=names, thresh=by_label)
+    r = accuracy_report(models['b'], y, sigmoid=True, vocab=names, thresh=by_label)
+    pd.testing.assert_series_equal(t.b, r.value, check_names=False)
+
+def test_more_models_are_compared_with_the_first():
+    models,y = two_models()
+    t = compare_models(dict(**models, c=models['b']+1), y, sigmoid=True)
+    assert list(t)==['a','b','c','difference','low','high'] and [*t.index.levels[0]]==['b','c']
+    pd.testing.assert_frame_equal(t.loc['b'].drop(columns='c'), compare_models(models, y, sigmoid=True))
+    assert t.reading.startswith('b is better than a') and '\nc is ' in t.reading
+    assert isinstance(t, ModelComparison) and 'b is better' in t._repr_html_()
+
+def test_scores_are_compared_with_binary_predictions():
+    models,y = two_models()
+    t = compare_models(dict(a=models['a'].sigmoid(), b=(models['b']>0).int()), y)
+    assert 'LRAP' not in t.index and t.difference.notna().all()
+
+def test_plot_is_in_the_order_of_the_table():
+    models,y = two_models()
+    for t in (compare_models(models, y, sigmoid=True), compare_models(models, y, sigmoid=True, ci=None),
+              compare_models(dict(**models, c=models['a']), y, sigmoid=True)):
+        ax = plt.subplots()[1]
+        t.plot(ax)
+        rows = [*dict.fromkeys(t.index.get_level_values(-1))]
+        assert [o.get_text() for o in ax.get_yticklabels()]==rows and ax.get_ylim()[0]>ax.get_ylim()[1]
+        assert min(o.get_fontsize() for o in ax.get_yticklabels())>=8
+        plt.close(ax.figure)
+    t = compare_models({'$a$':models['a'], '$b':models['b']}, y, sigmoid=True)
+    t.plot()
+    plt.gcf().canvas.draw()
+
+def test_mistakes_in_a_comparison_are_named():
+    models,y = two_models()
+    def fails(match, *args, error=ValueError, **kw):
+        with pytest.raises(error, match=match): compare_models(*args, sigmoid=True, **kw)
+    fails('dict of two models or more', models['a'], y)
+    fails('dict of two models or more', dict(a=models['a']), y)
+    fails(r"model 'b': predictions have the shape \(199, 8\)", dict(a=models['a'], b=models['b'][1:]), y)
+    fails(r"\['low'\] are columns", dict(a=models['a'], low=models['b']), y)
+    fails('ci=95', models, y, ci=95)
+    fails('thresh is for the labels', models, y, thresh=dict(a=0.5, c=0.5))
+    models['b'] = models['b'].clone()
+    models['b'][0,0] = math.nan
+    with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
+    assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
+    assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5.'
