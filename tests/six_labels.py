@@ -1,5 +1,5 @@
 "Scores and targets of six labels, and all functions of arrays, with plain values as results"
-from conftest import *
+from helpers import *
 
 LOGITS,TARGS = simulate(300, 6, density=0.3, bias=-2)
 SCORES = LOGITS.sigmoid()

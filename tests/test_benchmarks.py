@@ -1,5 +1,5 @@
 "The benchmarks: each section at a tiny size, and the page that is made of them"
-from conftest import *
+from helpers import *
 
 @pytest.fixture(scope='module')
 def bench():

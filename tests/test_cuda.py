@@ -1,7 +1,7 @@
 """Metrics, callback and losses never wait for a GPU in a batch, and mix no devices
 
 torch's fake tensors need no GPU: an operation that would wait for one raises an error."""
-from conftest import *
+from helpers import *
 sys.path.insert(0, str(ROOT))
 from benchmarks.gpu import fake_gpu
 from fastai_mlmetrics.metrics.streaming import MicroMetric

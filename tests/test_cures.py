@@ -2,8 +2,7 @@
 import json
 from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback
 from fastai.tabular.all import *
-from conftest import *
-from test_pitfalls import Improves
+from helpers import *
 
 def rows(heading):
     "The messages in the tables below a heading of the page"

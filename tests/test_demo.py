@@ -1,6 +1,6 @@
 "The demo on the command line"
 import contextlib, io, runpy, signal, subprocess, time
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.demo import _print_row, get_data
 
 def typed(*args, **kwargs):

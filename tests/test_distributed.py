@@ -3,7 +3,7 @@ import socket, torch.distributed as dist, torch.multiprocessing as mp
 from contextlib import nullcontext
 from datetime import timedelta
 from fastai.distributed import DistributedDL
-from conftest import *
+from helpers import *
 
 def _broadcast(self, t, rank):
     "fastai's own moves the indices to a GPU, which gloo does not need"

@@ -1,7 +1,5 @@
 "No sample is lost or counted twice after interruptions and exports"
-from conftest import *
-
-def clean(bs=16): return values(full_learner(bs))
+from helpers import *
 
 def as_before(learn, expected):
     "Validate, and compare with the values of a Learner without interruptions"

@@ -1,6 +1,6 @@
 "The code of the forum's thread, unchanged, on data of the same kind"
 import sklearn.metrics as skm
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.demo import small_convnet
 
 def test_the_code_of_the_thread_has_scikit_learn_s_values(digits_dls):

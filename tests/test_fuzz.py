@@ -3,7 +3,7 @@
 `python tests/test_fuzz.py SECONDS [SEED]` runs for that time, and prints how many inputs were tried."""
 from collections import Counter
 import hypothesis, sklearn.metrics as skm, time
-from conftest import *
+from helpers import *
 
 FORMULAS = {
     AccuracyMulti:    lambda tp,pred,true,n: (n-pred-true+2*tp)/n,

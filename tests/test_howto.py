@@ -3,7 +3,7 @@ import json, subprocess
 from types import SimpleNamespace
 import sklearn.metrics as skm
 import fastai.metrics, fastai_mlmetrics.all
-from conftest import *
+from helpers import *
 
 PAGES = sorted((ROOT/'nbs'/'howto').glob('*.ipynb'))
 

@@ -1,6 +1,6 @@
 "Every notebook runs, its lines fit on a page, and its outputs are small and hold no path of a machine"
 import json
-from conftest import *
+from helpers import *
 
 NOTEBOOKS = {str(o.relative_to(ROOT/'nbs')): o for o in sorted((ROOT/'nbs').glob('**/[!.]*.ipynb'))}
 each_notebook = pytest.mark.parametrize('notebook', NOTEBOOKS.values(), ids=NOTEBOOKS)

@@ -1,6 +1,6 @@
 "The project's files agree with each other, and its release"
 import ast, contextlib, fastai.vision.all, fastai_mlmetrics, importlib, io, pydoc, runpy, shutil
-from conftest import *
+from helpers import *
 import setuptools # whose distutils comes next
 from distutils.core import run_setup
 

@@ -2,7 +2,8 @@
 import ast, fastai_mlmetrics.all, json, runpy
 from bs4 import BeautifulSoup
 from types import ModuleType, SimpleNamespace
-from conftest import *
+from helpers import *
+from reference import *
 from fastai_mlmetrics.diagnosis import callback, pitfalls, remedies, verdicts
 from fastai_mlmetrics.reports.page import glossary
 

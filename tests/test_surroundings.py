@@ -1,7 +1,6 @@
 "Threads, default types and devices, and half precision change no value; nothing is sent or written"
 import contextlib, io
-from conftest import *
-from test_faults import clean
+from helpers import *
 
 def everything(logits, targs):
     "Values of all kinds of metrics and functions"

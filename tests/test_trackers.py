@@ -1,7 +1,7 @@
 "fastai's callbacks for trackers log the metrics by name, and the callback's record"
 import json, zipfile
 from fastai_mlmetrics.demo import get_learner
-from conftest import *
+from helpers import *
 
 LOGITS,TARGS = simulate(n=128, bias=-6., skill=2.) # predicts nothing
 NAMES = ['valid_loss', *multilabel_metrics().attrgot('name')]

@@ -112,8 +112,8 @@ class Batch:
     @cached_property
     def weight(self):
         "Weights of the samples in float64; None: all count equally"
-        if self.rule.weight is None: return None
-        w = self.rule.weight[self.start:self.start+self.n]
+        if self.rule.sample_weight is None: return None
+        w = self.rule.sample_weight[self.start:self.start+self.n]
         # A metric that has too few raises an error when it is read
         return upload(F.pad(w, (0, self.n-len(w))), self.preds.device)
 

@@ -7,23 +7,11 @@ __all__ = []
 
 # %% ../../nbs/core/06_decoding.ipynb #67035af5
 from fastai.basics import *
-from .rules import is_probs, to_scores
+from .inputs import label_vocab
+from .rules import is_probs, ThresholdRule, to_scores
 
 # %% ../../nbs/core/06_decoding.ipynb #540493b5
-def can_decode(
-    loss_func # Loss function of a Learner
-)->bool: # If False, `predict` and `show_results` show no label
-    "Whether `loss_func` converts predictions to binary predictions"
-    f = getattr(loss_func, 'decodes', None)
-    return f is not None and getattr(f, '__func__', f) is not BaseLoss.decodes
-
-# %% ../../nbs/core/06_decoding.ipynb #032eecde
-def loss_rule(
-    loss_func # Loss function of a Learner
-)->dict: # `thresh`, `min_labels` and `max_labels`
-    "Return the threshold and limits that a Learner uses in `predict` and `show_results`"
-    default = dict(thresh=0.5, min_labels=0, max_labels=None)
-    return {k: ifnone(getattr(loss_func, k, None), v) for k,v in default.items()}
+_CROSS_ENTROPIES = F.binary_cross_entropy,F.binary_cross_entropy_with_logits
 
 def unwrap(
     o # `BaseLoss`, `AvgMetric`, `partial` or anything else
@@ -32,80 +20,123 @@ def unwrap(
     while hasattr(o, 'func'): o = o.func
     return o
 
-def loss_name(
-    loss_func # Loss function of a Learner
-)->str:
-    "Return the name of a loss function"
-    f = unwrap(loss_func)
-    return getattr(f, '__name__', type(f).__name__)
+def package_of(
+    o # Function or class
+)->str: # Such as 'fastai'
+    "Return the name of the package that defines `o`"
+    return (getattr(o, '__module__', None) or '').partition('.')[0]
 
-_CROSS_ENTROPIES = F.binary_cross_entropy,F.binary_cross_entropy_with_logits
+class Decoding:
+    "What a loss function does with a model's predictions: activation, threshold and limits"
+    def __init__(self,
+        loss_func, # Loss function of a Learner
+        c:int=1, # Number of labels; 1: unknown
+        device=None # Device of the loss function's own tensors; None: the CPU
+    ):
+        self.loss_func,self.c,self.device = loss_func,max(c, 1),device or 'cpu'
+        self.func = unwrap(loss_func) # Function or loss module, without fastai's wrapper
 
-def is_cross_entropy(
-    loss_func # Loss function of a Learner
-)->bool:
-    "Whether `loss_func` is torch's binary cross-entropy, of logits or of probabilities"
-    f = unwrap(loss_func)
-    return isinstance(f, (nn.BCELoss,nn.BCEWithLogitsLoss)) or f in _CROSS_ENTROPIES
+    @classmethod
+    def of(cls,
+        learn # Learner
+    ): # `Decoding`
+        "Describe the loss function of a Learner"
+        vocab = label_vocab(learn.dls)
+        return cls(learn.loss_func, len(vocab or []), getattr(learn.dls, 'device', None))
 
-def trains_on_all(
-    loss_func # Loss function of a Learner
-)->bool: # False for unknown losses, which may ignore targets in their own way
-    "Whether `loss_func` is known to count each target, whatever its value"
-    if getattr(loss_func, 'ignore_index', None) is not None: return False
-    # A `__call__` or a `forward` of the user's own may ignore targets
-    f,call = unwrap(loss_func),type(loss_func).__call__
-    ours = __name__.partition('.')[0]
-    if isinstance(loss_func, BaseLoss) and call.__module__.partition('.')[0] not in ('fastai',ours):
-        return False
-    return f in _CROSS_ENTROPIES or type(f) in (nn.BCELoss,nn.BCEWithLogitsLoss) or (
-        type(f).__module__.partition('.')[0]==ours)
+    @property
+    def name(self):
+        "Name of the loss function, without fastai's wrapper"
+        return getattr(self.func, '__name__', type(self.func).__name__)
 
-def decode_hint(
-    loss_func, # Loss function that does not decode
+    @property
+    def decodes(self):
+        "Whether it makes binary predictions; if not, `predict` and `show_results` show no label"
+        f = getattr(self.loss_func, 'decodes', None)
+        return f is not None and getattr(f, '__func__', f) is not BaseLoss.decodes
+
+    @property
+    def has_thresh(self):
+        "Whether it has a threshold"
+        return getattr(self.loss_func, 'thresh', None) is not None
+
+    @property
+    def args(self):
+        "Threshold and limits that `predict` and `show_results` use: arguments of `ThresholdRule`"
+        default = dict(thresh=0.5, min_labels=0, max_labels=None)
+        return {k: ifnone(getattr(self.loss_func, k, None), v) for k,v in default.items()}
+
+    @property
+    def rule(self):
+        "Threshold and limits that `predict` and `show_results` use"
+        return ThresholdRule(**self.args)
+
+    @property
+    def ignore_index(self):
+        "Target value that it ignores; None: none, as far as is known"
+        return getattr(self.loss_func, 'ignore_index', None)
+
+    @property
+    def pos_weight(self):
+        "Weights of positives; None: all count equally"
+        return getattr(self.func, 'pos_weight', None)
+
+# %% ../../nbs/core/06_decoding.ipynb #032eecde
+@patch(as_prop=True)
+def is_cross_entropy(self:Decoding):
+    "Whether it is torch's binary cross-entropy, of logits or of probabilities"
+    is_module = isinstance(self.func, (nn.BCELoss,nn.BCEWithLogitsLoss))
+    return is_module or self.func in _CROSS_ENTROPIES
+
+@patch(as_prop=True)
+def trains_on_all(self:Decoding):
+    "Whether it is known to count each target; False for unknown ones, which may ignore some"
+    if self.ignore_index is not None: return False
+    # A `__call__` of the user's own may ignore targets
+    ours = package_of(Decoding)
+    if package_of(type(self.loss_func).__call__) not in ('fastai','torch',ours): return False
+    known = type(self.func) in (nn.BCELoss,nn.BCEWithLogitsLoss) or self.func in _CROSS_ENTROPIES
+    return known or package_of(type(self.func))==ours
+
+@patch
+def advice(self:Decoding,
     probs:bool # Whether the model ends with a sigmoid
 )->str:
     "Advise what to do about a loss function that does not decode"
-    f = unwrap(loss_func)
+    f = self.func
     # fastai's, where a table has several target columns and no `y_block`
     of_numbers = isinstance(f, (nn.MSELoss,nn.L1Loss)) or f in (F.mse_loss, F.l1_loss)
-    if is_cross_entropy(loss_func) or of_numbers:
-        why = "it is for regression; " if of_numbers else ''
-        end = "let the model end without a sigmoid, and " if probs and not of_numbers else ''
-        return f"{why}{end}use `loss_func=BCEWithLogitsLossFlat()`"
+    if of_numbers: return "it is for regression; use `loss_func=BCEWithLogitsLossFlat()`"
+    if self.is_cross_entropy:
+        end = "let the model end without a sigmoid, and " if probs else ''
+        return f"{end}use `loss_func=BCEWithLogitsLossFlat()`"
     # Another loss was chosen for a reason, such as targets that are missing
     both = '' if probs else "an `activation` that returns `x.sigmoid()` and "
     return f"give the loss function {both}a `decodes` that returns `x>0.5`"
 
 # %% ../../nbs/core/06_decoding.ipynb #d75ca275
-def takes_logits(
-    loss_func, # Loss function of a Learner
-    c:int=1, # Number of labels; 1: unknown
-    device=None # Device of the loss function's own tensors; None: the CPU
-)->bool:
-    "Whether `loss_func` takes logits"
-    weights = [getattr(unwrap(loss_func), k, None) for k in ('pos_weight','weight')]
-    c = max(c, *(o.numel() for o in weights if o is not None), 1)
-    zeros = torch.zeros(1, c, dtype=torch.float32, device=device or 'cpu')
-    return (loss_func(zeros, zeros)>0).any().item()
+@patch(as_prop=True)
+def takes_logits(self:Decoding):
+    "Whether it takes logits: a score of 0 for a label that is absent then has a loss above 0"
+    weights = [getattr(self.func, k, None) for k in ('pos_weight','weight')]
+    c = max(self.c, *(o.numel() for o in weights if o is not None), 1)
+    zeros = torch.zeros(1, c, dtype=torch.float32, device=self.device)
+    return (self.loss_func(zeros, zeros)>0).any().item()
 
-def is_activated(
-    loss_func # Loss function of a Learner
-)->bool:
-    "Whether the loss function has an activation, which `get_preds` applies, and it is the sigmoid"
-    f = getattr(loss_func, 'activation', None)
+@patch(as_prop=True)
+def is_activated(self:Decoding):
+    "Whether it has an activation, which `get_preds` applies, and that is the sigmoid"
+    f = getattr(self.loss_func, 'activation', None)
     return callable(f) and (f(torch.zeros(1, 1, dtype=torch.float32, device='cpu'))==0.5).all().item()
 
-def to_probs(
-    preds:Tensor, # Predictions of `get_preds`: after the loss function's activation, if it has one
-    loss_func, # Loss function of the Learner
-    device=None # Device of the loss function's own tensors; None: the CPU
+@patch
+def to_probs(self:Decoding,
+    preds:Tensor # Predictions of `get_preds`: after the activation, if there is one
 )->Tensor: # In [0, 1]
     "Convert predictions to probabilities"
-    activated = is_activated(loss_func)
-    scores = to_scores(preds, not activated and takes_logits(loss_func, preds.shape[-1], device))
-    if not (activated or is_probs(scores)):
-        raise ValueError(f"the loss function ({loss_name(loss_func)}) takes neither logits "
-                         "nor probabilities: use loss_func=BCEWithLogitsLossFlat(), or give it an "
-                         "`activation`")
+    of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
+    scores = to_scores(preds, not self.is_activated and of_preds.takes_logits)
+    if not (self.is_activated or is_probs(scores)):
+        raise ValueError(f"the loss function ({self.name}) takes neither logits nor probabilities: "
+                         "use loss_func=BCEWithLogitsLossFlat(), or give it an `activation`")
     return scores

@@ -44,12 +44,26 @@ def format_number(
     "Format a number with all its digits"
     return np.format_float_positional(np.float32(x), trim='-')
 
+def note(
+    condition, # Whether there is something to add
+    text:str # What to add
+)->str: # '' if there is nothing
+    "Return a text that is added on a condition"
+    return text if condition else ''
+
+def plural(
+    n:int, # Number of things
+    noun:str # Name of one such thing
+)->str: # 'sample', 'samples'
+    "Return a noun, in the plural unless the number is 1"
+    return noun if n==1 else noun+'s'
+
 def count_of(
     n:int, # Number of things
     noun:str # Name of one such thing
 )->str: # '1 sample', '2,000 samples'
     "Format a number with its noun, in the plural unless the number is 1"
-    return f"{n:,} {noun}{'s'[:n!=1]}"
+    return f"{n:,} {plural(n, noun)}"
 
 PROBS_GIVEN = ("predictions all lie in [0, 1], so they seem to be probabilities already: "
                "pass sigmoid=False")

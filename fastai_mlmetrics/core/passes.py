@@ -10,7 +10,7 @@ from fastai.basics import *
 from .messages import replaced
 from .rules import is_probs
 from .counts import check_label_axis
-from .decoding import to_probs
+from .decoding import Decoding
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
 
@@ -68,7 +68,7 @@ def get_probs(
         preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act, cbs=NeedsTargets(),
                                       **kwargs)
     check_label_axis(learn, preds)
-    if act is None: preds = to_probs(preds, learn.loss_func, getattr(learn.dls, 'device', None))
+    if act is None: preds = Decoding.of(learn).to_probs(preds)
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
     return [preds,*rest]

@@ -14,11 +14,22 @@ from .rules import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
 from functools import cached_property
+from dataclasses import dataclass, replace
 
 # %% ../../nbs/core/05_predictions.ipynb #d3768a18
+@dataclass(frozen=True, eq=False)
 class Predictions:
-    "Checked predictions and targets, with the names of the labels and a threshold rule"
-    def __init__(self,
+    "Checked predictions and targets, with the names of the labels and a threshold rule; immutable"
+    preds:Tensor # Scores, logits or binary predictions, N x C
+    targs:Tensor # Targets, N x C
+    vocab:L # C names
+    rule:ThresholdRule # Threshold and limits, and which sample-label pairs count
+    zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
+    index:pd.Index=None # Names of the samples; None: they are numbered
+    nan_warning:str=None # In how many samples predictions are NaN; None: in none
+
+    @classmethod
+    def of(cls,
         preds, # Predictions: the last axis is the labels, all others are samples
         targs, # Targets of the same shape, each 0 or 1
         *,
@@ -29,23 +40,29 @@ class Predictions:
         max_labels:int=None, # Maximum number of labels per sample; None: unlimited
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
-    ):
-        self.index,columns = row_names(preds, targs),columns_of(preds, targs)
+    ): # `Predictions`
+        "Check arrays of any kind"
+        index = row_names(preds, targs)
+        columns = columns_of(preds, targs)
         preds,targs,ignore_index = fill_masked(preds, targs, ignore_index)
-        self.preds,self.targs = as_rows(preds, targs)
-        self.scored = self.preds.is_floating_point() # If not, the predictions are binary
-        self.vocab = label_names(ifnone(vocab, columns), self.preds.shape[1])
-        if columns is not None and [*self.vocab]!=[*columns] and {*self.vocab}=={*columns}:
-            raise ValueError("vocab names the columns in another order than the DataFrame, "
-                             f"which has {[*columns]}: leave it out")
-        self.thresh = None if thresh is None else as_thresh(thresh, self.vocab)
-        self._check_scale(sigmoid)
-        self.rule = ThresholdRule(ifnone(self.thresh, 0.5), sigmoid, ignore_index=ignore_index,
-                                  min_labels=min_labels, max_labels=max_labels)
-        if not self.scored: # Binary predictions have neither threshold nor limits
-            self.thresh,self.rule = 0.5,ThresholdRule(sigmoid=False, ignore_index=ignore_index)
-        self.zero_division = zero_division
-        self._check_values()
+        preds,targs = as_rows(preds, targs)
+        vocab = _named(vocab, columns, preds.shape[1])
+        if thresh is not None: thresh = as_thresh(thresh, vocab)
+        if preds.is_floating_point():
+            _check_scale(preds, thresh, sigmoid)
+            rule = ThresholdRule(ifnone(thresh, 0.5), sigmoid, ignore_index=ignore_index,
+                                 min_labels=min_labels, max_labels=max_labels)
+        else: # Binary predictions have neither threshold nor limits
+            rule = ThresholdRule(sigmoid=False, ignore_index=ignore_index)
+        p = cls(preds, targs, vocab, rule, zero_division, index)
+        return p.replace(nan_warning=p._check_values())
+
+    replace = replace # `p.replace(rule=rule)`: a copy with other fields, without what was computed
+
+    @property
+    def scored(self):
+        "Whether predictions are scores; otherwise they are binary"
+        return self.preds.is_floating_point()
 
     def rule_of(self, i):
         "Return the rule with the threshold of label `i`"
@@ -69,29 +86,41 @@ class Predictions:
     def predicted(self): return self.rule.binarize(self.preds, torch.bool) & self.valid
 
     @cached_property
+    def _cells(self):
+        "Count in one walk: 4 x C of the labels, and 4 x N of the samples with a target that counts"
+        of_labels,of_samples = zip(*(b.counts for b in self.blocks()))
+        return sum(o.cpu() for o in of_labels),torch.cat([o.cpu() for o in of_samples], 1)
+
+    @property
     def counts(self):
         "`tp`, `fp`, `fn` and `tn` of each label in float64, 4 x C"
-        return sum(b.counts[0].cpu() for b in self.blocks())
+        return self._cells[0]
 
-    @cached_property
+    @property
     def sample_counts(self):
         "`tp`, `fp`, `fn` and `tn` of each sample with a target that counts, in float64, 4 x N"
-        return self.by_sample(lambda b: b.counts[1])
+        return self._cells[1]
+
+def _named(vocab, columns, c):
+    "Name `c` labels by `vocab`, or by the columns of a DataFrame"
+    names = label_names(ifnone(vocab, columns), c)
+    if columns is not None and [*names]!=[*columns] and {*names}=={*columns}:
+        raise ValueError("vocab names the columns in another order than the DataFrame, "
+                         f"which has {[*columns]}: leave it out")
+    return names
 
 def _valid(rule, targs): return ifnone(rule.valid(targs), torch.ones_like(targs, dtype=torch.bool))
 
-@patch
-def _check_scale(self:Predictions, sigmoid):
-    "Raise or warn if predictions, threshold and `sigmoid` do not fit together"
-    preds,thresh = self.preds,self.thresh
-    probs = self.scored and is_probs(preds)
+def _check_scale(preds, thresh, sigmoid):
+    "Raise or warn if scores, threshold (None: none) and `sigmoid` do not fit together"
+    probs = is_probs(preds)
     seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer may lie there by chance
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
     if thresh is None: return
     if seem_probs and not all(0<=t<=1 for t in L(thresh)):
         raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "
                          "all predictions lie in [0, 1]")
-    if self.scored and not (probs or sigmoid) and is_prob_thresh(thresh):
+    if not (probs or sigmoid) and is_prob_thresh(thresh):
         low,high = preds[~preds.isnan()].aminmax()
         percent = "If they are percentages, divide them by 100. " if 0<=low<=high<=100 else ''
         raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
@@ -103,11 +132,11 @@ def _check_scale(self:Predictions, sigmoid):
 
 @patch
 def _check_values(self:Predictions):
-    "Raise an error for invalid values; `nan_warning` says in how many samples predictions are NaN"
+    "Raise an error for invalid values, and tell in how many samples predictions are NaN"
     checks = [b.checks for b in self.blocks()]
     if not checks: raise ValueError(NOTHING_COUNTS)
     checks = join_checks(torch.stack(checks)).tolist()
-    self.nan_warning = check_values(checks, len(self.preds), scored=self.scored)
+    return check_values(checks, len(self.preds), scored=self.scored)
 
 # %% ../../nbs/core/05_predictions.ipynb #ff2b3711
 _BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
@@ -117,10 +146,12 @@ def _each(*tables): return progress([*zip(*tables)], wait=2) # One of several lo
 @patch
 def blocks(self:Predictions):
     "Yield `Batch`es of the samples with a target that counts"
-    step = max(1, _BLOCK//self.preds.shape[1])
+    step,start = max(1, _BLOCK//self.preds.shape[1]),0
     for p,y in _each(self.preds.split(step), self.targs.split(step)):
-        if (valid:=self.rule.valid(y)) is not None: p,y = (o[valid.any(1)] for o in (p, y))
-        if len(p): yield Batch(p, y, self.rule)
+        valid = self.rule.valid(y)
+        if valid is not None: p,y = p[valid.any(1)],y[valid.any(1)]
+        if len(p): yield Batch(p, y, self.rule, start=start)
+        start += len(p)
 
 @patch
 def by_sample(self:Predictions,
@@ -130,23 +161,29 @@ def by_sample(self:Predictions,
     return torch.cat([f(b).cpu() for b in self.blocks()], 1)
 
 @patch
+def column(self:Predictions,
+    i:int # Index of the label
+):
+    "Return a label's scores, targets and which of them count, on the CPU"
+    s,t = (o[:,i].contiguous().cpu() for o in (self.preds, self.targs))
+    return to_scores(s, sigmoid=False),t==1,_valid(self.rule, t)
+
+@patch
 def by_label(self:Predictions):
     "Yield each label's scores, targets and which of them count, on the CPU"
-    for columns in _each(self.preds.T, self.targs.T):
-        s,t = (o.contiguous().cpu() for o in columns)
-        yield to_scores(s, sigmoid=False),t==1,_valid(self.rule, t)
+    for i in progress(range(self.preds.shape[1]), wait=2): yield self.column(i)
 
 # %% ../../nbs/core/05_predictions.ipynb #0e91e01f
 def takes_predictions(
     but=() # Arguments of `Predictions` that the function lacks
 ):
     "Replace `**kwargs` of a function by the keyword arguments of `Predictions`"
-    order = [*inspect.signature(Predictions.__init__).parameters]
+    order = [*inspect.signature(Predictions.of).parameters]
     def place(p):
         is_common = p.kind is p.KEYWORD_ONLY and p.name in order
         return p.kind,order.index(p.name) if is_common else len(order)
     def decorate(f):
-        sig = inspect.signature(delegates(Predictions.__init__, but=[*but])(f))
+        sig = inspect.signature(delegates(Predictions.of, but=[*but])(f))
         f.__signature__ = sig.replace(parameters=sorted(sig.parameters.values(), key=place))
         return f
     return decorate

@@ -11,6 +11,8 @@ from .inputs import (
     as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload)
 from .messages import check_int, single_threaded
 import difflib
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 # %% ../../nbs/core/03_rules.ipynb #f5252a35
 def to_scores(
@@ -91,40 +93,68 @@ def limits_text(
     limits = dict(min_labels=min_labels, max_labels=max_labels)
     return ', '.join(f'{k}={v}' for k,v in limits.items() if v)
 
+def check_limits(
+    min_labels:int, # Minimum number of labels per sample
+    max_labels:int # Maximum number of labels per sample; None: unlimited
+)->tuple: # Both as int or None
+    "Check limits on the number of labels"
+    min_labels = check_int('min_labels', min_labels)
+    if max_labels is None: return min_labels,None
+    max_labels = check_int('max_labels', max_labels, 1)
+    if max_labels<min_labels:
+        raise ValueError(f"max_labels={max_labels} should be at least min_labels={min_labels}")
+    return min_labels,max_labels
+
+def check_weight(
+    sample_weight # One weight per sample, or None
+)->Tensor: # On the CPU, in float64; None if there are none
+    "Check the weights of samples"
+    if sample_weight is None: return None
+    w = as_tensor(sample_weight).cpu().double().clone()
+    if w.ndim==1 and (w>=0).all() and 0<w.sum()<math.inf: return w
+    raise ValueError("sample_weight should be one finite number per sample, 0 or more and not "
+                     f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
+
+@dataclass(frozen=True, eq=False)
 class ThresholdRule:
-    "Threshold and limits for binary predictions, and which sample-label pairs count"
-    def __init__(self,
-        thresh=0.5, # Labels with scores above it are predicted, as `as_thresh` takes it
-        sigmoid:bool=True, # Whether the predictions are logits
-        labels=None, # Labels to score, by name or by index; None: all
-        sample_weight=None, # One weight per sample, 0 or more, in the loader's order; None: all 1
-        ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
-        min_labels:int=0, # Minimum number of labels per sample
-        max_labels:int=None # Maximum number of labels per sample; None: unlimited
-    ):
-        if sigmoid not in (True,False):
-            raise ValueError(f"sigmoid={sigmoid!r} should be True or False")
-        store_attr('sigmoid,ignore_index')
-        if not (ignore_index is None or isinstance(ignore_index, Real)):
-            raise ValueError(f"ignore_index={ignore_index!r} should be a number, which may be nan")
-        self.thresh,self.names = as_thresh(thresh),thresh_names(thresh)
-        self.by_name = isinstance(thresh, dict) # Whether the labels' names must be known
-        if sigmoid and not all(0<=t<=1 for t in L(self.thresh)):
-            raise ValueError(f"thresh={thresh} can never decide anything: a sigmoid lies in [0, 1]. "
-                             "For a threshold on logits, pass sigmoid=False.")
-        self.min_labels = check_int('min_labels', min_labels)
-        self.max_labels = None if max_labels is None else check_int('max_labels', max_labels, 1)
-        if self.max_labels and self.max_labels<self.min_labels:
-            raise ValueError(f"max_labels={max_labels} should be at least min_labels={min_labels}")
-        self.labels = None if labels is None else tuple(L(to_builtin(labels)))
-        if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
-        w = None if sample_weight is None else as_tensor(sample_weight).cpu().double().clone()
-        if w is not None and not (w.ndim==1 and (w>=0).all() and 0<w.sum()<math.inf):
-            raise ValueError("sample_weight should be one finite number per sample, 0 or more and not "
-                             f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
-        self.weight = w
-        self.key = (self.thresh, self.names, sigmoid, self.labels, str(ignore_index), self.min_labels,
-                    self.max_labels, None if w is None else w.numpy().tobytes())
+    "Threshold and limits for binary predictions, and which sample-label pairs count; immutable"
+    thresh:float|tuple=0.5 # Labels with scores above it are predicted, as `as_thresh` takes it
+    sigmoid:bool=True # Whether the predictions are logits
+    labels:tuple=None # Labels to score, by name or by index; None: all
+    sample_weight:Tensor=None # One weight per sample, 0 or more, in the loader's order; None: all 1
+    ignore_index:float=None # Target value to ignore, which may be nan; None: ignore none
+    min_labels:int=0 # Minimum number of labels per sample
+    max_labels:int=None # Maximum number of labels per sample; None: unlimited
+    names:tuple=None # Names of the labels that thresholds are for; None: those that `thresh` has
+    by_name:bool=False # Whether thresholds are a dict, for which the labels' names must be known
+
+    def __post_init__(self):
+        "Check the arguments, and replace them by plain numbers and tuples"
+        thresh = as_thresh(self.thresh)
+        if self.sigmoid not in (True,False):
+            raise ValueError(f"sigmoid={self.sigmoid!r} should be True or False")
+        if self.sigmoid and not all(0<=t<=1 for t in L(thresh)):
+            raise ValueError(f"thresh={self.thresh} can never decide anything: a sigmoid lies in "
+                             "[0, 1]. For a threshold on logits, pass sigmoid=False.")
+        if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
+            raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, which may be nan")
+        min_labels,max_labels = check_limits(self.min_labels, self.max_labels)
+        labels = None if self.labels is None else tuple(L(to_builtin(self.labels)))
+        if labels==(): raise ValueError("labels=[] leaves nothing to score")
+        checked = dict(
+            thresh=thresh, names=ifnone(self.names, thresh_names(self.thresh)),
+            by_name=self.by_name or isinstance(self.thresh, dict), labels=labels,
+            sample_weight=check_weight(self.sample_weight), min_labels=min_labels, max_labels=max_labels)
+        for name,value in checked.items(): object.__setattr__(self, name, value)
+
+    replace = replace # `rule.replace(thresh=0.3)`: a copy with other arguments
+
+    @cached_property
+    def key(self):
+        "What makes two rules equal"
+        w = self.sample_weight
+        return (self.thresh, self.names, self.sigmoid, self.labels, str(self.ignore_index),
+                self.min_labels, self.max_labels, None if w is None else w.numpy().tobytes())
 
     @property
     def is_top_k(self):
@@ -195,14 +225,7 @@ def valid(self:ThresholdRule,
     if self.ignore_index is None: return None
     return ~targs.isnan() if self.ignore_index!=self.ignore_index else targs!=self.ignore_index
 
-@patch
-def replace(self:ThresholdRule,
-    **kwargs # `thresh`, in the order of the labels, with `names=None`; or `ignore_index`
-): # `ThresholdRule`
-    "Copy the rule with another threshold or another target value to ignore"
-    res = copy(self)
-    vars(res).update(kwargs, key=(*self.key, *kwargs.items()))
-    return res
+
 
 # %% ../../nbs/core/03_rules.ipynb #a0871284
 @patch

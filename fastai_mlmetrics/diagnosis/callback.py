@@ -12,8 +12,8 @@ from ..core.messages import check_int, new_warnings, replaced
 from ..core.tables import Table
 from ..core.rules import ThresholdRule
 from ..core.counts import check_label_axis
-from ..core.decoding import can_decode, loss_rule, unwrap
-from ..metrics.streaming import ignored_by
+from ..core.decoding import Decoding
+from ..metrics.streaming import ignored_by, StreamMetric
 from .validation import add_trend, ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, VERDICTS, why_no_verdict, zeros_are_beaten)
@@ -115,9 +115,10 @@ class ZeroLabelsCallback(Callback):
                                "learn.zero_labels.records[-1]")
         self.after_cancel_validate()
         if not self._is_validation: return
-        rule = loss_rule(self.loss_func)
+        rule = Decoding(self.loss_func).args
         if self.thresh is not None: rule['thresh'] = self.thresh
         ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
+        for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.warns_of_range = False
         self._stats[self._standalone] = ValidationStats(sigmoid=self.sigmoid, **rule,
                                                         ignore_index=ignored)
 
@@ -153,7 +154,7 @@ class ZeroLabelsCallback(Callback):
         vocab = label_vocab(self.dls)
         # Names that do not fit should not end a training
         if vocab is not None and not len(vocab)==len({*vocab})==stats.per_label.c: vocab = None
-        fields = stats.fields(vocab, **self._learner_fields(stats))
+        fields = stats.fields(vocab, Decoding.of(self.learn), **self._learner_fields(stats))
         if fields is None: return
         r = Record(fields)
         r.pos_weight = self._weighs_much(*stats.per_label.read()[0])
@@ -165,7 +166,7 @@ class ZeroLabelsCallback(Callback):
 
     def _weighs_much(self, tp, fp, fn, tn):
         "Whether the loss weighs positives by clearly more than the root of negatives per positive"
-        weight = getattr(unwrap(self.loss_func), 'pos_weight', None)
+        weight = Decoding(self.loss_func).pos_weight
         if weight is None: return False
         true,false = tp+fn,fp+tn
         known = (true>0) & (false>0)
@@ -181,16 +182,15 @@ class ZeroLabelsCallback(Callback):
 
     def _learner_fields(self, stats):
         "Return the fields of a record that describe the Learner"
-        func = unwrap(self.loss_func)
-        weighs = getattr(func, 'pos_weight', None) is not None
+        decoding = Decoding.of(self.learn)
         # A loss that ignores targets should not be replaced by one that does not
-        ignored = getattr(self.loss_func, 'ignore_index', None)
-        can_weigh = (isinstance(func, nn.BCEWithLogitsLoss) and not weighs and
-                     (stats.per_label.ignore_index is None or ignored is not None))
+        ignored = decoding.ignore_index
+        can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and decoding.pos_weight is None
+                     and (stats.per_label.ignore_index is None or ignored is not None))
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
             min_accuracy=self.min_accuracy, max_empty=self.max_empty,
-            decodes=can_decode(self.loss_func), can_weigh=can_weigh, loss_ignores=ignored,
+            decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=ignored,
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone
             other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid))

@@ -8,12 +8,11 @@ __all__ = []
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #d0ee7382
 from fastai.basics import *
 from ..core.tables import some_labels, some_names
-from ..core.rules import as_thresh, is_prob_thresh, ThresholdRule
+from ..core.rules import as_thresh, is_prob_thresh
 from ..core.counts import ENOUGH
-from fastai_mlmetrics.core.decoding import (
-    can_decode, decode_hint, is_activated, is_cross_entropy, loss_name, loss_rule,
-    trains_on_all, unwrap)
+from ..core.decoding import Decoding, unwrap
 from ..metrics.streaming import CountsMetric, ignored_by, StreamMetric
+from .validation import range_words
 from .remedies import exact_thresh, set_thresh_code
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
@@ -51,15 +50,17 @@ def are_logits(r):
 @pitfall('wrong range')
 def _wrong_range(r, learn):
     "Probabilities passed as logits, so that everything is predicted; or logits as probabilities"
-    of_metrics = (m.range_warning for m in learn.metrics if isinstance(m, StreamMetric))
+    decoding = Decoding(learn.loss_func)
+    of_metrics = (range_words(m.range_found, decoding)
+                  for m in learn.metrics if isinstance(m, StreamMetric))
     return L(r.range_problem, *of_metrics).filter().unique()
 
 @pitfall('two sigmoids')
 def _two_sigmoids(r, learn):
     "Metrics take probabilities, the loss function logits: `predict` applies a second sigmoid"
-    if r.range_problem or are_logits(r) or not is_activated(learn.loss_func): return
+    if r.range_problem or are_logits(r) or not Decoding(learn.loss_func).is_activated: return
     return ("`get_preds` and `predict` apply the sigmoid of the loss function "
-            f"({loss_name(learn.loss_func)}) to what the metrics take for probabilities: remove the "
+            f"({Decoding(learn.loss_func).name}) to what the metrics take for probabilities: remove the "
             "sigmoid at the model's end, and leave out sigmoid=False")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #ebe54866
@@ -103,10 +104,10 @@ def _absent_labels(r, learn):
 @pitfall('ignored in training', 'start')
 def _ignored_in_training(r, learn):
     "The metrics ignore missing targets, but the loss function does not"
-    value,loss = ignored_by(learn.metrics),learn.loss_func
-    if value is None or learn.lock.locked() or not trains_on_all(loss): return
+    value,decoding = ignored_by(learn.metrics),Decoding(learn.loss_func)
+    if value is None or learn.lock.locked() or not decoding.trains_on_all: return
     value = value if value==value else "math.nan"
-    return (f"the metrics ignore targets of {value}, but the loss function ({loss_name(loss)}) trains "
+    return (f"the metrics ignore targets of {value}, but the loss function ({decoding.name}) trains "
             f"on them: use `learn.loss_func = BCEWithLogitsLossFlat(ignore_index={value})`"
             + ", and a new model if the weights are NaN already"*(value=='math.nan'))
 
@@ -158,15 +159,15 @@ def _monitor_disagrees(r, learn):
 @pitfall('no decoding')
 def _no_decoding(r, learn):
     "`nn.BCEWithLogitsLoss()` or `BCELossFlat()`: `predict` and `show_results` show no label"
-    loss = learn.loss_func
-    if can_decode(loss): return
+    decoding = Decoding(learn.loss_func)
+    if decoding.decodes: return
     logits = are_logits(r)
     probs = logits==bool(r.range_problem) # Whether the predictions are probabilities
     again = (", with `sigmoid=True` for the metrics and this callback"
-             if probs and not logits and is_cross_entropy(loss) else '')
-    return (f"the loss function ({loss_name(loss)}) does not decode, "
+             if probs and not logits and decoding.is_cross_entropy else '')
+    return (f"the loss function ({decoding.name}) does not decode, "
             "so `predict` and `show_results` show no label, however good the model: "
-            f"{decode_hint(loss, probs)}{again}")
+            f"{decoding.advice(probs)}{again}")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #72c63648
 def metric_thresh(
@@ -195,8 +196,9 @@ def _use(names): return f"{some_names(names, 3)} use{'s'[len(names)>1:]}"
 @pitfall('two thresholds')
 def _two_thresholds(r, learn):
     "The metrics' threshold is not the loss function's, which `predict` and `show_results` use"
-    if not (can_decode(learn.loss_func) and hasattr(learn.loss_func, 'thresh')): return
-    rule = ThresholdRule(**loss_rule(learn.loss_func))
+    decoding = Decoding(learn.loss_func)
+    if not (decoding.decodes and hasattr(learn.loss_func, 'thresh')): return
+    rule = decoding.rule
     ours = learn.metrics.filter(risinstance(CountsMetric))
     def thresh(m): # If each sample gets the same number of labels, the threshold has no effect
         is_top_k = rule.is_top_k or m in ours and m.rule.is_top_k

@@ -12,6 +12,7 @@ from ..core.tables import some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import F1ScoreMulti
+from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
 from .verdicts import (
@@ -174,18 +175,15 @@ def judge_of(
     fields:dict={} # Further fields of the record: what a Learner knows
 )->Record:
     "Diagnose predictions"
-    rule = dict(sigmoid=p.rule.sigmoid, ignore_index=p.rule.ignore_index)
-    stats = ValidationStats(thresh=p.thresh, min_labels=p.rule.min_labels,
-                            max_labels=p.rule.max_labels, **rule)
-    stats.accum_values(p.preds, p.targs)
+    stats = ValidationStats.of(p)
     r = Record(stats.fields(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields))
     # A histogram does not place each score
-    if t := r.suggested_thresh:
-        r.suggested_f1 = F1ScoreMulti(t, average='micro', **rule)(p.preds, p.targs)
-    for o in r.dead*p.scored:
-        at = [p.vocab.index(o['label'])]
-        ap = APScoreMulti(average='micro', ignore_index=p.rule.ignore_index)
-        o['ap'] = ap(p.preds[:,at], p.targs[:,at])
+    if r.suggested_thresh is not None:
+        at_it = p.replace(rule=p.rule.replace(thresh=r.suggested_thresh, min_labels=0, max_labels=None))
+        r.suggested_f1 = F1ScoreMulti().values(*at_it.counts.sum(1)).item()
+    for o in r.dead if p.scored else ():
+        scores,y,valid = p.column(p.vocab.index(o['label']))
+        o['ap'] = APScoreMulti().values(label_curve(scores[valid], y[valid])).item()
     return add_verdict(r)
 
 # %% ../../nbs/diagnosis/03_records.ipynb #9c5a53a9
@@ -208,4 +206,4 @@ def judge(
 
         judge(probs, targs, thresh=0.3)"""
     check_kwargs('judge', judge, kwargs)
-    return judge_of(Predictions(preds, targs, **kwargs), min_accuracy, max_empty)
+    return judge_of(Predictions.of(preds, targs, **kwargs), min_accuracy, max_empty)

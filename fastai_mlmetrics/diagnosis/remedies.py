@@ -10,7 +10,8 @@ from fastai.basics import *
 from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh, limits_text, thresh_text
 from .validation import ranks_above_chance
-from .verdicts import per_label_helps, Row, thresh_helps, VERDICTS
+from .verdicts import (
+    per_label_helps, Row, thresh_helps, VERDICTS)
 from scipy.special import expit
 
 # %% ../../nbs/diagnosis/02_remedies.ipynb #0a3d36a0

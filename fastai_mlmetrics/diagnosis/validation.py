@@ -8,9 +8,10 @@ __all__ = []
 # %% ../../nbs/diagnosis/00_validation.ipynb #44a94d52
 from fastai.basics import *
 from ..core.inputs import label_names
+from ..core.messages import PROBS_GIVEN
 from ..core.rules import is_prob_thresh, ThresholdRule
 from ..core.counts import Batch, check_values, ENOUGH, loop_batch
-from ..metrics.streaming import accum_all, StreamMetric
+from ..metrics.streaming import StreamMetric
 from ..metrics.formulas import (
     AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, ZerosAccuracy)
 from ..metrics.curves import (
@@ -151,6 +152,21 @@ def ranks_above_chance(o):
     "Whether a label's average precision is clearly above chance"
     return o['ap']-o['chance'] >= min(o['chance'], (1-o['chance'])/4)
 
+def range_words(
+    found, # `RangeFound` of a metric; None: nothing is wrong
+    decoding=None # `Decoding` of the Learner; None: the predictions are from arrays
+)->str: # None: nothing is wrong
+    "Explain what is wrong with the range of the predictions, and what to do"
+    if found is None: return None
+    where = '' if decoding is None else ', to each metric and to ZeroLabelsCallback'
+    if found.kind=='logits': return found.text+where
+    if decoding is None: return PROBS_GIVEN
+    if isinstance(decoding.func, nn.BCEWithLogitsLoss) or decoding.is_activated:
+        return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. The loss "
+                f"function ({decoding.name}) takes one itself: let the model end without it")
+    better = decoding.is_cross_entropy and not decoding.decodes
+    return PROBS_GIVEN + where + (f". Better: {decoding.advice(True)}" if better else '')
+
 class ValidationStats:
     "Counts of one validation"
     def __init__(self,
@@ -171,12 +187,19 @@ class ValidationStats:
         batch = Batch(current.preds, current.targs, rule)
         check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
-    def accum_values(self, preds, targs):
-        "Count whole arrays"
-        accum_all(self.metrics, preds, targs)
+    @classmethod
+    def of(cls, p):
+        "Count checked `Predictions`"
+        rule = p.rule
+        stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, ignore_index=rule.ignore_index,
+                    min_labels=rule.min_labels, max_labels=rule.max_labels)
+        for batch in p.blocks():
+            for m in stats.metrics: m.add(batch)
+        return stats
 
     def fields(self,
         vocab=None, # Label names
+        decoding=None, # `Decoding` of the Learner; None: the predictions are from arrays
         **kwargs # Further fields of the record
     )->dict: # Fields of a `Record`; None if nothing was counted
         "Compute the metrics"
@@ -221,7 +244,7 @@ class ValidationStats:
             suggested_thresh=thresh, suggested_f1=f1,
             global_f1=one, per_label_f1=own, per_label_gain=gain,
             label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
-            range_problem=m.range_problem(checks[0], checks[2]),
+            range_problem=range_words(m.range_of(checks[0], checks[2]), decoding),
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 

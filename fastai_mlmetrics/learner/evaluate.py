@@ -10,10 +10,10 @@ from fastai.basics import *
 from ..core.inputs import label_vocab
 from ..core.messages import check_int
 from ..core.tables import escape_mathtext, Table
-from ..core.decoding import loss_rule
+from ..core.decoding import Decoding
 from ..core.passes import get_dl, get_probs, NeedsTargets, without_trackers
 from ..metrics.streaming import ignored_by, StreamMetric
-from ..reports import accuracy
+from ..reports.accuracy import AccuracyReport
 from fastai.callback.tracker import TrackerCallback
 import difflib
 
@@ -23,7 +23,7 @@ def accuracy_report(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
     **kwargs # Arguments of the function `accuracy_report`
-)->accuracy.AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
+)->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     """Report accuracy variants of this Learner's predictions, with baselines and confidence intervals
 
     Uses the Learner's threshold, limits, label names and `ignore_index` unless others are passed.
@@ -31,9 +31,9 @@ def accuracy_report(self:Learner,
 
         learn.accuracy_report(dl=learn.dls.train, ci=None)"""
     scores,targs = get_probs(self, ds_idx, dl)
-    kwargs = {**loss_rule(self.loss_func), 'vocab': label_vocab(self.dls),
+    kwargs = {**Decoding(self.loss_func).args, 'vocab': label_vocab(self.dls),
               'ignore_index': ignored_by(self.metrics), **kwargs}
-    return accuracy.accuracy_report(scores, targs, sigmoid=False, **kwargs)
+    return report(scores, targs, sigmoid=False, **kwargs)
 
 # %% ../../nbs/learner/01_evaluate.ipynb #3cafe145
 @patch

@@ -12,8 +12,7 @@ from ..core.messages import check_kwargs, single_threaded, warn_user
 from ..core.rules import as_thresh, binarize, thresh_text, ThresholdRule
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
-from ..core.decoding import (
-    can_decode, decode_hint, is_activated, loss_name, loss_rule, takes_logits)
+from ..core.decoding import Decoding
 from ..core.passes import accumulate_metrics, get_probs
 from ..metrics.streaming import CountsMetric, ignored_by
 from ..metrics.formulas import AccuracyMulti
@@ -79,18 +78,19 @@ def thresh_find(self:Learner,
     check_kwargs('thresh_find', Learner.thresh_find, kwargs)
     objective = Objective(metric, average, False, **kwargs)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
-    now = loss_rule(self.loss_func) if getattr(self.loss_func, 'thresh', None) is not None else None
+    decoding = Decoding.of(self)
+    now = decoding.args if decoding.has_thresh else None
     if bins is not None:
-        c,device = len(label_vocab(self.dls) or []),getattr(self.dls, 'device', None)
-        logits = is_activated(self.loss_func) or takes_logits(self.loss_func, c, device)
+        logits = decoding.is_activated or decoding.takes_logits
         finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignored, cv=cv,
                               seed=seed)
         at_now = AccuracyMulti(average=None, sigmoid=logits, ignore_index=ignored, **(now or {}))
         accumulate_metrics(self, [finder, at_now], ds_idx, dl)
         if (data:=finder.table) is None: raise ValueError(NOTHING_COUNTS)
     else:
-        at_now = Predictions(*get_probs(self, ds_idx, dl), thresh=None, ignore_index=ignored)
-        at_now.rule = ThresholdRule(sigmoid=False, ignore_index=ignored, **(now or {}))
+        at_now = Predictions.of(*get_probs(self, ds_idx, dl), thresh=None, ignore_index=ignored)
+        at_now = at_now.replace(
+            rule=ThresholdRule(sigmoid=False, ignore_index=ignored, **(now or {})))
         data = score_table(at_now, cv, seed)
     data.show = hasattr(self, 'progress') # Not in `no_bar`
     own = Objective(metric, average, True, **kwargs)
@@ -153,7 +153,7 @@ def _updated_metric(m, rule, before, logits):
     r,limits = m.rule,m.rule if m.has_own_limits else rule
     # A threshold on logits may look like a probability
     m.follows_set_thresh = follows
-    m.rule = ThresholdRule(rule.thresh, logits or r.sigmoid, r.labels, r.weight, r.ignore_index,
+    m.rule = ThresholdRule(rule.thresh, logits or r.sigmoid, r.labels, r.sample_weight, r.ignore_index,
                            limits.min_labels, limits.max_labels)
     return m
 
@@ -183,10 +183,11 @@ def set_thresh(self:Learner,
                          "(for logits, with sigmoid=True)")
     rule = ThresholdRule(thresh, min_labels=min_labels, max_labels=max_labels)
     if c := len(label_vocab(self.dls) or []): rule.for_labels(c)
-    logits = takes_logits(self.loss_func, c, getattr(self.dls, 'device', None))
-    if not can_decode(self.loss_func):
-        raise ValueError(f"the loss function ({loss_name(self.loss_func)}) does not decode, so there "
-                         f"is nothing to set: {decode_hint(self.loss_func, not logits)}")
+    decoding = Decoding.of(self)
+    logits = decoding.takes_logits
+    if not decoding.decodes:
+        raise ValueError(f"the loss function ({decoding.name}) does not decode, so there "
+                         f"is nothing to set: {decoding.advice(not logits)}")
     before = 0.5,as_thresh(getattr(self.loss_func, 'thresh', 0.5)),rule.thresh
     updated = self.metrics.map(_updated_metric, rule=rule, before=before, logits=logits)
     kept = L(m for m,o in zip(self.metrics, updated) if o is None)

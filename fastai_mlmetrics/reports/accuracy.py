@@ -270,7 +270,7 @@ def report_of(
     to_gain = res.ceiling-res.baseline
     res['lift'] = (res.value-res.baseline)/to_gain.where(to_gain>0)
     if p.scored: # Binary predictions have no threshold
-        if not p.rule.is_top_k: res.columns.name = f'thresh={thresh_text(p.thresh)}'
+        if not p.rule.is_top_k: res.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
         if p.rule.limits: res.index.name = p.rule.limits
     constant = some_labels(p.vocab[labels.tolist()], 6) or 'nothing'
     res.attrs['reading'] = _reading(res, p, constant, ci)
@@ -293,4 +293,4 @@ def accuracy_report(
 
         accuracy_report(preds, targs, thresh=0.3).loc['F1, macro']"""
     check_kwargs('accuracy_report', accuracy_report, kwargs)
-    return report_of(Predictions(preds, targs, **kwargs), ci)
+    return report_of(Predictions.of(preds, targs, **kwargs), ci)

@@ -91,7 +91,7 @@ _ROW = 'F1, micro' # Whose answer is checked at other thresholds
 
 def _at_best(p):
     "Find the best global threshold, its held-out micro F1, and this without each sample"
-    if not (p.scored and isinstance(p.thresh, float) and p.true.any()) or p.rule.limits: return
+    if not (p.scored and isinstance(p.rule.thresh, float) and p.true.any()) or p.rule.limits: return
     best = single_threaded(Objective().tune_global, ScoreTable(p, cv=5))
     if not best.held_out: return
     counts,m = best.held_out.sample_counts,F1ScoreMulti(zero_division=p.zero_division)
@@ -138,7 +138,7 @@ def compare_models(
     for name,preds in preds_by_name.items():
         t = thresh[name] if by_model else thresh
         try:
-            p = Predictions(preds, targs, thresh=t, **kwargs)
+            p = Predictions.of(preds, targs, thresh=t, **kwargs)
             values[name],jackknife = measure(p, ci)
         except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from None
         without[name] = dict(jackknife)

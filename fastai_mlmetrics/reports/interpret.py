@@ -12,12 +12,13 @@ from ..core.messages import check_int, check_kwargs, count_of
 from ..core.tables import as_shown, some_names, Table
 from ..core.rules import is_probs
 from ..core.predictions import Predictions, takes_predictions
-from ..core.decoding import can_decode, loss_rule
+from ..core.decoding import Decoding
 from ..core.passes import get_dl, get_probs
 from ..metrics.streaming import ignored_by
 from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
-from ..metrics.ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
+from ..metrics.ranking import (
+    APScoreMulti, ExpectedCalibrationError, RocAucMulti)
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
 from .accuracy import (
@@ -36,12 +37,14 @@ class MultiLabelInterpretation(Interpretation):
     """Results of a multi-label model by label, pair of labels and sample
 
         interp = MultiLabelInterpretation.from_learner(learn)"""
-    targs,vocab,thresh,rule,scored,true,valid,predicted = (
-        property(attrgetter(f'predictions.{k}'), doc=doc) for k,doc in dict(
-            targs="Targets, N x C", vocab="Names of the labels", thresh="Threshold, or one per label",
-            rule="Threshold and limits", scored="Whether predictions are scores, not binary",
-            true="Which labels are true, N x C", valid="Which pairs count, N x C",
-            predicted="Which labels are predicted, N x C").items())
+    targs = property(attrgetter('predictions.targs'), doc="Targets, N x C")
+    vocab = property(attrgetter('predictions.vocab'), doc="Names of the labels")
+    rule = property(attrgetter('predictions.rule'), doc="Threshold and limits")
+    thresh = property(attrgetter('predictions.rule.thresh'), doc="Threshold, or one per label")
+    scored = property(attrgetter('predictions.scored'), doc="Whether predictions are scores")
+    true = property(attrgetter('predictions.true'), doc="Which labels are true, N x C")
+    valid = property(attrgetter('predictions.valid'), doc="Which pairs count, N x C")
+    predicted = property(attrgetter('predictions.predicted'), doc="What is predicted, N x C")
 
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
@@ -106,9 +109,9 @@ class MultiLabelInterpretation(Interpretation):
         params = inspect.signature(getattr(loss, 'forward', loss)).parameters
         with_loss = of_all and (hasattr(loss, 'reduction') or 'reduction' in params)
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
-        rule = loss_rule(learn.loss_func)
+        rule = Decoding(learn.loss_func).args
         if thresh is not None: rule['thresh'] = thresh
-        p = Predictions(preds, targs, vocab=label_vocab(learn.dls), ignore_index=ignored, **rule)
+        p = Predictions.of(preds, targs, vocab=label_vocab(learn.dls), ignore_index=ignored, **rule)
         def by_item(x): return x.view(len(preds), -1)
         if not losses: return cls(learn, dl, by_item(_cross_entropy(p)).nanmean(1), p)
         # The mean over all targets becomes that over the valid ones
@@ -125,7 +128,7 @@ class MultiLabelInterpretation(Interpretation):
 
             MultiLabelInterpretation.from_preds(preds, targs, vocab=['cat', 'dog'])"""
         check_kwargs('from_preds', cls.from_preds, kwargs)
-        p = Predictions(preds, targs, **kwargs)
+        p = Predictions.of(preds, targs, **kwargs)
         return cls(None, None, _cross_entropy(p), p)
 
 # %% ../../nbs/reports/02_interpret.ipynb #6f70285f
@@ -138,9 +141,7 @@ def accuracy_report(self:MultiLabelInterpretation,
     """Report accuracy variants of these predictions, with baselines and confidence intervals
 
         interp.accuracy_report().value['F1, macro']"""
-    p = copy(self.predictions)
-    p.zero_division = zero_division
-    return report_of(p, ci)
+    return report_of(self.predictions.replace(zero_division=zero_division), ci)
 
 @patch
 def judge(self:MultiLabelInterpretation,
@@ -150,7 +151,7 @@ def judge(self:MultiLabelInterpretation,
 
         interp.judge().verdict"""
     # Remedies are calls of a Learner, if there is one that can follow them
-    decodes = self.learn is not None and can_decode(self.learn.loss_func)
+    decodes = self.learn is not None and Decoding(self.learn.loss_func).decodes
     fields = dict(decodes=decodes, phase='validate' if decodes else '',
                   other_data=self.source not in ('arrays','validation set'))
     return judge_of(self.predictions, fields=fields, **kwargs)

@@ -8,7 +8,8 @@ __all__ = []
 # %% ../../nbs/reports/05_page.ipynb #b4508551
 from fastai.basics import *
 from ..core.messages import check_int, count_of, progress
-from ..core.tables import as_shown, label_index, new_axes, plot_name, some_names
+from ..core.tables import (
+    as_shown, label_index, new_axes, plot_name, some_names)
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable

@@ -14,7 +14,8 @@ from ..core.rules import is_probs
 from ..metrics.formulas import (
     F1ScoreMulti, PrecisionMulti, RecallMulti, SpecificityMulti)
 from ..metrics.curves import sort_curve
-from ..metrics.ranking import APScoreMulti, ExpectedCalibrationError, RocAucMulti
+from ..metrics.ranking import (
+    APScoreMulti, ExpectedCalibrationError, RocAucMulti)
 from .accuracy import rank_labels
 from .interpret import MultiLabelInterpretation
 import sklearn.metrics as skm

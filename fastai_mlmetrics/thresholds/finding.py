@@ -16,7 +16,8 @@ from ..core.counts import ENOUGH, NOTHING_COUNTS
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.streaming import CountsMetric
 from ..metrics.curves import add_to_histogram, bin_index
-from .search import BinnedTable, FoldedMetric, ScoreTable, SearchTable
+from .search import (
+    BinnedTable, FoldedMetric, ScoreTable, SearchTable)
 from .tuning import gain, Objective, Outcome, Tuned
 from scipy.special import expit, logit
 
@@ -253,7 +254,7 @@ class ThreshFinder(FoldedMetric):
         has_nan = not self.check_input(checks)
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
         check_search(has_nan, '' if self.scored else 'binary predictions', hist[:,1].any())
-        if text:=self.range_problem(checks[0], checks[2]): self._warn(text)
+        self._warn_of_range()
         return BinnedTable(hist)
 
     def compute(self)->BestThresholds: # None if nothing was added
@@ -312,7 +313,7 @@ def best_thresholds(
     objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
                           min_positives)
     kwargs['ignore_index'] = ifnone(kwargs.get('ignore_index'), objective.m.ignore_index)
-    p = Predictions(preds, targs, thresh=None, **kwargs)
+    p = Predictions.of(preds, targs, thresh=None, **kwargs)
     if bins is None: return find_best(objective, score_table(p, cv, seed), p.vocab)
     finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
                           ignore_index=p.rule.ignore_index, cv=cv, seed=seed)

@@ -57,7 +57,7 @@ class Objective:
         elif beta!=1: raise ValueError(f"beta={beta} is for metric='fbeta' alone")
         self.m = copy(metric) if is_instance else cls(**kw)
         self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
-        if (rule := self.m.rule).labels or rule.limits or rule.weight is not None:
+        if (rule := self.m.rule).labels or rule.limits or rule.sample_weight is not None:
             raise ValueError(f"{metric!r}: thresholds are tuned for all labels, without limits and "
                              "weights")
         self.name = f"{metric if isinstance(metric, str) else cls.__name__} ({average})"

@@ -1,10 +1,10 @@
 "Confusion counts: exact with weights, shared by metrics, and of each batch once"
 import pickle, threading, weakref
 from fractions import Fraction
-from conftest import *
+from helpers import *
+from reference import *
 from fastai_mlmetrics.core.counts import Batch
 from fastai_mlmetrics.metrics.streaming import accum_all
-from test_metrics import BINARY, averages
 
 FORMULAS = {
     AccuracyMulti: lambda tp,fp,fn,tn: (tp+tn, tp+fp+fn+tn),
@@ -279,14 +279,6 @@ def test_each_batch_is_counted_once_per_rule(counted):
     learn.metrics += multilabel_metrics(thresh=0.2)
     values(learn)
     assert len(counted)==4
-
-class OneBuffer(Module):
-    "A model that writes all its outputs into the same memory, and returns the same tensor"
-    def __init__(self): self.w,self.out = nn.Parameter(torch.zeros(1)),{}
-    def forward(self, x):
-        out = self.out.setdefault(len(x), torch.empty_like(x))
-        out.copy_(x.detach())
-        return out
 
 @pytest.mark.parametrize('bs', [16, 64])
 def test_reused_memory_is_not_taken_for_the_same_batch(bs):

@@ -3,7 +3,7 @@ import scipy.sparse
 from fastai.data.all import CategoryMap
 from fastai.tabular.all import Normalize, TabularDataLoaders, tabular_learner
 from fastai.text.all import BaseTokenizer, TextBlock
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.core.inputs import as_vocab, label_vocab
 from six_labels import FUNCTIONS, NAMES, SCORES, TARGS, assert_alike, every_function, interpretation, metric
 

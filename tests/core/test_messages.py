@@ -1,6 +1,6 @@
 "Messages, progress bars, checks of arguments, and the number of threads"
 import io, threading
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.core import predictions
 from fastai_mlmetrics.reports import page
 from fastai_mlmetrics.core.messages import progress, single_threaded

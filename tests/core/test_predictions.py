@@ -1,5 +1,5 @@
 "Arguments of functions of arrays mean the same everywhere, and mistakes are named"
-from conftest import *
+from helpers import *
 from six_labels import LOGITS, SCORES, TARGS, FUNCTIONS, every_function, assert_alike
 from six_labels import interpretation, metric, record, report, thresholds
 

@@ -1,9 +1,8 @@
 "The threshold rule: scores to binary predictions, thresholds by name, limits"
 import pickle, sklearn.metrics as skm
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.core.rules import as_thresh
 from six_labels import LOGITS, NAMES, SCORES, TARGS, assert_alike, interpretation, record, report
-from test_lists import distinct
 
 def test_a_series_of_thresholds_is_its_values():
     test_eq(F1ScoreMulti(pd.Series([0.2,0.3,0.9], index=['best','thresh','dog'])).thresh, (0.2,0.3,0.9))

@@ -1,5 +1,5 @@
 "Tables and names of labels, in text and in plots"
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.core.tables import Table
 from six_labels import SCORES, TARGS
 

@@ -1,7 +1,7 @@
 "Label statistics and weights of all kinds of data, without opening an image"
 from fastai.tabular.all import *
 from fastai.text.all import *
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.data.imbalance import label_matrix
 
 @pytest.fixture

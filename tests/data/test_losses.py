@@ -3,7 +3,7 @@ from fastai.tabular.core import Normalize, TabularPandas
 from fastai.tabular.all import tabular_learner
 import fastai.losses, pickle
 from torchvision.ops import sigmoid_focal_loss
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.data.losses import AsymmetricLoss
 
 def batch(seed=0, n=40, c=6, scale=4.):

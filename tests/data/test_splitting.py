@@ -1,7 +1,7 @@
 "Splits in which every label occurs on both sides"
 from fastai.tabular.all import *
 import subprocess
-from conftest import *
+from helpers import *
 
 @st.composite
 def targets(draw, max_samples=30, max_labels=6):

@@ -5,7 +5,7 @@ from fastai.callback.tensorboard import TensorBoardCallback
 from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback, TerminateOnNaNCallback
 from fastai.tabular.all import *
 from fastai.text.all import *
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.diagnosis.records import describe
 
 class Waking(Module):
@@ -437,23 +437,6 @@ def test_a_table_is_flagged_until_it_is_learnt():
     first,*_,last = flags(learn)
     assert first and not last
     assert learn.zero_labels.records[0].never_predicted==names
-
-class BagOfWords(Module):
-    def __init__(self, n, c):
-        self.bag = nn.EmbeddingBag(n, 16, mode='sum', padding_idx=1)
-        self.out = nn.Linear(16, c)
-    def forward(self, x): return self.out(self.bag(x.as_subclass(Tensor)))
-
-def text_dls():
-    rng = np.random.default_rng(0)
-    words,fill = ['sun','rain','wind','snow','hail','fog'],['the','day','was','with','and','cold']
-    rows = [[w for w in words if rng.random()<0.25] for _ in range(600)]
-    texts = [' '.join(rng.permutation(r+list(rng.choice(fill, 6)))) for r in rows]
-    df = pd.DataFrame(dict(text=texts, labels=[';'.join(r) for r in rows]))
-    block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock),
-                      get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
-                      splitter=RandomSplitter(seed=0))
-    return block.dataloaders(df, bs=32, num_workers=0, device=torch.device('cpu'))
 
 def test_a_record_of_awd_lstm_has_the_metric_s_accuracy():
     config = {**awd_lstm_clas_config, 'emb_sz':16, 'n_hid':32}

@@ -2,7 +2,7 @@
 import sklearn.metrics as skm
 from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback
 from fastai.tabular.all import *
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.diagnosis.records import describe
 
 def test_no_labels_at_all_is_told_once():
@@ -238,16 +238,6 @@ def test_absent_labels_are_told_once_per_learner():
     learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
     with warnings_as('error'), learn.no_logging(): learn.validate(dl=DataLoader(TensorPairs(logits, first_), bs=50))
     assert learn.zero_labels.records[-1].absent==[3] and not learn.zero_labels.records[-1].pitfalls
-
-class Improves(Module):
-    "Good scores that grow from epoch to epoch, and never exceed the threshold after the first one"
-    def __init__(self): self.w,self.epoch = nn.Parameter(torch.zeros(1)),-1
-    def train(self, mode=True):
-        self.epoch += mode
-        return super().train(mode)
-    def forward(self, x):
-        noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
-        return (noise*2 if self.epoch<1 else x*self.epoch/3-6) + 0*self.w
 
 @pytest.mark.parametrize('tracker', [SaveModelCallback, partial(EarlyStoppingCallback, patience=3)],
                          ids=['save','stop'])

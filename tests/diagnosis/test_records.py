@@ -1,7 +1,7 @@
 "Verdicts, and remedies that do what they say"
 import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from copy import copy, deepcopy
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.diagnosis.validation import add_trend
 from fastai_mlmetrics.diagnosis.verdicts import beats_constant
 from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies

@@ -1,6 +1,7 @@
 "The statistics of a validation, and the threshold that they suggest"
 import sklearn.metrics as skm
-from conftest import *
+from helpers import *
+from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.diagnosis.records import OF_LEARNER
 from fastai_mlmetrics.diagnosis.validation import ScoreHistogram, ValidationStats
 from six_labels import LOGITS, TARGS
@@ -178,8 +179,7 @@ def test_each_field_is_in_the_table_of_the_notebook():
 
 @pytest.mark.parametrize('c,mb', [(20,'4.3'), (1000,'42')])
 def test_memory_of_a_validation_is_as_said(c, mb):
-    stats = ValidationStats()
-    stats.accum_values(*simulate(50, c))
+    stats = ValidationStats.of(Predictions.of(*simulate(50, c), sigmoid=True))
     totals = [o for m in stats.metrics for o in L(m.total, use_list=None) if isinstance(o, Tensor)]
     n = sum(o.numel()*o.element_size() for o in totals)
     assert f'{n/1e6:.2g}'==mb

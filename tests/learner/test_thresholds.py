@@ -1,6 +1,6 @@
 "A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
 import contextlib, io, json, pickle, sklearn.metrics as skm
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.thresholds.tuning import Objective
 from fastai_mlmetrics.learner.thresholds import SuggestedThresholds
 

@@ -1,6 +1,6 @@
 "Counts at every threshold, and the best constant prediction"
 import sklearn.metrics as skm
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.metrics.curves import bin_edges, bin_index, constant_values
 
 @given(binary_pairs(max_samples=20))

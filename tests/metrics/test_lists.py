@@ -1,7 +1,6 @@
 "Lists of metrics, and the metrics of papers, compared with other libraries and with the definitions"
 import sklearn.metrics as skm, torchmetrics.functional.classification as tmf
-from conftest import *
-from test_ranking import auc, in_learner
+from helpers import *
 
 SIX = 'CP CR CF1 OP OR OF1'.split()
 
@@ -18,14 +17,6 @@ def six_of(y, d):
     return [o for p,r in map(pr, ('macro','micro')) for o in (p, r, 2*p*r/(p+r) if p+r else 0.)]
 
 def by_name(metrics, *args): return {m.name: m(*args) for m in metrics}
-
-@st.composite
-def distinct(draw):
-    "Logits without ties, in float32, and targets"
-    n,c = draw(st.integers(1, 12)),draw(st.integers(3, 7))
-    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    logits = rng.permutation(np.linspace(-6, 6, n*c+1)[1:]).reshape(n, c).astype(np.float32)
-    return logits,draw(arrays(np.int64, (n,c), elements=st.integers(0, 1)))
 
 @given(distinct(), st.integers(1, 3), st.sampled_from((0.2,0.5,0.9)))
 def test_a_paper_s_row_has_scikit_learn_s_values(data, k, thresh):

@@ -1,10 +1,10 @@
 "Metrics without a threshold, compared with scikit-learn and torchmetrics on the same scores"
 import itertools, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from fractions import Fraction
-from conftest import *
+from helpers import *
+from reference import *
 from fastai_mlmetrics.metrics import curves, ranking
 from fastai_mlmetrics.metrics.curves import bin_index
-from test_counts import OneBuffer
 
 AVERAGES = 'micro','macro','weighted','samples',None
 KINDS = [np.float64, np.int64, torch.float32, torch.float16, torch.bfloat16, torch.uint8, 'strided', TensorBase]
@@ -28,10 +28,6 @@ def as_input(s, kind):
     return torch.stack([t]*2, -1).float()[...,0] if kind=='strided' else TensorBase(-1./(1+t).double())
 
 def ap(y, s, w=None): return skm.average_precision_score(y, s, sample_weight=w) if y.any() else np.nan
-def auc(y, s, w=None, max_fpr=None):
-    w = np.ones(len(y)) if w is None else w
-    y,s,w = y[w>0],s[w>0],w[w>0]
-    return skm.roc_auc_score(y, s, sample_weight=w, max_fpr=max_fpr) if len(set(y))==2 else np.nan
 
 def reference(f, y, s, average, keep=None, weight=None, zero_division=0.):
     "The average of a binary metric `f` over rows or columns, on the sample-label pairs to `keep`"
@@ -181,11 +177,6 @@ def test_bins_of_probabilities_are_those_of_logits():
     with pytest.warns(UserWarning, match='probabilities already'): APScoreMulti(bins=64)(logits.sigmoid(), targs)
 
 # What is stored
-
-def in_learner(logits, targs, *metrics, **kwargs):
-    learn = make_learner(logits, targs, L(metrics), **kwargs)
-    with learn.no_logging(): learn.validate()
-    return learn
 
 @pytest.fixture
 def sorts(monkeypatch):

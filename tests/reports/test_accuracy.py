@@ -1,10 +1,9 @@
 "accuracy_report: its rows, baselines and intervals, and what it says"
 import sklearn.metrics as skm
 from scipy import stats
-from conftest import *
+from helpers import *
+from reference import *
 from six_labels import SCORES, TARGS
-from test_comparison import two_models
-from test_metrics import reference
 
 ROW_NAMES = ['accuracy, elementwise','accuracy, weighted','accuracy, balanced','accuracy, subset','accuracy, Jaccard',
              'F1, micro','F1, macro','F1, weighted','F1, samples','AP, macro','ROC AUC, macro','LRAP']
@@ -282,7 +281,7 @@ def test_rankings_without_each_sample_are_those_of_the_others():
         y = torch.from_numpy(rng.integers(-(trial%3==0), 2, (n,c))).float()
         zero_division = (0.,1.,math.nan)[trial%4%3]
         y[0,0] = 1
-        p = Predictions(preds, y, ignore_index=-1, zero_division=zero_division)
+        p = Predictions.of(preds, y, ignore_index=-1, zero_division=zero_division)
         metrics = APScoreMulti(zero_division=zero_division, ignore_index=-1),RocAucMulti(ignore_index=-1)
         for m,row in zip(metrics, _rank_without(p, torch.stack(rank_labels(metrics, p)))):
             for row_i,i in enumerate((y>=0).any(1).nonzero().flatten().tolist()):

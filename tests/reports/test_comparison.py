@@ -1,15 +1,7 @@
 "compare_models: differences and their intervals"
 from scipy import stats
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.reports.comparison import ModelComparison
-
-def two_models(n=200, c=8, gain=0.5, seed=0):
-    "Two models with errors in common, the second one better by `gain`, and targets"
-    gen = torch.Generator().manual_seed(seed)
-    y = (torch.rand(n, c, generator=gen)<torch.linspace(0.03, 0.4, c)).float()
-    both = torch.randn(n, c, generator=gen) + 3*y - 2
-    a,b = (both + 0.7*torch.randn(n, c, generator=gen) + g*(2*y-1) for g in (0,gain))
-    return dict(a=a, b=b),y
 
 def limits(t): return t[['low','high']].dropna()
 

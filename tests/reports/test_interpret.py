@@ -1,13 +1,7 @@
 "MultiLabelInterpretation: its tables and plots, and that it predicts only once"
 import hypothesis
 import sklearn.metrics as skm
-from conftest import *
-
-def arrays_of(n=300, c=20, **kw):
-    "An interpretation, and as arrays its binary predictions, targets and scores"
-    logits,targs = simulate(n, c, **kw)
-    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
-    return interp,(logits>0).long().numpy(),targs.long().numpy(),logits.sigmoid().numpy()
+from helpers import *
 
 def test_the_report_has_scikit_learn_s_values():
     interp,p,y,s = arrays_of(skill=4)

@@ -5,7 +5,8 @@ from bs4 import BeautifulSoup
 from fastai.tabular.all import *
 from fastai_mlmetrics.core.tables import as_shown
 from fastai_mlmetrics.reports.page import glossary, SECTIONS
-from conftest import *
+from helpers import *
+from reference import *
 from pytest import approx
 
 def interpretation(n=300, c=12, vocab=None, density=0.2, skill=3., bias=-3., **kw):

@@ -1,8 +1,6 @@
 "Samples with their names and labels, as pictures and as tables"
 from fastai.tabular.all import *
-from conftest import *
-from test_callback import BagOfWords, text_dls
-from test_interpret import arrays_of
+from helpers import *
 
 def test_empty_samples_show_what_was_nearest():
     interp,p,y,s = arrays_of(bias=-6)

@@ -1,7 +1,7 @@
 "Threshold search, compared with brute force over all distinct binary predictions"
 import itertools, pickle, sklearn.metrics as skm
 from copy import deepcopy
-from conftest import *
+from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.curves import bin_edges
 from fastai_mlmetrics.thresholds.search import draw_folds, ScoreTable
@@ -374,7 +374,7 @@ def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average,
     objective = Objective(metric, average, per_label, min_positives=2)
     name = 'per label' if per_label else 'global'
     def held_out(y):
-        table = score_table(Predictions(scores, y), cv)
+        table = score_table(Predictions.of(scores, y), cv)
         thresh = objective.tune(table)[name].thresh[1:1+table.n_folds]
         return table.fold.numpy(),None if np.isnan(thresh).any() or not len(thresh) else table.predict(thresh)
     with warnings_as('ignore'): # no target may be true
@@ -641,7 +641,7 @@ def test_a_metric_may_be_a_class():
 def test_the_curve_is_the_metric():
     "Of all samples, and without each fold"
     logits,targs = simulate(40, 4)
-    data = score_table(Predictions(logits.sigmoid(), targs), 3)
+    data = score_table(Predictions.of(logits.sigmoid(), targs), 3)
     thresh = data.candidates()
     for average in ('micro','macro','weighted','samples'):
         for zd in (0., 1., math.nan):
@@ -945,7 +945,7 @@ def test_names_are_shown_as_they_are():
 def drawn(m, preds, targs, marks, **kwargs):
     "The axes after `plot_thresh_curve`"
     ax = plt.subplots()[1]
-    table = ScoreTable(Predictions(preds, targs, thresh=None, **kwargs))
+    table = ScoreTable(Predictions.of(preds, targs, thresh=None, **kwargs))
     assert plot_thresh_curve(m, table, marks, ax=ax) is None
     ax.figure.canvas.draw()
     plt.close(ax.figure)
