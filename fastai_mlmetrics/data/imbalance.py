@@ -19,41 +19,57 @@ def _targets(ds):
     if hasattr(ds, 'ys'): return as_tensor(ds.ys) # A table
     if isinstance(ds, torch.utils.data.Subset):
         whole = _targets(ds.dataset)
-        return [whole[i] for i in ds.indices] if isinstance(whole, list) else whole[ds.indices]
+        if isinstance(whole, list): return [whole[i] for i in ds.indices]
+        return whole[ds.indices]
     if hasattr(ds, 'targets'): return as_tensor(ds.targets) # torchvision's name
-    if not hasattr(ds, 'tls'): return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
-    tl,items = ds.tls[-1],L(ds.tls[-1].items, use_list=None)
-    # Stop at the names, because the next transform raises an error for a name outside the vocab
-    def encodes(f): return isinstance(f, (MultiCategorize, EncodedMultiCategorize))
-    before = L(itertools.takewhile(lambda f: not encodes(f), tl.tfms.fs))
-    read = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
-    by_name = any(isinstance(f, MultiCategorize) for f in tl.tfms.fs)
-    return read if by_name else as_tensor(np.array(read))
+    if hasattr(ds, 'tls'): return _item_targets(ds.tls[-1])
+    return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
+
+def _item_targets(tl):
+    "Read the targets of a `TfmdLists`, before they are encoded if they are names"
+    # The next transform would raise an error for a name outside the vocab
+    encoders = MultiCategorize,EncodedMultiCategorize
+    before = L(itertools.takewhile(lambda f: not isinstance(f, encoders), tl.tfms.fs))
+    items = L(tl.items, use_list=None)
+    targets = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
+    has_names = any(isinstance(f, MultiCategorize) for f in tl.tfms.fs)
+    return targets if has_names else as_tensor(np.array(targets))
 
 def one_hot_rows(
     rows:list, # Label names of each sample
     names:list # Names of all labels, in the order of the columns
 )->Tensor: # N x C, in float64
     "One-hot encode label names"
-    column = {o:i for i,o in enumerate(names)}
+    column = {name: i for i,name in enumerate(names)}
     res = torch.zeros(len(rows), len(names), dtype=torch.float64, device='cpu')
-    for row,labels in zip(res, rows): row[[column[o] for o in labels]] = 1
+    for encoded,row in zip(res, rows): encoded[[column[name] for name in row]] = 1
     return res
 
-def _as_matrix(part, names, ignore_index):
-    "Check the targets of a data set, and convert them to float64, N x C, with nan if ignored"
-    if isinstance(part, list): return one_hot_rows(part, names)
-    if part.ndim<2:
+def _as_matrix(targets, names, ignore_index):
+    "Check the targets of a data set, and convert them to float64, N x C, nan if ignored"
+    if isinstance(targets, list): return one_hot_rows(targets, names)
+    if targets.ndim<2:
         raise ValueError("multi-label targets are N x C, but these have the shape "
-                         f"{tuple(part.shape)}: is there one class per sample? "
+                         f"{tuple(targets.shape)}: is there one class per sample? "
                          "For a single label, pass targs[:,None]")
-    part = part.flatten(0, -2) # All axes but the last are samples, as in metrics
-    valid = ifnone(ThresholdRule(ignore_index=ignore_index).valid(part),
-                   torch.ones_like(part, dtype=torch.bool))
-    if len(bad:=part[valid & (part!=0) & (part!=1)]):
-        raise ValueError(f"targets must be 0 or 1, but one is {format_number(bad[0])}: "
+    targets = targets.flatten(0, -2) # All axes but the last are samples, as in metrics
+    valid = ThresholdRule(ignore_index=ignore_index).valid(targets)
+    if valid is None: valid = torch.ones_like(targets, dtype=torch.bool)
+    wrong = targets[valid & (targets!=0) & (targets!=1)]
+    if len(wrong):
+        raise ValueError(f"targets must be 0 or 1, but one is {format_number(wrong[0])}: "
                          "name the value of missing ones with ignore_index")
-    return part.double().where(valid, math.nan)
+    return targets.double().where(valid, math.nan)
+
+def _arrays(data, valid, ignore_index):
+    "Convert arrays of targets to tensors; return these and the value to ignore"
+    if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame):
+        valid = match_columns(valid, data)
+    parts = []
+    for targets in (data, valid):
+        _,targets,ignore_index = fill_masked(None, targets, ignore_index)
+        if targets is not None: parts.append(as_tensor(targets))
+    return parts,ignore_index
 
 def label_matrix(
     data, # `DataLoaders` of any kind, or an array of targets, N x C
@@ -64,32 +80,29 @@ def label_matrix(
 ): # C names; training and validation targets in float64, N x C of 0, 1 and nan (ignored)
     "Read the targets of all samples; labels that are not in the vocab come last"
     if isinstance(data, DataLoaders):
-        parts = [_targets(o.dataset) for o in data.loaders[:2] if len(o.dataset)]
+        parts = [_targets(dl.dataset) for dl in data.loaders[:2] if len(dl.dataset)]
         vocab = label_vocab(data)
     else:
-        if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame):
-            valid = match_columns(valid, data)
         vocab = ifnone(vocab, columns_of(data))
-        parts = []
-        for o in (data, valid):
-            _,o,ignore_index = fill_masked(None, o, ignore_index)
-            if o is not None: parts.append(as_tensor(o))
+        parts,ignore_index = _arrays(data, valid, ignore_index)
     if isinstance(parts[0], list):
-        names = {o for part in parts for labels in part for o in labels}
+        names = {name for part in parts for row in part for name in row}
         vocab = vocab + sorted(names - {*vocab}, key=str)
-    train,*valid = (_as_matrix(part, vocab, ignore_index) for part in parts)
-    return label_names(vocab, train.shape[1]),train,valid[0] if valid else train[:0]
+    train,*rest = (_as_matrix(part, vocab, ignore_index) for part in parts)
+    valid = rest[0] if rest else train[:0]
+    return label_names(vocab, train.shape[1]),train,valid
 
 # %% ../../nbs/data/01_imbalance.ipynb #1129cc74
 def _irlbl(train):
-    "Compute IRLbl: the highest label frequency over that of each label; nan if it is never true"
+    "Compute IRLbl: the highest label frequency over each label's; nan if never true"
     freq = train.nanmean(0)
     return freq.nan_to_num().max()/freq.where(freq>0, math.nan)
 
 def _cooccurrence(train):
-    "Count the samples of label i in which label j is true, and those in which it is known, C x C"
+    "Count the samples of label i in which label j is true, and in which it is known, C x C"
     true = train.nan_to_num() # In float64, which autocast leaves alone
-    return (true.T@true).fill_diagonal_(0),true.T@(~train.isnan()).double()
+    is_known = (~train.isnan()).double()
+    return (true.T@true).fill_diagonal_(0),true.T@is_known
 
 @delegates(label_matrix)
 def label_stats(
@@ -106,17 +119,20 @@ def label_stats(
 
         label_stats(targs, vocab=names)"""
     names,train,valid = label_matrix(data, valid, **kwargs)
-    n_train,n_valid = train.nansum(0),valid.nansum(0)
+    n_train = train.nansum(0)
+    n_valid = valid.nansum(0)
     together,known = _cooccurrence(train)
     share,other = (together/known).nan_to_num().max(1)
-    parts = dict(training=n_train, validation=n_valid) if len(valid) else dict(training=n_train)
-    missing = [' and '.join(k for k,n in parts.items() if not n[i]) for i in range(len(names))]
-    res = Table(dict(train=n_train.long(), valid=n_valid.long(),
+    often_with = [names[i] if o else '' for i,o in zip(other.tolist(), share)]
+    parts = dict(training=n_train)
+    if len(valid): parts['validation'] = n_valid
+    missing = [' and '.join(part for part,n in parts.items() if not n[i])
+               for i in range(len(names))]
+    columns = dict(
+        train=n_train.long(), valid=n_valid.long(),
         train_freq=train.nanmean(0), valid_freq=valid.nanmean(0),
-        IRLbl=_irlbl(train),
-        often_with=[names[i] if o else '' for i,o in zip(other.tolist(), share)],
-        share_with=share, missing_from=missing),
-        index=pd.Index(names, name='label', tupleize_cols=False))
+        IRLbl=_irlbl(train), often_with=often_with, share_with=share, missing_from=missing)
+    res = Table(columns, index=pd.Index(names, name='label', tupleize_cols=False))
     return res if len(valid) else res.drop(columns=['valid','valid_freq'])
 
 # %% ../../nbs/data/01_imbalance.ipynb #c64c1d54
@@ -137,8 +153,8 @@ def plot_cooccurrence(
         plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
     together,known = _cooccurrence(train)
-    most = together.sum(1).argsort(descending=True, stable=True)[:k].sort().values.tolist()
-    where = label_columns(labels, names, most, k)
+    by_number = together.sum(1).argsort(descending=True, stable=True)
+    where = label_columns(labels, names, by_number[:k].sort().values.tolist(), k)
     if normalize: together = (together/known).nan_to_num()
     shown = together[where][:,where].fill_diagonal_(math.nan)
     ax = new_axes(ax, figsize or (2.5+0.2*len(where), max(2.8, 1.2+0.2*len(where))))
@@ -155,8 +171,10 @@ def plot_cooccurrence(
 # %% ../../nbs/data/01_imbalance.ipynb #f5b94d04
 def _scumble(train, irlbl):
     "Compute each sample's SCUMBLE: 1 - geometric mean / arithmetic mean of its labels' IRLbl"
-    n,ir = train.sum(1).clamp(min=1),irlbl.nan_to_num(1.)
-    geometric,arithmetic = (train@ir.log()/n).exp(),train@ir/n
+    n = train.sum(1).clamp(min=1)
+    ratio = irlbl.nan_to_num(1.)
+    geometric = (train@ratio.log()/n).exp()
+    arithmetic = train@ratio/n
     return torch.where(train.any(1), (1-geometric/arithmetic).clamp(min=0), 0.)
 
 @delegates(label_matrix, but='valid')
@@ -173,16 +191,16 @@ def imbalance_measures(
     _,targs,_ = label_matrix(data, **kwargs)
     targs = targs[(~targs.isnan()).any(1)]
     train = targs.nan_to_num() # Ignored targets count as 0
-    true = train.sum(0)
-    if not true.any(): raise ValueError("no label is true in any sample")
-    ir = _irlbl(train)
-    known = ir[~ir.isnan()]
-    per_sample = train.sum(1).mean().item()
+    if not train.sum(0).any(): raise ValueError("no label is true in any sample")
+    ratio = _irlbl(train)
+    known = ratio[~ratio.isnan()]
     return Table(dict(value={
-        'cardinality': per_sample, 'density': targs.nanmean().item(), 'MeanIR': known.mean().item(),
+        'cardinality': train.sum(1).mean().item(),
+        'density': targs.nanmean().item(),
+        'MeanIR': known.mean().item(),
         'max IRLbl': known.max().item(),
         'CVIR': (known.std()/known.mean()).item() if len(known)>1 else math.nan,
-        'SCUMBLE': _scumble(train, ir).mean().item()}))
+        'SCUMBLE': _scumble(train, ratio).mean().item()}))
 
 # %% ../../nbs/data/01_imbalance.ipynb #fa945771
 def pos_weight(
@@ -199,12 +217,19 @@ def pos_weight(
 
         BCEWithLogitsLossFlat(pos_weight=pos_weight(targs))"""
     if not max_weight>=1 or not smooth>=0:
-        raise ValueError(f"max_weight={max_weight} must be at least 1, and smooth={smooth} at least 0")
-    of_dls = isinstance(data, DataLoaders)
-    _,data,ignore_index = fill_masked(None, data, ignore_index)
-    targs = _targets(data.train_ds) if of_dls else as_tensor(data)
-    train = _as_matrix(targs, label_vocab(data) if of_dls else None, ignore_index)
-    true,n = train.nansum(0),(~train.isnan()).sum(0)
-    res = (n-true+smooth) / (true+smooth)
-    device = getattr(data, 'device', None) if of_dls else targs.device
-    return res.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(device)
+        raise ValueError(f"max_weight={max_weight} must be at least 1, "
+                         f"and smooth={smooth} at least 0")
+    if isinstance(data, DataLoaders):
+        targs = _targets(data.train_ds)
+        vocab = label_vocab(data)
+        device = getattr(data, 'device', None)
+    else:
+        _,data,ignore_index = fill_masked(None, data, ignore_index)
+        targs = as_tensor(data)
+        vocab = None
+        device = targs.device
+    train = _as_matrix(targs, vocab, ignore_index)
+    positives = train.nansum(0)
+    n = (~train.isnan()).sum(0)
+    weights = (n-positives+smooth) / (positives+smooth)
+    return weights.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(device)

@@ -13,109 +13,171 @@ from .imbalance import label_matrix, one_hot_rows
 import scipy.sparse as sp
 
 # %% ../../nbs/data/02_splitting.ipynb #172ad6ef
-def _count_rows(y, groups, pairs, share):
-    "Count labels, pairs of labels and (last) samples of each group, or of each sample; sparse"
-    cols = [y]
-    if pairs and y.shape[1]>1:
-        each = sp.hstack([y[:,[i]].multiply(y[:,i+1:]) for i in range(y.shape[1]-1)]).tocsc()
-        cols.append(each[:,each.sum(0)*share>=1]) # Frequent enough for every part
-    rows = sp.hstack([*cols, np.ones((y.shape[0], 1))]).tocsr()
-    if groups is None: return rows
-    rows = sp.csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))))@rows
-    rows.sort_indices()
-    return rows
+class _Units:
+    "What is dealt out: samples, or whole groups of samples, with their counts"
+    def __init__(self,
+        counts, # Sparse, units x columns: labels, pairs of labels, and (last) samples
+        n_labels # Number of labels, the first columns
+    ):
+        self.counts,self.n_labels = counts,n_labels
+        self.totals = counts.sum(0)
+        self.sizes = counts[:,[-1]].toarray()[:,0] # Samples per unit
+        self.has_label = (counts[:,:n_labels]>0).astype(int)
+        self.inverse_totals = 1/np.maximum(self.totals, 1)
 
-def _deal(rows, c, shares, rng):
-    "Assign each of `rows` to a part; the first `c` columns are labels"
-    totals,sizes,k = rows.sum(0),rows[:,[-1]].toarray()[:,0],len(shares)
-    rank = totals.argsort(kind='stable').argsort()
-    rank[-1] = len(rank)
-    rarest = np.minimum.reduceat(rank[rows.indices], rows.indptr[:-1])
-    inverse = 1/np.maximum(totals, 1)
-    need = np.tile(shares, (len(totals), 1)) # As fractions of the totals
-    lacks,left = np.ones((len(totals), k), int),(rows>0).sum(0)
-    lacks[c:-1] = 0 # Not every part must have every pair
-    n_lacks,part = lacks.sum(1),np.empty(len(sizes), int)
-    for i in np.lexsort((rng.random(len(sizes)), -sizes, rarest)).tolist():
-        span = slice(rows.indptr[i], rows.indptr[i+1])
-        cols,n = rows.indices[span],rows.data[span]
-        step = n*inverse[cols]
-        gain = (2*n@need[cols] - n@step)/shares # Decrease of chi-square
-        if lacking:=n_lacks[cols].any():
-            last = cols[left[cols]<=n_lacks[cols]]
-            gain += 1e9*lacks[last].sum(0)
-        part[i] = j = gain.argmax()
-        need[cols,j] -= step
-        if lacking:
-            left[cols] -= 1
-            n_lacks[cols] -= lacks[cols,j]
-            lacks[cols,j] = 0
+    def __len__(self): return len(self.sizes)
+
+    @classmethod
+    def of(cls, y, groups, pairs, share):
+        "Count labels, samples, and those pairs of labels that suffice for a part with `share`"
+        columns = [y]
+        if pairs and y.shape[1]>1:
+            with_later = [y[:,[i]].multiply(y[:,i+1:]) for i in range(y.shape[1]-1)]
+            each_pair = sp.hstack(with_later).tocsc()
+            columns.append(each_pair[:,each_pair.sum(0)*share>=1])
+        counts = sp.hstack([*columns, np.ones((y.shape[0], 1))]).tocsr()
+        if groups is not None:
+            position = groups,np.arange(len(groups))
+            counts = sp.csr_array((np.ones(len(groups)), position))@counts
+            counts.sort_indices()
+        return cls(counts, y.shape[1])
+
+    def rarest_first(self, rng):
+        "Order units by their rarest label or pair, then the largest first, then at random"
+        rank = self.totals.argsort(kind='stable').argsort() # The rarest column has 0
+        rank[-1] = len(rank) # Every unit has samples, which are not rare
+        rarest = np.minimum.reduceat(rank[self.counts.indices], self.counts.indptr[:-1])
+        return np.lexsort((rng.random(len(self)), -self.sizes, rarest)).tolist()
+
+def _deal(units, shares, rng):
+    "Assign each unit to the part that needs it most"
+    # Iterative stratification (Sechidis et al., 2011) as a greedy decrease of chi-square.
+    # A part should have its share of each column's total: of a label, a pair, the samples.
+    # `deficit` is the fraction of the total that the part has yet to get. Then
+    #     chi_square = sum over columns and parts of total * deficit**2 / share
+    # A unit in a part lowers the deficits of the unit's columns by `fraction`, which is the
+    # unit's count over the total. This lowers chi-square by
+    #     decrease = sum over the unit's columns of (2*count*deficit - count*fraction) / share
+    # and the unit goes to the part where the decrease is largest. One rule comes first: if
+    # only as many units are left with a label as there are parts without the label, the
+    # unit goes to one of these parts.
+    counts = units.counts
+    n_columns,n_parts = counts.shape[1],len(shares)
+    deficit = np.tile(shares, (n_columns, 1))
+    # For the rule: 1 where a part has no unit of a column yet, and how many parts have none
+    is_without = np.ones((n_columns, n_parts), int)
+    is_without[units.n_labels:-1] = 0 # Not every part must have every pair
+    n_without = is_without.sum(1)
+    n_left = (counts>0).sum(0) # Units of each column that are not assigned yet
+    part = np.empty(len(units), int)
+    for unit in units.rarest_first(rng):
+        its_columns = slice(counts.indptr[unit], counts.indptr[unit+1])
+        columns = counts.indices[its_columns]
+        count = counts.data[its_columns]
+        fraction = count*units.inverse_totals[columns]
+        decrease = (2*count@deficit[columns] - count@fraction)/shares
+        open_columns = columns[n_without[columns]>0] # Some part has none of these yet
+        if len(open_columns):
+            scarce = open_columns[n_left[open_columns]<=n_without[open_columns]]
+            decrease += 1e9*is_without[scarce].sum(0) # More than any chi-square
+        part[unit] = chosen = decrease.argmax()
+        deficit[columns,chosen] -= fraction
+        if len(open_columns):
+            n_left[open_columns] -= 1
+            n_without[open_columns] -= is_without[open_columns,chosen]
+            is_without[open_columns,chosen] = 0
     return part
 
-def _level(rows, c, shares, part, rng):
-    "Move rows to other parts while that brings sizes closer to the shares; change `part` in place"
-    totals,sizes = rows.sum(0),rows[:,[-1]].toarray()[:,0]
-    steps,labels = rows.multiply(1/np.maximum(totals, 1)).tocsr(),(rows[:,:c]>0).astype(int)
-    while True:
-        members = part[:,None]==np.arange(len(shares))
-        excess = sizes@members - shares*totals[-1]
-        a,b = excess.argmax(),excess.argmin()
-        can = np.flatnonzero(members[:,a] & (sizes<excess[a]-excess[b]-1e-6))
-        if not len(can) or members[:,a].sum()==1: return
-        n = labels.T@members
-        lost = labels@((n[:,a]==1)*1 - (n[:,b]==0)) # Labels that `a` loses, less those that `b` gains
-        need = (shares - steps.T@members)/shares
-        rise = 2*steps@(need[:,a]-need[:,b]) + steps.power(2).sum(1)*(1/shares[a]+1/shares[b])
-        part[can[np.lexsort((rng.random(len(can)), rise[can], lost[can]))[0]]] = b
+def _labels_lost(has_label, n, giver, taker):
+    "Count the labels that `giver` loses with a unit, less those that `taker` gains, per unit"
+    return has_label@((n[:,giver]==1).astype(int) - (n[:,taker]==0))
 
-def _exchange(rows, c, k, part, rng, tries=100):
-    "Swap rows while a part lacks a label that another part has twice, and return the best parts"
-    sizes,labels = rows[:,[-1]].toarray()[:,0],(rows[:,:c]>0).astype(int)
-    best,fewest,part = part,math.inf,part.copy()
+def _level(units, shares, part, rng):
+    "Move units while that brings sizes closer to the shares; changes `part` in place"
+    fractions = units.counts.multiply(units.inverse_totals).tocsr()
+    while True:
+        members = part[:,None]==np.arange(len(shares)) # Units x parts
+        excess = units.sizes@members - shares*units.totals[-1] # Samples above the share
+        giver = excess.argmax()
+        taker = excess.argmin()
+        # A larger unit would move the sizes further apart
+        fits = members[:,giver] & (units.sizes<excess[giver]-excess[taker]-1e-6)
+        if not fits.any() or members[:,giver].sum()==1: return
+        fits = np.flatnonzero(fits)
+        lost = _labels_lost(units.has_label, units.has_label.T@members, giver, taker)
+        # Increase of the sum of deficit**2 / share, in which all columns weigh the same
+        relative_deficit = (shares - fractions.T@members)/shares
+        increase = (2*fractions@(relative_deficit[:,giver]-relative_deficit[:,taker])
+                    + fractions.power(2).sum(1)*(1/shares[giver]+1/shares[taker]))
+        best_first = np.lexsort((rng.random(len(fits)), increase[fits], lost[fits]))
+        part[fits[best_first[0]]] = taker
+
+def _exchange(units, n_parts, part, rng, tries=100):
+    "Swap units while a part lacks a label that another has twice; return the best parts"
+    has_label = units.has_label
+    part = part.copy()
+    best = part
+    fewest_missing = math.inf
     for _ in range(tries):
-        n = labels.T@(part[:,None]==np.arange(k))
-        if (none:=(n==0).sum())<fewest: best,fewest = part.copy(),none
-        lacking = np.argwhere((n==0) & ((n>0).sum(1)<n.sum(1))[:,None])
-        if not len(lacking): break
-        label,b = rng.choice(lacking)
-        i = rng.choice(labels[:,[label]].nonzero()[0])
-        a,own = part[i],labels[[i]].toarray()[0]
-        n[:,a] -= own
-        n[:,b] += own
-        others = np.flatnonzero((part==b) & (sizes==sizes[i]))
-        if len(others):
-            # Labels that `b` loses, less those that `a` gains
-            lost = labels[others]@((n[:,b]==1)*1 - (n[:,a]==0))
-            j = others[np.lexsort((rng.random(len(others)), -(labels[others]@own), lost))[0]]
-            part[[i,j]] = b,a
+        n = has_label.T@(part[:,None]==np.arange(n_parts)) # Labels x parts
+        n_missing = (n==0).sum()
+        if n_missing<fewest_missing:
+            best = part.copy()
+            fewest_missing = n_missing
+        has_spare = (n>0).sum(1)<n.sum(1) # Some part has the label twice
+        options = np.argwhere((n==0) & has_spare[:,None])
+        if not len(options): break
+        label,taker = rng.choice(options)
+        # `taker` gets a unit with the label, and gives one of the same size that costs least
+        given = rng.choice(has_label[:,[label]].nonzero()[0])
+        giver = part[given]
+        labels_given = has_label[[given]].toarray()[0]
+        n[:,giver] -= labels_given
+        n[:,taker] += labels_given
+        others = np.flatnonzero((part==taker) & (units.sizes==units.sizes[given]))
+        if not len(others): continue
+        lost = _labels_lost(has_label[others], n, taker, giver)
+        in_common = has_label[others]@labels_given
+        best_first = np.lexsort((rng.random(len(others)), -in_common, lost))
+        part[given] = taker
+        part[others[best_first[0]]] = giver
     return best
 
 # %% ../../nbs/data/02_splitting.ipynb #c6d5d6da
+def _group_numbers(groups, n_samples):
+    "Check the group of each sample, and number the groups from 0"
+    names = [to_builtin(o) for o in to_builtin(groups)]
+    names = [tuple(o) if isinstance(o, list) else o for o in names] # Lists cannot be hashed
+    if len(names)!=n_samples: raise ValueError(f"{len(names)} groups for {n_samples} samples")
+    numbers = pd.factorize(pd.Series(names, dtype=object))[0]
+    if (numbers<0).any():
+        raise ValueError("some groups are missing: give each such sample a group of its own")
+    return numbers
+
 def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     "Assign each sample to a part"
-    _,y,_ = label_matrix(targs, ignore_index=ignore_index)
-    y = sp.csc_array(y.nan_to_num().cpu().numpy())
-    if groups is not None:
-        groups = [tuple(o) if isinstance(o, list) else o for o in map(to_builtin, to_builtin(groups))]
-        if len(groups)!=y.shape[0]: raise ValueError(f"{len(groups)} groups for {y.shape[0]} samples")
-        groups = pd.factorize(pd.Series(groups, dtype=object))[0]
-        if (groups<0).any():
-            raise ValueError("some groups are missing: give each such sample a group of its own")
-    rows = _count_rows(y, groups, pairs, min(shares))
-    if rows.shape[0]<len(shares):
-        some = count_of(rows.shape[0], 'sample' if groups is None else 'group')
-        raise ValueError(f"{some} cannot be split into {len(shares)} parts")
-    seed = ifnone(seed, torch.randint(2**31, (1,), dtype=torch.int64, device='cpu').item())
-    rng,shares = np.random.default_rng(check_int('seed', seed)),np.array(shares)
-    part = _deal(rows, y.shape[1], shares, rng)
-    _level(rows, y.shape[1], shares, part, rng)
-    part = _exchange(rows, y.shape[1], len(shares), part, rng)
+    _,targs,_ = label_matrix(targs, ignore_index=ignore_index)
+    y = sp.csc_array(targs.nan_to_num().cpu().numpy())
+    if groups is not None: groups = _group_numbers(groups, y.shape[0])
+    units = _Units.of(y, groups, pairs, min(shares))
+    n_parts = len(shares)
+    if len(units)<n_parts:
+        n_units = count_of(len(units), 'sample' if groups is None else 'group')
+        raise ValueError(f"{n_units} cannot be split into {n_parts} parts")
+    if seed is None:
+        seed = torch.randint(2**31, (1,), dtype=torch.int64, device='cpu').item()
+    rng = np.random.default_rng(check_int('seed', seed))
+    shares = np.array(shares)
+    part = _deal(units, shares, rng)
+    _level(units, shares, part, rng)
+    part = _exchange(units, n_parts, part, rng)
     if groups is None: return part
     part = part[groups]
-    sizes,wanted = np.bincount(part),shares*len(part)
+    sizes = np.bincount(part)
+    wanted = shares*len(part)
     if (abs(sizes-wanted)>np.maximum(1, wanted/3)).any():
-        warn_user(f"groups are too large for these shares: the parts have {sizes.tolist()} samples, "
-                  f"instead of {wanted.round().astype(int).tolist()}")
+        warn_user("groups are too large for these shares: the parts have "
+                  f"{sizes.tolist()} samples, instead of {wanted.round().astype(int).tolist()}")
     return part
 
 def stratified_split(
@@ -170,11 +232,13 @@ def _item_targs(items, get_y):
     "Get the targets of items, N x C, from label names or from zeros and ones"
     rows = [[*L(to_builtin(o))] for o in _each(get_y, items, 'get_y')]
     values = {o for row in rows for o in row}
+    widths = {*map(len, rows)}
     # Numbers that are repeated in a row are not names; a single 0 or 1 may be one
-    encoded = all(isinstance(o, Real) for o in values) and any(len({*o})<len(o) for o in rows)
-    if (encoded or values<={0,1}) and len(widths:={*map(len, rows)})==1 and widths!={1}: return rows
+    has_repeats = any(len({*row})<len(row) for row in rows)
+    are_numbers = values<={0,1} or has_repeats and all(isinstance(o, Real) for o in values)
+    is_encoded = are_numbers and len(widths)==1 and widths!={1}
     # Sorted, because the order of a set differs between processes
-    return one_hot_rows(rows, sorted(values, key=str))
+    return rows if is_encoded else one_hot_rows(rows, sorted(values, key=str))
 
 def StratifiedMultiLabelSplitter(
     valid_pct:float=0.2, # Share of the items, and of every label, in validation
@@ -190,8 +254,9 @@ def StratifiedMultiLabelSplitter(
     Returns a function of the items that returns the indices of training and of validation.
 
         splitter = StratifiedMultiLabelSplitter(seed=42, get_y=ColReader('labels', label_delim=' '))"""
-    def _inner(o):
-        return stratified_split(_item_targs(o, get_y), valid_pct, seed, pairs=pairs,
-                                groups=None if groups is None else _each(groups, o, 'groups'),
+    def _inner(items):
+        targs = _item_targs(items, get_y)
+        group_of_each = None if groups is None else _each(groups, items, 'groups')
+        return stratified_split(targs, valid_pct, seed, groups=group_of_each, pairs=pairs,
                                 ignore_index=ignore_index)
     return _inner
