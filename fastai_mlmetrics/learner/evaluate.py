@@ -8,12 +8,13 @@ __all__ = []
 # %% ../../nbs/learner/01_evaluate.ipynb #dfe863fe
 from fastai.basics import *
 from ..core.inputs import label_vocab
-from ..core.messages import check_int
+from ..core.messages import check_int, note
 from ..core.tables import escape_mathtext, Table
 from ..core.decoding import Decoding
 from ..core.passes import get_dl, get_probs, NeedsTargets, without_trackers
 from ..metrics.streaming import ignored_by, StreamMetric
 from ..reports.accuracy import AccuracyReport
+from ..reports.accuracy import accuracy_report as report
 from fastai.callback.tracker import TrackerCallback
 import difflib
 
@@ -51,9 +52,32 @@ def evaluate(self:Learner,
         learn.evaluate(dl=learn.dls.train)"""
     with without_trackers(self):
         values = self.validate(dl=get_dl(self, ds_idx, dl), cbs=L(cbs)+NeedsTargets())
-    def at(m): return m.rule.text if getattr(m, 'uses_thresh', False) else ''
-    return Table(dict(value=[*values], thresh=['', *self.metrics.map(at)]),
+    def thresh_of(m): return m.rule.text if getattr(m, 'uses_thresh', False) else ''
+    return Table(dict(value=[*values], thresh=['', *self.metrics.map(thresh_of)]),
                  index=pd.Index(['loss', *self.metrics.attrgot('name')], name='metric'))
+
+def _recorded_curves(recorder):
+    "Get the values of each epoch: name of the column -> 'train' or 'valid' -> array"
+    columns = [o for o in getattr(recorder, 'metric_names', [])[1:] if o!='time']
+    # An interrupted epoch has fewer values
+    epochs = [o for o in getattr(recorder, 'values', []) if len(o)==len(columns)]
+    curves = {}
+    for column,values in zip(columns, zip(*epochs)):
+        part,_,name = column.partition('_')
+        if part not in ('train','valid'): # A metric, if it is not recorded for training
+            part = 'valid'
+            name = column
+        curves.setdefault(name, {})[part] = np.array(values, dtype=float)
+    return curves
+
+def _plot_curve(ax, name, by_part):
+    "Plot a metric by epoch, for the parts of the data that have values"
+    for part,values in by_part.items():
+        ax.plot(values, '.-', ms=5, color='C0' if part=='train' else 'C1', label=part)
+    ax.set_title(escape_mathtext(name), fontsize='medium')
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.ticklabel_format(useOffset=False)
+    if len(values)==1: ax.set_xticks([0])
 
 @patch
 def plot_metrics(self:Recorder,
@@ -65,55 +89,42 @@ def plot_metrics(self:Recorder,
     Raises `ValueError` if no epoch is recorded: `validate` and `get_preds` reset fastai's Recorder.
 
         learn.recorder.plot_metrics(ncols=3)"""
-    names = self.metric_names[1:].filter(lambda o: o!='time') if hasattr(self, 'metric_names') else []
-    # An interrupted epoch has fewer values
-    rows = [o for o in getattr(self, 'values', []) if len(o)==len(names)]
-    if not rows:
-        has_records = hasattr(self.learn, 'zero_labels')
+    curves = _recorded_curves(self)
+    if not curves:
+        records = note(hasattr(self.learn, 'zero_labels'),
+                       ". `learn.zero_labels.plot()` shows all validations")
         raise ValueError("no epoch is recorded: call it after `fit`, and before `validate`, "
-                         "`get_preds` and the like, which reset fastai's Recorder"
-                         + ". `learn.zero_labels.plot()` shows all validations"*has_records)
-    curves = {}
-    for name,values in zip(names, zip(*rows)):
-        part = next((o for o in ('train','valid') if name.startswith(f'{o}_')), None)
-        curve = curves.setdefault(name[6:] if part else name, {})
-        curve[part or 'valid'] = np.array(values, dtype=float)
-    ncols = min(check_int('ncols', ncols, 1), len(curves))
-    nrows = math.ceil(len(curves)/ncols)
+                         f"`get_preds` and the like, which reset fastai's Recorder{records}")
+    n = len(curves)
+    ncols = min(check_int('ncols', ncols, 1), n)
+    nrows = math.ceil(n/ncols)
     figsize = figsize or (2.4*ncols,1.9*nrows)
     axs = plt.subplots(nrows, ncols, figsize=figsize, squeeze=False)[1].flatten()
-    for ax,(name,curve) in zip(axs, curves.items()):
-        for part,values in curve.items():
-            ax.plot(values, '.-', ms=5, color='C0' if part=='train' else 'C1', label=part)
-        ax.set_title(escape_mathtext(name), fontsize='medium')
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.ticklabel_format(useOffset=False)
-        if len(rows)==1: ax.set_xticks([0])
+    for ax,(name,by_part) in zip(axs, curves.items()): _plot_curve(ax, name, by_part)
     axs[0].legend(fontsize='small')
-    for ax in axs[max(0, len(curves)-ncols):len(curves)]: ax.set_xlabel('epoch')
-    for ax in axs[len(curves):]: ax.set_axis_off()
+    for ax in axs[max(0, n-ncols):n]: ax.set_xlabel('epoch')
+    for ax in axs[n:]: ax.set_axis_off()
     plt.tight_layout()
 
 # %% ../../nbs/learner/01_evaluate.ipynb #684979c1
-_prepare,_prepare_recorder = TrackerCallback.before_fit,Recorder.before_fit
-
 @patch
 def before_fit(self:TrackerCallback):
     "Prepare the monitored value, with an error that names the column to monitor"
-    by_label = {m.name for m in self.metrics if isinstance(m, StreamMetric) and m.average is None}
-    every = [*self.recorder.metric_names[1:]]
-    names = [o for o in every if o.removeprefix('train_').removeprefix('valid_') not in by_label]
-    if self.monitor not in names:
-        near = [o for o in names if o.startswith(self.monitor)]
-        near = near or difflib.get_close_matches(self.monitor, names) or names
-        why = "has a number per label" if self.monitor in every else "is not a column of this fit"
-        raise ValueError(f"monitor={self.monitor!r} {why}: did you mean "
+    columns = [*self.recorder.metric_names[1:]]
+    per_label = {m.name for m in self.metrics if isinstance(m, StreamMetric) and m.average is None}
+    def metric_of(column): return column.removeprefix('train_').removeprefix('valid_')
+    numbers = [o for o in columns if metric_of(o) not in per_label]
+    if self.monitor not in numbers:
+        longer = [o for o in numbers if o.startswith(self.monitor)]
+        near = longer or difflib.get_close_matches(self.monitor, numbers) or numbers
+        is_column = self.monitor in columns
+        problem = "has a number per label" if is_column else "is not a column of this fit"
+        raise ValueError(f"monitor={self.monitor!r} {problem}: did you mean "
                          f"{' or '.join(map(repr, near))}?")
-    _prepare(self)
+    TrackerCallback._orig_before_fit(self) # fastai's own, where `@patch` keeps it
 
 @patch
 def before_fit(self:Recorder):
     "Prepare for training, with an error for labels that are in no metric's vocab"
-    for m in self.metrics.filter(risinstance(StreamMetric)):
-        m.rule.check_names(self.learn)
-    _prepare_recorder(self)
+    for m in self.metrics.filter(risinstance(StreamMetric)): m.rule.check_names(self.learn)
+    Recorder._orig_before_fit(self)

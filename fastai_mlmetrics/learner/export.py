@@ -24,11 +24,44 @@ def _of_package(o):
     o = unwrap(o)
     return isinstance(o, StreamMetric) or getattr(o, '__module__', '').startswith(_PACKAGE)
 
+def _plain_loss(loss):
+    "Copy a loss function without this package's decoding; warns of limits that are left out"
+    if inspect.isroutine(loss): return loss # Its threshold cannot have been set
+    loss = copy_loss(loss)
+    cls = type(loss)
+    base = cls.__base__
+    if cls.__module__.startswith(_PACKAGE) and cls.__name__==base.__name__:
+        loss.__class__ = base # fastai's class of this name predicts as ours does
+    decodes = getattr(loss, 'decodes', None)
+    if isinstance(decodes, partial) and decodes.func is binarize: # By `set_thresh`
+        limits = limits_text(loss.min_labels, loss.max_labels)
+        if limits: warn_user(f"{limits} is left out: fastai's own decoding has none")
+        for name in ('decodes','min_labels','max_labels'): delattr(loss, name)
+    thresh = getattr(loss, 'thresh', None)
+    if isinstance(thresh, tuple): # fastai compares with a tensor
+        loss.thresh = torch.tensor(thresh, dtype=torch.float32, device='cpu')
+    return loss
+
+@contextmanager
+def _made_plain(learn):
+    "Context manager in which a Learner has no objects of this package, as far as is known"
+    metrics = learn.metrics.filter(_of_package, negate=True)
+    cbs = learn.cbs.filter(risinstance((ZeroLabelsCallback,CSVLogger)))
+    with (replaced(learn, 'loss_func', _plain_loss(learn.loss_func)),
+          replaced(learn, 'metrics', metrics), learn.removed_cbs(cbs)):
+        stored = learn.__dict__.pop('__stored_args__', None) # With metrics, by fastcore 1
+        try: yield
+        finally:
+            if stored: learn.__stored_args__ = stored
+
 def _names_in(path):
-    "Find the names of this package that the pickled file at `path` needs, if possible the public ones"
-    with zipfile.ZipFile(path) as z: data = [z.read(o) for o in z.namelist() if o.endswith('.pkl')]
-    args = {arg for o in data for op,arg,_ in pickletools.genops(o) if op.name=='GLOBAL'}
-    ours = [o.split() for o in sorted(args) if o.startswith(_PACKAGE)] # Module and name
+    "Find the names of this package that a pickled file needs, if possible the public ones"
+    with zipfile.ZipFile(path) as z:
+        pickles = [z.read(name) for name in z.namelist() if name.endswith('.pkl')]
+    needed = set() # 'module name'
+    for data in pickles:
+        needed |= {arg for op,arg,_ in pickletools.genops(data) if op.name=='GLOBAL'}
+    ours = [o.split() for o in sorted(needed) if o.startswith(_PACKAGE)]
     public = [name for module,name in ours if name in sys.modules[module].__all__]
     return public or [name for _,name in ours]
 
@@ -43,25 +76,9 @@ def export_plain(self:Learner,
     Warns if the file still needs this package, and names the objects.
 
         learn.export_plain('model.pkl')"""
-    is_routine = inspect.isroutine(self.loss_func) # `set_thresh` makes a `partial` of it
-    loss = self.loss_func if is_routine else copy_loss(self.loss_func)
-    cls,base = type(loss),type(loss).__base__
-    if cls.__module__.startswith(_PACKAGE) and cls.__name__==base.__name__:
-        loss.__class__ = base # fastai's class of this name predicts as ours does
-    decodes,thresh = (None if is_routine else vars(loss).get(o) for o in ('decodes','thresh'))
-    if isinstance(decodes, partial) and decodes.func is binarize: # `set_thresh` was here
-        if limits:=limits_text(loss.min_labels, loss.max_labels):
-            warn_user(f"{limits} is left out: fastai's own decoding has none")
-        for o in ('decodes','min_labels','max_labels'): delattr(loss, o)
-    if isinstance(thresh, tuple): # fastai compares with a tensor
-        loss.thresh = torch.tensor(thresh, dtype=torch.float32, device='cpu')
-    stored = vars(self).pop('__stored_args__', None) # fastcore 1 keeps the metrics there as well
-    others,cbs = self.metrics.filter(_of_package, negate=True),(ZeroLabelsCallback,CSVLogger)
-    try:
-        with (replaced(self, 'loss_func', loss), replaced(self, 'metrics', others),
-              self.removed_cbs(self.cbs.filter(risinstance(cbs)))): self.export(fname)
-    finally:
-        if stored: self.__stored_args__ = stored
-    if not rank_distrib() and (names:=_names_in(path:=self.path/fname)):
-        warn_user(f"{path} still needs {_PACKAGE[:-1]}, for {', '.join(names)}: use fastai's own "
+    with _made_plain(self): self.export(fname)
+    path = self.path/fname
+    needed = None if rank_distrib() else _names_in(path) # The first process writes the file
+    if needed:
+        warn_user(f"{path} still needs {_PACKAGE[:-1]}, for {', '.join(needed)}: use fastai's own "
                   "instead, or install the package where the file is loaded")
