@@ -20,6 +20,8 @@ def for_index(text):
     parts = re.split(r'(?ms)(^```.*?^```)', text)
     return ''.join(o if i%2 else re.sub(r'(!?)\[([^\]]*)\]\(([^)\s]+)\)', absolute, o) for i,o in enumerate(parts))
 
+test,dev = (cfg[f'{extra}_requirements'].split() for extra in ('test','dev'))
+
 setup(
     name=name, version=cfg['version'], description=cfg['description'], keywords=cfg['keywords'].split(),
     author=cfg['author'], license=cfg['license'], license_files=['LICENSE'],
@@ -28,7 +30,7 @@ setup(
     classifiers=cfg['classifiers'].strip().splitlines(),
     project_urls={k: v for k,v in dict(Source=git_url, Documentation=doc_host).items() if v},
     python_requires=f">={cfg['min_python']}",
-    install_requires=cfg['requirements'].split(), extras_require={'dev': cfg['dev_requirements'].split()},
+    install_requires=cfg['requirements'].split(), extras_require=dict(test=test, dev=test+dev),
     packages=find_packages(include=[name, f'{name}.*']),
     package_data={f'{name}.reports': ['page.html','glossary.txt']}, zip_safe=False,
     entry_points={'nbdev': [f'{name}={name}._modidx:d']})

@@ -1,7 +1,7 @@
 "The how-to pages: their tables hold, and they are short"
 import json, subprocess
 from types import SimpleNamespace
-import sklearn.metrics as skm
+import sklearn.metrics as skm, torchmetrics.classification
 import fastai.metrics, fastai_mlmetrics.all
 from helpers import *
 
@@ -54,7 +54,6 @@ def test_the_table_of_fastai_holds(data):
         assert [getattr(o, 'name', getattr(o, '__name__', '')) for o in (a,b)]==[theirs,ours]
 
 def test_the_table_of_torchmetrics_and_sklearn_holds(data):
-    torchmetrics = pytest.importorskip('torchmetrics')
     z,y = data
     names = dict(z=z, y=y, s=z.sigmoid(), p=(z>0).int())
     arrays = {k: o.numpy() for k,o in names.items()} # of scikit-learn

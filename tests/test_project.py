@@ -11,6 +11,7 @@ def test_the_description_is_the_same_everywhere(checkout):
     text = run_setup('setup.py', stop_after='init').metadata.description
     for o in ('README.md','CITATION.cff'): assert text in (ROOT/o).read_text(), o
 
+@pytest.mark.dev
 def test_readme_is_rendered_from_the_index():
     pytest.importorskip('nbdev')
     files = runpy.run_path(ROOT/'tools'/'readme.py')['render']()

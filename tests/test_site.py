@@ -7,7 +7,8 @@ from reference import *
 from fastai_mlmetrics.diagnosis import callback, pitfalls, remedies, verdicts
 from fastai_mlmetrics.reports.page import glossary
 
-pytest.importorskip('nbdev')
+pytestmark = pytest.mark.dev
+for package in ('nbdev','sphinx'): pytest.importorskip(package)
 docs = SimpleNamespace(**runpy.run_path(str(ROOT/'tools'/'docs.py')))
 
 # --- the site
@@ -201,7 +202,7 @@ def test_every_message_is_explained(reference):
     text = text_of(reference['messages'])
     for v in verdicts.VERDICTS: assert f'| `{v.name}` | {v.text} |' in text and v.flagged==bool(
         re.search(rf'(?m)^\| `{v.name}` .* yes \|$', text))
-    trees = [ast.parse(o.read_text()) for o in (ROOT/'fastai_mlmetrics').glob('*.py')]
+    trees = [ast.parse(o.read_text()) for o in (ROOT/'fastai_mlmetrics').rglob('*.py')]
     said = [o.value for tree in trees for o in ast.walk(tree) if isinstance(getattr(o, 'value', None), str)]
     def is_said(message):
         return all(any(o.strip() in s for s in said) for o in re.split(r'\.\.\.|fastai_mlmetrics', message))

@@ -3,6 +3,8 @@ import json, zipfile
 from fastai_mlmetrics.demo import get_learner
 from helpers import *
 
+pytestmark = pytest.mark.dev
+
 LOGITS,TARGS = simulate(n=128, bias=-6., skill=2.) # predicts nothing
 NAMES = ['valid_loss', *multilabel_metrics().attrgot('name')]
 NUMBERS = [f'zero_labels/{o}' for o in ('lift','empty_rate','suggested_thresh','flagged')]

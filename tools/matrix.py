@@ -11,7 +11,8 @@ ROOT = Path(__file__).parent.parent
 SHOWN = 'fastai','fastcore','torch','numpy','pandas','matplotlib','scikit-learn'
 config = ConfigParser()
 config.read(ROOT/'settings.ini', encoding='utf-8')
-requirements,tools = (config['DEFAULT'][o].split() for o in ('requirements','dev_requirements'))
+requirements,test,dev = (config['DEFAULT'][o].split() for o in ('requirements','test_requirements','dev_requirements'))
+tools = test+dev
 # plum-dispatch 2.10 has what fastai 2.8.1 cannot export
 # nbdev, which brings IPython, needs a newer fastcore, so tests of notebooks and of the site are skipped; with today's
 # onnxscript, torch 2.2 cannot be imported, and today's transformers refuses it: only notebooks need both

@@ -143,6 +143,7 @@ def test_groups_too_large_for_the_share_are_told():
         for n in (1,5,10,20): stratified_split(y, seed=0, groups=np.arange(100)//n)
         stratified_split(y[:3], 0.05)
 
+@pytest.mark.dev
 @pytest.mark.parametrize('shares', [[0.8,0.2], [0.25]*4], ids=str)
 @pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])
 def test_no_worse_than_the_published_algorithm(y, shares):

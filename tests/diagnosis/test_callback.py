@@ -1,7 +1,6 @@
 "ZeroLabelsCallback: what it records, and when it warns"
 import contextlib, io, logging, pickle
 from contextlib import nullcontext
-from fastai.callback.tensorboard import TensorBoardCallback
 from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback, TerminateOnNaNCallback
 from fastai.tabular.all import *
 from fastai.text.all import *
@@ -379,11 +378,16 @@ def test_validate_may_raise():
 
 # With other callbacks, and in other Learners
 
+def tensorboard():
+    pytest.importorskip('tensorboard')
+    from fastai.callback.tensorboard import TensorBoardCallback
+    return TensorBoardCallback('runs', log_preds=False, trace_model=False)
+
 @pytest.mark.parametrize('cb', [
     lambda: SaveModelCallback(monitor='f1_macro'),
     lambda: EarlyStoppingCallback(monitor='f1_macro', patience=1),
     CSVLogger,
-    lambda: TensorBoardCallback('runs', log_preds=False, trace_model=False),
+    pytest.param(tensorboard, marks=pytest.mark.dev),
     lambda: GradientAccumulation(32),
     MixedPrecision,
     MixUp,
