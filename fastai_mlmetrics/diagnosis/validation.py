@@ -121,7 +121,7 @@ def compare_per_label(self:ScoreHistogram
     "Compare thresholds per label, tuned jointly for micro F1, with the best global one"
     table,objective = BinnedTable(self.of_labels),Objective('f1', 'micro', per_label=True)
     if table.c>1 and table.n_folds>1 and table.true.any():
-        one,own = (o.held_out for o in objective.tune(table).values())
+        one,own = (o.held_out for o in objective.tune(table))
         if one and own:
             return own.score(objective.m),one.score(objective.m),gain(objective.m, own, one)
     return math.nan,math.nan,(math.nan,)*3

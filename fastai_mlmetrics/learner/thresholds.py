@@ -18,7 +18,7 @@ from ..metrics.streaming import CountsMetric, ignored_by
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
 from fastai_mlmetrics.thresholds.finding import (
-    plot_thresh_curve, recommend, score_table, thresh_table, ThreshFinder, way_in_use,
+    InUse, plot_thresh_curve, recommend, score_table, thresh_table, ThreshFinder,
     WithTable)
 from ..diagnosis.pitfalls import metric_thresh
 from ..diagnosis.callback import ZeroLabelsCallback
@@ -98,17 +98,21 @@ def thresh_find(self:Learner,
         own = Objective(metric, 'macro', True, **kwargs) if 'macro' in own.m.averages else None
         if own: own.m.average = 'macro' # Also of an instance
     def tune():
-        res = {'best': objective.tune_global(data),
-               'cardinality': Objective('cardinality').tune_global(data)}
-        return res | dict(per_label=own.tune(data)['per label']) if own else res
+        best = objective.tune_global(data, name='best')
+        cardinality = Objective('cardinality').tune_global(data, name='cardinality')
+        if own is None: return [best, cardinality]
+        _,per_label = own.tune(data, names=('best for macro','per_label'))
+        return [best, cardinality, per_label]
     tuned = single_threaded(tune)
     vocab = label_names(label_vocab(self.dls), data.c)
-    ways = (way_in_use(data, now, at_now) if now else {}) | tuned
-    table = thresh_table(objective, ways, vocab)
-    name,advice = recommend(objective, ways)
-    marks = [('set' if k in tuned else 'keep') if k==name else '' for k in ways]
-    table['advice'] = marks + ['']*(len(table)-len(ways))
-    thresh = {k: o.value for k,o in tuned.items()}
+    # The simplest first
+    options = ([InUse(data, now, at_now)] if now else []) + tuned
+    table = thresh_table(objective, options, vocab)
+    chosen,advice = recommend(objective, options)
+    advised = 'keep' if chosen.in_use else 'set'
+    marks = [advised if o is chosen else '' for o in options]
+    table['advice'] = marks + ['']*(len(table)-len(options))
+    thresh = {o.name: o.value for o in tuned}
     samples = objective.m.average=='samples'
     if samples and (unlabelled:=1-data.y.any(1).double().mean().item())>0.25:
         known = ' known to be true'*(ignored is not None)
@@ -121,10 +125,10 @@ def thresh_find(self:Learner,
         marks = {k: thresh[k] for k in ('best','cardinality')}
         if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
         plot_thresh_curve(objective.m, data, marks, ax, figsize)
-    chosen = ways[name].value
-    limits = {} if name in tuned else {k: o for k,o in now.items() if k!='thresh'}
-    names = vocab if isinstance(chosen, tuple) else None
-    return SuggestedThresholds(**thresh).with_table(table, thresh=chosen, names=names, limits=limits)
+    limits = {k: o for k,o in now.items() if k!='thresh'} if chosen.in_use else {}
+    names = vocab if chosen.per_label else None
+    return SuggestedThresholds(**thresh).with_table(table, thresh=chosen.value, names=names,
+                                                    limits=limits)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #1a49bbfc
 def copy_loss(

@@ -19,6 +19,7 @@ from ..metrics.curves import add_to_histogram, bin_index
 from .search import (
     BinnedTable, FoldedMetric, ScoreTable, SearchTable)
 from .tuning import gain, Objective, Outcome, Tuned
+from functools import cached_property
 from scipy.special import expit, logit
 
 # %% ../../nbs/thresholds/02_finding.ipynb #fbdb7eb3
@@ -76,34 +77,57 @@ class WithTable:
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
     "`thresh`, its `score` and `held_out` score, and why labels get the global threshold: `fallback`"
 
-def way_in_use(
-    table:SearchTable, # Scores and targets
-    rule:dict, # Arguments of the `ThresholdRule` that is in use
-    counted # `counts` by that rule, 4 x C, and for the samples average its `sample_counts`
-)->dict: # Its name -> `Tuned`, without a held-out outcome, as it may have been tuned on these samples
-    "Look at what the rule in use predicts"
-    t = as_thresh(rule['thresh'])
-    thresh = np.array([L(t)], dtype=table.dtype)
-    way = Tuned(table, thresh)
-    way.value,way.held_out = t,None
-    way.fit = Outcome(way, way.fit.rows, counted)
-    return {', '.join(L('now', ThresholdRule(**rule).limits).filter()): way}
+class InUse(Tuned):
+    "Threshold that a Learner uses now; it may have been tuned on these samples"
+    in_use = True
+    held_out = None # No samples are known to be new to it
+    def __init__(self,
+        table:SearchTable, # Scores and targets
+        rule:dict, # Arguments of the `ThresholdRule` that is in use
+        counted # `counts` by that rule, 4 x C, and for the samples average its `sample_counts`
+    ):
+        self.rule_thresh = as_thresh(rule['thresh'])
+        self.counted = counted
+        limits = ThresholdRule(**rule).limits
+        thresh = np.array([L(self.rule_thresh)], dtype=table.dtype)
+        super().__init__(f'now, {limits}' if limits else 'now', table, thresh,
+                         per_label=isinstance(self.rule_thresh, tuple))
+
+    @property
+    def value(self): return self.rule_thresh # In all its digits
+
+    @cached_property
+    def fit(self): return OutcomeInUse(self, self.outcome().rows)
+
+    @property
+    def compared(self): return self.fit
+
+class OutcomeInUse(Outcome):
+    "What the rule in use predicts: in all samples with its limits, in some folds without them"
+    def cells(self, folds=None):
+        return self.tuned.counted.counts if folds is None else super().cells(folds)
+
+    @property
+    def sample_counts(self): return self.tuned.counted.sample_counts
 
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
-    ways:dict, # Name -> `Tuned`
+    options:list, # `Tuned`, the simplest first
     vocab:L # C names
-)->Table: # A row per name, and per label if the last one has per-label thresholds
+)->Table: # A row per option, and then per label if thresholds were tuned per label
     "Tabulate thresholds and their scores"
-    *_,last = ways.values()
-    m,required,table = objective.m,objective.required,last.table
-    true,n = table.true.tolist(),table.n_seen
+    m = objective.m
+    required = objective.required
+    table = options[0].table
+    per_label = next((o for o in options if o.per_label and not o.in_use), None)
+    true = table.true.tolist()
+    n = table.n_seen
     def total(m, o): return o.score(m) if o else math.nan
     def of_labels(m, o): return m.values(*o.cells()).tolist() if o else [math.nan]*table.c
     def scores(f, o): return f(m, o.fit),f(m, o.held_out),*(f(x, o.fit) for x in required.values())
-    rows = [(k, math.nan if isinstance(o.value, tuple) else o.value, sum(true), *scores(total, o))
-            for k,o in ways.items()]
-    if isinstance(last.value, tuple): rows += zip(vocab, last.value, true, *scores(of_labels, last))
+    rows = [(o.name, math.nan if o.per_label else o.value, sum(true), *scores(total, o))
+            for o in options]
+    if per_label: rows += zip(vocab, per_label.value, true, *scores(of_labels, per_label))
     index,*values = zip(*rows)
     columns = ['threshold','support','score','held_out',*required]
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
@@ -115,65 +139,106 @@ def thresh_table(
     for name in required:
         text += (f" {name}: on the samples that the thresholds were tuned on, where "
                  f"{objective.least:.3g} was required.")
-    if any(last.fallback):
-        res['fallback'] = ['']*len(ways) + [*last.fallback]
+    if per_label and any(per_label.fallback):
+        res['fallback'] = ['']*len(options) + [*per_label.fallback]
         text += " fallback: why a label gets the global threshold."
-    for name,o in ways.items():
+    for o in options:
         many = o.fit.cells()[:2].sum().item()
         if many>2*sum(true)>0:
-            text += (f" `{name}` predicts {many/n:.2f} labels per sample, while {sum(true)/n:.2f} are "
+            text += (f" `{o.name}` predicts {many/n:.2f} labels per sample, while {sum(true)/n:.2f} are "
                      "true.")
     res.attrs['reading'] = text
     return res
 
 # %% ../../nbs/thresholds/02_finding.ipynb #a652191a
-def _choose(objective, ways):
-    m,now = objective.m,next((k for k in ways if k.startswith('now')), None)
-    held = {k: o.fit if k==now else o.held_out for k,o in ways.items()
-            if all(o.fit.score(x)>=objective.least for x in objective.required.values())}
-    held = {k: o for k,o in held.items() if o and not math.isnan(o.score(m))}
-    others = [k for k in held if k!=now]
-    if not others:
-        name = next(k for k in ways if k!=now)
-        return name,f"`{name}` is not compared with other ways: there are no held-out scores."
-    def gain_of(a, b): return gain(m, held[a], held[b])
-    def is_clear(a, b): return gain_of(a, b)[1]>0
-    def short(x): return f'{x:.2g}' if abs(x)<10 else f'{x:.0f}'
-    better = [k for k in others if now not in held or is_clear(k, now)]
-    top = max(better or others, key=lambda k: objective.sign*held[k].score(m))
-    if not better:
-        g,*_ = gain_of(top, now)
-        chance = f"clearly better than the one in use: the gain of {short(g)} may be chance"
-        return now,f"No threshold is {chance if g>0 else 'better than the one in use, held out'}."
-    name = next(k for k in better if k==top or not is_clear(top, k))
-    text = f"`{name}` is recommended: {objective.name} {held[name].score(m):.3f} held out"
-    base = now if now in held else others[0]
-    if name!=base:
-        g,low,high = map(short, gain_of(name, base))
-        text += f", {g} ({low} to {high}) {'below' if m.is_loss else 'above'} `{base}`"
-    if name!=top:
-        text += f". The further gain of `{top}`, {short(gain_of(top, name)[0])}, may be chance"
-    # What is traded shows in the other average
-    base,other = 'best' if name=='per_label' and 'best' in held else base,copy(m)
+def _comparable(objective, options):
+    "Return the options that satisfy the constraint, and have a score to be compared by"
+    def satisfies(o):
+        return all(o.fit.score(m)>=objective.least for m in objective.required.values())
+    def has_score(o):
+        return o.compared is not None and not math.isnan(o.compared.score(objective.m))
+    return [o for o in options if satisfies(o) and has_score(o)]
+
+def _gain(objective, a, b):
+    "Return by how much option `a` is better than `b`, and the interval"
+    return gain(objective.m, a.compared, b.compared)
+
+def _is_clear(objective, a, b):
+    "Whether option `a` is better than `b` by more than chance"
+    _,low,_ = _gain(objective, a, b)
+    return low>0
+
+def _short(x): return f'{x:.2g}' if abs(x)<10 else f'{x:.0f}'
+
+def _why_kept(objective, in_use, best):
+    "Say that no option, not even the `best`, is clearly better than the one in use"
+    value,*_ = _gain(objective, best, in_use)
+    if not value>0: return "No threshold is better than the one in use, held out."
+    return ("No threshold is clearly better than the one in use: the gain of "
+            f"{_short(value)} may be chance.")
+
+def _why_set(objective, chosen, best, baseline):
+    "Say how much better the chosen option is than the baseline, and than it the `best`"
+    m = objective.m
+    text = f"`{chosen.name}` is recommended: {objective.name} {chosen.compared.score(m):.3f} held out"
+    if chosen is not baseline:
+        value,low,high = map(_short, _gain(objective, chosen, baseline))
+        side = 'below' if m.is_loss else 'above'
+        text += f", {value} ({low} to {high}) {side} `{baseline.name}`"
+    if chosen is not best:
+        further,*_ = _gain(objective, best, chosen)
+        text += f". The further gain of `{best.name}`, {_short(further)}, may be chance"
+    return text
+
+def _what_is_traded(objective, chosen, baseline):
+    "Compare the chosen option with the baseline in another average as well, or return ''"
+    m = objective.m
+    other = copy(m)
     other.average = 'micro' if m.average in ('macro','weighted') else 'macro'
-    if name!=base and other.average in m.averages and not (objective.required or objective.by_rank):
-        def pair(o): return f"{o.average} {held[name].score(o):.3f} for {held[base].score(o):.3f}"
-        text += f". Held out against `{base}`: {pair(m)}, {pair(other)}"
-    return name,f"{text}."
+    if chosen is baseline or other.average not in m.averages: return ''
+    if objective.required or objective.by_rank: return ''
+    def pair(m):
+        return f"{m.average} {chosen.compared.score(m):.3f} for {baseline.compared.score(m):.3f}"
+    return f". Held out against `{baseline.name}`: {pair(m)}, {pair(other)}"
+
+def _choose(objective, options):
+    "Return the recommended option, and why"
+    # Which options count?
+    comparable = _comparable(objective, options)
+    in_use = next((o for o in comparable if o.in_use), None)
+    tuned = [o for o in comparable if not o.in_use]
+    simplest = next(o for o in options if not o.in_use)
+    if not tuned:
+        return simplest,(f"`{simplest.name}` is not compared with other ways: "
+                         "there are no held-out scores.")
+    # Which are clearly better than the one in use?
+    better = [o for o in tuned if in_use is None or _is_clear(objective, o, in_use)]
+    best = max(better or tuned, key=lambda o: objective.sign*o.compared.score(objective.m))
+    if not better: return in_use,_why_kept(objective, in_use, best)
+    # Which is the simplest of those that the best is not clearly better than?
+    chosen = next(o for o in better if o is best or not _is_clear(objective, best, o))
+    baseline = ifnone(in_use, tuned[0])
+    text = _why_set(objective, chosen, best, baseline)
+    if chosen.per_label and simplest in tuned: baseline = simplest
+    return chosen,text + _what_is_traded(objective, chosen, baseline) + '.'
+
+def _never_predicted(objective, chosen):
+    "Say how many frequent labels an option never predicts, if they are many"
+    tp,fp,fn,_ = chosen.fit.cells()
+    frequent = tp+fn>=ENOUGH
+    n = frequent.sum().item()
+    never = (frequent & (tp+fp==0)).sum().item()
+    if objective.m.average=='macro' or never<max(1, n/4): return ''
+    return (f" `{chosen.name}` never predicts {never} of the {count_of(n, 'label')} with at least "
+            f"{ENOUGH} positives: average='macro' counts all labels alike.")
 
 def recommend(
     objective:Objective, # Metric that the thresholds are scored by
-    ways:dict # Name -> `Tuned`, the simplest first
-)->tuple: # Name of a way, and why it is recommended
-    "Choose the best way if it is clearly better than `now`, and of ways that are alike the simplest"
-    name,text = _choose(objective, ways)
-    tp,fp,fn,_ = ways[name].fit.cells()
-    frequent = tp+fn>=ENOUGH
-    never,n = (frequent & (tp+fp==0)).sum().item(),frequent.sum().item()
-    if objective.m.average!='macro' and never>=max(1, n/4):
-        text += (f" `{name}` never predicts {never} of the {count_of(n, 'label')} with at least "
-                 f"{ENOUGH} positives: average='macro' counts all labels alike.")
-    return name,text
+    options:list # `Tuned`, the simplest first
+)->tuple: # One of the options, and why it is recommended
+    "Recommend the simplest option that is not clearly worse than the best, if it beats the one in use"
+    chosen,text = _choose(objective, options)
+    return chosen,text+_never_predicted(objective, chosen)
 
 # %% ../../nbs/thresholds/02_finding.ipynb #2dc37eb4
 def check_search(
@@ -193,12 +258,13 @@ def find_best(
     vocab:L # C names
 )->BestThresholds:
     "Tune thresholds and tabulate them"
-    ways = single_threaded(objective.tune, table)
-    *_,last = ways.values()
-    held_out = last.held_out and last.held_out.score(objective.m)
-    best = BestThresholds(last.value, last.fit.score(objective.m), held_out, last.fallback)
-    names = vocab if last.fallback else None
-    return best.with_table(thresh_table(objective, ways, vocab), names=names)
+    options = single_threaded(objective.tune, table)
+    best = options[-1] # Per label if the objective is, else global
+    score = best.fit.score(objective.m)
+    held_out = best.held_out and best.held_out.score(objective.m)
+    res = BestThresholds(best.value, score, held_out, best.fallback)
+    names = vocab if best.per_label else None
+    return res.with_table(thresh_table(objective, options, vocab), names=names)
 
 # %% ../../nbs/thresholds/02_finding.ipynb #d71ff1e5
 class ThreshFinder(FoldedMetric):

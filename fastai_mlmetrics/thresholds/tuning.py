@@ -106,11 +106,14 @@ def _check_has_optimum(metric, cls):
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #d211e657
 class Tuned:
-    "Thresholds tuned on S sets of folds: all, all but each one, and so on"
+    "A threshold, or one per label, tuned on all samples and without some of the folds"
+    in_use = False # Whether the Learner uses it now
     def __init__(self,
+        name:str, # What tables and messages call it
         table:SearchTable, # Scores and targets
         thresh, # Thresholds, S x C, or S x 1 for a global threshold; nan: none was found
-        fallback:tuple=() # For each label, why it gets the global threshold, or ''; (): all do
+        per_label:bool=False, # Whether there is a threshold per label
+        fallback:tuple=() # For each label, why it gets the global threshold, or ''
     ): store_attr()
 
     @cached_property
@@ -118,10 +121,10 @@ class Tuned:
         "Numbers of negatives and positives above the thresholds, folds x 2 x S x C"
         return self.table.at(self.thresh)
 
-    @cached_property
+    @property
     def value(self):
         "Threshold tuned on all samples, as a float, or a tuple of C floats"
-        return tuple(self.thresh[0].tolist()) if self.fallback else self.thresh[0].item()
+        return tuple(self.thresh[0].tolist()) if self.per_label else self.thresh[0].item()
 
     @cached_property
     def fit(self):
@@ -132,6 +135,11 @@ class Tuned:
     def held_out(self):
         "`Outcome` of each fold at the thresholds tuned without it; None if there are none"
         return self.outcome(nested=True)
+
+    @property
+    def compared(self):
+        "`Outcome` by which it is compared with others: `held_out`"
+        return self.held_out
 
     def outcome(self,
         without:tuple=(), # Folds that are left out
@@ -150,13 +158,11 @@ class Outcome:
     "What thresholds predict, where each fold may have others"
     def __init__(self,
         tuned:Tuned, # Thresholds
-        rows:dict, # Fold -> which of the S rows of thresholds it gets
-        counted=None # `counts` and `sample_counts` of all folds; None: those of the thresholds
+        rows:dict # Fold -> which of the S rows of thresholds it gets
     ): store_attr()
 
     def cells(self, folds=None):
         "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
-        if folds is None and self.counted is not None: return self.counted.counts
         folds = ifnone(folds, [*self.rows])
         above = self.tuned.above[folds,:,[self.rows[i] for i in folds]]
         (fp,tp),(false,true) = above.sum(0),self.tuned.table.total[folds].sum(0)
@@ -165,7 +171,6 @@ class Outcome:
     @cached_property
     def sample_counts(self):
         "`tp`, `fp`, `fn` and `tn` of each sample, 4 x N"
-        if self.counted is not None: return self.counted.sample_counts
         return self.tuned.table.sample_counts(self.tuned.thresh[[*self.rows.values()]])
 
     def score(self, m, folds=None):
@@ -180,7 +185,8 @@ class Outcome:
 @patch
 def tune_global(self:Objective,
     table:SearchTable, # Scores and targets
-    pairs:bool=False # Whether to leave out two folds as well
+    pairs:bool=False, # Whether to leave out two folds as well
+    name:str='global' # What tables and messages call it
 )->Tuned:
     "Tune one threshold for all labels"
     m,masks = self.m,table.fold_masks(pairs)
@@ -191,13 +197,13 @@ def tune_global(self:Objective,
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
     best = self.best(thresh, values_of, masks)
-    if not np.isnan(best[0]): return Tuned(table, best[:,None])
-    for name,other in self.required.items():
+    if not np.isnan(best[0]): return Tuned(name, table, best[:,None])
+    for other_name,other in self.required.items():
         hint = ''
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
         highest = table.averaged(other, table.candidates(), masks[:1]).nan_to_num(-math.inf).max()
-        raise ValueError(f"no threshold reaches a {name} ({m.average}) of {self.least:.3g}; "
+        raise ValueError(f"no threshold reaches a {other_name} ({m.average}) of {self.least:.3g}; "
                          f"the highest is {highest:.3g}{hint}")
     raise ValueError(f"{m.name} is 0/0 at each threshold next to the score of a true target, and "
                      "where nothing is predicted: zero_division=0 or 1 gives it a value there")
@@ -206,7 +212,8 @@ def tune_global(self:Objective,
 @patch
 def tune_labels(self:Objective,
     table:SearchTable, # Scores and targets
-    shared:Tuned # Global threshold, tuned without each two folds as well
+    shared:Tuned, # Global threshold, tuned without each two folds as well
+    name:str='per label' # What tables and messages call them
 )->Tuned:
     "Tune a threshold for each label, which gets the global one where that is better"
     masks = table.fold_masks(pairs=True)
@@ -215,12 +222,12 @@ def tune_labels(self:Objective,
         return self.best(row.thresh, row.values, masks)
     thresh = np.stack([*map(tune, table.each(range(table.c)))], -1)
     missing = np.isnan(thresh)
-    own = Tuned(table, np.where(missing, shared.thresh, thresh))
+    own = Tuned(name, table, np.where(missing, shared.thresh, thresh), per_label=True)
     each = zip(missing, table.left_out[:1+table.n_folds])
     why = [self._fallback(own, shared, *o) for o in each]
     n = len(why)
     thresh = np.where(np.array(why)!='', shared.thresh[:n], own.thresh[:n])
-    return Tuned(table, thresh, tuple(why[0]))
+    return Tuned(name, table, thresh, per_label=True, fallback=tuple(why[0]))
 
 @patch
 def _fallback(self:Objective, own, shared, missing, without):
@@ -239,7 +246,8 @@ def _fallback(self:Objective, own, shared, missing, without):
 # %% ../../nbs/thresholds/01_tuning.ipynb #d1ca7b02
 @patch
 def tune_jointly(self:Objective,
-    table:SearchTable # Scores and targets
+    table:SearchTable, # Scores and targets
+    name:str='per label' # What tables and messages call them
 )->Tuned:
     "Tune a threshold for each label, so that together they maximise the micro average"
     masks = table.fold_masks()
@@ -253,18 +261,20 @@ def tune_jointly(self:Objective,
         before,v = v,np.divide(self.sign*n, d, out=np.zeros(len(v)), where=d>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
     thresh = np.stack([row.thresh[i] for row,i in zip(rows, at)], -1)
-    return Tuned(table, thresh, ('',)*table.c)
+    return Tuned(name, table, thresh, per_label=True, fallback=('',)*table.c)
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #d1ca7b03
 @patch
 def tune(self:Objective,
-    table:SearchTable # Scores and targets
-)->dict: # 'global' and, if wanted, 'per label', each `Tuned`
+    table:SearchTable, # Scores and targets
+    names:tuple=('global','per label') # What tables and messages call them
+)->list: # One or two `Tuned`, the global one first
     "Tune a global threshold and, if wanted, one per label"
-    shared = self.tune_global(table, pairs=self.per_label and not self.jointly)
-    if not self.per_label: return {'global': shared}
-    own = self.tune_jointly(table) if self.jointly else self.tune_labels(table, shared)
-    return {'global': shared, 'per label': own}
+    global_name,label_name = names
+    if not self.per_label: return [self.tune_global(table, name=global_name)]
+    shared = self.tune_global(table, pairs=not self.jointly, name=global_name)
+    if self.jointly: return [shared, self.tune_jointly(table, label_name)]
+    return [shared, self.tune_labels(table, shared, label_name)]
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #e651de97
 def gain(

@@ -372,10 +372,10 @@ def test_held_out_scores_by_hand():
 def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average, per_label, scored, cv, data):
     scores,y = scored
     objective = Objective(metric, average, per_label, min_positives=2)
-    name = 'per label' if per_label else 'global'
     def held_out(y):
         table = score_table(Predictions.of(scores, y), cv)
-        thresh = objective.tune(table)[name].thresh[1:1+table.n_folds]
+        *_,tuned = objective.tune(table)
+        thresh = tuned.thresh[1:1+table.n_folds]
         return table.fold.numpy(),None if np.isnan(thresh).any() or not len(thresh) else table.predict(thresh)
     with warnings_as('ignore'): # no target may be true
         fold,p = held_out(y)
