@@ -233,3 +233,12 @@ def text_dls():
                       get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
                       splitter=RandomSplitter(seed=0))
     return block.dataloaders(df, bs=32, num_workers=0, device=torch.device('cpu'))
+
+NAMES = [f'l{i}' for i in range(20)]
+
+def fitted(n_epoch=3, metrics=None, **kwargs):
+    "A Learner after `n_epoch` epochs on 20 labels, `NAMES`"
+    metrics = multilabel_metrics() if metrics is None else metrics
+    learn = make_learner(*simulate(200, bias=-3), metrics, vocab=NAMES, **kwargs)
+    with learn.no_logging(): learn.fit(n_epoch)
+    return learn

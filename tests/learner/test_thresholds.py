@@ -1,25 +1,8 @@
-"A Learner's methods: thresholds, reports, evaluation, plots of metrics, export"
+"Thresholds of a Learner: `thresh_find` and `set_thresh`"
 import contextlib, io, json, pickle, sklearn.metrics as skm
 from helpers import *
 from fastai_mlmetrics.thresholds.tuning import Objective
 from fastai_mlmetrics.learner.thresholds import SuggestedThresholds
-
-NAMES = [f'l{i}' for i in range(20)]
-
-def fitted(n_epoch=3, metrics=None, **kwargs):
-    metrics = multilabel_metrics() if metrics is None else metrics
-    learn = make_learner(*simulate(200, bias=-3), metrics, vocab=NAMES, **kwargs)
-    with learn.no_logging(): learn.fit(n_epoch)
-    return learn
-
-def panels(learn, **kwargs):
-    "The figure of `plot_metrics`, and its curves by title and by label"
-    assert learn.recorder.plot_metrics(**kwargs) is None # a notebook shows no text
-    fig = plt.gcf()
-    fig.canvas.draw()
-    plt.close(fig)
-    def curves(ax): return {line.get_label(): line.get_ydata() for line in ax.lines}
-    return fig,{ax.get_title(): curves(ax) for ax in fig.axes if ax.get_title()}
 
 # Metrics
 
@@ -32,23 +15,6 @@ def test_the_recorder_keeps_its_epochs():
     learn.thresh_find(show_plot=False, cv=None)
     MultiLabelInterpretation.from_learner(learn)
     assert learn.recorder.values==epochs
-
-def test_evaluate_is_validate_with_names():
-    learn = fitted()
-    learn.set_thresh(0.153, min_labels=1)
-    with learn.no_logging(): expected = learn.validate()
-    t = learn.evaluate()
-    assert list(t.index)==['loss', *learn.metrics.attrgot('name')] and t.value.tolist()==list(expected)
-    assert t.thresh['f1_macro']=='0.153, min_labels=1' and t.thresh['loss']==t.thresh['zeros_accuracy']==''
-    assert t.value['f1_macro']==learn.accuracy_report(ci=None).value['F1, macro']
-    train = learn.evaluate(dl=learn.dls.train)
-    assert train.value['f1_macro']==pytest.approx(t.value['f1_macro'], abs=0.1)
-    assert max(map(len, repr(t).split('\n')))<60
-    class Seen(Callback):
-        n = 0
-        def after_batch(self): Seen.n += 1
-    learn.evaluate(cbs=Seen())
-    assert Seen.n==13 and len(fitted(1, []).evaluate())==1
 
 def test_a_loss_that_is_a_function_stays_as_it_is():
     def loss(p, y): return F.binary_cross_entropy_with_logits(p, y)
@@ -149,80 +115,6 @@ def test_data_without_targets_are_an_error(f, digits_dls):
     test_dl = digits_dls.test_dl(digits_dls.valid_ds.items[:4])
     advice = r'no targets: make the loader by `learn.dls.test_dl\(items, with_labels=True\)`'
     with pytest.raises(ValueError, match=advice), learn.no_bar(): f(learn, dl=test_dl)
-
-def test_evaluate_shows_the_thresholds_of_each_metric():
-    own = F1ScoreMulti([0.1]*19+[0.9], name='own')
-    metrics = [*multilabel_metrics(full=True, ranking=True), own, BrierScoreMulti(), accuracy_multi]
-    t = fitted(1, metrics).evaluate()
-    assert t.thresh['own']=='0.1 to 0.9 by label' and t.value.notna().all()
-    assert (t.thresh[['lrap','ap_macro','brier_score_loss','zeros_accuracy']]=='').all()
-
-def test_curves_show_each_epoch():
-    learn = fitted(3)
-    fig,drawn = panels(learn)
-    assert list(drawn)==['loss', *learn.metrics.attrgot('name')]
-    test_eq(drawn['loss'].keys(), {'train','valid'})
-    test_eq(drawn['f1_macro'].keys(), {'valid'})
-    for i,name in enumerate(learn.recorder.metric_names[2:-1], 1):
-        test_close(drawn[name.replace('valid_','')]['valid'], L(learn.recorder.values).itemgot(i))
-
-def test_curves_show_training_too():
-    learn = fitted(2, [F1ScoreMulti(name='f1'), EmptyRate()], cbs=Recorder(train_metrics=True))
-    _,drawn = panels(learn)
-    assert list(drawn)==['loss','f1','empty_rate']
-    assert all(o.keys()=={'train','valid'} for o in drawn.values())
-    names = list(learn.recorder.metric_names[1:-1])
-    for o in ('train','valid'): test_eq(drawn['f1'][o], L(learn.recorder.values).itemgot(names.index(f'{o}_f1')))
-
-@pytest.mark.parametrize('n', [1, 3, 6, 12])
-def test_curves_do_not_overlap(n):
-    fig,drawn = panels(fitted(1, [F1ScoreMulti(0.1+i/20, name=f'a_long_name_{i}') for i in range(n)]))
-    boxes = [ax.get_tightbbox() for ax in fig.axes if ax.get_title()]
-    assert len(boxes)==n+1 and fig.get_figwidth()<=10
-    assert not any(a.overlaps(b) for i,a in enumerate(boxes) for b in boxes[:i])
-    inner = fig.bbox
-    assert all(b.x0>=inner.x0-1 and b.x1<=inner.x1+1 for b in boxes)
-
-def test_curves_stay_after_looking_at_thresholds():
-    "Each validation resets fastai's Recorder; methods of this package do not"
-    learn = fitted(3)
-    losses = list(learn.recorder.losses)
-    learn.evaluate()
-    learn.accuracy_report()
-    learn.thresh_find(show_plot=False)
-    assert len(panels(learn)[1]['loss']['valid'])==3 and learn.recorder.losses==losses
-    learn.recorder.plot_loss()
-    with learn.no_logging(): learn.validate()
-    with pytest.raises(ValueError, match='no epoch is recorded: call it after `fit`'):
-        learn.recorder.plot_metrics()
-    with pytest.raises(ValueError, match='no epoch is recorded'):
-        make_learner(*simulate(20)).recorder.plot_metrics()
-
-def test_an_interrupted_training_has_curves():
-    class Stop(Callback):
-        def before_batch(self):
-            if self.training and self.epoch==2: raise CancelFitException
-    learn = make_learner(*simulate(100), multilabel_metrics(), cbs=Stop())
-    with learn.no_logging(): learn.fit(5)
-    assert len(panels(learn)[1]['f1_macro']['valid'])==2
-    class NoTrain(Callback):
-        def before_train(self):
-            if self.epoch==1: raise CancelTrainException
-    learn = make_learner(*simulate(100), multilabel_metrics(), cbs=NoTrain())
-    with learn.no_logging(): learn.fit(3)
-    assert len(panels(learn)[1]['f1_macro']['valid'])==2 # an epoch without training has no training loss
-
-def test_a_single_epoch_has_a_whole_number():
-    fig,_ = panels(fitted(1))
-    assert all([o.get_text() for o in ax.get_xticklabels()]==['0'] for ax in fig.axes if ax.lines)
-
-def test_each_label_has_its_curve():
-    learn = fitted(2, [F1ScoreMulti(average=None)])
-    fig,_ = panels(learn)
-    lines = next(ax for ax in fig.axes if ax.get_title()=='f1_score_per_label').lines
-    expected = np.stack([row[-1] for row in learn.recorder.values], 1)
-    assert len(lines)==20
-    assert all(np.allclose(line.get_ydata(), o) for line,o in zip(lines, expected))
 
 # Thresholds
 
@@ -444,13 +336,6 @@ def test_a_learner_without_data_says_how_to_get_some(tmp_path):
         for f in (o.thresh_find, o.accuracy_report, o.evaluate, partial(MultiLabelInterpretation.from_learner, o)):
             with pytest.raises(ValueError, match=advice): f()
 
-def test_all_of_the_training_data_are_evaluated():
-    logits,targs = simulate(50)
-    metrics = [AccuracyMulti(), F1ScoreMulti(sample_weight=torch.arange(50.))]
-    learn = make_learner(logits, targs, metrics, bs=64)
-    learn.dls = DataLoaders(learn.dls.train.new(drop_last=True), learn.dls.valid, device=CPU)
-    assert learn.evaluate(0).value.tolist()==pytest.approx(learn.evaluate(1).value.tolist())
-
 def test_thresh_find_says_what_holds():
     targs = simulate(200, 4, density=0.2)[1]
     logit = -2.
@@ -470,70 +355,6 @@ def test_a_vocab_that_is_given_names_parts_of_data_sets():
         learn.remove_cb(ProgressCallback)
         assert values(learn)['f1_score']==pytest.approx(F1ScoreMulti(labels=[1])(logits[80:], targs[80:]))
         assert [*label_stats(dls).index]==list('abcd')
-
-def test_evaluate_is_validate():
-    "Also of loaders of other kinds"
-    logits,targs = simulate(100, 4, density=0.3)
-    ds = TensorPairs(logits, targs)
-    class Rows(torch.utils.data.IterableDataset):
-        def __iter__(self): return iter(zip(logits, targs))
-    class Own(DataLoader):
-        def __init__(self, logits, targs, bs=16, **kwargs):
-            super().__init__(TensorPairs(logits, targs), bs=bs, **kwargs)
-    for dl in (DataLoader(ds, bs=16, n=32), DataLoader(Rows(), bs=16, n=100), Own(logits, targs)):
-        dls = DataLoaders(dl, dl, device=CPU)
-        learn = Learner(dls, Same(), loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics())
-        learn.remove_cb(ProgressCallback)
-        with learn.no_logging(): assert learn.evaluate().value.tolist()==[*learn.validate()]
-
-PREDICT = """
-import sys
-assert 'fastai_mlmetrics' not in sys.modules
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.split('.')[0]=='fastai_mlmetrics': raise ModuleNotFoundError("No module named 'fastai_mlmetrics'")
-sys.meta_path.insert(0, Blocked())
-from fastai.vision.all import *
-learn = load_learner(path/'plain.pkl')
-with learn.no_bar(): labels,_,probs = learn.predict(picture)
-torch.save((list(labels), probs.tolist()), path/'out.pt')
-"""
-
-@pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
-def test_export_plain_predicts_without_the_package(digits_dls, tmp_path, thresh, min_labels):
-    metrics = [*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)]
-    learn = vision_learner(digits_dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=metrics,
-                           cbs=ZeroLabelsCallback(), path=tmp_path)
-    if thresh: learn.set_thresh(thresh, min_labels)
-    metrics,cbs,state = list(learn.metrics),{*learn.cbs},dict(vars(learn.loss_func))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter('always')
-        learn.export_plain('plain.pkl')
-    left_out = ["min_labels=1 is left out: fastai's own decoding has none"] if min_labels else []
-    assert [str(o.message) for o in caught if 'min_labels' in str(o.message)]==left_out
-    assert list(learn.metrics)==metrics and {*learn.cbs}==cbs and vars(learn.loss_func)==state
-    item = digits_dls.valid_ds.items.iloc[0]
-    in_process(exec, PREDICT, dict(path=tmp_path, picture=digits_dls.path/'train'/item.fname))
-    labels,probs = torch.load(tmp_path/'out.pt', weights_only=False)
-    d = binarize(tensor(probs)[None], 0.5 if thresh is None else thresh, sigmoid=False)[0]
-    assert labels==[o for o,on in zip(digits_dls.vocab, d) if on]
-
-def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
-    learn = full_learner(path=tmp_path)
-    learn.left = F1ScoreMulti()
-    needed = r'l\.pkl still needs fastai_mlmetrics, for (\w+, )*F1ScoreMulti(, \w+)*: use'
-    with pytest.warns(UserWarning, match=needed): learn.export_plain('l.pkl')
-
-@pytest.mark.parametrize('loss', [nn.BCEWithLogitsLoss().forward, torch.binary_cross_entropy_with_logits,
-                                  F.binary_cross_entropy_with_logits], ids=['method','builtin','function'])
-def test_export_plain_keeps_a_loss_that_has_no_class(loss, tmp_path):
-    learn = full_learner(path=tmp_path)
-    learn.loss_func = loss
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        learn.export_plain('l.pkl')
-        assert load_learner(tmp_path/'l.pkl').loss_func.__name__==loss.__name__
-    assert learn.loss_func==loss
 
 def test_everything_decides_where_the_learner_does():
     logits,targs = simulate(n=128, bias=-1.)
@@ -656,18 +477,6 @@ def test_metrics_with_a_threshold_of_their_own_keep_it():
         assert v['f1_score']==F1ScoreMulti(0.2)(logits, targs)
         assert v['on_logits']==pytest.approx(v['f1_score'], abs=1e-6)
         assert v['high']==F1ScoreMulti(0.7)(logits, targs)
-
-def test_the_report_is_of_the_learner_s_threshold():
-    logits,targs = simulate(200, bias=-3)
-    for loss in (BCEWithLogitsLossFlat(), nn.BCEWithLogitsLoss()):
-        learn = make_learner(logits, targs, multilabel_metrics(), loss_func=loss)
-        if isinstance(loss, BCEWithLogitsLossFlat): learn.set_thresh(0.15, min_labels=1)
-        r = learn.accuracy_report(ci=None)
-        v = values(learn)
-        assert r.value['F1, samples']==pytest.approx(v['f1_samples'], abs=1e-12)
-        assert r.value['accuracy, elementwise']==pytest.approx(v['accuracy_multi'], abs=1e-12)
-        f1 = learn.accuracy_report(thresh=0.3, min_labels=0, ci=None).value['F1, micro']
-        assert f1==pytest.approx(F1ScoreMulti(0.3, average='micro')(logits, targs), abs=1e-12)
 
 def test_nothing_is_changed_by_a_bad_argument():
     learn = make_learner(*simulate(40), multilabel_metrics())
@@ -828,43 +637,6 @@ def test_a_loader_that_is_passed_is_read_in_order_and_whole():
             for got in (f(train), f(dl=train), f(np.int64(0))): test_close(got, expected, eps=1e-9)
         assert [*learn.evaluate(np.int64(1)).index]==['loss', *learn.metrics.attrgot('name')]
     assert train.shuffle and train.drop_last
-
-CRUSH = dict(crush=0.2, rain=0.3, snow=0.4)
-
-@pytest.mark.parametrize('part,says', [
-    (lambda: dict(metrics=F1ScoreMulti(labels=['crush'])),
-     "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
-    (lambda: dict(metrics=F1ScoreMulti(CRUSH)), r"labels \['crush'\], which are not here, and lacks \['crash'\]"),
-    (lambda: dict(cbs=ZeroLabelsCallback(CRUSH)), r"labels \['crush'\], which are not here, and lacks \['crash'\]"),
-    (lambda: dict(metrics=F1ScoreMulti(labels=['rain']), vocab=None), 'set learn.dls.vocab'),
-    (lambda: dict(cbs=ZeroLabelsCallback(CRUSH), vocab=None), 'set learn.dls.vocab')])
-def test_unknown_labels_are_an_error_before_the_training(part, says):
-    learn = make_learner(*simulate(64, 3), **dict(vocab=['crash','rain','snow']) | part())
-    with pytest.raises(ValueError, match=says): learn.fit(1, 0.)
-    assert not hasattr(learn, 'pred')
-
-@pytest.mark.parametrize('prefix', ['', 'valid_'])
-def test_a_column_of_arrays_cannot_be_monitored(prefix):
-    learn = make_learner(*simulate(64), [F1ScoreMulti(), F1ScoreMulti(average=None)])
-    if prefix: learn.recorder.train_metrics = True
-    learn.add_cb(EarlyStoppingCallback(monitor=f'{prefix}f1_score_per_label'))
-    says = f"monitor='{prefix}f1_score_per_label' has a number per label: did you mean '{prefix}f1_score'"
-    with pytest.raises(ValueError, match=says): learn.fit(1, 0.)
-    assert not hasattr(learn, 'pred')
-
-def test_export_plain_leaves_out_the_logger_that_fastai_cannot_export(tmp_path):
-    learn = make_learner(*simulate(64), multilabel_metrics(), path=tmp_path, cbs=[CSVLogger(), ZeroLabelsCallback()])
-    with warnings_as('ignore'), learn.no_logging(), contextlib.redirect_stdout(io.StringIO()): learn.fit(1, 0.)
-    with warnings_as('error'): learn.export_plain()
-    assert not load_learner(tmp_path/'export.pkl').cbs.filter(risinstance(CSVLogger))
-    assert len(learn.cbs.filter(risinstance(CSVLogger)))==1
-
-@pytest.mark.parametrize('loss', [AsymmetricLossFlat,SigmoidFocalLossFlat])
-def test_export_plain_names_the_public_class_once(loss, tmp_path):
-    learn = make_learner(*simulate(64), multilabel_metrics(), loss_func=loss(), path=tmp_path)
-    with pytest.warns(UserWarning) as caught: learn.export_plain()
-    text, = [str(o.message) for o in caught if 'still needs' in str(o.message)]
-    assert text.count('Loss')==1 and f'fastai_mlmetrics, for {loss.__name__}: use' in text
 
 @pytest.mark.parametrize('name', ['judge','ZeroLabelsWarning','ZeroLabelsCallback','ZeroLabelsCallback.explain',
     'ZeroLabelsCallback.report','ZeroLabelsCallback.plot','Learner.accuracy_report','Learner.evaluate',

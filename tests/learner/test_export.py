@@ -1,0 +1,66 @@
+"`export_plain`: Learners that load without this package"
+import contextlib, io
+from helpers import *
+
+PREDICT = """
+import sys
+assert 'fastai_mlmetrics' not in sys.modules
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0]=='fastai_mlmetrics': raise ModuleNotFoundError("No module named 'fastai_mlmetrics'")
+sys.meta_path.insert(0, Blocked())
+from fastai.vision.all import *
+learn = load_learner(path/'plain.pkl')
+with learn.no_bar(): labels,_,probs = learn.predict(picture)
+torch.save((list(labels), probs.tolist()), path/'out.pt')
+"""
+
+@pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
+def test_export_plain_predicts_without_the_package(digits_dls, tmp_path, thresh, min_labels):
+    metrics = [*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)]
+    learn = vision_learner(digits_dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=metrics,
+                           cbs=ZeroLabelsCallback(), path=tmp_path)
+    if thresh: learn.set_thresh(thresh, min_labels)
+    metrics,cbs,state = list(learn.metrics),{*learn.cbs},dict(vars(learn.loss_func))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        learn.export_plain('plain.pkl')
+    left_out = ["min_labels=1 is left out: fastai's own decoding has none"] if min_labels else []
+    assert [str(o.message) for o in caught if 'min_labels' in str(o.message)]==left_out
+    assert list(learn.metrics)==metrics and {*learn.cbs}==cbs and vars(learn.loss_func)==state
+    item = digits_dls.valid_ds.items.iloc[0]
+    in_process(exec, PREDICT, dict(path=tmp_path, picture=digits_dls.path/'train'/item.fname))
+    labels,probs = torch.load(tmp_path/'out.pt', weights_only=False)
+    d = binarize(tensor(probs)[None], 0.5 if thresh is None else thresh, sigmoid=False)[0]
+    assert labels==[o for o,on in zip(digits_dls.vocab, d) if on]
+
+def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
+    learn = full_learner(path=tmp_path)
+    learn.left = F1ScoreMulti()
+    needed = r'l\.pkl still needs fastai_mlmetrics, for (\w+, )*F1ScoreMulti(, \w+)*: use'
+    with pytest.warns(UserWarning, match=needed): learn.export_plain('l.pkl')
+
+@pytest.mark.parametrize('loss', [nn.BCEWithLogitsLoss().forward, torch.binary_cross_entropy_with_logits,
+                                  F.binary_cross_entropy_with_logits], ids=['method','builtin','function'])
+def test_export_plain_keeps_a_loss_that_has_no_class(loss, tmp_path):
+    learn = full_learner(path=tmp_path)
+    learn.loss_func = loss
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learn.export_plain('l.pkl')
+        assert load_learner(tmp_path/'l.pkl').loss_func.__name__==loss.__name__
+    assert learn.loss_func==loss
+
+def test_export_plain_leaves_out_the_logger_that_fastai_cannot_export(tmp_path):
+    learn = make_learner(*simulate(64), multilabel_metrics(), path=tmp_path, cbs=[CSVLogger(), ZeroLabelsCallback()])
+    with warnings_as('ignore'), learn.no_logging(), contextlib.redirect_stdout(io.StringIO()): learn.fit(1, 0.)
+    with warnings_as('error'): learn.export_plain()
+    assert not load_learner(tmp_path/'export.pkl').cbs.filter(risinstance(CSVLogger))
+    assert len(learn.cbs.filter(risinstance(CSVLogger)))==1
+
+@pytest.mark.parametrize('loss', [AsymmetricLossFlat,SigmoidFocalLossFlat])
+def test_export_plain_names_the_public_class_once(loss, tmp_path):
+    learn = make_learner(*simulate(64), multilabel_metrics(), loss_func=loss(), path=tmp_path)
+    with pytest.warns(UserWarning) as caught: learn.export_plain()
+    text, = [str(o.message) for o in caught if 'still needs' in str(o.message)]
+    assert text.count('Loss')==1 and f'fastai_mlmetrics, for {loss.__name__}: use' in text
