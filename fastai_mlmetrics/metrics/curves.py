@@ -18,13 +18,19 @@ class Curve:
         fp:Tensor, # False positives at each step, R x K
         score:Tensor=None # Lowest score that each step predicts, infinity at the first step, R x K
     ):
-        self.tp,self.fp,self.score = tp.double(),fp.double(),score
-        self.true,self.false = self.tp[:,-1],self.fp[:,-1]
+        self.tp = tp.double()
+        self.fp = fp.double()
+        self.score = score
+        # The last step predicts everything
+        self.true = self.tp[:,-1]
+        self.false = self.fp[:,-1]
 
     @property
     def cells(self):
         "`tp`, `fp`, `fn` and `tn` at each step"
-        return self.tp,self.fp,self.true[:,None]-self.tp,self.false[:,None]-self.fp
+        fn = self.true[:,None]-self.tp
+        tn = self.false[:,None]-self.fp
+        return self.tp,self.fp,fn,tn
 
     def values(self,
         m:CountsMetric # Metric whose formula is applied
@@ -42,9 +48,12 @@ def sort_curve(
     score,order = scores.sort(dim=1, descending=True)
     y = y.gather(1, order).double()
     w = torch.ones_like(y) if weight is None else weight.gather(1, order).double()
-    ends = F.pad(score[:,1:]!=score[:,:-1], (0,1), value=True)
-    def passed(x): return F.pad(torch.where(ends, x.cumsum(1), 0).cummax(1).values, (1,0))
-    return Curve(passed(w*y), passed(w*(1-y)), F.pad(score, (1,0), value=math.inf))
+    ends_tie = F.pad(score[:,1:]!=score[:,:-1], (0,1), value=True)
+    def count(x):
+        "Sum `x` up to each score; within a tie, up to the last end of one; 0 first"
+        at_ends = torch.where(ends_tie, x.cumsum(1), 0)
+        return F.pad(at_ends.cummax(1).values, (1,0))
+    return Curve(tp=count(w*y), fp=count(w*(1-y)), score=F.pad(score, (1,0), value=math.inf))
 
 # %% ../../nbs/metrics/02_curves.ipynb #fde932d7
 def label_curve(
@@ -52,14 +61,19 @@ def label_curve(
     y # Targets of one row, 0 or 1
 )->Curve: # Two steps per true score: before and after its tie
     "Make the curve of a long row by sorting and searching"
-    scores,y = np.asarray(scores),np.asarray(y, dtype=bool)
-    scores,true = np.sort(scores),np.sort(scores[y])
-    top = np.unique(true)[::-1]
-    def passed(x): # How many of `x` are above each of `top`, and how many are not below it
-        steps = np.stack([len(x)-np.searchsorted(x, top, side) for side in ('right','left')], 1)
-        return np.r_[0, steps.ravel(), len(x)]
-    tp,predicted = passed(true),passed(scores)
-    return Curve(*(torch.from_numpy(o)[None] for o in (tp, predicted-tp)))
+    y = np.asarray(y, dtype=bool)
+    scores = np.asarray(scores)
+    true_scores = np.sort(scores[y])
+    scores = np.sort(scores)
+    levels = np.unique(true_scores)[::-1] # Of the positives, from the highest score down
+    def count(x):
+        "Count how many of the sorted `x` each step predicts: none, those of the levels, all"
+        above = len(x)-np.searchsorted(x, levels, side='right')
+        at_least = len(x)-np.searchsorted(x, levels, side='left')
+        return np.r_[0, np.stack([above, at_least], 1).ravel(), len(x)]
+    tp = torch.from_numpy(count(true_scores))
+    predicted = torch.from_numpy(count(scores))
+    return Curve(tp=tp[None], fp=(predicted-tp)[None])
 
 def row_curves(
     scores:Tensor, # Scores, R x N
@@ -67,10 +81,11 @@ def row_curves(
     weight:Tensor=None # Weight of each score, or bools: whether it counts; None: all count equally
 )->list: # `Curve`s of all rows, in order
     "Make the curves of all rows in the faster way: short rows together, long rows one by one"
-    if scores.shape[1]<1000: return [sort_curve(scores, y, weight)]
-    if weight is None: return [*map(label_curve, scores, y)]
+    is_short = scores.shape[1]<1000
+    if is_short: return [sort_curve(scores, y, weight)]
+    if weight is None: return [label_curve(s, t) for s,t in zip(scores, y)]
     rows = zip(scores, y, weight)
-    if weight.dtype==torch.bool: return [label_curve(s[w], t[w]) for s,t,w in rows]
+    if weight.dtype==torch.bool: return [label_curve(s[keep], t[keep]) for s,t,keep in rows]
     return [sort_curve(s[None], t[None], w[None]) for s,t,w in rows]
 
 # %% ../../nbs/metrics/02_curves.ipynb #6ef8575c
@@ -80,7 +95,8 @@ def bin_edges(
     bins:int # Number of bins, from a logit of 24 down to -24
 )->Tensor: # `bins`+1 probabilities in float32, from 1 down
     "Return the probabilities between the bins"
-    return torch.linspace(REACH, -REACH, bins+1, dtype=torch.float64, device='cpu').sigmoid().float()
+    logits = torch.linspace(REACH, -REACH, bins+1, dtype=torch.float64, device='cpu')
+    return logits.sigmoid().float()
 
 def bin_place(
     preds:Tensor, # Predictions
@@ -89,23 +105,27 @@ def bin_place(
 )->Tensor: # The bin as a float: its digits say where in the bin
     "Find the place of each prediction among the bins"
     logits = preds.float() if sigmoid else preds.float().logit()
-    return logits.nan_to_num().sub_(REACH).mul_(-bins/2/REACH).clamp_(0.5, bins-0.5)
+    bins_per_logit = bins/2/REACH
+    place = logits.nan_to_num() # A copy, so that the next steps need no more memory
+    place.sub_(REACH).mul_(-bins_per_logit) # Number of bins below 24
+    return place.clamp_(0.5, bins-0.5) # The outermost bins count all beyond
 
 def bin_index(
     preds:Tensor, # Predictions, N x C
     y:Tensor, # Targets, N x C of 0 and 1
     bins:int, # Number of bins, from 24 down to -24
     sigmoid:bool=True, # Whether `preds` are logits; if not, they are probabilities
-    exact:bool=False # Whether probabilities are compared with `bin_edges`; if not, logits are rounded
+    exact:bool=False # Whether probabilities are compared with `bin_edges`; False: logits are rounded
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
     "Find the bin of each prediction"
     if exact: # A score on an edge belongs below it, as scores must exceed a threshold
         edges = upload(bin_edges(bins)[1:-1].flip(0), preds.device, preds.dtype)
-        at = bins-1-torch.bucketize(preds, edges)
-    else: at = bin_place(preds, bins, sigmoid).long()
-    c = preds.shape[1]
-    labels = torch.arange(c, device=preds.device)
-    return at + bins*(labels + c*y.bool()) # `bool`, as bad targets are reported later
+        bin_of = bins-1-torch.bucketize(preds, edges)
+    else: bin_of = bin_place(preds, bins, sigmoid).long()
+    n_labels = preds.shape[1]
+    label = torch.arange(n_labels, device=preds.device)
+    row = label + n_labels*y.bool() # `bool`, as bad targets are reported later
+    return bin_of + bins*row
 
 def add_to_histogram(
     hist:Tensor, # Histogram, 2 x C x `bins` (once per fold), which is changed; None: an empty one
@@ -115,7 +135,8 @@ def add_to_histogram(
     folds:int=1 # Number of folds, each with a histogram of its own
 )->Tensor: # The histogram, in float64
     "Add predictions to a histogram"
-    if hist is None: hist = index.new_zeros(2*folds, index.shape[1], bins, dtype=torch.float64)
+    n_labels = index.shape[1]
+    if hist is None: hist = index.new_zeros(2*folds, n_labels, bins, dtype=torch.float64)
     w = hist.new_ones(()).expand_as(index) if weight is None else weight.to(hist.dtype)
     hist.view(-1).scatter_add_(0, index.flatten().long(), w.reshape(-1))
     return hist
@@ -126,8 +147,10 @@ def bin_curve(
     "Make the curve of each label from a histogram"
     fp,tp = F.pad(hist.cumsum(2), (1,0))
     bins = hist.shape[2]
-    middles = REACH - (torch.arange(bins, dtype=torch.float64, device=hist.device)+0.5)*(2*REACH/bins)
-    return Curve(tp, fp, F.pad(middles, (1,0), value=math.inf).expand_as(tp))
+    width = 2*REACH/bins
+    number = torch.arange(bins, dtype=torch.float64, device=hist.device)
+    middle = REACH - (number+0.5)*width
+    return Curve(tp, fp, F.pad(middle, (1,0), value=math.inf).expand_as(tp))
 
 # %% ../../nbs/metrics/02_curves.ipynb #f471e893
 def by_frequency(
@@ -135,7 +158,8 @@ def by_frequency(
 )->Tensor: # C indices, the most frequent label first
     "Sort the labels by the fraction of samples that have them"
     tp,_,fn,_ = counts.double()
-    return ((tp+fn)/counts.sum(0)).nan_to_num().argsort(descending=True, stable=True)
+    frequency = ((tp+fn)/counts.sum(0)).nan_to_num()
+    return frequency.argsort(descending=True, stable=True)
 
 def constant_values(
     m:CountsMetric, # Metric, averaged over everything or over labels
@@ -143,12 +167,22 @@ def constant_values(
 )->Tensor: # C+1 values, for k from 0 to C
     "Compute a metric of predicting the k most frequent labels for every sample"
     tp,fp,fn,tn = counts.double()[:,by_frequency(counts)]
-    true,false,zero = tp+fn,fp+tn,torch.zeros_like(tp)
-    def cumsum0(x): return F.pad(x.cumsum(0), (1,0)) # 0 first
+    true = tp+fn # Positives of each label, the most frequent label first
+    false = fp+tn
+    def first_k(x): return F.pad(x.cumsum(0), (1,0)) # Sums of the first k, from k = 0
     if m.average=='micro':
-        tp,fp = cumsum0(true),cumsum0(false)
-        return m.values(tp, fp, tp[-1]-tp, fp[-1]-fp)
-    weight = true if m.average=='weighted' and true.any() else torch.ones_like(true)
-    off,on = m.values(zero, zero, true, false),m.values(true, false, zero, zero)
-    def total(f): return (f(off)*weight).sum() + cumsum0((f(on)-f(off))*weight)
-    return total(torch.nan_to_num)/total(lambda o: (~o.isnan()).double())
+        tp = first_k(true)
+        fp = first_k(false)
+        return m.values(tp, fp, fn=tp[-1]-tp, tn=fp[-1]-fp)
+    # The mean over labels of the value with the label (k first ones), or without it (all others)
+    zero = torch.zeros_like(true)
+    without = m.values(zero, zero, fn=true, tn=false)
+    with_it = m.values(true, false, fn=zero, tn=zero)
+    is_weighted = m.average=='weighted' and true.any()
+    weight = true if is_weighted else torch.ones_like(true)
+    def total(without, with_it):
+        "Sum over labels for each k: change the first k from `without` to `with_it`"
+        return (without*weight).sum() + first_k((with_it-without)*weight)
+    values = total(without.nan_to_num(), with_it.nan_to_num())
+    defined = total((~without.isnan()).double(), (~with_it.isnan()).double())
+    return values/defined

@@ -64,12 +64,16 @@ class FBetaMulti(CountsMetric):
         beta:float, # Importance of recall relative to precision: 0 is precision, infinity is recall
         **kwargs
     ):
-        if not beta>=0: raise ValueError(f"beta={beta} must be at least 0, which is precision alone")
-        self.beta,self.func_name = beta,f'fbeta_score_{beta:g}'
+        if not beta>=0:
+            raise ValueError(f"beta={beta} must be at least 0, which is precision alone")
+        self.beta = beta
+        self.func_name = f'fbeta_score_{beta:g}'
         super().__init__(**kwargs)
     def ratio(self, tp, fp, fn, tn):
-        w = 1/(1+self.beta**2) # Divided by 1 + beta², so that an infinite beta gives recall
-        return tp,tp + w*fp + (1-w)*fn
+        # Divided by 1 + beta², so that an infinite beta gives recall
+        fp_weight = 1/(1+self.beta**2)
+        fn_weight = 1-fp_weight
+        return tp,tp + fp_weight*fp + fn_weight*fn
 
 # %% ../../nbs/metrics/01_formulas.ipynb #b7aba4f4
 class JaccardMulti(CountsMetric):
@@ -91,11 +95,13 @@ class CF1(CountsMetric):
     Never below macro F1, the mean of the labels' F1 scores. Not in scikit-learn or fastai.
 
         CF1()(logits, targs)"""
-    averages,func_name = ('macro',),'CF1'
+    averages = 'macro',
+    func_name = 'CF1'
     def averaged(self, counts):
-        both = [cls(zero_division=self.zero_division) for cls in (PrecisionMulti,RecallMulti)]
-        p,r = (m.averaged(counts) for m in both)
-        return torch.where(p+r>0, 2*p*r/(p+r), p+r)
+        precision = PrecisionMulti(zero_division=self.zero_division).averaged(counts)
+        recall = RecallMulti(zero_division=self.zero_division).averaged(counts)
+        total = precision+recall
+        return torch.where(total>0, 2*precision*recall/total, total)
 
 # %% ../../nbs/metrics/01_formulas.ipynb #fba73da2
 class AccuracyMulti(MicroMetric):
@@ -115,7 +121,8 @@ class HammingLossMulti(MicroMetric):
     fastai's class ignores its `labels`; here they are the labels to score.
 
         HammingLossMulti()(logits, targs)"""
-    func_name,is_loss = 'hamming_loss',True
+    func_name = 'hamming_loss'
+    is_loss = True
     def ratio(self, tp, fp, fn, tn): return fp+fn,tp+fp+fn+tn
 
 # %% ../../nbs/metrics/01_formulas.ipynb #806583d5
@@ -126,7 +133,8 @@ class ZerosAccuracy(MicroMetric):
     The predictions do not matter, unless they are NaN. Not in scikit-learn or fastai.
 
         ZerosAccuracy()(logits, targs)"""
-    uses_thresh,ignores_scale = False,True
+    uses_thresh = False
+    ignores_scale = True
     def formula(self, tp, fp, fn, tn): return (fp+tn)/(tp+fp+fn+tn)
 
 class AccuracyLift(MicroMetric):
@@ -136,7 +144,8 @@ class AccuracyLift(MicroMetric):
     predicting nothing would be better. 0/0 if nothing is true. Not in scikit-learn or fastai.
 
         AccuracyLift()(logits, targs)"""
-    averages,defaults = ('micro',None),dict(zero_division=math.nan)
+    averages = 'micro',None
+    defaults = dict(zero_division=math.nan)
     def formula(self, tp, fp, fn, tn): return torch.where(tp+fn>0, (tp-fp)/(tp+fn), math.nan)
 
 # %% ../../nbs/metrics/01_formulas.ipynb #eb952c0a
@@ -157,7 +166,8 @@ class BalancedAccuracyMulti(CountsMetric):
     scikit-learn's `balanced_accuracy_score` of each label; there is no average over samples.
 
         BalancedAccuracyMulti(average=None)(logits, targs)"""
-    func_name,averages = 'balanced_accuracy_score',('micro','macro','weighted',None)
+    func_name = 'balanced_accuracy_score'
+    averages = 'micro','macro','weighted',None
     def formula(self, tp, fp, fn, tn): return torch.stack([tp/(tp+fn), tn/(tn+fp)]).nanmean(0)
 
 # %% ../../nbs/metrics/01_formulas.ipynb #d41d0202
@@ -169,12 +179,17 @@ class MatthewsCorrCoefMulti(CountsMetric):
     label. fastai's class passes all labels at once, for which scikit-learn raises an error.
 
         MatthewsCorrCoefMulti()(logits, targs)"""
-    func_name,averages = 'matthews_corrcoef',('micro','macro','weighted',None)
-    order,without = ('thresh','sigmoid','sample_weight'),('pos_label',)
+    func_name = 'matthews_corrcoef'
+    averages = 'micro','macro','weighted',None
+    order = 'thresh','sigmoid','sample_weight'
+    without = 'pos_label',
     def formula(self, tp, fp, fn, tn):
         # Two roots, because a product of four counts soon exceeds what float64 holds exactly
-        res = (tp*tn - fp*fn) / (((tp+fp)*(tn+fn)).sqrt() * ((tp+fn)*(tn+fp)).sqrt())
-        return torch.where((tp+fn>0) & (tn+fp>0), res.nan_to_num(0.), math.nan)
+        spread_of_preds = ((tp+fp)*(tn+fn)).sqrt()
+        spread_of_targs = ((tp+fn)*(tn+fp)).sqrt()
+        correlation = (tp*tn - fp*fn) / (spread_of_preds*spread_of_targs)
+        both_classes = (tp+fn>0) & (tn+fp>0)
+        return torch.where(both_classes, correlation.nan_to_num(0.), math.nan)
 
 # %% ../../nbs/metrics/01_formulas.ipynb #29b297db
 class SubsetAccuracy(SampleMetric):
@@ -213,8 +228,12 @@ class BrierScoreMulti(StreamMetric):
     number is not a Brier score.
 
         BrierScoreMulti()(logits, targs)"""
-    averages,func_name,needs_probs,is_loss = CountsMetric.averages,'brier_score_loss',True,True
-    order,without = ('thresh','sigmoid','sample_weight','pos_label'),('min_labels','max_labels')
+    averages = CountsMetric.averages
+    func_name = 'brier_score_loss'
+    needs_probs = True
+    is_loss = True
+    order = 'thresh','sigmoid','sample_weight','pos_label'
+    without = 'min_labels','max_labels'
     defaults = dict(pos_label=None) # As fastai's
     def __init__(self,
         thresh=0.5, # Ignored: a Brier score compares probabilities
@@ -224,7 +243,8 @@ class BrierScoreMulti(StreamMetric):
     def from_batch(self, batch):
         _,y,valid = batch.inputs
         n = torch.ones_like(y) if valid is None else valid
-        terms = torch.stack([(batch.scores.double()-y).square()*n, y, n], 1)
+        error = (batch.scores.double()-y).square()*n
+        terms = torch.stack([error, y, n], 1)
         if self.average!='samples': return single_threaded(batch.over_samples, terms)
         error,_,n = terms.sum(2).T
         return sum_and_weight(error/n, batch.weight)
@@ -245,7 +265,8 @@ def _function_of(cls, name):
         value = cls(thresh=thresh, sigmoid=sigmoid)(inp, targ)
         return torch.tensor(value, dtype=torch.float32, device=getattr(inp, 'device', 'cpu'))
     f.__name__ = f.__qualname__ = name
-    title,example = cls.__doc__.partition('\n')[0],f'    {name}(logits, targs)'
+    title = cls.__doc__.partition('\n')[0]
+    example = f'    {name}(logits, targs)'
     f.__doc__ = f"{title}\n\n`{cls.__name__}` as a function.\n\n{example}"
     return f
 

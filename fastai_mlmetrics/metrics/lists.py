@@ -19,7 +19,8 @@ _OF_ONE = 'pos_label','average','name' # Arguments of a single metric
 
 def _check_args(f, thresh, kwargs):
     "Raise if `f` is passed to a Learner uncalled, or has no such argument"
-    if len(getattr(thresh, 'shape', ()))>1: raise ValueError(f"call it: metrics={f.__name__}()")
+    is_array = len(getattr(thresh, 'shape', ()))>1 # Predictions, which a Learner passes
+    if is_array: raise ValueError(f"call it: metrics={f.__name__}()")
     check_kwargs(f.__name__, f, kwargs)
 
 def _ranking_kwargs(kwargs):
@@ -44,25 +45,30 @@ def multilabel_metrics(
     _check_args(multilabel_metrics, thresh, kwargs)
     if bins is not None and not ranking:
         raise ValueError(f"bins={bins} are for metrics without a threshold: add ranking=True")
-    def m(cls, name, **kw): return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
-    res = L(m(AccuracyMulti, 'accuracy_multi'), m(ZerosAccuracy, 'zeros_accuracy'),
-            m(EmptyRate, 'empty_rate'),
-            *(m(F1ScoreMulti, f'f1_{a}', average=a) for a in ('macro','micro','samples')))
+    def metric(cls, name, **kw):
+        return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
+    res = L(metric(AccuracyMulti, 'accuracy_multi'),
+            metric(ZerosAccuracy, 'zeros_accuracy'),
+            metric(EmptyRate, 'empty_rate'),
+            metric(F1ScoreMulti, 'f1_macro', average='macro'),
+            metric(F1ScoreMulti, 'f1_micro', average='micro'),
+            metric(F1ScoreMulti, 'f1_samples', average='samples'))
     if full:
-        res += [m(F1ScoreMulti, 'f1_weighted', average='weighted'),
-                m(PrecisionMulti, 'precision_samples', average='samples'),
-                m(RecallMulti, 'recall_samples', average='samples')]
+        res += [metric(F1ScoreMulti, 'f1_weighted', average='weighted'),
+                metric(PrecisionMulti, 'precision_samples', average='samples'),
+                metric(RecallMulti, 'recall_samples', average='samples')]
     if ranking:
         kw = dict(sigmoid=sigmoid, **_ranking_kwargs(kwargs))
         res.append(APScoreMulti(name='ap_macro', bins=bins, **kw))
-        kw.pop('zero_division', None) # A label that is absent has no AUC, which is no 0/0 of counts
+        # A label that is absent has no AUC, which is no 0/0 of counts
+        kw.pop('zero_division', None)
         res += [RocAucMulti(name='roc_auc_macro', bins=bins, **kw), LRAP(name='lrap', **kw)]
     return res
 
 # %% ../../nbs/metrics/04_lists.ipynb #bfcfdea4
-_PAPER_METRICS = dict(CP=(PrecisionMulti, 'macro'), CR=(RecallMulti, 'macro'), CF1=(CF1, 'macro'),
-                      OP=(PrecisionMulti, 'micro'), OR=(RecallMulti, 'micro'),
-                      OF1=(F1ScoreMulti, 'micro'))
+_PAPER_METRICS = dict( # Column -> class, average
+    CP=(PrecisionMulti, 'macro'), CR=(RecallMulti, 'macro'), CF1=(CF1, 'macro'),
+    OP=(PrecisionMulti, 'micro'), OR=(RecallMulti, 'micro'), OF1=(F1ScoreMulti, 'micro'))
 
 @delegates(CountsMetric.__init__, but=_OF_ONE)
 def paper_metrics(
@@ -83,12 +89,16 @@ def paper_metrics(
     _check_args(paper_metrics, thresh, kwargs)
     if above_thresh and top_k is None:
         raise ValueError("above_thresh=True is for top-k metrics: add top_k=")
-    def six(end='', **kw):
-        return [cls(thresh=thresh, sigmoid=sigmoid, average=average, name=name+end, **{**kwargs, **kw})
+    def six(end='', **limits):
+        "CP, CR, CF1, OP, OR and OF1, with `end` added to their names"
+        kw = {**kwargs, **limits}
+        return [cls(thresh=thresh, sigmoid=sigmoid, average=average, name=name+end, **kw)
                 for name,(cls,average) in _PAPER_METRICS.items()]
-    mAP = APScoreMulti(sigmoid=sigmoid, name='mAP', voc=voc, bins=bins, **_ranking_kwargs(kwargs))
+    mAP = APScoreMulti(sigmoid=sigmoid, name='mAP', voc=voc, bins=bins,
+                       **_ranking_kwargs(kwargs))
     res = L(mAP) + six()
     if top_k is not None:
         top_k = check_int('top_k', top_k, 1)
-        res += six(f'_{top_k}', min_labels=0 if above_thresh else top_k, max_labels=top_k)
+        min_labels = 0 if above_thresh else top_k
+        res += six(f'_{top_k}', min_labels=min_labels, max_labels=top_k)
     return res

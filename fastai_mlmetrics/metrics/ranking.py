@@ -18,9 +18,10 @@ from .curves import (
 # %% ../../nbs/metrics/03_ranking.ipynb #c723a965
 def _element_weights(batch):
     "Weight of each sample-label pair, N x C, 0 if ignored; None: all count equally"
-    y,valid = batch.inputs[1:]
+    _,y,valid = batch.inputs
     if batch.weight is None: return valid
-    return batch.weight[:,None].expand_as(y) if valid is None else batch.weight[:,None]*valid
+    weight = batch.weight[:,None]
+    return weight.expand_as(y) if valid is None else weight*valid
 
 class StoredScores:
     "Scores and targets of one batch, C x N"
@@ -31,7 +32,8 @@ class StoredScores:
         weight = _element_weights(batch)
         self.scores = preds.T.clone(memory_format=torch.contiguous_format)
         self.y = y.bool().T.contiguous()
-        self.weight,self._curves = None if weight is None else weight.T,{}
+        self.weight = None if weight is None else weight.T
+        self._curves = {} # Curves of this batch with others, by the arguments of `curves_of`
 
 def curves_of(
     stored:list, # `StoredScores` of all batches
@@ -39,25 +41,31 @@ def curves_of(
     split:bool=False # Whether samples are sharded across processes
 )->list: # `Curve`s of one row each, on the CPU
     "Make the curves of all labels, once for all metrics with the same batches"
-    first,key = stored[0],(pooled,split,*stored[1:])
+    # The first batch keeps the curves, so that they live as long as the scores
+    curves = stored[0]._curves
+    key = (pooled, split, *stored[1:])
     # If any process lacks the curves, all of them gather
-    missing = torch.tensor(int(key not in first._curves), device=first.y.device)
+    missing = torch.tensor(int(key not in curves), device=stored[0].y.device)
     if all_reduce(missing, split):
-        def join(name):
-            parts = [getattr(o, name) for o in stored]
+        def join(parts):
+            "Join the batches, and the processes, to C x N; 1 x CN if pooled; None if there are none"
             if parts[0] is None: return None
-            res = gather(torch.cat(parts, 1).T, split).T.cpu()
+            samples = gather(torch.cat(parts, 1).T, split)
+            res = samples.T.cpu()
             return res.reshape(1, -1) if pooled else res
-        scores,y,weight = map(join, ('scores','y','weight'))
-        first._curves[key] = row_curves(to_scores(scores, sigmoid=False), y, weight)
-    return first._curves[key]
+        scores = join([o.scores for o in stored])
+        y = join([o.y for o in stored])
+        weight = join([o.weight for o in stored])
+        curves[key] = row_curves(to_scores(scores, sigmoid=False), y, weight)
+    return curves[key]
 
 # %% ../../nbs/metrics/03_ranking.ipynb #7d435413
 class CurveMetric(StreamMetric):
     "Base of metrics that are a `curve_formula` of the ranking of samples or of labels"
     order = 'sigmoid','average','sample_weight'
     without = 'thresh','min_labels','max_labels'
-    averages,defaults = CountsMetric.averages,dict(average='macro')
+    averages = CountsMetric.averages
+    defaults = dict(average='macro')
     def __init__(self,
         sigmoid:bool=True, # Whether the predictions are logits
         bins:int=None, # Number of histogram bins per label; None: exact, from all scores
@@ -65,7 +73,9 @@ class CurveMetric(StreamMetric):
     ):
         super().__init__(sigmoid=sigmoid, **kwargs)
         self.bins = None if bins is None else check_int('bins', bins, 2)
-        self.needs_probs,self.ignores_scale = bins is not None,bins is None
+        # Bins are those of probabilities; a sorted ranking is the same on any scale
+        self.needs_probs = bins is not None
+        self.ignores_scale = bins is None
         if bins is not None and self.average=='samples':
             raise ValueError(f"bins={bins} are for averages over labels: with average='samples', "
                              "nothing is stored, so leave it out")
@@ -88,8 +98,10 @@ def _histogram(batch, bins):
 @patch
 def from_batch(self:CurveMetric, batch):
     if self.average=='samples':
-        return sum_and_weight(self.values(batch.cached(curve_of_samples)), batch.weight)
-    return batch.cached(_histogram, self.bins) if self.bins else [batch.cached(StoredScores)]
+        curve = batch.cached(curve_of_samples)
+        return sum_and_weight(self.values(curve), batch.weight)
+    if self.bins: return batch.cached(_histogram, self.bins)
+    return [batch.cached(StoredScores)]
 
 @patch
 def values(self:CurveMetric, c):
@@ -106,8 +118,9 @@ def reduce(self:CurveMetric, total):
 
 @patch
 def from_total(self:CurveMetric, total):
-    values,true = (torch.cat(o) for o in zip(*((self.values(c), c.true) for c in total)))
-    return self.average_labels(values, true)
+    values = torch.cat([self.values(c) for c in total])
+    support = torch.cat([c.true for c in total])
+    return self.average_labels(values, support)
 
 # %% ../../nbs/metrics/03_ranking.ipynb #2aa935a0
 class APScoreMulti(CurveMetric):
@@ -120,27 +133,34 @@ class APScoreMulti(CurveMetric):
 
         APScoreMulti()(logits, targs)
     """
-    func_name,order = 'average_precision_score',('sigmoid','average','pos_label','sample_weight')
+    func_name = 'average_precision_score'
+    order = 'sigmoid','average','pos_label','sample_weight'
     def __init__(self,
         voc:int=None, # Interpolation as in PASCAL VOC: 2007 or 2010; None: no interpolation
         **kwargs
     ):
-        if voc not in (None,2007,2010): raise ValueError(f"voc={voc} should be 2007 or 2010, or None")
+        if voc not in (None,2007,2010):
+            raise ValueError(f"voc={voc} should be 2007 or 2010, or None")
         if voc: self.func_name = f'{self.func_name}_voc{voc}'
         self.voc = voc
         super().__init__(**kwargs)
         if voc and self.bins: raise ValueError(f"voc={voc} needs all scores: leave out bins")
 
     def curve_formula(self, c):
-        new,precision = c.tp.diff(),(c.tp/(c.tp+c.fp)).nan_to_num()[:,1:]
-        if self.voc is None: return (new*precision).sum(1)/c.true
-        highest = precision.flip(1).cummax(1).values.flip(1) # at this recall or beyond it
-        if self.voc==2010: return (new*highest).sum(1)/c.true
+        tp = c.tp[:,1:] # Without the first step, which predicts nothing
+        fp = c.fp[:,1:]
+        gained = c.tp.diff() # True positives that each step adds
+        precision = (tp/(tp+fp)).nan_to_num()
+        if self.voc is None: return (gained*precision).sum(1)/c.true
+        # The highest precision at a step or any later one, where the recall is higher
+        interpolated = precision.flip(1).cummax(1).values.flip(1)
+        if self.voc==2010: return (gained*interpolated).sum(1)/c.true
         # Eleven recalls from 0 to 1, each a little less, since sums of weights are rounded
-        recalls = torch.arange(11, dtype=c.tp.dtype, device=c.tp.device)/10*(1-1e-12)
-        first = torch.searchsorted(c.tp[:,1:].contiguous(), recalls*c.true[:,None])
-        precisions = highest.gather(1, first.clamp(max=highest.shape[1]-1))
-        return precisions.mean(1).where(c.true>0, math.nan)
+        recalls = torch.arange(11, dtype=tp.dtype, device=tp.device)/10*(1-1e-12)
+        first_step = torch.searchsorted(tp.contiguous(), recalls*c.true[:,None])
+        last = tp.shape[1]-1
+        at_recalls = interpolated.gather(1, first_step.clamp(max=last))
+        return at_recalls.mean(1).where(c.true>0, math.nan)
 
 # %% ../../nbs/metrics/03_ranking.ipynb #90f4b6aa
 def random_ap(
@@ -148,8 +168,9 @@ def random_ap(
     n:Tensor # Number of ranked samples or labels, of the same shape
 )->Tensor: # nan if nothing is true
     "Compute the expected average precision of a random ranking"
-    h = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
-    return (1 - (1-h/n)*(n-true)/(n-1).clamp(min=1)).where(true>0, math.nan)
+    harmonic = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
+    expected = 1 - (1-harmonic/n)*(n-true)/(n-1).clamp(min=1)
+    return expected.where(true>0, math.nan)
 
 # %% ../../nbs/metrics/03_ranking.ipynb #28c1b3ad
 class RocAucMulti(CurveMetric):
@@ -162,7 +183,8 @@ class RocAucMulti(CurveMetric):
 
         RocAucMulti(average=None)(logits, targs)
     """
-    func_name,order = 'roc_auc_score',('sigmoid','average','sample_weight','max_fpr')
+    func_name = 'roc_auc_score'
+    order = 'sigmoid','average','sample_weight','max_fpr'
     defaults = dict(zero_division=math.nan)
     def __init__(self,
         max_fpr:float=None, # Highest false positive rate of a partial area, in (0, 1]; None: 1
@@ -174,10 +196,15 @@ class RocAucMulti(CurveMetric):
         super().__init__(**kwargs)
 
     def curve_formula(self, c):
-        start,end,tp = c.fp[:,:-1],c.fp[:,1:],c.tp[:,:-1]
-        inside = (end.minimum(c.false[:,None]*(self.max_fpr or 1))-start).clamp(min=0)
-        part = (inside/(end-start)).nan_to_num() # of the step that is below `max_fpr`
-        area = (inside*(tp + part*c.tp.diff()/2)).sum(1)/(c.true*c.false)
+        # Each step is a trapezium: as wide as its false positives, as high as its true positives
+        fp = c.fp[:,:-1] # Before the step
+        tp = c.tp[:,:-1]
+        next_fp = c.fp[:,1:]
+        max_fp = c.false[:,None]*(self.max_fpr or 1)
+        width = (next_fp.minimum(max_fp)-fp).clamp(min=0)
+        part = (width/(next_fp-fp)).nan_to_num() # Of the step that is below `max_fpr`
+        mean_height = tp + part*c.tp.diff()/2
+        area = (width*mean_height).sum(1)/(c.true*c.false)
         if self.max_fpr is None: return area
         chance = self.max_fpr**2/2
         return (1 + (area-chance)/(self.max_fpr-chance))/2
@@ -185,8 +212,10 @@ class RocAucMulti(CurveMetric):
 # %% ../../nbs/metrics/03_ranking.ipynb #a8dbf10e
 class LabelRanking(CurveMetric):
     "Base of metrics of each sample's ranking of the labels"
-    order,without = ('sigmoid','sample_weight'),('bins','pos_label')
-    averages,defaults = ('samples',),dict(average='samples')
+    order = 'sigmoid','sample_weight'
+    without = 'bins','pos_label'
+    averages = 'samples',
+    defaults = dict(average='samples')
 
 # %% ../../nbs/metrics/03_ranking.ipynb #9533bbb8
 class LRAP(LabelRanking):
@@ -198,8 +227,10 @@ class LRAP(LabelRanking):
 
         LRAP()(logits, targs)
     """
-    func_name,defaults = 'lrap',dict(zero_division=1.)
-    curve_formula,voc = APScoreMulti.curve_formula,None # of a sample's labels
+    func_name = 'lrap'
+    defaults = dict(zero_division=1.)
+    voc = None # Average precision without interpolation, of a sample's labels
+    curve_formula = APScoreMulti.curve_formula
 
 class CoverageError(LabelRanking):
     """Coverage error: number of top-scoring labels that include all true ones, mean over samples
@@ -210,7 +241,10 @@ class CoverageError(LabelRanking):
         CoverageError()(logits, targs)
     """
     is_loss = True
-    def curve_formula(self, c): return ((c.tp.diff()>0)*(c.tp+c.fp)[:,1:]).amax(1)
+    def curve_formula(self, c):
+        predicted = (c.tp+c.fp)[:,1:]
+        has_true = c.tp.diff()>0
+        return (has_true*predicted).amax(1)
 
 class LabelRankingLoss(LabelRanking):
     """Label ranking loss: fraction of pairs of a true and a false label in the wrong order or tied
@@ -221,13 +255,16 @@ class LabelRankingLoss(LabelRanking):
         LabelRankingLoss()(logits, targs)
     """
     is_loss = True
-    def curve_formula(self, c): return (c.tp.diff()*c.fp[:,1:]).sum(1)/(c.true*c.false)
+    def curve_formula(self, c):
+        wrong = c.tp.diff()*c.fp[:,1:] # True labels of each step, times false ones not below them
+        return wrong.sum(1)/(c.true*c.false)
 
 # %% ../../nbs/metrics/03_ranking.ipynb #eb522ebd
 def _hits(c, k):
     "Count the true labels among each sample's `k` top-scoring ones; for ties, the expected number"
     predicted = c.tp+c.fp
-    part = ((k-predicted[:,:-1])/predicted.diff()).nan_to_num().clamp(0, 1) # of a tie
+    wanted = k-predicted[:,:-1] # Labels that are missing to `k` before each step
+    part = (wanted/predicted.diff()).nan_to_num().clamp(0, 1) # Of the step's tied labels
     return (c.tp.diff()*part).sum(1)
 
 class PrecisionAtK(LabelRanking):
@@ -238,7 +275,8 @@ class PrecisionAtK(LabelRanking):
 
         PrecisionAtK(3)(logits, targs)
     """
-    func_name,order = 'precision_at',('k', *LabelRanking.order)
+    func_name = 'precision_at'
+    order = 'k',*LabelRanking.order
     def __init__(self,
         k:int, # Number of top-scoring labels to look at, 1 or more
         **kwargs
@@ -250,7 +288,9 @@ class PrecisionAtK(LabelRanking):
         if self.k>batch.c:
             raise ValueError(f"k={self.k} is more than the {batch.c} labels that there are")
         return super().from_batch(batch)
-    def curve_formula(self, c): return _hits(c, self.k)/(c.true+c.false).clamp(max=self.k)
+    def curve_formula(self, c):
+        n_labels = c.true+c.false
+        return _hits(c, self.k)/n_labels.clamp(max=self.k)
 
 class RecallAtK(PrecisionAtK):
     """Recall at k: fraction of the true labels that are among the `k` top-scoring ones
@@ -284,7 +324,9 @@ class ExpectedCalibrationError(StreamMetric):
 
         ExpectedCalibrationError(average='macro')(logits, targs)
     """
-    averages,needs_probs,is_loss = ('micro','macro','weighted',None),True,True
+    averages = 'micro','macro','weighted',None
+    needs_probs = True
+    is_loss = True
     order = 'n_bins','sigmoid','sample_weight'
     without = 'thresh','pos_label','min_labels','max_labels','zero_division'
     def __init__(self,
@@ -296,13 +338,17 @@ class ExpectedCalibrationError(StreamMetric):
 
     def from_batch(self, batch):
         "Return the sums of scores, targets and weights in each bin of each label: 3 x C x bins"
-        scores,w = batch.scores.double().nan_to_num(),_element_weights(batch)
+        _,y,_ = batch.inputs
+        scores = batch.scores.double().nan_to_num()
+        w = _element_weights(batch)
         w = torch.ones_like(scores) if w is None else w.double()
         index = (scores*self.n_bins).long().clamp(0, self.n_bins-1)
-        def binned(x): return x.new_zeros(batch.c, self.n_bins).scatter_add_(1, index.T, x.T)
-        return torch.stack([binned(w*scores), binned(w*batch.inputs[1]), binned(w)])
+        def binned(x):
+            return x.new_zeros(batch.c, self.n_bins).scatter_add_(1, index.T, x.T)
+        return torch.stack([binned(w*scores), binned(w*y), binned(w)])
 
     def from_total(self, total):
         if self.average=='micro': total = total.sum(1, keepdim=True)
         score,true,n = total
-        return self.average_labels((score-true).abs().sum(1)/n.sum(1), true.sum(1))
+        error = (score-true).abs().sum(1)/n.sum(1)
+        return self.average_labels(error, support=true.sum(1))

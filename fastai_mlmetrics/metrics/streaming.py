@@ -9,7 +9,7 @@ __all__ = ['RangeFound', 'StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleM
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor, fill_masked
 from ..core.messages import (
-    check_kwargs, new_warnings, PROBS_GIVEN, single_threaded, warn_user)
+    check_kwargs, new_warnings, note, PROBS_GIVEN, single_threaded, warn_user)
 from ..core.rules import is_prob_thresh, ThresholdRule
 from ..core.counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
@@ -26,25 +26,43 @@ def ignored_by(
     return next((o for o in values if o is not None), None)
 
 # %% ../../nbs/metrics/00_streaming.ipynb #359a04a7
+def declared_signature(
+    cls # Metric class that declares its arguments
+)->inspect.Signature:
+    "Make the signature that a class declares by `order`, `without` and `defaults`"
+    own = inspect.signature(cls.__init__).parameters
+    inherited = inspect.signature(super(cls, cls).__init__).parameters
+    # `without` and `defaults` of a base class are in the inherited parameters already
+    without = cls.__dict__.get('without', ())
+    defaults = cls.__dict__.get('defaults', {})
+    # Which parameters: the inherited ones, replaced by the class's own
+    params = {**inherited, **own}
+    # In which order: those that may be passed by position, the class's own, and the inherited ones
+    by_position = 'self',*cls.order
+    in_order = dict.fromkeys([*by_position, *own, *inherited])
+    names = [k for k in in_order if k not in ('kwargs', *without)]
+    # Of which kind, and with which defaults
+    def declared(k):
+        kind = inspect.Parameter.KEYWORD_ONLY
+        if k in by_position: kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return params[k].replace(kind=kind, default=defaults.get(k, params[k].default))
+    return inspect.Signature([declared(k) for k in names])
+
 def declared_init(
     cls # Metric class that declares its arguments
 ): # `__init__` with their signature
-    "Make the `__init__` that a class declares by `order`, `without` and `defaults`"
-    init,inherited = cls.__init__,super(cls, cls).__init__
-    own,others = (inspect.signature(o).parameters for o in (init, inherited))
-    without,defaults = (vars(cls).get(o, {}) for o in ('without','defaults'))
-    def param(k):
-        p,by_position = own.get(k) or others[k],k in ('self', *cls.order)
-        return p.replace(kind=p.POSITIONAL_OR_KEYWORD if by_position else p.KEYWORD_ONLY,
-                         default=defaults.get(k, p.default))
-    names = dict.fromkeys(['self', *cls.order, *own, *others])
-    sig = inspect.Signature([param(k) for k in names if k not in ('kwargs', *without)])
+    "Wrap the `__init__` of a class in the signature that the class declares"
+    init = cls.__init__
+    sig = declared_signature(cls)
+    defaults = cls.__dict__.get('defaults', {})
     @wraps(init)
     def __init__(self, *args, **kwargs):
         check_kwargs(type(self).__name__, __init__, kwargs)
-        init(**{**defaults, **sig.bind_partial(self, *args, **kwargs).arguments})
+        given = sig.bind_partial(self, *args, **kwargs).arguments
+        init(**{**defaults, **given})
+    __init__.__signature__ = sig
     # `docments` also looks for comments in `__delwrap__`
-    __init__.__signature__,__init__.__delwrap__ = sig,inherited
+    __init__.__delwrap__ = super(cls, cls).__init__
     return __init__
 
 # %% ../../nbs/metrics/00_streaming.ipynb #68335e2a
@@ -53,17 +71,31 @@ class RangeFound(namedtuple('RangeFound', 'kind low high')):
     @property
     def text(self):
         "What to do about logits that are compared with a threshold for probabilities"
-        percent = " (divide percentages by 100)" if self.low>=0 else ''
-        return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits{percent}, but "
-                "are compared with a threshold for probabilities: pass sigmoid=True, or thresh=0 for "
-                "logits")
+        percent = note(self.low>=0, " (divide percentages by 100)")
+        return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits{percent}, "
+                "but are compared with a threshold for probabilities: pass sigmoid=True, or "
+                "thresh=0 for logits")
+
+def _of_rule(name):
+    "Return a property that reads an argument from the threshold rule"
+    return property(attrgetter(f'rule.{name}'), doc='The argument of this name')
 
 class StreamMetric(AccumMetric):
     "Base of metrics that sum something `from_batch`, and read their value `from_total`"
-    thresh,sigmoid,labels,sample_weight,ignore_index,min_labels,max_labels = (
-        property(attrgetter(f'rule.{o}'), doc='The argument of this name') for o in
-        ('thresh','sigmoid','labels','sample_weight','ignore_index','min_labels','max_labels'))
-    order,without,defaults = (),(),dict(average='micro') # Arguments: see `declared_init`
+    thresh = _of_rule('thresh')
+    sigmoid = _of_rule('sigmoid')
+    labels = _of_rule('labels')
+    sample_weight = _of_rule('sample_weight')
+    ignore_index = _of_rule('ignore_index')
+    min_labels = _of_rule('min_labels')
+    max_labels = _of_rule('max_labels')
+
+    # Arguments of the class: see `declared_signature`
+    order = ()
+    without = ()
+    defaults = dict(average='micro')
+
+    # What kind of metric it is
     averages = 'micro', # The averages that make sense
     func_name = None # Name of the column; None: the class's
     needs_probs = False # Whether only scores in [0, 1] are valid
@@ -74,7 +106,8 @@ class StreamMetric(AccumMetric):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        if {'order','without','defaults'} & vars(cls).keys(): cls.__init__ = declared_init(cls)
+        declares = {'order','without','defaults'} & cls.__dict__.keys()
+        if declares: cls.__init__ = declared_init(cls)
         cls.defaults = super(cls, cls).defaults | cls.defaults
 
     def __init__(self,
@@ -116,25 +149,43 @@ class StreamMetric(AccumMetric):
         forget_batch()
         self._clear()
 
-    def _clear(self): vars(self).update(self._empty_state())
-    def _empty_state(self):
-        return dict(total=None, seen=0, c=None, scored=False, trained=False, split=False, _read=None,
-                    _checks=[], _batches=[], _learn=None, _in_learner=False, _vocab=None, warns_of_range=True)
+    def _clear(self):
+        # What was counted
+        self.total = None # Sum of `from_batch` over the batches that were counted; None: none was
+        self.seen = 0 # Number of samples that were counted
+        self.c = None # Number of labels of the predictions; None: unknown yet
+        self.scored = False # Whether any predictions were scores, not binary
+        self._checks = [] # `value_checks` of the batches that were counted
+        self._read = None # Total and checks of all processes; None: not read since the last batch
+        # Where the batches come from
+        self._batches = [] # Batches that wait to be counted
+        self._learn = None # Function that returns the Learner; None: there is none
+        self._in_learner = False # Whether that is a Learner of fastai
+        self._vocab = None # Names of the labels
+        self.trained = False # Whether the batches are those of training
+        self.split = False # Whether samples are sharded across processes
+        self.warns_of_range = True # Whether `value` warns if `range_found` is not None
 
     def __getstate__(self):
         "Return the state of a copy or a pickle, which has the arguments, but no batches"
-        return vars(self) | self._empty_state()
+        empty = object.__new__(type(self))
+        empty.__dict__.update(self.__dict__)
+        empty._clear()
+        return empty.__dict__
 
     def __repr__(self):
         params = inspect.signature(self.__init__).parameters
-        args = {k: getattr(self, k, p.default) for k,p in params.items() if k!='name'}
-        shown = ', '.join(f'{k}={v!r}' for k,v in args.items() if repr(v)!=repr(params[k].default))
-        return f'{type(self).__name__}({shown})'
+        shown = []
+        for name,param in params.items():
+            value = getattr(self, name, param.default)
+            is_default = repr(value)==repr(param.default)
+            if name!='name' and not is_default: shown.append(f'{name}={value!r}')
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 # %% ../../nbs/metrics/00_streaming.ipynb #01f977e4
 _MANY = 256 # Batches that a metric lists at most
 _FEW = 16 # Checks of batches, because small tensors between large ones fragment memory
-_BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a processor's cache
+_BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a CPU's cache
 
 @patch
 def accumulate(self:StreamMetric,
@@ -143,34 +194,52 @@ def accumulate(self:StreamMetric,
     "Add the current batch of `learn`, counted once for all metrics with one threshold rule"
     if self._learn is None or self._learn() is not learn: self._begin(learn)
     batch = loop_batch(learn)
-    *_,c = batch.kind
-    if self.c is None: self.rule.for_labels(c, self._vocab) # Raises errors now, not after a wait
-    self._set_labels(c)
+    *_,n_labels = batch.kind
+    # Raises errors of names and of per-label thresholds now, not when the batches are counted
+    if self.c is None: self.rule.for_labels(n_labels, self._vocab)
+    self._set_labels(n_labels)
+    # Only batches of one kind can be joined
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
     self._batches.append(batch)
-    n = len(self._batches)
-    if (n+1)*batch.size>LARGE or n>=_MANY: self.count_batches()
+    # Count before another batch of this size would make the joined batch large
+    n_batches = len(self._batches)
+    size_with_next = (n_batches+1)*batch.size
+    if size_with_next>LARGE or n_batches>=_MANY: self.count_batches()
 
 @patch
 def _begin(self:StreamMetric, learn):
+    "Take over what a loop tells about its batches, at its first batch"
     if self._in_learner:
         raise RuntimeError(f"{self.name} counts for two Learners at once: "
                            "give each metrics of its own")
-    self.count_batches()
+    self.count_batches() # Of another loop, whose labels may have other names
+    dl = getattr(learn, 'dl', None)
     self._in_learner = isinstance(learn, Learner)
     self._learn = ref(learn) if self._in_learner else lambda: learn
-    self._vocab,dl = self.rule.vocab_for(learn),getattr(learn, 'dl', None)
-    self.trained,self.split = getattr(learn, 'training', False),is_split(dl)
-    if self.rule.sample_weight is not None:
-        sampler = getattr(dl, 'sampler', None)
-        shuffled = getattr(dl, 'shuffle', isinstance(sampler, torch.utils.data.RandomSampler))
-        if shuffled or self.split:
-            raise ValueError("sample_weight needs the samples in one known order, "
-                             f"but this loader is {'shuffled' if shuffled else 'distributed'}")
-    names = Counter(L(getattr(learn, 'metrics', None)).attrgot('name'))
-    if names[self.name]>1:
-        twice = ', '.join(repr(k) for k,n in names.items() if n>1)
-        self._warn(f"several metrics are named {twice}, and so are their columns: give each a name=")
+    self._vocab = self.rule.vocab_for(learn)
+    self.trained = getattr(learn, 'training', False)
+    self.split = is_split(dl)
+    if self.rule.sample_weight is not None: self._check_order(dl)
+    self._check_names(getattr(learn, 'metrics', None))
+
+@patch
+def _check_order(self:StreamMetric, dl):
+    "Raise if the samples of a loader are not in one known order"
+    sampler = getattr(dl, 'sampler', None)
+    has_random_sampler = isinstance(sampler, torch.utils.data.RandomSampler)
+    shuffled = getattr(dl, 'shuffle', has_random_sampler)
+    if shuffled or self.split:
+        raise ValueError("sample_weight needs the samples in one known order, "
+                         f"but this loader is {'shuffled' if shuffled else 'distributed'}")
+
+@patch
+def _check_names(self:StreamMetric, metrics):
+    "Warn if another metric has the same name"
+    names = Counter(L(metrics).attrgot('name'))
+    if names[self.name]<2: return
+    twice = ', '.join(repr(name) for name,n in names.items() if n>1)
+    self._warn(f"several metrics are named {twice}, and so are their columns: "
+               "give each a name=")
 
 def accum_all(
     metrics:list, # Metrics
@@ -181,9 +250,12 @@ def accum_all(
     "Add predictions and targets of more samples to several metrics, which share the counts"
     for m in metrics: m.count_batches()
     vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
+    # Missing targets of a masked array get a value that all rules ignore
     ignored = ignored_by(metrics)
-    preds,targs,value = fill_masked(preds, targs, ignored)
-    rules = [m.rule if value is ignored else m.rule.replace(ignore_index=value) for m in metrics]
+    preds,targs,filled = fill_masked(preds, targs, ignored)
+    rules = [m.rule for m in metrics]
+    if filled is not ignored: rules = [o.replace(ignore_index=filled) for o in rules]
+    # Blocks of samples, each counted once for all metrics with one rule
     preds,targs = as_rows(preds, targs)
     if not len(preds): return
     step = max(1, _BLOCK//preds.shape[1])
@@ -216,31 +288,38 @@ def __call__(self:StreamMetric,
     "Compute the metric of whole arrays"
     self._clear()
     self.accum_values(preds, targs)
-    if (value:=self.value) is None: raise ValueError(NOTHING_COUNTS)
+    value = self.value
+    if value is None: raise ValueError(NOTHING_COUNTS)
     return value
 
 @patch
 def _warn(self:StreamMetric, text):
-    if new_warnings(self._learn and self._learn(), [text]): warn_user(text)
+    "Warn once per Learner"
+    learn = self._learn and self._learn()
+    if new_warnings(learn, [text]): warn_user(text)
 
 # %% ../../nbs/metrics/00_streaming.ipynb #800b0e2a
 @patch
 def count_batches(self:StreamMetric):
     "Add the batches that are listed"
-    batches,self._batches = self._batches,[]
+    batches = self._batches
+    self._batches = []
     if batches: self.add(join_batches(batches, self.rule, self._vocab, self.seen))
 
 @patch
 def add(self:StreamMetric, batch):
-    "Add a `Batch`"
+    "Add the confusion counts, or whatever the metric adds up, of a `Batch`"
     self._set_labels(batch.n_labels)
     self.total = self.added(self.from_batch(batch))
-    self.seen,self.scored,self._read = self.seen+batch.n,self.scored or batch.scored,None
+    self.seen += batch.n
+    self.scored = self.scored or batch.scored
+    self._read = None
     self._checks.append(batch.checks)
     if len(self._checks)>=_FEW: self._checks = [join_checks(torch.stack(self._checks))]
 
 @patch
 def _set_labels(self:StreamMetric, c):
+    "Raise if the number of labels changes"
     if self.c and c!=self.c:
         raise ValueError(f"predictions have {c} labels, but before they had {self.c}")
     self.c = c
@@ -255,7 +334,7 @@ def added(self:StreamMetric, part):
 @patch
 def read(self:StreamMetric):
     "Return the totals of all processes and the checks, on the host; None if nothing was added"
-    if self._learn: forget_batch()
+    if self._learn: forget_batch() # The loop is over, so its memory can be freed
     self.count_batches()
     if self.total is None: return None
     if self._read is None:
@@ -271,11 +350,14 @@ def reduce(self:StreamMetric, total):
 @patch(as_prop=True)
 def value(self:StreamMetric):
     "A float; an array for `average=None`; None if nothing was added"
-    if (read:=self.read()) is None: return None
+    read = self.read()
+    if read is None: return None
     total,checks = read
-    sound = self.check_input(checks)
-    value = as_tensor(total[0]/total[1] if self.average=='samples' else self.from_total(total))
-    if not sound: value = torch.full_like(value, math.nan)
+    is_valid = self.check_input(checks)
+    if self.average=='samples': value = total[0]/total[1] # As `sum_and_weight` returns them
+    else: value = self.from_total(total)
+    value = as_tensor(value)
+    if not is_valid: value = torch.full_like(value, math.nan)
     elif self.warns_of_range: self._warn_of_range()
     return value.item() if value.ndim==0 else value.numpy()
 
@@ -285,12 +367,18 @@ def check_input(self:StreamMetric,
     checks:list # Six numbers, as `value_checks` returns them
 )->bool:
     "Return whether there is a value; raise or warn if predictions or targets are invalid"
-    if self.rule.sample_weight is not None and self.seen!=len(self.rule.sample_weight):
-        raise ValueError(f"sample_weight has {len(self.rule.sample_weight)} values, "
+    # One weight for each sample
+    weight = self.rule.sample_weight
+    if weight is not None and self.seen!=len(weight):
+        raise ValueError(f"sample_weight has {len(weight)} values, "
                          f"but there were {self.seen:,} samples")
-    text = check_values(checks, self.seen, self.trained, self._in_learner,
-                        scored=self.scored or self.ignores_scale)
-    if text: return self._warn(text)
+    # Targets of 0 and 1, and no NaN in predictions
+    takes_scores = self.scored or self.ignores_scale
+    problem = check_values(checks, self.seen, self.trained, self._in_learner, takes_scores)
+    if problem:
+        self._warn(problem)
+        return False
+    # Probabilities, if nothing else will do
     low,_,high,*_ = checks
     if self.needs_probs and not self.sigmoid and (low<0 or high>1):
         raise ValueError(f"{self.name} is for probabilities, but there are predictions like "
@@ -304,26 +392,31 @@ def range_of(self:StreamMetric,
 ): # `RangeFound`; None: nothing is wrong
     "Look whether the range of the predictions contradicts `thresh` or `sigmoid`"
     if self.ignores_scale or self.rule.is_top_k or not self.scored: return None
-    if self.sigmoid and 0<=low<high<=1 and self.seen*self.c>=10:
+    in_01 = 0<=low<high<=1
+    if self.sigmoid and in_01 and self.seen*self.c>=10: # Fewer logits may be in [0, 1] by chance
         return RangeFound('probabilities', low, high)
-    if not self.sigmoid and (low<0 or high>1) and is_prob_thresh(self.thresh):
+    beyond_01 = low<0 or high>1
+    if not self.sigmoid and beyond_01 and is_prob_thresh(self.thresh):
         return RangeFound('logits', low, high)
 
 @patch(as_prop=True)
 def range_found(self:StreamMetric):
     "What is wrong with the range of all predictions that were added; None: nothing"
     read = self.read()
-    return read and self.range_of(read[1][0], read[1][2])
+    if read is None: return None
+    _,(low,_,high,*_) = read
+    return self.range_of(low, high)
 
 @patch
 def _warn_of_range(self:StreamMetric):
+    "Warn of what `range_found` returns"
     found = self.range_found
     if found is None: return
     if found.kind=='logits': self._warn(found.text)
     elif not self._in_learner: self._warn(PROBS_GIVEN)
-    else: self._warn("predictions all lie in [0, 1], so the model seems to end with a sigmoid: let it "
-                     "end without one or, if the loss function takes probabilities, pass "
-                     "sigmoid=False to each metric")
+    else: self._warn("predictions all lie in [0, 1], so the model seems to end with a sigmoid: "
+                     "let it end without one or, if the loss function takes probabilities, "
+                     "pass sigmoid=False to each metric")
 
 # %% ../../nbs/metrics/00_streaming.ipynb #51c2c295
 def sum_and_weight(
@@ -332,7 +425,9 @@ def sum_and_weight(
 )->Tensor: # Sum of the values that are defined, and sum of their weights
     "Sum values over samples, for a mean"
     defined = (~values.isnan()).double()
-    if weight is not None: values,defined = values*weight,defined*weight
+    if weight is not None:
+        values = values*weight
+        defined = defined*weight
     # Several threads would round the sum in another order
     return single_threaded(lambda: torch.stack([values.nansum(), defined.sum()]))
 
@@ -351,22 +446,26 @@ def average_labels(self:StreamMetric,
     support:Tensor # Number of positives of each label, ... x C
 )->Tensor: # Without the last axis; `values` for `average=None`
     "Average the values of the labels that are defined; unweighted if all supports are 0"
-    if self.average!='weighted': return values if self.average is None else values.nanmean(-1)
-    support = support.masked_fill(values.isnan(), 0)
-    total = support.sum(-1)
-    return ((values.nan_to_num()*support).sum(-1)/total).where(total>0, values.nanmean(-1))
+    if self.average is None: return values
+    mean = values.nanmean(-1)
+    if self.average!='weighted': return mean
+    weight = support.masked_fill(values.isnan(), 0)
+    total = weight.sum(-1)
+    weighted_mean = (values.nan_to_num()*weight).sum(-1)/total
+    return weighted_mean.where(total>0, mean)
 
 # %% ../../nbs/metrics/00_streaming.ipynb #3214558c
 class CountsMetric(StreamMetric):
     "Base of metrics that are a `formula` of `tp`, `fp`, `fn` and `tn`"
     order = 'thresh','sigmoid','labels','pos_label','average','sample_weight'
-    averages,defaults = ('micro','macro','weighted','samples',None),dict(average='macro')
+    averages = 'micro','macro','weighted','samples',None
+    defaults = dict(average='macro')
     uses_thresh = True
 
     def formula(self, tp, fp, fn, tn):
         "Divide one sum of counts by another"
-        n,d = self.ratio(tp, fp, fn, tn)
-        return n/d
+        numerator,denominator = self.ratio(tp, fp, fn, tn)
+        return numerator/denominator
 
     def ratio(self, tp, fp, fn, tn):
         "Return numerator and denominator of the formula, two weighted sums of the counts"
@@ -374,13 +473,15 @@ class CountsMetric(StreamMetric):
 
     def values(self, tp, fp, fn, tn):
         "Apply the formula to float64 counts: `zero_division` for 0/0, nan where nothing counts"
-        return self.defined(as_tensor(self.formula(tp, fp, fn, tn)).double(), tp+fp+fn+tn)
+        values = as_tensor(self.formula(tp, fp, fn, tn)).double()
+        return self.defined(values, n=tp+fp+fn+tn)
 
     def averaged(self, counts):
         "Average the formula of `counts`, 4 x ... x C, over labels; for 'samples', over samples"
         counts = counts.double()
         if self.average=='micro': return self.values(*counts.sum(-1))
-        return self.average_labels(self.values(*counts), counts[0]+counts[2])
+        tp,_,fn,_ = counts
+        return self.average_labels(self.values(*counts), support=tp+fn)
 
     def from_batch(self, batch):
         of_labels,of_samples = batch.counts
@@ -392,17 +493,23 @@ class CountsMetric(StreamMetric):
     @property
     def counts(self):
         "`tp`, `fp`, `fn` and `tn` of each label, 4 x C; for the samples average, sum and weight"
-        if (read:=self.read()) is None: return None
-        return read[0] if self.average=='samples' or self.rule.sample_weight is not None else read[0].long()
+        read = self.read()
+        if read is None: return None
+        total,_ = read
+        is_whole = self.average!='samples' and self.rule.sample_weight is None
+        return total.long() if is_whole else total
 
 # %% ../../nbs/metrics/00_streaming.ipynb #16337be1
 class MicroMetric(CountsMetric):
     "Base of metrics that pool all sample-label pairs by default"
-    order,without = ('thresh','sigmoid','labels','sample_weight'),('pos_label',)
+    order = 'thresh','sigmoid','labels','sample_weight'
+    without = 'pos_label',
     defaults = dict(average='micro')
 
 # %% ../../nbs/metrics/00_streaming.ipynb #7c943bda
 class SampleMetric(CountsMetric):
     "Base of metrics that are a mean over samples"
-    order,without = MicroMetric.order,MicroMetric.without
-    averages,defaults = ('samples',),dict(average='samples')
+    order = MicroMetric.order
+    without = MicroMetric.without
+    averages = 'samples',
+    defaults = dict(average='samples')

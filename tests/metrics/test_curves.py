@@ -1,7 +1,8 @@
 "Counts at every threshold, and the best constant prediction"
 import sklearn.metrics as skm
 from helpers import *
-from fastai_mlmetrics.metrics.curves import bin_edges, bin_index, constant_values
+from fastai_mlmetrics.metrics.curves import (
+    add_to_histogram, bin_curve, bin_edges, bin_index, constant_values, label_curve, row_curves, sort_curve)
 
 @given(binary_pairs(max_samples=20))
 def test_the_best_constant_has_the_highest_f1(pair):
@@ -25,3 +26,128 @@ def test_a_score_is_beyond_exactly_the_edges_below_it(dtype, bins):
     at = bin_index(torch.from_numpy(p)[:,None], torch.zeros(len(p), 1), bins, exact=True)
     inner = len(edges)-np.searchsorted(edges[::-1], p) # the edges that are not below it
     np.testing.assert_array_equal(at[:,0], inner)
+
+# Brute force: predict all scores from each threshold on, and count
+
+def brute_force(s, y, w, threshs):
+    "`tp`, `fp`, `fn` and `tn` of one row, if scores of at least each threshold are predicted"
+    rows = []
+    for t in threshs:
+        p = s>=t
+        rows.append([(w*(p & (y==1))).sum(), (w*(p & (y==0))).sum(), (w*(~p & (y==1))).sum(), (w*(~p & (y==0))).sum()])
+    return np.array(rows, dtype=float).T
+
+def cells_of(curve, row): return np.stack([o[row].numpy() for o in curve.cells])
+
+def thresholds_of(s):
+    "Infinity, and for each score from the highest down the end of the last tie that is complete"
+    s = np.sort(s)[::-1]
+    res,done = [math.inf],math.inf
+    for i,x in enumerate(s):
+        if i==len(s)-1 or s[i+1]!=x: done = x
+        res.append(done)
+    return res
+
+@st.composite
+def rows_of_scores(draw):
+    "Scores with ties, targets and weights, R x N; rows without any positive, and with nothing else, are common"
+    shape = draw(st.integers(1, 4)),draw(st.integers(1, 12))
+    scores = draw(arrays(np.float32, shape, elements=st.integers(-3, 3).map(float)))
+    y = draw(arrays(np.int64, shape, elements=st.integers(0, 1), fill=st.just(0)))
+    if draw(st.booleans()): y[0] = draw(st.integers(0, 1))
+    return scores,y,draw(arrays(np.float64, shape, elements=st.integers(0, 3).map(float)))
+
+@given(rows_of_scores())
+def test_sorted_scores_count_what_each_threshold_predicts(data):
+    s,y,w = data
+    for weight in (None, w):
+        c = sort_curve(*(None if o is None else torch.from_numpy(o) for o in (s, y, weight)))
+        for i in range(len(s)):
+            of_row = np.ones(s.shape[1]) if weight is None else w[i]
+            same(cells_of(c, i), brute_force(s[i], y[i], of_row, thresholds_of(s[i])))
+            same(c.score[i], [math.inf, *np.sort(s[i])[::-1]])
+            same([c.true[i], c.false[i]], [(of_row*y[i]).sum(), (of_row*(1-y[i])).sum()])
+
+@given(rows_of_scores())
+def test_a_long_row_has_a_step_before_and_after_each_tie_of_positives(data):
+    for s,y in zip(*data[:2]):
+        c = label_curve(s, y)
+        threshs = [math.inf]
+        for t in np.unique(s[y==1])[::-1]: threshs += [np.nextafter(t, np.float32(np.inf)), t]
+        same(cells_of(c, 0), brute_force(s, y, np.ones(len(s)), [*threshs, -math.inf]))
+
+@given(rows_of_scores())
+def test_a_curve_has_a_metric_s_value_at_each_step(data):
+    s,y,_ = data
+    c = sort_curve(torch.from_numpy(s), torch.from_numpy(y))
+    of_long_rows = [label_curve(*o) for o in zip(s, y)]
+    for m in (PrecisionMulti(zero_division=0.25), RecallMulti(), F1ScoreMulti(), AccuracyMulti(), ZerosAccuracy()):
+        for i in range(len(s)):
+            expected = [float(m((s[i]>=t).astype(int)[:,None], y[i][:,None])) for t in thresholds_of(s[i])]
+            same(c.values(m)[i], expected)
+            assert of_long_rows[i].values(m).shape==of_long_rows[i].tp.shape
+
+@given(rows_of_scores(), st.sampled_from([2, 5, 48]))
+def test_bins_count_what_each_threshold_predicts(data, bins):
+    "Samples are in rows here, and labels in columns, as `bin_index` takes them"
+    s,y,w = (o.T for o in data)
+    place = bin_index(*(torch.from_numpy(o.copy()) for o in (s, y)), bins)
+    for weight in (None, w):
+        hist = add_to_histogram(None, place, bins, None if weight is None else torch.from_numpy(weight.copy()))
+        c = bin_curve(hist.view(2, -1, bins))
+        bin_of = (place % bins).numpy()
+        for i in range(s.shape[1]):
+            of_label = np.ones(len(s)) if weight is None else w[:,i]
+            # A lower bin has higher scores
+            expected = brute_force(-bin_of[:,i], y[:,i], of_label, [math.inf, *-np.arange(bins)])
+            same(cells_of(c, i), expected)
+        middles = 24-(np.arange(bins)+0.5)*48/bins
+        same(c.score, np.tile([math.inf, *middles], (s.shape[1], 1)))
+
+def test_all_rows_have_the_curve_of_each_row():
+    "Short rows and long ones, with weights, with masks, and without either"
+    g = torch.Generator().manual_seed(0)
+    for n in (40, 1200):
+        s = torch.randint(0, 50, (3, n), generator=g).float()
+        y = (torch.rand(3, n, generator=g)<tensor([[0.3],[0.],[1.]])).long()
+        keep = torch.rand(3, n, generator=g)<0.7
+        for weight in (None, keep, torch.rand(3, n, generator=g, dtype=torch.float64)):
+            found = row_curves(s, y, weight)
+            assert sum(len(c.tp) for c in found)==3
+            for m in (APScoreMulti(zero_division=math.nan), RocAucMulti()):
+                values = torch.cat([m.values(c) for c in found])
+                for i in range(3):
+                    expected = m.values(sort_curve(s[i:i+1], y[i:i+1], None if weight is None else weight[i:i+1]))
+                    same(values[i], expected[0], 1e-9)
+
+def test_long_masked_rows_are_searched_and_not_sorted_with_zero_weights():
+    "What is masked is in no step, so a mask costs no more than its rows"
+    g = torch.Generator().manual_seed(0)
+    s,y = torch.rand(2, 1000, generator=g),(torch.rand(2, 1000, generator=g)<0.05).long()
+    keep = torch.rand(2, 1000, generator=g)<0.5
+    for c,*row in zip(row_curves(s, y, keep), s, y, keep):
+        a,b,k = row
+        same(cells_of(c, 0), cells_of(label_curve(a[k], b[k]), 0))
+        assert c.tp.shape[1]==2*int(b[k].sum())+2
+
+@given(binary_pairs(max_samples=8), st.sampled_from([0., 1., math.nan]), st.data())
+def test_constant_values_are_those_of_each_constant(pair, zero_division, data):
+    "Each number of labels, predicted for every sample and scored as predictions are"
+    _,y = pair
+    ignored = data.draw(arrays(bool, y.shape))
+    targs = np.where(ignored, -1, y)
+    kept = ~ignored
+    support,n = (y*kept).sum(0),kept.sum(0)
+    zeros = np.zeros(y.shape[1])
+    counts = torch.from_numpy(np.stack([zeros, zeros, support, n-support]))
+    frequency = np.where(n>0, support/np.maximum(n, 1), 0)
+    order = np.argsort(-frequency, kind='stable')
+    for cls in (PrecisionMulti, RecallMulti, F1ScoreMulti, JaccardMulti, AccuracyMulti):
+        for average in ('micro','macro','weighted'):
+            m = cls(average=average, zero_division=zero_division, ignore_index=-1)
+            expected = []
+            for k in range(y.shape[1]+1):
+                constant = np.isin(np.arange(y.shape[1]), order[:k])[None].repeat(len(y), 0).astype(int)
+                expected.append(m(constant, targs))
+            if average=='weighted' and np.isnan(expected).any(): continue # No defined label has a positive
+            same(constant_values(m, counts), expected, of=(cls, average))
