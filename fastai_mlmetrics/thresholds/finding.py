@@ -97,7 +97,7 @@ class InUse(Tuned):
     def value(self): return self.rule_thresh # In all its digits
 
     @cached_property
-    def fit(self): return OutcomeInUse(self, self.outcome().rows)
+    def fit(self): return OutcomeInUse(self, self.outcome().tuned_without)
 
     @property
     def compared(self): return self.fit

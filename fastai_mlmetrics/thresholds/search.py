@@ -18,29 +18,43 @@ from functools import cached_property
 from itertools import combinations
 
 # %% ../../nbs/thresholds/00_search.ipynb #1555ab80
+def _groups(scores, probs):
+    "Return where each group of sorted scores begins; no threshold divides a group"
+    below,above = scores[:-1],scores[1:]
+    # Probabilities that differ in their last digits only are one group
+    apart = above-below > 8*np.finfo(scores.dtype).eps*above if probs else above>below
+    return np.flatnonzero(np.append(True, apart))
+
+def _middles(scores, n_below, probs):
+    "Return a threshold in the middle of each gap; `n_below` is how many scores are below it"
+    n = len(scores)
+    lower = scores[n_below-1]
+    upper = scores[n_below%n]
+    lowest = np.nextafter(scores[0], -np.inf, dtype=scores.dtype)
+    lower[n_below==0] = 0 if probs else lowest
+    upper[n_below==n] = 1 if probs else np.inf
+    with np.errstate(invalid='ignore'): # The middle of infinite scores
+        middle = ((lower.astype(float)+upper)/2).astype(scores.dtype)
+    return np.where(middle<upper, middle, lower) # Neighbours in float32 have no middle
+
 def candidates(
     scores, # All scores, 1-d, sorted
     true, # Scores next to which a threshold may be best, 1-d, sorted
     probs:bool=True # Whether scores and thresholds are in [0, 1]
 ): # From the highest down; scores above a candidate are predicted
     "Place candidate thresholds on both sides of each true score"
-    n,dtype = len(scores),scores.dtype
-    if not n: return np.ones(1, dtype) # All are ignored
-    below,above = scores[:-1],scores[1:]
-    # Scores that differ in their last digits only are one group, which no threshold divides
-    apart = above-below > 8*np.finfo(dtype).eps*above if probs else above>below
-    starts = np.flatnonzero(np.append(True, apart))
-    group = np.searchsorted(scores[starts], true, 'right')-1
-    beside = np.zeros(len(starts)+1, dtype=bool) # Which gaps: below each group, and above all
-    beside[group] = beside[group+1] = beside[-1] = True
-    if probs and scores[0]<=0: beside[0] = False # A threshold in [0, 1] never predicts a score of 0
-    cut = np.append(starts, n)[beside][::-1] # Number of scores below each gap
-    lower,upper = scores[cut-1],scores[cut%n]
-    lower[cut==0] = 0 if probs else np.nextafter(scores[0], -np.inf, dtype=dtype)
-    upper[cut==n] = 1 if probs else np.inf
-    with np.errstate(invalid='ignore'): # The middle of infinite scores
-        mid = ((lower.astype(float)+upper)/2).astype(dtype)
-    return np.where(mid<upper, mid, lower) # Neighbours in float32 have no middle
+    if not len(scores): return np.ones(1, scores.dtype) # All are ignored
+    starts = _groups(scores, probs)
+    # Gap i is below group i, and the last gap is above all groups
+    true_group = np.searchsorted(scores[starts], true, 'right')-1
+    chosen = np.zeros(len(starts)+1, dtype=bool)
+    chosen[true_group] = True
+    chosen[true_group+1] = True
+    chosen[-1] = True # Predicts nothing
+    # A threshold in [0, 1] never predicts a score of 0
+    if probs and scores[0]<=0: chosen[0] = False
+    n_below = np.append(starts, len(scores))[chosen]
+    return _middles(scores, n_below[::-1], probs)
 
 # %% ../../nbs/thresholds/00_search.ipynb #9e7d6546
 class SearchRow:
@@ -62,7 +76,10 @@ class SearchRow:
         return self.curve(masks).values(m)[:,:-1]
 
 class SearchTable:
-    "Base of tables of all labels, whose `row` counts a label at its candidate thresholds, by fold"
+    """Base of tables that count all labels at thresholds, by fold
+
+    A subclass has `total`, the numbers of negatives and positives of each label, folds x 2 x C, and
+    `probs`, whether thresholds are in [0, 1]. It answers `row` and `candidates`."""
     show = True # Whether long loops may show a progress bar
     dtype = np.float32 # Of scores and thresholds
     def __init__(self,
@@ -71,27 +88,48 @@ class SearchTable:
         c:int # Number of labels
     ):
         store_attr()
-        # Sets of folds that are left out: none, each one, each two
-        self.left_out = [o for k in range(min(3, n_folds)) for o in combinations(range(n_folds), k)]
+        sizes = range(min(3, n_folds)) # None, one or two, but never all
+        # Sets of folds that are left out, in the order of the rows of `fold_masks(pairs=True)`
+        self.left_out = [o for k in sizes for o in combinations(range(n_folds), k)]
+        self._row_of = {o: i for i,o in enumerate(self.left_out)}
+
+    def row(self,
+        i:int=None, # Label; None: the pairs of all labels
+        thresh=None, # Thresholds; None: candidates of the row, from the highest down
+        ranks=None # Which folds count, S x folds: predict as many labels as are true in each set
+    )->SearchRow:
+        "Count a row at thresholds"
+        raise NotImplementedError
+
+    def candidates(self): # From the highest down
+        "Place candidates for all labels"
+        raise NotImplementedError
 
     @property
     def true(self):
         "Number of positives of each label"
         return self.total[:,1].sum(0)
 
+    def row_without(self,
+        folds:tuple # Folds that are left out: none, one or two
+    )->int:
+        "Return which row of `fold_masks`, and so of tuned thresholds, leaves out these folds"
+        return self._row_of[tuple(sorted(folds))]
+
     def fold_masks(self,
         pairs:bool=False # Whether two folds are left out as well
     ): # S x folds of 0 and 1: all, all but each fold, all but each two
-        "Return which folds count"
-        without = self.left_out[:None if pairs else 1+self.n_folds]
-        return np.array([[i not in o for i in range(self.n_folds)] for o in without], dtype=float)
+        "Return which folds count, a row for each set of folds that are left out"
+        n_sets = len(self.left_out) if pairs else 1+self.n_folds
+        folds = np.arange(self.n_folds)
+        return np.array([~np.isin(folds, o) for o in self.left_out[:n_sets]], dtype=float)
 
     def at(self,
         thresh # Thresholds, S x C, or S x 1 for all labels
     ): # Numbers of negatives and positives above them, folds x 2 x S x C
         "Count all labels at thresholds"
-        each = np.broadcast_to(thresh, (len(thresh), self.c)).T
-        return np.stack([self.row(i, t).above[...,:-1] for i,t in enumerate(each)], -1)
+        of_labels = np.broadcast_to(thresh, (len(thresh), self.c)).T
+        return np.stack([self.row(i, t).above[...,:-1] for i,t in enumerate(of_labels)], -1)
 
     def averaged(self,
         m:CountsMetric, # Metric, with its average
@@ -100,16 +138,20 @@ class SearchTable:
     )->Tensor: # S x M
         "Compute a metric of all labels at each threshold"
         if m.average=='micro': return self.row(thresh=thresh).values(m, masks)
-        sums = total = 0
+        total = total_weight = 0
         for i in self.each(range(self.c)):
             curve = self.row(i, thresh).curve(masks)
             value = curve.values(m)[:,:-1]
             # If no label has a positive, the tiny weights make the mean an unweighted one
-            weight = ~value.isnan()*(curve.true[:,None]+1e-30 if m.average=='weighted' else 1)
-            sums,total = sums + weight*value.nan_to_num(),total+weight
-        return sums/total
+            weight = curve.true[:,None]+1e-30 if m.average=='weighted' else 1
+            weight = ~value.isnan()*weight
+            total = total + weight*value.nan_to_num()
+            total_weight = total_weight + weight
+        return total/total_weight
 
-    def each(self, items): return progress(items, wait=2, show=self.show) # One of several loops
+    def each(self, items):
+        "Iterate with a progress bar, as one of several loops"
+        return progress(items, wait=2, show=self.show)
 
 # %% ../../nbs/thresholds/00_search.ipynb #8a88d035
 class ScoreTable(SearchTable):
@@ -121,23 +163,31 @@ class ScoreTable(SearchTable):
     ):
         seen = p.valid.any(1)
         rows = slice(None) if seen.all() else seen # Without a copy, if all samples count
-        self.scores,self.y,self.valid = (o[rows].cpu() for o in (p.scores, p.true, p.valid))
-        self.dtype,self.probs = self.scores.numpy().dtype,is_probs(self.scores)
+        self.scores = p.scores[rows].cpu()
+        self.y = p.true[rows].cpu()
+        self.valid = p.valid[rows].cpu()
+        self.dtype = self.scores.numpy().dtype
+        self.probs = is_probs(self.scores)
         n,c = self.y.shape
-        super().__init__(min(1 if cv is None else check_int('cv', cv, 2), n), n, c)
+        n_folds = 1 if cv is None else check_int('cv', cv, 2)
+        super().__init__(min(n_folds, n), n, c)
         gen = torch.Generator().manual_seed(check_int('seed', seed))
         self.fold = torch.randperm(n, generator=gen, device='cpu')%self.n_folds
 
     @cached_property
     def labels(self):
         "Scores of each label in groups, each sorted: of each fold the negatives and the positives"
-        first = 2*self.fold.numpy().astype(np.min_scalar_type(2*self.n_folds))
+        n_groups = 2*self.n_folds
+        negatives = 2*self.fold.numpy().astype(np.min_scalar_type(n_groups)) # Group of negatives
         scores,y,valid = (o.numpy() for o in (self.scores, self.y, self.valid))
         def groups(i):
-            s,group = (o[valid[:,i]] for o in (scores[:,i], first+y[:,i]))
-            ends = np.bincount(group, minlength=2*self.n_folds).cumsum()[:-1]
+            counts = valid[:,i]
+            label_scores = scores[:,i][counts]
+            group = (negatives+y[:,i])[counts]
+            ends = np.bincount(group, minlength=n_groups).cumsum()[:-1]
             # A stable sort of small numbers only counts them
-            return [*map(np.sort, np.split(s[np.argsort(group, kind='stable')], ends))]
+            by_group = label_scores[np.argsort(group, kind='stable')]
+            return [*map(np.sort, np.split(by_group, ends))]
         return [*map(groups, self.each(range(self.c)))]
 
     @cached_property
@@ -146,26 +196,21 @@ class ScoreTable(SearchTable):
         sizes = np.array([[*map(len, groups)] for groups in self.labels])
         return sizes.T.reshape(self.n_folds, 2, self.c)
 
-    def row(self,
-        i:int=None, # Label; None: the pairs of all labels
-        thresh=None, # Thresholds; None: candidates of the row, from the highest down
-        ranks=None # Which folds count, S x folds: predict as many labels as are true in each set
-    )->SearchRow:
-        "Count a row at thresholds"
-        def joined(groups): return np.sort(np.concatenate([*groups]))
-        groups = [*map(joined, zip(*self.labels))] if i is None else self.labels[i]
+    def row(self, i=None, thresh=None, ranks=None):
+        groups = [*map(_joined, zip(*self.labels))] if i is None else self.labels[i]
         if thresh is None:
-            true = groups[1::2] if ranks is None else _at_ranks(groups, ranks)
-            thresh = candidates(joined(groups), joined(true), self.probs)
+            near = groups[1::2] if ranks is None else [_score_at_rank(groups, o) for o in ranks]
+            thresh = candidates(_joined(groups), _joined(near), self.probs)
+        # How many scores are above each threshold, and in all
         above = [len(o)-np.append(np.searchsorted(o, thresh, 'right'), 0) for o in groups]
         return SearchRow(thresh, np.stack(above).reshape(self.n_folds, 2, -1))
 
     def candidates(self):
         "Place candidates for all labels at 2,048 quantiles of the true scores"
-        # numpy's masks are ten times as fast as torch's
-        scores,true = (np.sort(self.scores.numpy()[o.numpy()]) for o in (self.valid, self.y))
-        at = np.linspace(0, len(true)-1, min(2**11, len(true))).round().astype(int)
-        return candidates(scores, true[at], self.probs)
+        scores = self.scores.numpy() # Whose masks are ten times as fast as torch's
+        true = np.sort(scores[self.y.numpy()])
+        ranks = np.linspace(0, len(true)-1, min(2**11, len(true))).round().astype(int)
+        return candidates(np.sort(scores[self.valid.numpy()]), true[ranks], self.probs)
 
     def predict(self, thresh):
         "Threshold the scores of each fold: thresholds are folds x 1 or C"
@@ -177,31 +222,39 @@ class ScoreTable(SearchTable):
         tp,predicted,true,n = (o.sum(1).double() for o in (p & self.y, p, self.y, self.valid))
         return torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
 
-def _at_ranks(groups, masks):
-    "Return the n-th highest score where n pairs are true, for each set of folds"
-    def kept(groups, folds): return np.concatenate([o for o,k in zip(groups, folds) if k])
-    for o in masks:
-        scores,n = kept(groups, o.repeat(2)),len(kept(groups[1::2], o))
-        yield np.sort(scores)[len(scores)-n:][:1]
+def _joined(groups):
+    "Join arrays of scores, sorted"
+    return np.sort(np.concatenate([*groups]))
+
+def _score_at_rank(groups, mask):
+    "Return the n-th highest score of the folds that count, of which n pairs are true; n=0: nothing"
+    folds = np.flatnonzero(mask)
+    scores = _joined(groups[2*i+is_true] for i in folds for is_true in (0,1))
+    n = sum(len(groups[2*i+1]) for i in folds)
+    return scores[len(scores)-n:][:1]
 
 # %% ../../nbs/thresholds/00_search.ipynb #fb1a0d7e
 @patch
 def averaged(self:ScoreTable, m, thresh, masks):
     if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, masks)
-    size,step = len(thresh)+1,max(1, 2**20//self.c)
-    sums,n = np.zeros((2, self.n_folds*size))
-    for fold,*rows in zip(*(o.split(step) for o in (self.fold, self.scores, self.y, self.valid))):
-        c = sort_curve(*rows)
-        values = c.values(m)
+    n_steps = len(thresh)+1
+    shape = self.n_folds,n_steps
+    totals = np.zeros(shape) # Changes of the sum of the values at each threshold
+    numbers = np.zeros(shape) # Changes of how many are defined
+    step = max(1, 2**20//self.c)
+    tensors = self.fold,self.scores,self.y,self.valid
+    for fold,*rows in zip(*(o.split(step) for o in tensors)):
+        curve = sort_curve(*rows)
+        values = curve.values(m)
         # The first of the thresholds, from the highest down, that a score exceeds
-        at = len(thresh)-np.searchsorted(thresh[::-1], c.score.numpy())
+        at = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
         at[:,0] = 0 # Nothing is predicted
-        at += size*fold.numpy()[:,None]
-        for total,x in ((sums, values.nan_to_num()), (n, (~values.isnan()).double())):
-            change = x.diff(prepend=torch.zeros_like(x[:,:1]))
-            total += np.bincount(at.ravel(), change.numpy().ravel(), len(total))
-    sums,n = (torch.from_numpy(masks@o.reshape(-1, size).cumsum(1)[:,:-1]) for o in (sums, n))
-    return sums/n
+        at += n_steps*fold.numpy()[:,None]
+        for changes,x in (totals,values.nan_to_num()),(numbers,(~values.isnan()).double()):
+            change = x.diff(prepend=torch.zeros_like(x[:,:1])).numpy()
+            changes += np.bincount(at.ravel(), change.ravel(), changes.size).reshape(shape)
+    total,n = (torch.from_numpy(masks@o.cumsum(1)[:,:-1]) for o in (totals, numbers))
+    return total/n
 
 # %% ../../nbs/thresholds/00_search.ipynb #c94f5bab
 class BinnedTable(SearchTable):
@@ -211,25 +264,31 @@ class BinnedTable(SearchTable):
         hist:Tensor # Numbers of negatives and of positives, folds x 2 x C x bins
     ):
         hist = hist.numpy()
+        has_samples = hist.any((1, 2, 3)) # Which folds
         filled = np.flatnonzero(hist.any((0, 1, 2)))
-        self.bins,self.first = hist.shape[3],min(filled, default=0)
-        self.edges,last = bin_edges(self.bins).numpy(),max(filled, default=0)
-        self.hist = hist[hist.any((1, 2, 3)),:,:,self.first:last+1] # Between the empty ends
+        last = max(filled, default=0)
+        self.first = min(filled, default=0)
+        self.bins = hist.shape[3]
+        self.edges = bin_edges(self.bins).numpy()
+        self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
         # As many samples as has the label with the fewest ignored targets
-        super().__init__(len(self.hist), self.total.sum((0, 1)).max(), hist.shape[2])
+        n_seen = self.total.sum((0, 1)).max()
+        super().__init__(len(self.hist), n_seen, hist.shape[2])
 
-    def row(self, i=None, thresh=None, ranks=None):
+    def row(self, i=None, thresh=None, ranks=None): # All edges, so ranks are among them
         hist = self.hist.sum(2) if i is None else self.hist[:,:,i]
         if thresh is None: # Midway between the filled bins next to each other
             filled = self.first+np.flatnonzero(hist.any((0, 1)))
-            lower,upper = np.append(filled, self.bins-1),np.append(-1, filled)
+            lower = np.append(filled, self.bins-1)
+            upper = np.append(-1, filled)
             thresh = self.edges[np.unique((lower+upper+1)//2)]
-        at = self.bins-np.searchsorted(self.edges[::-1], thresh) # The lowest of equal edges
-        n = hist.shape[2]
-        above = np.zeros((*hist.shape[:2], n+1))
+        n_bins = hist.shape[2]
+        above = np.zeros((*hist.shape[:2], n_bins+1)) # In no bin, in the first, in the first two
         hist.cumsum(2, out=above[...,1:])
-        return SearchRow(thresh, above[...,np.append((at-self.first).clip(0, n), n)])
+        # Bins above each threshold; of equal edges, the lowest
+        bins_above = self.bins-np.searchsorted(self.edges[::-1], thresh)-self.first
+        return SearchRow(thresh, above[...,np.append(bins_above.clip(0, n_bins), n_bins)])
 
     def candidates(self): return self.row().thresh
 

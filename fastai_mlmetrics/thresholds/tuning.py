@@ -40,44 +40,27 @@ class Objective:
         at_precision:float=None, # Minimum precision, with metric='recall'
         min_positives:int=20 # Minimum number of positives of a label that is tuned by itself
     ):
-        is_instance = isinstance(metric, CountsMetric) # It has its own arguments
-        cls = (type(metric) if is_instance else
-               _METRICS.get(metric) if isinstance(metric, str) else metric)
-        _check_has_optimum(metric, cls)
+        # Which metric, and which average?
+        cls = _metric_class(metric)
+        average = _metric_average(metric, cls, average)
         self.by_rank = cls is _Cardinality
-        if is_instance:
-            average,zero_division = metric.average,ifnone(zero_division, metric.zero_division)
-        elif self.by_rank: average = 'micro'
-        if average not in (averages := [o for o in cls.averages if o]):
-            raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
-                             f"use one of {', '.join(map(repr, averages))}")
-        kw = dict(average=average)
-        if zero_division is not None: kw['zero_division'] = zero_division
-        if cls is FBetaMulti and not is_instance: kw['beta'] = beta
-        elif beta!=1: raise ValueError(f"beta={beta} is for metric='fbeta' alone")
-        self.m = copy(metric) if is_instance else cls(**kw)
+        self.m = _make_metric(metric, cls, average, zero_division, beta)
         self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
-        if (rule := self.m.rule).labels or rule.limits or rule.sample_weight is not None:
-            raise ValueError(f"{metric!r}: thresholds are tuned for all labels, without limits and "
-                             "weights")
         self.name = f"{metric if isinstance(metric, str) else cls.__name__} ({average})"
-        vars(self.m).update(kw, _name=self.name)
+        self.m._name = self.name
+        # For which labels?
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
         is_ratio = cls.formula is CountsMetric.formula
         self.jointly = self.per_label and is_ratio and average in ('micro','samples')
         self.min_positives = check_int('min_positives', min_positives)
-        self.required,self.least = {},None # Metric with a constraint, by name; its lowest value
-        for name,other,least,alone in (('precision', 'recall', at_recall, 'next to nothing'),
-                                       ('recall', 'precision', at_precision, 'everything')):
-            if cls is _METRICS[name] and least is None:
-                raise ValueError(f"metric={name!r} needs at_{other}= beside it: "
-                                 f"alone it is best where {alone} is predicted")
-            if least is None: continue
-            if cls is not _METRICS[name]:
-                raise ValueError(f"at_{other}= goes with metric={name!r}, not with {metric!r}")
-            if not 0<least<=1:
-                raise ValueError(f"at_{other}={least} should be above 0 and at most 1")
-            self.required,self.least = {other: _METRICS[other](**kw)},least-1e-9 # Averages are rounded
+        # With which constraint?
+        self.required = {} # Metric with a constraint, by name
+        self.least = None # Its lowest value
+        other,least = _constraint(metric, cls, at_recall, at_precision)
+        if other:
+            self.required[other] = _METRICS[other](average=average,
+                                                   zero_division=self.m.zero_division)
+            self.least = least-1e-9 # Averages are rounded
 
     def best(self,
         thresh, # M thresholds, from the highest down
@@ -86,7 +69,8 @@ class Objective:
     ): # S thresholds; nan: undefined everywhere, or the constraint fails
         "Find the best threshold of each set of folds; ties go to the highest one"
         if len(masks)>1 and len(masks)*len(thresh)>2**22: # Too much for memory
-            return np.concatenate([self.best(thresh, values_of, o) for o in np.array_split(masks, 2)])
+            halves = np.array_split(masks, 2)
+            return np.concatenate([self.best(thresh, values_of, o) for o in halves])
         values = self.sign*values_of(self.m, masks=masks)
         for m in self.required.values():
             values = values.where(values_of(m, masks=masks)>=self.least, math.nan)
@@ -94,8 +78,11 @@ class Objective:
         best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
         return np.where(best>-math.inf, thresh[at], math.nan)
 
-def _check_has_optimum(metric, cls):
-    "Raise an error if `metric`, of class `cls`, has no best threshold"
+def _metric_class(metric):
+    "Return the class of `metric`, or raise an error if it has no best threshold"
+    if isinstance(metric, CountsMetric): cls = type(metric)
+    elif isinstance(metric, str): cls = _METRICS.get(metric)
+    else: cls = metric
     if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
             and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
         raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
@@ -103,6 +90,48 @@ def _check_has_optimum(metric, cls):
     if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
         raise ValueError(f"{cls.__name__} has no best threshold: it is best where everything or "
                          "nothing is predicted, or does not depend on the threshold")
+    return cls
+
+def _metric_average(metric, cls, average):
+    "Return the average to maximise: an instance has its own, and cardinality has one only"
+    if isinstance(metric, CountsMetric): average = metric.average
+    elif cls is _Cardinality: average = 'micro'
+    averages = [o for o in cls.averages if o]
+    if average not in averages:
+        raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
+                         f"use one of {', '.join(map(repr, averages))}")
+    return average
+
+def _make_metric(metric, cls, average, zero_division, beta):
+    "Make a metric of class `cls`, or copy an instance"
+    is_instance = isinstance(metric, CountsMetric)
+    takes_beta = cls is FBetaMulti and not is_instance
+    if beta!=1 and not takes_beta: raise ValueError(f"beta={beta} is for metric='fbeta' alone")
+    if is_instance: m = copy(metric)
+    elif takes_beta: m = cls(beta=beta, average=average)
+    else: m = cls(average=average)
+    if zero_division is not None: m.zero_division = zero_division
+    rule = m.rule
+    if rule.labels or rule.limits or rule.sample_weight is not None:
+        raise ValueError(f"{metric!r}: thresholds are tuned for all labels, without limits and "
+                         "weights")
+    return m
+
+def _constraint(metric, cls, at_recall, at_precision):
+    "Return the name of the metric that is constrained, and its lowest value; None for no constraint"
+    for name,other,least,alone in (('precision', 'recall', at_recall, 'next to nothing'),
+                                   ('recall', 'precision', at_precision, 'everything')):
+        is_maximised = cls is _METRICS[name]
+        if is_maximised and least is None:
+            raise ValueError(f"metric={name!r} needs at_{other}= beside it: "
+                             f"alone it is best where {alone} is predicted")
+        if least is not None and not is_maximised:
+            raise ValueError(f"at_{other}= goes with metric={name!r}, not with {metric!r}")
+        if least is not None and not 0<least<=1:
+            raise ValueError(f"at_{other}={least} should be above 0 and at most 1")
+    if cls is PrecisionMulti: return 'recall',at_recall
+    if cls is RecallMulti: return 'precision',at_precision
+    return None,None
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #d211e657
 class Tuned:
@@ -148,30 +177,35 @@ class Tuned:
         "Predict all folds but some at the thresholds that were tuned without these"
         folds = [i for i in range(self.table.n_folds) if i not in without]
         if nested and len(folds)<2: return None # No other fold is left to tune on
-        def row_for(i): # Of thresholds
-            return self.table.left_out.index(tuple(sorted((*without, i))) if nested else without)
-        rows = {i: row_for(i) for i in folds}
-        if nested and np.isnan(self.thresh[[*rows.values()]]).any(): return None
-        return Outcome(self, rows)
+        res = Outcome(self, {i: (*without, i) if nested else without for i in folds})
+        return None if nested and np.isnan(res.thresh).any() else res
 
 class Outcome:
-    "What thresholds predict, where each fold may have others"
+    "What thresholds predict in some folds, where each fold may have others"
     def __init__(self,
         tuned:Tuned, # Thresholds
-        rows:dict # Fold -> which of the S rows of thresholds it gets
-    ): store_attr()
+        tuned_without:dict # Fold -> the folds that its thresholds were tuned without
+    ):
+        store_attr()
+        row_without = tuned.table.row_without
+        self.rows = {i: row_without(o) for i,o in tuned_without.items()} # Fold -> row of `thresh`
+
+    @property
+    def thresh(self):
+        "Thresholds of each fold, folds x C, or folds x 1"
+        return self.tuned.thresh[[*self.rows.values()]]
 
     def cells(self, folds=None):
         "`tp`, `fp`, `fn` and `tn` of each label in some folds, or in all (None), 4 x C"
         folds = ifnone(folds, [*self.rows])
-        above = self.tuned.above[folds,:,[self.rows[i] for i in folds]]
-        (fp,tp),(false,true) = above.sum(0),self.tuned.table.total[folds].sum(0)
-        return torch.from_numpy(np.stack([tp, fp, true-tp, false-fp])).double()
+        fp,tp = self.tuned.above[folds,:,[self.rows[i] for i in folds]].sum(0)
+        negatives,positives = self.tuned.table.total[folds].sum(0)
+        return torch.from_numpy(np.stack([tp, fp, positives-tp, negatives-fp])).double()
 
     @cached_property
     def sample_counts(self):
         "`tp`, `fp`, `fn` and `tn` of each sample, 4 x N"
-        return self.tuned.table.sample_counts(self.tuned.thresh[[*self.rows.values()]])
+        return self.tuned.table.sample_counts(self.thresh)
 
     def score(self, m, folds=None):
         "Compute a metric in some folds, or in all (None)"
@@ -189,10 +223,12 @@ def tune_global(self:Objective,
     name:str='global' # What tables and messages call it
 )->Tuned:
     "Tune one threshold for all labels"
-    m,masks = self.m,table.fold_masks(pairs)
+    m = self.m
+    masks = table.fold_masks(pairs)
     if m.average=='micro':
         row = table.row(ranks=masks if self.by_rank else None)
-        thresh,values_of = row.thresh,row.values
+        thresh = row.thresh
+        values_of = row.values
     else:
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
@@ -222,26 +258,38 @@ def tune_labels(self:Objective,
         return self.best(row.thresh, row.values, masks)
     thresh = np.stack([*map(tune, table.each(range(table.c)))], -1)
     missing = np.isnan(thresh)
-    own = Tuned(name, table, np.where(missing, shared.thresh, thresh), per_label=True)
-    each = zip(missing, table.left_out[:1+table.n_folds])
-    why = [self._fallback(own, shared, *o) for o in each]
-    n = len(why)
-    thresh = np.where(np.array(why)!='', shared.thresh[:n], own.thresh[:n])
-    return Tuned(name, table, thresh, per_label=True, fallback=tuple(why[0]))
+    thresh = np.where(missing, shared.thresh, thresh)
+    own = Tuned(name, table, thresh, per_label=True)
+    # The choice between both is made with all folds, and again without each fold
+    n_sets = 1+table.n_folds
+    choices = zip(missing, table.left_out[:n_sets])
+    fallback = [self._fallback(own, shared, *o) for o in choices]
+    thresh = np.where(np.array(fallback)!='', shared.thresh[:len(fallback)], thresh[:len(fallback)])
+    return Tuned(name, table, thresh, per_label=True, fallback=tuple(fallback[0]))
 
 @patch
-def _fallback(self:Objective, own, shared, missing, without):
+def _fallback(self:Objective,
+    own, # Thresholds per label
+    shared, # Global threshold
+    missing, # Whether a label has no threshold of its own, C
+    without # Folds that are left out
+):
     "Say for each label why it gets the global threshold, or '', by the folds that are not left out"
     tp,fp,fn,_ = own.outcome(without).cells().numpy()
+    true = tp+fn
+    predicted = tp+fp
+    # The first reason that applies is given. With a constraint, there is a single one
     reasons = {'no threshold will do': missing}
     if not self.required:
-        reasons = {'few positives': tp+fn<self.min_positives, **reasons,
-                   'predicts too often': tp+fp>3*(tp+fn)}
+        reasons = {'few positives': true<self.min_positives,
+                   'no threshold will do': missing,
+                   'predicts too often': predicted>3*true}
         held_out = [o.outcome(without, nested=True) for o in (own, shared)]
         if all(held_out):
-            a,b = (self.sign*self.m.values(*o.cells()) for o in held_out)
-            reasons['no better held out'] = ~(a>b).numpy()
-    return [next((k for k,o in reasons.items() if o[i]), '') for i in range(own.table.c)]
+            own_score,shared_score = (self.sign*self.m.values(*o.cells()) for o in held_out)
+            reasons['no better held out'] = ~(own_score>shared_score).numpy()
+    def reason_for(i): return next((k for k,applies in reasons.items() if applies[i]), '')
+    return [reason_for(i) for i in range(own.table.c)]
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #d1ca7b02
 @patch
@@ -252,15 +300,21 @@ def tune_jointly(self:Objective,
     "Tune a threshold for each label, so that together they maximise the micro average"
     masks = table.fold_masks()
     rows = [table.row(i) for i in table.each(range(table.c))]
-    sums = [[o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(masks).cells)] for row in rows]
-    v,scale = np.zeros(len(masks)),max(1, table.true.sum())
+    def ratio(row): # N and D at each threshold
+        return [o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(masks).cells)]
+    ratios = [*map(ratio, rows)]
+    scale = max(1, table.true.sum())
+    sets = np.arange(len(masks))
+    v = np.zeros(len(masks))
     for _ in range(100): # Five are enough, as a rule
         # Equal values may be rounded differently; ties go to the highest threshold
-        at = [((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in sums]
-        n,d = (sum(o[k][np.arange(len(v)),i] for o,i in zip(sums, at)) for k in (0,1))
-        before,v = v,np.divide(self.sign*n, d, out=np.zeros(len(v)), where=d>0)
+        best = [((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in ratios]
+        sum_n = sum(n[sets,step] for (n,_),step in zip(ratios, best))
+        sum_d = sum(d[sets,step] for (_,d),step in zip(ratios, best))
+        before = v
+        v = np.divide(self.sign*sum_n, sum_d, out=np.zeros(len(v)), where=sum_d>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
-    thresh = np.stack([row.thresh[i] for row,i in zip(rows, at)], -1)
+    thresh = np.stack([row.thresh[step] for row,step in zip(rows, best)], -1)
     return Tuned(name, table, thresh, per_label=True, fallback=('',)*table.c)
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #d1ca7b03
@@ -284,7 +338,9 @@ def gain(
 )->tuple: # The difference, above 0 if `a` is better, and its 95 % interval
     "Compare two outcomes, with an interval from a jackknife over the folds"
     n = len(a.rows)
-    def diff(folds=None): return (a.score(m, folds)-b.score(m, folds)) * (-1 if m.is_loss else 1)
-    g,parts = diff(),[diff([i for i in range(n) if i!=j]) for j in range(n)]
+    sign = -1 if m.is_loss else 1
+    def difference(folds=None): return sign*(a.score(m, folds)-b.score(m, folds))
+    value = difference()
+    parts = [difference([i for i in range(n) if i!=j]) for j in range(n)]
     half = student_t.ppf(0.975, n-1)*((n-1)*np.var(parts))**0.5
-    return g,g-half,g+half
+    return value,value-half,value+half
