@@ -33,20 +33,87 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
     `.thresh` is the recommended one of them, or the threshold in use; `.table` has the scores.
 
         learn.set_thresh(learn.thresh_find())"""
+    limits = {} # `min_labels` and `max_labels` that belong to `thresh`, if it is in use
 
-def _aims(objective, own):
+def _label_objective(metric, average, **kwargs):
+    "Return the `Objective` of per-label thresholds; None: no average is tuned for labels"
+    objective = Objective(metric, average, True, **kwargs)
+    if objective.jointly: return objective
+    # A label's threshold changes its own term of the macro average alone
+    if 'macro' not in objective.m.averages: return None
+    objective = Objective(metric, 'macro', True, **kwargs)
+    objective.m.average = 'macro' # Also of an instance
+    return objective
+
+def _predict(learn, decoding, objective, ds_idx, dl, cv, seed, ignore_index, bins):
+    "Predict the data; return a `SearchTable`, and what is counted by the rule in use"
+    in_use = dict(ignore_index=ignore_index, **decoding.args)
+    if bins is None:
+        p = Predictions.of(*get_probs(learn, ds_idx, dl), thresh=None, ignore_index=ignore_index)
+        counted = p.replace(rule=ThresholdRule(sigmoid=False, **in_use))
+        table = score_table(counted, cv, seed)
+    else:
+        logits = decoding.is_activated or decoding.takes_logits
+        finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignore_index,
+                              cv=cv, seed=seed)
+        counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
+        accumulate_metrics(learn, [finder, counted], ds_idx, dl)
+        table = finder.table
+        if table is None: raise ValueError(NOTHING_COUNTS)
+    table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
+    return table,counted
+
+def _tune(objective, label_objective, table):
+    "Tune the thresholds of `SuggestedThresholds`; return a `Tuned` of the name of each field"
+    best = objective.tune_global(table, name='best')
+    cardinality = Objective('cardinality').tune_global(table, name='cardinality')
+    if label_objective is None: return [best, cardinality]
+    _,per_label = label_objective.tune(table, names=('best for macro','per_label'))
+    return [best, cardinality, per_label]
+
+def _aims(objective, label_objective):
     "Say what each way of tuning optimises"
     as_true = "about as many labels as are true"
-    if objective.by_rank: # It is a cardinality itself
+    if objective.by_rank: # The metric is the cardinality itself
         text = f"`best` and `cardinality` predict {as_true}"
-        aim = "predicts each label about as often as it is true"
+        label_aim = "predicts each label about as often as it is true"
     else:
-        micro = objective.m.average=='micro'
-        why = ", which counts false positives also where no label is true"*micro
+        why = note(objective.m.average=='micro',
+                   ", which counts false positives also where no label is true")
         text = f"`best` optimises {objective.name}{why}; `cardinality` predicts {as_true}"
-        average = 'micro' if own and own.jointly else 'macro'
-        aim = f"optimises {objective.name.rpartition(' (')[0]} ({average})"
-    return text + f"; `per_label` {aim}, by a threshold per label"*bool(own) + '.'
+        metric,_,_ = objective.name.rpartition(' (')
+        average = 'micro' if label_objective and label_objective.jointly else 'macro'
+        label_aim = f"optimises {metric} ({average})"
+    if label_objective: text += f"; `per_label` {label_aim}, by a threshold per label"
+    return f"{text}."
+
+def _table_with_advice(objective, label_objective, options, vocab):
+    "Tabulate the options, mark the recommended one, and return both"
+    table = thresh_table(objective, options, vocab)
+    chosen,why = recommend(objective, options)
+    mark = 'keep' if chosen.in_use else 'set'
+    chosen_row = options.index(chosen) # The rows of options come before those of labels
+    table['advice'] = [mark if i==chosen_row else '' for i in range(len(table))]
+    fallback = note('fallback' in table, " Labels with a fallback reason use the best global "
+                                         "threshold for the macro average.")
+    aims = _aims(objective, label_objective)
+    table.attrs['reading'] = f"{why}\n{table.reading} {aims}{fallback}"
+    return table,chosen
+
+def _warn_if_unlabelled(table, ignore_index):
+    "Warn if many samples have no label, for which the samples average counts no false positives"
+    unlabelled = 1-table.y.any(1).double().mean().item()
+    if unlabelled<=0.25: return
+    known = note(ignore_index is not None, " known to be true")
+    warn_user(f"{unlabelled:.0%} of the samples have no label{known}, where a false positive does "
+              "not lower the average over samples: average='micro' counts it")
+
+def _suggested(tuned, chosen, shown, vocab, decoding):
+    "Return the tuned thresholds, and the chosen one with what `set_thresh` needs to set it"
+    limits = {k: v for k,v in decoding.args.items() if k!='thresh'} if chosen.in_use else {}
+    names = vocab if chosen.per_label else None
+    res = SuggestedThresholds(**{o.name: o.value for o in tuned})
+    return res.with_table(shown, thresh=chosen.value, names=names, limits=limits)
 
 @patch
 @delegates(Objective, but=['per_label'])
@@ -77,58 +144,21 @@ def thresh_find(self:Learner,
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
     check_kwargs('thresh_find', Learner.thresh_find, kwargs)
     objective = Objective(metric, average, False, **kwargs)
-    ignored = ifnone(ignore_index, ignored_by(self.metrics))
+    label_objective = _label_objective(metric, average, **kwargs)
     decoding = Decoding.of(self)
-    now = decoding.args if decoding.has_thresh else None
-    if bins is not None:
-        logits = decoding.is_activated or decoding.takes_logits
-        finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignored, cv=cv,
-                              seed=seed)
-        at_now = AccuracyMulti(average=None, sigmoid=logits, ignore_index=ignored, **(now or {}))
-        accumulate_metrics(self, [finder, at_now], ds_idx, dl)
-        if (data:=finder.table) is None: raise ValueError(NOTHING_COUNTS)
-    else:
-        at_now = Predictions.of(*get_probs(self, ds_idx, dl), thresh=None, ignore_index=ignored)
-        at_now = at_now.replace(
-            rule=ThresholdRule(sigmoid=False, ignore_index=ignored, **(now or {})))
-        data = score_table(at_now, cv, seed)
-    data.show = hasattr(self, 'progress') # Not in `no_bar`
-    own = Objective(metric, average, True, **kwargs)
-    if not own.jointly: # A label's threshold changes its own term of the macro average alone
-        own = Objective(metric, 'macro', True, **kwargs) if 'macro' in own.m.averages else None
-        if own: own.m.average = 'macro' # Also of an instance
-    def tune():
-        best = objective.tune_global(data, name='best')
-        cardinality = Objective('cardinality').tune_global(data, name='cardinality')
-        if own is None: return [best, cardinality]
-        _,per_label = own.tune(data, names=('best for macro','per_label'))
-        return [best, cardinality, per_label]
-    tuned = single_threaded(tune)
-    vocab = label_names(label_vocab(self.dls), data.c)
+    ignored = ifnone(ignore_index, ignored_by(self.metrics))
+    table,counted = _predict(self, decoding, objective, ds_idx, dl, cv, seed, ignored, bins)
+    in_use = [InUse(table, decoding.args, counted)] if decoding.has_thresh else []
+    tuned = single_threaded(_tune, objective, label_objective, table)
+    vocab = label_names(label_vocab(self.dls), table.c)
     # The simplest first
-    options = ([InUse(data, now, at_now)] if now else []) + tuned
-    table = thresh_table(objective, options, vocab)
-    chosen,advice = recommend(objective, options)
-    advised = 'keep' if chosen.in_use else 'set'
-    marks = [advised if o is chosen else '' for o in options]
-    table['advice'] = marks + ['']*(len(table)-len(options))
-    thresh = {o.name: o.value for o in tuned}
-    samples = objective.m.average=='samples'
-    if samples and (unlabelled:=1-data.y.any(1).double().mean().item())>0.25:
-        known = ' known to be true'*(ignored is not None)
-        warn_user(f"{unlabelled:.0%} of the samples have no label{known}, where a false positive does "
-                  "not lower the average over samples: average='micro' counts it")
-    table.attrs['reading'] = (f"{advice}\n{table.reading} {_aims(objective, own)}"
-        + " Labels with a fallback reason use the best global threshold for the macro average."
-        *('fallback' in table))
+    shown,chosen = _table_with_advice(objective, label_objective, in_use+tuned, vocab)
+    if objective.m.average=='samples': _warn_if_unlabelled(table, ignored)
     if show_plot:
-        marks = {k: thresh[k] for k in ('best','cardinality')}
-        if now and isinstance(t:=as_thresh(now['thresh']), float): marks['now'] = t
-        plot_thresh_curve(objective.m, data, marks, ax, figsize)
-    limits = {k: o for k,o in now.items() if k!='thresh'} if chosen.in_use else {}
-    names = vocab if chosen.per_label else None
-    return SuggestedThresholds(**thresh).with_table(table, thresh=chosen.value, names=names,
-                                                    limits=limits)
+        marks = {o.name: o.value for o in tuned if not o.per_label}
+        marks |= {'now': o.value for o in in_use if not o.per_label}
+        plot_thresh_curve(objective.m, table, marks, ax, figsize)
+    return _suggested(tuned, chosen, shown, vocab, decoding)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #1a49bbfc
 def copy_loss(

@@ -478,6 +478,62 @@ def test_metrics_with_a_threshold_of_their_own_keep_it():
         assert v['on_logits']==pytest.approx(v['f1_score'], abs=1e-6)
         assert v['high']==F1ScoreMulti(0.7)(logits, targs)
 
+BY_LABEL = (0.1,0.2,0.3,0.4)
+
+@pytest.mark.parametrize('of_loss,of_metric,follows', [
+    (0.2, 0.2, True), (0.2, 0.5, True), (0.2, 0.3, True), # the loss function's, the default, the new one
+    (0.2, 0.2+1e-7, True), (0.2, 0.205, False), (0.2, 0.25, False),
+    (0.2, (0.2,)*4, False), ((0.2,)*4, 0.2, False), # one per label, beside a number
+    (BY_LABEL, BY_LABEL, True), (BY_LABEL, BY_LABEL[::-1], False), (BY_LABEL, 0.2, False), (0.2, BY_LABEL, False)])
+def test_which_thresholds_of_metrics_are_custom(of_loss, of_metric, follows):
+    loss = BCEWithLogitsLossFlat(thresh=of_loss)
+    learn = make_learner(*simulate(40, 4), [F1ScoreMulti(of_metric, name='f1')], loss_func=loss)
+    with recording(learn) as caught: learn.set_thresh(0.3)
+    told = [str(o.message) for o in caught if issubclass(o.category, UserWarning)]
+    assert told==([] if follows else ['f1: custom thresholds, not changed by `set_thresh`'])
+    assert learn.metrics[0].thresh==(0.3 if follows else of_metric)
+
+def test_thresholds_by_name_are_replaced_with_their_names():
+    logits,targs = simulate(200, 4, density=0.3, skill=1.)
+    metric = F1ScoreMulti(dict(d=0.2, c=0.2, b=0.2, a=0.2), average='micro', name='f1')
+    learn = make_learner(logits, targs, [metric], vocab=list('abcd'), loss_func=BCEWithLogitsLossFlat(thresh=(0.2,)*4))
+    learn.set_thresh(dict(b=0.9, a=0.001, c=0.5, d=0.1))
+    decoded = learn.get_preds(with_decoded=True)[2]
+    assert torch.equal(decoded, logits.sigmoid()>tensor(0.001, 0.9, 0.5, 0.1))
+    assert values(learn)['f1']==pytest.approx(skm.f1_score(targs, decoded, average='micro'))
+
+def test_which_limits_metrics_keep():
+    "Limits of their own, not those of an earlier `set_thresh`"
+    metrics = [F1ScoreMulti(name='plain'), F1ScoreMulti(max_labels=2, name='at most 2'),
+               F1ScoreMulti(min_labels=3, max_labels=3, name='top 3')]
+    learn = make_learner(*simulate(40, 6), metrics)
+    def rules(): return [(m.rule.thresh, m.rule.min_labels, m.rule.max_labels) for m in learn.metrics]
+    learn.set_thresh(0.3, min_labels=1, max_labels=1)
+    assert rules()==[(0.3,1,1), (0.3,0,2), (0.5,3,3)]
+    learn.set_thresh(0.4, min_labels=1) # Top 1 is over
+    assert rules()==[(0.4,1,None), (0.4,0,2), (0.5,3,3)]
+    assert learn.metrics[2] is metrics[2]
+
+class OfProbs:
+    "A loss function that takes probabilities, and decodes"
+    thresh = 0.5
+    def __call__(self, p, y): return F.binary_cross_entropy(p, y)
+    def decodes(self, x): return x>self.thresh
+
+def test_metrics_of_probabilities_stay_that():
+    metrics = [F1ScoreMulti(sigmoid=False, name='probs'), F1ScoreMulti(name='logits')]
+    learn = make_learner(*simulate(40), metrics, Sigmoid(), loss_func=OfProbs(), cbs=ZeroLabelsCallback(sigmoid=False))
+    with warnings_as('ignore'): learn.set_thresh(0.3)
+    assert [m.rule.sigmoid for m in learn.metrics]==[False,True]
+    assert not learn.zero_labels.sigmoid and torch.equal(
+        learn.get_preds(with_decoded=True)[2], simulate(40)[0].sigmoid()>0.3)
+
+def test_metrics_of_fastai_are_named_unless_they_agree():
+    learn = make_learner(*simulate(40), [partial(accuracy_multi, thresh=0.3), torch.dist])
+    with warnings_as('error'): learn.set_thresh(0.3)
+    told = "^accuracy_multi: functions and fastai's own metrics keep"
+    with pytest.warns(UserWarning, match=told): learn.set_thresh(0.4)
+
 def test_nothing_is_changed_by_a_bad_argument():
     learn = make_learner(*simulate(40), multilabel_metrics())
     loss = learn.loss_func
