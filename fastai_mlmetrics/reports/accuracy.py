@@ -7,16 +7,18 @@ __all__ = ['AccuracyReport', 'accuracy_report']
 
 # %% ../../nbs/reports/00_accuracy.ipynb #d9e796ac
 from fastai.basics import *
-from ..core.messages import check_kwargs, count_of, warn_user
+from ..core.messages import check_kwargs, count_of, note, warn_user
 from ..core.tables import some_labels, Table
 from ..core.rules import thresh_text
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, F1ScoreMulti, JaccardMulti, SubsetAccuracy)
-from ..metrics.curves import by_frequency, constant_values, label_curve
+from ..metrics.curves import (
+    by_frequency, constant_values, Curve, label_curve)
 from ..metrics.ranking import (
     APScoreMulti, curve_of_samples, LRAP, random_ap, RocAucMulti)
-import scipy.stats as scs
+from dataclasses import dataclass
+from scipy.stats import t as student_t
 
 # %% ../../nbs/reports/00_accuracy.ipynb #16100f3a
 class AccuracyReport(Table):
@@ -30,23 +32,27 @@ _ROWS = {'accuracy, elementwise': (AccuracyMulti, 'micro'),
          'accuracy, balanced': (BalancedAccuracyMulti, 'macro'),
          'accuracy, subset': (SubsetAccuracy, 'samples'),
          'accuracy, Jaccard': (JaccardMulti, 'samples'),
-         **{f'F1, {a}': (F1ScoreMulti, a) for a in ('micro','macro','weighted','samples')}}
-_RANKINGS = 'AP, macro','ROC AUC, macro','LRAP'
+         'F1, micro': (F1ScoreMulti, 'micro'),
+         'F1, macro': (F1ScoreMulti, 'macro'),
+         'F1, weighted': (F1ScoreMulti, 'weighted'),
+         'F1, samples': (F1ScoreMulti, 'samples')}
+_RANKINGS = ['AP, macro','ROC AUC, macro','LRAP']
 
 def _row_metrics(p):
     "Create the metrics of the rows that depend on a threshold"
-    return {k: cls(average=a, zero_division=p.zero_division) for k,(cls,a) in _ROWS.items()}
+    return {row: cls(average=average, zero_division=p.zero_division)
+            for row,(cls,average) in _ROWS.items()}
 
 def _scores(metrics, counts, sample_counts):
     "Compute each row from the counts that its average reads"
-    return {k: m.averaged(sample_counts if m.average=='samples' else counts).item()
-            for k,m in metrics.items()}
+    return {row: m.averaged(sample_counts if m.average=='samples' else counts).item()
+            for row,m in metrics.items()}
 
 # %% ../../nbs/reports/00_accuracy.ipynb #1ea8718d
 def _bools(batch):
     "Return targets and which sample-label pairs count as bools on the CPU"
-    _,y,valid = batch.inputs
-    y = y.cpu().bool()
+    _,targs,valid = batch.inputs
+    y = targs.cpu().bool()
     return y,torch.ones_like(y) if valid is None else valid.cpu()
 
 def rank_labels(
@@ -55,7 +61,7 @@ def rank_labels(
 )->list: # C values of each metric
     "Score the ranking of each label's samples, with one sort per label"
     curves = (label_curve(s[valid], y[valid]) for s,y,valid in p.by_label())
-    values = ([m.values(c) for m in metrics] for c in curves)
+    values = ([m.values(curve) for m in metrics] for curve in curves)
     return [*map(torch.cat, zip(*values))]
 
 def rank_samples(
@@ -63,218 +69,402 @@ def rank_samples(
     p:Predictions # Scores and targets
 )->Tensor: # A row of N values per metric
     "Score the ranking of each sample's labels"
-    return p.by_sample(lambda b: torch.stack([m.values(b.cached(curve_of_samples)) for m in metrics]))
-
-# %% ../../nbs/reports/00_accuracy.ipynb #6ee5425a
-def _most_frequent_set(p):
-    "Find the most frequent set of labels: bools, C"
-    bits = np.packbits(p.true[p.valid.any(1)].cpu().numpy(), axis=1)
-    sets,n = np.unique(bits, axis=0, return_counts=True)
-    return torch.from_numpy(np.unpackbits(sets[n.argmax()], count=len(p.vocab)).astype(bool))
-
-def _constants(metrics, p):
-    "Score the best constant prediction by each row, and say which labels that of `F1, samples` has"
-    common,order = _most_frequent_set(p),by_frequency(p.counts)
-    tp,fp,fn,tn = p.counts
-    freq = ((tp+fn)/p.counts.sum(0)).nan_to_num()[order]
-    tied = torch.searchsorted(-freq, -freq, right=True) # How many are at least as frequent
-    def sums_of(x): # of the k most frequent labels, and of the most frequent set
-        ordered = x[:,order].cumsum(1, dtype=torch.float64)
-        return torch.cat([F.pad(ordered, (1,0)), x[:,common].sum(1, keepdim=True)], 1)
-    of_samples = {k: m for k,m in metrics.items() if m.average=='samples'}
-    totals = lrap = 0
-    for b in p.blocks():
-        y,valid = _bools(b)
-        hits,predicted = sums_of(y),sums_of(valid)
-        true,n = (o[:,-2:-1] for o in (hits, predicted))
-        cells = hits, predicted-hits, true-hits, n-predicted-true+hits
-        v = torch.stack([m.values(*cells) for m in of_samples.values()])
-        totals = totals + torch.stack([v.nansum(1), (~v.isnan()).sum(1)])
-        precision = (hits/predicted)[:,tied].where(y[:,order], 0)
-        lrap += (precision.sum(1)/true[:,0]).nan_to_num(1.).sum().item()
-    true,false = tp+fn,fp+tn
-    of_set = torch.stack([true*common, false*common, true*~common, false*~common])
-    means = dict(zip(of_samples, totals[0]/totals[1]))
-    values = {k: means[k] if k in means else
-              torch.cat([constant_values(m, p.counts), m.averaged(of_set)[None]])
-              for k,m in metrics.items()}
-    values = {k: o.nan_to_num(-math.inf) for k,o in values.items()}
-    best = values['F1, samples'].argmax()
-    labels = order[:best] if best<=len(order) else common.nonzero().flatten()
-    return {k: o.max().item() for k,o in values.items()},labels,lrap/p.sample_counts.shape[1]
-
-def _bounds(p):
-    "Compute each row's baseline, best constant and ceiling, and the labels of the best constant"
-    metrics = _row_metrics(p)
-    def score(cells):
-        return _scores(metrics, *(torch.stack(cells(*o)) for o in (p.counts, p.sample_counts)))
-    nothing = score(lambda tp,fp,fn,tn: [0*tp, 0*fp, tp+fn, fp+tn])
-    perfect = score(lambda tp,fp,fn,tn: [tp+fn, 0*fp, 0*fn, fp+tn])
-    constants,labels,lrap = _constants(metrics, p)
-    (true,n),(true_of,n_of) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in (p.counts, p.sample_counts))
-    def mean(x): return x.nan_to_num(p.zero_division).where(n>0, math.nan).nanmean().item()
-    has_auc = 1. if ((true>0) & (true<n)).any() else math.nan # Whether any label has an AUC
-    bounds = {k: (nothing[k], constants[k], perfect[k]) for k in metrics}
-    return bounds | {
-        'AP, macro': (mean(random_ap(true, n)), mean((true/n).where(true>0, math.nan)),
-                      mean(true/true)),
-        'ROC AUC, macro': (has_auc/2, has_auc/2, has_auc),
-        'LRAP': (random_ap(true_of, n_of).nan_to_num(1.).mean().item(), lrap, 1.)},labels
+    def score(batch):
+        curves = batch.cached(curve_of_samples)
+        return torch.stack([m.values(curves) for m in metrics])
+    return p.by_sample(score)
 
 # %% ../../nbs/reports/00_accuracy.ipynb #63061343
-def _label_without(scores, y, zero_division):
-    "Recompute AP and ROC AUC of a label without each sample: 2 x N"
-    top,ties = (o[::-1] for o in np.unique(scores[y], return_counts=True)) # Of the positives
-    # How many samples, and how many positives, score as high; how many samples score higher
-    n,higher = (len(y)-np.searchsorted(np.sort(scores), top, side) for side in ('left','right'))
-    tp,pos,neg = ties.cumsum(),y.sum(),(~y).sum()
-    at = len(top)-np.searchsorted(top[::-1], scores, 'right') # The first of `top` that a score reaches
-    def until(x): return np.r_[0,x.cumsum()]
-    def since(x): return x.sum()-until(x)
-    less = np.maximum(n-1, 1)
-    before,wins = until(ties*tp/n),neg-(higher-tp+ties+n-tp)/2
-    losses = np.r_[tp-ties,pos][at] + np.r_[ties,0][at]*(np.r_[top,np.nan][at]==scores)/2
-    with np.errstate(all='ignore'): # 0/0, without the only positive
-        of_pos = (before[:-1] + (ties-1)*(tp-1)/less + since(ties*(tp-1)/less)[1:])/(pos-1)
-        of_neg = (before+since(ties*tp/less))/pos
-        ap = np.where(y, np.r_[of_pos,np.nan][at], of_neg[at])
-        area = ties@wins
-        auc = np.where(y, (area-np.r_[wins,0][at])/((pos-1)*neg), (area-losses)/(pos*(neg-1)))
-    return np.stack([np.where(np.isnan(ap) & (len(y)>1), zero_division, ap), auc])
+class _Ties:
+    "Scores of a label's positives, from the highest down, and what is counted at each of them"
+    def __init__(self,
+        curve:Curve, # As `label_curve` makes it, with two steps per tie: before it, and after it
+        scores, # N scores
+        y # N bools, the targets
+    ):
+        tp,fp = curve.tp[0].numpy(),curve.fp[0].numpy()
+        before,after = slice(1,-1,2),slice(2,-1,2)
+        self.pos,self.neg = tp[-1],fp[-1] # Numbers of positives and of negatives
+        self.positives_above = tp[before]
+        self.positives_down_to = tp[after] # These above, and those of the tie itself
+        self.size = self.positives_down_to-self.positives_above
+        self.negatives_above = fp[before]
+        self.negatives_down_to = fp[after]
+        ascending = np.unique(scores[y])
+        # For each sample, the first tie that its score reaches; the number of ties if it reaches none
+        self.place = len(ascending)-np.searchsorted(ascending, scores, 'right')
+        self.is_member = np.append(ascending[::-1], np.nan)[self.place]==scores
 
-def _rank_without(p, whole):
-    "Recompute macro AP and ROC AUC without each sample, 2 x N; `whole`: those of labels, 2 x C"
-    total,n,counts = 0,0,False
-    for label,columns in zip(whole.T, p.by_label()):
-        s,y,v = map(np.asarray, columns)
-        values = label.numpy()[:,None].repeat(len(v), 1) # Where the label's target is ignored
-        values[:,v] = _label_without(s[v], y[v], p.zero_division)
-        total,n,counts = total+np.nan_to_num(values), n+~np.isnan(values), counts|v
-    with np.errstate(invalid='ignore'): return torch.from_numpy((total/n)[:,counts])
+def _ap_without(
+    ties:_Ties, # Ties of a label
+    y # N bools, the targets
+): # N values; nan for 0/0
+    "Recompute a label's average precision without each sample"
+    # Average precision is the sum over ties of size * positives_down_to/n_down_to, divided by pos
+    size,tp = ties.size,ties.positives_down_to
+    n = tp+ties.negatives_down_to
+    n_less = np.maximum(n-1, 1)
+    def sum_before(terms): return np.append(0, terms.cumsum()) # Before each tie, and before the end
+    def sum_from(terms): return terms.sum()-sum_before(terms) # From each tie, and from the end
+    unchanged = sum_before(size*tp/n) # Ties above the sample
+    # A negative is missing in n from its place on
+    without_negative = (unchanged + sum_from(size*tp/n_less))/ties.pos
+    # A positive is missing in n and tp from its own tie on, and in the size of this tie
+    at_tie = (size-1)*(tp-1)/n_less
+    below = sum_from(size*(tp-1)/n_less)[1:]
+    without_positive = (unchanged[:-1] + at_tie + below)/(ties.pos-1)
+    return np.where(y, np.append(without_positive, np.nan)[ties.place],
+                    without_negative[ties.place])
+
+def _auc_without(
+    ties:_Ties, # Ties of a label
+    y # N bools, the targets
+): # N values; nan for 0/0
+    "Recompute a label's ROC AUC without each sample"
+    # AUC is the share of pairs (positive, negative) that the positive wins: pairs_won/(pos*neg).
+    # A positive wins against negatives that score lower, and half of those that score the same
+    wins = ties.neg - (ties.negatives_above+ties.negatives_down_to)/2 # Of a positive in each tie
+    pairs_won = ties.size@wins
+    wins_of_sample = np.append(wins, 0)[ties.place]
+    # A negative loses against positives that score higher, and half of those that score the same
+    higher_positives = np.append(ties.positives_above, ties.pos)[ties.place]
+    equal_positives = np.append(ties.size, 0)[ties.place]*ties.is_member
+    losses_of_sample = higher_positives + equal_positives/2
+    return np.where(y, (pairs_won-wins_of_sample)/((ties.pos-1)*ties.neg),
+                    (pairs_won-losses_of_sample)/(ties.pos*(ties.neg-1)))
+
+def _label_without(curve, scores, y, zero_division):
+    "Recompute AP and ROC AUC of a label without each sample: 2 x N"
+    ties = _Ties(curve, scores, y)
+    with np.errstate(all='ignore'): # 0/0, for instance without the only positive
+        ap,auc = _ap_without(ties, y),_auc_without(ties, y)
+    if len(y)>1: ap[np.isnan(ap)] = zero_division
+    return np.stack([ap, auc])
+
+# %% ../../nbs/reports/00_accuracy.ipynb #f7fb7d65
+def _macro_rankings(
+    p:Predictions, # Scores and targets
+    jackknife:bool # Whether to compute them without each sample as well
+)->tuple: # Two values, and 2 x N values without each sample (None if not wanted)
+    "Compute macro AP and ROC AUC in one walk over the labels"
+    metrics = APScoreMulti(zero_division=p.zero_division),RocAucMulti()
+    n = len(p.targs)
+    values = []
+    total,n_labels = np.zeros((2,2,n)) # Of the values that are defined
+    is_sample = np.zeros(n, bool) # Whether any target counts
+    for columns in p.by_label():
+        scores,y,valid = map(np.asarray, columns)
+        curve = label_curve(scores[valid], y[valid])
+        value = torch.cat([m.values(curve) for m in metrics])
+        values.append(value)
+        if not jackknife: continue
+        without = value.numpy()[:,None].repeat(len(y), 1) # If the sample's target is ignored
+        without[:,valid] = _label_without(curve, scores[valid], y[valid], p.zero_division)
+        defined = ~np.isnan(without)
+        total += np.where(defined, without, 0)
+        n_labels += defined
+        is_sample |= valid
+    macro = torch.stack(values).nanmean(0)
+    if not jackknife: return macro,None
+    with np.errstate(invalid='ignore'): means = (total/n_labels)[:,is_sample]
+    return macro,torch.from_numpy(means)
+
+# %% ../../nbs/reports/00_accuracy.ipynb #1ed62b6e
+def _degrees_of_freedom(s2, s4, n):
+    "Estimate the degrees of freedom of a variance by Satterthwaite's formula, from 5 to n-1"
+    # Fewer than n-1 if a few samples make most of the variance
+    spread = s4 - s2**2/n
+    free = 2*s2**2/spread if spread>0 else n-1
+    return min(max(free, min(5, n-1)), n-1)
+
+def interval(
+    value:float, # Value with all samples
+    without:Tensor, # N values, each without one sample
+    ci:float, # Confidence level, in (0, 1)
+    lowest:float=0 # Lowest possible value: 0 of a score, -1 of a difference
+)->tuple: # Lower and upper limit
+    "Compute the confidence limits of a value by the jackknife"
+    n,mean = len(without),without.mean().item()
+    s2,s4 = (((without-mean)**power).sum().item() for power in (2,4))
+    t = student_t.ppf((1+ci)/2, _degrees_of_freedom(s2, s4, n))
+    is_difference = lowest<0
+    if s2>=1e-20: half = t*((n-1)/n*s2)**0.5
+    elif is_difference and value==0: half = 0 # Both models have the same scores
+    else: half = t**2/(n+t**2) # Without variation, as if no sample is right, it is Wilson's limit
+    middle = n*value - (n-1)*mean # The value less its bias
+    low,high = min(middle-half, value),max(middle+half, value)
+    return tuple(min(max(limit, lowest), 1) for limit in (low, high))
 
 # %% ../../nbs/reports/00_accuracy.ipynb #9117837a
-def _jackknife(metrics, p, rankings):
-    "Recompute each row without each sample: yield its name and N values"
-    def mean(x):
-        defined = ~x.isnan()
-        return (x.nansum()-x.nan_to_num())/(defined.sum()-defined.double())
-    # Counts of each label without a `tp`, `fp`, `fn`, `tn` or an ignored pair, 4 x 5 x C
-    less = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
-    left = (p.counts[:,None]-less[...,None]).clamp(min=0)
-    of_labels = {k: (m, m.values(*left)) for k,m in metrics.items()
-                 if m.average in ('macro','weighted')}
-    support = left[0]+left[2]
-    def averages(b):
-        y,valid = _bools(b)
-        cell = (3-2*b.predicted.cpu().byte()-y.byte()).where(valid, 4).long()
-        weight = support.gather(0, cell)
-        return torch.stack([m.average_labels(v.gather(0, cell), weight) for m,v in of_labels.values()])
-    yield from zip(of_labels, p.by_sample(averages))
-    for k,m in metrics.items():
-        if m.average=='samples': yield k,mean(m.values(*p.sample_counts))
-        if m.average=='micro': yield k,m.values(*(p.counts.sum(1)[:,None]-p.sample_counts))
-    if p.scored:
-        ap,auc,lraps = rankings
-        yield from zip(_RANKINGS, (*_rank_without(p, torch.stack([ap, auc])), mean(lraps)))
+def _mean_without(x):
+    "Average the defined values without each one"
+    defined = ~x.isnan()
+    return (x.nansum()-x.nan_to_num())/(defined.sum()-defined.double())
+
+_NOT_COUNTED = 4 # Follows the numbers of `tp`, `fp`, `fn` and `tn`, from 0 to 3
+
+def _label_averages_without(metrics, p):
+    "Recompute averages over labels without each sample, R x N"
+    # Counts of each label without one `tp`, `fp`, `fn` or `tn`, or as they are, 4 x 5 x C
+    one_pair = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
+    counts = (p.counts[:,None]-one_pair[...,None]).clamp(min=0)
+    label_values = [m.values(*counts) for m in metrics] # Each 5 x C
+    supports = counts[0]+counts[2]
+    def averages(batch):
+        y,valid = _bools(batch)
+        cell = (3-2*batch.predicted.cpu().byte()-y.byte()).where(valid, _NOT_COUNTED).long()
+        support = supports.gather(0, cell)
+        return torch.stack([m.average_labels(values.gather(0, cell), support)
+                            for m,values in zip(metrics, label_values)])
+    return p.by_sample(averages)
+
+def _scores_without(metrics, p):
+    "Recompute each row that depends on a threshold without each sample: N values by row"
+    of_labels = {row: m for row,m in metrics.items() if m.average in ('macro','weighted')}
+    res = dict(zip(of_labels, _label_averages_without([*of_labels.values()], p)))
+    for row,m in metrics.items():
+        if m.average=='samples': res[row] = _mean_without(m.values(*p.sample_counts))
+        if m.average=='micro':
+            res[row] = m.values(*(p.counts.sum(1)[:,None]-p.sample_counts))
+    return res
+
+@dataclass
+class Measured:
+    "Rows of a report: their values, and their values without each sample"
+    values:pd.Series # Value of each row
+    without:dict=None # N values without each sample, by row; None: there are no intervals
+
+    def only(self, rows):
+        "Keep some rows"
+        without = None if self.without is None else {row: self.without[row] for row in rows}
+        return Measured(self.values[rows], without)
+
+    def minus(self, other):
+        "Subtract another model's rows on the same samples"
+        rows = other.values.index.intersection(self.values.index)
+        values,without = self.values[rows]-other.values[rows],None
+        if self.without is not None and other.without is not None:
+            without = {row: self.without[row]-other.without[row] for row in rows}
+        return Measured(values, without)
+
+    def intervals(self,
+        ci:float, # Confidence level, in (0, 1)
+        lowest:float=0 # Lowest possible value: 0 of scores, -1 of differences
+    )->pd.DataFrame: # Columns 'low' and 'high'; nan without intervals
+        "Compute the confidence limits of each row"
+        limits = {row: (math.nan,math.nan) if self.without is None else
+                  interval(value, self.without[row], ci, lowest)
+                  for row,value in self.values.items()}
+        return pd.DataFrame.from_dict(limits, 'index', float, ['low','high'])
 
 def measure(
     p:Predictions, # Predictions to score
     ci:float # Confidence level of the intervals; None: no intervals
-): # A Series of values, and pairs of a row and its values without each sample (none if no interval)
+)->Measured: # Values are nan if predictions are
     "Compute each row, and compute it again without each sample"
     if ci is not None and not 0<ci<1:
         raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
-    metrics,rankings = _row_metrics(p),()
-    values = _scores(metrics, p.counts, p.sample_counts)
-    if p.scored: # Binary predictions have no ranking
-        of_labels = APScoreMulti(zero_division=p.zero_division),RocAucMulti()
-        rankings = *rank_labels(of_labels, p),*rank_samples([LRAP()], p)
-        values |= {k: o.nanmean().item() for k,o in zip(_RANKINGS, rankings)}
     if p.nan_warning:
         warn_user(p.nan_warning)
-        return pd.Series(math.nan, [*values]),()
-    has_limits = ci is not None and p.sample_counts.shape[1]>1
-    return pd.Series(values),_jackknife(metrics, p, rankings) if has_limits else ()
+        rows = [*_ROWS, *(_RANKINGS if p.scored else [])]
+        return Measured(pd.Series(math.nan, rows))
+    metrics = _row_metrics(p)
+    jackknife = ci is not None and p.sample_counts.shape[1]>1
+    values = _scores(metrics, p.counts, p.sample_counts)
+    without = _scores_without(metrics, p) if jackknife else None
+    if p.scored: # Binary predictions have no ranking
+        macro,macro_without = _macro_rankings(p, jackknife)
+        lraps, = rank_samples([LRAP()], p)
+        values |= zip(_RANKINGS, [*macro.tolist(), lraps.nanmean().item()])
+        if jackknife: without |= zip(_RANKINGS, [*macro_without, _mean_without(lraps)])
+    return Measured(pd.Series(values), without)
 
-def interval(value, without, ci, lowest=0):
-    "Confidence limits of `value`, from its values `without` each sample"
-    n,mean = len(without),without.mean().item()
-    s2,s4 = (((without-mean)**p).sum().item() for p in (2,4))
-    # Satterthwaite's degrees of freedom
-    free = 2*s2**2/(s4-s2**2/n) if s4>s2**2/n else n-1
-    t = scs.t.ppf((1+ci)/2, min(max(free, min(5, n-1)), n-1))
-    # Without variation, for instance if no sample is right, the far limit is Wilson's
-    half = t*((n-1)/n*s2)**0.5 if s2>=1e-20 else t**2/(n+t**2) if value or not lowest else 0
-    mid = n*value - (n-1)*mean
-    return [min(max(o, lowest), 1) for o in (min(mid-half, value), max(mid+half, value))]
+# %% ../../nbs/reports/00_accuracy.ipynb #6ee5425a
+@dataclass
+class _Constants:
+    "Best constant predictions: the same labels, or scores, for every sample"
+    scores:dict # Best score of each row that depends on a threshold
+    labels:Tensor # Indices of the labels that are best for 'F1, samples'
+    lrap:float # LRAP if the labels' frequencies are the scores
+
+def _most_frequent_set(p):
+    "Find the most frequent set of labels: bools, C"
+    n_samples = Counter()
+    for batch in p.blocks():
+        y,_ = _bools(batch)
+        n_samples.update(map(bytes, np.packbits(y.numpy(), axis=1)))
+    best = min(n_samples, key=lambda packed: (-n_samples[packed], packed))
+    bits = np.unpackbits(np.frombuffer(best, np.uint8), count=len(p.vocab))
+    return torch.from_numpy(bits.astype(bool))
+
+def _over_most_frequent(x, order):
+    "Sum each sample's pairs over the k most frequent labels, for k from 0 to C: N x (C+1)"
+    return F.pad(x[:,order].cumsum(1, dtype=torch.float64), (1,0))
+
+def _over_set(x, labels):
+    "Sum each sample's pairs over a set of labels: N x 1"
+    return x[:,labels].sum(1, keepdim=True)
+
+def _constants_of_samples(metrics, p, order, common):
+    """Walk over the samples, and score constant predictions by averages over samples
+
+    Return C+2 means per metric, of the k most frequent labels and of the most frequent set `common`,
+    and the LRAP of a model whose scores are the labels' frequencies."""
+    frequency = ((p.counts[0]+p.counts[2])/p.counts.sum(0)).nan_to_num()[order]
+    n_as_frequent = torch.searchsorted(-frequency, -frequency, right=True) # At least as frequent
+    total,n_defined,lrap = 0,0,0
+    for batch in p.blocks():
+        y,valid = _bools(batch)
+        y_of_k,valid_of_k = _over_most_frequent(y, order),_over_most_frequent(valid, order)
+        true,n = y_of_k[:,-1:],valid_of_k[:,-1:] # k = C: all labels
+        tp = torch.cat([y_of_k, _over_set(y, common)], 1)
+        predicted = torch.cat([valid_of_k, _over_set(valid, common)], 1)
+        cells = tp, predicted-tp, true-tp, n-predicted-true+tp
+        values = torch.stack([m.values(*cells) for m in metrics])
+        total += values.nansum(1)
+        n_defined += (~values.isnan()).sum(1)
+        # A true label's precision is that of all labels at least as frequent
+        precision = (y_of_k/valid_of_k)[:,n_as_frequent].where(y[:,order], 0)
+        lrap += (precision.sum(1)/true[:,0]).nan_to_num(1.).sum().item()
+    return total/n_defined,lrap/p.sample_counts.shape[1]
+
+def _constants(metrics, p):
+    "Find the best constant prediction by each row"
+    order,common = by_frequency(p.counts),_most_frequent_set(p)
+    of_samples = {row: m for row,m in metrics.items() if m.average=='samples'}
+    means,lrap = _constants_of_samples(of_samples.values(), p, order, common)
+    candidates = dict(zip(of_samples, means)) # C+2 values by row; the last one is that of the set
+    tp,fp,fn,tn = p.counts
+    true,false = tp+fn,fp+tn
+    set_counts = torch.stack([true*common, false*common, true*~common, false*~common])
+    for row,m in metrics.items():
+        if row in of_samples: continue
+        of_set = m.averaged(set_counts)
+        candidates[row] = torch.cat([constant_values(m, p.counts), of_set[None]])
+    candidates = {row: values.nan_to_num(-math.inf) for row,values in candidates.items()}
+    k = candidates['F1, samples'].argmax().item()
+    labels = order[:k] if k<=len(order) else common.nonzero().flatten()
+    scores = {row: candidates[row].max().item() for row in metrics}
+    return _Constants(scores, labels, lrap)
+
+def _ranking_bounds(p, lrap):
+    "Compute baseline, best constant and ceiling of each ranking"
+    tp,fp,fn,tn = p.counts
+    true,n = tp+fn,tp+fp+fn+tn
+    def macro(values): # Of labels with a target that counts
+        return values.nan_to_num(p.zero_division).where(n>0, math.nan).nanmean().item()
+    random,frequency,perfect = random_ap(true, n),(true/n).where(true>0, math.nan),true/true
+    has_auc = ((true>0) & (true<n)).any() # Whether any label has an AUC
+    best_auc = 1. if has_auc else math.nan
+    tp,fp,fn,tn = p.sample_counts
+    random_lrap = random_ap(tp+fn, tp+fp+fn+tn).nan_to_num(1.).mean().item()
+    return {'AP, macro': (macro(random), macro(frequency), macro(perfect)),
+            'ROC AUC, macro': (best_auc/2, best_auc/2, best_auc),
+            'LRAP': (random_lrap, lrap, 1.)}
+
+def _bounds(p):
+    "Compute each row's baseline, best constant and ceiling, and the labels of the best constant"
+    metrics = _row_metrics(p)
+    def nothing(tp, fp, fn, tn): return torch.stack([0*tp, 0*fp, tp+fn, fp+tn])
+    def perfect(tp, fp, fn, tn): return torch.stack([tp+fn, 0*fp, 0*fn, fp+tn])
+    def score(predict): return _scores(metrics, predict(*p.counts), predict(*p.sample_counts))
+    baseline,ceiling = score(nothing),score(perfect)
+    constants = _constants(metrics, p)
+    bounds = {row: (baseline[row], constants.scores[row], ceiling[row]) for row in metrics}
+    return bounds | _ranking_bounds(p, constants.lrap),constants.labels
 
 # %% ../../nbs/reports/00_accuracy.ipynb #0dd4a713
 def without_label(
     p:Predictions # Targets to count
 )->str: # '' if each sample has a label
     "State how many samples have no label, as far as is known"
-    true = p.sample_counts[0]+p.sample_counts[2]
-    n,known = int((true==0).sum()),' known to be true'*(p.counts.sum()<len(true)*len(p.vocab))
-    return f"{n:,} of {len(true):,} samples {'has' if n==1 else 'have'} no label{known}"*(n>0)
+    tp,_,fn,_ = p.sample_counts
+    n,n_without = len(tp),int((tp+fn==0).sum())
+    if not n_without: return ''
+    is_known = p.counts.sum()==n*len(p.vocab) # Whether no target is ignored
+    verb = 'has' if n_without==1 else 'have'
+    return (f"{n_without:,} of {n:,} samples {verb} no label"
+            + note(not is_known, ' known to be true'))
 
-def _reading(r, p, constant, ci):
+_BELOW_1 = 0.9995 # Ceilings that are shown as 1.000 are none
+
+def _accuracy_in_words(row, p):
+    "Compare accuracy with its baseline or, if that is better, with the best constant prediction"
+    n_pairs = count_of(int(p.counts.sum()), 'sample-label pair')
+    n_samples = count_of(p.sample_counts.shape[1], 'sample')
+    text = (f"Accuracy over the {n_pairs} ({n_samples}) is {row.value:.3f}, "
+            f"and {row.baseline:.3f} for the baseline, predicting nothing at all")
+    rival,removed = 'baseline',row.lift
+    why_worse = ": its false positives outnumber its true positives"
+    if row.constant-row.baseline>1e-9: # A label is true in more than half of the samples
+        rival,why_worse = 'best constant prediction',''
+        removed = (row.value-row.constant)/(row.ceiling-row.constant or math.nan)
+        text += f", but {row.constant:.3f} for the {rival}"
+    if   removed>0: text += f": the model removes {removed:.1%} of the {rival}'s errors"
+    elif removed<0: text += f": the model makes more errors than the {rival}{why_worse}"
+    elif removed==0: text += ": the model gains nothing"
+    return f"{text}."
+
+def _f1_in_words(row, constant, ci):
+    "State F1 over samples with its ceiling, its interval and the best constant prediction"
+    ceiling = note(row.ceiling<_BELOW_1, f" of at most {row.ceiling:.3f}")
+    limits = ''
+    if not math.isnan(row.low):
+        limits = f" ({100*ci:g}% interval {row.low:.3f} to {row.high:.3f})"
+    return (f"F1 over samples is {row.value:.3f}{ceiling}{limits}; "
+            f"predicting {constant} for every sample scores {row.constant:.3f}.")
+
+def _ceilings_in_words(ceilings, p):
+    "Say which rows cannot reach 1, and why; '' if all can"
+    limited = ceilings[ceilings<_BELOW_1]
+    if not len(limited): return ''
+    tp,fp,fn,tn = p.counts
+    is_counted = tp+fp+fn+tn>0
+    n_labels,n_absent = int(is_counted.sum()),int((is_counted & (tp+fn==0)).sum())
+    absent = f"{n_absent:,} of {n_labels:,} labels never {'occurs' if n_absent==1 else 'occur'}"
+    reasons = ', '.join(filter(None, [without_label(p), note(n_absent, absent)]))
+    rows = ', '.join(f"'{row}' (at most {ceiling:.3f})" for row,ceiling in limited.items())
+    return (f"No model can reach 1 in {rows}: {reasons}{note(reasons, ', and ')}"
+            f"0/0 counts as {p.zero_division:g}.")
+
+def _reading(report, p, constant, ci):
     "Summarise the report in words"
-    acc,subset,f1 = (r.loc[o] for o in ('accuracy, elementwise','accuracy, subset','F1, samples'))
-    if math.isnan(acc.value):
+    accuracy,subset = report.loc['accuracy, elementwise'],report.loc['accuracy, subset']
+    if math.isnan(accuracy.value):
         return "Some predictions are NaN, so there is nothing to report."
-    (true,seen),(true_of,_) = ((tp+fn, tp+fp+fn+tn) for tp,fp,fn,tn in (p.counts, p.sample_counts))
-    n,known,absent = len(true_of),*(int(o.sum()) for o in (seen>0, (true==0) & (seen>0)))
-    at = f"Predicted {p.rule.describe('at a threshold of ')}. " if p.scored else ''
-    text = (f"{at}Accuracy over the {count_of(int(seen.sum()), 'sample-label pair')} "
-            f"({count_of(n, 'sample')}) is {acc.value:.3f}, and {acc.baseline:.3f} for the baseline, "
-            "predicting nothing at all")
-    best,lift,why = 'baseline',acc.lift,": its false positives outnumber its true positives"
-    if acc.constant-acc.baseline>1e-9: # A label is true in more than half of the samples
-        best,why = 'best constant prediction',''
-        lift = (acc.value-acc.constant)/(acc.ceiling-acc.constant or math.nan)
-        text += f", but {acc.constant:.3f} for the {best}"
-    if   lift>0: text += f": the model removes {lift:.1%} of the {best}'s errors"
-    elif lift<0: text += f": the model makes more errors than the {best}{why}"
-    elif lift==0: text += ": the model gains nothing"
-    text += (f". All labels are right in {subset.value:.3f} of the samples, "
-             f"and in {subset.constant:.3f} with the best constant prediction. "
-             f"F1 over samples is {f1.value:.3f}"
-             + f" of at most {f1.ceiling:.3f}"*bool(f1.ceiling<0.9995))
-    if not math.isnan(f1.low):
-        text += f" ({100*ci:g}% interval {f1.low:.3f} to {f1.high:.3f})"
-    text += f"; predicting {constant} for every sample scores {f1.constant:.3f}."
-    if 'AP, macro' in r.index:
-        ap = r.loc['AP, macro']
-        text += (f" Mean average precision, which needs no threshold, is {ap.value:.3f}; "
-                 f"a random ranking scores {ap.baseline:.3f}.")
-    why = L(without_label(p) or None)
-    if absent: why.append(f"{absent:,} of {known:,} labels never occur{'s'*(absent==1)}")
-    if len(limited := r.ceiling[r.ceiling<0.9995]):
-        rows = ', '.join(f"'{row}' (at most {v:.3f})" for row,v in limited.items())
-        text += (f" No model can reach 1 in {rows}: {', '.join(why)}{', and '*bool(why)}"
-                 f"0/0 counts as {p.zero_division:g}.")
-    return text
+    rule = ranking = ''
+    if p.scored:
+        ap = report.loc['AP, macro']
+        rule = f"Predicted {p.rule.describe('at a threshold of ')}."
+        ranking = (f"Mean average precision, which needs no threshold, is {ap.value:.3f}; "
+                   f"a random ranking scores {ap.baseline:.3f}.")
+    all_right = (f"All labels are right in {subset.value:.3f} of the samples, "
+                 f"and in {subset.constant:.3f} with the best constant prediction.")
+    sentences = [rule, _accuracy_in_words(accuracy, p), all_right,
+                 _f1_in_words(report.loc['F1, samples'], constant, ci), ranking,
+                 _ceilings_in_words(report.ceiling, p)]
+    return ' '.join(filter(None, sentences))
 
 def report_of(
     p:Predictions, # Predictions to score
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     "Report accuracy variants of checked predictions"
-    values,without = measure(p, ci)
-    limits = {k: interval(values[k], o, ci) for k,o in without}
+    measured = measure(p, ci)
+    report = AccuracyReport(dict(value=measured.values)).join(measured.intervals(ci))
     bounds,labels = _bounds(p)
-    rows = [(v, *limits.get(k, (math.nan,math.nan)), *bounds[k]) for k,v in values.items()]
-    columns = ['value','low','high','baseline','constant','ceiling']
-    res = AccuracyReport(rows, values.index, columns, dtype=float)
-    res['high'] = res.high.clip(upper=res.ceiling) # No prediction scores more than the targets
-    to_gain = res.ceiling-res.baseline
-    res['lift'] = (res.value-res.baseline)/to_gain.where(to_gain>0)
+    rows = [bounds[row] for row in report.index]
+    report[['baseline','constant','ceiling']] = rows
+    report['high'] = report.high.clip(upper=report.ceiling) # No prediction beats the targets
+    to_gain = report.ceiling-report.baseline
+    report['lift'] = (report.value-report.baseline)/to_gain.where(to_gain>0)
     if p.scored: # Binary predictions have no threshold
-        if not p.rule.is_top_k: res.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
-        if p.rule.limits: res.index.name = p.rule.limits
+        if not p.rule.is_top_k:
+            report.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
+        if p.rule.limits: report.index.name = p.rule.limits
     constant = some_labels(p.vocab[labels.tolist()], 6) or 'nothing'
-    res.attrs['reading'] = _reading(res, p, constant, ci)
-    return res
+    report.attrs['reading'] = _reading(report, p, constant, ci)
+    return report
 
 # %% ../../nbs/reports/00_accuracy.ipynb #b8ae881c
 @takes_predictions()

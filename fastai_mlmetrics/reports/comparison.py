@@ -7,15 +7,19 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../../nbs/reports/01_comparison.ipynb #8edba6b5
 from fastai.basics import *
-from ..core.messages import check_kwargs, count_of, single_threaded
+from ..core.messages import (
+    check_kwargs, count_of, note, plural, single_threaded)
 from ..core.tables import as_shown, new_axes, plot_name, some_names, Table
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
 from ..thresholds.tuning import Objective
-from .accuracy import interval, measure
+from .accuracy import measure, Measured
+from dataclasses import dataclass, replace
 
 # %% ../../nbs/reports/01_comparison.ipynb #5db57fe4
+_DIFFERENCE = ['difference','low','high'] # Last columns of a comparison; models have the others
+
 class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`
 
@@ -25,97 +29,155 @@ class ModelComparison(Table):
     @property
     def parts(self):
         "Each further model's table of differences from the first one, by its name"
-        first,*others = self.columns[:-3]
+        first,*others = self.columns.drop(_DIFFERENCE)
         if self.index.nlevels==1: return {others[0]: self}
-        return {o: self.loc[o][[first,o,*self.columns[-3:]]] for o in others}
+        return {name: self.loc[name][[first,name,*_DIFFERENCE]] for name in others}
 
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, in the order of the table"
-        first,parts = self.columns[0],self.parts
-        rows = [*dict.fromkeys(k for o in parts.values() for k in o.index)]
+        parts,first = self.parts,plot_name(self.columns[0])
+        rows = [*dict.fromkeys(row for part in parts.values() for row in part.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
-        for i,(name,o) in enumerate(parts.items()):
-            at = [rows.index(k)+0.6*((i+0.5)/len(parts)-0.5) for k in o.index]
-            color = [f'C{i%10}' if clear else 'darkgrey' for clear in _is_clear(o)]
-            ax.hlines(at, o.low, o.high, color=color, lw=2)
-            ax.scatter(o.difference, at, color=color, s=24, zorder=3)
+        for i,(name,part) in enumerate(parts.items()):
+            shift = 0.6*((i+0.5)/len(parts)-0.5) # Models share a row
+            y = [rows.index(row)+shift for row in part.index]
+            color = [f'C{i%10}' if clear else 'darkgrey' for clear in _is_clear(part)]
+            ax.hlines(y, part.low, part.high, color=color, lw=2)
+            ax.scatter(part.difference, y, color=color, s=24, zorder=3)
             if len(parts)>1: ax.plot([], [], 'o-', color=f'C{i%10}', label=plot_name(name))
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows)-0.5, -0.5)
-        ax.set_xlabel(f"{plot_name(name) if len(parts)==1 else 'each model'} minus {plot_name(first)}")
+        ax.set_xlabel(f"{plot_name(name) if len(parts)==1 else 'each model'} minus {first}")
         if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/01_comparison.ipynb #ceba6d87
-_OFTEN = 'F1, samples','F1, macro','accuracy, elementwise','accuracy, subset' # Named first
+_OFTEN = ['F1, samples','F1, macro','accuracy, elementwise','accuracy, subset'] # Named first
 
 def _in_words(row):
     "Name a row of the report in a sentence"
     *kind,average = row.split(', ')
     return 'F1 over samples' if row=='F1, samples' else ' '.join([average,*kind])
 
-def _with_limits(o):
+def _with_limits(row):
     "Format the size of a difference and its interval"
-    low,high = sorted((abs(o.low), abs(o.high)))
-    return f"{abs(o.difference):.3f} ({low:.3f} to {high:.3f})"
+    low,high = sorted((abs(row.low), abs(row.high)))
+    return f"{abs(row.difference):.3f} ({low:.3f} to {high:.3f})"
 
-def _is_clear(o): return (o.low>0) | (o.high<0)
+def _is_clear(rows):
+    "Whether the interval excludes 0, of one row or of each row of a table"
+    return (rows.low>0) | (rows.high<0)
 
-def _compared(name, first, r, ci):
-    "Summarise a comparison with the first model in words"
-    name,first,r = as_shown(name),as_shown(first),r.dropna(subset='difference')
-    if not len(r): return f"{name} and {first} cannot be compared: some predictions are NaN."
-    if (r.difference==0).all(): return f"{name} and {first} have the same scores."
-    clear = _is_clear(r)
-    def some(rows):
-        rows = rows.loc[sorted(rows.index, key=[*_OFTEN, *rows.index].index)]
-        texts = [f"{_in_words(k)}, by {_with_limits(o)}" for k,o in rows.head(3).iterrows()]
-        if len(rows)>3: texts.append(count_of(len(rows)-3, 'more row'))
-        return ', and '.join(filter(None, ['; '.join(texts[:-1]),texts[-1]]))
-    text = [f"{name} is {word} than {first} in {some(o)}." for word,o in
-            (('better',r[clear & (r.difference>0)]), ('worse',r[clear & (r.difference<0)])) if len(o)]
-    chance = [_in_words(k) for k in r.index[~clear & (r.high>r.low)]] # Without those of equal scores
-    if not text: text = [f"Each difference between {name} and {first} may be chance."]
-    elif chance:
-        text.append(f"The difference{'s'[:len(chance)>1]} in {some_names(chance, 3)} may be chance.")
-    if clear.any():
-        text.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows "
-                    "differ as clearly.")
-    return ' '.join(text)
+def _rows_in_words(table):
+    "Name three rows with their differences, and count the others"
+    names = ([row for row in _OFTEN if row in table.index]
+             + [row for row in table.index if row not in _OFTEN])
+    texts = [f"{_in_words(row)}, by {_with_limits(table.loc[row])}" for row in names[:3]]
+    if len(names)>3: texts.append(count_of(len(names)-3, 'more row'))
+    *others,last_one = texts
+    return note(others, f"{'; '.join(others)}, and ") + last_one
+
+def _compared(name, first, table, ci):
+    "Summarise the differences of a model from the first one in words"
+    name,first = as_shown(name),as_shown(first)
+    table = table.dropna(subset='difference')
+    if not len(table): return f"{name} and {first} cannot be compared: some predictions are NaN."
+    if (table.difference==0).all(): return f"{name} and {first} have the same scores."
+    clear = _is_clear(table)
+    better,worse = table[clear & (table.difference>0)],table[clear & (table.difference<0)]
+    varies = table.high>table.low # Not so in rows of equal scores, or without intervals
+    chance = [_in_words(row) for row in table.index[~clear & varies]]
+    if not clear.any(): return f"Each difference between {name} and {first} may be chance."
+    sentences = [f"{name} is {word} than {first} in {_rows_in_words(rows)}."
+                 for word,rows in (('better',better), ('worse',worse)) if len(rows)]
+    if chance:
+        differences = plural(len(chance), 'difference')
+        sentences.append(f"The {differences} in {some_names(chance, 3)} may be chance.")
+    sentences.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows "
+                     "differ as clearly.")
+    return ' '.join(sentences)
 
 # %% ../../nbs/reports/01_comparison.ipynb #c0a1b9d3
 _ROW = 'F1, micro' # Whose answer is checked at other thresholds
+_GAIN = 0.01 # What at least one of the models has to gain in it at its best threshold
 
-def _at_best(p):
-    "Find the best global threshold, its held-out micro F1, and this without each sample"
-    if not (p.scored and isinstance(p.rule.thresh, float) and p.true.any()) or p.rule.limits: return
-    best = single_threaded(Objective().tune_global, ScoreTable(p, cv=5))
-    if not best.held_out: return
-    counts,m = best.held_out.sample_counts,F1ScoreMulti(zero_division=p.zero_division)
+@dataclass
+class _Model:
+    "What is compared of a model"
+    measured:Measured # Rows of its report
+    rule:str # How its labels are predicted, in words
+    best_f1:Measured=None # Micro F1 at its best threshold, cross-validated; None: no intervals
+    best_thresh:float=None # This threshold; None: `best_f1` is that of the given thresholds
+
+def _is_tunable(p):
+    "Whether a global threshold without limits predicts the labels, and any target is positive"
+    tp,_,fn,_ = p.counts
+    has_global_thresh = p.scored and isinstance(p.rule.thresh, float) and not p.rule.limits
+    return has_global_thresh and bool((tp+fn).any())
+
+def _tune(model, p):
+    "Add the best global threshold of a model, with its held-out micro F1, also without each sample"
+    if model.measured.without is None: return model
+    unchanged = replace(model, best_f1=model.measured.only([_ROW]))
+    if not _is_tunable(p): return unchanged
+    tuned = single_threaded(Objective().tune_global, ScoreTable(p, cv=5))
+    if not tuned.held_out: return unchanged
+    m,counts = F1ScoreMulti(zero_division=p.zero_division),tuned.held_out.sample_counts
     total = counts.sum(1, keepdim=True)
-    return best.value,m.values(*total).item(),m.values(*total-counts)
+    value,without = m.values(*total).item(),m.values(*total-counts)
+    best_f1 = Measured(pd.Series({_ROW: value}), {_ROW: without})
+    return replace(model, best_f1=best_f1, best_thresh=tuned.value)
 
-def _depends(name, first, given, best, ci):
-    "Warn if a model gains at its best threshold, and the answer in micro F1 is another one there"
-    (_,a,a_without),(_,b,b_without) = best[first],best[name]
-    low,high = interval(b-a, b_without-a_without, ci, -1)
-    o = pd.Series(dict(difference=b-a, low=low, high=high))
-    def answer(o): return np.sign(o.difference)*_is_clear(o)
-    if max(a-given[first], b-given[name])<0.01 or answer(o)==answer(given): return ''
-    now = "the difference in micro F1 may be chance"
-    if _is_clear(o):
-        now = f"{as_shown(name)} is {'better' if b>a else 'worse'} in micro F1, by {_with_limits(o)}"
-    code = (f"{k!r}: {'...' if t is None else format(t, '.4g')}" for k,(t,*_) in best.items())
+def _differences(measured, first, ci):
+    "Table of the differences of two `Measured`, with their intervals"
+    difference = measured.minus(first)
+    limits = difference.intervals(ci, lowest=-1)
+    return pd.DataFrame(dict(difference=difference.values, low=limits.low, high=limits.high))
+
+def _answer(row):
+    "Return 1 if a model is clearly better than the first one, -1 if it is clearly worse, else 0"
+    return np.sign(row.difference)*_is_clear(row)
+
+def _depends(name, first, given, models, ci):
+    "Warn if a model gains at its best threshold, and the `given` answer in micro F1 changes there"
+    pair = models[name],models[first]
+    if any(model.best_f1 is None for model in pair): return ''
+    gains = [model.best_f1.values[_ROW]-model.measured.values[_ROW] for model in pair]
+    best = _differences(*(model.best_f1 for model in pair), ci).loc[_ROW]
+    gains_enough = any(gain>=_GAIN for gain in gains)
+    if not gains_enough or _answer(best)==_answer(given): return ''
+    answer = "the difference in micro F1 may be chance"
+    if _is_clear(best):
+        word = 'better' if best.difference>0 else 'worse'
+        answer = f"{as_shown(name)} is {word} in micro F1, by {_with_limits(best)}"
+    def code(thresh): return '...' if thresh is None else format(thresh, '.4g')
+    thresholds = ', '.join(f"{k!r}: {code(model.best_thresh)}" for k,model in models.items()
+                           if model.best_f1 is not None)
     return (f"\nThe answer depends on the thresholds: with each model at its best one, "
-            f"cross-validated, {now}. To compare them there, pass thresh={{{', '.join(code)}}}.")
+            f"cross-validated, {answer}. To compare them there, pass thresh={{{thresholds}}}.")
 
 # %% ../../nbs/reports/01_comparison.ipynb #ae31eb16
+def _check_models(preds_by_name):
+    "Raise an error unless there are two models or more, with names that are free"
+    if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
+        raise ValueError("preds_by_name should be a dict of two models or more, such as "
+                         "{'resnet18': preds_a, 'resnet50': preds_b}")
+    taken = preds_by_name.keys() & {*_DIFFERENCE}
+    if taken:
+        raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
+
+def _rules_in_words(models):
+    "State how each model's labels are predicted"
+    rules = {model.rule for model in models.values()}
+    if len(rules)==1: return f"Predicted {rules.pop()}."
+    return f"Predicted: {'; '.join(f'{as_shown(k)} {o.rule}' for k,o in models.items())}."
+
 @takes_predictions(but=['thresh'])
 def compare_models(
-    preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
+    preds_by_name:dict, # Predictions of each model by its name; others are compared with the first
     targs, # Targets of the same shape, each 0 or 1
     *,
     thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by name
@@ -128,37 +190,30 @@ def compare_models(
 
         compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})"""
     check_kwargs('compare_models', compare_models, kwargs)
-    if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
-        raise ValueError("preds_by_name should be a dict of two models or more, such as "
-                         "{'resnet18': preds_a, 'resnet50': preds_b}")
-    if taken := preds_by_name.keys() & {'difference','low','high'}:
-        raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
-    by_model = isinstance(thresh, dict) and thresh.keys()==preds_by_name.keys()
-    values,without,used,best = {},{},{},{}
+    _check_models(preds_by_name)
+    # Measure each model
+    is_by_model = isinstance(thresh, dict) and thresh.keys()==preds_by_name.keys()
+    models = {}
     for name,preds in preds_by_name.items():
-        t = thresh[name] if by_model else thresh
+        model_thresh = thresh[name] if is_by_model else thresh
         try:
-            p = Predictions.of(preds, targs, thresh=t, **kwargs)
-            values[name],jackknife = measure(p, ci)
+            p = Predictions.of(preds, targs, thresh=model_thresh, **kwargs)
+            measured = measure(p, ci)
         except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from None
-        without[name] = dict(jackknife)
-        used[name] = p.rule.describe() if p.scored else 'as binary predictions'
-        if without[name]: best[name] = _at_best(p) or (None, values[name][_ROW], without[name][_ROW])
-    first,*names = preds_by_name
-    parts,texts = {},[]
-    for name in names:
-        a,b = values[first],values[name]
-        r = ModelComparison({first: a, name: b, 'difference': b-a, 'low': math.nan, 'high': math.nan})
-        r = r.loc[a.index.intersection(b.index)]
-        for k in without[first].keys() & without[name].keys():
-            r.loc[k,['low','high']] = interval(b[k]-a[k], without[name][k]-without[first][k], ci, -1)
-        parts[name] = r
-        texts.append(_compared(name, first, r, ci))
-        if {first,name} <= best.keys(): texts[-1] += _depends(name, first, r.loc[_ROW], best, ci)
-    if len(parts)>1:
-        columns = [*preds_by_name,'difference','low','high']
-        r = pd.concat(parts, names=['model',None])[columns]
-    if len({*used.values()})==1: texts.append(f"Predicted {used[first]}.")
-    else: texts.append(f"Predicted: {'; '.join(f'{as_shown(k)} {o}' for k,o in used.items())}.")
-    r.attrs['reading'] = '\n'.join(texts)
-    return r
+        rule = p.rule.describe() if p.scored else 'as binary predictions'
+        models[name] = _tune(_Model(measured, rule), p)
+    # Compare each further model with the first one
+    first,*others = models
+    tables,texts = {},[]
+    for name in others:
+        a,b = models[first].measured,models[name].measured
+        differences = _differences(b, a, ci)
+        table = ModelComparison({first: a.values, name: b.values, **differences})
+        table = tables[name] = table.loc[differences.index]
+        texts.append(_compared(name, first, table, ci)
+                     + _depends(name, first, table.loc[_ROW], models, ci))
+    # Join the tables and the texts
+    if len(tables)==1: res = tables[name]
+    else: res = pd.concat(tables, names=['model',None])[[*models,*_DIFFERENCE]]
+    res.attrs['reading'] = '\n'.join([*texts, _rules_in_words(models)])
+    return res
