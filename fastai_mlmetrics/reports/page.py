@@ -26,7 +26,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from scipy.special import expit
 import fastai, fastai_mlmetrics
 
-# %% ../../nbs/reports/04_page.ipynb #2b06d403
+# %% ../../nbs/reports/04_page.ipynb #aefc7098
 class ResultsPage:
     """Page with all results of an interpretation, as a method that it inherits
 
@@ -42,9 +42,8 @@ class _Results:
         self.record = interp._record
         self.report = interp.report()
         # The rows of the report: labels, then averages
-        n_labels = len(interp.vocab)
-        self.labels = self.report[:n_labels]
-        self.averages = self.report[n_labels:]
+        self.labels = self.report[:len(interp.vocab)]
+        self.averages = self.report[len(interp.vocab):]
         # The labels with positives, and of these, the labels with enough positives to tell much
         self.known = self.labels[self.labels.support>0]
         enough = self.known[self.known.support>=ENOUGH]
@@ -60,8 +59,7 @@ class _Results:
         cols = [label_index(o, self.interp.vocab) for o in self.rated.index]
         mistakes = self.interp.counts[1:3].sum(0)[cols] # False positives and false negatives
         order = self.rated.assign(col=cols, mistakes=mistakes.numpy())
-        order = order.sort_values(['mistakes','ap'], ascending=[False,True])
-        return order.col[:k].tolist()
+        return order.sort_values(['mistakes','ap'], ascending=[False,True]).col[:k].tolist()
 
 def _with_values(column, k=3):
     "Name the first labels of a column with their values"
@@ -111,11 +109,12 @@ SEEN = { # For each `source` of an interpretation, what it means for the scores
     'arrays': "Unknown: these are arrays. If the samples were used to train the model, or to tune "
               "its threshold, expect lower scores on new samples."}
 
+_PACKAGES = fastai_mlmetrics,fastai,torch
+
 def _data(p):
     interp = p.interp
     n,c = interp.preds.shape
     ignores = not interp.valid.all()
-    packages = fastai_mlmetrics,fastai,torch
     facts = {
         'data set': p.data,
         'samples': f"{n:,}, {p.record.labelled:,} of them with a{note(ignores, ' known')} label",
@@ -124,7 +123,7 @@ def _data(p):
         'ignored targets': f'{1-interp.valid.double().mean():.1%}' if ignores else '',
         'seen before?': SEEN[interp.source],
         'written': f'{datetime.now():%Y-%m-%d %H:%M}',
-        'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in packages)}
+        'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in _PACKAGES)}
     yield 'facts',{name: text for name,text in facts.items() if text}
 
 def _verdict(p):
@@ -148,15 +147,14 @@ def _comparison(p):
     yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
 
 def _labels(p):
-    n_low = (p.known.f1<0.5).sum()
-    n = len(p.known)
-    if n>1:
-        yield 'finding',(f"Labels with an F1 below 0.5: {n_low:,} of {n:,}. {p.lowest}: "
+    if len(p.known)>1:
+        n_low = (p.known.f1<0.5).sum()
+        yield 'finding',(f"Labels with an F1 below 0.5: {n_low:,} of {len(p.known):,}. {p.lowest}: "
                          f"{_with_values(p.rated.f1[:3])}.")
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
 
-# %% ../../nbs/reports/04_page.ipynb #b185959e
+# %% ../../nbs/reports/04_page.ipynb #1868c41a
 def _slider_thresholds(scores, probs, marks):
     "Return the thresholds of a slider: even steps over `scores` as they are plotted, and `marks`"
     x = stretched(scores, probs)
@@ -179,39 +177,34 @@ def _slider(p, probs, marks, start):
     thresh = _slider_thresholds(interp.preds[interp.true].numpy(), probs, marks)
     between = partial(_counts_between, thresh)
     # To each list of counts between thresholds, the script expects one more: the count in use
-    labels = []
     columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
-    tp,fp,*_ = interp.counts.tolist()
-    for name,scores,true,valid,tp_now,fp_now in zip(interp.vocab, *columns, tp, fp):
-        labels.append(dict(name=as_shown(name), tp=[*between(scores[true]), tp_now],
-                           fp=[*between(scores[valid & ~true]), fp_now]))
+    tp_in_use,fp_in_use,*_ = interp.counts.tolist()
+    labels = [dict(name=as_shown(name), tp=[*between(scores[true]), tp],
+                   fp=[*between(scores[valid & ~true]), fp])
+              for name,scores,true,valid,tp,fp in zip(interp.vocab, *columns, tp_in_use, fp_in_use)]
     # A sample gets a label if its highest score is above the threshold
     labelled = interp.true.any(1)
     highest = interp.preds.where(interp.valid, -math.inf)[labelled].amax(1).numpy()
-    covered_now = p.record.labelled-p.record.missed
     return 'slider',dict(thresh=thresh.tolist(), labels=labels, samples=p.record.samples,
                          start=np.searchsorted(thresh, start).item(),
-                         covered=[*between(highest), covered_now])
+                         covered=[*between(highest), p.record.labelled-p.record.missed])
 
 # %% ../../nbs/reports/04_page.ipynb #4fbadbcd
 def _thresh_finding(r, without):
     "Say whether other thresholds would help; '' if that is not known"
-    at_global = r.global_f1
-    how = (f"cross-validated, micro F1 is {r.per_label_f1:.3f} with thresholds per label and "
-           f"{at_global:.3f}")
-    if math.isnan(at_global): # Of a single label, or without folds
-        at_global = r.suggested_f1
-        how = f"micro F1 is {at_global:.3f}"
-    if math.isnan(at_global): return ''
+    has_folds = not math.isnan(r.global_f1) # A single label has none
+    best_f1 = r.global_f1 if has_folds else r.suggested_f1
+    if math.isnan(best_f1): return ''
     if per_label_helps(r): what = 'Thresholds per label would help'
-    elif thresh_helps(r) or is_better(at_global, r.f1_micro):
-        what = 'Another threshold would help'
+    elif thresh_helps(r) or is_better(best_f1, r.f1_micro): what = 'Another threshold would help'
     else: what = 'Other thresholds would hardly help'
+    how = note(has_folds, 'cross-validated, ')
+    per_label = note(has_folds, f'{r.per_label_f1:.3f} with thresholds per label and ')
     best = '' if r.suggested_thresh is None else f', {r.suggested_thresh:.3g}'
-    constant = note(not beats_constant(np.fmax(at_global, r.per_label_f1), r.constant_f1),
+    constant = note(not beats_constant(np.fmax(best_f1, r.per_label_f1), r.constant_f1),
                     f"; the best constant prediction scores {r.constant_f1:.3f}")
-    return (f"{what}: {how} at the best threshold for all labels{without}{best}, instead of "
-            f"{r.f1_micro:.3f}{constant}.")
+    return (f"{what}: {how}micro F1 is {per_label}{best_f1:.3f} at the best threshold for all "
+            f"labels{without}{best}, instead of {r.f1_micro:.3f}{constant}.")
 
 def _thresholds(p):
     interp = p.interp
@@ -238,9 +231,8 @@ def _thresholds(p):
     yield _slider(p, table.probs, marks, start)
 
 def _curves(p):
-    n_true = p.interp.true.sum(0)
-    n = p.interp.valid.sum(0)
-    cols = [i for i in p.worst if n_true[i]<n[i]] # Others have no curve
+    has_curve = p.interp.true.sum(0)<p.interp.valid.sum(0) # Not true in all samples
+    cols = [i for i in p.worst if has_curve[i]]
     if not p.interp.scored or not cols: return
     ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
     low = ap[ap<0.5]
@@ -299,13 +291,12 @@ def _samples(p):
         if not len(idxs): continue
         inputs = sample_inputs(interp, idxs.tolist())
         yield 'heading',title
-        if isinstance(inputs, pd.DataFrame):
-            yield 'table',interp.show(i, kind, p.max_n)
-            continue
-        rows = zip(inputs, sample_titles(interp, idxs), scores, idxs)
-        yield 'samples',[dict(uri=_thumbnail(image), title=name, score=f'{score:.3f}',
-                              names=sample_names(interp, sample, 80, i, kind))
-                         for image,name,score,sample in rows]
+        if isinstance(inputs, pd.DataFrame): yield 'table',interp.show(i, kind, p.max_n)
+        else:
+            rows = zip(inputs, sample_titles(interp, idxs), scores, idxs)
+            yield 'samples',[dict(uri=_thumbnail(image), title=name, score=f'{score:.3f}',
+                                  names=sample_names(interp, sample, 80, i, kind))
+                             for image,name,score,sample in rows]
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
