@@ -13,7 +13,6 @@ from .diagnosis.callback import ZeroLabelsCallback
 from .reports.interpret import MultiLabelInterpretation
 from .data.losses import BCEWithLogitsLossFlat
 from .data.digits import multidigits, multilabel_dls
-from .reports import page as _ # patches `MultiLabelInterpretation`
 from contextlib import redirect_stderr
 from textwrap import fill
 import fastai.vision.models as vision_models

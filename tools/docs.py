@@ -116,13 +116,17 @@ def read(notebook):
     nb = NBProcessor(notebook, procs=[hide_line, strip_ansi, clean_magics, rm_header_dash], process=True).nb
     return [o for o in nb.cells if o.source.strip() and not {'hide','default_exp'} & {*o.directives_}]
 
+# Classes whose methods are documented as those of the class that inherits them
+PUBLIC_CLASS = dict.fromkeys(['LabelPlots','SampleViews','ResultsPage'], 'MultiLabelInterpretation')
+
 def defined(cell):
     "The public functions, classes and class methods of an exported cell; `Learner.thresh_find` where it is patched in"
     for o in ast.parse(cell.source).body:
         if isinstance(o, ast.Assign) and ast.unparse(o.value).startswith('_function_of('): yield o.targets[0].id
         if not isinstance(o, (ast.FunctionDef,ast.ClassDef)) or o.name[0]=='_': continue
         patch = any(ast.unparse(d).startswith('patch') for d in o.decorator_list)
-        yield f'{ast.unparse(o.args.args[0].annotation)}.{o.name}' if patch else o.name
+        owner = ast.unparse(o.args.args[0].annotation) if patch else None
+        yield f'{PUBLIC_CLASS.get(owner, owner)}.{o.name}' if patch else o.name
         for m in o.body if isinstance(o, ast.ClassDef) else ():
             if 'classmethod' in map(ast.unparse, getattr(m, 'decorator_list', [])): yield f'{o.name}.{m.name}'
 
@@ -280,7 +284,7 @@ def documented_objects(cells):
     import_module(f"{settings['lib_name']}.all") # which completes what `help` and signatures show
     scope = {k: v for module in modules.values() for k,v in vars(module).items()}
     documents = [name for o in REFERENCE for name in filter(None, map(subject, cells[o]))]
-    objects = {name: eval(name, vars(modules[o])) for o in MODULES for c in cells[o] if 'export' in c.directives_
+    objects = {name: eval(name, scope | vars(modules[o])) for o in MODULES for c in cells[o] if 'export' in c.directives_
                for name in defined(c)}
     return objects | {name: eval(name, scope) for name in documents if name not in objects},documents
 

@@ -144,7 +144,9 @@ def test_texts_are_sorted_and_stay_aligned():
     texts = [' '.join(dls.vocab[0][t] for t in dls.valid_ds[i][0]) for i in table.index]
     assert table.input.tolist()==texts and (table.loss.diff()[1:]<=0).all()
     check_show(interp, 'rain')
-    interp.predictions.predicted = interp.predicted|True
+    everything = interp.predictions.replace(rule=interp.rule.replace(thresh=0.)) # Predicted in all samples
+    interp = MultiLabelInterpretation(learn, interp.dl, interp.losses, everything)
+    assert interp.predicted.all()
     assert 'xxbos' in repr(interp.show('rain', 'false', max_n=2))
     assert max(map(len, repr(interp.show('rain', 'false')).splitlines()))<=80
 
