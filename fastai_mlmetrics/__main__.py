@@ -1,10 +1,12 @@
 "The main job: python -m fastai_mlmetrics"
-import sys,tempfile,warnings
+import sys, tempfile, warnings
 from pathlib import Path
 from fastcore.script import call_parse
 
-warnings.filterwarnings('ignore', category=FutureWarning) # torch's, of what torchvision calls
-warnings.filterwarnings('ignore', module='torchvision') # of how fastai calls it
+# torch's, of what torchvision calls
+warnings.filterwarnings('ignore', category=FutureWarning)
+# torchvision's, of how fastai calls it
+warnings.filterwarnings('ignore', module='torchvision')
 sys.argv[0] = 'python -m fastai_mlmetrics' # as the usage names it
 
 def _check_folder(out):
@@ -32,7 +34,8 @@ def main(
             raise ValueError(f"--data {data}: there is no such folder; write 'digits', 'pascal', "
                              "or the folder that holds train.csv")
         _check_folder(out)
-        print('Loading fastai ...', flush=True) # Which takes seconds, so it comes after the checks
+        # The imports of fastai take seconds, so they come after the checks
+        print('Loading fastai ...', flush=True)
         from .demo import get_learner, prepare_data, run_demo
         dls = prepare_data(data, arch, out, size)
     except (ValueError, OSError) as e:

@@ -402,6 +402,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                        'fastai_mlmetrics.demo._scores': ('demo.html#_scores', 'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo._show_results': ('demo.html#_show_results', 'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo._title': ('demo.html#_title', 'fastai_mlmetrics/demo.py'),
+                                       'fastai_mlmetrics.demo._try_remedies': ('demo.html#_try_remedies', 'fastai_mlmetrics/demo.py'),
+                                       'fastai_mlmetrics.demo._write_page': ('demo.html#_write_page', 'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo.get_data': ('demo.html#get_data', 'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo.get_learner': ('demo.html#get_learner', 'fastai_mlmetrics/demo.py'),
                                        'fastai_mlmetrics.demo.prepare_data': ('demo.html#prepare_data', 'fastai_mlmetrics/demo.py'),

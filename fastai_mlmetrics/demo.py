@@ -19,7 +19,7 @@ import fastai.vision.models as vision_models
 
 # %% ../nbs/demo.ipynb #8289f958
 def get_data(
-    data:str, # Data set: 'digits', 'pascal', or a folder with `train.csv` and the pictures in `train`
+    data:str, # 'digits', 'pascal', or a folder with `train.csv` and the pictures in `train`
     out:str|Path, # Folder in which to make the digits
     size:int # Height and width of the pictures in pixels
 )->DataLoaders:
@@ -52,25 +52,27 @@ def _body(arch):
 
 def get_learner(
     dls:DataLoaders, # Multi-label images, such as those of `multilabel_dls`
-    arch:str='small', # Architecture: 'small' (`small_convnet`), or one of fastai's, such as 'resnet18'
+    arch:str='small', # 'small' (`small_convnet`), or one of fastai's, such as 'resnet18'
     thresh:float=0.5 # Labels with probabilities above it are predicted
 )->Learner:
-    """Create a `vision_learner` without pretrained weights, with `multilabel_metrics` and the callback
+    """Create a `vision_learner` from scratch, with `multilabel_metrics` and the callback
 
     Raises `ValueError` for an unknown architecture.
 
         learn = get_learner(get_data('digits', out='.', size=64), arch='small')"""
     body,head = _body(arch)
-    return vision_learner(dls, body, pretrained=False, loss_func=BCEWithLogitsLossFlat(thresh=thresh),
-                          metrics=multilabel_metrics(thresh), cbs=ZeroLabelsCallback(), **head)
+    return vision_learner(
+        dls, body, pretrained=False, loss_func=BCEWithLogitsLossFlat(thresh=thresh),
+        metrics=multilabel_metrics(thresh), cbs=ZeroLabelsCallback(), **head)
 
 # %% ../nbs/demo.ipynb #8bf56172
 def _print_row(recorder, log):
-    "Print the row of an epoch in a table narrower than fastai's, with a head before the first one"
+    "Print the row of an epoch in a narrow table, with a head before the first one"
     heads = [f'{name}_'.split('_')[:2] for name in recorder.metric_names]
     row = [f'{o:.3f}' if isinstance(o, float) else str(o) for o in log]
+    widths = [max(5, *map(len, head)) for head in heads]
     for cells in [*zip(*heads), row] if log[0]==0 else [row]:
-        texts = (f'{c:>{max(5, *map(len, h))}}' for c,h in zip(cells, heads))
+        texts = (f'{cell:>{width}}' for cell,width in zip(cells, widths))
         print(' '.join(texts).rstrip(), flush=True)
 
 # %% ../nbs/demo.ipynb #ff2a5b16
@@ -79,8 +81,9 @@ def _title(text): print(f'\n{text}\n{"-"*len(text)}')
 def _scores(learn, **settings):
     "Compute `multilabel_metrics` of the validation set, with the arguments of each of `settings`"
     preds,targs = learn.get_preds()
-    return {name: {m.name: m(preds, targs) for m in multilabel_metrics(sigmoid=False, **kw)}
-            for name,kw in settings.items()}
+    def score(args):
+        return {m.name: m(preds, targs) for m in multilabel_metrics(sigmoid=False, **args)}
+    return {name: score(args) for name,args in settings.items()}
 
 def _show_results(learn):
     with plt.rc_context({'text.parse_math': False}): # A label may contain `$`
@@ -95,6 +98,23 @@ def _save(out, name, what):
     plt.close('all')
     print(f'\n{out/name}: {what}')
 
+def _try_remedies(learn, before, thresh):
+    "Score the remedies that need no training, and return their metrics by name"
+    settings = {before: dict(thresh=thresh), 'min_labels=1': dict(thresh=thresh, min_labels=1)}
+    suggested = learn.zero_labels.records[-1].suggested_thresh
+    if suggested: settings[f'thresh={suggested}'] = dict(thresh=suggested)
+    table = _scores(learn, **settings)
+    f1 = ', '.join(f"{o['f1_samples']:.3f} ({name})" for name,o in table.items())
+    print(fill(f"Samples F1 without further training: {f1}.", 79))
+    return table
+
+def _write_page(learn, out, after):
+    "Write the page of results"
+    interp = MultiLabelInterpretation.from_learner(learn)
+    path = interp.to_html(out/'report.html', f"Results after {after}",
+                          data=f'{Path(learn.dls.path).name}, validation set')
+    print(f'\n{path}: all results on one page')
+
 def run_demo(
     learn:Learner, # Learner that `get_learner` created
     epochs:int=15, # Number of epochs, a fifth of them before the remedies
@@ -105,41 +125,34 @@ def run_demo(
     out.mkdir(parents=True, exist_ok=True)
     learn.remove_cb(ProgressCallback)
     learn.logger = partial(_print_row, learn.recorder)
-    cb,dls,first = learn.zero_labels,learn.dls,max(epochs//5, 1)
+    dls = learn.dls
     thresh = learn.loss_func.thresh
-    before = count_of(first, 'epoch')
+    n_before = max(epochs//5, 1)
+    before = count_of(n_before, 'epoch')
+    after = count_of(epochs, 'epoch')
     print(f'{len(dls.train_ds)} pictures to train on, {len(dls.valid_ds)} to validate with; '
           f'{len(dls.vocab)} labels')
     _title(f'Training for {before}')
-    _fit(learn, first, 5e-4)
-    r = cb.records[-1]
+    _fit(learn, n_before, 5e-4)
 
     _title('The remedies')
-    t = r.suggested_thresh
-    settings = {before: dict(thresh=thresh), 'min_labels=1': dict(thresh=thresh, min_labels=1)}
-    if t: settings[f'thresh={t}'] = dict(thresh=t)
-    table = _scores(learn, **settings)
-    f1 = ', '.join(f"{o['f1_samples']:.3f} ({name})" for name,o in table.items())
-    print(fill(f"Samples F1 without further training: {f1}.", 79))
+    table = _try_remedies(learn, before, thresh)
     _show_results(learn)
     _save(out, 'before.png', 'nine pictures, their true and their predicted labels')
 
-    if epochs>first:
-        _title(f"Training on, for {count_of(epochs-first, 'epoch')}")
-        _fit(learn, epochs-first, 1e-2)
-        table |= _scores(learn, **{count_of(epochs, 'epoch'): dict(thresh=thresh)})
+    if epochs>n_before:
+        _title(f"Training on, for {count_of(epochs-n_before, 'epoch')}")
+        _fit(learn, epochs-n_before, 1e-2)
+        table |= _scores(learn, **{after: dict(thresh=thresh)})
         _show_results(learn)
         _save(out, 'after.png', 'the same nine pictures')
 
     _title(f'Before and after, with thresh={thresh} where no other is named')
     table = pd.DataFrame(table).round(3)
     print(table.to_string())
-    cb.plot()
+    learn.zero_labels.plot()
     _save(out, 'zero_labels.png', 'accuracy beside that of predicting nothing')
-    interp = MultiLabelInterpretation.from_learner(learn)
-    path = interp.to_html(out/'report.html', f"Results after {count_of(epochs, 'epoch')}",
-                          data=f'{Path(dls.path).name}, validation set')
-    print(f'\n{path}: all results on one page')
+    _write_page(learn, out, after)
     return table
 
 # %% ../nbs/demo.ipynb #c71b3ffe

@@ -18,15 +18,9 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
 HOWTO,TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('howto','tutorials','reference'))
-# The wings of the package, from the ground up, with what they hold
-WINGS = dict(
-    core='Arrays in: inputs, the threshold rule, confusion counts, checked predictions.',
-    metrics='Metrics as formulas of the counts, curves and ranking.',
-    thresholds='Search, tune and recommend thresholds.',
-    diagnosis='What a validation shows, what is wrong with it, what helps, and when to say it.',
-    reports='Everything that shows results.',
-    learner='What a Learner gains.',
-    data='What a training needs before it begins.')
+# The wings of the package, from the ground up, with what they hold: the bold rows of the table in CONTRIBUTING.md
+WINGS = dict(re.findall(r'(?m)^\| \*\*`nbs/(\w+)/`\*\* \| \*\*(.+)\*\* \|$',
+                        (ROOT/'CONTRIBUTING.md').read_text(encoding='utf-8')))
 ROOMS = {o: sorted((NBS/o).glob('[0-9]*.ipynb')) for o in WINGS}
 MODULES = [*sum(ROOMS.values(), []), NBS/'demo.ipynb']
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/f'{o}.md' for o in ('CONTRIBUTING','RELEASING','CHANGELOG'))]
@@ -255,7 +249,8 @@ def contents(kind, cells, names, objects):
     pages,tables = [],[]
     for o in files:
         if kind=='making' and (wing:=o.parent.name) in WINGS and o==ROOMS[wing][0]:
-            pages.append(f'\n## {wing}\n\n{WINGS[wing]}\n')
+            text_of_wing = WINGS[wing]
+            pages.append(f'\n## {wing}\n\n{text_of_wing[0].upper()}{text_of_wing[1:]}.\n')
         if o==NBS/'demo.ipynb': pages.append('\n## On top\n')
         first = cells[o][0].source if o in cells else o.read_text(encoding='utf-8')
         link = f'[{re.match("# (.*)", first)[1]}]({o.relative_to(ROOT)})'
