@@ -8,7 +8,7 @@ __all__ = ['SuggestedThresholds']
 # %% ../../nbs/learner/00_thresholds.ipynb #140327f1
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
-from ..core.messages import check_kwargs, single_threaded, warn_user
+from ..core.messages import check_kwargs, note, single_threaded, warn_user
 from ..core.rules import as_thresh, binarize, thresh_text, ThresholdRule
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
