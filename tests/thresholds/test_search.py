@@ -1,0 +1,237 @@
+"Candidate thresholds, and tables of counts at them, compared with brute force"
+import itertools, sklearn.metrics as skm
+from helpers import *
+from brute_force import *
+from fastai_mlmetrics.core.predictions import Predictions
+from fastai_mlmetrics.metrics.curves import bin_edges
+from fastai_mlmetrics.thresholds.search import BinnedTable, candidates, draw_folds, ScoreTable
+from fastai_mlmetrics.thresholds.finding import score_table
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16, torch.float64])
+def test_scores_may_be_of_any_precision(dtype):
+    logits,targs = simulate(300)
+    preds = logits.sigmoid().to(dtype)
+    for average in ('micro','macro'):
+        res = best_thresholds(preds, targs, average=average)
+        assert F1ScoreMulti(res.thresh, sigmoid=False, average=average)(preds, targs)==res.score
+
+def test_no_threshold_between_last_digits():
+    a = np.float32(0.1)
+    b = np.nextafter(a, np.float32(1))
+    for x,between in ((b,False), (np.float32(0.1001),True)):
+        t = best_thresholds(np.array([[x],[a]]), np.array([[1],[0]]), average='micro').thresh
+        assert (a<=np.float32(t)<x)==between
+    margins = np.array([[5+1e-6],[5]], np.float32) # no sigmoid rounds them
+    t = best_thresholds(margins, np.array([[1],[0]]), average='micro').thresh
+    assert 5<=np.float32(t)<np.float32(5+1e-6)
+
+def test_infinite_scores_are_ranked():
+    "Log-odds of probabilities that were rounded to 0 and 1"
+    with warnings_as('error'):
+        warnings.filterwarnings('ignore', 'scores from .* are not probabilities')
+        for scores in ([math.inf,1.,-2.,-math.inf], [math.inf,math.inf,1.,-math.inf], [3.,2.,1.,-math.inf]):
+            preds = torch.tensor(scores)[:,None]
+            for n in (1, 2, 3):
+                y = (preds>preds.sort(descending=True, dim=0).values[n]).long()
+                if not y.any(): continue
+                for average in ('micro','macro','samples'):
+                    res = best_thresholds(preds, y, average=average, per_label=False, zero_division=1., cv=None)
+                    assert res.score==1 and torch.equal((preds>res.thresh).long(), y)
+
+@pytest.mark.parametrize('metric,average', [
+    ('f1','micro'),
+    ('f1','macro'),
+    ('f1','samples'),
+    ('cardinality','micro'),
+    ('balanced_accuracy','weighted'),
+    (HammingLossMulti,'macro')])
+@given(st.data())
+def test_ignored_elements_are_as_if_not_there(metric, average, data):
+    scores,y = data.draw(scored())
+    valid = data.draw(arrays(bool, y.shape))
+    missing = np.where(valid, y, -1)
+    kw = dict(metric=metric, average=average, per_label=False, cv=None)
+    def found(): return best_thresholds(scores, missing, ignore_index=-1, **kw)
+    if not valid.any():
+        with pytest.raises(ValueError, match='counts'): found()
+        return
+    res = found()
+    cls = {'f1':F1ScoreMulti,'balanced_accuracy':BalancedAccuracyMulti}.get(metric, metric)
+    def score(t):
+        if metric=='cardinality': return -abs(((scores>np.float32(t)) & valid).sum()-y[valid].sum())
+        sign = -1 if cls is HammingLossMulti else 1
+        return sign*cls(average=average, ignore_index=-1)(above(scores, t), missing)
+    assert score(res.thresh)==pytest.approx(best_of([score(t) for t in every_thresh(scores)]), abs=1e-9)
+    for s in (scores, np.where(valid, scores, np.float32(np.nan))):
+        nan = best_thresholds(s, np.where(valid, y, np.nan), ignore_index=np.nan, **kw)
+        assert nan.thresh==res.thresh
+
+def test_ignored_elements_per_label_and_in_folds():
+    logits,targs = simulate(600, 4, density=0.3)
+    more = torch.cat([logits, torch.randn(200, 4)])
+    noise = torch.cat([targs, torch.full((200,4), math.nan)])
+    kw = dict(average='macro', sigmoid=True)
+    few = best_thresholds(logits, targs, cv=None, **kw)
+    all_ = best_thresholds(more, noise, cv=None, ignore_index=math.nan, **kw)
+    p,q = (binarize(logits, o.thresh) for o in (few, all_))
+    test_eq(p, q)
+    assert few.score==all_.score
+    res = best_thresholds(more, noise, cv=4, ignore_index=math.nan, **kw)
+    assert abs(res.held_out-res.score)<0.05 and res.score==pytest.approx(few.score, abs=0.02)
+
+def ranked(n, c, seed=0):
+    "Scores of a model with some skill, all of them distinct and far apart in float32, and targets"
+    logits,y = simulate(n, c, density=0.5, skill=1., bias=0., seed=seed)
+    rank = logits.flatten().argsort().argsort()
+    return ((rank+1)/(n*c+1)).reshape(n, c),y
+
+def at_every_score(m, scores, y):
+    "A metric if the k highest of N x C distinct scores are predicted, for k from 0 to NC; by cumulative sums"
+    order = np.argsort(-scores.numpy().ravel())
+    sample,label = np.divmod(order, y.shape[1])
+    group = {'micro':0*label, 'macro':label, 'weighted':label, 'samples':sample}[m.average]
+    def passed(x): return torch.from_numpy(np.vstack([0*x[:1], x.cumsum(0)]))
+    of_group = group[:,None]==np.arange(group.max()+1)
+    true = y.numpy().ravel()[order,None]==1
+    tp,fp = passed(1.*(of_group & true)),passed(1.*(of_group & ~true))
+    values = m.values(tp, fp, tp[-1]-tp, fp[-1]-fp)
+    weight = tp[-1] if m.average=='weighted' else torch.ones(values.shape[1]).double()
+    return (values@weight/weight.sum()).numpy()
+
+@pytest.mark.parametrize('metric', CLASSES)
+def test_a_global_threshold_is_exact_in_micro(metric):
+    scores,y = ranked(1000, 5)
+    assert len(scores.unique())==5000 and y.sum()>2048
+    res = best_thresholds(scores, y, metric)
+    m = CLASSES[metric](average='micro')
+    brute = at_every_score(m, scores, y)
+    assert res.score==pytest.approx(brute.max(), abs=1e-12)==m(above(scores, res.thresh), y)
+    k = np.flatnonzero(brute.round(12)==brute.max().round(12))[0] # the highest of the best
+    assert above(scores, res.thresh).sum()==k
+
+@pytest.mark.parametrize('average', ['macro','weighted','samples'])
+@pytest.mark.parametrize('metric', ['f1','jaccard'])
+def test_a_global_threshold_is_close_in_other_averages(metric, average):
+    "It is searched at 2,048 of the true scores, and at all of them if there are no more"
+    m = CLASSES[metric](average=average)
+    for n,exact in ((1000,False), (600,True)):
+        scores,y = ranked(n, 6)
+        assert len(scores.unique())==6*n and (y.sum()<=2048)==exact
+        res = best_thresholds(scores, y, metric, average, per_label=False)
+        best = at_every_score(m, scores, y).max()
+        assert best-(1e-12 if exact else 0.001)<=res.score<=best+1e-12
+        assert res.score==m(above(scores, res.thresh), y)
+
+def test_the_curve_is_the_metric():
+    "Of all samples, and without each fold"
+    logits,targs = simulate(40, 4)
+    data = score_table(Predictions.of(logits.sigmoid(), targs), 3)
+    thresh = data.candidates()
+    for average in ('micro','macro','weighted','samples'):
+        for zd in (0., 1., math.nan):
+            m = F1ScoreMulti(average=average, zero_division=zd)
+            v = data.averaged(m, thresh, data.fold_masks())
+            assert v.shape==(4,len(thresh))
+            for values,kept in zip(v, (data.fold>=0, *(data.fold!=j for j in range(3)))):
+                expected = [m(above(data.scores[kept], t), targs[kept]) for t in thresh]
+                np.testing.assert_allclose(values, expected, atol=1e-12)
+
+def kinds_of_scores(n=20_000, c=6):
+    "Calibrated, saturated and tied scores, and targets"
+    gen = torch.Generator().manual_seed(0)
+    y = (torch.rand(n, c, generator=gen)<torch.linspace(0.02, 0.4, c)).float()
+    logits = torch.randn(n, c, generator=gen) + 2*y - 2
+    scores = logits.sigmoid()
+    return dict(calibrated=scores, saturated=(12*logits+5).sigmoid(), tied=scores.round(decimals=2)),y
+
+@pytest.mark.parametrize('kind', ['calibrated','saturated','tied'])
+@pytest.mark.parametrize('metric', ['f1','jaccard','accuracy','matthews','cardinality'])
+def test_bins_are_close_to_exact(kind, metric):
+    scores,y = kinds_of_scores()
+    for average in ('micro','macro','weighted'):
+        if average not in {'matthews':['micro','macro'],'cardinality':['micro']}.get(metric, [average]): continue
+        for per_label in (False, True):
+            exact,binned = (best_thresholds(scores[kind], y, metric, average, per_label, bins=o) for o in (None, 1024))
+            assert exact.table.support.equals(binned.table.support)
+            near = 0.01*y.sum() if metric=='cardinality' else 0.005
+            assert abs(exact.score-binned.score)<near
+            assert metric=='cardinality' or abs(exact.held_out-binned.held_out)<0.01
+            if metric!='cardinality':
+                m = CLASSES[metric](binned.thresh, sigmoid=False, average=average)
+                assert m(scores[kind], y)==pytest.approx(binned.score, abs=1e-12) # the counts are exact
+
+@given(scored(), st.sampled_from([2,16,64,1024]), st.sampled_from(['f1','accuracy']), st.booleans())
+def test_bins_by_brute_force_over_their_edges(scored, bins, metric, per_label):
+    scores,y = scored
+    with warnings_as('ignore'):
+        res = best_thresholds(scores, y, metric, 'macro', per_label, bins=bins, cv=None, min_positives=0)
+    m = CLASSES[metric](average=None)
+    edges = bin_edges(bins)[:-1].numpy()
+    each = np.array([m(above(scores, t), y) for t in edges])
+    if not per_label: assert res.score==pytest.approx(each.mean(1).max(), abs=1e-12)
+    for i,why in enumerate(res.fallback):
+        if not why: assert res.table.score.iloc[2+i]==pytest.approx(each[:,i].max(), abs=1e-12)
+    assert CLASSES[metric](res.thresh, sigmoid=False, average='macro')(scores, y)==pytest.approx(res.score, abs=1e-12)
+
+def test_held_out_scores_in_bins_by_hand():
+    logits,targs = simulate(500, 4, density=0.3, skill=1.)
+    scores = logits.sigmoid()
+    res = best_thresholds(scores, targs, bins=128)
+    fold,p = draw_folds(0, 500).numpy(),np.zeros((500, 4), int)
+    edges = bin_edges(128)[:-1].numpy()
+    for j in range(5):
+        rest = best_thresholds(scores[fold!=j], targs[fold!=j], bins=128, cv=None)
+        p[fold==j] = above(scores[fold==j], rest.thresh)
+    assert np.isin(np.float32(res.thresh), edges)
+    assert res.held_out==pytest.approx(skm.f1_score(targs, p, average='micro'), abs=0.01)
+    for n in (1, 7, 250): # folds do not depend on batches, nor on processes
+        parts = [draw_folds(i, min(n, 500-i)) for i in range(0, 500, n)]
+        np.testing.assert_array_equal(torch.cat(parts), fold)
+    np.testing.assert_array_equal(draw_folds(1, 100, 3), fold[1::3][:100])
+
+@given(scored())
+def test_candidates_are_on_both_sides_of_each_true_score(scored):
+    "And they descend, divide no group, and the first one predicts nothing"
+    scores,y = scored
+    thresh = candidates(np.sort(scores, None), np.sort(scores[y==1]))
+    assert (np.diff(thresh)<0).all() and not (scores>thresh[0]).any()
+    def n_above(values): return {int((scores>t).sum()) for t in values}
+    every = every_thresh(scores)
+    assert n_above(thresh)<=n_above(every)
+    for s in np.unique(scores[y==1]):
+        if s>0: assert int((scores>max(t for t in every if np.float32(t)<s)).sum()) in n_above(thresh)
+
+@pytest.mark.parametrize('n_folds', [1, 2, 3, 5])
+def test_a_row_of_masks_leaves_out_the_folds_of_its_name(n_folds):
+    p = Predictions.of(torch.rand(40, 3), torch.rand(40, 3)<0.5)
+    table = ScoreTable(p, None if n_folds==1 else n_folds)
+    masks = table.fold_masks(pairs=True)
+    assert len(masks)==len(table.left_out) and masks[0].all()
+    test_eq(table.fold_masks(), masks[:1+n_folds if n_folds>1 else 1])
+    for folds in table.left_out:
+        row = masks[table.row_without(folds[::-1])]
+        test_eq(np.flatnonzero(row==0).tolist(), [*folds])
+
+@given(scored(max_samples=20), st.integers(2, 4))
+def test_counts_by_fold_at_each_candidate(scored, cv):
+    scores,y = scored
+    table = ScoreTable(Predictions.of(scores, y), cv)
+    fold = table.fold.numpy()
+    for i in range(table.c):
+        row = table.row(i)
+        for f,target in itertools.product(range(table.n_folds), (0, 1)):
+            here = scores[(fold==f) & (y[:,i]==target),i]
+            test_eq(row.above[f,target], [*((here>t).sum() for t in row.thresh), len(here)])
+            assert table.total[f,target,i]==len(here)
+
+def test_a_histogram_is_counted_at_its_edges():
+    gen = torch.Generator().manual_seed(0)
+    hist = torch.randint(0, 4, (3, 2, 2, 16), generator=gen).double()
+    table = BinnedTable(hist)
+    for i in range(2):
+        row = table.row(i)
+        edges = bin_edges(16).numpy()
+        for k,t in enumerate(row.thresh):
+            n_bins = np.flatnonzero(edges==t).max()
+            test_eq(row.above[...,k], hist[:,:,i,:n_bins].sum(-1).numpy())
+        test_eq(row.above[...,-1], hist[:,:,i].sum(-1).numpy())

@@ -1,0 +1,583 @@
+"Objectives, tuned thresholds and held-out outcomes, compared with brute force"
+import itertools, sklearn.metrics as skm
+from helpers import *
+from brute_force import *
+from fastai_mlmetrics.core.predictions import Predictions
+from fastai_mlmetrics.metrics.curves import bin_edges
+from fastai_mlmetrics.thresholds.search import draw_folds, ScoreTable
+from fastai_mlmetrics.thresholds.tuning import gain, Objective
+from fastai_mlmetrics.thresholds.finding import score_table
+from six_labels import SCORES, TARGS
+
+@pytest.mark.parametrize('metric,average', [
+    (m,a) for m,cls in CLASSES.items() for a in ('micro','macro','weighted','samples') if a in cls.averages])
+@given(scored())
+def test_a_global_threshold_is_the_best_of_all(metric, average, scored):
+    scores,y = scored
+    res = best_thresholds(scores, y, metric, average, per_label=False, cv=None)
+    m = CLASSES[metric](average=average)
+    brute = best_of([m(above(scores, t), y) for t in every_thresh(scores)])
+    assert res.score==pytest.approx(brute, abs=1e-9) and isinstance(res.thresh, float)
+    assert m(above(scores, res.thresh), y)==res.score
+    assert CLASSES[metric](thresh=res.thresh, sigmoid=False, average=average)(scores, y)==res.score
+
+@pytest.mark.parametrize('metric', CLASSES)
+@given(scored())
+def test_thresholds_per_label_are_the_best_of_all(metric, scored):
+    scores,y = scored
+    res = best_thresholds(scores, y, metric, 'macro', min_positives=0, cv=None)
+    m = CLASSES[metric](average=None)
+    brute = np.nanmax([m(above(scores, t), y) for t in every_thresh(scores)], 0)
+    found = m((scores>np.array(res.thresh, dtype=np.float32)).astype(int), y)
+    for i,why in enumerate(res.fallback):
+        if not why: assert found[i]==pytest.approx(brute[i], abs=1e-9)
+        else:
+            assert why=='predicts too often'
+            assert res.thresh[i]==best_thresholds(scores, y, metric, 'macro', per_label=False, cv=None).thresh
+
+ratios = pytest.mark.parametrize('m', [cls(*beta, average='micro') for cls,*beta in (
+    (F1ScoreMulti,), (FBetaMulti,2), (FBetaMulti,0.5), (JaccardMulti,), (AccuracyMulti,), (HammingLossMulti,))],
+    ids=repr)
+
+def best_combination(m, scores, y, each):
+    "The best of a micro average over all combinations of thresholds of three labels; of ties the highest thresholds"
+    passed = scores[...,None]>np.float32(each)
+    tp,fp = (tensor((passed & (y==o)[...,None]).sum(0)).double() for o in (1,0))
+    tp,fp = (o[0][:,None,None]+o[1][:,None]+o[2] for o in (tp,fp))
+    values = m.values(tp, fp, (y==1).sum()-tp, (y==0).sum()-fp)*(-1 if m.is_loss else 1)
+    at = (values>=values.max()-1e-9).nonzero()
+    return abs(values.max().item()),np.array(each)[at].max(0)
+
+@ratios
+@given(st.integers(0, 2**32-1))
+def test_thresholds_per_label_are_the_best_together(m, seed):
+    "Of all combinations, with ties, ignored targets, and labels without positives"
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(1, rng.integers(3, 9), (10, 3)).astype(np.float32)/10
+    y = (rng.random((10, 3))<rng.choice([0,0.2,0.5], 3)).astype(int)
+    y[rng.random((10, 3))<rng.choice([0,0.3])] = -1
+    y[0,0] = 1
+    res = best_thresholds(scores, y, m, per_label=True, ignore_index=-1, cv=None)
+    best,thresh = best_combination(m, scores, y, [1., *(np.unique(scores)-0.05)])
+    assert res.score==pytest.approx(best, abs=1e-12)
+    np.testing.assert_array_equal((scores>np.float32(res.thresh))[y>=0], (scores>np.float32(thresh))[y>=0])
+
+@ratios
+def test_thresholds_per_label_in_bins_are_the_best_together(m):
+    "Of all combinations of their edges, for all samples and without each fold"
+    rng = np.random.default_rng(0)
+    y = (rng.random((60, 3))<[0.5,0.3,0.1]).astype(int)
+    scores = torch.from_numpy(4*rng.normal(size=(60, 3)) + 5*y - [0,4,8]).sigmoid().float().numpy()
+    edges = bin_edges(24)[:-1].numpy()
+    res = best_thresholds(scores, y, m, per_label=True, bins=24, cv=3)
+    best,thresh = best_combination(m, scores, y, edges)
+    assert res.score==pytest.approx(best, abs=1e-12)
+    np.testing.assert_array_equal(scores>np.float32(res.thresh), scores>thresh)
+    fold = draw_folds(0, 60, cv=3).numpy()
+    thresh = np.stack([best_combination(m, scores[fold!=j], y[fold!=j], edges)[1] for j in range(3)])
+    assert res.held_out==pytest.approx(m((scores>thresh[fold]).astype(int), y), abs=1e-12)
+
+@pytest.mark.parametrize('bins', [None,256])
+def test_a_global_threshold_is_no_better_than_one_per_label(bins):
+    "On the samples that both are tuned on; for the average over samples they are those of the micro average"
+    for seed in range(5):
+        logits,y = simulate(300, 8, density=0.2, skill=1., seed=seed)
+        one,each = (best_thresholds(logits.sigmoid(), y, per_label=o, bins=bins) for o in (False,True))
+        assert each.score>=one.score and each.fallback==('',)*8 and 'fallback' not in each.table
+        assert each.score==F1ScoreMulti(each, sigmoid=False, average='micro')(logits.sigmoid(), y)
+        if bins is None:
+            of_samples = best_thresholds(logits.sigmoid(), y, average='samples', per_label=True)
+            assert of_samples.thresh==each.thresh
+            m = F1ScoreMulti(each, sigmoid=False, average='samples')
+            assert of_samples.score==pytest.approx(m(logits.sigmoid(), y), abs=1e-12)
+
+@given(scored())
+def test_cardinality_predicts_as_many_as_are_true(scored):
+    scores,y = scored
+    t = best_thresholds(scores, y, 'cardinality', per_label=False, cv=None).thresh
+    def off(thresh): return abs(int(above(scores, thresh).sum())-y.sum())
+    assert off(t)==min(off(o) for o in every_thresh(scores))
+
+@pytest.mark.parametrize('least', [0.3, 0.8, 1.])
+@given(scored())
+def test_precision_at_recall_and_the_reverse(least, scored):
+    scores,y = scored
+    ds = [above(scores, t) for t in every_thresh(scores)]
+    for metric,other,f,g in (('precision','at_recall',PrecisionMulti,RecallMulti),
+                             ('recall','at_precision',RecallMulti,PrecisionMulti)):
+        for average in ('micro','macro'):
+            brute = [f(average=average)(d, y) for d in ds if g(average=average)(d, y)>=least-1e-12]
+            def found(): return best_thresholds(scores, y, metric, average, per_label=False, **{other:least})
+            if brute: assert found().score==pytest.approx(max(brute), abs=1e-9)
+            else:
+                with pytest.raises(ValueError, match='no threshold reaches'): found()
+
+def test_scores_are_those_of_scikit_learn_s_curves():
+    logits,targs = simulate(2000, 5, density=0.2, bias=-3)
+    scores = logits.sigmoid().numpy()
+    res = best_thresholds(logits, targs, average='macro', sigmoid=True, min_positives=0, cv=None)
+    for i,t in enumerate(res.thresh):
+        p,r,_ = skm.precision_recall_curve(targs[:,i], scores[:,i])
+        f1 = skm.f1_score(targs[:,i], scores[:,i]>np.float32(t))
+        assert f1==pytest.approx((2*p*r/np.maximum(p+r, 1e-9)).max(), abs=1e-9)
+
+@pytest.mark.parametrize('metric,average', [
+    ('f1','micro'),
+    ('f1','macro'),
+    ('f1','samples'),
+    ('jaccard','weighted'),
+    ('accuracy','micro'),
+    ('balanced_accuracy','macro'),
+    (SpecificityMulti,'macro'),
+    ('cardinality','micro')])
+@given(scored(), st.randoms(use_true_random=False))
+def test_of_equally_good_thresholds_the_highest(metric, average, scored, random):
+    "In whatever order the samples are"
+    scores,y = scored
+    kw = dict(metric=metric, average=average, per_label=False, cv=None)
+    res = best_thresholds(scores, y, **kw)
+    def score(t):
+        if metric=='cardinality': return -abs(int(above(scores, t).sum())-int(y.sum()))
+        return CLASSES.get(metric, metric)(average=average)(above(scores, t), y)
+    each = {t: score(t) for t in every_thresh(scores)}
+    highest = max(t for t,v in each.items() if v>=max(each.values())-1e-9)
+    np.testing.assert_array_equal(above(scores, res.thresh), above(scores, highest))
+    order = random.sample(range(len(y)), len(y))
+    assert best_thresholds(scores[order], y[order], **kw).thresh==res.thresh
+
+@pytest.mark.parametrize('metric', ['f1','accuracy'])
+@given(scored(), st.randoms(use_true_random=False))
+def test_a_label_s_own_threshold_is_the_highest_of_the_best(metric, scored, random):
+    scores,y = scored
+    kw = dict(metric=metric, average='macro', min_positives=0, cv=None)
+    res = best_thresholds(scores, y, **kw)
+    m = CLASSES[metric](average=None)
+    each = {t: m(above(scores, t), y) for t in every_thresh(scores)}
+    for i in (i for i,why in enumerate(res.fallback) if not why):
+        best = max(v[i] for v in each.values())
+        highest = max(t for t,v in each.items() if v[i]>=best-1e-9)
+        np.testing.assert_array_equal(above(scores[:,i], res.thresh[i]), above(scores[:,i], highest))
+    order = random.sample(range(len(y)), len(y))
+    again = best_thresholds(scores[order], y[order], **kw)
+    assert (again.thresh,again.fallback)==(res.thresh,res.fallback)
+
+@pytest.mark.parametrize('average,seed', [('macro',1350), ('macro',2234), ('weighted',2601)])
+def test_the_order_of_labels_does_not_matter(average, seed):
+    "Equal averages are rounded differently if labels are added in another order, as in these cases"
+    rng = np.random.default_rng(seed)
+    n,c = rng.integers(4, 10),rng.integers(3, 6)
+    scores,y = (rng.permutation(n*c).reshape(n, c)+1)/(n*c+1.),(rng.random((n, c))<0.4).astype(int)
+    def found(order):
+        return best_thresholds(scores[:,order], y[:,order], average=average, per_label=False, cv=None).thresh
+    assert len({found([*o]) for o in itertools.permutations(range(c))})==1
+
+def folds_of(n, cv=5, seed=42): return (torch.randperm(n, generator=torch.Generator().manual_seed(seed))%cv).numpy()
+
+def best_cut(scores, y):
+    "The highest score from which predictions have the best F1, by scikit-learn; infinite if none has any"
+    if not y.any(): return np.inf
+    p,r,cuts = skm.precision_recall_curve(y, scores)
+    f1 = (2*p*r/np.maximum(p+r, 1e-9))[:-1].round(9)
+    return cuts[f1==f1.max()].max()
+
+def test_held_out_scores_by_hand():
+    "With a global threshold and with one per label, from scikit-learn's curves of the other folds alone"
+    gen = torch.Generator().manual_seed(3)
+    y = (torch.rand(300, 6, generator=gen)<tensor([0.4,0.3,0.3,0.2,0.1,0.1])).float()
+    shift = tensor([1.,0.,0.,-0.2,-2.,0.])
+    scores = (torch.randn(300, 6, generator=gen) + 2*y + shift - 1).sigmoid()
+    fold,s,t = folds_of(300),scores.numpy(),y.numpy()==1
+    def by_fold(folds):
+        "Predict each of some folds with the thresholds of the others of them: a global one, and one per label"
+        one,own = np.zeros((2,300,6), bool)
+        for j in folds:
+            here,others = fold==j,(fold!=j) & np.isin(fold, folds)
+            one[here] = s[here]>=best_cut(s[others].ravel(), t[others].ravel())
+            own[here] = s[here]>=[best_cut(*o) for o in zip(s[others].T, t[others].T)]
+        return one,own
+    one,own = by_fold(range(5))
+    res = best_thresholds(scores, y)
+    assert res.held_out==pytest.approx(skm.f1_score(t, one, average='micro'), abs=1e-12)
+    class LabelByLabel(F1ScoreMulti):
+        def formula(self, tp, fp, fn, tn): return 2*tp/(2*tp+fp+fn) # Not known to be a ratio of sums
+    each = best_thresholds(scores, y, LabelByLabel, 'micro', per_label=True, min_positives=0)
+    def better(folds):
+        some = np.isin(fold, folds)
+        return np.less(*(skm.f1_score(t[some], o[some], average=None) for o in by_fold(folds)))
+    assert [not o for o in each.fallback]==better(range(5)).tolist() and {*each.fallback}=={'','no better held out'}
+    chosen = one.copy()
+    for j in range(5): # the other folds choose for the samples of a fold, which they have not seen
+        chosen[fold==j] = np.where(better([i for i in range(5) if i!=j]), own[fold==j], one[fold==j])
+    assert each.held_out==pytest.approx(skm.f1_score(t, chosen, average='micro'), abs=1e-12)
+    np.testing.assert_allclose(each.table.held_out[2:], skm.f1_score(t, chosen, average=None), atol=1e-12)
+    test_eq(each.table.held_out['global'], res.held_out)
+    for i,why in enumerate(each.fallback):
+        cut = best_cut(s.ravel(), t.ravel()) if why else best_cut(s[:,i], t[:,i])
+        np.testing.assert_array_equal(s[:,i]>np.float32(each.thresh[i]), s[:,i]>=cut)
+
+@pytest.mark.parametrize('metric,average,per_label', [
+    ('f1','micro',False), ('f1','macro',False), ('f1','samples',False), ('accuracy','weighted',False),
+    ('balanced_accuracy','micro',False), ('f1','macro',True), ('matthews','macro',True), ('accuracy','micro',True)])
+@given(scored(max_samples=20), st.integers(2, 4), st.data())
+def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average, per_label, scored, cv, data):
+    scores,y = scored
+    objective = Objective(metric, average, per_label, min_positives=2)
+    def held_out(y):
+        table = score_table(Predictions.of(scores, y), cv)
+        *_,tuned = objective.tune(table)
+        thresh = tuned.thresh[1:1+table.n_folds]
+        return table.fold.numpy(),None if np.isnan(thresh).any() or not len(thresh) else table.predict(thresh)
+    with warnings_as('ignore'): # no target may be true
+        fold,p = held_out(y)
+        if p is None: return
+        here = fold==data.draw(st.integers(0, fold.max()))
+        other = np.where(here[:,None], data.draw(arrays(np.int64, y.shape, elements=st.integers(0, 1))), y)
+        np.testing.assert_array_equal(held_out(other)[1][here], p[here])
+
+def test_a_label_that_is_annotated_in_a_single_fold():
+    "Without that fold it has no threshold of its own, so it gets the global one"
+    logits,targs = simulate(400, 3, density=0.4, skill=2.)
+    scores,y = (logits+tensor([3.,0.,0.])).sigmoid(),targs.clone()
+    fold = folds_of(400)
+    y[fold!=0,0] = math.nan
+    res = best_thresholds(scores, y, average='macro', ignore_index=math.nan)
+    one = best_thresholds(scores, y, average='macro', ignore_index=math.nan, per_label=False)
+    assert res.fallback[0]=='no better held out' and res.thresh[0]==one.thresh
+    here = fold==0
+    rest = best_thresholds(scores[~here], y[~here], average='macro', ignore_index=math.nan, per_label=False, cv=None)
+    cut = scores[~here][(y[~here]==1) & (scores[~here]>rest.thresh)].min()
+    f1 = skm.f1_score(y[here,0], scores[here,0]>=cut)
+    assert res.table.held_out.iloc[2]==pytest.approx(f1, abs=1e-12) and res.held_out is not None
+    alone = best_thresholds(scores, y, average='macro', ignore_index=math.nan, cv=None)
+    assert not alone.fallback[0] and alone.thresh[0]>one.thresh
+
+@pytest.mark.parametrize('average', ['micro','macro','weighted','samples'])
+def test_a_single_sample_has_no_held_out_score(average):
+    "No other sample is left to tune a threshold on"
+    logits,targs = simulate(30, 4)
+    scores,y = logits.sigmoid(),torch.full_like(targs, math.nan)
+    y[7] = tensor([1.,0.,1.,0.])
+    for per_label in (True, False):
+        res = best_thresholds(scores, y, average=average, per_label=per_label, ignore_index=math.nan)
+        alone = best_thresholds(scores[7:8], y[7:8], average=average, per_label=per_label)
+        assert res.held_out is None is alone.held_out and res.score==alone.score
+        assert torch.equal(binarize(scores[7], res.thresh, False), binarize(scores[7], alone.thresh, False))
+    y[8] = tensor([0.,1.,math.nan,0.])
+    two = best_thresholds(scores, y, average=average, ignore_index=math.nan)
+    assert two.held_out is not None and 'in 2 folds' in two.table.reading
+
+@pytest.mark.parametrize('per_label', [True, False])
+def test_what_is_undefined_without_a_fold_has_no_held_out_score(per_label):
+    "Without its only positive, F1 is 0/0 at each candidate, and zero_division=nan leaves that out"
+    scores = torch.linspace(0.1, 0.9, 20)[:,None]*tensor([1.,0.5])
+    y = torch.zeros(20, 2)
+    y[-1,0] = 1
+    kw = dict(average='macro', per_label=per_label, zero_division=math.nan, min_positives=0)
+    res = best_thresholds(scores, y, **kw)
+    test_eq(res.thresh, best_thresholds(scores, y, cv=None, **kw).thresh)
+    assert res.score==1 and res.held_out is None
+
+def own_metrics():
+    class Cost(CountsMetric):
+        "Costs of errors; lower is better"
+        averages,is_loss = ('micro','macro','samples',None),True
+        def __init__(self, missed=1., **kwargs):
+            self.missed = missed
+            super().__init__(**kwargs)
+        def formula(self, tp, fp, fn, tn): return (self.missed*fn+fp)/(tp+fp+fn+tn)
+    return Cost
+
+@pytest.mark.parametrize('make', [
+    partial(F1ScoreMulti, average='micro', zero_division=1.),
+    partial(F1ScoreMulti, average='samples', zero_division=1.),
+    partial(F1ScoreMulti, average='samples', zero_division=math.nan),
+    partial(JaccardMulti, average='macro', zero_division=1.),
+    partial(FBetaMulti, 2, average='micro'),
+    partial(FBetaMulti, 0.5, average='samples', zero_division=1.),
+    partial(FBetaMulti, 3, average='weighted'),
+    partial(HammingLossMulti, average='macro'),
+    partial(own_metrics(), 4., average='micro'),
+    partial(own_metrics(), 0.2, average='macro')], ids=lambda o: repr(o()))
+def test_an_instance_keeps_its_arguments(make):
+    logits,y = simulate(60, 4, density=0.2, skill=1.5)
+    y[:,3] = 0 # never true
+    scores,m = logits.sigmoid(),make(thresh=0.9, sigmoid=False)
+    before = m(scores, y)
+    res = best_thresholds(scores, y, m, per_label=False)
+    def value(t): return make(thresh=t, sigmoid=False)(scores, y)
+    best = (min if m.is_loss else max)(map(value, every_thresh(scores)))
+    assert res.score==value(res.thresh)==pytest.approx(best, abs=1e-12)
+    assert f'score: {type(m).__name__} ({m.average})' in one_line(res.table.reading)
+    each = best_thresholds(scores, y, m)
+    assert isinstance(each.thresh, tuple)==(m.average in ('macro','weighted')) and each.score==value(each.thresh)
+    assert (m.value,m.thresh,m.seen)==(before,0.9,60) # neither its total nor its threshold is changed
+
+def test_arguments_of_an_instance_differ_from_the_defaults():
+    "Each of them moves the score or the threshold"
+    logits,y = simulate(200, 4, density=0.2, skill=1.5)
+    scores = logits.sigmoid()
+    def found(metric, **kw): return best_thresholds(scores, y, metric, per_label=False, cv=None, **kw)
+    f1 = found('f1', average='samples')
+    assert found(F1ScoreMulti(average='samples'))==f1
+    lenient = found(F1ScoreMulti(average='samples', zero_division=1.))
+    assert lenient==found('f1', average='samples', zero_division=1.) and lenient.score>f1.score+0.1
+    assert found(F1ScoreMulti(average='samples'), zero_division=1.)==lenient # the argument of the search wins
+    beta2 = found(FBetaMulti(2, average='samples'))
+    assert beta2==found('fbeta', average='samples', beta=2)!=f1
+    low,middle,high = (found(FBetaMulti(o, average='micro')).thresh for o in (2, 1, 0.5))
+    assert low<middle==found('f1').thresh<high
+    assert found(F1ScoreMulti(average='micro'), average='samples')==found('f1', average='micro')
+    Cost = own_metrics()
+    assert found(Cost(4.)).thresh<found(Cost(1.)).thresh<found(Cost(0.2)).thresh
+    for name,cls,kw in (('precision',PrecisionMulti,dict(at_recall=0.7)),
+                        ('recall',RecallMulti,dict(at_precision=0.4))):
+        assert found(cls(average='micro'), **kw)==found(name, **kw)
+
+@pytest.mark.parametrize('metric,match', [
+    *((o, f'{cls.__name__} has no best threshold') for cls in (EmptyRate,LabelCardinality,ZerosAccuracy)
+      for o in (cls, cls())),
+    *((o, 'needs at_recall= beside it') for o in ('precision', PrecisionMulti, PrecisionMulti(average='micro'))),
+    *((o, 'needs at_precision= beside it') for o in ('recall', RecallMulti, RecallMulti(average='micro'))),
+    *((o, 'should be one of f1, fbeta, ') for o in ('f2', ['f1'], CF1, CF1(), APScoreMulti, APScoreMulti(),
+                                                    CountsMetric, accuracy_multi, None, 1)),
+    (F1ScoreMulti(average=None), 'no single number with average=None'),
+    *((F1ScoreMulti(**kw), 'for all labels, without limits and weights') for kw in (
+        dict(labels=[0]), dict(min_labels=1), dict(max_labels=2), dict(sample_weight=[1.]*100)))])
+def test_metrics_without_a_best_threshold_are_refused(metric, match):
+    logits,targs = simulate(100, 4, density=0.3)
+    with pytest.raises(ValueError, match=match): best_thresholds(logits.sigmoid(), targs, metric)
+    with pytest.raises(ValueError, match=match): make_learner(logits, targs).thresh_find(metric=metric, show_plot=False)
+
+@pytest.mark.parametrize('metric,kw,match', [
+    ('f1', dict(at_recall=0.5), "at_recall= goes with metric='precision', not with 'f1'"),
+    ('precision', dict(at_recall=0.5, at_precision=0.5), "at_precision= goes with metric='recall'"),
+    (F1ScoreMulti(), dict(at_precision=0.5), "at_precision= goes with metric='recall'"),
+    (FBetaMulti(2), dict(beta=3), "beta=3 is for metric='fbeta' alone"),
+    (F1ScoreMulti, dict(beta=3), "beta=3 is for metric='fbeta' alone"),
+    ('recall', dict(at_precision=0), 'above 0 and at most 1'),
+    ('f1', dict(per_label=True, average='binary'), 'no single number')], ids=str)
+def test_arguments_that_do_not_go_with_a_metric(metric, kw, match):
+    logits,targs = simulate(100, 4, density=0.3)
+    with pytest.raises(ValueError, match=match): best_thresholds(logits.sigmoid(), targs, metric, **kw)
+
+@pytest.mark.parametrize('average', ['micro','macro','samples'])
+def test_where_a_metric_is_undefined_is_told(average):
+    "Without a positive, F1 is 0 where anything is predicted, and 0/0 elsewhere"
+    scores,y = torch.rand(20, 3),torch.zeros(20, 3)
+    m = F1ScoreMulti(0.01, sigmoid=False, average=average, zero_division=math.nan)
+    assert m(scores, y)==0
+    undefined = 'is 0/0 at each threshold next to the score of a true target, and where nothing'
+    with pytest.raises(ValueError, match=undefined):
+        with warnings_as('ignore'): best_thresholds(scores, y, average=average, per_label=False, zero_division=math.nan)
+
+def test_labels_fall_back_for_a_reason():
+    gen = torch.Generator().manual_seed(0)
+    y = torch.zeros(2000, 4)
+    y[:15,0] = y[:60,1] = y[:400,2] = y[:400,3] = 1
+    scores = (torch.randn(2000, 4, generator=gen) + tensor([3.,3.,3.,0.])*y + tensor([-3.,-3.,0.,-2.])).sigmoid()
+    res = best_thresholds(scores, y, average='macro', cv=4)
+    hasty = best_thresholds(scores, y, average='macro', min_positives=0, cv=None)
+    one = best_thresholds(scores, y, average='macro', per_label=False).thresh
+    test_eq(res.fallback[:1], ('few positives',))
+    assert res.thresh[0]==one
+    assert (res.fallback[1],res.thresh[1]) in (('',hasty.thresh[1]), ('no better held out',one))
+    assert res.fallback[2]=='' and res.thresh[2]==hasty.thresh[2]!=one
+    assert res.fallback[3]==hasty.fallback[3]=='predicts too often' # predicting it for every sample scores best
+    assert res.thresh[3]==hasty.thresh[3]==one
+    assert 0<res.held_out<=res.score+0.02
+
+@pytest.mark.parametrize('kw', [dict(), dict(cv=None), dict(bins=1024)], ids=str)
+def test_how_many_positives_are_few(kw):
+    "A label with 20 positives may get its own threshold, one with 19 does not"
+    y = torch.zeros(400, 5)
+    y[:40,:3] = y[:20,3] = y[:19,4] = 1
+    noise = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
+    scores = tensor([0.9,0.9,0.9,0.1,0.1])*(0.3+0.6*y+0.1*noise)
+    def found(**more): return best_thresholds(scores, y, average='macro', **kw, **more)
+    res = found()
+    test_eq(res.fallback[3:], ('','few positives'))
+    assert res.thresh[3]<0.1<0.5<res.thresh[4]==found(per_label=False).thresh
+    test_eq(found(min_positives=19).fallback[3:], ('',''))
+
+def test_own_thresholds_are_worth_it_where_labels_differ():
+    gen = torch.Generator()
+    y = (torch.rand(3000, 3, generator=gen.manual_seed(0))<0.2).float()
+    scores = (torch.randn(3000, 3, generator=gen.manual_seed(1)) + 3*y + tensor([-1.,-4.,-7.])).sigmoid()
+    res = best_thresholds(scores, y, average='macro', cv=5)
+    one = best_thresholds(scores, y, average='macro', per_label=False, cv=5)
+    assert not any(res.fallback) and res.held_out>one.held_out+0.1 and abs(res.held_out-res.score)<0.02
+
+def test_a_label_whose_scores_have_another_scale():
+    "The global threshold predicts nothing; the label's own threshold also scores well on other samples"
+    def draw(n, seed):
+        gen = torch.Generator().manual_seed(seed)
+        y = torch.rand(n, 4, generator=gen)<tensor([0.3,0.3,0.3,0.06])
+        return tensor([0.5,0.5,0.5,0.08]) * (0.4 + 0.6*y + 0.25*torch.rand(n, 4, generator=gen)),y
+    scores,y = draw(1000, 0)
+    res = best_thresholds(scores, y, average='macro')
+    one = best_thresholds(scores, y, average='macro', per_label=False)
+    assert 20<=y[:,3].sum()<100 and res.fallback[3]=='' and 0.05<res.thresh[3]<0.08<one.thresh
+    assert F1ScoreMulti(one.thresh, sigmoid=False, average=None)(*draw(1000, 1))[3]==0
+    assert F1ScoreMulti(res.thresh, sigmoid=False, average=None)(*draw(1000, 1))[3]>0.99
+
+def test_labels_that_are_alike_share_a_threshold():
+    "Most thresholds of their own are no better on held-out samples; without a cross-validation all labels get one"
+    own = []
+    for seed in range(5):
+        logits,y = simulate(600, 8, density=0.3, seed=seed)
+        scores = logits.sigmoid()
+        res = best_thresholds(scores, y, average='macro')
+        assert {*res.fallback}<={'','no better held out'}
+        own += [not o for o in res.fallback]
+        one = best_thresholds(scores, y, average='macro', per_label=False).thresh
+        each = best_thresholds(scores, y, average='macro', cv=None)
+        assert not any(each.fallback) and each.held_out is None
+        assert res.thresh==tuple(one if why else t for why,t in zip(res.fallback, each.thresh))
+    assert sum(own)<len(own)/2
+
+@pytest.mark.parametrize('scores,y', [
+    (torch.full((30,2), 0.3), torch.eye(2).repeat(15,1)),
+    (torch.rand(30,2), torch.zeros(30,2)),
+    (torch.rand(30,2), torch.ones(30,2)),
+    (torch.rand(1,3), tensor([[1.,0.,0.]])),
+    (torch.rand(30), (torch.arange(30)%2).float()),
+    (torch.zeros(5,2), torch.ones(5,2))])
+def test_odd_data_have_a_threshold(scores, y):
+    for average in ('micro','macro','weighted','samples'):
+        for per_label in (True, False):
+            res = best_thresholds(scores, y, average=average, per_label=per_label)
+            assert all(0<=t<=1 for t in L(res.thresh)) and res.score>=0
+
+def test_a_metric_may_be_a_class():
+    logits,targs = simulate(300)
+    assert best_thresholds(logits, targs, SpecificityMulti, 'micro', sigmoid=True).score==1
+    fbeta = best_thresholds(logits, targs, 'fbeta', 'micro', sigmoid=True, beta=2)
+    brute = [FBetaMulti(2, thresh=t, average='micro')(logits, targs) for t in np.unique(logits.sigmoid())]
+    assert fbeta.score==best_of(brute)
+
+def test_metrics_are_found_by_class_as_by_name():
+    p,y = torch.rand(300, 4),(torch.rand(300, 4)<0.3).float()
+    for name,cls,kw in (('precision',PrecisionMulti,dict(at_recall=0.8)),
+                        ('recall',RecallMulti,dict(at_precision=0.25))):
+        by_name,by_class = (best_thresholds(p, y, m, 'micro', cv=None, **kw) for m in (name, cls))
+        test_eq(by_class.thresh, by_name.thresh)
+        test_eq(by_class.score, by_name.score)
+    with pytest.raises(ValueError, match='no single number with average=None'): best_thresholds(p, y, average=None)
+
+@pytest.mark.parametrize('metric,required,kw', [
+    ('precision', RecallMulti, dict(at_recall=0.9)),
+    ('recall', PrecisionMulti, dict(at_precision=0.6))])
+def test_what_is_required_holds_for_each_label(metric, required, kw):
+    "Also for labels with few positives, which otherwise fall back to the global threshold"
+    g = torch.Generator().manual_seed(0)
+    y = (torch.rand(2000, 6, generator=g)<tensor([0.3,0.2,0.1,0.04,0.01,0.005])).float()
+    p = (torch.randn(2000, 6, generator=g) + 4*y - 2).sigmoid()
+    best = best_thresholds(p, y, metric, 'macro', **kw)
+    reached = required(best.thresh, sigmoid=False, average=None)(p, y)
+    assert (reached>=[*kw.values()][0]-1e-9).all() and not any(best.fallback)
+    name = 'recall' if metric=='precision' else 'precision'
+    column = best.table[name]
+    assert np.allclose(column.iloc[2:], reached) and column['per label']==pytest.approx(reached.mean())
+    assert f'{name}: on the samples' in best.table.reading
+
+@pytest.mark.parametrize('kw,match', [
+    (dict(metric='precision', average='samples', at_recall=0.99), 'zero_division=nan leaves them out'),
+    (dict(metric='precision', at_recall=50), 'above 0 and at most 1'),
+    (dict(metric=AccuracyLift, average='macro'),
+     "AccuracyLift has no single number with average='macro': use one of 'micro'$"),
+    (dict(average=None), "use one of 'micro', 'macro', 'weighted', 'samples'$")])
+def test_a_search_says_what_it_cannot_do(kw, match):
+    logits,targs = simulate(200, 6)
+    with pytest.raises(ValueError, match=match): best_thresholds(logits.sigmoid(), targs, **kw)
+
+def test_a_metric_may_exceed_1():
+    "If labels are alike, for most of them no threshold is better than the global one"
+    class Profit(CountsMetric):
+        def formula(self, tp, fp, fn, tn): return 5*tp-fp
+    own = []
+    for seed in range(5):
+        logits,y = simulate(600, 8, density=0.3, seed=seed)
+        own += [not o for o in best_thresholds(logits.sigmoid(), y, Profit, 'macro').fallback]
+    assert sum(own)<len(own)/2
+
+def test_what_is_not_reached_is_named():
+    with pytest.raises(ValueError, match='such as JaccardMulti, which is given its average= here'):
+        best_thresholds(SCORES, TARGS, metric=CF1)
+    hard = torch.tensor([[0.9],[0.8],[0.7],[0.6]]),torch.tensor([[0],[1],[1],[0]])
+    unreached = r'no threshold reaches a precision \(micro\) of 0.9; the highest is 0.667'
+    with pytest.raises(ValueError, match=unreached): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
+
+def f1(y, p, average='macro'): return skm.f1_score(y, p, average=average, zero_division=0)
+
+@pytest.mark.parametrize('kw', [
+    dict(), dict(average='macro'), dict(average='samples'), dict(average='weighted'),
+    dict(average='micro', per_label=True), dict(average='macro', cv=3, seed=1)], ids=str)
+def test_held_out_is_on_samples_that_were_not_seen(kw):
+    "Each fold is predicted with the thresholds of the others, right below the lowest positive that they predict"
+    res = best_thresholds(SCORES, TARGS, **kw)
+    cv,seed,average = kw.get('cv', 5),kw.get('seed', 42),kw.get('average', 'micro')
+    fold = torch.randperm(300, generator=torch.Generator().manual_seed(seed))%cv
+    def held_out(per_label, folds=range(cv)):
+        p = torch.zeros(300,6).bool()
+        for j in folds:
+            some = (fold!=j) & torch.isin(fold, tensor(folds))
+            s,y = SCORES[some],TARGS[some]
+            thresh = tensor(best_thresholds(s, y, **{**kw, 'cv':None, 'per_label':per_label}).thresh)
+            passed = s.masked_fill((y==0) | (s<=thresh), math.inf)
+            p[fold==j] = SCORES[fold==j]>=(passed.amin(0) if per_label else passed.min())
+        return p
+    p = held_out(False)
+    if kw==dict(average='micro', per_label=True): p = held_out(True) # No label gets the global threshold
+    elif isinstance(res.thresh, tuple):
+        def better(folds):
+            some = torch.isin(fold, tensor(folds))
+            return tensor(np.greater(*(f1(TARGS[some], held_out(o, folds)[some], None) for o in (True, False))))
+        assert [not o for o in res.fallback]==better(range(cv)).tolist() and better(range(cv)).any()
+        # The other folds choose for the samples of a fold, which they have not seen
+        others = [better([i for i in range(cv) if i!=j]) for j in range(cv)]
+        p = torch.where(torch.stack(others)[fold], held_out(True), p)
+        np.testing.assert_allclose(res.table.held_out[2:], f1(TARGS, p, None))
+    assert res.held_out==pytest.approx(f1(TARGS, p, average), abs=1e-12)
+
+def test_held_out_is_less_biased():
+    "Of random scores, thresholds tuned and scored on the same samples are optimistically biased"
+    g = torch.Generator().manual_seed(0)
+    y,s = (torch.rand(150, 30, generator=g)<0.05).long(),torch.rand(150, 30, generator=g)
+    res = best_thresholds(s, y, average='macro', min_positives=0)
+    assert any(not o for o in res.fallback) and res.score>1.2*res.held_out
+    for text in (one_line(res), res._repr_html_()):
+        assert 'optimistically biased' in text and 'cross-validated in 5 folds' in text
+
+def six_label_table(): return ScoreTable(Predictions.of(SCORES, TARGS), cv=5)
+
+def test_what_is_tuned_has_a_name_and_a_value():
+    shared,per_label = Objective('f1', 'macro').tune(six_label_table(), names=('one','each'))
+    assert (shared.name,per_label.name)==('one','each') and not (shared.in_use or per_label.in_use)
+    assert not shared.per_label and isinstance(shared.value, float) and shared.fallback==()
+    assert per_label.per_label and len(per_label.value)==6==len(per_label.fallback)
+
+def test_an_outcome_uses_thresholds_tuned_without_its_fold():
+    table = six_label_table()
+    tuned = Objective().tune_global(table)
+    outcome = tuned.held_out
+    assert outcome.tuned_without=={i: (i,) for i in range(5)}
+    fold = table.fold.numpy()
+    p = SCORES.numpy()>tuned.thresh[1:][fold].astype(np.float32)
+    y = TARGS.numpy()==1
+    for folds in ([0], [1,3], None):
+        here = np.isin(fold, range(5) if folds is None else folds)
+        tp,fp,fn,tn = outcome.cells(folds).numpy()
+        test_eq(tp, (p & y)[here].sum(0))
+        test_eq(fp, (p & ~y)[here].sum(0))
+        test_eq(fn, (~p & y)[here].sum(0))
+        test_eq(tn, (~p & ~y)[here].sum(0))
+
+@pytest.mark.parametrize('m', [F1ScoreMulti(average='micro'), HammingLossMulti(average='micro')], ids=repr)
+def test_a_gain_has_an_interval_from_a_jackknife_over_folds(m):
+    shared,per_label = (o.held_out for o in Objective(per_label=True).tune(six_label_table()))
+    value,low,high = gain(m, per_label, shared)
+    sign = -1 if m.is_loss else 1
+    def difference(folds): return sign*(per_label.score(m, folds)-shared.score(m, folds))
+    d = np.array([difference([j for j in range(5) if j!=i]) for i in range(5)])
+    half = 2.7764451*math.sqrt(4/5*((d-d.mean())**2).sum()) # Student's t with 4 degrees of freedom
+    assert value==pytest.approx(difference(None)) and (low,high)==pytest.approx((value-half,value+half), abs=1e-7)
