@@ -366,3 +366,41 @@ def test_two_learners_at_once_may_not_share_metrics():
 def test_metrics_show_their_arguments(m, text):
     assert repr(m)==text
     assert repr(eval(text))==text and (m.thresh, m.average)==(eval(text).thresh, eval(text).average)
+
+# What the counting needs at its edges
+
+def test_a_reset_forgets_the_batch_of_the_loop():
+    "A batch in the same memory and of the same number is counted anew after a reset"
+    logits,targs = simulate(40)
+    learn = SimpleNamespace(pred=logits.clone(), yb=(targs,), iter=0)
+    m = F1ScoreMulti()
+    m.accumulate(learn)
+    m.reset()
+    learn.pred.copy_(-logits) # in place, so tensors and number are the same
+    m.accumulate(learn)
+    assert m.value==F1ScoreMulti()(-logits, targs)!=F1ScoreMulti()(logits, targs)
+
+def test_batches_of_another_loop_keep_the_names_of_their_own():
+    "Batches that wait are counted before the next loop, whose labels are in another order"
+    logits,targs = simulate(40, 3, density=0.3)
+    class Loop: # has no metrics, and is no Learner of fastai
+        def __init__(self, vocab, i): self.dls,self.pred,self.yb = SimpleNamespace(vocab=vocab),logits[i:i+20],(targs[i:i+20],)
+    m = F1ScoreMulti(labels=['a'])
+    m.accumulate(Loop(L('a','b','c'), 0))
+    m.accumulate(Loop(L('b','c','a'), 20))
+    p,y = (torch.cat([o[:20,0], o[20:,2]]) for o in (logits, targs))
+    assert m.value==F1ScoreMulti()(p[:,None], y[:,None])
+
+def test_checks_of_many_batches_are_joined():
+    "A stream of any length stores few of them, and forgets nothing that they found"
+    logits,targs = simulate(80)
+    m = F1ScoreMulti(sigmoid=False, thresh=0.)
+    for i in range(80):
+        m.update(logits[[i]], targs[[i]])
+        assert len(m._checks)<16
+    _,(low,low_targ,high,high_targ,fraction,nans) = m.read()
+    test_eq([low, low_targ, high, high_targ, fraction, nans], [logits.min(), 0, logits.max(), 1, 0, 0])
+    targs[3,1] = 0.5 # long before the last batches
+    m.reset()
+    for i in range(80): m.update(logits[[i]], targs[[i]])
+    with pytest.raises(ValueError, match='one is 0.5'): m.value
