@@ -328,3 +328,52 @@ def test_the_baseline_by_kind_of_row():
     aps = [skm.average_precision_score(TARGS, o, average='macro') for o in random]
     assert r.baseline['AP, macro']==pytest.approx(np.mean(aps), abs=0.005)
     assert 'baseline, predicting nothing' in r.reading and 'a random ranking scores' in r.reading
+
+def interval_of(without, value=0.5, ci=0.95, lowest=0):
+    from fastai_mlmetrics.reports.accuracy import interval
+    return interval(value, torch.tensor(without, dtype=torch.float64), ci, lowest)
+
+@pytest.mark.parametrize('deviations,free', [
+    (np.linspace(-1, 1, 40), 39), # Even deviations: the formula gives more than n-1
+    (np.r_[np.ones(4), -np.ones(4), np.zeros(32)], None), # Between: the formula
+    (np.r_[1, np.zeros(39)], 5), # One sample makes the variance: at least 5
+    (np.r_[1, np.zeros(3)], 3)]) # At most n-1, if that is less than 5
+def test_an_interval_has_satterthwaite_s_degrees_of_freedom(deviations, free):
+    n = len(deviations)
+    without = 0.5+1e-4*deviations
+    centred = without-without.mean()
+    s2,s4 = (centred**2).sum(),(centred**4).sum()
+    formula = 2*s2**2/(s4-s2**2/n)
+    if free is None:
+        free = formula
+        assert 5<free<n-1
+    elif free==5: assert formula<5
+    elif n==40: assert formula>n-1
+    half = stats.t.ppf(0.975, free)*((n-1)/n*s2)**0.5
+    low,high = interval_of(without)
+    middle = n*0.5-(n-1)*without.mean()
+    same([low, high], [min(middle-half, 0.5), max(middle+half, 0.5)], 1e-10)
+
+@pytest.mark.parametrize('value', [0.,1.])
+def test_an_interval_without_variation_is_wilson_s(value):
+    n,t = 30,stats.t.ppf(0.975, 29)
+    far = t**2/(n+t**2)
+    same(interval_of([value]*n, value), [0, far] if value==0 else [1-far, 1])
+    same(interval_of([value]*n, value, lowest=-1), [0, 0] if value==0 else [1-far, 1])
+
+def test_measured_rows_are_subtracted():
+    from fastai_mlmetrics.core.predictions import Predictions
+    from fastai_mlmetrics.reports.accuracy import measure
+    scored,binary = (measure(Predictions.of(o, TARGS), 0.95) for o in (SCORES, SCORES>0.3))
+    difference = binary.minus(scored)
+    assert [*difference.values.index]==[*difference.without]==ROW_NAMES[:-3]
+    same(difference.without['F1, macro'], binary.without['F1, macro']-scored.without['F1, macro'])
+    without_intervals = measure(Predictions.of(SCORES, TARGS), None)
+    assert without_intervals.without is None and binary.minus(without_intervals).without is None
+    assert without_intervals.intervals(0.95).isna().all(axis=None)
+
+def test_of_equally_frequent_sets_the_first_is_the_constant():
+    from fastai_mlmetrics.core.predictions import Predictions
+    from fastai_mlmetrics.reports.accuracy import _most_frequent_set
+    y = torch.tensor([[1,0,0], [0,1,1], [1,0,0], [0,1,1], [1,1,1]])
+    assert _most_frequent_set(Predictions.of(y.float()/2, y)).tolist()==[False,True,True]

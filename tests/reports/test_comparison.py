@@ -201,3 +201,26 @@ def test_mistakes_in_a_comparison_are_named():
     with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
     assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
     assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5.'
+
+def measured(f1, without=None):
+    from fastai_mlmetrics.reports.accuracy import Measured
+    return Measured(pd.Series({'F1, micro': f1}), {'F1, micro': torch.as_tensor(without)})
+
+@pytest.mark.parametrize('gains,warns', [((0.,0.0101),True), ((0.0101,0.),True), ((0.0099,0.0099),False)])
+def test_a_gain_of_a_hundredth_is_needed_to_depend_on_thresholds(gains, warns):
+    "Of one of the models"
+    from fastai_mlmetrics.reports.comparison import _depends, _Model
+    spread = torch.linspace(-1e-5, 1e-5, 50, dtype=torch.float64)
+    def model(f1, gain, k): return _Model(measured(f1), '', measured(f1+gain, f1+gain+k*spread), 0.3)
+    models = dict(a=model(0.5, gains[0], 0), b=model(0.505, gains[1], 1))
+    given = pd.Series(dict(difference=0.005, low=-0.1, high=0.1)) # May be chance
+    assert bool(_depends('b', 'a', given, models, 0.95))==warns
+
+def test_rows_that_are_read_most_are_named_first():
+    from fastai_mlmetrics.reports.comparison import _rows_in_words
+    rows = ['LRAP','accuracy, subset','accuracy, elementwise','F1, macro','F1, samples']
+    table = pd.DataFrame(dict(difference=0.2, low=0.1, high=0.3), index=rows)
+    limits = 'by 0.200 (0.100 to 0.300)'
+    assert _rows_in_words(table)==(f'F1 over samples, {limits}; macro F1, {limits}; elementwise accuracy, {limits}, '
+                                   'and 2 more rows')
+    assert _rows_in_words(table.iloc[:2])==f'subset accuracy, {limits}, and LRAP, {limits}'
