@@ -26,7 +26,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from scipy.special import expit
 import fastai, fastai_mlmetrics
 
-# %% ../../nbs/reports/04_page.ipynb #aefc7098
+# %% ../../nbs/reports/04_page.ipynb #c646a283
 class ResultsPage:
     """Page with all results of an interpretation, as a method that it inherits
 
@@ -37,9 +37,8 @@ class ResultsPage:
 # %% ../../nbs/reports/04_page.ipynb #1b39a1e4
 class _Results:
     "What several sections show"
-    def __init__(self, interp, data, comparison, k, max_n):
+    def __init__(self, interp, record, data, comparison, k, max_n):
         store_attr()
-        self.record = interp._record
         self.report = interp.report()
         # The rows of the report: labels, then averages
         self.labels = self.report[:len(interp.vocab)]
@@ -154,7 +153,7 @@ def _labels(p):
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
 
-# %% ../../nbs/reports/04_page.ipynb #1868c41a
+# %% ../../nbs/reports/04_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
     "Return the thresholds of a slider: even steps over `scores` as they are plotted, and `marks`"
     x = stretched(scores, probs)
@@ -167,7 +166,7 @@ def _slider_thresholds(scores, probs, marks):
     return np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
 
 def _counts_between(thresh, scores):
-    "Count the scores between neighbours of ascending thresholds: the first count is of those below all"
+    "Count the scores between ascending thresholds, first those below all of them"
     places = np.searchsorted(thresh.astype(scores.dtype), scores)
     return np.bincount(places, minlength=len(thresh)+1).tolist()
 
@@ -386,7 +385,7 @@ def to_html(self:ResultsPage,
         # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
         plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
         warnings.filterwarnings('ignore', 'Glyph')
-        results = _Results(self, data, comparison, k, max_n)
+        results = _Results(self, self._record, data, comparison, k, max_n)
         for name in progress(names):
             heading,section = SECTIONS[name]
             blocks = [*section(results)]
