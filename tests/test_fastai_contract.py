@@ -1,6 +1,6 @@
 """What this package relies on in fastai, fastcore and torch and their documentation does not promise
 
-One fact a test, whose docstring names the modules that rely on it: a new version that changes a fact fails here first."""
+Each test holds one fact, and its docstring names the modules that rely on it. A new version fails here first."""
 import fastai.losses, fastai.metrics, io, threading
 from fastai.callback.progress import CSVLogger
 from fastai.callback.schedule import LRFinder
