@@ -134,25 +134,41 @@ class Batch:
 
     @property
     def counts(self):
-        "`tp`, `fp`, `fn`, `tn` of each label (weighted), 4 x C, and of each sample, 4 x N, in float64"
-        return self.cached(_count)
+        """`tp`, `fp`, `fn` and `tn` in float64: of each label (weighted), 4 x C, and of each
+        sample, 4 x N"""
+        return self.cached(_plain_counts if self.weight is None else _weighted_counts)
 
     @property
     def checks(self): return self.cached(value_checks)
 
-def _count(batch):
-    p,(_,y,valid) = batch.predicted,batch.inputs
-    if batch.weight is not None:
-        cells = torch.stack([p*y, p*(1-y), (1-p)*y, (1-p)*(1-y)], 1)
-        if valid is not None: cells = cells*valid[:,None]
-        return batch.over_samples(cells),cells.sum(2).double().T
-    dtype = torch.float64 if batch.n>2**24 else torch.float32
-    def sums(x): return x.sum(0, dtype=dtype),x.sum(1)
+def cells(
+    tp:Tensor, # Number of true positives
+    predicted:Tensor, # Number of predicted pairs, tp + fp
+    true:Tensor, # Number of true pairs, tp + fn
+    n # Number of pairs that count
+)->Tensor: # `tp`, `fp`, `fn` and `tn`, 4 x the shape of `tp`
+    "Derive the four counts from three sums and the number of pairs"
+    return torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
+
+def _weighted_counts(batch):
+    "Sum each of the four counts: differences of weighted sums would be rounded"
+    preds,(_,targs,valid) = batch.predicted,batch.inputs
+    counts = [preds*targs, preds*(1-targs), (1-preds)*targs, (1-preds)*(1-targs)]
+    counts = torch.stack(counts, 1) # N x 4 x C
+    if valid is not None: counts = counts*valid[:,None]
+    return batch.over_samples(counts),counts.sum(2).double().T
+
+def _plain_counts(batch):
+    "Derive the four counts from three sums, which are exact without weights"
+    preds,(_,targs,valid) = batch.predicted,batch.inputs
+    by_label = torch.float64 if batch.n>2**24 else torch.float32 # More than float32 counts exactly
+    def sums(x): return x.sum(0, dtype=by_label),x.sum(1)
+    predicted = sums(preds)
+    true = sums(targs)
     n = (batch.n,batch.c) if valid is None else sums(valid)
-    predicted,true = sums(p),sums(y)
-    tp = sums(p.mul_(y)) # In place, since new memory costs time
-    return tuple(torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp]).double()
-                 for tp,predicted,true,n in zip(tp, predicted, true, n))
+    tp = sums(preds.mul_(targs)) # In place, since new memory costs time
+    of_labels,of_samples = map(cells, tp, predicted, true, n)
+    return of_labels.double(),of_samples.double()
 
 # %% ../../nbs/core/04_counts.ipynb #97809f0d
 def is_split(

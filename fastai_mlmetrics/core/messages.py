@@ -7,13 +7,28 @@ __all__ = []
 
 # %% ../../nbs/core/01_messages.ipynb #db2fd1b8
 from fastai.basics import *
-import difflib
+import difflib, html
 from fastcore.docments import docments
 from functools import cache
 from threadpoolctl import ThreadpoolController
 from weakref import WeakKeyDictionary
 
 # %% ../../nbs/core/01_messages.ipynb #6f3d2e51
+def nearest(
+    name, # Name that was not found
+    names, # Names that there are
+    n:int=1, # Maximum number of names to return
+    cutoff:float=0.6 # Lowest similarity, from 0 to 1
+)->list: # Texts, the most similar first; empty if none is similar
+    "Find the names that are spelled most like `name`"
+    return difflib.get_close_matches(str(name), [str(o) for o in names], n, cutoff)
+
+def code_html(
+    text:str # Text in which backticks mark code
+)->str:
+    "Escape a text for HTML, and mark code by `<code>`"
+    return re.sub('`(.*?)`', r'<code>\1</code>', html.escape(text, quote=False))
+
 def check_kwargs(
     name:str, # Name of the function or class
     f, # Function with the allowed arguments
@@ -23,7 +38,7 @@ def check_kwargs(
     params = inspect.signature(f).parameters
     if any(p.kind==p.VAR_KEYWORD for p in params.values()): return
     for k in kwargs.keys()-params.keys():
-        near = difflib.get_close_matches(k, params, 1, 0.7)
+        near = nearest(k, params, cutoff=0.7)
         every = ', '.join(o for o in params if o!='self')
         hint = f": did you mean {near[0]!r}?" if near else f", but has {every}"
         raise TypeError(f"{name} has no argument {k!r}{hint}")

@@ -9,8 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import (
     as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload)
-from .messages import check_int, single_threaded
-import difflib
+from .messages import check_int, nearest, single_threaded
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -225,8 +224,6 @@ def valid(self:ThresholdRule,
     if self.ignore_index is None: return None
     return ~targs.isnan() if self.ignore_index!=self.ignore_index else targs!=self.ignore_index
 
-
-
 # %% ../../nbs/core/03_rules.ipynb #a0871284
 @patch
 def for_labels(self:ThresholdRule,
@@ -244,7 +241,7 @@ def for_labels(self:ThresholdRule,
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)
         if not isinstance(label, bool) and label in range(c): return int(label)
-        near = difflib.get_close_matches(str(label), L(vocab).map(str), 1)
+        near = nearest(label, L(vocab))
         why = f": did you mean {near[0]!r}?" if near else '' if vocab is not None else (
             ": names are known only of DataFrames, and in a Learner whose dls has a vocab")
         raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{why}")

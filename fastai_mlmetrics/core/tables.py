@@ -7,8 +7,8 @@ __all__ = ['Table']
 
 # %% ../../nbs/core/02_tables.ipynb #85de2a07
 from fastai.basics import *
-from .messages import check_int
-import difflib, html, textwrap
+from .messages import check_int, code_html, nearest
+import textwrap
 from numbers import Integral
 
 # %% ../../nbs/core/02_tables.ipynb #211c8f65
@@ -60,7 +60,7 @@ def label_index(
     for names in (vocab, vocab.map(as_shown)): # Tables show the number 3 as they show '3'
         if label in names: return names.index(label)
     if isinstance(label, Integral) and 0<=label<len(vocab): return int(label)
-    near = difflib.get_close_matches(label, vocab.map(as_shown), 3) if isinstance(label, str) else []
+    near = nearest(label, vocab.map(as_shown), 3) if isinstance(label, str) else []
     hint = (f"did you mean {' or '.join(map(repr, near))}?" if near else
             f"it has {names_within(vocab, 60)}")
     raise ValueError(f"label {label!r} is not in the vocab: {hint}")
@@ -128,8 +128,8 @@ class Table(pd.DataFrame):
                     show_dimensions='truncate')
 
     def _repr_html_(self):
-        words = re.sub('`(.*?)`', r'<code>\1</code>', html.escape(self.reading, quote=False))
-        words = ''.join(f'<p style="max-width:50em">{o}</p>' for o in words.splitlines())
+        lines = code_html(self.reading).splitlines()
+        words = ''.join(f'<p style="max-width:50em">{o}</p>' for o in lines)
         with pd.option_context('display.max_colwidth', None):
             return self.to_html(notebook=True, **self._options()) + words
 

@@ -149,11 +149,11 @@ def test_a_metric_counts_its_own_batches(numbered, batches):
         p,y = map(torch.cat, zip(*own)) if own else (torch.empty(0, 3),)*2
         if not len(p): return
         d = m.rule.binarize(p)
-        if m.rule.weight is not None: same(m.counts, [weight[:len(p)]@d.sum(1), weight[:len(p)].sum()])
+        if m.rule.sample_weight is not None: same(m.counts, [weight[:len(p)]@d.sum(1), weight[:len(p)].sum()])
         elif m.average=='samples': same(m.value, deepcopy(m)(p, y))
         else: test_eq(m.counts, torch.stack([d*y, d*(1-y), (1-d)*y, (1-d)*(1-y)]).sum(1))
     with pytest.MonkeyPatch.context() as patch:
-        for room in ('counts','streaming'): patch.setattr(f'fastai_mlmetrics.{room}.LARGE', 30)
+        for room in ('core.counts','metrics.streaming'): patch.setattr(f'fastai_mlmetrics.{room}.LARGE', 30)
         for i,(n,reuse,before,skip,after) in enumerate(batches):
             pred,targ = torch.randn(n, 3, generator=g),(torch.rand(n, 3, generator=g)<0.5).float()
             learn = SimpleNamespace(pred=buffer[:n].copy_(pred) if reuse else pred, yb=(targ,))

@@ -102,3 +102,44 @@ def test_nothing_that_counts_is_an_error(f):
     with pytest.raises(ValueError, match='not a single sample'):
         f(SCORES, TARGS*math.nan, ignore_index=math.nan)
     with pytest.raises(ValueError, match='not a single sample'): f(SCORES[:0], TARGS[:0])
+
+# The object itself
+
+def six_predictions(**kwargs):
+    from fastai_mlmetrics.core.predictions import Predictions
+    return Predictions.of(SCORES, TARGS.masked_fill(TARGS.roll(1)>0, -1), ignore_index=-1, **kwargs)
+
+def brute_counts(p, dim):
+    "Count each pair that counts, by its definition"
+    valid,predicted = p.targs!=-1,p.preds>p.rule.thresh
+    true = p.targs==1
+    cells = predicted & true, predicted & ~true, ~predicted & true, ~predicted & ~true
+    return torch.stack([(o & valid).sum(dim).double() for o in cells])
+
+def test_predictions_are_frozen():
+    p = six_predictions()
+    for name in ('rule','preds','vocab'):
+        with pytest.raises(AttributeError): setattr(p, name, None)
+
+@pytest.mark.parametrize('block', [2**16, 24])
+def test_counts_of_one_walk_are_those_of_each_pair(block, monkeypatch):
+    monkeypatch.setattr('fastai_mlmetrics.core.predictions._BLOCK', block)
+    p = six_predictions(thresh=0.4)
+    known = (p.targs!=-1).any(1)
+    assert (len([*p.blocks()])>1)==(block==24)
+    assert torch.equal(p.counts, brute_counts(p, 0)) and p._cells is p._cells
+    assert torch.equal(p.sample_counts, brute_counts(p, 1)[:,known])
+    assert torch.equal(p.by_sample(lambda b: b.counts[1]), p.sample_counts)
+
+def test_a_copy_with_another_threshold_counts_again():
+    p = six_predictions()
+    before = p.counts.clone()
+    other = p.replace(rule=p.rule.replace(thresh=0.2))
+    assert torch.equal(other.counts, brute_counts(other, 0)) and not torch.equal(other.counts, before)
+    assert torch.equal(p.counts, before) and p.rule.thresh==0.5
+
+def test_a_column_is_a_label():
+    p = six_predictions()
+    scores,true,valid = p.column(2)
+    assert torch.equal(scores, p.preds[:,2]) and torch.equal(true, p.targs[:,2]==1)
+    assert torch.equal(valid, p.targs[:,2]!=-1)
