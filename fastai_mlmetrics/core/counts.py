@@ -22,9 +22,12 @@ def value_checks(
 )->Tensor: # Lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
     "Summarise the values of a batch in six numbers that show whether they are valid"
     preds,targs,_ = batch.inputs
-    if not preds.numel(): return upload([math.inf]*2+[-math.inf]*2+[0.]*2, preds.device, torch.float32)
+    if not preds.numel():
+        nothing = [math.inf, math.inf, -math.inf, -math.inf, 0., 0.]
+        return upload(nothing, preds.device, torch.float32)
     if preds.dtype==torch.bool: preds = preds.byte()
-    (low,high),(low_targ,high_targ) = preds.aminmax(),targs.aminmax()
+    low,high = preds.aminmax()
+    low_targ,high_targ = targs.aminmax()
     # The range of predictions with NaN is NaN; reading it costs nothing on a CPU
     has_nan = preds.device.type!='cpu' or math.isnan(low)
     nans = preds.isnan().any(1).sum() if has_nan else torch.zeros_like(low)
@@ -46,19 +49,11 @@ def check_values(
 )->str: # Warning: why the metrics are nan; None: the values are valid
     "Raise an error for invalid targets or binary predictions, and tell which predictions are NaN"
     low,low_targ,high,high_targ,fraction,nans = checks
-    off = next((o for o in (low_targ, high_targ, fraction) if o not in (0,1)), None)
-    if off is not None:
-        text = f"targets must be 0 or 1, but one is {format_number(off)}"
-        if fraction and (low,high)==(0,1) and not trained:
-            raise ValueError(f"{text}, and predictions are from 0 to 1: are they swapped? "
-                             "Predictions come first")
-        if (low_targ,fraction)==(-1,0): text += ". If -1 marks negatives, pass (targs+1)/2"
-        text += (". One-hot encode class indices, round soft labels, or name the value of missing "
-                 "targets with ignore_index, which metric classes, ZeroLabelsCallback, reports and "
-                 "searches for thresholds take.")
-        if in_learner and not off>=0: # NaN or negative: most likely missing targets
-            text += (" The loss function needs it, too, as in BCEWithLogitsLossFlat(ignore_index="
-                     f"{format_number(off) if off==off else 'math.nan'}).")
+    wrong_target = first((low_targ, high_targ, fraction), lambda o: o not in (0,1))
+    if wrong_target is not None:
+        swapped = fraction and (low,high)==(0,1)
+        text = _wrong_target_text(wrong_target, swapped and not trained, (low_targ,fraction)==(-1,0),
+                                  in_learner)
         if not trained: raise ValueError(text)
         return f"{text} (MixUp and CutMix make soft ones, with which train_metrics are nan.)"
     if nans:
@@ -70,6 +65,21 @@ def check_values(
     if not scored and (low<0 or high>1):
         raise ValueError("integer predictions are binary, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
+
+def _wrong_target_text(target, swapped, are_signs, in_learner):
+    "Say what is wrong with a target other than 0 and 1, and what to write"
+    text = f"targets must be 0 or 1, but one is {format_number(target)}"
+    if swapped:
+        return (f"{text}, and predictions are from 0 to 1: are they swapped? "
+                "Predictions come first")
+    if are_signs: text += ". If -1 marks negatives, pass (targs+1)/2"
+    text += (". One-hot encode class indices, round soft labels, or name the value of missing "
+             "targets with ignore_index, which metric classes, ZeroLabelsCallback, reports and "
+             "searches for thresholds take.")
+    if in_learner and not target>=0: # NaN or negative: most likely missing targets
+        value = 'math.nan' if math.isnan(target) else format_number(target)
+        text += f" The loss function needs it, too, as in BCEWithLogitsLossFlat(ignore_index={value})."
+    return text
 
 # %% ../../nbs/core/04_counts.ipynb #8ffac19a
 LARGE = 2**18 # Predictions counted together if batches are smaller, since each call takes time
@@ -83,9 +93,12 @@ class Batch:
         vocab=None, # Names of the labels, for rules that name labels; None: unknown
         start:int=0 # Number of samples before these, whose sample weights come first
     ):
-        if preds.device.type=='mps': preds,targs = preds.cpu(),targs.cpu() # Apple's GPUs lack float64
-        self.preds,self.targs,self.start = preds,targs,start
-        (self.n,self.n_labels),self.scored = preds.shape,preds.is_floating_point()
+        on_mps = preds.device.type=='mps' # Apple's GPUs lack float64
+        self.preds = preds.cpu() if on_mps else preds
+        self.targs = targs.cpu() if on_mps else targs
+        self.start = start
+        self.n,self.n_labels = preds.shape
+        self.scored = preds.is_floating_point() # If not, the predictions are binary
         self.rule,self.columns = (rule or ThresholdRule()).for_labels(self.n_labels, vocab)
         self._cache = {}
 
@@ -104,10 +117,11 @@ class Batch:
     @cached_property
     def inputs(self):
         "Predictions, targets as floats, and a mask of the pairs that count (None: all)"
-        preds,targs = self._select(self.preds),self._select(self.targs)
+        preds = self._select(self.preds)
+        targs = self._select(self.targs)
         valid = self.rule.valid(targs)
-        if valid is not None: preds,targs = (o.masked_fill(~valid, 0) for o in (preds,targs))
-        return preds,targs.float(),valid
+        if valid is None: return preds,targs.float(),None
+        return preds.masked_fill(~valid, 0),targs.masked_fill(~valid, 0).float(),valid
 
     @cached_property
     def weight(self):
@@ -124,13 +138,16 @@ class Batch:
 
     def over_samples(self, x):
         "Sum `x`, N x anything, over the samples, weighted by their weights"
-        return x.sum(0) if self.weight is None else (self.weight.view(-1, *[1]*(x.ndim-1))*x).sum(0)
+        if self.weight is None: return x.sum(0)
+        weight = self.weight.view(-1, *(1 for _ in x.shape[1:])) # N x 1 x ..., as `x` has axes
+        return (weight*x).sum(0)
 
     @property
     def predicted(self):
         "Binary predictions as float32 zeros and ones; 0 where ignored"
-        p,valid = self._select(self.rule.binarize(self.preds)),self.inputs[2]
-        return p if valid is None else p*valid
+        predicted = self._select(self.rule.binarize(self.preds))
+        *_,valid = self.inputs
+        return predicted if valid is None else predicted*valid
 
     @property
     def counts(self):
@@ -152,7 +169,8 @@ def cells(
 
 def _weighted_counts(batch):
     "Sum each of the four counts: differences of weighted sums would be rounded"
-    preds,(_,targs,valid) = batch.predicted,batch.inputs
+    _,targs,valid = batch.inputs
+    preds = batch.predicted
     counts = [preds*targs, preds*(1-targs), (1-preds)*targs, (1-preds)*(1-targs)]
     counts = torch.stack(counts, 1) # N x 4 x C
     if valid is not None: counts = counts*valid[:,None]
@@ -160,7 +178,8 @@ def _weighted_counts(batch):
 
 def _plain_counts(batch):
     "Derive the four counts from three sums, which are exact without weights"
-    preds,(_,targs,valid) = batch.predicted,batch.inputs
+    _,targs,valid = batch.inputs
+    preds = batch.predicted
     by_label = torch.float64 if batch.n>2**24 else torch.float32 # More than float32 counts exactly
     def sums(x): return x.sum(0, dtype=by_label),x.sum(1)
     predicted = sums(preds)
@@ -180,11 +199,14 @@ def is_split(
 
 def _n_unpadded(dl, n, i=0):
     "Return how many samples of batch `i`, which has `n`, are not repeats"
-    if hasattr(dl, 'n_padded'): own = dl.n - (dl.rank*dl.n_padded//dl.world_size + dl.i - n)
-    else: # Each process has every `num_replicas`-th sample
+    if hasattr(dl, 'n_padded'): # fastai: each process has a contiguous part
+        first_of_batch = dl.rank*dl.n_padded//dl.world_size + dl.i - n
+        n_left = dl.n - first_of_batch
+    else: # torch: each process has every `num_replicas`-th sample
         s = dl.sampler
-        own = -(-(len(s.dataset)-s.rank)//s.num_replicas) - i*dl.batch_size
-    return min(max(own, 0), n)
+        n_of_process = math.ceil((len(s.dataset)-s.rank)/s.num_replicas)
+        n_left = n_of_process - i*dl.batch_size
+    return min(max(n_left, 0), n)
 
 def all_reduce(
     x:Tensor, # Numbers of this process
@@ -210,7 +232,13 @@ def gather(
     return torch.cat([o[:n] for o,n in zip(shards, sizes)])
 
 # %% ../../nbs/core/04_counts.ipynb #66728b07
-_loop = threading.local() # Current `LoopBatch` of each thread, its tensors and its number
+class _Current(threading.local):
+    "Current `LoopBatch` of each thread"
+    tensors = () # Predictions and targets that it was made of
+    number = None # Number of the batch in the loop
+    batch = None
+
+_loop = _Current()
 
 class LoopBatch:
     "Predictions and targets of one batch of a loop, shared by all metrics"
@@ -218,45 +246,52 @@ class LoopBatch:
         preds:Tensor, # Predictions, N x C
         targs:Tensor # Targets, N x C
     ):
-        self.size,self._joined = preds.numel(),{}
+        self.size = preds.numel()
         self.kind = preds.dtype,targs.dtype,preds.shape[1] # Only batches of one kind can be joined
-        if 2*self.size<=LARGE: preds,targs = single_threaded(lambda: (preds.clone(),targs.clone()))
-        self.preds,self.targs = preds,targs
+        is_listed = 2*self.size<=LARGE # Small batches wait, while the loop may reuse their memory
+        self.preds = single_threaded(preds.clone) if is_listed else preds
+        self.targs = single_threaded(targs.clone) if is_listed else targs
+        self._joined = {} # `Batch`es that begin with this one, by rule and further batches
 
 def loop_batch(
     learn # Learner in its batch loop, or anything with `pred` and `yb`
 )->LoopBatch: # The same object for all metrics that ask
     "Return the current batch, without samples repeated to pad a distributed loader"
-    tensors,i = (learn.pred, *learn.yb),getattr(learn, 'iter', None)
-    same,number,batch = getattr(_loop, 'current', ((),None,None))
-    is_same = len(same)==len(tensors) and all(a is b for a,b in zip(same, tensors))
-    if i is None or i!=number or not is_same:
+    tensors = learn.pred,*learn.yb
+    number = getattr(learn, 'iter', None)
+    is_same = (number is not None and number==_loop.number and len(tensors)==len(_loop.tensors)
+               and all(new is old for new,old in zip(tensors, _loop.tensors)))
+    if not is_same:
         forget_batch() # Frees its memory
-        batch = LoopBatch(*_unpadded_batch(learn))
-        _loop.current = tensors,i,batch
-    return batch
+        _loop.batch = LoopBatch(*_unpadded_batch(learn))
+        _loop.tensors = tensors
+        _loop.number = number
+    return _loop.batch
 
 def forget_batch():
     "Forget the current batch, because another one may have the same tensors and number"
-    _loop.current = (),None,None
+    _loop.tensors = ()
+    _loop.number = _loop.batch = None
 
 def _unpadded_batch(learn):
-    preds,targs = learn.pred,detuplify(learn.yb)
+    preds = learn.pred
+    targs = detuplify(learn.yb)
     if isinstance(preds, (tuple,dict)):
         raise ValueError(f"the model returns a {type(preds).__name__}: in a callback's `after_loss`, "
                          "let `self.learn.pred` be the part that metrics are to look at")
     check_label_axis(learn, preds)
-    if is_split(dl:=getattr(learn, 'dl', None)):
-        n = _n_unpadded(dl, len(preds), getattr(learn, 'iter', 0))
-        preds,targs = preds[:n],targs[:n]
-    return as_rows(preds, targs)
+    dl = getattr(learn, 'dl', None)
+    if not is_split(dl): return as_rows(preds, targs)
+    n = _n_unpadded(dl, len(preds), getattr(learn, 'iter', 0))
+    return as_rows(preds[:n], targs[:n])
 
 def check_label_axis(learn, preds):
     "Raise an error if the labels are not the last of several axes"
-    if (n:=getattr(preds, 'ndim', 0))<3: return
+    n_axes = getattr(preds, 'ndim', 0)
+    if n_axes<3: return
     vocab = label_vocab(getattr(learn, 'dls', None))
     axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
-    if len(vocab)==preds.shape[-1] if vocab else axis%n==n-1: return
+    if len(vocab)==preds.shape[-1] if vocab else axis%n_axes==n_axes-1: return
     why = f"there are {len(vocab)} labels" if vocab else f"the loss function has axis={axis}"
     raise ValueError(f"the last axis of predictions should be the labels, but {why}, and predictions "
                      f"have the shape {tuple(preds.shape)}. Let the model end with "
@@ -269,10 +304,11 @@ def join_batches(
     start:int=0 # Number of samples before these, whose sample weights come first
 )->Batch: # The same object for all metrics with this list and rule
     "Join batches into one, which is counted once for all metrics"
-    first,key = batches[0],(rule,start,*batches[1:])
-    if key not in first._joined:
-        def join(name):
-            parts = [getattr(o, name) for o in batches]
-            return parts[0] if len(parts)==1 else single_threaded(torch.cat, parts)
-        first._joined[key] = Batch(join('preds'), join('targs'), rule, vocab, start)
-    return first._joined[key]
+    joined = batches[0]._joined
+    key = rule,start,*batches[1:]
+    if key not in joined:
+        def join(parts): return parts[0] if len(parts)==1 else single_threaded(torch.cat, parts)
+        preds = join([o.preds for o in batches])
+        targs = join([o.targs for o in batches])
+        joined[key] = Batch(preds, targs, rule, vocab, start)
+    return joined[key]

@@ -33,7 +33,9 @@ class Decoding:
         c:int=1, # Number of labels; 1: unknown
         device=None # Device of the loss function's own tensors; None: the CPU
     ):
-        self.loss_func,self.c,self.device = loss_func,max(c, 1),device or 'cpu'
+        self.loss_func = loss_func
+        self.c = max(c, 1)
+        self.device = device or 'cpu'
         self.func = unwrap(loss_func) # Function or loss module, without fastai's wrapper
 
     @classmethod

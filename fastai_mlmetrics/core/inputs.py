@@ -57,10 +57,13 @@ def _why_no_table(o):
     if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
         return ("these tables are not equally wide: use the column of class 1 of each, and zeros "
                 "where there is none")
-    where,values = f"this {type(o).__name__}",o
+    where = f"this {type(o).__name__}"
+    values = o
     if isinstance(o, pd.DataFrame):
         texts = first(o.columns, lambda c: any(isinstance(v, str) for v in o[c]))
-        if texts is not None: where,values = f"column {texts!r}",o[texts]
+        if texts is not None:
+            where = f"column {texts!r}"
+            values = o[texts]
     found = first(v for v in np.asarray(values, dtype=object).ravel() if isinstance(v, str))
     if found is not None:
         encode = ("scikit-learn's MultiLabelBinarizer, after ast.literal_eval of each text"
@@ -77,8 +80,10 @@ def match_columns(
     like:pd.DataFrame # Table with the same columns, in the order wanted
 )->pd.DataFrame: # `df`, columns ordered as in `like`
     "Reorder the columns of `df` like those of another table"
-    a,b = Counter(like.columns),Counter(df.columns)
-    if wrong := [o for o in a|b if not a[o]==b[o]==1]:
+    wanted = Counter(like.columns)
+    has = Counter(df.columns)
+    wrong = [o for o in wanted|has if not wanted[o]==has[o]==1]
+    if wrong:
         more = f" and {len(wrong)-5} more" if len(wrong)>5 else ''
         raise ValueError("two tables must have the same columns, each once, but these are not "
                          f"in both, or more than once: {wrong[:5]}{more}")
@@ -92,7 +97,8 @@ def fill_masked(
     "Replace what numpy arrays mask by 0 in predictions, and by the value to ignore in targets"
     masked = [isinstance(o, np.ma.MaskedArray) for o in (preds, targs)]
     if not any(masked): return preds,targs,ignore_index
-    value,targs = ifnone(ignore_index, math.nan),np.ma.array(targs, dtype=float, copy=True)
+    value = ifnone(ignore_index, math.nan)
+    targs = np.ma.array(targs, dtype=float, copy=True)
     if masked[0] and targs.shape==preds.shape: targs[preds.mask] = np.ma.masked
     return preds.filled(0) if masked[0] else preds,targs.filled(value),value
 
@@ -106,10 +112,11 @@ def row_names(*tables):
     return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
 
 def _check_index(preds, targs):
-    a,b = preds.index,targs.index
+    of_preds = preds.index
+    of_targs = targs.index
     # Numbers from 0 are the names of rows without one
-    unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (a,b))
-    if [*a]==[*b] or unnamed and {*a}!={*b}: return
+    unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (of_preds, of_targs))
+    if [*of_preds]==[*of_targs] or unnamed and {*of_preds}!={*of_targs}: return
     raise ValueError("predictions and targets have different indexes, or the same index in another "
                      "order: which rows belong together? Select the rows of one by "
                      ".loc[the index of the other], or drop its index by .reset_index(drop=True)")
@@ -123,7 +130,8 @@ def as_rows(
     if isinstance(preds, of_pandas) and isinstance(targs, of_pandas): _check_index(preds, targs)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
         targs = match_columns(targs, preds)
-    preds,targs = as_tensor(preds),as_tensor(targs)
+    preds = as_tensor(preds)
+    targs = as_tensor(targs)
     if preds.device!=targs.device:
         raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
     shapes = preds.shape,targs.shape
@@ -167,7 +175,8 @@ def label_vocab(
     # If the targets of a text have no vocab, `dls.vocab` has its words
     source = dls
     if 'vocab' not in getattr(dls, '__dict__', {}): # The user has not set it
-        if tls := getattr(dls, 'tls', None): source = tls[-1]
+        tls = getattr(dls, 'tls', None)
+        if tls: source = tls[-1]
         part = getattr(dls, 'train_ds', None)
         if isinstance(part, torch.utils.data.Subset): source = part.dataset
     vocab = as_vocab(getattr(source, 'vocab', None))

@@ -87,9 +87,12 @@ def warn_user(
     text # Problem, and what to do about it
 ):
     "Show a warning at the user's line, the last one outside of this package and of fastai"
-    frame,level,packages = inspect.currentframe().f_back,2,('fastai_mlmetrics','fastai','fastcore')
+    packages = 'fastai_mlmetrics','fastai','fastcore'
+    frame = inspect.currentframe().f_back
+    level = 2 # 1 is this function, 2 its caller
     while frame.f_back and frame.f_globals.get('__name__', '').partition('.')[0] in packages:
-        frame,level = frame.f_back,level+1
+        frame = frame.f_back
+        level += 1
     warnings.warn(text, stacklevel=level)
 
 _warned = WeakKeyDictionary() # Learner -> texts shown for it, without their numbers
@@ -121,7 +124,8 @@ def progress(
 ):
     "Iterate over `items` with a progress bar, if that takes long"
     show = show and not rank_distrib() and (IN_NOTEBOOK or sys.stdout.isatty())
-    bar,start = None,time.time()
+    bar = None
+    start = time.time()
     try:
         for i,o in enumerate(items):
             if show and not bar and time.time()-start>wait:

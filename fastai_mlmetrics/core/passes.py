@@ -27,11 +27,12 @@ def without_trackers(
     learn:Learner # Learner that is to validate or predict
 ):
     "Context manager that removes callbacks that track or save, and preserves `Recorder` state"
-    state = dict(vars(learn.recorder)) if hasattr(learn, 'recorder') else None
+    recorder = getattr(learn, 'recorder', None)
+    state = copy(recorder.__dict__) if recorder else None
     with learn.removed_cbs(learn.cbs.filter(_tracks)), learn.no_logging():
         try: yield
         finally:
-            if state: vars(learn.recorder).update(state)
+            if recorder: recorder.__dict__.update(state)
 
 def get_dl(
     learn:Learner, # Learner with the data

@@ -146,7 +146,8 @@ def _each(*tables): return progress([*zip(*tables)], wait=2) # One of several lo
 @patch
 def blocks(self:Predictions):
     "Yield `Batch`es of the samples with a target that counts"
-    step,start = max(1, _BLOCK//self.preds.shape[1]),0
+    step = max(1, _BLOCK//self.preds.shape[1])
+    start = 0
     for p,y in _each(self.preds.split(step), self.targs.split(step)):
         valid = self.rule.valid(y)
         if valid is not None: p,y = p[valid.any(1)],y[valid.any(1)]

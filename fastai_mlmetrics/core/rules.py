@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import (
     as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload)
-from .messages import check_int, nearest, single_threaded
+from .messages import check_int, nearest, note, single_threaded
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -42,10 +42,13 @@ def as_thresh(
     vocab=None # Names of the labels, in order; None: thresholds stay in the order given
 ): # A float, or a tuple of C floats
     "Convert a threshold to plain numbers, those with names in the order of the labels"
-    names,by_name = thresh_names(thresh),isinstance(thresh, dict)
+    names = thresh_names(thresh)
+    by_name = isinstance(thresh, dict)
     if by_name: thresh = [*thresh.values()]
+    # The results of searches are tuples with one of these fields
     if isinstance(thresh, tuple): thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
-    if len(shape:=getattr(thresh, 'shape', ()))>1:
+    shape = getattr(thresh, 'shape', ())
+    if len(shape)>1:
         raise ValueError(f"thresh has the shape {tuple(shape)}, "
                          "but should be a number, or one number per label")
     thresh = to_builtin(thresh)
@@ -66,8 +69,10 @@ def _in_order(thresh, names, vocab, by_name):
         if not by_name: return thresh
         raise ValueError("thresh is by name, but the labels have no names here: give them by vocab=, "
                          "a DataFrame or the vocab of a Learner's dls, or pass a list in their order")
-    lacks,has = [o for o in vocab if o not in names],[o for o in names if o not in vocab]
-    raise ValueError(f"thresh is for the labels {has[:3]}, which are not here, and lacks {lacks[:3]}")
+    unknown = [o for o in names if o not in vocab]
+    missing = [o for o in vocab if o not in names]
+    raise ValueError(f"thresh is for the labels {unknown[:3]}, which are not here, "
+                     f"and lacks {missing[:3]}")
 
 def thresh_text(
     thresh # Thresholds, as `as_thresh` takes them
@@ -136,7 +141,8 @@ class ThresholdRule:
             raise ValueError(f"thresh={self.thresh} can never decide anything: a sigmoid lies in "
                              "[0, 1]. For a threshold on logits, pass sigmoid=False.")
         if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
-            raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, which may be nan")
+            raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, "
+                             "which may be nan")
         min_labels,max_labels = check_limits(self.min_labels, self.max_labels)
         labels = None if self.labels is None else tuple(L(to_builtin(self.labels)))
         if labels==(): raise ValueError("labels=[] leaves nothing to score")
@@ -168,8 +174,8 @@ class ThresholdRule:
     @property
     def text(self):
         "Threshold, unless it has no effect, and limits as text"
-        by_label = ' by label'*(len({*L(self.thresh)})>1)
-        thresh = '' if self.is_top_k else thresh_text(self.thresh)+by_label
+        differ = len({*L(self.thresh)})>1
+        thresh = '' if self.is_top_k else thresh_text(self.thresh)+note(differ, ' by label')
         return ', '.join(filter(None, (thresh, self.limits)))
 
     def describe(self,

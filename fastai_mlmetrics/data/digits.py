@@ -37,7 +37,8 @@ def digit_table(
     seed:int=42, # Random seed, 0 or more
 )->pd.DataFrame: # Columns `fname`, `labels` (separated by spaces) and `is_valid`, a row per picture
     "Draw the labels for a set of multi-digit pictures, a fifth of them for validation"
-    n,rng = check_int('n', n, 20),np.random.default_rng(check_int('seed', seed))
+    n = check_int('n', n, 20)
+    rng = np.random.default_rng(check_int('seed', seed))
     valid = rng.permutation(n) < n//5
     has = np.zeros((n,20), bool)
     for part in (~valid, valid): has[part] = _draw_labels(part.sum(), rng)
@@ -114,7 +115,8 @@ def multidigits(
     path = Path(path).expanduser()
     if _is_made(path, args): return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    rng,samples = np.random.default_rng([seed,1]), _samples()
+    rng = np.random.default_rng([seed,1])
+    samples = _samples()
     # Made elsewhere and moved as a whole, so that a set is complete wherever there is one
     with tempfile.TemporaryDirectory(dir=path.parent) as tmp:
         made = Path(tmp)/'made'
@@ -168,7 +170,8 @@ def multilabel_dls(
         dls = multilabel_dls(multidigits(n=500), bs=32)"""
     path = Path(path).expanduser()
     df = _read_table(path)
-    vocab,n_train = sorted({*' '.join(df.labels).split()}),int((~df.is_valid).sum())
+    vocab = sorted({*' '.join(df.labels).split()})
+    n_train = int((~df.is_valid).sum())
     resize = L() if size is None else Resize(size, ResizeMethod.Squish)
     block = DataBlock((ImageBlock, MultiCategoryBlock(vocab=vocab)), splitter=ColSplitter(),
                       get_x=ColReader('fname', pref=path/'train'),
