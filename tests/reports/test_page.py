@@ -500,7 +500,7 @@ def test_a_threshold_is_moved_in_a_browser(tmp_path):
 
 def test_template_and_glossary_are_in_wheel_and_sdist(tmp_path):
 
-    for o in ('setup.py','settings.ini','README.md','LICENSE','MANIFEST.in'): shutil.copy(root/o, tmp_path)
+    for o in ('setup.py','settings.ini','README.md','LICENSE','MANIFEST.in'): shutil.copy(ROOT/o, tmp_path)
     shutil.copytree(ROOT/'fastai_mlmetrics', tmp_path/'fastai_mlmetrics')
     subprocess.run([sys.executable,'setup.py','-q','build_py','-d','lib','sdist'], cwd=tmp_path, check=True,
                    capture_output=True)
