@@ -279,8 +279,8 @@ def documented_objects(cells):
     import_module(f"{settings['lib_name']}.all") # which completes what `help` and signatures show
     scope = {k: v for module in modules.values() for k,v in vars(module).items()}
     documents = [name for o in REFERENCE for name in filter(None, map(subject, cells[o]))]
-    objects = {name: eval(name, scope | vars(modules[o])) for o in MODULES for c in cells[o] if 'export' in c.directives_
-               for name in defined(c)}
+    objects = {name: eval(name, scope | vars(modules[o])) for o in MODULES for c in cells[o]
+               if 'export' in c.directives_ for name in defined(c)}
     return objects | {name: eval(name, scope) for name in documents if name not in objects},documents
 
 def write_signatures():

@@ -499,6 +499,7 @@ def test_a_threshold_is_moved_in_a_browser(tmp_path):
     assert steps.none==['none','none'] and float(steps.most['recall, micro'][1])>=0.9
 
 def test_template_and_glossary_are_in_wheel_and_sdist(tmp_path):
+
     for o in ('setup.py','settings.ini','README.md','LICENSE','MANIFEST.in'): shutil.copy(ROOT/o, tmp_path)
     shutil.copytree(ROOT/'fastai_mlmetrics', tmp_path/'fastai_mlmetrics')
     subprocess.run([sys.executable,'setup.py','-q','build_py','-d','lib','sdist'], cwd=tmp_path, check=True,
