@@ -164,9 +164,9 @@ def test_a_metric_counts_its_own_batches(numbered, batches):
                 elif op=='add': m.accum_values(pred, targ)
                 elif op=='read': check(m, own)
                 else:
-                    m.reset() if op=='reset' or m.rule.weight is not None or not len(pred) else m(pred, targ)
+                    m.reset() if op=='reset' or m.rule.sample_weight is not None or not len(pred) else m(pred, targ)
                     own.clear()
-                if op in ('take','add') or op=='call' and m.rule.weight is None: own.append((pred, targ))
+                if op in ('take','add') or op=='call' and m.rule.sample_weight is None: own.append((pred, targ))
         for m,own in zip(metrics, taken): check(m, own)
 
 def test_no_value_depends_on_the_number_of_threads():
