@@ -88,6 +88,16 @@ def is_prob_thresh(
     t = L(as_thresh(thresh))
     return all(0<=o<=1 for o in t) and any(0<o<1 for o in t)
 
+class RangeFound(namedtuple('RangeFound', 'kind low high')):
+    "What the range of predictions shows: 'probabilities' with `sigmoid=True`, 'logits' without it"
+    @property
+    def text(self):
+        "What to do about logits that are compared with a threshold for probabilities"
+        percent = note(self.low>=0, " (divide percentages by 100)")
+        return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits{percent}, "
+                "but are compared with a threshold for probabilities: pass sigmoid=True, or "
+                "thresh=0 for logits")
+
 # %% ../../nbs/core/03_rules.ipynb #239d9181
 def limits_text(
     min_labels:int=0, # Minimum number of labels per sample

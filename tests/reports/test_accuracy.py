@@ -273,7 +273,7 @@ def test_saturated_logits_are_ranked_by_the_logits():
 def test_rankings_without_each_sample_are_those_of_the_others():
     "As the metrics compute them of the other samples"
     from fastai_mlmetrics.core.predictions import Predictions
-    from fastai_mlmetrics.reports.accuracy import _macro_rankings
+    from fastai_mlmetrics.reports.jackknife import _macro_rankings
     rng = np.random.default_rng(0)
     for trial in range(40):
         n,c,ties = rng.integers(2, 12),rng.integers(1, 4),trial%2
@@ -330,7 +330,7 @@ def test_the_baseline_by_kind_of_row():
     assert 'baseline, predicting nothing' in r.reading and 'a random ranking scores' in r.reading
 
 def interval_of(without, value=0.5, ci=0.95, lowest=0):
-    from fastai_mlmetrics.reports.accuracy import interval
+    from fastai_mlmetrics.reports.jackknife import interval
     return interval(value, torch.tensor(without, dtype=torch.float64), ci, lowest)
 
 @pytest.mark.parametrize('deviations,free', [
@@ -363,7 +363,7 @@ def test_an_interval_without_variation_is_wilson_s(value):
 
 def test_measured_rows_are_subtracted():
     from fastai_mlmetrics.core.predictions import Predictions
-    from fastai_mlmetrics.reports.accuracy import measure
+    from fastai_mlmetrics.reports.jackknife import measure
     scored,binary = (measure(Predictions.of(o, TARGS), 0.95) for o in (SCORES, SCORES>0.3))
     difference = binary.minus(scored)
     assert [*difference.values.index]==[*difference.without]==ROW_NAMES[:-3]

@@ -203,7 +203,7 @@ def test_mistakes_in_a_comparison_are_named():
     assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5.'
 
 def measured(f1, without=None):
-    from fastai_mlmetrics.reports.accuracy import Measured
+    from fastai_mlmetrics.reports.jackknife import Measured
     return Measured(pd.Series({'F1, micro': f1}), {'F1, micro': torch.as_tensor(without)})
 
 @pytest.mark.parametrize('gains,warns', [((0.,0.0101),True), ((0.0101,0.),True), ((0.0099,0.0099),False)])
