@@ -280,3 +280,11 @@ def check_names(self:ThresholdRule, learn):
     elif any(isinstance(o, str) for o in [*(self.labels or ()), *(self.names or ())]):
         raise ValueError("names of labels are known only if the Learner's dls has a vocab: "
                          "set learn.dls.vocab")
+
+# %% ../../nbs/core/03_rules.ipynb #ad6625d9
+def ignored_by(
+    metrics # Metrics of a Learner
+): # None: all elements count
+    "Return the target value that the metrics ignore"
+    values = (getattr(o, 'ignore_index', None) for o in metrics)
+    return next((o for o in values if o is not None), None)

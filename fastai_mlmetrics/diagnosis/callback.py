@@ -10,10 +10,10 @@ from fastai.basics import *
 from ..core.inputs import label_vocab
 from ..core.messages import check_int, new_warnings, replaced
 from ..core.tables import Table
-from ..core.rules import ThresholdRule
+from ..core.rules import ignored_by, ThresholdRule
 from ..core.counts import check_label_axis
 from ..core.decoding import Decoding
-from ..metrics.streaming import ignored_by, StreamMetric
+from ..metrics.streaming import StreamMetric
 from .validation import add_trend, ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, VERDICTS, why_no_verdict, zeros_are_beaten)

@@ -8,10 +8,10 @@ __all__ = []
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #d0ee7382
 from fastai.basics import *
 from ..core.tables import some_labels, some_names
-from ..core.rules import as_thresh, is_prob_thresh
+from ..core.rules import as_thresh, ignored_by, is_prob_thresh
 from ..core.counts import ENOUGH
 from ..core.decoding import Decoding, unwrap
-from ..metrics.streaming import CountsMetric, ignored_by, StreamMetric
+from ..metrics.streaming import CountsMetric, StreamMetric
 from .validation import range_words
 from .remedies import exact_thresh, set_thresh_code
 from fastai.callback.progress import CSVLogger

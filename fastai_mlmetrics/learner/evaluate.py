@@ -10,9 +10,10 @@ from fastai.basics import *
 from ..core.inputs import label_vocab
 from ..core.messages import check_int, note
 from ..core.tables import escape_mathtext, Table
+from ..core.rules import ignored_by
 from ..core.decoding import Decoding
 from ..core.passes import get_dl, get_probs, NeedsTargets, without_trackers
-from ..metrics.streaming import ignored_by, StreamMetric
+from ..metrics.streaming import StreamMetric
 from ..reports.accuracy import AccuracyReport
 from ..reports.accuracy import accuracy_report as report
 from fastai.callback.tracker import TrackerCallback

@@ -9,12 +9,13 @@ __all__ = ['SuggestedThresholds']
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
 from ..core.messages import check_kwargs, note, single_threaded, warn_user
-from ..core.rules import as_thresh, binarize, thresh_text, ThresholdRule
+from ..core.rules import (
+    as_thresh, binarize, ignored_by, thresh_text, ThresholdRule)
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
 from ..core.decoding import Decoding
 from ..core.passes import accumulate_metrics, get_probs
-from ..metrics.streaming import CountsMetric, ignored_by
+from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
 from fastai_mlmetrics.thresholds.finding import (

@@ -10,20 +10,13 @@ from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor, fill_masked
 from ..core.messages import (
     new_warnings, PROBS_GIVEN, single_threaded, warn_user)
-from ..core.rules import is_prob_thresh, RangeFound, ThresholdRule
+from ..core.rules import (
+    ignored_by, is_prob_thresh, RangeFound, ThresholdRule)
 from ..core.counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
     LARGE, loop_batch, LoopBatch, NOTHING_COUNTS)
 from .arguments import declared_init
 from weakref import ref
-
-# %% ../../nbs/metrics/01_streaming.ipynb #ad6625d9
-def ignored_by(
-    metrics # Metrics of a Learner
-): # None: all elements count
-    "Return the target value that the metrics ignore"
-    values = (getattr(o, 'ignore_index', None) for o in metrics)
-    return next((o for o in values if o is not None), None)
 
 # %% ../../nbs/metrics/01_streaming.ipynb #68335e2a
 def _of_rule(name):

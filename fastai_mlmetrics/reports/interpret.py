@@ -10,11 +10,10 @@ from fastai.basics import *
 from ..core.inputs import label_vocab
 from ..core.messages import check_int, check_kwargs, count_of
 from ..core.tables import as_shown, some_names, Table
-from ..core.rules import is_probs
+from ..core.rules import ignored_by, is_probs
 from ..core.predictions import Predictions, takes_predictions
 from ..core.decoding import Decoding
 from ..core.passes import get_dl, get_probs
-from ..metrics.streaming import ignored_by
 from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import (
