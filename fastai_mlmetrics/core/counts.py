@@ -167,6 +167,18 @@ def cells(
     "Derive the four counts from three sums and the number of pairs"
     return torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
 
+def sum_and_weight(
+    values:Tensor, # One value per sample; nan where undefined
+    weight:Tensor=None # One weight per sample; None: all count equally
+)->Tensor: # Sum of the values that are defined, and sum of their weights
+    "Sum values over samples, for a mean"
+    defined = (~values.isnan()).double()
+    if weight is not None:
+        values = values*weight
+        defined = defined*weight
+    # Several threads would round the sum in another order
+    return single_threaded(lambda: torch.stack([values.nansum(), defined.sum()]))
+
 def _weighted_counts(batch):
     "Sum each of the four counts: differences of weighted sums would be rounded"
     _,targs,valid = batch.inputs

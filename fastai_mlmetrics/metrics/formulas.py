@@ -12,8 +12,9 @@ __all__ = ['accuracy_multi', 'subset_accuracy', 'empty_rate', 'zeros_accuracy', 
 from fastai.basics import *
 from ..core.inputs import as_rows
 from ..core.messages import single_threaded
+from ..core.counts import sum_and_weight
 from .streaming import (
-    CountsMetric, MicroMetric, SampleMetric, StreamMetric, sum_and_weight)
+    CountsMetric, MicroMetric, SampleMetric, StreamMetric)
 
 # %% ../../nbs/metrics/02_formulas.ipynb #2cc55fc2
 class PrecisionMulti(CountsMetric):

@@ -8,13 +8,12 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 # %% ../../nbs/metrics/01_streaming.ipynb #86d5e6b2
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor, fill_masked
-from ..core.messages import (
-    new_warnings, PROBS_GIVEN, single_threaded, warn_user)
+from ..core.messages import new_warnings, PROBS_GIVEN, warn_user
 from ..core.rules import (
     ignored_by, is_prob_thresh, RangeFound, ThresholdRule)
 from ..core.counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
-    LARGE, loop_batch, LoopBatch, NOTHING_COUNTS)
+    LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, sum_and_weight)
 from .arguments import declared_init
 from weakref import ref
 
@@ -362,18 +361,6 @@ def _warn_of_range(self:StreamMetric):
                      "pass sigmoid=False to each metric")
 
 # %% ../../nbs/metrics/01_streaming.ipynb #51c2c295
-def sum_and_weight(
-    values:Tensor, # One value per sample; nan where undefined
-    weight:Tensor=None # One weight per sample; None: all count equally
-)->Tensor: # Sum of the values that are defined, and sum of their weights
-    "Sum values over samples, for a mean"
-    defined = (~values.isnan()).double()
-    if weight is not None:
-        values = values*weight
-        defined = defined*weight
-    # Several threads would round the sum in another order
-    return single_threaded(lambda: torch.stack([values.nansum(), defined.sum()]))
-
 @patch
 def defined(self:StreamMetric,
     values:Tensor, # Values, nan for 0/0

@@ -9,7 +9,8 @@ __all__ = []
 from fastai.basics import *
 from ..core.inputs import as_tensor
 from ..core.messages import check_int
-from ..metrics.streaming import CountsMetric, sum_and_weight
+from ..core.counts import sum_and_weight
+from ..metrics.streaming import CountsMetric
 from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti,
