@@ -11,8 +11,8 @@ NOT_WINGS = 'howto','reference','tutorials'
 WINGS = [wing for wing,_ in TABLE if wing and wing not in NOT_WINGS] # From the ground up
 ROOMS = [f'{wing}.{o.stem[3:]}' for wing in WINGS for o in sorted((ROOT/'nbs'/wing).glob('[0-9]*.ipynb'))] + ['demo']
 SOURCES = {o: (ROOT/'fastai_mlmetrics'/f"{o.replace('.', '/')}.py").read_text() for o in ROOMS}
-# These two limits should become 300 and 45
-LINES_OF_A_ROOM,LINES_OF_A_FUNCTION = 311,75
+LINES_OF_A_ROOM = 300
+LINES_OF_A_FUNCTION = 45
 
 def test_the_description_is_the_same_everywhere(checkout):
     text = run_setup('setup.py', stop_after='init').metadata.description
@@ -116,19 +116,27 @@ def docstring_lines(tree):
     first = (o.body[0] for o in ast.walk(tree) if isinstance(o, kinds) and ast.get_docstring(o) is not None)
     return {i for o in first for i in range(o.lineno, o.end_lineno+1)}
 
+def argument_lines(tree):
+    functions = [o for o in ast.walk(tree) if isinstance(o, ast.FunctionDef)]
+    return {i for o in functions for i in range(o.lineno+1, o.body[0].lineno)}
+
+def long_texts(tree):
+    texts = [o for o in ast.walk(tree) if isinstance(o, ast.Constant) and isinstance(o.value, str)]
+    return {i for o in texts if o.end_lineno-o.lineno>1 for i in range(o.lineno, o.end_lineno+1)}
+
 @pytest.mark.parametrize('room', ROOMS)
 def test_rooms_and_functions_are_short(room):
-    "Without comments, empty lines and docstrings; a function with its arguments and its docstring"
+    "A room without comments, docstrings, documented arguments and long texts; a function with all of them"
     tree = ast.parse(SOURCES[room])
     lines = {i for i,o in enumerate(SOURCES[room].splitlines(), 1) if o.strip() and o.lstrip()[0]!='#'}
-    assert len(lines-docstring_lines(tree))<=LINES_OF_A_ROOM
+    code = lines - docstring_lines(tree) - argument_lines(tree) - long_texts(tree)
+    assert len(code)<=LINES_OF_A_ROOM
     lengths = {o.name: o.end_lineno-o.lineno+1 for o in ast.walk(tree) if isinstance(o, ast.FunctionDef)}
     assert not {k: n for k,n in lengths.items() if n>LINES_OF_A_FUNCTION}
 
 TREES = {room: ast.parse(source) for room,source in SOURCES.items()}
 CLASSES = {o.name: room for room,tree in TREES.items() for o in tree.body if isinstance(o, ast.ClassDef)}
 
-@pytest.mark.xfail(strict=False, reason='reports: MultiLabelInterpretation is of another room')
 def test_classes_of_this_package_are_patched_where_they_are_defined():
     "So a class is whole once its module is imported"
     elsewhere = set()
@@ -222,7 +230,7 @@ def test_tests_begin_with_what_the_extra_test_installs(file):
 def test_what_is_skipped_without_a_package_is_marked(file):
     "`.ci/run` runs what is marked `dev` or `slow` once more, with all packages"
     def marked(o): return any(k in ast.unparse(o) for k in ('pytest.mark.dev','pytest.mark.slow'))
-    def skips(o): return 'pytest.importorskip(' in ast.unparse(o)
+    def skips(o): return 'pytest.'+'importorskip(' in ast.unparse(o)
     body = TESTS[file].body
     whole = any(isinstance(o, ast.Assign) and ast.unparse(o)=='pytestmark = pytest.mark.dev' for o in body)
     tests = [o for o in body if isinstance(o, ast.FunctionDef) and o.name.startswith('test_')]

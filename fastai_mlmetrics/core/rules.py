@@ -159,7 +159,8 @@ class ThresholdRule:
         checked = dict(
             thresh=thresh, names=ifnone(self.names, thresh_names(self.thresh)),
             by_name=self.by_name or isinstance(self.thresh, dict), labels=labels,
-            sample_weight=check_weight(self.sample_weight), min_labels=min_labels, max_labels=max_labels)
+            sample_weight=check_weight(self.sample_weight), min_labels=min_labels,
+            max_labels=max_labels)
         for name,value in checked.items(): object.__setattr__(self, name, value)
 
     replace = replace # `rule.replace(thresh=0.3)`: a copy with other arguments

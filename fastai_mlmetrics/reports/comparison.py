@@ -177,7 +177,7 @@ def _rules_in_words(models):
 
 @takes_predictions(but=['thresh'])
 def compare_models(
-    preds_by_name:dict, # Predictions of each model by its name; others are compared with the first
+    preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
     targs, # Targets of the same shape, each 0 or 1
     *,
     thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by name

@@ -22,7 +22,8 @@ from .jackknife import rank_labels
 class LabelPlots:
     """Plots of an interpretation, as methods that it inherits
 
-    They read its `predictions`, and the parts of these: `preds`, `targs`, `true`, `predicted`, `valid`,
+    They read its `predictions`, and the parts of these: `preds`, `targs`, `true`, `predicted`,
+    `valid`,
     `valid_samples`, `vocab`, `rule` and `thresh`. They count by its `counts`, `confusion_matrix` and
     `most_confused`."""
 

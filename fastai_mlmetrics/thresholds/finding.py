@@ -145,7 +145,8 @@ def thresh_table(
     for o in options:
         many = o.fit.cells()[:2].sum().item()
         if many>2*sum(true)>0:
-            text += (f" `{o.name}` predicts {many/n:.2f} labels per sample, while {sum(true)/n:.2f} are "
+            text += (f" `{o.name}` predicts {many/n:.2f} labels per sample, "
+                     f"while {sum(true)/n:.2f} are "
                      "true.")
     res.attrs['reading'] = text
     return res

@@ -48,7 +48,7 @@ class Objective:
         self.m = _make_metric(metric, cls, average, zero_division, beta)
         self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
         self.name = f"{metric if isinstance(metric, str) else cls.__name__} ({average})"
-        self.m._name = self.name
+        self.m.name = self.name
         # For which labels?
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
         is_ratio = cls.formula is CountsMetric.formula

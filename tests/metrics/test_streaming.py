@@ -100,15 +100,20 @@ def test_nan_predictions_are_told_once():
     assert len(caught)==1 and all(map(math.isnan, v.values()))
     assert not math.isnan(F1ScoreMulti(ignore_index=-1)(logits, torch.where(logits.isnan(), -1, targs)))
 
-@pytest.mark.parametrize('loss,message', [
+TWO_SIGMOIDS = 'BCEWithLogitsLoss. takes one itself: let the model end without it'
+
+@pytest.mark.parametrize('loss,by_callback', [
     (BCELossFlat, 'probabilities already: pass sigmoid=False'),
-    (BCEWithLogitsLossFlat, 'BCEWithLogitsLoss. takes one itself: let the model end without it'),
-    (nn.BCEWithLogitsLoss, 'BCEWithLogitsLoss. takes one itself: let the model end without it')])
-def test_probabilities_taken_for_logits_are_told(loss, message):
+    (BCEWithLogitsLossFlat, TWO_SIGMOIDS), (nn.BCEWithLogitsLoss, TWO_SIGMOIDS)])
+def test_probabilities_taken_for_logits_are_told(loss, by_callback):
+    "By the metrics, which know no loss function, or by the callback, which does; and once"
     logits,targs = simulate(50)
-    learn = make_learner(logits.sigmoid(), targs, multilabel_metrics(), loss_func=loss())
-    with pytest.warns(UserWarning, match=message) as caught: values(learn)
-    assert len(caught)==1
+    both = 'end without one or, if the loss function takes probabilities, pass sigmoid=False to each metric'
+    for cbs,message in ((None,both), (ZeroLabelsCallback(),by_callback)):
+        learn = make_learner(logits.sigmoid(), targs, multilabel_metrics(), loss_func=loss(), cbs=cbs)
+        with recording(learn) as caught: learn.validate()
+        told = [one_line(w.message) for w in caught if 'lie in [0, 1]' in one_line(w.message)]
+        assert len(told)==1 and re.search(message.replace('[', r'\['), told[0]), told
 
 def test_integers_are_decisions():
     with pytest.raises(ValueError, match='one is 7'): F1ScoreMulti()(tensor([[0,7]]), tensor([[0,1]]))
@@ -384,7 +389,9 @@ def test_batches_of_another_loop_keep_the_names_of_their_own():
     "Batches that wait are counted before the next loop, whose labels are in another order"
     logits,targs = simulate(40, 3, density=0.3)
     class Loop: # has no metrics, and is no Learner of fastai
-        def __init__(self, vocab, i): self.dls,self.pred,self.yb = SimpleNamespace(vocab=vocab),logits[i:i+20],(targs[i:i+20],)
+        def __init__(self, vocab, i):
+            self.dls = SimpleNamespace(vocab=vocab)
+            self.pred,self.yb = logits[i:i+20],(targs[i:i+20],)
     m = F1ScoreMulti(labels=['a'])
     m.accumulate(Loop(L('a','b','c'), 0))
     m.accumulate(Loop(L('b','c','a'), 20))

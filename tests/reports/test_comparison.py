@@ -204,7 +204,8 @@ def test_mistakes_in_a_comparison_are_named():
 
 def measured(f1, without=None):
     from fastai_mlmetrics.reports.jackknife import Measured
-    return Measured(pd.Series({'F1, micro': f1}), {'F1, micro': torch.as_tensor(without)})
+    each = None if without is None else {'F1, micro': torch.as_tensor(without)}
+    return Measured(pd.Series({'F1, micro': f1}), each)
 
 @pytest.mark.parametrize('gains,warns', [((0.,0.0101),True), ((0.0101,0.),True), ((0.0099,0.0099),False)])
 def test_a_gain_of_a_hundredth_is_needed_to_depend_on_thresholds(gains, warns):

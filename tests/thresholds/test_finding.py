@@ -2,6 +2,7 @@
 import itertools, pickle
 from copy import deepcopy
 from helpers import *
+from fastai_mlmetrics.reports.comparison import ModelComparison
 from brute_force import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.thresholds.search import ScoreTable

@@ -507,7 +507,6 @@ def test_what_is_not_reached_is_named():
     unreached = r'no threshold reaches a precision \(micro\) of 0.9; the highest is 0.667'
     with pytest.raises(ValueError, match=unreached): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
 
-def f1(y, p, average='macro'): return skm.f1_score(y, p, average=average, zero_division=0)
 
 @pytest.mark.parametrize('kw', [
     dict(), dict(average='macro'), dict(average='samples'), dict(average='weighted'),
