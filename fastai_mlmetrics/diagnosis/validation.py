@@ -86,33 +86,68 @@ class ScoreHistogram(FoldedMetric):
         return logit(thresh) if self.probs else _squeeze(torch.tensor(thresh, device='cpu')).item()
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #37ba1f89
+def _best_steps(
+    curve, # `Curve` of all labels
+    f1:Tensor, # Micro F1 at each step, at most 0 where the step is no choice
+    n:int=5 # Maximum number of steps
+)->list: # Pairs of a step and the next lower score, which is -inf below the lowest; best F1 first
+    "Find the steps with the best F1"
+    filled = 1+(curve.tp+curve.fp)[0].diff().nonzero()[:,0] # Steps whose bins are not empty
+    next_score = F.pad(curve.score[0,filled[1:]], (0,1), value=-math.inf)[:len(filled)]
+    best = f1[filled].argsort(descending=True, stable=True)[:n]
+    return [(filled[i], next_score[i]) for i in best.tolist() if f1[filled[i]]>0]
+
+@patch
+def _thresh_between(self:ScoreHistogram,
+    score:Tensor, # Lowest score to predict, as a logit or squeezed margin
+    next_score:Tensor # Next lower score; -inf: there is none
+): # Threshold on the scale of the predictions; None if lower scores are in the same bin
+    "Return the threshold midway between two scores"
+    if next_score>-math.inf: middle = (score+next_score)/2
+    elif score<self.width-REACH: return None # The last bin also holds all lower scores
+    else: middle = score-0.02 # Below the lowest score, in three digits too
+    return (middle.sigmoid() if self.probs else _unsqueeze(middle)).item()
+
+@patch
+def _roundings(self:ScoreHistogram, thresh):
+    "Round a threshold to three digits, then to four, five and six"
+    for digits in range(3, 7):
+        def rounded(x): return float(f'{x:.{digits}g}')
+        # Near a probability of 1, the digits of 1-thresh count
+        is_high = self.probs and thresh>0.5
+        yield round(1-rounded(1-thresh), 12) if is_high else rounded(thresh)
+
+@patch
+def _steps_near(self:ScoreHistogram,
+    thresh:float, # Threshold on the scale of the predictions
+    score:Tensor # Score of each step
+)->slice: # Steps from the highest score down
+    "Find the steps whose predictions a threshold may have, wherever in their bins the scores are"
+    # Scores as near as this may be equal to the threshold in float32
+    margin = 2*np.spacing(np.float32(thresh))
+    # Scores in the threshold's own bin may be above it or below
+    highest = self.place(thresh+margin) + self.width/2
+    lowest = self.place(thresh-margin) - self.width/2
+    first,last = (((score>end).sum()-1).clamp(min=0) for end in (highest,lowest))
+    return slice(first, last+1)
+
 @patch
 def suggest(self:ScoreHistogram
 ): # Threshold and its micro F1; None and nan if there is none, or if bins are too wide to promise it
     "Suggest a threshold, in few digits, with the best F1 of those that predict <= 2 x the true labels"
-    c = self.curve
-    f1,score,predicted = c.values(F1ScoreMulti())[0],c.score[0],(c.tp+c.fp)[0]
-    filled = 1+predicted.diff().nonzero()[:,0] # Steps of bins that are not empty
-    allowed = f1.where(predicted<=2*c.true, 0)[filled]
-    # Rounding may spoil the best one, but hardly all that are nearly as good
-    for i in allowed.argsort(descending=True, stable=True)[:5].tolist():
-        if not allowed[i]: break
-        step = filled[i]
-        if i+1<len(filled): thresh = (score[step]+score[filled[i+1]])/2
-        elif score[step]<self.width-REACH: continue # This bin also holds all lower scores
-        else: thresh = score[step]-0.02 # Below the lowest score, in three digits too
-        thresh = (thresh.sigmoid() if self.probs else _unsqueeze(thresh)).item()
-        from_1 = self.probs and thresh>0.5 # Near 1, the digits of 1-thresh count
-        for digits in range(3, 7):
-            def rounded(x): return float(f'{x:.{digits}g}')
-            t = round(1-rounded(1-thresh), 12) if from_1 else rounded(thresh)
-            # Scores in the threshold's own bin, or as near in float32, may be above it or below
-            off = 2*np.spacing(np.float32(t))
-            ends = [self.place(t+o*off)+o*self.width/2 for o in (1,-1)]
-            first,last = (((score>end).sum()-1).clamp(min=0) for end in ends)
-            near = f1[first:last+1]
-            if near.max()-near.min()<0.005 and near.min()>f1[step]-0.005 and predicted[last]<=2*c.true:
-                return t,near.min().item()
+    curve = self.curve
+    score = curve.score[0]
+    is_allowed = (curve.tp+curve.fp)[0]<=2*curve.true
+    f1 = curve.values(F1ScoreMulti())[0].where(is_allowed, -math.inf)
+    # Rounding may spoil the best threshold, but hardly all that are nearly as good
+    for step,next_score in _best_steps(curve, f1):
+        exact = self._thresh_between(score[step], next_score)
+        if exact is None: continue
+        for thresh in self._roundings(exact):
+            near_f1 = f1[self._steps_near(thresh, score)]
+            worst_f1 = near_f1.min()
+            is_sure = near_f1.max()-worst_f1<0.005
+            if is_sure and worst_f1>f1[step]-0.005: return thresh,worst_f1.item()
     return None,math.nan
 
 @patch
