@@ -20,6 +20,7 @@ from ..metrics.ranking import APScoreMulti, random_ap
 from ..thresholds.search import BinnedTable, FoldedMetric
 from ..thresholds.tuning import gain, Objective
 from scipy.special import logit
+from typing import NamedTuple
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #cb5721b8
 def _squeeze(margins):
@@ -150,33 +151,58 @@ def suggest(self:ScoreHistogram
             if is_sure and worst_f1>f1[step]-0.005: return thresh,worst_f1.item()
     return None,math.nan
 
+class PerLabelComparison(NamedTuple):
+    "Comparison of thresholds per label with the best global one, by held-out micro F1; nan: unknown"
+    per_label_f1:float=math.nan
+    global_f1:float=math.nan
+    gain:tuple=(math.nan,math.nan,math.nan) # Of thresholds per label, with its 95 % interval
+
 @patch
-def compare_per_label(self:ScoreHistogram
-): # Held-out micro F1 of both, their difference, and its 95 % interval; nan if unknown
+def compare_per_label(self:ScoreHistogram)->PerLabelComparison:
     "Compare thresholds per label, tuned jointly for micro F1, with the best global one"
-    table,objective = BinnedTable(self.of_labels),Objective('f1', 'micro', per_label=True)
-    if table.c>1 and table.n_folds>1 and table.true.any():
-        one,own = (o.held_out for o in objective.tune(table))
-        if one and own:
-            return own.score(objective.m),one.score(objective.m),gain(objective.m, own, one)
-    return math.nan,math.nan,(math.nan,)*3
+    table = BinnedTable(self.of_labels)
+    if table.c==1 or table.n_folds==1 or not table.true.any(): return PerLabelComparison()
+    objective = Objective('f1', 'micro', per_label=True)
+    shared,per_label = (tuned.held_out for tuned in objective.tune(table))
+    if not (shared and per_label): return PerLabelComparison()
+    f1 = objective.m
+    return PerLabelComparison(per_label.score(f1), shared.score(f1), gain(f1, per_label, shared))
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
-class _SampleCounts(StreamMetric):
-    """Numbers of samples: all, labelled, empty, empty and labelled; of those to which `min_labels=1`
-    would give a label, how many would get a true one, and how many a false one"""
+class _SampleCounts(NamedTuple):
+    "Numbers of samples"
+    counted:int # All with a target that is not ignored
+    labelled:int # With a true label
+    empty:int # Without a predicted label
+    missed:int # With a true label, and without a predicted one
+    found:int # `min_labels=1` would give them a true label
+    wrong:int # `min_labels=1` would give them a false one
+
+class _SampleCounter(StreamMetric):
+    "Metric that sums `_SampleCounts`"
     def from_batch(self, batch):
-        preds,(_,y,valid) = batch.preds,batch.inputs
-        tp,fp,fn,tn = batch.counts[1]
-        counted,labelled,none = tp+fp+fn+tn>0,tp+fn>0,tp+fp==0
+        preds = batch.preds
+        _,y,valid = batch.inputs
+        tp,fp,fn,tn = batch.counts[1] # Of each sample
+        counted = tp+fp+fn+tn>0
+        labelled = tp+fn>0
+        unpredicted = tp+fp==0
+        # The label that `min_labels=1` would give
         top = preds.float().max(1, keepdim=True).indices # Twice as fast as `argmax`
-        right,known = y.gather(1, top)[:,0].bool(),counted
-        bare = none
+        top_is_true = y.gather(1, top)[:,0].bool()
+        gets_top = unpredicted & counted
         if valid is not None: # Ignored labels may be predicted, and score highest
-            known,bare = valid.gather(1, top)[:,0],~batch.rule.binarize(preds, torch.bool).any(1)
-        empty = counted & none
-        return torch.stack([counted, labelled, empty, empty & labelled,
-                            bare & known & right, bare & known & ~right]).sum(1)
+            top_counts = valid.gather(1, top)[:,0]
+            gets_top = ~batch.rule.binarize(preds, torch.bool).any(1) & top_counts
+        empty = counted & unpredicted
+        return torch.stack(_SampleCounts(
+            counted, labelled, empty, missed=empty & labelled,
+            found=gets_top & top_is_true, wrong=gets_top & ~top_is_true)).sum(1)
+
+    @property
+    def counts(self):
+        "`_SampleCounts` of all processes"
+        return _SampleCounts(*self.read()[0].tolist())
 
 _FIELDS = dict( # Those that are metrics of the confusion counts
     accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
@@ -207,8 +233,10 @@ class ValidationStats:
     def __init__(self,
         **rule # Arguments of `ThresholdRule`, such as `thresh` and `sigmoid`
     ):
-        self.metrics = self.per_label,self.samples,self.hist = (
-            AccuracyMulti(average=None, **rule), _SampleCounts(**rule), ScoreHistogram(**rule))
+        self.per_label = AccuracyMulti(average=None, **rule)
+        self.samples = _SampleCounter(**rule)
+        self.hist = ScoreHistogram(**rule)
+        self.metrics = self.per_label,self.samples,self.hist
 
     def accumulate(self, learn):
         "Count `learn`'s current batch"
@@ -238,50 +266,105 @@ class ValidationStats:
         **kwargs # Further fields of the record
     )->dict: # Fields of a `Record`; None if nothing was counted
         "Compute the metrics"
-        if (read:=self.per_label.read()) is None or not read[0].any(): return None
-        counts,checks = read
-        m = self.per_label
-        defined = m.check_input(checks)
-        scored = m.scored and defined
+        read = self.per_label.read()
+        if read is None: return None
+        counts,checks = read # Of each label, 4 x C
+        if not counts.any(): return None
+        low,_,high,*_ = checks # Lowest and highest prediction
+        defined = self.per_label.check_input(checks) # Whether metrics have a value
+        scored = self.per_label.scored and defined
+        names = label_names(vocab, counts.shape[1])
+        ap_micro = APScoreMulti().values(self.hist.curve).item() if defined else math.nan
         tp,fp,fn,tn = counts
-        pred,true,n = tp+fp,tp+fn,tp+fp+fn+tn
-        if not defined: pred = pred*math.nan # NaN is neither predicted nor not
-        samples,labelled,empty,missed,right,wrong = self.samples.read()[0].tolist()
-        all_names = label_names(vocab, len(true))
-        def names(where): return list(all_names[where.nonzero().flatten().tolist()])
-        def rate(total, n): return total/n if defined and n else math.nan
-        thresh,f1 = self.hist.suggest() if scored else (None,math.nan)
-        own,one,gain = self.hist.compare_per_label() if scored else (math.nan,math.nan,(math.nan,)*3)
-        rated,(spans,inside) = true>=ENOUGH,self._spans(n)
-        width = 2*REACH/label_bins(len(true)) # In logits
-        narrow = scored and (inside & (spans*width<0.05) | (n==0)).all().item()
-        ordered = (spans>=4) & bool(scored) # In fewer bins, the order of scores is lost
-        dead = self._ranking(counts, rated & (tp==0), all_names, ordered) if defined else []
-        each = tp.sum()+right,fp.sum()+wrong,fn.sum()-right,tn.sum()-wrong # With `min_labels=1`
-        constants = constant_values(F1ScoreMulti(average='micro'), counts)
-        is_constant = samples>1 and ((pred==0) | (pred==n)).all()
-        values = {k: o.averaged(counts).item() if defined else math.nan for k,o in _FIELDS.items()}
-        return dict(**kwargs, samples=int(samples), labelled=int(labelled), missed=int(missed),
+        return dict(**kwargs,
+            **self._rates(counts, defined),
+            **self._label_lists(counts, names, defined),
+            **self._ranking_fields(counts, names, defined),
+            **self._suggestions(counts, scored),
+            range_problem=range_words(self.per_label.range_of(low, high), decoding),
+            ap_micro=ap_micro,
+            random_ap=random_ap((tp+fn).sum(), counts.sum()).item())
+
+    def _rates(self, counts, defined):
+        "Return the rule and the numbers of the validation, and its metrics at the threshold"
+        m = self.per_label
+        samples = self.samples.counts
+        tp,fp,fn,tn = counts
+        true = tp+fn
+        n = tp+fp+fn+tn
+        def rate(part, whole): return part/whole if defined and whole else math.nan
+        def value(m): return m.averaged(counts).item() if defined else math.nan
+        constant_f1s = constant_values(F1ScoreMulti(average='micro'), counts)
+        constant_right = torch.maximum(true, n-true) # Of the better constant of each label
+        return dict(
+            samples=int(samples.counted), labelled=int(samples.labelled),
+            missed=int(samples.missed),
             thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
             min_labels=m.min_labels, max_labels=m.max_labels, scored=m.scored,
-            n_labels=len(true), rated=int(rated.sum()), **values,
-            constant_f1=constants.nan_to_num().max().item(),
-            constant_accuracy=(torch.maximum(true, n-true).sum()/n.sum()).item(),
-            empty_rate=rate(empty, samples), missed_rate=rate(missed, labelled),
-            pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
-            never_predicted=names((pred==0) & (true>0)),
-            never_correct=names((tp==0) & (pred>0) & (true>0)),
-            absent=names((true==0) & (n>0)),
-            same_for_all=names((pred==n) & (n>0)) if is_constant else None,
-            dead=dead,
-            collapsed=bool(rated.any()) and narrow and not any(
-                ranks_above_chance(o) for o in self._ranking(counts, rated, all_names, rated)),
-            suggested_thresh=thresh, suggested_f1=f1,
-            global_f1=one, per_label_f1=own, per_label_gain=gain,
-            label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
-            range_problem=range_words(m.range_of(checks[0], checks[2]), decoding),
-            ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
-            random_ap=random_ap(true.sum(), n.sum()).item())
+            n_labels=len(true), rated=int((true>=ENOUGH).sum()),
+            **{name: value(metric) for name,metric in _FIELDS.items()},
+            constant_f1=constant_f1s.nan_to_num().max().item(),
+            constant_accuracy=(constant_right.sum()/n.sum()).item(),
+            empty_rate=rate(samples.empty, samples.counted),
+            missed_rate=rate(samples.missed, samples.labelled),
+            pred_per_sample=rate((tp+fp).sum().item(), samples.counted),
+            true_per_sample=true.sum().item()/samples.counted)
+
+    def _label_lists(self, counts, names, defined):
+        "Return the names of labels that are never predicted, never right, absent or constant"
+        tp,fp,fn,tn = counts
+        predicted = tp+fp
+        true = tp+fn
+        n = tp+fp+fn+tn
+        def names_of(where): return list(names[where.nonzero().flatten().tolist()])
+        never_predicted = defined & (predicted==0) # If not defined, nobody knows
+        always_predicted = defined & (predicted==n)
+        is_constant = (never_predicted | always_predicted).all()
+        several = self.samples.counts.counted>1
+        return dict(
+            never_predicted=names_of(never_predicted & (true>0)),
+            never_correct=names_of(defined & (tp==0) & (predicted>0) & (true>0)),
+            absent=names_of((true==0) & (n>0)),
+            same_for_all=names_of(always_predicted & (n>0)) if several and is_constant else None)
+
+    def _ranking_fields(self, counts, names, defined):
+        "Describe the ranking of labels that are never found, and whether scores are `collapsed`"
+        scored = self.per_label.scored and defined
+        tp,fp,fn,tn = counts
+        n = tp+fp+fn+tn
+        rated = tp+fn>=ENOUGH
+        spans,inside = self._spans(n)
+        # In fewer bins, the order of scores is lost
+        ordered = (spans>=4) & scored
+        dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
+        # Collapsed: scores of each label hardly differ, and no label ranks better than chance
+        bin_width = 2*REACH/label_bins(len(n)) # In logits
+        is_narrow = inside & (spans*bin_width<0.05) | (n==0)
+        collapsed = bool(scored and rated.any() and is_narrow.all())
+        if collapsed:
+            ranking = self._ranking(counts, rated, names, rated)
+            collapsed = not any(map(ranks_above_chance, ranking))
+        return dict(dead=dead, collapsed=collapsed)
+
+    def _suggestions(self, counts, scored):
+        "Suggest a threshold, and estimate what thresholds per label or `min_labels=1` would give"
+        thresh,f1 = None,math.nan
+        comparison = PerLabelComparison()
+        label_each_f1 = math.nan
+        if scored:
+            thresh,f1 = self.hist.suggest()
+            comparison = self.hist.compare_per_label()
+            # With `min_labels=1`, empty samples get their top label
+            samples = self.samples.counts
+            tp,fp,fn,tn = counts.sum(1)
+            tp += samples.found
+            fp += samples.wrong
+            fn -= samples.found
+            tn -= samples.wrong
+            label_each_f1 = F1ScoreMulti().values(tp, fp, fn, tn).item()
+        return dict(suggested_thresh=thresh, suggested_f1=f1,
+            global_f1=comparison.global_f1, per_label_f1=comparison.per_label_f1,
+            per_label_gain=comparison.gain, label_each_f1=label_each_f1)
 
     def _ranking(self, counts, where, names, ordered):
         "Describe how some labels rank; average precision is nan where bins do not hold the order"
