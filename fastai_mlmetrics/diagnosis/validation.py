@@ -39,7 +39,8 @@ def label_bins(
 
 class ScoreHistogram(FoldedMetric):
     "Histograms of scores: of all labels, in narrow bins, and of each label by fold"
-    bins,n_folds = 2**16,FOLDS
+    bins = 2**16
+    n_folds = FOLDS
     width = 2*REACH/bins # In logits
 
     @property
@@ -50,24 +51,35 @@ class ScoreHistogram(FoldedMetric):
     def from_batch(self, batch):
         "Return the bin of each sample-label pair in both histograms, and its weight"
         preds,y,valid = batch.inputs
-        if not self.probs: preds = _squeeze(preds.float())
-        sigmoid = not self.probs or self.sigmoid and batch.scored
-        place,c,bins = bin_place(preds, self.bins, sigmoid),batch.c,label_bins(batch.c)
-        y,label = y.bool().int(),torch.arange(c, dtype=torch.int32, device=y.device)
-        first = bins*label + 2*c*bins*self.folds(batch)[:,None].int()
-        of_all,of_labels = place.int(),place.mul_(bins/self.bins).int() # Wider bins
+        y = y.bool().int()
+        c = batch.c
+        if self.probs: is_logits = self.sigmoid and batch.scored
+        else:
+            preds = _squeeze(preds.float())
+            is_logits = True # Squeezed margins are binned like logits
+        place = bin_place(preds, self.bins, is_logits)
+        in_all = place.int()
+        n_bins = label_bins(c)
+        in_labels = place.mul_(n_bins/self.bins).int() # Wider bins
+        # Where the negatives of each label and fold begin; those of all labels come first
+        label = torch.arange(c, dtype=torch.int32, device=y.device)
+        fold = self.folds(batch)[:,None].int()
+        first_bin = n_bins*label + 2*c*n_bins*fold
         # In place, since new memory costs time
-        of_labels.add_(first).add_(y, alpha=c*bins)
-        return of_all.add_(y, alpha=self.bins).reshape(-1, 1),of_labels,valid
+        in_labels.add_(first_bin).add_(y, alpha=c*n_bins)
+        in_all.add_(y, alpha=self.bins)
+        return in_all.reshape(-1, 1),in_labels,valid
 
     def added(self, part):
-        index,by_label,valid = part
-        of_all,of_labels = self.total or (None,None)
-        if of_labels is None:
-            shape = 2*FOLDS,by_label.shape[1],label_bins(by_label.shape[1])
-            of_labels = by_label.new_zeros(shape, dtype=torch.int32)
-        return (add_to_histogram(of_all, index, self.bins, valid),
-                add_to_histogram(of_labels, by_label, of_labels.shape[2], valid))
+        in_all,in_labels,valid = part
+        n_labels = in_labels.shape[1]
+        n_bins = label_bins(n_labels)
+        if self.total: of_all,of_labels = self.total
+        else:
+            of_all = None
+            of_labels = in_labels.new_zeros(2*FOLDS, n_labels, n_bins, dtype=torch.int32)
+        return (add_to_histogram(of_all, in_all, self.bins, valid),
+                add_to_histogram(of_labels, in_labels, n_bins, valid))
 
     def reduce(self, total): return [*map(super().reduce, total)]
 
@@ -209,9 +221,12 @@ _FIELDS = dict( # Those that are metrics of the confusion counts
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
     precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
 
-def ranks_above_chance(o):
+def ranks_above_chance(
+    label:dict # With its average precision `ap`, and the `chance` level of it
+)->bool:
     "Whether a label's average precision is clearly above chance"
-    return o['ap']-o['chance'] >= min(o['chance'], (1-o['chance'])/4)
+    chance = label['chance']
+    return label['ap']-chance >= min(chance, (1-chance)/4)
 
 def range_words(
     found, # `RangeFound` of a metric; None: nothing is wrong
@@ -274,15 +289,14 @@ class ValidationStats:
         defined = self.per_label.check_input(checks) # Whether metrics have a value
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
-        ap_micro = APScoreMulti().values(self.hist.curve).item() if defined else math.nan
         tp,fp,fn,tn = counts
         return dict(**kwargs,
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
-            **self._ranking_fields(counts, names, defined),
+            **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
             range_problem=range_words(self.per_label.range_of(low, high), decoding),
-            ap_micro=ap_micro,
+            ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
             random_ap=random_ap((tp+fn).sum(), counts.sum()).item())
 
     def _rates(self, counts, defined):
@@ -317,7 +331,8 @@ class ValidationStats:
         true = tp+fn
         n = tp+fp+fn+tn
         def names_of(where): return list(names[where.nonzero().flatten().tolist()])
-        never_predicted = defined & (predicted==0) # If not defined, nobody knows
+        # Predictions with NaN are neither
+        never_predicted = defined & (predicted==0)
         always_predicted = defined & (predicted==n)
         is_constant = (never_predicted | always_predicted).all()
         several = self.samples.counts.counted>1
@@ -327,9 +342,8 @@ class ValidationStats:
             absent=names_of((true==0) & (n>0)),
             same_for_all=names_of(always_predicted & (n>0)) if several and is_constant else None)
 
-    def _ranking_fields(self, counts, names, defined):
+    def _ranking_fields(self, counts, names, defined, scored):
         "Describe the ranking of labels that are never found, and whether scores are `collapsed`"
-        scored = self.per_label.scored and defined
         tp,fp,fn,tn = counts
         n = tp+fp+fn+tn
         rated = tp+fn>=ENOUGH
@@ -357,29 +371,36 @@ class ValidationStats:
             # With `min_labels=1`, empty samples get their top label
             samples = self.samples.counts
             tp,fp,fn,tn = counts.sum(1)
-            tp += samples.found
-            fp += samples.wrong
-            fn -= samples.found
-            tn -= samples.wrong
-            label_each_f1 = F1ScoreMulti().values(tp, fp, fn, tn).item()
+            label_each_f1 = F1ScoreMulti().values(
+                tp=tp+samples.found, fp=fp+samples.wrong,
+                fn=fn-samples.found, tn=tn-samples.wrong).item()
         return dict(suggested_thresh=thresh, suggested_f1=f1,
             global_f1=comparison.global_f1, per_label_f1=comparison.per_label_f1,
             per_label_gain=comparison.gain, label_each_f1=label_each_f1)
 
-    def _ranking(self, counts, where, names, ordered):
-        "Describe how some labels rank; average precision is nan where bins do not hold the order"
+    def _ranking(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        where:Tensor, # Which labels to describe, C bools
+        names, # Names of all labels
+        ordered:Tensor # Whether the bins hold the order of a label's scores, C bools
+    )->list: # A dict per label; without the order, its average precision is nan
+        "Describe how labels rank their samples"
         tp,fp,fn,tn = counts[:,where]
-        chance = random_ap(tp+fn, tp+fp+fn+tn)
-        ap = APScoreMulti().values(bin_curve(self.hist.of_labels[:,:,where].sum(0)))
-        ap = ap.where(ordered[where], math.nan)
-        columns = [o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap)]
-        keys = 'label','positives','predicted','chance','ap'
-        return [dict(zip(keys, o)) for o in zip(names[where.numpy()], *columns)]
+        true = tp+fn
+        predicted = tp+fp
+        chance = random_ap(true, tp+fp+fn+tn)
+        hist = self.hist.of_labels[:,:,where].sum(0) # Of all folds
+        ap = APScoreMulti().values(bin_curve(hist)).where(ordered[where], math.nan)
+        columns = dict(label=names[where.numpy()], positives=true.int().tolist(),
+            predicted=predicted.int().tolist(), chance=chance.tolist(), ap=ap.tolist())
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
         "Return how many bins nine tenths of each label's scores span, and whether inside of all bins"
-        share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
-        first,last = ((share<=o).sum(1) for o in (0.05,0.95))
+        hist = self.hist.of_labels.sum((0, 1), dtype=torch.int32)
+        share = hist.cumsum(1)/n[:,None] # Of the scores up to each bin
+        first = (share<=0.05).sum(1)
+        last = (share<=0.95).sum(1)
         return last-first,(first>0) & (last<share.shape[1]-1)
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #5b95b73d
