@@ -20,6 +20,7 @@ from ..metrics.ranking import APScoreMulti, random_ap
 from ..thresholds.search import BinnedTable, FoldedMetric
 from ..thresholds.tuning import gain, Objective
 from scipy.special import logit
+from typing import NamedTuple
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #cb5721b8
 def _squeeze(margins):
@@ -38,7 +39,8 @@ def label_bins(
 
 class ScoreHistogram(FoldedMetric):
     "Histograms of scores: of all labels, in narrow bins, and of each label by fold"
-    bins,n_folds = 2**16,FOLDS
+    bins = 2**16
+    n_folds = FOLDS
     width = 2*REACH/bins # In logits
 
     @property
@@ -49,24 +51,35 @@ class ScoreHistogram(FoldedMetric):
     def from_batch(self, batch):
         "Return the bin of each sample-label pair in both histograms, and its weight"
         preds,y,valid = batch.inputs
-        if not self.probs: preds = _squeeze(preds.float())
-        sigmoid = not self.probs or self.sigmoid and batch.scored
-        place,c,bins = bin_place(preds, self.bins, sigmoid),batch.c,label_bins(batch.c)
-        y,label = y.bool().int(),torch.arange(c, dtype=torch.int32, device=y.device)
-        first = bins*label + 2*c*bins*self.folds(batch)[:,None].int()
-        of_all,of_labels = place.int(),place.mul_(bins/self.bins).int() # Wider bins
+        y = y.bool().int()
+        c = batch.c
+        if self.probs: is_logits = self.sigmoid and batch.scored
+        else:
+            preds = _squeeze(preds.float())
+            is_logits = True # Squeezed margins are binned like logits
+        place = bin_place(preds, self.bins, is_logits)
+        in_all = place.int()
+        n_bins = label_bins(c)
+        in_labels = place.mul_(n_bins/self.bins).int() # Wider bins
+        # Where the negatives of each label and fold begin; those of all labels come first
+        label = torch.arange(c, dtype=torch.int32, device=y.device)
+        fold = self.folds(batch)[:,None].int()
+        first_bin = n_bins*label + 2*c*n_bins*fold
         # In place, since new memory costs time
-        of_labels.add_(first).add_(y, alpha=c*bins)
-        return of_all.add_(y, alpha=self.bins).reshape(-1, 1),of_labels,valid
+        in_labels.add_(first_bin).add_(y, alpha=c*n_bins)
+        in_all.add_(y, alpha=self.bins)
+        return in_all.reshape(-1, 1),in_labels,valid
 
     def added(self, part):
-        index,by_label,valid = part
-        of_all,of_labels = self.total or (None,None)
-        if of_labels is None:
-            shape = 2*FOLDS,by_label.shape[1],label_bins(by_label.shape[1])
-            of_labels = by_label.new_zeros(shape, dtype=torch.int32)
-        return (add_to_histogram(of_all, index, self.bins, valid),
-                add_to_histogram(of_labels, by_label, of_labels.shape[2], valid))
+        in_all,in_labels,valid = part
+        n_labels = in_labels.shape[1]
+        n_bins = label_bins(n_labels)
+        if self.total: of_all,of_labels = self.total
+        else:
+            of_all = None
+            of_labels = in_labels.new_zeros(2*FOLDS, n_labels, n_bins, dtype=torch.int32)
+        return (add_to_histogram(of_all, in_all, self.bins, valid),
+                add_to_histogram(of_labels, in_labels, n_bins, valid))
 
     def reduce(self, total): return [*map(super().reduce, total)]
 
@@ -86,71 +99,134 @@ class ScoreHistogram(FoldedMetric):
         return logit(thresh) if self.probs else _squeeze(torch.tensor(thresh, device='cpu')).item()
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #37ba1f89
+def _best_steps(
+    curve, # `Curve` of all labels
+    f1:Tensor, # Micro F1 at each step, at most 0 where the step is no choice
+    n:int=5 # Maximum number of steps
+)->list: # Pairs of a step and the next lower score, which is -inf below the lowest; best F1 first
+    "Find the steps with the best F1"
+    filled = 1+(curve.tp+curve.fp)[0].diff().nonzero()[:,0] # Steps whose bins are not empty
+    next_score = F.pad(curve.score[0,filled[1:]], (0,1), value=-math.inf)[:len(filled)]
+    best = f1[filled].argsort(descending=True, stable=True)[:n]
+    return [(filled[i], next_score[i]) for i in best.tolist() if f1[filled[i]]>0]
+
+@patch
+def _thresh_between(self:ScoreHistogram,
+    score:Tensor, # Lowest score to predict, as a logit or squeezed margin
+    next_score:Tensor # Next lower score; -inf: there is none
+): # Threshold on the scale of the predictions; None if lower scores are in the same bin
+    "Return the threshold midway between two scores"
+    if next_score>-math.inf: middle = (score+next_score)/2
+    elif score<self.width-REACH: return None # The last bin also holds all lower scores
+    else: middle = score-0.02 # Below the lowest score, in three digits too
+    return (middle.sigmoid() if self.probs else _unsqueeze(middle)).item()
+
+@patch
+def _roundings(self:ScoreHistogram, thresh):
+    "Round a threshold to three digits, then to four, five and six"
+    for digits in range(3, 7):
+        def rounded(x): return float(f'{x:.{digits}g}')
+        # Near a probability of 1, the digits of 1-thresh count
+        is_high = self.probs and thresh>0.5
+        yield round(1-rounded(1-thresh), 12) if is_high else rounded(thresh)
+
+@patch
+def _steps_near(self:ScoreHistogram,
+    thresh:float, # Threshold on the scale of the predictions
+    score:Tensor # Score of each step
+)->slice: # Steps from the highest score down
+    "Find the steps whose predictions a threshold may have, wherever in their bins the scores are"
+    # Scores as near as this may be equal to the threshold in float32
+    margin = 2*np.spacing(np.float32(thresh))
+    # Scores in the threshold's own bin may be above it or below
+    highest = self.place(thresh+margin) + self.width/2
+    lowest = self.place(thresh-margin) - self.width/2
+    first,last = (((score>end).sum()-1).clamp(min=0) for end in (highest,lowest))
+    return slice(first, last+1)
+
 @patch
 def suggest(self:ScoreHistogram
 ): # Threshold and its micro F1; None and nan if there is none, or if bins are too wide to promise it
     "Suggest a threshold, in few digits, with the best F1 of those that predict <= 2 x the true labels"
-    c = self.curve
-    f1,score,predicted = c.values(F1ScoreMulti())[0],c.score[0],(c.tp+c.fp)[0]
-    filled = 1+predicted.diff().nonzero()[:,0] # Steps of bins that are not empty
-    allowed = f1.where(predicted<=2*c.true, 0)[filled]
-    # Rounding may spoil the best one, but hardly all that are nearly as good
-    for i in allowed.argsort(descending=True, stable=True)[:5].tolist():
-        if not allowed[i]: break
-        step = filled[i]
-        if i+1<len(filled): thresh = (score[step]+score[filled[i+1]])/2
-        elif score[step]<self.width-REACH: continue # This bin also holds all lower scores
-        else: thresh = score[step]-0.02 # Below the lowest score, in three digits too
-        thresh = (thresh.sigmoid() if self.probs else _unsqueeze(thresh)).item()
-        from_1 = self.probs and thresh>0.5 # Near 1, the digits of 1-thresh count
-        for digits in range(3, 7):
-            def rounded(x): return float(f'{x:.{digits}g}')
-            t = round(1-rounded(1-thresh), 12) if from_1 else rounded(thresh)
-            # Scores in the threshold's own bin, or as near in float32, may be above it or below
-            off = 2*np.spacing(np.float32(t))
-            ends = [self.place(t+o*off)+o*self.width/2 for o in (1,-1)]
-            first,last = (((score>end).sum()-1).clamp(min=0) for end in ends)
-            near = f1[first:last+1]
-            if near.max()-near.min()<0.005 and near.min()>f1[step]-0.005 and predicted[last]<=2*c.true:
-                return t,near.min().item()
+    curve = self.curve
+    score = curve.score[0]
+    is_allowed = (curve.tp+curve.fp)[0]<=2*curve.true
+    f1 = curve.values(F1ScoreMulti())[0].where(is_allowed, -math.inf)
+    # Rounding may spoil the best threshold, but hardly all that are nearly as good
+    for step,next_score in _best_steps(curve, f1):
+        exact = self._thresh_between(score[step], next_score)
+        if exact is None: continue
+        for thresh in self._roundings(exact):
+            near_f1 = f1[self._steps_near(thresh, score)]
+            worst_f1 = near_f1.min()
+            is_sure = near_f1.max()-worst_f1<0.005
+            if is_sure and worst_f1>f1[step]-0.005: return thresh,worst_f1.item()
     return None,math.nan
 
+class PerLabelComparison(NamedTuple):
+    "Comparison of thresholds per label with the best global one, by held-out micro F1; nan: unknown"
+    per_label_f1:float=math.nan
+    global_f1:float=math.nan
+    gain:tuple=(math.nan,math.nan,math.nan) # Of thresholds per label, with its 95 % interval
+
 @patch
-def compare_per_label(self:ScoreHistogram
-): # Held-out micro F1 of both, their difference, and its 95 % interval; nan if unknown
+def compare_per_label(self:ScoreHistogram)->PerLabelComparison:
     "Compare thresholds per label, tuned jointly for micro F1, with the best global one"
-    table,objective = BinnedTable(self.of_labels),Objective('f1', 'micro', per_label=True)
-    if table.c>1 and table.n_folds>1 and table.true.any():
-        one,own = (o.held_out for o in objective.tune(table))
-        if one and own:
-            return own.score(objective.m),one.score(objective.m),gain(objective.m, own, one)
-    return math.nan,math.nan,(math.nan,)*3
+    table = BinnedTable(self.of_labels)
+    if table.c==1 or table.n_folds==1 or not table.true.any(): return PerLabelComparison()
+    objective = Objective('f1', 'micro', per_label=True)
+    shared,per_label = (tuned.held_out for tuned in objective.tune(table))
+    if not (shared and per_label): return PerLabelComparison()
+    f1 = objective.m
+    return PerLabelComparison(per_label.score(f1), shared.score(f1), gain(f1, per_label, shared))
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
-class _SampleCounts(StreamMetric):
-    """Numbers of samples: all, labelled, empty, empty and labelled; of those to which `min_labels=1`
-    would give a label, how many would get a true one, and how many a false one"""
+class _SampleCounts(NamedTuple):
+    "Numbers of samples"
+    counted:int # All with a target that is not ignored
+    labelled:int # With a true label
+    empty:int # Without a predicted label
+    missed:int # With a true label, and without a predicted one
+    found:int # `min_labels=1` would give them a true label
+    wrong:int # `min_labels=1` would give them a false one
+
+class _SampleCounter(StreamMetric):
+    "Metric that sums `_SampleCounts`"
     def from_batch(self, batch):
-        preds,(_,y,valid) = batch.preds,batch.inputs
-        tp,fp,fn,tn = batch.counts[1]
-        counted,labelled,none = tp+fp+fn+tn>0,tp+fn>0,tp+fp==0
+        preds = batch.preds
+        _,y,valid = batch.inputs
+        tp,fp,fn,tn = batch.counts[1] # Of each sample
+        counted = tp+fp+fn+tn>0
+        labelled = tp+fn>0
+        unpredicted = tp+fp==0
+        # The label that `min_labels=1` would give
         top = preds.float().max(1, keepdim=True).indices # Twice as fast as `argmax`
-        right,known = y.gather(1, top)[:,0].bool(),counted
-        bare = none
+        top_is_true = y.gather(1, top)[:,0].bool()
+        gets_top = unpredicted & counted
         if valid is not None: # Ignored labels may be predicted, and score highest
-            known,bare = valid.gather(1, top)[:,0],~batch.rule.binarize(preds, torch.bool).any(1)
-        empty = counted & none
-        return torch.stack([counted, labelled, empty, empty & labelled,
-                            bare & known & right, bare & known & ~right]).sum(1)
+            top_counts = valid.gather(1, top)[:,0]
+            gets_top = ~batch.rule.binarize(preds, torch.bool).any(1) & top_counts
+        empty = counted & unpredicted
+        return torch.stack(_SampleCounts(
+            counted, labelled, empty, missed=empty & labelled,
+            found=gets_top & top_is_true, wrong=gets_top & ~top_is_true)).sum(1)
+
+    @property
+    def counts(self):
+        "`_SampleCounts` of all processes"
+        return _SampleCounts(*self.read()[0].tolist())
 
 _FIELDS = dict( # Those that are metrics of the confusion counts
     accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
     precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
 
-def ranks_above_chance(o):
+def ranks_above_chance(
+    label:dict # With its average precision `ap`, and the `chance` level of it
+)->bool:
     "Whether a label's average precision is clearly above chance"
-    return o['ap']-o['chance'] >= min(o['chance'], (1-o['chance'])/4)
+    chance = label['chance']
+    return label['ap']-chance >= min(chance, (1-chance)/4)
 
 def range_words(
     found, # `RangeFound` of a metric; None: nothing is wrong
@@ -172,8 +248,10 @@ class ValidationStats:
     def __init__(self,
         **rule # Arguments of `ThresholdRule`, such as `thresh` and `sigmoid`
     ):
-        self.metrics = self.per_label,self.samples,self.hist = (
-            AccuracyMulti(average=None, **rule), _SampleCounts(**rule), ScoreHistogram(**rule))
+        self.per_label = AccuracyMulti(average=None, **rule)
+        self.samples = _SampleCounter(**rule)
+        self.hist = ScoreHistogram(**rule)
+        self.metrics = self.per_label,self.samples,self.hist
 
     def accumulate(self, learn):
         "Count `learn`'s current batch"
@@ -203,65 +281,126 @@ class ValidationStats:
         **kwargs # Further fields of the record
     )->dict: # Fields of a `Record`; None if nothing was counted
         "Compute the metrics"
-        if (read:=self.per_label.read()) is None or not read[0].any(): return None
-        counts,checks = read
-        m = self.per_label
-        defined = m.check_input(checks)
-        scored = m.scored and defined
+        read = self.per_label.read()
+        if read is None: return None
+        counts,checks = read # Of each label, 4 x C
+        if not counts.any(): return None
+        low,_,high,*_ = checks # Lowest and highest prediction
+        defined = self.per_label.check_input(checks) # Whether metrics have a value
+        scored = self.per_label.scored and defined
+        names = label_names(vocab, counts.shape[1])
         tp,fp,fn,tn = counts
-        pred,true,n = tp+fp,tp+fn,tp+fp+fn+tn
-        if not defined: pred = pred*math.nan # NaN is neither predicted nor not
-        samples,labelled,empty,missed,right,wrong = self.samples.read()[0].tolist()
-        all_names = label_names(vocab, len(true))
-        def names(where): return list(all_names[where.nonzero().flatten().tolist()])
-        def rate(total, n): return total/n if defined and n else math.nan
-        thresh,f1 = self.hist.suggest() if scored else (None,math.nan)
-        own,one,gain = self.hist.compare_per_label() if scored else (math.nan,math.nan,(math.nan,)*3)
-        rated,(spans,inside) = true>=ENOUGH,self._spans(n)
-        width = 2*REACH/label_bins(len(true)) # In logits
-        narrow = scored and (inside & (spans*width<0.05) | (n==0)).all().item()
-        ordered = (spans>=4) & bool(scored) # In fewer bins, the order of scores is lost
-        dead = self._ranking(counts, rated & (tp==0), all_names, ordered) if defined else []
-        each = tp.sum()+right,fp.sum()+wrong,fn.sum()-right,tn.sum()-wrong # With `min_labels=1`
-        constants = constant_values(F1ScoreMulti(average='micro'), counts)
-        is_constant = samples>1 and ((pred==0) | (pred==n)).all()
-        values = {k: o.averaged(counts).item() if defined else math.nan for k,o in _FIELDS.items()}
-        return dict(**kwargs, samples=int(samples), labelled=int(labelled), missed=int(missed),
+        return dict(**kwargs,
+            **self._rates(counts, defined),
+            **self._label_lists(counts, names, defined),
+            **self._ranking_fields(counts, names, defined, scored),
+            **self._suggestions(counts, scored),
+            range_problem=range_words(self.per_label.range_of(low, high), decoding),
+            ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
+            random_ap=random_ap((tp+fn).sum(), counts.sum()).item())
+
+    def _rates(self, counts, defined):
+        "Return the rule and the numbers of the validation, and its metrics at the threshold"
+        m = self.per_label
+        samples = self.samples.counts
+        tp,fp,fn,tn = counts
+        true = tp+fn
+        n = tp+fp+fn+tn
+        def rate(part, whole): return part/whole if defined and whole else math.nan
+        def value(m): return m.averaged(counts).item() if defined else math.nan
+        constant_f1s = constant_values(F1ScoreMulti(average='micro'), counts)
+        constant_right = torch.maximum(true, n-true) # Of the better constant of each label
+        return dict(
+            samples=int(samples.counted), labelled=int(samples.labelled),
+            missed=int(samples.missed),
             thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
             min_labels=m.min_labels, max_labels=m.max_labels, scored=m.scored,
-            n_labels=len(true), rated=int(rated.sum()), **values,
-            constant_f1=constants.nan_to_num().max().item(),
-            constant_accuracy=(torch.maximum(true, n-true).sum()/n.sum()).item(),
-            empty_rate=rate(empty, samples), missed_rate=rate(missed, labelled),
-            pred_per_sample=pred.sum().item()/samples, true_per_sample=true.sum().item()/samples,
-            never_predicted=names((pred==0) & (true>0)),
-            never_correct=names((tp==0) & (pred>0) & (true>0)),
-            absent=names((true==0) & (n>0)),
-            same_for_all=names((pred==n) & (n>0)) if is_constant else None,
-            dead=dead,
-            collapsed=bool(rated.any()) and narrow and not any(
-                ranks_above_chance(o) for o in self._ranking(counts, rated, all_names, rated)),
-            suggested_thresh=thresh, suggested_f1=f1,
-            global_f1=one, per_label_f1=own, per_label_gain=gain,
-            label_each_f1=F1ScoreMulti().values(*each).item() if scored else math.nan,
-            range_problem=range_words(m.range_of(checks[0], checks[2]), decoding),
-            ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
-            random_ap=random_ap(true.sum(), n.sum()).item())
+            n_labels=len(true), rated=int((true>=ENOUGH).sum()),
+            **{name: value(metric) for name,metric in _FIELDS.items()},
+            constant_f1=constant_f1s.nan_to_num().max().item(),
+            constant_accuracy=(constant_right.sum()/n.sum()).item(),
+            empty_rate=rate(samples.empty, samples.counted),
+            missed_rate=rate(samples.missed, samples.labelled),
+            pred_per_sample=rate((tp+fp).sum().item(), samples.counted),
+            true_per_sample=true.sum().item()/samples.counted)
 
-    def _ranking(self, counts, where, names, ordered):
-        "Describe how some labels rank; average precision is nan where bins do not hold the order"
+    def _label_lists(self, counts, names, defined):
+        "Return the names of labels that are never predicted, never right, absent or constant"
+        tp,fp,fn,tn = counts
+        predicted = tp+fp
+        true = tp+fn
+        n = tp+fp+fn+tn
+        def names_of(where): return list(names[where.nonzero().flatten().tolist()])
+        # Predictions with NaN are neither
+        never_predicted = defined & (predicted==0)
+        always_predicted = defined & (predicted==n)
+        is_constant = (never_predicted | always_predicted).all()
+        several = self.samples.counts.counted>1
+        return dict(
+            never_predicted=names_of(never_predicted & (true>0)),
+            never_correct=names_of(defined & (tp==0) & (predicted>0) & (true>0)),
+            absent=names_of((true==0) & (n>0)),
+            same_for_all=names_of(always_predicted & (n>0)) if several and is_constant else None)
+
+    def _ranking_fields(self, counts, names, defined, scored):
+        "Describe the ranking of labels that are never found, and whether scores are `collapsed`"
+        tp,fp,fn,tn = counts
+        n = tp+fp+fn+tn
+        rated = tp+fn>=ENOUGH
+        spans,inside = self._spans(n)
+        # In fewer bins, the order of scores is lost
+        ordered = (spans>=4) & scored
+        dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
+        # Collapsed: scores of each label hardly differ, and no label ranks better than chance
+        bin_width = 2*REACH/label_bins(len(n)) # In logits
+        is_narrow = inside & (spans*bin_width<0.05) | (n==0)
+        collapsed = bool(scored and rated.any() and is_narrow.all())
+        if collapsed:
+            ranking = self._ranking(counts, rated, names, rated)
+            collapsed = not any(map(ranks_above_chance, ranking))
+        return dict(dead=dead, collapsed=collapsed)
+
+    def _suggestions(self, counts, scored):
+        "Suggest a threshold, and estimate what thresholds per label or `min_labels=1` would give"
+        thresh,f1 = None,math.nan
+        comparison = PerLabelComparison()
+        label_each_f1 = math.nan
+        if scored:
+            thresh,f1 = self.hist.suggest()
+            comparison = self.hist.compare_per_label()
+            # With `min_labels=1`, empty samples get their top label
+            samples = self.samples.counts
+            tp,fp,fn,tn = counts.sum(1)
+            label_each_f1 = F1ScoreMulti().values(
+                tp=tp+samples.found, fp=fp+samples.wrong,
+                fn=fn-samples.found, tn=tn-samples.wrong).item()
+        return dict(suggested_thresh=thresh, suggested_f1=f1,
+            global_f1=comparison.global_f1, per_label_f1=comparison.per_label_f1,
+            per_label_gain=comparison.gain, label_each_f1=label_each_f1)
+
+    def _ranking(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        where:Tensor, # Which labels to describe, C bools
+        names, # Names of all labels
+        ordered:Tensor # Whether the bins hold the order of a label's scores, C bools
+    )->list: # A dict per label; without the order, its average precision is nan
+        "Describe how labels rank their samples"
         tp,fp,fn,tn = counts[:,where]
-        chance = random_ap(tp+fn, tp+fp+fn+tn)
-        ap = APScoreMulti().values(bin_curve(self.hist.of_labels[:,:,where].sum(0)))
-        ap = ap.where(ordered[where], math.nan)
-        columns = [o.tolist() for o in ((tp+fn).int(), (tp+fp).int(), chance, ap)]
-        keys = 'label','positives','predicted','chance','ap'
-        return [dict(zip(keys, o)) for o in zip(names[where.numpy()], *columns)]
+        true = tp+fn
+        predicted = tp+fp
+        chance = random_ap(true, tp+fp+fn+tn)
+        hist = self.hist.of_labels[:,:,where].sum(0) # Of all folds
+        ap = APScoreMulti().values(bin_curve(hist)).where(ordered[where], math.nan)
+        columns = dict(label=names[where.numpy()], positives=true.int().tolist(),
+            predicted=predicted.int().tolist(), chance=chance.tolist(), ap=ap.tolist())
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
         "Return how many bins nine tenths of each label's scores span, and whether inside of all bins"
-        share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
-        first,last = ((share<=o).sum(1) for o in (0.05,0.95))
+        hist = self.hist.of_labels.sum((0, 1), dtype=torch.int32)
+        share = hist.cumsum(1)/n[:,None] # Of the scores up to each bin
+        first = (share<=0.05).sum(1)
+        last = (share<=0.95).sum(1)
         return last-first,(first>0) & (last<share.shape[1]-1)
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #5b95b73d
