@@ -1419,6 +1419,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                'fastai_mlmetrics/thresholds/finding.py'),
                                                      'fastai_mlmetrics.thresholds.finding._short': ( 'thresholds/finding.html#_short',
                                                                                                      'fastai_mlmetrics/thresholds/finding.py'),
+                                                     'fastai_mlmetrics.thresholds.finding._table_words': ( 'thresholds/finding.html#_table_words',
+                                                                                                           'fastai_mlmetrics/thresholds/finding.py'),
                                                      'fastai_mlmetrics.thresholds.finding._what_is_traded': ( 'thresholds/finding.html#_what_is_traded',
                                                                                                               'fastai_mlmetrics/thresholds/finding.py'),
                                                      'fastai_mlmetrics.thresholds.finding._why_kept': ( 'thresholds/finding.html#_why_kept',

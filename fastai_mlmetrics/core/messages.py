@@ -145,7 +145,7 @@ def document(
     ours = __name__.partition('.')[0]
     def is_ours(o): return (getattr(o, '__module__', None) or '').partition('.')[0]==ours
     methods = [getattr(m, '__func__', m) for o in objects for base in getattr(o, '__mro__', ())
-               for m in vars(base).values()]
+               for m in base.__dict__.values()]
     args = cache(partial(docments, full=True, args_kwargs=True)) # Many classes share an `__init__`
     for o in {*filter(is_ours, [*objects, *methods])}:
         f = o.__init__ if isinstance(o, type) else o

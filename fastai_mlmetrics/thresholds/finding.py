@@ -40,22 +40,29 @@ def plot_thresh_curve(
 ):
     "Plot a metric at all thresholds"
     thresh = table.candidates()
-    probs,v = table.probs,table.averaged(m, thresh, table.fold_masks()[:1])[0].numpy()
+    probs = table.probs
+    all_folds = table.fold_masks()[:1]
+    values = table.averaged(m, thresh, all_folds)[0].numpy()
+    nothing = values[0] # Nothing is predicted at the first threshold
     def back(x): return expit(x) if probs else x
-    x,nothing = stretched(thresh, probs),v[0] # Nothing is predicted at the first
-    drawn = np.isfinite(x) & ~np.isnan(v) # Margins may be infinite
-    x,v = x[drawn],v[drawn]
+    x = stretched(thresh, probs)
+    drawn = np.isfinite(x) & ~np.isnan(values) # Margins may be infinite
+    x = x[drawn]
+    values = values[drawn]
     # Show all marks, and the part of the curve that differs from both of its ends
-    differs = np.fmin(abs(v-nothing), abs(v-v[-1:])) > 0.02*np.ptp(v)
+    from_ends = np.fmin(abs(values-nothing), abs(values-values[-1:]))
+    differs = from_ends > 0.02*np.ptp(values)
     shown = [*x[differs], *stretched([*marks.values()], probs)] or x
     margin = 0.04*np.ptp(shown) or 0.5
-    low,high = min(shown)-margin,max(shown)+margin
+    low = min(shown)-margin
+    high = max(shown)+margin
     ax = new_axes(ax, figsize)
-    ax.plot(back(x), v)
+    ax.plot(back(x), values)
     ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
     for name,t in marks.items():
         color = dict(best='tab:red', cardinality='tab:orange').get(name, 'k')
-        ax.axvline(t, color=color, ls='--' if color=='k' else '-', lw=1.2, label=f'{name}: {t:.3g}')
+        ls = '--' if color=='k' else '-'
+        ax.axvline(t, color=color, ls=ls, lw=1.2, label=f'{name}: {t:.3g}')
     if probs:
         ax.set_xscale('logit')
         ax.xaxis.set_major_formatter('{x:g}')
@@ -71,7 +78,9 @@ class WithTable:
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 
     def with_table(self, table, **attrs):
-        vars(self).update(table=table, **attrs)
+        "Attach the table, and further attributes such as `names`"
+        self.table = table
+        for name,value in attrs.items(): setattr(self, name, value)
         return self
 
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
@@ -120,36 +129,45 @@ def thresh_table(
     required = objective.required
     table = options[0].table
     per_label = next((o for o in options if o.per_label and not o.in_use), None)
-    true = table.true.tolist()
-    n = table.n_seen
-    def total(m, o): return o.score(m) if o else math.nan
-    def of_labels(m, o): return m.values(*o.cells()).tolist() if o else [math.nan]*table.c
-    def scores(f, o): return f(m, o.fit),f(m, o.held_out),*(f(x, o.fit) for x in required.values())
-    rows = [(o.name, math.nan if o.per_label else o.value, sum(true), *scores(total, o))
+    support = table.true.tolist()
+    # An outcome is None where there are no held-out scores
+    def total(m, outcome): return outcome.score(m) if outcome else math.nan
+    def of_labels(m, outcome):
+        return m.values(*outcome.cells()).tolist() if outcome else np.full(table.c, math.nan)
+    def scores(f, option):
+        return (f(m, option.fit), f(m, option.held_out),
+                *(f(other, option.fit) for other in required.values()))
+    rows = [(o.name, math.nan if o.per_label else o.value, sum(support), *scores(total, o))
             for o in options]
-    if per_label: rows += zip(vocab, per_label.value, true, *scores(of_labels, per_label))
+    if per_label: rows += zip(vocab, per_label.value, support, *scores(of_labels, per_label))
     index,*values = zip(*rows)
     columns = ['threshold','support','score','held_out',*required]
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
+    if per_label and any(per_label.fallback):
+        res['fallback'] = [*('' for _ in options), *per_label.fallback]
+    res.attrs['reading'] = _table_words(objective, options, res)
+    return res
+
+def _table_words(objective, options, res):
+    "Say what the columns of a table of thresholds are, and which options predict too much"
+    table = options[0].table
+    n = table.n_seen
+    n_true = int(table.true.sum())
     text = (f"score: {objective.name} on the samples that the thresholds were tuned on, "
             "which is optimistically biased.")
     if res.held_out.notna().any():
         text += (f" held_out scores the way of tuning, cross-validated in {table.n_folds} folds: on "
                  "samples that the tuning did not see.")
-    for name in required:
+    for name in objective.required:
         text += (f" {name}: on the samples that the thresholds were tuned on, where "
                  f"{objective.least:.3g} was required.")
-    if per_label and any(per_label.fallback):
-        res['fallback'] = ['']*len(options) + [*per_label.fallback]
-        text += " fallback: why a label gets the global threshold."
+    if 'fallback' in res: text += " fallback: why a label gets the global threshold."
     for o in options:
-        many = o.fit.cells()[:2].sum().item()
-        if many>2*sum(true)>0:
-            text += (f" `{o.name}` predicts {many/n:.2f} labels per sample, "
-                     f"while {sum(true)/n:.2f} are "
-                     "true.")
-    res.attrs['reading'] = text
-    return res
+        n_predicted = o.fit.cells()[:2].sum().item()
+        if n_predicted>2*n_true>0:
+            text += (f" `{o.name}` predicts {n_predicted/n:.2f} labels per sample, "
+                     f"while {n_true/n:.2f} are true.")
+    return text
 
 # %% ../../nbs/thresholds/02_finding.ipynb #a652191a
 def _comparable(objective, options):
@@ -300,10 +318,14 @@ class ThreshFinder(FoldedMetric):
             raise ValueError(f"bins={bins} make histograms of labels, which have no average over "
                              "samples: leave bins out, or pass average='micro'")
         super().__init__(sigmoid=sigmoid, ignore_index=ifnone(ignore_index, m.ignore_index), name=name)
-        self.bins,self.n_folds = check_int('bins', bins, 2),1 if cv is None else check_int('cv', cv, 2)
+        self.bins = check_int('bins', bins, 2)
+        self.n_folds = 1 if cv is None else check_int('cv', cv, 2)
         self.seed = check_int('seed', seed)
+        # Arguments that the repr shows
         store_attr('metric,per_label,vocab,cv')
-        vars(self).update({'zero_division': None} | kwargs, average=m.average)
+        self.zero_division = None
+        for k,v in kwargs.items(): setattr(self, k, v)
+        self.average = m.average
 
     def from_batch(self, batch):
         _,y,valid = batch.inputs
@@ -316,8 +338,10 @@ class ThreshFinder(FoldedMetric):
     @property
     def table(self):
         "Histograms of all processes as a `SearchTable`; None if nothing was added"
-        if (read:=self.read()) is None: return None
-        hist,checks = read[0].reshape(self.n_folds, 2, -1, self.bins),read[1]
+        read = self.read()
+        if read is None: return None
+        hist,checks = read
+        hist = hist.reshape(self.n_folds, 2, -1, self.bins)
         has_nan = not self.check_input(checks)
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
         check_search(has_nan, '' if self.scored else 'binary predictions', hist[:,1].any())
@@ -330,7 +354,10 @@ class ThreshFinder(FoldedMetric):
         return table and find_best(self.objective, table, label_names(self.vocab, table.c))
 
     @property
-    def value(self): return None if (best:=self.compute()) is None else best.score
+    def value(self):
+        "Score of the best thresholds; None if nothing was added"
+        best = self.compute()
+        return None if best is None else best.score
 
 # %% ../../nbs/thresholds/02_finding.ipynb #b82fda82
 def score_table(
