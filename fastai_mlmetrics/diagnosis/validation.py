@@ -27,7 +27,9 @@ def _squeeze(margins):
     "Map margins of any size to the range of logits, in the same order"
     return margins.sign()*(1e6*margins.abs()).log1p()
 
-def _unsqueeze(x): return x.sign()*x.abs().expm1()/1e6
+def _unsqueeze(squeezed):
+    "Return the margins that `_squeeze` has mapped"
+    return squeezed.sign()*squeezed.abs().expm1()/1e6
 
 FOLDS = 5
 
@@ -96,7 +98,8 @@ class ScoreHistogram(FoldedMetric):
 
     def place(self, thresh):
         "Return the position of a threshold on the curve"
-        return logit(thresh) if self.probs else _squeeze(torch.tensor(thresh, device='cpu')).item()
+        if self.probs: return logit(thresh)
+        return _squeeze(torch.tensor(thresh, device='cpu')).item()
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #37ba1f89
 def _best_steps(
@@ -135,7 +138,7 @@ def _steps_near(self:ScoreHistogram,
     thresh:float, # Threshold on the scale of the predictions
     score:Tensor # Score of each step
 )->slice: # Steps from the highest score down
-    "Find the steps whose predictions a threshold may have, wherever in their bins the scores are"
+    "Find the steps that a threshold may be at, wherever in their bins the scores are"
     # Scores as near as this may be equal to the threshold in float32
     margin = 2*np.spacing(np.float32(thresh))
     # Scores in the threshold's own bin may be above it or below
@@ -146,8 +149,10 @@ def _steps_near(self:ScoreHistogram,
 
 @patch
 def suggest(self:ScoreHistogram
-): # Threshold and its micro F1; None and nan if there is none, or if bins are too wide to promise it
-    "Suggest a threshold, in few digits, with the best F1 of those that predict <= 2 x the true labels"
+)->tuple: # Threshold and its micro F1; None and nan if no threshold is sure to have such an F1
+    """Suggest a threshold, in few digits, with the best micro F1
+
+    It predicts at most twice as many labels as are true."""
     curve = self.curve
     score = curve.score[0]
     is_allowed = (curve.tp+curve.fp)[0]<=2*curve.true
@@ -238,10 +243,12 @@ def range_words(
     if found.kind=='logits': return found.text+where
     if decoding is None: return PROBS_GIVEN
     if isinstance(decoding.func, nn.BCEWithLogitsLoss) or decoding.is_activated:
-        return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. The loss "
-                f"function ({decoding.name}) takes one itself: let the model end without it")
-    better = decoding.is_cross_entropy and not decoding.decodes
-    return PROBS_GIVEN + where + (f". Better: {decoding.advice(True)}" if better else '')
+        return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. "
+                f"The loss function ({decoding.name}) takes one itself: "
+                "let the model end without it")
+    advises = decoding.is_cross_entropy and not decoding.decodes
+    if advises: return f"{PROBS_GIVEN}{where}. Better: {decoding.advice(True)}"
+    return PROBS_GIVEN+where
 
 class ValidationStats:
     "Counts of one validation"
@@ -258,10 +265,11 @@ class ValidationStats:
         for m in self.metrics: m.accumulate(learn)
 
     def check_batch(self, learn):
-        "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
+        "Raise an error now, not after the validation, if the current batch has invalid targets"
         current = loop_batch(learn)
         if not len(current.preds): return # All are repeats
-        rule = ThresholdRule(ignore_index=self.per_label.rule.ignore_index) # Needs no names of labels
+        # Checking needs no names of labels
+        rule = ThresholdRule(ignore_index=self.per_label.rule.ignore_index)
         batch = Batch(current.preds, current.targs, rule)
         check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
@@ -396,7 +404,7 @@ class ValidationStats:
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
-        "Return how many bins nine tenths of each label's scores span, and whether inside of all bins"
+        "Count the bins that the middle 90 % of a label's scores span; are they inside of all bins?"
         hist = self.hist.of_labels.sum((0, 1), dtype=torch.int32)
         share = hist.cumsum(1)/n[:,None] # Of the scores up to each bin
         first = (share<=0.05).sum(1)
@@ -411,18 +419,22 @@ def add_trend(
     train_loss:float=None # Loss in training; None: losses are unknown
 ):
     "Compare a validation of a fit with those before it"
-    loss,best = r.valid_loss,min(before, key=lambda o: o.valid_loss, default=None)
+    loss = r.valid_loss
+    best = min(before, key=lambda earlier: earlier.valid_loss, default=None)
     r.train_loss = ifnone(train_loss, math.nan)
     r.best_loss = best.valid_loss if before else math.inf
     # A median is robust to a single bad validation
-    r.ap_median = np.median([o.ap_micro for o in [*before, r][-patience:]]).item()
-    best_ap = max((o.ap_median for o in before), default=-math.inf)
+    recent = [*before, r][-patience:]
+    r.ap_median = np.median([earlier.ap_micro for earlier in recent]).item()
+    best_median = max((earlier.ap_median for earlier in before), default=-math.inf)
     # A loss that falls by less than a thousandth has stopped
-    falls,rises = (loss < r.best_loss-0.001*abs(r.best_loss)), loss>1.05*r.best_loss
-    r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap) and not r.collapsed)
-    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
+    falls = loss < r.best_loss-0.001*abs(r.best_loss)
+    rises = loss > 1.05*r.best_loss
+    ranks_better = r.ap_median>max(best_median, 1.2*r.random_ap) and not r.collapsed
+    r.learns = bool(falls or ranks_better)
     # Shares of a negative loss mean nothing
-    elif before and not math.isnan(loss) and min(r.best_loss, loss)>=0:
-        r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
+    is_comparable = before and not math.isnan(loss) and min(r.best_loss, loss)>=0
+    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
+    elif is_comparable: r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
     r.overfits = rises and r.train_loss<min(0.9*best.train_loss, loss)
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
