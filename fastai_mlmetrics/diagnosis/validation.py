@@ -106,9 +106,10 @@ def _best_steps(
     curve, # `Curve` of all labels
     f1:Tensor, # Micro F1 at each step, at most 0 where the step is no choice
     n:int=5 # Maximum number of steps
-)->list: # Pairs of a step and the next lower score, which is -inf below the lowest; best F1 first
-    "Find the steps with the best F1"
-    filled = 1+(curve.tp+curve.fp)[0].diff().nonzero()[:,0] # Steps whose bins are not empty
+)->list: # Pairs of a step and the score below it, which is -inf after the lowest
+    "Find the steps with the best F1, the best first"
+    predicted = (curve.tp+curve.fp)[0]
+    filled = 1+predicted.diff().nonzero()[:,0] # Steps of bins that are not empty
     next_score = F.pad(curve.score[0,filled[1:]], (0,1), value=-math.inf)[:len(filled)]
     best = f1[filled].argsort(descending=True, stable=True)[:n]
     return [(filled[i], next_score[i]) for i in best.tolist() if f1[filled[i]]>0]
@@ -169,10 +170,10 @@ def suggest(self:ScoreHistogram
     return None,math.nan
 
 class PerLabelComparison(NamedTuple):
-    "Comparison of thresholds per label with the best global one, by held-out micro F1; nan: unknown"
-    per_label_f1:float=math.nan
-    global_f1:float=math.nan
-    gain:tuple=(math.nan,math.nan,math.nan) # Of thresholds per label, with its 95 % interval
+    "Thresholds per label against the best global one; nan: unknown"
+    per_label_f1:float=math.nan # Held-out micro F1 of thresholds per label
+    global_f1:float=math.nan # Held-out micro F1 of the global threshold
+    gain:tuple=(math.nan,)*3 # Their difference, and its 95 % interval
 
 @patch
 def compare_per_label(self:ScoreHistogram)->PerLabelComparison:
@@ -219,7 +220,7 @@ class _SampleCounter(StreamMetric):
     @property
     def counts(self):
         "`_SampleCounts` of all processes"
-        return _SampleCounts(*self.read()[0].tolist())
+        return _SampleCounts(*self.read()[0].int().tolist())
 
 _FIELDS = dict( # Those that are metrics of the confusion counts
     accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
@@ -250,6 +251,11 @@ def range_words(
     if advises: return f"{PROBS_GIVEN}{where}. Better: {decoding.advice(True)}"
     return PROBS_GIVEN+where
 
+def _marginals(counts):
+    "Return how many samples of each label are predicted, true, and counted at all"
+    tp,fp,fn,tn = counts
+    return tp+fp,tp+fn,tp+fp+fn+tn
+
 class ValidationStats:
     "Counts of one validation"
     def __init__(self,
@@ -265,7 +271,7 @@ class ValidationStats:
         for m in self.metrics: m.accumulate(learn)
 
     def check_batch(self, learn):
-        "Raise an error now, not after the validation, if the current batch has invalid targets"
+        "Raise an error now, not after the validation, if the batch has invalid targets"
         current = loop_batch(learn)
         if not len(current.preds): return # All are repeats
         # Checking needs no names of labels
@@ -297,7 +303,7 @@ class ValidationStats:
         defined = self.per_label.check_input(checks) # Whether metrics have a value
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
-        tp,fp,fn,tn = counts
+        _,true,n = _marginals(counts)
         return dict(**kwargs,
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
@@ -305,61 +311,56 @@ class ValidationStats:
             **self._suggestions(counts, scored),
             range_problem=range_words(self.per_label.range_of(low, high), decoding),
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
-            random_ap=random_ap((tp+fn).sum(), counts.sum()).item())
+            random_ap=random_ap(true.sum(), n.sum()).item())
 
     def _rates(self, counts, defined):
-        "Return the rule and the numbers of the validation, and its metrics at the threshold"
+        "Return the threshold rule, numbers of samples, and metrics at the threshold"
         m = self.per_label
         samples = self.samples.counts
-        tp,fp,fn,tn = counts
-        true = tp+fn
-        n = tp+fp+fn+tn
+        predicted,true,n = _marginals(counts)
         def rate(part, whole): return part/whole if defined and whole else math.nan
         def value(m): return m.averaged(counts).item() if defined else math.nan
         constant_f1s = constant_values(F1ScoreMulti(average='micro'), counts)
-        constant_right = torch.maximum(true, n-true) # Of the better constant of each label
+        constant_tp_tn = torch.maximum(true, n-true) # Of each label's better constant
         return dict(
-            samples=int(samples.counted), labelled=int(samples.labelled),
-            missed=int(samples.missed),
+            samples=samples.counted, labelled=samples.labelled, missed=samples.missed,
             thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
             min_labels=m.min_labels, max_labels=m.max_labels, scored=m.scored,
             n_labels=len(true), rated=int((true>=ENOUGH).sum()),
             **{name: value(metric) for name,metric in _FIELDS.items()},
             constant_f1=constant_f1s.nan_to_num().max().item(),
-            constant_accuracy=(constant_right.sum()/n.sum()).item(),
+            constant_accuracy=(constant_tp_tn.sum()/n.sum()).item(),
             empty_rate=rate(samples.empty, samples.counted),
             missed_rate=rate(samples.missed, samples.labelled),
-            pred_per_sample=rate((tp+fp).sum().item(), samples.counted),
+            pred_per_sample=rate(predicted.sum().item(), samples.counted),
             true_per_sample=true.sum().item()/samples.counted)
 
     def _label_lists(self, counts, names, defined):
-        "Return the names of labels that are never predicted, never right, absent or constant"
-        tp,fp,fn,tn = counts
-        predicted = tp+fp
-        true = tp+fn
-        n = tp+fp+fn+tn
+        "Name the labels that are never predicted, never right, absent, or always predicted"
+        tp = counts[0]
+        predicted,true,n = _marginals(counts)
         def names_of(where): return list(names[where.nonzero().flatten().tolist()])
         # Predictions with NaN are neither
         never_predicted = defined & (predicted==0)
         always_predicted = defined & (predicted==n)
-        is_constant = (never_predicted | always_predicted).all()
         several = self.samples.counts.counted>1
+        is_constant = several and (never_predicted | always_predicted).all()
         return dict(
             never_predicted=names_of(never_predicted & (true>0)),
             never_correct=names_of(defined & (tp==0) & (predicted>0) & (true>0)),
             absent=names_of((true==0) & (n>0)),
-            same_for_all=names_of(always_predicted & (n>0)) if several and is_constant else None)
+            same_for_all=names_of(always_predicted & (n>0)) if is_constant else None)
 
     def _ranking_fields(self, counts, names, defined, scored):
-        "Describe the ranking of labels that are never found, and whether scores are `collapsed`"
-        tp,fp,fn,tn = counts
-        n = tp+fp+fn+tn
-        rated = tp+fn>=ENOUGH
+        "Describe the ranking of labels that are never found; find out if scores collapsed"
+        tp = counts[0]
+        _,true,n = _marginals(counts)
+        rated = true>=ENOUGH
         spans,inside = self._spans(n)
         # In fewer bins, the order of scores is lost
         ordered = (spans>=4) & scored
         dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
-        # Collapsed: scores of each label hardly differ, and no label ranks better than chance
+        # The scores of each label hardly differ, and no label ranks better than chance
         bin_width = 2*REACH/label_bins(len(n)) # In logits
         is_narrow = inside & (spans*bin_width<0.05) | (n==0)
         collapsed = bool(scored and rated.any() and is_narrow.all())
@@ -369,7 +370,7 @@ class ValidationStats:
         return dict(dead=dead, collapsed=collapsed)
 
     def _suggestions(self, counts, scored):
-        "Suggest a threshold, and estimate what thresholds per label or `min_labels=1` would give"
+        "Estimate what another threshold, thresholds per label or `min_labels=1` would give"
         thresh,f1 = None,math.nan
         comparison = PerLabelComparison()
         label_each_f1 = math.nan
@@ -393,10 +394,8 @@ class ValidationStats:
         ordered:Tensor # Whether the bins hold the order of a label's scores, C bools
     )->list: # A dict per label; without the order, its average precision is nan
         "Describe how labels rank their samples"
-        tp,fp,fn,tn = counts[:,where]
-        true = tp+fn
-        predicted = tp+fp
-        chance = random_ap(true, tp+fp+fn+tn)
+        predicted,true,n = _marginals(counts[:,where])
+        chance = random_ap(true, n)
         hist = self.hist.of_labels[:,:,where].sum(0) # Of all folds
         ap = APScoreMulti().values(bin_curve(hist)).where(ordered[where], math.nan)
         columns = dict(label=names[where.numpy()], positives=true.int().tolist(),
@@ -404,7 +403,7 @@ class ValidationStats:
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
-        "Count the bins that the middle 90 % of a label's scores span; are they inside of all bins?"
+        "Return how many bins the middle 90 % of each label's scores span, and if all are inner"
         hist = self.hist.of_labels.sum((0, 1), dtype=torch.int32)
         share = hist.cumsum(1)/n[:,None] # Of the scores up to each bin
         first = (share<=0.05).sum(1)
