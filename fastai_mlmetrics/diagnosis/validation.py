@@ -103,14 +103,14 @@ class ScoreHistogram(FoldedMetric):
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #37ba1f89
 def _best_steps(
-    curve, # `Curve` of all labels
     f1:Tensor, # Micro F1 at each step, at most 0 where the step is no choice
+    predicted:Tensor, # Number of predicted labels at each step
+    score:Tensor, # Score of each step
     n:int=5 # Maximum number of steps
 )->list: # Pairs of a step and the score below it, which is -inf after the lowest
     "Find the steps with the best F1, the best first"
-    predicted = (curve.tp+curve.fp)[0]
     filled = 1+predicted.diff().nonzero()[:,0] # Steps of bins that are not empty
-    next_score = F.pad(curve.score[0,filled[1:]], (0,1), value=-math.inf)[:len(filled)]
+    next_score = F.pad(score[filled[1:]], (0,1), value=-math.inf)[:len(filled)]
     best = f1[filled].argsort(descending=True, stable=True)[:n]
     return [(filled[i], next_score[i]) for i in best.tolist() if f1[filled[i]]>0]
 
@@ -156,10 +156,10 @@ def suggest(self:ScoreHistogram
     It predicts at most twice as many labels as are true."""
     curve = self.curve
     score = curve.score[0]
-    is_allowed = (curve.tp+curve.fp)[0]<=2*curve.true
-    f1 = curve.values(F1ScoreMulti())[0].where(is_allowed, -math.inf)
+    predicted = (curve.tp+curve.fp)[0]
+    f1 = curve.values(F1ScoreMulti())[0].where(predicted<=2*curve.true, -math.inf)
     # Rounding may spoil the best threshold, but hardly all that are nearly as good
-    for step,next_score in _best_steps(curve, f1):
+    for step,next_score in _best_steps(f1, predicted, score):
         exact = self._thresh_between(score[step], next_score)
         if exact is None: continue
         for thresh in self._roundings(exact):
@@ -169,6 +169,7 @@ def suggest(self:ScoreHistogram
             if is_sure and worst_f1>f1[step]-0.005: return thresh,worst_f1.item()
     return None,math.nan
 
+# %% ../../nbs/diagnosis/00_validation.ipynb #7aca0354
 class PerLabelComparison(NamedTuple):
     "Thresholds per label against the best global one; nan: unknown"
     per_label_f1:float=math.nan # Held-out micro F1 of thresholds per label
@@ -220,8 +221,9 @@ class _SampleCounter(StreamMetric):
     @property
     def counts(self):
         "`_SampleCounts` of all processes"
-        return _SampleCounts(*self.read()[0].int().tolist())
+        return _SampleCounts(*self.read()[0].long().tolist())
 
+# %% ../../nbs/diagnosis/00_validation.ipynb #27ed9fa9
 _FIELDS = dict( # Those that are metrics of the confusion counts
     accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
@@ -251,6 +253,7 @@ def range_words(
     if advises: return f"{PROBS_GIVEN}{where}. Better: {decoding.advice(True)}"
     return PROBS_GIVEN+where
 
+# %% ../../nbs/diagnosis/00_validation.ipynb #bf409375
 def _marginals(counts):
     "Return how many samples of each label are predicted, true, and counted at all"
     tp,fp,fn,tn = counts
@@ -283,8 +286,8 @@ class ValidationStats:
     def of(cls, p):
         "Count checked `Predictions`"
         rule = p.rule
-        stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, ignore_index=rule.ignore_index,
-                    min_labels=rule.min_labels, max_labels=rule.max_labels)
+        stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, min_labels=rule.min_labels,
+                    max_labels=rule.max_labels, ignore_index=rule.ignore_index)
         for batch in p.blocks():
             for m in stats.metrics: m.add(batch)
         return stats
@@ -404,8 +407,8 @@ class ValidationStats:
 
     def _spans(self, n):
         "Return how many bins the middle 90 % of each label's scores span, and if all are inner"
-        hist = self.hist.of_labels.sum((0, 1), dtype=torch.int32)
-        share = hist.cumsum(1)/n[:,None] # Of the scores up to each bin
+        # Share of the scores up to each bin
+        share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first = (share<=0.05).sum(1)
         last = (share<=0.95).sum(1)
         return last-first,(first>0) & (last<share.shape[1]-1)
