@@ -685,6 +685,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                 'fastai_mlmetrics/diagnosis/validation.py'),
                                                        'fastai_mlmetrics.diagnosis.validation._best_steps': ( 'diagnosis/validation.html#_best_steps',
                                                                                                               'fastai_mlmetrics/diagnosis/validation.py'),
+                                                       'fastai_mlmetrics.diagnosis.validation._marginals': ( 'diagnosis/validation.html#_marginals',
+                                                                                                             'fastai_mlmetrics/diagnosis/validation.py'),
                                                        'fastai_mlmetrics.diagnosis.validation._squeeze': ( 'diagnosis/validation.html#_squeeze',
                                                                                                            'fastai_mlmetrics/diagnosis/validation.py'),
                                                        'fastai_mlmetrics.diagnosis.validation._unsqueeze': ( 'diagnosis/validation.html#_unsqueeze',

@@ -27,7 +27,9 @@ def _squeeze(margins):
     "Map margins of any size to the range of logits, in the same order"
     return margins.sign()*(1e6*margins.abs()).log1p()
 
-def _unsqueeze(x): return x.sign()*x.abs().expm1()/1e6
+def _unsqueeze(squeezed):
+    "Return the margins that `_squeeze` has mapped"
+    return squeezed.sign()*squeezed.abs().expm1()/1e6
 
 FOLDS = 5
 
@@ -96,17 +98,19 @@ class ScoreHistogram(FoldedMetric):
 
     def place(self, thresh):
         "Return the position of a threshold on the curve"
-        return logit(thresh) if self.probs else _squeeze(torch.tensor(thresh, device='cpu')).item()
+        if self.probs: return logit(thresh)
+        return _squeeze(torch.tensor(thresh, device='cpu')).item()
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #37ba1f89
 def _best_steps(
-    curve, # `Curve` of all labels
     f1:Tensor, # Micro F1 at each step, at most 0 where the step is no choice
+    predicted:Tensor, # Number of predicted labels at each step
+    score:Tensor, # Score of each step
     n:int=5 # Maximum number of steps
-)->list: # Pairs of a step and the next lower score, which is -inf below the lowest; best F1 first
-    "Find the steps with the best F1"
-    filled = 1+(curve.tp+curve.fp)[0].diff().nonzero()[:,0] # Steps whose bins are not empty
-    next_score = F.pad(curve.score[0,filled[1:]], (0,1), value=-math.inf)[:len(filled)]
+)->list: # Pairs of a step and the score below it, which is -inf after the lowest
+    "Find the steps with the best F1, the best first"
+    filled = 1+predicted.diff().nonzero()[:,0] # Steps of bins that are not empty
+    next_score = F.pad(score[filled[1:]], (0,1), value=-math.inf)[:len(filled)]
     best = f1[filled].argsort(descending=True, stable=True)[:n]
     return [(filled[i], next_score[i]) for i in best.tolist() if f1[filled[i]]>0]
 
@@ -135,7 +139,7 @@ def _steps_near(self:ScoreHistogram,
     thresh:float, # Threshold on the scale of the predictions
     score:Tensor # Score of each step
 )->slice: # Steps from the highest score down
-    "Find the steps whose predictions a threshold may have, wherever in their bins the scores are"
+    "Find the steps that a threshold may be at, wherever in their bins the scores are"
     # Scores as near as this may be equal to the threshold in float32
     margin = 2*np.spacing(np.float32(thresh))
     # Scores in the threshold's own bin may be above it or below
@@ -146,14 +150,16 @@ def _steps_near(self:ScoreHistogram,
 
 @patch
 def suggest(self:ScoreHistogram
-): # Threshold and its micro F1; None and nan if there is none, or if bins are too wide to promise it
-    "Suggest a threshold, in few digits, with the best F1 of those that predict <= 2 x the true labels"
+)->tuple: # Threshold and its micro F1; None and nan if no threshold is sure to have such an F1
+    """Suggest a threshold, in few digits, with the best micro F1
+
+    It predicts at most twice as many labels as are true."""
     curve = self.curve
     score = curve.score[0]
-    is_allowed = (curve.tp+curve.fp)[0]<=2*curve.true
-    f1 = curve.values(F1ScoreMulti())[0].where(is_allowed, -math.inf)
+    predicted = (curve.tp+curve.fp)[0]
+    f1 = curve.values(F1ScoreMulti())[0].where(predicted<=2*curve.true, -math.inf)
     # Rounding may spoil the best threshold, but hardly all that are nearly as good
-    for step,next_score in _best_steps(curve, f1):
+    for step,next_score in _best_steps(f1, predicted, score):
         exact = self._thresh_between(score[step], next_score)
         if exact is None: continue
         for thresh in self._roundings(exact):
@@ -163,11 +169,12 @@ def suggest(self:ScoreHistogram
             if is_sure and worst_f1>f1[step]-0.005: return thresh,worst_f1.item()
     return None,math.nan
 
+# %% ../../nbs/diagnosis/00_validation.ipynb #7aca0354
 class PerLabelComparison(NamedTuple):
-    "Comparison of thresholds per label with the best global one, by held-out micro F1; nan: unknown"
-    per_label_f1:float=math.nan
-    global_f1:float=math.nan
-    gain:tuple=(math.nan,math.nan,math.nan) # Of thresholds per label, with its 95 % interval
+    "Thresholds per label against the best global one; nan: unknown"
+    per_label_f1:float=math.nan # Held-out micro F1 of thresholds per label
+    global_f1:float=math.nan # Held-out micro F1 of the global threshold
+    gain:tuple=(math.nan,)*3 # Their difference, and its 95 % interval
 
 @patch
 def compare_per_label(self:ScoreHistogram)->PerLabelComparison:
@@ -214,8 +221,9 @@ class _SampleCounter(StreamMetric):
     @property
     def counts(self):
         "`_SampleCounts` of all processes"
-        return _SampleCounts(*self.read()[0].tolist())
+        return _SampleCounts(*self.read()[0].long().tolist())
 
+# %% ../../nbs/diagnosis/00_validation.ipynb #27ed9fa9
 _FIELDS = dict( # Those that are metrics of the confusion counts
     accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
@@ -238,10 +246,18 @@ def range_words(
     if found.kind=='logits': return found.text+where
     if decoding is None: return PROBS_GIVEN
     if isinstance(decoding.func, nn.BCEWithLogitsLoss) or decoding.is_activated:
-        return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. The loss "
-                f"function ({decoding.name}) takes one itself: let the model end without it")
-    better = decoding.is_cross_entropy and not decoding.decodes
-    return PROBS_GIVEN + where + (f". Better: {decoding.advice(True)}" if better else '')
+        return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. "
+                f"The loss function ({decoding.name}) takes one itself: "
+                "let the model end without it")
+    advises = decoding.is_cross_entropy and not decoding.decodes
+    if advises: return f"{PROBS_GIVEN}{where}. Better: {decoding.advice(True)}"
+    return PROBS_GIVEN+where
+
+# %% ../../nbs/diagnosis/00_validation.ipynb #bf409375
+def _marginals(counts):
+    "Return how many samples of each label are predicted, true, and counted at all"
+    tp,fp,fn,tn = counts
+    return tp+fp,tp+fn,tp+fp+fn+tn
 
 class ValidationStats:
     "Counts of one validation"
@@ -258,10 +274,11 @@ class ValidationStats:
         for m in self.metrics: m.accumulate(learn)
 
     def check_batch(self, learn):
-        "Raise an error now, not after the validation, if `learn`'s current batch has invalid targets"
+        "Raise an error now, not after the validation, if the batch has invalid targets"
         current = loop_batch(learn)
         if not len(current.preds): return # All are repeats
-        rule = ThresholdRule(ignore_index=self.per_label.rule.ignore_index) # Needs no names of labels
+        # Checking needs no names of labels
+        rule = ThresholdRule(ignore_index=self.per_label.rule.ignore_index)
         batch = Batch(current.preds, current.targs, rule)
         check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
@@ -269,8 +286,8 @@ class ValidationStats:
     def of(cls, p):
         "Count checked `Predictions`"
         rule = p.rule
-        stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, ignore_index=rule.ignore_index,
-                    min_labels=rule.min_labels, max_labels=rule.max_labels)
+        stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, min_labels=rule.min_labels,
+                    max_labels=rule.max_labels, ignore_index=rule.ignore_index)
         for batch in p.blocks():
             for m in stats.metrics: m.add(batch)
         return stats
@@ -289,7 +306,7 @@ class ValidationStats:
         defined = self.per_label.check_input(checks) # Whether metrics have a value
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
-        tp,fp,fn,tn = counts
+        _,true,n = _marginals(counts)
         return dict(**kwargs,
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
@@ -297,61 +314,56 @@ class ValidationStats:
             **self._suggestions(counts, scored),
             range_problem=range_words(self.per_label.range_of(low, high), decoding),
             ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
-            random_ap=random_ap((tp+fn).sum(), counts.sum()).item())
+            random_ap=random_ap(true.sum(), n.sum()).item())
 
     def _rates(self, counts, defined):
-        "Return the rule and the numbers of the validation, and its metrics at the threshold"
+        "Return the threshold rule, numbers of samples, and metrics at the threshold"
         m = self.per_label
         samples = self.samples.counts
-        tp,fp,fn,tn = counts
-        true = tp+fn
-        n = tp+fp+fn+tn
+        predicted,true,n = _marginals(counts)
         def rate(part, whole): return part/whole if defined and whole else math.nan
         def value(m): return m.averaged(counts).item() if defined else math.nan
         constant_f1s = constant_values(F1ScoreMulti(average='micro'), counts)
-        constant_right = torch.maximum(true, n-true) # Of the better constant of each label
+        constant_tp_tn = torch.maximum(true, n-true) # Of each label's better constant
         return dict(
-            samples=int(samples.counted), labelled=int(samples.labelled),
-            missed=int(samples.missed),
+            samples=samples.counted, labelled=samples.labelled, missed=samples.missed,
             thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
             min_labels=m.min_labels, max_labels=m.max_labels, scored=m.scored,
             n_labels=len(true), rated=int((true>=ENOUGH).sum()),
             **{name: value(metric) for name,metric in _FIELDS.items()},
             constant_f1=constant_f1s.nan_to_num().max().item(),
-            constant_accuracy=(constant_right.sum()/n.sum()).item(),
+            constant_accuracy=(constant_tp_tn.sum()/n.sum()).item(),
             empty_rate=rate(samples.empty, samples.counted),
             missed_rate=rate(samples.missed, samples.labelled),
-            pred_per_sample=rate((tp+fp).sum().item(), samples.counted),
+            pred_per_sample=rate(predicted.sum().item(), samples.counted),
             true_per_sample=true.sum().item()/samples.counted)
 
     def _label_lists(self, counts, names, defined):
-        "Return the names of labels that are never predicted, never right, absent or constant"
-        tp,fp,fn,tn = counts
-        predicted = tp+fp
-        true = tp+fn
-        n = tp+fp+fn+tn
+        "Name the labels that are never predicted, never right, absent, or always predicted"
+        tp = counts[0]
+        predicted,true,n = _marginals(counts)
         def names_of(where): return list(names[where.nonzero().flatten().tolist()])
         # Predictions with NaN are neither
         never_predicted = defined & (predicted==0)
         always_predicted = defined & (predicted==n)
-        is_constant = (never_predicted | always_predicted).all()
         several = self.samples.counts.counted>1
+        is_constant = several and (never_predicted | always_predicted).all()
         return dict(
             never_predicted=names_of(never_predicted & (true>0)),
             never_correct=names_of(defined & (tp==0) & (predicted>0) & (true>0)),
             absent=names_of((true==0) & (n>0)),
-            same_for_all=names_of(always_predicted & (n>0)) if several and is_constant else None)
+            same_for_all=names_of(always_predicted & (n>0)) if is_constant else None)
 
     def _ranking_fields(self, counts, names, defined, scored):
-        "Describe the ranking of labels that are never found, and whether scores are `collapsed`"
-        tp,fp,fn,tn = counts
-        n = tp+fp+fn+tn
-        rated = tp+fn>=ENOUGH
+        "Describe the ranking of labels that are never found; find out if scores collapsed"
+        tp = counts[0]
+        _,true,n = _marginals(counts)
+        rated = true>=ENOUGH
         spans,inside = self._spans(n)
         # In fewer bins, the order of scores is lost
         ordered = (spans>=4) & scored
         dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
-        # Collapsed: scores of each label hardly differ, and no label ranks better than chance
+        # The scores of each label hardly differ, and no label ranks better than chance
         bin_width = 2*REACH/label_bins(len(n)) # In logits
         is_narrow = inside & (spans*bin_width<0.05) | (n==0)
         collapsed = bool(scored and rated.any() and is_narrow.all())
@@ -361,7 +373,7 @@ class ValidationStats:
         return dict(dead=dead, collapsed=collapsed)
 
     def _suggestions(self, counts, scored):
-        "Suggest a threshold, and estimate what thresholds per label or `min_labels=1` would give"
+        "Estimate what another threshold, thresholds per label or `min_labels=1` would give"
         thresh,f1 = None,math.nan
         comparison = PerLabelComparison()
         label_each_f1 = math.nan
@@ -385,10 +397,8 @@ class ValidationStats:
         ordered:Tensor # Whether the bins hold the order of a label's scores, C bools
     )->list: # A dict per label; without the order, its average precision is nan
         "Describe how labels rank their samples"
-        tp,fp,fn,tn = counts[:,where]
-        true = tp+fn
-        predicted = tp+fp
-        chance = random_ap(true, tp+fp+fn+tn)
+        predicted,true,n = _marginals(counts[:,where])
+        chance = random_ap(true, n)
         hist = self.hist.of_labels[:,:,where].sum(0) # Of all folds
         ap = APScoreMulti().values(bin_curve(hist)).where(ordered[where], math.nan)
         columns = dict(label=names[where.numpy()], positives=true.int().tolist(),
@@ -396,9 +406,9 @@ class ValidationStats:
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
-        "Return how many bins nine tenths of each label's scores span, and whether inside of all bins"
-        hist = self.hist.of_labels.sum((0, 1), dtype=torch.int32)
-        share = hist.cumsum(1)/n[:,None] # Of the scores up to each bin
+        "Return how many bins the middle 90 % of each label's scores span, and if all are inner"
+        # Share of the scores up to each bin
+        share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first = (share<=0.05).sum(1)
         last = (share<=0.95).sum(1)
         return last-first,(first>0) & (last<share.shape[1]-1)
@@ -411,18 +421,22 @@ def add_trend(
     train_loss:float=None # Loss in training; None: losses are unknown
 ):
     "Compare a validation of a fit with those before it"
-    loss,best = r.valid_loss,min(before, key=lambda o: o.valid_loss, default=None)
+    loss = r.valid_loss
+    best = min(before, key=lambda earlier: earlier.valid_loss, default=None)
     r.train_loss = ifnone(train_loss, math.nan)
     r.best_loss = best.valid_loss if before else math.inf
     # A median is robust to a single bad validation
-    r.ap_median = np.median([o.ap_micro for o in [*before, r][-patience:]]).item()
-    best_ap = max((o.ap_median for o in before), default=-math.inf)
+    recent = [*before, r][-patience:]
+    r.ap_median = np.median([earlier.ap_micro for earlier in recent]).item()
+    best_median = max((earlier.ap_median for earlier in before), default=-math.inf)
     # A loss that falls by less than a thousandth has stopped
-    falls,rises = (loss < r.best_loss-0.001*abs(r.best_loss)), loss>1.05*r.best_loss
-    r.learns = bool(falls or r.ap_median>max(best_ap, 1.2*r.random_ap) and not r.collapsed)
-    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
+    falls = loss < r.best_loss-0.001*abs(r.best_loss)
+    rises = loss > 1.05*r.best_loss
+    ranks_better = r.ap_median>max(best_median, 1.2*r.random_ap) and not r.collapsed
+    r.learns = bool(falls or ranks_better)
     # Shares of a negative loss mean nothing
-    elif before and not math.isnan(loss) and min(r.best_loss, loss)>=0:
-        r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
+    is_comparable = before and not math.isnan(loss) and min(r.best_loss, loss)>=0
+    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
+    elif is_comparable: r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
     r.overfits = rises and r.train_loss<min(0.9*best.train_loss, loss)
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
