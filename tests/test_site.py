@@ -176,27 +176,28 @@ def test_one_list_makes_glossary_and_columns(reference):
             *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference[page]))}
 
 # Of each row of a table of messages, words that a user can search for
-REMEDIES = {'thresholds per label': 'Thresholds per label', 'another threshold': 'Another threshold',
-    'scores': 'Another threshold', 'thresholds for macro F1': 'Thresholds per label for macro F1',
-    'more samples': 'More samples with some labels', 'a label each': 'At least one label per sample',
-    'a smaller pos_weight': 'A smaller `pos_weight`', 'unfreezing': 'Training all layers', 'training': 'More training',
-    'a better model': 'A better model', 'a weighted loss': 'Last resort: weight positives in the loss'}
-LOSS_ADVICE = {'diverges': 'A lower learning rate', 'collapsed': 'Another learning rate', 'falls': 'More training',
-    'learns': 'More training', 'overfits': 'Fewer epochs, or more data', 'is flat': 'Another learning rate',
-    'has risen': 'A lower learning rate'}
-PITFALLS = {'wrong range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
-    'two sigmoids':
+REMEDIES = {'thresholds-per-label': 'Thresholds per label', 'another-threshold': 'Another threshold',
+    'scores': 'Another threshold', 'thresholds-for-macro-f1': 'Thresholds per label for macro F1',
+    'more-samples': 'More samples with some labels', 'a-label-each': 'At least one label per sample',
+    'a-smaller-pos-weight': 'A smaller `pos_weight`', 'unfreezing': 'Training all layers',
+    'training': 'More training', 'a-better-model': 'A better model',
+    'a-weighted-loss': 'Last resort: weight positives in the loss'}
+LOSS_ADVICE = {'loss-diverges': 'A lower learning rate', 'network-collapsed': 'Another learning rate',
+    'loss-falls': 'More training', 'ranking-improves': 'More training', 'overfits': 'Fewer epochs, or more data',
+    'loss-is-flat': 'Another learning rate', 'loss-has-risen': 'A lower learning rate'}
+PITFALLS = {'wrong-range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
+    'two-sigmoids':
         '`get_preds` and `predict` apply the sigmoid of the loss function ... '
         'to what the metrics take for probabilities',
-    "fastai's metrics": "... fastai's own, not this package's",
-    'no labels': 'none of the ... validation samples has a label',
-    'absent labels': 'no validation sample has ...',
-    'ignored in training': 'the metrics ignore targets of ..., but the loss function ... trains on them',
-    'tracked upside down': '... looks for the highest value, but lower is better',
-    'tracked validation': '... this `validate()` as an epoch of a fit',
+    'fastai-metrics': "... fastai's own, not this package's",
+    'no-labels': 'none of the ... validation samples has a label',
+    'absent-labels': 'no validation sample has ...',
+    'ignored-in-training': 'the metrics ignore targets of ..., but the loss function ... trains on them',
+    'tracked-upside-down': '... looks for the highest value, but lower is better',
+    'tracked-validation': '... this `validate()` as an epoch of a fit',
     'monitor': 'by ..., which depends on the threshold, epoch ... was the best',
-    'no decoding': 'the loss function ... does not decode',
-    'two thresholds': '... but `predict` and `show_results` ...'}
+    'no-decoding': 'the loss function ... does not decode',
+    'two-thresholds': '... but `predict` and `show_results` ...'}
 
 def test_every_message_is_explained(reference):
     text = text_of(reference['messages'])
@@ -207,8 +208,8 @@ def test_every_message_is_explained(reference):
     def is_said(message):
         return all(any(o.strip() in s for s in said) for o in re.split(r'\.\.\.|fastai_mlmetrics', message))
     for table,words in ((remedies.REMEDIES,REMEDIES), (remedies.LOSS_ADVICE,LOSS_ADVICE), (pitfalls.PITFALLS,PITFALLS)):
-        assert [o.name for o in table]==[*words]
-        for o in words.values(): assert f'\n| {o} |' in text, o
+        assert [o.code for o in table]==[*words]
+        for code,o in words.items(): assert re.search(rf'\n\| {re.escape(o)} \|.*`{code}`.* \|\n', text), (code, o)
     for message in re.findall(r'(?m)^\| ([^|]+) \|(?: [^|]+ \|){1,2}$', text):
         assert message in ('---','message','the message says','other message','remedy') or is_said(message), message
 

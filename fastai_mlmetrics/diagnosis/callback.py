@@ -28,9 +28,13 @@ from weakref import ref
 # %% ../../nbs/diagnosis/05_callback.ipynb #ad57aede
 class _FitState:
     "State of one fit"
-    error = acted = None # Error to raise at the end, and number of the validation that was acted on
-    streak = healthy = 0 # Validations in a row that are flagged, or without a verdict
-    def __init__(self, running=False): self.running,self.records = running,[]
+    def __init__(self, running=False):
+        self.running = running
+        self.records = [] # `Record`s of its validations
+        self.n_flagged = 0 # Validations in a row that are flagged, without improvement
+        self.n_healthy = 0 # Validations in a row without a verdict
+        self.acted = None # Number of the validation that was acted on
+        self.error = None # Error to raise at the end
 
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 
@@ -66,17 +70,28 @@ class ZeroLabelsCallback(Callback):
                              "or a function of the record")
         ThresholdRule(ifnone(thresh, 0.5), sigmoid) # Raises if they are wrong
         store_attr()
-        vars(self).update(self._new_state())
+        self._set_state(self._new_state())
 
     def _new_state(self):
-        # By `_standalone`: counts, record for `after_epoch`, last record
-        return dict(_stats={}, _new={}, _last={}, _fit=_FitState(), records=[],
-            # `id` of a data set -> verdict and data set, because the `id` of a lost one is used again
-            reported={}, _learner=None, _acting=None, _saved=None)
+        "Return the attributes of a callback that has seen nothing yet"
+        return dict(
+            records=[], # `Record`s of all validations
+            reported={}, # `id` of a data set -> its verdict, and the data set, to keep the `id` taken
+            _fit=_FitState(),
+            # These three by `_standalone`, as another callback may validate within a fit
+            _stats={}, # `ValidationStats` that are being counted
+            _new={}, # `Record` that waits for `after_epoch`
+            _last={}, # Last `Record`
+            _learner=None, # Weak reference to the Learner of these records
+            _acting=None, # `Record` that `on_flag` was called with, while it runs
+            _saved=None) # `Record` of the epoch that a `SaveModelCallback` saved
+
+    def _set_state(self, state):
+        for name,value in state.items(): setattr(self, name, value)
 
     def __getstate__(self):
         "Return the state of a copy or a pickle, which has the records, but has reported nothing"
-        return vars(self) | self._new_state() | dict(records=self.records)
+        return {**self.__dict__, **self._new_state(), 'records': self.records}
 
     @property
     def _standalone(self):
@@ -99,7 +114,7 @@ class ZeroLabelsCallback(Callback):
         return not (hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'))
 
     def before_fit(self):
-        if self._learner and self._learner() is not self.learn: vars(self).update(self._new_state())
+        if self._learner and self._learner() is not self.learn: self._set_state(self._new_state())
         self._learner = ref(self.learn)
         self._last.pop(self._standalone, None)
         self.run_train = True
@@ -124,7 +139,8 @@ class ZeroLabelsCallback(Callback):
 
     def _tell(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
-        if new := new_warnings(self.learn, texts):
+        new = new_warnings(self.learn, texts)
+        if new:
             self.notify(as_warning("These numbers may mislead:", new, r))
 
     @property
@@ -145,9 +161,12 @@ class ZeroLabelsCallback(Callback):
 
     def after_validate(self):
         "Record the validation"
-        if (stats:=self._stats.pop(self._standalone, None)) and (r:=self._record(stats)):
-            self.records.append(r)
-            self._new[self._standalone] = self._last[self._standalone] = r
+        stats = self._stats.pop(self._standalone, None)
+        r = self._record(stats) if stats else None
+        if r is None: return
+        self.records.append(r)
+        self._new[self._standalone] = r
+        self._last[self._standalone] = r
 
     def _record(self, stats):
         "Make a record of the counts and of the Learner's state"
@@ -168,9 +187,11 @@ class ZeroLabelsCallback(Callback):
         "Whether the loss weighs positives by clearly more than the root of negatives per positive"
         weight = Decoding(self.loss_func).pos_weight
         if weight is None: return False
-        true,false = tp+fn,fp+tn
+        true = tp+fn
+        false = fp+tn
         known = (true>0) & (false>0)
-        used,full = (o[known].log().mean() for o in (weight.cpu().expand_as(true), false/true))
+        used = weight.cpu().expand_as(true)[known].log().mean()
+        full = (false/true)[known].log().mean()
         return bool(used > 0.75*full) # The root has half of its logarithm
 
     @property
@@ -199,20 +220,21 @@ class ZeroLabelsCallback(Callback):
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Log the epoch's validation, act on it, or announce that all is clear"
-    if (r:=self._new.pop(self._standalone, None)) is None: return
+    r = self._new.pop(self._standalone, None)
+    if r is None: return
     self.track(r)
     self._tell(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
     if getattr(self._saver, 'new_best', False): self._saved = r
     fit = self._fit
-    fit.streak = fit.streak+1 if r.flagged and not r.learns else 0
-    fit.healthy = 0 if problem(r) or why_no_verdict(r) else fit.healthy+1
-    if fit.streak==self.patience and r.epoch<self.n_epoch-1:
+    fit.n_flagged = fit.n_flagged+1 if r.flagged and not r.learns else 0
+    fit.n_healthy = 0 if problem(r) or why_no_verdict(r) else fit.n_healthy+1
+    if fit.n_flagged==self.patience and r.epoch<self.n_epoch-1:
         # `after_fit` raises the error, when logger and progress bar are done
         if self.on_flag=='raise': fit.error = ZeroLabelsError(*describe(r).args, r)
         else: self._act(r)
         if self.on_flag in ('stop','raise'): raise CancelFitException
-    if fit.healthy>=self.patience: self._clear(r)
+    if fit.n_healthy>=self.patience: self._clear(r)
 
 @patch(as_prop=True)
 def _saver(self:ZeroLabelsCallback):
@@ -223,38 +245,60 @@ def _saver(self:ZeroLabelsCallback):
 @patch
 def after_fit(self:ZeroLabelsCallback):
     "Report a fit's final validation unless already reported, or a standalone `validate()`"
-    r,standalone = self._last.pop(self._standalone, None),self._standalone
-    if not standalone:
-        self._fit.running = False
-        if self._fit.error: raise self._fit.error
-    if r is None or self._acting: return # `lr_find` is a fit without a validation
-    if standalone and self._fit.running: # Of another callback, or after an interrupted fit
-        if r.verdict and self.dl is self.dls.valid and self._report(r): self.notify(describe(r))
-        return
-    if not standalone:
-        self._tell(pitfalls(r, self.learn, when='end'), r)
-        # The model of the best epoch is loaded; the last one is that if a callback ended the fit
-        if (saver:=self._saver) and not getattr(saver, 'new_best', False):
-            if not self._saved: return
-            r = Record(self._saved | {k: r[k] for k in OF_FIT})
+    r = self._last.pop(self._standalone, None) # `lr_find` is a fit without a validation
+    if self._standalone: self._end_validate(r)
+    else: self._end_fit(r)
+
+@patch
+def _end_validate(self:ZeroLabelsCallback, r):
+    "Judge a `validate()`; within a fit, by another callback, only report a new verdict"
+    if r is None or self._acting: return
+    if not self._fit.running: self._judge(r)
+    elif r.verdict and self.dl is self.dls.valid and self._report(r): self.notify(describe(r))
+
+@patch
+def _end_fit(self:ZeroLabelsCallback, r):
+    "Judge the model that a fit leaves behind"
+    self._fit.running = False
+    if self._fit.error: raise self._fit.error
+    if r is None or self._acting: return
+    self._tell(pitfalls(r, self.learn, when='end'), r)
+    r = self._of_loaded_model(r)
+    if r is None: return
+    # Training goes on after a fit of the last layers, as in `fine_tune`
+    if r.verdict and r.frozen and not self.reported and r.validation!=self._fit.acted:
+        self.notify(describe_frozen(r))
+    else: self._judge(r)
+
+@patch
+def _of_loaded_model(self:ZeroLabelsCallback, r):
+    "Return the record of the epoch whose weights are loaded; None: it is unknown"
+    saver = self._saver
+    # A callback that ended the fit may have kept the saver from loading the best epoch
+    if saver is None or getattr(saver, 'new_best', False): return r
+    return self._saved and Record(self._saved | {k: r[k] for k in OF_FIT})
+
+@patch
+def _judge(self:ZeroLabelsCallback, r):
+    "Act on a verdict that was not acted on, or announce that there is none any more"
     if not r.verdict: self._clear(r)
-    elif r.validation==self._fit.acted: return
-    elif r.frozen and not (standalone or self.reported): self.notify(describe_frozen(r))
-    else: self._act(r)
+    elif r.validation!=self._fit.acted: self._act(r)
 
 @patch
 def _report(self:ZeroLabelsCallback, r):
     "Count a verdict as reported; return whether it is new for these data"
-    data,now = self._data,diagnosis(r).name
+    data = self._data
+    verdict = diagnosis(r).name
     before,_ = self.reported.get(id(data), ('',None))
-    self.reported[id(data)] = now,data
-    return now!=before
+    self.reported[id(data)] = verdict,data
+    return verdict!=before
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
     if self._acting: return # `on_flag` trains
     is_new = self._report(r)
-    self._fit.healthy,self._fit.acted = 0,r.validation
+    self._fit.n_healthy = 0
+    self._fit.acted = r.validation
     if not r.flagged or self.on_flag in ('warn','stop'):
         self.notify((describe if is_new else describe_unchanged)(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
@@ -297,14 +341,17 @@ _TRACKED = 'lift','empty_rate','suggested_thresh','flagged'
 def track(self:ZeroLabelsCallback, r):
     "Log a record in the Learner's TensorBoard, W&B and Comet callbacks"
     numbers = {f'zero_labels/{k}': float(r[k]) for k in _TRACKED if r[k] is not None}
-    name,text = 'zero_labels/verdict',r.verdict or 'none'
-    if writer:=getattr(getattr(self.learn, 'tensor_board', None), 'writer', None):
+    name = 'zero_labels/verdict'
+    text = r.verdict or 'none'
+    writer = getattr(getattr(self.learn, 'tensor_board', None), 'writer', None)
+    if writer:
         for k,v in numbers.items(): writer.add_scalar(k, v, self.train_iter)
         writer.add_text(name, text, self.train_iter)
     if hasattr(self.learn, 'wandb') and not rank_distrib():
         import wandb # Only `WandbCallback` needs it
         wandb.log({**numbers, name: text}, commit=False) # At the step of the metrics
-    if experiment:=getattr(getattr(self.learn, 'comet', None), 'experiment', None):
+    experiment = getattr(getattr(self.learn, 'comet', None), 'experiment', None)
+    if experiment:
         experiment.log_metrics(numbers)
         experiment.log_text(f'{name}: {text}')
 
@@ -353,7 +400,8 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
     axs[1].plot(df.f1_micro, 'o-', label='f1_micro')
     axs[1].set_ylim(-0.03, 1.03)
-    verdicts,spans = {o.name: o for o in VERDICTS},{}
+    verdicts = {o.name: o for o in VERDICTS}
+    spans = {} # Of the verdicts that were found, for the legend
     found = [verdicts.get(r.verdict) or diagnosis(r) for r in self.records]
     for ax in axs:
         for i,o in enumerate(found):

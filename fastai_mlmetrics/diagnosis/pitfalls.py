@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #d0ee7382
 from fastai.basics import *
+from ..core.messages import note
 from ..core.tables import some_labels, some_names
 from ..core.rules import as_thresh, ignored_by, is_prob_thresh
 from ..core.counts import ENOUGH
@@ -18,36 +19,14 @@ from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
 from fastai.metrics import ActivationType
 from scipy.special import expit
+from dataclasses import dataclass
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #e4dabef8
-Pitfall = namedtuple('Pitfall', 'name when texts')
-PITFALLS = []
-
-def pitfall(
-    name:str, # Name of the row
-    when:str='validation' # When to look: at the 'start' or 'end' of a fit, or after each 'validation'
-):
-    "Add a function to `PITFALLS`"
-    def _inner(f):
-        PITFALLS.append(Pitfall(name, when, f))
-        return f
-    return _inner
-
-def pitfalls(
-    r, # `Record` of the validation; None at the start
-    learn:Learner, # Learner with a `ZeroLabelsCallback`
-    when:str='validation' # When it is, as in `pitfall`
-)->list: # Sentences with code in backticks
-    "List what makes a Learner's numbers misleading"
-    found = (o.texts(r, learn) for o in PITFALLS if o.when==when)
-    return [text for texts in found for text in L(texts) if text]
-
 def are_logits(r):
     "Whether predictions are logits, by the callback's arguments"
     return r.sigmoid or not is_prob_thresh(r.thresh)
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #f951133e
-@pitfall('wrong range')
 def _wrong_range(r, learn):
     "Probabilities passed as logits, so that everything is predicted; or logits as probabilities"
     decoding = Decoding(learn.loss_func)
@@ -55,13 +34,12 @@ def _wrong_range(r, learn):
                   for m in learn.metrics if isinstance(m, StreamMetric))
     return L(r.range_problem, *of_metrics).filter().unique()
 
-@pitfall('two sigmoids')
 def _two_sigmoids(r, learn):
     "Metrics take probabilities, the loss function logits: `predict` applies a second sigmoid"
     if r.range_problem or are_logits(r) or not Decoding(learn.loss_func).is_activated: return
     return ("`get_preds` and `predict` apply the sigmoid of the loss function "
-            f"({Decoding(learn.loss_func).name}) to what the metrics take for probabilities: remove the "
-            "sigmoid at the model's end, and leave out sigmoid=False")
+            f"({Decoding(learn.loss_func).name}) to what the metrics take for probabilities: "
+            "remove the sigmoid at the model's end, and leave out sigmoid=False")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #ebe54866
 _SHARED_NAMES = ('accuracy_multi average_precision_score brier_score_loss f1_score fbeta_score '
@@ -72,7 +50,6 @@ def _is_fastai_twin(m):
     module,name = (getattr(unwrap(m), o, None) or '' for o in ('__module__','__name__'))
     return module.startswith(('sklearn.','fastai.metrics')) and name in _SHARED_NAMES
 
-@pitfall("fastai's metrics")
 def _fastai_twins(r, learn):
     "fastai was imported again after this package, and its metrics replaced ours"
     names = learn.metrics.filter(_is_fastai_twin).attrgot('name').unique()
@@ -82,7 +59,6 @@ def _fastai_twins(r, learn):
             "as in `learn.metrics = multilabel_metrics()`")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #5b2a7040
-@pitfall('no labels')
 def _no_labels(r, learn):
     "No sample of the validation set has a label"
     if r.true_per_sample or r.samples<ENOUGH: return
@@ -95,21 +71,20 @@ def _split_code(dls):
     if not hasattr(dls.train, 'new'): return "`stratified_split(targs)`" # torch's `DataLoader`
     return "`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`"
 
-@pitfall('absent labels')
 def _absent_labels(r, learn):
     "No validation sample has a certain label: macro averages count 0 for it"
     if not r.absent or r.labelled<ENOUGH or r.other_data: return
     return f"no validation sample has {some_labels(r.absent, 3)}: split by {_split_code(learn.dls)}"
 
-@pitfall('ignored in training', 'start')
 def _ignored_in_training(r, learn):
     "The metrics ignore missing targets, but the loss function does not"
-    value,decoding = ignored_by(learn.metrics),Decoding(learn.loss_func)
+    value = ignored_by(learn.metrics)
+    decoding = Decoding(learn.loss_func)
     if value is None or learn.lock.locked() or not decoding.trains_on_all: return
-    value = value if value==value else "math.nan"
+    if value!=value: value = 'math.nan'
     return (f"the metrics ignore targets of {value}, but the loss function ({decoding.name}) trains "
             f"on them: use `learn.loss_func = BCEWithLogitsLossFlat(ignore_index={value})`"
-            + ", and a new model if the weights are NaN already"*(value=='math.nan'))
+            + note(value=='math.nan', ", and a new model if the weights are NaN already"))
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #0e7688c2
 def _trackers(learn, metrics):
@@ -118,14 +93,12 @@ def _trackers(learn, metrics):
     return learn.cbs.filter(lambda o: isinstance(o, TrackerCallback)
                             and o.monitor.removeprefix('valid_') in names)
 
-@pitfall('tracked upside down', 'start')
 def _tracked_upside_down(r, learn):
     "`SaveModelCallback(monitor='empty_rate')` looks for the highest value"
     trackers = _trackers(learn, [m for m in learn.metrics if getattr(m, 'is_loss', False)])
     return [f"`{type(o).__name__}(monitor='{o.monitor}')` looks for the highest value, but "
             "lower is better: add `comp=np.less`" for o in trackers if o.comp is np.greater]
 
-@pitfall('tracked validation', 'start')
 def _tracked_validation(r, learn):
     "`SaveModelCallback` and the like treat a `validate()` as an epoch"
     names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
@@ -133,7 +106,6 @@ def _tracked_validation(r, learn):
         return (f"{' and '.join(names)} treat{'s'[len(names)>1:]} this `validate()` as an epoch of a "
                 "fit, and may save, log or stop. `learn.evaluate()` validates without such callbacks")
 
-@pitfall('monitor', 'end')
 def _monitor_disagrees(r, learn):
     "A tracker of F1 chose an early epoch; loss and average precision improved after it"
     records = learn.zero_labels.fit_records
@@ -156,7 +128,6 @@ def _monitor_disagrees(r, learn):
                "threshold: `learn.metrics = multilabel_metrics(ranking=True)`")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #266af9ca
-@pitfall('no decoding')
 def _no_decoding(r, learn):
     "`nn.BCEWithLogitsLoss()` or `BCELossFlat()`: `predict` and `show_results` show no label"
     decoding = Decoding(learn.loss_func)
@@ -175,25 +146,28 @@ def metric_thresh(
     logits:bool=True # Whether the metrics take logits
 ): # None: it has no threshold
     "Return the threshold of a metric on probabilities"
-    thresh,sigmoid = None,False
+    thresh = None # On the scores that the metric takes
+    sigmoid = False # Whether it converts logits to probabilities first
     if getattr(m, 'uses_thresh', False):
         # A probability for logits is a mistake, of which the metric itself warns
         if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
-        thresh,sigmoid = m.thresh,m.sigmoid
+        thresh = m.thresh
+        sigmoid = m.sigmoid
     elif isinstance(m, AccumMetric) and not isinstance(m, StreamMetric):
-        thresh,sigmoid = m.thresh or None,m.activation==ActivationType.Sigmoid
+        thresh = m.thresh or None
+        sigmoid = m.activation==ActivationType.Sigmoid
     elif isinstance(m, AvgMetric):
         try: params = inspect.signature(m.func).parameters
         except ValueError: return None # torch's own functions have no signature
         if {'thresh','sigmoid'} <= params.keys():
-            thresh,sigmoid = params['thresh'].default,params['sigmoid'].default
+            thresh = params['thresh'].default
+            sigmoid = params['sigmoid'].default
     if thresh is None: return None
     return as_thresh(thresh if sigmoid or not logits else expit(thresh))
 
 _PREDICT = "but `predict` and `show_results`"
 def _use(names): return f"{some_names(names, 3)} use{'s'[len(names)>1:]}"
 
-@pitfall('two thresholds')
 def _two_thresholds(r, learn):
     "The metrics' threshold is not the loss function's, which `predict` and `show_results` use"
     decoding = Decoding(learn.loss_func)
@@ -203,13 +177,16 @@ def _two_thresholds(r, learn):
     def thresh(m): # If each sample gets the same number of labels, the threshold has no effect
         is_top_k = rule.is_top_k or m in ours and m.rule.is_top_k
         return None if is_top_k else metric_thresh(m, are_logits(r))
-    threshs = [(m, t) for m in learn.metrics if (t:=thresh(m)) is not None]
+    threshs = [(m, thresh(m)) for m in learn.metrics]
+    threshs = [(m, t) for m,t in threshs if t is not None]
     others = [(m, t) for m,t in threshs if not np.allclose(t, rule.thresh, atol=1e-6)]
     if not others: return _two_limits(ours, rule)
-    t,found = others[0][1],sorted({exact_thresh(t) for _,t in others})
+    t = others[0][1]
+    found = sorted({exact_thresh(t) for _,t in others})
     text = (f"{_use(L(m.name for m,_ in others).unique())} thresh={' or '.join(found)}, "
             f"{_PREDICT} use {exact_thresh(rule.thresh)}")
-    if stay := L(m.name for m,_ in threshs if m not in ours).unique():
+    stay = L(m.name for m,_ in threshs if m not in ours).unique()
+    if stay:
         return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
                 "classes of this package can, such as `F1ScoreMulti()`")
     if len(found)>1 or not isinstance(t, float): return text
@@ -226,3 +203,33 @@ def _two_limits(metrics, rule):
     set_ = set_thresh_code(rule.thresh, apart[0].min_labels, apart[0].max_labels)
     return (f"{_use(apart.attrgot('name').unique())} {limits[0]}, {_PREDICT} use {limits[1]}: "
             f"{set_} sets one for all")
+
+# %% ../../nbs/diagnosis/04_pitfalls.ipynb #a14bac9a
+@dataclass(frozen=True)
+class Pitfall:
+    "Row of the table of mistakes in a set-up"
+    code:str # Stable name, lower-case words with hyphens, unique in all tables
+    when:str # When to look: at the 'start' or 'end' of a fit, or after each 'validation'
+    texts:callable # Function of a record (None at the start) and a Learner: sentences, or None
+
+PITFALLS = [
+    Pitfall('wrong-range', 'validation', _wrong_range),
+    Pitfall('two-sigmoids', 'validation', _two_sigmoids),
+    Pitfall('fastai-metrics', 'validation', _fastai_twins),
+    Pitfall('no-labels', 'validation', _no_labels),
+    Pitfall('absent-labels', 'validation', _absent_labels),
+    Pitfall('ignored-in-training', 'start', _ignored_in_training),
+    Pitfall('tracked-upside-down', 'start', _tracked_upside_down),
+    Pitfall('tracked-validation', 'start', _tracked_validation),
+    Pitfall('monitor', 'end', _monitor_disagrees),
+    Pitfall('no-decoding', 'validation', _no_decoding),
+    Pitfall('two-thresholds', 'validation', _two_thresholds)]
+
+def pitfalls(
+    r, # `Record` of the validation; None at the start
+    learn:Learner, # Learner with a `ZeroLabelsCallback`
+    when:str='validation' # When it is, as in `Pitfall`
+)->list: # Sentences with code in backticks
+    "List what makes a Learner's numbers misleading"
+    found = (row.texts(r, learn) for row in PITFALLS if row.when==when)
+    return [text for texts in found for text in L(texts) if text]

@@ -7,7 +7,7 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError', 'judge']
 
 # %% ../../nbs/diagnosis/03_records.ipynb #e1f3dc05
 from fastai.basics import *
-from ..core.messages import check_kwargs
+from ..core.messages import check_kwargs, note
 from ..core.tables import some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
@@ -15,8 +15,9 @@ from ..metrics.formulas import F1ScoreMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
-from .verdicts import (
-    add_verdict, diagnosis, is_choice, problem, Row, why_no_verdict, zeros_are_beaten)
+from fastai_mlmetrics.diagnosis.verdicts import (
+    add_verdict, diagnosis, is_choice, NO_VERDICT, problem, Row, why_no_verdict,
+    zeros_are_beaten)
 from .remedies import matching, remedies, with_ap
 from html import escape
 from textwrap import wrap
@@ -62,73 +63,109 @@ class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
 # %% ../../nbs/diagnosis/03_records.ipynb #78aa4522
 _RED,_ORANGE,_GREEN = '#d62728','#ff7f0e','#2ca02c'
 
-def as_warning(title, facts=(), r=None, remedies=(), color=_RED):
-    "Format a message as text of at most 80 columns, and as a box for notebooks"
-    def lines(p):
-        start,*steps = p.split('\n')
-        fill = partial(wrap, width=78, break_on_hyphens=False)
-        return (fill(start, subsequent_indent='  '*(p[:2]=='- ')) +
-                [line for o in steps for line in fill('  '+o, subsequent_indent='     ')])
-    def html(o): return re.sub('`(.*?)`', r'<code>\1</code>', escape(o)).replace('\n', '<br>')
-    text,box = lines(title),f'<b>{html(title)}</b>'
-    for heading,items in ((None,facts), ('What helps',remedies)):
-        if not items: continue
-        if heading: text,box = [*text, f'{heading}:'],f'{box}<b>{heading}</b>'
-        text += [line for o in items for line in lines(f'- {o}')]
-        rows = ''.join(f'<li>{html(o)}</li>' for o in items)
-        box += f'<ul style="margin:0.3em 0">{rows}</ul>'
+def _lines(text):
+    "Wrap a paragraph at 78 columns; its further lines are steps, which are indented"
+    first_line,*steps = text.split('\n')
+    fill = partial(wrap, width=78, break_on_hyphens=False)
+    is_item = first_line.startswith('- ')
+    lines = fill(first_line, subsequent_indent=note(is_item, '  '))
+    for step in steps: lines += fill(f'  {step}', subsequent_indent='     ')
+    return lines
+
+def _as_text(title, lists):
+    "Format a title and lists, by their headings, for a terminal"
+    lines = _lines(title)
+    for heading,items in lists.items():
+        if heading and items: lines.append(f'{heading}:')
+        for item in items: lines += _lines(f'- {item}')
+    return '\n'.join(lines)
+
+def _as_box(title, lists, color):
+    "Format a title and lists, by their headings, as a box of HTML"
+    def html(text):
+        return re.sub('`(.*?)`', r'<code>\1</code>', escape(text)).replace('\n', '<br>')
+    box = f'<b>{html(title)}</b>'
+    for heading,items in lists.items():
+        if heading and items: box += f'<b>{heading}</b>'
+        rows = ''.join(f'<li>{html(item)}</li>' for item in items)
+        box += note(items, f'<ul style="margin:0.3em 0">{rows}</ul>')
     style = (f"display:inline-block; border-left:4px solid {color}; padding:0.2em 1em; "
              "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")
-    return ZeroLabelsWarning('\n' + '\n'.join(text), r, f'<div style="{style}">{box}</div>')
+    return f'<div style="{style}">{box}</div>'
 
-_F1,_MACRO = "micro F1 {f1_micro:.3f}","macro F1 {f1_macro:.3f}"
-_NEVER,_WRONG = "never predicted","predicted, but never correctly"
+def as_warning(
+    title:str, # First line, with code in backticks, as in all texts
+    facts=(), # Sentences of the list below it
+    r=None, # `Record` of the validation; None: the warning is not about a validation
+    remedies=(), # Sentences of the list 'What helps'
+    color=_RED # Colour of the box's left edge
+)->ZeroLabelsWarning:
+    "Format a message as text of at most 80 columns, and as a box for notebooks"
+    lists = {'': facts, 'What helps': remedies}
+    return ZeroLabelsWarning('\n'+_as_text(title, lists), r, _as_box(title, lists, color))
+
+_F1 = "micro F1 {f1_micro:.3f}"
+_MACRO = "macro F1 {f1_macro:.3f}"
+_NEVER = "never predicted"
+_WRONG = "predicted, but never correctly"
 _ACCURACY = "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_accuracy:.3f}"
 _EMPTY = "{missed_rate:.0%} of the labelled samples get no label"
 
 def _wrong(r): return [o['label'] for o in r.dead if o['predicted']]
 
+def _accuracy(r):
+    best = f"; the best constant prediction scores {r.constant_accuracy:.3f}"
+    return _ACCURACY.format(**r) + note(zeros_are_beaten(r), best)
+
+def _never_predicted(r):
+    on_purpose = r.dead and is_choice(r)
+    return (f"{_NEVER}: {some_labels(r.never_predicted)}"
+            + note(on_purpose, "; thresholds for the best micro F1 may leave labels out"))
+
 FACTS = [ # All that match are shown
-    Row('accuracy', lambda r: True, lambda r: _ACCURACY.format(**r)
-        + f"; the best constant prediction scores {r.constant_accuracy:.3f}"*zeros_are_beaten(r)),
-    Row('empty', lambda r: r.missed_rate>0.005, _EMPTY),
-    Row('predicted', lambda r: True,
+    Row('accuracy', lambda r: True, _accuracy),
+    Row('samples-without-labels', lambda r: r.missed_rate>0.005, _EMPTY),
+    Row('labels-per-sample', lambda r: True,
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
-    Row('f1', lambda r: True,
+    Row('f1-micro', lambda r: True,
         _F1+"; the best constant prediction scores {constant_f1:.3f}"),
-    Row('macro f1', lambda r: r.dead, _MACRO, about=('','labels')),
-    Row('right', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
+    Row('f1-macro', lambda r: r.dead, _MACRO, about=frozenset([NO_VERDICT,'labels'])),
+    Row('precision-and-recall', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
         "{precision_micro:.0%} of the predicted labels are right, "
         "and {recall_micro:.0%} of the true ones predicted"),
-    Row('never', lambda r: r.never_predicted, lambda r: f"{_NEVER}: {some_labels(r.never_predicted)}"
-        + "; thresholds for the best micro F1 may leave labels out"*bool(r.dead and is_choice(r))),
-    Row('wrong', _wrong, lambda r: f"{_WRONG}: {some_labels(_wrong(r))}", about=('','labels')),
-    Row('collapsed', lambda r: r.collapsed, "scores hardly depend on the input"),
-    Row('same', lambda r: r.same_for_all,
+    Row('never-predicted', lambda r: r.never_predicted, _never_predicted),
+    Row('never-correct', _wrong, lambda r: f"{_WRONG}: {some_labels(_wrong(r))}", about=frozenset([NO_VERDICT,'labels'])),
+    Row('scores-ignore-the-input', lambda r: r.collapsed, "scores hardly depend on the input"),
+    Row('same-labels-for-all', lambda r: r.same_for_all,
         lambda r: f"every sample gets the same labels: {some_names(r.same_for_all)}"),
-    Row('absent', lambda r: r.absent,
+    Row('labels-without-samples', lambda r: r.absent,
         lambda r: f"nothing is known of labels that no sample has: {some_names(r.absent)}")]
 
-def _facts(r, *names): return [o.says(r) for o in FACTS if o.name in names and o.applies(r)]
+def _facts(r, *codes): return [o.says(r) for o in FACTS if o.code in codes and o.applies(r)]
 
 def in_numbers(r):
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    return [*_facts(r, 'f1'), _MACRO.format(**r), *_facts(r, 'empty', 'never', 'wrong')]
+    return [*_facts(r, 'f1-micro'), _MACRO.format(**r), *_facts(r, 'samples-without-labels', 'never-predicted',
+                                                  'never-correct')]
 
 def _epoch(r, text): return text.format(r.epoch) if r.phase=='fit' else ''
 
 def _end(r):
     "End a title with the epoch of a fit and the threshold"
     rule = ThresholdRule(r.thresh, r.sigmoid, min_labels=r.min_labels, max_labels=r.max_labels)
-    at = f", {rule.describe('at threshold ')}"*r.scored
+    at = note(r.scored, f", {rule.describe('at threshold ')}")
     return f"{_epoch(r, ': epoch {}')}{at}."
 
 def what_remains(r):
     "List what keeps a model without a verdict from being all clear"
-    texts = [_EMPTY.format(**r)]*(r.missed_rate>=0.1)
-    best,of = r.zeros_accuracy,"predicting nothing"
-    if zeros_are_beaten(r): best,of = r.constant_accuracy,"the best constant prediction"
-    if r.accuracy<best: texts.append(f"accuracy {r.accuracy:.3f} is below the {best:.3f} of {of}")
+    texts = [_EMPTY.format(**r)] if r.missed_rate>=0.1 else []
+    baseline = "predicting nothing"
+    its_accuracy = r.zeros_accuracy
+    if zeros_are_beaten(r):
+        baseline = "the best constant prediction"
+        its_accuracy = r.constant_accuracy
+    if r.accuracy<its_accuracy:
+        texts.append(f"accuracy {r.accuracy:.3f} is below the {its_accuracy:.3f} of {baseline}")
     for words,predicted in ((_NEVER,False), (_WRONG,True)):
         dead = [o for o in r.dead if bool(o['predicted'])==predicted]
         if dead: texts.append(f"{words}: {with_ap(dead)}")
@@ -136,15 +173,17 @@ def what_remains(r):
 
 def describe(r):
     "Describe a record in full, also that of a good model"
-    facts,bad = matching(FACTS, r),problem(r)
-    if why:=why_no_verdict(r):
+    facts = matching(FACTS, r)
+    bad = problem(r)
+    why = why_no_verdict(r)
+    if why:
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         return as_warning(f"No verdict{_epoch(r, ' on epoch {}')}: {why}.", facts, r)
     helps = remedies(r)
     color = _RED if bad else _ORANGE if helps or what_remains(r) else _GREEN
     return as_warning((bad or "No warning")+_end(r), facts, r, helps, color)
 
-def _summary(r): return '; '.join([*_facts(r, 'predicted'), _F1.format(**r)])
+def _summary(r): return '; '.join([*_facts(r, 'labels-per-sample'), _F1.format(**r)])
 
 def describe_unchanged(r):
     "Report in a line that the verdict has not changed"
@@ -158,7 +197,7 @@ def describe_frozen(r):
 def all_clear(r):
     "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
     remains = what_remains(r)
-    facts = [*_facts(r, 'predicted', 'f1'), _MACRO.format(**r), *remains]
+    facts = [*_facts(r, 'labels-per-sample', 'f1-micro'), _MACRO.format(**r), *remains]
     title = "No longer flagged" if remains else "All clear"
     return as_warning(title+_end(r), facts, r, color=_ORANGE if remains else _GREEN)
 
@@ -179,8 +218,9 @@ def judge_of(
     r = Record(stats.fields(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields))
     # A histogram does not place each score
     if r.suggested_thresh is not None:
-        at_it = p.replace(rule=p.rule.replace(thresh=r.suggested_thresh, min_labels=0, max_labels=None))
-        r.suggested_f1 = F1ScoreMulti().values(*at_it.counts.sum(1)).item()
+        rule = p.rule.replace(thresh=r.suggested_thresh, min_labels=0, max_labels=None)
+        counts = p.replace(rule=rule).counts.sum(1)
+        r.suggested_f1 = F1ScoreMulti().values(*counts).item()
     for o in r.dead if p.scored else ():
         scores,y,valid = p.column(p.vocab.index(o['label']))
         o['ap'] = APScoreMulti().values(label_curve(scores[valid], y[valid])).item()

@@ -7,32 +7,33 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/02_remedies.ipynb #7f79efc7
 from fastai.basics import *
+from ..core.messages import note
 from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh, limits_text, thresh_text
 from .validation import ranks_above_chance
 from .verdicts import (
-    per_label_helps, Row, thresh_helps, VERDICTS)
+    ANY, LABELS, MODEL, NO_VERDICT, per_label_helps, Row, SAMPLES, thresh_helps, VERDICTS)
 from scipy.special import expit
 
 # %% ../../nbs/diagnosis/02_remedies.ipynb #0a3d36a0
 LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
-    Row('diverges', lambda r: r.loss_trend=='diverges',
+    Row('loss-diverges', lambda r: r.loss_trend=='diverges',
         "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     # Its loss may fall, since the frequencies of the labels can be learnt without the input
-    Row('collapsed', lambda r: r.collapsed,
+    Row('network-collapsed', lambda r: r.collapsed,
         "Another learning rate, in a new Learner: scores hardly depend on the input, so the network "
         "has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
-    Row('falls', lambda r: r.loss_trend=='falls',
+    Row('loss-falls', lambda r: r.loss_trend=='falls',
         "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
-    Row('learns', lambda r: r.learns,
+    Row('ranking-improves', lambda r: r.learns,
         "More training: micro average precision is still rising, {last_ap:.3f} {when}."),
     Row('overfits', lambda r: r.overfits,
         "Fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}, while the training loss went on falling."),
-    Row('is flat', lambda r: r.loss_trend=='is flat',
+    Row('loss-is-flat', lambda r: r.loss_trend=='is flat',
         "Another learning rate, which `learn.lr_find()` suggests, or more samples: the "
         "validation loss hardly moves, {best_loss:.3g} at best and {last_loss:.3g} {when}."),
-    Row('has risen', lambda r: True,
+    Row('loss-has-risen', lambda r: True,
         "A lower learning rate: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}. `learn.lr_find()` shows what is too high.")]
 
@@ -56,7 +57,8 @@ def _as_probability(r, thresh):
     return thresh if r.sigmoid or is_prob_thresh(r.thresh) else expit(thresh).item()
 
 def _another_thresh(r):
-    t,how = exact_thresh(r.suggested_thresh),''
+    t = exact_thresh(r.suggested_thresh)
+    how = ''
     if r.decodes:
         set_ = set_thresh_code(_as_probability(r, r.suggested_thresh))
         how = f" {set_} applies it to metrics, `predict` and `show_results`."
@@ -69,7 +71,10 @@ def _another_thresh(r):
     return (f"Another threshold: `thresh={t}`, the best global one{_without(r)}, has a micro F1 of "
             f"{r.suggested_f1:.3f} instead of {r.f1_micro:.3f}.{how}")
 
-def _without(r): return ' without '*bool(o:=limits_text(r.min_labels, r.max_labels)) + o
+def _without(r):
+    "Say that a threshold is without the limits in use; '' if there are none"
+    limits = limits_text(r.min_labels, r.max_labels)
+    return note(limits, f' without {limits}')
 
 def _search(r, in_learner, of_arrays):
     "Say which call finds thresholds, and sets them if it can"
@@ -142,35 +147,35 @@ def _better_model(r):
     return f"A better model: {why}.{more if r.phase and not r.loss_trend else ''}"
 
 REMEDIES = [ # All that match are shown
-    Row('thresholds per label', per_label_helps, _own_thresholds),
-    Row('another threshold', thresh_helps, _another_thresh),
+    Row('thresholds-per-label', per_label_helps, _own_thresholds),
+    Row('another-threshold', thresh_helps, _another_thresh),
     Row('scores', lambda r: r.verdict and not r.scored,
         "Another threshold, perhaps: these are binary predictions already. Pass the scores that they "
         "were made of, and the threshold is found."),
-    Row('thresholds for macro F1', lambda r: _dead(r, True), _per_label, about=('','labels')),
-    Row('more samples', lambda r: _dead(r, False), _hardly_learnt, about=('','labels')),
+    Row('thresholds-for-macro-f1', lambda r: _dead(r, True), _per_label, about=frozenset([NO_VERDICT,'labels'])),
+    Row('more-samples', lambda r: _dead(r, False), _hardly_learnt, about=frozenset([NO_VERDICT,'labels'])),
     # Where many samples have no label, a label each would often be wrong
-    Row('a label each', lambda r: _too_few(r) and not r.min_labels and r.n_labels>1
+    Row('a-label-each', lambda r: _too_few(r) and not r.min_labels and r.n_labels>1
             and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples,
-        _min_labels, about=('model','samples')),
-    Row('a smaller pos_weight', lambda r: r.pos_weight and not _too_few(r),
+        _min_labels, about=MODEL|SAMPLES),
+    Row('a-smaller-pos-weight', lambda r: r.pos_weight and not _too_few(r),
         "A smaller `pos_weight` in the loss, such as the square root of that in use, and more "
         "training.",
-        about=('model','labels')),
+        about=MODEL|LABELS),
     Row('unfreezing', lambda r: r.frozen,
         "Training all layers, not only the last ones: `fine_tune` goes on to that by itself; for "
-        "`fit`, call `learn.unfreeze()` first.", about=('model','samples','labels')),
-    Row('training', lambda r: r.loss_trend, _training, about=('model','samples','labels')),
-    Row('a better model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
-        _better_model, about=('model','samples')),
+        "`fit`, call `learn.unfreeze()` first.", about=ANY-{NO_VERDICT}),
+    Row('training', lambda r: r.loss_trend, _training, about=ANY-{NO_VERDICT}),
+    Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
+        _better_model, about=MODEL|SAMPLES),
     # `pos_weight` is below 1 for labels that most samples have
-    Row('a weighted loss',
+    Row('a-weighted-loss',
         lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and r.can_weigh and not r.collapsed,
-        _weights, about=('model','samples'))]
+        _weights, about=MODEL|SAMPLES)]
 
 def matching(rows, r):
-    about = next((o.about for o in VERDICTS if o.name==r.verdict), '')
-    return [o.says(r) for o in rows if about in o.about and o.applies(r)]
+    about = next((o.about for o in VERDICTS if o.name==r.verdict), frozenset([NO_VERDICT]))
+    return [o.says(r) for o in rows if o.about & about and o.applies(r)]
 
 def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"

@@ -7,21 +7,34 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #b2640180
 from fastai.basics import *
+from ..core.messages import note
 from ..core.counts import ENOUGH
+from dataclasses import dataclass
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #d9b54d8f
+NO_VERDICT = 'no verdict'
+ANY = frozenset([NO_VERDICT,'model','samples','labels']) # What a verdict may be about
+
+@dataclass(frozen=True)
 class Row:
-    "Row of a table of advice: a condition and a text, both of a record"
-    def __init__(self,
-        name:str, # Name of the row
-        applies, # Function of a record
-        text, # A template for `str.format`, or a function of a record
-        about=('','model','samples','labels'), # What the verdict is about, or may be; '': no verdict
-        flagged:bool=False, # Whether the model is a zero-label model
-        color:str=None, # Color in plots
-        ranking:bool=False # Whether a verdict on thresholds is to add that the ranking is good
-    ): store_attr()
-    def says(self, r): return self.text(r) if callable(self.text) else self.text.format(**r)
+    "Row of a table of verdicts or advice: a condition and a text, both of a record"
+    code:str # Stable name, lower-case words with hyphens, unique in all tables
+    applies:callable # Function of a record
+    text:object # A template for `str.format`, or a function of a record
+    about:frozenset=ANY # What a verdict is about; of advice, what it may be about
+    flagged:bool=False # Whether the model is a zero-label model
+    color:str=None # Color in plots
+    ranking:bool=False # Whether a verdict on thresholds is to add that the ranking is good
+    verdict:str=None # Name of a verdict; None: the code with spaces
+
+    @property
+    def name(self):
+        "The code in words, as `verdict` has it, such as 'predicts nothing'"
+        return self.verdict or self.code.replace('-', ' ')
+
+    def says(self, r):
+        "Write the text about a record"
+        return self.text(r) if callable(self.text) else self.text.format(**r)
 
 def why_no_verdict(r):
     "Explain why a record has no verdict; '' if it can have one"
@@ -53,28 +66,33 @@ def is_choice(r):
     "Whether thresholds per label are in use, so that labels without a prediction are a choice"
     return len({*L(r.thresh)})>1 and not per_label_helps(r)
 
-VERDICTS = [ # The first match wins; a row about '' is a problem, but no verdict
-    Row('predicts nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
-        "The model predicts (nearly) nothing", about='model', flagged=True, color='tab:red'),
-    Row('leaves samples empty', lambda r: r.missed_rate >= r.max_empty,
-        "The model gives many labelled samples no label", about='samples', flagged=True,
+# The first match wins; a row about nothing is a problem, but no verdict
+MODEL,SAMPLES,LABELS = (frozenset([o]) for o in ('model','samples','labels'))
+NO_PART = frozenset()
+
+VERDICTS = [
+    Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
+        "The model predicts (nearly) nothing", about=MODEL, flagged=True, color='tab:red'),
+    Row('leaves-samples-empty', lambda r: r.missed_rate >= r.max_empty,
+        "The model gives many labelled samples no label", about=SAMPLES, flagged=True,
         color='tab:orange'),
     # A good model may predict as many on purpose, at its best threshold
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
-        "The model predicts far more labels than are true", about='model', color='tab:blue'),
-    Row('worse than a constant', lambda r: r.f1_micro<r.constant_f1,
-        "The model is worse than predicting the same labels for every sample", about='',
+        "The model predicts far more labels than are true", about=MODEL, color='tab:blue',
+        verdict='over-predicts'),
+    Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
+        "The model is worse than predicting the same labels for every sample", about=NO_PART,
         color='tab:gray', ranking=True),
-    Row('no better than a constant',
+    Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        "The model is hardly better than predicting the same labels for every sample", about='model',
+        "The model is hardly better than predicting the same labels for every sample", about=MODEL,
         flagged=True, color='tab:brown', ranking=True),
-    Row('never predicts some labels',
+    Row('never-predicts-some-labels',
         lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),
-        "The model never predicts some of the labels", about='labels', color='tab:purple'),
-    Row('the same for all samples', lambda r: r.same_for_all and r.f1_micro<1,
-        "The model predicts the same labels for every sample", about='', color='tab:olive')]
+        "The model never predicts some of the labels", about=LABELS, color='tab:purple'),
+    Row('the-same-for-all-samples', lambda r: r.same_for_all and r.f1_micro<1,
+        "The model predicts the same labels for every sample", about=NO_PART, color='tab:olive')]
 
 def add_verdict(r):
     "Add `verdict` ('' if nothing is wrong) and `flagged` to a record, and return it"
@@ -88,11 +106,13 @@ def diagnosis(r):
 
 def problem(r):
     "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
-    if not (row:=diagnosis(r)): return ''
+    row = diagnosis(r)
+    if row is None: return ''
     good = (1+r.constant_f1)/2 # Half of what a constant prediction lacks
     ranks_well = (per_label_helps(r) and r.per_label_f1>=good
                   or thresh_helps(r) and r.suggested_f1>=good)
-    return row.says(r) + " (its ranking is good, its thresholds are not)"*(row.ranking and ranks_well)
+    good_ranking = row.ranking and ranks_well
+    return row.says(r) + note(good_ranking, " (its ranking is good, its thresholds are not)")
 
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #80f595fb

@@ -1,0 +1,232 @@
+"Remedies that do what they say"
+import contextlib, io, itertools, pickle, sklearn.metrics as skm
+from dataclasses import FrozenInstanceError
+from copy import copy, deepcopy
+from helpers import *
+from fastai_mlmetrics.diagnosis.validation import add_trend
+from fastai_mlmetrics.diagnosis.verdicts import beats_constant
+from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies
+from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains
+from six_labels import SCORES, TARGS
+
+# Each remedy, followed as it is written, in trainings of a second: it does what it says
+
+def learner(n=600, c=10, d=20, bias=-3., layers=(), seed=0, loss_func=None):
+    "A Learner on rows of numbers, with a linear model or an MLP"
+    set_seed(seed)
+    x = torch.randn(n+1000, d)
+    y = torch.bernoulli((x@torch.randn(d, c)*0.7+bias).sigmoid())
+    train,valid = (TensorPairs(x[o], y[o]) for o in (slice(n), slice(n, None)))
+    dls = DataLoaders(DataLoader(train, bs=64, shuffle=True), DataLoader(valid, bs=500), device=torch.device('cpu'))
+    dls.vocab = list('abcdefghij')
+    sizes = [d, *layers, c]
+    linear = [nn.Linear(*o) for o in zip(sizes, sizes[1:])]
+    model = nn.Sequential(*linear[:1], *(o for l in linear[1:] for o in (nn.ReLU(),l)))
+    learn = Learner(dls, model, loss_func=loss_func or BCEWithLogitsLossFlat(), metrics=multilabel_metrics(),
+                    splitter=lambda m: [params(m[:-1]), params(m[-1])], cbs=ZeroLabelsCallback())
+    learn.remove_cb(ProgressCallback)
+    return learn
+
+def fit(learn, *args):
+    "The record after a fit"
+    with warnings_as('ignore'), learn.no_logging(): learn.fit(*args)
+    return learn.zero_labels.records[-1]
+
+def validated(learn):
+    with warnings_as('ignore'), learn.no_logging(): learn.validate()
+    return learn.zero_labels.records[-1]
+
+def advice(r, code):
+    "The text of a remedy that applies"
+    row, = [o for o in REMEDIES if o.code==code]
+    assert row.applies(r)
+    return row.says(r)
+
+def loss_advice(r, code):
+    assert first(LOSS_ADVICE, lambda o: o.applies(r)).code==code
+    return advice(r, 'training')
+
+def follow(learn, text):
+    "Run the code of an advice, line by line"
+    with warnings_as('ignore'), learn.no_logging():
+        for code in re.findall(r'`(learn\.[^`]*)`', text): exec(code, dict(globals(), learn=learn))
+    plt.close('all')
+
+def promised(text): return float(re.search(r'micro F1 of (\S+) instead', text)[1])
+
+FOLLOWED = {}
+def remedy(name):
+    "Register a test as that of a remedy"
+    return lambda f: FOLLOWED.setdefault(name, []).append(f) or f
+
+@remedy('another-threshold')
+def another_thresh():
+    learn = learner(layers=(50,))
+    before = fit(learn, 10, 1e-3)
+    text = advice(before, 'another-threshold')
+    follow(learn, text)
+    assert validated(learn).f1_micro==pytest.approx(promised(text), abs=0.0051)
+
+def scaled(learn):
+    "A Learner whose labels differ in the scale of their scores"
+    scale,shift = torch.linspace(0.2, 3, 10),torch.linspace(-6, 6, 10)
+    class Scaled(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+        def forward(self, x): return self.model(x)*scale+shift
+    learn.model = Scaled(learn.model)
+    return learn
+
+@remedy('scores')
+def scores_of_decisions():
+    logits,targs = simulate(bias=-6.)
+    assert 'Pass the scores that they were made of' in advice(judge(logits>0, targs), 'scores')
+    advice(judge(logits, targs, sigmoid=True), 'another threshold')
+
+@remedy('thresholds-per-label')
+def own_thresholds():
+    learn = learner()
+    fit(learn, 20, 1e-2)
+    before = validated(scaled(learn))
+    text = advice(before, 'thresholds-per-label')
+    follow(learn, text)
+    after,held_out = validated(learn),float(re.search(r'micro F1 is (\S+), and', text)[1])
+    assert held_out-0.005<after.f1_micro<held_out+0.05 # Tuned on the same samples
+    assert after.f1_micro>before.suggested_f1+0.02
+
+@remedy('thresholds-for-macro-f1')
+def thresh_per_label():
+    learn = learner(bias=torch.tensor([-1.]*7+[-6.]*3)) # Three rare labels
+    before = fit(learn, 20, 1e-2)
+    text = advice(before, 'thresholds-for-macro-f1')
+    assert [o['label'] for o in before.dead]==['i'] and ': i (average precision 0.' in text
+    follow(learn, text)
+    after = validated(learn)
+    assert not after.dead and after.f1_macro>before.f1_macro+0.02
+
+@remedy('more-samples')
+def more_samples():
+    "For a label that is hardly ranked better than chance"
+    def fit_on(n):
+        learn = learner(n, layers=(100,), seed=3)
+        for o in learn.dls.loaders:
+            x,y = o.dataset.ts
+            y[:,9] = (x[:,0]*x[:,1] > 2).float()
+        return fit(learn, 10, 1e-2)
+    before = fit_on(200)
+    assert [o['label'] for o in before.dead]==['j'] and ': j (average precision 0.' in advice(before, 'more-samples')
+    assert not fit_on(4000).dead
+
+@remedy('a-label-each')
+def label_each():
+    learn = learner(layers=(50,))
+    text = advice(fit(learn, 12, 2e-3), 'a label each')
+    follow(learn, text)
+    after = validated(learn)
+    assert after.empty_rate==0 and after.f1_micro==pytest.approx(promised(text), abs=0.0051)
+
+@remedy('a-smaller-pos-weight')
+def smaller_pos_weight():
+    weight = torch.full((10,), 20.)
+    learn = learner(loss_func=BCEWithLogitsLossFlat(pos_weight=weight))
+    before = fit(learn, 20, 1e-2)
+    assert 'the square root of that in use, and more training' in advice(before, 'a-smaller-pos-weight')
+    learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight.sqrt())
+    after = fit(learn, 20, 1e-2)
+    assert 'smaller' not in ' '.join(remedies(after))
+    assert after.verdict!='over-predicts'==before.verdict and after.f1_micro>before.f1_micro+0.05
+
+@remedy('unfreezing')
+def unfreezing():
+    def more(unfreeze):
+        learn = learner(layers=(50,))
+        learn.freeze()
+        before = fit(learn, 5, 1e-3)
+        if unfreeze: follow(learn, advice(before, 'unfreezing'))
+        return fit(learn, 20, 3e-3)
+    assert more(True).f1_micro>more(False).f1_micro+0.05
+
+@remedy('training')
+def more_training():
+    learn = learner(layers=(50,))
+    before = fit(learn, 4, 1e-3)
+    assert 'More training: the validation loss is still falling' in loss_advice(before, 'loss-falls')
+    after = fit(learn, 20, 1e-3)
+    assert after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
+
+@remedy('training')
+def rate_of_lr_find():
+    learn = learner(layers=(50,))
+    before = fit(learn, 4, 1e-7)
+    assert '`learn.lr_find()` suggests' in loss_advice(before, 'loss-is-flat')
+    with learn.no_logging(), learn.no_bar(): lr = learn.lr_find(show_plot=False).valley
+    assert fit(learn, 4, lr).valid_loss<0.8*before.valid_loss
+
+@remedy('training')
+def lower_rate():
+    before = fit(learner(layers=(50,)), 6, 100.)
+    assert 'A lower learning rate' in loss_advice(before, 'loss-has-risen')
+    assert fit(learner(layers=(50,)), 6, 1e-2).valid_loss<0.1*before.valid_loss
+
+@remedy('training')
+def fewer_epochs_or_more_data():
+    learn = learner(100, layers=(200,))
+    before = fit(learn, 30, 1e-2)
+    assert 'Fewer epochs, or more data' in loss_advice(before, 'overfits')
+    epochs = 1+int(np.argmin([o.valid_loss for o in learn.zero_labels.records]))
+    for n,e in ((100,epochs), (2000,30)):
+        assert fit(learner(n, layers=(200,)), e, 1e-2).valid_loss<0.8*before.valid_loss
+
+@remedy('a-weighted-loss')
+def weighted_loss():
+    "After more training alone, the model predicts too little; the last line tunes the threshold after training"
+    learn = learner(layers=(50,))
+    before = fit(learn, 10, 1e-3)
+    weigh,tune = advice(before, 'a-weighted-loss').split('3. Train on.')
+    follow(learn, weigh)
+    assert learn.loss_func.func.pos_weight.shape==(10,)
+    fit(learn, 10, 1e-3)
+    follow(learn, tune)
+    after = validated(learn)
+    assert not after.flagged and after.f1_micro>before.f1_micro+0.1
+
+@remedy('a-better-model')
+def better_model():
+    "Right after the first epoch, when no trend of the loss is known"
+    learn = learner(layers=(50,))
+    before = fit(learn, 1, 1e-3)
+    assert 'more training, at a learning rate from `learn.lr_find()`' in advice(before, 'a-better-model')
+    with learn.no_logging(), learn.no_bar(): lr = learn.lr_find(show_plot=False).valley
+    assert fit(learn, 20, lr).f1_micro>before.f1_micro+0.1
+
+@pytest.mark.slow # trainings
+@pytest.mark.parametrize('f', [f for fs in FOLLOWED.values() for f in fs], ids=lambda f: f.__name__)
+def test_a_remedy_that_is_followed_helps(f): f()
+
+def test_each_remedy_is_followed(): assert FOLLOWED.keys()=={o.code for o in REMEDIES}
+
+def test_codes_are_stable_names_and_unique():
+    from fastai_mlmetrics.diagnosis.pitfalls import PITFALLS
+    from fastai_mlmetrics.diagnosis.verdicts import VERDICTS
+    codes = [o.code for table in (VERDICTS, LOSS_ADVICE, REMEDIES, FACTS, PITFALLS) for o in table]
+    assert len({*codes})==len(codes) and all(re.fullmatch(r'[a-z0-9]+(-[a-z0-9]+)*', o) for o in codes)
+    with pytest.raises(FrozenInstanceError): VERDICTS[0].code = 'another'
+
+def test_an_interpretation_of_a_learner_names_what_to_call():
+    "Only of its validation set; arrays have no Learner"
+    logits,targs = scales()
+    learn = make_learner(logits, targs, multilabel_metrics())
+    learn.dls = DataLoaders(make_learner(logits[::2], targs[::2]).dls.valid, learn.dls.valid, device=learn.dls.device)
+    of = MultiLabelInterpretation
+    calls = {'`learn.set_thresh(learn.thresh_find().per_label)` finds and sets them': of.from_learner(learn),
+             '`MultiLabelInterpretation.from_learner(learn).judge()` lists remedies': of.from_learner(learn, 0),
+             '`best_thresholds(preds, targs, per_label=True)` finds them': of.from_preds(logits, targs, sigmoid=True)}
+    for call,interp in calls.items():
+        helps = remedies(interp.judge())
+        assert call in helps[0] and ('best_thresholds' in ' '.join(helps))==('best_thresholds' in call)
+    assert len(remedies(of.from_learner(learn, 0).judge()))==1
+    follow(learn, remedies([*calls.values()][0].judge())[0])
+    after = MultiLabelInterpretation.from_learner(learn).judge()
+    assert after.f1_micro>0.85 and 'Thresholds per label' not in repr(after)
+    with pytest.raises(TypeError): [*calls.values()][0].judge(min_acuracy=0.3)
