@@ -1,5 +1,5 @@
 "Thresholds of a Learner: `thresh_find` and `set_thresh`"
-import contextlib, io, json, pickle, sklearn.metrics as skm
+import json, pickle, sklearn.metrics as skm
 from helpers import *
 from fastai_mlmetrics.thresholds.tuning import Objective
 from fastai_mlmetrics.learner.thresholds import SuggestedThresholds
