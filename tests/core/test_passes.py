@@ -1,5 +1,5 @@
 "Passes over the data: which loader is read, how, and what else sees it"
-import contextlib
+import contextlib, io
 from helpers import *
 
 @pytest.mark.parametrize('of_torch', [False, True])
