@@ -244,3 +244,14 @@ def fitted(n_epoch=3, metrics=None, **kwargs):
     return learn
 
 def f1(y, p, average='macro'): return skm.f1_score(y, p, average=average, zero_division=0)
+
+def follow(learn, text):
+    "Run the code of an advice, line by line"
+    with warnings_as('ignore'), learn.no_logging():
+        for code in re.findall(r'`(learn\.[^`]*)`', text): exec(code, dict(globals(), learn=learn))
+    plt.close('all')
+
+def scales(n=2000):
+    "Logits and targets of labels that rank well and differ in the scale of their scores"
+    logits,targs = simulate(n, 10, density=0.2, skill=3.)
+    return 2*(logits+2.5) + torch.linspace(-20, 4, 10), targs

@@ -53,3 +53,6 @@ def test_predictions_that_are_neither_logits_nor_probabilities_are_an_error(loss
     with pytest.raises(ValueError) as e: Decoding(loss).to_probs(LOGITS)
     assert str(e.value)==(f"the loss function ({name}) takes neither logits nor probabilities: "
                           "use loss_func=BCEWithLogitsLossFlat(), or give it an `activation`")
+
+def test_a_plain_function_trains_on_all_targets():
+    assert Decoding(F.binary_cross_entropy_with_logits).trains_on_all and not Decoding(F.mse_loss).trains_on_all

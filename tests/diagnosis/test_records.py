@@ -4,7 +4,7 @@ from copy import copy, deepcopy
 from helpers import *
 from fastai_mlmetrics.diagnosis.validation import add_trend
 from fastai_mlmetrics.diagnosis.verdicts import beats_constant
-from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies
+from fastai_mlmetrics.diagnosis.remedies import remedies
 from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains
 from six_labels import SCORES, TARGS
 
@@ -523,11 +523,6 @@ def test_of_exactly_k_labels_another_threshold_frees():
     assert re.search(r'`learn\.set_thresh\([\d.]+\)`', text)
 
 # The best that is known
-
-def scales(n=2000):
-    "Logits and targets of labels that rank well and differ in the scale of their scores"
-    logits,targs = simulate(n, 10, density=0.2, skill=3.)
-    return 2*(logits+2.5) + torch.linspace(-20, 4, 10), targs
 
 def test_thresholds_per_label_are_the_first_remedy_where_scales_differ():
     logits,targs = scales()

@@ -1,13 +1,8 @@
 "Remedies that do what they say"
-import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from dataclasses import FrozenInstanceError
-from copy import copy, deepcopy
 from helpers import *
-from fastai_mlmetrics.diagnosis.validation import add_trend
-from fastai_mlmetrics.diagnosis.verdicts import beats_constant
 from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies
-from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains
-from six_labels import SCORES, TARGS
+from fastai_mlmetrics.diagnosis.records import FACTS
 
 # Each remedy, followed as it is written, in trainings of a second: it does what it says
 
@@ -45,12 +40,6 @@ def advice(r, code):
 def loss_advice(r, code):
     assert first(LOSS_ADVICE, lambda o: o.applies(r)).code==code
     return advice(r, 'training')
-
-def follow(learn, text):
-    "Run the code of an advice, line by line"
-    with warnings_as('ignore'), learn.no_logging():
-        for code in re.findall(r'`(learn\.[^`]*)`', text): exec(code, dict(globals(), learn=learn))
-    plt.close('all')
 
 def promised(text): return float(re.search(r'micro F1 of (\S+) instead', text)[1])
 
