@@ -16,7 +16,7 @@ from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
 from fastai_mlmetrics.diagnosis.verdicts import (
-    add_verdict, diagnosis, is_choice, NO_VERDICT, problem, Row, why_no_verdict,
+    add_verdict, diagnosis, is_choice, LABELS_OR_NONE, problem, Row, why_no_verdict,
     zeros_are_beaten)
 from .remedies import matching, remedies, with_ap
 from html import escape
@@ -129,12 +129,13 @@ FACTS = [ # All that match are shown
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
     Row('f1-micro', lambda r: True,
         _F1+"; the best constant prediction scores {constant_f1:.3f}"),
-    Row('f1-macro', lambda r: r.dead, _MACRO, about=frozenset([NO_VERDICT,'labels'])),
+    Row('f1-macro', lambda r: r.dead, _MACRO, about=LABELS_OR_NONE),
     Row('precision-and-recall', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
         "{precision_micro:.0%} of the predicted labels are right, "
         "and {recall_micro:.0%} of the true ones predicted"),
     Row('never-predicted', lambda r: r.never_predicted, _never_predicted),
-    Row('never-correct', _wrong, lambda r: f"{_WRONG}: {some_labels(_wrong(r))}", about=frozenset([NO_VERDICT,'labels'])),
+    Row('never-correct', _wrong, lambda r: f"{_WRONG}: {some_labels(_wrong(r))}",
+        about=LABELS_OR_NONE),
     Row('scores-ignore-the-input', lambda r: r.collapsed, "scores hardly depend on the input"),
     Row('same-labels-for-all', lambda r: r.same_for_all,
         lambda r: f"every sample gets the same labels: {some_names(r.same_for_all)}"),

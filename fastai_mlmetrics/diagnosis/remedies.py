@@ -11,8 +11,9 @@ from ..core.messages import note
 from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh, limits_text, thresh_text
 from .validation import ranks_above_chance
-from .verdicts import (
-    ANY, LABELS, MODEL, NO_VERDICT, per_label_helps, Row, SAMPLES, thresh_helps, VERDICTS)
+from fastai_mlmetrics.diagnosis.verdicts import (
+    ANY, LABELS, LABELS_OR_NONE, MODEL, NO_VERDICT, per_label_helps, Row, SAMPLES,
+    thresh_helps, VERDICTS)
 from scipy.special import expit
 
 # %% ../../nbs/diagnosis/02_remedies.ipynb #0a3d36a0
@@ -152,8 +153,8 @@ REMEDIES = [ # All that match are shown
     Row('scores', lambda r: r.verdict and not r.scored,
         "Another threshold, perhaps: these are binary predictions already. Pass the scores that they "
         "were made of, and the threshold is found."),
-    Row('thresholds-for-macro-f1', lambda r: _dead(r, True), _per_label, about=frozenset([NO_VERDICT,'labels'])),
-    Row('more-samples', lambda r: _dead(r, False), _hardly_learnt, about=frozenset([NO_VERDICT,'labels'])),
+    Row('thresholds-for-macro-f1', lambda r: _dead(r, True), _per_label, about=LABELS_OR_NONE),
+    Row('more-samples', lambda r: _dead(r, False), _hardly_learnt, about=LABELS_OR_NONE),
     # Where many samples have no label, a label each would often be wrong
     Row('a-label-each', lambda r: _too_few(r) and not r.min_labels and r.n_labels>1
             and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples,

@@ -69,6 +69,7 @@ def is_choice(r):
 # The first match wins; a row about nothing is a problem, but no verdict
 MODEL,SAMPLES,LABELS = (frozenset([o]) for o in ('model','samples','labels'))
 NO_PART = frozenset()
+LABELS_OR_NONE = LABELS|{NO_VERDICT}
 
 VERDICTS = [
     Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
