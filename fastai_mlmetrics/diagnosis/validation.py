@@ -211,8 +211,8 @@ class _SampleCounter(StreamMetric):
         top_is_true = y.gather(1, top)[:,0].bool()
         gets_top = unpredicted & counted
         if valid is not None: # Ignored labels may be predicted, and score highest
-            top_counts = valid.gather(1, top)[:,0]
-            gets_top = ~batch.rule.binarize(preds, torch.bool).any(1) & top_counts
+            top_is_valid = valid.gather(1, top)[:,0]
+            gets_top = ~batch.rule.binarize(preds, torch.bool).any(1) & top_is_valid
         empty = counted & unpredicted
         return torch.stack(_SampleCounts(
             counted, labelled, empty, missed=empty & labelled,
