@@ -146,8 +146,8 @@ def _facts(r, *codes): return [o.says(r) for o in FACTS if o.code in codes and o
 
 def in_numbers(r):
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    return [*_facts(r, 'f1-micro'), _MACRO.format(**r), *_facts(r, 'samples-without-labels', 'never-predicted',
-                                                  'never-correct')]
+    return [*_facts(r, 'f1-micro'), _MACRO.format(**r),
+            *_facts(r, 'samples-without-labels', 'never-predicted', 'never-correct')]
 
 def _epoch(r, text): return text.format(r.epoch) if r.phase=='fit' else ''
 
