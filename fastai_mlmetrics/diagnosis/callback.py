@@ -38,6 +38,15 @@ class _FitState:
 
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 
+def _weighs_much(weight, tp, fp, fn, tn):
+    "Whether positives weigh clearly more than the root of negatives per positive"
+    true = tp+fn
+    false = fp+tn
+    known = (true>0) & (false>0)
+    used = weight.cpu().expand_as(true)[known].log().mean()
+    full = (false/true)[known].log().mean()
+    return bool(used > 0.75*full) # The root has half of its logarithm
+
 class ZeroLabelsCallback(Callback):
     """Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy
 
@@ -70,28 +79,28 @@ class ZeroLabelsCallback(Callback):
                              "or a function of the record")
         ThresholdRule(ifnone(thresh, 0.5), sigmoid) # Raises if they are wrong
         store_attr()
-        self._set_state(self._new_state())
+        self._forget()
 
-    def _new_state(self):
-        "Return the attributes of a callback that has seen nothing yet"
-        return dict(
-            records=[], # `Record`s of all validations
-            reported={}, # `id` of a data set -> its verdict, and the data set, to keep the `id` taken
-            _fit=_FitState(),
-            # These three by `_standalone`, as another callback may validate within a fit
-            _stats={}, # `ValidationStats` that are being counted
-            _new={}, # `Record` that waits for `after_epoch`
-            _last={}, # Last `Record`
-            _learner=None, # Weak reference to the Learner of these records
-            _acting=None, # `Record` that `on_flag` was called with, while it runs
-            _saved=None) # `Record` of the epoch that a `SaveModelCallback` saved
-
-    def _set_state(self, state):
-        for name,value in state.items(): setattr(self, name, value)
+    def _forget(self):
+        "Be as if no validation had been seen"
+        self.records = [] # `Record`s of all validations
+        self.reported = {} # `id` of a data set -> its verdict, and the data set, to keep the `id` taken
+        self._fit = _FitState()
+        # These three by `_standalone`, as another callback may validate within a fit
+        self._stats = {} # `ValidationStats` that are being counted
+        self._new = {} # `Record` that waits for `after_epoch`
+        self._last = {} # Last `Record`
+        self._learner = None # Weak reference to the Learner of these records
+        self._acting = None # `Record` that `on_flag` was called with, while it runs
+        self._saved = None # `Record` of the epoch that a `SaveModelCallback` saved
 
     def __getstate__(self):
         "Return the state of a copy or a pickle, which has the records, but has reported nothing"
-        return {**self.__dict__, **self._new_state(), 'records': self.records}
+        fresh = object.__new__(type(self))
+        fresh.__dict__.update(self.__dict__)
+        fresh._forget()
+        fresh.records = self.records
+        return fresh.__dict__
 
     @property
     def _standalone(self):
@@ -114,7 +123,7 @@ class ZeroLabelsCallback(Callback):
         return not (hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'))
 
     def before_fit(self):
-        if self._learner and self._learner() is not self.learn: self._set_state(self._new_state())
+        if self._learner and self._learner() is not self.learn: self._forget()
         self._learner = ref(self.learn)
         self._last.pop(self._standalone, None)
         self.run_train = True
@@ -173,26 +182,17 @@ class ZeroLabelsCallback(Callback):
         vocab = label_vocab(self.dls)
         # Names that do not fit should not end a training
         if vocab is not None and not len(vocab)==len({*vocab})==stats.per_label.c: vocab = None
-        fields = stats.fields(vocab, Decoding.of(self.learn), **self._learner_fields(stats))
+        decoding = Decoding.of(self.learn)
+        fields = stats.fields(vocab, decoding, **self._learner_fields(stats, decoding))
         if fields is None: return
         r = Record(fields)
-        r.pos_weight = self._weighs_much(*stats.per_label.read()[0])
+        if decoding.pos_weight is not None:
+            r.pos_weight = _weighs_much(decoding.pos_weight, *stats.per_label.read()[0])
         r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])
             self.fit_records.append(r)
         return add_verdict(r)
-
-    def _weighs_much(self, tp, fp, fn, tn):
-        "Whether the loss weighs positives by clearly more than the root of negatives per positive"
-        weight = Decoding(self.loss_func).pos_weight
-        if weight is None: return False
-        true = tp+fn
-        false = fp+tn
-        known = (true>0) & (false>0)
-        used = weight.cpu().expand_as(true)[known].log().mean()
-        full = (false/true)[known].log().mean()
-        return bool(used > 0.75*full) # The root has half of its logarithm
 
     @property
     def _losses(self):
@@ -201,9 +201,8 @@ class ZeroLabelsCallback(Callback):
         if not (recorder and recorder.valid_metrics and recorder.loss.count): return math.nan,None
         return float(recorder.loss.value),float(recorder.smooth_loss.value)
 
-    def _learner_fields(self, stats):
+    def _learner_fields(self, stats, decoding):
         "Return the fields of a record that describe the Learner"
-        decoding = Decoding.of(self.learn)
         # A loss that ignores targets should not be replaced by one that does not
         ignored = decoding.ignore_index
         can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and decoding.pos_weight is None
@@ -276,7 +275,8 @@ def _of_loaded_model(self:ZeroLabelsCallback, r):
     saver = self._saver
     # A callback that ended the fit may have kept the saver from loading the best epoch
     if saver is None or getattr(saver, 'new_best', False): return r
-    return self._saved and Record(self._saved | {k: r[k] for k in OF_FIT})
+    if self._saved is None: return None
+    return Record(self._saved | {k: r[k] for k in OF_FIT})
 
 @patch
 def _judge(self:ZeroLabelsCallback, r):

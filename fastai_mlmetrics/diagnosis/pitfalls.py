@@ -103,7 +103,8 @@ def _tracked_validation(r, learn):
     "`SaveModelCallback` and the like treat a `validate()` as an epoch"
     names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
     if names and learn.lock.locked():
-        return (f"{' and '.join(names)} treat{'s'[len(names)>1:]} this `validate()` as an epoch of a "
+        verb = 'treats' if len(names)==1 else 'treat'
+        return (f"{' and '.join(names)} {verb} this `validate()` as an epoch of a "
                 "fit, and may save, log or stop. `learn.evaluate()` validates without such callbacks")
 
 def _monitor_disagrees(r, learn):
