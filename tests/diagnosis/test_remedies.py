@@ -71,7 +71,7 @@ def scaled(learn):
 def scores_of_decisions():
     logits,targs = simulate(bias=-6.)
     assert 'Pass the scores that they were made of' in advice(judge(logits>0, targs), 'scores')
-    advice(judge(logits, targs, sigmoid=True), 'another threshold')
+    advice(judge(logits, targs, sigmoid=True), 'another-threshold')
 
 @remedy('thresholds-per-label')
 def own_thresholds():
@@ -110,7 +110,7 @@ def more_samples():
 @remedy('a-label-each')
 def label_each():
     learn = learner(layers=(50,))
-    text = advice(fit(learn, 12, 2e-3), 'a label each')
+    text = advice(fit(learn, 12, 2e-3), 'a-label-each')
     follow(learn, text)
     after = validated(learn)
     assert after.empty_rate==0 and after.f1_micro==pytest.approx(promised(text), abs=0.0051)
