@@ -228,7 +228,7 @@ def test_tests_begin_with_what_the_extra_test_installs(file):
 
 @pytest.mark.parametrize('file', TESTS)
 def test_what_is_skipped_without_a_package_is_marked(file):
-    "`.ci/run` runs what is marked `dev` or `slow` once more, with all packages"
+    "`.ci/run` and the workflow run what is marked `dev` or `slow`, with all packages"
     def marked(o): return any(k in ast.unparse(o) for k in ('pytest.mark.dev','pytest.mark.slow'))
     def skips(o): return 'pytest.'+'importorskip(' in ast.unparse(o)
     body = TESTS[file].body
