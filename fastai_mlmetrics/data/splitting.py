@@ -29,7 +29,7 @@ class _Units:
 
     @classmethod
     def of(cls, y, groups, pairs, share):
-        "Count labels, samples, and those pairs of labels that suffice for a part with `share`"
+        "Count labels, samples, and pairs of labels of which a part with `share` would get one or more"
         columns = [y]
         if pairs and y.shape[1]>1:
             with_later = [y[:,[i]].multiply(y[:,i+1:]) for i in range(y.shape[1]-1)]
@@ -66,14 +66,14 @@ def _deal(units, shares, rng):
     deficit = np.tile(shares, (n_columns, 1))
     # For the rule: 1 where a part has no unit of a column yet, and how many parts have none
     is_without = np.ones((n_columns, n_parts), int)
-    is_without[units.n_labels:-1] = 0 # Not every part must have every pair
+    is_without[units.n_labels:-1] = 0 # A part may lack a pair, but no part may be empty
     n_without = is_without.sum(1)
     n_left = (counts>0).sum(0) # Units of each column that are not assigned yet
     part = np.empty(len(units), int)
     for unit in units.rarest_first(rng):
-        its_columns = slice(counts.indptr[unit], counts.indptr[unit+1])
-        columns = counts.indices[its_columns]
-        count = counts.data[its_columns]
+        entries = slice(counts.indptr[unit], counts.indptr[unit+1])
+        columns = counts.indices[entries]
+        count = counts.data[entries]
         fraction = count*units.inverse_totals[columns]
         decrease = (2*count@deficit[columns] - count@fraction)/shares
         open_columns = columns[n_without[columns]>0] # Some part has none of these yet

@@ -84,7 +84,8 @@ class ZeroLabelsCallback(Callback):
     def _forget(self):
         "Be as if no validation had been seen"
         self.records = [] # `Record`s of all validations
-        self.reported = {} # `id` of a data set -> its verdict, and the data set, to keep the `id` taken
+        # `id` of a data set -> its verdict, and the data set, to keep the `id` taken
+        self.reported = {}
         self._fit = _FitState()
         # These three by `_standalone`, as another callback may validate within a fit
         self._stats = {} # `ValidationStats` that are being counted
@@ -253,7 +254,7 @@ def _end_validate(self:ZeroLabelsCallback, r):
     "Judge a `validate()`; within a fit, by another callback, only report a new verdict"
     if r is None or self._acting: return
     if not self._fit.running: self._judge(r)
-    elif r.verdict and self.dl is self.dls.valid and self._report(r): self.notify(describe(r))
+    elif r.verdict and self.dl is self.dls.valid and self._is_new(r): self.notify(describe(r))
 
 @patch
 def _end_fit(self:ZeroLabelsCallback, r):
@@ -285,8 +286,8 @@ def _judge(self:ZeroLabelsCallback, r):
     elif r.validation!=self._fit.acted: self._act(r)
 
 @patch
-def _report(self:ZeroLabelsCallback, r):
-    "Count a verdict as reported; return whether it is new for these data"
+def _is_new(self:ZeroLabelsCallback, r):
+    "Whether a verdict is new for these data; from now on, it is not"
     data = self._data
     verdict = diagnosis(r).name
     before,_ = self.reported.get(id(data), ('',None))
@@ -296,14 +297,15 @@ def _report(self:ZeroLabelsCallback, r):
 @patch
 def _act(self:ZeroLabelsCallback, r):
     if self._acting: return # `on_flag` trains
-    is_new = self._report(r)
+    is_new = self._is_new(r)
     self._fit.n_healthy = 0
     self._fit.acted = r.validation
     if not r.flagged or self.on_flag in ('warn','stop'):
         self.notify((describe if is_new else describe_unchanged)(r))
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
-        # For the lock of this validation, a second one would wait for ever; `before_validate` raises
+        # `on_flag` may validate, which would wait for ever for the lock held now. In a `validate()`,
+        # `before_validate` raises an error instead
         with replaced(self, '_acting', r), replaced(self.learn, 'lock', threading.Lock()):
             self.on_flag(r)
 

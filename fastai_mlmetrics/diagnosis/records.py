@@ -33,8 +33,10 @@ OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=Non
 
 class Record(AttrDict):
     "Metrics of one validation, as plain data"
-    _repr_markdown_ = None # Notebooks would prefer it to the report that `verdicts` adds
+    _repr_markdown_ = None # Notebooks would prefer it to the report
     def __init__(self, *args, **kwargs): super().__init__(OF_LEARNER | dict(*args, **kwargs))
+    def __repr__(self): return str(describe(self)).strip()
+    def _repr_html_(self): return describe(self).html
 
 # %% ../../nbs/diagnosis/03_records.ipynb #d30d4f91
 class ZeroLabelsWarning(UserWarning):
@@ -201,11 +203,6 @@ def all_clear(r):
     facts = [*_facts(r, 'labels-per-sample', 'f1-micro'), _MACRO.format(**r), *remains]
     title = "No longer flagged" if remains else "All clear"
     return as_warning(title+_end(r), facts, r, color=_ORANGE if remains else _GREEN)
-
-@patch
-def __repr__(self:Record): return str(describe(self)).strip()
-@patch
-def _repr_html_(self:Record): return describe(self).html
 
 # %% ../../nbs/diagnosis/03_records.ipynb #9e08daec
 def judge_of(

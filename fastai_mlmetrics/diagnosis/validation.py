@@ -365,8 +365,8 @@ class ValidationStats:
         dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
         # The scores of each label hardly differ, and no label ranks better than chance
         bin_width = 2*REACH/label_bins(len(n)) # In logits
-        is_narrow = inside & (spans*bin_width<0.05) | (n==0)
-        collapsed = bool(scored and rated.any() and is_narrow.all())
+        is_narrow_or_empty = (inside & (spans*bin_width<0.05)) | (n==0)
+        collapsed = bool(scored and rated.any() and is_narrow_or_empty.all())
         if collapsed:
             ranking = self._ranking(counts, rated, names, rated)
             collapsed = not any(map(ranks_above_chance, ranking))

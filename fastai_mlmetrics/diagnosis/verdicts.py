@@ -66,11 +66,11 @@ def is_choice(r):
     "Whether thresholds per label are in use, so that labels without a prediction are a choice"
     return len({*L(r.thresh)})>1 and not per_label_helps(r)
 
-# The first match wins; a row about nothing is a problem, but no verdict
 MODEL,SAMPLES,LABELS = (frozenset([o]) for o in ('model','samples','labels'))
 NO_PART = frozenset()
 LABELS_OR_NONE = LABELS|{NO_VERDICT}
 
+# The first match wins; a row about `NO_PART` is a problem, but no verdict
 VERDICTS = [
     Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
         "The model predicts (nearly) nothing", about=MODEL, flagged=True, color='tab:red'),

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/learner/01_evaluate.ipynb #dfe863fe
 from fastai.basics import *
 from ..core.inputs import label_vocab
-from ..core.messages import check_int, note
+from ..core.messages import check_int, nearest, note
 from ..core.tables import escape_mathtext, Table
 from ..core.rules import ignored_by
 from ..core.decoding import Decoding
@@ -17,7 +17,6 @@ from ..metrics.streaming import StreamMetric
 from ..reports.accuracy import AccuracyReport
 from ..reports.accuracy import accuracy_report as report
 from fastai.callback.tracker import TrackerCallback
-import difflib
 
 # %% ../../nbs/learner/01_evaluate.ipynb #d689e92c
 @patch
@@ -117,7 +116,7 @@ def before_fit(self:TrackerCallback):
     numbers = [o for o in columns if metric_of(o) not in per_label]
     if self.monitor not in numbers:
         longer = [o for o in numbers if o.startswith(self.monitor)]
-        near = longer or difflib.get_close_matches(self.monitor, numbers) or numbers
+        near = longer or nearest(self.monitor, numbers, 3) or numbers
         is_column = self.monitor in columns
         problem = "has a number per label" if is_column else "is not a column of this fit"
         raise ValueError(f"monitor={self.monitor!r} {problem}: did you mean "

@@ -54,6 +54,7 @@ def _predict(learn, decoding, objective, ds_idx, dl, cv, seed, ignore_index, bin
         counted = p.replace(rule=ThresholdRule(sigmoid=False, **in_use))
         table = score_table(counted, cv, seed)
     else:
+        # In batches, predictions come before the activation
         logits = decoding.is_activated or decoding.takes_logits
         finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignore_index,
                               cv=cv, seed=seed)

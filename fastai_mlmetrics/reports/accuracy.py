@@ -10,6 +10,7 @@ from fastai.basics import *
 from ..core.messages import check_kwargs, count_of, note
 from ..core.tables import some_labels, Table
 from ..core.rules import thresh_text
+from ..core.counts import cells
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import by_frequency, constant_values
 from ..metrics.ranking import random_ap
@@ -41,11 +42,11 @@ def _most_frequent_set(p):
     return torch.from_numpy(bits.astype(bool))
 
 def _over_most_frequent(x, order):
-    "Sum each sample's pairs over the k most frequent labels, for k from 0 to C: N x (C+1)"
+    "Sum each row of `x`, N x C, over the k most frequent labels, for k from 0 to C: N x (C+1)"
     return F.pad(x[:,order].cumsum(1, dtype=torch.float64), (1,0))
 
 def _over_set(x, labels):
-    "Sum each sample's pairs over a set of labels: N x 1"
+    "Sum each row of `x`, N x C, over a set of labels: N x 1"
     return x[:,labels].sum(1, keepdim=True)
 
 def _constants_of_samples(metrics, p, order, common):
@@ -54,7 +55,7 @@ def _constants_of_samples(metrics, p, order, common):
     Return C+2 means per metric, of the k most frequent labels and of the most frequent set `common`,
     and the LRAP of a model whose scores are the labels' frequencies."""
     frequency = ((p.counts[0]+p.counts[2])/p.counts.sum(0)).nan_to_num()[order]
-    n_as_frequent = torch.searchsorted(-frequency, -frequency, right=True) # At least as frequent
+    n_at_least_as_frequent = torch.searchsorted(-frequency, -frequency, right=True)
     total,n_defined,lrap = 0,0,0
     for batch in p.blocks():
         y,valid = as_bools(batch)
@@ -62,12 +63,12 @@ def _constants_of_samples(metrics, p, order, common):
         true,n = y_of_k[:,-1:],valid_of_k[:,-1:] # k = C: all labels
         tp = torch.cat([y_of_k, _over_set(y, common)], 1)
         predicted = torch.cat([valid_of_k, _over_set(valid, common)], 1)
-        cells = tp, predicted-tp, true-tp, n-predicted-true+tp
-        values = torch.stack([m.values(*cells) for m in metrics])
+        counts = cells(tp, predicted, true, n)
+        values = torch.stack([m.values(*counts) for m in metrics])
         total += values.nansum(1)
         n_defined += (~values.isnan()).sum(1)
         # A true label's precision is that of all labels at least as frequent
-        precision = (y_of_k/valid_of_k)[:,n_as_frequent].where(y[:,order], 0)
+        precision = (y_of_k/valid_of_k)[:,n_at_least_as_frequent].where(y[:,order], 0)
         lrap += (precision.sum(1)/true[:,0]).nan_to_num(1.).sum().item()
     return total/n_defined,lrap/p.sample_counts.shape[1]
 

@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.inputs import upload
 from ..core.messages import check_int, progress
 from ..core.rules import is_probs
-from ..core.counts import is_split
+from ..core.counts import cells, is_split
 from ..core.predictions import Predictions
 from ..metrics.streaming import CountsMetric, StreamMetric
 from ..metrics.curves import bin_edges, Curve, sort_curve
@@ -29,7 +29,7 @@ def _middles(scores, n_below, probs):
     "Return a threshold in the middle of each gap; `n_below` is how many scores are below it"
     n = len(scores)
     lower = scores[n_below-1]
-    upper = scores[n_below%n]
+    upper = scores[n_below%n] # Both ends wrap around, and are replaced below
     lowest = np.nextafter(scores[0], -np.inf, dtype=scores.dtype)
     lower[n_below==0] = 0 if probs else lowest
     upper[n_below==n] = 1 if probs else np.inf
@@ -219,8 +219,7 @@ class ScoreTable(SearchTable):
     def sample_counts(self, thresh):
         "Count `tp`, `fp`, `fn` and `tn` of each sample at its fold's thresholds, 4 x N"
         p = self.predict(thresh) & self.valid
-        tp,predicted,true,n = (o.sum(1).double() for o in (p & self.y, p, self.y, self.valid))
-        return torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
+        return cells(*(o.sum(1).double() for o in (p & self.y, p, self.y, self.valid)))
 
 def _joined(groups):
     "Join arrays of scores, sorted"

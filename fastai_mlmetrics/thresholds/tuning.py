@@ -141,7 +141,7 @@ class Tuned:
     def __init__(self,
         name:str, # What tables and messages call it
         table:SearchTable, # Scores and targets
-        thresh, # Thresholds, S x C, or S x 1 for a global threshold; nan: none was found
+        thresh, # Thresholds, S x C, or S x 1 for a global one, a row per set of folds; nan: not found
         per_label:bool=False, # Whether there is a threshold per label
         fallback:tuple=() # For each label, why it gets the global threshold, or ''
     ): store_attr()
