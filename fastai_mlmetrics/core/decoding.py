@@ -74,6 +74,17 @@ class Decoding:
         return ThresholdRule(**self.args)
 
     @property
+    def is_chosen(self):
+        "Whether somebody chose the threshold or the limits, which are not the default"
+        default = dict(thresh=0.5, min_labels=0, max_labels=None)
+        return hasattr(self.loss_func, 'tuned_on') or self.args!=default
+
+    @property
+    def tuned_on(self):
+        "What tells the samples that the threshold was tuned on; (): unknown, or none"
+        return getattr(self.loss_func, 'tuned_on', ())
+
+    @property
     def ignore_index(self):
         "Target value that it ignores; None: none, as far as is known"
         return getattr(self.loss_func, 'ignore_index', None)

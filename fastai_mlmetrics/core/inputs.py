@@ -111,6 +111,37 @@ def row_names(*tables):
     indexes = (o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series)))
     return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
 
+def group_values(
+    groups, # Group of each sample, such as its patient: values of any kind
+    n:int, # Number of samples
+    n_items:int # Length of the first axis, whose items may have several samples each
+)->np.ndarray: # N values
+    "Check the groups of samples"
+    if isinstance(groups, str):
+        raise ValueError(f"groups={groups!r} is a name: pass a value per sample, such as df[{groups!r}]")
+    values = np.asarray(groups.cpu() if isinstance(groups, Tensor) else groups).ravel()
+    if len(values)==n_items: values = values.repeat(n//max(1, n_items))
+    if len(values)!=n:
+        raise ValueError(f"groups has {len(values):,} values, but there are {n:,} samples")
+    n_missing = pd.isna(values).sum()
+    if n_missing:
+        raise ValueError(f"groups lacks {n_missing:,} of its {n:,} values: a sample without a group "
+                         "needs a value of its own")
+    return values
+
+def group_numbers(
+    groups, # Group of each sample, such as its patient: values of any kind; None: no groups
+    n:int, # Number of samples
+    n_items:int # Length of the first axis, whose items may have several samples each
+)->Tensor: # N numbers from 0; None: no groups
+    "Number the groups of samples"
+    if groups is None: return None
+    numbers,names = pd.factorize(group_values(groups, n, n_items))
+    if n and len(names)==1:
+        raise ValueError(f"all samples are of one group, {to_builtin(names)[0]!r}: intervals and "
+                         "cross-validation need several")
+    return torch.from_numpy(numbers).long()
+
 def _check_index(preds, targs):
     of_preds = preds.index
     of_targs = targs.index

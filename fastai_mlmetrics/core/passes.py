@@ -7,7 +7,8 @@ __all__ = []
 
 # %% ../../nbs/core/07_passes.ipynb #818bbad6
 from fastai.basics import *
-from .messages import replaced
+from .messages import nearest, replaced
+from .tables import some_names
 from .rules import is_probs
 from .counts import check_label_axis
 from .decoding import Decoding
@@ -56,6 +57,21 @@ def get_dl(
         raise ValueError("there are no such data (an exported Learner comes without): "
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
     return dl
+
+def groups_of(
+    dl, # Data loader whose samples have groups
+    groups # Group of each sample, or the name of a column of the loader's items; None: no groups
+): # Group of each sample, in the order of the items; None: no groups
+    "Look up the groups of samples in a column of a loader's items"
+    if not isinstance(groups, str): return groups
+    items = getattr(dl, 'items', getattr(getattr(dl, 'dataset', None), 'items', None))
+    columns = getattr(items, 'columns', [])
+    if groups in columns: return items[groups].to_numpy()
+    near = nearest(groups, L(map(str, columns)))
+    has = f"they have the columns {some_names([*columns], 6)}" if len(columns) else (
+        "they are no table: pass an array with a value per sample")
+    raise ValueError(f"groups={groups!r} is no column of the loader's items: "
+                     + (f"did you mean {near[0]!r}?" if near else has))
 
 def get_probs(
     learn:Learner, # Learner whose model predicts

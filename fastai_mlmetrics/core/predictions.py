@@ -8,8 +8,8 @@ __all__ = []
 # %% ../../nbs/core/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
 from .inputs import (
-    as_rows, columns_of, fill_masked, label_names, row_names)
-from .messages import PROBS_GIVEN, progress, warn_user
+    as_rows, columns_of, fill_masked, group_numbers, label_names, row_names)
+from .messages import note, PROBS_GIVEN, progress, warn_user
 from .rules import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
@@ -17,6 +17,8 @@ from functools import cached_property
 from dataclasses import dataclass, replace
 
 # %% ../../nbs/core/05_predictions.ipynb #d3768a18
+FEW_GROUPS = 10 # Fewer give rough intervals
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     "Checked predictions and targets, with the names of the labels and a threshold rule; immutable"
@@ -27,6 +29,7 @@ class Predictions:
     zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
     index:pd.Index=None # Names of the samples; None: they are numbered
     nan_warning:str=None # In how many samples predictions are NaN; None: in none
+    groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
 
     @classmethod
     def of(cls,
@@ -39,13 +42,16 @@ class Predictions:
         min_labels:int=0, # Minimum number of labels per sample
         max_labels:int=None, # Maximum number of labels per sample; None: unlimited
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
-        zero_division:float=0. # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
+        zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
+        groups=None # Group of each sample, such as its patient; None: samples are independent
     ): # `Predictions`
         "Check arrays of any kind"
         index = row_names(preds, targs)
         columns = columns_of(preds, targs)
         preds,targs,ignore_index = fill_masked(preds, targs, ignore_index)
+        n_items = len(preds)
         preds,targs = as_rows(preds, targs)
+        groups = group_numbers(groups, len(preds), n_items)
         vocab = _named(vocab, columns, preds.shape[1])
         if thresh is not None: thresh = as_thresh(thresh, vocab)
         if preds.is_floating_point():
@@ -54,7 +60,7 @@ class Predictions:
                                  min_labels=min_labels, max_labels=max_labels)
         else: # Binary predictions have neither threshold nor limits
             rule = ThresholdRule(sigmoid=False, ignore_index=ignore_index)
-        p = cls(preds, targs, vocab, rule, zero_division, index)
+        p = cls(preds, targs, vocab, rule, zero_division, index, groups=groups)
         return p.replace(nan_warning=p._check_values())
 
     replace = replace # `p.replace(rule=rule)`: a copy with other fields, without what was computed
@@ -78,6 +84,27 @@ class Predictions:
     def valid(self):
         "Which sample-label pairs count, N x C bools"
         return _valid(self.rule, self.targs)
+
+    @cached_property
+    def sample_groups(self):
+        "Group of each sample with a target that counts, from 0; None: samples are independent"
+        if self.groups is None: return None
+        return self.groups[self.valid.any(1).cpu()].unique(return_inverse=True)[1]
+
+    def counted(self):
+        "Keep the samples with a target that counts, whose groups are numbered anew"
+        rows = self.valid.any(1)
+        if rows.all(): rows = slice(None) # Without a copy
+        return self.replace(preds=self.preds[rows], targs=self.targs[rows],
+                            groups=self.sample_groups)
+
+    @property
+    def sampling(self):
+        "How the samples were drawn, as far as intervals and held-out scores depend on it, in words"
+        if self.groups is None: return "Samples are taken as independent: `groups=` says which are not."
+        n = self.sample_groups.max().item()+1
+        rough = note(n<FEW_GROUPS, ", so few that intervals are rough")
+        return f"Samples are taken as independent between {n:,} groups{rough}."
 
     @cached_property
     def true(self): return (self.targs==1) & self.valid

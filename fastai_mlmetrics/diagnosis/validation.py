@@ -17,7 +17,7 @@ from ..metrics.formulas import (
 from ..metrics.curves import (
     add_to_histogram, bin_curve, bin_place, constant_values, REACH)
 from ..metrics.ranking import APScoreMulti, random_ap
-from ..thresholds.search import BinnedTable, FoldedMetric
+from ..thresholds.search import BinnedTable, deal_folds, FoldedMetric
 from ..thresholds.tuning import gain, Objective
 from scipy.special import logit
 from typing import NamedTuple
@@ -185,7 +185,9 @@ def compare_per_label(self:ScoreHistogram)->PerLabelComparison:
     shared,per_label = (tuned.held_out for tuned in objective.tune(table))
     if not (shared and per_label): return PerLabelComparison()
     f1 = objective.m
-    return PerLabelComparison(per_label.score(f1), shared.score(f1), gain(f1, per_label, shared))
+    change = gain(f1, per_label, shared)
+    return PerLabelComparison(per_label.score(f1), shared.score(f1),
+                              (change.value, *change.limits(0.95)))
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
 class _SampleCounts(NamedTuple):
@@ -288,6 +290,7 @@ class ValidationStats:
         rule = p.rule
         stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, min_labels=rule.min_labels,
                     max_labels=rule.max_labels, ignore_index=rule.ignore_index)
+        if p.groups is not None: stats.hist.sample_folds = deal_folds(p.sample_groups, FOLDS).__getitem__
         for batch in p.blocks():
             for m in stats.metrics: m.add(batch)
         return stats

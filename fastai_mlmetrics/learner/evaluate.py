@@ -12,7 +12,8 @@ from ..core.messages import check_int, nearest, note
 from ..core.tables import escape_mathtext, Table
 from ..core.rules import ignored_by
 from ..core.decoding import Decoding
-from ..core.passes import get_dl, get_probs, NeedsTargets, without_trackers
+from ..core.passes import (
+    get_dl, get_probs, groups_of, NeedsTargets, without_trackers)
 from ..metrics.streaming import StreamMetric
 from ..reports.accuracy import AccuracyReport
 from ..reports.accuracy import accuracy_report as report
@@ -28,12 +29,15 @@ def accuracy_report(self:Learner,
     """Report accuracy variants of this Learner's predictions, with baselines and confidence intervals
 
     Uses the Learner's threshold, limits, label names and `ignore_index` unless others are passed.
+    `groups` may be the name of a column of the loader's items.
     Raises `ValueError` if the data have no targets.
 
         learn.accuracy_report(dl=learn.dls.train, ci=None)"""
-    scores,targs = get_probs(self, ds_idx, dl)
+    dl = get_dl(self, ds_idx, dl)
+    scores,targs = get_probs(self, dl=dl)
     kwargs = {**Decoding(self.loss_func).args, 'vocab': label_vocab(self.dls),
               'ignore_index': ignored_by(self.metrics), **kwargs}
+    kwargs['groups'] = groups_of(dl, kwargs.get('groups'))
     return report(scores, targs, sigmoid=False, **kwargs)
 
 # %% ../../nbs/learner/01_evaluate.ipynb #3cafe145

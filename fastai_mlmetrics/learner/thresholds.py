@@ -14,7 +14,7 @@ from ..core.rules import (
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
 from ..core.decoding import Decoding
-from ..core.passes import accumulate_metrics, get_probs
+from ..core.passes import accumulate_metrics, get_dl, get_probs, groups_of
 from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
@@ -35,6 +35,7 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best car
 
         learn.set_thresh(learn.thresh_find())"""
     limits = {} # `min_labels` and `max_labels` that belong to `thresh`, if it is in use
+    tuned_on = () # Number of samples that `thresh` was tuned on, and of each label's positives
 
 def _label_objective(metric, average, **kwargs):
     "Return the `Objective` of per-label thresholds; None: no average is tuned for labels"
@@ -46,11 +47,13 @@ def _label_objective(metric, average, **kwargs):
     objective.m.average = 'macro' # Also of an instance
     return objective
 
-def _predict(learn, decoding, objective, ds_idx, dl, cv, seed, ignore_index, bins):
+def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, groups):
     "Predict the data; return a `SearchTable`, and what is counted by the rule in use"
     in_use = dict(ignore_index=ignore_index, **decoding.args)
+    groups = groups_of(dl, groups)
     if bins is None:
-        p = Predictions.of(*get_probs(learn, ds_idx, dl), thresh=None, ignore_index=ignore_index)
+        p = Predictions.of(*get_probs(learn, dl=dl), thresh=None, ignore_index=ignore_index,
+                           groups=groups)
         counted = p.replace(rule=ThresholdRule(sigmoid=False, **in_use))
         table = score_table(counted, cv, seed)
     else:
@@ -59,7 +62,8 @@ def _predict(learn, decoding, objective, ds_idx, dl, cv, seed, ignore_index, bin
         finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignore_index,
                               cv=cv, seed=seed)
         counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
-        accumulate_metrics(learn, [finder, counted], ds_idx, dl)
+        if groups is not None: finder.deal(groups, dl)
+        accumulate_metrics(learn, [finder, counted], dl=dl)
         table = finder.table
         if table is None: raise ValueError(NOTHING_COUNTS)
     table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
@@ -110,12 +114,17 @@ def _warn_if_unlabelled(table, ignore_index):
     warn_user(f"{unlabelled:.0%} of the samples have no label{known}, where a false positive does "
               "not lower the average over samples: average='micro' counts it")
 
-def _suggested(tuned, chosen, shown, vocab, decoding):
+def _samples_of(table):
+    "Return what tells the samples of a search from others: their number, and the labels' positives"
+    return (int(table.n_seen), *map(int, table.true))
+
+def _suggested(tuned, chosen, shown, vocab, decoding, samples):
     "Return the tuned thresholds, and the chosen one with what `set_thresh` needs to set it"
     limits = {k: v for k,v in decoding.args.items() if k!='thresh'} if chosen.in_use else {}
     names = vocab if chosen.per_label else None
     res = SuggestedThresholds(**{o.name: o.value for o in tuned})
-    return res.with_table(shown, thresh=chosen.value, names=names, limits=limits)
+    tuned_on = decoding.tuned_on if chosen.in_use else samples
+    return res.with_table(shown, thresh=chosen.value, names=names, limits=limits, tuned_on=tuned_on)
 
 @patch
 @delegates(Objective, but=['per_label'])
@@ -131,14 +140,15 @@ def thresh_find(self:Learner,
     seed:int=42, # Random seed of the folds
     ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
+    groups=None, # Group of each sample, or a column of the items; None: samples are independent
     **kwargs
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
     """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
 
     Returns `SuggestedThresholds` in [0, 1], displayed as a table. `set_thresh` sets the recommended
-    one: the way of tuning with the highest cross-validated score, `held_out`, or a simpler way if the
-    gain may be chance. If no gain is clear, the threshold in use is kept. Gains have jackknife
-    intervals over the folds.
+    one: `best`, or `per_label` if its cross-validated score, `held_out`, gains more than a standard
+    error. A threshold that was set before is kept, unless the gain is clear. Standard errors are the
+    jackknife's, over samples or `groups`.
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold.
 
         found = learn.thresh_find(metric='f1', average='macro')"""
@@ -149,8 +159,11 @@ def thresh_find(self:Learner,
     label_objective = _label_objective(metric, average, **kwargs)
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
-    table,counted = _predict(self, decoding, objective, ds_idx, dl, cv, seed, ignored, bins)
-    in_use = [InUse(table, decoding.args, counted)] if decoding.has_thresh else []
+    table,counted = _predict(self, decoding, objective, get_dl(self, ds_idx, dl), cv, seed, ignored,
+                             bins, groups)
+    samples = _samples_of(table)
+    in_use = [InUse(table, decoding.args, counted, decoding.is_chosen,
+                    tuned_here=decoding.tuned_on==samples)] if decoding.has_thresh else []
     tuned = single_threaded(_tune, objective, label_objective, table)
     vocab = label_names(label_vocab(self.dls), table.c)
     # The simplest first
@@ -160,7 +173,7 @@ def thresh_find(self:Learner,
         marks = {o.name: o.value for o in tuned if not o.per_label}
         marks |= {'now': o.value for o in in_use if not o.per_label}
         plot_thresh_curve(objective.m, table, marks, ax, figsize)
-    return _suggested(tuned, chosen, shown, vocab, decoding)
+    return _suggested(tuned, chosen, shown, vocab, decoding, samples)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #1a49bbfc
 def copy_loss(
@@ -172,12 +185,12 @@ def copy_loss(
     res.__dict__ = dict(loss.__dict__)
     return res
 
-def _updated_loss(loss, rule):
+def _updated_loss(loss, rule, tuned_on):
     "Copy `loss`, and make the copy decode by `rule`"
     loss = copy_loss(loss)
     args = dict(thresh=rule.thresh, min_labels=rule.min_labels, max_labels=rule.max_labels)
     # Not by `setattr`, which a module refuses if `thresh` is one of its buffers
-    loss.__dict__.update(args, decodes=partial(binarize, sigmoid=False, **args))
+    loss.__dict__.update(args, decodes=partial(binarize, sigmoid=False, **args), tuned_on=tuned_on)
     return loss
 
 def _is_same(a, b):
@@ -244,7 +257,7 @@ def set_thresh(self:Learner,
     updated = self.metrics.map(_updated_metric, rule=rule, usual=usual, logits=logits)
     kept = L(m for m,new in zip(self.metrics, updated) if new is None)
     # Copies, because other Learners may share the loss function and the metrics
-    self.loss_func = _updated_loss(self.loss_func, rule)
+    self.loss_func = _updated_loss(self.loss_func, rule, getattr(thresh, 'tuned_on', ()))
     self.metrics = L(map(ifnone, updated, self.metrics))
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
         cb.thresh = None # The loss function's

@@ -14,7 +14,8 @@ from ..core.counts import cells
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import by_frequency, constant_values
 from ..metrics.ranking import random_ap
-from .jackknife import as_bools, measure, row_metrics, score_rows
+from ..metrics.intervals import as_bools
+from .jackknife import measure, row_metrics, score_rows
 from dataclasses import dataclass
 
 # %% ../../nbs/reports/01_accuracy.ipynb #16100f3a
@@ -186,7 +187,7 @@ def _reading(report, p, constant, ci):
                  f"and in {subset.constant:.3f} with the best constant prediction.")
     sentences = [rule, _accuracy_in_words(accuracy, p), all_right,
                  _f1_in_words(report.loc['F1, samples'], constant, ci), ranking,
-                 _ceilings_in_words(report.ceiling, p)]
+                 _ceilings_in_words(report.ceiling, p), note(ci is not None, p.sampling)]
     return ' '.join(filter(None, sentences))
 
 def report_of(

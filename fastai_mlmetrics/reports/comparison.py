@@ -12,6 +12,7 @@ from ..core.messages import (
 from ..core.tables import as_shown, new_axes, plot_name, some_names, Table
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import F1ScoreMulti
+from ..metrics.intervals import estimate
 from ..thresholds.search import ScoreTable
 from ..thresholds.tuning import Objective
 from .jackknife import measure, Measured
@@ -120,21 +121,20 @@ def _is_tunable(p):
 
 def _tune(model, p):
     "Add the best global threshold of a model, with its held-out micro F1, also without each sample"
-    if model.measured.without is None: return model
-    unchanged = replace(model, best_f1=model.measured.only([_ROW]))
+    if model.measured.estimates is None: return model
+    unchanged = replace(model, best_f1=model.measured)
     if not _is_tunable(p): return unchanged
     tuned = single_threaded(Objective().tune_global, ScoreTable(p, cv=5))
     if not tuned.held_out: return unchanged
-    m,counts = F1ScoreMulti(zero_division=p.zero_division),tuned.held_out.sample_counts
-    total = counts.sum(1, keepdim=True)
-    value,without = m.values(*total).item(),m.values(*total-counts)
-    best_f1 = Measured(pd.Series({_ROW: value}), {_ROW: without})
+    f1 = estimate(F1ScoreMulti(average='micro', zero_division=p.zero_division),
+                  tuned.held_out.predictions)
+    best_f1 = Measured(pd.Series({_ROW: f1.value}), {_ROW: f1})
     return replace(model, best_f1=best_f1, best_thresh=tuned.value)
 
 def _differences(measured, first, ci):
     "Table of the differences of two `Measured`, with their intervals"
     difference = measured.minus(first)
-    limits = difference.intervals(ci, lowest=-1)
+    limits = difference.intervals(ci)
     return pd.DataFrame(dict(difference=difference.values, low=limits.low, high=limits.high))
 
 def _answer(row):
@@ -215,5 +215,6 @@ def compare_models(
     # Join the tables and the texts
     if len(tables)==1: res = tables[name]
     else: res = pd.concat(tables, names=['model',None])[[*models,*_DIFFERENCE]]
-    res.attrs['reading'] = '\n'.join([*texts, _rules_in_words(models)])
+    sampling = note(ci is not None, f' {p.sampling}')
+    res.attrs['reading'] = '\n'.join([*texts, _rules_in_words(models)+sampling])
     return res

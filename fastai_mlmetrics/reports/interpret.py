@@ -13,7 +13,7 @@ from ..core.tables import as_shown, some_names, Table
 from ..core.rules import ignored_by, is_probs
 from ..core.predictions import Predictions, takes_predictions
 from ..core.decoding import Decoding
-from ..core.passes import get_dl, get_probs
+from ..core.passes import get_dl, get_probs, groups_of
 from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import (
@@ -113,7 +113,8 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
         dl:DataLoader=None, # Data loader to predict; None: that of `ds_idx`
         act=None, # Activation that makes probabilities of predictions; None: that of the loss function
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
-        ignore_index=None # Target value to ignore, which may be nan; None: that of the metrics
+        ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
+        groups=None # Group of each sample, or a column of the items; None: samples are independent
     ):
         """Predict once, and store the predictions
 
@@ -124,7 +125,8 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = Decoding(learn.loss_func).args
         if thresh is not None: rule['thresh'] = thresh
-        p = Predictions.of(preds, targs, vocab=label_vocab(learn.dls), ignore_index=ignored, **rule)
+        p = Predictions.of(preds, targs, vocab=label_vocab(learn.dls), ignore_index=ignored,
+                           groups=groups_of(dl, groups), **rule)
         def by_item(x): return x.view(len(preds), -1)
         if losses: # The mean over all targets becomes that over the valid ones
             valid_share = by_item(p.valid).mean(1, dtype=torch.float32)

@@ -14,8 +14,9 @@ from ..metrics.formulas import (
 from ..metrics.curves import Curve, label_curve
 from ..metrics.ranking import (
     APScoreMulti, curve_of_samples, LRAP, RocAucMulti)
+from ..metrics.intervals import (
+    as_bools, Estimate, mean_without, scores_without)
 from dataclasses import dataclass
-from scipy.stats import t as student_t
 
 # %% ../../nbs/reports/00_jackknife.ipynb #b5160421
 _ROWS = {'accuracy, elementwise': (AccuracyMulti, 'micro'),
@@ -40,12 +41,6 @@ def score_rows(metrics, counts, sample_counts):
             for row,m in metrics.items()}
 
 # %% ../../nbs/reports/00_jackknife.ipynb #1ea8718d
-def as_bools(batch):
-    "Return targets and which sample-label pairs count as bools on the CPU"
-    _,targs,valid = batch.inputs
-    y = targs.cpu().bool()
-    return y,torch.ones_like(y) if valid is None else valid.cpu()
-
 def rank_labels(
     metrics:list, # Metrics of a label's curve, such as `APScoreMulti()`
     p:Predictions # Scores and targets
@@ -160,92 +155,56 @@ def _macro_rankings(
     with np.errstate(invalid='ignore'): means = (total/n_labels)[:,is_sample]
     return macro,torch.from_numpy(means)
 
-# %% ../../nbs/reports/00_jackknife.ipynb #1ed62b6e
-def _degrees_of_freedom(s2, s4, n):
-    "Estimate the degrees of freedom of a variance by Satterthwaite's formula, from 5 to n-1"
-    # Fewer than n-1 if a few samples make most of the variance
-    spread = s4 - s2**2/n
-    free = 2*s2**2/spread if spread>0 else n-1
-    return min(max(free, min(5, n-1)), n-1)
-
-def interval(
-    value:float, # Value with all samples
-    without:Tensor, # N values, each without one sample
-    ci:float, # Confidence level, in (0, 1)
-    lowest:float=0 # Lowest possible value: 0 of a score, -1 of a difference
-)->tuple: # Lower and upper limit
-    "Compute the confidence limits of a value by the jackknife"
-    n,mean = len(without),without.mean().item()
-    s2,s4 = (((without-mean)**power).sum().item() for power in (2,4))
-    t = student_t.ppf((1+ci)/2, _degrees_of_freedom(s2, s4, n))
-    is_difference = lowest<0
-    if s2>=1e-20: half = t*((n-1)/n*s2)**0.5
-    elif is_difference and value==0: half = 0 # Both models have the same scores
-    else: half = t**2/(n+t**2) # Without variation, as if no sample is right, it is Wilson's limit
-    middle = n*value - (n-1)*mean # The value less its bias
-    low,high = min(middle-half, value),max(middle+half, value)
-    return tuple(min(max(limit, lowest), 1) for limit in (low, high))
-
 # %% ../../nbs/reports/00_jackknife.ipynb #9117837a
-def _mean_without(x):
-    "Average the defined values without each one"
-    defined = ~x.isnan()
-    return (x.nansum()-x.nan_to_num())/(defined.sum()-defined.double())
-
-_NOT_COUNTED = 4 # Follows the numbers of `tp`, `fp`, `fn` and `tn`, from 0 to 3
-
-def _label_averages_without(metrics, p):
-    "Recompute averages over labels without each sample, R x N"
-    # Counts of each label without one `tp`, `fp`, `fn` or `tn`, or as they are, 4 x 5 x C
-    one_pair = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
-    counts = (p.counts[:,None]-one_pair[...,None]).clamp(min=0)
-    label_values = [m.values(*counts) for m in metrics] # Each 5 x C
-    supports = counts[0]+counts[2]
-    def averages(batch):
+def _numbers_by_label(p):
+    "Count in how many samples, or groups of samples, each label is true, and predicted: 2 x C"
+    tp,fp,fn,_ = p.counts
+    if p.groups is None: return torch.stack([tp+fn, tp+fp])
+    groups = p.sample_groups
+    occurs = torch.zeros(2, groups.max()+1, len(p.vocab), dtype=torch.bool)
+    start = 0
+    for batch in p.blocks():
         y,valid = as_bools(batch)
-        cell = (3-2*batch.predicted.cpu().byte()-y.byte()).where(valid, _NOT_COUNTED).long()
-        support = supports.gather(0, cell)
-        return torch.stack([m.average_labels(values.gather(0, cell), support)
-                            for m,values in zip(metrics, label_values)])
-    return p.by_sample(averages)
+        n_new = len(y)
+        of_batch = groups[start:start+n_new]
+        for where,x in zip(occurs, (y & valid, batch.predicted.cpu().bool() & valid)):
+            sample,label = x.nonzero().T
+            where[of_batch[sample],label] = True
+        start += n_new
+    return occurs.sum(1).double()
 
-def _scores_without(metrics, p):
-    "Recompute each row that depends on a threshold without each sample: N values by row"
-    of_labels = {row: m for row,m in metrics.items() if m.average in ('macro','weighted')}
-    res = dict(zip(of_labels, _label_averages_without([*of_labels.values()], p)))
-    for row,m in metrics.items():
-        if m.average=='samples': res[row] = _mean_without(m.values(*p.sample_counts))
-        if m.average=='micro':
-            res[row] = m.values(*(p.counts.sum(1)[:,None]-p.sample_counts))
-    return res
+def _in_macro_average(n):
+    "Return how many observations a mean over labels with `n` observations each is worth"
+    n = n[n>0]
+    return (len(n)**2/(1/n).sum()).item() if len(n) else math.inf
+
+def _most_observations(p):
+    "Bound the observations that each macro average can be made of, by row"
+    true,predicted = _numbers_by_label(p)
+    # Near 1, F1 loses half as much by an error as recall does, and balanced accuracy a quarter
+    return {'AP, macro': _in_macro_average(true), 'F1, macro': _in_macro_average(true+predicted),
+            'accuracy, balanced': _in_macro_average(4*true)}
 
 @dataclass
 class Measured:
-    "Rows of a report: their values, and their values without each sample"
+    "Rows of a report: their values, and what these would be without each sample"
     values:pd.Series # Value of each row
-    without:dict=None # N values without each sample, by row; None: there are no intervals
-
-    def only(self, rows):
-        "Keep some rows"
-        without = None if self.without is None else {row: self.without[row] for row in rows}
-        return Measured(self.values[rows], without)
+    estimates:dict=None # `Estimate` by row; None: there are no intervals
 
     def minus(self, other):
         "Subtract another model's rows on the same samples"
         rows = other.values.index.intersection(self.values.index)
-        values,without = self.values[rows]-other.values[rows],None
-        if self.without is not None and other.without is not None:
-            without = {row: self.without[row]-other.without[row] for row in rows}
-        return Measured(values, without)
+        values,estimates = self.values[rows]-other.values[rows],None
+        if self.estimates is not None and other.estimates is not None:
+            estimates = {row: self.estimates[row].minus(other.estimates[row]) for row in rows}
+        return Measured(values, estimates)
 
     def intervals(self,
-        ci:float, # Confidence level, in (0, 1)
-        lowest:float=0 # Lowest possible value: 0 of scores, -1 of differences
+        ci:float # Confidence level, in (0, 1)
     )->pd.DataFrame: # Columns 'low' and 'high'; nan without intervals
         "Compute the confidence limits of each row"
-        limits = {row: (math.nan,math.nan) if self.without is None else
-                  interval(value, self.without[row], ci, lowest)
-                  for row,value in self.values.items()}
+        limits = {row: self.estimates[row].limits(ci) if self.estimates else (math.nan,math.nan)
+                  for row in self.values.index}
         return pd.DataFrame.from_dict(limits, 'index', float, ['low','high'])
 
 def measure(
@@ -262,10 +221,14 @@ def measure(
     metrics = row_metrics(p)
     jackknife = ci is not None and p.sample_counts.shape[1]>1
     values = score_rows(metrics, p.counts, p.sample_counts)
-    without = _scores_without(metrics, p) if jackknife else None
+    without = scores_without(metrics, p) if jackknife else {}
     if p.scored: # Binary predictions have no ranking
         macro,macro_without = _macro_rankings(p, jackknife)
         lraps, = rank_samples([LRAP()], p)
         values |= zip(RANKINGS, [*macro.tolist(), lraps.nanmean().item()])
-        if jackknife: without |= zip(RANKINGS, [*macro_without, _mean_without(lraps)])
-    return Measured(pd.Series(values), without)
+        if jackknife: without |= zip(RANKINGS, [*macro_without, mean_without(lraps)])
+    if not jackknife: return Measured(pd.Series(values))
+    n_max = _most_observations(p)
+    return Measured(pd.Series(values), {
+        row: Estimate(values[row], without[row], p.sample_groups, n_max.get(row, math.inf))
+        for row in values})

@@ -7,19 +7,21 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 
 # %% ../../nbs/thresholds/02_finding.ipynb #af45b3d9
 from fastai.basics import *
-from ..core.inputs import label_names
+from ..core.inputs import as_rows, group_numbers, group_values, label_names
 from ..core.messages import (
-    check_int, check_kwargs, count_of, single_threaded, warn_user)
+    check_int, check_kwargs, count_of, note, replaced, single_threaded, warn_user)
 from ..core.tables import new_axes, Table
 from ..core.rules import as_thresh, ThresholdRule
-from ..core.counts import ENOUGH, NOTHING_COUNTS
+from ..core.counts import ENOUGH, is_split, NOTHING_COUNTS
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.streaming import CountsMetric
-from ..metrics.curves import add_to_histogram, bin_index
+from ..metrics.curves import (
+    add_to_histogram, bin_index, by_frequency, constant_values)
 from .search import (
-    BinnedTable, FoldedMetric, ScoreTable, SearchTable)
+    BinnedTable, deal_folds, FoldedMetric, ScoreTable, SearchTable)
 from .tuning import gain, Objective, Outcome, Tuned
 from functools import cached_property
+from pandas.util import hash_array
 from scipy.special import expit, logit
 
 # %% ../../nbs/thresholds/02_finding.ipynb #fbdb7eb3
@@ -87,19 +89,23 @@ class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_
     "`thresh`, its `score` and `held_out` score, and why labels get the global threshold: `fallback`"
 
 class InUse(Tuned):
-    "Threshold that a Learner uses now; it may have been tuned on these samples"
+    "Threshold that a Learner uses now"
     in_use = True
     held_out = None # No samples are known to be new to it
     def __init__(self,
         table:SearchTable, # Scores and targets
         rule:dict, # Arguments of the `ThresholdRule` that is in use
-        counted # `counts` by that rule, 4 x C, and for the samples average its `sample_counts`
+        counted, # What is predicted by that rule: `Predictions`, or a metric with its `counts`
+        is_chosen:bool=False, # Whether somebody chose it, and it is not the default
+        tuned_here:bool=False # Whether it was tuned on these samples
     ):
-        self.rule_thresh = as_thresh(rule['thresh'])
         self.counted = counted
-        limits = ThresholdRule(**rule).limits
+        self.is_chosen = is_chosen
+        self.tuned_here = tuned_here
+        self.rule_thresh = as_thresh(rule['thresh'])
+        self.limits = ThresholdRule(**rule).limits
         thresh = np.array([L(self.rule_thresh)], dtype=table.dtype)
-        super().__init__(f'now, {limits}' if limits else 'now', table, thresh,
+        super().__init__(f'now, {self.limits}' if self.limits else 'now', table, thresh,
                          per_label=isinstance(self.rule_thresh, tuple))
 
     @property
@@ -109,15 +115,17 @@ class InUse(Tuned):
     def fit(self): return OutcomeInUse(self, self.outcome().tuned_without)
 
     @property
-    def compared(self): return self.fit
+    def compared(self):
+        "`Outcome` by which it is compared; None: histograms by fold do not know its limits"
+        return None if self.limits and isinstance(self.table, BinnedTable) else self.fit
 
 class OutcomeInUse(Outcome):
     "What the rule in use predicts: in all samples with its limits, in some folds without them"
+    @property
+    def predictions(self): return self.tuned.counted
+
     def cells(self, folds=None):
         return self.tuned.counted.counts if folds is None else super().cells(folds)
-
-    @property
-    def sample_counts(self): return self.tuned.counted.sample_counts
 
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
@@ -161,6 +169,7 @@ def _table_words(objective, options, res):
     for name in objective.required:
         text += (f" {name}: on the samples that the thresholds were tuned on, where "
                  f"{objective.least:.3g} was required.")
+    if hasattr(table, 'p') and table.n_folds>1: text += f" {table.p.sampling}"
     if 'fallback' in res: text += " fallback: why a label gets the global threshold."
     for o in options:
         n_predicted = o.fit.cells()[:2].sum().item()
@@ -179,35 +188,38 @@ def _comparable(objective, options):
     return [o for o in options if satisfies(o) and has_score(o)]
 
 def _gain(objective, a, b):
-    "Return by how much option `a` is better than `b`, and the interval"
+    "Return by how much option `a` is better than `b`, as an `Estimate`"
     return gain(objective.m, a.compared, b.compared)
-
-def _is_clear(objective, a, b):
-    "Whether option `a` is better than `b` by more than chance"
-    _,low,_ = _gain(objective, a, b)
-    return low>0
 
 def _short(x): return f'{x:.2g}' if abs(x)<10 else f'{x:.0f}'
 
-def _why_kept(objective, in_use, best):
-    "Say that no option, not even the `best`, is clearly better than the one in use"
-    value,*_ = _gain(objective, best, in_use)
-    if not value>0: return "No threshold is better than the one in use, held out."
-    return ("No threshold is clearly better than the one in use: the gain of "
-            f"{_short(value)} may be chance.")
+def _with_limits(difference):
+    "Format the size of a gain or a loss, and its interval"
+    limits = difference.limits(0.95)
+    if difference.value<0: limits = [-o for o in reversed(limits)]
+    low,high = map(_short, limits)
+    return f"{_short(abs(difference.value))} ({low} to {high})"
 
-def _why_set(objective, chosen, best, baseline):
-    "Say how much better the chosen option is than the baseline, and than it the `best`"
+def _why_kept(objective, in_use, best):
+    "Say that the `best` option is not clearly better than the one in use, or clearly worse"
+    change = _gain(objective, best, in_use)
+    if not in_use.is_chosen:
+        return (f"`{in_use.name}` is recommended: `{best.name}` is worse by {_with_limits(change)}, "
+                "held out.")
+    if not change.value>0: return "No threshold is better than the one in use, held out."
+    return ("No threshold is clearly better than the one in use: the gain of "
+            f"{_with_limits(change)} may be chance.")
+
+def _why_set(objective, chosen, baseline):
+    "Say how the chosen option scores held out, and beside the baseline"
     m = objective.m
     text = f"`{chosen.name}` is recommended: {objective.name} {chosen.compared.score(m):.3f} held out"
-    if chosen is not baseline:
-        value,low,high = map(_short, _gain(objective, chosen, baseline))
-        side = 'below' if m.is_loss else 'above'
-        text += f", {value} ({low} to {high}) {side} `{baseline.name}`"
-    if chosen is not best:
-        further,*_ = _gain(objective, best, chosen)
-        text += f". The further gain of `{best.name}`, {_short(further)}, may be chance"
-    return text
+    if chosen is baseline: return text
+    change = _gain(objective, chosen, baseline)
+    is_above = (change.value>=0)!=m.is_loss
+    low,high = change.limits(0.95)
+    chance = note(low<=0<=high, ', which may be chance')
+    return f"{text}, {_with_limits(change)} {'above' if is_above else 'below'} `{baseline.name}`{chance}"
 
 def _what_is_traded(objective, chosen, baseline):
     "Compare the chosen option with the baseline in another average as well, or return ''"
@@ -222,24 +234,55 @@ def _what_is_traded(objective, chosen, baseline):
 
 def _choose(objective, options):
     "Return the recommended option, and why"
-    # Which options count?
+    # Which options can be compared?
     comparable = _comparable(objective, options)
     in_use = next((o for o in comparable if o.in_use), None)
-    tuned = [o for o in comparable if not o.in_use]
-    simplest = next(o for o in options if not o.in_use)
-    if not tuned:
-        return simplest,(f"`{simplest.name}` is not compared with other ways: "
-                         "there are no held-out scores.")
-    # Which are clearly better than the one in use?
-    better = [o for o in tuned if in_use is None or _is_clear(objective, o, in_use)]
-    best = max(better or tuned, key=lambda o: objective.sign*o.compared.score(objective.m))
-    if not better: return in_use,_why_kept(objective, in_use, best)
-    # Which is the simplest of those that the best is not clearly better than?
-    chosen = next(o for o in better if o is best or not _is_clear(objective, best, o))
-    baseline = ifnone(in_use, tuned[0])
-    text = _why_set(objective, chosen, best, baseline)
-    if chosen.per_label and simplest in tuned: baseline = simplest
+    best = next(o for o in options if not o.in_use) # The simplest way of tuning
+    per_label = next((o for o in comparable if o.per_label and not o.in_use), None)
+    chosen = best if best in comparable else per_label
+    if chosen is None:
+        return best,(f"`{best.name}` is not compared with other ways: "
+                     "there are no held-out scores.")
+    # Is a threshold per label worth it?
+    further = ''
+    if per_label and chosen is best:
+        change = _gain(objective, per_label, best)
+        if change.value>change.error: chosen = per_label
+        elif change.value>0:
+            further = f". The further gain of `{per_label.name}`, {_short(change.value)}, may be chance"
+    # Only a threshold that somebody chose stays where the gain may be chance
+    if in_use:
+        low,high = _gain(objective, chosen, in_use).limits(0.95)
+        if not low>0 if in_use.is_chosen else high<0:
+            return in_use,_why_kept(objective, in_use, chosen)
+    baseline = ifnone(in_use, best if best in comparable else chosen)
+    text = _why_set(objective, chosen, baseline) + further
+    if chosen.per_label and best in comparable: baseline = best
     return chosen,text + _what_is_traded(objective, chosen, baseline) + '.'
+
+def _constant_score(objective, table):
+    "Score the best constant prediction, the same labels for every sample"
+    negatives,positives = torch.from_numpy(table.total.sum(0)).double()
+    counts = torch.stack([0*positives, 0*positives, positives, negatives])
+    m = objective.m
+    if m.average!='samples':
+        return objective.sign*(objective.sign*constant_values(m, counts)).nan_to_num(-math.inf).max()
+    # For samples, the labels that are best in the micro average
+    micro = copy(m)
+    micro.average = 'micro'
+    k = (objective.sign*constant_values(micro, counts)).nan_to_num(-math.inf).argmax()
+    predicted = torch.zeros(table.c, dtype=torch.bool)
+    predicted[by_frequency(counts)[:k]] = True
+    p = table.p.replace(preds=predicted.expand(table.y.shape), rule=table.binary_rule)
+    return m.averaged(p.sample_counts)
+
+def _beside_a_constant(objective, chosen):
+    "Name the best constant prediction, if a recommendation does not beat it"
+    if objective.required or objective.by_rank or not chosen.compared: return ''
+    constant = float(_constant_score(objective, chosen.table))
+    if objective.sign*(chosen.compared.score(objective.m)-constant)>0: return ''
+    return (f" That is no better than the best constant prediction, the same labels for every sample: "
+            f"{constant:.3f}.")
 
 def _never_predicted(objective, chosen):
     "Say how many frequent labels an option never predicts, if they are many"
@@ -255,9 +298,14 @@ def recommend(
     objective:Objective, # Metric that the thresholds are scored by
     options:list # `Tuned`, the simplest first
 )->tuple: # One of the options, and why it is recommended
-    "Recommend the simplest option that is not clearly worse than the best, if it beats the one in use"
+    """Recommend a global threshold, or one per label if that gains more than a standard error
+
+    A threshold that somebody chose stays unless another one is clearly better."""
     chosen,text = _choose(objective, options)
-    return chosen,text+_never_predicted(objective, chosen)
+    optimistic = any(o.in_use and o.tuned_here for o in options)
+    return chosen,(text + note(optimistic, " `now` was tuned on these samples, so its score is "
+                                           "optimistic.")
+                   + _beside_a_constant(objective, chosen) + _never_predicted(objective, chosen))
 
 # %% ../../nbs/thresholds/02_finding.ipynb #2dc37eb4
 def check_search(
@@ -326,6 +374,33 @@ class ThreshFinder(FoldedMetric):
         self.zero_division = None
         for k,v in kwargs.items(): setattr(self, k, v)
         self.average = m.average
+
+    def update(self,
+        preds, # Predictions: the last axis is the labels, all others are samples
+        targs, # Targets of the same shape, each 0 or 1
+        groups=None # Group of each sample, such as its patient; None: samples are independent
+    ):
+        "Add predictions and targets of more samples; all of a group are in one fold"
+        if groups is None: return super().update(preds, targs)
+        preds,targs = as_rows(preds, targs)
+        values = group_values(groups, len(preds), len(preds)).astype(str).astype(object)
+        # Hashes are the same in each batch and each process
+        hashes = hash_array(values, hash_key=f'{self.seed:016d}')
+        folds = torch.from_numpy((hashes%self.n_folds).astype(int))
+        first = self.seen
+        with replaced(self, 'sample_folds', lambda numbers: folds[numbers-first]):
+            super().update(preds, targs)
+
+    def deal(self,
+        groups, # Group of each sample of a loader, in the order of its items
+        dl # The loader
+    ):
+        "Deal the groups of a loader's samples to folds"
+        n = len(dl.dataset)
+        if hasattr(dl, 'get_idxs') and not is_split(dl): order = [*dl.get_idxs()]
+        else: order = range(n)
+        folds = deal_folds(group_numbers(groups, n, n), self.n_folds, self.seed)[[*order]]
+        self.sample_folds = folds.__getitem__
 
     def from_batch(self, batch):
         _,y,valid = batch.inputs
@@ -411,5 +486,6 @@ def best_thresholds(
     if bins is None: return find_best(objective, score_table(p, cv, seed), p.vocab)
     finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
                           ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
+    if p.groups is not None: finder.sample_folds = deal_folds(p.groups, finder.n_folds, seed).__getitem__
     finder.update(p.preds, p.targs)
     return finder.compute()

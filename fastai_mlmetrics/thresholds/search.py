@@ -9,8 +9,8 @@ __all__ = []
 from fastai.basics import *
 from ..core.inputs import upload
 from ..core.messages import check_int, progress
-from ..core.rules import is_probs
-from ..core.counts import cells, is_split
+from ..core.rules import is_probs, ThresholdRule
+from ..core.counts import is_split
 from ..core.predictions import Predictions
 from ..metrics.streaming import CountsMetric, StreamMetric
 from ..metrics.curves import bin_edges, Curve, sort_curve
@@ -57,6 +57,16 @@ def candidates(
     return _middles(scores, n_below[::-1], probs)
 
 # %% ../../nbs/thresholds/00_search.ipynb #9e7d6546
+def deal_folds(
+    groups:Tensor, # Group of each sample, N numbers from 0
+    n_folds:int, # Number of folds
+    seed:int=42 # Random seed
+)->Tensor: # The fold of each sample
+    "Deal groups to folds of about equal numbers of groups"
+    gen = torch.Generator().manual_seed(seed)
+    n_groups = groups.max().item()+1
+    return (torch.randperm(n_groups, generator=gen, device='cpu')%n_folds)[groups]
+
 class SearchRow:
     "Confusion counts of one row of sample-label pairs at thresholds, by fold"
     def __init__(self,
@@ -161,18 +171,17 @@ class ScoreTable(SearchTable):
         cv:int=None, # Number of folds; None: no cross-validation
         seed:int=42 # Random seed of the folds
     ):
-        seen = p.valid.any(1)
-        rows = slice(None) if seen.all() else seen # Without a copy, if all samples count
-        self.scores = p.scores[rows].cpu()
-        self.y = p.true[rows].cpu()
-        self.valid = p.valid[rows].cpu()
+        self.p = p.counted()
+        self.scores = self.p.scores.cpu()
+        self.y = self.p.true.cpu()
+        self.valid = self.p.valid.cpu()
         self.dtype = self.scores.numpy().dtype
         self.probs = is_probs(self.scores)
         n,c = self.y.shape
         n_folds = 1 if cv is None else check_int('cv', cv, 2)
-        super().__init__(min(n_folds, n), n, c)
-        gen = torch.Generator().manual_seed(check_int('seed', seed))
-        self.fold = torch.randperm(n, generator=gen, device='cpu')%self.n_folds
+        groups = ifnone(self.p.groups, torch.arange(n, device='cpu'))
+        super().__init__(min(n_folds, groups.max().item()+1), n, c)
+        self.fold = deal_folds(groups, self.n_folds, check_int('seed', seed))
 
     @cached_property
     def labels(self):
@@ -212,14 +221,15 @@ class ScoreTable(SearchTable):
         ranks = np.linspace(0, len(true)-1, min(2**11, len(true))).round().astype(int)
         return candidates(np.sort(scores[self.valid.numpy()]), true[ranks], self.probs)
 
-    def predict(self, thresh):
-        "Threshold the scores of each fold: thresholds are folds x 1 or C"
-        return self.scores > torch.from_numpy(thresh)[self.fold]
+    def predictions(self, thresh):
+        "Threshold the scores of each fold, as binary `Predictions`: thresholds are folds x 1 or C"
+        predicted = self.scores > torch.from_numpy(thresh)[self.fold]
+        return self.p.replace(preds=predicted, targs=self.p.targs.cpu(), rule=self.binary_rule)
 
-    def sample_counts(self, thresh):
-        "Count `tp`, `fp`, `fn` and `tn` of each sample at its fold's thresholds, 4 x N"
-        p = self.predict(thresh) & self.valid
-        return cells(*(o.sum(1).double() for o in (p & self.y, p, self.y, self.valid)))
+    @property
+    def binary_rule(self):
+        "Rule of predictions that are binary already"
+        return ThresholdRule(sigmoid=False, ignore_index=self.p.rule.ignore_index)
 
 def _joined(groups):
     "Join arrays of scores, sorted"
@@ -314,6 +324,7 @@ def shard_of(
 class FoldedMetric(StreamMetric):
     "Base of metrics that count each fold of a cross-validation by itself"
     n_folds,seed,shard = 5,42,(0,1)
+    sample_folds = None # Function of samples' numbers: their folds; None: the numbers decide
     def accumulate(self, learn):
         self.shard = shard_of(getattr(learn, 'dl', None))
         super().accumulate(learn)
@@ -321,5 +332,7 @@ class FoldedMetric(StreamMetric):
     def folds(self, batch):
         "Draw the fold of each sample of a batch"
         first,step = self.shard
-        folds = draw_folds(first+step*batch.start, batch.n, step, self.n_folds, self.seed)
+        if self.sample_folds is None:
+            folds = draw_folds(first+step*batch.start, batch.n, step, self.n_folds, self.seed)
+        else: folds = self.sample_folds(first + step*torch.arange(batch.start, batch.start+batch.n))
         return upload(folds, batch.preds.device)

@@ -15,9 +15,9 @@ from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti,
     ZerosAccuracy)
+from ..metrics.intervals import estimate, Estimate
 from .search import SearchTable
 from functools import cached_property
-from scipy.stats import t as student_t
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #96bb229b
 class _Cardinality(CountsMetric):
@@ -204,14 +204,20 @@ class Outcome:
         return torch.from_numpy(np.stack([tp, fp, positives-tp, negatives-fp])).double()
 
     @cached_property
-    def sample_counts(self):
-        "`tp`, `fp`, `fn` and `tn` of each sample, 4 x N"
-        return self.tuned.table.sample_counts(self.thresh)
+    def predictions(self):
+        "What is predicted for each sample, as binary `Predictions`; a table of histograms has none"
+        return self.tuned.table.predictions(self.thresh)
+
+    def estimate(self, m):
+        "Compute a metric, also without each sample, or in histograms without each fold"
+        if hasattr(self.tuned.table, 'predictions'): return estimate(m, self.predictions)
+        without = [self.score(m, [i for i in self.rows if i!=fold]) for fold in self.rows]
+        return Estimate(self.score(m), torch.tensor(without, dtype=torch.float64, device='cpu'))
 
     def score(self, m, folds=None):
         "Compute a metric in some folds, or in all (None)"
         if m.average!='samples': return as_tensor(m.from_total(self.cells(folds))).item()
-        values = m.values(*self.sample_counts)
+        values = m.values(*self.predictions.sample_counts)
         if folds is not None: values = values[np.isin(self.tuned.table.fold, folds)]
         total,n = sum_and_weight(values)
         return (total/n).item()
@@ -336,12 +342,7 @@ def gain(
     m:CountsMetric, # Metric, with its average
     a:Outcome, # What some thresholds predict
     b:Outcome # What others predict
-)->tuple: # The difference, above 0 if `a` is better, and its 95 % interval
-    "Compare two outcomes, with an interval from a jackknife over the folds"
-    n = len(a.rows)
-    sign = -1 if m.is_loss else 1
-    def difference(folds=None): return sign*(a.score(m, folds)-b.score(m, folds))
-    value = difference()
-    parts = [difference([i for i in range(n) if i!=j]) for j in range(n)]
-    half = student_t.ppf(0.975, n-1)*((n-1)*np.var(parts))**0.5
-    return value,value-half,value+half
+)->Estimate: # The difference, above 0 if `a` is better
+    "Compare two outcomes of the same samples"
+    if m.is_loss: a,b = b,a
+    return a.estimate(m).minus(b.estimate(m))

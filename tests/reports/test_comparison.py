@@ -3,6 +3,8 @@ from scipy import stats
 from helpers import *
 from fastai_mlmetrics.reports.comparison import ModelComparison
 
+INDEPENDENT = 'Samples are taken as independent: `groups=` says which are not.'
+
 def limits(t): return t[['low','high']].dropna()
 
 def test_differences_are_those_of_reports():
@@ -49,7 +51,7 @@ def test_the_same_model_twice_has_no_difference():
     (a,_),y = two_models()[0].values(),two_models()[1]
     t = compare_models(dict(a=a, b=a.clone()), y, sigmoid=True)
     assert (t.difference==0).all() and (limits(t)==0).all(axis=None)
-    assert t.reading=='b and a have the same scores.\nPredicted at thresh=0.5.'
+    assert t.reading=='b and a have the same scores.\nPredicted at thresh=0.5. '+INDEPENDENT
 
 def test_swapped_models_negate():
     models,y = two_models()
@@ -101,7 +103,7 @@ def test_each_model_may_have_its_threshold():
 
 def test_the_thresholds_in_use_are_named():
     models,y = two_models()
-    def last(models=models, **kw): return compare_models(models, y, **kw).reading.splitlines()[-1]
+    def last(models=models, **kw): return compare_models(models, y, **kw).reading.splitlines()[-1].removesuffix(' '+INDEPENDENT)
     assert last(sigmoid=True)=='Predicted at thresh=0.5.'
     assert last(sigmoid=True, thresh=dict(a=0.3, b=[0.2]*7+[0.6]))==\
         'Predicted: a at thresh=0.3; b at thresh=0.2 to 0.6 by label.'
@@ -200,11 +202,12 @@ def test_mistakes_in_a_comparison_are_named():
     models['b'][0,0] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
     assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
-    assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5.'
+    assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5. '+INDEPENDENT
 
 def measured(f1, without=None):
     from fastai_mlmetrics.reports.jackknife import Measured
-    each = None if without is None else {'F1, micro': torch.as_tensor(without)}
+    from fastai_mlmetrics.metrics.intervals import Estimate
+    each = None if without is None else {'F1, micro': Estimate(f1, torch.as_tensor(without))}
     return Measured(pd.Series({'F1, micro': f1}), each)
 
 @pytest.mark.parametrize('gains,warns', [((0.,0.0101),True), ((0.0101,0.),True), ((0.0099,0.0099),False)])

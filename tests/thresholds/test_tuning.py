@@ -226,7 +226,7 @@ def test_targets_of_a_fold_do_not_matter_to_its_own_predictions(metric, average,
         table = score_table(Predictions.of(scores, y), cv)
         *_,tuned = objective.tune(table)
         thresh = tuned.thresh[1:1+table.n_folds]
-        return table.fold.numpy(),None if np.isnan(thresh).any() or not len(thresh) else table.predict(thresh)
+        return table.fold.numpy(),None if np.isnan(thresh).any() or not len(thresh) else table.predictions(thresh).preds
     with warnings_as('ignore'): # no target may be true
         fold,p = held_out(y)
         if p is None: return
@@ -572,11 +572,26 @@ def test_an_outcome_uses_thresholds_tuned_without_its_fold():
         test_eq(tn, (~p & ~y)[here].sum(0))
 
 @pytest.mark.parametrize('m', [F1ScoreMulti(average='micro'), HammingLossMulti(average='micro')], ids=repr)
-def test_a_gain_has_an_interval_from_a_jackknife_over_folds(m):
+def test_a_gain_has_an_interval_from_a_jackknife_over_samples(m):
+    "As `compare_models` has it of two models"
     shared,per_label = (o.held_out for o in Objective(per_label=True).tune(six_label_table()))
-    value,low,high = gain(m, per_label, shared)
+    change = gain(m, per_label, shared)
+    sign = -1 if m.is_loss else 1
+    assert change.value==pytest.approx(sign*(per_label.score(m)-shared.score(m)))
+    if m.is_loss: return
+    rows = compare_models(dict(a=shared.predictions.preds, b=per_label.predictions.preds), TARGS)
+    same(change.limits(0.95), rows.loc['F1, micro',['low','high']].astype(float))
+
+@pytest.mark.parametrize('m', [F1ScoreMulti(average='micro'), HammingLossMulti(average='micro')], ids=repr)
+def test_a_gain_in_histograms_has_an_interval_from_a_jackknife_over_folds(m):
+    finder = ThreshFinder(sigmoid=False)
+    finder.update(SCORES, TARGS)
+    shared,per_label = (o.held_out for o in Objective(per_label=True).tune(finder.table))
+    change = gain(m, per_label, shared)
     sign = -1 if m.is_loss else 1
     def difference(folds): return sign*(per_label.score(m, folds)-shared.score(m, folds))
     d = np.array([difference([j for j in range(5) if j!=i]) for i in range(5)])
     half = 2.7764451*math.sqrt(4/5*((d-d.mean())**2).sum()) # Student's t with 4 degrees of freedom
-    assert value==pytest.approx(difference(None)) and (low,high)==pytest.approx((value-half,value+half), abs=1e-7)
+    value = difference(None)
+    assert change.value==pytest.approx(value)
+    assert change.limits(0.95)==pytest.approx((value-half,value+half), abs=1e-7)

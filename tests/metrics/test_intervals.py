@@ -1,0 +1,96 @@
+"What a score would be on other samples"
+from scipy import stats
+from helpers import *
+from fastai_mlmetrics.core.predictions import Predictions
+from fastai_mlmetrics.metrics.intervals import Estimate, estimate
+
+def of(without, value=0.5, **kw): return Estimate(value, torch.tensor(without, dtype=torch.float64), **kw)
+
+def wilson(share, n, t):
+    "As scipy has it, of whole numbers"
+    ci = stats.binomtest(round(share*n), n).proportion_ci(2*stats.norm.cdf(t)-1, 'wilson')
+    return [ci.low,ci.high]
+
+@pytest.mark.parametrize('deviations,free', [
+    (np.linspace(-1, 1, 40), 39), # Even deviations: the formula gives more than n-1
+    (np.r_[np.ones(4), -np.ones(4), np.zeros(32)], None), # Between: the formula
+    (np.r_[1, np.zeros(39)], 5), # One sample makes the variance: at least 5
+    (np.r_[1, np.zeros(3)], 3)]) # At most n-1, if that is less than 5
+def test_a_difference_has_satterthwaite_s_degrees_of_freedom(deviations, free):
+    n = len(deviations)
+    without = 0.5+1e-4*deviations
+    centred = without-without.mean()
+    s2,s4 = (centred**2).sum(),(centred**4).sum()
+    formula = 2*s2**2/(s4-s2**2/n)
+    if free is None:
+        free = formula
+        assert 5<free<n-1
+    elif free==5: assert formula<5
+    elif n==40: assert formula>n-1
+    half = stats.t.ppf(0.975, free)*((n-1)/n*s2)**0.5
+    same(of(without, is_difference=True).limits(0.95), [0.5-half, 0.5+half], 1e-10)
+
+def test_a_score_has_the_limits_of_as_many_observations():
+    "Of a share with the same variance"
+    n = 41
+    without = 0.5 + 1e-2*np.linspace(-1, 1, n)
+    e = of(without)
+    n_equal = 0.25/e.error**2
+    t = stats.t.ppf(0.975, n-1)
+    middle = 0.5
+    half = t/(1+t**2/n_equal)*math.sqrt(0.25/n_equal + t**2/(4*n_equal**2))
+    same(e.limits(0.95), [middle-half, middle+half], 1e-10)
+
+@pytest.mark.parametrize('value', [0.,1.])
+@pytest.mark.parametrize('n_max', [math.inf,7])
+def test_without_variation_the_number_of_samples_is_all_that_is_known(value, n_max):
+    n = 30
+    limits = of([value]*n, value, n_max=n_max).limits(0.95)
+    same(limits, wilson(value, int(min(n, n_max)), stats.t.ppf(0.975, n-1)), 1e-9)
+
+def test_positives_bound_the_observations():
+    "The number of samples says nothing of a rare label"
+    without = 0.9 + 1e-6*np.linspace(-1, 1, 1000)
+    low,high = of(without, 0.9, n_max=10).limits(0.95)
+    same([low, high], wilson(0.9, 10, stats.t.ppf(0.975, 999)), 1e-9)
+
+def test_models_without_a_difference():
+    same(of([0.]*30, 0., is_difference=True).limits(0.95), [0, 0])
+    low,high = of([1.]*30, 1., is_difference=True).limits(0.95) # One of them is always right
+    assert 0.8<low<0.9 and high==1
+
+@given(st.integers(0, 2**20))
+def test_repeated_samples_are_one_group(seed):
+    "The interval is that of the samples before they were repeated"
+    rng = np.random.default_rng(seed)
+    preds,targs = rng.random((40,4)),rng.random((40,4))<0.3
+    targs[0] = True
+    copies = np.arange(40).repeat(3)
+    for average in ('micro','macro','weighted','samples'):
+        m = F1ScoreMulti(average=average)
+        once = estimate(m, Predictions.of(preds, targs))
+        often = estimate(m, Predictions.of(preds[copies], targs[copies], groups=copies))
+        assert often.value==pytest.approx(once.value)
+        # To first order, as each of the copies is left out alone
+        assert often.error==pytest.approx(once.error, rel=0.12, abs=1e-3)
+
+def test_groups_are_left_out_as_a_whole():
+    "Compared with scores that are computed again without each group"
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 60, 900)
+    preds,targs = rng.random((900,5)),rng.random((900,5))<0.3
+    def score(rows): return skm.f1_score(targs[rows], preds[rows]>0.5, average='micro')
+    without = np.array([score(groups!=i) for i in range(60)])
+    expected = math.sqrt(59/60*((without-without.mean())**2).sum())
+    e = estimate(F1ScoreMulti(average='micro'), Predictions.of(preds, targs, groups=groups))
+    assert e.error==pytest.approx(expected, rel=0.03) and len(e.changes)==60
+
+def test_ignored_samples_are_in_no_group():
+    rng = np.random.default_rng(0)
+    preds,targs = rng.random((60,3)),(rng.random((60,3))<0.4).astype(float)
+    groups = rng.integers(0, 20, 60)
+    targs[::4] = np.nan
+    some = ~np.isnan(targs[:,0])
+    a = estimate(F1ScoreMulti(), Predictions.of(preds, targs, groups=groups, ignore_index=np.nan))
+    b = estimate(F1ScoreMulti(), Predictions.of(preds[some], targs[some], groups=groups[some]))
+    assert a.error==b.error and a.limits(0.95)==b.limits(0.95)
