@@ -71,7 +71,7 @@ def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, group
 
 def _tune(objective, label_objective, table):
     "Tune the thresholds of `SuggestedThresholds`; return a `Tuned` of the name of each field"
-    best = objective.tune_global(table, name='best')
+    best = objective.tune_global(table, name='best', nearest=True)
     cardinality = Objective('cardinality').tune_global(table, name='cardinality')
     if label_objective is None: return [best, cardinality]
     _,per_label = label_objective.tune(table, names=('best for macro','per_label'))
@@ -164,8 +164,10 @@ def thresh_find(self:Learner,
     samples = _samples_of(table)
     in_use = [InUse(table, decoding.args, counted, decoding.is_chosen,
                     tuned_here=decoding.tuned_on==samples)] if decoding.has_thresh else []
-    tuned = single_threaded(_tune, objective, label_objective, table)
     vocab = label_names(label_vocab(self.dls), table.c)
+    for o in (objective, label_objective):
+        if o and o.constraint: o.constraint.for_labels(vocab)
+    tuned = single_threaded(_tune, objective, label_objective, table)
     # The simplest first
     shown,chosen = _table_with_advice(objective, label_objective, in_use+tuned, vocab)
     if objective.m.average=='samples': _warn_if_unlabelled(table, ignored)

@@ -144,17 +144,31 @@ def thresh_table(
         return m.values(*outcome.cells()).tolist() if outcome else np.full(table.c, math.nan)
     def scores(f, option):
         return (f(m, option.fit), f(m, option.held_out),
-                *(f(other, option.fit) for other in required.values()))
+                *(f(other, o) for other in required.values() for o in (option.fit, option.held_out)))
     rows = [(o.name, math.nan if o.per_label else o.value, sum(support), *scores(total, o))
             for o in options]
     if per_label: rows += zip(vocab, per_label.value, support, *scores(of_labels, per_label))
     index,*values = zip(*rows)
-    columns = ['threshold','support','score','held_out',*required]
+    columns = ['threshold','support','score','held_out',
+               *(f'{name}{end}' for name in required for end in ('','_held_out'))]
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
     if per_label and any(per_label.fallback):
         res['fallback'] = [*('' for _ in options), *per_label.fallback]
     res.attrs['reading'] = _table_words(objective, options, res)
     return res
+
+def _constraint_words(objective, options):
+    "Say what is required, and which options do not keep it"
+    constraint = objective.constraint
+    if not constraint: return ''
+    name = constraint.name
+    text = (f" Required is {constraint.text}. {name}: on the samples that the thresholds were tuned on; "
+            f"{name}_held_out: on samples that the tuning did not see.")
+    for o in options:
+        value = o.fit.score(constraint.m)
+        if not o.in_use and o.name!='cardinality' and not constraint.keeps(value):
+            text += f" `{o.name}` does not keep it: its {name} ({objective.m.average}) is {value:.3f}."
+    return text
 
 def _table_words(objective, options, res):
     "Say what the columns of a table of thresholds are, and which options predict too much"
@@ -166,11 +180,11 @@ def _table_words(objective, options, res):
     if res.held_out.notna().any():
         text += (f" held_out scores the way of tuning, cross-validated in {table.n_folds} folds: on "
                  "samples that the tuning did not see.")
-    for name in objective.required:
-        text += (f" {name}: on the samples that the thresholds were tuned on, where "
-                 f"{objective.least:.3g} was required.")
-    if hasattr(table, 'p') and table.n_folds>1: text += f" {table.p.sampling}"
-    if 'fallback' in res: text += " fallback: why a label gets the global threshold."
+    text += _constraint_words(objective, options)
+    if table.has_samples and table.n_folds>1: text += f" {table.p.sampling}"
+    if 'fallback' in res:
+        instead = "cannot keep it, and gets the nearest" if objective.constraint else "gets the global"
+        text += f" fallback: why a label {instead} threshold."
     for o in options:
         n_predicted = o.fit.cells()[:2].sum().item()
         if n_predicted>2*n_true>0:
@@ -182,7 +196,8 @@ def _table_words(objective, options, res):
 def _comparable(objective, options):
     "Return the options that satisfy the constraint, and have a score to be compared by"
     def satisfies(o):
-        return all(o.fit.score(m)>=objective.least for m in objective.required.values())
+        constraint = objective.constraint
+        return not constraint or constraint.keeps(o.fit.score(constraint.m))
     def has_score(o):
         return o.compared is not None and not math.isnan(o.compared.score(objective.m))
     return [o for o in options if satisfies(o) and has_score(o)]
@@ -325,6 +340,7 @@ def find_best(
     vocab:L # C names
 )->BestThresholds:
     "Tune thresholds and tabulate them"
+    if objective.constraint: objective.constraint.for_labels(vocab)
     options = single_threaded(objective.tune, table)
     best = options[-1] # Per label if the objective is, else global
     score = best.fit.score(objective.m)
@@ -462,8 +478,9 @@ def best_thresholds(
     *,
     zero_division:float=None, # Value of 0/0; nan: leave it out of the mean; None: metric's default
     beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
-    at_recall:float=None, # Minimum recall, with metric='precision'
-    at_precision:float=None, # Minimum precision, with metric='recall'
+    at_recall=None, # Minimum recall, or a dict of it by label: the others are free; None: any
+    at_precision=None, # Minimum precision, or a dict of it by label; None: any
+    confidence:float=None, # Probability of keeping these on new samples; None: keep them on these
     min_positives:int=20, # Minimum number of positives of a label that is tuned by itself
     cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42, # Random seed of the folds
@@ -477,10 +494,13 @@ def best_thresholds(
     without a held-out gain gets the global threshold.
 
         best_thresholds(probs, targs, per_label=True).thresh
-        best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""
+        best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh
+
+    A required recall or precision holds on these samples, and with `confidence` on new ones: for each
+    label by the exact binomial distribution, for an average by the lower limit of its interval."""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
     objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
-                          min_positives)
+                          confidence, min_positives)
     kwargs['ignore_index'] = ifnone(kwargs.get('ignore_index'), objective.m.ignore_index)
     p = Predictions.of(preds, targs, thresh=None, **kwargs)
     if bins is None: return find_best(objective, score_table(p, cv, seed), p.vocab)

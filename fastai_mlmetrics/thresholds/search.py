@@ -14,6 +14,7 @@ from ..core.counts import is_split
 from ..core.predictions import Predictions
 from ..metrics.streaming import CountsMetric, StreamMetric
 from ..metrics.curves import bin_edges, Curve, sort_curve
+from ..metrics.intervals import estimate
 from functools import cached_property
 from itertools import combinations
 
@@ -71,7 +72,8 @@ class SearchRow:
     "Confusion counts of one row of sample-label pairs at thresholds, by fold"
     def __init__(self,
         thresh, # M thresholds
-        above # Numbers of negatives and positives above each, and in all, folds x 2 x (M+1)
+        above, # Numbers of negatives and positives above each, and in all, folds x 2 x (M+1)
+        everything:float=0. # Threshold that predicts all
     ): store_attr()
 
     def curve(self,
@@ -91,6 +93,7 @@ class SearchTable:
     A subclass has `total`, the numbers of negatives and positives of each label, folds x 2 x C, and
     `probs`, whether thresholds are in [0, 1]. It answers `row` and `candidates`."""
     show = True # Whether long loops may show a progress bar
+    has_samples = False # Whether it knows each sample's scores
     dtype = np.float32 # Of scores and thresholds
     def __init__(self,
         n_folds:int, # Number of folds
@@ -166,6 +169,7 @@ class SearchTable:
 # %% ../../nbs/thresholds/00_search.ipynb #8a88d035
 class ScoreTable(SearchTable):
     "Search table of scores and targets"
+    has_samples = True
     def __init__(self,
         p:Predictions, # Predictions and targets
         cv:int=None, # Number of folds; None: no cross-validation
@@ -212,7 +216,8 @@ class ScoreTable(SearchTable):
             thresh = candidates(_joined(groups), _joined(near), self.probs)
         # How many scores are above each threshold, and in all
         above = [len(o)-np.append(np.searchsorted(o, thresh, 'right'), 0) for o in groups]
-        return SearchRow(thresh, np.stack(above).reshape(self.n_folds, 2, -1))
+        everything = 0. if self.probs else thresh.min(initial=math.inf)-1
+        return SearchRow(thresh, np.stack(above).reshape(self.n_folds, 2, -1), everything)
 
     def candidates(self):
         "Place candidates for all labels at 2,048 quantiles of the true scores"
@@ -225,6 +230,14 @@ class ScoreTable(SearchTable):
         "Threshold the scores of each fold, as binary `Predictions`: thresholds are folds x 1 or C"
         predicted = self.scores > torch.from_numpy(thresh)[self.fold]
         return self.p.replace(preds=predicted, targs=self.p.targs.cpu(), rule=self.binary_rule)
+
+    def estimate_at(self, m, thresh, mask):
+        "Score the folds that count at one threshold for all labels, as an `Estimate`"
+        rows = torch.from_numpy(mask>0)[self.fold]
+        groups = None if self.p.groups is None else self.p.groups[rows]
+        p = self.p.replace(preds=self.scores[rows]>thresh, targs=self.p.targs.cpu()[rows],
+                           groups=groups, rule=self.binary_rule)
+        return estimate(m, p)
 
     @property
     def binary_rule(self):

@@ -17,6 +17,7 @@ from fastai_mlmetrics.metrics.formulas import (
     ZerosAccuracy)
 from ..metrics.intervals import estimate, Estimate
 from .search import SearchTable
+from .constraints import Constraint
 from functools import cached_property
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #96bb229b
@@ -37,8 +38,9 @@ class Objective:
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
         zero_division:float=None, # Value of 0/0; nan: leave it out of the mean; None: metric's default
         beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
-        at_recall:float=None, # Minimum recall, with metric='precision'
-        at_precision:float=None, # Minimum precision, with metric='recall'
+        at_recall=None, # Minimum recall, or a dict of it by label: the others are free; None: any
+        at_precision=None, # Minimum precision, or a dict of it by label; None: any
+        confidence:float=None, # Probability of keeping these on new samples; None: keep them on these
         min_positives:int=20 # Minimum number of positives of a label that is tuned by itself
     ):
         # Which metric, and which average?
@@ -55,26 +57,34 @@ class Objective:
         self.jointly = self.per_label and is_ratio and average in ('micro','samples')
         self.min_positives = check_int('min_positives', min_positives)
         # With which constraint?
-        self.required = {} # Metric with a constraint, by name
-        self.least = None # Its lowest value
-        other,least = _constraint(metric, cls, at_recall, at_precision)
-        if other:
-            self.required[other] = _METRICS[other](average=average,
-                                                   zero_division=self.m.zero_division)
-            self.least = least-1e-9 # Averages are rounded
+        self.constraint = _constraint(metric, cls, at_recall, at_precision, confidence,
+                                      average=average, zero_division=self.m.zero_division)
+        if self.constraint and not self.constraint.by_label: self.jointly = False
+
+    @property
+    def required(self):
+        "Metric with a constraint, by its name; {} for none"
+        return {self.constraint.name: self.constraint.m} if self.constraint else {}
+
+    def maximising(self, m):
+        "Return an objective of another metric, without the constraint"
+        res = copy(self)
+        res.constraint = None
+        if m is not self.m: res.m,res.sign = m,1
+        return res
 
     def best(self,
         thresh, # M thresholds, from the highest down
         values_of, # Function of a metric and `masks`: its values at the thresholds, S x M
-        masks # Which folds count, S x folds of 0 and 1
+        masks, # Which folds count, S x folds of 0 and 1
+        kept_of=None # Function of masks: at which thresholds the constraint is kept, S x M
     ): # S thresholds; nan: undefined everywhere, or the constraint fails
         "Find the best threshold of each set of folds; ties go to the highest one"
         if len(masks)>1 and len(masks)*len(thresh)>2**22: # Too much for memory
             halves = np.array_split(masks, 2)
-            return np.concatenate([self.best(thresh, values_of, o) for o in halves])
+            return np.concatenate([self.best(thresh, values_of, o, kept_of) for o in halves])
         values = self.sign*values_of(self.m, masks=masks)
-        for m in self.required.values():
-            values = values.where(values_of(m, masks=masks)>=self.least, math.nan)
+        if kept_of: values = values.where(torch.from_numpy(kept_of(masks)), math.nan)
         # Equal values may be rounded differently
         best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
         return np.where(best>-math.inf, thresh[at], math.nan)
@@ -118,21 +128,34 @@ def _make_metric(metric, cls, average, zero_division, beta):
                          "weights")
     return m
 
-def _constraint(metric, cls, at_recall, at_precision):
-    "Return the name of the metric that is constrained, and its lowest value; None for no constraint"
-    for name,other,least,alone in (('precision', 'recall', at_recall, 'next to nothing'),
-                                   ('recall', 'precision', at_precision, 'everything')):
-        is_maximised = cls is _METRICS[name]
-        if is_maximised and least is None:
-            raise ValueError(f"metric={name!r} needs at_{other}= beside it: "
+def _check_least(name, least, confidence):
+    "Raise an error unless a constraint can be kept"
+    for value in least.values() if isinstance(least, dict) else [least]:
+        if not (isinstance(value, Real) and 0<value<=1):
+            raise ValueError(f"at_{name}={value!r} should be above 0 and at most 1, or a dict of such "
+                             "numbers by label")
+        if confidence is not None and value==1:
+            raise ValueError(f"at_{name}=1 with a confidence: no number of samples can promise that")
+
+def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
+    "Return the `Constraint` of an objective; None: there is none"
+    given = {name: least for name,least in (('recall',at_recall), ('precision',at_precision))
+             if least is not None}
+    for name,other,alone in (('precision', 'recall', 'next to nothing'),
+                             ('recall', 'precision', 'everything')):
+        if cls is _METRICS[name] and not isinstance(given.get(other), Real):
+            raise ValueError(f"metric={name!r} needs at_{other}= beside it, one number for all labels: "
                              f"alone it is best where {alone} is predicted")
-        if least is not None and not is_maximised:
-            raise ValueError(f"at_{other}= goes with metric={name!r}, not with {metric!r}")
-        if least is not None and not 0<least<=1:
-            raise ValueError(f"at_{other}={least} should be above 0 and at most 1")
-    if cls is PrecisionMulti: return 'recall',at_recall
-    if cls is RecallMulti: return 'precision',at_precision
-    return None,None
+    if len(given)>1: raise ValueError("at_recall and at_precision cannot be required at once")
+    if confidence is not None and not 0.5<=confidence<1:
+        raise ValueError(f"confidence={confidence} should be from 0.5 to below 1")
+    if not given:
+        if confidence is not None: raise ValueError("confidence= goes with at_recall= or at_precision=")
+        return None
+    (name,least), = given.items()
+    _check_least(name, least, confidence)
+    if cls is _METRICS[name]: raise ValueError(f"at_{name}= goes with another metric than {metric!r}")
+    return Constraint(name, _METRICS[name](**kwargs), least, confidence)
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #d211e657
 class Tuned:
@@ -210,7 +233,7 @@ class Outcome:
 
     def estimate(self, m):
         "Compute a metric, also without each sample, or in histograms without each fold"
-        if hasattr(self.tuned.table, 'predictions'): return estimate(m, self.predictions)
+        if self.tuned.table.has_samples: return estimate(m, self.predictions)
         without = [self.score(m, [i for i in self.rows if i!=fold]) for fold in self.rows]
         return Estimate(self.score(m), torch.tensor(without, dtype=torch.float64, device='cpu'))
 
@@ -227,7 +250,8 @@ class Outcome:
 def tune_global(self:Objective,
     table:SearchTable, # Scores and targets
     pairs:bool=False, # Whether to leave out two folds as well
-    name:str='global' # What tables and messages call it
+    name:str='global', # What tables and messages call it
+    nearest:bool=False # Whether the nearest one will do, if no threshold keeps the constraint
 )->Tuned:
     "Tune one threshold for all labels"
     m = self.m
@@ -239,15 +263,22 @@ def tune_global(self:Objective,
     else:
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
-    best = self.best(thresh, values_of, masks)
+    constraint = self.constraint
+    # Histograms of labels cannot promise an average
+    if constraint and nearest and not table.has_samples: constraint = constraint.plain()
+    kept_of = constraint and partial(constraint.kept_by_all, table, thresh, values_of)
+    best = self.best(thresh, values_of, masks, kept_of)
+    if constraint and nearest:
+        near = self.maximising(constraint.m).best(thresh, values_of, masks)
+        best = np.where(np.isnan(best), near, best)
     if not np.isnan(best[0]): return Tuned(name, table, best[:,None])
-    for other_name,other in self.required.items():
+    if constraint:
         hint = ''
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
-        highest = table.averaged(other, table.candidates(), masks[:1]).nan_to_num(-math.inf).max()
-        raise ValueError(f"no threshold reaches a {other_name} ({m.average}) of {self.least:.3g}; "
-                         f"the highest is {highest:.3g}{hint}")
+        highest = table.averaged(constraint.m, table.candidates(), masks[:1]).nan_to_num(-math.inf).max()
+        raise ValueError(f"no threshold keeps {constraint.text} ({m.average}); "
+                         f"the highest {constraint.name} is {highest:.3g}{hint}")
     raise ValueError(f"{m.name} is 0/0 at each threshold next to the score of a true target, and "
                      "where nothing is predicted: zero_division=0 or 1 gives it a value there")
 
@@ -285,16 +316,14 @@ def _fallback(self:Objective,
     tp,fp,fn,_ = own.outcome(without).cells().numpy()
     true = tp+fn
     predicted = tp+fp
-    # The first reason that applies is given. With a constraint, there is a single one
-    reasons = {'no threshold will do': missing}
-    if not self.required:
-        reasons = {'few positives': true<self.min_positives,
-                   'no threshold will do': missing,
-                   'predicts too often': predicted>3*true}
-        held_out = [o.outcome(without, nested=True) for o in (own, shared)]
-        if all(held_out):
-            own_score,shared_score = (self.sign*self.m.values(*o.cells()) for o in held_out)
-            reasons['no better held out'] = ~(own_score>shared_score).numpy()
+    # The first reason that applies is given
+    reasons = {'few positives': true<self.min_positives,
+               'no threshold will do': missing,
+               'predicts too often': predicted>3*true}
+    held_out = [o.outcome(without, nested=True) for o in (own, shared)]
+    if all(held_out):
+        own_score,shared_score = (self.sign*self.m.values(*o.cells()) for o in held_out)
+        reasons['no better held out'] = ~(own_score>shared_score).numpy()
     def reason_for(i): return next((k for k,applies in reasons.items() if applies[i]), '')
     return [reason_for(i) for i in range(own.table.c)]
 
@@ -324,6 +353,42 @@ def tune_jointly(self:Objective,
     thresh = np.stack([row.thresh[step] for row,step in zip(rows, best)], -1)
     return Tuned(name, table, thresh, per_label=True, fallback=('',)*table.c)
 
+# %% ../../nbs/thresholds/01_tuning.ipynb #5e7490a5
+@patch
+def _nearest(self:Objective,
+    row, # `SearchRow` of a label
+    masks, # Which folds count, S x folds of 0 and 1
+    shared # Thresholds of labels without a positive, S
+): # S thresholds
+    "Find the threshold of a label that comes nearest to keeping the constraint"
+    constraint = self.constraint
+    if constraint.name=='recall' and constraint.confidence: return np.full(len(masks), row.everything)
+    nearest = self.maximising(constraint.m).best(row.thresh, row.values, masks)
+    has_positives = row.curve(masks).true.numpy()>0
+    return np.where(has_positives & ~np.isnan(nearest), nearest, shared)
+
+@patch
+def tune_required(self:Objective,
+    table:SearchTable, # Scores and targets
+    tuned:Tuned, # Thresholds of the labels without a constraint
+    name:str='per label' # What tables and messages call them
+)->Tuned:
+    "Tune the labels that have a constraint, so that they keep it"
+    constraint = self.constraint
+    masks = table.fold_masks()
+    thresh = np.broadcast_to(tuned.thresh[:len(masks)], (len(masks),table.c)).copy()
+    fallback = [*(tuned.fallback or ['']*table.c)]
+    for i,least in table.each(constraint.of_labels(table.c).items()):
+        row = table.row(i)
+        def tune(effect, constraint):
+            def kept_of(masks): return constraint.kept(row.curve(masks), least, effect)
+            return self.best(row.thresh, row.values, masks, kept_of)
+        plain = tune(1, constraint.plain())
+        best = tune(constraint.effect(table, i, plain[0]), constraint)
+        thresh[:,i] = np.where(np.isnan(best), self._nearest(row, masks, thresh[:,i]), best)
+        fallback[i] = constraint.why(least, table.true[i]) if np.isnan(best[0]) else ''
+    return Tuned(name, table, thresh, per_label=True, fallback=tuple(fallback))
+
 # %% ../../nbs/thresholds/01_tuning.ipynb #d1ca7b03
 @patch
 def tune(self:Objective,
@@ -333,9 +398,15 @@ def tune(self:Objective,
     "Tune a global threshold and, if wanted, one per label"
     global_name,label_name = names
     if not self.per_label: return [self.tune_global(table, name=global_name)]
-    shared = self.tune_global(table, pairs=not self.jointly, name=global_name)
-    if self.jointly: return [shared, self.tune_jointly(table, label_name)]
-    return [shared, self.tune_labels(table, shared, label_name)]
+    of_all = self.constraint and not self.constraint.by_label # No label is free
+    # Labels may keep what no global threshold keeps
+    shared = self.tune_global(table, not (self.jointly or of_all), global_name, nearest=True)
+    if of_all: return [shared, self.tune_required(table, shared, label_name)]
+    free = self.maximising(self.m)
+    tune = free.tune_jointly if self.jointly else partial(free.tune_labels, shared=shared)
+    per_label = tune(table, name=label_name)
+    if self.constraint: per_label = self.tune_required(table, per_label, label_name)
+    return [shared, per_label]
 
 # %% ../../nbs/thresholds/01_tuning.ipynb #e651de97
 def gain(
