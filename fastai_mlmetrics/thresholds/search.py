@@ -20,10 +20,18 @@ from itertools import combinations
 # %% ../../nbs/thresholds/00_search.ipynb #1555ab80
 def _groups(scores, probs):
     "Return where each group of sorted scores begins; no threshold divides a group"
-    below,above = scores[:-1],scores[1:]
+    below = scores[:-1]
+    above = scores[1:]
+    if not probs: return np.flatnonzero(np.append(True, above>below))
     # Probabilities that differ in their last digits only are one group
-    apart = above-below > 8*np.finfo(scores.dtype).eps*above if probs else above>below
-    return np.flatnonzero(np.append(True, apart))
+    tolerance = 8*np.finfo(scores.dtype).eps
+    begins = np.append(True, above-below > tolerance*above)
+    # Dense scores would chain into a wide group: divide it at each tolerance above its first score
+    first = scores[begins].astype(float)[begins.cumsum()-1]
+    with np.errstate(invalid='ignore'): # 0/0 is NaN, and scores of 0 stay one group
+        steps = np.floor(np.log(scores/first)/tolerance)
+    begins[1:] |= steps[1:]>steps[:-1]
+    return np.flatnonzero(begins)
 
 def _middles(scores, n_below, probs):
     "Return a threshold in the middle of each gap; `n_below` is how many scores are below it"
