@@ -86,8 +86,9 @@ class SearchRow:
 class SearchTable:
     """Base of tables that count all labels at thresholds, by fold
 
-    A subclass has `total`, the numbers of negatives and positives of each label, folds x 2 x C, and
-    `probs`, whether thresholds are in [0, 1]. It answers `row` and `candidates`."""
+    A subclass has `total`, the numbers of negatives and positives of each label, folds x 2 x C;
+    `probs`, whether thresholds are in [0, 1]; and `ends`, the highest and the lowest probability
+    beyond which no threshold divides the scores. It answers `row` and `candidates`."""
     show = True # Whether long loops may show a progress bar
     dtype = np.float32 # Of scores and thresholds
     def __init__(self,
@@ -176,6 +177,8 @@ class ScoreTable(SearchTable):
         self.valid = p.valid[rows].cpu()
         self.dtype = self.scores.numpy().dtype
         self.probs = is_probs(self.scores)
+        info = np.finfo(self.dtype)
+        self.ends = 1-8*info.eps,info.tiny
         n,c = self.y.shape
         n_folds = 1 if cv is None else check_int('cv', cv, 2)
         super().__init__(min(n_folds, n), n, c)
@@ -277,6 +280,7 @@ class BinnedTable(SearchTable):
         self.first = min(filled, default=0)
         self.bins = hist.shape[3]
         self.edges = bin_edges(self.bins).numpy()
+        self.ends = self.edges[self.edges<1][0],self.edges[-2] # In float32, many edges are 1
         self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
         # As many samples as has the label with the fewest ignored targets
