@@ -337,6 +337,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                               'fastai_mlmetrics/data/imbalance.py'),
                                                  'fastai_mlmetrics.data.imbalance._as_matrix': ( 'data/imbalance.html#_as_matrix',
                                                                                                  'fastai_mlmetrics/data/imbalance.py'),
+                                                 'fastai_mlmetrics.data.imbalance._frequencies': ( 'data/imbalance.html#_frequencies',
+                                                                                                   'fastai_mlmetrics/data/imbalance.py'),
                                                  'fastai_mlmetrics.data.imbalance._irlbl': ( 'data/imbalance.html#_irlbl',
                                                                                              'fastai_mlmetrics/data/imbalance.py'),
                                                  'fastai_mlmetrics.data.imbalance._item_targets': ( 'data/imbalance.html#_item_targets',

@@ -97,9 +97,14 @@ def label_matrix(
     return label_names(vocab, train.shape[1]),train,valid
 
 # %% ../../nbs/data/01_imbalance.ipynb #1129cc74
-def _irlbl(train):
+def _frequencies(targs):
+    "Count the samples with each label, and their share of those whose target is known"
+    # By numpy, since torch copies bools to int64 to sum them
+    n_true,n_known = (torch.from_numpy(o.cpu().numpy().sum(0)) for o in (targs==1, ~targs.isnan()))
+    return n_true,n_true.double()/n_known
+
+def _irlbl(freq):
     "Compute IRLbl: the highest label frequency over each label's; nan if never true"
-    freq = train.nanmean(0)
     return freq.nan_to_num().max()/freq.where(freq>0, math.nan)
 
 def _together(train):
@@ -113,7 +118,7 @@ def _together(train):
 def _most_often_with(train):
     "Return the label that each label most often occurs with, the first of equals, and its share"
     together = _together(train)
-    n_true = train.nansum(0).numpy()
+    n_true = _frequencies(train)[0].numpy()
     has_gaps = train.isnan().any()
     c = train.shape[1]
     most_often = [None]*c
@@ -146,8 +151,8 @@ def label_stats(
 
         label_stats(targs, vocab=names)"""
     names,train,valid = label_matrix(data, valid, **kwargs)
-    n_train = train.nansum(0)
-    n_valid = valid.nansum(0)
+    n_train,train_freq = _frequencies(train)
+    n_valid,valid_freq = _frequencies(valid)
     most_often,share = _most_often_with(train)
     often_with = ['' if i is None else names[i] for i in most_often]
     parts = dict(training=n_train)
@@ -155,9 +160,8 @@ def label_stats(
     missing = [' and '.join(part for part,n in parts.items() if not n[i])
                for i in range(len(names))]
     columns = dict(
-        train=n_train.long(), valid=n_valid.long(),
-        train_freq=train.nanmean(0), valid_freq=valid.nanmean(0),
-        IRLbl=_irlbl(train), often_with=often_with, share_with=share, missing_from=missing)
+        train=n_train, valid=n_valid, train_freq=train_freq, valid_freq=valid_freq,
+        IRLbl=_irlbl(train_freq), often_with=often_with, share_with=share, missing_from=missing)
     res = Table(columns, index=pd.Index(names, name='label', tupleize_cols=False))
     return res if len(valid) else res.drop(columns=['valid','valid_freq'])
 
@@ -220,7 +224,7 @@ def imbalance_measures(
     targs = targs[(~targs.isnan()).any(1)]
     train = targs.nan_to_num() # Ignored targets count as 0
     if not train.sum(0).any(): raise ValueError("no label is true in any sample")
-    ratio = _irlbl(train)
+    ratio = _irlbl(train.mean(0))
     known = ratio[~ratio.isnan()]
     return Table(dict(value={
         'cardinality': train.sum(1).mean().item(),
