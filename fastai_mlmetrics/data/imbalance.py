@@ -12,6 +12,8 @@ from ..core.inputs import (
 from ..core.messages import format_number
 from ..core.tables import label_columns, new_axes, plot_name, Table
 from ..core.rules import ThresholdRule
+from ..core.counts import count_pairs
+from scipy import sparse
 
 # %% ../../nbs/data/01_imbalance.ipynb #1f8d3980
 def _targets(ds):
@@ -54,12 +56,14 @@ def _as_matrix(targets, names, ignore_index):
                          "For a single label, pass targs[:,None]")
     targets = targets.flatten(0, -2) # All axes but the last are samples, as in metrics
     valid = ThresholdRule(ignore_index=ignore_index).valid(targets)
-    if valid is None: valid = torch.ones_like(targets, dtype=torch.bool)
-    wrong = targets[valid & (targets!=0) & (targets!=1)]
+    wrong = (targets!=0) & (targets!=1)
+    if valid is not None: wrong &= valid
+    wrong = targets[wrong]
     if len(wrong):
         raise ValueError(f"targets must be 0 or 1, but one is {format_number(wrong[0])}: "
                          "name the value of missing ones with ignore_index")
-    return targets.double().where(valid, math.nan)
+    targets = targets.double()
+    return targets if valid is None else targets.where(valid, math.nan)
 
 def _arrays(data, valid, ignore_index):
     "Convert arrays of targets to tensors; return these and the value to ignore"
@@ -93,16 +97,44 @@ def label_matrix(
     return label_names(vocab, train.shape[1]),train,valid
 
 # %% ../../nbs/data/01_imbalance.ipynb #1129cc74
-def _irlbl(train):
+def _frequencies(targs):
+    "Count the samples with each label, and their share of those whose target is known"
+    # By numpy, since torch copies bools to int64 to sum them
+    n_true,n_known = (torch.from_numpy(o.cpu().numpy().sum(0)) for o in (targs==1, ~targs.isnan()))
+    return n_true,n_true.double()/n_known
+
+def _irlbl(freq):
     "Compute IRLbl: the highest label frequency over each label's; nan if never true"
-    freq = train.nanmean(0)
     return freq.nan_to_num().max()/freq.where(freq>0, math.nan)
 
-def _cooccurrence(train):
-    "Count the samples of label i in which label j is true, and in which it is known, C x C"
-    true = train.nan_to_num() # In float64, which autocast leaves alone
-    is_known = (~train.isnan()).double()
-    return (true.T@true).fill_diagonal_(0),true.T@is_known
+def _together(train):
+    "Count the samples of each two labels that occur together, C x C, sparse"
+    true = train==1
+    pairs = count_pairs(true, true)
+    together = pairs-sparse.diags_array(pairs.diagonal())
+    together.eliminate_zeros()
+    return together
+
+def _most_often_with(train):
+    "Return the label that each label most often occurs with, the first of equals, and its share"
+    together = _together(train)
+    n_true = _frequencies(train)[0].numpy()
+    has_gaps = train.isnan().any()
+    c = train.shape[1]
+    most_often = [None]*c
+    share = np.zeros(c)
+    for i,(start,end) in enumerate(zip(together.indptr, together.indptr[1:])):
+        if start==end: continue
+        others = together.indices[start:end]
+        n_known = n_true[i]
+        if has_gaps: # Of the samples with the label, those whose target for the other is known
+            samples = (train[:,i]==1).nonzero()
+            n_known = (~train[samples,torch.from_numpy(others).long()].isnan()).sum(0).numpy()
+        shares = together.data[start:end]/n_known
+        best = shares.argmax()
+        most_often[i] = others[best]
+        share[i] = shares[best]
+    return most_often,share
 
 @delegates(label_matrix)
 def label_stats(
@@ -119,19 +151,17 @@ def label_stats(
 
         label_stats(targs, vocab=names)"""
     names,train,valid = label_matrix(data, valid, **kwargs)
-    n_train = train.nansum(0)
-    n_valid = valid.nansum(0)
-    together,known = _cooccurrence(train)
-    share,other = (together/known).nan_to_num().max(1)
-    often_with = [names[i] if o else '' for i,o in zip(other.tolist(), share)]
+    n_train,train_freq = _frequencies(train)
+    n_valid,valid_freq = _frequencies(valid)
+    most_often,share = _most_often_with(train)
+    often_with = ['' if i is None else names[i] for i in most_often]
     parts = dict(training=n_train)
     if len(valid): parts['validation'] = n_valid
     missing = [' and '.join(part for part,n in parts.items() if not n[i])
                for i in range(len(names))]
     columns = dict(
-        train=n_train.long(), valid=n_valid.long(),
-        train_freq=train.nanmean(0), valid_freq=valid.nanmean(0),
-        IRLbl=_irlbl(train), often_with=often_with, share_with=share, missing_from=missing)
+        train=n_train, valid=n_valid, train_freq=train_freq, valid_freq=valid_freq,
+        IRLbl=_irlbl(train_freq), often_with=often_with, share_with=share, missing_from=missing)
     res = Table(columns, index=pd.Index(names, name='label', tupleize_cols=False))
     return res if len(valid) else res.drop(columns=['valid','valid_freq'])
 
@@ -152,11 +182,13 @@ def plot_cooccurrence(
 
         plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
-    together,known = _cooccurrence(train)
-    by_number = together.sum(1).argsort(descending=True, stable=True)
-    where = label_columns(labels, names, by_number[:k].sort().values.tolist(), k)
-    if normalize: together = (together/known).nan_to_num()
-    shown = together[where][:,where].fill_diagonal_(math.nan)
+    by_number = np.argsort(-_together(train).sum(1), kind='stable')
+    where = label_columns(labels, names, np.sort(by_number[:k]).tolist(), k)
+    shown_targs = train[:,where]
+    true = shown_targs.nan_to_num() # In float64, which autocast leaves alone
+    shown = true.T@true
+    if normalize: shown = (shown/(true.T@(~shown_targs.isnan()).double())).nan_to_num()
+    shown.fill_diagonal_(math.nan)
     ax = new_axes(ax, figsize or (2.5+0.2*len(where), max(2.8, 1.2+0.2*len(where))))
     ax.set_facecolor('0.85') # The diagonal
     image = ax.imshow(shown.numpy(), cmap='Blues', vmin=0)
@@ -192,7 +224,7 @@ def imbalance_measures(
     targs = targs[(~targs.isnan()).any(1)]
     train = targs.nan_to_num() # Ignored targets count as 0
     if not train.sum(0).any(): raise ValueError("no label is true in any sample")
-    ratio = _irlbl(train)
+    ratio = _irlbl(train.mean(0))
     known = ratio[~ratio.isnan()]
     return Table(dict(value={
         'cardinality': train.sum(1).mean().item(),

@@ -19,8 +19,8 @@ from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
 from fastai_mlmetrics.thresholds.finding import (
-    InUse, plot_thresh_curve, recommend, score_table, thresh_table, ThreshFinder,
-    WithTable)
+    InUse, plot_thresh_curve, recommend, saturation, score_table, thresh_table,
+    ThreshFinder, WithTable)
 from ..diagnosis.pitfalls import metric_thresh
 from ..diagnosis.callback import ZeroLabelsCallback
 
@@ -47,6 +47,13 @@ def _label_objective(metric, average, **kwargs):
     objective.m.average = 'macro' # Also of an instance
     return objective
 
+def _warn_of_saturation(learn, table):
+    "Warn if thresholds on probabilities are too coarse for the model's logits"
+    coarse = saturation(table, 'best_thresholds(*learn.get_preds(act=noop), sigmoid=False)')
+    decoding = Decoding(learn.loss_func, table.c, getattr(learn.dls, 'device', None))
+    if coarse and (decoding.is_activated or decoding.takes_logits):
+        warn_user(f"{coarse}; set_thresh takes thresholds on probabilities only")
+
 def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, groups):
     "Predict the data; return a `SearchTable`, and what is counted by the rule in use"
     in_use = dict(ignore_index=ignore_index, **decoding.args)
@@ -67,6 +74,7 @@ def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, group
         table = finder.table
         if table is None: raise ValueError(NOTHING_COUNTS)
     table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
+    _warn_of_saturation(learn, table)
     return table,counted
 
 def _tune(objective, label_objective, table):

@@ -307,19 +307,21 @@ def most_confused(self:MultiLabelInterpretation,
 
         interp.most_confused(min_val=2)"""
     counts = count_confusions(self.predictions)
-    missed,predicted = (counts>=max(1, min_val)).nonzero().T.numpy()
+    pairs = counts.tocoo() # Row by row
+    frequent = pairs.data>=min_val
     names = pd.Series([*self.vocab])
-    found = Table(dict(missed=names.take(missed).array, predicted=names.take(predicted).array,
-                       samples=counts[missed,predicted].numpy()))
+    found = Table(dict(missed=names.take(pairs.row[frequent]).array,
+                       predicted=names.take(pairs.col[frequent]).array,
+                       samples=pairs.data[frequent]))
     found = found.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     shown = found if k is None else found.head(check_int('k', k, 1))
     text = ''
     if not self.predicted.any():
         text = "No label is predicted, so none is confused with another one."
-    elif not counts.any(): text = "No sample has both a missed and a wrongly predicted label."
+    elif not counts.nnz: text = "No sample has both a missed and a wrongly predicted label."
     elif not len(found):
         text = (f'No pair is in {min_val:,} samples; the most frequent is in '
-                f'{counts.max().item():,}.')
+                f'{counts.max():,}.')
     elif len(shown)<len(found):
         text = f'The first {len(shown):,} of {len(found):,} pairs; k=None lists all.'
     if text: shown.attrs['reading'] = text

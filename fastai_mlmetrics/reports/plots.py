@@ -11,6 +11,7 @@ from ..core.messages import check_int, count_of
 from ..core.tables import (
     label_columns, label_index, new_axes, plot_label, plot_name)
 from ..core.rules import is_probs
+from ..core.counts import count_pairs
 from ..metrics.formulas import (
     F1ScoreMulti, PrecisionMulti, RecallMulti, SpecificityMulti)
 from ..metrics.curves import sort_curve
@@ -92,18 +93,14 @@ LabelPlots.plot_confusion_matrix = LabelPlots.plot_confusion_matrices
 # %% ../../nbs/reports/03_plots.ipynb #34829160
 def count_confusions(
     p # `Predictions`
-)->Tensor: # Count of samples where label i is a false negative and label j a false positive, C x C
+): # Sparse C x C: the samples where label i is a false negative and label j a false positive
     "Count how often each label is missed where another one is wrongly predicted"
-    missed = p.true & ~p.predicted
-    false = p.predicted & ~p.true
-    # In float64, which autocast leaves alone, and in blocks, since it takes eight times the memory
-    blocks = zip(missed.split(4096), false.split(4096))
-    return sum(m.T.double() @ f.double() for m,f in blocks).long()
+    return count_pairs(p.true & ~p.predicted, p.predicted & ~p.true)
 
 # %% ../../nbs/reports/03_plots.ipynb #42c99a18
 def _most_frequent(times, k):
     "Return the indices of the `k` highest counts, highest first, without those that are 0"
-    order = times.argsort(descending=True, stable=True)
+    order = np.argsort(-times, kind='stable')
     return order[:min(k, (times>0).sum())]
 
 def _axis_title(name, n, n_all):
@@ -121,11 +118,12 @@ def plot_label_confusion(self:LabelPlots,
         interp.plot_label_confusion(k=12)"""
     k = check_int('k', k, 1)
     counts = count_confusions(self.predictions)
-    if not counts.any(): return print(self.most_confused().reading)
+    if not counts.nnz: return print(self.most_confused().reading)
     rows = _most_frequent(counts.sum(1), k)
     cols = _most_frequent(counts[rows].sum(0), k)
-    rows = rows[counts[rows][:,cols].any(1)]
-    shown = counts[rows][:,cols].numpy()
+    shown = counts[rows][:,cols].toarray()
+    rows = rows[shown.any(1)]
+    shown = shown[shown.any(1)]
     row_names = [plot_name(self.vocab[i]) for i in rows.tolist()]
     col_names = [plot_name(self.vocab[i]) for i in cols.tolist()]
     ax = new_axes(ax, figsize or (3+0.3*len(cols), 3+0.3*len(rows)))
@@ -133,8 +131,8 @@ def plot_label_confusion(self:LabelPlots,
     _write_cells(ax, np.where(shown, shown.astype(str), ''), shown/shown.max())
     ax.set_xticks(range(len(cols)), col_names, rotation=90, fontsize=8)
     ax.set_yticks(range(len(rows)), row_names, fontsize=8)
-    ax.set(xlabel=_axis_title('wrongly predicted', len(cols), counts.any(0).sum()),
-           ylabel=_axis_title('missed', len(rows), counts.any(1).sum()))
+    ax.set(xlabel=_axis_title('wrongly predicted', len(cols), (counts.sum(0)>0).sum()),
+           ylabel=_axis_title('missed', len(rows), (counts.sum(1)>0).sum()))
 
 # %% ../../nbs/reports/03_plots.ipynb #4d480730
 @patch

@@ -334,6 +334,30 @@ def check_search(
     if not any_true:
         warn_user("no target is true, so no threshold is better than another: are the targets right?")
 
+_MANY = 0.05 # Share of the number of positives
+
+def saturation(
+    table:SearchTable, # Scores and targets
+    call:str='best_thresholds(logits, targs, sigmoid=False)', # Finds a threshold on logits
+    logits:Tensor=None # Logits of the scores; None: unknown
+)->str: # '' if that concerns few
+    "Say how many negatives and positives only a threshold on logits can separate"
+    limits = logit(np.array(table.ends, dtype=float))
+    thresh = np.array(table.ends if table.probs else limits, table.dtype)
+    above = table.at(thresh[:,None]).sum((0,3)) # 2 targets x 2 ends
+    total = table.total.sum((0,2))
+    saturated = above[:,0],total-above[:,1]
+    for numbers,limit,sign,side in zip(saturated, limits, (1,-1), ('more','less')):
+        if min(numbers)<=_MANY*total[1]: continue
+        if logits is not None:
+            beyond = logits[sign*logits>sign*limit]
+            if (beyond==beyond[0]).all(): continue # Nothing separates equal logits
+        negatives,positives = map(int, numbers)
+        return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits "
+                f"of about {limit:.0f} or {side}, where thresholds on probabilities are too coarse to "
+                f"separate them: {call} finds a threshold on logits, for metrics with sigmoid=False")
+    return ''
+
 def find_best(
     objective:Objective, # Metric to maximise
     table:SearchTable, # Scores and targets
@@ -442,7 +466,10 @@ class ThreshFinder(FoldedMetric):
     def compute(self)->BestThresholds: # None if nothing was added
         "Find the best thresholds for all that was added"
         table = self.table
-        return table and find_best(self.objective, table, label_names(self.vocab, table.c))
+        if table is None: return None
+        coarse = saturation(table) if self.sigmoid else ''
+        if coarse: self._warn(coarse)
+        return find_best(self.objective, table, label_names(self.vocab, table.c))
 
     @property
     def value(self):
@@ -462,9 +489,13 @@ def score_table(
     table = ScoreTable(p, cv, seed)
     if not table.probs:
         low,high = table.scores.aminmax()
+        as_probs = note(not saturation(table, logits=table.scores),
+                        ". If the scores are logits, sigmoid=True finds thresholds for probabilities")
         warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, and thresholds are on "
-                  "their scale, for metrics with sigmoid=False. If the scores are logits, "
-                  "sigmoid=True finds thresholds for probabilities")
+                  f"their scale, for metrics with sigmoid=False{as_probs}")
+    elif p.rule.sigmoid:
+        coarse = saturation(table, logits=p.preds)
+        if coarse: warn_user(coarse)
     return table
 
 # %% ../../nbs/thresholds/02_finding.ipynb #eebdd1ae

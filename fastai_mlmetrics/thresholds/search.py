@@ -21,10 +21,18 @@ from itertools import combinations
 # %% ../../nbs/thresholds/00_search.ipynb #1555ab80
 def _groups(scores, probs):
     "Return where each group of sorted scores begins; no threshold divides a group"
-    below,above = scores[:-1],scores[1:]
+    below = scores[:-1]
+    above = scores[1:]
+    if not probs: return np.flatnonzero(np.append(True, above>below))
     # Probabilities that differ in their last digits only are one group
-    apart = above-below > 8*np.finfo(scores.dtype).eps*above if probs else above>below
-    return np.flatnonzero(np.append(True, apart))
+    tolerance = 8*np.finfo(scores.dtype).eps
+    begins = np.append(True, above-below > tolerance*above)
+    # Dense scores would chain into a wide group: divide it at each tolerance above its first score
+    first = scores[begins].astype(float)[begins.cumsum()-1]
+    with np.errstate(invalid='ignore'): # 0/0 is NaN, and scores of 0 stay one group
+        steps = np.floor(np.log(scores/first)/tolerance)
+    begins[1:] |= steps[1:]>steps[:-1]
+    return np.flatnonzero(begins)
 
 def _middles(scores, n_below, probs):
     "Return a threshold in the middle of each gap; `n_below` is how many scores are below it"
@@ -90,8 +98,9 @@ class SearchRow:
 class SearchTable:
     """Base of tables that count all labels at thresholds, by fold
 
-    A subclass has `total`, the numbers of negatives and positives of each label, folds x 2 x C, and
-    `probs`, whether thresholds are in [0, 1]. It answers `row` and `candidates`."""
+    A subclass has `total`, the numbers of negatives and positives of each label, folds x 2 x C;
+    `probs`, whether thresholds are in [0, 1]; and `ends`, the highest and the lowest probability
+    beyond which no threshold divides the scores. It answers `row` and `candidates`."""
     show = True # Whether long loops may show a progress bar
     has_samples = False # Whether it knows each sample's scores
     dtype = np.float32 # Of scores and thresholds
@@ -181,6 +190,8 @@ class ScoreTable(SearchTable):
         self.valid = self.p.valid.cpu()
         self.dtype = self.scores.numpy().dtype
         self.probs = is_probs(self.scores)
+        info = np.finfo(self.dtype)
+        self.ends = 1-8*info.eps,info.tiny
         n,c = self.y.shape
         n_folds = 1 if cv is None else check_int('cv', cv, 2)
         groups = ifnone(self.p.groups, torch.arange(n, device='cpu'))
@@ -292,6 +303,7 @@ class BinnedTable(SearchTable):
         self.first = min(filled, default=0)
         self.bins = hist.shape[3]
         self.edges = bin_edges(self.bins).numpy()
+        self.ends = self.edges[self.edges<1][0],self.edges[-2] # In float32, many edges are 1
         self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
         # As many samples as has the label with the fewest ignored targets

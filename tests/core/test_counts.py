@@ -3,7 +3,7 @@ import pickle, threading, weakref
 from fractions import Fraction
 from helpers import *
 from reference import *
-from fastai_mlmetrics.core.counts import Batch
+from fastai_mlmetrics.core.counts import Batch, count_pairs
 from fastai_mlmetrics.metrics.streaming import accum_all
 
 FORMULAS = {
@@ -388,3 +388,12 @@ def test_errors_are_raised_in_the_batch_that_makes_them():
     learn.pred,learn.yb,learn.iter = torch.randn(4, 3),(targs,),2
     F1ScoreMulti(thresh=0.5).accumulate(learn)
     with pytest.raises(ValueError, match="1 values"): F1ScoreMulti(thresh=[0.5]).accumulate(learn)
+
+@given(binary_pairs())
+def test_pairs_are_counted_in_blocks(pair):
+    a,b = (torch.from_numpy(o).bool() for o in pair)
+    counts = count_pairs(a, b)
+    test_eq(counts.toarray(), (a.int().T@b.int()).numpy())
+    assert counts.nnz==(counts.toarray()>0).sum() and counts.has_sorted_indices
+    many = 2**21//a.shape[1]//len(a)+2 # More than a block
+    test_eq(count_pairs(a.repeat(many, 1), b.repeat(many, 1)).toarray(), many*counts.toarray())

@@ -304,3 +304,27 @@ def test_a_part_of_the_labels_is_called_so():
         plot_cooccurrence(y, k=k)
         titles.append(plt.gca().get_title())
     assert titles==['30 of 40 labels','']
+
+@given(arrays(float, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=st.sampled_from([0.,1.,1.,math.nan])))
+def test_the_most_frequent_company_is_that_of_all_pairs(y):
+    "The first of equal shares, of the samples in which the other label's target is known"
+    s = label_stats(y, ignore_index=math.nan)
+    for i in range(y.shape[1]):
+        known = (y[:,i]==1)[:,None] & ~np.isnan(y)
+        together = (known & (y==1)).sum(0)
+        shares = np.where(together>0, together/np.maximum(known.sum(0), 1), 0)
+        shares[i] = 0
+        assert s.share_with[i]==shares.max()
+        assert s.often_with[i]==(shares.argmax() if shares.max() else '')
+
+def sparse_targets(n, c, per_sample=3):
+    r = np.random.default_rng(0)
+    y = torch.zeros(n, c, dtype=torch.uint8)
+    y[np.repeat(np.arange(n), per_sample),r.integers(0, c, per_sample*n)] = 1
+    return y
+
+def test_thousands_of_labels_make_no_table_of_all_pairs():
+    y = sparse_targets(1000, 6000)
+    label_stats(y[:,:10]) # What a first call loads does not count
+    assert peak_of(label_stats, y) < 3*8*y.numel()/2**20 < 8*y.shape[1]**2/2**20
+    assert peak_of(plot_cooccurrence, y) < 3*8*y.numel()/2**20

@@ -308,6 +308,17 @@ def test_a_report_by_label_makes_no_large_tables():
     assert peak_of(interp.report) < 16*p.numel()/2**20
     assert peak_of(interp.most_confused) < 16*p.numel()/2**20
 
+def test_confusions_of_thousands_of_labels_make_no_table_of_all_pairs():
+    r = np.random.default_rng(0)
+    y,p = (torch.zeros(1000, 6000) for _ in range(2))
+    for o in (y, p): o[np.repeat(np.arange(1000), 3),r.integers(0, 6000, 3000)] = 1
+    interp = MultiLabelInterpretation.from_preds(p, y)
+    interp.predicted, interp.true # Are made once
+    MultiLabelInterpretation.from_preds(p[:,:10], y[:,:10]).plot_label_confusion()
+    all_pairs = 8*6000**2/2**20 # 275 MB
+    assert peak_of(interp.most_confused) < all_pairs/5
+    assert peak_of(interp.plot_label_confusion) < all_pairs/5
+
 @pytest.mark.parametrize('names', [['d','b','a','c'], [10,9,100,-1]])
 def test_a_report_is_sorted_by_names(names):
     logits,targs = simulate(50, 4, density=0.3)

@@ -53,6 +53,77 @@ def test_what_is_found_can_be_passed_as_it_is():
         assert a.equals(b)
         assert F1ScoreMulti(found, sigmoid=False)(scores, targs)==found.score
 
+def saturated(skill=2, c=3, seed=0):
+    "Logits around 40, whose sigmoids are all 1 in float32, and targets"
+    r = np.random.default_rng(seed)
+    y = r.integers(0, 2, (400,c))
+    return (40+r.normal(size=y.shape)+skill*y).astype(np.float32),y
+
+COARSE = 'thresholds on probabilities are too coarse'
+
+def f1_by_rank(logits, y):
+    "The highest micro F1 of all thresholds"
+    order = np.argsort(-logits, None)
+    return (2*y.ravel()[order].cumsum()/(np.arange(y.size)+1+y.sum())).max()
+
+@pytest.mark.parametrize('bins', [None, 1024])
+def test_saturated_logits_are_told_and_the_cure_finds_their_threshold(bins):
+    logits,targs = saturated()
+    with pytest.warns(UserWarning, match=COARSE) as caught:
+        found = best_thresholds(logits, targs, sigmoid=True, bins=bins)
+    assert found.score==pytest.approx(2*targs.sum()/(targs.size+targs.sum())) # of predicting everything
+    text, = (str(o.message) for o in caught)
+    n = targs.sum()
+    limit = 17 if bins else 14
+    assert text.startswith(f'{targs.size-n} negatives and {n} positives have logits of about {limit} or more')
+    cure = re.search(r'best_thresholds\(.*?\)', text)[0]
+    with pytest.warns(UserWarning, match='for metrics with sigmoid=False') as caught: found = eval(cure)
+    assert len(caught)==1 and 'sigmoid=True' not in str(caught[0].message) # which would lead back
+    assert found.score>0.85 and found.score==pytest.approx(f1_by_rank(logits, targs))
+    assert F1ScoreMulti(found, sigmoid=False, average='micro')(logits, targs)==pytest.approx(found.score)
+
+@pytest.mark.parametrize('bins', [None, 1024])
+def test_saturated_logits_of_a_learner(bins):
+    logits,targs = saturated()
+    learn = make_learner(torch.from_numpy(logits), torch.from_numpy(targs).float())
+    with pytest.warns(UserWarning, match=COARSE) as caught: learn.thresh_find(show_plot=False, bins=bins)
+    text, = (str(o.message) for o in caught if COARSE in str(o.message))
+    with warnings_as('ignore'): found = eval(re.search(r'best_thresholds\(.*False\)', text.partition(' finds a')[0])[0])
+    assert found.score==pytest.approx(f1_by_rank(logits, targs))
+    with recording(learn) as caught: # probabilities of a model that ends with a sigmoid have no logits
+        learn.model = Sigmoid()
+        learn.loss_func = BCELossFlat()
+        learn.thresh_find(show_plot=False, bins=bins)
+    assert not any(COARSE in str(o.message) for o in caught)
+
+@pytest.mark.parametrize('bins', [None, 1024])
+def test_saturation_near_zero(bins):
+    logits,targs = saturated()
+    with pytest.warns(UserWarning, match=f'have logits of about -{24 if bins else 87} or less'):
+        best_thresholds(logits-160, targs, sigmoid=True, bins=bins)
+
+def test_saturation_in_float64_begins_later():
+    logits,targs = saturated()
+    with warnings_as('error'): best_thresholds(logits.astype(float)-20, targs, sigmoid=True)
+    with pytest.warns(UserWarning, match='logits of about 34 or more'):
+        best_thresholds(logits.astype(float), targs, sigmoid=True)
+
+def test_saturation_that_no_threshold_could_divide_is_not_told():
+    logits,targs = saturated()
+    separated = np.where(targs==1, logits, -logits)
+    equal = np.where(logits>40, np.float32(40), np.float32(-2))
+    few = np.where(np.arange(400)[:,None]<20, logits, logits-40)
+    for o in (separated, -separated, equal, few):
+        for bins in (None, 1024):
+            if o is equal and bins: continue # Histograms do not tell equal logits
+            with warnings_as('error'): best_thresholds(o, targs, sigmoid=True, bins=bins)
+
+def test_saturation_is_told_once_by_a_metric():
+    logits,targs = saturated()
+    learn = make_learner(torch.from_numpy(logits), torch.from_numpy(targs).float(), ThreshFinder())
+    with recording(learn) as caught: learn.fit(2, 0.)
+    assert sum(COARSE in str(o.message) for o in caught)==1
+
 def test_logits_without_sigmoid_are_told():
     "One warning names the scale, and both of its ways give metrics the score that was promised"
     logits,targs = simulate(600, 5, density=0.3, bias=-1)

@@ -4,7 +4,7 @@ from helpers import *
 from brute_force import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.curves import bin_edges
-from fastai_mlmetrics.thresholds.search import BinnedTable, candidates, draw_folds, ScoreTable
+from fastai_mlmetrics.thresholds.search import _groups, BinnedTable, candidates, draw_folds, ScoreTable
 from fastai_mlmetrics.thresholds.finding import score_table
 
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16, torch.float64])
@@ -24,6 +24,75 @@ def test_no_threshold_between_last_digits():
     margins = np.array([[5+1e-6],[5]], np.float32) # no sigmoid rounds them
     t = best_thresholds(margins, np.array([[1],[0]]), average='micro').thresh
     assert 5<=np.float32(t)<np.float32(5+1e-6)
+
+EPS = np.finfo(np.float32).eps
+
+def f1_within_a_group(scores, y):
+    """The highest micro F1 of all thresholds between distinct scores, and the least that a search has to find
+
+    A threshold may have to move up by the width of a group, which loses at most the positives up to there."""
+    distinct,index = np.unique(scores, return_inverse=True)
+    n,n_true = (np.bincount(index.ravel(), o.ravel()) for o in (np.ones(y.shape), y))
+    def passed(x): return x[::-1].cumsum()[::-1]
+    predicted,tp = passed(n),passed(n_true)
+    beyond = np.searchsorted(distinct, distinct.astype(float)*(1+9*EPS), 'right')
+    lost = tp-np.append(tp, 0)[beyond]
+    def f1(tp, predicted): return (2*tp/(predicted+y.sum())).max()
+    return f1(tp, predicted),f1(tp-lost, predicted-lost)
+
+@pytest.mark.parametrize('low,width,close', [(0.3,1e-4,1e-3), (0.999,1e-3,1e-3), (1e-6,1e-9,1e-3), (0.2,1e-5,1e-2)])
+def test_dense_scores_of_masks(low, width, close):
+    "400 masks with a narrow range of scores, in which each score has neighbours in its last digits"
+    r = np.random.default_rng(0)
+    y = (r.random((400,16,16,3))<0.25).astype(int)
+    skilled = 1/(1+np.exp(-(r.normal(size=y.shape)+1.5*y)))
+    scores = (low+width*skilled).astype(np.float32)
+    best,least = f1_within_a_group(scores, y)
+    res = best_thresholds(scores, y)
+    assert max(least, best-close)<=res.score<=best+1e-12
+    test_eq(F1ScoreMulti(res.thresh, sigmoid=False, average='micro')(above(scores, res.thresh), y), res.score)
+    for average in ('macro','samples'): # at 2,048 of the true scores
+        res = best_thresholds(scores, y, average=average, per_label=False)
+        grid = np.quantile(scores, np.linspace(0, 1, 50)).astype(np.float32)
+        m = F1ScoreMulti(average=average)
+        assert res.score>max(m(above(scores, t), y) for t in grid)-close
+        assert res.score==pytest.approx(m(above(scores, res.thresh), y), abs=1e-12)
+
+@st.composite
+def dense_scores(draw):
+    "Neighbours in float32 and wide gaps, and targets"
+    start = np.float32(draw(st.sampled_from([1e-30,0.01,0.3,0.4999999,0.6])))
+    steps = draw(st.lists(st.sampled_from([0,1,1,2,5,9,20,1000]), min_size=1, max_size=60))
+    # Positive floats are as far apart as the integers of their bits
+    scores = (start.view(np.int32)+np.cumsum(steps, dtype=np.int32)).view(np.float32)
+    return scores,draw(arrays(np.int64, len(scores), elements=st.integers(0, 1)))
+
+@given(dense_scores())
+def test_groups_are_not_wider_than_the_tolerance(dense):
+    scores,y = dense
+    starts = _groups(scores, True)
+    ends = np.append(starts[1:], len(scores))
+    first,last = (scores[o].astype(float) for o in (starts, ends-1))
+    assert starts[0]==0 and (last-first<=8.01*EPS*last).all()
+    # Scores within the tolerance, with a wide gap on both sides, are not divided
+    wide = np.flatnonzero(np.diff(scores)>8*EPS*scores[1:])+1
+    for chain in np.split(np.arange(len(scores)), wide):
+        assert chain[0] in starts
+        if scores[chain[-1]]-scores[chain[0]]<7.99*EPS*scores[chain[0]]: assert not np.isin(chain[1:], starts).any()
+
+@given(dense_scores())
+def test_a_group_hides_no_more_than_its_width(dense):
+    scores,y = dense
+    if not y.any(): return
+    best,least = f1_within_a_group(scores, y)
+    res = best_thresholds(scores[:,None], y[:,None], cv=None)
+    assert least-1e-12<=res.score<=best+1e-12
+
+@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+def test_scores_of_zero_are_one_group(dtype):
+    scores = np.array([0,0,0,1e-40,0.5,0.5,1,1], dtype)
+    with warnings_as('error'): test_eq(_groups(scores, True).tolist(), [0,3,4,6])
+    test_eq(_groups(scores*0, True).tolist(), [0])
 
 def test_infinite_scores_are_ranked():
     "Log-odds of probabilities that were rounded to 0 and 1"
