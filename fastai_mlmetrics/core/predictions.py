@@ -99,10 +99,15 @@ class Predictions:
                             groups=self.sample_groups)
 
     @property
+    def n_independent(self):
+        "Number of groups, or of samples with a target that counts if these are independent"
+        return self.sample_counts.shape[1] if self.groups is None else self.sample_groups.max().item()+1
+
+    @property
     def sampling(self):
         "How the samples were drawn, as far as intervals and held-out scores depend on it, in words"
         if self.groups is None: return "Samples are taken as independent: `groups=` says which are not."
-        n = self.sample_groups.max().item()+1
+        n = self.n_independent
         rough = note(n<FEW_GROUPS, ", so few that intervals are rough")
         return f"Samples are taken as independent between {n:,} groups{rough}."
 

@@ -159,6 +159,15 @@ def _f1_in_words(row, constant, ci):
     return (f"F1 over samples is {row.value:.3f}{ceiling}{limits}; "
             f"predicting {constant} for every sample scores {row.constant:.3f}.")
 
+def _least_difference(row, p):
+    "Say how much another model has to differ; '' without an interval"
+    if math.isnan(row.low): return ''
+    # At most as much as if the other model were scored on other samples
+    half = (row.high-row.low)/2*2**0.5
+    n = count_of(p.n_independent, 'sample' if p.groups is None else 'group')
+    return (f"With these {n}, another model is clearly better or worse if its F1 over samples differs "
+            f"by {half:.3f}, or by less if both make the same mistakes.")
+
 def _ceilings_in_words(ceilings, p):
     "Say which rows cannot reach 1, and why; '' if all can"
     limited = ceilings[ceilings<_BELOW_1]
@@ -187,7 +196,8 @@ def _reading(report, p, constant, ci):
                  f"and in {subset.constant:.3f} with the best constant prediction.")
     sentences = [rule, _accuracy_in_words(accuracy, p), all_right,
                  _f1_in_words(report.loc['F1, samples'], constant, ci), ranking,
-                 _ceilings_in_words(report.ceiling, p), note(ci is not None, p.sampling)]
+                 _ceilings_in_words(report.ceiling, p),
+                 _least_difference(report.loc['F1, samples'], p), note(ci is not None, p.sampling)]
     return ' '.join(filter(None, sentences))
 
 def report_of(

@@ -81,7 +81,19 @@ def _rows_in_words(table):
     *others,last_one = texts
     return note(others, f"{'; '.join(others)}, and ") + last_one
 
-def _compared(name, first, table, ci):
+def _how_many_more(table, chance, p):
+    "Say how many samples would make a difference clear, in the row that is read first"
+    row = next((row for row in [*_OFTEN, *chance] if row in chance), None)
+    if row is None: return ''
+    o = table.loc[row]
+    # A limit is at half the distance with four times as many samples
+    n = p.n_independent*((o.high-o.low)/2/o.difference)**2 if o.difference else math.inf
+    kind = 'samples' if p.groups is None else 'groups'
+    if n>1000*p.n_independent:
+        return f"Not even a thousand times as many {kind} would make that in {_in_words(row)} clear."
+    return f"About {float(f'{n:.2g}'):,.0f} {kind} like these would make that in {_in_words(row)} clear."
+
+def _compared(name, first, table, ci, p):
     "Summarise the differences of a model from the first one in words"
     name,first = as_shown(name),as_shown(first)
     table = table.dropna(subset='difference')
@@ -90,13 +102,17 @@ def _compared(name, first, table, ci):
     clear = _is_clear(table)
     better,worse = table[clear & (table.difference>0)],table[clear & (table.difference<0)]
     varies = table.high>table.low # Not so in rows of equal scores, or without intervals
-    chance = [_in_words(row) for row in table.index[~clear & varies]]
-    if not clear.any(): return f"Each difference between {name} and {first} may be chance."
+    chance = [*table.index[~clear & varies]]
+    more = _how_many_more(table, chance, p)
+    if not clear.any():
+        text = f"Each difference between {name} and {first} may be chance."
+        return f"{text} {more}".strip()
     sentences = [f"{name} is {word} than {first} in {_rows_in_words(rows)}."
                  for word,rows in (('better',better), ('worse',worse)) if len(rows)]
     if chance:
         differences = plural(len(chance), 'difference')
-        sentences.append(f"The {differences} in {some_names(chance, 3)} may be chance.")
+        names = some_names([*map(_in_words, chance)], 3)
+        sentences += [f"The {differences} in {names} may be chance.", more]
     sentences.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows "
                      "differ as clearly.")
     return ' '.join(sentences)
@@ -210,7 +226,7 @@ def compare_models(
         differences = _differences(b, a, ci)
         table = ModelComparison({first: a.values, name: b.values, **differences})
         table = tables[name] = table.loc[differences.index]
-        texts.append(_compared(name, first, table, ci)
+        texts.append(_compared(name, first, table, ci, p)
                      + _depends(name, first, table.loc[_ROW], models, ci))
     # Join the tables and the texts
     if len(tables)==1: res = tables[name]

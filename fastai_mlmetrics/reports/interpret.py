@@ -17,15 +17,18 @@ from ..core.passes import get_dl, get_probs, groups_of
 from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import (
-    APScoreMulti, ExpectedCalibrationError, RocAucMulti)
+    APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
+from ..metrics.intervals import Estimate, estimate
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
-from .jackknife import rank_labels, rank_samples
+from .jackknife import (
+    in_macro_average, numbers_by_label, rank_labels, rank_samples)
 from .accuracy import AccuracyReport, report_of, without_label
 from .plots import count_confusions, LabelPlots
 from .samples import SampleViews
 from .page import ResultsPage
 from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 import sklearn.metrics as skm
@@ -180,8 +183,10 @@ def judge(self:MultiLabelInterpretation,
 
 # %% ../../nbs/reports/06_interpret.ipynb #bf9e8fec
 _AT_THRESH = dict(precision=PrecisionMulti(), recall=RecallMulti(), f1=F1ScoreMulti())
+_AVERAGES = 'micro','macro','weighted','samples'
 _RANKING = dict(ap=APScoreMulti(), roc_auc=RocAucMulti())
-_COLUMNS = 'support','predicted',*_AT_THRESH,*_RANKING,'calibration_error','thresh'
+_COLUMNS = ('support','predicted',*_AT_THRESH,'low','high','ap','chance','roc_auc',
+            'calibration_error','thresh')
 
 class _Values(NamedTuple):
     "Values of a metric, of which a column of the report is made"
@@ -200,6 +205,28 @@ def _calibration(p):
     by_label = torch.from_numpy(m(p.scores, p.targs))
     pooled = ExpectedCalibrationError().from_total(m.read()[0])
     return _Values(by_label, pooled, by_label*math.nan) # Too few scores in a sample
+
+def _f1_intervals(p, ci=0.95):
+    "Compute confidence intervals of each label's F1: C lower and C upper limits"
+    f1 = _AT_THRESH['f1']
+    n_max = numbers_by_label(p).sum(0).tolist()
+    limits = []
+    for i,(counts,n) in enumerate(zip(p.counts.T, n_max)):
+        # The score without one `tp`, `fp`, `fn` or `tn`
+        without = f1.values(*(counts[:,None]-torch.eye(4, dtype=torch.float64)).clamp(min=0))
+        y,predicted,valid = (o[:,i].cpu() for o in (p.true, p.predicted, p.valid))
+        cell = 3-2*predicted.int()-y.int()
+        value = f1.values(*counts)
+        each = without[cell].where(valid, value)[p.valid.any(1).cpu()]
+        limits.append(Estimate(value.item(), each, p.sample_groups, n).limits(ci))
+    return np.array(limits).T
+
+def _average_f1_intervals(p, ci=0.95):
+    "Compute confidence intervals of F1 in the four averages: 4 lower and 4 upper limits"
+    n_max = dict(macro=in_macro_average(numbers_by_label(p).sum(0)))
+    of_averages = {o: estimate(F1ScoreMulti(average=o), p) for o in _AVERAGES}
+    limits = [replace(e, n_max=n_max.get(o, math.inf)).limits(ci) for o,e in of_averages.items()]
+    return np.array(limits).T
 
 def _metrics(p):
     "Compute the metrics of the report: `_Values` by column"
@@ -221,6 +248,8 @@ def _label_rows(self:MultiLabelInterpretation, metrics, sort):
     tp,fp,fn,_ = self.counts.numpy()
     support,predicted = tp+fn,tp+fp
     columns = {name: o.by_label.numpy() for name,o in metrics.items()}
+    columns['low'],columns['high'] = _f1_intervals(self.predictions)
+    if self.scored: columns['chance'] = random_ap(*(o.double() for o in (self.counts[[0,2]].sum(0), self.counts.sum(0))))
     table = Table(dict(support=support, predicted=predicted, **columns,
                        thresh=math.nan if self.rule.is_top_k else self.thresh),
                   index=pd.Index(self.vocab, name='label', tupleize_cols=False))
@@ -238,15 +267,17 @@ def _average_rows(self:MultiLabelInterpretation, metrics):
     tp,fp,fn,_ = self.counts
     support = tp+fn
     columns = {name: o.averages(support) for name,o in metrics.items()}
+    columns['low'],columns['high'] = _average_f1_intervals(self.predictions)
     is_common = not (self.rule.is_top_k or isinstance(self.thresh, tuple))
-    rows = [f'{o} avg' for o in ('micro','macro','weighted','samples')]
+    rows = [f'{o} avg' for o in _AVERAGES]
     return Table(dict(support=support.sum().item(), predicted=(tp+fp).sum().item(), **columns,
                       thresh=self.thresh if is_common else math.nan), rows, _COLUMNS)
 
 @patch
 def _report_text(self:MultiLabelInterpretation, averages):
     "Say what was predicted, and of which samples and labels nothing is known"
-    texts = [f'Predicted {self.rule.describe()}.']
+    texts = [f'Predicted {self.rule.describe()}. low and high: 95 % interval of f1. chance: average '
+             f'precision of a random ranking. {self.predictions.sampling}']
     unlabelled = without_label(self.predictions) if averages else ''
     if unlabelled:
         tp,_,fn,_ = self.predictions.sample_counts

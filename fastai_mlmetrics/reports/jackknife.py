@@ -156,7 +156,7 @@ def _macro_rankings(
     return macro,torch.from_numpy(means)
 
 # %% ../../nbs/reports/00_jackknife.ipynb #9117837a
-def _numbers_by_label(p):
+def numbers_by_label(p):
     "Count in how many samples, or groups of samples, each label is true, and predicted: 2 x C"
     tp,fp,fn,_ = p.counts
     if p.groups is None: return torch.stack([tp+fn, tp+fp])
@@ -173,17 +173,17 @@ def _numbers_by_label(p):
         start += n_new
     return occurs.sum(1).double()
 
-def _in_macro_average(n):
+def in_macro_average(n):
     "Return how many observations a mean over labels with `n` observations each is worth"
     n = n[n>0]
     return (len(n)**2/(1/n).sum()).item() if len(n) else math.inf
 
 def _most_observations(p):
     "Bound the observations that each macro average can be made of, by row"
-    true,predicted = _numbers_by_label(p)
+    true,predicted = numbers_by_label(p)
     # Near 1, F1 loses half as much by an error as recall does, and balanced accuracy a quarter
-    return {'AP, macro': _in_macro_average(true), 'F1, macro': _in_macro_average(true+predicted),
-            'accuracy, balanced': _in_macro_average(4*true)}
+    return {'AP, macro': in_macro_average(true), 'F1, macro': in_macro_average(true+predicted),
+            'accuracy, balanced': in_macro_average(4*true)}
 
 @dataclass
 class Measured:
