@@ -1293,6 +1293,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                            'fastai_mlmetrics/reports/page.py'),
                                                'fastai_mlmetrics.reports.page._saved': ( 'reports/page.html#_saved',
                                                                                          'fastai_mlmetrics/reports/page.py'),
+                                               'fastai_mlmetrics.reports.page._score_and_share': ( 'reports/page.html#_score_and_share',
+                                                                                                   'fastai_mlmetrics/reports/page.py'),
                                                'fastai_mlmetrics.reports.page._slider': ( 'reports/page.html#_slider',
                                                                                           'fastai_mlmetrics/reports/page.py'),
                                                'fastai_mlmetrics.reports.page._slider_thresholds': ( 'reports/page.html#_slider_thresholds',

@@ -172,7 +172,7 @@ def test_over_prediction_is_told_as_such():
     r = judge(logits, targs, sigmoid=True)
     assert 7<r.pred_per_sample<8 and 0.55<r.accuracy<0.65
     assert r.verdict=='no better than a constant' and r.flagged
-    assert f'{r.pred_per_sample:.2f} labels per sample predicted, 1.54 true' in repr(r)
+    assert f'{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true' in repr(r)
     assert 'Another threshold' not in repr(r) and r.suggested_f1<r.f1_micro
     logits += 1.2*targs # a model with some skill
     r = judge(logits, targs, sigmoid=True)
