@@ -76,6 +76,8 @@ TERMS = {
     'howto/18_own_loop_timm': 'timm, training loop',
     'howto/19_compare_last_week': "last week's model, save predictions, A/B test",
     'howto/20_image_onnx': 'ONNX, images in deployment, image model in production',
+    'howto/21_calibrate': 'calibration, calibrate probabilities, Platt scaling, scores are not probabilities, '
+        'undo pos_weight',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
     'reference/02_ranking#apscoremulti': 'mean average precision',

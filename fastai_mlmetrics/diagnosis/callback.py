@@ -8,7 +8,7 @@ __all__ = ['ZeroLabelsCallback']
 # %% ../../nbs/diagnosis/05_callback.ipynb #0f5de6e7
 from fastai.basics import *
 from ..core.inputs import label_vocab
-from ..core.messages import check_int, new_warnings, replaced
+from ..core.messages import check_int, nearest, new_warnings, replaced
 from ..core.tables import Table
 from ..core.rules import ignored_by, ThresholdRule
 from ..core.counts import check_label_axis
@@ -17,10 +17,11 @@ from ..metrics.streaming import StreamMetric
 from .validation import add_trend, ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, VERDICTS, why_no_verdict, zeros_are_beaten)
+from .remedies import LOSS_ADVICE, REMEDIES
 from fastai_mlmetrics.diagnosis.records import (
-    all_clear, as_warning, describe, describe_frozen, describe_unchanged, OF_FIT, Record,
-    ZeroLabelsError)
-from .pitfalls import pitfalls
+    all_clear, as_warning, describe, describe_frozen, describe_unchanged, FACTS, OF_FIT,
+    Record, ZeroLabelsError)
+from .pitfalls import pitfalls, PITFALLS
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
 from weakref import ref
@@ -47,6 +48,18 @@ def _weighs_much(weight, tp, fp, fn, tn):
     full = (false/true)[known].log().mean()
     return bool(used > 0.75*full) # The root has half of its logarithm
 
+def _known_codes(codes):
+    "Check the codes of rows to mute, one or several, and return a tuple"
+    codes = *L(codes),
+    tables = VERDICTS,FACTS,REMEDIES,LOSS_ADVICE,PITFALLS
+    known = [row.code for table in tables for row in table]
+    for code in codes:
+        if code in known: continue
+        near = nearest(code, known)
+        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+        raise ValueError(f"ignore: no message has the code {code!r}: {hint}")
+    return codes
+
 class ZeroLabelsCallback(Callback):
     """Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy
 
@@ -71,9 +84,11 @@ class ZeroLabelsCallback(Callback):
         max_empty:float=0.5, # Flag if at least this share of the labelled samples gets no label
         patience:int=3, # Consecutive flagged validations without improvement before acting
         on_flag='warn', # How to act: 'warn', 'stop' (and warn), 'raise', or a function of the record
-        ignore_index=None # Target value to ignore, which may be nan; None: that of the metrics
+        ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
+        ignore=() # Codes of the verdicts, facts, remedies and mistakes in the set-up to mute
     ):
         patience = check_int('patience', patience, 1)
+        ignore = _known_codes(ignore)
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
                              "or a function of the record")
@@ -210,7 +225,7 @@ class ZeroLabelsCallback(Callback):
                      and (stats.per_label.ignore_index is None or ignored is not None))
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
-            min_accuracy=self.min_accuracy, max_empty=self.max_empty,
+            min_accuracy=self.min_accuracy, max_empty=self.max_empty, ignore=self.ignore,
             decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=ignored,
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone
@@ -289,10 +304,9 @@ def _judge(self:ZeroLabelsCallback, r):
 def _is_new(self:ZeroLabelsCallback, r):
     "Whether a verdict is new for these data; from now on, it is not"
     data = self._data
-    verdict = diagnosis(r).name
     before,_ = self.reported.get(id(data), ('',None))
-    self.reported[id(data)] = verdict,data
-    return verdict!=before
+    self.reported[id(data)] = r.verdict,data
+    return r.verdict!=before
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
@@ -402,9 +416,8 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
     axs[1].plot(df.f1_micro, 'o-', label='f1_micro')
     axs[1].set_ylim(-0.03, 1.03)
-    verdicts = {o.name: o for o in VERDICTS}
     spans = {} # Of the verdicts that were found, for the legend
-    found = [verdicts.get(r.verdict) or diagnosis(r) for r in self.records]
+    found = [diagnosis(r) for r in self.records]
     for ax in axs:
         for i,o in enumerate(found):
             if o: spans[o.name] = ax.axvspan(i-0.5, i+0.5, color=o.color, alpha=0.15, lw=0)

@@ -14,6 +14,7 @@ from ..core.counts import ENOUGH
 from ..core.decoding import Decoding, unwrap
 from ..metrics.streaming import CountsMetric, StreamMetric
 from .validation import range_words
+from .verdicts import not_muted
 from .remedies import exact_thresh, set_thresh_code
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
@@ -232,5 +233,6 @@ def pitfalls(
     when:str='validation' # When it is, as in `Pitfall`
 )->list: # Sentences with code in backticks
     "List what makes a Learner's numbers misleading"
-    found = (row.texts(r, learn) for row in PITFALLS if row.when==when)
+    rows = not_muted(PITFALLS, learn.zero_labels)
+    found = (row.texts(r, learn) for row in rows if row.when==when)
     return [text for texts in found for text in L(texts) if text]

@@ -16,7 +16,7 @@ from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
 from fastai_mlmetrics.diagnosis.verdicts import (
-    add_verdict, diagnosis, is_choice, LABELS_OR_NONE, problem, Row, why_no_verdict,
+    add_verdict, is_choice, LABELS_OR_NONE, not_muted, problem, Row, why_no_verdict,
     zeros_are_beaten)
 from .remedies import matching, remedies, with_ap
 from html import escape
@@ -28,7 +28,7 @@ OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
               learns=False, last_epoch=None, last_loss=None, last_ap=None, frozen=False)
 
 OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
-    min_accuracy=0.5, max_empty=0.5, decodes=False, pos_weight=False, can_weigh=False,
+    min_accuracy=0.5, max_empty=0.5, ignore=(), decodes=False, pos_weight=False, can_weigh=False,
     loss_ignores=None, other_data=False, pitfalls=())
 
 class Record(AttrDict):
@@ -144,7 +144,8 @@ FACTS = [ # All that match are shown
     Row('labels-without-samples', lambda r: r.absent,
         lambda r: f"nothing is known of labels that no sample has: {some_names(r.absent)}")]
 
-def _facts(r, *codes): return [o.says(r) for o in FACTS if o.code in codes and o.applies(r)]
+def _facts(r, *codes):
+    return [o.says(r) for o in not_muted(FACTS, r) if o.code in codes and o.applies(r)]
 
 def in_numbers(r):
     "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
@@ -161,7 +162,7 @@ def _end(r):
 
 def what_remains(r):
     "List what keeps a model without a verdict from being all clear"
-    texts = [_EMPTY.format(**r)] if r.missed_rate>=0.1 else []
+    texts = _facts(r, 'samples-without-labels') if r.missed_rate>=0.1 else []
     baseline = "predicting nothing"
     its_accuracy = r.zeros_accuracy
     if zeros_are_beaten(r):
@@ -169,9 +170,9 @@ def what_remains(r):
         its_accuracy = r.constant_accuracy
     if r.accuracy<its_accuracy:
         texts.append(f"accuracy {r.accuracy:.3f} is below the {its_accuracy:.3f} of {baseline}")
-    for words,predicted in ((_NEVER,False), (_WRONG,True)):
+    for code,words,predicted in (('never-predicted',_NEVER,False), ('never-correct',_WRONG,True)):
         dead = [o for o in r.dead if bool(o['predicted'])==predicted]
-        if dead: texts.append(f"{words}: {with_ap(dead)}")
+        if dead and code not in r.ignore: texts.append(f"{words}: {with_ap(dead)}")
     return texts
 
 def describe(r):
@@ -190,7 +191,7 @@ def _summary(r): return '; '.join([*_facts(r, 'labels-per-sample'), _F1.format(*
 
 def describe_unchanged(r):
     "Report in a line that the verdict has not changed"
-    return as_warning(f"Still {diagnosis(r).name}{_epoch(r, ' (epoch {})')}: {_summary(r)}.", r=r)
+    return as_warning(f"Still {r.verdict}{_epoch(r, ' (epoch {})')}: {_summary(r)}.", r=r)
 
 def describe_frozen(r):
     "Describe a record of a fit of the last layers in short, because training goes on"

@@ -12,12 +12,12 @@ from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh, limits_text, thresh_text
 from .validation import ranks_above_chance
 from fastai_mlmetrics.diagnosis.verdicts import (
-    ANY, LABELS, LABELS_OR_NONE, MODEL, NO_VERDICT, per_label_helps, Row, SAMPLES,
-    thresh_helps, VERDICTS)
+    ANY, LABELS, LABELS_OR_NONE, MODEL, NO_VERDICT, not_muted, per_label_helps, Row,
+    SAMPLES, thresh_helps, VERDICTS)
 from scipy.special import expit
 
 # %% ../../nbs/diagnosis/02_remedies.ipynb #0a3d36a0
-LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
+LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted wins
     Row('loss-diverges', lambda r: r.loss_trend=='diverges',
         "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     # Its loss may fall, since the frequencies of the labels can be learnt without the input
@@ -34,14 +34,18 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match wins
     Row('loss-is-flat', lambda r: r.loss_trend=='is flat',
         "Another learning rate, which `learn.lr_find()` suggests, or more samples: the "
         "validation loss hardly moves, {best_loss:.3g} at best and {last_loss:.3g} {when}."),
-    Row('loss-has-risen', lambda r: True,
+    Row('loss-has-risen', lambda r: r.loss_trend=='rises',
         "A lower learning rate: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}. `learn.lr_find()` shows what is too high.")]
+
+def _loss_advice(r):
+    "Return the row of `LOSS_ADVICE` that applies; None: there is none, or it is muted"
+    return first(not_muted(LOSS_ADVICE, r), lambda row: row.applies(r)) if r.loss_trend else None
 
 def _training(r):
     now = r.last_epoch==r.epoch # Not if an earlier epoch was loaded
     when = 'now' if now else f'at epoch {r.last_epoch} (epoch {r.epoch} is loaded)'
-    return first(LOSS_ADVICE, lambda row: row.applies(r)).text.format(**r, when=when)
+    return _loss_advice(r).text.format(**r, when=when)
 
 def exact_thresh(thresh):
     "Format a threshold with all its digits, to be typed; for one per label, their range"
@@ -86,7 +90,8 @@ def _own_thresholds(r):
     how = _search(r, 'learn.thresh_find().per_label', 'best_thresholds(preds, targs, per_label=True)')
     return (f"Thresholds per label{_without(r)}: {how}. Held out, their micro F1 is "
             f"{r.per_label_f1:.3f}, and that of the best global threshold {r.global_f1:.3f}, "
-            f"because labels differ in the scale of their scores; now it is {r.f1_micro:.3f}.")
+            "because the same score means a different probability for different labels; "
+            f"now it is {r.f1_micro:.3f}.")
 
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 
@@ -166,7 +171,7 @@ REMEDIES = [ # All that match are shown
     Row('unfreezing', lambda r: r.frozen,
         "Training all layers, not only the last ones: `fine_tune` goes on to that by itself; for "
         "`fit`, call `learn.unfreeze()` first.", about=ANY-{NO_VERDICT}),
-    Row('training', lambda r: r.loss_trend, _training, about=ANY-{NO_VERDICT}),
+    Row('training', _loss_advice, _training, about=ANY-{NO_VERDICT}),
     Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
         _better_model, about=MODEL|SAMPLES),
     # `pos_weight` is below 1 for labels that most samples have
@@ -175,8 +180,9 @@ REMEDIES = [ # All that match are shown
         _weights, about=MODEL|SAMPLES)]
 
 def matching(rows, r):
+    "List the texts of the rows that apply to a record, and are not muted"
     about = next((o.about for o in VERDICTS if o.name==r.verdict), frozenset([NO_VERDICT]))
-    return [o.says(r) for o in rows if o.about & about and o.applies(r)]
+    return [o.says(r) for o in not_muted(rows, r) if o.about & about and o.applies(r)]
 
 def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"

@@ -191,34 +191,36 @@ def compare_per_label(self:ScoreHistogram)->PerLabelComparison:
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
 class _SampleCounts(NamedTuple):
-    "Numbers of samples"
+    "Numbers of samples, and their true and false positives with at least one label each"
     counted:int # All with a target that is not ignored
     labelled:int # With a true label
     empty:int # Without a predicted label
     missed:int # With a true label, and without a predicted one
-    found:int # `min_labels=1` would give them a true label
-    wrong:int # `min_labels=1` would give them a false one
+    each_tp:int # True positives that `min_labels=1` would give
+    each_fp:int # False positives that `min_labels=1` would give
+
+def _label_each(batch):
+    "Count the true and false positives of each sample as with `min_labels=1`"
+    tp,fp,*_ = batch.counts[1]
+    if not batch.scored: return tp,fp # Binary predictions have no highest score
+    _,y,valid = batch.inputs
+    top = batch.preds.topk(1).indices # Of several equal scores, the one that `binarize` takes
+    top_tp = y.gather(1, top)[:,0]
+    # An ignored label is neither, but may be predicted, and score highest
+    top_fp = (1 if valid is None else valid.gather(1, top)[:,0].int())-top_tp
+    if batch.rule.max_labels==1: return top_tp,top_fp # Then it is the top label of all samples
+    predicted = tp+fp if valid is None else batch.rule.binarize(batch.preds).sum(1)
+    return tp.where(predicted>0, top_tp),fp.where(predicted>0, top_fp)
 
 class _SampleCounter(StreamMetric):
     "Metric that sums `_SampleCounts`"
     def from_batch(self, batch):
-        preds = batch.preds
-        _,y,valid = batch.inputs
         tp,fp,fn,tn = batch.counts[1] # Of each sample
         counted = tp+fp+fn+tn>0
         labelled = tp+fn>0
-        unpredicted = tp+fp==0
-        # The label that `min_labels=1` would give
-        top = preds.float().max(1, keepdim=True).indices # Twice as fast as `argmax`
-        top_is_true = y.gather(1, top)[:,0].bool()
-        gets_top = unpredicted & counted
-        if valid is not None: # Ignored labels may be predicted, and score highest
-            top_is_valid = valid.gather(1, top)[:,0]
-            gets_top = ~batch.rule.binarize(preds, torch.bool).any(1) & top_is_valid
-        empty = counted & unpredicted
+        empty = counted & (tp+fp==0)
         return torch.stack(_SampleCounts(
-            counted, labelled, empty, missed=empty & labelled,
-            found=gets_top & top_is_true, wrong=gets_top & ~top_is_true)).sum(1)
+            counted, labelled, empty, empty & labelled, *_label_each(batch))).sum(1)
 
     @property
     def counts(self):
@@ -383,12 +385,11 @@ class ValidationStats:
         if scored:
             thresh,f1 = self.hist.suggest()
             comparison = self.hist.compare_per_label()
-            # With `min_labels=1`, empty samples get their top label
-            samples = self.samples.counts
             tp,fp,fn,tn = counts.sum(1)
+            samples = self.samples.counts
+            each_tp,each_fp = counts.new_tensor([samples.each_tp, samples.each_fp])
             label_each_f1 = F1ScoreMulti().values(
-                tp=tp+samples.found, fp=fp+samples.wrong,
-                fn=fn-samples.found, tn=tn-samples.wrong).item()
+                tp=each_tp, fp=each_fp, fn=tp+fn-each_tp, tn=fp+tn-each_fp).item()
         return dict(suggested_thresh=thresh, suggested_f1=f1,
             global_f1=comparison.global_f1, per_label_f1=comparison.per_label_f1,
             per_label_gain=comparison.gain, label_each_f1=label_each_f1)

@@ -22,7 +22,7 @@ class Row:
     applies:callable # Function of a record
     text:object # A template for `str.format`, or a function of a record
     about:frozenset=ANY # What a verdict is about; of advice, what it may be about
-    flagged:bool=False # Whether the model is a zero-label model
+    flagged:bool=False # Whether a verdict counts towards `patience` and `on_flag`
     color:str=None # Color in plots
     ranking:bool=False # Whether a verdict on thresholds is to add that the ranking is good
     verdict:str=None # Name of a verdict; None: the code with spaces
@@ -77,33 +77,39 @@ VERDICTS = [
     Row('leaves-samples-empty', lambda r: r.missed_rate >= r.max_empty,
         "The model gives many labelled samples no label", about=SAMPLES, flagged=True,
         color='tab:orange'),
+    Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
+        "The model is worse than predicting the same labels for every sample", about=MODEL,
+        flagged=True, color='tab:gray', ranking=True),
+    Row('no-better-than-a-constant',
+        lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
+        "The model is hardly better than predicting the same labels for every sample", about=MODEL,
+        flagged=True, color='tab:brown', ranking=True),
     # A good model may predict as many on purpose, at its best threshold
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
         "The model predicts far more labels than are true", about=MODEL, color='tab:blue',
         verdict='over-predicts'),
-    Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
-        "The model is worse than predicting the same labels for every sample", about=NO_PART,
-        color='tab:gray', ranking=True),
-    Row('no-better-than-a-constant',
-        lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        "The model is hardly better than predicting the same labels for every sample", about=MODEL,
-        flagged=True, color='tab:brown', ranking=True),
     Row('never-predicts-some-labels',
         lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),
         "The model never predicts some of the labels", about=LABELS, color='tab:purple'),
     Row('the-same-for-all-samples', lambda r: r.same_for_all and r.f1_micro<1,
         "The model predicts the same labels for every sample", about=NO_PART, color='tab:olive')]
 
+def not_muted(rows, r):
+    "List the rows whose codes are not muted in a record"
+    return [o for o in rows if o.code not in r.ignore]
+
 def add_verdict(r):
     "Add `verdict` ('' if nothing is wrong) and `flagged` to a record, and return it"
-    row = None if why_no_verdict(r) else first(VERDICTS, lambda o: o.about and o.applies(r))
+    verdicts = not_muted(VERDICTS, r)
+    row = None if why_no_verdict(r) else first(verdicts, lambda o: o.about and o.applies(r))
     r.verdict,r.flagged = (row.name,row.flagged) if row else ('',False)
     return r
 
 def diagnosis(r):
     "Return the row of `VERDICTS` that says what is wrong, also without a verdict; None: nothing is"
-    return first(VERDICTS, lambda o: o.name==r.verdict if o.about else o.applies(r))
+    rows = not_muted(VERDICTS, r)
+    return first(rows, lambda o: o.name==r.verdict if o.about else o.applies(r))
 
 def problem(r):
     "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
@@ -114,7 +120,6 @@ def problem(r):
                   or thresh_helps(r) and r.suggested_f1>=good)
     good_ranking = row.ranking and ranks_well
     return row.says(r) + note(good_ranking, " (its ranking is good, its thresholds are not)")
-
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #80f595fb
 def zeros_are_beaten(r):

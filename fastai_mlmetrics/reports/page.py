@@ -244,19 +244,29 @@ def _curves(p):
                 "curve that falls at once belongs to a label whose highest scores are wrong.",
                 p.interp.plot_precision_recall, labels=cols, figsize=(5.6,3.4))
 
+def _score_and_share(interp, where):
+    "Return the number of some pairs, their mean score and the share that is true; nan of none"
+    values = interp.preds[where],interp.true[where]
+    return len(values[0]),*(o.mean(dtype=torch.float64).item() for o in values)
+
 def _calibration(p):
     interp = p.interp
     error = p.averages.calibration_error['micro avg']
     if math.isnan(error): return
-    n = interp.valid.sum().item()
-    score = interp.preds.where(interp.valid, 0).sum(dtype=torch.float64).item()/n
-    true = interp.true.sum().item()/n
-    how = ('close to probabilities' if error<0.02 else
-           'too high on average' if score-true>error/2 else
-           'too low on average' if true-score>error/2 else
-           'too high in some ranges, and too low in others')
-    yield 'finding',(f"The scores are {how}: the calibration error is {error:.3f}. The mean score "
-                     f"is {score:.3f}, and a share of {true:.3f} is true.")
+    _,score,base_rate = _score_and_share(interp, interp.valid)
+    # Most pairs are false, and have low scores: they would hide what is wrong with the others
+    n_high,high_score,high_true = _score_and_share(interp, interp.valid & (interp.preds>base_rate))
+    chance = 3*(high_true*(1-high_true)/max(n_high, 1))**0.5 # Three standard errors
+    is_off = error>=0.02 or abs(high_score-high_true) > max(0.02, chance)
+    side = 'high' if score>base_rate else 'low'
+    how = ('close to probabilities' if not is_off else f'too {side} on average'
+           if abs(score-base_rate)>error/2 else 'too high in some ranges, and too low in others')
+    high = (f" Over the {n_high:,} pairs with a score above it, "
+            f"the mean score is {high_score:.3f}, "
+            f"and a share of {high_true:.3f} is true.")
+    yield 'finding',(f"The scores are {how}: the calibration error is {error:.3f}. Over all "
+                     f"sample-label pairs, the mean score is {score:.3f}, and a share of "
+                     f"{base_rate:.3f} is true, the base rate.{note(n_high, high)}")
     yield _plot("On the diagonal, scores are probabilities: of the labels with a score of 0.8, 80% "
                 "are true. Above it, scores are too low; below it, too high. The numbers at the top "
                 "count the sample-label pairs behind each point.", interp.plot_calibration)

@@ -5,7 +5,7 @@ from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback, Te
 from fastai.tabular.all import *
 from fastai.text.all import *
 from helpers import *
-from fastai_mlmetrics.diagnosis.records import describe
+from fastai_mlmetrics.diagnosis.records import Record, describe
 
 class Waking(Module):
     "A model that predicts nothing for `asleep` validations, then predicts well"
@@ -244,7 +244,8 @@ def test_the_plot_agrees_with_the_boxes():
         with warnings_as('ignore'), learn.no_logging():
             learn.validate(dl=DataLoader(TensorPairs(logits, targs), bs=600))
     records = learn.zero_labels.records
-    found = [r.verdict or ('worse than a constant' if '#d62728' in describe(r).html else '') for r in records]
+    found = [r.verdict for r in records]
+    assert [bool(o) for o in found]==['#d62728' in describe(r).html for r in records]
     test_eq(found, [*cases])
     for ax in learn.zero_labels.plot():
         # matplotlib 3.8 draws a polygon, later ones a rectangle
@@ -761,3 +762,52 @@ def test_padded_sequences_are_counted_without_the_padding():
     test_close([*got.values()], [*values(known).values()])
     r,expected = learn.zero_labels.explain(),judge(logits[keep], targs[keep], sigmoid=True, vocab=list('abcde'))
     for k in ('samples','labelled','f1_micro','missed','suggested_thresh'): assert r[k]==expected[k]
+
+# Muted codes
+
+def test_a_muted_verdict_leaves_the_next_one_that_applies():
+    logits,targs = COLLAPSED
+    def learner(*ignore, **kwargs):
+        learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(ignore=ignore, **kwargs))
+        with recording(learn) as caught: learn.validate()
+        return learn.zero_labels.records[-1],caught
+    codes = 'predicts-nothing','leaves-samples-empty','worse-than-a-constant','no-better-than-a-constant'
+    for i,code in enumerate(codes):
+        r,caught = learner(*codes[:i])
+        assert r.verdict==code.replace('-', ' ') and r.flagged and len(caught)==1
+    r,caught = learner(*codes, 'never-predicts-some-labels', 'the-same-for-all-samples')
+    assert not r.verdict and not r.flagged and not caught and repr(r).startswith('No warning')
+
+def test_facts_remedies_and_advice_are_muted():
+    learn,caught = trained(*COLLAPSED, n_epoch=3)
+    whole = learn.zero_labels.explain()
+    assert 'labels per sample predicted' in repr(whole) and 'Another threshold' in repr(whole)
+    assert 'Last resort' in repr(whole) and 'Another learning rate' in repr(whole)
+    ignore = 'labels-per-sample','another-threshold','a-weighted-loss','loss-is-flat'
+    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(ignore=ignore))
+    with recording(learn): learn.fit(3, 0.)
+    r = learn.zero_labels.explain()
+    text = repr(r)
+    assert r.verdict==whole.verdict and r.loss_trend=='is flat' and 'micro F1' in text
+    for o in ('labels per sample predicted','Another threshold','Last resort','Another learning rate'):
+        assert o not in text
+    for loss in ('diverges','falls','rises','is flat',''): # A muted advice is not replaced by a wrong one
+        muted = Record(whole, loss_trend=loss, collapsed=False, learns=False,
+                       ignore=('loss-diverges','loss-falls','loss-has-risen','loss-is-flat'))
+        assert 'validation loss' not in repr(muted)
+
+def test_a_pitfall_is_muted():
+    for ignore,n in (((),1), (('no-decoding',),0)):
+        learn = make_learner(*simulate(skill=9.), loss_func=nn.BCEWithLogitsLoss(),
+                             cbs=ZeroLabelsCallback(ignore=ignore))
+        with recording(learn) as caught: learn.fit(1, 0.)
+        assert sum('does not decode' in one_line(o.message) for o in caught)==n
+        assert len(learn.zero_labels.records[-1].pitfalls)==n
+
+def test_an_unknown_code_is_an_error_that_names_the_nearest():
+    for code in ('over-predict','over predicts'):
+        with pytest.raises(ValueError, match=f"no message has the code '{code}': did you mean 'over-predicts'"):
+            ZeroLabelsCallback(ignore=['another-threshold', code])
+    with pytest.raises(ValueError, match="use one of predicts-nothing, leaves-"): ZeroLabelsCallback(ignore='xyz')
+    assert ZeroLabelsCallback(ignore='over-predicts').ignore==('over-predicts',)
+    assert ZeroLabelsCallback(ignore=['monitor','f1-micro']).ignore==('monitor','f1-micro')

@@ -57,10 +57,11 @@ def test_a_constant_is_no_better_than_a_constant():
     assert r.verdict=='no better than a constant' and r.f1_micro==pytest.approx(r.constant_f1)
 
 def test_worse_than_a_constant_is_not_well(capsys):
-    "Also if the accuracy is too low to mislead, so that there is no verdict"
+    "Also if the accuracy is too low to mislead"
     logits,targs = simulate(c=6, density=0.4, skill=8)
     wrong = judge(-logits, targs, sigmoid=True)
-    assert not wrong.verdict and '#d62728' in wrong._repr_html_()
+    assert wrong.accuracy<wrong.min_accuracy and wrong.verdict=='worse than a constant' and wrong.flagged
+    assert '#d62728' in wrong._repr_html_()
     assert 'The model is worse than predicting the same labels for every sample, at' in one_line(repr(wrong))
     learn,caught = trained(logits-30, targs)
     assert caught and learn.zero_labels.reported
@@ -68,8 +69,21 @@ def test_worse_than_a_constant_is_not_well(capsys):
     with warnings.catch_warnings(record=True) as caught, learn.no_logging():
         learn.validate()
         learn.fit(4, 0.)
-    assert not learn.zero_labels.records[-1].verdict and not caught
+    assert learn.zero_labels.records[-1].verdict=='worse than a constant'
+    assert 'worse than predicting the same labels' in one_line(caught[0].message)
     assert 'All clear' not in capsys.readouterr().out
+
+def test_over_prediction_does_not_hide_a_model_that_is_worse_than_a_constant():
+    "It would run on with `on_flag='stop'`"
+    gen = torch.Generator().manual_seed(0)
+    targs = (torch.rand(400, 10, generator=gen)<0.08).float()
+    targs[:,0] = 1.
+    logits = torch.randn(400, 10, generator=gen) + torch.tensor([-9.,*[9.]*9])
+    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(on_flag='stop'))
+    with recording(learn) as caught: learn.fit(6, 0.)
+    r = learn.zero_labels.records[-1]
+    assert r.pred_per_sample>2*r.true_per_sample and r.accuracy<r.min_accuracy and r.f1_micro<0.5*r.constant_f1
+    assert r.verdict=='worse than a constant' and r.epoch==2 and len(caught)==1
 
 @pytest.mark.parametrize('density', [0.8, 0.93, 1.])
 def test_a_good_model_is_not_flagged_where_most_labels_are_true(density):
@@ -78,7 +92,7 @@ def test_a_good_model_is_not_flagged_where_most_labels_are_true(density):
     good = judge(logits, targs, sigmoid=True)
     assert good.constant_f1>0.87 and not good.verdict and 'No warning' in repr(good)
     p = targs.flip(0) # as good as chance
-    assert judge(p, targs).verdict==('no better than a constant' if density<1 else '')
+    assert judge(p, targs).verdict==('worse than a constant' if density<1 else '')
 
 @given(st.floats(0.001, 1), st.floats(0, 1))
 def test_clearly_above_a_constant(constant, f1):
@@ -157,12 +171,13 @@ def test_over_prediction_is_told_as_such():
     logits = torch.randn(1000, 20, generator=gen) - 0.32 + 0.3*targs
     r = judge(logits, targs, sigmoid=True)
     assert 7<r.pred_per_sample<8 and 0.55<r.accuracy<0.65
-    assert r.verdict=='over-predicts' and not r.flagged
-    assert 'far more labels than are true' in repr(r)
+    assert r.verdict=='no better than a constant' and r.flagged
+    assert f'{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true' in repr(r)
     assert 'Another threshold' not in repr(r) and r.suggested_f1<r.f1_micro
     logits += 1.2*targs # a model with some skill
     r = judge(logits, targs, sigmoid=True)
-    assert r.verdict=='over-predicts' and f'thresh={r.suggested_thresh:.10g}' in repr(r)
+    assert r.verdict=='over-predicts' and not r.flagged and 'far more labels than are true' in repr(r)
+    assert f'thresh={r.suggested_thresh:.10g}' in repr(r)
     learn,caught = trained(logits, targs, n_epoch=2)
     text = one_line(caught[0].message)
     assert 'learn.set_thresh' in text and 'hardly moves' in text
@@ -735,11 +750,11 @@ def test_what_is_still_so_has_the_name_that_it_had():
     with recording(learn) as caught: learn.fit(5, 0.)
     with recording(learn) as again: learn.validate()
     r = learn.zero_labels.records[-1]
-    assert r.verdict=='no better than a constant' and 'worse than predicting' in one_line(caught[0].message)
+    assert r.verdict=='worse than a constant' and 'worse than predicting' in one_line(caught[0].message)
     assert 'Still worse than a constant: ' in one_line(again[0].message)
 
 def test_worse_and_no_better_are_two_states():
-    "The second one is told in full, although the verdict has the same name"
+    "The second one is told in full"
     logits,targs = simulate(c=6, density=0.4, skill=8)
     learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.1))
     with recording(learn): learn.fit(5, 0.)

@@ -192,3 +192,30 @@ def test_strides_change_nothing():
     p = logits.sigmoid()
     turned = [np.asfortranarray(o.numpy()) for o in (p,y)]
     assert str(judge(*turned))==str(judge(p, y))
+
+@given(st.data())
+def test_at_least_a_label_each_is_what_min_labels_then_gives(data):
+    "Also with many equal scores, limits, a threshold per label, and ignored labels that score highest"
+    n,c = data.draw(st.integers(1, 30)),data.draw(st.integers(1, 70))
+    gen = torch.Generator().manual_seed(data.draw(st.integers(0, 999)))
+    levels = data.draw(st.integers(1, 5))
+    dtype = data.draw(st.sampled_from([torch.float16, torch.bfloat16, torch.float32, torch.float64]))
+    scores = torch.randint(levels+1, (n,c), generator=gen).to(dtype)/levels
+    if dtype==torch.float64: scores = scores/2 + 1e-12*torch.rand(n, c, generator=gen, dtype=dtype)
+    targs = torch.randint(2, (n,c), generator=gen)
+    ignore_index = data.draw(st.sampled_from([None, -1]))
+    if ignore_index==-1: targs[torch.rand(n, c, generator=gen)<0.3] = -1
+    if (targs==-1).all(): return
+    high = data.draw(st.sampled_from([0.3, 0.6, 1.]))
+    thresh = data.draw(st.sampled_from([high, tuple((high*torch.rand(c, generator=gen)).tolist())]))
+    max_labels = data.draw(st.sampled_from([None, 1, 2]))
+    p = Predictions.of(scores, targs, thresh=thresh, ignore_index=ignore_index, max_labels=max_labels)
+    then = p.replace(rule=p.rule.replace(min_labels=1)).counts
+    fields = ValidationStats.of(p).fields()
+    assert fields['label_each_f1']==F1ScoreMulti().values(*then.sum(1)).item()
+    at_least_2 = p.rule.replace(min_labels=min(2, c), max_labels=None) # So each has one already
+    fields = ValidationStats.of(p.replace(rule=at_least_2)).fields()
+    assert fields['label_each_f1']==fields['f1_micro']
+
+def test_binary_predictions_have_no_top_label():
+    for p in (TARGS.bool(), TARGS.int()): assert math.isnan(judge(p, TARGS).label_each_f1)

@@ -153,6 +153,37 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     assert any(f'expected calibration error {error:.3f}' in o for o in svgs(page))
     assert finding('confusions').startswith('Most often, ')
 
+@pytest.mark.parametrize('seed', range(8))
+def test_scores_are_called_probabilities_only_if_the_higher_ones_are(seed, tmp_path):
+    "Most pairs are false, with a low score, which is right whatever the others are"
+    gen = torch.Generator().manual_seed(seed)
+    def drawn(n=2000, c=20, mean=-4.):
+        p = (2*torch.randn(n, c, generator=gen)+mean).sigmoid().double()
+        return p,(torch.rand(n, c, generator=gen)<p).int()
+    def finding(scores, targs, **kw):
+        interp = MultiLabelInterpretation.from_preds(scores, targs, **kw)
+        page = written(interp, tmp_path, sections='calibration')
+        return page.find(class_='finding').get_text()
+    close = 'The scores are close to probabilities: '
+    for mean in (-4.,-2.): assert finding(*drawn(mean=mean)).startswith(close)
+    assert finding(*drawn(n=200)).startswith(close)
+    p,y = drawn(mean=-6.)
+    assert ExpectedCalibrationError(sigmoid=False)(p**2, y)<0.02 # Over all pairs, as if they were right
+    for distorted in (p**1.5, p**2):
+        assert finding(distorted, y).startswith('The scores are too low on average: ')
+    for weight in (2,5,20): # The odds that a model learns with this `pos_weight`
+        assert finding(weight*p/(1-p+weight*p), y).startswith('The scores are too high on average: ')
+    text = finding(p**2, y)
+    base = y.double().mean()
+    high = p**2>base
+    for o in (f'share of {base:.3f} is true, the base rate.', f'mean score is {(p**2).mean():.3f}',
+              f'Over the {high.sum():,} pairs with a score above it, the mean score is {(p**2)[high].mean():.3f}, '
+              f'and a share of {y[high].double().mean():.3f} is true.'): assert o in text
+    ignored = torch.where(torch.rand(p.shape, generator=gen)<0.3, -1, y)
+    assert finding(p, ignored, ignore_index=-1).startswith(close)
+    flat = torch.full_like(p, y.double().mean().item()-1e-4)
+    assert finding(flat, y).startswith(close) and 'above it' not in finding(flat, y)
+
 def test_both_ways_to_threshold_are_compared(tmp_path):
     def finding(interp):
         page = written(interp, tmp_path, sections='thresholds')
