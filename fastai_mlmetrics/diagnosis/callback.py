@@ -14,13 +14,13 @@ from ..core.rules import ignored_by, ThresholdRule
 from ..core.counts import check_label_axis
 from ..core.decoding import Decoding
 from ..metrics.streaming import StreamMetric
-from .validation import add_trend, ValidationStats
+from .validation import ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, VERDICTS, why_no_verdict, zeros_are_beaten)
 from .remedies import LOSS_ADVICE, REMEDIES
-from fastai_mlmetrics.diagnosis.records import (
-    all_clear, as_warning, describe, describe_frozen, describe_unchanged, FACTS, OF_FIT,
-    Record, ZeroLabelsError)
+from .records import (
+    add_trend, all_clear, as_warning, describe, describe_frozen, describe_unchanged,
+    FACTS, OF_FIT, Record, ZeroLabelsError)
 from .pitfalls import pitfalls, PITFALLS
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr

@@ -167,6 +167,12 @@ def metric_thresh(
     if thresh is None: return None
     return as_thresh(thresh if sigmoid or not logits else expit(thresh))
 
+def _stale_thresh(r, learn):
+    "The threshold was tuned before this training, which has changed the scores"
+    if not Decoding(learn.loss_func).tuned_on: return
+    return ("the threshold was tuned before this training: tune it again, "
+            "`learn.set_thresh(learn.thresh_find())`")
+
 _PREDICT = "but `predict` and `show_results`"
 def _use(names): return f"{some_names(names, 3)} use{'s'[len(names)>1:]}"
 
@@ -224,6 +230,7 @@ PITFALLS = [
     Pitfall('tracked-upside-down', 'start', _tracked_upside_down),
     Pitfall('tracked-validation', 'start', _tracked_validation),
     Pitfall('monitor', 'end', _monitor_disagrees),
+    Pitfall('stale-threshold', 'end', _stale_thresh),
     Pitfall('no-decoding', 'validation', _no_decoding),
     Pitfall('two-thresholds', 'validation', _two_thresholds)]
 

@@ -416,31 +416,3 @@ class ValidationStats:
         first = (share<=0.05).sum(1)
         last = (share<=0.95).sum(1)
         return last-first,(first>0) & (last<share.shape[1]-1)
-
-# %% ../../nbs/diagnosis/00_validation.ipynb #5b95b73d
-def add_trend(
-    r, # `Record` of a validation of a fit
-    before:list, # Records of the validations before it
-    patience:int=3, # Number of validations for the median of average precision
-    train_loss:float=None # Loss in training; None: losses are unknown
-):
-    "Compare a validation of a fit with those before it"
-    loss = r.valid_loss
-    best = min(before, key=lambda earlier: earlier.valid_loss, default=None)
-    r.train_loss = ifnone(train_loss, math.nan)
-    r.best_loss = best.valid_loss if before else math.inf
-    # A median is robust to a single bad validation
-    recent = [*before, r][-patience:]
-    r.ap_median = np.median([earlier.ap_micro for earlier in recent]).item()
-    best_median = max((earlier.ap_median for earlier in before), default=-math.inf)
-    # A loss that falls by less than a thousandth has stopped
-    falls = loss < r.best_loss-0.001*abs(r.best_loss)
-    rises = loss > 1.05*r.best_loss
-    ranks_better = r.ap_median>max(best_median, 1.2*r.random_ap) and not r.collapsed
-    r.learns = bool(falls or ranks_better)
-    # Shares of a negative loss mean nothing
-    is_comparable = before and not math.isnan(loss) and min(r.best_loss, loss)>=0
-    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
-    elif is_comparable: r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-    r.overfits = rises and r.train_loss<min(0.9*best.train_loss, loss)
-    r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)

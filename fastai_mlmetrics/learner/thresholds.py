@@ -18,9 +18,9 @@ from ..core.passes import accumulate_metrics, get_dl, get_probs, groups_of
 from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
-from fastai_mlmetrics.thresholds.finding import (
-    InUse, plot_thresh_curve, recommend, saturation, score_table, thresh_table,
-    ThreshFinder, WithTable)
+from ..thresholds.choosing import InUse, recommend, thresh_table
+from ..thresholds.finding import (
+    plot_thresh_curve, saturation, score_table, ThreshFinder, WithTable)
 from ..diagnosis.pitfalls import metric_thresh
 from ..diagnosis.callback import ZeroLabelsCallback
 
