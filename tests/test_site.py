@@ -240,6 +240,8 @@ SEARCHES = {
     'padding': 'howto/16_segmentation_sequences', 'sequence': 'howto/16_segmentation_sequences',
     'segmentation mask': 'howto/16_segmentation_sequences', 'padded tokens': 'howto/16_segmentation_sequences',
     'one column for a label': 'howto/14_single_label_column', 'ONNX': 'howto/20_image_onnx',
+    'several images per patient': 'howto/22_groups', 'how many samples': 'howto/23_how_many_samples',
+    'significance': 'howto/23_how_many_samples', 'large enough': 'howto/23_how_many_samples',
     'Platt scaling': 'howto/21_calibrate', 'undo pos_weight': 'howto/21_calibrate',
     'calibrate probabilities': 'howto/21_calibrate', 'images in deployment': 'howto/20_image_onnx',
     'AccumMetric': 'howto/10_own_metric',

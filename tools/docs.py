@@ -78,6 +78,9 @@ TERMS = {
     'howto/20_image_onnx': 'ONNX, images in deployment, image model in production',
     'howto/21_calibrate': 'calibration, calibrate probabilities, Platt scaling, scores are not probabilities, '
         'undo pos_weight',
+    'howto/22_groups': 'several images per patient, groups, patients, clustered samples, independent samples, '
+        'frames of a video',
+    'howto/23_how_many_samples': 'how many samples, large enough, significance, significant, uncertainty, sample size',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
     'reference/02_ranking#apscoremulti': 'mean average precision',

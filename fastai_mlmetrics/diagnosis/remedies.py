@@ -87,8 +87,9 @@ def _search(r, in_learner, of_arrays):
     return f"`{in_learner if r.phase else of_arrays}` finds them"
 
 def _own_thresholds(r):
-    how = _search(r, 'learn.thresh_find().per_label', 'best_thresholds(preds, targs, per_label=True)')
-    return (f"Thresholds per label{_without(r)}: {how}. Held out, their micro F1 is "
+    how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
+    independent = note(r.phase, ", with samples taken as independent")
+    return (f"Thresholds per label{_without(r)}: {how}. Held out{independent}, their micro F1 is "
             f"{r.per_label_f1:.3f}, and that of the best global threshold {r.global_f1:.3f}, "
             "because the same score means a different probability for different labels; "
             f"now it is {r.f1_micro:.3f}.")

@@ -113,13 +113,14 @@ _PACKAGES = fastai_mlmetrics,fastai,torch
 def _data(p):
     interp = p.interp
     n,c = interp.preds.shape
-    ignores = not interp.valid.all()
+    known = note(not interp.valid.all(), ' known')
     facts = {
         'data set': p.data,
-        'samples': f"{n:,}, {p.record.labelled:,} of them with a{note(ignores, ' known')} label",
+        'samples': f"{n:,}, {p.record.labelled:,} of them with a{known} label",
+        'independence': interp.predictions.sampling,
         'labels': f'{c:,}',
         'threshold': interp.rule.text if interp.scored else 'none: the predictions are binary',
-        'ignored targets': f'{1-interp.valid.double().mean():.1%}' if ignores else '',
+        'ignored targets': note(known, f'{1-interp.valid.double().mean():.1%}'),
         'seen before?': SEEN[interp.source],
         'written': f'{datetime.now():%Y-%m-%d %H:%M}',
         'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in _PACKAGES)}
