@@ -1169,6 +1169,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                           'fastai_mlmetrics/reports/accuracy.py'),
                                                    'fastai_mlmetrics.reports.accuracy._reading': ( 'reports/accuracy.html#_reading',
                                                                                                    'fastai_mlmetrics/reports/accuracy.py'),
+                                                   'fastai_mlmetrics.reports.accuracy._unknown_in_words': ( 'reports/accuracy.html#_unknown_in_words',
+                                                                                                            'fastai_mlmetrics/reports/accuracy.py'),
                                                    'fastai_mlmetrics.reports.accuracy.accuracy_report': ( 'reports/accuracy.html#accuracy_report',
                                                                                                           'fastai_mlmetrics/reports/accuracy.py'),
                                                    'fastai_mlmetrics.reports.accuracy.report_of': ( 'reports/accuracy.html#report_of',

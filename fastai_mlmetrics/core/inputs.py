@@ -114,13 +114,14 @@ def row_names(*tables):
 def group_values(
     groups, # Group of each sample, such as its patient: values of any kind
     n:int, # Number of samples
-    n_items:int # Length of the first axis, whose items may have several samples each
+    items=() # Predictions by item; an item may have several samples
 )->np.ndarray: # N values
     "Check the groups of samples"
     if isinstance(groups, str):
         raise ValueError(f"groups={groups!r} is a name: pass a value per sample, such as df[{groups!r}]")
     values = np.asarray(groups.cpu() if isinstance(groups, Tensor) else groups).ravel()
-    if len(values)==n_items: values = values.repeat(n//max(1, n_items))
+    n_items = items.shape[0] if hasattr(items, 'shape') else len(items)
+    if 0<n_items==len(values): values = values.repeat(n//n_items)
     if len(values)!=n:
         raise ValueError(f"groups has {len(values):,} values, but there are {n:,} samples")
     n_missing = pd.isna(values).sum()
@@ -132,11 +133,11 @@ def group_values(
 def group_numbers(
     groups, # Group of each sample, such as its patient: values of any kind; None: no groups
     n:int, # Number of samples
-    n_items:int # Length of the first axis, whose items may have several samples each
+    items=() # Predictions by item; an item may have several samples
 )->Tensor: # N numbers from 0; None: no groups
     "Number the groups of samples"
     if groups is None: return None
-    numbers,names = pd.factorize(group_values(groups, n, n_items))
+    numbers,names = pd.factorize(group_values(groups, n, items))
     if n and len(names)==1:
         raise ValueError(f"all samples are of one group, {to_builtin(names)[0]!r}: intervals and "
                          "cross-validation need several")

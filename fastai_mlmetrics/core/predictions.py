@@ -49,9 +49,9 @@ class Predictions:
         index = row_names(preds, targs)
         columns = columns_of(preds, targs)
         preds,targs,ignore_index = fill_masked(preds, targs, ignore_index)
-        n_items = len(preds)
-        preds,targs = as_rows(preds, targs)
-        groups = group_numbers(groups, len(preds), n_items)
+        rows,targs = as_rows(preds, targs)
+        groups = group_numbers(groups, len(rows), preds)
+        preds = rows
         vocab = _named(vocab, columns, preds.shape[1])
         if thresh is not None: thresh = as_thresh(thresh, vocab)
         if preds.is_floating_point():

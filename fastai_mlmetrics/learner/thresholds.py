@@ -77,8 +77,10 @@ def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, group
     _warn_of_saturation(learn, table)
     return table,counted
 
-def _tune(objective, label_objective, table):
+def _tune(objective, label_objective, table, vocab):
     "Tune the thresholds of `SuggestedThresholds`; return a `Tuned` of the name of each field"
+    for o in (objective, label_objective):
+        if o and o.constraint: o.constraint.for_labels(vocab)
     best = objective.tune_global(table, name='best', nearest=True)
     cardinality = Objective('cardinality').tune_global(table, name='cardinality')
     if label_objective is None: return [best, cardinality]
@@ -173,9 +175,7 @@ def thresh_find(self:Learner,
     in_use = [InUse(table, decoding.args, counted, decoding.is_chosen,
                     tuned_here=decoding.tuned_on==samples)] if decoding.has_thresh else []
     vocab = label_names(label_vocab(self.dls), table.c)
-    for o in (objective, label_objective):
-        if o and o.constraint: o.constraint.for_labels(vocab)
-    tuned = single_threaded(_tune, objective, label_objective, table)
+    tuned = single_threaded(_tune, objective, label_objective, table, vocab)
     # The simplest first
     shown,chosen = _table_with_advice(objective, label_objective, in_use+tuned, vocab)
     if objective.m.average=='samples': _warn_if_unlabelled(table, ignored)

@@ -103,7 +103,7 @@ class Estimate:
         ci:float # Confidence level, in (0, 1)
     )->tuple: # Lower and upper limit
         "Compute the confidence interval of the value"
-        if math.isnan(self.value): return math.nan,math.nan
+        if math.isnan(self.value) or not self.n_max: return math.nan,math.nan
         n = len(self.changes)
         s2,s4 = ((self.changes**power).sum().item() for power in (2,4))
         t = student_t.ppf((1+ci)/2, _degrees_of_freedom(s2, s4, n))

@@ -168,6 +168,14 @@ def _least_difference(row, p):
     return (f"With these {n}, another model is clearly better or worse if its F1 over samples differs "
             f"by {half:.3f}, or by less if both make the same mistakes.")
 
+def _unknown_in_words(report):
+    "Say which rows have no interval, and why; '' if all have one, or none"
+    has_none = report.low.isna() & report.value.notna()
+    rows = ', '.join(f"'{row}'" for row in report.index[has_none])
+    if not rows or has_none.all(): return ''
+    return (f"No interval for {rows}: how a label without a positive here would score on other samples "
+            "is unknown.")
+
 def _ceilings_in_words(ceilings, p):
     "Say which rows cannot reach 1, and why; '' if all can"
     limited = ceilings[ceilings<_BELOW_1]
@@ -196,7 +204,7 @@ def _reading(report, p, constant, ci):
                  f"and in {subset.constant:.3f} with the best constant prediction.")
     sentences = [rule, _accuracy_in_words(accuracy, p), all_right,
                  _f1_in_words(report.loc['F1, samples'], constant, ci), ranking,
-                 _ceilings_in_words(report.ceiling, p),
+                 _ceilings_in_words(report.ceiling, p), _unknown_in_words(report),
                  _least_difference(report.loc['F1, samples'], p), note(ci is not None, p.sampling)]
     return ' '.join(filter(None, sentences))
 

@@ -181,6 +181,9 @@ def in_macro_average(n):
 def _most_observations(p):
     "Bound the observations that each macro average can be made of, by row"
     true,predicted = numbers_by_label(p)
+    is_absent = (true==0) & (p.counts.sum(0)>0)
+    # Nothing is known of a label without a positive, so there is no interval
+    if is_absent.any(): return {'AP, macro': 0, 'F1, macro': 0}
     # Near 1, F1 loses half as much by an error as recall does, and balanced accuracy a quarter
     return {'AP, macro': in_macro_average(true), 'F1, macro': in_macro_average(true+predicted),
             'accuracy, balanced': in_macro_average(4*true)}

@@ -187,7 +187,7 @@ class ThreshFinder(FoldedMetric):
         "Add predictions and targets of more samples; all of a group are in one fold"
         if groups is None: return super().update(preds, targs)
         preds,targs = as_rows(preds, targs)
-        values = group_values(groups, len(preds), len(preds)).astype(str).astype(object)
+        values = group_values(groups, len(preds)).astype(str).astype(object)
         # Hashes are the same in each batch and each process
         hashes = hash_array(values, hash_key=f'{self.seed:016d}')
         folds = torch.from_numpy((hashes%self.n_folds).astype(int))
@@ -203,7 +203,7 @@ class ThreshFinder(FoldedMetric):
         n = len(dl.dataset)
         if hasattr(dl, 'get_idxs') and not is_split(dl): order = [*dl.get_idxs()]
         else: order = range(n)
-        folds = deal_folds(group_numbers(groups, n, n), self.n_folds, self.seed)[[*order]]
+        folds = deal_folds(group_numbers(groups, n), self.n_folds, self.seed)[[*order]]
         self.sample_folds = folds.__getitem__
 
     def from_batch(self, batch):
@@ -288,11 +288,11 @@ def best_thresholds(
     tuned jointly, to maximise the micro average. For others, they are tuned one by one, and a label
     without a held-out gain gets the global threshold.
 
-        best_thresholds(probs, targs, per_label=True).thresh
-        best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh
-
     A required recall or precision holds on these samples, and with `confidence` on new ones: for each
-    label by the exact binomial distribution, for an average by the lower limit of its interval."""
+    label by the exact binomial distribution, for an average by the lower limit of its interval.
+
+        best_thresholds(probs, targs, per_label=True).thresh
+        best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
     objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
                           confidence, min_positives)

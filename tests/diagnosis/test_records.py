@@ -2,7 +2,7 @@
 import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from copy import copy, deepcopy
 from helpers import *
-from fastai_mlmetrics.diagnosis.validation import add_trend
+from fastai_mlmetrics.diagnosis.records import add_trend
 from fastai_mlmetrics.diagnosis.verdicts import beats_constant
 from fastai_mlmetrics.diagnosis.remedies import remedies
 from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains

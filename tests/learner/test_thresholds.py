@@ -562,7 +562,8 @@ def test_what_is_required_is_shown_beside_each():
     recall = found.table.recall
     expected = RecallMulti(found.cardinality, average='micro')(logits, targs)
     assert recall['best']>=0.8 and recall['cardinality']==pytest.approx(expected)
-    assert 'where 0.8 was required' in found.table.reading
+    assert 'Required is a recall of 0.8.' in found.table.reading
+    assert found.table.recall_held_out.notna()['best'] and 'required' not in found.table
 
 def test_a_metric_of_samples_alone_has_no_threshold_per_label():
     logits,targs = simulate(200, 6, density=0.4)

@@ -94,3 +94,89 @@ def test_ignored_samples_are_in_no_group():
     a = estimate(F1ScoreMulti(), Predictions.of(preds, targs, groups=groups, ignore_index=np.nan))
     b = estimate(F1ScoreMulti(), Predictions.of(preds[some], targs[some], groups=groups[some]))
     assert a.error==b.error and a.limits(0.95)==b.limits(0.95)
+
+@pytest.mark.parametrize('groups,match', [
+    ([1]*59, 'groups has 59 values, but there are 60 samples'), (['a']*60, "of one group, 'a'"),
+    ([*range(59), math.nan], 'lacks 1 of its 60 values'), ([None]+['a','b','c']*20, 'groups has 61 values'),
+    ('patient', r"a name: pass a value per sample, such as df\['patient'\]")])
+def test_groups_that_are_none(groups, match):
+    rng = np.random.default_rng(0)
+    preds,targs = rng.random((60,3)),rng.random((60,3))<0.4
+    for f in (accuracy_report, judge, best_thresholds, MultiLabelInterpretation.from_preds):
+        with pytest.raises(ValueError, match=match): f(preds, targs, groups=groups)
+    with pytest.raises(ValueError, match=match): compare_models(dict(a=preds, b=preds), targs, groups=groups)
+
+@pytest.mark.parametrize('kind', [list, np.array, pd.Series, torch.tensor, lambda o: [f'p{i}' for i in o]])
+def test_groups_of_any_kind(kind):
+    rng = np.random.default_rng(0)
+    preds,targs,groups = rng.random((60,3)),rng.random((60,3))<0.4,[*range(20)]*3
+    same(accuracy_report(preds, targs, groups=kind(groups)).low.astype(float),
+         accuracy_report(preds, targs, groups=groups).low.astype(float))
+
+def test_items_with_several_samples_may_be_groups():
+    "Pixels of an image"
+    rng = np.random.default_rng(0)
+    preds,targs = rng.random((12,5,5,3)),rng.random((12,5,5,3))<0.4
+    by_image = accuracy_report(preds, targs, groups=range(12))
+    by_pixel = accuracy_report(preds, targs, groups=np.arange(12).repeat(25))
+    assert by_image.equals(by_pixel) and 'between 12 groups.' in by_image.reading
+    few = accuracy_report(preds[:9], targs[:9], groups=range(9)).reading
+    assert 'between 9 groups, so few that intervals are rough.' in few
+    assert 'Samples are taken as independent: `groups=`' in accuracy_report(preds, targs).reading
+
+def test_a_comparison_is_paired_by_group():
+    "Copies make no difference clearer"
+    rng = np.random.default_rng(0)
+    targs = rng.random((80,4))<0.4
+    models = {k: np.clip(targs*0.3+rng.random((80,4))*0.8, 0, 1) for k in 'ab'}
+    copies = np.arange(80).repeat(5)
+    once = compare_models(models, targs)
+    often = compare_models({k: o[copies] for k,o in models.items()}, targs[copies], groups=copies)
+    rows = ['F1, micro','F1, macro','AP, macro','ROC AUC, macro','LRAP','accuracy, subset']
+    width,expected = ((o.high-o.low)[rows] for o in (often, once))
+    np.testing.assert_allclose(width, expected, rtol=0.15)
+
+@pytest.mark.parametrize('bins', [None,1024])
+def test_folds_never_divide_a_group(bins):
+    rng = np.random.default_rng(0)
+    groups = np.sort(rng.integers(0, 30, 400))
+    preds,targs = rng.random((400,3)),rng.random((400,3))<0.4
+    from fastai_mlmetrics.thresholds.finding import score_table
+    if bins is None:
+        fold = score_table(Predictions.of(preds, targs, groups=groups), 5).fold
+    else:
+        finder = ThreshFinder(bins=bins, sigmoid=False)
+        seen = []
+        folds = finder.folds
+        finder.folds = lambda batch: seen.append(folds(batch)) or seen[-1]
+        for o in (slice(0, 150),slice(150, 400)): finder.update(preds[o], targs[o], groups=groups[o])
+        fold = torch.cat(seen)
+    by_group = pd.Series(fold.numpy()).groupby(groups).nunique()
+    assert (by_group==1).all() and fold.unique().numel()==5
+
+def test_held_out_scores_are_those_of_new_groups():
+    "Thresholds per label learn the groups that they were tuned on"
+    def draw(seed, n_groups, size=40):
+        rng = np.random.default_rng(seed)
+        shift,rate = rng.normal(size=(2,n_groups,6)).repeat(size, 1)
+        targs = rate+rng.normal(size=rate.shape)>1
+        scores = 1/(1+np.exp(-(1.5*targs+2*shift+rng.normal(size=shift.shape)-2)))
+        return scores,targs,np.arange(n_groups).repeat(size)
+    new,truth,_ = draw(99, 1000)
+    optimism = []
+    for seed in range(12):
+        scores,targs,groups = draw(seed, 10)
+        for g in (None, groups):
+            found = best_thresholds(scores, targs, per_label=True, groups=g)
+            fresh = F1ScoreMulti(found.thresh, sigmoid=False, average='micro')(new, truth)
+            optimism.append(found.held_out-fresh)
+    independent,by_group = np.reshape(optimism, (-1,2)).mean(0)
+    assert independent>0.05 and abs(by_group)<0.035
+
+def test_a_label_that_is_absent_leaves_its_averages_without_an_interval():
+    rng = np.random.default_rng(0)
+    preds,targs = rng.random((60,3)),rng.random((60,3))<0.4
+    targs[:,1] = False
+    r = accuracy_report(preds, targs)
+    assert [*r.index[r.low.isna()]]==['F1, macro','AP, macro']
+    assert "No interval for 'F1, macro', 'AP, macro'" in r.reading

@@ -103,7 +103,8 @@ def test_each_model_may_have_its_threshold():
 
 def test_the_thresholds_in_use_are_named():
     models,y = two_models()
-    def last(models=models, **kw): return compare_models(models, y, **kw).reading.splitlines()[-1].removesuffix(' '+INDEPENDENT)
+    def last(models=models, **kw):
+        return compare_models(models, y, **kw).reading.splitlines()[-1].removesuffix(' '+INDEPENDENT)
     assert last(sigmoid=True)=='Predicted at thresh=0.5.'
     assert last(sigmoid=True, thresh=dict(a=0.3, b=[0.2]*7+[0.6]))==\
         'Predicted: a at thresh=0.3; b at thresh=0.2 to 0.6 by label.'

@@ -110,7 +110,7 @@ def test_precision_at_recall_and_the_reverse(least, scored):
             def found(): return best_thresholds(scores, y, metric, average, per_label=False, **{other:least})
             if brute: assert found().score==pytest.approx(max(brute), abs=1e-9)
             else:
-                with pytest.raises(ValueError, match='no threshold reaches'): found()
+                with pytest.raises(ValueError, match='no threshold keeps'): found()
 
 def test_scores_are_those_of_scikit_learn_s_curves():
     logits,targs = simulate(2000, 5, density=0.2, bias=-3)
@@ -349,9 +349,8 @@ def test_metrics_without_a_best_threshold_are_refused(metric, match):
     with pytest.raises(ValueError, match=match): make_learner(logits, targs).thresh_find(metric=metric, show_plot=False)
 
 @pytest.mark.parametrize('metric,kw,match', [
-    ('f1', dict(at_recall=0.5), "at_recall= goes with metric='precision', not with 'f1'"),
-    ('precision', dict(at_recall=0.5, at_precision=0.5), "at_precision= goes with metric='recall'"),
-    (F1ScoreMulti(), dict(at_precision=0.5), "at_precision= goes with metric='recall'"),
+    ('recall', dict(at_recall=0.5, at_precision=0.5), 'cannot be required at once'),
+    ('recall', dict(at_recall=0.5), 'needs at_precision= beside it'),
     (FBetaMulti(2), dict(beta=3), "beta=3 is for metric='fbeta' alone"),
     (F1ScoreMulti, dict(beta=3), "beta=3 is for metric='fbeta' alone"),
     ('recall', dict(at_precision=0), 'above 0 and at most 1'),
@@ -504,7 +503,7 @@ def test_what_is_not_reached_is_named():
     with pytest.raises(ValueError, match='such as JaccardMulti, which is given its average= here'):
         best_thresholds(SCORES, TARGS, metric=CF1)
     hard = torch.tensor([[0.9],[0.8],[0.7],[0.6]]),torch.tensor([[0],[1],[1],[0]])
-    unreached = r'no threshold reaches a precision \(micro\) of 0.9; the highest is 0.667'
+    unreached = r'no threshold keeps a precision of 0.9 \(micro\); the highest precision is 0.667'
     with pytest.raises(ValueError, match=unreached): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
 
 
