@@ -623,3 +623,54 @@ def test_examples_of_docstrings_run(name, tmp_path):
     with warnings_as('ignore'), learn.no_logging():
         exec(code, dict(globals(), learn=learn, probs=logits.sigmoid(), targs=targs))
     plt.close('all')
+
+def test_groups_are_a_column_of_the_items_or_an_array(digits_dls):
+    from fastai_mlmetrics.demo import get_learner
+    learn = get_learner(digits_dls)
+    with learn.no_bar(), learn.no_logging(): learn.fit(1, 1e-3)
+    items = digits_dls.valid.items
+    items['writer'] = [f'writer {i%12}' for i in range(len(items))]
+    try:
+        for f in (learn.accuracy_report, partial(learn.thresh_find, show_plot=False)):
+            by_name,by_array = f(groups='writer'),f(groups=items.writer.to_numpy())
+            assert repr(by_name)==repr(by_array) and 'between 12 groups' in one_line(by_name)
+        interp = MultiLabelInterpretation.from_learner(learn, groups='writer')
+        assert interp.predictions.n_independent==12
+        in_bins = [learn.thresh_find(groups=o, bins=1024, show_plot=False) for o in ('writer',items.writer)]
+        assert repr(in_bins[0])==repr(in_bins[1])
+        assert repr(in_bins[0])!=repr(learn.thresh_find(bins=1024, show_plot=False))
+        for f in (learn.accuracy_report, learn.thresh_find, partial(MultiLabelInterpretation.from_learner, learn)):
+            with pytest.raises(ValueError, match="'writr' is no column of the loader's items: did you mean 'writer'"):
+                f(groups='writr')
+    finally: items.drop(columns='writer', inplace=True)
+
+def test_a_column_needs_a_table():
+    learn = make_learner(*simulate(100, 3))
+    with pytest.raises(ValueError, match='they are no table: pass an array'): learn.thresh_find(groups='patient')
+
+def test_a_threshold_knows_the_samples_that_it_was_tuned_on():
+    "Its score on them is optimistic, and training makes it stale"
+    logits,targs = simulate(300, 6, density=0.3)
+    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback())
+    assert 'optimistic' not in learn.thresh_find(show_plot=False).table.reading.split('held_out')[0].split('score:')[0]
+    learn.set_thresh(learn.thresh_find(show_plot=False))
+    again = learn.thresh_find(show_plot=False)
+    assert '`now` was tuned on these samples, so its score is optimistic.' in again.table.reading
+    learn.set_thresh(again) # It is kept, and still known
+    assert 'tuned on these samples, so' in learn.thresh_find(show_plot=False).table.reading
+    with pytest.warns(ZeroLabelsWarning, match='was tuned before this training: tune it'): learn.fit(1)
+    learn.set_thresh(0.3)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        learn.fit(1)
+    assert not any('tuned before' in str(o.message) for o in said)
+    assert 'tuned on these samples, so' not in learn.thresh_find(show_plot=False).table.reading
+
+def test_a_constraint_for_some_labels_and_with_confidence():
+    logits,targs = simulate(600, 4, density=0.3)
+    learn = make_learner(logits, targs)
+    found = learn.thresh_find(at_recall={1: 0.9}, show_plot=False)
+    at_b = found.table.recall[1]
+    assert at_b>=0.9 and found.per_label is not None
+    sure = learn.thresh_find(metric='precision', average='macro', at_recall=0.9, confidence=0.9, show_plot=False)
+    assert (sure.table.recall[[0,1,2,3]]>=0.9).all() and 'with a confidence of 0.9' in sure.table.reading
