@@ -811,6 +811,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                   'fastai_mlmetrics/learner/thresholds.py'),
                                                      'fastai_mlmetrics.learner.thresholds._aims': ( 'learner/thresholds.html#_aims',
                                                                                                     'fastai_mlmetrics/learner/thresholds.py'),
+                                                     'fastai_mlmetrics.learner.thresholds._in_use': ( 'learner/thresholds.html#_in_use',
+                                                                                                      'fastai_mlmetrics/learner/thresholds.py'),
                                                      'fastai_mlmetrics.learner.thresholds._is_same': ( 'learner/thresholds.html#_is_same',
                                                                                                        'fastai_mlmetrics/learner/thresholds.py'),
                                                      'fastai_mlmetrics.learner.thresholds._label_objective': ( 'learner/thresholds.html#_label_objective',

@@ -128,12 +128,18 @@ def _samples_of(table):
     "Return what tells the samples of a search from others: their number, and the labels' positives"
     return (int(table.n_seen), *map(int, table.true))
 
-def _suggested(tuned, chosen, shown, vocab, decoding, samples):
+def _in_use(decoding, table, counted):
+    "Return the threshold in use as an option; an empty list if the loss function has none"
+    if not decoding.has_thresh: return []
+    tuned_here = decoding.tuned_on==_samples_of(table)
+    return [InUse(table, decoding.args, counted, decoding.is_chosen, tuned_here)]
+
+def _suggested(tuned, chosen, shown, vocab, decoding):
     "Return the tuned thresholds, and the chosen one with what `set_thresh` needs to set it"
     limits = {k: v for k,v in decoding.args.items() if k!='thresh'} if chosen.in_use else {}
     names = vocab if chosen.per_label else None
     res = SuggestedThresholds(**{o.name: o.value for o in tuned})
-    tuned_on = decoding.tuned_on if chosen.in_use else samples
+    tuned_on = decoding.tuned_on if chosen.in_use else _samples_of(chosen.table)
     return res.with_table(shown, thresh=chosen.value, names=names, limits=limits, tuned_on=tuned_on)
 
 @patch
@@ -169,11 +175,9 @@ def thresh_find(self:Learner,
     label_objective = _label_objective(metric, average, **kwargs)
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
-    table,counted = _predict(self, decoding, objective, get_dl(self, ds_idx, dl), cv, seed, ignored,
-                             bins, groups)
-    samples = _samples_of(table)
-    in_use = [InUse(table, decoding.args, counted, decoding.is_chosen,
-                    tuned_here=decoding.tuned_on==samples)] if decoding.has_thresh else []
+    dl = get_dl(self, ds_idx, dl)
+    table,counted = _predict(self, decoding, objective, dl, cv, seed, ignored, bins, groups)
+    in_use = _in_use(decoding, table, counted)
     vocab = label_names(label_vocab(self.dls), table.c)
     tuned = single_threaded(_tune, objective, label_objective, table, vocab)
     # The simplest first
@@ -183,7 +187,7 @@ def thresh_find(self:Learner,
         marks = {o.name: o.value for o in tuned if not o.per_label}
         marks |= {'now': o.value for o in in_use if not o.per_label}
         plot_thresh_curve(objective.m, table, marks, ax, figsize)
-    return _suggested(tuned, chosen, shown, vocab, decoding, samples)
+    return _suggested(tuned, chosen, shown, vocab, decoding)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #1a49bbfc
 def copy_loss(

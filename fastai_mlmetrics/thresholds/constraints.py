@@ -89,11 +89,12 @@ class Constraint:
         res.confidence = None
         return res
 
-    def why(self, least, n_positives):
+    def why(self, least, n_positives, design_effect):
         "Say why a label cannot keep its lowest value"
         if not n_positives: return 'no positives'
         if self.name=='recall' and self.confidence:
-            return f"needs {n_needed(least, self.confidence):,} positives"
+            n = math.ceil(n_needed(least, self.confidence)*design_effect)
+            return f"needs {n:,} positives"
         return 'no threshold will do'
 
     def keeps(self, score):
@@ -110,7 +111,7 @@ class Constraint:
         if self.confidence is None:
             return self.m.values(*map(torch.from_numpy, (tp, fp, fn, tn))).numpy()>=least-1e-9
         if self.name=='recall':
-            n = np.floor((tp+fn)/design_effect)
+            n = np.floor((tp+fn)[:,:1]/design_effect) # The same at all thresholds
             return fn <= most_misses(n, least, self.confidence)*design_effect
         n = np.floor((tp+fp)/design_effect)
         n_right = np.floor(tp/design_effect)

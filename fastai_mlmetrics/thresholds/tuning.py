@@ -377,16 +377,17 @@ def tune_required(self:Objective,
     constraint = self.constraint
     masks = table.fold_masks()
     thresh = np.broadcast_to(tuned.thresh[:len(masks)], (len(masks),table.c)).copy()
-    fallback = [*(tuned.fallback or ['']*table.c)]
+    fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.each(constraint.of_labels(table.c).items()):
         row = table.row(i)
         def tune(effect, constraint):
             def kept_of(masks): return constraint.kept(row.curve(masks), least, effect)
             return self.best(row.thresh, row.values, masks, kept_of)
         plain = tune(1, constraint.plain())
-        best = tune(constraint.effect(table, i, plain[0]), constraint)
+        effect = constraint.effect(table, i, plain[0])
+        best = tune(effect, constraint)
         thresh[:,i] = np.where(np.isnan(best), self._nearest(row, masks, thresh[:,i]), best)
-        fallback[i] = constraint.why(least, table.true[i]) if np.isnan(best[0]) else ''
+        fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''
     return Tuned(name, table, thresh, per_label=True, fallback=tuple(fallback))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b03
