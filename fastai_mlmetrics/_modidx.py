@@ -327,6 +327,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                          'fastai_mlmetrics/data/digits.py'),
                                               'fastai_mlmetrics.data.digits.digit_table': ( 'data/digits.html#digit_table',
                                                                                             'fastai_mlmetrics/data/digits.py'),
+                                              'fastai_mlmetrics.data.digits.keep_items': ( 'data/digits.html#keep_items',
+                                                                                           'fastai_mlmetrics/data/digits.py'),
                                               'fastai_mlmetrics.data.digits.multidigits': ( 'data/digits.html#multidigits',
                                                                                             'fastai_mlmetrics/data/digits.py'),
                                               'fastai_mlmetrics.data.digits.multilabel_dls': ( 'data/digits.html#multilabel_dls',
