@@ -321,6 +321,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'fastai_mlmetrics/data/digits.py'),
                                               'fastai_mlmetrics.data.digits._places': ( 'data/digits.html#_places',
                                                                                         'fastai_mlmetrics/data/digits.py'),
+                                              'fastai_mlmetrics.data.digits._read_once': ( 'data/digits.html#_read_once',
+                                                                                           'fastai_mlmetrics/data/digits.py'),
                                               'fastai_mlmetrics.data.digits._read_table': ( 'data/digits.html#_read_table',
                                                                                             'fastai_mlmetrics/data/digits.py'),
                                               'fastai_mlmetrics.data.digits._samples': ( 'data/digits.html#_samples',

@@ -9,7 +9,6 @@ __all__ = ['digit_labels', 'digit_table', 'multidigits', 'multilabel_dls']
 from fastai.vision.all import *
 from ..core.messages import check_int
 from ..core.tables import some_names
-from functools import cache
 from sklearn.datasets import load_digits
 
 # %% ../../nbs/data/03_digits.ipynb #c708503c
@@ -153,9 +152,14 @@ def _read_table(path):
     return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
 
 # %% ../../nbs/data/03_digits.ipynb #d6bc4666
+def _read_once(items, read, i):
+    "Get item `i` from the dictionary `items`, in which the function `read` puts it first"
+    if i not in items: items[i] = read(i)
+    return items[i]
+
 def keep_items(dls):
     "Keep each item in memory once it is read; loaders that `new` and `test_dl` make read their own"
-    for dl in dls.loaders: dl.do_item = cache(dl.do_item)
+    for dl in dls.loaders: dl.do_item = partial(_read_once, {}, dl.do_item)
 
 # %% ../../nbs/data/03_digits.ipynb #83fac635
 def multilabel_dls(

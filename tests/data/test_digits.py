@@ -160,6 +160,8 @@ def test_digits_are_read_once(made, copied, monkeypatch):
     _,again = epochs(copied)
     assert len(reads)==60 and len(once)==len(again)==8
     for a,b in zip(once, again): assert (a[0]==b[0]).all() and (a[1]==b[1]).all()
+    monkeypatch.undo()
+    for copy in (deepcopy, lambda o: pickle.loads(pickle.dumps(o))): copy(dls).one_batch()
 
 def test_code_for_pascal_runs(made):
     "fastai's tutorial for `URLs.PASCAL_2007`, with another path"
