@@ -161,7 +161,8 @@ def test_digits_are_read_once(made, copied, monkeypatch):
     assert len(reads)==60 and len(once)==len(again)==8
     for a,b in zip(once, again): assert (a[0]==b[0]).all() and (a[1]==b[1]).all()
     monkeypatch.undo()
-    for copy in (deepcopy, lambda o: pickle.loads(pickle.dumps(o))): copy(dls).one_batch()
+    dls = multilabel_dls(made, size=24)
+    for copy in (deepcopy, lambda o: pickle.loads(pickle.dumps(o))): assert len(copy(dls).one_batch()[0])==24
 
 def test_code_for_pascal_runs(made):
     "fastai's tutorial for `URLs.PASCAL_2007`, with another path"
