@@ -21,11 +21,14 @@ ROOT,CPU = Path(__file__).parent.parent,torch.device('cpu')
 NO_FAKE_GPU = "fake tensors before torch 2.6 need a GPU's driver" if (
     tuple(map(int, torch.__version__.split('.')[:2]))<(2,6)) else ''
 
-# `pytest` tries the same 40 inputs each time; `.ci/run` tries 200 others: `--hypothesis-profile random`
-settings.register_profile('same', max_examples=40, derandomize=True, deadline=None,
+# `pytest` tries the same 15 inputs each time; `.ci/run` tries 200 others: `--hypothesis-profile random`
+settings.register_profile('same', max_examples=15, derandomize=True, deadline=None,
                           suppress_health_check=list(HealthCheck))
 settings.register_profile('random', settings.get_profile('same'), max_examples=200, derandomize=False, print_blob=True)
 settings.load_profile('same')
+
+# fastai's loaders of images and texts start as many processes as there are CPUs in each epoch, unless told otherwise
+defaults.cpus = 0
 
 # Processes that tests start are forked from a clean process that has done the slow imports once.
 # That process has not imported this package, because some tests run without it.
