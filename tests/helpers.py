@@ -13,6 +13,7 @@ from fastai.vision.all import *
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.core.rules import binarize, ThresholdRule
 from fastai_mlmetrics.core.counts import Batch
+from fastai_mlmetrics.data.digits import keep_items
 from fastai_mlmetrics.metrics.streaming import CountsMetric, StreamMetric
 from fastai_mlmetrics.metrics.streaming import SampleMetric
 
@@ -118,7 +119,7 @@ def recording(learn):
 
 def trained(logits, targs, n_epoch=1, model=None, **kwargs):
     "A Learner with the callback after `n_epoch` epochs at a learning rate of 0, and the callback's warnings"
-    learn = make_learner(logits, targs, multilabel_metrics(), model, cbs=ZeroLabelsCallback(**kwargs))
+    learn = make_learner(logits, targs, multilabel_metrics(), model, bs=100, cbs=ZeroLabelsCallback(**kwargs))
     with recording(learn) as caught: learn.fit(n_epoch, 0.)
     return learn,[w for w in caught if issubclass(w.category, ZeroLabelsWarning)]
 
@@ -235,7 +236,9 @@ def text_dls():
     block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock),
                       get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
                       splitter=RandomSplitter(seed=0))
-    return block.dataloaders(df, bs=32, num_workers=0, device=torch.device('cpu'))
+    dls = block.dataloaders(df, bs=32, num_workers=0, device=torch.device('cpu'))
+    keep_items(dls)
+    return dls
 
 NAMES = [f'l{i}' for i in range(20)]
 
