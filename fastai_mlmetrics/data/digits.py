@@ -158,7 +158,7 @@ def _read_once(items, read, i):
     return items[i]
 
 def keep_items(dls):
-    "Keep each item in memory once it is read; loaders that `new` and `test_dl` make read their own"
+    "Keep each item in memory once it is read; `new` and `test_dl` make loaders without a memory"
     for dl in dls.loaders: dl.do_item = partial(_read_once, {}, dl.do_item)
 
 # %% ../../nbs/data/03_digits.ipynb #83fac635
