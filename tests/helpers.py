@@ -13,6 +13,7 @@ from fastai.vision.all import *
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.core.rules import binarize, ThresholdRule
 from fastai_mlmetrics.core.counts import Batch
+from fastai_mlmetrics.data.digits import keep_items
 from fastai_mlmetrics.metrics.streaming import CountsMetric, StreamMetric
 from fastai_mlmetrics.metrics.streaming import SampleMetric
 
@@ -21,11 +22,14 @@ ROOT,CPU = Path(__file__).parent.parent,torch.device('cpu')
 NO_FAKE_GPU = "fake tensors before torch 2.6 need a GPU's driver" if (
     tuple(map(int, torch.__version__.split('.')[:2]))<(2,6)) else ''
 
-# `pytest` tries the same 40 inputs each time; `.ci/run` tries 200 others: `--hypothesis-profile random`
-settings.register_profile('same', max_examples=40, derandomize=True, deadline=None,
+# `pytest` tries the same 15 inputs each time; `.ci/run` tries 200 others: `--hypothesis-profile random`
+settings.register_profile('same', max_examples=15, derandomize=True, deadline=None,
                           suppress_health_check=list(HealthCheck))
 settings.register_profile('random', settings.get_profile('same'), max_examples=200, derandomize=False, print_blob=True)
 settings.load_profile('same')
+
+# fastai's loaders of images and texts start as many processes as there are CPUs in each epoch, unless told otherwise
+defaults.cpus = 0
 
 # Processes that tests start are forked from a clean process that has done the slow imports once.
 # That process has not imported this package, because some tests run without it.
@@ -115,7 +119,7 @@ def recording(learn):
 
 def trained(logits, targs, n_epoch=1, model=None, **kwargs):
     "A Learner with the callback after `n_epoch` epochs at a learning rate of 0, and the callback's warnings"
-    learn = make_learner(logits, targs, multilabel_metrics(), model, cbs=ZeroLabelsCallback(**kwargs))
+    learn = make_learner(logits, targs, multilabel_metrics(), model, bs=100, cbs=ZeroLabelsCallback(**kwargs))
     with recording(learn) as caught: learn.fit(n_epoch, 0.)
     return learn,[w for w in caught if issubclass(w.category, ZeroLabelsWarning)]
 
@@ -232,7 +236,9 @@ def text_dls():
     block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock),
                       get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
                       splitter=RandomSplitter(seed=0))
-    return block.dataloaders(df, bs=32, num_workers=0, device=torch.device('cpu'))
+    dls = block.dataloaders(df, bs=32, num_workers=0, device=torch.device('cpu'))
+    keep_items(dls)
+    return dls
 
 NAMES = [f'l{i}' for i in range(20)]
 

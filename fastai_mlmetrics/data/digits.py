@@ -151,6 +151,16 @@ def _read_table(path):
                                 f"({len(absent)} of {len(df)} pictures are missing)")
     return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))
 
+# %% ../../nbs/data/03_digits.ipynb #d6bc4666
+def _read_once(items, read, i):
+    "Get item `i` from the dictionary `items`, in which the function `read` puts it first"
+    if i not in items: items[i] = read(i)
+    return items[i]
+
+def keep_items(dls):
+    "Keep each item in memory once it is read; `new` and `test_dl` make loaders without a memory"
+    for dl in dls.loaders: dl.do_item = partial(_read_once, {}, dl.do_item)
+
 # %% ../../nbs/data/03_digits.ipynb #83fac635
 def multilabel_dls(
     path:str|Path, # Folder with `train.csv` and, in `train`, the images
@@ -166,6 +176,7 @@ def multilabel_dls(
     `train.csv` has the columns `fname`, `labels` (separated by spaces) and `is_valid`. Returns
     `DataLoaders` of normalised images and of targets, N x C of 0 and 1. Raises `FileNotFoundError` for
     a missing file, `ValueError` for a wrong table. fastai's `verify_images` finds damaged images.
+    The small images of `multidigits` are read once, if there are no `item_tfms` and no workers.
 
         dls = multilabel_dls(multidigits(n=500), bs=32)"""
     path = Path(path).expanduser()
@@ -177,4 +188,9 @@ def multilabel_dls(
                       get_x=ColReader('fname', pref=path/'train'),
                       get_y=ColReader('labels', label_delim=' '), item_tfms=L(item_tfms) + resize,
                       batch_tfms=L(batch_tfms) + Normalize.from_stats(*imagenet_stats))
-    return block.dataloaders(df, path=path, bs=min(bs, n_train), num_workers=num_workers, **kwargs)
+    bs = min(bs, n_train)
+    dls = block.dataloaders(df, path=path, bs=bs, num_workers=num_workers, **kwargs)
+    is_digits = (path/'multidigits.json').exists()
+    # `item_tfms` may be random, and other processes have a memory of their own
+    if is_digits and not item_tfms and not num_workers: keep_items(dls)
+    return dls

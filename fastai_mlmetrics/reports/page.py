@@ -68,7 +68,8 @@ def _with_values(column, k=3):
 def _saved(kind, **kwargs):
     "Save the current figure, and close it; return its bytes and their URI"
     file = io.BytesIO()
-    plt.savefig(file, format=kind, **kwargs)
+    # `plt.savefig` would draw the figure once more
+    plt.gcf().savefig(file, format=kind, **kwargs)
     plt.close()
     mime = kind.replace('svg', 'svg+xml')
     return file.getvalue(),f'data:image/{mime};base64,{b64encode(file.getvalue()).decode()}'

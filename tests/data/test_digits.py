@@ -142,6 +142,28 @@ def test_loaders_have_the_images_and_labels_of_the_table(made):
     assert expected==[' '.join(dls.vocab[i] for i in o.nonzero().flatten()) for o in y]
     assert multilabel_dls(made, size=None).one_batch()[0].shape==(24,3,24,24) # fewer images than `bs`
 
+def test_digits_are_read_once(made, copied, monkeypatch):
+    "The same batches as if they were read in each epoch, as other sets and those with random transforms are"
+    reads,load = [],PILImage.create
+    monkeypatch.setattr(PILImage, 'create', classmethod(lambda cls, fn, **kw: reads.append(fn) or load(fn, **kw)))
+    def epochs(path, **kwargs):
+        set_seed(0)
+        dls = multilabel_dls(path, size=24, bs=8, device='cpu', **kwargs)
+        reads.clear()
+        return dls,[b for _ in range(2) for dl in dls for b in dl]
+    dls,once = epochs(made)
+    assert len(reads)==30
+    assert len(dls.test_dl(pd.read_csv(made/'train.csv')[:3]).one_batch()[0])==3 and len(reads)==33
+    epochs(made, item_tfms=RandomErasing(p=0.))
+    assert len(reads)==60
+    (copied/'multidigits.json').unlink()
+    _,again = epochs(copied)
+    assert len(reads)==60 and len(once)==len(again)==8
+    for a,b in zip(once, again): assert (a[0]==b[0]).all() and (a[1]==b[1]).all()
+    monkeypatch.undo()
+    dls = multilabel_dls(made, size=24)
+    for copy in (deepcopy, lambda o: pickle.loads(pickle.dumps(o))): assert len(copy(dls).one_batch()[0])==24
+
 def test_code_for_pascal_runs(made):
     "fastai's tutorial for `URLs.PASCAL_2007`, with another path"
     path,size = made,32

@@ -1,5 +1,5 @@
 "MultiLabelInterpretation: its tables, its Learner's predictions, and that its module has all of it"
-import json, subprocess
+import json
 import sklearn.metrics as skm
 from helpers import *
 
@@ -352,15 +352,16 @@ def test_unknown_targets_are_told_from_absent_labels():
 
 def methods(cls): return {k: m.__module__ for k,m in inspect.getmembers(cls, inspect.isfunction)}
 
-def test_the_class_is_whole_in_its_module():
+def test_the_class_is_whole_in_its_module(tmp_path):
     code = """
         import inspect, json, sys
         from fastai_mlmetrics.reports.interpret import MultiLabelInterpretation
         assert 'fastai_mlmetrics.all' not in sys.modules
         members = inspect.getmembers(MultiLabelInterpretation, inspect.isfunction)
-        print(json.dumps({k: m.__module__ for k,m in members}))"""
-    run = subprocess.run([sys.executable,'-c',textwrap.dedent(code)], capture_output=True, text=True, check=True)
-    found = json.loads(run.stdout)
+        path.write_text(json.dumps({k: m.__module__ for k,m in members}))"""
+    path = tmp_path/'members.json'
+    in_process(exec, textwrap.dedent(code), dict(path=path)) # `exec`, because a function would import this file
+    found = json.loads(path.read_text())
     test_eq(found, methods(MultiLabelInterpretation))
     for room,names in dict(plots=['plot_roc','plot_calibration','plot_confusion_matrix'],
                            samples=['mistakes','show','empty','items','__getitem__','show_results','plot_top_losses'],

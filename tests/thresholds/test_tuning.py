@@ -448,7 +448,7 @@ def test_odd_data_have_a_threshold(scores, y):
             assert all(0<=t<=1 for t in L(res.thresh)) and res.score>=0
 
 def test_a_metric_may_be_a_class():
-    logits,targs = simulate(300)
+    logits,targs = simulate(60)
     assert best_thresholds(logits, targs, SpecificityMulti, 'micro', sigmoid=True).score==1
     fbeta = best_thresholds(logits, targs, 'fbeta', 'micro', sigmoid=True, beta=2)
     brute = [FBetaMulti(2, thresh=t, average='micro')(logits, targs) for t in np.unique(logits.sigmoid())]
