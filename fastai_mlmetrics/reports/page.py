@@ -109,8 +109,6 @@ SEEN = { # For each `source` of an interpretation, what it means for the scores
     'arrays': "Unknown: these are arrays. If the samples were used to train the model, or to tune "
               "its threshold, expect lower scores on new samples."}
 
-_PACKAGES = fastai_mlmetrics,fastai,torch
-
 def _data(p):
     interp = p.interp
     n,c = interp.preds.shape
@@ -124,7 +122,7 @@ def _data(p):
         'ignored targets': note(known, f'{1-interp.valid.double().mean():.1%}'),
         'seen before?': SEEN[interp.source],
         'written': f'{datetime.now():%Y-%m-%d %H:%M}',
-        'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in _PACKAGES)}
+        'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in (fastai_mlmetrics, fastai, torch))}
     yield 'facts',{name: text for name,text in facts.items() if text}
 
 def _verdict(p):
