@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/metrics/06_intervals.ipynb #bc1c54b5
 from fastai.basics import *
 from ..core.predictions import Predictions
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from scipy.stats import t as student_t
 
 # %% ../../nbs/metrics/06_intervals.ipynb #a9a66cbd
