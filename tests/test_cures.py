@@ -166,7 +166,7 @@ ERRORS = {
         lambda: half_empty().thresh_find(average='micro', show_plot=False)],
     'are not probabilities, and thresholds are on': [lambda: best_thresholds(9*P-4, Y),
                                                      lambda: best_thresholds(9*P-4, Y, sigmoid=True)],
-    'where thresholds on probabilities are too coarse': [lambda: best_thresholds(9*P+40, Y, sigmoid=True),
+    'where probabilities are too coarse': [lambda: best_thresholds(9*P+40, Y, sigmoid=True),
                                                        lambda: best_thresholds(9*P+40, Y, sigmoid=False)],
     'no target is true': [lambda: best_thresholds(P, 0*Y), lambda: best_thresholds(P, Y)],
     'is left out: fastai\'s own decoding has none': [

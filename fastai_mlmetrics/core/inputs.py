@@ -126,8 +126,8 @@ def group_values(
         raise ValueError(f"groups has {len(values):,} values, but there are {n:,} samples")
     n_missing = pd.isna(values).sum()
     if n_missing:
-        raise ValueError(f"groups lacks {n_missing:,} of its {n:,} values: a sample without a group "
-                         "needs a value of its own")
+        raise ValueError(f"groups has {n_missing:,} missing values of {n:,}: give a sample without a "
+                         "group a value that no other sample has")
     return values
 
 def group_numbers(

@@ -106,10 +106,12 @@ class Predictions:
     @property
     def sampling(self):
         "How the samples were drawn, as far as intervals and held-out scores depend on it, in words"
-        if self.groups is None: return "Samples are taken as independent: `groups=` says which are not."
+        if self.groups is None:
+            return ("Samples are taken as independent: if some are alike, such as images of a patient, "
+                    "pass `groups=`.")
         n = self.n_independent
-        rough = note(n<FEW_GROUPS, ", so few that intervals are rough")
-        return f"Samples are taken as independent between {n:,} groups{rough}."
+        rough = note(n<FEW_GROUPS, f": below {FEW_GROUPS} groups, intervals are rough")
+        return f"The {n:,} groups are taken as independent{rough}."
 
     @cached_property
     def true(self): return (self.targs==1) & self.valid

@@ -88,11 +88,10 @@ def _search(r, in_learner, of_arrays):
 
 def _own_thresholds(r):
     how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
-    independent = note(r.phase, ", with samples taken as independent")
+    independent = note(r.phase, " (samples taken as independent)")
     return (f"Thresholds per label{_without(r)}: {how}. Held out{independent}, their micro F1 is "
-            f"{r.per_label_f1:.3f}, and that of the best global threshold {r.global_f1:.3f}, "
-            "because the same score means a different probability for different labels; "
-            f"now it is {r.f1_micro:.3f}.")
+            f"{r.per_label_f1:.3f}, against {r.global_f1:.3f} for the best global threshold; it is "
+            f"{r.f1_micro:.3f} now. The same score means a different probability for different labels.")
 
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 

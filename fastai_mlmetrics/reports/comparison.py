@@ -90,8 +90,10 @@ def _how_many_more(table, chance, p):
     n = p.n_independent*((o.high-o.low)/2/o.difference)**2 if o.difference else math.inf
     kind = 'samples' if p.groups is None else 'groups'
     if n>1000*p.n_independent:
-        return f"Not even a thousand times as many {kind} would make that in {_in_words(row)} clear."
-    return f"About {float(f'{n:.2g}'):,.0f} {kind} like these would make that in {_in_words(row)} clear."
+        return (f"Even a thousand times as many {kind} would not make the difference in {_in_words(row)} "
+                "clear.")
+    return (f"About {float(f'{n:.2g}'):,.0f} {kind} in total, like these, would make the difference in "
+            f"{_in_words(row)} clear.")
 
 def _compared(name, first, table, ci, p):
     "Summarise the differences of a model from the first one in words"

@@ -91,12 +91,12 @@ def _constraint_words(objective, options):
     constraint = objective.constraint
     if not constraint: return ''
     name = constraint.name
-    text = (f" Required is {constraint.text}. {name}: on the samples that the thresholds were tuned on; "
+    text = (f" Required: {constraint.text}. {name}: on the samples that the thresholds were tuned on; "
             f"{name}_held_out: on samples that the tuning did not see.")
     for o in options:
         value = o.fit.score(constraint.m)
         if not o.in_use and o.name!='cardinality' and not constraint.keeps(value):
-            text += f" `{o.name}` does not keep it: its {name} ({objective.m.average}) is {value:.3f}."
+            text += f" `{o.name}` misses it: its {name} ({objective.m.average}) is {value:.3f}."
     return text
 
 def _table_words(objective, options, res):
@@ -112,8 +112,9 @@ def _table_words(objective, options, res):
     text += _constraint_words(objective, options)
     if table.has_samples and table.n_folds>1: text += f" {table.p.sampling}"
     if 'fallback' in res:
-        instead = "cannot keep it, and gets the nearest" if objective.constraint else "gets the global"
-        text += f" fallback: why a label {instead} threshold."
+        instead = ("cannot reach it, and gets the threshold that comes closest" if objective.constraint
+                   else "gets the global threshold")
+        text += f" fallback: why a label {instead}."
     for o in options:
         n_predicted = o.fit.cells()[:2].sum().item()
         if n_predicted>2*n_true>0:
@@ -135,46 +136,45 @@ def _gain(objective, a, b):
     "Return by how much option `a` is better than `b`, as an `Estimate`"
     return gain(objective.m, a.compared, b.compared)
 
-def _short(x): return f'{x:.2g}' if abs(x)<10 else f'{x:.0f}'
+def _short(x): return f'{x:.3f}' if abs(x)<10 else f'{x:.0f}'
 
-def _with_limits(difference):
+def _by(change):
     "Format the size of a gain or a loss, and its interval"
-    limits = difference.limits(0.95)
-    if difference.value<0: limits = [-o for o in reversed(limits)]
+    limits = change.limits(0.95)
+    if change.value<0: limits = [-o for o in reversed(limits)]
     low,high = map(_short, limits)
-    return f"{_short(abs(difference.value))} ({low} to {high})"
+    return f"{_short(abs(change.value))} ({low} to {high})"
 
 def _why_kept(objective, in_use, best):
     "Say that the `best` option is not clearly better than the one in use, or clearly worse"
     change = _gain(objective, best, in_use)
-    if not in_use.is_chosen:
-        return (f"`{in_use.name}` is recommended: `{best.name}` is worse by {_with_limits(change)}, "
-                "held out.")
-    if not change.value>0: return "No threshold is better than the one in use, held out."
-    return ("No threshold is clearly better than the one in use: the gain of "
-            f"{_with_limits(change)} may be chance.")
+    text = f"`{in_use.name}` is recommended: "
+    if change.value<=0: return f"{text}held out, `{best.name}` is worse by {_by(change)}."
+    return f"{text}no threshold is clearly better, and the gain of {_by(change)} may be chance."
 
 def _why_set(objective, chosen, baseline):
     "Say how the chosen option scores held out, and beside the baseline"
-    m = objective.m
-    text = f"`{chosen.name}` is recommended: {objective.name} {chosen.compared.score(m):.3f} held out"
+    score = objective.m
+    text = f"`{chosen.name}` is recommended: held out, {objective.name} is {chosen.compared.score(score):.3f}"
     if chosen is baseline: return text
     change = _gain(objective, chosen, baseline)
-    is_above = (change.value>=0)!=m.is_loss
     low,high = change.limits(0.95)
-    chance = note(low<=0<=high, ', which may be chance')
-    return f"{text}, {_with_limits(change)} {'above' if is_above else 'below'} `{baseline.name}`{chance}"
+    text += (f", and {baseline.compared.score(score):.3f} for `{baseline.name}`: "
+             f"{'better' if change.value>=0 else 'worse'} by {_by(change)}")
+    if low>0: return text
+    return f"{text}, which may be chance{note(baseline.in_use, ', but that is only the default')}"
 
-def _what_is_traded(objective, chosen, baseline):
-    "Compare the chosen option with the baseline in another average as well, or return ''"
+def _what_is_traded(objective, chosen, baseline, with_score):
+    "Compare the chosen option with the baseline in another average, or return ''"
     m = objective.m
     other = copy(m)
     other.average = 'micro' if m.average in ('macro','weighted') else 'macro'
     if chosen is baseline or other.average not in m.averages: return ''
     if objective.required or objective.by_rank: return ''
     def pair(m):
-        return f"{m.average} {chosen.compared.score(m):.3f} for {baseline.compared.score(m):.3f}"
-    return f". Held out against `{baseline.name}`: {pair(m)}, {pair(other)}"
+        return f"{m.average} {chosen.compared.score(m):.3f} and {baseline.compared.score(m):.3f}"
+    pairs = f"{note(with_score, f'{pair(m)}, ')}{pair(other)}"
+    return f". Beside `{baseline.name}`, held out: {pairs}"
 
 def _choose(objective, options):
     "Return the recommended option, and why"
@@ -193,7 +193,7 @@ def _choose(objective, options):
         change = _gain(objective, per_label, best)
         if change.value>change.error: chosen = per_label
         elif change.value>0:
-            further = f". The further gain of `{per_label.name}`, {_short(change.value)}, may be chance"
+            further = f". `{per_label.name}` adds only {_short(change.value)} to that, which may be chance"
     # Only a threshold that somebody chose stays where the gain may be chance
     if in_use:
         low,high = _gain(objective, chosen, in_use).limits(0.95)
@@ -201,8 +201,8 @@ def _choose(objective, options):
             return in_use,_why_kept(objective, in_use, chosen)
     baseline = ifnone(in_use, best if best in comparable else chosen)
     text = _why_set(objective, chosen, baseline) + further
-    if chosen.per_label and best in comparable: baseline = best
-    return chosen,text + _what_is_traded(objective, chosen, baseline) + '.'
+    beside = best if chosen.per_label and best in comparable else baseline
+    return chosen,text + _what_is_traded(objective, chosen, beside, beside is not baseline) + '.'
 
 def _constant_score(objective, table):
     "Score the best constant prediction, the same labels for every sample"
@@ -225,7 +225,7 @@ def _beside_a_constant(objective, chosen):
     if objective.required or objective.by_rank or not chosen.compared: return ''
     constant = float(_constant_score(objective, chosen.table))
     if objective.sign*(chosen.compared.score(objective.m)-constant)>0: return ''
-    return (f" That is no better than the best constant prediction, the same labels for every sample: "
+    return (" It is no better than predicting the same labels for every sample, which scores "
             f"{constant:.3f}.")
 
 def _never_predicted(objective, chosen):
@@ -247,6 +247,6 @@ def recommend(
     A threshold that somebody chose stays unless another one is clearly better."""
     chosen,text = _choose(objective, options)
     optimistic = any(o.in_use and o.tuned_here for o in options)
-    return chosen,(text + note(optimistic, " `now` was tuned on these samples, so its score is "
-                                           "optimistic.")
+    return chosen,(text + note(optimistic, " `now` was tuned on these samples, which flatters its "
+                                           "score.")
                    + _beside_a_constant(objective, chosen) + _never_predicted(objective, chosen))

@@ -80,8 +80,8 @@ class Constraint:
         least = self.least
         if self.by_label: least = ', '.join(f"{v:g} for {k}" for k,v in least.items())
         else: least = f'{least:g}'
-        if self.confidence is None: return f"a {self.name} of {least}"
-        return f"a {self.name} of {least} on new samples, with a confidence of {self.confidence:g}"
+        if self.confidence is None: return f"a {self.name} of at least {least}"
+        return f"a {self.name} of at least {least} on new samples, with a confidence of {self.confidence:g}"
 
     def plain(self):
         "Return the constraint on these samples alone"
@@ -94,7 +94,7 @@ class Constraint:
         if not n_positives: return 'no positives'
         if self.name=='recall' and self.confidence:
             n = math.ceil(n_needed(least, self.confidence)*design_effect)
-            return f"needs {n:,} positives"
+            return f"fewer than {n:,} positives"
         return 'no threshold will do'
 
     def keeps(self, score):
@@ -140,8 +140,8 @@ class Constraint:
             return np.logical_and.reduce(rows)
         if self.confidence is None: return values_of(self.m, masks=masks).numpy()>=self.least-1e-9
         if not table.has_samples:
-            raise ValueError("confidence= of an average needs the scores of all samples: leave bins out, "
-                             "or pass per_label=True")
+            raise ValueError("confidence= for an average needs each sample's scores, which bins= does not "
+                             "keep: leave bins out, or pass per_label=True")
         return np.stack([self._kept_on_average(table, thresh, mask) for mask in masks])
 
     def _kept_on_average(self, table, thresh, mask):

@@ -118,8 +118,8 @@ def saturation(
             if (beyond==beyond[0]).all(): continue # Nothing separates equal logits
         negatives,positives = map(int, numbers)
         return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits "
-                f"of about {limit:.0f} or {side}, where thresholds on probabilities are too coarse to "
-                f"separate them: {call} finds a threshold on logits, for metrics with sigmoid=False")
+                f"of about {limit:.0f} or {side}, where probabilities are too coarse to separate "
+                f"them: {call} finds a threshold on logits, for metrics with sigmoid=False")
     return ''
 
 def find_best(

@@ -135,7 +135,8 @@ def _check_least(name, least, confidence):
             raise ValueError(f"at_{name}={value!r} should be above 0 and at most 1, or a dict of such "
                              "numbers by label")
         if confidence is not None and value==1:
-            raise ValueError(f"at_{name}=1 with a confidence: no number of samples can promise that")
+            raise ValueError(f"at_{name}=1 cannot be promised with any confidence: ask for less, or leave "
+                             "confidence out")
 
 def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
     "Return the `Constraint` of an objective; None: there is none"
@@ -144,8 +145,8 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
     for name,other,alone in (('precision', 'recall', 'next to nothing'),
                              ('recall', 'precision', 'everything')):
         if cls is _METRICS[name] and not isinstance(given.get(other), Real):
-            raise ValueError(f"metric={name!r} needs at_{other}= beside it, one number for all labels: "
-                             f"alone it is best where {alone} is predicted")
+            raise ValueError(f"metric={name!r} also needs at_{other}=, one number for all labels: "
+                             f"{name} alone is highest where {alone} is predicted")
     if len(given)>1: raise ValueError("at_recall and at_precision cannot be required at once")
     if confidence is not None and not 0.5<=confidence<1:
         raise ValueError(f"confidence={confidence} should be from 0.5 to below 1")

@@ -208,7 +208,7 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     learn = make_learner(logits, targs, multilabel_metrics())
     learn.dls = DataLoaders(make_learner(logits[::2], targs[::2]).dls.valid, learn.dls.valid, device=learn.dls.device)
     of = MultiLabelInterpretation
-    calls = {'`learn.set_thresh(learn.thresh_find().per_label)` finds and sets them': of.from_learner(learn),
+    calls = {'`learn.set_thresh(learn.thresh_find())` finds and sets them': of.from_learner(learn),
              '`MultiLabelInterpretation.from_learner(learn).judge()` lists remedies': of.from_learner(learn, 0),
              '`best_thresholds(preds, targs, per_label=True)` finds them': of.from_preds(logits, targs, sigmoid=True)}
     for call,interp in calls.items():

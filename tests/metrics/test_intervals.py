@@ -97,7 +97,7 @@ def test_ignored_samples_are_in_no_group():
 
 @pytest.mark.parametrize('groups,match', [
     ([1]*59, 'groups has 59 values, but there are 60 samples'), (['a']*60, "of one group, 'a'"),
-    ([*range(59), math.nan], 'lacks 1 of its 60 values'), ([None]+['a','b','c']*20, 'groups has 61 values'),
+    ([*range(59), math.nan], 'has 1 missing values of 60'), ([None]+['a','b','c']*20, 'groups has 61 values'),
     ('patient', r"a name: pass a value per sample, such as df\['patient'\]")])
 def test_groups_that_are_none(groups, match):
     rng = np.random.default_rng(0)
@@ -119,10 +119,10 @@ def test_items_with_several_samples_may_be_groups():
     preds,targs = rng.random((12,5,5,3)),rng.random((12,5,5,3))<0.4
     by_image = accuracy_report(preds, targs, groups=range(12))
     by_pixel = accuracy_report(preds, targs, groups=np.arange(12).repeat(25))
-    assert by_image.equals(by_pixel) and 'between 12 groups.' in by_image.reading
+    assert by_image.equals(by_pixel) and 'The 12 groups are taken as independent.' in by_image.reading
     few = accuracy_report(preds[:9], targs[:9], groups=range(9)).reading
-    assert 'between 9 groups, so few that intervals are rough.' in few
-    assert 'Samples are taken as independent: `groups=`' in accuracy_report(preds, targs).reading
+    assert 'The 9 groups are taken as independent: below 10 groups, intervals are rough.' in few
+    assert 'Samples are taken as independent: if some are alike' in accuracy_report(preds, targs).reading
 
 def test_a_comparison_is_paired_by_group():
     "Copies make no difference clearer"

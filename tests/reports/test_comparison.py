@@ -3,7 +3,8 @@ from scipy import stats
 from helpers import *
 from fastai_mlmetrics.reports.comparison import ModelComparison
 
-INDEPENDENT = 'Samples are taken as independent: `groups=` says which are not.'
+INDEPENDENT = ('Samples are taken as independent: if some are alike, such as images of a patient, '
+               'pass `groups=`.')
 
 def limits(t): return t[['low','high']].dropna()
 

@@ -91,7 +91,7 @@ def test_too_few_positives_predict_everything():
     p,y = rare_label()
     assert 0<y[:,0].sum()<22
     found = best_thresholds(p, y, 'precision', 'macro', at_recall=0.9, confidence=0.9)
-    assert found.fallback==('needs 22 positives','','','') and (p[:,0]>found.thresh[0]).all()
+    assert found.fallback==('fewer than 22 positives','','','') and (p[:,0]>found.thresh[0]).all()
 
 def test_a_constraint_for_some_labels():
     "The others keep their best"
@@ -121,7 +121,7 @@ def test_an_average_that_is_not_kept_is_told():
     found = best_thresholds(p, y, 'recall', 'macro', at_precision=0.6)
     assert found.fallback[0]=='no threshold will do'
     value = found.table.precision['per label']
-    assert value<0.6 and f"does not keep it: its precision (macro) is {value:.3f}" in found.table.reading
+    assert value<0.6 and f"misses it: its precision (macro) is {value:.3f}" in found.table.reading
 
 def test_a_required_score_is_held_out_as_well():
     p,y = rare_label()
@@ -135,9 +135,9 @@ def test_a_required_score_is_held_out_as_well():
     (dict(at_recall={'z': 0.9}, per_label=True), "'z' is none of the labels"),
     (dict(confidence=0.9), 'goes with at_recall'),
     (dict(at_recall=0.9, confidence=90), 'from 0.5 to below 1'),
-    (dict(at_recall=1, confidence=0.9), 'no number of samples'),
+    (dict(at_recall=1, confidence=0.9), 'cannot be promised'),
     (dict(at_recall={'a': 90}, per_label=True), 'above 0 and at most 1'),
-    (dict(metric='recall', at_recall=0.9, at_precision=None), 'needs at_precision')])
+    (dict(metric='recall', at_recall=0.9, at_precision=None), 'also needs at_precision')])
 def test_what_cannot_be_required(kw, match):
     p,y = rare_label()
     with pytest.raises(ValueError, match=match): best_thresholds(p, y, vocab=[*'abcd'], **kw)

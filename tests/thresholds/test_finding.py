@@ -59,7 +59,7 @@ def saturated(skill=2, c=3, seed=0):
     y = r.integers(0, 2, (400,c))
     return (40+r.normal(size=y.shape)+skill*y).astype(np.float32),y
 
-COARSE = 'thresholds on probabilities are too coarse'
+COARSE = 'probabilities are too coarse'
 
 def f1_by_rank(logits, y):
     "The highest micro F1 of all thresholds"

@@ -336,8 +336,8 @@ def test_arguments_of_an_instance_differ_from_the_defaults():
 @pytest.mark.parametrize('metric,match', [
     *((o, f'{cls.__name__} has no best threshold') for cls in (EmptyRate,LabelCardinality,ZerosAccuracy)
       for o in (cls, cls())),
-    *((o, 'needs at_recall= beside it') for o in ('precision', PrecisionMulti, PrecisionMulti(average='micro'))),
-    *((o, 'needs at_precision= beside it') for o in ('recall', RecallMulti, RecallMulti(average='micro'))),
+    *((o, 'also needs at_recall=') for o in ('precision', PrecisionMulti, PrecisionMulti(average='micro'))),
+    *((o, 'also needs at_precision=') for o in ('recall', RecallMulti, RecallMulti(average='micro'))),
     *((o, 'should be one of f1, fbeta, ') for o in ('f2', ['f1'], CF1, CF1(), APScoreMulti, APScoreMulti(),
                                                     CountsMetric, accuracy_multi, None, 1)),
     (F1ScoreMulti(average=None), 'no single number with average=None'),
@@ -350,7 +350,7 @@ def test_metrics_without_a_best_threshold_are_refused(metric, match):
 
 @pytest.mark.parametrize('metric,kw,match', [
     ('recall', dict(at_recall=0.5, at_precision=0.5), 'cannot be required at once'),
-    ('recall', dict(at_recall=0.5), 'needs at_precision= beside it'),
+    ('recall', dict(at_recall=0.5), 'also needs at_precision='),
     (FBetaMulti(2), dict(beta=3), "beta=3 is for metric='fbeta' alone"),
     (F1ScoreMulti, dict(beta=3), "beta=3 is for metric='fbeta' alone"),
     ('recall', dict(at_precision=0), 'above 0 and at most 1'),
