@@ -116,6 +116,7 @@ def _without_numbers(text):
 # %% ../../nbs/core/01_messages.ipynb #3f60c1a2
 replaced = contextmanager(replacing_yield)
 
+# %% ../../nbs/core/01_messages.ipynb #64ec7c3e
 @contextmanager
 def written_whole(
     path:Path # File to write; its folder is created if it is missing
@@ -139,6 +140,7 @@ def written_whole(
         part.replace(target)
     finally: part.unlink(missing_ok=True)
 
+# %% ../../nbs/core/01_messages.ipynb #f81a9a85
 _printing = threading.RLock() # Python has one format of warnings for all threads
 
 @contextmanager
