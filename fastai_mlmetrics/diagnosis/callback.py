@@ -135,12 +135,13 @@ class ZeroLabelsCallback(Callback):
                                "learn.zero_labels.records[-1]")
         self.after_cancel_validate()
         if not self._is_validation: return
-        rule = Decoding(self.loss_func).args
-        if self.thresh is not None: rule['thresh'] = self.thresh
-        ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.warns_of_range = False
-        self._stats[self._standalone] = ValidationStats(sigmoid=self.sigmoid, **rule,
-                                                        ignore_index=ignored)
+        with self._leaving_out("a validation"): # A custom loss may have any `thresh`
+            rule = Decoding(self.loss_func).args
+            if self.thresh is not None: rule['thresh'] = self.thresh
+            ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
+            self._stats[self._standalone] = ValidationStats(sigmoid=self.sigmoid, **rule,
+                                                            ignore_index=ignored)
 
     def _tell(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
@@ -333,10 +334,10 @@ def _report(self:ZeroLabelsCallback, describe, r):
 def _clear(self:ZeroLabelsCallback, r):
     data = id(self._data)
     if data not in self.reported or why_no_verdict(r) or problem(r): return
-    # The best epoch may be the one before the weights became NaN
-    if not torch.as_tensor(self.learn.loss).isfinite().all(): return
-    del self.reported[data]
     with self._leaving_out("a report"):
+        # The best epoch may be the one before the weights became NaN
+        if not torch.as_tensor(self.learn.loss).isfinite().all(): return
+        del self.reported[data]
         if not rank_distrib(): _show(all_clear(r))
 
 def _show(warning):

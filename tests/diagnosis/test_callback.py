@@ -338,6 +338,17 @@ def test_what_it_cannot_compute_ends_no_fit(name, records, monkeypatch):
     assert len(learn.recorder.values)==5 and len(learn.zero_labels.records)==records
     assert [o.epoch for o in learn.zero_labels.fit_records]==list(range(records))
 
+@pytest.mark.parametrize('name,value', [('thresh','auto'), ('thresh',object()), ('min_labels',-1), ('max_labels','all')])
+def test_a_custom_loss_may_have_other_things_under_the_names_of_ours(name, value):
+    class Loss(Module):
+        def forward(self, p, y): return F.binary_cross_entropy_with_logits(p, y)
+    loss = Loss()
+    setattr(loss, name, value)
+    learn = make_learner(*GOOD, multilabel_metrics(), bs=100, loss_func=loss, cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.fit(2, 0.)
+    assert len(learn.recorder.values)==2 and not learn.zero_labels.records
+    assert sum('Left out' in str(w.message) for w in caught)==1
+
 def test_a_check_of_the_set_up_that_fails_is_left_out_alone(monkeypatch):
     from fastai_mlmetrics.diagnosis.pitfalls import Pitfall, PITFALLS
     rows = [Pitfall(f'fails-at-{when}', when, _fails) for when in ('start','validation','end')]
