@@ -21,8 +21,8 @@ def test_what_is_no_loader_is_refused(): # By name and by position, before any p
     other = DataLoaders(*(DataLoader(TensorPairs(logits, targs), bs=32) for _ in range(2)))
     class WithoutLength:
         def __iter__(self): return iter([(logits, targs)])
-    wrong = [other, learn.dls.valid_ds, TensorPairs(logits, targs), logits, targs.numpy(), (logits,targs), 'valid', True,
-             pd.DataFrame(targs), L([(logits,targs)]), dict(dl=1), {1}, 1.5, learn, iter([(logits, targs)]),
+    wrong = [other, learn.dls.valid_ds, TensorPairs(logits, targs), logits, targs.numpy(), (logits,targs), 'valid',
+             True, pd.DataFrame(targs), L([(logits,targs)]), dict(dl=1), {1}, 1.5, learn, iter([(logits, targs)]),
              WithoutLength(), torch.utils.data.TensorDataset(logits, targs)]
     takers = (Learner.evaluate, Learner.accuracy_report, partial(Learner.thresh_find, show_plot=False),
               partial(Learner.thresh_find, show_plot=False, bins=64), MultiLabelInterpretation.from_learner,

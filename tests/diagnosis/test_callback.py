@@ -338,7 +338,8 @@ def test_what_it_cannot_compute_ends_no_fit(name, records, monkeypatch):
     assert len(learn.recorder.values)==5 and len(learn.zero_labels.records)==records
     assert [o.epoch for o in learn.zero_labels.fit_records]==list(range(records))
 
-@pytest.mark.parametrize('name,value', [('thresh','auto'), ('thresh',object()), ('min_labels',-1), ('max_labels','all')])
+@pytest.mark.parametrize('name,value', [
+    ('thresh','auto'), ('thresh',object()), ('min_labels',-1), ('max_labels','all')])
 def test_a_custom_loss_may_have_other_things_under_the_names_of_ours(name, value):
     class Loss(Module):
         def forward(self, p, y): return F.binary_cross_entropy_with_logits(p, y)
