@@ -91,8 +91,10 @@ class Decoding:
 
     @property
     def pos_weight(self):
-        "Weights of positives; None: all count equally"
-        return getattr(self.func, 'pos_weight', None)
+        "Weights of positives, with the labels as last axis; None: all count equally"
+        weight = getattr(self.func, 'pos_weight', None)
+        # A custom loss may have anything of this name
+        return torch.as_tensor(weight) if isinstance(weight, (Tensor,Real)) else None
 
 # %% ../../nbs/core/06_decoding.ipynb #032eecde
 @patch(as_prop=True)
@@ -133,7 +135,9 @@ def advice(self:Decoding,
 def takes_logits(self:Decoding):
     "Whether it takes logits: a score of 0 for a label that is absent then has a loss above 0"
     weights = [getattr(self.func, k, None) for k in ('pos_weight','weight')]
-    c = max(self.c, *(o.numel() for o in weights if o is not None), 1)
+    # They may have further axes before the labels
+    sizes = [o.shape[-1] for o in weights if isinstance(o, Tensor) and o.ndim]
+    c = max([self.c, *sizes])
     zeros = torch.zeros(1, c, dtype=torch.float32, device=self.device)
     return (self.loss_func(zeros, zeros)>0).any().item()
 

@@ -116,6 +116,44 @@ def _without_numbers(text):
 # %% ../../nbs/core/01_messages.ipynb #3f60c1a2
 replaced = contextmanager(replacing_yield)
 
+# %% ../../nbs/core/01_messages.ipynb #64ec7c3e
+@contextmanager
+def written_whole(
+    path:Path # File to write; its folder is created if it is missing
+):
+    "Context manager that yields a file for text, which gets its name when it is complete"
+    try:
+        target = path.resolve() # A link stays one
+        if target.is_dir():
+            raise IsADirectoryError("it is a folder. Pass the name of a file, such as "
+                                    f"{path/'report.html'}")
+        # Devices and files that are protected should not be replaced
+        is_protected = target.exists() and not (target.is_file() and os.access(target, os.W_OK))
+        if is_protected: raise PermissionError("it is protected")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f'.{os.getpid()}-{threading.get_ident()}.part')
+        file = part.open('w', encoding='utf-8')
+    except OSError as e:
+        raise type(e)(f"{path} cannot be written: {e.strerror or e}") from e
+    try:
+        with file: yield file
+        part.replace(target)
+    finally: part.unlink(missing_ok=True)
+
+# %% ../../nbs/core/01_messages.ipynb #f81a9a85
+_printing = threading.RLock() # Python has one format of warnings for all threads
+
+@contextmanager
+def without_prefix(
+    warning # Warning that will be issued
+):
+    "Context manager in which Python prints a warning without a path and a line number"
+    with _printing:
+        usual = warnings.formatwarning
+        def plain(message, *args, **kwargs):
+            return f'{message}\n' if message is warning else usual(message, *args, **kwargs)
+        with replaced(warnings, 'formatwarning', plain): yield
+
 # %% ../../nbs/core/01_messages.ipynb #47e81b9d
 def progress(
     items:list, # Items to yield

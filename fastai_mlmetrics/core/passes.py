@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/core/07_passes.ipynb #818bbad6
 from fastai.basics import *
-from .messages import nearest, replaced
+from .messages import nearest, note, replaced
 from .tables import some_names
 from .rules import is_probs
 from .counts import check_label_axis
@@ -35,17 +35,29 @@ def without_trackers(
         finally:
             if recorder: recorder.__dict__.update(state)
 
+def _is_loader(o):
+    "Whether `o` is a loader, of fastai, of torch or with their methods, and no collection"
+    def has(method): return hasattr(type(o), method)
+    is_collection = has('__getitem__') or has('__contains__')
+    has_methods = has('__iter__') and has('__len__') and not is_collection
+    return has_methods or isinstance(o, (DataLoader,torch.utils.data.DataLoader))
+
 def get_dl(
     learn:Learner, # Learner with the data
     ds_idx=1, # Data to load: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None # Data loader to return; None: that of `ds_idx`
 )->DataLoader:
     "Get a data loader of all samples, in order"
+    name = 'ds_idx' if dl is None else 'dl'
     dl = ifnone(dl, ds_idx)
-    if isinstance(dl, Integral): dl = learn.dls[int(dl)] if dl<len(learn.dls.loaders) else []
-    elif dl is ds_idx and not isinstance(dl, (DataLoader,torch.utils.data.DataLoader)):
-        raise TypeError(f"ds_idx is a {type(dl).__name__}, but should be 0 for training, 1 for "
-                        "validation, or a loader: learn.dls.test_dl(items, with_labels=True)")
+    loaders = learn.dls.loaders
+    if isinstance(dl, Integral) and not isinstance(dl, bool):
+        dl = loaders[int(dl)] if -len(loaders)<=dl<len(loaders) else []
+    # A Learner may have been trained on lists of batches
+    elif not (_is_loader(dl) or any(dl is o for o in loaders)):
+        one = note(isinstance(dl, DataLoaders), ", one of its own (`dls.valid`) or a new one")
+        raise TypeError(f"{name} is a {type(dl).__name__}, but should be 0 for training, 1 for "
+                        f"validation, or a loader{one}: learn.dls.test_dl(items, with_labels=True)")
     partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
     # A loader of torch has one of these samplers, unless its user chose another
     sampler = type(getattr(dl, 'sampler', None))

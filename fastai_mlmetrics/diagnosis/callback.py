@@ -8,7 +8,8 @@ __all__ = ['ZeroLabelsCallback']
 # %% ../../nbs/diagnosis/05_callback.ipynb #0f5de6e7
 from fastai.basics import *
 from ..core.inputs import label_vocab
-from ..core.messages import check_int, nearest, new_warnings, replaced
+from ..core.messages import (
+    check_int, new_warnings, replaced, without_prefix)
 from ..core.tables import Table
 from ..core.rules import ignored_by, ThresholdRule
 from ..core.counts import check_label_axis
@@ -16,12 +17,12 @@ from ..core.decoding import Decoding
 from ..metrics.streaming import StreamMetric
 from .validation import ValidationStats
 from .verdicts import (
-    add_verdict, diagnosis, problem, VERDICTS, why_no_verdict, zeros_are_beaten)
-from .remedies import LOSS_ADVICE, REMEDIES
-from .records import (
+    add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
+from .remedies import weighs_much
+from fastai_mlmetrics.diagnosis.records import (
     add_trend, all_clear, as_warning, describe, describe_frozen, describe_unchanged,
-    FACTS, OF_FIT, Record, ZeroLabelsError)
-from .pitfalls import pitfalls, PITFALLS
+    OF_FIT, Record, ZeroLabelsError)
+from .pitfalls import error_text, known_codes, pitfalls
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
 from weakref import ref
@@ -38,27 +39,6 @@ class _FitState:
         self.error = None # Error to raise at the end
 
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
-
-def _weighs_much(weight, tp, fp, fn, tn):
-    "Whether positives weigh clearly more than the root of negatives per positive"
-    true = tp+fn
-    false = fp+tn
-    known = (true>0) & (false>0)
-    used = weight.cpu().expand_as(true)[known].log().mean()
-    full = (false/true)[known].log().mean()
-    return bool(used > 0.75*full) # The root has half of its logarithm
-
-def _known_codes(codes):
-    "Check the codes of rows to mute, one or several, and return a tuple"
-    codes = *L(codes),
-    tables = VERDICTS,FACTS,REMEDIES,LOSS_ADVICE,PITFALLS
-    known = [row.code for table in tables for row in table]
-    for code in codes:
-        if code in known: continue
-        near = nearest(code, known)
-        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
-        raise ValueError(f"ignore: no message has the code {code!r}: {hint}")
-    return codes
 
 class ZeroLabelsCallback(Callback):
     """Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy
@@ -88,7 +68,7 @@ class ZeroLabelsCallback(Callback):
         ignore=() # Codes of the verdicts, facts, remedies and mistakes in the set-up to mute
     ):
         patience = check_int('patience', patience, 1)
-        ignore = _known_codes(ignore)
+        ignore = known_codes(ignore)
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
                              "or a function of the record")
@@ -155,18 +135,31 @@ class ZeroLabelsCallback(Callback):
                                "learn.zero_labels.records[-1]")
         self.after_cancel_validate()
         if not self._is_validation: return
-        rule = Decoding(self.loss_func).args
-        if self.thresh is not None: rule['thresh'] = self.thresh
-        ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.warns_of_range = False
-        self._stats[self._standalone] = ValidationStats(sigmoid=self.sigmoid, **rule,
-                                                        ignore_index=ignored)
+        with self._leaving_out("a validation"): # A custom loss may have any `thresh`
+            rule = Decoding(self.loss_func).args
+            if self.thresh is not None: rule['thresh'] = self.thresh
+            ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
+            self._stats[self._standalone] = ValidationStats(sigmoid=self.sigmoid, **rule,
+                                                            ignore_index=ignored)
 
     def _tell(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
         new = new_warnings(self.learn, texts)
         if new:
             self.notify(as_warning("These numbers may mislead:", new, r))
+
+    @contextmanager
+    def _leaving_out(self,
+        what, # What is computed
+        but=() # Errors to raise nevertheless
+    ):
+        "Context manager in which an error ends no training: it is warned of, once"
+        try: yield
+        except but: raise
+        except Exception as e:
+            if new_warnings(self.learn, [f"Left out: {what}"]):
+                self.notify(as_warning(f"Left out, because of an error: {what}.", [error_text(e)]))
 
     @property
     def is_counting(self):
@@ -178,18 +171,25 @@ class ZeroLabelsCallback(Callback):
             check_label_axis(self.learn, self.pred)
             self.run_train = False # Further batches of the training cost nothing
         elif self.is_counting and len(self.yb):
-            stats = self._stats[self._standalone]
-            stats.accumulate(self.learn)
-            if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
+            stats = self._stats.pop(self._standalone)
+            # Errors of these kinds are about the predictions or targets of the user
+            with self._leaving_out("a validation", but=(ValueError,TypeError)):
+                stats.accumulate(self.learn)
+                if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
+                self._stats[self._standalone] = stats # Unless a batch is missing in it
 
     def after_cancel_validate(self): self._stats.pop(self._standalone, None)
 
     def after_validate(self):
         "Record the validation"
         stats = self._stats.pop(self._standalone, None)
-        r = self._record(stats) if stats else None
+        if not stats: return
+        stats.check() # Invalid targets should end a training
+        r = None
+        with self._leaving_out("the record of a validation"): r = self._record(stats)
         if r is None: return
         self.records.append(r)
+        if not self._standalone: self.fit_records.append(r)
         self._new[self._standalone] = r
         self._last[self._standalone] = r
 
@@ -203,11 +203,11 @@ class ZeroLabelsCallback(Callback):
         if fields is None: return
         r = Record(fields)
         if decoding.pos_weight is not None:
-            r.pos_weight = _weighs_much(decoding.pos_weight, *stats.per_label.read()[0])
+            with self._leaving_out("how much `pos_weight` matters"):
+                r.pos_weight = weighs_much(decoding.pos_weight, stats.per_label.read()[0])
         r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])
-            self.fit_records.append(r)
         return add_verdict(r)
 
     @property
@@ -237,7 +237,7 @@ def after_epoch(self:ZeroLabelsCallback):
     "Log the epoch's validation, act on it, or announce that all is clear"
     r = self._new.pop(self._standalone, None)
     if r is None: return
-    self.track(r)
+    with self._leaving_out("values for the trackers"): self.track(r)
     self._tell(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
     if getattr(self._saver, 'new_best', False): self._saved = r
@@ -269,7 +269,7 @@ def _end_validate(self:ZeroLabelsCallback, r):
     "Judge a `validate()`; within a fit, by another callback, only report a new verdict"
     if r is None or self._acting: return
     if not self._fit.running: self._judge(r)
-    elif r.verdict and self.dl is self.dls.valid and self._is_new(r): self.notify(describe(r))
+    elif r.verdict and self.dl is self.dls.valid and self._is_new(r): self._report(describe, r)
 
 @patch
 def _end_fit(self:ZeroLabelsCallback, r):
@@ -282,7 +282,7 @@ def _end_fit(self:ZeroLabelsCallback, r):
     if r is None: return
     # Training goes on after a fit of the last layers, as in `fine_tune`
     if r.verdict and r.frozen and not self.reported and r.validation!=self._fit.acted:
-        self.notify(describe_frozen(r))
+        self._report(describe_frozen, r)
     else: self._judge(r)
 
 @patch
@@ -315,7 +315,7 @@ def _act(self:ZeroLabelsCallback, r):
     self._fit.n_healthy = 0
     self._fit.acted = r.validation
     if not r.flagged or self.on_flag in ('warn','stop'):
-        self.notify((describe if is_new else describe_unchanged)(r))
+        self._report(describe if is_new else describe_unchanged, r)
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
         # `on_flag` may validate, which would wait for ever for the lock held now. In a `validate()`,
@@ -324,13 +324,21 @@ def _act(self:ZeroLabelsCallback, r):
             self.on_flag(r)
 
 @patch
+def _report(self:ZeroLabelsCallback, describe, r):
+    "Show what `describe` makes of a record"
+    warning = None
+    with self._leaving_out("a report"): warning = describe(r)
+    if warning: self.notify(warning)
+
+@patch
 def _clear(self:ZeroLabelsCallback, r):
     data = id(self._data)
     if data not in self.reported or why_no_verdict(r) or problem(r): return
-    # The best epoch may be the one before the weights became NaN
-    if not torch.as_tensor(self.learn.loss).isfinite().all(): return
-    del self.reported[data]
-    if not rank_distrib(): _show(all_clear(r))
+    with self._leaving_out("a report"):
+        # The best epoch may be the one before the weights became NaN
+        if not torch.as_tensor(self.learn.loss).isfinite().all(): return
+        del self.reported[data]
+        if not rank_distrib(): _show(all_clear(r))
 
 def _show(warning):
     "Show a box in a notebook, print text elsewhere"
@@ -343,10 +351,8 @@ def notify(self:ZeroLabelsCallback, warning):
     "Show a warning, in the first process only"
     if rank_distrib(): return
     printed = io.StringIO()
-    def plain(message, *args, **kwargs): return f'{message}\n' # Without a path and a line number
     # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
-    with (redirect_stderr(printed) if IN_NOTEBOOK else nullcontext(),
-          replaced(warnings, 'formatwarning', plain)):
+    with without_prefix(warning), redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
         warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
     if printed.getvalue(): _show(warning)
 

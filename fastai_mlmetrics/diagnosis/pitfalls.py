@@ -7,15 +7,17 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #d0ee7382
 from fastai.basics import *
-from ..core.messages import note
+from ..core.messages import nearest, note
 from ..core.tables import some_labels, some_names
 from ..core.rules import as_thresh, ignored_by, is_prob_thresh
 from ..core.counts import ENOUGH
 from ..core.decoding import Decoding, unwrap
 from ..metrics.streaming import CountsMetric, StreamMetric
 from .validation import range_words
-from .verdicts import not_muted
-from .remedies import exact_thresh, set_thresh_code
+from .verdicts import not_muted, VERDICTS
+from .remedies import (
+    exact_thresh, LOSS_ADVICE, REMEDIES, set_thresh_code)
+from .records import FACTS
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
 from fastai.metrics import ActivationType
@@ -234,6 +236,15 @@ PITFALLS = [
     Pitfall('no-decoding', 'validation', _no_decoding),
     Pitfall('two-thresholds', 'validation', _two_thresholds)]
 
+def error_text(e):
+    "Describe an error in a line"
+    return f"{type(e).__name__}: {e}".partition('\n')[0]
+
+def _found(row, r, learn):
+    "List the sentences of a row; an error in it is a sentence too, and ends no training"
+    try: return L(row.texts(r, learn))
+    except Exception as e: return [f"the check `{row.code}` is left out ({error_text(e)})"]
+
 def pitfalls(
     r, # `Record` of the validation; None at the start
     learn:Learner, # Learner with a `ZeroLabelsCallback`
@@ -241,5 +252,19 @@ def pitfalls(
 )->list: # Sentences with code in backticks
     "List what makes a Learner's numbers misleading"
     rows = not_muted(PITFALLS, learn.zero_labels)
-    found = (row.texts(r, learn) for row in rows if row.when==when)
-    return [text for texts in found for text in L(texts) if text]
+    found = (_found(row, r, learn) for row in rows if row.when==when)
+    return [text for texts in found for text in texts if text]
+
+def known_codes(
+    codes # Codes of rows to mute, one or several
+)->tuple:
+    "Check that messages have these codes"
+    codes = *L(codes),
+    tables = VERDICTS,FACTS,REMEDIES,LOSS_ADVICE,PITFALLS
+    known = [row.code for table in tables for row in table]
+    for code in codes:
+        if code in known: continue
+        near = nearest(code, known)
+        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+        raise ValueError(f"ignore: no message has the code {code!r}: {hint}")
+    return codes

@@ -115,6 +115,20 @@ def _weights(r):
             f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}\n3. Train on.\n"
             "4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`")
 
+def weighs_much(
+    weight:Tensor, # `pos_weight` of the loss function; axes before the labels are of samples
+    counts:Tensor # Confusion counts of each label, 4 x C
+)->bool:
+    "Return whether positives weigh clearly more than the root of negatives per positive"
+    tp,fp,fn,tn = counts
+    true = tp+fn
+    false = fp+tn
+    known = (true>0) & (false>0)
+    by_label = weight.cpu().expand(*weight.shape[:-1], len(true))
+    used = by_label[...,known].log().mean()
+    full = (false/true)[known].log().mean()
+    return bool(used > 0.75*full) # The root has half of its logarithm
+
 def _dead(r, found):
     "List the labels without a true positive that their own threshold would find, or would not"
     return [o for o in r.dead if ranks_above_chance(o)==found and o['ap']==o['ap']]

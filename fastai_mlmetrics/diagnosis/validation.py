@@ -286,6 +286,11 @@ class ValidationStats:
         batch = Batch(current.preds, current.targs, rule)
         check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
+    def check(self):
+        "Raise an error if any batch of the validation has invalid targets"
+        read = self.per_label.read()
+        if read: self.per_label.check_input(read[1])
+
     @classmethod
     def of(cls, p):
         "Count checked `Predictions`"

@@ -46,9 +46,13 @@ def _plain_loss(loss):
 def _made_plain(learn):
     "Context manager in which a Learner has no objects of this package, as far as is known"
     metrics = learn.metrics.filter(_of_package, negate=True)
-    cbs = learn.cbs.filter(risinstance((ZeroLabelsCallback,CSVLogger)))
+    removed = {*learn.metrics.attrgot('name')}-{*metrics.attrgot('name')}
+    def is_removed(cb):
+        # Without its column, a tracker would fail at the first prediction
+        column = str(getattr(cb, 'monitor', '')).removeprefix('train_').removeprefix('valid_')
+        return isinstance(cb, (ZeroLabelsCallback,CSVLogger)) or column in removed
     with (replaced(learn, 'loss_func', _plain_loss(learn.loss_func)),
-          replaced(learn, 'metrics', metrics), learn.removed_cbs(cbs)):
+          replaced(learn, 'metrics', metrics), learn.removed_cbs(learn.cbs.filter(is_removed))):
         stored = learn.__dict__.pop('__stored_args__', None) # With metrics, by fastcore 1
         try: yield
         finally:
@@ -71,8 +75,9 @@ def export_plain(self:Learner,
 ):
     """Export a Learner that can be loaded without this package
 
-    Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning), and
-    fastai's `CSVLogger`, which cannot be exported.
+    Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning),
+    callbacks that monitor one of these metrics, such as `SaveModelCallback`, and fastai's `CSVLogger`,
+    which cannot be exported.
     Warns if the file still needs this package, and names the objects.
 
         learn.export_plain('model.pkl')"""

@@ -7,7 +7,8 @@ __all__ = []
 
 # %% ../../nbs/reports/05_page.ipynb #b4508551
 from fastai.basics import *
-from ..core.messages import check_int, count_of, note, progress
+from ..core.messages import (
+    check_int, count_of, note, progress, written_whole)
 from ..core.tables import (
     as_shown, label_index, new_axes, plot_name, some_names)
 from ..core.counts import ENOUGH
@@ -389,9 +390,8 @@ def to_html(self:ResultsPage,
     k = check_int('k', k, 1)
     max_n = check_int('max_n', max_n, 1)
     path = Path(path).expanduser()
-    path.parent.mkdir(parents=True, exist_ok=True)
     shown = {}
-    with plt.style.context('default'), warnings.catch_warnings():
+    with written_whole(path) as file, plt.style.context('default'), warnings.catch_warnings():
         # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
         plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
         warnings.filterwarnings('ignore', 'Glyph')
@@ -400,6 +400,6 @@ def to_html(self:ResultsPage,
             heading,section = SECTIONS[name]
             blocks = [*section(results)]
             if blocks: shown[name] = heading,blocks
-    page = _env.get_template('page.html').render(title=title, data=data, sections=shown)
-    path.write_text(page, encoding='utf-8')
+        page = _env.get_template('page.html')
+        file.write(page.render(title=title, data=data, sections=shown))
     return path

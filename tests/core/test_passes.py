@@ -1,6 +1,7 @@
 "Passes over the data: which loader is read, how, and what else sees it"
 import contextlib, io
 from helpers import *
+from fastai_mlmetrics.core.passes import accumulate_metrics, get_probs
 
 @pytest.mark.parametrize('of_torch', [False, True])
 def test_a_loader_may_be_the_first_argument(of_torch):
@@ -14,6 +15,39 @@ def test_a_loader_may_be_the_first_argument(of_torch):
         first,named = f(learn, dl),f(learn, dl=dl)
         assert str(first)==str(named) and str(first)!=str(f(learn))
         with pytest.raises(TypeError, match='ds_idx is a list.*test_dl'): f(learn, [*zip(logits, targs)])
+
+def test_what_is_no_loader_is_refused(): # By name and by position, before any pass over the data
+    learn,(logits,targs) = fitted(1),simulate(80, seed=3)
+    other = DataLoaders(*(DataLoader(TensorPairs(logits, targs), bs=32) for _ in range(2)))
+    class WithoutLength:
+        def __iter__(self): return iter([(logits, targs)])
+    wrong = [other, learn.dls.valid_ds, TensorPairs(logits, targs), logits, targs.numpy(), (logits,targs), 'valid',
+             True, pd.DataFrame(targs), L([(logits,targs)]), dict(dl=1), {1}, 1.5, learn, iter([(logits, targs)]),
+             WithoutLength(), torch.utils.data.TensorDataset(logits, targs)]
+    takers = (Learner.evaluate, Learner.accuracy_report, partial(Learner.thresh_find, show_plot=False),
+              partial(Learner.thresh_find, show_plot=False, bins=64), MultiLabelInterpretation.from_learner,
+              get_probs, partial(accumulate_metrics, metrics=[]))
+    learn.model = None # A pass over the data would fail
+    for f,o in itertools.product(takers, wrong):
+        name = type(o).__name__
+        says = f'{name}, but should be 0 for training, 1 for validation, or a loader.*test_dl'
+        with pytest.raises(TypeError, match='dl is a '+says): f(learn, dl=o)
+        with pytest.raises(TypeError, match='ds_idx is a '+says): f(learn, ds_idx=o)
+    with pytest.raises(TypeError, match=r'one of its own \(`dls.valid`\) or a new one'): learn.evaluate(dl=other)
+    for number in (2, -3, 99):
+        with pytest.raises(ValueError, match='there are no such data'): learn.evaluate(number)
+
+def test_loaders_of_other_packages_and_lists_that_a_learner_has_are_taken():
+    logits,targs = simulate(80, 4)
+    batches = [*zip(logits.split(32), targs.split(32))]
+    class Loader: # As that of NVIDIA DALI
+        def __iter__(self): return iter(batches)
+        def __len__(self): return len(batches)
+    learn = make_learner(logits, targs, multilabel_metrics())
+    expected = str(learn.evaluate())
+    assert str(learn.evaluate(dl=Loader()))==expected and str(learn.evaluate(Loader()))==expected
+    learn.dls = DataLoaders(batches, batches)
+    for o in (dict(), dict(ds_idx=0), dict(dl=1), dict(dl=batches)): assert str(learn.evaluate(**o))==expected
 
 def test_looking_at_data_changes_no_checkpoint(tmp_path):
     "Neither callbacks that save, log or stop, nor their state, nor their files see a validation by this package"

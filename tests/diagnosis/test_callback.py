@@ -1,5 +1,6 @@
 "ZeroLabelsCallback: what it records, and when it warns"
-import contextlib, io, logging, pickle
+import contextlib, io, logging, pickle, threading, time
+import fastai.losses
 from contextlib import nullcontext
 from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback, TerminateOnNaNCallback
 from fastai.tabular.all import *
@@ -293,7 +294,109 @@ def test_a_frozen_phase_is_no_end(on_flag):
             learn.fine_tune(2, 0., freeze_epochs=1)
     assert len(learn.zero_labels.records)==3
 
+# What it cannot compute it leaves out
+
+@pytest.mark.parametrize('shape', [(1,20), (1,1,20), (1,), (1,1), (), (20,)], ids=str)
+def test_any_shape_of_pos_weight_trains(shape):
+    "And the report knows whether it weighs much, as with a weight per label"
+    def weighs(loss):
+        learn = make_learner(*COLLAPSED, multilabel_metrics(), bs=100, loss_func=loss, cbs=ZeroLabelsCallback())
+        with recording(learn) as caught: learn.fit(2, 0.)
+        assert not [w for w in caught if 'Left out' in str(w.message)]
+        with learn.no_logging(): assert learn.thresh_find(show_plot=False).best>0
+        return [r.pos_weight for r in learn.zero_labels.records]
+    for size in (1.5,12.):
+        weight = torch.full(shape, size)
+        assert weighs(BCEWithLogitsLossFlat(pos_weight=weight))==[size>2]*2
+        if len(shape)<3: # more axes than predictions are an error of torch
+            assert weighs(fastai.losses.BCEWithLogitsLossFlat(pos_weight=weight))==[size>2]*2
+
+@pytest.mark.parametrize('weight', [2., 'balanced', [1.,2.], np.ones(3)], ids=str)
+def test_a_custom_loss_may_have_any_pos_weight(weight):
+    loss = BCEWithLogitsLossFlat()
+    loss.func = nn.BCEWithLogitsLoss()
+    del loss.func.pos_weight
+    loss.func.weight,loss.func.pos_weight = None,weight
+    loss.func.forward = F.binary_cross_entropy_with_logits
+    learn = make_learner(*GOOD, multilabel_metrics(), bs=100, loss_func=loss, cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.fit(1, 0.)
+    assert learn.zero_labels.records and not [w for w in caught if 'Left out' in str(w.message)]
+
+def _fails(*args, **kwargs): raise KeyError('a part')
+
+@pytest.mark.parametrize('name,records', [
+    ('ValidationStats.accumulate',0), ('ValidationStats.fields',0), ('add_trend',0), ('add_verdict',0),
+    ('weighs_much',5), ('ZeroLabelsCallback.track',5), ('describe',5), ('all_clear',5)])
+def test_what_it_cannot_compute_ends_no_fit(name, records, monkeypatch):
+    loss = BCEWithLogitsLossFlat(pos_weight=torch.ones(20))
+    learn = make_learner(*GOOD, multilabel_metrics(), model=Waking(4), bs=100, loss_func=loss,
+                         cbs=ZeroLabelsCallback())
+    monkeypatch.setattr(f'fastai_mlmetrics.diagnosis.callback.{name}', _fails)
+    with recording(learn) as caught: learn.fit(5, 0.)
+    told = [one_line(w.message) for w in caught if 'Left out' in str(w.message)]
+    assert len(told)==1 and "because of an error" in told[0] and "KeyError: 'a part'" in told[0]
+    assert len(learn.recorder.values)==5 and len(learn.zero_labels.records)==records
+    assert [o.epoch for o in learn.zero_labels.fit_records]==list(range(records))
+
+@pytest.mark.parametrize('name,value', [
+    ('thresh','auto'), ('thresh',object()), ('min_labels',-1), ('max_labels','all')])
+def test_a_custom_loss_may_have_other_things_under_the_names_of_ours(name, value):
+    class Loss(Module):
+        def forward(self, p, y): return F.binary_cross_entropy_with_logits(p, y)
+    loss = Loss()
+    setattr(loss, name, value)
+    learn = make_learner(*GOOD, multilabel_metrics(), bs=100, loss_func=loss, cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.fit(2, 0.)
+    assert len(learn.recorder.values)==2 and not learn.zero_labels.records
+    assert sum('Left out' in str(w.message) for w in caught)==1
+
+def test_a_check_of_the_set_up_that_fails_is_left_out_alone(monkeypatch):
+    from fastai_mlmetrics.diagnosis.pitfalls import Pitfall, PITFALLS
+    rows = [Pitfall(f'fails-at-{when}', when, _fails) for when in ('start','validation','end')]
+    monkeypatch.setattr('fastai_mlmetrics.diagnosis.pitfalls.PITFALLS', [*rows, *PITFALLS])
+    learn = make_learner(*GOOD, [*multilabel_metrics(), accuracy_multi], cbs=ZeroLabelsCallback(thresh=0.5))
+    learn.metrics[-1].func = partial(accuracy_multi, thresh=0.2)
+    texts = ' '.join(pitfall_texts(learn, 2))
+    for o in rows: assert texts.count(f"the check `{o.code}` is left out (KeyError: 'a part')")==1
+    assert 'accuracy_multi' in texts
+
+@pytest.mark.parametrize('error', [ValueError,TypeError])
+def test_errors_of_the_data_still_end_a_fit(error, monkeypatch):
+    learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
+    def bad(*args): raise error('these targets')
+    monkeypatch.setattr('fastai_mlmetrics.diagnosis.callback.ValidationStats.accumulate', bad)
+    with pytest.raises(error, match='these targets'), learn.no_logging(): learn.fit(1, 0.)
+
+def test_invalid_targets_of_a_later_batch_end_a_fit():
+    logits,targs = simulate(64)
+    targs[-1,0] = 0.5
+    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback())
+    with pytest.raises(ValueError, match='0.5'), learn.no_logging(): learn.fit(1, 0.)
+
 # How a warning behaves
+
+def format_after_threads():
+    "What formats warnings after many at once, and the texts that were printed"
+    usual,waits = warnings.formatwarning,threading.Barrier(8)
+    warnings.simplefilter('always')
+    class Slow(ZeroLabelsWarning):
+        def __str__(self):
+            time.sleep(0.002) # another thread may come between
+            return 'ours'
+    def notify(i):
+        waits.wait()
+        for _ in range(20):
+            if i: ZeroLabelsCallback().notify(Slow('ours'))
+            else: warnings.warn_explicit("another's", UserWarning, 'file.py', 7)
+    threads = [threading.Thread(target=notify, args=[i]) for i in range(8)]
+    with contextlib.redirect_stderr(io.StringIO()) as err:
+        for o in threads: o.start()
+        for o in threads: o.join()
+    return warnings.formatwarning is usual,err.getvalue().splitlines()
+
+def test_threads_leave_the_format_of_warnings_as_it_was():
+    restored,lines = in_process(format_after_threads)
+    assert restored and sorted(lines)==sorted(["file.py:7: UserWarning: another's"]*20+['ours']*140)
 
 def test_good_news_is_no_warning(monkeypatch, capsys):
     with warnings_as('error'):

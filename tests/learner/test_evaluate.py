@@ -170,6 +170,24 @@ def fitted_after_reload():
     with pytest.raises(ValueError) as e: learn.fit(1, 0.)
     return epochs,str(e.value)
 
+def fitted_after_reloading_each():
+    "The epochs of a Learner from before and of one from after every module was loaded again, twice"
+    import importlib
+    def make():
+        import fastai_mlmetrics.all as package
+        cbs = [package.ZeroLabelsCallback(), EarlyStoppingCallback(monitor='f1_macro', patience=9)]
+        return make_learner(*simulate(64), package.multilabel_metrics(), cbs=cbs)
+    before = make()
+    modules = [o for name,o in sys.modules.items() if name.startswith('fastai_mlmetrics.')]
+    for o in modules*2: importlib.reload(o)
+    learners = before,make()
+    for o in learners:
+        with warnings_as('ignore'), o.no_logging(): o.fit(2, 0.)
+    return [len(o.recorder.values) for o in learners]
+
+@pytest.mark.slow
+def test_fits_go_on_after_modules_were_reloaded(): assert in_process(fitted_after_reloading_each)==[2,2]
+
 def test_a_reloaded_module_checks_once():
     "As notebooks with `%autoreload` load it again"
     epochs,text = in_process(fitted_after_reload)

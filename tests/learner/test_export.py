@@ -1,5 +1,7 @@
 "`export_plain`: Learners that load without this package"
 import contextlib, io
+import fastai.metrics
+from fastai.callback.tracker import *
 from helpers import *
 
 PREDICT = """
@@ -19,7 +21,7 @@ torch.save((list(labels), probs.tolist()), path/'out.pt')
 def test_export_plain_predicts_without_the_package(digits_dls, tmp_path, thresh, min_labels):
     metrics = [*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)]
     learn = vision_learner(digits_dls, resnet18, pretrained=False, loss_func=BCEWithLogitsLossFlat(), metrics=metrics,
-                           cbs=ZeroLabelsCallback(), path=tmp_path)
+                           cbs=[ZeroLabelsCallback(), SaveModelCallback(monitor='f1_macro')], path=tmp_path)
     if thresh: learn.set_thresh(thresh, min_labels)
     metrics,cbs,state = list(learn.metrics),{*learn.cbs},dict(vars(learn.loss_func))
     with warnings.catch_warnings(record=True) as caught:
@@ -64,3 +66,34 @@ def test_export_plain_names_the_public_class_once(loss, tmp_path):
     with pytest.warns(UserWarning) as caught: learn.export_plain()
     text, = [str(o.message) for o in caught if 'still needs' in str(o.message)]
     assert text.count('Loss')==1 and f'fastai_mlmetrics, for {loss.__name__}: use' in text
+
+class Watcher(Callback):
+    "A callback of a user that looks for the column that it monitors"
+    def __init__(self, monitor): self.monitor = monitor
+    def before_fit(self): self.idx = self.recorder.metric_names.index(self.monitor)
+
+@pytest.mark.parametrize('make', [SaveModelCallback, EarlyStoppingCallback, ReduceLROnPlateau, TrackerCallback])
+def test_export_plain_leaves_out_trackers_of_its_metrics(make, tmp_path):
+    logits,targs = simulate(64)
+    kept,left_out = ['valid_loss','accuracy_multi'],['f1_macro','valid_f1_macro','train_f1_macro']
+    for monitor in kept+left_out:
+        metrics = [*multilabel_metrics(), fastai.metrics.accuracy_multi]
+        learn = make_learner(logits, targs, metrics, model=nn.Linear(20, 20), path=tmp_path)
+        learn.add_cbs([make(monitor=monitor), ZeroLabelsCallback(), TerminateOnNaNCallback()])
+        before = {*learn.cbs}
+        learn.recorder.train_metrics = monitor.startswith(('train','valid_f'))
+        with warnings_as('ignore'), learn.no_logging(): learn.fit(1, 0.)
+        learn.recorder.train_metrics = False
+        with warnings_as('error'): learn.export_plain('plain.pkl')
+        assert {*learn.cbs}==before
+        with warnings_as('ignore'): plain = load_learner(tmp_path/'plain.pkl')
+        with plain.no_bar(): probs = plain.get_preds(dl=DataLoader(TensorPairs(logits, targs), bs=16))[0]
+        test_close(probs, learn.model(logits).sigmoid(), eps=1e-6)
+        names = [type(o).__name__ for o in plain.cbs]
+        assert (make.__name__ in names)==(monitor in kept) and 'TerminateOnNaNCallback' in names
+
+def test_export_plain_leaves_out_whatever_monitors_its_metrics(tmp_path):
+    learn = make_learner(*simulate(64), multilabel_metrics(), path=tmp_path, cbs=Watcher('f1_macro'))
+    learn.export_plain()
+    with warnings_as('ignore'): plain = load_learner(tmp_path/'export.pkl')
+    assert not plain.cbs.filter(risinstance(Watcher)) and len(learn.cbs.filter(risinstance(Watcher)))==1
