@@ -111,6 +111,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._check_index': ( 'core/inputs.html#_check_index',
                                                                                              'fastai_mlmetrics/core/inputs.py'),
+                                              'fastai_mlmetrics.core.inputs._convert': ( 'core/inputs.html#_convert',
+                                                                                         'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._from_numpy': ( 'core/inputs.html#_from_numpy',
                                                                                             'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._from_table': ( 'core/inputs.html#_from_table',

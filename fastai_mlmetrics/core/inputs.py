@@ -26,7 +26,7 @@ def as_tensor(
     if np.ma.is_masked(o):
         raise ValueError("only predictions and targets may have masked entries, which are ignored; "
                          "categorical_accuracy cannot ignore any")
-    try: return _plain(o) if isinstance(o, Tensor) else _from_table(o)
+    try: return _convert(o)
     except MemoryError: raise
     except Exception: # Whatever numpy, pandas and torch raise
         prefix = what and f"{what}: "
@@ -36,6 +36,8 @@ def as_tensor(
 # What torch cannot compare or sort
 _SMALL_FLOATS = [getattr(torch, o) for o in ('float8_e4m3fn','float8_e5m2') if hasattr(torch, o)]
 _UNSIGNED = [getattr(torch, o) for o in ('uint16','uint32','uint64') if hasattr(torch, o)]
+
+def _convert(o): return _plain(o) if isinstance(o, Tensor) else _from_table(o)
 
 def _plain(o):
     "Convert a tensor of any kind to one in plain memory"
@@ -99,10 +101,8 @@ def _from_table(o):
 
 def _stacked(rows):
     "Stack rows of one shape"
-    if all(isinstance(row, Tensor) for row in rows):
-        rows = [_plain(row) for row in rows]
-        return torch.stack(rows)
-    return torch.stack([as_tensor(row) for row in rows])
+    if any(np.ma.is_masked(row) for row in rows): raise TypeError
+    return torch.stack([_convert(row) for row in rows])
 
 def upload(
     o, # Number, nested list, or tensor on the CPU
@@ -125,8 +125,8 @@ def _cells(o, depth=4):
 
 def _shape_of(o):
     "Return the shape of an array or of a list of numbers; None: it is none"
-    try: return tuple(as_tensor(o).shape)
-    except ValueError: return None
+    try: return tuple(_convert(o).shape)
+    except Exception: return None
 
 def _why_unequal(o, rows):
     "Explain why rows cannot be joined to a table; '' if their shapes are equal or unknown"
