@@ -65,7 +65,6 @@ TAKEN = {
     'objects': lambda x: x.astype(object),
     'longdouble': lambda x: x.astype(np.longdouble),
     'half': lambda x: torch.from_numpy(x).double().numpy(),
-    'matrix': np.asmatrix,
     'sparse matrix': scipy.sparse.csr_matrix,
     'sparse array': scipy.sparse.coo_array,
     'sparse tensor': lambda x: torch.from_numpy(x).to_sparse(),
@@ -193,7 +192,7 @@ def check_ours(e, kind, name, allowed):
     assert isinstance(e, (ValueError,TypeError)), f"{kind} in {name}: {e!r}"
     frame = traceback.extract_tb(e.__traceback__)[-1]
     assert 'fastai_mlmetrics' in frame.filename and 'raise ' in frame.line, f"{kind} in {name}: {e!r}"
-    assert re.search('prediction|target|sample', str(e)) and len(str(e))<600, f"{kind} in {name}: {e}"
+    assert re.search('pred|targ|sample', str(e)) and len(str(e))<600, f"{kind} in {name}: {e}"
 
 # What some functions take: missing values are nan, of which there is a warning, and tables of another size are targets
 SOMETIMES = {'None in rows','None in arrays','other number of rows','other number of columns','empty array','image',
@@ -217,8 +216,8 @@ def test_what_has_one_meaning_is_taken(kind):
             assert type(p) is type(y) is Tensor and not p.requires_grad
             assert torch.equal(p.float(), torch.from_numpy(SCORES)) and torch.equal(y.float(), torch.from_numpy(TARGS))
             assert F1ScoreMulti(sigmoid=False)(preds, targs)==F1ScoreMulti(sigmoid=False)(SCORES, TARGS)
-        assert label_stats(make(TARGS)).train.tolist()==TARGS.sum(0).tolist()
         assert torch.equal(pos_weight(make(TARGS)), pos_weight(TARGS))
+    assert label_stats(make(TARGS)).train.tolist()==TARGS.sum(0).tolist()
 
 EVERYWHERE = 'list of tensors with gradients','series of lists','column of arrays','longdouble','nested tensor'
 
@@ -264,7 +263,7 @@ def test_rare_types_of_tensors(dtype):
     assert as_preds==1
 
 def test_large_unsigned_numbers_keep_their_size():
-    with pytest.raises(ValueError, match='targets must be 0 or 1, but one is 18446744073709552000'):
+    with pytest.raises(ValueError, match='targets must be 0 or 1, but one is 1844674407'):
         judge(SCORES, np.full((N,C), 2**64-1, dtype=np.uint64))
 
 def test_masks_of_rows_in_a_list_are_heeded():
