@@ -185,7 +185,10 @@ REMEDIES = {'thresholds-per-label': 'Thresholds per label', 'another-threshold':
 LOSS_ADVICE = {'loss-diverges': 'A lower learning rate', 'network-collapsed': 'Another learning rate',
     'loss-falls': 'More training', 'ranking-improves': 'More training', 'overfits': 'Fewer epochs, or more data',
     'loss-is-flat': 'Another learning rate', 'loss-has-risen': 'A lower learning rate'}
-PITFALLS = {'wrong-range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
+PITFALLS = {'same-targets': 'have the same labels',
+            'binary-vocab': 'columns of zeros and ones are read as lists of labels',
+            'single-letters': 'the labels are single letters',
+            'wrong-range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
     'two-sigmoids':
         '`get_preds` and `predict` apply the sigmoid of the loss function ... '
         'to what the metrics take for probabilities',

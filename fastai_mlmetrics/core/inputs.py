@@ -7,6 +7,9 @@ __all__ = []
 
 # %% ../../nbs/core/00_inputs.ipynb #8116c948
 from fastai.basics import *
+from array import array
+from collections.abc import Iterator
+from numbers import Number
 
 # %% ../../nbs/core/00_inputs.ipynb #57fae1f2
 def to_builtin(
@@ -16,29 +19,90 @@ def to_builtin(
     return o.tolist() if hasattr(o, 'tolist') else o
 
 def as_tensor(
-    o # Tensor, array, DataFrame, sparse matrix or nested list
+    o, # Tensor, array, table, sparse matrix, or rows of any of these
+    what:str='' # What the numbers are, for errors: 'predictions' or 'targets'
 )->Tensor: # Detached, without a subclass
     "Convert `o` to a plain tensor"
     if np.ma.is_masked(o):
         raise ValueError("only predictions and targets may have masked entries, which are ignored; "
                          "categorical_accuracy cannot ignore any")
-    if isinstance(o, Tensor) and not o.is_complex():
-        if o.layout!=torch.strided: o = o.to_dense()
-        return o if type(o) is Tensor and not o.requires_grad else o.detach().as_subclass(Tensor)
-    try:
-        a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
-        if a.dtype.kind=='c': raise TypeError
-        if a.dtype==object:
-            if o is None or any(isinstance(v, str) for v in a.ravel()): raise TypeError
-            # A DataFrame converts itself, since numpy cannot convert pandas' NA
-            a = np.asarray((o if hasattr(o, 'astype') else a).astype(float))
-        if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
-        if a.dtype.kind=='u' and a.itemsize>1: a = a.astype(np.int64) # torch cannot compare these
-        # torch refuses negative strides, and warns about read-only memory
-        return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
-    except (TypeError,ValueError):
-        raise ValueError("a table of numbers is needed, with a row per sample and a column per label, "
-                         f"but {_why_no_table(o)}") from None
+    try: return _convert(o)
+    except MemoryError: raise
+    except Exception: # Whatever numpy, pandas and torch raise
+        prefix = what and f"{what}: "
+        raise ValueError(f"{prefix}a table of numbers is needed, with a row per sample and a column "
+                         f"per label, but {_why_no_table(o)}") from None
+
+# What torch cannot compare or sort
+_SMALL_FLOATS = [getattr(torch, o) for o in ('float8_e4m3fn','float8_e5m2') if hasattr(torch, o)]
+_UNSIGNED = [getattr(torch, o) for o in ('uint16','uint32','uint64') if hasattr(torch, o)]
+
+def _convert(o): return _plain(o) if isinstance(o, Tensor) else _from_table(o)
+
+def _plain(o):
+    "Convert a tensor of any kind to one in plain memory"
+    if o.is_complex() or o.is_meta: raise TypeError
+    if o.is_nested: return torch.stack(o.detach().unbind())
+    if o.is_quantized: o = o.dequantize()
+    if o.layout!=torch.strided: o = o.to_dense()
+    if o.dtype in _UNSIGNED: return _from_numpy(o.cpu().numpy()).to(o.device)
+    if o.dtype in _SMALL_FLOATS: o = o.float()
+    return o if type(o) is Tensor and not o.requires_grad else o.detach().as_subclass(Tensor)
+
+def _from_numpy(a):
+    "Convert an array of numbers to a tensor, which torch refuses for some types and layouts"
+    if a.dtype.kind=='f' and a.itemsize>8: a = a.astype(np.float64) # `np.longdouble`
+    if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
+    if a.dtype.kind=='u' and a.itemsize>1:
+        is_large = a.size and a.max()>np.iinfo(np.int64).max
+        a = a.astype(np.float64 if is_large else np.int64)
+    # torch refuses negative strides, and warns about read-only memory
+    return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
+
+_LISTS = list,tuple,L
+_ROWS = *_LISTS,Tensor,np.ndarray,pd.Series
+
+def _is_row(o): return isinstance(o, _ROWS) and getattr(o, 'ndim', 1)>0
+
+def row_column(
+    o # Anything
+): # A Series, if `o` is a DataFrame of one column whose cells are rows; else `o`
+    "Take the only column of a DataFrame whose cells are lists or arrays"
+    is_one = isinstance(o, pd.DataFrame) and o.shape[1]==1 and o.dtypes.iloc[0]==object
+    return o.iloc[:,0] if is_one and any(map(_is_row, o.iloc[:,0])) else o
+
+def _rows(o):
+    "List the rows of a list, or of a Series or an array of lists; None: it has numbers"
+    if isinstance(o, _LISTS): return [*o]
+    is_objects = isinstance(o, (pd.Series,np.ndarray)) and o.dtype==object and o.ndim==1
+    return [*o] if is_objects and any(map(_is_row, o)) else None
+
+_CONVERTIBLE = '__array__','__array_interface__','toarray'
+
+def _from_table(o):
+    "Convert anything but a tensor; whatever goes wrong raises an error"
+    o = row_column(o)
+    rows = _rows(o)
+    # numpy reads neither gradients nor a GPU, and not each row of a Series
+    if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
+    is_known = isinstance(o, (*_LISTS,Number,range,memoryview,array))
+    # numpy would read the items of a data set, or look into an endless object
+    if not (is_known or any(hasattr(o, name) for name in _CONVERTIBLE)): raise TypeError
+    try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
+    except Exception:
+        if rows is None: raise
+        return _stacked(rows)
+    if a.dtype.kind=='c' or a.dtype.names: raise TypeError
+    if a.dtype==object:
+        if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError
+        # A DataFrame converts itself, since numpy cannot convert pandas' NA
+        a = np.asarray((o if hasattr(o, 'astype') else a).astype(float))
+    return _from_numpy(a)
+
+def _stacked(rows):
+    "Stack rows of one shape"
+    if any(np.ma.is_masked(row) for row in rows): raise TypeError
+    return torch.stack([_convert(row) for row in rows])
 
 def upload(
     o, # Number, nested list, or tensor on the CPU
@@ -50,29 +114,89 @@ def upload(
     # A copy from memory that is not pinned waits
     return x.pin_memory().to(device, non_blocking=True) if device.type=='cuda' else x.to(device)
 
-def _why_no_table(o):
-    "Explain why `o` cannot be a table of numbers, and what to write"
+def _cells(o, depth=4):
+    "Yield the cells of nested lists and tables that are no numbers"
+    if depth and isinstance(o, pd.DataFrame): o = o.to_numpy(dtype=object).ravel()
+    is_nested = isinstance(o, (*_LISTS,pd.Series)) or isinstance(o, np.ndarray) and o.ndim>0
+    if depth and is_nested:
+        if getattr(o, 'dtype', None) is not None and o.dtype.kind in 'biuf': return
+        for v in np.ravel(o) if isinstance(o, np.ndarray) else o: yield from _cells(v, depth-1)
+    elif isinstance(o, complex) or not isinstance(o, (Number,np.bool_,Tensor)): yield o
+
+def _shape_of(o):
+    "Return the shape of an array or of a list of numbers; None: it is none"
+    try: return tuple(_convert(o).shape)
+    except Exception: return None
+
+def _why_unequal(o, rows):
+    "Explain why rows cannot be joined to a table; '' if their shapes are equal or unknown"
+    kind = type(o).__name__
+    shapes = [*itertools.takewhile(lambda shape: shape is not None, map(_shape_of, rows))]
+    if len(shapes)<len(rows) or len({*shapes})<2: return ''
+    n_axes = {*map(len, shapes)}
+    if n_axes=={1}:
+        lengths = [n for n, in shapes]
+        return (f"the rows of this {kind} have {min(lengths)} to {max(lengths)} values. Rows must be "
+                "equally long; lists of label names or numbers can be one-hot encoded, for instance by "
+                "scikit-learn's MultiLabelBinarizer")
+    distinct = [*dict.fromkeys(shapes)]
+    shown = ', '.join(map(str, distinct[:3])) + (' ...' if len(distinct)>3 else '')
+    text = f"this {kind} has {len(rows)} arrays, of the shapes {shown}"
+    if len(n_axes)==1 and len({shape[1:] for shape in shapes})==1:
+        return f"{text}: join batches by np.concatenate, or by torch.cat"
+    return f"{text}: pass the one with a row per sample and a column per label"
+
+def _why_no_kind(o):
+    "Explain why an object of this kind is no table; '' if its kind is right"
+    kind = type(o).__name__
+    if isinstance(o, Tensor) and o.is_meta: return "this tensor is on the device 'meta', without values"
     if 'complex' in str(getattr(o, 'dtype', '')): return "these numbers are complex"
+    if isinstance(o, dict):
+        return (f"this {kind} has the keys {[*o][:5]}: pass the array of one of them, or "
+                "pd.DataFrame(...) of it if each is a label")
+    if getattr(getattr(o, 'dtype', None), 'names', None):
+        return f"this {kind} has fields, {[*o.dtype.names][:5]}: pass pd.DataFrame(...) of it"
+    if isinstance(o, Iterator): return f"this {kind} is read only once: pass list(...) of it"
     # scikit-learn's `predict_proba` has no column for a class that never occurs
-    if isinstance(o, list) and {getattr(x, 'shape', ())[1:] for x in o}=={(1,),(2,)}:
+    if isinstance(o, list) and {tuple(getattr(x, 'shape', ()))[1:] for x in o}=={(1,),(2,)}:
         return ("these tables are not equally wide: use the column of class 1 of each, and zeros "
                 "where there is none")
+    return ''
+
+def _why_no_table(o):
+    "Explain why `o` cannot be a table of numbers, and what to write"
+    o = row_column(o)
+    rows = _rows(o) or []
+    if isinstance(o, Tensor) and o.is_nested: rows = [*o.unbind()]
+    why = _why_no_kind(o) or _why_unequal(o, rows)
+    if why: return why
     where = f"this {type(o).__name__}"
     values = o
     if isinstance(o, pd.DataFrame):
-        texts = first(o.columns, lambda c: any(isinstance(v, str) for v in o[c]))
-        if texts is not None:
-            where = f"column {texts!r}"
-            values = o[texts]
-    found = first(v for v in np.asarray(values, dtype=object).ravel() if isinstance(v, str))
+        for i,name in enumerate(o.columns):
+            values = o.iloc[:,i]
+            if any(map(_is_row, values)):
+                return (f"column {name!r} has a {type(first(values, _is_row)).__name__} in a cell: pass "
+                        "this column alone, if each of its cells is a row of the table")
+            where = f"column {name!r}"
+            if [*_cells(values)]: break
+    cells = [*_cells(values)]
+    found = first(v for v in cells if isinstance(v, str))
     if found is not None:
-        encode = ("scikit-learn's MultiLabelBinarizer, after ast.literal_eval of each text"
-                  if found[:1] in ('[','(','{') else
-                  "pd.Series(targs).str.get_dummies(' '), with their separator")
-        return (f"{where} has text, such as {found!r}: convert numbers by .astype(float), select the "
+        encode = "pd.Series(targs).str.get_dummies(' '), with their separator"
+        if found[:1] in ('[','(','{'):
+            encode = "scikit-learn's MultiLabelBinarizer, after ast.literal_eval of each text"
+        elif any(isinstance(row, _LISTS) for row in rows):
+            encode = "scikit-learn's MultiLabelBinarizer"
+        return (f"{where} has text, such as {str(found)!r}: convert numbers by .astype(float), select the "
                 f"columns of the labels, or one-hot encode label names, for instance by {encode}")
-    return (f"this {type(o).__name__} is not one. Rows must be equally long; lists of label names can "
-            "be one-hot encoded, for instance by scikit-learn's MultiLabelBinarizer")
+    if cells and cells[0] is not o:
+        return (f"{where} has a {type(cells[0]).__name__}, such as {truncstr(repr(cells[0]), 40)}: all "
+                "values must be numbers. Lists of label names can be one-hot encoded, for instance by "
+                "scikit-learn's MultiLabelBinarizer")
+    return (f"{where} is not one: pass an array, a tensor, a DataFrame, or lists of equally long rows. "
+            "Lists of label names can be one-hot encoded, for instance by scikit-learn's "
+            "MultiLabelBinarizer")
 
 # %% ../../nbs/core/00_inputs.ipynb #34ac7cb9
 def match_columns(
@@ -95,15 +219,25 @@ def fill_masked(
     ignore_index=None # Target value to ignore; None: ignore none
 ): # Predictions; targets; target value to ignore, nan if there was none
     "Replace what numpy arrays mask by 0 in predictions, and by the value to ignore in targets"
+    preds = _masked_rows(preds)
+    targs = _masked_rows(targs)
     masked = [isinstance(o, np.ma.MaskedArray) for o in (preds, targs)]
     if not any(masked): return preds,targs,ignore_index
     value = ifnone(ignore_index, math.nan)
-    targs = np.ma.array(targs, dtype=float, copy=True)
+    numbers = as_tensor(targs.filled(0) if masked[1] else targs, 'targets').cpu().double().numpy()
+    targs = np.ma.array(numbers, mask=np.ma.getmask(targs), copy=True)
     if masked[0] and targs.shape==preds.shape: targs[preds.mask] = np.ma.masked
     return preds.filled(0) if masked[0] else preds,targs.filled(value),value
 
+def _masked_rows(o):
+    "Join a list of masked rows, whose masks numpy would drop"
+    is_masked = isinstance(o, _LISTS) and any(isinstance(row, np.ma.MaskedArray) for row in o)
+    equal = is_masked and len({np.shape(row) for row in o if _is_row(row)})==1 and all(map(_is_row, o))
+    return np.ma.stack([*o]) if equal else o
+
 def columns_of(*tables):
     "Return the columns of the first DataFrame; None: there is none"
+    tables = map(row_column, tables)
     return next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
 
 def row_names(*tables):
@@ -158,12 +292,15 @@ def as_rows(
     targs # Targets of the same shape; for a single label, either may lack the last axis
 ): # Predictions and targets as plain tensors, N x C; columns of DataFrames are matched by name
     "Convert predictions and targets to two tables of one shape"
+    preds = row_column(preds)
+    targs = row_column(targs)
     of_pandas = pd.DataFrame,pd.Series
     if isinstance(preds, of_pandas) and isinstance(targs, of_pandas): _check_index(preds, targs)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
         targs = match_columns(targs, preds)
-    preds = as_tensor(preds)
-    targs = as_tensor(targs)
+    n_arrays = len(preds) if isinstance(preds, _LISTS) else 0
+    preds = as_tensor(preds, 'predictions')
+    targs = as_tensor(targs, 'targets')
     if preds.device!=targs.device:
         raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
     shapes = preds.shape,targs.shape
@@ -171,7 +308,9 @@ def as_rows(
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
         # Many of scikit-learn's classifiers return several labels as such a list
         hint = ''
-        if len(shapes[0])==3 and shapes[0][2]==2:
+        if n_arrays and shapes[0][1:]==shapes[1]:
+            hint = f". These are {n_arrays} arrays: pass one of them, or their mean"
+        elif len(shapes[0])==3 and shapes[0][2]==2:
             hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"
         elif len(shapes[0])==2 and shapes[0]==(*shapes[1], 2):
             hint = ". For the probabilities of two classes, use preds[:,1]"

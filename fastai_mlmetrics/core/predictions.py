@@ -52,10 +52,16 @@ class Predictions:
         rows,targs = as_rows(preds, targs)
         groups = group_numbers(groups, len(rows), preds)
         preds = rows
+        known = preds # Where targets count; elsewhere nan
+        if ignore_index is not None and preds.is_floating_point():
+            valid = ThresholdRule(ignore_index=ignore_index).valid(targs)
+            known = preds.masked_fill(~valid, math.nan)
+            # Predictions of ignored targets may be any number, such as the ignored value
+            if is_probs(known): preds = known.where(~(preds>=0) | ~(preds<=1), preds)
         vocab = _named(vocab, columns, preds.shape[1])
         if thresh is not None: thresh = as_thresh(thresh, vocab)
         if preds.is_floating_point():
-            _check_scale(preds, thresh, sigmoid)
+            _check_scale(known, thresh, sigmoid)
             rule = ThresholdRule(ifnone(thresh, 0.5), sigmoid, ignore_index=ignore_index,
                                  min_labels=min_labels, max_labels=max_labels)
         else: # Binary predictions have neither threshold nor limits

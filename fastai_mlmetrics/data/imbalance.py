@@ -7,8 +7,9 @@ __all__ = ['label_stats', 'plot_cooccurrence', 'imbalance_measures', 'pos_weight
 
 # %% ../../nbs/data/01_imbalance.ipynb #482c1d78
 from fastai.basics import *
-from ..core.inputs import (
-    as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns)
+from fastai_mlmetrics.core.inputs import (
+    as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns,
+    row_column)
 from ..core.messages import format_number
 from ..core.tables import label_columns, new_axes, plot_name, Table
 from ..core.rules import ThresholdRule
@@ -54,6 +55,8 @@ def _as_matrix(targets, names, ignore_index):
         raise ValueError("multi-label targets are N x C, but these have the shape "
                          f"{tuple(targets.shape)}: is there one class per sample? "
                          "For a single label, pass targs[:,None]")
+    if not targets.shape[-1]:
+        raise ValueError(f"targets have the shape {tuple(targets.shape)}: there are no labels")
     targets = targets.flatten(0, -2) # All axes but the last are samples, as in metrics
     valid = ThresholdRule(ignore_index=ignore_index).valid(targets)
     wrong = (targets!=0) & (targets!=1)
@@ -67,12 +70,14 @@ def _as_matrix(targets, names, ignore_index):
 
 def _arrays(data, valid, ignore_index):
     "Convert arrays of targets to tensors; return these and the value to ignore"
+    data = row_column(data)
+    valid = row_column(valid)
     if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame):
         valid = match_columns(valid, data)
     parts = []
-    for targets in (data, valid):
+    for targets in (data,) if valid is None else (data,valid):
         _,targets,ignore_index = fill_masked(None, targets, ignore_index)
-        if targets is not None: parts.append(as_tensor(targets))
+        parts.append(as_tensor(targets, 'targets'))
     return parts,ignore_index
 
 def label_matrix(
@@ -257,7 +262,7 @@ def pos_weight(
         device = getattr(data, 'device', None)
     else:
         _,data,ignore_index = fill_masked(None, data, ignore_index)
-        targs = as_tensor(data)
+        targs = as_tensor(data, 'targets')
         vocab = None
         device = targs.device
     train = _as_matrix(targs, vocab, ignore_index)

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #d0ee7382
 from fastai.basics import *
+from ..core.inputs import label_vocab
 from ..core.messages import nearest, note
 from ..core.tables import some_labels, some_names
 from ..core.rules import as_thresh, ignored_by, is_prob_thresh
@@ -67,6 +68,40 @@ def _no_labels(r, learn):
     if r.true_per_sample or r.samples<ENOUGH: return
     return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is "
             "right, and the model cannot be judged: check the targets")
+
+_BINARY = {'0','1','0.0','1.0','False','True'}
+
+def _binary_vocab(r, learn):
+    "One-hot columns are read as lists of labels: their zeros and ones are the vocab"
+    vocab = label_vocab(learn.dls)
+    if not vocab or not {*map(str, vocab)} <= _BINARY: return
+    return (f"the labels are named {some_names(vocab)}: columns of zeros and ones are read as lists "
+            "of labels. Use `MultiCategoryBlock(encoded=True, vocab=...)` with the names of the columns, "
+            "or `y_block=MultiCategoryBlock(encoded=True, vocab=label_col)`")
+
+def _raw_targets(dls, n=20):
+    "Read the first targets of a `DataBlock` before they become numbers"
+    tls = getattr(dls.train_ds, 'tls', None)
+    if not tls: return []
+    before = itertools.takewhile(lambda f: not isinstance(f, MultiCategorize), tls[-1].tfms.fs)
+    items = L(tls[-1].items, use_list=None)[:n]
+    return [compose_tfms(item, [*before], split_idx=0) for item in items]
+
+def _single_letters(r, learn):
+    "A text with several names is read as a list of its letters, without a `label_delim`"
+    vocab = label_vocab(learn.dls)
+    if not vocab or any(not isinstance(o, str) or len(o)!=1 for o in vocab): return
+    text = first(o for o in _raw_targets(learn.dls) if isinstance(o, str) and len(o)>1)
+    if text is None: return
+    return (f"the labels are single letters, such as {some_names(vocab, 3)}: texts like {text!r} are "
+            "read letter by letter. Split them, as by `label_delim=' '` or "
+            "`ColReader('labels', label_delim=' ')`, with their separator")
+
+def _same_targets(r, learn):
+    "Every validation sample has the same labels, so a constant prediction is perfect"
+    if r.samples<ENOUGH or not r.constant_f1>=1 or _binary_vocab(r, learn): return
+    return (f"all {r.samples:,} validation samples have the same labels, so the best constant prediction "
+            "is right for each, and the model cannot be judged: check the targets")
 
 def _split_code(dls):
     if hasattr(dls, 'y_names'): # Of a table
@@ -227,6 +262,9 @@ PITFALLS = [
     Pitfall('two-sigmoids', 'validation', _two_sigmoids),
     Pitfall('fastai-metrics', 'validation', _fastai_twins),
     Pitfall('no-labels', 'validation', _no_labels),
+    Pitfall('same-targets', 'validation', _same_targets),
+    Pitfall('binary-vocab', 'validation', _binary_vocab),
+    Pitfall('single-letters', 'validation', _single_letters),
     Pitfall('absent-labels', 'validation', _absent_labels),
     Pitfall('ignored-in-training', 'start', _ignored_in_training),
     Pitfall('tracked-upside-down', 'start', _tracked_upside_down),

@@ -7,6 +7,7 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../../nbs/reports/02_comparison.ipynb #8edba6b5
 from fastai.basics import *
+from ..core.inputs import as_vocab, columns_of
 from ..core.messages import (
     check_kwargs, count_of, note, plural, single_threaded)
 from ..core.tables import as_shown, new_axes, plot_name, some_names, Table
@@ -187,6 +188,19 @@ def _check_models(preds_by_name):
     if taken:
         raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
 
+def _is_by_model(thresh, models, vocab):
+    "Whether thresholds are one per model, of which none may be missing"
+    if not isinstance(thresh, dict): return False
+    if thresh.keys()==models.keys(): return True
+    # Models and labels may have names in common
+    if not thresh.keys() & models.keys() or thresh.keys() <= {*L(as_vocab(vocab))}: return False
+    missing = [name for name in models if name not in thresh]
+    unknown = [name for name in thresh if name not in models]
+    texts = [note(missing, f"has none for {some_names(missing)}"),
+             note(unknown, f"has one for {some_names(unknown)}, which is no model")]
+    raise ValueError(f"thresh is by model, but {' and '.join(filter(None, texts))}: "
+                     "pass one threshold for each model")
+
 def _rules_in_words(models):
     "State how each model's labels are predicted"
     rules = {model.rule for model in models.values()}
@@ -210,7 +224,8 @@ def compare_models(
     check_kwargs('compare_models', compare_models, kwargs)
     _check_models(preds_by_name)
     # Measure each model
-    is_by_model = isinstance(thresh, dict) and thresh.keys()==preds_by_name.keys()
+    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *preds_by_name.values()))
+    is_by_model = _is_by_model(thresh, preds_by_name, vocab)
     models = {}
     for name,preds in preds_by_name.items():
         model_thresh = thresh[name] if is_by_model else thresh

@@ -18,7 +18,7 @@ from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
-from ..metrics.intervals import estimate, Estimate
+from ..metrics.intervals import Estimate, estimate
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
 from .jackknife import (

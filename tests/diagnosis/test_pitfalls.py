@@ -305,3 +305,51 @@ def test_metrics_leave_the_range_to_the_callback(sigmoid, callback):
         learn.validate()
     told = [o for o in caught if re.search('seem to be logits|seems to end with a sigmoid', one_line(o.message))]
     assert len(told)==1 and issubclass(told[0].category, ZeroLabelsWarning)==callback
+
+def table_learner(df, block, get_y):
+    "A tabular-like Learner whose targets come from a `DataBlock`, with scores that are always high"
+    block = DataBlock((RegressionBlock(2), block), get_x=lambda o: [o.x, 1.], get_y=get_y,
+                      splitter=IndexSplitter(range(30,60)))
+    dls = block.dataloaders(df, bs=10, device=torch.device('cpu'))
+    learn = Learner(dls, nn.Linear(2, len(dls.vocab)), loss_func=BCEWithLogitsLossFlat(), cbs=ZeroLabelsCallback())
+    return learn.remove_cb(ProgressCallback)
+
+COLUMNS = pd.DataFrame(dict(x=np.linspace(-1, 1, 60), a=[0,1,0]*20, b=[1,0,0]*20, c=[0,1,1]*20,
+                            labels=['cat dog','dog','bird cat']*20, letters=['p q','q','r']*20))
+
+@pytest.mark.parametrize('kind', [int, str, float, bool])
+def test_one_hot_columns_that_are_read_as_lists_are_told(kind):
+    df = COLUMNS.astype({c: kind for c in 'abc'})
+    text, = pitfall_texts(table_learner(df, MultiCategoryBlock, ColReader(list('abc'))), 2)
+    assert 'columns of zeros and ones are read as lists' in text and 'encoded=True, vocab=' in text
+    block = MultiCategoryBlock(encoded=True, vocab=list('abc'))
+    assert not pitfall_texts(table_learner(COLUMNS, block, ColReader(list('abc'))), 2)
+
+def test_labels_that_are_single_letters_are_told():
+    text, = pitfall_texts(table_learner(COLUMNS, MultiCategoryBlock, ColReader('labels')), 2)
+    assert "texts like 'cat dog' are read letter by letter" in text and "label_delim=' '" in text
+    for column in ('labels','letters'):
+        reader = ColReader(column, label_delim=' ')
+        assert not pitfall_texts(table_learner(COLUMNS, MultiCategoryBlock, reader), 2)
+
+@pytest.mark.parametrize('row', [[1.]*20, [1.]*5+[0.]*15])
+def test_targets_that_are_the_same_for_all_samples_are_told(row):
+    targs = tensor(row).repeat(400, 1)
+    learn = make_learner(9*targs-4, targs, cbs=ZeroLabelsCallback())
+    with redirect_stdout(io.StringIO()) as out: texts = pitfall_texts(learn, 4)
+    assert sum('all 400 validation samples have the same labels' in o for o in texts)==1
+    r = learn.zero_labels.records[-1]
+    assert r.f1_micro==1 and not r.verdict
+    for text in (out.getvalue(), str(r), str(judge(9*targs-4, targs, sigmoid=True))):
+        assert 'All clear' not in text and 'No warning' not in text
+    assert 'predicts the same labels for every sample' in one_line(r)
+
+def test_a_constant_model_is_never_all_clear():
+    "Neither after a verdict of another epoch"
+    targs = torch.ones(400, 3)
+    learn = make_learner(torch.full((400,3), -9.), targs, cbs=ZeroLabelsCallback())
+    with recording(learn): learn.validate()
+    with redirect_stdout(io.StringIO()) as out, recording(learn):
+        learn.model = nn.Sequential(learn.model, Lambda(lambda x: x+18))
+        learn.validate()
+    assert 'clear' not in out.getvalue() and learn.zero_labels.records[-1].f1_micro==1
