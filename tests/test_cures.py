@@ -32,6 +32,7 @@ def with_targets(change):
 def missing(targs): targs[::7,3] = math.nan
 def rarely(targs): targs[:,2] = 0; targs[:2,2] = 1
 def none(targs): targs[:] = 0
+def same(targs): targs[:] = 0; targs[:,0] = 1
 
 def split(targs, indices):
     logits = GOOD[0]
@@ -59,6 +60,10 @@ SETUP = {
         lambda: learner(metrics=[THEIRS.F1ScoreMulti()]), lambda: learner(metrics=[F1ScoreMulti()])],
     'none of the ... validation samples has a label': [
         lambda: learner(data=with_targets(none)), lambda: learner()],
+    'all ... validation samples have the same labels': [
+        lambda: learner(data=with_targets(same)), lambda: learner()],
+    'columns of zeros and ones are read as lists of labels': None, # in test_pitfalls
+    'the labels are single letters': None, # in test_pitfalls
     'no validation sample has ...': [
         lambda: split(with_targets(rarely)[1], lambda y: (range(200), range(200, 400))),
         lambda: split(with_targets(rarely)[1], lambda y: stratified_split(y, 0.5, seed=0))],
@@ -73,6 +78,7 @@ SETUP = {
     'by ..., which depends on the threshold, epoch ... was the best': [
         lambda: improving(EarlyStoppingCallback('f1_macro', patience=9), multilabel_metrics()),
         lambda: improving(EarlyStoppingCallback('ap_macro', patience=9), multilabel_metrics(ranking=True))],
+    'the threshold was tuned before this training': None, # in learner/test_thresholds
     'the loss function ... does not decode': [
         lambda: learner(loss_func=nn.BCEWithLogitsLoss()), lambda: learner()],
     '... but `predict` and `show_results` ...': [

@@ -133,7 +133,8 @@ REFUSED = {
     'tuple of two shapes': lambda x: (x, x[:,:2]),
     'list of two shapes': lambda x: [x, x[:,:2]],
     'tuple of two tensors': lambda x: (torch.from_numpy(x), torch.rand(N, 7)),
-    'tensors with gradients of two shapes': lambda x: (torch.rand(N, 3, requires_grad=True), torch.rand(N, 7, requires_grad=True)),
+    'tensors with gradients of two shapes': lambda x: (
+        torch.rand(N, 3, requires_grad=True), torch.rand(N, 7, requires_grad=True)),
     'tuple of three ranks': lambda x: (x, x[0], 0.5),
     'list of batches': lambda x: [x[:25], x[25:]],
     'list of tensor batches': lambda x: [torch.from_numpy(x[:25]), torch.from_numpy(x[25:])],
@@ -150,7 +151,6 @@ REFUSED = {
     'no columns': lambda x: x[:,:0],
     'empty frame': lambda x: pd.DataFrame(),
     'scalar tensor': lambda x: torch.tensor(1.),
-    'meta tensor': lambda x: torch.from_numpy(x).to('meta'),
     'quantized tensor': lambda x: torch.quantize_per_tensor(torch.from_numpy(x), 1/256, 0, torch.quint8),
     'ragged nested tensor': lambda x: torch.nested.nested_tensor([torch.rand(2), torch.rand(3)]),
     'image': lambda x: PIL.Image.new('RGB', (4,4)),
@@ -243,8 +243,7 @@ def test_what_has_one_meaning_is_taken_by_each_function(name):
     'arrays and None': 'this tuple has a NoneType, such as None',
     'lists that are NaN here and there': 'this Series has',
     'complex lists': r'this list has a complex, such as \(',
-    'structured': r"this ndarray has fields, \['a', 'b', 'c'\]: pass pd.DataFrame",
-    'meta tensor': "on the device 'meta', without values"}.items())
+    'structured': r"this ndarray has fields, \['a', 'b', 'c'\]: pass pd.DataFrame"}.items())
 def test_the_message_names_the_object(kind, says):
     for preds,targs,what in ((REFUSED[kind](SCORES), TARGS, 'predictions'), (SCORES, REFUSED[kind](TARGS), 'targets')):
         with pytest.raises(ValueError, match=f'^{what}: a table of numbers is needed.*{says}'): judge(preds, targs)
@@ -253,7 +252,8 @@ def test_one_of_several_arrays_is_asked_for():
     with pytest.raises(ValueError, match='These are 2 arrays: pass one of them, or their mean'):
         judge((SCORES, 1-SCORES), TARGS)
 
-@pytest.mark.parametrize('dtype', ['uint16','uint32','uint64','float16','bfloat16','float8_e4m3fn','float8_e5m2','bool'])
+@pytest.mark.parametrize('dtype', [
+    'uint16','uint32','uint64','float16','bfloat16','float8_e4m3fn','float8_e5m2','bool'])
 def test_rare_types_of_tensors(dtype):
     if not hasattr(torch, dtype): pytest.skip("this torch has no such type")
     targs = torch.from_numpy(TARGS).to(getattr(torch, dtype))

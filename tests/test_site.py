@@ -185,20 +185,22 @@ REMEDIES = {'thresholds-per-label': 'Thresholds per label', 'another-threshold':
 LOSS_ADVICE = {'loss-diverges': 'A lower learning rate', 'network-collapsed': 'Another learning rate',
     'loss-falls': 'More training', 'ranking-improves': 'More training', 'overfits': 'Fewer epochs, or more data',
     'loss-is-flat': 'Another learning rate', 'loss-has-risen': 'A lower learning rate'}
-PITFALLS = {'same-targets': 'have the same labels',
-            'binary-vocab': 'columns of zeros and ones are read as lists of labels',
-            'single-letters': 'the labels are single letters',
-            'wrong-range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
+PITFALLS = {
+    'wrong-range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
     'two-sigmoids':
         '`get_preds` and `predict` apply the sigmoid of the loss function ... '
         'to what the metrics take for probabilities',
     'fastai-metrics': "... fastai's own, not this package's",
     'no-labels': 'none of the ... validation samples has a label',
+    'same-targets': 'all ... validation samples have the same labels',
+    'binary-vocab': 'columns of zeros and ones are read as lists of labels',
+    'single-letters': 'the labels are single letters',
     'absent-labels': 'no validation sample has ...',
     'ignored-in-training': 'the metrics ignore targets of ..., but the loss function ... trains on them',
     'tracked-upside-down': '... looks for the highest value, but lower is better',
     'tracked-validation': '... this `validate()` as an epoch of a fit',
     'monitor': 'by ..., which depends on the threshold, epoch ... was the best',
+    'stale-threshold': 'the threshold was tuned before this training',
     'no-decoding': 'the loss function ... does not decode',
     'two-thresholds': '... but `predict` and `show_results` ...'}
 

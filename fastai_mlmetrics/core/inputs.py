@@ -41,7 +41,7 @@ def _convert(o): return _plain(o) if isinstance(o, Tensor) else _from_table(o)
 
 def _plain(o):
     "Convert a tensor of any kind to one in plain memory"
-    if o.is_complex() or o.is_meta: raise TypeError
+    if o.is_complex(): raise TypeError
     if o.is_nested: return torch.stack(o.detach().unbind())
     if o.is_quantized: o = o.dequantize()
     if o.layout!=torch.strided: o = o.to_dense()
@@ -137,7 +137,7 @@ def _why_unequal(o, rows):
     if n_axes=={1}:
         lengths = [n for n, in shapes]
         return (f"the rows of this {kind} have {min(lengths)} to {max(lengths)} values. Rows must be "
-                "equally long; lists of label names or numbers can be one-hot encoded, for instance by "
+                "equally long; lists of label names or numbers can be one-hot encoded, as by "
                 "scikit-learn's MultiLabelBinarizer")
     distinct = [*dict.fromkeys(shapes)]
     shown = ', '.join(map(str, distinct[:3])) + (' ...' if len(distinct)>3 else '')
@@ -149,7 +149,6 @@ def _why_unequal(o, rows):
 def _why_no_kind(o):
     "Explain why an object of this kind is no table; '' if its kind is right"
     kind = type(o).__name__
-    if isinstance(o, Tensor) and o.is_meta: return "this tensor is on the device 'meta', without values"
     if 'complex' in str(getattr(o, 'dtype', '')): return "these numbers are complex"
     if isinstance(o, dict):
         return (f"this {kind} has the keys {[*o][:5]}: pass the array of one of them, or "
@@ -176,7 +175,8 @@ def _why_no_table(o):
         for i,name in enumerate(o.columns):
             values = o.iloc[:,i]
             if any(map(_is_row, values)):
-                return (f"column {name!r} has a {type(first(values, _is_row)).__name__} in a cell: pass "
+                kind = type(first(values, _is_row)).__name__
+                return (f"column {name!r} has a {kind} in a cell: pass "
                         "this column alone, if each of its cells is a row of the table")
             where = f"column {name!r}"
             if [*_cells(values)]: break
@@ -188,13 +188,16 @@ def _why_no_table(o):
             encode = "scikit-learn's MultiLabelBinarizer, after ast.literal_eval of each text"
         elif any(isinstance(row, _LISTS) for row in rows):
             encode = "scikit-learn's MultiLabelBinarizer"
-        return (f"{where} has text, such as {str(found)!r}: convert numbers by .astype(float), select the "
+        return (f"{where} has text, such as {str(found)!r}: convert numbers by .astype(float), select "
+                "the "
                 f"columns of the labels, or one-hot encode label names, for instance by {encode}")
     if cells and cells[0] is not o:
-        return (f"{where} has a {type(cells[0]).__name__}, such as {truncstr(repr(cells[0]), 40)}: all "
+        kind = type(cells[0]).__name__
+        return (f"{where} has a {kind}, such as {truncstr(repr(cells[0]), 40)}: all "
                 "values must be numbers. Lists of label names can be one-hot encoded, for instance by "
                 "scikit-learn's MultiLabelBinarizer")
-    return (f"{where} is not one: pass an array, a tensor, a DataFrame, or lists of equally long rows. "
+    return (f"{where} is not one: pass an array, a tensor, a DataFrame, or lists of equally long "
+            "rows. "
             "Lists of label names can be one-hot encoded, for instance by scikit-learn's "
             "MultiLabelBinarizer")
 
@@ -252,7 +255,8 @@ def group_values(
 )->np.ndarray: # N values
     "Check the groups of samples"
     if isinstance(groups, str):
-        raise ValueError(f"groups={groups!r} is a name: pass a value per sample, such as df[{groups!r}]")
+        raise ValueError(f"groups={groups!r} is a name: pass a value per sample, such as "
+                         f"df[{groups!r}]")
     values = np.asarray(groups.cpu() if isinstance(groups, Tensor) else groups).ravel()
     n_items = items.shape[0] if hasattr(items, 'shape') else len(items)
     if 0<n_items==len(values): values = values.repeat(n//n_items)

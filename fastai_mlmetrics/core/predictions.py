@@ -107,14 +107,15 @@ class Predictions:
     @property
     def n_independent(self):
         "Number of groups, or of samples with a target that counts if these are independent"
-        return self.sample_counts.shape[1] if self.groups is None else self.sample_groups.max().item()+1
+        if self.groups is None: return self.sample_counts.shape[1]
+        return self.sample_groups.max().item()+1
 
     @property
     def sampling(self):
         "How the samples were drawn, as far as intervals and held-out scores depend on it, in words"
         if self.groups is None:
-            return ("Samples are taken as independent: if some are alike, such as images of a patient, "
-                    "pass `groups=`.")
+            return ("Samples are taken as independent: if some are alike, such as images of a "
+                    "patient, pass `groups=`.")
         n = self.n_independent
         rough = note(n<FEW_GROUPS, f": below {FEW_GROUPS} groups, intervals are rough")
         return f"The {n:,} groups are taken as independent{rough}."

@@ -76,8 +76,8 @@ def _binary_vocab(r, learn):
     vocab = label_vocab(learn.dls)
     if not vocab or not {*map(str, vocab)} <= _BINARY: return
     return (f"the labels are named {some_names(vocab)}: columns of zeros and ones are read as lists "
-            "of labels. Use `MultiCategoryBlock(encoded=True, vocab=...)` with the names of the columns, "
-            "or `y_block=MultiCategoryBlock(encoded=True, vocab=label_col)`")
+            "of labels. Use `MultiCategoryBlock(encoded=True, vocab=...)` with the names of the "
+            "columns, or `y_block=MultiCategoryBlock(encoded=True, vocab=label_col)`")
 
 def _raw_targets(dls, n=20):
     "Read the first targets of a `DataBlock` before they become numbers"
@@ -100,8 +100,8 @@ def _single_letters(r, learn):
 def _same_targets(r, learn):
     "Every validation sample has the same labels, so a constant prediction is perfect"
     if r.samples<ENOUGH or not r.constant_f1>=1 or _binary_vocab(r, learn): return
-    return (f"all {r.samples:,} validation samples have the same labels, so the best constant prediction "
-            "is right for each, and the model cannot be judged: check the targets")
+    return (f"all {r.samples:,} validation samples have the same labels, so the best constant "
+            "prediction is right for each, and the model cannot be judged: check the targets")
 
 def _split_code(dls):
     if hasattr(dls, 'y_names'): # Of a table

@@ -91,7 +91,8 @@ def _own_thresholds(r):
     independent = note(r.phase, " (samples taken as independent)")
     return (f"Thresholds per label{_without(r)}: {how}. Held out{independent}, their micro F1 is "
             f"{r.per_label_f1:.3f}, against {r.global_f1:.3f} for the best global threshold; it is "
-            f"{r.f1_micro:.3f} now. The same score means a different probability for different labels.")
+            f"{r.f1_micro:.3f} now. The same score means a different probability for different "
+            "labels.")
 
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 

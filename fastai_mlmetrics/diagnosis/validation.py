@@ -17,7 +17,7 @@ from ..metrics.formulas import (
 from ..metrics.curves import (
     add_to_histogram, bin_curve, bin_place, constant_values, REACH)
 from ..metrics.ranking import APScoreMulti, random_ap
-from ..thresholds.search import BinnedTable, deal_folds, FoldedMetric
+from ..thresholds.search import BinnedTable, FoldedMetric
 from ..thresholds.tuning import gain, Objective
 from scipy.special import logit
 from typing import NamedTuple
@@ -297,7 +297,7 @@ class ValidationStats:
         rule = p.rule
         stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, min_labels=rule.min_labels,
                     max_labels=rule.max_labels, ignore_index=rule.ignore_index)
-        if p.groups is not None: stats.hist.sample_folds = deal_folds(p.sample_groups, FOLDS).__getitem__
+        if p.groups is not None: stats.hist.deal(p.sample_groups)
         for batch in p.blocks():
             for m in stats.metrics: m.add(batch)
         return stats

@@ -69,7 +69,7 @@ def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, group
         finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignore_index,
                               cv=cv, seed=seed)
         counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
-        if groups is not None: finder.deal(groups, dl)
+        if groups is not None: finder.deal_items(groups, dl)
         accumulate_metrics(learn, [finder, counted], dl=dl)
         table = finder.table
         if table is None: raise ValueError(NOTHING_COUNTS)

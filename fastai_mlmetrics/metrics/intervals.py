@@ -89,7 +89,7 @@ class Estimate:
         if self.groups is None: return changes
         n = len(changes)
         size = self.groups.bincount()
-        total = torch.zeros(len(size), dtype=changes.dtype).index_add(0, self.groups, changes)
+        total = torch.zeros_like(size, dtype=changes.dtype).index_add(0, self.groups, changes)
         return total*(n-1)/(n-size) # Other samples weigh more without the group
 
     @property

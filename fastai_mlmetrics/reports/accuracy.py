@@ -165,16 +165,16 @@ def _least_difference(row, p):
     # At most as much as if the other model were scored on other samples
     half = (row.high-row.low)/2*2**0.5
     n = count_of(p.n_independent, 'sample' if p.groups is None else 'group')
-    return (f"With these {n}, another model's F1 over samples has to differ by at least {half:.3f} to be "
-            "clear of chance, or by less if both err on the same samples.")
+    return (f"With these {n}, another model's F1 over samples has to differ by at least {half:.3f} "
+            "to be clear of chance, or by less if both err on the same samples.")
 
 def _unknown_in_words(report):
     "Say which rows have no interval, and why; '' if all have one, or none"
     has_none = report.low.isna() & report.value.notna()
     rows = ', '.join(f"'{row}'" for row in report.index[has_none])
     if not rows or has_none.all(): return ''
-    return (f"No interval for {rows}: some label has no positives here, so its score on new samples is "
-            "unknown.")
+    return (f"No interval for {rows}: some label has no positives here, so its score on new samples "
+            "is unknown.")
 
 def _ceilings_in_words(ceilings, p):
     "Say which rows cannot reach 1, and why; '' if all can"

@@ -91,9 +91,10 @@ def _how_many_more(table, chance, p):
     n = p.n_independent*((o.high-o.low)/2/o.difference)**2 if o.difference else math.inf
     kind = 'samples' if p.groups is None else 'groups'
     if n>1000*p.n_independent:
-        return (f"Even a thousand times as many {kind} would not make the difference in {_in_words(row)} "
-                "clear.")
-    return (f"About {float(f'{n:.2g}'):,.0f} {kind} in total, like these, would make the difference in "
+        return (f"Even a thousand times as many {kind} would not make the difference in "
+                f"{_in_words(row)} clear.")
+    rounded = float(f'{n:.2g}')
+    return (f"About {rounded:,.0f} {kind} in total, like these, would make the difference in "
             f"{_in_words(row)} clear.")
 
 def _compared(name, first, table, ci, p):

@@ -18,7 +18,7 @@ from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
-from ..metrics.intervals import Estimate, estimate
+from ..metrics.intervals import estimate, Estimate
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
 from .jackknife import (
@@ -210,10 +210,11 @@ def _f1_intervals(p, ci=0.95):
     "Compute confidence intervals of each label's F1: C lower and C upper limits"
     f1 = _AT_THRESH['f1']
     n_max = numbers_by_label(p).sum(0).tolist()
+    one_pair = torch.eye(4, dtype=torch.float64, device='cpu')
     limits = []
     for i,(counts,n) in enumerate(zip(p.counts.T, n_max)):
         # The score without one `tp`, `fp`, `fn` or `tn`
-        without = f1.values(*(counts[:,None]-torch.eye(4, dtype=torch.float64)).clamp(min=0))
+        without = f1.values(*(counts[:,None]-one_pair).clamp(min=0))
         y,predicted,valid = (o[:,i].cpu() for o in (p.true, p.predicted, p.valid))
         cell = 3-2*predicted.int()-y.int()
         value = f1.values(*counts)
@@ -249,7 +250,9 @@ def _label_rows(self:MultiLabelInterpretation, metrics, sort):
     support,predicted = tp+fn,tp+fp
     columns = {name: o.by_label.numpy() for name,o in metrics.items()}
     columns['low'],columns['high'] = _f1_intervals(self.predictions)
-    if self.scored: columns['chance'] = random_ap(*(o.double() for o in (self.counts[[0,2]].sum(0), self.counts.sum(0))))
+    if self.scored:
+        tp,_,fn,_ = self.counts.double()
+        columns['chance'] = random_ap(tp+fn, self.counts.sum(0).double())
     table = Table(dict(support=support, predicted=predicted, **columns,
                        thresh=math.nan if self.rule.is_top_k else self.thresh),
                   index=pd.Index(self.vocab, name='label', tupleize_cols=False))

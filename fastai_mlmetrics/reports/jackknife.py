@@ -161,7 +161,8 @@ def numbers_by_label(p):
     tp,fp,fn,_ = p.counts
     if p.groups is None: return torch.stack([tp+fn, tp+fp])
     groups = p.sample_groups
-    occurs = torch.zeros(2, groups.max()+1, len(p.vocab), dtype=torch.bool)
+    n_groups = groups.max()+1
+    occurs = torch.zeros(2, n_groups, len(p.vocab), dtype=torch.bool, device='cpu')
     start = 0
     for batch in p.blocks():
         y,valid = as_bools(batch)

@@ -110,20 +110,21 @@ SEEN = { # For each `source` of an interpretation, what it means for the scores
     'arrays': "Unknown: these are arrays. If the samples were used to train the model, or to tune "
               "its threshold, expect lower scores on new samples."}
 
+_PACKAGES = fastai_mlmetrics,fastai,torch
+
 def _data(p):
     interp = p.interp
-    n,c = interp.preds.shape
     known = note(not interp.valid.all(), ' known')
     facts = {
         'data set': p.data,
-        'samples': f"{n:,}, {p.record.labelled:,} of them with a{known} label",
+        'samples': f"{len(interp.preds):,}, {p.record.labelled:,} of them with a{known} label",
         'independence': interp.predictions.sampling,
-        'labels': f'{c:,}',
+        'labels': f'{p.record.n_labels:,}',
         'threshold': interp.rule.text if interp.scored else 'none: the predictions are binary',
         'ignored targets': note(known, f'{1-interp.valid.double().mean():.1%}'),
         'seen before?': SEEN[interp.source],
         'written': f'{datetime.now():%Y-%m-%d %H:%M}',
-        'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in (fastai_mlmetrics, fastai, torch))}
+        'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in _PACKAGES)}
     yield 'facts',{name: text for name,text in facts.items() if text}
 
 def _verdict(p):

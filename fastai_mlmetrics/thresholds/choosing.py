@@ -154,12 +154,12 @@ def _why_kept(objective, in_use, best):
 
 def _why_set(objective, chosen, baseline):
     "Say how the chosen option scores held out, and beside the baseline"
-    score = objective.m
-    text = f"`{chosen.name}` is recommended: held out, {objective.name} is {chosen.compared.score(score):.3f}"
+    def score(option): return f"{option.compared.score(objective.m):.3f}"
+    text = f"`{chosen.name}` is recommended: held out, {objective.name} is {score(chosen)}"
     if chosen is baseline: return text
     change = _gain(objective, chosen, baseline)
     low,high = change.limits(0.95)
-    text += (f", and {baseline.compared.score(score):.3f} for `{baseline.name}`: "
+    text += (f", and {score(baseline)} for `{baseline.name}`: "
              f"{'better' if change.value>=0 else 'worse'} by {_by(change)}")
     if low>0: return text
     return f"{text}, which may be chance{note(baseline.in_use, ', but that is only the default')}"
@@ -193,7 +193,8 @@ def _choose(objective, options):
         change = _gain(objective, per_label, best)
         if change.value>change.error: chosen = per_label
         elif change.value>0:
-            further = f". `{per_label.name}` adds only {_short(change.value)} to that, which may be chance"
+            further = (f". `{per_label.name}` adds only {_short(change.value)} to that, which may be "
+                       "chance")
     # Only a threshold that somebody chose stays where the gain may be chance
     if in_use:
         low,high = _gain(objective, chosen, in_use).limits(0.95)
@@ -215,7 +216,7 @@ def _constant_score(objective, table):
     micro = copy(m)
     micro.average = 'micro'
     k = (objective.sign*constant_values(micro, counts)).nan_to_num(-math.inf).argmax()
-    predicted = torch.zeros(table.c, dtype=torch.bool)
+    predicted = torch.zeros(table.c, dtype=torch.bool, device='cpu')
     predicted[by_frequency(counts)[:k]] = True
     p = table.p.replace(preds=predicted.expand(table.y.shape), rule=table.binary_rule)
     return m.averaged(p.sample_counts)

@@ -80,8 +80,9 @@ class Constraint:
         least = self.least
         if self.by_label: least = ', '.join(f"{v:g} for {k}" for k,v in least.items())
         else: least = f'{least:g}'
-        if self.confidence is None: return f"a {self.name} of at least {least}"
-        return f"a {self.name} of at least {least} on new samples, with a confidence of {self.confidence:g}"
+        text = f"a {self.name} of at least {least}"
+        if self.confidence is None: return text
+        return f"{text} on new samples, with a confidence of {self.confidence:g}"
 
     def plain(self):
         "Return the constraint on these samples alone"
@@ -140,8 +141,8 @@ class Constraint:
             return np.logical_and.reduce(rows)
         if self.confidence is None: return values_of(self.m, masks=masks).numpy()>=self.least-1e-9
         if not table.has_samples:
-            raise ValueError("confidence= for an average needs each sample's scores, which bins= does not "
-                             "keep: leave bins out, or pass per_label=True")
+            raise ValueError("confidence= for an average needs each sample's scores, which bins= does "
+                             "not keep: leave bins out, or pass per_label=True")
         return np.stack([self._kept_on_average(table, thresh, mask) for mask in masks])
 
     def _kept_on_average(self, table, thresh, mask):

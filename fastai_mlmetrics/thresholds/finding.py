@@ -16,7 +16,7 @@ from ..core.predictions import Predictions, takes_predictions
 from ..metrics.streaming import CountsMetric
 from ..metrics.curves import add_to_histogram, bin_index
 from .search import (
-    BinnedTable, deal_folds, FoldedMetric, ScoreTable, SearchTable)
+    BinnedTable, FoldedMetric, ScoreTable, SearchTable)
 from .tuning import Objective
 from .choosing import thresh_table
 from pandas.util import hash_array
@@ -195,16 +195,14 @@ class ThreshFinder(FoldedMetric):
         with replaced(self, 'sample_folds', lambda numbers: folds[numbers-first]):
             super().update(preds, targs)
 
-    def deal(self,
+    def deal_items(self,
         groups, # Group of each sample of a loader, in the order of its items
         dl # The loader
     ):
         "Deal the groups of a loader's samples to folds"
-        n = len(dl.dataset)
-        if hasattr(dl, 'get_idxs') and not is_split(dl): order = [*dl.get_idxs()]
-        else: order = range(n)
-        folds = deal_folds(group_numbers(groups, n), self.n_folds, self.seed)[[*order]]
-        self.sample_folds = folds.__getitem__
+        numbers = group_numbers(groups, len(dl.dataset))
+        ordered = hasattr(dl, 'get_idxs') and not is_split(dl) # Texts come by their lengths
+        self.deal(numbers[[*dl.get_idxs()]] if ordered else numbers)
 
     def from_batch(self, batch):
         _,y,valid = batch.inputs
@@ -301,6 +299,6 @@ def best_thresholds(
     if bins is None: return find_best(objective, score_table(p, cv, seed), p.vocab)
     finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
                           ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
-    if p.groups is not None: finder.sample_folds = deal_folds(p.groups, finder.n_folds, seed).__getitem__
+    if p.groups is not None: finder.deal(p.groups)
     finder.update(p.preds, p.targs)
     return finder.compute()

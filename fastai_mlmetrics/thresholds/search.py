@@ -72,7 +72,7 @@ def deal_folds(
     seed:int=42 # Random seed
 )->Tensor: # The fold of each sample
     "Deal groups to folds of about equal numbers of groups"
-    gen = torch.Generator().manual_seed(seed)
+    gen = torch.Generator('cpu').manual_seed(seed)
     n_groups = groups.max().item()+1
     return (torch.randperm(n_groups, generator=gen, device='cpu')%n_folds)[groups]
 
@@ -354,10 +354,16 @@ class FoldedMetric(StreamMetric):
         self.shard = shard_of(getattr(learn, 'dl', None))
         super().accumulate(learn)
 
+    def deal(self, groups):
+        "Deal the groups of all samples, in their order, to folds"
+        self.sample_folds = deal_folds(groups, self.n_folds, self.seed).__getitem__
+
     def folds(self, batch):
         "Draw the fold of each sample of a batch"
         first,step = self.shard
         if self.sample_folds is None:
             folds = draw_folds(first+step*batch.start, batch.n, step, self.n_folds, self.seed)
-        else: folds = self.sample_folds(first + step*torch.arange(batch.start, batch.start+batch.n))
+        else:
+            numbers = torch.arange(batch.start, batch.start+batch.n, device='cpu')
+            folds = self.sample_folds(first + step*numbers)
         return upload(folds, batch.preds.device)

@@ -15,7 +15,7 @@ from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti,
     ZerosAccuracy)
-from ..metrics.intervals import estimate, Estimate
+from ..metrics.intervals import Estimate, estimate
 from .search import SearchTable
 from .constraints import Constraint
 from functools import cached_property
@@ -135,8 +135,8 @@ def _check_least(name, least, confidence):
             raise ValueError(f"at_{name}={value!r} should be above 0 and at most 1, or a dict of such "
                              "numbers by label")
         if confidence is not None and value==1:
-            raise ValueError(f"at_{name}=1 cannot be promised with any confidence: ask for less, or leave "
-                             "confidence out")
+            raise ValueError(f"at_{name}=1 cannot be promised with any confidence: ask for less, or "
+                             "leave confidence out")
 
 def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
     "Return the `Constraint` of an objective; None: there is none"
@@ -151,8 +151,8 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
     if confidence is not None and not 0.5<=confidence<1:
         raise ValueError(f"confidence={confidence} should be from 0.5 to below 1")
     if not given:
-        if confidence is not None: raise ValueError("confidence= goes with at_recall= or at_precision=")
-        return None
+        if confidence is None: return None
+        raise ValueError("confidence= goes with at_recall= or at_precision=")
     (name,least), = given.items()
     _check_least(name, least, confidence)
     if cls is _METRICS[name]: raise ValueError(f"at_{name}= goes with another metric than {metric!r}")
@@ -277,7 +277,8 @@ def tune_global(self:Objective,
         hint = ''
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
-        highest = table.averaged(constraint.m, table.candidates(), masks[:1]).nan_to_num(-math.inf).max()
+        values = table.averaged(constraint.m, table.candidates(), masks[:1])
+        highest = values.nan_to_num(-math.inf).max()
         raise ValueError(f"no threshold keeps {constraint.text} ({m.average}); "
                          f"the highest {constraint.name} is {highest:.3g}{hint}")
     raise ValueError(f"{m.name} is 0/0 at each threshold next to the score of a true target, and "

@@ -116,8 +116,9 @@ def test_per_label_thresholds_are_recommended_where_scores_differ_in_scale(bins)
     found = learn.thresh_find(show_plot=False, bins=bins)
     assert advised(found)==('per_label','set') and found.thresh==found.per_label
     f1,t = found.table.held_out['per_label'],found.table
-    said = re.search(r'^`per_label` is recommended: held out, f1 \(micro\) is ([\d.]+), and [\d.]+ for `now`: better by ([\d.]+) '
-                     r'\(([\d.]+) to ([\d.]+)\)\. Beside `best`, held out: micro ([\d.]+) and ([\d.]+), macro ', t.reading)
+    said = re.search(r'^`per_label` is recommended: held out, f1 \(micro\) is ([\d.]+), and [\d.]+ for `now`: '
+                     r'better by ([\d.]+) \(([\d.]+) to ([\d.]+)\)\. '
+                     r'Beside `best`, held out: micro ([\d.]+) and ([\d.]+), macro ', t.reading)
     held,gained,low,high,*pair = map(float, said.groups())
     assert held==pytest.approx(f1, abs=6e-4) and pair==pytest.approx([f1, t.held_out['best']], abs=6e-4)
     assert low<gained<high and gained==pytest.approx(f1-t.score['now'], abs=6e-3)

@@ -503,7 +503,7 @@ def test_what_is_not_reached_is_named():
     with pytest.raises(ValueError, match='such as JaccardMulti, which is given its average= here'):
         best_thresholds(SCORES, TARGS, metric=CF1)
     hard = torch.tensor([[0.9],[0.8],[0.7],[0.6]]),torch.tensor([[0],[1],[1],[0]])
-    unreached = r'no threshold keeps a precision of 0.9 \(micro\); the highest precision is 0.667'
+    unreached = r'no threshold keeps a precision of at least 0.9 \(micro\); the highest precision is 0.667'
     with pytest.raises(ValueError, match=unreached): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
 
 
