@@ -281,7 +281,7 @@ SEARCHES = {
     'suppress warning': 'reference/05_learner', 'deploy': 'howto/06_thresholds_deployment',
     'statistically significant': 'reference/04_reports', 'leakage': 'howto/01_test_score',
     'precision recall curve': 'reference/06_interpretation', 'which labels are confused': 'reference/06_interpretation',
-    'stop training predicts nothing': 'howto/15_own_logger_sweep', 'patient groups': 'howto/01_test_score',
+    'stop training predicts nothing': 'howto/15_own_logger_sweep', 'patient groups': 'howto/22_groups',
     'ignore missing targets': 'howto/09_missing_targets',
     'resume from a checkpoint': 'howto/11_monitor_trackers', 'test-time augmentation': 'howto/01_test_score',
     'gradient accumulation': 'howto/12_processes_large_data', 'submission CSV': 'howto/06_thresholds_deployment',

@@ -149,7 +149,8 @@ def _why_kept(objective, in_use, best):
     "Say that the `best` option is not clearly better than the one in use, or clearly worse"
     change = _gain(objective, best, in_use)
     text = f"`{in_use.name}` is recommended: "
-    if change.value<=0: return f"{text}held out, `{best.name}` is worse by {_by(change)}."
+    if change.value==0: return f"{text}held out, `{best.name}` is no better."
+    if change.value<0: return f"{text}held out, `{best.name}` is worse by {_by(change)}."
     return f"{text}no threshold is clearly better, and the gain of {_by(change)} may be chance."
 
 def _why_set(objective, chosen, baseline):

@@ -33,9 +33,9 @@ def draw(n, rng, c=2, size=1, shift=1.2):
     noise = rng.normal(size=(n,c)) + (size>1)*shift*rng.normal(size=(n//size+1,c))[group]
     return 1/(1+np.exp(-(noise+2*y-1))),y,group
 
-def share_kept(score, tune, n, size=1, n_draws=120):
+def share_kept(score, tune, n, size=1, n_draws=80):
     "In how many draws thresholds keep a score of new samples, by label or on average"
-    new,targs,_ = draw(200_000, np.random.default_rng(-1+2**31), size=size)
+    new,targs,_ = draw(60_000, np.random.default_rng(-1+2**31), size=size)
     kept = []
     for seed in range(n_draws):
         probs,y,group = draw(n, np.random.default_rng(seed), size=size)
