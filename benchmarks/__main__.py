@@ -278,7 +278,7 @@ def labels(sizes=SIZES[:2]):
                     sklearn=lambda: [f(y, p) for f in fs])
         yield {'samples x labels': size(n, c), 'batch': bs, 'ours': t['ours'], 'scikit-learn': t['sklearn']*n/k}
 
-def new_data(n=100_000, c=80, size_of_group=10):
+def new_data(n=20_000, c=40, size_of_group=10):
     """What holds on new data
 
     Seconds without and with groups of ten samples, or a confidence of 0.9 that a required recall holds; medians of
