@@ -26,6 +26,8 @@ def package_of(
     "Return the name of the package that defines `o`"
     return (getattr(o, '__module__', None) or '').partition('.')[0]
 
+_DEFAULT_ARGS = dict(thresh=0.5, min_labels=0, max_labels=None)
+
 class Decoding:
     "What a loss function does with a model's predictions: activation, threshold and limits"
     def __init__(self,
@@ -65,8 +67,7 @@ class Decoding:
     @property
     def args(self):
         "Threshold and limits that `predict` and `show_results` use: arguments of `ThresholdRule`"
-        default = dict(thresh=0.5, min_labels=0, max_labels=None)
-        return {k: ifnone(getattr(self.loss_func, k, None), v) for k,v in default.items()}
+        return {k: ifnone(getattr(self.loss_func, k, None), v) for k,v in _DEFAULT_ARGS.items()}
 
     @property
     def rule(self):
@@ -76,8 +77,7 @@ class Decoding:
     @property
     def is_chosen(self):
         "Whether somebody chose the threshold or the limits, which are not the default"
-        default = dict(thresh=0.5, min_labels=0, max_labels=None)
-        return hasattr(self.loss_func, 'tuned_on') or self.args!=default
+        return hasattr(self.loss_func, 'tuned_on') or self.args!=_DEFAULT_ARGS
 
     @property
     def tuned_on(self):

@@ -9,6 +9,7 @@ __all__ = []
 from fastai.basics import *
 from ..core.predictions import Predictions
 from dataclasses import dataclass
+from functools import cached_property
 from scipy.stats import t as student_t
 
 # %% ../../nbs/metrics/06_intervals.ipynb #a9a66cbd
@@ -68,7 +69,7 @@ def _wilson(share, n, t):
     half = t/(1 + t**2/n)*(share*(1-share)/n + t**2/(4*n**2))**0.5
     return middle-half,middle+half
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate:
     "A score or a difference of scores, and the same without each sample"
     value:float # Value with all samples; nan: undefined
@@ -82,7 +83,7 @@ class Estimate:
         return Estimate(self.value-other.value, self.without-other.without, self.groups,
                         is_difference=True)
 
-    @property
+    @cached_property
     def changes(self):
         "What each sample, or each group, contributes to the value, less the mean"
         changes = self.without.mean()-self.without
@@ -92,7 +93,7 @@ class Estimate:
         total = torch.zeros_like(size, dtype=changes.dtype).index_add(0, self.groups, changes)
         return total*(n-1)/(n-size) # Other samples weigh more without the group
 
-    @property
+    @cached_property
     def error(self):
         "Standard error of the value"
         changes = self.changes

@@ -163,15 +163,12 @@ def numbers_by_label(p):
     groups = p.sample_groups
     n_groups = groups.max()+1
     occurs = torch.zeros(2, n_groups, len(p.vocab), dtype=torch.bool, device='cpu')
-    start = 0
     for batch in p.blocks():
         y,valid = as_bools(batch)
-        n_new = len(y)
-        of_batch = groups[start:start+n_new]
+        of_batch = groups[batch.start:batch.start+batch.n]
         for where,x in zip(occurs, (y & valid, batch.predicted.cpu().bool() & valid)):
             sample,label = x.nonzero().T
             where[of_batch[sample],label] = True
-        start += n_new
     return occurs.sum(1).double()
 
 def in_macro_average(n):

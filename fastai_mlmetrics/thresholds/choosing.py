@@ -12,7 +12,7 @@ from ..core.tables import Table
 from ..core.rules import as_thresh, ThresholdRule
 from ..core.counts import ENOUGH
 from ..metrics.curves import by_frequency, constant_values
-from .search import BinnedTable, SearchTable
+from .search import SearchTable
 from .tuning import gain, Objective, Outcome, Tuned
 from functools import cached_property
 
@@ -46,7 +46,7 @@ class InUse(Tuned):
     @property
     def compared(self):
         "`Outcome` by which it is compared; None: histograms by fold do not know its limits"
-        return None if self.limits and isinstance(self.table, BinnedTable) else self.fit
+        return self.fit if self.table.has_samples or not self.limits else None
 
 class OutcomeInUse(Outcome):
     "What the rule in use predicts: in all samples with its limits, in some folds without them"
@@ -145,21 +145,19 @@ def _by(change):
     low,high = map(_short, limits)
     return f"{_short(abs(change.value))} ({low} to {high})"
 
-def _why_kept(objective, in_use, best):
-    "Say that the `best` option is not clearly better than the one in use, or clearly worse"
-    change = _gain(objective, best, in_use)
+def _why_kept(in_use, best, change):
+    "Say that the `best` option, a `change`, is not clearly better than the one in use, or worse"
     text = f"`{in_use.name}` is recommended: "
     if change.value==0: return f"{text}held out, `{best.name}` is no better."
     if change.value<0: return f"{text}held out, `{best.name}` is worse by {_by(change)}."
     return f"{text}no threshold is clearly better, and the gain of {_by(change)} may be chance."
 
-def _why_set(objective, chosen, baseline):
-    "Say how the chosen option scores held out, and beside the baseline"
+def _why_set(objective, chosen, baseline, change):
+    "Say how the chosen option scores held out, and beside the baseline, from which it is a `change`"
     def score(option): return f"{option.compared.score(objective.m):.3f}"
     text = f"`{chosen.name}` is recommended: held out, {objective.name} is {score(chosen)}"
     if chosen is baseline: return text
-    change = _gain(objective, chosen, baseline)
-    low,high = change.limits(0.95)
+    low,_ = change.limits(0.95)
     text += (f", and {score(baseline)} for `{baseline.name}`: "
              f"{'better' if change.value>=0 else 'worse'} by {_by(change)}")
     if low>0: return text
@@ -197,12 +195,12 @@ def _choose(objective, options):
             further = (f". `{per_label.name}` adds only {_short(change.value)} to that, which may be "
                        "chance")
     # Only a threshold that somebody chose stays where the gain may be chance
-    if in_use:
-        low,high = _gain(objective, chosen, in_use).limits(0.95)
-        if not low>0 if in_use.is_chosen else high<0:
-            return in_use,_why_kept(objective, in_use, chosen)
     baseline = ifnone(in_use, best if best in comparable else chosen)
-    text = _why_set(objective, chosen, baseline) + further
+    change = _gain(objective, chosen, baseline)
+    low,high = change.limits(0.95)
+    if in_use and (not low>0 if in_use.is_chosen else high<0):
+        return in_use,_why_kept(in_use, chosen, change)
+    text = _why_set(objective, chosen, baseline, change) + further
     beside = best if chosen.per_label and best in comparable else baseline
     return chosen,text + _what_is_traded(objective, chosen, beside, beside is not baseline) + '.'
 
