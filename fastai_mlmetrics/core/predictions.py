@@ -57,7 +57,8 @@ class Predictions:
             valid = ThresholdRule(ignore_index=ignore_index).valid(targs)
             known = preds.masked_fill(~valid, math.nan)
             # Predictions of ignored targets may be any number, such as the ignored value
-            if is_probs(known): preds = known.where(~(preds>=0) | ~(preds<=1), preds)
+            if not is_probs(preds) and is_probs(known):
+                preds = known.where(~(preds>=0) | ~(preds<=1), preds)
         vocab = _named(vocab, columns, preds.shape[1])
         if thresh is not None: thresh = as_thresh(thresh, vocab)
         if preds.is_floating_point():

@@ -26,16 +26,23 @@ def as_bools(batch):
     y = targs.cpu().bool()
     return y,torch.ones_like(y) if valid is None else valid.cpu()
 
+def counts_without(p):
+    "Count each label without one `tp`, `fp`, `fn` or `tn`, and as they are: 4 x 5 x C"
+    one_pair = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
+    return (p.counts[:,None]-one_pair[...,None]).clamp(min=0)
+
+def cell_numbers(y, predicted, valid):
+    "Number the cells of the confusion counts that pairs are in, as `counts_without` does"
+    return (3-2*predicted.byte()-y.byte()).where(valid, _NOT_COUNTED).long()
+
 def _label_averages_without(metrics, p):
     "Recompute averages over labels without each sample, R x N"
-    # Counts of each label without one `tp`, `fp`, `fn` or `tn`, or as they are, 4 x 5 x C
-    one_pair = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
-    counts = (p.counts[:,None]-one_pair[...,None]).clamp(min=0)
+    counts = counts_without(p)
     label_values = [m.values(*counts) for m in metrics] # Each 5 x C
     supports = counts[0]+counts[2]
     def averages(batch):
         y,valid = as_bools(batch)
-        cell = (3-2*batch.predicted.cpu().byte()-y.byte()).where(valid, _NOT_COUNTED).long()
+        cell = cell_numbers(y, batch.predicted.cpu(), valid)
         support = supports.gather(0, cell)
         return torch.stack([m.average_labels(values.gather(0, cell), support)
                             for m,values in zip(metrics, label_values)])

@@ -10,7 +10,8 @@ from fastai.basics import *
 from ..core.inputs import as_vocab, columns_of
 from ..core.messages import (
     check_kwargs, count_of, note, plural, single_threaded)
-from ..core.tables import as_shown, new_axes, plot_name, some_names, Table
+from ..core.tables import (
+    as_shown, new_axes, plot_name, some_names, Table, with_limits)
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import F1ScoreMulti
 from ..metrics.intervals import estimate
@@ -66,8 +67,7 @@ def _in_words(row):
 
 def _with_limits(row):
     "Format the size of a difference and its interval"
-    low,high = sorted((abs(row.low), abs(row.high)))
-    return f"{abs(row.difference):.3f} ({low:.3f} to {high:.3f})"
+    return with_limits(row.difference, row.low, row.high)
 
 def _is_clear(rows):
     "Whether the interval excludes 0, of one row or of each row of a table"

@@ -18,7 +18,8 @@ from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
-from ..metrics.intervals import estimate, Estimate
+from ..metrics.intervals import (
+    cell_numbers, counts_without, estimate, Estimate)
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
 from .jackknife import (
@@ -208,19 +209,14 @@ def _calibration(p):
 
 def _f1_intervals(p, ci=0.95):
     "Compute confidence intervals of each label's F1: C lower and C upper limits"
-    f1 = _AT_THRESH['f1']
+    without = _AT_THRESH['f1'].values(*counts_without(p)) # 5 x C
     n_max = numbers_by_label(p).sum(0).tolist()
-    one_pair = torch.eye(4, dtype=torch.float64, device='cpu')
-    limits = []
-    for i,(counts,n) in enumerate(zip(p.counts.T, n_max)):
-        # The score without one `tp`, `fp`, `fn` or `tn`
-        without = f1.values(*(counts[:,None]-one_pair).clamp(min=0))
-        y,predicted,valid = (o[:,i].cpu() for o in (p.true, p.predicted, p.valid))
-        cell = 3-2*predicted.int()-y.int()
-        value = f1.values(*counts)
-        each = without[cell].where(valid, value)[p.valid.any(1).cpu()]
-        limits.append(Estimate(value.item(), each, p.sample_groups, n).limits(ci))
-    return np.array(limits).T
+    seen = p.valid.any(1).cpu()
+    def limits(i):
+        cell = cell_numbers(*(o[:,i].cpu() for o in (p.true, p.predicted, p.valid)))[seen]
+        value = without[-1,i].item()
+        return Estimate(value, without[cell,i], p.sample_groups, n_max[i]).limits(ci)
+    return np.array([*map(limits, range(len(p.vocab)))]).T
 
 def _average_f1_intervals(p, ci=0.95):
     "Compute confidence intervals of F1 in the four averages: 4 lower and 4 upper limits"

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/thresholds/03_choosing.ipynb #8d70cbc1
 from fastai.basics import *
 from ..core.messages import count_of, note
-from ..core.tables import Table
+from ..core.tables import Table, with_limits
 from ..core.rules import as_thresh, ThresholdRule
 from ..core.counts import ENOUGH
 from ..metrics.curves import by_frequency, constant_values
@@ -136,14 +136,9 @@ def _gain(objective, a, b):
     "Return by how much option `a` is better than `b`, as an `Estimate`"
     return gain(objective.m, a.compared, b.compared)
 
-def _short(x): return f'{x:.3f}' if abs(x)<10 else f'{x:.0f}'
-
 def _by(change):
     "Format the size of a gain or a loss, and its interval"
-    limits = change.limits(0.95)
-    if change.value<0: limits = [-o for o in reversed(limits)]
-    low,high = map(_short, limits)
-    return f"{_short(abs(change.value))} ({low} to {high})"
+    return with_limits(change.value, *change.limits(0.95))
 
 def _why_kept(in_use, best, change):
     "Say that the `best` option, a `change`, is not clearly better than the one in use, or worse"
@@ -192,7 +187,7 @@ def _choose(objective, options):
         change = _gain(objective, per_label, best)
         if change.value>change.error: chosen = per_label
         elif change.value>0:
-            further = (f". `{per_label.name}` adds only {_short(change.value)} to that, which may be "
+            further = (f". `{per_label.name}` adds only {change.value:.3f} to that, which may be "
                        "chance")
     # Only a threshold that somebody chose stays where the gain may be chance
     baseline = ifnone(in_use, best if best in comparable else chosen)
