@@ -121,7 +121,9 @@ def argument_lines(tree):
     return {i for o in functions for i in range(o.lineno+1, o.body[0].lineno)}
 
 def long_texts(tree):
-    texts = [o for o in ast.walk(tree) if isinstance(o, ast.Constant) and isinstance(o.value, str)]
+    nodes = [*ast.walk(tree)]
+    texts = [o for o in nodes if isinstance(o, ast.Constant) and isinstance(o.value, str)]
+    texts += [o for o in nodes if isinstance(o, ast.JoinedStr)] # Before Python 3.12, its constants span all of it
     return {i for o in texts if o.end_lineno-o.lineno>1 for i in range(o.lineno, o.end_lineno+1)}
 
 @pytest.mark.parametrize('room', ROOMS)

@@ -112,8 +112,8 @@ def check(learn, show=True):
     assert torch.equal(losses, interp.losses[idxs])
     assert learn.counting.n==seen
     # The inputs are those of the predictions: the model predicts the same from them
-    with torch.no_grad(): again = learn.model.eval()(*L(inps)).sigmoid()
-    np.testing.assert_allclose(again, p, atol=1e-5)
+    with torch.no_grad(): again = learn.model.eval()(*to_device(L(inps), learn.dls.device)).sigmoid()
+    np.testing.assert_allclose(again.cpu(), p, atol=1e-5)
     if show: interp.show_results(idxs)
     assert learn.counting.n==seen
     plt.close('all')
