@@ -192,6 +192,7 @@ PITFALLS = {
         'to what the metrics take for probabilities',
     'fastai-metrics': "... fastai's own, not this package's",
     'no-labels': 'none of the ... validation samples has a label',
+    'labels-differ': 'the metrics score different labels',
     'same-targets': 'all ... validation samples have the same labels',
     'binary-vocab': 'columns of zeros and ones are read as lists of labels',
     'single-letters': 'the labels are single letters',
