@@ -2,6 +2,7 @@
 from helpers import *
 from six_labels import LOGITS, SCORES, TARGS, FUNCTIONS, every_function, assert_alike
 from six_labels import interpretation, metric, record, report, thresholds
+from fastai_mlmetrics.core.predictions import Predictions
 
 @pytest.mark.parametrize('name', ['report','judge','interpretation'])
 def test_logits_by_mistake_are_an_error(name):
@@ -106,7 +107,6 @@ def test_nothing_that_counts_is_an_error(f):
 # The object itself
 
 def six_predictions(**kwargs):
-    from fastai_mlmetrics.core.predictions import Predictions
     return Predictions.of(SCORES, TARGS.masked_fill(TARGS.roll(1)>0, -1), ignore_index=-1, **kwargs)
 
 def brute_counts(p, dim):
