@@ -10,6 +10,7 @@ from fastai.basics import *
 from .inputs import (
     as_rows, columns_of, fill_masked, group_numbers, label_names, row_names)
 from .messages import note, PROBS_GIVEN, progress, warn_user
+from .tables import some_names
 from .rules import (
     as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
@@ -30,6 +31,9 @@ class Predictions:
     index:pd.Index=None # Names of the samples; None: they are numbered
     nan_warning:str=None # In how many samples predictions are NaN; None: in none
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
+    columns:tuple=None # Indices of the labels in the arrays that were passed; None: these are all
+    # Limits are on the number of labels of a sample, also of those that are not scored
+    all_labels:object=None # `Predictions` of all labels, to predict with limits; None: not needed
 
     @classmethod
     def of(cls,
@@ -39,6 +43,7 @@ class Predictions:
         thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
         sigmoid:bool=False, # Whether the predictions are logits
         vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
+        labels=None, # Labels to score, by name or by index; None: all
         min_labels:int=0, # Minimum number of labels per sample
         max_labels:int=None, # Maximum number of labels per sample; None: unlimited
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
@@ -68,6 +73,7 @@ class Predictions:
         else: # Binary predictions have neither threshold nor limits
             rule = ThresholdRule(sigmoid=False, ignore_index=ignore_index)
         p = cls(preds, targs, vocab, rule, zero_division, index, groups=groups)
+        if labels is not None: p = p.of_labels(labels)
         return p.replace(nan_warning=p._check_values())
 
     replace = replace # `p.replace(rule=rule)`: a copy with other fields, without what was computed
@@ -102,8 +108,43 @@ class Predictions:
         "Keep the samples with a target that counts, whose groups are numbered anew"
         rows = self.valid.any(1)
         if rows.all(): rows = slice(None) # Without a copy
-        return self.replace(preds=self.preds[rows], targs=self.targs[rows],
-                            groups=self.sample_groups)
+        def cut(p, **kwargs): return p.replace(preds=p.preds[rows], targs=p.targs[rows], **kwargs)
+        all_labels = self.all_labels
+        if all_labels is not None: all_labels = cut(all_labels, groups=None)
+        return cut(self, groups=self.sample_groups, all_labels=all_labels)
+
+    def of_labels(self,
+        labels # Labels to keep, by name or by index
+    ): # `Predictions`
+        """Keep some labels, in this order, with their thresholds
+
+        Limits stay those on the number of all labels, as in metrics."""
+        n_labels = self.preds.shape[1]
+        numbers = [*range(n_labels)]
+        names = None if [*self.vocab]==numbers else self.vocab
+        rule,columns = self.rule.replace(labels=labels).for_labels(n_labels, names)
+        name,n = Counter(self.vocab[columns]).most_common(1)[0]
+        if n>1: raise ValueError(f"labels has {name!r} {n} times")
+        cols = [*columns]
+        thresh = rule.thresh
+        if isinstance(thresh, tuple): thresh = tuple(thresh[i] for i in cols)
+        return self.replace(preds=self.preds[:,cols], targs=self.targs[:,cols],
+                            vocab=self.vocab[cols],
+                            rule=rule.replace(thresh=thresh, names=None, labels=None),
+                            columns=columns, all_labels=self if rule.limits else None)
+
+    @property
+    def _inputs(self):
+        "Predictions, targets and the rule to predict with: those of all labels if it has limits"
+        if self.all_labels is None or not self.rule.limits: return self.preds,self.targs,self.rule
+        p = self.all_labels
+        return p.preds,p.targs,p.rule.replace(labels=self.columns)
+
+    @property
+    def which_labels(self):
+        "Which labels are scored, as a sentence; '' if all are"
+        if self.columns is None: return ''
+        return f"Only these labels are scored: {some_names(self.vocab, 6)}."
 
     @property
     def n_independent(self):
@@ -125,7 +166,11 @@ class Predictions:
     def true(self): return (self.targs==1) & self.valid
 
     @cached_property
-    def predicted(self): return self.rule.binarize(self.preds, torch.bool) & self.valid
+    def predicted(self):
+        preds,_,rule = self._inputs
+        predicted = rule.binarize(preds, torch.bool)
+        if rule.labels is not None: predicted = predicted[:,[*rule.labels]]
+        return predicted & self.valid
 
     @cached_property
     def _cells(self):
@@ -188,12 +233,13 @@ def _each(*tables): return progress([*zip(*tables)], wait=2) # One of several lo
 @patch
 def blocks(self:Predictions):
     "Yield `Batch`es of the samples with a target that counts"
-    step = max(1, _BLOCK//self.preds.shape[1])
+    preds,targs,rule = self._inputs
+    step = max(1, _BLOCK//preds.shape[1])
     start = 0
-    for p,y in _each(self.preds.split(step), self.targs.split(step)):
-        valid = self.rule.valid(y)
+    for p,y,scored_y in _each(*(o.split(step) for o in (preds, targs, self.targs))):
+        valid = rule.valid(scored_y)
         if valid is not None: p,y = p[valid.any(1)],y[valid.any(1)]
-        if len(p): yield Batch(p, y, self.rule, start=start)
+        if len(p): yield Batch(p, y, rule, start=start)
         start += len(p)
 
 @patch

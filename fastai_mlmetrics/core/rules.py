@@ -260,7 +260,8 @@ def for_labels(self:ThresholdRule,
         if not isinstance(label, bool) and label in range(c): return int(label)
         near = nearest(label, L(vocab))
         why = f": did you mean {near[0]!r}?" if near else '' if vocab is not None else (
-            ": names are known only of DataFrames, and in a Learner whose dls has a vocab")
+            ": names are known only of DataFrames, by a vocab=, and in a Learner whose dls has a "
+            "vocab")
         raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{why}")
     return rule,tuple(map(column, self.labels))
 
@@ -289,3 +290,12 @@ def ignored_by(
     "Return the target value that the metrics ignore"
     values = (getattr(o, 'ignore_index', None) for o in metrics)
     return next((o for o in values if o is not None), None)
+
+def labels_of(
+    metrics, # Metrics of a Learner
+    vocab=None # Names of the labels; None: unknown
+): # Which labels each metric with an argument `labels` scores: sets, or None for all labels
+    "List the distinct choices of labels that metrics score, by their indices where these are known"
+    def index(label): return vocab.index(label) if vocab and label in vocab else label
+    choices = (o.labels for o in metrics if hasattr(o, 'labels'))
+    return [*dict.fromkeys(None if o is None else frozenset(map(index, o)) for o in choices)]

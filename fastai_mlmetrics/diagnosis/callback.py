@@ -11,7 +11,7 @@ from ..core.inputs import label_vocab
 from ..core.messages import (
     check_int, new_warnings, replaced, without_prefix)
 from ..core.tables import Table
-from ..core.rules import ignored_by, ThresholdRule
+from ..core.rules import ignored_by, labels_of, ThresholdRule
 from ..core.counts import check_label_axis
 from ..core.decoding import Decoding
 from ..metrics.streaming import StreamMetric
@@ -65,6 +65,7 @@ class ZeroLabelsCallback(Callback):
         patience:int=3, # Consecutive flagged validations without improvement before acting
         on_flag='warn', # How to act: 'warn', 'stop' (and warn), 'raise', or a function of the record
         ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
+        labels=None, # Labels to look at, by name or by index; None: those of the metrics if all agree
         ignore=() # Codes of the verdicts, facts, remedies and mistakes in the set-up to mute
     ):
         patience = check_int('patience', patience, 1)
@@ -72,7 +73,7 @@ class ZeroLabelsCallback(Callback):
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
                              "or a function of the record")
-        ThresholdRule(ifnone(thresh, 0.5), sigmoid) # Raises if they are wrong
+        ThresholdRule(ifnone(thresh, 0.5), sigmoid, labels) # Raises if they are wrong
         store_attr()
         self._forget()
 
@@ -123,7 +124,8 @@ class ZeroLabelsCallback(Callback):
         self._learner = ref(self.learn)
         self._last.pop(self._standalone, None)
         self.run_train = True
-        ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid).check_names(self.learn)
+        rule = ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.labels)
+        rule.check_names(self.learn)
         if self._is_validation: self._tell(pitfalls(None, self.learn, when='start'))
         if not self._standalone: self._fit = _FitState(running=True)
 
@@ -141,7 +143,16 @@ class ZeroLabelsCallback(Callback):
             if self.thresh is not None: rule['thresh'] = self.thresh
             ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
             self._stats[self._standalone] = ValidationStats(sigmoid=self.sigmoid, **rule,
-                                                            ignore_index=ignored)
+                                                            ignore_index=ignored,
+                                                            labels=self._labels)
+
+    @property
+    def _labels(self):
+        "Labels to look at: this callback's, or those that all metrics score; None: all"
+        if self.labels is not None: return self.labels
+        choices = labels_of(self.learn.metrics, label_vocab(self.dls))
+        if len(choices)!=1: return None
+        return first(self.learn.metrics, lambda o: hasattr(o, 'labels')).labels
 
     def _tell(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
@@ -197,14 +208,20 @@ class ZeroLabelsCallback(Callback):
         "Make a record of the counts and of the Learner's state"
         vocab = label_vocab(self.dls)
         # Names that do not fit should not end a training
-        if vocab is not None and not len(vocab)==len({*vocab})==stats.per_label.c: vocab = None
+        c = stats.per_label.c
+        if vocab is not None and not len(vocab)==len({*vocab})==c: vocab = None
+        columns = stats.columns
+        if columns is not None: vocab = ifnone(vocab, L.range(c))[columns]
         decoding = Decoding.of(self.learn)
         fields = stats.fields(vocab, decoding, **self._learner_fields(stats, decoding))
         if fields is None: return
         r = Record(fields)
-        if decoding.pos_weight is not None:
+        weight = decoding.pos_weight
+        if weight is not None:
             with self._leaving_out("how much `pos_weight` matters"):
-                r.pos_weight = weighs_much(decoding.pos_weight, stats.per_label.read()[0])
+                if columns is not None:
+                    weight = weight.expand(*weight.shape[:-1], c)[...,[*columns]]
+                r.pos_weight = weighs_much(weight, stats.per_label.read()[0])
         r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])

@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.inputs import label_vocab
 from ..core.messages import nearest, note
 from ..core.tables import some_labels, some_names
-from ..core.rules import as_thresh, ignored_by, is_prob_thresh
+from ..core.rules import as_thresh, ignored_by, is_prob_thresh, labels_of
 from ..core.counts import ENOUGH
 from ..core.decoding import Decoding, unwrap
 from ..metrics.streaming import CountsMetric, StreamMetric
@@ -68,6 +68,15 @@ def _no_labels(r, learn):
     if r.true_per_sample or r.samples<ENOUGH: return
     return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is "
             "right, and the model cannot be judged: check the targets")
+
+def _labels_differ(r, learn):
+    "Metrics score other labels each, and together not all: which should the callback look at?"
+    vocab = label_vocab(learn.dls)
+    choices = labels_of(learn.metrics, vocab)
+    if learn.zero_labels.labels is not None or len(choices)<2 or None in choices: return
+    if vocab and len(frozenset.union(*choices))>=len(vocab): return # A column for each label
+    return ("the metrics score different labels, so ZeroLabelsCallback looks at all labels: "
+            "`ZeroLabelsCallback(labels=[...])` chooses them")
 
 _BINARY = {'0','1','0.0','1.0','False','True'}
 
@@ -263,6 +272,7 @@ PITFALLS = [
     Pitfall('fastai-metrics', 'validation', _fastai_twins),
     Pitfall('no-labels', 'validation', _no_labels),
     Pitfall('same-targets', 'validation', _same_targets),
+    Pitfall('labels-differ', 'start', _labels_differ),
     Pitfall('binary-vocab', 'validation', _binary_vocab),
     Pitfall('single-letters', 'validation', _single_letters),
     Pitfall('absent-labels', 'validation', _absent_labels),

@@ -7,7 +7,7 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError', 'judge']
 
 # %% ../../nbs/diagnosis/03_records.ipynb #e1f3dc05
 from fastai.basics import *
-from ..core.messages import check_kwargs, note
+from ..core.messages import check_kwargs, note, plural
 from ..core.tables import some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
@@ -186,7 +186,9 @@ def _end(r):
     "End a title with the epoch of a fit and the threshold"
     rule = ThresholdRule(r.thresh, r.sigmoid, min_labels=r.min_labels, max_labels=r.max_labels)
     at = note(r.scored, f", {rule.describe('at threshold ')}")
-    return f"{_epoch(r, ': epoch {}')}{at}."
+    labels = r.labels or []
+    which = note(labels, f", for the {plural(len(labels), 'label')} {some_names(labels)}")
+    return f"{_epoch(r, ': epoch {}')}{at}{which}."
 
 def what_remains(r):
     "List what keeps a model without a verdict from being all clear"
@@ -269,7 +271,8 @@ def judge(
     ('' if nothing is), `flagged` whether `ZeroLabelsCallback` would act on it. Other fields hold the
     numbers: `accuracy`, `f1_micro`, `missed_rate`, `never_predicted`, `suggested_thresh` and more.
     Raises `ValueError` for shapes that differ, targets other than 0 and 1, scores outside [0, 1] with
-    a `thresh` inside and `sigmoid=False`, and if all targets are ignored.
+    a `thresh` inside and `sigmoid=False`, and if all targets are ignored. With `labels`, everything is
+    of these labels alone, except `min_labels` and `max_labels`, which limit the number of all labels.
 
         judge(probs, targs, thresh=0.3)"""
     check_kwargs('judge', judge, kwargs)

@@ -89,9 +89,11 @@ def _search(r, in_learner, of_arrays):
 def _own_thresholds(r):
     how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
     independent = note(r.phase, " (samples taken as independent)")
-    return (f"Thresholds per label{_without(r)}: {how}. Held out{independent}, their micro F1 is "
-            f"{r.per_label_f1:.3f}, against {r.global_f1:.3f} for the best global threshold; it is "
-            f"{r.f1_micro:.3f} now. The same score means a different probability for different "
+    alone = note(r.labels, ", for all labels")
+    tuned = note(r.labels, ", and tuned for these labels alone")
+    return (f"Thresholds per label{_without(r)}: {how}{alone}. Held out{independent}{tuned}, "
+            f"their micro F1 is {r.per_label_f1:.3f}, against {r.global_f1:.3f} for the best global "
+            f"threshold; it is {r.f1_micro:.3f} now. The same score means a different probability for different "
             "labels.")
 
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample

@@ -202,7 +202,8 @@ class _SampleCounts(NamedTuple):
 def _label_each(batch):
     "Count the true and false positives of each sample as with `min_labels=1`"
     tp,fp,*_ = batch.counts[1]
-    if not batch.scored: return tp,fp # Binary predictions have no highest score
+    # Binary predictions have no highest score; that of some labels may not be the highest of all
+    if not batch.scored or batch.columns is not None: return tp,fp
     _,y,valid = batch.inputs
     top = batch.preds.topk(1).indices # Of several equal scores, the one that `binarize` takes
     top_tp = y.gather(1, top)[:,0]
@@ -272,6 +273,21 @@ class ValidationStats:
         self.samples = _SampleCounter(**rule)
         self.hist = ScoreHistogram(**rule)
         self.metrics = self.per_label,self.samples,self.hist
+        self.scores_all = rule.get('labels') is None # Whether all labels are scored
+
+    @property
+    def columns(self):
+        "Indices of the labels that a Learner's batches are scored by; None: all"
+        m = self.per_label
+        return None if m.rule.labels is None else m.rule.for_labels(m.c, m._vocab)[1]
+
+    @property
+    def thresh(self):
+        "Threshold, or one for each label that is scored"
+        m = self.per_label
+        if self.columns is None or not isinstance(m.thresh, tuple): return m.thresh
+        rule,columns = m.rule.for_labels(m.c, m._vocab)
+        return tuple(rule.thresh[i] for i in columns)
 
     def accumulate(self, learn):
         "Count `learn`'s current batch"
@@ -281,9 +297,9 @@ class ValidationStats:
         "Raise an error now, not after the validation, if the batch has invalid targets"
         current = loop_batch(learn)
         if not len(current.preds): return # All are repeats
-        # Checking needs no names of labels
-        rule = ThresholdRule(ignore_index=self.per_label.rule.ignore_index)
-        batch = Batch(current.preds, current.targs, rule)
+        m = self.per_label
+        rule = ThresholdRule(ignore_index=m.rule.ignore_index, labels=m.rule.labels)
+        batch = Batch(current.preds, current.targs, rule, m._vocab)
         check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
     def check(self):
@@ -297,6 +313,7 @@ class ValidationStats:
         rule = p.rule
         stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, min_labels=rule.min_labels,
                     max_labels=rule.max_labels, ignore_index=rule.ignore_index)
+        stats.scores_all = p.columns is None
         if p.groups is not None: stats.hist.deal(p.sample_groups)
         for batch in p.blocks():
             for m in stats.metrics: m.add(batch)
@@ -318,6 +335,7 @@ class ValidationStats:
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts)
         return dict(**kwargs,
+            labels=None if self.scores_all else [*names],
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
             **self._ranking_fields(counts, names, defined, scored),
@@ -337,7 +355,7 @@ class ValidationStats:
         constant_tp_tn = torch.maximum(true, n-true) # Of each label's better constant
         return dict(
             samples=samples.counted, labelled=samples.labelled, missed=samples.missed,
-            thresh=m.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
+            thresh=self.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
             min_labels=m.min_labels, max_labels=m.max_labels, scored=m.scored,
             n_labels=len(true), rated=int((true>=ENOUGH).sum()),
             **{name: value(metric) for name,metric in _FIELDS.items()},
@@ -390,6 +408,7 @@ class ValidationStats:
         if scored:
             thresh,f1 = self.hist.suggest()
             comparison = self.hist.compare_per_label()
+        if scored and self.scores_all: # `min_labels=1` predicts one of all labels
             tp,fp,fn,tn = counts.sum(1)
             samples = self.samples.counts
             each_tp,each_fp = counts.new_tensor([samples.each_tp, samples.each_fp])

@@ -202,7 +202,7 @@ def _reading(report, p, constant, ci):
                    f"a random ranking scores {ap.baseline:.3f}.")
     all_right = (f"All labels are right in {subset.value:.3f} of the samples, "
                  f"and in {subset.constant:.3f} with the best constant prediction.")
-    sentences = [rule, _accuracy_in_words(accuracy, p), all_right,
+    sentences = [rule, p.which_labels, _accuracy_in_words(accuracy, p), all_right,
                  _f1_in_words(report.loc['F1, samples'], constant, ci), ranking,
                  _ceilings_in_words(report.ceiling, p), _unknown_in_words(report),
                  _least_difference(report.loc['F1, samples'], p), note(ci is not None, p.sampling)]
@@ -242,7 +242,8 @@ def accuracy_report(
 
     The columns are `value`, its interval from `low` to `high`, `baseline` (of predicting nothing, or a
     random order), `constant` (of the best constant prediction), `ceiling` and `lift`. `reading` is a
-    summary in words.
+    summary in words. With `labels`, everything is of these labels alone, except `min_labels` and
+    `max_labels`, which limit the number of all labels.
 
         accuracy_report(preds, targs, thresh=0.3).loc['F1, macro']"""
     check_kwargs('accuracy_report', accuracy_report, kwargs)

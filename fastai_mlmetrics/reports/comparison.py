@@ -249,6 +249,6 @@ def compare_models(
     # Join the tables and the texts
     if len(tables)==1: res = tables[name]
     else: res = pd.concat(tables, names=['model',None])[[*models,*_DIFFERENCE]]
-    sampling = note(ci is not None, f' {p.sampling}')
-    res.attrs['reading'] = '\n'.join([*texts, _rules_in_words(models)+sampling])
+    last_line = [_rules_in_words(models), p.which_labels, note(ci is not None, p.sampling)]
+    res.attrs['reading'] = '\n'.join([*texts, ' '.join(filter(None, last_line))])
     return res

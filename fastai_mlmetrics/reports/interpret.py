@@ -118,19 +118,23 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
         act=None, # Activation that makes probabilities of predictions; None: that of the loss function
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
         ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
-        groups=None # Group of each sample, or a column of the items; None: samples are independent
+        groups=None, # Group of each sample, or a column of the items; None: samples are independent
+        labels=None # Labels to score, by name or by index; None: all
     ):
         """Predict once, and store the predictions
+
+        With `labels`, the loss of a sample is the cross-entropy of these labels.
 
             MultiLabelInterpretation.from_learner(learn, thresh=0.3)"""
         dl = get_dl(learn, ds_idx, dl)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
-        with_loss = _has_loss_per_target(learn.loss_func, ignored)
+        # The loss function is one of all labels
+        with_loss = labels is None and _has_loss_per_target(learn.loss_func, ignored)
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = Decoding(learn.loss_func).args
         if thresh is not None: rule['thresh'] = thresh
         p = Predictions.of(preds, targs, vocab=label_vocab(learn.dls), ignore_index=ignored,
-                           groups=groups_of(dl, groups), **rule)
+                           groups=groups_of(dl, groups), labels=labels, **rule)
         def by_item(x): return x.view(len(preds), -1)
         if losses: # The mean over all targets becomes that over the valid ones
             valid_share = by_item(p.valid).mean(1, dtype=torch.float32)

@@ -261,7 +261,7 @@ def score_table(
     return table
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eebdd1ae
-@takes_predictions(but=['thresh','min_labels','max_labels'])
+@takes_predictions(but=['thresh','labels','min_labels','max_labels'])
 def best_thresholds(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1

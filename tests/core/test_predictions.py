@@ -2,6 +2,7 @@
 from helpers import *
 from six_labels import LOGITS, SCORES, TARGS, FUNCTIONS, every_function, assert_alike
 from six_labels import interpretation, metric, record, report, thresholds
+from fastai_mlmetrics.core.predictions import Predictions
 
 @pytest.mark.parametrize('name', ['report','judge','interpretation'])
 def test_logits_by_mistake_are_an_error(name):
@@ -106,7 +107,6 @@ def test_nothing_that_counts_is_an_error(f):
 # The object itself
 
 def six_predictions(**kwargs):
-    from fastai_mlmetrics.core.predictions import Predictions
     return Predictions.of(SCORES, TARGS.masked_fill(TARGS.roll(1)>0, -1), ignore_index=-1, **kwargs)
 
 def brute_counts(p, dim):
@@ -137,6 +137,74 @@ def test_a_copy_with_another_threshold_counts_again():
     other = p.replace(rule=p.rule.replace(thresh=0.2))
     assert torch.equal(other.counts, brute_counts(other, 0)) and not torch.equal(other.counts, before)
     assert torch.equal(p.counts, before) and p.rule.thresh==0.5
+
+LABELS = ['b','d']
+
+def chosen(f, preds=SCORES, cut=[1,3], **kw):
+    "Results of `labels=`, and of the same function of arrays cut to these labels"
+    kw_cut = dict(kw)
+    if 'thresh' in kw: kw_cut['thresh'] = [kw['thresh'][i] for i in cut]
+    return (f(preds, TARGS, vocab=[*'abcdef'], labels=LABELS, **kw),
+            f(preds[:,cut], TARGS[:,cut], vocab=LABELS, **kw_cut))
+
+@pytest.mark.parametrize('kw', [{}, dict(thresh=[0.1,0.2,0.3,0.4,0.5,0.6]), dict(groups=np.arange(len(SCORES))//2)], ids=list)
+def test_some_labels_are_those_of_cut_arrays(kw):
+    a,b = chosen(accuracy_report, **kw)
+    pd.testing.assert_frame_equal(a, b)
+    assert a.reading.replace('Only these labels are scored: b, d. ', '')==b.reading!=a.reading
+    a,b = chosen(MultiLabelInterpretation.from_preds, **kw)
+    pd.testing.assert_frame_equal(a.report(), b.report())
+    test_eq(a.losses, b.losses)
+    pd.testing.assert_frame_equal(a.mistakes(), b.mistakes())
+    a,b = chosen(judge, **kw)
+    assert a.labels==LABELS and b.labels is None and math.isnan(a.label_each_f1)
+    differ = {k for k in a if repr(a[k])!=repr(b[k])}
+    assert differ=={'labels','label_each_f1'}
+    assert 'for the labels b, d.' in ' '.join(repr(a).split())
+
+def test_models_are_compared_on_some_labels():
+    def f(preds, targs, **kw): return compare_models(dict(first=preds, other=preds**2), targs, **kw)
+    a,b = chosen(f)
+    pd.testing.assert_frame_equal(a, b)
+    assert 'Only these labels are scored: b, d.' in a.reading
+
+@pytest.mark.parametrize('limits', [dict(min_labels=1), dict(max_labels=1), dict(min_labels=2, max_labels=2),
+                                    dict(max_labels=1, thresh=[0.1,0.2,0.3,0.4,0.5,0.6])], ids=str)
+@pytest.mark.parametrize('targs,ignored', [(TARGS,None), (TARGS.masked_fill(SCORES>0.6, -1),-1)], ids=['all','some'])
+def test_limits_are_on_all_labels_as_in_metrics(limits, targs, ignored):
+    kw = dict(labels=LABELS, vocab=[*'abcdef'], ignore_index=ignored, **limits)
+    p = Predictions.of(SCORES, targs, **kw)
+    d = binarize(SCORES, limits.get('thresh', 0.5), False, limits.get('min_labels', 0), limits.get('max_labels'))
+    test_eq(p.predicted, d[:,[1,3]] & p.valid)
+    test_eq(p.counts, torch.stack([(p.predicted==a) & (p.true==b) & p.valid
+                                   for a,b in ((1,1),(1,0),(0,1),(0,0))]).sum(1).double())
+    test_eq(p.counted().counts, p.counts)
+    def of_metric(average):
+        m = F1ScoreMulti(sigmoid=False, labels=[1,3], average=average, ignore_index=ignored, **limits)
+        return m(SCORES, targs)
+    r = judge(SCORES, targs, **kw)
+    assert (r.f1_micro, r.f1_macro)==(of_metric('micro'), of_metric('macro'))
+    row = accuracy_report(SCORES, targs, **kw).value
+    for average in ('micro','macro','samples'): test_close(row[f'F1, {average}'], of_metric(average), eps=1e-9)
+    # Suggested thresholds have no limits
+    cut = judge(SCORES[:,[1,3]], targs[:,[1,3]], ignore_index=ignored)
+    assert (r.suggested_thresh, r.suggested_f1)==(cut.suggested_thresh, cut.suggested_f1)
+
+@pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
+@pytest.mark.parametrize('labels,vocab,why', [
+    (['cet'], ['cat','dog','cow','hen','fox','bee'], "'cet' is neither .* did you mean 'cat'"),
+    (['cat'], None, 'names are known only of DataFrames, by a vocab='), ([6], None, 'label 6 is neither a name nor'),
+    ([], None, 'leaves nothing to score'), (['a',0], [*'abcdef'], "labels has 'a' 2 times")])
+def test_wrong_labels_are_named(f, labels, vocab, why):
+    with pytest.raises(ValueError, match=why): f(SCORES, TARGS, labels=labels, vocab=vocab)
+    if vocab: f(SCORES, TARGS, labels=vocab[3], vocab=vocab)
+
+def test_each_label_has_a_threshold_whichever_are_scored():
+    with pytest.raises(ValueError, match='thresh has 2 values, but there are 6 labels'):
+        accuracy_report(SCORES, TARGS, labels=[1,3], thresh=[0.2,0.3])
+    table = pd.DataFrame(TARGS.numpy(), columns=[*'abcdef'])
+    r = judge(SCORES, table, labels=['d','b'], thresh=dict(zip('fedcba', (0.6,0.5,0.4,0.3,0.2,0.1))))
+    assert r.thresh==(0.4,0.2) and r.labels==['d','b']
 
 def test_a_column_is_a_label():
     p = six_predictions()

@@ -171,6 +171,62 @@ def test_what_the_metrics_ignore_is_ignored():
     where = 'ignore_index, which metric classes, ZeroLabelsCallback, reports and searches for thresholds take'
     with pytest.raises(ValueError, match=where): learn.thresh_find(show_plot=False)
 
+SOME = ['l1','l3']
+
+def looked_at(metrics=(), weight=None, thresh=None, **kw):
+    "The record of a validation of 20 labels, and texts of warnings about labels that differ"
+    logits,targs = simulate(bias=-1)
+    loss = BCEWithLogitsLossFlat(pos_weight=weight)
+    learn = make_learner(logits, targs, metrics, loss_func=loss, vocab=[f'l{i}' for i in range(20)],
+                         cbs=ZeroLabelsCallback(thresh, **kw))
+    with warnings.catch_warnings(record=True) as caught, learn.no_bar(), learn.no_logging():
+        warnings.simplefilter('always')
+        learn.fit(2, 0.)
+        learn.validate()
+    texts = [' '.join(str(o.message).split()) for o in caught]
+    return learn.zero_labels.records[-1],[o for o in texts if 'score different labels' in o]
+
+def test_the_callback_looks_at_some_labels():
+    logits,targs = simulate(bias=-1)
+    by_label = torch.linspace(0.1, 0.9, 20)
+    thresh = dict(l1=by_label[1].item(), **{f'l{i}': by_label[i].item() for i in range(20) if i!=1})
+    r,_ = looked_at(labels=SOME, thresh=thresh)
+    expected = judge(logits[:,[1,3]], targs[:,[1,3]], sigmoid=True, vocab=SOME, thresh=by_label[[1,3]])
+    assert r.labels==SOME and r.n_labels==2 and r.thresh==expected.thresh
+    names = ('accuracy','f1_micro','f1_macro','missed_rate','verdict','never_predicted','constant_f1','ap_micro','absent')
+    for name in names: assert r[name]==expected[name], name
+    assert math.isnan(r.label_each_f1)
+
+def test_a_weight_of_the_loss_is_that_of_the_labels():
+    weight = torch.ones(20)
+    weight[[1,3]] = 1000.
+    assert looked_at(labels=SOME, weight=weight)[0].pos_weight and not looked_at(weight=weight)[0].pos_weight
+    assert looked_at(labels=SOME, weight=torch.tensor(1000.))[0].pos_weight
+
+@pytest.mark.parametrize('metrics,labels,tells', [
+    ([F1ScoreMulti(labels=SOME), RecallMulti(labels=[1,3])], SOME, False), # Names and indices agree
+    ([F1ScoreMulti(labels=SOME), accuracy_multi], SOME, False), # Functions have no `labels`
+    ([F1ScoreMulti(labels=SOME), RecallMulti(labels=['l1'])], None, True),
+    ([F1ScoreMulti(labels=SOME), RecallMulti()], None, False), # One looks at all labels
+    ([F1ScoreMulti(labels=[i], name=f'f{i}') for i in range(20)], None, False), # A column for each label
+    ([F1ScoreMulti()], None, False), ([], None, False)])
+def test_the_labels_are_those_of_the_metrics_if_all_agree(metrics, labels, tells):
+    r,texts = looked_at(metrics)
+    assert r.labels==labels and len(texts)==tells
+    r,texts = looked_at(metrics, labels=['l2'])
+    assert r.labels==['l2'] and not texts
+
+def test_labels_of_the_callback_are_checked_before_a_fit():
+    with pytest.raises(ValueError, match='an index of the 20 labels: did you mean'): looked_at(labels=['l01'])
+    with pytest.raises(ValueError, match='leaves nothing'): ZeroLabelsCallback(labels=[])
+
+def test_only_labels_that_are_looked_at_need_valid_targets():
+    logits,targs = simulate(bias=-1)
+    targs[0,0] = 0.5
+    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(labels=[1,3]))
+    with learn.no_bar(), learn.no_logging(): learn.validate()
+    assert learn.zero_labels.records[-1].labels==[1,3]
+
 def test_only_validations_are_recorded(tmp_path):
     learn,_ = trained(*GOOD, n_epoch=2)
     learn.path = tmp_path
