@@ -125,7 +125,9 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
             MultiLabelInterpretation.from_learner(learn, thresh=0.3)"""
         dl = get_dl(learn, ds_idx, dl)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
-        with_loss = _has_loss_per_target(learn.loss_func, ignored)
+        # A loss of several outputs is no loss of the labels
+        with_loss = (Decoding.of(learn).loss_of_zeros is not None
+                     and _has_loss_per_target(learn.loss_func, ignored))
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = Decoding(learn.loss_func).args
         if thresh is not None: rule['thresh'] = thresh
