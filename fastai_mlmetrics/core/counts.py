@@ -315,14 +315,14 @@ def _parts(o):
     several = isinstance(o, tuple) or isinstance(o, list) and all(isinstance(x, Tensor) for x in o)
     return dict(enumerate(o)) if several else {None: o}
 
-def check_single(
+def several_text(
     preds, # What the model returns: a tensor, or a tuple, list or dict of them
     yb:tuple # Targets of the batch
-):
-    "Raise an error if there are several outputs or targets, of which metrics take one each"
+)->str: # '' if there is one output, and one target
+    "Say how to select an output and a target, of which metrics take one each"
     outputs = _parts(preds)
     targets = _parts(detuplify(yb))
-    if None in outputs and None in targets: return
+    if None in outputs and None in targets: return ''
     # Those of the labels probably have one shape
     def shape(o): return tuple(getattr(o, 'shape', ()))
     pairs = [(i, j) for i,j in itertools.product(outputs, targets)
@@ -331,11 +331,16 @@ def check_single(
     pred = 'self.pred' if i is None else f'self.pred[{i!r}]'
     target = f'self.yb[0][{j!r}]' if isinstance(detuplify(yb), dict) else f'self.yb[{j or 0}]'
     returned = 'one tensor' if i is None else f'a {type(preds).__name__} of {len(outputs)}'
-    raise ValueError(
+    return (
         "metrics, thresholds and reports take one output and one target, but the model returns "
         f"{returned}, and a batch has {count_of(len(targets), 'target')}: add a callback whose "
         f"`after_loss` selects those of the labels, such as `self.learn.pred = {pred}` and "
         f"`self.learn.yb = ({target},)`")
+
+def check_single(preds, yb):
+    "Raise an error if there are several outputs or targets"
+    text = several_text(preds, yb)
+    if text: raise ValueError(text)
 
 def check_label_axis(learn, preds):
     "Raise an error if the labels are not the last of several axes"
