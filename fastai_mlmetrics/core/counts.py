@@ -302,14 +302,45 @@ def forget_batch():
 def _unpadded_batch(learn):
     preds = learn.pred
     targs = detuplify(learn.yb)
-    if isinstance(preds, (tuple,dict)):
-        raise ValueError(f"the model returns a {type(preds).__name__}: in a callback's `after_loss`, "
-                         "let `self.learn.pred` be the part that metrics are to look at")
+    check_single(preds, learn.yb)
     check_label_axis(learn, preds)
     dl = getattr(learn, 'dl', None)
     if not is_split(dl): return as_rows(preds, targs)
     n = _n_unpadded(dl, len(preds), getattr(learn, 'iter', 0))
     return as_rows(preds[:n], targs[:n])
+
+def _parts(o):
+    "List the tensors that a model or a loader returns, by key or index; a single one has no key"
+    if isinstance(o, dict): return o
+    several = isinstance(o, tuple) or isinstance(o, list) and all(isinstance(x, Tensor) for x in o)
+    return dict(enumerate(o)) if several else {None: o}
+
+def several_text(
+    preds, # What the model returns: a tensor, or a tuple, list or dict of them
+    yb:tuple # Targets of the batch
+)->str: # '' if there is one output, and one target
+    "Say how to select an output and a target, of which metrics take one each"
+    outputs = _parts(preds)
+    targets = _parts(detuplify(yb))
+    if None in outputs and None in targets: return ''
+    # Those of the labels probably have one shape
+    def shape(o): return tuple(getattr(o, 'shape', ()))
+    pairs = [(i, j) for i,j in itertools.product(outputs, targets)
+             if len(shape(outputs[i]))>1 and shape(outputs[i])==shape(targets[j])]
+    i,j = first(pairs) or (first(outputs),first(targets))
+    pred = 'self.pred' if i is None else f'self.pred[{i!r}]'
+    target = f'self.yb[0][{j!r}]' if isinstance(detuplify(yb), dict) else f'self.yb[{j or 0}]'
+    returned = 'one tensor' if i is None else f'a {type(preds).__name__} of {len(outputs)}'
+    return (
+        "metrics, thresholds and reports take one output and one target, but the model returns "
+        f"{returned}, and a batch has {count_of(len(targets), 'target')}: add a callback whose "
+        f"`after_loss` selects those of the labels, such as `self.learn.pred = {pred}` and "
+        f"`self.learn.yb = ({target},)`")
+
+def check_single(preds, yb):
+    "Raise an error if there are several outputs or targets"
+    text = several_text(preds, yb)
+    if text: raise ValueError(text)
 
 def check_label_axis(learn, preds):
     "Raise an error if the labels are not the last of several axes"

@@ -132,14 +132,26 @@ def advice(self:Decoding,
 
 # %% ../../nbs/core/06_decoding.ipynb #d75ca275
 @patch(as_prop=True)
-def takes_logits(self:Decoding):
-    "Whether it takes logits: a score of 0 for a label that is absent then has a loss above 0"
+def loss_of_zeros(self:Decoding):
+    "Loss of zeros for targets of 0; None: it takes no single output and target"
     weights = [getattr(self.func, k, None) for k in ('pos_weight','weight')]
     # They may have further axes before the labels
     sizes = [o.shape[-1] for o in weights if isinstance(o, Tensor) and o.ndim]
     c = max([self.c, *sizes])
     zeros = torch.zeros(1, c, dtype=torch.float32, device=self.device)
-    return (self.loss_func(zeros, zeros)>0).any().item()
+    try: return self.loss_func(zeros, zeros)
+    except Exception: return None # Whatever a function of others raises
+
+@patch(as_prop=True)
+def takes_logits(self:Decoding):
+    "Whether it takes logits: a score of 0 for a label that is absent then has a loss above 0"
+    loss = self.loss_of_zeros
+    if loss is not None: return (loss>0).any().item()
+    if callable(getattr(self.loss_func, 'activation', None)): return self.is_activated
+    raise ValueError(f"whether the loss function ({self.name}) takes logits is unknown, because it "
+                     "takes no single output and target: set its `activation`, by "
+                     "`learn.loss_func.activation = torch.sigmoid` for logits and `= noop` for "
+                     "probabilities, or pass `act=` to `MultiLabelInterpretation.from_learner`")
 
 @patch(as_prop=True)
 def is_activated(self:Decoding):

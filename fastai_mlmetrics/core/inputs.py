@@ -343,6 +343,10 @@ def as_vocab(
     in_parts = names and is_iter(names[-1]) and not isinstance(names[-1], (str,bytes,tuple))
     return as_vocab(names[-1]) if in_parts else names
 
+def _has_labels(tl):
+    "Whether the items of a part of a data set are several labels, and not of another task"
+    return any(isinstance(f, (MultiCategorize,EncodedMultiCategorize)) for f in tl.tfms.fs)
+
 def label_vocab(
     dls # `DataLoaders`
 ): # `L` of names, or None
@@ -351,7 +355,8 @@ def label_vocab(
     source = dls
     if 'vocab' not in getattr(dls, '__dict__', {}): # The user has not set it
         tls = getattr(dls, 'tls', None)
-        if tls: source = tls[-1]
+        of_labels = L(tls).filter(_has_labels)
+        if tls: source = (of_labels or tls)[-1]
         part = getattr(dls, 'train_ds', None)
         if isinstance(part, torch.utils.data.Subset): source = part.dataset
     vocab = as_vocab(getattr(source, 'vocab', None))

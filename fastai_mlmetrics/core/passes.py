@@ -10,7 +10,7 @@ from fastai.basics import *
 from .messages import nearest, note, replaced
 from .tables import some_names
 from .rules import is_probs
-from .counts import check_label_axis
+from .counts import check_label_axis, check_single
 from .decoding import Decoding
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
@@ -94,8 +94,8 @@ def get_probs(
 )->list: # Probabilities, targets, and whatever else `get_preds` returns
     "Get predictions as probabilities, and preserve `Recorder` state"
     with without_trackers(learn):
-        preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act, cbs=NeedsTargets(),
-                                      **kwargs)
+        preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act,
+                                      cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
     check_label_axis(learn, preds)
     if act is None: preds = Decoding.of(learn).to_probs(preds)
     elif not is_probs(preds):
@@ -109,11 +109,16 @@ class NeedsTargets(Callback):
             raise ValueError("these data have no targets: make the loader by "
                              "`learn.dls.test_dl(items, with_labels=True)`, of items that have them")
 
+class _NeedsSingle(Callback):
+    "Callback that raises an error for a batch with several outputs or targets"
+    order = -100 # Before they are collected
+    def after_batch(self): check_single(self.pred, self.yb)
+
 class _Accumulate(Callback):
     "Callback that lets metrics accumulate a pass over the data"
     name = 'gather_preds' # By which callbacks see that this is no validation
     def __init__(self, metrics): self.of_pass = metrics
-    def after_pred(self):
+    def after_batch(self): # A callback may select outputs and targets in `after_loss`
         for m in self.of_pass: m.accumulate(self.learn)
 
 def accumulate_metrics(

@@ -262,10 +262,12 @@ def set_thresh(self:Learner,
         learn.set_thresh(0.3, min_labels=1)"""
     rule = _rule_to_set(thresh, min_labels, max_labels, label_vocab(self.dls))
     decoding = Decoding.of(self)
-    logits = decoding.takes_logits
     if not decoding.decodes:
+        # Of a loss of several outputs, it is unknown what it takes
+        probs = decoding.loss_of_zeros is not None and not decoding.takes_logits
         raise ValueError(f"the loss function ({decoding.name}) does not decode, so there "
-                         f"is nothing to set: {decoding.advice(not logits)}")
+                         f"is nothing to set: {decoding.advice(probs)}")
+    logits = decoding.takes_logits
     # Metrics with another threshold than these have a custom one
     usual = 0.5,as_thresh(decoding.args['thresh']),rule.thresh
     updated = self.metrics.map(_updated_metric, rule=rule, usual=usual, logits=logits)

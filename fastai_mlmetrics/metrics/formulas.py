@@ -112,6 +112,7 @@ class AccuracyMulti(MicroMetric):
     fastai's function `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
 
         AccuracyMulti()(logits, targs)"""
+    is_mean = True
     def ratio(self, tp, fp, fn, tn): return tp+tn,tp+fp+fn+tn
 
 # %% ../../nbs/metrics/02_formulas.ipynb #e019c8d2
@@ -124,6 +125,7 @@ class HammingLossMulti(MicroMetric):
         HammingLossMulti()(logits, targs)"""
     func_name = 'hamming_loss'
     is_loss = True
+    is_mean = True
     def ratio(self, tp, fp, fn, tn): return fp+fn,tp+fp+fn+tn
 
 # %% ../../nbs/metrics/02_formulas.ipynb #806583d5
@@ -136,6 +138,7 @@ class ZerosAccuracy(MicroMetric):
         ZerosAccuracy()(logits, targs)"""
     uses_thresh = False
     ignores_scale = True
+    is_mean = True
     def formula(self, tp, fp, fn, tn): return (fp+tn)/(tp+fp+fn+tn)
 
 class AccuracyLift(MicroMetric):
@@ -233,6 +236,7 @@ class BrierScoreMulti(StreamMetric):
     func_name = 'brier_score_loss'
     needs_probs = True
     is_loss = True
+    is_mean = True
     order = 'thresh','sigmoid','sample_weight','pos_label'
     without = 'min_labels','max_labels'
     defaults = dict(pos_label=None) # As fastai's
@@ -288,7 +292,7 @@ def categorical_accuracy(
     per sample; for multi-label models, use `accuracy_multi` and `subset_accuracy`.
 
         categorical_accuracy(logits, targs)"""
-    zeros_accuracy(inp, targ) # Raises if the targets are not 0 and 1
+    zeros = zeros_accuracy(inp, targ) # Raises if the targets are not 0 and 1, or is nan
     inp,targ = (o+0 for o in as_rows(inp, targ)) # torch has no `argmax` of bools
     right = (inp.argmax(-1)==targ.argmax(-1)).float()
-    return right.masked_fill(inp.isnan().any(-1), math.nan).mean()
+    return right.masked_fill(inp.isnan().any(-1), math.nan).mean() + 0*zeros

@@ -8,12 +8,12 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 # %% ../../nbs/metrics/01_streaming.ipynb #86d5e6b2
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor, fill_masked
-from ..core.messages import new_warnings, PROBS_GIVEN, warn_user
+from ..core.messages import new_warnings, note, PROBS_GIVEN, warn_user
 from ..core.rules import (
     ignored_by, is_prob_thresh, RangeFound, ThresholdRule)
 from ..core.counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
-    LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, sum_and_weight)
+    LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, several_text, sum_and_weight)
 from .arguments import declared_init
 from weakref import ref
 
@@ -43,6 +43,7 @@ class StreamMetric(AccumMetric):
     needs_probs = False # Whether only scores in [0, 1] are valid
     ignores_scale = False # Whether only the order of the predictions matters, or nothing of them
     is_loss = False # Whether lower is better
+    is_mean = False # Whether it is a mean over samples or pairs, which may be averaged over batches
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
 
@@ -183,6 +184,12 @@ def _check_names(self:StreamMetric, metrics):
     self._warn(f"several metrics are named {twice}, and so are their columns: "
                "give each a name=")
 
+def averaging_learner():
+    "Return the Learner whose `AvgMetric`, of a function, is calling; None: there is none"
+    frame = inspect.currentframe()
+    while frame and frame.f_code is not AvgMetric.accumulate.__code__: frame = frame.f_back
+    return frame and frame.f_locals['learn']
+
 def accum_all(
     metrics:list, # Metrics
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
@@ -229,6 +236,9 @@ def __call__(self:StreamMetric,
 ): # A float; an array for `average=None`
     "Compute the metric of whole arrays"
     self._clear()
+    learn = averaging_learner()
+    self.trained = getattr(learn, 'training', False) # MixUp makes soft targets
+    if learn is not None and not (self.is_mean or self.average=='samples'): self._warn_of_averaging(learn)
     self.accum_values(preds, targs)
     value = self.value
     if value is None: raise ValueError(NOTHING_COUNTS)
@@ -237,8 +247,16 @@ def __call__(self:StreamMetric,
 @patch
 def _warn(self:StreamMetric, text):
     "Warn once per Learner"
-    learn = self._learn and self._learn()
+    learn = self._learn() if self._learn else averaging_learner()
     if new_warnings(learn, [text]): warn_user(text)
+
+@patch
+def _warn_of_averaging(self:StreamMetric, learn):
+    "Warn that a function as metric is averaged over batches, of which the metric is no mean"
+    several = several_text(learn.pred, learn.yb)
+    self._warn(f"{self.name} is called in a function, which fastai averages over batches, so its value "
+               f"depends on the batch size: pass {type(self).__name__}() itself in `metrics=`"
+               + note(several, f". For that, {several}"))
 
 # %% ../../nbs/metrics/01_streaming.ipynb #800b0e2a
 @patch
@@ -439,6 +457,7 @@ class MicroMetric(CountsMetric):
 # %% ../../nbs/metrics/01_streaming.ipynb #7c943bda
 class SampleMetric(CountsMetric):
     "Base of metrics that are a mean over samples"
+    is_mean = True
     order = MicroMetric.order
     without = MicroMetric.without
     averages = 'samples',

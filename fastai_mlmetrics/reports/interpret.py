@@ -19,7 +19,7 @@ from ..metrics.curves import label_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
 from ..metrics.intervals import (
-    cell_numbers, counts_without, estimate, Estimate)
+    cell_numbers, counts_without, Estimate, estimate)
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
 from .jackknife import (
@@ -128,8 +128,9 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
             MultiLabelInterpretation.from_learner(learn, thresh=0.3)"""
         dl = get_dl(learn, ds_idx, dl)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
-        # The loss function is one of all labels
-        with_loss = labels is None and _has_loss_per_target(learn.loss_func, ignored)
+        # Neither a loss of all labels nor one of several outputs is a loss of these labels
+        with_loss = (labels is None and Decoding.of(learn).loss_of_zeros is not None
+                     and _has_loss_per_target(learn.loss_func, ignored))
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = Decoding(learn.loss_func).args
         if thresh is not None: rule['thresh'] = thresh

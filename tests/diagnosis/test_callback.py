@@ -752,7 +752,7 @@ def test_a_model_that_returns_several_things(kind):
     def loss(p, y): return F.binary_cross_entropy_with_logits(p[key], y)
     def learner(cbs):
         return make_learner(*GOOD, multilabel_metrics(), Several(), loss_func=loss, cbs=[ZeroLabelsCallback(), *cbs])
-    hint = f"the model returns a {kind.__name__}: in a callback's `after_loss`, let `self.learn.pred` be the part"
+    hint = f"the model returns a {kind.__name__} of 2, and a batch has 1 target: add a callback whose `after_loss`"
     with pytest.raises(ValueError, match=hint): values(learner([]))
     expected = values(make_learner(*GOOD, multilabel_metrics()))
     with warnings_as('ignore'): # of a loss that does not decode
