@@ -171,17 +171,14 @@ def _deal_groups(units, shares, rng):
     orders = [units.rarest_first(rng), *(units.large_first(rng) for _ in range(n_orders-1))]
     # The sums of more groups would take too much memory, and so many come near to any size
     is_exact = len(shares)==2 and len(units)*units.totals[-1]<4e9
+    nearest = [None]
+    if is_exact: nearest = _ExactSize(units.sizes).nearest_sizes(shares[1]*units.totals[-1])
     options = []
-    for order in orders:
-        sizes = units.sizes[order]
-        exact_sizes = [None]
-        if is_exact:
-            nearest = _ExactSize(sizes).nearest_sizes(shares[1]*units.totals[-1])
-            exact_sizes = [_ExactSize(sizes, n) for n in nearest]
-        for exact_size in exact_sizes:
-            part = _deal(units, shares, order, exact_size)
-            _level(units, shares, part, rng)
-            options.append(part)
+    for order,n_second in itertools.product(orders, nearest):
+        exact_size = _ExactSize(units.sizes[order], n_second) if is_exact else None
+        part = _deal(units, shares, order, exact_size)
+        _level(units, shares, part, rng)
+        options.append(part)
     return min(options, key=lambda part: units.faults(part, shares))
 
 def _exchange(units, n_parts, part, rng, tries=100):
@@ -266,9 +263,10 @@ def stratified_split(
     """Split samples into training and validation, each with its share of every label
 
     Returns two lists of indices, neither of them empty. A label with two samples or more is in both,
-    where exchanging samples, or whole groups, can make it so.
-    Raises `ValueError` for targets other than 0 and 1, and for arguments out of range. Warns if groups
-    are too large for the share.
+    where exchanging samples, or whole groups, can make it so. With `groups`, the size of validation is
+    the nearest to its share that whole groups allow; the balance of labels comes second. With a `seed`,
+    the random states of torch and numpy are left alone. Raises `ValueError` for targets other
+    than 0 and 1, and for arguments out of range. Warns if groups are too large for the share.
 
         train,valid = stratified_split(targs, 0.2, seed=42)"""
     if not 0<valid_pct<1:
