@@ -232,7 +232,7 @@ def topics(seed, n=2000, c=60):
     return y[:,y.sum(0)>=2]
 
 def test_sparse_targets_beside_the_published_algorithm():
-    "Sizes, missing labels and shares of pairs are as good or better; shares of labels are up to 1.6 times as far off"
+    "Sizes, missing labels and shares of pairs are as good or better; shares of labels are not (1.4 and 1.6 times as far off)"
     ref = pytest.importorskip('iterstrat.ml_stratifiers')
     rows = {'ours': [], 'pairs': [], 'theirs': [], 'random': []}
     shares = np.array([0.8,0.2])
@@ -248,9 +248,9 @@ def test_sparse_targets_beside_the_published_algorithm():
             of_labels,of_pairs = (split_measures(o, parts, shares) for o in (y, together))
             rows[name].append((of_labels['ED'], of_labels['LD'], missing(y, parts), of_pairs['LD']))
     ours,with_pairs,theirs,random_ = (np.mean(o, 0) for o in rows.values())
-    for o in (ours, with_pairs):
+    for o,limit in ((ours, 1.5), (with_pairs, 1.75)):
         assert o[0]<=theirs[0] and o[0]<1 and o[2]==0, rows
-        assert o[1]<1.6*theirs[1] and o[1]<random_[1]/5, rows
+        assert o[1]<limit*theirs[1] and o[1]<random_[1]/5, rows
     assert ours[3]<=theirs[3] and with_pairs[3]<theirs[3]/2, rows
 
 def test_a_large_split_is_fast():
