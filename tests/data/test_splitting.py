@@ -232,7 +232,7 @@ def topics(seed, n=2000, c=60):
     return y[:,y.sum(0)>=2]
 
 def test_sparse_targets_beside_the_published_algorithm():
-    "Sizes, missing labels and shares of pairs are as good or better; shares of labels are not (1.4 and 1.6 times as far off)"
+    "Sizes, missing labels and pairs are as good or better; shares of labels are not: 1.4 and 1.6 times as far off"
     ref = pytest.importorskip('iterstrat.ml_stratifiers')
     rows = {'ours': [], 'pairs': [], 'theirs': [], 'random': []}
     shares = np.array([0.8,0.2])
