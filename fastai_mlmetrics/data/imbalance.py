@@ -10,7 +10,7 @@ from fastai.basics import *
 from fastai_mlmetrics.core.inputs import (
     as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns,
     row_column)
-from ..core.messages import format_number
+from ..core.messages import format_number, progress
 from ..core.tables import label_columns, new_axes, plot_name, Table
 from ..core.rules import ThresholdRule
 from ..core.counts import count_pairs
@@ -37,6 +37,38 @@ def _item_targets(tl):
     targets = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
     has_names = any(isinstance(f, MultiCategorize) for f in tl.tfms.fs)
     return targets if has_names else as_tensor(np.array(targets))
+
+def _length(o):
+    "Return the length of `o`, or None if it has none"
+    try: return len(o)
+    except TypeError: return None
+
+def _has_items(ds):
+    "Whether a data set has a length, and samples by number of which the last part is the target"
+    if isinstance(ds, torch.utils.data.IterableDataset) or _length(ds) is None: return False
+    if any(hasattr(ds, o) for o in ('ys','targets','tls','indices')): return True
+    return not len(ds) or isinstance(ds[0], (tuple,list,L))
+
+def _batch_targets(dl):
+    "Read the targets of a loader batch by batch; None if it has no batches"
+    # All samples, in order, if fastai can make such a loader
+    if getattr(dl, 'drop_last', False) and hasattr(dl, 'new'):
+        dl = dl.new(shuffle=False, drop_last=False)
+    targets = []
+    with no_random(): # A loader draws random numbers, with which training should not begin
+        for batch in progress(dl, show=_length(dl) is not None):
+            if not isinstance(batch, (tuple,list,L)) or len(batch)<2:
+                raise ValueError("the targets of these data cannot be read: a batch is "
+                                 f"{truncstr(repr(type(batch).__name__), 40)}, but should be a tuple "
+                                 "of inputs and targets; pass the targets instead, N x C")
+            targets.append(as_tensor(batch[-1], 'targets').cpu())
+    return torch.cat(targets) if targets else None
+
+def _loader_targets(dl):
+    "Read the targets of a loader, or list of batches, as `_targets` does; None if it has no samples"
+    ds = getattr(dl, 'dataset', None)
+    if not _has_items(ds): return _batch_targets(dl)
+    return _targets(ds) if len(ds) else None
 
 def one_hot_rows(
     rows:list, # Label names of each sample
@@ -89,7 +121,9 @@ def label_matrix(
 ): # C names; training and validation targets in float64, N x C of 0, 1 and nan (ignored)
     "Read the targets of all samples; labels that are not in the vocab come last"
     if isinstance(data, DataLoaders):
-        parts = [_targets(dl.dataset) for dl in data.loaders[:2] if len(dl.dataset)]
+        parts = [_loader_targets(dl) for dl in data.loaders[:2]]
+        parts = [part for part in parts if part is not None]
+        if not parts: raise ValueError("the data have no samples")
         vocab = label_vocab(data)
     else:
         vocab = ifnone(vocab, columns_of(data))
@@ -152,7 +186,9 @@ def label_stats(
     Returns a `Table` with a row per label: `train`, `valid` (numbers of samples), `train_freq`,
     `valid_freq` (shares), `IRLbl` (how many times as frequent the most frequent label is),
     `often_with`, `share_with` (the label it most often occurs with), `missing_from` (parts).
-    Raises `ValueError` for targets that are not N x C of 0 and 1.
+    Lists of batches, and an `IterableDataset`, are read batch by batch, with a progress bar if that
+    takes long. Raises `ValueError` for targets that are not N x C of 0 and 1, and for batches without
+    targets.
 
         label_stats(targs, vocab=names)"""
     names,train,valid = label_matrix(data, valid, **kwargs)
@@ -249,15 +285,17 @@ def pos_weight(
     """Compute weights of positives for `BCEWithLogitsLossFlat`: negatives over positives, per label
 
     Returns C weights from 1/`max_weight` to `max_weight`; 1 for a label whose targets are all ignored.
-    A weighted loss shifts all scores, so tune the threshold again after training.
-    Raises `ValueError` for targets that are not N x C of 0 and 1, and for arguments out of range.
+    A weighted loss shifts all scores, so tune the threshold again after training. Lists of batches, and
+    an `IterableDataset`, are read batch by batch. Raises `ValueError` for targets that are not N x C of
+    0 and 1, for batches without targets, and for arguments out of range.
 
         BCEWithLogitsLossFlat(pos_weight=pos_weight(targs))"""
     if not max_weight>=1 or not smooth>=0:
         raise ValueError(f"max_weight={max_weight} must be at least 1, "
                          f"and smooth={smooth} at least 0")
     if isinstance(data, DataLoaders):
-        targs = _targets(data.train_ds)
+        targs = _loader_targets(data.train)
+        if targs is None: raise ValueError("the training data have no samples")
         vocab = label_vocab(data)
         device = getattr(data, 'device', None)
     else:

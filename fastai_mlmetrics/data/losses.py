@@ -19,6 +19,11 @@ def _decoding_thresh(thresh):
                          "names to learn.set_thresh")
     return as_thresh(thresh)
 
+def _check_reduction(reduction):
+    "Check the name of a reduction, and return it"
+    if reduction in ('mean','sum','none'): return reduction
+    raise ValueError(f"reduction={reduction!r} should be 'mean', 'sum' or 'none'")
+
 @delegates(but='is_2d')
 class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     """Binary cross-entropy on logits, fastai's loss of the same name with `ignore_index`
@@ -26,6 +31,7 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     -log p if the label is present, -log(1 - p) if it is absent, with p the sigmoid of the logit; 0 if
     the target is ignored. Without `ignore_index` it equals fastai's loss and torch's
     `BCEWithLogitsLoss`. Unlike fastai's, it also takes a `weight` of one number per label.
+    Raises `ValueError` for another `reduction`.
 
         BCEWithLogitsLossFlat(ignore_index=-1)(logits, targs)"""
     def __init__(self,
@@ -41,9 +47,13 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
         # torch refuses more axes than the predictions have
         while pos_weight is not None and pos_weight.ndim>1 and len(pos_weight)==1:
             pos_weight = pos_weight[0]
-        super().__init__(weight=weight, pos_weight=pos_weight, reduction=reduction, **kwargs)
+        super().__init__(weight=weight, pos_weight=pos_weight,
+                         reduction=_check_reduction(reduction), **kwargs)
         self.thresh = _decoding_thresh(self.thresh)
         self.ignore_index = ignore_index
+
+    @BaseLoss.reduction.setter
+    def reduction(self, reduction): self.func.reduction = _check_reduction(reduction)
 
     def decodes(self, x): return binarize(x, self.thresh, sigmoid=False)
 
@@ -65,7 +75,7 @@ class AsymmetricLoss(Module):
 
     -(1 - p)^`gamma_pos` log p if the label is present, -q^`gamma_neg` log(1 - q) if it is absent, with
     p the sigmoid of the logit and q = max(p - `clip`, 0). Source: Ridnik et al., ICCV 2021 (arXiv
-    2009.14119). Not in fastai.
+    2009.14119). Not in fastai. Raises `ValueError` for an argument out of range.
     """
     def __init__(self,
         gamma_neg:float=4., # Focusing exponent of negatives, 0 or more; higher: easy pairs count less
@@ -80,6 +90,7 @@ class AsymmetricLoss(Module):
         if alpha is not None and not 0<=alpha<=1:
             raise ValueError(f"alpha={alpha} must be from 0 to 1, or None for no such "
                              "weights (which torchvision writes as -1)")
+        _check_reduction(reduction)
         store_attr()
 
     def forward(self, inp:Tensor, targ:Tensor)->Tensor:
@@ -105,7 +116,7 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
 
     `AsymmetricLoss`, with the activation, the decoding and the `ignore_index` of
     `BCEWithLogitsLossFlat`. Its sigmoids are higher than probabilities, so tune the threshold. Not in
-    fastai.
+    fastai. Raises `ValueError` for an argument out of range.
 
         AsymmetricLossFlat(gamma_neg=2)(logits, targs)"""
     def __init__(self,

@@ -49,18 +49,35 @@ class _Units:
         rarest = np.minimum.reduceat(rank[self.counts.indices], self.counts.indptr[:-1])
         return np.lexsort((rng.random(len(self)), -self.sizes, rarest)).tolist()
 
-def _deal(units, shares, rng):
+    def large_first(self, rng):
+        "Order units at random, large ones mostly before small ones"
+        return np.argsort(-self.sizes*rng.lognormal(size=len(self))).tolist()
+
+    def faults(self, part, shares):
+        "Measure by how much parts miss their shares: of samples first, then of labels, then chi-square"
+        totals = self.counts.T@(part[:,None]==np.arange(len(shares))) # Columns x parts
+        distance = abs(totals[-1]-shares*self.totals[-1]).sum().round(6)
+        n_missing = (totals[:self.n_labels]==0).sum()
+        deficit = shares-totals*self.inverse_totals[:,None]
+        return distance,n_missing,(self.totals@deficit**2/shares).sum()
+
+# Iterative stratification (Sechidis et al., 2011) as a greedy decrease of chi-square.
+# A part should have its share of each column's total: of a label, a pair, the samples.
+# `deficit` is the fraction of the total that the part has yet to get. Then
+#     chi_square = sum over columns and parts of total * deficit**2 / share
+# A unit in a part lowers the deficits of the unit's columns by `fraction`, which is the
+# unit's count over the total. This lowers chi-square by
+#     decrease = sum over the unit's columns of (2*count*deficit - count*fraction) / share
+# and the unit goes to the part where the decrease is largest. One rule comes first: if
+# only as many units are left with a label as there are parts without the label, the
+# unit goes to one of these parts.
+def _deal(
+    units, # `_Units`
+    shares, # Share of each part
+    order, # Indices of the units, in the order in which they are assigned
+    exact_size=None # `_ExactSize` of the second of two parts; None: sizes may be off
+):
     "Assign each unit to the part that needs it most"
-    # Iterative stratification (Sechidis et al., 2011) as a greedy decrease of chi-square.
-    # A part should have its share of each column's total: of a label, a pair, the samples.
-    # `deficit` is the fraction of the total that the part has yet to get. Then
-    #     chi_square = sum over columns and parts of total * deficit**2 / share
-    # A unit in a part lowers the deficits of the unit's columns by `fraction`, which is the
-    # unit's count over the total. This lowers chi-square by
-    #     decrease = sum over the unit's columns of (2*count*deficit - count*fraction) / share
-    # and the unit goes to the part where the decrease is largest. One rule comes first: if
-    # only as many units are left with a label as there are parts without the label, the
-    # unit goes to one of these parts.
     counts = units.counts
     n_columns,n_parts = counts.shape[1],len(shares)
     deficit = np.tile(shares, (n_columns, 1))
@@ -70,7 +87,7 @@ def _deal(units, shares, rng):
     n_without = is_without.sum(1)
     n_left = (counts>0).sum(0) # Units of each column that are not assigned yet
     part = np.empty(len(units), int)
-    for unit in units.rarest_first(rng):
+    for place,unit in enumerate(order):
         entries = slice(counts.indptr[unit], counts.indptr[unit+1])
         columns = counts.indices[entries]
         count = counts.data[entries]
@@ -80,13 +97,49 @@ def _deal(units, shares, rng):
         if len(open_columns):
             scarce = open_columns[n_left[open_columns]<=n_without[open_columns]]
             decrease += 1e9*is_without[scarce].sum(0) # More than any chi-square
+        if exact_size: decrease[~exact_size.may_take(place)] = -math.inf
         part[unit] = chosen = decrease.argmax()
+        if exact_size: exact_size.take(place, chosen)
         deficit[columns,chosen] -= fraction
         if len(open_columns):
             n_left[open_columns] -= 1
             n_without[open_columns] -= is_without[open_columns,chosen]
             is_without[open_columns,chosen] = 0
     return part
+
+class _ExactSize:
+    "What keeps a size of the second of two parts possible while units are assigned in order"
+    def __init__(self,
+        sizes, # Samples of each unit, in the order of assignment
+        n_samples=0 # Number of samples of the second part
+    ):
+        self.sizes = sizes.astype(int).tolist()
+        self.n_left = n_samples # Samples that the second part has yet to get
+        # Bit s of `sums[i]` is 1 if some of the units from place i on have s samples together.
+        # 10,000 units of 100,000 samples take 0.1 s; arrays of bools would take 1 GB
+        sums = [1]
+        for size in reversed(self.sizes): sums.append(sums[-1] | sums[-1]<<size)
+        self.sums = sums[::-1]
+
+    def is_possible(self, place, n):
+        "Whether some of the units from `place` on have `n` samples together"
+        return n>=0 and bool(self.sums[place]>>n & 1)
+
+    def nearest_sizes(self, wanted):
+        "Return the size nearest to `wanted` that leaves no part empty, or both if two are equally near"
+        n = sum(self.sizes)
+        def distance(size): return round(abs(size-wanted), 6)
+        by_distance = (o for o in sorted(range(1, n), key=distance) if self.is_possible(0, o))
+        first,second = next(by_distance),next(by_distance, None)
+        return [first,second] if second and distance(second)==distance(first) else [first]
+
+    def may_take(self, place):
+        "Return whether the first part may take the unit at `place`, and whether the second may"
+        return np.array([self.is_possible(place+1, self.n_left),
+                         self.is_possible(place+1, self.n_left-self.sizes[place])])
+
+    def take(self, place, part):
+        if part==1: self.n_left -= self.sizes[place]
 
 def _labels_lost(has_label, n, giver, taker):
     "Count the labels that `giver` loses with a unit, less those that `taker` gains, per unit"
@@ -111,6 +164,22 @@ def _level(units, shares, part, rng):
                     + fractions.power(2).sum(1)*(1/shares[giver]+1/shares[taker]))
         best_first = np.lexsort((rng.random(len(fits)), increase[fits], lost[fits]))
         part[fits[best_first[0]]] = taker
+
+def _deal_groups(units, shares, rng):
+    "Assign groups in several orders, and return the best parts: sizes come first, then labels"
+    n_orders = min(20, 1+5000//len(units)) # Many groups can be balanced in any order
+    orders = [units.rarest_first(rng), *(units.large_first(rng) for _ in range(n_orders-1))]
+    # The sums of more groups would take too much memory, and so many come near to any size
+    is_exact = len(shares)==2 and len(units)*units.totals[-1]<4e9
+    nearest = [None]
+    if is_exact: nearest = _ExactSize(units.sizes).nearest_sizes(shares[1]*units.totals[-1])
+    options = []
+    for order,n_second in itertools.product(orders, nearest):
+        exact_size = _ExactSize(units.sizes[order], n_second) if is_exact else None
+        part = _deal(units, shares, order, exact_size)
+        _level(units, shares, part, rng)
+        options.append(part)
+    return min(options, key=lambda part: units.faults(part, shares))
 
 def _exchange(units, n_parts, part, rng, tries=100):
     "Swap units while a part lacks a label that another has twice; return the best parts"
@@ -168,8 +237,10 @@ def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
         seed = torch.randint(2**31, (1,), dtype=torch.int64, device='cpu').item()
     rng = np.random.default_rng(check_int('seed', seed))
     shares = np.array(shares)
-    part = _deal(units, shares, rng)
-    _level(units, shares, part, rng)
+    if groups is None:
+        part = _deal(units, shares, units.rarest_first(rng))
+        _level(units, shares, part, rng)
+    else: part = _deal_groups(units, shares, rng)
     part = _exchange(units, n_parts, part, rng)
     if groups is None: return part
     part = part[groups]
@@ -192,9 +263,10 @@ def stratified_split(
     """Split samples into training and validation, each with its share of every label
 
     Returns two lists of indices, neither of them empty. A label with two samples or more is in both,
-    where exchanging samples, or whole groups, can make it so.
-    Raises `ValueError` for targets other than 0 and 1, and for arguments out of range. Warns if groups
-    are too large for the share.
+    where exchanging samples, or whole groups, can make it so. With `groups`, the size of validation is
+    the nearest to its share that whole groups allow; the balance of labels comes second. With a `seed`,
+    the random states of torch and numpy are left alone. Raises `ValueError` for targets other
+    than 0 and 1, and for arguments out of range. Warns if groups are too large for the share.
 
         train,valid = stratified_split(targs, 0.2, seed=42)"""
     if not 0<valid_pct<1:

@@ -157,6 +157,73 @@ def test_data_sets_of_torch_are_counted():
         test_eq(s.valid.tolist(), [6,3,0])
         close(pos_weight(dls), [0.01,1,100])
 
+class Stream(torch.utils.data.IterableDataset):
+    "Samples without numbers; `fit` needs their length"
+    def __len__(self): return 6
+    def __iter__(self): return iter([(torch.zeros(3), tensor(o).float()) for o in WithTargets.targets])
+
+class Unsized(torch.utils.data.IterableDataset):
+    "A stream of unknown length"
+    def __iter__(self): return iter(Stream())
+
+class AsDicts(Endless):
+    "Samples as those of Hugging Face's data sets"
+    def __getitem__(self, i): return dict(image=torch.zeros(3), target=tensor(WithTargets.targets[i]).float())
+
+class Batches:
+    "A loader with no more than `fit` needs"
+    def __len__(self): return 3
+    def __iter__(self): return iter(batches())
+
+def batches():
+    y = tensor(WithTargets.targets).float()
+    return [(torch.zeros(2,3), y[i:i+2]) for i in (0,2,4)]
+
+def collate_dicts(samples): return tuple(torch.stack([o[k] for o in samples]) for k in ('image','target'))
+
+READ_BY_BATCH = dict(
+    batches=batches, loader=Batches, fastai=lambda: DataLoader(Stream(), bs=4, drop_last=True),
+    torch=lambda: torch.utils.data.DataLoader(Stream(), 4),
+    batched=lambda: torch.utils.data.DataLoader(batches(), None),
+    dicts=lambda: torch.utils.data.DataLoader(AsDicts(), 4, shuffle=True, collate_fn=collate_dicts))
+
+@pytest.mark.parametrize('make', READ_BY_BATCH.values(), ids=READ_BY_BATCH)
+def test_all_that_fit_takes_is_counted(make):
+    dls = DataLoaders(make(), make())
+    learn = Learner(dls, Same(), loss_func=BCEWithLogitsLossFlat())
+    with learn.no_bar(), learn.no_logging(): learn.fit(1, 0.)
+    set_seed(0)
+    state = torch.get_rng_state()
+    for valid in (make(), []):
+        dls = DataLoaders(make(), valid)
+        s = label_stats(dls)
+        test_eq(s.train.tolist(), [6,3,0])
+        if not isinstance(valid, list) or valid: test_eq(s.valid.tolist(), [6,3,0])
+        else: assert 'valid' not in s
+        close(pos_weight(dls), [0.01,1,100])
+        assert imbalance_measures(dls).value['cardinality']==1.5
+    assert torch.equal(torch.get_rng_state(), state)
+
+def test_a_stream_of_unknown_length_is_counted():
+    for loader in (DataLoader(Unsized(), bs=4), torch.utils.data.DataLoader(Unsized(), 4)):
+        dls = DataLoaders(loader, loader)
+        test_eq(label_stats(dls).train.tolist(), [6,3,0])
+        close(pos_weight(dls), [0.01,1,100])
+
+def test_batches_are_counted_with_a_progress_bar(monkeypatch):
+    from fastai_mlmetrics.data import imbalance
+    seen = []
+    monkeypatch.setattr(imbalance, 'progress', lambda items, show: seen.append((items, show)) or items)
+    dl = batches()
+    label_stats(DataLoaders(dl, []))
+    assert seen[0][0] is dl and seen[0][1]
+
+@pytest.mark.parametrize('batch', [(torch.zeros(2,3),), dict(x=torch.zeros(2,3), y=torch.zeros(2,3)), torch.zeros(2,3)])
+def test_batches_without_targets_ask_for_these(batch):
+    for f in (label_stats, pos_weight):
+        with pytest.raises(ValueError, match='pass the targets instead'): f(DataLoaders([batch], [batch]))
+        with pytest.raises(ValueError, match='no samples'): f(DataLoaders([], []))
+
 def test_arrays_of_every_kind_are_counted():
     y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
     for targs,kw in ((y, {}),

@@ -63,6 +63,19 @@ def test_half_precision_is_widened():
 def test_bad_arguments_are_named(kw):
     with pytest.raises(ValueError, match='at least 0'): AsymmetricLossFlat(**kw)
 
+@pytest.mark.parametrize('make', [BCEWithLogitsLossFlat, partial(BCEWithLogitsLossFlat, ignore_index=-1),
+                                  AsymmetricLoss, AsymmetricLossFlat, SigmoidFocalLossFlat])
+@pytest.mark.parametrize('reduction', ['max','prod','batchmean','Mean',None,True])
+def test_a_reduction_is_mean_sum_or_none(make, reduction):
+    says = re.escape(f"reduction={reduction!r} should be 'mean', 'sum' or 'none'")
+    with pytest.raises(ValueError, match=says): make(reduction=reduction)
+    loss = make()
+    if not isinstance(loss, BCEWithLogitsLossFlat): return
+    with pytest.raises(ValueError, match=says): loss.reduction = reduction
+    assert loss.reduction==loss.func.reduction=='mean'
+    loss.reduction = 'sum'
+    assert loss.reduction==loss.func.reduction=='sum'
+
 @pytest.mark.parametrize('loss', [AsymmetricLossFlat, SigmoidFocalLossFlat, lambda: AsymmetricLossFlat(thresh=0.3)])
 def test_losses_decode_in_a_learner(loss, tmp_path):
     logits,targs = simulate()
