@@ -9,8 +9,7 @@ __all__ = []
 from fastai.basics import *
 from ..core.messages import (
     check_int, count_of, note, progress, written_whole)
-from ..core.tables import (
-    as_shown, label_index, new_axes, plot_name, some_names, three_decimals)
+from ..core.tables import as_shown, label_index, some_names, three_decimals
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
@@ -18,7 +17,8 @@ from ..thresholds.finding import plot_thresh_curve, stretched
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import describe, thresh_finding, which_thresholds
 from .comparison import ModelComparison
-from .plots import most_mistakes_first, with_curve
+from .plots import (
+    most_mistakes_first, plot_frequencies, with_curve)
 from .samples import (
     find_mistakes, sample_inputs, sample_names, sample_paths, sample_titles)
 from base64 import b64encode
@@ -97,18 +97,6 @@ def _thumbnail(image):
     fig = plt.figure(figsize=(1.8, 1.8*min(1.5, image.shape[-2]/image.shape[-1])))
     image.show(ctx=fig.add_axes([0,0,1,1]))
     return _saved('jpeg', pil_kwargs=dict(quality=80))[1]
-
-def _plot_frequencies(labels):
-    "Plot in how many samples each label is true, and in how many it is predicted"
-    n = len(labels)
-    ax = new_axes(None, (7,3))
-    edges = np.arange(n+1)-0.5
-    ax.stairs(labels.support, edges, fill=True, color='0.75', label='true')
-    ax.stairs(labels.predicted, edges, color='C0', label='predicted', lw=1.5)
-    if n<=40: ax.set_xticks(range(n), [plot_name(o, 20) for o in labels.index], rotation=90)
-    if labels.support.max() > 50*labels.support.median(): ax.set_yscale('symlog')
-    ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
-    ax.legend(fontsize=8)
 
 # %% ../../nbs/reports/05_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
@@ -323,7 +311,7 @@ def _frequencies(p):
                          f"{ENOUGH} samples, so their values are uncertain: {_with_values(rare)}.")
     else: yield 'finding',f"The rarest label is {_with_values(support[:1])}."
     yield _plot("In how many samples each label is true, in the order of the table of labels: are "
-                "the labels with a low F1 the rare ones?", _plot_frequencies, p.labels)
+                "the labels with a low F1 the rare ones?", plot_frequencies, p.labels)
     yield _plot("How many labels samples have.", p.interp.plot_cardinality)
 
 # %% ../../nbs/reports/05_page.ipynb #f32ded94
