@@ -112,7 +112,8 @@ def three_decimals(
     x:float # Number to show
 )->str: # Without the sign of a zero
     "Format a number with three decimals"
-    return f'{round(x, 3)+0.:.3f}'
+    text = f'{x:.3f}'
+    return '0.000' if text=='-0.000' else text
 
 def format_cell(
     x:float # Number to show
