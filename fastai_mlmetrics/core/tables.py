@@ -108,11 +108,18 @@ def new_axes(
     return ax
 
 # %% ../../nbs/core/02_tables.ipynb #54c7ab90
+def three_decimals(
+    x:float # Number to show
+)->str: # Without the sign of a zero
+    "Format a number with three decimals"
+    text = f'{x:.3f}'
+    return '0.000' if text=='-0.000' else text
+
 def format_cell(
     x:float # Number to show
 )->str: # Three decimals; three digits, if the decimals are zeros; 0 up to a rounding error is 0
     "Format a number for a table"
-    return '0.000' if abs(x)<1e-9 else f'{x:.3g}' if abs(x)<0.0005 else f'{x:.3f}'
+    return f'{x:.3g}' if 1e-9<=abs(x)<0.0005 else three_decimals(x)
 
 # %% ../../nbs/core/02_tables.ipynb #0186e057
 def with_limits(
@@ -127,6 +134,8 @@ def with_limits(
 
 class Table(pd.DataFrame):
     "DataFrame shown with three decimals, all columns, and `attrs['reading']` as a text below"
+    _format = staticmethod(format_cell) # Of a number
+
     @property
     def _constructor(self): return type(self)
 
@@ -134,7 +143,7 @@ class Table(pd.DataFrame):
     def reading(self): return self.attrs.get('reading', '')
 
     def _options(self):
-        return dict(float_format=format_cell, na_rep='-', max_rows=pd.options.display.max_rows,
+        return dict(float_format=self._format, na_rep='-', max_rows=pd.options.display.max_rows,
                     show_dimensions='truncate')
 
     def _repr_html_(self):

@@ -8,16 +8,16 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError', 'judge']
 # %% ../../nbs/diagnosis/03_records.ipynb #e1f3dc05
 from fastai.basics import *
 from ..core.messages import check_kwargs, note, plural
-from ..core.tables import some_labels, some_names
+from ..core.tables import some_labels, some_names, with_limits
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import F1ScoreMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
-from fastai_mlmetrics.diagnosis.verdicts import (
-    add_verdict, is_choice, LABELS_OR_NONE, not_muted, problem, Row, why_no_verdict,
-    zeros_are_beaten)
+from .verdicts import (
+    add_verdict, beats_constant, is_better, is_choice, LABELS_OR_NONE, not_muted,
+    per_label_helps, problem, Row, thresh_helps, why_no_verdict, zeros_are_beaten)
 from .remedies import matching, remedies, with_ap
 from html import escape
 from textwrap import wrap
@@ -91,7 +91,8 @@ class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
     `ZeroLabelsCallback(on_flag='raise')` raises it, with the attributes of `ZeroLabelsWarning`."""
 
 # %% ../../nbs/diagnosis/03_records.ipynb #78aa4522
-_RED,_ORANGE,_GREEN = '#d62728','#ff7f0e','#2ca02c'
+# Red is for problems; blue is calm: nothing is wrong, but something could be better
+_RED,_BLUE,_GREEN = '#d62728','#1f77b4','#2ca02c'
 
 def _lines(text):
     "Wrap a paragraph at 78 columns; its further lines are steps, which are indented"
@@ -214,8 +215,34 @@ def describe(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         return as_warning(f"No verdict{_epoch(r, ' on epoch {}')}: {why}.", facts, r)
     helps = remedies(r)
-    color = _RED if bad else _ORANGE if helps or what_remains(r) else _GREEN
+    color = _RED if bad else _BLUE if helps or what_remains(r) else _GREEN
     return as_warning((bad or "No warning")+_end(r), facts, r, helps, color)
+
+def which_thresholds(r):
+    "Choose between a global threshold and thresholds per label; '' if neither is a remedy"
+    if r.other_data or math.isnan(r.per_label_f1): return ''
+    if per_label_helps(r):
+        return ("Choose thresholds per label: held out, their micro F1 is higher than that of the "
+                f"best global threshold, by {with_limits(*r.per_label_gain)}.")
+    if not thresh_helps(r): return ''
+    return ("Choose the global threshold: held out, thresholds per label are not clearly better "
+            f"than it, with a micro F1 of {r.per_label_f1:.3f} against {r.global_f1:.3f}.")
+
+def thresh_finding(r, without):
+    "Say whether other thresholds would help; '' if that is not known"
+    has_folds = not math.isnan(r.global_f1) # A single label has none
+    best_f1 = r.global_f1 if has_folds else r.suggested_f1
+    if math.isnan(best_f1): return ''
+    if per_label_helps(r): what = 'Thresholds per label would help'
+    elif thresh_helps(r) or is_better(best_f1, r.f1_micro): what = 'Another threshold would help'
+    else: what = 'Other thresholds would hardly help'
+    how = note(has_folds, 'cross-validated, ')
+    per_label = note(has_folds, f'{r.per_label_f1:.3f} with thresholds per label and ')
+    best = '' if r.suggested_thresh is None else f', {r.suggested_thresh:.3g}'
+    constant = note(not beats_constant(np.fmax(best_f1, r.per_label_f1), r.constant_f1),
+                    f"; the best constant prediction scores {r.constant_f1:.3f}")
+    return (f"{what}: {how}micro F1 is {per_label}{best_f1:.3f} at the best threshold for all "
+            f"labels{without}{best}, instead of {r.f1_micro:.3f}{constant}.")
 
 def _summary(r): return '; '.join([*_facts(r, 'labels-per-sample'), _F1.format(**r)])
 
@@ -233,7 +260,7 @@ def all_clear(r):
     remains = what_remains(r)
     facts = [*_facts(r, 'labels-per-sample', 'f1-micro'), _MACRO.format(**r), *remains]
     title = "No longer flagged" if remains else "All clear"
-    return as_warning(title+_end(r), facts, r, color=_ORANGE if remains else _GREEN)
+    return as_warning(title+_end(r), facts, r, color=_BLUE if remains else _GREEN)
 
 # %% ../../nbs/diagnosis/03_records.ipynb #9e08daec
 def judge_of(

@@ -11,7 +11,7 @@ from ..core.inputs import as_vocab, columns_of
 from ..core.messages import (
     check_kwargs, count_of, note, plural, single_threaded)
 from ..core.tables import (
-    as_shown, new_axes, plot_name, some_names, Table, with_limits)
+    as_shown, new_axes, plot_name, some_names, Table, three_decimals, with_limits)
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import F1ScoreMulti
 from ..metrics.intervals import estimate
@@ -29,6 +29,8 @@ class ModelComparison(Table):
     Columns: the scores, the `difference` from the first model, and its interval from `low` to `high`.
 
         compare_models({'a': probs, 'b': others}, targs).plot()"""
+    _format = staticmethod(three_decimals) # As in the `reading`; thousandths tell models apart
+
     @property
     def parts(self):
         "Each further model's table of differences from the first one, by its name"

@@ -9,18 +9,18 @@ __all__ = []
 from fastai.basics import *
 from ..core.messages import (
     check_int, count_of, note, progress, written_whole)
-from ..core.tables import (
-    as_shown, label_index, new_axes, plot_name, some_names)
+from ..core.tables import as_shown, label_index, some_names, three_decimals
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
 from ..thresholds.finding import plot_thresh_curve, stretched
-from ..diagnosis.verdicts import (
-    beats_constant, is_better, per_label_helps, problem, thresh_helps, why_no_verdict)
-from ..diagnosis.records import describe
+from ..diagnosis.verdicts import problem, why_no_verdict
+from ..diagnosis.records import describe, thresh_finding, which_thresholds
 from .comparison import ModelComparison
+from .plots import (
+    most_mistakes_first, plot_frequencies, with_curve)
 from .samples import (
-    find_mistakes, sample_inputs, sample_names, sample_titles)
+    find_mistakes, sample_inputs, sample_names, sample_paths, sample_titles)
 from base64 import b64encode
 from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -48,18 +48,28 @@ class _Results:
         self.known = self.labels[self.labels.support>0]
         enough = self.known[self.known.support>=ENOUGH]
         self.rated = enough if len(enough) else self.known
-        self.worst = self._most_mistakes(k)
+        self.k = k
+        self.worst = self.most_mistakes(self.interp.true.any(0).numpy())
+        self.explained = set() # Terms whose definitions stand beside a table
         left_out = len(self.rated)<len(self.known)
         which = note(left_out, f", of those with at least {ENOUGH} positives")
         self.lowest = f"The lowest{which}"
         self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{which}"
 
-    def _most_mistakes(self, k):
+    def most_mistakes(self, among):
         "Return the columns of the `k` labels with the most mistakes"
-        cols = [label_index(o, self.interp.vocab) for o in self.rated.index]
-        mistakes = self.interp.counts[1:3].sum(0)[cols] # False positives and false negatives
-        order = self.rated.assign(col=cols, mistakes=mistakes.numpy())
-        return order.sort_values(['mistakes','ap'], ascending=[False,True]).col[:k].tolist()
+        cols = [label_index(o, self.interp.vocab) for o in self.labels.index]
+        ap = self.labels.ap.set_axis(cols).sort_index().to_numpy()
+        return most_mistakes_first(self.interp.counts, ap, among)[:self.k]
+
+    def words(self, *names):
+        "Return the block of the terms that a table's names contain, whole or in parts"
+        used = {part.strip().lower().replace(' ', '_') for name in map(as_shown, names)
+                for part in (name, *name.split(','), *name.split())}
+        found = {term: text for term,text in glossary().items()
+                 if term.lower().replace(' ', '_') in used}
+        self.explained |= found.keys()
+        return 'words',found
 
 def _with_values(column, k=3):
     "Name the first labels of a column with their values"
@@ -87,18 +97,6 @@ def _thumbnail(image):
     fig = plt.figure(figsize=(1.8, 1.8*min(1.5, image.shape[-2]/image.shape[-1])))
     image.show(ctx=fig.add_axes([0,0,1,1]))
     return _saved('jpeg', pil_kwargs=dict(quality=80))[1]
-
-def _plot_frequencies(labels):
-    "Plot in how many samples each label is true, and in how many it is predicted"
-    n = len(labels)
-    ax = new_axes(None, (7,3))
-    edges = np.arange(n+1)-0.5
-    ax.stairs(labels.support, edges, fill=True, color='0.75', label='true')
-    ax.stairs(labels.predicted, edges, color='C0', label='predicted', lw=1.5)
-    if n<=40: ax.set_xticks(range(n), [plot_name(o, 20) for o in labels.index], rotation=90)
-    if labels.support.max() > 50*labels.support.median(): ax.set_yscale('symlog')
-    ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
-    ax.legend(fontsize=8)
 
 # %% ../../nbs/reports/05_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
@@ -132,12 +130,14 @@ def _verdict(p):
     if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
         yield 'finding',"In micro F1, the model is better than a constant prediction."
     yield 'box',describe(r).html
+    yield 'text',which_thresholds(r)
 
 # %% ../../nbs/reports/05_page.ipynb #11b04ccf
 def _accuracy(p):
     table = p.interp.accuracy_report()
     yield 'text',table.reading
     yield 'table',table
+    yield p.words(*table.columns, *table.index)
 
 def _comparison(p):
     if p.comparison is None: return
@@ -145,6 +145,7 @@ def _comparison(p):
     for name,table in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',table
+        yield p.words(*table.columns, *table.index)
     yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
 
 def _labels(p):
@@ -154,6 +155,7 @@ def _labels(p):
                          f"{_with_values(p.rated.f1[:3])}.")
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
+    yield p.words('label', *p.labels, *p.averages.index)
 
 # %% ../../nbs/reports/05_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
@@ -191,28 +193,12 @@ def _slider(p, probs, marks, start):
                          covered=[*between(highest), p.record.labelled-p.record.missed])
 
 # %% ../../nbs/reports/05_page.ipynb #4fbadbcd
-def _thresh_finding(r, without):
-    "Say whether other thresholds would help; '' if that is not known"
-    has_folds = not math.isnan(r.global_f1) # A single label has none
-    best_f1 = r.global_f1 if has_folds else r.suggested_f1
-    if math.isnan(best_f1): return ''
-    if per_label_helps(r): what = 'Thresholds per label would help'
-    elif thresh_helps(r) or is_better(best_f1, r.f1_micro): what = 'Another threshold would help'
-    else: what = 'Other thresholds would hardly help'
-    how = note(has_folds, 'cross-validated, ')
-    per_label = note(has_folds, f'{r.per_label_f1:.3f} with thresholds per label and ')
-    best = '' if r.suggested_thresh is None else f', {r.suggested_thresh:.3g}'
-    constant = note(not beats_constant(np.fmax(best_f1, r.per_label_f1), r.constant_f1),
-                    f"; the best constant prediction scores {r.constant_f1:.3f}")
-    return (f"{what}: {how}micro F1 is {per_label}{best_f1:.3f} at the best threshold for all "
-            f"labels{without}{best}, instead of {r.f1_micro:.3f}{constant}.")
-
 def _thresholds(p):
     interp = p.interp
     best = p.record.suggested_thresh
     if not interp.scored or not interp.preds[interp.true].isfinite().any(): return
     without = f' without {interp.rule.limits}' if interp.rule.limits else ''
-    finding = _thresh_finding(p.record, without)
+    finding = thresh_finding(p.record, without)
     if finding: yield 'finding',finding
     if p.record.other_data:
         yield 'text',"Choose a threshold by the validation set: these samples are for testing it."
@@ -230,10 +216,10 @@ def _thresholds(p):
                 plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
                 table, marks, figsize=(4.8,3.2))
     yield _slider(p, table.probs, marks, start)
+    yield p.words('thresh', 'micro', 'macro', 'held_out', 'labelled sample')
 
 def _curves(p):
-    has_curve = p.interp.true.sum(0)<p.interp.valid.sum(0) # Not true in all samples
-    cols = [i for i in p.worst if has_curve[i]]
+    cols = p.most_mistakes(with_curve(p.interp.counts)) # As in `plot_precision_recall`
     if not p.interp.scored or not cols: return
     ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
     low = ap[ap<0.5]
@@ -289,12 +275,17 @@ def _confusions(p):
     yield _plot("Samples in which the label of the row is missed and that of the column is wrongly "
                 "predicted; labels in most confusions come first.", p.interp.plot_label_confusion)
 
+def _item_last(table):
+    "Move the items behind the columns that a narrow screen should show"
+    return table[sorted(table, key=lambda name: name=='item')]
+
 def _samples(p):
     interp = p.interp
     first = interp.mistakes(max_n=10)
     if not len(first): return
     yield 'text',f"{first.reading} The most confident ones come first."
-    yield 'table',first
+    yield 'table',_item_last(first)
+    yield p.words('sample', 'label', 'score', 'missed', 'false positive')
     if interp.dl is None: return # Arrays have no inputs
     yield 'text',f"Of {p.which}:"
     for i,kind in itertools.product(p.worst, ('missed','false')):
@@ -302,12 +293,14 @@ def _samples(p):
         if not len(idxs): continue
         inputs = sample_inputs(interp, idxs.tolist())
         yield 'heading',title
-        if isinstance(inputs, pd.DataFrame): yield 'table',interp.show(i, kind, p.max_n)
-        else:
-            rows = zip(inputs, sample_titles(interp, idxs), scores, idxs)
-            yield 'samples',[dict(uri=_thumbnail(image), title=name, score=f'{score:.3f}',
-                                  names=sample_names(interp, sample, 80, i, kind))
-                             for image,name,score,sample in rows]
+        if isinstance(inputs, pd.DataFrame):
+            yield 'table',_item_last(interp.show(i, kind, p.max_n))
+            continue
+        rows = zip(inputs, sample_titles(interp, idxs), sample_paths(interp, idxs), scores, idxs)
+        yield 'texts' if isinstance(inputs[0], str) else 'samples',[
+            dict(input=o if isinstance(o, str) else _thumbnail(o), title=name, path=path,
+                 score=f'{score:.3f}', names=sample_names(interp, sample, 80, i, kind))
+            for o,name,path,score,sample in rows]
 
 def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
@@ -318,7 +311,7 @@ def _frequencies(p):
                          f"{ENOUGH} samples, so their values are uncertain: {_with_values(rare)}.")
     else: yield 'finding',f"The rarest label is {_with_values(support[:1])}."
     yield _plot("In how many samples each label is true, in the order of the table of labels: are "
-                "the labels with a low F1 the rare ones?", _plot_frequencies, p.labels)
+                "the labels with a low F1 the rare ones?", plot_frequencies, p.labels)
     yield _plot("How many labels samples have.", p.interp.plot_cardinality)
 
 # %% ../../nbs/reports/05_page.ipynb #f32ded94
@@ -327,12 +320,13 @@ def glossary():
     text = (files('fastai_mlmetrics.reports')/'glossary.txt').read_text(encoding='utf-8')
     return dict(o.split('\n', 1) for o in text.strip().split('\n\n'))
 
-def _glossary(p): yield 'facts',glossary()
+def _glossary(p):
+    yield 'facts',{term: text for term,text in glossary().items() if term not in p.explained}
 
 # %% ../../nbs/reports/05_page.ipynb #0c9922f1
 SECTIONS = dict(
-    data=('What was validated', _data),
     verdict=('Verdict', _verdict),
+    data=('What was validated', _data),
     accuracy=('Accuracy, F1 and ranking', _accuracy),
     comparison=('Models compared', _comparison),
     labels=('Each label', _labels),
@@ -342,18 +336,22 @@ SECTIONS = dict(
     confusions=('Which labels are confused', _confusions),
     samples=('Mistakes', _samples),
     frequencies=('How often labels occur', _frequencies),
-    glossary=('Words', _glossary))
+    glossary=('Other words', _glossary))
 
 # %% ../../nbs/reports/05_page.ipynb #e7a11f52
 def _cell_text(o):
-    if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else f'{o:.3f}'
-    return as_shown(o)
+    if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else three_decimals(o)
+    return o.name if isinstance(o, Path) else as_shown(o)
+
+def _cells(values, is_text):
+    "For each cell, return its text, whether its column is text, and what it shows on hover"
+    paths = [str(o) if isinstance(o, Path) else '' for o in values]
+    return [*zip(map(_cell_text, values), is_text, paths)]
 
 def _rows(table):
-    "List the rows of a table: the name, and for each cell its text and whether the column is text"
+    "List the rows of a table: the name and the cells"
     is_text = [o.kind not in 'biuf' for o in table.dtypes]
-    return [(_cell_text(name), [*zip(map(_cell_text, cells), is_text)])
-            for name,*cells in table.itertuples(name=None)]
+    return [(_cell_text(name), _cells(cells, is_text)) for name,*cells in table.itertuples(name=None)]
 
 _env = Environment(loader=PackageLoader('fastai_mlmetrics.reports', '.'), autoescape=True,
                    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

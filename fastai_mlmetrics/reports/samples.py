@@ -12,6 +12,7 @@ from ..core.messages import check_int, count_of, note
 from ..core.tables import (
     as_shown, escape_mathtext, label_index, names_within, plot_name, some_labels, Table)
 from ..core.rules import is_probs
+from fastai.text.core import BOS, EOS, FLD, PAD, TK_MAJ, TK_REP, TK_UP, TK_WREP, UNK
 import textwrap
 from dataclasses import dataclass
 from numbers import Integral
@@ -88,6 +89,15 @@ def _add_items(self:SampleViews, table):
     items = self.items(samples)
     if items is not None: table.insert(0, 'item', items[places].to_flat_index())
 
+def sample_paths(
+    interp, # A `MultiLabelInterpretation`
+    idxs # Indices of the samples
+)->list: # Texts; '' for samples that are no files
+    "Look up the paths of the files of samples"
+    items = interp.items(idxs)
+    if items is None: return ['' for _ in idxs]
+    return [str(o) if isinstance(o, Path) else '' for o in items]
+
 def _item_name(item):
     if isinstance(item, Path): return item.name
     return f'row {item}' if isinstance(item, Integral) else as_shown(item)
@@ -102,10 +112,21 @@ def sample_titles(
     if items is None: return numbers
     return [f'{number}, {_item_name(item)}' for number,item in zip(numbers, items)]
 
+_NO_WORDS = {BOS,EOS,FLD,PAD} # Special tokens that stand for no word
+
+def _without_tokens(text):
+    "Undo what fastai's tokenizer does to a text; an unknown word becomes an ellipsis"
+    text = re.sub(rf'{TK_REP} (\d+) (\S+)', lambda found: found[2]*int(found[1]), text)
+    text = re.sub(rf'{TK_WREP} (\d+) (\S+)', lambda found: ' '.join([found[2]]*int(found[1])), text)
+    text = re.sub(rf'{TK_MAJ} (\S)', lambda found: found[1].upper(), text)
+    text = re.sub(rf'{TK_UP} (\S+)', lambda found: found[1].upper(), text)
+    words = [o for o in text.split() if o not in _NO_WORDS]
+    return ' '.join(words).replace(UNK, '…')
+
 def sample_inputs(
     interp, # A `MultiLabelInterpretation`
     idxs # Indices of the samples
-): # A list of images, or a DataFrame, without columns if there are no inputs
+): # A list of images or of texts, or a DataFrame, without columns if there are no inputs
     "Get the inputs of some samples"
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
@@ -115,8 +136,7 @@ def sample_inputs(
         return x.decode().items[[*x.cat_names,*x.cont_names]].set_axis(idxs)
     shown = samples.itemgot(0)
     if isinstance(shown[0], TensorImageBase): return shown
-    texts = [truncstr(' '.join(str(o).split()), 200) for o in shown]
-    return pd.DataFrame(dict(input=texts), index=idxs)
+    return [truncstr(_without_tokens(str(o)), 200) for o in shown]
 
 # %% ../../nbs/reports/04_samples.ipynb #26248604
 _KINDS = 'missed','false'
@@ -293,6 +313,8 @@ def _show(self:SampleViews, selection, nrows=None, ncols=None, figsize=None):
     if ncols is not None: check_int('ncols', ncols, 1)
     if not selection.idxs: return print('no samples to show')
     inputs = sample_inputs(self, selection.idxs)
+    if not isinstance(inputs, pd.DataFrame) and isinstance(inputs[0], str):
+        inputs = pd.DataFrame(dict(input=inputs), index=selection.idxs)
     if isinstance(inputs, pd.DataFrame): return _selection_table(self, inputs, selection)
     return _plot_images(self, inputs, selection, nrows, ncols, figsize)
 

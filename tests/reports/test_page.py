@@ -25,7 +25,7 @@ def cells(part): return [[o.get_text() for o in row.find_all(['th','td'])] for r
 
 def shown(table):
     "What a page shows of a table"
-    def text(o): return str(o) if not isinstance(o, float) else '-' if math.isnan(o) else f'{o:.3f}'
+    def text(o): return str(o) if not isinstance(o, float) else '-' if math.isnan(o) else f'{o:.3f}'.replace('-0.000', '0.000')
     return [[str(name), *map(text, row)] for name,*row in table.itertuples(name=None)]
 
 def svgs(page):
@@ -57,8 +57,10 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     assert facts['threshold']=='0.5' and re.fullmatch(r'\d{4}-\d\d-\d\d \d\d:\d\d', facts['written'])
     assert facts['versions'].startswith(f'fastai_mlmetrics {version}, fastai ')
     assert torch.__version__ in facts['versions']
-    words = [o.get_text() for o in page.find(id='glossary').find_all('dt')]
-    assert words==[*glossary()]
+    beside = [o.get_text() for o in page.select('.words dt')]
+    others = [o.get_text() for o in page.find(id='glossary').find_all('dt')]
+    assert {*beside}|{*others}=={*glossary()} and not {*beside}&{*others}
+    assert {'support','f1','precision'} <= {o.get_text() for o in labels.find_next(class_='words').find_all('dt')}
     for o in labels.thead.find_all('th')[1:]: # Each column is explained
         assert any(o.get_text() in k.lower() or o.get_text() in v for k,v in glossary().items()), o
 
@@ -86,7 +88,7 @@ def test_names_are_text(tmp_path):
     counts,_ = page.find_all('script')
     assert '<' not in counts.get_text() and [*map(as_shown, NAMES)]==[o['name'] for o in counted(page)['labels']]
     assert '<b>bold</b>' in page.find(id='data').get_text()
-    assert not page.find('section').find('b') and len(page.find_all('section'))==11
+    assert not page.find(id='data').find('b') and len(page.find_all('section'))==11
     names = {row[0] for row in cells(page.find(id='labels').tbody)}
     assert names=={'(a, b)' if isinstance(o, tuple) else str(o) for o in NAMES}
     texts = [''.join(ElementTree.fromstring(o).itertext()) for o in svgs(page)]
@@ -101,7 +103,7 @@ def test_sections_are_left_out(tmp_path):
     assert [o['href'][1:] for o in page.nav.find_all('a')]==sections(page)
     assert 'verdict' not in sections(written(interp, tmp_path, without='verdict'))
     for kw in (dict(sections=['labels','pictures']), dict(without='pictures')):
-        with pytest.raises(ValueError, match="no section 'pictures': use one of data, verdict, .*, glossary$"):
+        with pytest.raises(ValueError, match="no section 'pictures': use one of verdict, data, .*, glossary$"):
             interp.to_html(tmp_path/'none.html', **kw)
     for kw in (dict(k=0), dict(max_n=0)):
         with pytest.raises(ValueError, match='should be a whole number, 1 or more'):
@@ -367,7 +369,9 @@ def test_the_most_confident_mistakes_have_names(tmp_path):
     interp = MultiLabelInterpretation.from_learner(learn.remove_cb(ProgressCallback), thresh=1.)
     part = written(interp, tmp_path).find(id='samples')
     first,row = interp.mistakes(),cells(part.tbody)[0]
-    assert row[1]==str(first.item.iloc[0]) and Path(row[1]).is_file()
+    assert row[-1]==first.item.iloc[0].name
+    assert part.tbody.tr.find_all('td')[-1]['title']==str(first.item.iloc[0]) # On hover
+    assert cells(part.thead)==[['sample','label','kind','score','item']]
     names = {int(re.match(r'sample (\d), ', o.get_text())[1]): o.get_text() for o in part.find_all('figcaption')}
     assert len(names)==2
     for i,text in names.items(): assert interp.items([i])[0].name in text
@@ -411,7 +415,7 @@ def test_rows_of_tables_are_shown(tmp_path):
     expected = interp.show(part.h3.get_text().split(':')[0], kind, max_n=6)
     table = part.h3.find_next('table')
     assert [row[0] for row in cells(table.tbody)]==[*map(str, expected.index)]
-    assert cells(table.thead)==[['sample',*expected]] and 'x' in expected
+    assert cells(table.thead)==[['sample',*expected.columns.drop('item'),'item']] and 'x' in expected
 
 def test_plots_do_not_depend_on_settings(tmp_path):
     interp = interpretation(100, 3)
