@@ -313,6 +313,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                            'fastai_mlmetrics/core/rules.py'),
                                              'fastai_mlmetrics.core.rules.check_weight': ( 'core/rules.html#check_weight',
                                                                                            'fastai_mlmetrics/core/rules.py'),
+                                             'fastai_mlmetrics.core.rules.complete_thresh': ( 'core/rules.html#complete_thresh',
+                                                                                              'fastai_mlmetrics/core/rules.py'),
                                              'fastai_mlmetrics.core.rules.ignored_by': ( 'core/rules.html#ignored_by',
                                                                                          'fastai_mlmetrics/core/rules.py'),
                                              'fastai_mlmetrics.core.rules.is_prob_thresh': ( 'core/rules.html#is_prob_thresh',
