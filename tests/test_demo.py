@@ -192,5 +192,6 @@ def test_the_demo_tells_what_it_could_not_cure(bias, is_cured, capsys):
     else:
         text = ' '.join(lines.split())
         verdict = learn.zero_labels.records[-1].verdict
-        assert text.startswith(f'Not cured after 2 epochs: the model still {verdict} ') and text.endswith('--epochs 15.')
+        assert text.startswith(f'Not cured after 2 epochs: the model still {verdict} ')
+        assert text.endswith('--epochs 15.')
     assert max(map(len, lines.splitlines()), default=0)<80

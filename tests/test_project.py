@@ -291,6 +291,7 @@ def test_help_says_what_the_package_is():
     code = [o.strip() for o in doc.splitlines() if o.startswith('    ')]
     assert len(code)==2 and 'metrics=multilabel_metrics(), cbs=ZeroLabelsCallback()' in code[1]
     dls = make_learner(*simulate(40, 20)).dls
-    space = dict(globals(), dls=dls, vision_learner=lambda dls,arch,**kwargs: Learner(dls, nn.Identity(), **kwargs))
+    space = dict(globals(), dls=dls, vision_learner=lambda dls,arch,**kwargs: Learner(
+        dls, nn.Identity(), loss_func=BCEWithLogitsLossFlat(), **kwargs))
     exec('\n'.join(code), space)
     assert space['learn'].zero_labels and max(map(len, doc.splitlines()))<=100

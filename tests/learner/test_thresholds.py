@@ -448,7 +448,8 @@ def test_labels_that_a_dict_leaves_out_keep_their_threshold():
     assert MultiLabelInterpretation.from_learner(learn, thresh=some).thresh==(0.2,0.3,0.1,0.9)
     of_all = learn.accuracy_report(thresh=(0.2,0.3,0.1,0.9), ci=None)
     pd.testing.assert_frame_equal(pd.DataFrame(learn.accuracy_report(thresh=some, ci=None)), pd.DataFrame(of_all))
-    with pytest.raises(ValueError, match=r"labels \['e'\], which are not here") as e: learn.set_thresh(dict(a=0.1, e=0.2))
+    with pytest.raises(ValueError, match=r"labels \['e'\], which are not here") as e:
+        learn.set_thresh(dict(a=0.1, e=0.2))
     assert learn.loss_func.thresh==(0.2,0.5,0.1,0.9) and '[]' not in str(e.value)
 
 def test_which_limits_metrics_keep():
