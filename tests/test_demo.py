@@ -1,7 +1,7 @@
 "The demo on the command line"
 import contextlib, io, runpy, signal, subprocess, time
 from helpers import *
-from fastai_mlmetrics.demo import _print_row, get_data
+from fastai_mlmetrics.demo import _print_row, _print_what_remains, _try_remedies, get_data
 
 def typed(*args, **kwargs):
     "Run the command in a new Python"
@@ -155,3 +155,43 @@ def test_pascal_is_what_untar_data_brings(tmp_path, monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.demo.untar_data', local)
     dls = get_data('pascal', tmp_path, 32)
     assert asked==[URLs.PASCAL_2007] and dls.one_batch()[0].shape[1:]==(3,32,32)
+
+def test_pascal_without_a_connection_is_told_in_words(monkeypatch):
+    import socket, urllib.error
+    def offline(url): raise urllib.error.URLError(socket.gaierror(-2, 'Name or service not known'))
+    monkeypatch.setattr('fastai_mlmetrics.demo.untar_data', offline)
+    with pytest.raises(ConnectionError) as e: get_data('pascal', '.', 32)
+    text = str(e.value)
+    assert re.search(r"pascal.* cannot be downloaded \(Name or service not known\): .*connection.*'digits'", text)
+    assert not re.search('urlopen|Errno|\n', text)
+
+def demo_learner(logits, targs, names):
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=names)
+    with learn.no_logging(), warnings_as('ignore'): learn.validate()
+    return learn
+
+def test_the_remedies_are_scored_by_the_metric_and_the_names_that_the_callback_promised(capsys):
+    learn = demo_learner(*simulate(400, 20, density=0.1, skill=1.5, bias=-3), [f'l{i}' for i in range(20)])
+    r = learn.zero_labels.records[-1]
+    with learn.no_bar(): _try_remedies(learn, '1 epoch', 0.5)
+    lines = capsys.readouterr().out
+    text = ' '.join(lines.split())
+    assert r.suggested_thresh and f"thresh={r.suggested_thresh}" in str(r)
+    for number,name in ((r.f1_micro,'1 epoch'), (r.label_each_f1,'min_labels=1'),
+                        (r.suggested_f1,f'thresh={r.suggested_thresh}')):
+        assert f'{number:.3f} ({name})' in text, name
+    assert text.startswith('Micro F1 without') and max(map(len, lines.splitlines()))<80
+
+@pytest.mark.parametrize('bias,is_cured', [(-6,False), (0,True)])
+def test_the_demo_tells_what_it_could_not_cure(bias, is_cured, capsys):
+    _,targs = simulate(400, 20, density=0.1)
+    learn = demo_learner(4*(2*targs-1)+bias, targs, [f'l{i}' for i in range(20)])
+    _print_what_remains(learn, 2)
+    lines = capsys.readouterr().out
+    if is_cured: assert lines==''
+    else:
+        text = ' '.join(lines.split())
+        verdict = learn.zero_labels.records[-1].verdict
+        assert text.startswith(f'Not cured after 2 epochs: the model still {verdict} ')
+        assert text.endswith('--epochs 15.')
+    assert max(map(len, lines.splitlines()), default=0)<80

@@ -287,3 +287,13 @@ def test_classifiers_name_the_pythons_that_are_tested(checkout):
     versions = {o.split()[-1] for o in names if re.search(r':: 3\.\d+$', o)}
     workflow = (ROOT/'.github'/'workflows'/'test.yaml').read_text()
     assert versions=={*re.findall(r'"(3\.\d+)"', re.search(r'python: \[.*\]', workflow)[0])}
+
+def test_help_says_what_the_package_is():
+    doc = inspect.getdoc(fastai_mlmetrics)
+    code = [o.strip() for o in doc.splitlines() if o.startswith('    ')]
+    assert len(code)==2 and 'metrics=multilabel_metrics(), cbs=ZeroLabelsCallback()' in code[1]
+    dls = make_learner(*simulate(40, 20)).dls
+    space = dict(globals(), dls=dls, vision_learner=lambda dls,arch,**kwargs: Learner(
+        dls, nn.Identity(), loss_func=BCEWithLogitsLossFlat(), **kwargs))
+    exec('\n'.join(code), space)
+    assert space['learn'].zero_labels and max(map(len, doc.splitlines()))<=100

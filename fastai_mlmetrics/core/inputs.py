@@ -151,6 +151,7 @@ def _why_no_kind(o):
     kind = type(o).__name__
     if 'complex' in str(getattr(o, 'dtype', '')): return "these numbers are complex"
     if isinstance(o, dict):
+        if not o: return f"this {kind} is empty"
         return (f"this {kind} has the keys {[*o][:5]}: pass the array of one of them, or "
                 "pd.DataFrame(...) of it if each is a label")
     if getattr(getattr(o, 'dtype', None), 'names', None):

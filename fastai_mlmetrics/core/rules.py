@@ -71,8 +71,25 @@ def _in_order(thresh, names, vocab, by_name):
                          "a DataFrame or the vocab of a Learner's dls, or pass a list in their order")
     unknown = [o for o in names if o not in vocab]
     missing = [o for o in vocab if o not in names]
-    raise ValueError(f"thresh is for the labels {unknown[:3]}, which are not here, "
-                     f"and lacks {missing[:3]}")
+    problems = [note(unknown, f"is for the labels {unknown[:3]}, which are not here"),
+                note(missing, f"lacks {missing[:3]}")]
+    problem = ', and '.join(filter(None, problems)) or "has more than one number for a label"
+    only_some = note(missing and not unknown, ": pass a number for each label. Where a Learner has a "
+                                              "threshold, as in learn.set_thresh, some labels will do")
+    raise ValueError(f"thresh {problem}{only_some}")
+
+def complete_thresh(
+    thresh, # Thresholds, as `as_thresh` takes them; a dict or Series may name some labels only
+    present, # Thresholds of the other labels: a number, or one per label
+    vocab # Names of the labels, in order; None: unknown
+): # Dict by name if labels were left out, else `thresh`
+    "Add the present thresholds of the labels that a dict or a Series leaves out"
+    names = (*thresh,) if isinstance(thresh, dict) else thresh_names(thresh) or ()
+    vocab = as_vocab(vocab)
+    if vocab is None or not names or not {*names}<{*vocab}: return thresh
+    if len({*names})<len(names): return thresh # A label twice, which `as_thresh` refuses
+    of_labels = np.broadcast_to(as_thresh(present), len(vocab)).tolist()
+    return dict(zip(vocab, of_labels)) | dict(thresh)
 
 def thresh_text(
     thresh # Thresholds, as `as_thresh` takes them

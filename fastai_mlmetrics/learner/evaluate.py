@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.inputs import label_vocab
 from ..core.messages import check_int, nearest, note
 from ..core.tables import escape_mathtext, Table
-from ..core.rules import ignored_by
+from ..core.rules import complete_thresh, ignored_by
 from ..core.decoding import Decoding
 from ..core.passes import (
     get_dl, get_probs, groups_of, NeedsTargets, without_trackers)
@@ -35,8 +35,10 @@ def accuracy_report(self:Learner,
         learn.accuracy_report(dl=learn.dls.train, ci=None)"""
     dl = get_dl(self, ds_idx, dl)
     scores,targs = get_probs(self, dl=dl)
-    kwargs = {**Decoding(self.loss_func).args, 'vocab': label_vocab(self.dls),
-              'ignore_index': ignored_by(self.metrics), **kwargs}
+    in_use = {**Decoding(self.loss_func).args, 'vocab': label_vocab(self.dls),
+              'ignore_index': ignored_by(self.metrics)}
+    kwargs = in_use | kwargs
+    kwargs['thresh'] = complete_thresh(kwargs['thresh'], in_use['thresh'], kwargs['vocab'])
     kwargs['groups'] = groups_of(dl, kwargs.get('groups'))
     return report(scores, targs, sigmoid=False, **kwargs)
 

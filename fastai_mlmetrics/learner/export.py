@@ -58,14 +58,27 @@ def _made_plain(learn):
         finally:
             if stored: learn.__stored_args__ = stored
 
+_PUTS = 'PUT','BINPUT','LONG_BINPUT'
+_GETS = 'GET','BINGET','LONG_BINGET'
+
+def _globals_in(data):
+    "Yield the module and the name of each class and function that a pickle needs"
+    pushed = [None, None] # What the last steps left on top of the stack: a text, or None
+    memo = {}
+    for op,arg,_ in pickletools.genops(data):
+        if op.name=='GLOBAL': yield arg.split(' ') # In protocols below 4
+        elif op.name=='STACK_GLOBAL': yield pushed[-2:]
+        if op.name=='MEMOIZE': memo[len(memo)] = pushed[-1]
+        elif op.name in _PUTS: memo[arg] = pushed[-1]
+        elif op.name in _GETS: pushed.append(memo[arg])
+        else: pushed.append(arg if 'UNICODE' in op.name else None)
+
 def _names_in(path):
     "Find the names of this package that a pickled file needs, if possible the public ones"
     with zipfile.ZipFile(path) as z:
         pickles = [z.read(name) for name in z.namelist() if name.endswith('.pkl')]
-    needed = set() # 'module name'
-    for data in pickles:
-        needed |= {arg for op,arg,_ in pickletools.genops(data) if op.name=='GLOBAL'}
-    ours = [o.split() for o in sorted(needed) if o.startswith(_PACKAGE)]
+    needed = {(module,name) for data in pickles for module,name in _globals_in(data)}
+    ours = sorted((module,name) for module,name in needed if module.startswith(_PACKAGE))
     public = [name for module,name in ours if name in sys.modules[module].__all__]
     return public or [name for _,name in ours]
 

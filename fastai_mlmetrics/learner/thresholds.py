@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
 from ..core.messages import check_kwargs, note, single_threaded, warn_user
 from ..core.rules import (
-    as_thresh, binarize, ignored_by, thresh_text, ThresholdRule)
+    as_thresh, binarize, complete_thresh, ignored_by, thresh_text, ThresholdRule)
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
 from ..core.decoding import Decoding
@@ -229,12 +229,12 @@ def _updated_metric(m, rule, usual, logits):
         min_labels=limits.min_labels, max_labels=limits.max_labels)
     return m
 
-def _rule_to_set(thresh, min_labels, max_labels, vocab):
+def _rule_to_set(thresh, min_labels, max_labels, vocab, present):
     "Check a threshold and limits to set, and put per-label thresholds in the order of `vocab`"
     limits = dict(min_labels=min_labels, max_labels=max_labels)
     if not min_labels and max_labels is None: # A found threshold may be in use, with its limits
         limits = getattr(thresh, 'limits', limits)
-    thresh = as_thresh(thresh, vocab)
+    thresh = as_thresh(complete_thresh(thresh, present, vocab), vocab)
     if not all(0<=o<=1 for o in L(thresh)):
         raise ValueError(f"thresh={thresh_text(thresh)} should be in [0, 1], as for probabilities. "
                          "learn.thresh_find() finds one, and so does best_thresholds "
@@ -246,22 +246,25 @@ def _rule_to_set(thresh, min_labels, max_labels, vocab):
 # %% ../../nbs/learner/00_thresholds.ipynb #bfe3b7ba
 @patch
 def set_thresh(self:Learner,
-    thresh, # Number in [0, 1], one per label, a dict by label, or the result of a search
+    thresh, # Number in [0, 1], one per label, a dict of some or all labels, or the result of a search
     min_labels:int=0, # Minimum number of labels per sample
     max_labels:int=None # Maximum number of labels per sample; None: unlimited
 ):
     """Set the threshold in loss decoding, metrics and callback of this Learner
 
     `predict`, `show_results`, metrics and reports follow; other Learners do not change.
+    Labels that a dict leaves out keep their present threshold.
     `export` stores thresholds, `save` does not: write `json.dumps(learn.loss_func.thresh)` to a file,
     and pass it to `set_thresh` after `load`. Warns of metrics that keep their own threshold.
     Raises `ValueError` for thresholds outside [0, 1] or of another number than the labels, and if the
     loss function does not decode.
 
         learn.set_thresh(learn.thresh_find()) # The recommended threshold
-        learn.set_thresh(0.3, min_labels=1)"""
-    rule = _rule_to_set(thresh, min_labels, max_labels, label_vocab(self.dls))
+        learn.set_thresh(0.3, min_labels=1)
+        learn.set_thresh({'cancer': 0.1}) # The other labels keep theirs"""
     decoding = Decoding.of(self)
+    vocab = label_vocab(self.dls)
+    rule = _rule_to_set(thresh, min_labels, max_labels, vocab, decoding.args['thresh'])
     if not decoding.decodes:
         # Of a loss of several outputs, it is unknown what it takes
         probs = decoding.loss_of_zeros is not None and not decoding.takes_logits

@@ -23,7 +23,9 @@ def _of_rule(name):
     return property(attrgetter(f'rule.{name}'), doc='The argument of this name')
 
 class StreamMetric(AccumMetric):
-    "Base of metrics that sum something `from_batch`, and read their value `from_total`"
+    """Base of metrics that sum something `from_batch`, and read their value `from_total`
+
+    A copy, by `copy`, `deepcopy` or `pickle`, has the arguments, but not what was counted."""
     thresh = _of_rule('thresh')
     sigmoid = _of_rule('sigmoid')
     labels = _of_rule('labels')

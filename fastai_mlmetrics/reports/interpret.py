@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.inputs import label_vocab
 from ..core.messages import check_int, check_kwargs, count_of
 from ..core.tables import as_shown, some_names, Table
-from ..core.rules import ignored_by, is_probs
+from ..core.rules import complete_thresh, ignored_by, is_probs
 from ..core.predictions import Predictions, takes_predictions
 from ..core.decoding import Decoding
 from ..core.passes import get_dl, get_probs, groups_of
@@ -19,7 +19,7 @@ from ..metrics.curves import label_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
 from ..metrics.intervals import (
-    cell_numbers, counts_without, Estimate, estimate)
+    cell_numbers, counts_without, estimate, Estimate)
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
 from .jackknife import (
@@ -133,8 +133,9 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
                      and _has_loss_per_target(learn.loss_func, ignored))
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
         rule = Decoding(learn.loss_func).args
-        if thresh is not None: rule['thresh'] = thresh
-        p = Predictions.of(preds, targs, vocab=label_vocab(learn.dls), ignore_index=ignored,
+        vocab = label_vocab(learn.dls)
+        if thresh is not None: rule['thresh'] = complete_thresh(thresh, rule['thresh'], vocab)
+        p = Predictions.of(preds, targs, vocab=vocab, ignore_index=ignored,
                            groups=groups_of(dl, groups), labels=labels, **rule)
         def by_item(x): return x.view(len(preds), -1)
         if losses: # The mean over all targets becomes that over the valid ones

@@ -345,3 +345,6 @@ def test_what_vocab_is_refused():
     for vocab in (NAMES[:5], (['the','cat'], NAMES[:5])):
         for f in (best_thresholds, accuracy_report, judge):
             with pytest.raises(ValueError, match='5 names.*6 labels'): f(SCORES, TARGS, vocab=vocab)
+
+def test_an_empty_dict_is_named():
+    with pytest.raises(ValueError, match='but this dict is empty$'): judge({}, [[0,1]])

@@ -1,7 +1,7 @@
 "The threshold rule: scores to binary predictions, thresholds by name, limits"
 import pickle, sklearn.metrics as skm
 from helpers import *
-from fastai_mlmetrics.core.rules import as_thresh
+from fastai_mlmetrics.core.rules import as_thresh, complete_thresh
 from six_labels import LOGITS, NAMES, SCORES, TARGS, assert_alike, interpretation, record, report
 
 def test_a_series_of_thresholds_is_its_values():
@@ -130,6 +130,24 @@ def test_thresholds_are_matched_to_labels_by_name():
         F1ScoreMulti(many)(*(pd.DataFrame(np.eye(500)).add_prefix('l') for _ in range(2)))
     assert len(str(e.value))<200
     with pytest.raises(ValueError, match='thresh is for the labels'): F1ScoreMulti(dict(a=0.2, b=0.4, d=0.6))(df, y)
+
+@pytest.mark.parametrize('thresh,message', [
+    (dict(b=0.4), r"thresh lacks \['a', 'c'\]: pass a number for each label"),
+    (dict(a=0.2, b=0.4, c=0.6, d=0.5), r"thresh is for the labels \['d'\], which are not here$"),
+    (dict(a=0.2, d=0.4), r"thresh is for the labels \['d'\], which are not here, and lacks \['b', 'c'\]$"),
+    (pd.Series([0.2, 0.3, 0.4, 0.5], list('abcc')), "thresh has more than one number for a label$")])
+def test_what_is_wrong_with_names(thresh, message):
+    df,y = (pd.DataFrame(o.numpy(), columns=list('abc')) for o in simulate(20, 3))
+    with pytest.raises(ValueError, match=message) as e: F1ScoreMulti(thresh)(df, y)
+    assert '[]' not in str(e.value)
+
+def test_some_names_take_the_others_from_the_present_thresholds():
+    assert complete_thresh(dict(b=0.4), 0.5, list('abc'))==dict(a=0.5, b=0.4, c=0.5)
+    assert complete_thresh(pd.Series(dict(c=0.4)), (0.1,0.2,0.3), list('abc'))==dict(a=0.1, b=0.2, c=0.4)
+    assert complete_thresh({0: 0.4}, 0.5, [0,1])=={0: 0.4, 1: 0.5}
+    for unchanged in (0.3, [0.1,0.2], dict(a=0.1, d=0.2), dict(a=0.1, b=0.2, c=0.3)):
+        assert complete_thresh(unchanged, 0.5, list('abc')) is unchanged
+    assert complete_thresh(dict(a=0.1), 0.5, None)==dict(a=0.1)
 
 THRESHOLDS = st.lists(st.sampled_from((0.1,0.3,0.5,0.7)), min_size=7, max_size=7)
 

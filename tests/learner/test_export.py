@@ -42,6 +42,17 @@ def test_export_plain_says_what_it_cannot_leave_out(tmp_path):
     needed = r'l\.pkl still needs fastai_mlmetrics, for (\w+, )*F1ScoreMulti(, \w+)*: use'
     with pytest.warns(UserWarning, match=needed): learn.export_plain('l.pkl')
 
+@pytest.mark.parametrize('protocol', [2,3,4,5])
+def test_export_plain_sees_names_in_each_protocol(protocol, tmp_path):
+    "Also names that stand in the pickle before as text, and two of one module, which is written once"
+    learn = full_learner(path=tmp_path)
+    learn.left = ['F1ScoreMulti', F1ScoreMulti, RecallMulti, F1ScoreMulti, partial(binarize, thresh=0.3)]
+    learn.export = partial(learn.export, pickle_protocol=protocol)
+    with pytest.warns(UserWarning, match='still needs fastai_mlmetrics, for F1ScoreMulti, RecallMulti: use'):
+        learn.export_plain()
+    del learn.left
+    with warnings_as('error'): learn.export_plain()
+
 @pytest.mark.parametrize('loss', [nn.BCEWithLogitsLoss().forward, torch.binary_cross_entropy_with_logits,
                                   F.binary_cross_entropy_with_logits], ids=['method','builtin','function'])
 def test_export_plain_keeps_a_loss_that_has_no_class(loss, tmp_path):

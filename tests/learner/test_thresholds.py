@@ -437,6 +437,21 @@ def test_thresholds_by_name_are_replaced_with_their_names():
     assert torch.equal(decoded, logits.sigmoid()>tensor(0.001, 0.9, 0.5, 0.1))
     assert values(learn)['f1']==pytest.approx(skm.f1_score(targs, decoded, average='micro'))
 
+def test_labels_that_a_dict_leaves_out_keep_their_threshold():
+    logits,targs = simulate(200, 4, density=0.3, skill=1.)
+    learn = make_learner(logits, targs, F1ScoreMulti(average='micro', name='f1'), vocab=list('abcd'))
+    learn.set_thresh(dict(c=0.1))
+    assert learn.loss_func.thresh==(0.5,0.5,0.1,0.5)==learn.metrics[0].rule.thresh
+    learn.set_thresh(dict(a=0.2, d=0.9))
+    assert learn.loss_func.thresh==(0.2,0.5,0.1,0.9)
+    some = dict(b=0.3)
+    assert MultiLabelInterpretation.from_learner(learn, thresh=some).thresh==(0.2,0.3,0.1,0.9)
+    of_all = learn.accuracy_report(thresh=(0.2,0.3,0.1,0.9), ci=None)
+    pd.testing.assert_frame_equal(pd.DataFrame(learn.accuracy_report(thresh=some, ci=None)), pd.DataFrame(of_all))
+    with pytest.raises(ValueError, match=r"labels \['e'\], which are not here") as e:
+        learn.set_thresh(dict(a=0.1, e=0.2))
+    assert learn.loss_func.thresh==(0.2,0.5,0.1,0.9) and '[]' not in str(e.value)
+
 def test_which_limits_metrics_keep():
     "Limits of their own, not those of an earlier `set_thresh`"
     metrics = [F1ScoreMulti(name='plain'), F1ScoreMulti(max_labels=2, name='at most 2'),
