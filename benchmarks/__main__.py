@@ -101,9 +101,10 @@ SIZES = (5_000,20,64,12),(40_000,80,256,8),(100_000,600,512,4)
 def metrics(sizes=SIZES):
     """Metrics of a validation
 
-    Seconds to add all batches and compute the values. Ours are the nine of `multilabel_metrics(full=True)`, fastai's
-    and scikit-learn's the seven of these that they have. torchmetrics computes four, as it has no averages over
-    samples; in the last column without the checks of its input (`validate_args=False`), which ours always make."""
+    Seconds to add all batches and compute the values, without a Learner. Ours are the nine metrics of
+    `multilabel_metrics(full=True)`. fastai and scikit-learn have seven of these. torchmetrics has four, because it has
+    no averages over samples. In the last column, torchmetrics does not check its input (`validate_args=False`); our
+    metrics always do."""
     for n,c,bs,repeats in sizes:
         preds,targs = data(n, c)
         run = Batches(preds, targs, bs)
@@ -124,7 +125,8 @@ def thresholds(sizes=((100_000,80), (50_000,500)), repeats=2):
 
     Seconds of `best_thresholds` with the held-out scores, from all scores and from histograms of 1,024 bins. The last
     row of each size is a loop over the labels with scikit-learn's `precision_recall_curve`: the best F1 of each label,
-    without a held-out score. No other library optimises micro F1 over thresholds per label."""
+    without a held-out score. fastai, scikit-learn and torchmetrics have no joint search of per-label thresholds for
+    micro F1."""
     for n,c in sizes:
         preds,targs = data(n, c)
         scores = preds.sigmoid_()
@@ -163,10 +165,11 @@ LEARNERS = {
 def validation(learners=LEARNERS, repeats=15):
     """Validation with the callback
 
-    Milliseconds of `learn.validate()` without metrics, and what is added to them: by the nine metrics of the first
-    table, by `ZeroLabelsCallback` beside these, by fastai's seven instead of them. Each is the median of differences
-    within a round. *Below x*: not distinguishable from 0; x is the upper limit of the 95 % interval, or its width if
-    that is below 0."""
+    Milliseconds of `learn.validate()` without metrics, and the time that is added by our nine metrics, by
+    `ZeroLabelsCallback` in addition to these, and by fastai's seven metrics instead. Each value is the median of the
+    differences within a round. Times differ from the first table, which measures without a Learner. *Below x*: the time
+    cannot be distinguished from 0; x is the upper limit of the 95 % interval, or the interval's width if the limit is
+    below 0."""
     for name,learner in learners.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
@@ -236,9 +239,10 @@ def memory(rows=(*((o, *s) for o in [*STREAMED][:3:2] for s in (FEW,MANY)), *((o
                  ('`accuracy_report`', 100_000, 600))):
     """Memory
 
-    Seconds, and growth of the peak memory in MB after a small first run, each in a process of its own, on Linux. The
-    peak is higher than [what is held](../nbs/howto/12_processes_large_data.ipynb#memory-and-time). Samples come in
-    batches of 1,000, which are not kept. `accuracy_report` takes one array, and its time includes the intervals."""
+    Seconds, and growth of the peak memory in MB after a small first run, each in a separate process, on Linux. The
+    peak is higher than the memory [between batches](../nbs/howto/12_processes_large_data.ipynb#memory-and-time).
+    Samples come in batches of 1,000, which are not stored. `accuracy_report` takes one array, and its time includes
+    the intervals."""
     for name,n,c in rows:
         s,mb = map(float, python('-m', 'benchmarks', '--stream', name, n, c).split())
         yield {'what': name, 'samples x labels': size(n, c), 's': s, 'MB': mb}
@@ -355,18 +359,20 @@ def summary(tables):
     m,t,v,mem = (tables[f.__name__] for f in PAGE[:4])
     m,free,resnet = m.iloc[min(1, len(m)-1)],v.iloc[0],v.iloc[-1]
     def added(difference): return str(difference).replace('below', 'less than')
-    train = (f'**Training**: for {m["samples x labels"]} (samples x labels), our nine metrics take {short(m.ours)} s '
-             f'in each validation, the callback {short(free.callback.median/1000)} s, and fastai\'s seven metrics '
-             f'{short(m.fastai)} s. A resnet18 validates small images in {short(resnet.validation)} ms; metrics add '
-             f'{added(resnet.metrics)} ms, and the callback {added(resnet.callback)} ms.')
+    fastai_adds = added(free["fastai's metrics"])
+    train = (f'**Training**: for {m["samples x labels"]} (samples x labels), our nine metrics add '
+             f'{added(free.metrics)} ms to a validation, the callback {added(free.callback)} ms, and fastai\'s seven '
+             f'metrics {fastai_adds} ms. A resnet18 validates small images in '
+             f'{short(resnet.validation)} ms without a GPU; metrics add {added(resnet.metrics)} ms, and the callback '
+             f'{added(resnet.callback)} ms.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
     one,per = of.loc['global, micro F1'],of.loc['per label, jointly for micro F1']
     report = mem[mem.what=='`accuracy_report`'].iloc[-1]
-    wait = (f'**Thresholds and intervals**: thresholds with their held-out score take, for {n}, '
+    wait = (f'**Thresholds and intervals**: for {n}, thresholds with their held-out score take '
             f'{short(one["from all scores"])} s (global) or {short(per["from all scores"])} s (per label), '
-            f'in bins {short(one["in bins"])} or {short(per["in bins"])} s; and `accuracy_report` with its intervals, '
-            f'{short(report.s)} s for {report["samples x labels"]}.')
+            f'and {short(one["in bins"])} or {short(per["in bins"])} s in bins. `accuracy_report` with its intervals '
+            f'takes {short(report.s)} s for {report["samples x labels"]}.')
     def row(what, i): return mem[mem.what==what].iloc[i]
     few,many = (row('our nine metrics', i) for i in (0,-1))
     exact,bins = row('AP and AUC, exact', -1),row('AP and AUC in 1,024 bins', -1)

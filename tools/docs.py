@@ -55,7 +55,7 @@ TERMS = {
     'howto/07_absent_labels': 'validation set without a label, split',
     'howto/08_paper_table': 'mAP CP CR CF1',
     'howto/09_missing_targets': 'unlabelled, unlabeled',
-    'howto/10_own_metric#a-metric-that-is-no-sum': 'AccumMetric, metrics that are not sums, median',
+    'howto/10_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/10_own_metric': 'custom metric',
     'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, resume, resume training, '
         'resume from a checkpoint, training metrics, metrics on the training set, TensorBoard, wandb',
