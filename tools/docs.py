@@ -51,7 +51,6 @@ TERMS = {
     'howto/06_thresholds_deployment': 'production, inference, serve, deploy, save model threshold',
     'howto/06_thresholds_deployment#a-required-recall-or-precision':
         'recall of 0.95, recall 0.95, minimum recall, target recall, fixed recall, required recall',
-    'howto/06_thresholds_deployment#what-to-look-out-for': 'submission, submission CSV, predict new images',
     'howto/07_absent_labels': 'validation set without a label, split',
     'howto/08_paper_table': 'mAP CP CR CF1',
     'howto/09_missing_targets': 'unlabelled, unlabeled',
@@ -81,6 +80,9 @@ TERMS = {
     'howto/22_groups': 'several images per patient, groups, patients, clustered samples, independent samples, '
         'frames of a video',
     'howto/23_how_many_samples': 'how many samples, large enough, significance, significant, uncertainty, sample size',
+    'howto/25_submission': 'submission, submission CSV, Kaggle submission, test folder, predict new images, sample submission',
+    'howto/26_no_label': 'samples without any label, none of the above, no finding, negative images, background images, '
+        'no label, multi-class to multi-label, single-label to multi-label, empty labels',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
     'reference/02_ranking#apscoremulti': 'mean average precision',
