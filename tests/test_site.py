@@ -291,6 +291,10 @@ SEARCHES = {
     'top-k accuracy': 'reference/02_ranking', 'over-predicts': 'reference/11_messages',
     'false positives': 'reference/12_glossary', 'unfreeze': 'reference/11_messages',
     'soft labels': 'reference/11_messages', 'class weights': 'reference/07_data',
+    'Kaggle submission': 'howto/25_submission', 'none of the above': 'howto/26_no_label',
+    'which metric': 'howto/27_which_metric', 'confusion matrix': 'howto/28_confusion_matrix',
+    'oversampling': 'howto/29_oversampling', 'WeightedDL': 'howto/29_oversampling',
+    'costs of errors': 'howto/30_costs', 'hierarchical labels': 'howto/31_hierarchical_labels',
     'export ONNX thresholds': 'howto/20_image_onnx', 'compare with last week': 'howto/19_compare_last_week',
     'predictions seem to be logits': 'reference/11_messages', 'targets must be 0 or 1': 'reference/11_messages'}
 
