@@ -51,7 +51,6 @@ TERMS = {
     'howto/06_thresholds_deployment': 'production, inference, serve, deploy, save model threshold',
     'howto/06_thresholds_deployment#a-required-recall-or-precision':
         'recall of 0.95, recall 0.95, minimum recall, target recall, fixed recall, required recall',
-    'howto/06_thresholds_deployment#what-to-look-out-for': 'submission, submission CSV, predict new images',
     'howto/07_absent_labels': 'validation set without a label, split',
     'howto/08_paper_table': 'mAP CP CR CF1',
     'howto/09_missing_targets': 'unlabelled, unlabeled',
@@ -81,6 +80,14 @@ TERMS = {
     'howto/22_groups': 'several images per patient, groups, patients, clustered samples, independent samples, '
         'frames of a video',
     'howto/23_how_many_samples': 'how many samples, large enough, significance, significant, uncertainty, sample size',
+    'howto/25_submission': 'submission, submission CSV, Kaggle submission, test folder, predict new images, sample submission',
+    'howto/26_no_label': 'samples without any label, none of the above, no finding, negative images, background images, '
+        'no label, multi-class to multi-label, single-label to multi-label, empty labels',
+    'howto/27_which_metric': 'which metric, which metric to report, metric to report, choose a metric, F1 or mAP, macro F1 or micro F1',
+    'howto/28_confusion_matrix': 'confusion matrix, multilabel confusion matrix',
+    'howto/29_oversampling': 'oversampling, WeightedDL, WeightedRandomSampler, class imbalance, balanced sampling',
+    'howto/30_costs': 'costs of false positives and negatives, cost of errors, cost-sensitive',
+    'howto/31_hierarchical_labels': 'hierarchical labels, hierarchy, parent label, taxonomy',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
     'reference/02_ranking#apscoremulti': 'mean average precision',
@@ -93,7 +100,7 @@ TERMS = {
     'reference/04_reports#accuracy_report': 'interval, confidence interval, interval threshold, bootstrap, jackknife',
     'reference/04_reports#compare_models': 'statistically significant, p-value',
     'reference/05_learner#zerolabelswarning': 'suppress warning, disable warning, silence warning',
-    'reference/06_interpretation': 'precision recall curve, which images are wrong, confusion matrix, HTML report',
+    'reference/06_interpretation': 'precision recall curve, which images are wrong, HTML report',
     'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/10_columns': 'what a column means',
     'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels, '
