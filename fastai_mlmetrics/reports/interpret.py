@@ -19,7 +19,7 @@ from ..metrics.curves import label_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
 from ..metrics.intervals import (
-    cell_numbers, counts_without, estimate, Estimate)
+    cell_numbers, counts_without, Estimate, estimate)
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
 from .jackknife import (
