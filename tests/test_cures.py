@@ -62,6 +62,8 @@ SETUP = {
         lambda: learner(data=with_targets(none)), lambda: learner()],
     'all ... validation samples have the same labels': [
         lambda: learner(data=with_targets(same)), lambda: learner()],
+    'the metrics score different labels': [
+        lambda: learner(metrics=[F1ScoreMulti(labels=[0]), RecallMulti(labels=[1])]), lambda: learner()],
     'columns of zeros and ones are read as lists of labels': None, # in test_pitfalls
     'the labels are single letters': None, # in test_pitfalls
     'no validation sample has ...': [

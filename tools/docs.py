@@ -80,10 +80,13 @@ TERMS = {
     'howto/22_groups': 'several images per patient, groups, patients, clustered samples, independent samples, '
         'frames of a video',
     'howto/23_how_many_samples': 'how many samples, large enough, significance, significant, uncertainty, sample size',
-    'howto/25_submission': 'submission, submission CSV, Kaggle submission, test folder, predict new images, sample submission',
-    'howto/26_no_label': 'samples without any label, none of the above, no finding, negative images, background images, '
+    'howto/25_submission': 'submission, submission CSV, Kaggle submission, test folder, predict new images, '
+                           'sample submission',
+    'howto/26_no_label': 'samples without any label, none of the above, no finding, negative images, '
+                         'background images, '
         'no label, multi-class to multi-label, single-label to multi-label, empty labels',
-    'howto/27_which_metric': 'which metric, which metric to report, metric to report, choose a metric, F1 or mAP, macro F1 or micro F1',
+    'howto/27_which_metric': 'which metric, which metric to report, metric to report, choose a metric, F1 or mAP, '
+                             'macro F1 or micro F1',
     'howto/28_confusion_matrix': 'confusion matrix, multilabel confusion matrix',
     'howto/29_oversampling': 'oversampling, WeightedDL, WeightedRandomSampler, class imbalance, balanced sampling',
     'howto/30_costs': 'costs of false positives and negatives, cost of errors, cost-sensitive',

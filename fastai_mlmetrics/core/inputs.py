@@ -375,3 +375,13 @@ def label_names(
     name,n = Counter(vocab).most_common(1)[0]
     if n>1: raise ValueError(f"vocab has {name!r} {n} times: each label needs a name of its own")
     return vocab
+
+# %% ../../nbs/core/00_inputs.ipynb #4a20df43
+def fitting_names(
+    vocab, # Names of all labels; None: unknown
+    c:int, # Number of all labels
+    columns=None # Indices of the labels to name; None: all
+):
+    "Return the names of labels; None, or indices of some labels, if the names do not fit"
+    if vocab is not None and not len(vocab)==len({*vocab})==c: vocab = None
+    return vocab if columns is None else ifnone(vocab, L.range(c))[columns]

@@ -316,3 +316,11 @@ def labels_of(
     def index(label): return vocab.index(label) if vocab and label in vocab else label
     choices = (o.labels for o in metrics if hasattr(o, 'labels'))
     return [*dict.fromkeys(None if o is None else frozenset(map(index, o)) for o in choices)]
+
+def common_labels(
+    metrics, # Metrics of a Learner
+    vocab=None # Names of the labels; None: unknown
+):
+    "Return the labels that all metrics with an argument `labels` score; None: all, or they differ"
+    if len(labels_of(metrics, vocab))!=1: return None
+    return first(metrics, lambda o: hasattr(o, 'labels')).labels

@@ -285,9 +285,9 @@ def pos_weight(
     """Compute weights of positives for `BCEWithLogitsLossFlat`: negatives over positives, per label
 
     Returns C weights from 1/`max_weight` to `max_weight`; 1 for a label whose targets are all ignored.
-    A weighted loss shifts all scores, so tune the threshold again after training. Lists of batches, and
-    an `IterableDataset`, are read batch by batch. Raises `ValueError` for targets that are not N x C of
-    0 and 1, for batches without targets, and for arguments out of range.
+    A weighted loss shifts all scores, so tune the threshold again after training. Lists of batches
+    and an `IterableDataset` are read batch by batch. Raises `ValueError` for targets that are not
+    N x C of 0 and 1, for batches without targets, and for arguments out of range.
 
         BCEWithLogitsLossFlat(pos_weight=pos_weight(targs))"""
     if not max_weight>=1 or not smooth>=0:

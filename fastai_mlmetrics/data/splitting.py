@@ -54,7 +54,7 @@ class _Units:
         return np.argsort(-self.sizes*rng.lognormal(size=len(self))).tolist()
 
     def faults(self, part, shares):
-        "Measure by how much parts miss their shares: of samples first, then of labels, then chi-square"
+        "Measure how far parts miss their shares: of samples first, then of labels, then chi-square"
         totals = self.counts.T@(part[:,None]==np.arange(len(shares))) # Columns x parts
         distance = abs(totals[-1]-shares*self.totals[-1]).sum().round(6)
         n_missing = (totals[:self.n_labels]==0).sum()
@@ -126,7 +126,7 @@ class _ExactSize:
         return n>=0 and bool(self.sums[place]>>n & 1)
 
     def nearest_sizes(self, wanted):
-        "Return the size nearest to `wanted` that leaves no part empty, or both if two are equally near"
+        "Return the size nearest to `wanted` that leaves no part empty, or both if two are as near"
         n = sum(self.sizes)
         def distance(size): return round(abs(size-wanted), 6)
         by_distance = (o for o in sorted(range(1, n), key=distance) if self.is_possible(0, o))
@@ -264,7 +264,7 @@ def stratified_split(
 
     Returns two lists of indices, neither of them empty. A label with two samples or more is in both,
     where exchanging samples, or whole groups, can make it so. With `groups`, the size of validation is
-    the nearest to its share that whole groups allow; the balance of labels comes second. With a `seed`,
+    the nearest to its share that whole groups allow; the balance of labels comes second. With `seed`,
     the random states of torch and numpy are left alone. Raises `ValueError` for targets other
     than 0 and 1, and for arguments out of range. Warns if groups are too large for the share.
 

@@ -7,11 +7,11 @@ __all__ = ['ZeroLabelsCallback']
 
 # %% ../../nbs/diagnosis/05_callback.ipynb #0f5de6e7
 from fastai.basics import *
-from ..core.inputs import label_vocab
+from ..core.inputs import fitting_names, label_vocab
 from ..core.messages import (
     check_int, new_warnings, replaced, without_prefix)
 from ..core.tables import Table
-from ..core.rules import ignored_by, labels_of, ThresholdRule
+from ..core.rules import common_labels, ignored_by, ThresholdRule
 from ..core.counts import check_label_axis
 from ..core.decoding import Decoding
 from ..metrics.streaming import StreamMetric
@@ -142,17 +142,10 @@ class ZeroLabelsCallback(Callback):
             rule = Decoding(self.loss_func).args
             if self.thresh is not None: rule['thresh'] = self.thresh
             ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
-            self._stats[self._standalone] = ValidationStats(sigmoid=self.sigmoid, **rule,
-                                                            ignore_index=ignored,
-                                                            labels=self._labels)
-
-    @property
-    def _labels(self):
-        "Labels to look at: this callback's, or those that all metrics score; None: all"
-        if self.labels is not None: return self.labels
-        choices = labels_of(self.learn.metrics, label_vocab(self.dls))
-        if len(choices)!=1: return None
-        return first(self.learn.metrics, lambda o: hasattr(o, 'labels')).labels
+            of_metrics = common_labels(self.learn.metrics, label_vocab(self.dls))
+            self._stats[self._standalone] = ValidationStats(
+                **rule, sigmoid=self.sigmoid, ignore_index=ignored,
+                labels=ifnone(self.labels, of_metrics))
 
     def _tell(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
@@ -206,22 +199,15 @@ class ZeroLabelsCallback(Callback):
 
     def _record(self, stats):
         "Make a record of the counts and of the Learner's state"
-        vocab = label_vocab(self.dls)
-        # Names that do not fit should not end a training
-        c = stats.per_label.c
-        if vocab is not None and not len(vocab)==len({*vocab})==c: vocab = None
-        columns = stats.columns
-        if columns is not None: vocab = ifnone(vocab, L.range(c))[columns]
+        vocab = fitting_names(label_vocab(self.dls), stats.per_label.c, stats.columns)
         decoding = Decoding.of(self.learn)
         fields = stats.fields(vocab, decoding, **self._learner_fields(stats, decoding))
         if fields is None: return
         r = Record(fields)
-        weight = decoding.pos_weight
-        if weight is not None:
+        if decoding.pos_weight is not None:
             with self._leaving_out("how much `pos_weight` matters"):
-                if columns is not None:
-                    weight = weight.expand(*weight.shape[:-1], c)[...,[*columns]]
-                r.pos_weight = weighs_much(weight, stats.per_label.read()[0])
+                counts = stats.per_label.read()[0]
+                r.pos_weight = weighs_much(decoding.pos_weight, counts, stats.columns)
         r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])

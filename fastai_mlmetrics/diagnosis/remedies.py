@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.messages import note
 from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh, limits_text, thresh_text
-from .validation import ranks_above_chance
+from ..metrics.ranking import ranks_above_chance
 from fastai_mlmetrics.diagnosis.verdicts import (
     ANY, LABELS, LABELS_OR_NONE, MODEL, NO_VERDICT, not_muted, per_label_helps, Row,
     SAMPLES, thresh_helps, VERDICTS)
@@ -93,8 +93,8 @@ def _own_thresholds(r):
     tuned = note(r.labels, ", and tuned for these labels alone")
     return (f"Thresholds per label{_without(r)}: {how}{alone}. Held out{independent}{tuned}, "
             f"their micro F1 is {r.per_label_f1:.3f}, against {r.global_f1:.3f} for the best global "
-            f"threshold; it is {r.f1_micro:.3f} now. The same score means a different probability for different "
-            "labels.")
+            f"threshold; it is {r.f1_micro:.3f} now. The same score means a different probability for "
+            "different labels.")
 
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 
@@ -120,13 +120,15 @@ def _weights(r):
 
 def weighs_much(
     weight:Tensor, # `pos_weight` of the loss function; axes before the labels are of samples
-    counts:Tensor # Confusion counts of each label, 4 x C
+    counts:Tensor, # Confusion counts of each label, 4 x C
+    columns=None # Indices of these labels among those of the loss; None: they are the same
 )->bool:
     "Return whether positives weigh clearly more than the root of negatives per positive"
     tp,fp,fn,tn = counts
     true = tp+fn
     false = fp+tn
     known = (true>0) & (false>0)
+    if columns is not None and weight.numel()>1: weight = weight[...,[*columns]]
     by_label = weight.cpu().expand(*weight.shape[:-1], len(true))
     used = by_label[...,known].log().mean()
     full = (false/true)[known].log().mean()

@@ -16,7 +16,7 @@ from ..metrics.formulas import (
     AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, ZerosAccuracy)
 from ..metrics.curves import (
     add_to_histogram, bin_curve, bin_place, constant_values, REACH)
-from ..metrics.ranking import APScoreMulti, random_ap
+from ..metrics.ranking import APScoreMulti, random_ap, ranks_above_chance
 from ..thresholds.search import BinnedTable, FoldedMetric
 from ..thresholds.tuning import gain, Objective
 from scipy.special import logit
@@ -234,13 +234,6 @@ _FIELDS = dict( # Those that are metrics of the confusion counts
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
     precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
 
-def ranks_above_chance(
-    label:dict # With its average precision `ap`, and the `chance` level of it
-)->bool:
-    "Whether a label's average precision is clearly above chance"
-    chance = label['chance']
-    return label['ap']-chance >= min(chance, (1-chance)/4)
-
 def range_words(
     found, # `RangeFound` of a metric; None: nothing is wrong
     decoding=None # `Decoding` of the Learner; None: the predictions are from arrays
@@ -279,15 +272,14 @@ class ValidationStats:
     def columns(self):
         "Indices of the labels that a Learner's batches are scored by; None: all"
         m = self.per_label
-        return None if m.rule.labels is None else m.rule.for_labels(m.c, m._vocab)[1]
+        return None if m.rule.labels is None else m.rule.for_labels(m.c, m.vocab)[1]
 
     @property
     def thresh(self):
         "Threshold, or one for each label that is scored"
-        m = self.per_label
-        if self.columns is None or not isinstance(m.thresh, tuple): return m.thresh
-        rule,columns = m.rule.for_labels(m.c, m._vocab)
-        return tuple(rule.thresh[i] for i in columns)
+        thresh = self.per_label.thresh
+        if self.columns is None or not isinstance(thresh, tuple): return thresh
+        return tuple(thresh[i] for i in self.columns)
 
     def accumulate(self, learn):
         "Count `learn`'s current batch"
@@ -299,7 +291,7 @@ class ValidationStats:
         if not len(current.preds): return # All are repeats
         m = self.per_label
         rule = ThresholdRule(ignore_index=m.rule.ignore_index, labels=m.rule.labels)
-        batch = Batch(current.preds, current.targs, rule, m._vocab)
+        batch = Batch(current.preds, current.targs, rule, m.vocab)
         check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
 
     def check(self):

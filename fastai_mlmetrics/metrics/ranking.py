@@ -352,3 +352,11 @@ class ExpectedCalibrationError(StreamMetric):
         score,true,n = total
         error = (score-true).abs().sum(1)/n.sum(1)
         return self.average_labels(error, support=true.sum(1))
+
+# %% ../../nbs/metrics/04_ranking.ipynb #e7db7b59
+def ranks_above_chance(
+    label:dict # With its average precision `ap`, and the `chance` level of it
+)->bool:
+    "Whether a label's average precision is clearly above chance"
+    chance = label['chance']
+    return label['ap']-chance >= min(chance, (1-chance)/4)

@@ -8,12 +8,12 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 # %% ../../nbs/metrics/01_streaming.ipynb #86d5e6b2
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor, fill_masked
-from ..core.messages import new_warnings, note, PROBS_GIVEN, warn_user
-from ..core.rules import (
-    ignored_by, is_prob_thresh, RangeFound, ThresholdRule)
+from ..core.messages import new_warnings, PROBS_GIVEN, warn_user
+from ..core.rules import ignored_by, is_prob_thresh, RangeFound, ThresholdRule
 from ..core.counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
-    LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, several_text, sum_and_weight)
+    LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, sum_and_weight)
+from ..core.passes import averaging_learner, averaging_text
 from .arguments import declared_init
 from weakref import ref
 
@@ -106,7 +106,7 @@ class StreamMetric(AccumMetric):
         self._batches = [] # Batches that wait to be counted
         self._learn = None # Function that returns the Learner; None: there is none
         self._in_learner = False # Whether that is a Learner of fastai
-        self._vocab = None # Names of the labels
+        self.vocab = None # Names of the labels
         self.trained = False # Whether the batches are those of training
         self.split = False # Whether samples are sharded across processes
         self.warns_of_range = True # Whether `value` warns if `range_found` is not None
@@ -141,7 +141,7 @@ def accumulate(self:StreamMetric,
     batch = loop_batch(learn)
     *_,n_labels = batch.kind
     # Raises errors of names and of per-label thresholds now, not when the batches are counted
-    if self.c is None: self.rule.for_labels(n_labels, self._vocab)
+    if self.c is None: self.rule.for_labels(n_labels, self.vocab)
     self._set_labels(n_labels)
     # Only batches of one kind can be joined
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
@@ -161,7 +161,7 @@ def _begin(self:StreamMetric, learn):
     dl = getattr(learn, 'dl', None)
     self._in_learner = isinstance(learn, Learner)
     self._learn = ref(learn) if self._in_learner else lambda: learn
-    self._vocab = self.rule.vocab_for(learn)
+    self.vocab = self.rule.vocab_for(learn)
     self.trained = getattr(learn, 'training', False)
     self.split = is_split(dl)
     if self.rule.sample_weight is not None: self._check_order(dl)
@@ -185,12 +185,6 @@ def _check_names(self:StreamMetric, metrics):
     twice = ', '.join(repr(name) for name,n in names.items() if n>1)
     self._warn(f"several metrics are named {twice}, and so are their columns: "
                "give each a name=")
-
-def averaging_learner():
-    "Return the Learner whose `AvgMetric`, of a function, is calling; None: there is none"
-    frame = inspect.currentframe()
-    while frame and frame.f_code is not AvgMetric.accumulate.__code__: frame = frame.f_back
-    return frame and frame.f_locals['learn']
 
 def accum_all(
     metrics:list, # Metrics
@@ -240,7 +234,7 @@ def __call__(self:StreamMetric,
     self._clear()
     learn = averaging_learner()
     self.trained = getattr(learn, 'training', False) # MixUp makes soft targets
-    if learn is not None and not (self.is_mean or self.average=='samples'): self._warn_of_averaging(learn)
+    self._warn(averaging_text(self, learn))
     self.accum_values(preds, targs)
     value = self.value
     if value is None: raise ValueError(NOTHING_COUNTS)
@@ -248,17 +242,9 @@ def __call__(self:StreamMetric,
 
 @patch
 def _warn(self:StreamMetric, text):
-    "Warn once per Learner"
+    "Warn once per Learner, if there is a text"
     learn = self._learn() if self._learn else averaging_learner()
-    if new_warnings(learn, [text]): warn_user(text)
-
-@patch
-def _warn_of_averaging(self:StreamMetric, learn):
-    "Warn that a function as metric is averaged over batches, of which the metric is no mean"
-    several = several_text(learn.pred, learn.yb)
-    self._warn(f"{self.name} is called in a function, which fastai averages over batches, so its value "
-               f"depends on the batch size: pass {type(self).__name__}() itself in `metrics=`"
-               + note(several, f". For that, {several}"))
+    if text and new_warnings(learn, [text]): warn_user(text)
 
 # %% ../../nbs/metrics/01_streaming.ipynb #800b0e2a
 @patch
@@ -266,7 +252,7 @@ def count_batches(self:StreamMetric):
     "Add the batches that are listed"
     batches = self._batches
     self._batches = []
-    if batches: self.add(join_batches(batches, self.rule, self._vocab, self.seen))
+    if batches: self.add(join_batches(batches, self.rule, self.vocab, self.seen))
 
 @patch
 def add(self:StreamMetric, batch):

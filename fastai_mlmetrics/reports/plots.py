@@ -220,7 +220,7 @@ def _plot_curves(self:LabelPlots,
     point, # Function of `tp`, `fp`, `fn` and `tn` that returns x and y
     metric, # Metric that is the area under the curve
     name, # Its name, for the legend
-    by_mistakes, # Whether labels with the most mistakes are plotted by default; if not, the lowest areas
+    by_mistakes, # Whether labels with most mistakes are plotted by default; if not, the lowest areas
     labels, k, ax, figsize, # As in the plots
     **line # Style of the lines
 ):

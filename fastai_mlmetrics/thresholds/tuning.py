@@ -15,7 +15,7 @@ from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti,
     ZerosAccuracy)
-from ..metrics.intervals import estimate, Estimate
+from ..metrics.intervals import Estimate, estimate
 from .search import SearchTable
 from .constraints import Constraint
 from functools import cached_property

@@ -147,7 +147,8 @@ def chosen(f, preds=SCORES, cut=[1,3], **kw):
     return (f(preds, TARGS, vocab=[*'abcdef'], labels=LABELS, **kw),
             f(preds[:,cut], TARGS[:,cut], vocab=LABELS, **kw_cut))
 
-@pytest.mark.parametrize('kw', [{}, dict(thresh=[0.1,0.2,0.3,0.4,0.5,0.6]), dict(groups=np.arange(len(SCORES))//2)], ids=list)
+@pytest.mark.parametrize('kw', [
+    {}, dict(thresh=[0.1,0.2,0.3,0.4,0.5,0.6]), dict(groups=np.arange(len(SCORES))//2)], ids=list)
 def test_some_labels_are_those_of_cut_arrays(kw):
     a,b = chosen(accuracy_report, **kw)
     pd.testing.assert_frame_equal(a, b)

@@ -231,6 +231,7 @@ def topics(seed, n=2000, c=60):
     y = (gen.random((n,c))<3*scores/scores.sum(1).mean()).astype(int)
     return y[:,y.sum(0)>=2]
 
+@pytest.mark.dev
 def test_sparse_targets_beside_the_published_algorithm():
     "Sizes, missing labels and pairs are as good or better; shares of labels are not: 1.4 and 1.6 times as far off"
     ref = pytest.importorskip('iterstrat.ml_stratifiers')

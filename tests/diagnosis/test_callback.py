@@ -193,7 +193,8 @@ def test_the_callback_looks_at_some_labels():
     r,_ = looked_at(labels=SOME, thresh=thresh)
     expected = judge(logits[:,[1,3]], targs[:,[1,3]], sigmoid=True, vocab=SOME, thresh=by_label[[1,3]])
     assert r.labels==SOME and r.n_labels==2 and r.thresh==expected.thresh
-    names = ('accuracy','f1_micro','f1_macro','missed_rate','verdict','never_predicted','constant_f1','ap_micro','absent')
+    names = ('accuracy','f1_micro','f1_macro','missed_rate','verdict','never_predicted','constant_f1','ap_micro',
+             'absent')
     for name in names: assert r[name]==expected[name], name
     assert math.isnan(r.label_each_f1)
 

@@ -113,7 +113,8 @@ def test_functions_are_nan_for_soft_targets_as_classes_are(mixed):
     for f in functions:
         with pytest.raises(ValueError, match='targets must be 0 or 1'): f(logits.flatten(2).mean(-1) if mixed is CutMix
                                                                          else logits, targs)
-        with pytest.raises(ValueError, match='targets must be 0 or 1'): values(make_learner(logits, targs, f, Pictures()))
+        with pytest.raises(ValueError, match='targets must be 0 or 1'):
+            values(make_learner(logits, targs, f, Pictures()))
 
 def test_a_function_that_is_averaged_over_batches_is_told():
     "The obvious way out for a model with several outputs; not of metrics that are means"

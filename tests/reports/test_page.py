@@ -25,7 +25,9 @@ def cells(part): return [[o.get_text() for o in row.find_all(['th','td'])] for r
 
 def shown(table):
     "What a page shows of a table"
-    def text(o): return str(o) if not isinstance(o, float) else '-' if math.isnan(o) else f'{o:.3f}'.replace('-0.000', '0.000')
+    def text(o):
+        if not isinstance(o, float): return str(o)
+        return '-' if math.isnan(o) else f'{o:.3f}'.replace('-0.000', '0.000')
     return [[str(name), *map(text, row)] for name,*row in table.itertuples(name=None)]
 
 def svgs(page):

@@ -114,7 +114,8 @@ def check(learn, show=True):
     assert learn.counting.n==seen
     # The inputs are those of the predictions: the model predicts the same from them
     with torch.no_grad(): again = learn.model.eval()(*to_device(L(inps), learn.dls.device)).sigmoid()
-    np.testing.assert_allclose(again.cpu(), p, atol=1e-5)
+    atol = 1e-3 if torch.cuda.is_available() else 1e-5 # Kernels of a GPU depend on the batch
+    np.testing.assert_allclose(again.cpu(), p, atol=atol)
     if show: interp.show_results(idxs)
     assert learn.counting.n==seen
     plt.close('all')
