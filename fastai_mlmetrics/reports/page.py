@@ -35,6 +35,12 @@ class ResultsPage:
     `_record`, its tables (`report`, `accuracy_report`, `most_confused`), and what it inherits from
     `LabelPlots` and `SampleViews`."""
 
+# %% ../../nbs/reports/05_page.ipynb #827cbcd7
+def glossary():
+    "Read the terms and their definitions"
+    text = (files('fastai_mlmetrics.reports')/'glossary.txt').read_text(encoding='utf-8')
+    return dict(o.split('\n', 1) for o in text.strip().split('\n\n'))
+
 # %% ../../nbs/reports/05_page.ipynb #1b39a1e4
 class _Results:
     "What several sections show"
@@ -315,11 +321,6 @@ def _frequencies(p):
     yield _plot("How many labels samples have.", p.interp.plot_cardinality)
 
 # %% ../../nbs/reports/05_page.ipynb #f32ded94
-def glossary():
-    "Read the terms and their definitions"
-    text = (files('fastai_mlmetrics.reports')/'glossary.txt').read_text(encoding='utf-8')
-    return dict(o.split('\n', 1) for o in text.strip().split('\n\n'))
-
 def _glossary(p):
     yield 'facts',{term: text for term,text in glossary().items() if term not in p.explained}
 
