@@ -128,7 +128,7 @@ def weighs_much(
     true = tp+fn
     false = fp+tn
     known = (true>0) & (false>0)
-    if columns is not None and weight.numel()>1: weight = weight[...,[*columns]]
+    if columns is not None and weight.ndim and weight.shape[-1]>1: weight = weight[...,[*columns]]
     by_label = weight.cpu().expand(*weight.shape[:-1], len(true))
     used = by_label[...,known].log().mean()
     full = (false/true)[known].log().mean()
