@@ -277,9 +277,9 @@ class ValidationStats:
     @property
     def thresh(self):
         "Threshold, or one for each label that is scored"
-        thresh = self.per_label.thresh
-        if self.columns is None or not isinstance(thresh, tuple): return thresh
-        return tuple(thresh[i] for i in self.columns)
+        m = self.per_label
+        if self.columns is None or not isinstance(m.thresh, tuple): return m.thresh
+        return tuple(L(m.rule.for_labels(m.c, m.vocab)[0].thresh)[self.columns]) # In the vocab's order
 
     def accumulate(self, learn):
         "Count `learn`'s current batch"
