@@ -7,11 +7,11 @@ from helpers import *
 README = (ROOT/'README.md').read_text()
 
 @pytest.fixture(scope='module')
-def four_lines():
+def four_lines(digits_dls):
     "What the first block of code makes, with a small model in place of a pretrained one"
     block = re.search(r'```python\n(.*?)```', README, re.S)[1]
     assert 'vision_learner(dls, resnet18, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())' in block
-    space = dict(dls=multilabel_dls(multidigits(n=400, size=32), size=None, bs=32))
+    space = dict(dls=digits_dls)
     with pytest.MonkeyPatch.context() as m:
         m.setattr(fastai.vision.all, 'vision_learner', partial(vision_learner, pretrained=False))
         m.setattr(fastai.vision.all, 'resnet18', small_convnet)

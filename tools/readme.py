@@ -54,8 +54,8 @@ def draw():
     with tempfile.TemporaryDirectory() as tmp:
         page,png = Path(tmp)/'page.html',Path(tmp)/'page.png'
         page.write_text(drawn(), encoding='utf-8')
-        subprocess.run([browser, '--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars',
-                        '--window-size=1000,2000', f'--screenshot={png}', page.as_uri()], check=True, capture_output=True)
+        options = '--headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,2000'.split()
+        subprocess.run([browser, *options, f'--screenshot={png}', page.as_uri()], check=True, capture_output=True)
         im = Image.open(png).convert('RGB')
     *_,bottom = ImageChops.difference(im, Image.new('RGB', im.size, 'white')).getbbox()
     info = PngInfo()
