@@ -77,7 +77,7 @@ def of_fastai():
             fm.PrecisionMulti(average='samples'), fm.RecallMulti(average='samples')]
 
 def of_torchmetrics(c, validate_args):
-    "Accuracy and F1 in three averages, from torchmetrics, which lacks averages over samples"
+    "Accuracy and F1 in three averages, from torchmetrics, which has no averages over samples"
     kw = dict(num_labels=c, validate_args=validate_args)
     f1s = {a: MultilabelF1Score(average=a, **kw) for a in ('macro','micro','weighted')}
     m = MetricCollection({'accuracy': MultilabelAccuracy(average='micro', **kw), **f1s})
