@@ -23,7 +23,8 @@ def tables(bench):
         return {f.__name__: pd.DataFrame(f(*made[f.__name__])) for f in bench.PAGE}
 
 def test_each_section_of_the_page_measures(tables):
-    assert {k: len(o) for k,o in tables.items()}==dict(metrics=1, thresholds=5, validation=1, memory=6, gpu=4, on_a_gpu=4)
+    assert {k: len(o) for k,o in tables.items()}==dict(
+        metrics=1, thresholds=5, validation=1, memory=6, gpu=4, on_a_gpu=4)
     for o in ('ours','fastai','scikit-learn','torchmetrics'): assert (tables['metrics'][o]>0).all()
     assert 'per label, jointly for micro F1' in [*tables['thresholds'].thresholds]
 

@@ -22,7 +22,8 @@ def test_the_description_is_the_same_everywhere(checkout):
 def test_readme_is_rendered_from_the_index():
     pytest.importorskip('nbdev')
     files = runpy.run_path(ROOT/'tools'/'readme.py')['render']()
-    for name,text in files.items(): assert (ROOT/name).read_text()==text, f'{name} is stale: python tools/readme.py'
+    for name,text in files.items():
+        assert (ROOT/name).read_text()==text, f'{name} is stale: python tools/readme.py'
 
 SIGNATURES = runpy.run_path(ROOT/'tools'/'signatures.py')
 PUBLIC,functions = SIGNATURES['PUBLIC'],SIGNATURES['functions']
