@@ -90,17 +90,18 @@ def readme():
     text = '\n'.join(l.rstrip() for l in text.strip().splitlines())
     return re.sub(r'\n{3,}', '\n\n', text)+'\n'
 
+def entry(page):
+    "The line of a page in a list: its title, which leads to it, and its summary"
+    first = ''.join(json.loads(page.read_text(encoding='utf-8'))['cells'][0]['source'])
+    title,summary = re.match(r'# (.*)\s+> (.*)', first).groups()
+    return f'- [{title}]({page.relative_to(INDEX.parent)}): {summary}'
+
 def pages():
-    "The text of nbs/README.md, which a repository shows as the site shows its lists of pages"
-    kinds = [o for k,o in runpy.run_path(root/'tools'/'docs.py')['KINDS'].items() if k!='making']
-    text = ['# All pages']
-    for title,what,files in kinds:
-        firsts = {o: json.loads(o.read_text(encoding='utf-8'))['cells'][0]['source'] for o in files}
-        rows = [re.match(r'# (.*)\s+> (.*)', ''.join(source)).groups() for source in firsts.values()]
-        text += [f'## {title}', what,
-                 '\n'.join(f'- [{name}]({o.relative_to(INDEX.parent)}): {summary}'
-                           for o,(name,summary) in zip(files, rows))]
-    return '\n\n'.join(text)+'\n'
+    "The text of nbs/README.md: the lists of pages that the site has"
+    kinds = runpy.run_path(root/'tools'/'docs.py')['KINDS']
+    sections = [f'## {title}\n\n{what}\n\n'+'\n'.join(map(entry, files))
+                for kind,(title,what,files) in kinds.items() if kind!='making']
+    return '\n\n'.join(['# All pages', *sections])+'\n'
 
 def render():
     "The files that are written: name -> text"
