@@ -1340,8 +1340,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                            'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._how_many_more': ( 'reports/comparison.html#_how_many_more',
                                                                                                              'fastai_mlmetrics/reports/comparison.py'),
-                                                     'fastai_mlmetrics.reports.comparison._in_words': ( 'reports/comparison.html#_in_words',
-                                                                                                        'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._is_by_model': ( 'reports/comparison.html#_is_by_model',
                                                                                                            'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._is_clear': ( 'reports/comparison.html#_is_clear',

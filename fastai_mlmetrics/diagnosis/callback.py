@@ -418,7 +418,7 @@ def plot(self:ZeroLabelsCallback,
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report(full=True)
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
-    axs[0].plot(df.accuracy, 'o-', label='accuracy')
+    axs[0].plot(df.accuracy, 'o-', label='accuracy_multi')
     axs[0].plot(df.zeros_accuracy, 'k--', label='zeros_accuracy')
     if any(map(zeros_are_beaten, self.records)):
         axs[0].plot(df.constant_accuracy, 'k:', label='constant_accuracy')

@@ -81,10 +81,10 @@ def _tune(objective, label_objective, table, vocab):
     "Tune the thresholds of `SuggestedThresholds`; return a `Tuned` of the name of each field"
     for o in (objective, label_objective):
         if o and o.constraint: o.constraint.for_labels(vocab)
-    best = objective.tune_global(table, name='best', nearest=True)
+    best = objective.tune_global(table, nearest=True)
     cardinality = Objective('cardinality').tune_global(table, name='cardinality')
     if label_objective is None: return [best, cardinality]
-    _,per_label = label_objective.tune(table, names=('best for macro','per_label'))
+    _,per_label = label_objective.tune(table)
     return [best, cardinality, per_label]
 
 def _aims(objective, label_objective):
@@ -97,9 +97,7 @@ def _aims(objective, label_objective):
         why = note(objective.m.average=='micro',
                    ", which counts false positives also where no label is true")
         text = f"`best` optimises {objective.name}{why}; `cardinality` predicts {as_true}"
-        metric,_,_ = objective.name.rpartition(' (')
-        average = 'micro' if label_objective and label_objective.jointly else 'macro'
-        label_aim = f"optimises {metric} ({average})"
+        label_aim = f"optimises {label_objective.name}" if label_objective else ''
     if label_objective: text += f"; `per_label` {label_aim}, by a threshold per label"
     return f"{text}."
 

@@ -29,7 +29,7 @@ class AccuracyReport(Table):
 class _Constants:
     "Best constant predictions: the same labels, or scores, for every sample"
     scores:dict # Best score of each row that depends on a threshold
-    labels:Tensor # Indices of the labels that are best for 'F1, samples'
+    labels:Tensor # Indices of the labels that are best for 'f1_samples'
     lrap:float # LRAP if the labels' frequencies are the scores
 
 def _most_frequent_set(p):
@@ -87,7 +87,7 @@ def _constants(metrics, p):
         of_set = m.averaged(set_counts)
         candidates[row] = torch.cat([constant_values(m, p.counts), of_set[None]])
     candidates = {row: values.nan_to_num(-math.inf) for row,values in candidates.items()}
-    k = candidates['F1, samples'].argmax().item()
+    k = candidates['f1_samples'].argmax().item()
     labels = order[:k] if k<=len(order) else common.nonzero().flatten()
     scores = {row: candidates[row].max().item() for row in metrics}
     return _Constants(scores, labels, lrap)
@@ -103,9 +103,9 @@ def _ranking_bounds(p, lrap):
     best_auc = 1. if has_auc else math.nan
     tp,fp,fn,tn = p.sample_counts
     random_lrap = random_ap(tp+fn, tp+fp+fn+tn).nan_to_num(1.).mean().item()
-    return {'AP, macro': (macro(random), macro(frequency), macro(perfect)),
-            'ROC AUC, macro': (best_auc/2, best_auc/2, best_auc),
-            'LRAP': (random_lrap, lrap, 1.)}
+    return {'ap_macro': (macro(random), macro(frequency), macro(perfect)),
+            'roc_auc_macro': (best_auc/2, best_auc/2, best_auc),
+            'lrap': (random_lrap, lrap, 1.)}
 
 def _bounds(p):
     "Compute each row's baseline, best constant and ceiling, and the labels of the best constant"
@@ -191,21 +191,21 @@ def _ceilings_in_words(ceilings, p):
 
 def _reading(report, p, constant, ci):
     "Summarise the report in words"
-    accuracy,subset = report.loc['accuracy, elementwise'],report.loc['accuracy, subset']
+    accuracy,subset = report.loc['accuracy_multi'],report.loc['subset_accuracy']
     if math.isnan(accuracy.value):
         return "Some predictions are NaN, so there is nothing to report."
     rule = ranking = ''
     if p.scored:
-        ap = report.loc['AP, macro']
+        ap = report.loc['ap_macro']
         rule = f"Predicted {p.rule.describe('at a threshold of ')}."
         ranking = (f"Mean average precision, which needs no threshold, is {ap.value:.3f}; "
                    f"a random ranking scores {ap.baseline:.3f}.")
     all_right = (f"All labels are right in {subset.value:.3f} of the samples, "
                  f"and in {subset.constant:.3f} with the best constant prediction.")
     sentences = [rule, p.which_labels, _accuracy_in_words(accuracy, p), all_right,
-                 _f1_in_words(report.loc['F1, samples'], constant, ci), ranking,
+                 _f1_in_words(report.loc['f1_samples'], constant, ci), ranking,
                  _ceilings_in_words(report.ceiling, p), _unknown_in_words(report),
-                 _least_difference(report.loc['F1, samples'], p), note(ci is not None, p.sampling)]
+                 _least_difference(report.loc['f1_samples'], p), note(ci is not None, p.sampling)]
     return ' '.join(filter(None, sentences))
 
 def report_of(
@@ -245,6 +245,6 @@ def accuracy_report(
     summary in words. With `labels`, everything is of these labels alone, except `min_labels` and
     `max_labels`, which limit the number of all labels.
 
-        accuracy_report(preds, targs, thresh=0.3).loc['F1, macro']"""
+        accuracy_report(preds, targs, thresh=0.3).loc['f1_macro']"""
     check_kwargs('accuracy_report', accuracy_report, kwargs)
     return report_of(Predictions.of(preds, targs, **kwargs), ci)

@@ -60,12 +60,14 @@ class ModelComparison(Table):
         if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/02_comparison.ipynb #ceba6d87
-_OFTEN = ['F1, samples','F1, macro','accuracy, elementwise','accuracy, subset'] # Named first
+_OFTEN = ['f1_samples','f1_macro','accuracy_multi','subset_accuracy'] # Named first
 
-def _in_words(row):
-    "Name a row of the report in a sentence"
-    *kind,average = row.split(', ')
-    return 'F1 over samples' if row=='F1, samples' else ' '.join([average,*kind])
+_IN_WORDS = dict( # Rows of the report in a sentence
+    accuracy_multi='elementwise accuracy', accuracy_weighted='weighted accuracy',
+    balanced_accuracy='balanced accuracy', subset_accuracy='subset accuracy',
+    jaccard_samples='Jaccard accuracy', f1_micro='micro F1', f1_macro='macro F1',
+    f1_weighted='weighted F1', f1_samples='F1 over samples', ap_macro='macro AP',
+    roc_auc_macro='macro ROC AUC', lrap='LRAP')
 
 def _with_limits(row):
     "Format the size of a difference and its interval"
@@ -79,7 +81,7 @@ def _rows_in_words(table):
     "Name three rows with their differences, and count the others"
     names = ([row for row in _OFTEN if row in table.index]
              + [row for row in table.index if row not in _OFTEN])
-    texts = [f"{_in_words(row)}, by {_with_limits(table.loc[row])}" for row in names[:3]]
+    texts = [f"{_IN_WORDS[row]}, by {_with_limits(table.loc[row])}" for row in names[:3]]
     if len(names)>3: texts.append(count_of(len(names)-3, 'more row'))
     *others,last_one = texts
     return note(others, f"{'; '.join(others)}, and ") + last_one
@@ -94,10 +96,10 @@ def _how_many_more(table, chance, p):
     kind = 'samples' if p.groups is None else 'groups'
     if n>1000*p.n_independent:
         return (f"Even a thousand times as many {kind} would not make the difference in "
-                f"{_in_words(row)} clear.")
+                f"{_IN_WORDS[row]} clear.")
     rounded = float(f'{n:.2g}')
     return (f"About {rounded:,.0f} {kind} in total, like these, would make the difference in "
-            f"{_in_words(row)} clear.")
+            f"{_IN_WORDS[row]} clear.")
 
 def _compared(name, first, table, ci, p):
     "Summarise the differences of a model from the first one in words"
@@ -117,14 +119,14 @@ def _compared(name, first, table, ci, p):
                  for word,rows in (('better',better), ('worse',worse)) if len(rows)]
     if chance:
         differences = plural(len(chance), 'difference')
-        names = some_names([*map(_in_words, chance)], 3)
+        names = some_names([*map(_IN_WORDS.get, chance)], 3)
         sentences += [f"The {differences} in {names} may be chance.", more]
     sentences.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows "
                      "differ as clearly.")
     return ' '.join(sentences)
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
-_ROW = 'F1, micro' # Whose answer is checked at other thresholds
+_ROW = 'f1_micro' # Whose answer is checked at other thresholds
 _GAIN = 0.01 # What at least one of the models has to gain in it at its best threshold
 
 @dataclass

@@ -167,7 +167,7 @@ def accuracy_report(self:MultiLabelInterpretation,
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     """Report accuracy variants of these predictions, with baselines and confidence intervals
 
-        interp.accuracy_report().value['F1, macro']"""
+        interp.accuracy_report().value['f1_macro']"""
     return report_of(self.predictions.replace(zero_division=zero_division), ci)
 
 @patch

@@ -19,16 +19,16 @@ from ..metrics.intervals import (
 from dataclasses import dataclass
 
 # %% ../../nbs/reports/00_jackknife.ipynb #b5160421
-_ROWS = {'accuracy, elementwise': (AccuracyMulti, 'micro'),
-         'accuracy, weighted': (AccuracyMulti, 'weighted'),
-         'accuracy, balanced': (BalancedAccuracyMulti, 'macro'),
-         'accuracy, subset': (SubsetAccuracy, 'samples'),
-         'accuracy, Jaccard': (JaccardMulti, 'samples'),
-         'F1, micro': (F1ScoreMulti, 'micro'),
-         'F1, macro': (F1ScoreMulti, 'macro'),
-         'F1, weighted': (F1ScoreMulti, 'weighted'),
-         'F1, samples': (F1ScoreMulti, 'samples')}
-RANKINGS = ['AP, macro','ROC AUC, macro','LRAP']
+_ROWS = {'accuracy_multi': (AccuracyMulti, 'micro'),
+         'accuracy_weighted': (AccuracyMulti, 'weighted'),
+         'balanced_accuracy': (BalancedAccuracyMulti, 'macro'),
+         'subset_accuracy': (SubsetAccuracy, 'samples'),
+         'jaccard_samples': (JaccardMulti, 'samples'),
+         'f1_micro': (F1ScoreMulti, 'micro'),
+         'f1_macro': (F1ScoreMulti, 'macro'),
+         'f1_weighted': (F1ScoreMulti, 'weighted'),
+         'f1_samples': (F1ScoreMulti, 'samples')}
+RANKINGS = ['ap_macro','roc_auc_macro','lrap']
 
 def row_metrics(p):
     "Create the metrics of the rows that depend on a threshold"
@@ -181,10 +181,10 @@ def _most_observations(p):
     true,predicted = numbers_by_label(p)
     is_absent = (true==0) & (p.counts.sum(0)>0)
     # Nothing is known of a label without a positive, so there is no interval
-    if is_absent.any(): return {'AP, macro': 0, 'F1, macro': 0}
+    if is_absent.any(): return {'ap_macro': 0, 'f1_macro': 0}
     # Near 1, F1 loses half as much by an error as recall does, and balanced accuracy a quarter
-    return {'AP, macro': in_macro_average(true), 'F1, macro': in_macro_average(true+predicted),
-            'accuracy, balanced': in_macro_average(4*true)}
+    return {'ap_macro': in_macro_average(true), 'f1_macro': in_macro_average(true+predicted),
+            'balanced_accuracy': in_macro_average(4*true)}
 
 @dataclass
 class Measured:

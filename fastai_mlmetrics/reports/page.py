@@ -70,8 +70,8 @@ class _Results:
 
     def words(self, *names):
         "Return the block of the terms that a table's names contain, whole or in parts"
-        used = {part.strip().lower().replace(' ', '_') for name in map(as_shown, names)
-                for part in (name, *name.split(','), *name.split())}
+        used = {part.lower().replace(' ', '_') for name in map(as_shown, names)
+                for part in (name, name.rpartition('_')[0], *re.split('[ _]', name))}
         found = {term: text for term,text in glossary().items()
                  if term.lower().replace(' ', '_') in used}
         self.explained |= found.keys()
@@ -219,7 +219,7 @@ def _thresholds(p):
     table = ScoreTable(interp.predictions)
     yield _plot(f"Micro F1 at every threshold for all labels{without}. The best one has the highest "
                 "micro F1 of those that predict at most twice as many labels as are true.",
-                plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='micro F1'),
+                plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='f1_micro'),
                 table, marks, figsize=(4.8,3.2))
     yield _slider(p, table.probs, marks, start)
     yield p.words('thresh', 'micro', 'macro', 'held_out', 'labelled sample')

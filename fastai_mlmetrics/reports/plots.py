@@ -163,7 +163,7 @@ def plot_thresholds(self:LabelPlots,
     low = min(ends)-pad
     high = max(ends)+pad
     ax = new_axes(ax, figsize)
-    metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'F1': F1ScoreMulti}
+    metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
     for metric,cls in metrics.items():
         values = curve.values(cls(zero_division=math.nan))[0]
         x = [high, *scores.tolist(), low]

@@ -49,7 +49,7 @@ class Objective:
         self.by_rank = cls is _Cardinality
         self.m = _make_metric(metric, cls, average, zero_division, beta)
         self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
-        self.name = f"{metric if isinstance(metric, str) else cls.__name__} ({average})"
+        self.name = f'{metric}_{average}' if isinstance(metric, str) else self.m.name
         self.m.name = self.name
         # For which labels?
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
@@ -251,7 +251,7 @@ class Outcome:
 def tune_global(self:Objective,
     table:SearchTable, # Scores and targets
     pairs:bool=False, # Whether to leave out two folds as well
-    name:str='global', # What tables and messages call it
+    name:str='best', # What tables and messages call it
     nearest:bool=False # Whether the nearest one will do, if no threshold keeps the constraint
 )->Tuned:
     "Tune one threshold for all labels"
@@ -288,8 +288,7 @@ def tune_global(self:Objective,
 @patch
 def tune_labels(self:Objective,
     table:SearchTable, # Scores and targets
-    shared:Tuned, # Global threshold, tuned without each two folds as well
-    name:str='per label' # What tables and messages call them
+    shared:Tuned # Global threshold, tuned without each two folds as well
 )->Tuned:
     "Tune a threshold for each label, which gets the global one where that is better"
     masks = table.fold_masks(pairs=True)
@@ -299,13 +298,13 @@ def tune_labels(self:Objective,
     thresh = np.stack([*map(tune, table.each(range(table.c)))], -1)
     missing = np.isnan(thresh)
     thresh = np.where(missing, shared.thresh, thresh)
-    own = Tuned(name, table, thresh, per_label=True)
+    own = Tuned('per_label', table, thresh, per_label=True)
     # The choice between both is made with all folds, and again without each fold
     n_sets = 1+table.n_folds
     choices = zip(missing, table.left_out[:n_sets])
     fallback = [self._fallback(own, shared, *o) for o in choices]
     thresh = np.where(np.array(fallback)!='', shared.thresh[:len(fallback)], thresh[:len(fallback)])
-    return Tuned(name, table, thresh, per_label=True, fallback=tuple(fallback[0]))
+    return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback[0]))
 
 @patch
 def _fallback(self:Objective,
@@ -332,8 +331,7 @@ def _fallback(self:Objective,
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b02
 @patch
 def tune_jointly(self:Objective,
-    table:SearchTable, # Scores and targets
-    name:str='per label' # What tables and messages call them
+    table:SearchTable # Scores and targets
 )->Tuned:
     "Tune a threshold for each label, so that together they maximise the micro average"
     masks = table.fold_masks()
@@ -353,7 +351,7 @@ def tune_jointly(self:Objective,
         v = np.divide(self.sign*sum_n, sum_d, out=np.zeros(len(v)), where=sum_d>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
     thresh = np.stack([row.thresh[step] for row,step in zip(rows, best)], -1)
-    return Tuned(name, table, thresh, per_label=True, fallback=('',)*table.c)
+    return Tuned('per_label', table, thresh, per_label=True, fallback=('',)*table.c)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5e7490a5
 @patch
@@ -372,8 +370,7 @@ def _nearest(self:Objective,
 @patch
 def tune_required(self:Objective,
     table:SearchTable, # Scores and targets
-    tuned:Tuned, # Thresholds of the labels without a constraint
-    name:str='per label' # What tables and messages call them
+    tuned:Tuned # Thresholds of the labels without a constraint
 )->Tuned:
     "Tune the labels that have a constraint, so that they keep it"
     constraint = self.constraint
@@ -390,25 +387,23 @@ def tune_required(self:Objective,
         best = tune(effect, constraint)
         thresh[:,i] = np.where(np.isnan(best), self._nearest(row, masks, thresh[:,i]), best)
         fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''
-    return Tuned(name, table, thresh, per_label=True, fallback=tuple(fallback))
+    return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b03
 @patch
 def tune(self:Objective,
-    table:SearchTable, # Scores and targets
-    names:tuple=('global','per label') # What tables and messages call them
+    table:SearchTable # Scores and targets
 )->list: # One or two `Tuned`, the global one first
     "Tune a global threshold and, if wanted, one per label"
-    global_name,label_name = names
-    if not self.per_label: return [self.tune_global(table, name=global_name)]
+    if not self.per_label: return [self.tune_global(table)]
     of_all = self.constraint and not self.constraint.by_label # No label is free
     # Labels may keep what no global threshold keeps
-    shared = self.tune_global(table, not (self.jointly or of_all), global_name, nearest=True)
-    if of_all: return [shared, self.tune_required(table, shared, label_name)]
+    shared = self.tune_global(table, pairs=not (self.jointly or of_all), nearest=True)
+    if of_all: return [shared, self.tune_required(table, shared)]
     free = self.maximising(self.m)
     tune = free.tune_jointly if self.jointly else partial(free.tune_labels, shared=shared)
-    per_label = tune(table, name=label_name)
-    if self.constraint: per_label = self.tune_required(table, per_label, label_name)
+    per_label = tune(table)
+    if self.constraint: per_label = self.tune_required(table, per_label)
     return [shared, per_label]
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #e651de97

@@ -90,7 +90,7 @@ def test_loaders_of_torch_will_do():
     learn.remove_cb(ProgressCallback)
     expected = best_thresholds(logits.sigmoid(), targs, average='micro').thresh
     assert learn.thresh_find(show_plot=False, average='micro').best==expected
-    assert learn.accuracy_report().value['F1, macro']==pytest.approx(learn.evaluate().value['f1_macro'])
+    assert learn.accuracy_report().value['f1_macro']==pytest.approx(learn.evaluate().value['f1_macro'])
     assert MultiLabelInterpretation.from_learner(learn).report().support.iloc[0]>=0
     partly = torch.utils.data.DataLoader(ds, batch_size=16, shuffle=True, drop_last=True)
     learn.dls.loaders[0] = partly

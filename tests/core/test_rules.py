@@ -222,7 +222,7 @@ def test_exactly_two_labels_need_no_threshold():
     r = interp.report()
     assert f'Predicted {text}' in r.reading and r.thresh.isna().all()
     interp.plot_thresholds(0)
-    assert plt.gca().get_legend_handles_labels()[1]==['precision','recall','F1']
+    assert plt.gca().get_legend_handles_labels()[1]==['precision','recall','f1']
     plt.close()
     r = accuracy_report(SCORES, TARGS, **two)
     assert f'Predicted {text}' in r.reading and r.columns.name is None and 'thresh=' not in repr(r)
@@ -234,7 +234,7 @@ def test_metrics_match_thresholds_by_name_where_names_are_known():
     logits,targs = simulate(200, 3, density=0.3, bias=-1.)
     p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (logits.sigmoid(), targs))
     by_name = pd.Series(dict(c=0.2, b=0.5, a=0.7))
-    expected = accuracy_report(p, y, thresh=by_name).value['F1, macro']
+    expected = accuracy_report(p, y, thresh=by_name).value['f1_macro']
     assert F1ScoreMulti([0.7,0.5,0.2], sigmoid=False)(p, y)==pytest.approx(expected)
     assert F1ScoreMulti(by_name[names], sigmoid=False)(p, y)==pytest.approx(expected)
     by_position = pd.Series([0.7,0.5,0.2])

@@ -17,7 +17,7 @@ def test_evaluate_is_validate_with_names():
     t = learn.evaluate()
     assert list(t.index)==['loss', *learn.metrics.attrgot('name')] and t.value.tolist()==list(expected)
     assert t.thresh['f1_macro']=='0.153, min_labels=1' and t.thresh['loss']==t.thresh['zeros_accuracy']==''
-    assert t.value['f1_macro']==learn.accuracy_report(ci=None).value['F1, macro']
+    assert t.value['f1_macro']==learn.accuracy_report(ci=None).value['f1_macro']
     train = learn.evaluate(dl=learn.dls.train)
     assert train.value['f1_macro']==pytest.approx(t.value['f1_macro'], abs=0.1)
     assert max(map(len, repr(t).split('\n')))<60
@@ -130,9 +130,9 @@ def test_the_report_is_of_the_learner_s_threshold():
         if isinstance(loss, BCEWithLogitsLossFlat): learn.set_thresh(0.15, min_labels=1)
         r = learn.accuracy_report(ci=None)
         v = values(learn)
-        assert r.value['F1, samples']==pytest.approx(v['f1_samples'], abs=1e-12)
-        assert r.value['accuracy, elementwise']==pytest.approx(v['accuracy_multi'], abs=1e-12)
-        f1 = learn.accuracy_report(thresh=0.3, min_labels=0, ci=None).value['F1, micro']
+        assert r.value['f1_samples']==pytest.approx(v['f1_samples'], abs=1e-12)
+        assert r.value['accuracy_multi']==pytest.approx(v['accuracy_multi'], abs=1e-12)
+        f1 = learn.accuracy_report(thresh=0.3, min_labels=0, ci=None).value['f1_micro']
         assert f1==pytest.approx(F1ScoreMulti(0.3, average='micro')(logits, targs), abs=1e-12)
 
 CRUSH = dict(crush=0.2, rain=0.3, snow=0.4)

@@ -247,7 +247,7 @@ def test_where_the_threshold_of_a_rare_label_is_from():
     assert {*found.table.fallback[4:]}=={'few positives'} and len({*found.per_label})==1
     assert 'fallback: why a label gets the global threshold.' in found.table.reading
     assert found.table.reading.endswith('use the best global threshold for the macro average.')
-    assert plt.gca().get_ylabel()=='f1 (macro)' # As in the text below the table
+    assert plt.gca().get_ylabel()=='f1_macro' # As in the text below the table
     plt.close()
     with learn.no_logging(): found = learn.thresh_find(metric='cardinality')
     assert found.best==found.cardinality and len(found.per_label)==len(found.table.fallback)-4
@@ -307,7 +307,7 @@ def test_everything_decides_where_the_learner_does():
         for i in (MultiLabelInterpretation.from_learner(learn),
                   MultiLabelInterpretation.from_preds(logits, targs, **kw)):
             assert torch.equal(i.predicted, d)
-            assert i.accuracy_report(ci=None).value['F1, micro']==pytest.approx(v['f1_micro'])
+            assert i.accuracy_report(ci=None).value['f1_micro']==pytest.approx(v['f1_micro'])
 
 def test_thresholds_are_found_for_an_instance():
     logits,targs = simulate(200, 4, density=0.3, skill=1.5)
@@ -552,7 +552,7 @@ def test_metrics_follow_set_thresh_after_a_new_loss():
         with pytest.warns(UserWarning, match='^own: custom thresholds'): learn.set_thresh(after)
         v,decoded = values(learn),learn.get_preds(with_decoded=True)[2]
         f1 = skm.f1_score(targs, decoded, average='micro')
-        assert v['f1_micro']==pytest.approx(f1, abs=1e-12)==learn.accuracy_report(ci=None).value['F1, micro']
+        assert v['f1_micro']==pytest.approx(f1, abs=1e-12)==learn.accuracy_report(ci=None).value['f1_micro']
         assert v['own']==F1ScoreMulti(0.7)(logits, targs)
     learn = make_learner(logits, targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(thresh=0.2))
     with warnings_as('error'):

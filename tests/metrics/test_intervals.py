@@ -132,7 +132,7 @@ def test_a_comparison_is_paired_by_group():
     copies = np.arange(80).repeat(5)
     once = compare_models(models, targs)
     often = compare_models({k: o[copies] for k,o in models.items()}, targs[copies], groups=copies)
-    rows = ['F1, micro','F1, macro','AP, macro','ROC AUC, macro','LRAP','accuracy, subset']
+    rows = ['f1_micro','f1_macro','ap_macro','roc_auc_macro','lrap','subset_accuracy']
     width,expected = ((o.high-o.low)[rows] for o in (often, once))
     np.testing.assert_allclose(width, expected, rtol=0.15)
 
@@ -178,5 +178,5 @@ def test_a_label_that_is_absent_leaves_its_averages_without_an_interval():
     preds,targs = rng.random((60,3)),rng.random((60,3))<0.4
     targs[:,1] = False
     r = accuracy_report(preds, targs)
-    assert [*r.index[r.low.isna()]]==['F1, macro','AP, macro']
-    assert "No interval for 'F1, macro', 'AP, macro'" in r.reading
+    assert [*r.index[r.low.isna()]]==['f1_macro','ap_macro']
+    assert "No interval for 'f1_macro', 'ap_macro'" in r.reading

@@ -109,7 +109,7 @@ def test_the_learner_decides_the_k_highest():
         top_3 = six_of(targs, top_of(logits, 3)) # not changed by `set_thresh`
         assert [v[f'{o}_3'] for o in SIX]==pytest.approx(top_3)
         r = learn.accuracy_report(ci=None)
-        assert r.value['F1, samples']==pytest.approx(v['f1_samples']) and r.index.name==ThresholdRule(**kw).limits
+        assert r.value['f1_samples']==pytest.approx(v['f1_samples']) and r.index.name==ThresholdRule(**kw).limits
         shown = learn.evaluate().thresh
         assert shown['CP_3']=='min_labels=3, max_labels=3' and shown['mAP']==''
         limits = ThresholdRule(**kw).limits
@@ -177,6 +177,6 @@ def test_ranking_metrics_are_those_of_the_report(zero_division):
     targs[:,3],targs[:9] = 0,0
     report = accuracy_report(logits, targs, sigmoid=True, ci=None, zero_division=zero_division).value
     ms = {m.name: m(logits, targs) for m in multilabel_metrics(ranking=True, zero_division=zero_division)}
-    for name,row in dict(ap_macro='AP, macro', roc_auc_macro='ROC AUC, macro', lrap='LRAP', f1_macro='F1, macro',
-                         f1_samples='F1, samples').items():
+    for name,row in dict(ap_macro='ap_macro', roc_auc_macro='roc_auc_macro', lrap='lrap', f1_macro='f1_macro',
+                         f1_samples='f1_samples').items():
         assert ms[name]==pytest.approx(report[row]), name

@@ -5,8 +5,8 @@ from helpers import *
 from reference import *
 from six_labels import SCORES, TARGS
 
-ROW_NAMES = ['accuracy, elementwise','accuracy, weighted','accuracy, balanced','accuracy, subset','accuracy, Jaccard',
-             'F1, micro','F1, macro','F1, weighted','F1, samples','AP, macro','ROC AUC, macro','LRAP']
+ROW_NAMES = ['accuracy_multi','accuracy_weighted','balanced_accuracy','subset_accuracy','jaccard_samples',
+             'f1_micro','f1_macro','f1_weighted','f1_samples','ap_macro','roc_auc_macro','lrap']
 
 @given(binary_pairs(), st.data())
 def test_lift_is_finite(arrays_, data):
@@ -32,14 +32,14 @@ def test_nothing_to_gain_is_no_lift():
     for n,c in ((4,1), (7,3), (50,30)):
         y = torch.ones(n, c)
         r = accuracy_report(torch.rand(n, c), y, ci=None)
-        assert (r.baseline==r.ceiling)[['AP, macro','LRAP']].all() and r.lift[['AP, macro','LRAP']].isna().all()
+        assert (r.baseline==r.ceiling)[['ap_macro','lrap']].all() and r.lift[['ap_macro','lrap']].isna().all()
         y[:,::2] = 0
-        assert math.isnan(accuracy_report(torch.rand(n, c), y, ci=None).lift['AP, macro'])
+        assert math.isnan(accuracy_report(torch.rand(n, c), y, ci=None).lift['ap_macro'])
         assert accuracy_report(torch.rand(n, c), 0*y, zero_division=0.3, ci=None).lift.isna().all()
 
 def test_an_interval_ends_at_the_ceiling():
     y = TARGS*(torch.arange(300)%4==0)[:,None] # three of four samples have no label
-    r = accuracy_report(y.long(), y).loc['F1, samples']
+    r = accuracy_report(y.long(), y).loc['f1_samples']
     assert r.low<r.value==r.high==r.ceiling<0.3
 
 def test_binary_predictions_have_no_ranking():
@@ -69,7 +69,7 @@ def test_the_interval_of_a_share_is_wilson_s(n, right):
     "With Student's quantile"
     p,t = np.zeros((n,3)),np.zeros((n,3), int)
     p[:right,0],t[:,0] = 0.9,1
-    row = accuracy_report(p, t).loc['accuracy, subset']
+    row = accuracy_report(p, t).loc['subset_accuracy']
     x = (np.arange(n)<right)-right/n
     s2,s4 = (x**2).sum(),(x**4).sum()
     free = min(max(2*s2**2/(s4-s2**2/n), 5), n-1) if s4-s2**2/n>1e-9 else n-1 # Satterthwaite's
@@ -78,14 +78,14 @@ def test_the_interval_of_a_share_is_wilson_s(n, right):
     assert (row.low,row.high)==pytest.approx([share.low,share.high], abs=2/n**1.5)
 
 ROWS = {
-    'accuracy, elementwise': (AccuracyMulti, 'micro'),
-    'accuracy, weighted':    (AccuracyMulti, 'weighted'),
-    'accuracy, balanced':    (BalancedAccuracyMulti, 'macro'),
-    'accuracy, subset':      (SubsetAccuracy, 'samples'),
-    'accuracy, Jaccard':     (JaccardMulti, 'samples'),
-    **{f'F1, {a}': (F1ScoreMulti,a) for a in ('micro','macro','weighted','samples')}}
+    'accuracy_multi': (AccuracyMulti, 'micro'),
+    'accuracy_weighted':    (AccuracyMulti, 'weighted'),
+    'balanced_accuracy':    (BalancedAccuracyMulti, 'macro'),
+    'subset_accuracy':      (SubsetAccuracy, 'samples'),
+    'jaccard_samples':     (JaccardMulti, 'samples'),
+    **{f'f1_{a}': (F1ScoreMulti,a) for a in ('micro','macro','weighted','samples')}}
 # Rows for which the constant baseline is the best of all constants
-ALWAYS_BEST = 'accuracy, elementwise','accuracy, weighted','accuracy, subset'
+ALWAYS_BEST = 'accuracy_multi','accuracy_weighted','subset_accuracy'
 
 @given(binary_pairs(max_labels=4), st.sampled_from([0., 1., np.nan]), st.data())
 def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division, data):
@@ -103,19 +103,19 @@ def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division
             same([r.value, r.baseline, r.ceiling], [ref(p), ref(np.zeros_like(p)), ref(y)])
             best = np.nanmax([*map(ref, constants), -1])
             assert not r.constant>best+1e-12
-            exact = row in ALWAYS_BEST or row=='F1, micro' and zero_division==0
+            exact = row in ALWAYS_BEST or row=='f1_micro' and zero_division==0
             if keep is None and exact: same(r.constant, best)
 
 def test_intervals_are_jackknife_intervals():
     logits,targs = simulate(250)
     r = accuracy_report(logits, targs, sigmoid=True)
     assert ((r.low<r.value) & (r.value<r.high)).all()
-    p = r.value['accuracy, subset']
+    p = r.value['subset_accuracy']
     normal = p + np.array([-1.96,1.96])*(p*(1-p)/250)**0.5
-    same(r.loc['accuracy, subset',['low','high']].astype(float), normal, 0.008)
+    same(r.loc['subset_accuracy',['low','high']].astype(float), normal, 0.008)
     # By hand: scikit-learn's values without each sample
     d,y = (logits>0).numpy().astype(int),targs.numpy().astype(int)
-    for row,average in (('F1, samples','samples'), ('F1, macro','macro'), ('F1, micro','micro')):
+    for row,average in (('f1_samples','samples'), ('f1_macro','macro'), ('f1_micro','micro')):
         without = np.array([
             skm.f1_score(np.delete(y, i, 0), np.delete(d, i, 0), average=average, zero_division=0)
             for i in range(250)])
@@ -135,8 +135,8 @@ def test_intervals_cover():
         y = (torch.rand(n, 12, generator=gen)<freq).float()
         return torch.randn(n, 12, generator=gen) + 3*y - 2,y
     truth = accuracy_report(*draw(200000), sigmoid=True, ci=None).value
-    rows = ['accuracy, elementwise','accuracy, balanced','accuracy, subset',
-            'F1, micro','F1, macro','F1, weighted','F1, samples']
+    rows = ['accuracy_multi','balanced_accuracy','subset_accuracy',
+            'f1_micro','f1_macro','f1_weighted','f1_samples']
     reports = [accuracy_report(*draw(100), sigmoid=True) for _ in range(100)]
     hits = [(r.low<=truth) & (truth<=r.high) for r in reports]
     assert (pd.DataFrame(hits)[rows].mean()>=0.88).all()
@@ -144,11 +144,11 @@ def test_intervals_cover():
 def test_intervals_stay_between_0_and_1():
     y = simulate(60)[1].long()
     r = accuracy_report(y, y)
-    below_1 = ['F1, samples','accuracy, Jaccard','F1, macro','accuracy, balanced']
+    below_1 = ['f1_samples','jaccard_samples','f1_macro','balanced_accuracy']
     assert r.high.drop(below_1).dropna().eq(1).all()
-    assert 0.9<r.low['accuracy, subset']<1 # all samples are correct
+    assert 0.9<r.low['subset_accuracy']<1 # all samples are correct
     r = accuracy_report(1-y, y)
-    assert r.low['accuracy, subset']==0<r.high['accuracy, subset']<0.1
+    assert r.low['subset_accuracy']==0<r.high['subset_accuracy']<0.1
     r = accuracy_report(y[:2], y[:2])
     assert r.low.dropna().between(0, 1).all() and (r.low<=r.high).where(r.low.notna(), True).all()
 
@@ -156,9 +156,9 @@ def test_perfection_on_mostly_unlabelled_data_has_a_low_ceiling():
     y = torch.zeros(100, 6, dtype=torch.long)
     y[:5,0] = 1
     r = accuracy_report(y, y)
-    same(r.loc[['F1, samples','F1, macro'], ['value','ceiling']], [[0.05]*2, [1/6]*2])
+    same(r.loc[['f1_samples','f1_macro'], ['value','ceiling']], [[0.05]*2, [1/6]*2])
     assert 'at most 0.050' in r.reading and '95 of 100 samples have no label' in r.reading
-    same(accuracy_report(y, y, zero_division=math.nan).value['F1, samples'], 1)
+    same(accuracy_report(y, y, zero_division=math.nan).value['f1_samples'], 1)
 
 def test_the_reading_names_the_constant_that_is_scored():
     y = torch.zeros(11, 130, dtype=torch.long)
@@ -168,14 +168,14 @@ def test_the_reading_names_the_constant_that_is_scored():
     names = [int(o) for o in r.reading.split('; predicting labels ')[1].split(' for every')[0].split(', ')]
     p = torch.zeros_like(y)
     p[:,names] = 1
-    same(F1ScoreMulti(average='samples')(p, y), r.constant['F1, samples'])
+    same(F1ScoreMulti(average='samples')(p, y), r.constant['f1_samples'])
 
 def test_ignored_elements_count_nowhere():
     y = tensor([[1,0,math.nan]]*10 + [[math.nan]*3]*10)
     r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
     assert 'Accuracy over the 20 sample-label pairs (10 samples) is 1.000' in r.reading
     assert '(95% interval 0.661 to 1.000)' in r.reading # Of 10 samples
-    assert "'accuracy, balanced'" not in r.reading and ': 1 of 2 labels never occurs, and 0/0' in r.reading
+    assert "'balanced_accuracy'" not in r.reading and ': 1 of 2 labels never occurs, and 0/0' in r.reading
     with pytest.raises(ValueError, match='single sample that counts'):
         accuracy_report(y, y*math.nan, ignore_index=math.nan)
 
@@ -183,7 +183,7 @@ def test_ignored_elements_count_nowhere():
 def test_odd_sizes_have_values(n, c):
     logits,targs = simulate(n, c)
     r = accuracy_report(logits.half(), TensorCategory(targs), sigmoid=True, vocab=range(c))
-    assert r.value.drop('ROC AUC, macro').notna().all() and r.reading
+    assert r.value.drop('roc_auc_macro').notna().all() and r.reading
 
 def test_mistakes_are_named():
     logits,targs = simulate(50)
@@ -222,17 +222,17 @@ def test_rankings_have_random_and_constant_baselines():
     assert 'Mean average precision' in r.reading
     each = [skm.label_ranking_average_precision_score([a], [b]) for a,b in zip(y, s)]
     bootstrap = [rng.choice(each, 200).mean() for _ in range(2000)]
-    same(r.loc['LRAP',['low','high']].astype(float), np.quantile(bootstrap, [0.025,0.975]), 0.01)
-    assert 'AP, macro' not in accuracy_report(logits>0, targs).index
+    same(r.loc['lrap',['low','high']].astype(float), np.quantile(bootstrap, [0.025,0.975]), 0.01)
+    assert 'ap_macro' not in accuracy_report(logits>0, targs).index
 
 def test_rankings_of_absent_labels_have_a_ceiling():
     logits,targs = simulate(30, 4)
     targs[:,0],targs[:5],targs[5:9,1] = 0,0,math.nan
     r = accuracy_report(logits, targs, sigmoid=True, ignore_index=math.nan)
-    same(r.value['AP, macro'], APScoreMulti(ignore_index=math.nan)(logits, targs))
-    same(r.value['LRAP'], LRAP(ignore_index=math.nan)(logits, targs))
-    assert r.ceiling['AP, macro']==0.75 and "'AP, macro' (at most 0.750)" in r.reading
-    assert 0<r.baseline['AP, macro']<0.5<r.baseline['LRAP']<1
+    same(r.value['ap_macro'], APScoreMulti(ignore_index=math.nan)(logits, targs))
+    same(r.value['lrap'], LRAP(ignore_index=math.nan)(logits, targs))
+    assert r.ceiling['ap_macro']==0.75 and "'ap_macro' (at most 0.750)" in r.reading
+    assert 0<r.baseline['ap_macro']<0.5<r.baseline['lrap']<1
 
 @pytest.mark.parametrize('ignored', [False,True])
 @pytest.mark.parametrize('sizes', [(1200,5), (70,300)])
@@ -251,7 +251,7 @@ def test_the_better_baseline_is_named():
     logits,targs = simulate(400, 6, density=0.2)
     def row(targs, preds=logits):
         r = accuracy_report(preds, targs, sigmoid=True, ci=None)
-        return r.loc['accuracy, elementwise'],r.reading
+        return r.loc['accuracy_multi'],r.reading
     acc,text = row(targs)
     assert acc.constant==acc.baseline and f"{acc.lift:.1%} of the baseline's errors" in text
     assert 'but ' not in text
@@ -271,7 +271,7 @@ def test_saturated_logits_are_ranked_by_the_logits():
     _,y = two_models()
     logits = 30 + y + torch.rand(y.shape, generator=torch.Generator().manual_seed(0))/2
     r = accuracy_report(logits, y, sigmoid=True)
-    assert r.value['LRAP']==LRAP()(logits, y)==1
+    assert r.value['lrap']==LRAP()(logits, y)==1
 
 def test_rankings_without_each_sample_are_those_of_the_others():
     "As the metrics compute them of the other samples"
@@ -325,11 +325,11 @@ def test_a_report_of_many_labels_is_short():
 def test_the_baseline_by_kind_of_row():
     r = accuracy_report(SCORES, TARGS, ci=None)
     assert list(r.columns)==['value','low','high','baseline','constant','ceiling','lift']
-    assert r.baseline['accuracy, elementwise']==pytest.approx(1-TARGS.mean().item())
-    assert r.baseline['F1, samples']==0 and r.baseline['ROC AUC, macro']==0.5
+    assert r.baseline['accuracy_multi']==pytest.approx(1-TARGS.mean().item())
+    assert r.baseline['f1_samples']==0 and r.baseline['roc_auc_macro']==0.5
     random = [np.random.default_rng(i).random(TARGS.shape) for i in range(200)]
     aps = [skm.average_precision_score(TARGS, o, average='macro') for o in random]
-    assert r.baseline['AP, macro']==pytest.approx(np.mean(aps), abs=0.005)
+    assert r.baseline['ap_macro']==pytest.approx(np.mean(aps), abs=0.005)
     assert 'baseline, predicting nothing' in r.reading and 'a random ranking scores' in r.reading
 
 def test_measured_rows_are_subtracted():
@@ -338,7 +338,7 @@ def test_measured_rows_are_subtracted():
     scored,binary = (measure(Predictions.of(o, TARGS), 0.95) for o in (SCORES, SCORES>0.3))
     difference = binary.minus(scored)
     assert [*difference.values.index]==[*difference.estimates]==ROW_NAMES[:-3]
-    row = 'F1, macro'
+    row = 'f1_macro'
     same(difference.estimates[row].without, binary.estimates[row].without-scored.estimates[row].without)
     without_intervals = measure(Predictions.of(SCORES, TARGS), None)
     assert without_intervals.estimates is None and binary.minus(without_intervals).estimates is None

@@ -31,7 +31,7 @@ def test_intervals_are_those_of_a_paired_t_test(n):
     per_sample = JaccardMulti(average='samples').values
     def jaccard(p, y): return per_sample(*((a & b).sum(1).double() for a in (p, ~p) for b in (y, ~y)))
     overlap = {k: jaccard(o>0, y.bool()).numpy() for k,o in models.items()}
-    for row,x in (('accuracy, subset',right), ('accuracy, Jaccard',overlap)):
+    for row,x in (('subset_accuracy',right), ('jaccard_samples',overlap)):
         expected = stats.ttest_rel(x['b'], x['a']).confidence_interval()
         # Degrees of freedom are fewer where few samples differ
         np.testing.assert_allclose(t.loc[row,['low','high']].astype(float), expected, atol=0.2/n)
@@ -39,12 +39,12 @@ def test_intervals_are_those_of_a_paired_t_test(n):
 def test_intervals_are_those_of_a_bootstrap():
     models,y = two_models(400)
     t = compare_models(models, y, sigmoid=True)
-    rng,rows = np.random.default_rng(0),['F1, micro','F1, samples','F1, macro','F1, weighted']
+    rng,rows = np.random.default_rng(0),['f1_micro','f1_samples','f1_macro','f1_weighted']
     draws = []
     for _ in range(300):
         i = rng.integers(0, 400, 400)
-        draws.append([F1ScoreMulti(average=row[4:])(models['b'][i], y[i])
-                      - F1ScoreMulti(average=row[4:])(models['a'][i], y[i]) for row in rows])
+        draws.append([F1ScoreMulti(average=row[3:])(models['b'][i], y[i])
+                      - F1ScoreMulti(average=row[3:])(models['a'][i], y[i]) for row in rows])
     expected = np.quantile(draws, [0.025,0.975], axis=0).T
     np.testing.assert_allclose(t.loc[rows,['low','high']].astype(float), expected, atol=0.012)
 
@@ -65,7 +65,7 @@ def test_swapped_models_negate():
 def test_a_constant_difference_has_an_interval():
     "One model is always right, the other one never"
     y = two_models(100)[1].long()
-    r = compare_models(dict(a=1-y, b=y), y).loc['accuracy, subset']
+    r = compare_models(dict(a=1-y, b=y), y).loc['subset_accuracy']
     assert r.difference==r.high==1 and 0.9<r.low<1
 
 @given(st.integers(1,12), st.integers(1,4), st.integers(0,2**20), st.booleans(), st.sampled_from([0.,1.,math.nan]))
@@ -100,7 +100,7 @@ def test_each_model_may_have_its_threshold():
     probs = {k: o.sigmoid() for k,o in models.items()}
     best = {k: best_thresholds(o, y, average=a) for (k,o),a in zip(probs.items(), ('micro','macro'))}
     of_best = compare_models(probs, y, thresh=best)
-    assert of_best.b['F1, macro']==accuracy_report(probs['b'], y, thresh=best['b']).value['F1, macro']
+    assert of_best.b['f1_macro']==accuracy_report(probs['b'], y, thresh=best['b']).value['f1_macro']
 
 def test_the_thresholds_in_use_are_named():
     models,y = two_models()
@@ -121,13 +121,13 @@ def test_a_comparison_that_the_threshold_decides_says_so():
     models,y = two_models(400)
     models['b'] = models['b']-3
     t = compare_models(models, y, sigmoid=True)
-    assert t.high['F1, micro']<0 and f'{DEPENDS}b is better in micro F1, by ' in t.reading
+    assert t.high['f1_micro']<0 and f'{DEPENDS}b is better in micro F1, by ' in t.reading
     # At the thresholds that it names
     thresh = eval(re.search('pass thresh=({.*?})', t.reading)[1])
     best = {k: best_thresholds(o.sigmoid(), y) for k,o in models.items()}
     at = compare_models(models, y, sigmoid=True, thresh=thresh)
-    for k,o in best.items(): assert at[k]['F1, micro']==pytest.approx(o.score, abs=0.005)
-    assert at.low['F1, micro']>0 and DEPENDS not in at.reading
+    for k,o in best.items(): assert at[k]['f1_micro']==pytest.approx(o.score, abs=0.005)
+    assert at.low['f1_micro']>0 and DEPENDS not in at.reading
     swapped = compare_models({k: models[k] for k in 'ba'}, y, sigmoid=True)
     assert f'{DEPENDS}a is worse in micro F1, by ' in swapped.reading
     three = compare_models({**models, 'c': models['b']-1}, y, sigmoid=True)
@@ -138,7 +138,7 @@ def test_a_comparison_that_the_threshold_decides_says_so():
     models['b'] = models['a']-3
     assert f'{DEPENDS}the difference in micro F1 may be chance.' in compare_models(models, y, sigmoid=True).reading
     margins = compare_models(models, y, thresh=0.)
-    assert DEPENDS in margins.reading and margins.high['F1, micro']<0
+    assert DEPENDS in margins.reading and margins.high['f1_micro']<0
 
 def test_a_threshold_that_decides_nothing_is_no_matter():
     models,y = two_models(400)
@@ -174,7 +174,7 @@ def test_more_models_are_compared_with_the_first():
 def test_scores_are_compared_with_binary_predictions():
     models,y = two_models()
     t = compare_models(dict(a=models['a'].sigmoid(), b=(models['b']>0).int()), y)
-    assert 'LRAP' not in t.index and t.difference.notna().all()
+    assert 'lrap' not in t.index and t.difference.notna().all()
 
 def test_plot_is_in_the_order_of_the_table():
     models,y = two_models()
@@ -209,8 +209,8 @@ def test_mistakes_in_a_comparison_are_named():
 def measured(f1, without=None):
     from fastai_mlmetrics.reports.jackknife import Measured
     from fastai_mlmetrics.metrics.intervals import Estimate
-    each = None if without is None else {'F1, micro': Estimate(f1, torch.as_tensor(without))}
-    return Measured(pd.Series({'F1, micro': f1}), each)
+    each = None if without is None else {'f1_micro': Estimate(f1, torch.as_tensor(without))}
+    return Measured(pd.Series({'f1_micro': f1}), each)
 
 @pytest.mark.parametrize('gains,warns', [((0.,0.0101),True), ((0.0101,0.),True), ((0.0099,0.0099),False)])
 def test_a_gain_of_a_hundredth_is_needed_to_depend_on_thresholds(gains, warns):
@@ -224,7 +224,7 @@ def test_a_gain_of_a_hundredth_is_needed_to_depend_on_thresholds(gains, warns):
 
 def test_rows_that_are_read_most_are_named_first():
     from fastai_mlmetrics.reports.comparison import _rows_in_words
-    rows = ['LRAP','accuracy, subset','accuracy, elementwise','F1, macro','F1, samples']
+    rows = ['lrap','subset_accuracy','accuracy_multi','f1_macro','f1_samples']
     table = pd.DataFrame(dict(difference=0.2, low=0.1, high=0.3), index=rows)
     limits = 'by 0.200 (0.100 to 0.300)'
     assert _rows_in_words(table)==(f'F1 over samples, {limits}; macro F1, {limits}; elementwise accuracy, {limits}, '

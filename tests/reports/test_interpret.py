@@ -62,8 +62,8 @@ def test_accuracy_report_is_that_of_arrays():
     for kw in (dict(thresh=0.2, min_labels=1), dict(thresh=np.linspace(0.1, 0.9, 20))):
         interp = MultiLabelInterpretation.from_preds(s, y, **kw)
         r = interp.accuracy_report(ci=None)
-        assert r.value['F1, samples']==pytest.approx(interp.report().loc['samples avg','f1'])
-        assert r.value['F1, macro']==pytest.approx(interp.report().loc['macro avg','f1'])
+        assert r.value['f1_samples']==pytest.approx(interp.report().loc['samples avg','f1'])
+        assert r.value['f1_macro']==pytest.approx(interp.report().loc['macro avg','f1'])
         pd.testing.assert_frame_equal(r, accuracy_report(s, y, ci=None, **kw))
 
 @given(binary_pairs())

@@ -245,8 +245,8 @@ def test_counts_of_the_slider_are_those_of_the_library(tmp_path, kw):
         assert torch.equal(true, same.counts[[0,2]].sum(0)) and torch.equal(all_fp, same.counts[[1,3]].sum(0))
         f1 = 2*tp/(tp+fp+true).clip(1)
         report,r = same.accuracy_report(ci=None).value,same.judge()
-        assert f1[true+all_fp>0].mean()==approx(report['F1, macro'])
-        assert 2*tp.sum()/(tp+fp+true).sum()==approx(report['F1, micro'])
+        assert f1[true+all_fp>0].mean()==approx(report['f1_macro'])
+        assert 2*tp.sum()/(tp+fp+true).sum()==approx(report['f1_micro'])
         assert 1-o['covered'][i]/o['covered'][0]==approx(r.missed_rate)
         assert (tp+fp).sum()/o['samples']==approx(same.predicted[same.valid_samples].sum(1).double().mean())
     start = t[min(o['start'], len(t)-1)]
@@ -308,7 +308,7 @@ def test_a_comparison_is_shown(tmp_path):
     assert [o.get_text() for o in part.find_all('p')]==two.reading.splitlines() and not part.find('old')
     assert 'Predicted at thresh=0.5.' in part.get_text()
     texts = ''.join(ElementTree.fromstring(svgs(page)[0]).itertext())
-    assert 'new minus <old> & $a$' in texts and 'F1, micro' in texts
+    assert 'new minus <old> & $a$' in texts and 'f1_micro' in texts
     three = compare_models(models, targs, sigmoid=True)
     part = written(interp, tmp_path, comparison=three, sections='comparison').find(id='comparison')
     assert [o.get_text() for o in part.find_all('h3')]==['new','other']
@@ -507,7 +507,7 @@ def test_a_threshold_is_moved_in_a_browser(tmp_path):
         return [*report.loc['micro avg',['f1','precision','recall']], *macro, cardinality, r.missed_rate]
     def numbers(shown, i): return [float(o[i]) for o in [*shown.values()][1:]]
     now = averages(at())
-    assert [*steps.start][1:]==[f'{k}, {a}' for a in ('micro','macro') for k in ('F1','precision','recall')] + [
+    assert [*steps.start][1:]==[f'{k}_{a}' for a in ('micro','macro') for k in ('f1','precision','recall')] + [
         f'labels per sample, {(targs==1).sum()/300:.3f} true', 'labelled samples that get no label']
     for i,shown in zip(picked, steps.at):
         assert shown['']==['now', f'at {float(f"{thresh[i]:.6g}"):g}']
@@ -519,7 +519,7 @@ def test_a_threshold_is_moved_in_a_browser(tmp_path):
     assert [*steps.all]==[*steps.start]
     def of_label(interp): return interp.report().loc['label 3',['f1','precision','recall','predicted']].tolist()
     for i,shown in zip(picked, steps.labels):
-        assert [*shown]==['','F1','precision','recall',f'predicted, {(targs[:,3]==1).sum()} true']
+        assert [*shown]==['','f1','precision','recall',f'predicted, {(targs[:,3]==1).sum()} true']
         assert numbers(shown, 0)==approx(of_label(at()), abs=6e-4)
         assert numbers(shown, 1)==approx(of_label(at(thresh[i])), abs=6e-4)
     # At least so much of one, the most of the other
@@ -533,7 +533,7 @@ def test_a_threshold_is_moved_in_a_browser(tmp_path):
     check(steps.found, 'micro avg', 0.9)
     check(steps.few, 'micro avg', 0.5)
     check(steps.own, 'label 3', 0.9)
-    assert steps.none==['none','none'] and float(steps.most['recall, micro'][1])>=0.9
+    assert steps.none==['none','none'] and float(steps.most['recall_micro'][1])>=0.9
 
 def test_template_and_glossary_are_in_wheel_and_sdist(tmp_path):
 

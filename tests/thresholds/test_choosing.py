@@ -13,8 +13,8 @@ def options(scores, y, thresh=0.5, groups=None, metric='f1', average='micro', ch
     table = score_table(p, 5)
     objective,of_labels = Objective(metric, average, False),Objective(metric, average, True)
     in_use = InUse(table, dict(thresh=thresh, **kw), p, is_chosen=chosen)
-    best = objective.tune_global(table, name='best')
-    return objective,[in_use, best, of_labels.tune(table, ('shared','per_label'))[1]]
+    best = objective.tune_global(table)
+    return objective,[in_use, best, of_labels.tune(table)[1]]
 
 def calibrated(n, seed, c=8, skill=1.5):
     rng = np.random.default_rng(seed)

@@ -120,7 +120,7 @@ def test_an_average_that_is_not_kept_is_told():
     p[:,0] = np.random.default_rng(1).random(len(p))
     found = best_thresholds(p, y, 'recall', 'macro', at_precision=0.6)
     assert found.fallback[0]=='no threshold will do'
-    value = found.table.precision['per label']
+    value = found.table.precision['per_label']
     assert value<0.6 and f"misses it: its precision (macro) is {value:.3f}" in found.table.reading
 
 def test_a_required_score_is_held_out_as_well():

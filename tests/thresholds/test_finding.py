@@ -197,18 +197,18 @@ def test_examples_of_docstrings_run(name):
 def test_the_table_has_the_numbers_of_the_result():
     res = best_thresholds(SCORES, TARGS, average='macro', vocab=NAMES)
     t,y = res.table,TARGS.numpy()
-    assert list(t.index)==['global','per label',*NAMES]
+    assert list(t.index)==['best','per_label',*NAMES]
     assert list(t.columns)==['threshold','support','score','held_out','fallback']
     test_eq(tuple(t.threshold[2:]), res.thresh)
     test_eq(tuple(t.fallback[2:]), res.fallback)
     test_eq(t.support.tolist(), [y.sum()]*2 + y.sum(0).tolist())
     p = (SCORES>tensor(res.thresh)).numpy()
     np.testing.assert_allclose(t.score[2:], f1(y, p, None))
-    np.testing.assert_allclose(t.score['per label'], f1(y, p))
+    np.testing.assert_allclose(t.score['per_label'], f1(y, p))
     one = best_thresholds(SCORES, TARGS, average='macro', per_label=False)
-    test_eq(t.loc['global', ['threshold','score','held_out']].tolist(), [one.thresh, one.score, one.held_out])
-    test_eq([res.score, res.held_out], t.loc['per label', ['score','held_out']].tolist())
-    assert list(one.table.index)==['global'] and len(one.table.columns)==4
+    test_eq(t.loc['best', ['threshold','score','held_out']].tolist(), [one.thresh, one.score, one.held_out])
+    test_eq([res.score, res.held_out], t.loc['per_label', ['score','held_out']].tolist())
+    assert list(one.table.index)==['best'] and len(one.table.columns)==4
 
 def test_results_are_tuples_still():
     res = best_thresholds(SCORES, TARGS, average='macro', vocab=NAMES)
@@ -246,7 +246,7 @@ def test_thresholds_are_whole_in_a_terminal(c):
     res = best_thresholds(scores, y, average='macro', vocab=[f'a label {i}' for i in range(c)], cv=2)
     assert max(map(len, lines(res)))<=80 and len(lines(res))<100 and '\\' not in repr(res)
     shown = '\n'.join(lines(res)[:5])
-    assert 'global' in shown and 'per label' in shown and 'a label 0' in shown
+    assert 'best' in shown and 'per_label' in shown and 'a label 0' in shown
     assert not re.search(r'\d\.\d{4}', repr(res)+res._repr_html_())
 
 def test_names_are_shown_as_they_are():

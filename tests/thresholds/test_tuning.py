@@ -210,7 +210,7 @@ def test_held_out_scores_by_hand():
         chosen[fold==j] = np.where(better([i for i in range(5) if i!=j]), own[fold==j], one[fold==j])
     assert each.held_out==pytest.approx(skm.f1_score(t, chosen, average='micro'), abs=1e-12)
     np.testing.assert_allclose(each.table.held_out[2:], skm.f1_score(t, chosen, average=None), atol=1e-12)
-    test_eq(each.table.held_out['global'], res.held_out)
+    test_eq(each.table.held_out['best'], res.held_out)
     for i,why in enumerate(each.fallback):
         cut = best_cut(s.ravel(), t.ravel()) if why else best_cut(s[:,i], t[:,i])
         np.testing.assert_array_equal(s[:,i]>np.float32(each.thresh[i]), s[:,i]>=cut)
@@ -476,7 +476,7 @@ def test_what_is_required_holds_for_each_label(metric, required, kw):
     assert (reached>=[*kw.values()][0]-1e-9).all() and not any(best.fallback)
     name = 'recall' if metric=='precision' else 'precision'
     column = best.table[name]
-    assert np.allclose(column.iloc[2:], reached) and column['per label']==pytest.approx(reached.mean())
+    assert np.allclose(column.iloc[2:], reached) and column['per_label']==pytest.approx(reached.mean())
     assert f'{name}: on the samples' in best.table.reading
 
 @pytest.mark.parametrize('kw,match', [
@@ -549,8 +549,8 @@ def test_held_out_is_less_biased():
 def six_label_table(): return ScoreTable(Predictions.of(SCORES, TARGS), cv=5)
 
 def test_what_is_tuned_has_a_name_and_a_value():
-    shared,per_label = Objective('f1', 'macro').tune(six_label_table(), names=('one','each'))
-    assert (shared.name,per_label.name)==('one','each') and not (shared.in_use or per_label.in_use)
+    shared,per_label = Objective('f1', 'macro').tune(six_label_table())
+    assert (shared.name,per_label.name)==('best','per_label') and not (shared.in_use or per_label.in_use)
     assert not shared.per_label and isinstance(shared.value, float) and shared.fallback==()
     assert per_label.per_label and len(per_label.value)==6==len(per_label.fallback)
 
@@ -579,7 +579,7 @@ def test_a_gain_has_an_interval_from_a_jackknife_over_samples(m):
     assert change.value==pytest.approx(sign*(per_label.score(m)-shared.score(m)))
     if m.is_loss: return
     rows = compare_models(dict(a=shared.predictions.preds, b=per_label.predictions.preds), TARGS)
-    same(change.limits(0.95), rows.loc['F1, micro',['low','high']].astype(float))
+    same(change.limits(0.95), rows.loc['f1_micro',['low','high']].astype(float))
 
 @pytest.mark.parametrize('m', [F1ScoreMulti(average='micro'), HammingLossMulti(average='micro')], ids=repr)
 def test_a_gain_in_histograms_has_an_interval_from_a_jackknife_over_folds(m):
