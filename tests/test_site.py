@@ -310,7 +310,7 @@ SEARCHES = {
     'reference/11_messages':
         'predicts nothing; model predicts no labels; over-predicts; unfreeze; soft labels; predictions seem to be '
         'logits; targets must be 0 or 1; label smoothing; Target size must be the same as input size; model '
-        'predicts everything; several outputs; multi-task',
+        'predicts everything',
     'reference/12_glossary': 'average to choose; which average; held_out; baseline; glossary; false positives',
     'benchmarks/results': 'overhead; GPU cost'}
 

@@ -125,7 +125,7 @@ TERMS = {
     'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
         'predicts too many labels, model predicts everything',
     'reference/11_messages#what-helps': 'unfreeze, frozen layers',
-    'reference/11_messages#common-errors': 'soft labels, label smoothing, multi-task, model with several outputs, '
+    'reference/11_messages#common-errors': 'soft labels, label smoothing, '
         'targets must be 0 or 1, target size must be the same as input size',
     'reference/12_glossary#counts': 'false positives, false negatives',
     'reference/12_glossary#evaluation': 'held_out',
@@ -361,7 +361,6 @@ CONF = dict(
     extensions=['myst_nb','sphinx_copybutton'], nb_execution_mode='off', nb_render_markdown_format='myst',
     nb_code_prompt_show='Source', nb_code_prompt_hide='Source',
     myst_heading_anchors=3, nitpicky=True, add_module_names=False, toc_object_entries_show_parents='hide',
-    maximum_signature_line_length=WIDTH,
     copybutton_selector='div.cell_input pre, div.highlight-sh pre, div.highlight-python pre',
     html_theme='furo', html_static_path=['_static'], html_css_files=['docs.css'],
     html_search_scorer=str(ROOT/'tools'/'search.js'),
