@@ -6,7 +6,7 @@ warnings.filterwarnings('ignore', category=FutureWarning) # of torch, for a func
 import matplotlib
 matplotlib.use('agg')
 import sklearn.metrics as skm
-import concurrent.futures, contextlib, gc, inspect, multiprocessing, numpy as np, pytest, sys, textwrap
+import ast, concurrent.futures, contextlib, gc, inspect, multiprocessing, numpy as np, pytest, sys, textwrap
 from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
@@ -97,6 +97,19 @@ def example(o):
     code = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0].split('\n\n')[-1]
     assert code.startswith('    '), o
     return textwrap.dedent(code)
+
+def run_example(o, scope):
+    "Run the example of the docstring of `o`; a comment that is a value is what its line returns, rounded"
+    lines = example(o).splitlines()
+    for node in ast.parse('\n'.join(lines)).body:
+        source = '\n'.join(lines[node.lineno-1:node.end_lineno])
+        if not isinstance(node, ast.Expr): exec(source, scope)
+        else:
+            value = eval(source, scope)
+            try: shown = ast.literal_eval(source.rpartition(' # ')[2])
+            except (SyntaxError,ValueError): continue # No value is shown
+            if 'str' in np.asarray(shown).dtype.name: assert value==shown
+            else: np.testing.assert_allclose(value, shown, atol=6e-4)
 
 def values(learn):
     "The values of the metrics in a validation, by name"

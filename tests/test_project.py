@@ -190,17 +190,39 @@ def test_help_names_every_argument():
         told = re.findall(r'(?m)^  (\w+): ', o.__doc__.partition('Arguments:')[2])
         assert told==[k for k in (*inspect.signature(o).parameters, 'returns') if k in told], name
 
-ROOMS_WITH_EXAMPLES = 'formulas','losses','lists','imbalance','splitting','digits'
+ROOMS_WITH_EXAMPLES = 'formulas','losses','lists','imbalance','splitting','digits','ranking'
+# In the order of their names; methods that several classes share are one
+EXAMPLES = {o: name for name,o in sorted(functions().items(), reverse=True) if '\n\n    ' in inspect.getdoc(o)}
 
-def test_examples_in_docstrings_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize('name', [*EXAMPLES.values()])
+def test_examples_in_docstrings_run_and_return_what_they_show(name, tmp_path, monkeypatch):
     monkeypatch.setenv('FASTAI_HOME', str(tmp_path))
-    logits,targs = simulate(60, density=0.3)
-    space = dict(globals(), logits=logits, targs=targs, names=[f'label {i}' for i in range(targs.shape[1])])
+    logits,targs = simulate(60, 3, density=0.3)
+    names = ['cat','dog','cancer']
+    scope = dict(globals(), logits=logits, targs=targs, names=names, preds=logits.sigmoid(), probs=logits.sigmoid(),
+                 others=(logits+1).sigmoid())
+    scope['interp'] = MultiLabelInterpretation.from_preds(scope['probs'], targs, vocab=names)
+    learn = scope['learn'] = make_learner(logits, targs, multilabel_metrics(), path=tmp_path, vocab=names,
+                                          cbs=ZeroLabelsCallback())
+    with warnings_as('ignore'), learn.no_logging(), contextlib.redirect_stdout(io.StringIO()):
+        if 'learn' in example(functions()[name]): learn.fit(1, 0.)
+        if name=='ZeroLabelsCallback': learn.remove_cbs(learn.cbs.filter(risinstance(ZeroLabelsCallback)))
+        run_example(functions()[name], scope)
+    plt.close('all')
+
+def test_functions_that_users_call_first_have_an_example():
     for name,o in PUBLIC.items():
-        if o.__module__.rpartition('.')[2] not in ROOMS_WITH_EXAMPLES: continue
-        code = example(o)
-        assert name in code, name
-        with contextlib.redirect_stdout(io.StringIO()): exec(code, space)
+        if o.__module__.rpartition('.')[2] in ROOMS_WITH_EXAMPLES: assert name in example(o), name
+    shown = [name for o,name in EXAMPLES.items() if re.search(r' # [\[(\d]', example(o))]
+    assert {'F1ScoreMulti','accuracy_multi','APScoreMulti','best_thresholds','pos_weight'} <= {*shown}
+    assert len(shown)>30
+
+@pytest.mark.parametrize('line,passes', [('1/3 # 0.333', True), ('1/3 # 0.3', False), ("'a' # 'b'", False),
+                                         ('[1, 2] # [1, 2]', True), ('1/3 # A third', True)])
+def test_a_wrong_value_in_a_docstring_is_found(line, passes):
+    def f(): ...
+    f.__doc__ = f'Text\n\nMore\n\n    {line}'
+    with contextlib.nullcontext() if passes else pytest.raises(AssertionError): run_example(f, {})
 
 def extras():
     config = ConfigParser(delimiters=['='], interpolation=None)

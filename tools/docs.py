@@ -39,81 +39,98 @@ KINDS = dict(
     making=('How it is made', 'For contributors: the notebooks that the package is generated from, with the '
             'source folded, and benchmarks.', [*MODULES, *PAGES]))
 
-# Index entries, which the search finds first: words of users that are not in the titles. Page or section -> words
+# Words of users that are not in the titles, for the search: it matches them word by word. Page or section -> phrases
 TERMS = {
-    'index': 'getting started, quick start, installation',
-    'tutorials/01_forum_thread': 'show_results no labels, no labels in show_results, predict returns nothing, '
-        'predict returns empty, high accuracy low F1, high accuracy F1 is 0, F1 is 0',
+    'index': 'getting started, quick start, pip install, installation',
+    'tutorials/01_forum_thread': 'show_results without labels, predict returns nothing, predict returns empty, '
+        'no tags predicted, empty predictions, high accuracy low F1, accuracy always 0.9, accuracy too high, '
+        'F1 is 0, F1 is zero, F1 stays 0',
+    'tutorials/03_whose_accuracy': 'sigmoid or softmax, categorical_crossentropy',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
-    'tutorials/07_tables_and_texts': 'text classification, tabular',
+    'tutorials/04_arrays': 'numpy arrays, without fastai',
+    'tutorials/07_tables_and_texts': 'text classification, tabular, one-hot columns of a CSV',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
-    'howto/05_lightning_pytorch': 'DDP',
-    'howto/06_thresholds_deployment': 'production, inference, serve, deploy, save model threshold',
+    'howto/03_from_torchmetrics_sklearn': 'sklearn classification_report',
+    'howto/04_hugging_face': 'huggingface, BERT, transformers',
+    'howto/05_lightning_pytorch': 'DDP, LightningModule',
+    'howto/06_thresholds_deployment': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
+        'export model, save model threshold',
+    'howto/06_thresholds_deployment#serve-with-pytorch-alone': 'thresholds with numpy, without fastai',
     'howto/06_thresholds_deployment#a-required-recall-or-precision':
-        'recall of 0.95, recall 0.95, minimum recall, target recall, fixed recall, required recall',
-    'howto/07_absent_labels': 'validation set without a label, split',
+        'recall of 0.95, minimum recall, target recall, fixed recall, recall of one label and the others as they are',
+    'howto/07_absent_labels': 'validation set without a label, split, ROC AUC is nan, '
+        'only one class is present in y_true, undefined metric',
     'howto/08_paper_table': 'mAP CP CR CF1',
+    'howto/08_paper_table#what-to-look-out-for': 'PASCAL VOC 2007, 11-point average precision',
     'howto/09_missing_targets': 'unlabelled, unlabeled',
     'howto/10_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/10_own_metric': 'custom metric',
-    'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, resume, resume training, '
-        'resume from a checkpoint, training metrics, metrics on the training set, TensorBoard, wandb',
-    'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory, '
-        'gradient accumulation',
-    'howto/12_processes_large_data#memory-and-time':
-        'callback overhead, callback cost, cost of the callback, GPU memory, slow validation',
+    'howto/11_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
+        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb',
+    'howto/12_processes_large_data': '10 million samples, out of memory, gradient accumulation',
+    'howto/12_processes_large_data#memory-and-time': 'cost and overhead of the callback, GPU memory, slow validation',
     'howto/12_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
     'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
-    'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold, cross-validation',
-    'howto/14_single_label_column': 'one column for a label, F1 of one label, metric of a single label',
-    'howto/15_own_logger_sweep': 'sweep, Optuna, my own logger',
-    'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function, function for on_flag',
-    'howto/15_own_logger_sweep#the-fields-of-a-record': 'record fields, fields of a record',
-    'howto/16_segmentation_sequences': 'segmentation, padding, sequence, tokens, pixels',
+    'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
+    'howto/14_single_label_column': 'one column for a label, F1 per label during training, recall of one label',
+    'howto/15_own_logger_sweep': 'Optuna, my own logger, silence a sweep, log to a file',
+    'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function',
+    'howto/15_own_logger_sweep#the-fields-of-a-record': 'record fields',
+    'howto/16_segmentation_sequences': 'padding, tokens, pixels',
     'howto/16_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW',
-    'howto/17_no_internet_kaggle': 'Kaggle, no internet, offline, air-gapped',
-    'howto/18_own_loop_timm': 'timm, training loop',
-    'howto/19_compare_last_week': "last week's model, save predictions, A/B test",
-    'howto/20_image_onnx': 'ONNX, images in deployment, image model in production',
-    'howto/21_calibrate': 'calibration, calibrate probabilities, Platt scaling, scores are not probabilities, '
-        'undo pos_weight',
-    'howto/22_groups': 'several images per patient, groups, patients, clustered samples, independent samples, '
-        'frames of a video',
-    'howto/23_how_many_samples': 'how many samples, large enough, significance, significant, uncertainty, sample size',
-    'howto/25_submission': 'submission, submission CSV, Kaggle submission, test folder, predict new images, '
-                           'sample submission',
-    'howto/26_no_label': 'samples without any label, none of the above, no finding, negative images, '
-                         'background images, '
-        'no label, multi-class to multi-label, single-label to multi-label, empty labels',
-    'howto/27_which_metric': 'which metric, which metric to report, metric to report, choose a metric, F1 or mAP, '
-                             'macro F1 or micro F1',
-    'howto/28_confusion_matrix': 'confusion matrix, multilabel confusion matrix',
-    'howto/29_oversampling': 'oversampling, WeightedDL, WeightedRandomSampler, class imbalance, balanced sampling',
-    'howto/30_costs': 'costs of false positives and negatives, cost of errors, cost-sensitive',
-    'howto/31_hierarchical_labels': 'hierarchical labels, hierarchy, parent label, taxonomy',
+    'howto/17_no_internet_kaggle': 'air-gapped',
+    'howto/18_own_loop_timm': 'callback in a plain loop',
+    'howto/19_compare_last_week': "last month's predictions, old predictions, previous model, A/B test",
+    'howto/20_image_onnx': 'images in deployment, numpy thresholds',
+    'howto/21_calibrate': 'calibration, calibrate probabilities, isotonic regression, temperature scaling, '
+        'scores are not probabilities',
+    'howto/22_groups': 'groups, patients, clustered samples, independent samples, frames of a video',
+    'howto/23_how_many_samples': 'validation set large enough, statistically significant, sample size',
+    'howto/25_submission': 'submission CSV, predict new images, sample submission, file names of predictions',
+    'howto/26_no_label': 'no finding, background images, multi-class to multi-label, empty labels',
+    'howto/27_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
+    'howto/28_confusion_matrix': 'multilabel confusion matrix, savefig',
+    'howto/29_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
+        'balanced sampling',
+    'howto/30_costs': 'cost-sensitive',
+    'howto/31_hierarchical_labels': 'hierarchy, parent label, taxonomy',
+    'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
-    'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
-    'reference/02_ranking#apscoremulti': 'mean average precision',
-    'reference/02_ranking#precisionatk': 'precision at k, top k, top-k accuracy',
-    'reference/03_thresholds': 'per label, threshold per label, best threshold, choose threshold, cut-off',
+    'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '
+        'score some labels, score five of eighty labels, subset of labels',
+    'reference/02_ranking#apscoremulti': 'mean average precision, VOC 2007, 11-point average precision',
+    'reference/02_ranking#rocaucmulti': 'AUC multilabel, AUROC',
+    'reference/02_ranking#precisionatk': 'top k, top-k accuracy',
+    'reference/03_thresholds': 'which threshold, threshold per label, threshold for each class, best threshold, '
+        'optimal threshold for F1, choose threshold, cut-off, threshold too low',
     'reference/03_thresholds#learnerset_thresh':
         'min_labels, predict at least one label, max_labels, top 3 labels, limit number of labels',
     'reference/03_thresholds#learnerthresh_find':
         'which threshold to set, which of three thresholds, best cardinality or per_label',
-    'reference/04_reports#accuracy_report': 'interval, confidence interval, interval threshold, bootstrap, jackknife',
+    'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife',
     'reference/04_reports#compare_models': 'statistically significant, p-value',
-    'reference/05_learner#zerolabelswarning': 'suppress warning, disable warning, silence warning',
-    'reference/06_interpretation': 'precision recall curve, which images are wrong, HTML report',
-    'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
+    'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, patience',
+    'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning',
+    'reference/06_interpretation':
+        'precision and recall per class, which labels are confused, wrong images, HTML report',
+    'reference/06_interpretation#plots': 'save a plot, savefig',
+    'reference/06_interpretation#multilabelinterpretationitems': 'file names, wrong predictions to CSV',
+    'reference/06_interpretation#multilabelinterpretationplot_top_losses':
+        'worst images, ten most wrong images, hardest samples',
+    'reference/07_data#labels': 'rare classes, class imbalance',
+    'reference/07_data#splitting': 'iterative stratification',
+    'reference/07_data#losses':
+        'BCE, BCEWithLogitsLoss, class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/10_columns': 'what a column means',
-    'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels, '
-        'over-predicts, predicts too many labels',
+    'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
+        'predicts too many labels, model predicts everything',
     'reference/11_messages#what-helps': 'unfreeze, frozen layers',
-    'reference/11_messages#common-errors': 'soft labels',
+    'reference/11_messages#common-errors': 'soft labels, label smoothing, '
+        'targets must be 0 or 1, target size must be the same as input size',
     'reference/12_glossary#counts': 'false positives, false negatives',
     'reference/12_glossary#evaluation': 'held_out',
-    'reference/12_glossary#which-average': 'which average, which average to choose, macro or micro, micro or macro',
-    'reference/12_glossary#baselines': 'baseline, chance level',
+    'reference/12_glossary#which-average': 'which average to choose, macro or micro',
+    'reference/12_glossary#baselines': 'chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed'}
 
 config = ConfigParser(interpolation=None)
@@ -139,15 +156,24 @@ def defined(cell):
         for m in o.body if isinstance(o, ast.ClassDef) else ():
             if 'classmethod' in map(ast.unparse, getattr(m, 'decorator_list', [])): yield f'{o.name}.{m.name}'
 
-def signature(docs):
-    "The arguments that `docs` documents, with their defaults"
+WIDTH = 90 # Of a signature in one line; if it is longer, each argument has a line
+
+def arguments(docs):
+    "List the arguments that `docs` documents, with their defaults"
     star = {inspect.Parameter.VAR_POSITIONAL: '*', inspect.Parameter.VAR_KEYWORD: '**'}
     res = []
     for k,v in docs.items():
         if v.kind is v.kind.KEYWORD_ONLY and not any(o[0]=='*' for o in res): res.append('*')
         value = getattr(v.default, '__name__', type(v.default).__name__) if callable(v.default) else repr(v.default)
         res.append(star.get(v.kind, '')+k + ('' if v.default is inspect._empty else f'={value}'))
-    return f"({', '.join(res)})"
+    return res
+
+def signature(docs): return f"({', '.join(arguments(docs))})"
+
+def wrapped(name, docs):
+    "The signature, with a line for each argument if one line is too short"
+    line = name+signature(docs)
+    return line if len(line)<=WIDTH else '\n'.join([f'{name}(', *(f'    {o},' for o in arguments(docs)), ')'])
 
 def table(docs, returns):
     "The arguments in a table, and what is returned"
@@ -189,24 +215,15 @@ def linked(text, names):
 SIGNATURES = '## Signatures and arguments'
 
 def signatures(names, objects):
-    """All signatures of a page, each below its docstring's first line, then a table of their arguments
-
-    What is said of several names stands once, and without them if it is said of most."""
-    found = {name: documentation(objects[name], name)[1] for name in names}
-    said = {}
-    for name,docs in found.items():
-        for k,v in docs.items():
-            text = re.sub(r'\s+', ' ', v.docment or '')
-            if text and k!='return': said.setdefault(k, {}).setdefault(text, []).append(name)
-    def names_of(texts, of): # The last part of a name is enough within a page
-        rule = len(of)>3 and 2*len(of)>sum(map(len, texts.values()))
-        return '' if rule or len(texts)==1 else ' of '+', '.join(f"`{o.rpartition('.')[2]}`" for o in of)
-    rows = [(f'`{k}`'+names_of(texts, of), text.replace('|', r'\|'))
-            for k,texts in said.items() for text,of in texts.items()]
-    calls = [f'# {summary_of(objects[name])}\n'+name+signature({k: v for k,v in docs.items() if k!='return'})
-             for name,docs in found.items()]
-    return '\n'.join([SIGNATURES, '', '```python', *calls, '```', '', '| argument | meaning |', '|---|---|',
-                      *(f'| {k} | {text} |' for k,text in rows)])
+    "The signature and a table of the arguments of each name, folded"
+    parts = [SIGNATURES]
+    for name in names:
+        docs = documentation(objects[name], name)[1]
+        returns = [docs.pop('return')] if 'return' in docs else []
+        summary = re.sub('`([^`]*)`', r'<code>\1</code>', summary_of(objects[name]))
+        parts += [f'<details><summary><code>{name}</code>: {summary}</summary>',
+                  f'```python\n{wrapped(name, docs)}\n```', '\n'.join(table(docs, returns)), '</details>']
+    return '\n\n'.join(filter(None, parts))
 
 def subject(cell):
     "The name that a cell of the reference documents; None: it documents none"
@@ -240,7 +257,7 @@ def page(cells, names, objects, elsewhere=None):
 def slug(title): return re.sub(r'[^\w\- ]', '', title.lower()).replace(' ', '-') # As MyST makes its anchors
 
 def indexed(nb, page):
-    "Put the index entries of `page` before their headings"
+    "Put the index entries of `page` after their headings"
     for place,words in TERMS.items():
         name,_,section = place.partition('#')
         if name!=page: continue
@@ -250,8 +267,8 @@ def indexed(nb, page):
             lines = c['source'].split('\n')
             found = [i for i,o in enumerate(lines) if o[:1]=='#' and section in ('', slug(o.lstrip('# ')))]
             if not found: continue
-            i = found[0] if section else found[0]+1 # The title of a page comes first
-            c['source'] = '\n'.join([*lines[:i], '', entries, '', *lines[i:]])
+            after = found[0]+1
+            c['source'] = '\n'.join([*lines[:after], '', entries, '', *lines[after:]])
             break
         else: sys.exit(f'{place} has no such section')
 

@@ -289,6 +289,8 @@ def pos_weight(
     and an `IterableDataset` are read batch by batch. Raises `ValueError` for targets that are not
     N x C of 0 and 1, for batches without targets, and for arguments out of range.
 
+        targs = tensor([[1,0], [0,1], [1,0], [1,1]])
+        pos_weight(targs) # [0.333, 1.0]
         BCEWithLogitsLossFlat(pos_weight=pos_weight(targs))"""
     if not max_weight>=1 or not smooth>=0:
         raise ValueError(f"max_weight={max_weight} must be at least 1, "

@@ -33,7 +33,9 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     `BCEWithLogitsLoss`. Unlike fastai's, it also takes a `weight` of one number per label.
     Raises `ValueError` for another `reduction`.
 
-        BCEWithLogitsLossFlat(ignore_index=-1)(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        BCEWithLogitsLossFlat(ignore_index=-1)(logits, targs) # 0.509"""
     def __init__(self,
         weight:Tensor=None, # Weight of each label; None: all count equally
         *,
@@ -118,7 +120,9 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
     `BCEWithLogitsLossFlat`. Its sigmoids are higher than probabilities, so tune the threshold. Not in
     fastai. Raises `ValueError` for an argument out of range.
 
-        AsymmetricLossFlat(gamma_neg=2)(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        AsymmetricLossFlat(gamma_neg=2)(logits, targs) # 0.326"""
     def __init__(self,
         gamma_neg:float=4., # Focusing exponent of negatives, 0 or more; higher: easy pairs count less
         gamma_pos:float=0., # Focusing exponent of positives, 0 or more; higher: easy pairs count less
@@ -143,7 +147,9 @@ class SigmoidFocalLossFlat(AsymmetricLossFlat):
     sigmoid of the logit. Source: Lin et al., ICCV 2017 (arXiv 1708.02002). torchvision's
     `sigmoid_focal_loss` without `alpha`. fastai's `FocalLossFlat` is for single-label data.
 
-        SigmoidFocalLossFlat()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        SigmoidFocalLossFlat()(logits, targs) # 0.236"""
     @delegates(AsymmetricLossFlat.__init__, but='gamma_neg,gamma_pos,clip')
     def __init__(self,
         gamma:float=2., # Focusing exponent, 0 or more; higher: easy pairs count less

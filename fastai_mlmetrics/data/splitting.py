@@ -268,7 +268,8 @@ def stratified_split(
     the random states of torch and numpy are left alone. Raises `ValueError` for targets other
     than 0 and 1, and for arguments out of range. Warns if groups are too large for the share.
 
-        train,valid = stratified_split(targs, 0.2, seed=42)"""
+        targs = tensor([[1,0], [0,1], [1,0], [1,1]])
+        stratified_split(targs, 0.5, seed=42) # ([0, 1], [2, 3])"""
     if not 0<valid_pct<1:
         raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)

@@ -24,7 +24,9 @@ class PrecisionMulti(CountsMetric):
     scikit-learn's `precision_score`. fastai's class also predicts scores equal to `thresh`, and drops
     a `thresh` of 0.
 
-        PrecisionMulti(thresh=0.3)(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        PrecisionMulti(thresh=0.3)(logits, targs) # 0.5"""
     func_name = 'precision_score'
     def formula(self, tp, fp, fn, tn): return tp/(tp+fp)
 
@@ -35,7 +37,9 @@ class RecallMulti(CountsMetric):
     tp / (tp + fn), in [0, 1], 1 is best; 0/0 if nothing is true. scikit-learn's `recall_score`.
     fastai's class also predicts scores equal to `thresh`, and drops a `thresh` of 0.
 
-        RecallMulti(average='micro')(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        RecallMulti(average='micro')(logits, targs) # 0.75"""
     func_name = 'recall_score'
     def formula(self, tp, fp, fn, tn): return tp/(tp+fn)
 
@@ -47,7 +51,9 @@ class F1ScoreMulti(CountsMetric):
     scikit-learn's `f1_score`. fastai's class also predicts scores equal to `thresh`, and drops a
     `thresh` of 0.
 
-        F1ScoreMulti(average='samples')(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        F1ScoreMulti(average='samples')(logits, targs) # 0.778"""
     func_name = 'f1_score'
     def ratio(self, tp, fp, fn, tn): return 2*tp,2*tp+fp+fn
 
@@ -59,7 +65,9 @@ class FBetaMulti(CountsMetric):
     nothing predicted. scikit-learn's `fbeta_score`. fastai's class also predicts scores equal to
     `thresh`, and drops a `thresh` of 0.
 
-        FBetaMulti(2)(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        FBetaMulti(2)(logits, targs) # 0.611"""
     order = 'beta',*CountsMetric.order
     def __init__(self,
         beta:float, # Importance of recall relative to precision: 0 is precision, infinity is recall
@@ -84,7 +92,9 @@ class JaccardMulti(CountsMetric):
     scikit-learn's `jaccard_score`. fastai's class also predicts scores equal to `thresh`, and drops a
     `thresh` of 0.
 
-        JaccardMulti()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        JaccardMulti()(logits, targs) # 0.5"""
     func_name = 'jaccard_score'
     def ratio(self, tp, fp, fn, tn): return tp,tp+fp+fn
 
@@ -95,7 +105,9 @@ class CF1(CountsMetric):
     2 P R / (P + R), with P and R the means over labels; in [0, 1], 1 is best, 0 if P and R are 0.
     Never below macro F1, the mean of the labels' F1 scores. Not in scikit-learn or fastai.
 
-        CF1()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        CF1()(logits, targs) # 0.571"""
     averages = 'macro',
     func_name = 'CF1'
     def averaged(self, counts):
@@ -111,7 +123,9 @@ class AccuracyMulti(MicroMetric):
     (tp + tn) / (tp + fp + fn + tn), in [0, 1], 1 is best; compare it with `ZerosAccuracy`.
     fastai's function `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
 
-        AccuracyMulti()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        AccuracyMulti()(logits, targs) # 0.778"""
     is_mean = True
     def ratio(self, tp, fp, fn, tn): return tp+tn,tp+fp+fn+tn
 
@@ -122,7 +136,9 @@ class HammingLossMulti(MicroMetric):
     (fp + fn) / (tp + fp + fn + tn), in [0, 1], 0 is best. scikit-learn's `hamming_loss`.
     fastai's class ignores its `labels`; here they are the labels to score.
 
-        HammingLossMulti()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        HammingLossMulti()(logits, targs) # 0.222"""
     func_name = 'hamming_loss'
     is_loss = True
     is_mean = True
@@ -135,7 +151,9 @@ class ZerosAccuracy(MicroMetric):
     (fp + tn) / (tp + fp + fn + tn), in [0, 1]: the number that `AccuracyMulti` has to beat.
     The predictions do not matter, unless they are NaN. Not in scikit-learn or fastai.
 
-        ZerosAccuracy()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        ZerosAccuracy()(logits, targs) # 0.556"""
     uses_thresh = False
     ignores_scale = True
     is_mean = True
@@ -147,7 +165,9 @@ class AccuracyLift(MicroMetric):
     (tp - fp) / (tp + fn), which is (accuracy - zeros) / (1 - zeros); 1 is best, and below 0,
     predicting nothing would be better. 0/0 if nothing is true. Not in scikit-learn or fastai.
 
-        AccuracyLift()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        AccuracyLift()(logits, targs) # 0.5"""
     averages = 'micro',None
     defaults = dict(zero_division=math.nan)
     def formula(self, tp, fp, fn, tn): return torch.where(tp+fn>0, (tp-fp)/(tp+fn), math.nan)
@@ -159,7 +179,9 @@ class SpecificityMulti(CountsMetric):
     tn / (tn + fp), in [0, 1], 1 is best; 0/0 if everything is true. scikit-learn's `recall_score` with
     zeros and ones swapped. The weights of `average='weighted'` are tp + fn, as in torchmetrics.
 
-        SpecificityMulti()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        SpecificityMulti()(logits, targs) # 0.833"""
     func_name = 'specificity_score'
     def formula(self, tp, fp, fn, tn): return tn/(tn+fp)
 
@@ -169,7 +191,9 @@ class BalancedAccuracyMulti(CountsMetric):
     Mean of tp / (tp + fn) and tn / (tn + fp), in [0, 1], 1 is best, 0.5 is chance.
     scikit-learn's `balanced_accuracy_score` of each label; there is no average over samples.
 
-        BalancedAccuracyMulti(average=None)(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        BalancedAccuracyMulti(average=None)(logits, targs) # [1.0, 0.75, 0.5]"""
     func_name = 'balanced_accuracy_score'
     averages = 'micro','macro','weighted',None
     def formula(self, tp, fp, fn, tn): return torch.stack([tp/(tp+fn), tn/(tn+fp)]).nanmean(0)
@@ -182,7 +206,9 @@ class MatthewsCorrCoefMulti(CountsMetric):
     the predictions are constant, 0/0 if the targets are. scikit-learn's `matthews_corrcoef` of each
     label. fastai's class passes all labels at once, for which scikit-learn raises an error.
 
-        MatthewsCorrCoefMulti()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        MatthewsCorrCoefMulti()(logits, targs) # 0.5"""
     func_name = 'matthews_corrcoef'
     averages = 'micro','macro','weighted',None
     order = 'thresh','sigmoid','sample_weight'
@@ -202,7 +228,9 @@ class SubsetAccuracy(SampleMetric):
     Mean of fp + fn = 0 over samples, in [0, 1], 1 is best. scikit-learn's `accuracy_score` of
     multi-label arrays.
 
-        SubsetAccuracy()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        SubsetAccuracy()(logits, targs) # 0.333"""
     def formula(self, tp, fp, fn, tn): return fp+fn==0
 
 class EmptyRate(SampleMetric):
@@ -210,7 +238,9 @@ class EmptyRate(SampleMetric):
 
     Mean of tp + fp = 0 over samples, in [0, 1]; low is good. Not in scikit-learn or fastai.
 
-        EmptyRate(thresh=0.2)(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        EmptyRate(thresh=0.2)(logits, targs) # 0.0"""
     is_loss = True
     def formula(self, tp, fp, fn, tn): return tp+fp==0
 
@@ -220,7 +250,9 @@ class LabelCardinality(SampleMetric):
     Mean of tp + fp over samples, in [0, C]; that of the targets is `targs.sum(1).mean()`.
     Not in scikit-learn or fastai.
 
-        LabelCardinality()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        LabelCardinality()(logits, targs) # 1.333"""
     def formula(self, tp, fp, fn, tn): return tp+fp
 
 # %% ../../nbs/metrics/02_formulas.ipynb #3b3a4a6e
@@ -231,7 +263,9 @@ class BrierScoreMulti(StreamMetric):
     scikit-learn's `brier_score_loss` of each label. fastai's class applies a threshold first, so its
     number is not a Brier score.
 
-        BrierScoreMulti()(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        BrierScoreMulti()(logits, targs) # 0.163"""
     averages = CountsMetric.averages
     func_name = 'brier_score_loss'
     needs_probs = True
@@ -259,8 +293,8 @@ class BrierScoreMulti(StreamMetric):
         return self.average_labels(error/n, support)
 
 # %% ../../nbs/metrics/02_formulas.ipynb #f45c5de4
-def _function_of(cls, name):
-    "Return the function of whole tensors that computes the metric `cls`"
+def _function_of(cls, name, shown):
+    "Return the function of whole tensors that computes `cls`; its docstring has the value `shown`"
     def f(
         inp:Tensor, # Predictions: the last axis is the labels, all others are samples
         targ:Tensor, # Targets of the same shape, each 0 or 1
@@ -271,14 +305,17 @@ def _function_of(cls, name):
         return torch.tensor(value, dtype=torch.float32, device=getattr(inp, 'device', 'cpu'))
     f.__name__ = f.__qualname__ = name
     title = cls.__doc__.partition('\n')[0]
-    example = f'    {name}(logits, targs)'
-    f.__doc__ = f"{title}\n\n`{cls.__name__}` as a function.\n\n{example}"
+    example = f'''
+    targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+    logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+    {name}(logits, targs) # {shown}'''
+    f.__doc__ = f"{title}\n\n`{cls.__name__}` as a function.\n{example}"
     return f
 
-accuracy_multi  = _function_of(AccuracyMulti,  'accuracy_multi')
-subset_accuracy = _function_of(SubsetAccuracy, 'subset_accuracy')
-empty_rate      = _function_of(EmptyRate,      'empty_rate')
-zeros_accuracy  = _function_of(ZerosAccuracy,  'zeros_accuracy')
+accuracy_multi  = _function_of(AccuracyMulti,  'accuracy_multi', 0.778)
+subset_accuracy = _function_of(SubsetAccuracy, 'subset_accuracy', 0.333)
+empty_rate      = _function_of(EmptyRate,      'empty_rate', 0.0)
+zeros_accuracy  = _function_of(ZerosAccuracy,  'zeros_accuracy', 0.556)
 
 def categorical_accuracy(
     inp:Tensor, # Predictions: the last axis is the labels, all others are samples
@@ -291,7 +328,9 @@ def categorical_accuracy(
     What Keras computes for `metrics=['accuracy']` if targets have several columns. It judges one label
     per sample; for multi-label models, use `accuracy_multi` and `subset_accuracy`.
 
-        categorical_accuracy(logits, targs)"""
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        categorical_accuracy(logits, targs) # 1.0"""
     zeros = zeros_accuracy(inp, targ) # Raises if the targets are not 0 and 1, or is nan
     inp,targ = (o+0 for o in as_rows(inp, targ)) # torch has no `argmax` of bools
     right = (inp.argmax(-1)==targ.argmax(-1)).float()

@@ -41,6 +41,7 @@ def multilabel_metrics(
 
     Accuracy, its all-zeros baseline, empty rate, and F1 in three averages.
 
+        multilabel_metrics()[-1].name # 'f1_samples'
         [m(logits, targs) for m in multilabel_metrics(thresh=0.3, ranking=True)]"""
     _check_args(multilabel_metrics, thresh, kwargs)
     if bins is not None and not ranking:
@@ -85,6 +86,7 @@ def paper_metrics(
 
     C is an average over labels (macro), O one over all pairs (micro).
 
+        paper_metrics().attrgot('name') # ['mAP', 'CP', 'CR', 'CF1', 'OP', 'OR', 'OF1']
         [m(logits, targs) for m in paper_metrics(top_k=3)]"""
     _check_args(paper_metrics, thresh, kwargs)
     if above_thresh and top_k is None:

@@ -131,7 +131,9 @@ class APScoreMulti(CurveMetric):
     `average_precision_score`. fastai's class ranks sigmoids, of which high ones are tied, and raises
     an error with `sigmoid=False`.
 
-        APScoreMulti()(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        APScoreMulti()(logits, targs) # 0.833
     """
     func_name = 'average_precision_score'
     order = 'sigmoid','average','pos_label','sample_weight'
@@ -181,7 +183,9 @@ class RocAucMulti(CurveMetric):
     and fastai's class return nan. fastai's class ranks sigmoids, of which high ones are tied, and
     raises an error with `sigmoid=False`.
 
-        RocAucMulti(average=None)(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        RocAucMulti(average=None)(logits, targs) # [1.0, 1.0, 0.5]
     """
     func_name = 'roc_auc_score'
     order = 'sigmoid','average','sample_weight','max_fpr'
@@ -225,7 +229,9 @@ class LRAP(LabelRanking):
     (0, 1], 1 is best, and 1 for a sample without labels. scikit-learn's
     `label_ranking_average_precision_score`, and fastai's `LRAP`.
 
-        LRAP()(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        LRAP()(logits, targs) # 0.944
     """
     func_name = 'lrap'
     defaults = dict(zero_division=1.)
@@ -238,7 +244,9 @@ class CoverageError(LabelRanking):
     In [0, C]; at best the mean number of labels per sample, and 0 for a sample without labels.
     scikit-learn's `coverage_error`. Not in fastai.
 
-        CoverageError()(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        CoverageError()(logits, targs) # 1.667
     """
     is_loss = True
     def curve_formula(self, c):
@@ -252,7 +260,9 @@ class LabelRankingLoss(LabelRanking):
     Mean over samples, in [0, 1], 0 is best; 0/0 for a sample with no label or all of them.
     scikit-learn's `label_ranking_loss`. Not in fastai.
 
-        LabelRankingLoss()(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        LabelRankingLoss()(logits, targs) # 0.167
     """
     is_loss = True
     def curve_formula(self, c):
@@ -273,7 +283,9 @@ class PrecisionAtK(LabelRanking):
     Mean over samples, in [0, 1], 1 is best; 0 for a sample without labels. For ties, the mean over all
     orders. As in information retrieval; not in scikit-learn or fastai.
 
-        PrecisionAtK(3)(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        PrecisionAtK(2)(logits, targs) # 0.5
     """
     func_name = 'precision_at'
     order = 'k',*LabelRanking.order
@@ -298,7 +310,9 @@ class RecallAtK(PrecisionAtK):
     Mean over samples, in [0, 1], 1 is best; 0/0 for a sample without labels. For ties, the mean over
     all orders. As in information retrieval; not in scikit-learn or fastai.
 
-        RecallAtK(3)(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        RecallAtK(2)(logits, targs) # 0.833
     """
     func_name = 'recall_at'
     def curve_formula(self, c): return _hits(c, self.k)/c.true
@@ -309,7 +323,9 @@ class OneError(LabelRanking):
     One minus `PrecisionAtK(1)`, in [0, 1], 0 is best; 1 for a sample without labels. Not in
     scikit-learn or fastai.
 
-        OneError()(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        OneError()(logits, targs) # 0.0
     """
     is_loss = True
     def curve_formula(self, c): return 1-_hits(c, 1)
@@ -322,7 +338,9 @@ class ExpectedCalibrationError(StreamMetric):
     `BinaryCalibrationError` for average='micro', where all labels share the bins, and its mean over
     labels for 'macro'. Not in scikit-learn or fastai.
 
-        ExpectedCalibrationError(average='macro')(logits, targs)
+        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
+        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
+        ExpectedCalibrationError(average='macro')(logits, targs) # 0.31
     """
     averages = 'micro','macro','weighted',None
     needs_probs = True

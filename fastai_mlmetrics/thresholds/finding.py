@@ -289,7 +289,9 @@ def best_thresholds(
     A required recall or precision holds on these samples, and with `confidence` on new ones: for each
     label by the exact binomial distribution, for an average by the lower limit of its interval.
 
-        best_thresholds(probs, targs, per_label=True).thresh
+        targs = tensor([[1,0], [0,1], [1,0], [1,1]])
+        probs = tensor([[0.9,0.1], [0.3,0.2], [0.4,0.1], [0.8,0.3]])
+        best_thresholds(probs, targs, per_label=True).thresh # (0.35, 0.15)
         best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
     objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
