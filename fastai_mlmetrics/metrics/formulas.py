@@ -217,7 +217,7 @@ class EmptyRate(SampleMetric):
 class LabelCardinality(SampleMetric):
     """Label cardinality of the predictions: mean number of labels predicted per sample
 
-    Mean of tp + fp over samples, in [0, C]; that of the targets is `targs.sum(1).mean()`.
+    Mean of tp + fp over samples, in [0, C]; the cardinality of the targets is `targs.sum(1).mean()`.
     Not in scikit-learn or fastai.
 
         LabelCardinality()(logits, targs)"""

@@ -77,7 +77,7 @@ def paper_metrics(
     *,
     top_k:int=None, # Also score the `top_k` highest-scoring labels of each sample, as `CP_3`; None: no
     above_thresh:bool=False, # Whether a top-k label must also exceed `thresh`
-    voc:int=None, # Interpolation of mAP, that of PASCAL VOC 2007 or 2010; None: not interpolated
+    voc:int=None, # Interpolation of mAP as in PASCAL VOC: 2007 or 2010; None: no interpolation
     bins:int=None, # Number of histogram bins that mAP stores; None: all scores
     **kwargs
 )->L: # Metrics of a Learner

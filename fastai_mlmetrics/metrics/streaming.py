@@ -23,7 +23,7 @@ def _of_rule(name):
     return property(attrgetter(f'rule.{name}'), doc='The argument of this name')
 
 class StreamMetric(AccumMetric):
-    """Base class of metrics that sum over batches: `from_batch` returns a summand, `from_total` the value
+    """Base class of metrics that sum over batches: `from_batch` adds, `from_total` reads
 
     A copy, by `copy`, `deepcopy` or `pickle`, has the arguments, but not what was counted."""
     thresh = _of_rule('thresh')
