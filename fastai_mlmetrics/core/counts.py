@@ -68,7 +68,7 @@ def check_values(
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
 
 def _wrong_target_text(target, swapped, are_signs, in_learner):
-    "Say what is wrong with a target other than 0 and 1, and what to write"
+    "State what is wrong with a target other than 0 and 1, and what to write"
     text = f"targets must be 0 or 1, but one is {format_number(target)}"
     if swapped:
         return (f"{text}, and predictions are from 0 to 1: are they swapped? "
@@ -319,7 +319,7 @@ def several_text(
     preds, # What the model returns: a tensor, or a tuple, list or dict of them
     yb:tuple # Targets of the batch
 )->str: # '' if there is one output, and one target
-    "Say how to select an output and a target, of which metrics take one each"
+    "State how to select an output and a target, of which metrics take one each"
     outputs = _parts(preds)
     targets = _parts(detuplify(yb))
     if None in outputs and None in targets: return ''

@@ -53,7 +53,7 @@ def _glyph(a, side, angle):
 
 # %% ../../nbs/data/03_digits.ipynb #ef93aab7
 def _samples():
-    "Load the handwritten samples of each digit, those for training and those for validation"
+    "Load the handwritten samples of each digit, for training and for validation"
     ds = load_digits()
     imgs = [ds.images[ds.target==d] for d in range(10)]
     return [o[:len(o)*3//4] for o in imgs], [o[len(o)*3//4:] for o in imgs]

@@ -54,7 +54,7 @@ class _Units:
         return np.argsort(-self.sizes*rng.lognormal(size=len(self))).tolist()
 
     def faults(self, part, shares):
-        "Measure how far parts are from their shares: of samples first, then of labels, then chi-square"
+        "Measure how far parts are from their shares: samples first, then labels, then chi-square"
         totals = self.counts.T@(part[:,None]==np.arange(len(shares))) # Columns x parts
         distance = abs(totals[-1]-shares*self.totals[-1]).sum().round(6)
         n_missing = (totals[:self.n_labels]==0).sum()
@@ -108,7 +108,7 @@ def _deal(
     return part
 
 class _ExactSize:
-    "Check that a size of the second of two parts stays possible while units are assigned in order"
+    "Check that a size of the second part stays possible while units are assigned in order"
     def __init__(self,
         sizes, # Samples of each unit, in the order of assignment
         n_samples=0 # Number of samples of the second part
@@ -142,7 +142,7 @@ class _ExactSize:
         if part==1: self.n_left -= self.sizes[place]
 
 def _labels_lost(has_label, n, giver, taker):
-    "Count the labels that `giver` loses with a unit, less those that `taker` gains, per unit"
+    "Count the labels that `giver` loses with a unit minus the labels that `taker` gains, per unit"
     return has_label@((n[:,giver]==1).astype(int) - (n[:,taker]==0))
 
 def _level(units, shares, part, rng):

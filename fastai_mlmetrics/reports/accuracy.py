@@ -169,7 +169,7 @@ def _least_difference(row, p):
             "to be clear of chance, or by less if both err on the same samples.")
 
 def _unknown_in_words(report):
-    "Say which rows have no interval, and why; '' if all have one, or none"
+    "State which rows have no interval, and why; '' if all have one, or none"
     has_none = report.low.isna() & report.value.notna()
     rows = ', '.join(f"'{row}'" for row in report.index[has_none])
     if not rows or has_none.all(): return ''
@@ -177,7 +177,7 @@ def _unknown_in_words(report):
             "is unknown.")
 
 def _ceilings_in_words(ceilings, p):
-    "Say which rows cannot reach 1, and why; '' if all can"
+    "State which rows cannot reach 1, and why; '' if all can"
     limited = ceilings[ceilings<_BELOW_1]
     if not len(limited): return ''
     tp,fp,fn,tn = p.counts

@@ -279,7 +279,8 @@ def _confusions(p):
     yield 'text',f"Samples in which one label is missed, and another one wrongly predicted{more}."
     yield 'table',pairs[:10].set_index('missed')
     yield _plot("Samples in which the label of the row is missed and the label of the column is "
-                "wrongly predicted; labels in most confusions come first.", p.interp.plot_label_confusion)
+                "wrongly predicted; labels in most confusions come first.",
+                p.interp.plot_label_confusion)
 
 def _item_last(table):
     "Move the items behind the columns that a narrow screen should show"
@@ -345,7 +346,7 @@ def _cell_text(o):
     return o.name if isinstance(o, Path) else as_shown(o)
 
 def _cells(values, is_text):
-    "For each cell, return its text, whether its column is text, and what it shows on hover"
+    "Return for each cell its text, whether its column is text, and its tooltip"
     paths = [str(o) if isinstance(o, Path) else '' for o in values]
     return [*zip(map(_cell_text, values), is_text, paths)]
 

@@ -24,7 +24,7 @@ class InUse(Tuned):
     def __init__(self,
         table:SearchTable, # Scores and targets
         rule:dict, # Arguments of the `ThresholdRule` that is in use
-        counted, # What is predicted by that rule: `Predictions`, or a metric with its `counts`
+        counted, # Predictions of that rule: `Predictions`, or a metric with its `counts`
         is_chosen:bool=False, # Whether the user chose the threshold; else it is the default
         tuned_here:bool=False # Whether the threshold was tuned on these samples
     ):
@@ -87,7 +87,7 @@ def thresh_table(
     return res
 
 def _constraint_words(objective, options):
-    "Say what is required, and which options do not keep it"
+    "State the constraint, and which options do not satisfy it"
     constraint = objective.constraint
     if not constraint: return ''
     name = constraint.name
@@ -100,7 +100,7 @@ def _constraint_words(objective, options):
     return text
 
 def _table_words(objective, options, res):
-    "Say what the columns of a table of thresholds are, and which options predict too much"
+    "Describe the columns of a table of thresholds, and list options that predict too much"
     table = options[0].table
     n = table.n_seen
     n_true = int(table.true.sum())
@@ -141,14 +141,14 @@ def _by(change):
     return with_limits(change.value, *change.limits(0.95))
 
 def _why_kept(in_use, best, change):
-    "Say that the `best` option, a `change`, is not clearly better than the one in use, or worse"
+    "State that `best` is worse, or not clearly better than the threshold in use, by the `change`"
     text = f"`{in_use.name}` is recommended: "
     if change.value==0: return f"{text}held out, `{best.name}` is no better."
     if change.value<0: return f"{text}held out, `{best.name}` is worse by {_by(change)}."
     return f"{text}no threshold is clearly better, and the gain of {_by(change)} may be chance."
 
 def _why_set(objective, chosen, baseline, change):
-    "Say how the chosen option scores held out, and beside the baseline, from which it is a `change`"
+    "State the held-out scores of the chosen option and the baseline, and the `change` between them"
     def score(option): return f"{option.compared.score(objective.m):.3f}"
     text = f"`{chosen.name}` is recommended: held out, {objective.name} is {score(chosen)}"
     if chosen is baseline: return text
@@ -224,7 +224,7 @@ def _beside_a_constant(objective, chosen):
             f"{constant:.3f}.")
 
 def _never_predicted(objective, chosen):
-    "Say how many frequent labels an option never predicts, if they are many"
+    "State how many frequent labels an option never predicts, if they are many"
     tp,fp,fn,_ = chosen.fit.cells()
     frequent = tp+fn>=ENOUGH
     n = frequent.sum().item()

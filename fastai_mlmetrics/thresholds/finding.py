@@ -105,7 +105,7 @@ def saturation(
     call:str='best_thresholds(logits, targs, sigmoid=False)', # Finds a threshold on logits
     logits:Tensor=None # Logits of the scores; None: unknown
 )->str: # '' if there are few
-    "Say how many negatives and positives only a threshold on logits can separate"
+    "State how many negatives and positives only a threshold on logits can separate"
     limits = logit(np.array(table.ends, dtype=float))
     thresh = np.array(table.ends if table.probs else limits, table.dtype)
     above = table.at(thresh[:,None]).sum((0,3)) # 2 targets x 2 ends

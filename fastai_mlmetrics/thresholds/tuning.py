@@ -163,7 +163,7 @@ class Tuned:
     "A threshold, or one per label, tuned on all samples and without some of the folds"
     in_use = False # Whether the Learner uses it now
     def __init__(self,
-        name:str, # What tables and messages call it
+        name:str, # Name in tables and messages
         table:SearchTable, # Scores and targets
         thresh, # Thresholds, S x C, or S x 1 for a global one, a row per set of folds; nan: not found
         per_label:bool=False, # Whether there is a threshold per label
@@ -251,7 +251,7 @@ class Outcome:
 def tune_global(self:Objective,
     table:SearchTable, # Scores and targets
     pairs:bool=False, # Whether to leave out two folds as well
-    name:str='global', # What tables and messages call it
+    name:str='global', # Name in tables and messages
     nearest:bool=False # Whether to use the nearest threshold if none satisfies the constraint
 )->Tuned:
     "Tune one threshold for all labels"
@@ -289,7 +289,7 @@ def tune_global(self:Objective,
 def tune_labels(self:Objective,
     table:SearchTable, # Scores and targets
     shared:Tuned, # Global threshold, tuned without each two folds as well
-    name:str='per label' # What tables and messages call them
+    name:str='per label' # Name in tables and messages
 )->Tuned:
     "Tune a threshold for each label, which gets the global one where that is better"
     masks = table.fold_masks(pairs=True)
@@ -314,7 +314,7 @@ def _fallback(self:Objective,
     missing, # Whether a label has no separate threshold, C
     without # Folds that are left out
 ):
-    "Say for each label why it gets the global threshold, or '', by the folds that are not left out"
+    "State for each label why it gets the global threshold, or '', by the folds that are not left out"
     tp,fp,fn,_ = own.outcome(without).cells().numpy()
     true = tp+fn
     predicted = tp+fp
@@ -333,7 +333,7 @@ def _fallback(self:Objective,
 @patch
 def tune_jointly(self:Objective,
     table:SearchTable, # Scores and targets
-    name:str='per label' # What tables and messages call them
+    name:str='per label' # Name in tables and messages
 )->Tuned:
     "Tune a threshold for each label, so that together they maximise the micro average"
     masks = table.fold_masks()
@@ -373,7 +373,7 @@ def _nearest(self:Objective,
 def tune_required(self:Objective,
     table:SearchTable, # Scores and targets
     tuned:Tuned, # Thresholds of the labels without a constraint
-    name:str='per label' # What tables and messages call them
+    name:str='per label' # Name in tables and messages
 )->Tuned:
     "Tune the labels that have a constraint, so that they keep it"
     constraint = self.constraint
@@ -396,7 +396,7 @@ def tune_required(self:Objective,
 @patch
 def tune(self:Objective,
     table:SearchTable, # Scores and targets
-    names:tuple=('global','per label') # What tables and messages call them
+    names:tuple=('global','per label') # Name in tables and messages
 )->list: # One or two `Tuned`, the global one first
     "Tune a global threshold and, if wanted, one per label"
     global_name,label_name = names
