@@ -29,10 +29,10 @@ import fastai, fastai_mlmetrics
 
 # %% ../../nbs/reports/05_page.ipynb #c646a283
 class ResultsPage:
-    """Page with all results of an interpretation, as a method that it inherits
+    """Mixin of an interpretation, which writes its results to a page
 
-    It reads what the interpretation holds (`predictions` and its parts, `counts`, `source`, `dl`), its
-    `_record`, its tables (`report`, `accuracy_report`, `most_confused`), and what it inherits from
+    It uses attributes of the interpretation (`predictions` and its parts, `counts`, `source`, `dl`,
+    `_record`), its tables (`report`, `accuracy_report`, `most_confused`), and the methods of
     `LabelPlots` and `SampleViews`."""
 
 # %% ../../nbs/reports/05_page.ipynb #827cbcd7

@@ -21,7 +21,7 @@ from .jackknife import rank_labels
 
 # %% ../../nbs/reports/03_plots.ipynb #a8598b9d
 class LabelPlots:
-    """Plots of an interpretation, as methods that it inherits
+    """Mixin of an interpretation, with its plots
 
     They read its `predictions`, and the parts of these: `preds`, `targs`, `true`, `predicted`,
     `valid`,

@@ -19,7 +19,7 @@ from numbers import Integral
 
 # %% ../../nbs/reports/04_samples.ipynb #74d977b5
 class SampleViews:
-    """Views of the samples of an interpretation, as methods that it inherits
+    """Mixin of an interpretation, with its views of samples
 
     They read its `predictions`, and the parts of these: `preds`, `true`, `predicted`, `valid`,
     `valid_samples`, `vocab` and `rule`; its `counts`; of a Learner's predictions its `learn`, `dl` and
