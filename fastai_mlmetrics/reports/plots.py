@@ -23,9 +23,8 @@ from .jackknife import rank_labels
 class LabelPlots:
     """Mixin of an interpretation, with its plots
 
-    They read its `predictions`, and the parts of these: `preds`, `targs`, `true`, `predicted`,
-    `valid`,
-    `valid_samples`, `vocab`, `rule` and `thresh`. They count by its `counts`, `confusion_matrix` and
+    The plots use `predictions` and its parts (`preds`, `targs`, `true`, `predicted`, `valid`,
+    `valid_samples`, `vocab`, `rule` and `thresh`), `counts`, `confusion_matrix` and
     `most_confused`."""
 
 # %% ../../nbs/reports/03_plots.ipynb #c48462f5

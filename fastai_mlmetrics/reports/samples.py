@@ -21,9 +21,9 @@ from numbers import Integral
 class SampleViews:
     """Mixin of an interpretation, with its views of samples
 
-    They read its `predictions`, and the parts of these: `preds`, `true`, `predicted`, `valid`,
-    `valid_samples`, `vocab` and `rule`; its `counts`; of a Learner's predictions its `learn`, `dl` and
-    `rows_per_item`; and `losses` and `top_losses`, as fastai's `Interpretation` has them."""
+    The views use `predictions` and its parts (`preds`, `true`, `predicted`, `valid`,
+    `valid_samples`, `vocab` and `rule`), `counts`, fastai's `losses` and `top_losses`, and, for a
+    Learner's predictions, `learn`, `dl` and `rows_per_item`."""
 
 # %% ../../nbs/reports/04_samples.ipynb #bc49adc3
 @patch
