@@ -98,7 +98,7 @@ def plot_label(
     return plot_name(some_labels([name]), n)
 
 def new_axes(
-    ax:plt.Axes, # Axes to return; None: those of a new figure
+    ax:plt.Axes, # Axes to return; None: axes of a new figure
     figsize:tuple # Width and height of the new figure in inches
 )->plt.Axes:
     "Return `ax`, or the axes of a new figure"

@@ -53,7 +53,7 @@ def _glyph(a, side, angle):
 
 # %% ../../nbs/data/03_digits.ipynb #ef93aab7
 def _samples():
-    "Load the handwritten samples of each digit, those for training and those for validation"
+    "Load the handwritten samples of each digit, for training and for validation"
     ds = load_digits()
     imgs = [ds.images[ds.target==d] for d in range(10)]
     return [o[:len(o)*3//4] for o in imgs], [o[len(o)*3//4:] for o in imgs]
@@ -158,17 +158,17 @@ def _read_once(items, read, i):
     return items[i]
 
 def keep_items(dls):
-    "Keep each item in memory once it is read; `new` and `test_dl` make loaders without a memory"
+    "Keep items in memory once they are read; loaders from `new` and `test_dl` read them again"
     for dl in dls.loaders: dl.do_item = partial(_read_once, {}, dl.do_item)
 
 # %% ../../nbs/data/03_digits.ipynb #83fac635
 def multilabel_dls(
     path:str|Path, # Folder with `train.csv` and, in `train`, the images
     size:int=64, # Height and width in pixels to squeeze images to; None: keep their size
-    bs:int=64, # Number of images per batch, limited to that of the training images
+    bs:int=64, # Number of images per batch, at most the number of training images
     item_tfms:list=None, # Transforms of each image before it is resized; None: none
     batch_tfms:list=None, # Transforms of each batch, such as `aug_transforms()`, before normalisation
-    num_workers:int=0, # Number of processes that load images; 0, only this one, suits small images
+    num_workers:int=0, # Number of worker processes that load images; 0 (no worker) suits small images
     **kwargs, # Arguments of `DataBlock.dataloaders`, such as `device`
 )->DataLoaders: # Batches of images and of their labels, as zeros and ones in the order of `vocab`
     """Load a multi-label image data set laid out like `multidigits` and `URLs.PASCAL_2007`

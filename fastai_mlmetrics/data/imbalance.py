@@ -213,7 +213,7 @@ def plot_cooccurrence(
     labels=None, # Labels to plot, by name or by index; None: the `k` that co-occur most with others
     k:int=30, # Number of labels to plot if `labels` is None
     normalize:bool=True, # Whether to show shares of each row's samples; if not, numbers of samples
-    ax=None, # Axes to plot on; None: those of a new figure
+    ax=None, # Axes to plot on; None: a new figure
     figsize:tuple=None, # Width and height in inches; None: by the number of labels
     **kwargs
 ):

@@ -67,7 +67,7 @@ def label_curve(
     scores = np.sort(scores)
     levels = np.unique(true_scores)[::-1] # Of the positives, from the highest score down
     def count(x):
-        "Count how many of the sorted `x` each step predicts: none, those of the levels, all"
+        "Count how many of the sorted `x` each step predicts: none, the ones at each level, all"
         above = len(x)-np.searchsorted(x, levels, side='right')
         at_least = len(x)-np.searchsorted(x, levels, side='left')
         return np.r_[0, np.stack([above, at_least], 1).ravel(), len(x)]
@@ -132,7 +132,7 @@ def add_to_histogram(
     index:Tensor, # Places in the histogram, N x C, as `bin_index` returns them
     bins:int, # Number of bins
     weight:Tensor=None, # Weight of each prediction, N x C; None: all count equally
-    folds:int=1 # Number of folds, each with a histogram of its own
+    folds:int=1 # Number of folds, each with a separate histogram
 )->Tensor: # The histogram, in float64
     "Add predictions to a histogram"
     n_labels = index.shape[1]

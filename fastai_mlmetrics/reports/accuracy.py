@@ -30,7 +30,7 @@ class _Constants:
     "Best constant predictions: the same labels, or scores, for every sample"
     scores:dict # Best score of each row that depends on a threshold
     labels:Tensor # Indices of the labels that are best for 'f1_samples'
-    lrap:float # LRAP if the labels' frequencies are the scores
+    lrap:float # LRAP of the labels' frequencies as scores
 
 def _most_frequent_set(p):
     "Find the most frequent set of labels: bools, C"
@@ -51,7 +51,7 @@ def _over_set(x, labels):
     return x[:,labels].sum(1, keepdim=True)
 
 def _constants_of_samples(metrics, p, order, common):
-    """Walk over the samples, and score constant predictions by averages over samples
+    """Score constant predictions by averages over samples
 
     Return C+2 means per metric, of the k most frequent labels and of the most frequent set `common`,
     and the LRAP of a model whose scores are the labels' frequencies."""
@@ -122,7 +122,7 @@ def _bounds(p):
 def without_label(
     p:Predictions # Targets to count
 )->str: # '' if each sample has a label
-    "State how many samples have no label, as far as is known"
+    "State how many samples have no label among the known targets"
     tp,_,fn,_ = p.sample_counts
     n,n_without = len(tp),int((tp+fn==0).sum())
     if not n_without: return ''
@@ -160,7 +160,7 @@ def _f1_in_words(row, constant, ci):
             f"predicting {constant} for every sample scores {row.constant:.3f}.")
 
 def _least_difference(row, p):
-    "Say how much another model has to differ; '' without an interval"
+    "State by how much another model must differ to be clearly different; '' without an interval"
     if math.isnan(row.low): return ''
     # At most as much as if the other model were scored on other samples
     half = (row.high-row.low)/2*2**0.5
@@ -169,7 +169,7 @@ def _least_difference(row, p):
             "to be clear of chance, or by less if both err on the same samples.")
 
 def _unknown_in_words(report):
-    "Say which rows have no interval, and why; '' if all have one, or none"
+    "State which rows have no interval, and why; '' if all have one, or none"
     has_none = report.low.isna() & report.value.notna()
     rows = ', '.join(f"'{row}'" for row in report.index[has_none])
     if not rows or has_none.all(): return ''
@@ -177,7 +177,7 @@ def _unknown_in_words(report):
             "is unknown.")
 
 def _ceilings_in_words(ceilings, p):
-    "Say which rows cannot reach 1, and why; '' if all can"
+    "State which rows cannot reach 1, and why; '' if all can"
     limited = ceilings[ceilings<_BELOW_1]
     if not len(limited): return ''
     tp,fp,fn,tn = p.counts

@@ -39,7 +39,7 @@ class ModelComparison(Table):
         return {name: self.loc[name][[first,name,*_DIFFERENCE]] for name in others}
 
     def plot(self,
-        ax:plt.Axes=None, # Axes to plot on; None: those of a new figure
+        ax:plt.Axes=None, # Axes to plot on; None: a new figure
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, in the order of the table"
@@ -87,7 +87,7 @@ def _rows_in_words(table):
     return note(others, f"{'; '.join(others)}, and ") + last_one
 
 def _how_many_more(table, chance, p):
-    "Say how many samples would make a difference clear, in the row that is read first"
+    "State how many samples would make the difference in the most important row clear"
     row = next((row for row in [*_OFTEN, *chance] if row in chance), None)
     if row is None: return ''
     o = table.loc[row]
@@ -131,11 +131,11 @@ _GAIN = 0.01 # What at least one of the models has to gain in it at its best thr
 
 @dataclass
 class _Model:
-    "What is compared of a model"
+    "One model's results for a comparison"
     measured:Measured # Rows of its report
     rule:str # How its labels are predicted, in words
     best_f1:Measured=None # Micro F1 at its best threshold, cross-validated; None: no intervals
-    best_thresh:float=None # This threshold; None: `best_f1` is that of the given thresholds
+    best_thresh:float=None # This threshold; None: `best_f1` is at the given thresholds
 
 def _is_tunable(p):
     "Whether a global threshold without limits predicts the labels, and any target is positive"
@@ -185,7 +185,7 @@ def _depends(name, first, given, models, ci):
 
 # %% ../../nbs/reports/02_comparison.ipynb #ae31eb16
 def _check_models(preds_by_name):
-    "Raise an error unless there are two models or more, with names that are free"
+    "Raise an error unless there are two models or more, with names that are not yet used"
     if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
         raise ValueError("preds_by_name should be a dict of two models or more, such as "
                          "{'resnet18': preds_a, 'resnet50': preds_b}")
@@ -194,7 +194,7 @@ def _check_models(preds_by_name):
         raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
 
 def _is_by_model(thresh, models, vocab):
-    "Whether thresholds are one per model, of which none may be missing"
+    "Whether thresholds are a dict by model; an error if a model is missing"
     if not isinstance(thresh, dict): return False
     if thresh.keys()==models.keys(): return True
     # Models and labels may have names in common

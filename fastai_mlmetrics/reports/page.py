@@ -29,10 +29,10 @@ import fastai, fastai_mlmetrics
 
 # %% ../../nbs/reports/05_page.ipynb #c646a283
 class ResultsPage:
-    """Page with all results of an interpretation, as a method that it inherits
+    """Mixin of an interpretation, which writes its results to a page
 
-    It reads what the interpretation holds (`predictions` and its parts, `counts`, `source`, `dl`), its
-    `_record`, its tables (`report`, `accuracy_report`, `most_confused`), and what it inherits from
+    It uses attributes of the interpretation (`predictions` and its parts, `counts`, `source`, `dl`,
+    `_record`), its tables (`report`, `accuracy_report`, `most_confused`), and the methods of
     `LabelPlots` and `SampleViews`."""
 
 # %% ../../nbs/reports/05_page.ipynb #827cbcd7
@@ -43,7 +43,7 @@ def glossary():
 
 # %% ../../nbs/reports/05_page.ipynb #1b39a1e4
 class _Results:
-    "What several sections show"
+    "Values that several sections show"
     def __init__(self, interp, record, data, comparison, k, max_n):
         store_attr()
         self.report = interp.report()
@@ -99,7 +99,7 @@ def _plot(caption, f, *args, **kwargs):
     return 'plot',dict(uri=uri, width=round(points*96/72), caption=caption)
 
 def _thumbnail(image):
-    "Draw an image as it shows itself"
+    "Draw an image by its own `show` method"
     fig = plt.figure(figsize=(1.8, 1.8*min(1.5, image.shape[-2]/image.shape[-1])))
     image.show(ctx=fig.add_axes([0,0,1,1]))
     return _saved('jpeg', pil_kwargs=dict(quality=80))[1]
@@ -181,7 +181,7 @@ def _counts_between(thresh, scores):
     return np.bincount(places, minlength=len(thresh)+1).tolist()
 
 def _slider(p, probs, marks, start):
-    "Return the block of a slider that stands at the threshold `start`"
+    "Return the block of a slider with the initial threshold `start`"
     interp = p.interp
     thresh = _slider_thresholds(interp.preds[interp.true].numpy(), probs, marks)
     between = partial(_counts_between, thresh)
@@ -234,8 +234,8 @@ def _curves(p):
                          f"precision is below 0.5: {_with_values(low)}.")
     else: yield 'finding',f"The lowest average precision: {_with_values(ap[:1])}."
     yield _plot(f"Of {p.which}. A dot is at the threshold in use. If a dot is far to the left on a "
-                "curve that stays high, a lower threshold finds more and costs little precision. A "
-                "curve that falls at once belongs to a label whose highest scores are wrong.",
+                "curve that stays high, a lower threshold finds more and costs little precision. If "
+                "a curve falls immediately, the highest scores of its label are wrong.",
                 p.interp.plot_precision_recall, labels=cols, figsize=(5.6,3.4))
 
 def _score_and_share(interp, where):
@@ -278,8 +278,9 @@ def _confusions(p):
     more = note(len(pairs)>10, f': the first 10 of {len(pairs):,} pairs')
     yield 'text',f"Samples in which one label is missed, and another one wrongly predicted{more}."
     yield 'table',pairs[:10].set_index('missed')
-    yield _plot("Samples in which the label of the row is missed and that of the column is wrongly "
-                "predicted; labels in most confusions come first.", p.interp.plot_label_confusion)
+    yield _plot("Samples in which the label of the row is missed and the label of the column is "
+                "wrongly predicted; labels in most confusions come first.",
+                p.interp.plot_label_confusion)
 
 def _item_last(table):
     "Move the items behind the columns that a narrow screen should show"
@@ -345,7 +346,7 @@ def _cell_text(o):
     return o.name if isinstance(o, Path) else as_shown(o)
 
 def _cells(values, is_text):
-    "For each cell, return its text, whether its column is text, and what it shows on hover"
+    "Return for each cell its text, whether its column is text, and its tooltip"
     paths = [str(o) if isinstance(o, Path) else '' for o in values]
     return [*zip(map(_cell_text, values), is_text, paths)]
 
@@ -374,7 +375,7 @@ def to_html(self:ResultsPage,
     title:str='Results of a multi-label model', # Heading of the page
     *,
     data:str=None, # Name of the data set
-    comparison:ModelComparison=None, # Result of `compare_models`, for a section of its own
+    comparison:ModelComparison=None, # Result of `compare_models`, for an additional section
     sections=None, # Names of the sections to show; None: all
     without=(), # Names of sections to leave out
     k:int=5, # Number of labels with the most mistakes, whose curves and mistakes are shown
