@@ -604,7 +604,8 @@ def test_a_sentence_below_the_verdict_chooses_between_thresholds(tmp_path):
         return interp.judge(),''.join(texts)
     r,text = choice(scaled())
     assert text.startswith('Choose thresholds per label: ')
-    assert [*map(float, re.findall(r'\d\.\d+', text))]==[round(o, 3) for o in r.per_label_gain] and r.per_label_gain[1]>0
+    numbers = [float(o) for o in re.findall(r'\d\.\d+', text)]
+    assert numbers==[round(o, 3) for o in r.per_label_gain] and r.per_label_gain[1]>0
     r,text = choice(interpretation(400, skill=2., bias=-4.))
     assert text.startswith('Choose the global threshold: ') and r.suggested_f1>r.f1_micro
     assert f'{r.per_label_f1:.3f} against {r.global_f1:.3f}' in text
@@ -629,11 +630,13 @@ def test_texts_are_shown_without_tokens_and_cut(tmp_path):
     from fastai.text.all import BaseTokenizer, TextBlock
     rng = np.random.default_rng(0)
     words = ['Sun','rain','WIND','snow','so so so so','the','day']
-    df = pd.DataFrame(dict(text=[' '.join(rng.choice(words, 80)) for _ in range(40)], labels=rng.choice(['a','b','a;b'], 40)))
+    texts = [' '.join(rng.choice(words, 80)) for _ in range(40)]
+    df = pd.DataFrame(dict(text=texts, labels=rng.choice(['a','b','a;b'], 40)))
     block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock),
-                      get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'), splitter=RandomSplitter(seed=0))
+                      get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
+                      splitter=RandomSplitter(seed=0))
     dls = block.dataloaders(df, bs=8, num_workers=0, device=CPU)
-    learn = Learner(dls, BagOfWords(len(dls.vocab[0]), 2), loss_func=BCEWithLogitsLossFlat()).remove_cb(ProgressCallback)
+    learn = Learner(dls, BagOfWords(len(dls.vocab[0]), 2), loss_func=BCEWithLogitsLossFlat())
     with learn.no_bar(): interp = MultiLabelInterpretation.from_learner(learn, ds_idx=0, thresh=0.9999)
     part = written(interp, tmp_path, sections='samples', max_n=3).find(id='samples')
     figures = part.select('.texts figure')
