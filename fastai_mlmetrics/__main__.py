@@ -1,6 +1,7 @@
 "The main job: python -m fastai_mlmetrics"
 import sys, tempfile, warnings
 from pathlib import Path
+from textwrap import fill
 from fastcore.script import call_parse
 
 # torch's, of what torchvision calls
@@ -39,7 +40,8 @@ def main(
         from .demo import get_learner, prepare_data, run_demo
         dls = prepare_data(data, arch, out, size)
     except (ValueError, OSError) as e:
-        print(f'fastai_mlmetrics: {e}', file=sys.stderr)
+        print(fill(f'fastai_mlmetrics: {e}', 79, break_long_words=False,
+                   break_on_hyphens=False), file=sys.stderr)
         sys.exit(2)
     run_demo(get_learner(dls, arch, thresh), epochs, out)
 

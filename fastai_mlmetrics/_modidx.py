@@ -469,6 +469,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                           'fastai_mlmetrics/data/losses.py'),
                                               'fastai_mlmetrics.data.losses.AsymmetricLoss.forward': ( 'data/losses.html#asymmetricloss.forward',
                                                                                                        'fastai_mlmetrics/data/losses.py'),
+                                              'fastai_mlmetrics.data.losses.AsymmetricLoss.reduction': ( 'data/losses.html#asymmetricloss.reduction',
+                                                                                                         'fastai_mlmetrics/data/losses.py'),
                                               'fastai_mlmetrics.data.losses.AsymmetricLossFlat': ( 'data/losses.html#asymmetriclossflat',
                                                                                                    'fastai_mlmetrics/data/losses.py'),
                                               'fastai_mlmetrics.data.losses.AsymmetricLossFlat.__init__': ( 'data/losses.html#asymmetriclossflat.__init__',

@@ -22,6 +22,7 @@ def _download(url):
     "Download a data set, with an error in words if that fails"
     try: return untar_data(url)
     except OSError as e:
+        print('\r ', end='\r', flush=True) # Clears the line of fastai's progress bar
         reason = getattr(e, 'reason', e) # `URLError` wraps the error of the socket
         why = getattr(reason, 'strerror', None) or reason
         raise ConnectionError(f"{url} cannot be downloaded ({why}): check the connection to the "

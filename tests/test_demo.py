@@ -22,9 +22,11 @@ def job(*args, cwd=None, **env):
     return in_process(_run, [*map(str, args)], cwd, env)
 
 def failed(run, message):
-    "Whether the command failed with one line, before any training"
-    one_line = run.returncode==2 and len(run.stderr.splitlines())==1 and 'Training' not in run.stdout
-    return one_line and re.search(message, run.stderr)
+    "Whether the command failed with one paragraph, which fits a terminal, before any training"
+    lines = run.stderr.splitlines()
+    fits = all(len(o)<80 or ' ' not in o for o in lines) and '' not in lines
+    told = run.returncode==2 and lines[0].startswith('fastai_mlmetrics:') and 'Training' not in run.stdout
+    return fits and told and 'Traceback' not in run.stderr and re.search(message, one_line(run.stderr))
 
 @pytest.mark.slow
 def test_the_main_job_shows_the_problem_and_the_cure(tmp_path):
@@ -51,7 +53,7 @@ def test_the_main_job_shows_the_problem_and_the_cure(tmp_path):
 @pytest.mark.parametrize('args,message', [
     (('--epochs',0), 'write 1 or more'),
     slow(('--epochs',-1), '--epochs -1: write 1 or more'),
-    (('--thresh',2), r'--thresh 2.0: write a probability, from 0 to 1\n$'),
+    (('--thresh',2), r'--thresh 2.0: write a probability, from 0 to 1$'),
     (('--thresh','nan'), '--thresh nan: write a probability'),
     slow(('--arch','resnet1'), "no architecture 'resnet1'"),
     (('--arch','ResNet'), "no architecture 'ResNet'"),
@@ -164,6 +166,17 @@ def test_pascal_without_a_connection_is_told_in_words(monkeypatch):
     text = str(e.value)
     assert re.search(r"pascal.* cannot be downloaded \(Name or service not known\): .*connection.*'digits'", text)
     assert not re.search('urlopen|Errno|\n', text)
+
+def test_no_progress_bar_is_left_where_a_download_fails(tmp_path, monkeypatch, capsys):
+    import socket
+    from fastai.data import external
+    def offline(*args, **kwargs): raise socket.gaierror(-2, 'Name or service not known')
+    monkeypatch.setattr(socket, 'getaddrinfo', offline)
+    monkeypatch.setattr(external, 'fastai_cfg', lambda: Config(tmp_path, 'config.ini', create=dict(
+        data='data', archive='archive')))
+    with pytest.raises(ConnectionError): get_data('pascal', tmp_path, 32)
+    line = capsys.readouterr().out
+    assert line.endswith('\r \r')
 
 def demo_learner(logits, targs, names):
     learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=names)

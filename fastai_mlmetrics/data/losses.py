@@ -92,8 +92,13 @@ class AsymmetricLoss(Module):
         if alpha is not None and not 0<=alpha<=1:
             raise ValueError(f"alpha={alpha} must be from 0 to 1, or None for no such "
                              "weights (which torchvision writes as -1)")
-        _check_reduction(reduction)
         store_attr()
+
+    @property
+    def reduction(self): return self._reduction
+
+    @reduction.setter
+    def reduction(self, reduction): self._reduction = _check_reduction(reduction)
 
     def forward(self, inp:Tensor, targ:Tensor)->Tensor:
         logits = to_scores(inp, sigmoid=False) # Half precision becomes float32

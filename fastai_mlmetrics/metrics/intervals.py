@@ -68,7 +68,7 @@ def _degrees_of_freedom(s2, s4, n):
     # Fewer than n-1 if a few samples make most of the variance
     spread = s4 - s2**2/n
     free = 2*s2**2/spread if spread>0 else n-1
-    return min(max(free, min(5, n-1)), n-1)
+    return min(max(free, 5), n-1)
 
 def _wilson(share, n, t):
     "Compute Wilson's limits of a share of `n` observations, for a quantile `t`"

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/reports/05_page.ipynb #b4508551
 from fastai.basics import *
 from ..core.messages import (
-    check_int, count_of, note, progress, written_whole)
+    check_int, code_html, count_of, note, progress, written_whole)
 from ..core.tables import as_shown, label_index, some_names, three_decimals
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
@@ -358,6 +358,7 @@ def _rows(table):
 _env = Environment(loader=PackageLoader('fastai_mlmetrics.reports', '.'), autoescape=True,
                    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _env.filters['rows'] = _rows
+_env.filters['code'] = code_html
 
 # %% ../../nbs/reports/05_page.ipynb #7336c82e
 def _chosen(sections, without):

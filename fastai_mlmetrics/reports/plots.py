@@ -199,17 +199,15 @@ def with_curve(
 @patch
 def _curve_labels(self:LabelPlots, labels, k, order):
     "Return the columns of `labels`, or the first `k` of `order`"
-    tp,fp,fn,tn = self.counts
-    true = tp+fn
-    n = tp+fp+fn+tn
     has_curve = with_curve(self.counts)
     cols = label_columns(labels, self.vocab, order, k)
     if not cols:
         raise ValueError("there is no curve: each label is true in all samples, or in none")
     for i in cols:
-        if not has_curve[i]:
-            raise ValueError(f"there is no curve of label {self.vocab[i]!r}: "
-                             f"it is true in {true[i]:,} of {n[i]:,} samples")
+        if has_curve[i]: continue
+        tp,fp,fn,tn = self.counts[:,i].tolist()
+        raise ValueError(f"there is no curve of label {self.vocab[i]!r}: "
+                         f"it is true in {tp+fn:,} of {tp+fp+fn+tn:,} samples")
     return cols
 
 _LINE_STYLES = '-','--',':','-.'

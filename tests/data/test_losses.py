@@ -330,3 +330,13 @@ def test_thresholds_per_label_decode(make):
         learn = make_learner(logits, targs, loss_func=make(thresh=thresh))
         assert torch.equal(learn.get_preds(with_decoded=True)[2], logits.sigmoid()>tensor(t))
     with pytest.raises(ValueError, match='learn.set_thresh'): make(thresh=dict(a=0.2, b=0.4, c=0.6))
+
+@pytest.mark.parametrize('reduction', ['max','Mean',None])
+def test_a_bad_reduction_is_refused_later_too(reduction):
+    loss = AsymmetricLoss(reduction='sum')
+    with pytest.raises(ValueError, match="should be 'mean', 'sum' or 'none'"): loss.reduction = reduction
+    x,y = torch.randn(5, 3),torch.ones(5, 3)
+    assert loss.reduction=='sum' and loss(x, y)==AsymmetricLoss(reduction='none')(x, y).sum()
+    loss.reduction = 'none' # As `get_preds(with_loss=True)` sets it
+    assert loss(x, y).shape==x.shape
+    assert pickle.loads(pickle.dumps(loss)).reduction==copy(loss).reduction=='none'

@@ -180,3 +180,42 @@ def test_a_label_that_is_absent_leaves_its_averages_without_an_interval():
     r = accuracy_report(preds, targs)
     assert [*r.index[r.low.isna()]]==['f1_macro','ap_macro']
     assert "No interval for 'f1_macro', 'ap_macro'" in r.reading
+
+@pytest.mark.parametrize('zero_division', [0.,math.nan])
+def test_scores_without_each_sample_are_those_of_the_others(zero_division):
+    "Also of ignored targets, and of a label that only one sample has"
+    from fastai_mlmetrics.metrics.intervals import scores_without
+    rng = np.random.default_rng(0)
+    preds,targs = rng.random((25,4)),(rng.random((25,4))<0.4).astype(int)
+    targs[:,3] = np.arange(25)==7
+    targs[np.arange(25),np.arange(25)%3] = np.where(rng.random(25)<0.4, -1, targs[np.arange(25),np.arange(25)%3])
+    metrics = {(cls.__name__,average): cls(average=average, sigmoid=False, ignore_index=-1, zero_division=zero_division)
+               for cls in (F1ScoreMulti,SpecificityMulti,PrecisionMulti)
+               for average in ('macro','weighted','micro','samples')}
+    found = scores_without(metrics, Predictions.of(preds, targs, ignore_index=-1))
+    assert found.keys()==metrics.keys()
+    for name,m in metrics.items():
+        expected = [m(np.delete(preds, i, 0), np.delete(targs, i, 0)) for i in range(25)]
+        same(found[name], expected, 1e-12, name)
+        same(estimate(m, Predictions.of(preds, targs, ignore_index=-1)).value, m(preds, targs), 1e-12, name)
+
+def test_a_group_contributes_what_the_value_changes_without_it():
+    "Groups of unequal sizes, of a mean"
+    x = np.random.default_rng(0).random(12)
+    groups = np.array([0]*6+[1]*3+[2]*2+[3])
+    e = of((x.sum()-x)/11, x.mean(), groups=torch.from_numpy(groups))
+    same(e.changes, [x.mean()-x[groups!=g].mean() for g in range(4)], 1e-12)
+    assert e.minus(of(np.full(12, 0.5), 0.5)).groups is e.groups
+
+@pytest.mark.parametrize('is_difference,lowest', [(False,0),(True,-1)])
+def test_limits_stay_in_range_and_around_the_value(is_difference, lowest):
+    wide = 0.3*np.linspace(-1, 1, 40)
+    for value in (lowest+0.01,0.99):
+        low,high = of(value+wide, value, is_difference=is_difference).limits(0.95)
+        assert lowest<=low<=value<=high<=1 and (low==lowest or high==1 or not is_difference)
+    for unknown in (of(wide, math.nan),of(wide, n_max=0)): assert all(map(math.isnan, unknown.limits(0.95)))
+
+def test_a_spread_of_rounding_errors_is_none():
+    for spread,counts in ((1e-12,False), (1e-6,True)):
+        without = 0.5+spread*np.linspace(-1, 1, 30)
+        assert (of(without).limits(0.95)!=of(np.full(30, 0.5)).limits(0.95))==counts

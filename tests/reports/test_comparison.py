@@ -230,3 +230,18 @@ def test_rows_that_are_read_most_are_named_first():
     assert _rows_in_words(table)==(f'F1 over samples, {limits}; macro F1, {limits}; elementwise accuracy, {limits}, '
                                    'and 2 more rows')
     assert _rows_in_words(table.iloc[:2])==f'subset accuracy, {limits}, and LRAP, {limits}'
+
+def test_a_comparison_has_three_decimals():
+    "Also of a difference of a single mistake, which other tables show in three digits"
+    rng = np.random.default_rng(0)
+    y = rng.random((1000,8))<0.3
+    probs = np.clip(y*0.5+rng.random(y.shape)*0.6, 0, 1)
+    one_more = probs.copy()
+    one_more[tuple(np.argwhere(y & (probs>0.5))[0])] = 0.1
+    t = compare_models(dict(a=probs, b=one_more), y)
+    assert t.difference['accuracy_multi']==pytest.approx(-1/8000)
+    for text in (t.to_string(float_format=t._format), repr(t).partition('\n\n')[0], t._repr_html_().partition('<p')[0]):
+        numbers = re.findall(r'-?\d\.\d+', text)
+        assert len(numbers)>=5*len(t)-10 and all(re.fullmatch(r'-?\d\.\d{3}', o) for o in numbers)
+        assert '-0.000' not in text
+    assert '-0.000125' in repr(accuracy_report(probs, y)[:1].assign(lift=-1/8000))

@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     assert cells(labels.tbody)==shown(report[:12]) and cells(labels.tfoot)==shown(report[12:])
     accuracy,report = page.find(id='accuracy'),interp.accuracy_report()
     assert cells(accuracy.table.thead)==[['',*report]] and cells(accuracy.table.tbody)==shown(report)
-    assert report.reading in accuracy.get_text()
+    assert report.reading.replace('`', '') in accuracy.get_text()
     def letters(o): return re.sub(r'[^\w.]', '', str(o))
     assert letters(page.find(class_='box').get_text())==letters(interp.judge())
     pairs = page.find(id='confusions').table
@@ -305,7 +305,7 @@ def test_a_comparison_is_shown(tmp_path):
     assert sections(page)==[*SECTIONS]
     part = page.find(id='comparison')
     assert cells(part.table.thead)==[['',*two]] and cells(part.table.tbody)==shown(two)
-    assert [o.get_text() for o in part.find_all('p')]==two.reading.splitlines() and not part.find('old')
+    assert [o.get_text() for o in part.find_all('p')]==two.reading.replace('`', '').splitlines() and not part.find('old')
     assert 'Predicted at thresh=0.5.' in part.get_text()
     texts = ''.join(ElementTree.fromstring(svgs(page)[0]).itertext())
     assert 'new minus <old> & $a$' in texts and 'f1_micro' in texts
@@ -580,3 +580,96 @@ def test_a_page_is_there_when_it_is_whole(tmp_path, monkeypatch):
     link.symlink_to(path)
     assert interp.to_html(link, sections='labels')==link and link.is_symlink()
     assert [*path.parent.iterdir()]==[path] and path.read_text(encoding='utf-8').rstrip().endswith('</html>')
+
+def test_code_in_sentences_is_shown_as_code(tmp_path):
+    logits,targs = simulate(300, 5, 0.3, bias=-2.)
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=['a`<b>`','b','c','d','e'])
+    page = written(interp, tmp_path, comparison=compare_models(dict(a=logits-targs, b=logits), targs, sigmoid=True))
+    for name in ('data','accuracy','labels','comparison'):
+        part = page.find(id=name)
+        assert 'groups=' in [o.get_text() for o in part.find_all('code')], name
+        assert '`' not in ''.join(o.get_text() for o in part.find_all(['p','dd'])), name
+    assert not page.find('b', string='`') and 'a`<b>`' in [row[0] for row in cells(page.find(id='labels').tbody)]
+
+def scaled(n=800, c=8, **kw):
+    "An interpretation of scores whose scale differs between labels: no global threshold is good"
+    logits,targs = simulate(n, c, 0.2, 4., -2.)
+    return MultiLabelInterpretation.from_preds(logits+torch.linspace(-6, 6, c), targs, sigmoid=True, **kw)
+
+def test_a_sentence_below_the_verdict_chooses_between_thresholds(tmp_path):
+    def choice(interp):
+        part = written(interp, tmp_path, sections='verdict').find(id='verdict')
+        texts = [o.get_text() for o in part.find_all('p', class_=False)]
+        assert len(texts)<=1
+        return interp.judge(),''.join(texts)
+    r,text = choice(scaled())
+    assert text.startswith('Choose thresholds per label: ')
+    numbers = [float(o) for o in re.findall(r'\d\.\d+', text)]
+    assert numbers==[round(o, 3) for o in r.per_label_gain] and r.per_label_gain[1]>0
+    r,text = choice(interpretation(400, skill=2., bias=-4.))
+    assert text.startswith('Choose the global threshold: ') and r.suggested_f1>r.f1_micro
+    assert f'{r.per_label_f1:.3f} against {r.global_f1:.3f}' in text
+    # Neither helps, or nothing is known of them
+    helped = best_thresholds(scaled().preds, scaled().targs, per_label=True)
+    logits,targs = simulate(300, 5, 0.3)
+    binary = MultiLabelInterpretation.from_preds(logits>0, targs)
+    for interp in (scaled(thresh=helped), interpretation(400, c=1), binary): assert choice(interp)[1]==''
+
+@pytest.mark.parametrize('kw,color', [
+    (dict(skill=8.), 'green'), (dict(skill=4., bias=-3.), 'blue'), (dict(bias=-9.), 'red')])
+def test_the_box_is_blue_where_a_model_without_a_verdict_could_be_better(tmp_path, kw, color):
+    interp = MultiLabelInterpretation.from_preds(*simulate(400, 12, 0.2, **kw), sigmoid=True)
+    part = written(interp, tmp_path, sections='verdict').find(id='verdict')
+    box = part.find(class_='box')
+    colors = dict(red='#d62728', blue='#1f77b4', green='#2ca02c')
+    assert [k for k,o in colors.items() if o in box.div['style']]==[color]
+    assert ('No warning' in box.b.get_text())==(part.find(class_='finding') is not None)==(color!='red')
+    assert ('What helps' in [o.get_text() for o in box.find_all('b')])==(color!='green')
+
+def test_texts_are_shown_without_tokens_and_cut(tmp_path):
+    from fastai.text.all import BaseTokenizer, TextBlock
+    rng = np.random.default_rng(0)
+    words = ['Sun','rain','WIND','snow','so so so so','the','day']
+    texts = [' '.join(rng.choice(words, 80)) for _ in range(40)]
+    df = pd.DataFrame(dict(text=texts, labels=rng.choice(['a','b','a;b'], 40)))
+    block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock),
+                      get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),
+                      splitter=RandomSplitter(seed=0))
+    dls = block.dataloaders(df, bs=8, num_workers=0, device=CPU)
+    learn = Learner(dls, BagOfWords(len(dls.vocab[0]), 2), loss_func=BCEWithLogitsLossFlat())
+    with learn.no_bar(): interp = MultiLabelInterpretation.from_learner(learn, ds_idx=0, thresh=0.9999)
+    part = written(interp, tmp_path, sections='samples', max_n=3).find(id='samples')
+    figures = part.select('.texts figure')
+    assert len(figures)>=3
+    for o in figures:
+        text,i = o.blockquote.get_text(),int(re.search(r'sample (\d+), ', o.figcaption.get_text())[1])
+        assert len(text)==200 and text.endswith('…') and 'xx' not in text
+        original = df.text[int(re.search(r'row (\d+)', o.figcaption.get_text())[1])]
+        assert text[:150].lower()==original[:150].lower()
+        assert 'missed: ' in o.figcaption.get_text() and interp.true[i].any()
+
+TYPED = '''
+const form = document.querySelector('form.slider')
+const type = text => { form.typed.value = text; form.typed.dispatchEvent(new Event('change'))
+    return [form.place.valueAsNumber, form.typed.value, form.querySelector('thead th:last-child').textContent] }
+const steps = {start: form.typed.value, typed: TEXTS.map(type)}
+document.body.style.width = '390px' // As narrow as a phone
+const range = document.createRange()
+range.selectNodeContents([...document.querySelectorAll('#data dt')].find(o => o.textContent == 'independence'))
+steps.lines = range.getClientRects().length'''
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BROWSER, reason='there is no Chromium')
+def test_a_threshold_is_typed_in_a_browser(tmp_path):
+    interp = interpretation(300, 4)
+    path = interp.to_html(tmp_path/'page.html', sections=['data','thresholds'])
+    thresh = counted(BeautifulSoup(path.read_text(encoding='utf-8'), 'html.parser'))['thresh']
+    texts = ['0.3','0.30001','','-5','7']
+    steps = in_browser(path, TYPED.replace('TEXTS', json.dumps(texts)))
+    def shown(t): return f'{float(f"{t:.6g}"):g}'
+    assert steps.start==shown(interp.judge().suggested_thresh)
+    nearest = np.argmin(abs(np.array(thresh)-0.3)).item()
+    # Without a number it stays where it is
+    places = [nearest, nearest, nearest, 0, len(thresh)-1]
+    assert steps.typed==[[i, shown(thresh[i]), f'at {shown(thresh[i])}'] for i in places]
+    assert steps.lines==1
