@@ -7,11 +7,12 @@ __all__ = []
 
 # %% ../../nbs/core/07_passes.ipynb #818bbad6
 from fastai.basics import *
-from .messages import nearest, note, replaced
+from .messages import (
+    nearest, new_warnings, note, replaced, warn_user)
 from .tables import some_names
 from .rules import is_probs
 from .counts import check_label_axis, check_single, several_text
-from .decoding import Decoding
+from .decoding import Decoding, range_words
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
 
@@ -85,6 +86,14 @@ def groups_of(
     raise ValueError(f"groups={groups!r} is no column of the loader's items: "
                      + (f"did you mean {near[0]!r}?" if near else has))
 
+def warn_of_range(
+    learn:Learner, # Learner that predicts
+    found # `RangeFound` of its predictions; None: nothing is wrong
+):
+    "Warn of a wrong range of the predictions, unless callback or metrics have warned of it"
+    text = range_words(found, Decoding.of(learn))
+    if text and new_warnings(learn, [text]): warn_user(text)
+
 def get_probs(
     learn:Learner, # Learner whose model predicts
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
@@ -97,7 +106,11 @@ def get_probs(
         preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act,
                                       cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
     check_label_axis(learn, preds)
-    if act is None: preds = Decoding.of(learn).to_probs(preds)
+    if act is None:
+        decoding = Decoding.of(learn)
+        probs = decoding.to_probs(preds)
+        warn_of_range(learn, decoding.range_found(preds))
+        preds = probs
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
     return [preds,*rest]
@@ -113,6 +126,15 @@ class _NeedsSingle(Callback):
     "Callback that raises an error for a batch with several outputs or targets"
     order = -100 # Before they are collected
     def after_batch(self): check_single(self.pred, self.yb)
+
+def check_first_batch(
+    learn:Learner, # Learner whose model predicts
+    dl # Loader, of which the first batch is predicted
+):
+    "Raise an error if the model returns several outputs, or a batch has several targets"
+    batches = [*itertools.islice(dl, 1)]
+    if not batches: return
+    with without_trackers(learn): learn.get_preds(dl=batches, cbs=_NeedsSingle())
 
 class _Accumulate(Callback):
     "Callback that lets metrics accumulate a pass over the data"

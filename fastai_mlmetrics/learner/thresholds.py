@@ -14,7 +14,8 @@ from ..core.rules import (
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
 from ..core.decoding import Decoding
-from ..core.passes import accumulate_metrics, get_dl, get_probs, groups_of
+from ..core.passes import (
+    accumulate_metrics, check_first_batch, get_dl, get_probs, groups_of, warn_of_range)
 from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
@@ -64,6 +65,8 @@ def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, group
         counted = p.replace(rule=ThresholdRule(sigmoid=False, **in_use))
         table = score_table(counted, cv, seed)
     else:
+        # It may take several outputs
+        if decoding.loss_of_zeros is None: check_first_batch(learn, dl)
         # In batches, predictions come before the activation
         logits = decoding.is_activated or decoding.takes_logits
         finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignore_index,
@@ -71,6 +74,9 @@ def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, group
         counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
         if groups is not None: finder.deal_items(groups, dl)
         accumulate_metrics(learn, [finder, counted], dl=dl)
+        found = counted.range_found
+        if found and found.kind=='logits': raise ValueError(decoding.not_probs_text)
+        warn_of_range(learn, found)
         table = finder.table
         if table is None: raise ValueError(NOTHING_COUNTS)
     table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
@@ -266,10 +272,11 @@ def set_thresh(self:Learner,
     vocab = label_vocab(self.dls)
     rule = _rule_to_set(thresh, min_labels, max_labels, vocab, decoding.args['thresh'])
     if not decoding.decodes:
-        # Of a loss of several outputs, it is unknown what it takes
-        probs = decoding.loss_of_zeros is not None and not decoding.takes_logits
+        # It may take several outputs; then it is unknown whether they are logits
+        if decoding.loss_of_zeros is None: check_first_batch(self, self.dls.loaders[-1])
+        advice = decoding.advice(decoding.is_known_to_take_probs)
         raise ValueError(f"the loss function ({decoding.name}) does not decode, so there "
-                         f"is nothing to set: {decoding.advice(probs)}")
+                         f"is nothing to set: {advice}")
     logits = decoding.takes_logits
     # Metrics with another threshold than these have a custom one
     usual = 0.5,as_thresh(decoding.args['thresh']),rule.thresh

@@ -17,7 +17,7 @@ def test_probabilities_taken_for_logits_are_told(ours):
     metrics = multilabel_metrics() if ours else []
     learn = make_learner(*GOOD, metrics, Sigmoid(), loss_func=BCEWithLogitsLossFlat(), cbs=ZeroLabelsCallback())
     with recording(learn) as caught: learn.fit(2, 0.)
-    advice = 'BCEWithLogitsLoss) takes one itself: let the model end without it'
+    advice = "(BCEWithLogitsLoss) applies another: remove the sigmoid at the model's end"
     assert sum(advice in one_line(w.message) for w in caught)==1
     r = learn.zero_labels.records[-1]
     assert r.verdict=='no better than a constant' or r.pred_per_sample==20
@@ -34,10 +34,10 @@ def test_two_advices_do_not_contradict_each_other(sigmoid):
                          cbs=ZeroLabelsCallback(sigmoid=sigmoid))
     with recording(learn) as caught: learn.fit(1, 0.)
     text = ' '.join(one_line(w.message) for w in caught)
-    of_metrics = ('pass sigmoid=False, to each metric and to ZeroLabelsCallback. '
-                  'Better: let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')
-    of_callback = ('show no label, however good the model: '
-                   'let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')
+    of_metrics = ('the model seems to end with a sigmoid. Remove it, and use `loss_func=BCEWithLogitsLossFlat()`. '
+                  'Otherwise pass sigmoid=False to each metric and to ZeroLabelsCallback')
+    of_callback = ("show no label, however good the model: "
+                   "remove the sigmoid at the model's end, and use `loss_func=BCEWithLogitsLossFlat()`")
     assert text.count(of_metrics)==sigmoid
     assert text.count(of_callback)==1
     assert ('with `sigmoid=True` for the metrics and this callback' in text)!=sigmoid
@@ -103,7 +103,7 @@ def test_a_loss_that_does_not_decode_is_named(loss, model):
     learn = make_learner(logits*9, targs, model=model(), loss_func=loss, cbs=ZeroLabelsCallback(sigmoid=model is Same))
     text, = pitfall_texts(learn, 2)
     assert 'does not decode' in text and 'BCEWithLogitsLossFlat()' in text
-    assert ('let the model end without a sigmoid' in text)==(model is Sigmoid)
+    assert ("remove the sigmoid at the model's end" in text)==(model is Sigmoid)
     *_,decoded = learn.get_preds(with_decoded=True)
     assert (decoded!=targs).any() # the model is perfect
     learn.loss_func = BCEWithLogitsLossFlat()
@@ -171,7 +171,7 @@ def test_a_sigmoid_that_a_metric_lacks_is_told_once():
 def test_a_sigmoid_that_the_callback_lacks_is_told():
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), loss_func=BCELossFlat(),
                          cbs=ZeroLabelsCallback())
-    assert 'pass sigmoid=False, to each metric and to ZeroLabelsCallback' in pitfall_texts(learn)[0]
+    assert 'pass sigmoid=False to each metric and to ZeroLabelsCallback' in pitfall_texts(learn)[0]
 
 def test_a_tracker_upside_down_is_named():
     logits,targs = simulate()
@@ -287,7 +287,7 @@ def test_missing_targets_are_found_in_the_first_batch(bad, named):
     class Count(Callback):
         def after_pred(self): seen.append(self.iter)
     learn = make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Count()])
-    says = f'one is {bad:g}.*BCEWithLogitsLossFlat.ignore_index={named}'
+    says = f'one is {bad:g}.*The loss function needs it, too: those of this package take ignore_index={named}'
     with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
     assert seen==[0]
     learn = make_learner(logits, targs, multilabel_metrics(ignore_index=bad), cbs=ZeroLabelsCallback(),
