@@ -217,7 +217,7 @@ def test_thresholds_are_found_for_other_aims(kw):
 
 def test_losses_and_metrics_of_others_do_no_harm():
     class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
-    with pytest.warns(UserWarning, match='let the model end without it'):
+    with pytest.warns(UserWarning, match='remove the sigmoid at the model's end'):
         fitted(1, loss_func=Odd(), model=Sigmoid(), cbs=ZeroLabelsCallback())
     learn = fitted(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
     learn.set_thresh(0.2)
