@@ -263,8 +263,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                           'fastai_mlmetrics/core/passes.py'),
                                               'fastai_mlmetrics.core.passes.groups_of': ( 'core/passes.html#groups_of',
                                                                                           'fastai_mlmetrics/core/passes.py'),
-                                              'fastai_mlmetrics.core.passes.warn_of_range': ( 'core/passes.html#warn_of_range',
-                                                                                              'fastai_mlmetrics/core/passes.py'),
                                               'fastai_mlmetrics.core.passes.without_trackers': ( 'core/passes.html#without_trackers',
                                                                                                  'fastai_mlmetrics/core/passes.py')},
             'fastai_mlmetrics.core.predictions': { 'fastai_mlmetrics.core.predictions.Predictions': ( 'core/predictions.html#predictions',

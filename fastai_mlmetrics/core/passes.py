@@ -86,14 +86,6 @@ def groups_of(
     raise ValueError(f"groups={groups!r} is no column of the loader's items: "
                      + (f"did you mean {near[0]!r}?" if near else has))
 
-def warn_of_range(
-    learn:Learner, # Learner that predicts
-    found # `RangeFound` of its predictions; None: nothing is wrong
-):
-    "Warn of a wrong range of the predictions, unless callback or metrics have warned of it"
-    text = range_words(found, Decoding.of(learn))
-    if text and new_warnings(learn, [text]): warn_user(text)
-
 def get_probs(
     learn:Learner, # Learner whose model predicts
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
@@ -108,9 +100,10 @@ def get_probs(
     check_label_axis(learn, preds)
     if act is None:
         decoding = Decoding.of(learn)
-        probs = decoding.to_probs(preds)
-        warn_of_range(learn, decoding.range_found(preds))
-        preds = probs
+        text = range_words(decoding.range_found(preds), decoding)
+        preds = decoding.to_probs(preds)
+        # Callback or metrics may have warned of it
+        if text and new_warnings(learn, [text]): warn_user(text)
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
     return [preds,*rest]
