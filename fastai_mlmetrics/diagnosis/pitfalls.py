@@ -146,7 +146,8 @@ def _absent_labels(r, learn):
         (single, ", and only one training sample: too rare for any split, so collect more samples"),
         (none, ", nor has any training sample: leave it out of the vocab, or create the `DataBlock` "
                "again if it was used for other data, since it keeps their vocab")]
-    return [f"no validation sample has {some_labels(names, 3)}{text}" for names,text in advice if names]
+    return [f"no validation sample has {some_labels(names, 3)}{text}"
+            for names,text in advice if names]
 
 def _ignored_in_training(r, learn):
     "The metrics ignore missing targets, but the loss function does not"

@@ -289,7 +289,8 @@ def best_thresholds(
     A required recall or precision holds on these samples, and with `confidence` on new ones: for each
     label by the exact binomial distribution, for an average by the lower limit of its interval.
 
-    With `labels`, only these are scored and tuned, and `Learner.set_thresh` keeps the others' thresholds.
+    With `labels`, only these are scored and tuned, and `Learner.set_thresh` keeps the thresholds of
+    the others.
 
         best_thresholds(probs, targs, per_label=True).thresh
         best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""

@@ -220,8 +220,9 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     assert after.f1_micro>0.85 and 'Thresholds per label' not in repr(after)
     with pytest.raises(TypeError): [*calls.values()][0].judge(min_acuracy=0.3)
 
-@pytest.mark.parametrize('weigh', [lambda w: w, lambda w: w.expand(3), lambda w: w.expand(1, 3), lambda w: w.expand(7, 1),
-                                   lambda w: w.expand(7, 3)], ids=['number','labels','1 x labels','samples x 1','samples x labels'])
+@pytest.mark.parametrize('weigh', [
+    lambda w: w, lambda w: w.expand(3), lambda w: w.expand(1, 3), lambda w: w.expand(7, 1), lambda w: w.expand(7, 3)],
+    ids=['number','labels','1 x labels','samples x 1','samples x labels'])
 @pytest.mark.parametrize('columns', [None, [0,2]])
 def test_a_weight_of_any_shape_weighs_as_much(weigh, columns):
     "Also of some labels; an axis of 1 is of all labels, and is not indexed"
