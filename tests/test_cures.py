@@ -48,10 +48,10 @@ def improving(tracker, metrics):
 THEIRS = sys.modules['fastai.metrics']
 # The words of a row -> a Learner that is warned so, and one or more that follow the cure
 SETUP = {
-    'predictions all lie in [0, 1], so they seem to be probabilities already': [
+    'predictions all lie in [0, 1], so the model seems to end with a sigmoid': [
         lambda: learner(model=Sigmoid(), loss_func=BCELossFlat()), lambda: learner(),
         lambda: learner(model=Sigmoid(), loss_func=decoding_bce(), sigmoid=False)],
-    'predictions all lie in [0, 1], so the model seems to end with a sigmoid': [
+    'The loss function ... applies another': [
         lambda: learner(model=Sigmoid()), lambda: learner()],
     'predictions like ... seem to be logits': [lambda: learner(sigmoid=False), lambda: learner()],
     '`get_preds` and `predict` apply the sigmoid of the loss function ... to what the metrics take for probabilities': [

@@ -187,7 +187,7 @@ LOSS_ADVICE = {'loss-diverges': 'A lower learning rate', 'network-collapsed': 'A
     'loss-falls': 'More training', 'ranking-improves': 'More training', 'overfits': 'Fewer epochs, or more data',
     'loss-is-flat': 'Another learning rate', 'loss-has-risen': 'A lower learning rate'}
 PITFALLS = {
-    'wrong-range': 'predictions all lie in [0, 1], so they seem to be probabilities already',
+    'wrong-range': 'predictions all lie in [0, 1], so the model seems to end with a sigmoid',
     'two-sigmoids':
         '`get_preds` and `predict` apply the sigmoid of the loss function ... '
         'to what the metrics take for probabilities',

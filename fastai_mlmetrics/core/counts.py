@@ -75,11 +75,12 @@ def _wrong_target_text(target, swapped, are_signs, in_learner):
                 "Predictions come first")
     if are_signs: text += ". If -1 marks negatives, pass (targs+1)/2"
     text += (". One-hot encode class indices, round soft labels, or name the value of missing "
-             "targets with ignore_index, which metric classes, ZeroLabelsCallback, reports and "
-             "searches for thresholds take.")
+             "targets with ignore_index, which metrics, callback, reports and searches for "
+             "thresholds take.")
     if in_learner and not target>=0: # NaN or negative: most likely missing targets
         value = 'math.nan' if math.isnan(target) else format_number(target)
-        text += f" The loss function needs it, too, as in BCEWithLogitsLossFlat(ignore_index={value})."
+        text += (" The loss function needs it, too: those of this package take "
+                 f"ignore_index={value}.")
     return text
 
 # %% ../../nbs/core/04_counts.ipynb #8ffac19a

@@ -8,10 +8,12 @@ __all__ = []
 # %% ../../nbs/core/06_decoding.ipynb #67035af5
 from fastai.basics import *
 from .inputs import label_vocab
-from .rules import is_probs, ThresholdRule, to_scores
+from .messages import note, PROBS_GIVEN
+from .rules import is_probs, RangeFound, ThresholdRule, to_scores
 
 # %% ../../nbs/core/06_decoding.ipynb #540493b5
-_CROSS_ENTROPIES = F.binary_cross_entropy,F.binary_cross_entropy_with_logits
+_BINARY_CROSS_ENTROPIES = F.binary_cross_entropy,F.binary_cross_entropy_with_logits
+_NO_SIGMOID = "remove the sigmoid at the model's end"
 
 def unwrap(
     o # `BaseLoss`, `AvgMetric`, `partial` or anything else
@@ -42,11 +44,12 @@ class Decoding:
 
     @classmethod
     def of(cls,
-        learn # Learner
+        learn # Learner, or an object in its place, which may have no loss function
     ): # `Decoding`
         "Describe the loss function of a Learner"
-        vocab = label_vocab(learn.dls)
-        return cls(learn.loss_func, len(vocab or []), getattr(learn.dls, 'device', None))
+        dls = getattr(learn, 'dls', None)
+        n_labels = len(label_vocab(dls) or [])
+        return cls(getattr(learn, 'loss_func', None), n_labels, getattr(dls, 'device', None))
 
     @property
     def name(self):
@@ -89,19 +92,41 @@ class Decoding:
         "Target value that it ignores; None: none, as far as is known"
         return getattr(self.loss_func, 'ignore_index', None)
 
+    def arg(self,
+        name:str # Name of an argument of the loss function
+    ): # None if it has no such argument
+        "Return an argument of a loss module, or of a `partial`"
+        return getattr(self.loss_func, 'keywords', {}).get(name, getattr(self.func, name, None))
+
     @property
     def pos_weight(self):
         "Weights of positives, with the labels as last axis; None: all count equally"
-        weight = getattr(self.func, 'pos_weight', None)
+        weight = self.arg('pos_weight')
         # A custom loss may have anything of this name
         return torch.as_tensor(weight) if isinstance(weight, (Tensor,Real)) else None
 
 # %% ../../nbs/core/06_decoding.ipynb #032eecde
 @patch(as_prop=True)
-def is_cross_entropy(self:Decoding):
+def is_bce(self:Decoding):
     "Whether it is torch's binary cross-entropy, of logits or of probabilities"
     is_module = isinstance(self.func, (nn.BCELoss,nn.BCEWithLogitsLoss))
-    return is_module or self.func in _CROSS_ENTROPIES
+    return is_module or self.func in _BINARY_CROSS_ENTROPIES
+
+@patch(as_prop=True)
+def takes_one_class(self:Decoding):
+    "Whether it is torch's cross-entropy of classes, of which each sample has one"
+    return isinstance(self.func, nn.CrossEntropyLoss) or self.func is F.cross_entropy
+
+@patch(as_prop=True)
+def takes_numbers(self:Decoding):
+    "Whether it is for regression: fastai's for a table with several targets and no `y_block`"
+    is_module = isinstance(self.func, (nn.MSELoss,nn.L1Loss))
+    return is_module or self.func in (F.mse_loss, F.l1_loss)
+
+@patch(as_prop=True)
+def is_replaceable(self:Decoding):
+    "Whether `BCEWithLogitsLossFlat` should replace it; another loss was chosen for a reason"
+    return self.is_bce or self.takes_one_class or self.takes_numbers
 
 @patch(as_prop=True)
 def trains_on_all(self:Decoding):
@@ -111,30 +136,40 @@ def trains_on_all(self:Decoding):
     ours = package_of(Decoding)
     flat = isinstance(self.loss_func, BaseLoss)
     if flat and package_of(type(self.loss_func).__call__) not in ('fastai',ours): return False
-    known = type(self.func) in (nn.BCELoss,nn.BCEWithLogitsLoss) or self.func in _CROSS_ENTROPIES
+    is_plain = type(self.func) in (nn.BCELoss,nn.BCEWithLogitsLoss)
+    known = is_plain or self.func in _BINARY_CROSS_ENTROPIES
     return known or package_of(type(self.func))==ours
+
+@patch(as_prop=True)
+def replacement(self:Decoding):
+    "Advise the loss function to use instead of one of torch's, with the weights that it keeps"
+    weights = [o for o in ('weight','pos_weight') if self.arg(o) is not None]
+    if self.takes_one_class:
+        without = note(weights, " without the `weight`, which balances classes that exclude each "
+                                "other; `pos_weight=` weights the positives of each label")
+        return f"use `loss_func=BCEWithLogitsLossFlat()`{without}"
+    args = ', '.join(f'{o}=...' for o in weights)
+    same = note(weights, f", with the same {' and '.join(f'`{o}`' for o in weights)}")
+    return f"use `loss_func=BCEWithLogitsLossFlat({args})`{same}"
 
 @patch
 def advice(self:Decoding,
     probs:bool # Whether the model ends with a sigmoid
 )->str:
     "Advise what to do about a loss function that does not decode"
-    f = self.func
-    # fastai's, where a table has several target columns and no `y_block`
-    of_numbers = isinstance(f, (nn.MSELoss,nn.L1Loss)) or f in (F.mse_loss, F.l1_loss)
-    if of_numbers: return "it is for regression; use `loss_func=BCEWithLogitsLossFlat()`"
-    if self.is_cross_entropy:
-        end = "let the model end without a sigmoid, and " if probs else ''
-        return f"{end}use `loss_func=BCEWithLogitsLossFlat()`"
-    # Another loss was chosen for a reason, such as targets that are missing
-    both = '' if probs else "an `activation` that returns `x.sigmoid()` and "
+    if self.is_replaceable:
+        why = (note(self.takes_numbers, "it is for regression; ")
+               + note(self.takes_one_class, "it is for one class per sample; "))
+        return f"{why}{note(probs, f'{_NO_SIGMOID}, and ')}{self.replacement}"
+    lacks_sigmoid = not probs or self.is_known_to_take_logits # Which the model should not apply
+    both = note(lacks_sigmoid, "an `activation` that returns `x.sigmoid()` and ")
     return f"give the loss function {both}a `decodes` that returns `x>0.5`"
 
 # %% ../../nbs/core/06_decoding.ipynb #d75ca275
 @patch(as_prop=True)
 def loss_of_zeros(self:Decoding):
     "Loss of zeros for targets of 0; None: it takes no single output and target"
-    weights = [getattr(self.func, k, None) for k in ('pos_weight','weight')]
+    weights = [self.arg(k) for k in ('pos_weight','weight')]
     # They may have further axes before the labels
     sizes = [o.shape[-1] for o in weights if isinstance(o, Tensor) and o.ndim]
     c = max([self.c, *sizes])
@@ -159,6 +194,17 @@ def is_activated(self:Decoding):
     f = getattr(self.loss_func, 'activation', None)
     return callable(f) and (f(torch.zeros(1, 1, dtype=torch.float32, device='cpu'))==0.5).all().item()
 
+@patch(as_prop=True)
+def is_known_to_take_logits(self:Decoding):
+    "Whether it takes logits, as far as can be told without an error"
+    return self.is_activated or self.loss_of_zeros is not None and self.takes_logits
+
+@patch(as_prop=True)
+def is_known_to_take_probs(self:Decoding):
+    "Whether it takes probabilities, and is neither for regression nor for one class per sample"
+    is_multi_label = not (self.takes_numbers or self.takes_one_class)
+    return is_multi_label and self.loss_of_zeros is not None and not self.takes_logits
+
 @patch
 def to_probs(self:Decoding,
     preds:Tensor # Predictions of `get_preds`: after the activation, if there is one
@@ -166,7 +212,48 @@ def to_probs(self:Decoding,
     "Convert predictions to probabilities"
     of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
     scores = to_scores(preds, not self.is_activated and of_preds.takes_logits)
-    if not (self.is_activated or is_probs(scores)):
-        raise ValueError(f"the loss function ({self.name}) takes neither logits nor probabilities: "
-                         "use loss_func=BCEWithLogitsLossFlat(), or give it an `activation`")
+    if not (self.is_activated or is_probs(scores)): raise ValueError(self.not_probs_text)
     return scores
+
+@patch(as_prop=True)
+def not_probs_text(self:Decoding):
+    "Say what to do about predictions that the loss function makes no probabilities of"
+    return (f"the loss function ({self.name}) takes neither logits nor probabilities: "
+            f"{self.advice(False)}")
+
+# %% ../../nbs/core/06_decoding.ipynb #1d778d21
+@patch
+def range_found(self:Decoding,
+    preds:Tensor # Predictions of `get_preds`: after the activation, if there is one
+): # `RangeFound`; None: nothing is wrong
+    "Look whether the model ends with a sigmoid, and the loss function applies another"
+    of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
+    if preds.numel()<10 or not of_preds.is_known_to_take_logits: return None
+    low,high = preds.double().aminmax()
+    outputs = torch.stack([low, high])
+    if self.is_activated: outputs = outputs.logit().round(decimals=5) # As they were before
+    low,high = outputs.tolist()
+    return RangeFound('probabilities', low, high) if 0<=low<high<=1 else None
+
+def range_words(
+    found, # `RangeFound`; None: nothing is wrong
+    decoding:Decoding=None # That of a Learner; None, or without a loss: the predictions are arrays
+)->str: # None: nothing is wrong
+    "Explain what is wrong with the range of the predictions, and what to do"
+    if found is None: return None
+    if decoding is None or decoding.loss_func is None:
+        return found.text if found.kind=='logits' else PROBS_GIVEN
+    where = "to each metric and to ZeroLabelsCallback"
+    if found.kind=='logits': return f"{found.text}, {where}"
+    seems = "predictions all lie in [0, 1], so the model seems to end with a sigmoid. "
+    replaces = decoding.is_replaceable and not decoding.decodes
+    if decoding.is_known_to_take_logits:
+        advice = decoding.advice(True) if replaces else _NO_SIGMOID
+        return f"{seems}The loss function ({decoding.name}) applies another: {advice}"
+    keep = f"pass sigmoid=False {where}"
+    if replaces:
+        otherwise = note(not decoding.takes_one_class, f". Otherwise {keep}")
+        return f"{seems}Remove it, and {decoding.replacement}{otherwise}"
+    if decoding.is_known_to_take_probs:
+        return f"{seems}The loss function ({decoding.name}) takes probabilities: {keep}"
+    return f"{seems}Remove it if the loss function applies another. Otherwise {keep}"

@@ -376,6 +376,29 @@ def label_names(
     if n>1: raise ValueError(f"vocab has {name!r} {n} times: each label needs a name of its own")
     return vocab
 
+# %% ../../nbs/core/00_inputs.ipynb #c8bcfc3a
+def stored_targets(
+    ds # Data set of any kind
+): # List of label names per sample, or a tensor; None: only with the inputs
+    "Read the targets of a data set without its inputs"
+    if hasattr(ds, 'ys'): return as_tensor(ds.ys) # A table
+    if isinstance(ds, torch.utils.data.Subset):
+        whole = stored_targets(ds.dataset)
+        if isinstance(whole, list): return [whole[i] for i in ds.indices]
+        return whole if whole is None else whole[ds.indices]
+    if hasattr(ds, 'targets'): return as_tensor(ds.targets) # torchvision's name
+    if hasattr(ds, 'tls'): return _item_targets(ds.tls[-1])
+
+def _item_targets(tl):
+    "Read the targets of a `TfmdLists`, before they are encoded if they are names"
+    # The next transform would raise an error for a name outside the vocab
+    encoders = MultiCategorize,EncodedMultiCategorize
+    before = L(itertools.takewhile(lambda f: not isinstance(f, encoders), tl.tfms.fs))
+    items = L(tl.items, use_list=None)
+    targets = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
+    has_names = any(isinstance(f, MultiCategorize) for f in tl.tfms.fs)
+    return targets if has_names else as_tensor(np.array(targets))
+
 # %% ../../nbs/core/00_inputs.ipynb #4a20df43
 def fitting_names(
     vocab, # Names of all labels; None: unknown

@@ -7,11 +7,12 @@ __all__ = []
 
 # %% ../../nbs/core/07_passes.ipynb #818bbad6
 from fastai.basics import *
-from .messages import nearest, note, replaced
+from .messages import (
+    nearest, new_warnings, note, replaced, warn_user)
 from .tables import some_names
 from .rules import is_probs
 from .counts import check_label_axis, check_single, several_text
-from .decoding import Decoding
+from .decoding import Decoding, range_words
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
 
@@ -97,7 +98,12 @@ def get_probs(
         preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act,
                                       cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
     check_label_axis(learn, preds)
-    if act is None: preds = Decoding.of(learn).to_probs(preds)
+    if act is None:
+        decoding = Decoding.of(learn)
+        text = range_words(decoding.range_found(preds), decoding)
+        preds = decoding.to_probs(preds)
+        # Callback or metrics may have warned of it
+        if text and new_warnings(learn, [text]): warn_user(text)
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
     return [preds,*rest]
@@ -113,6 +119,15 @@ class _NeedsSingle(Callback):
     "Callback that raises an error for a batch with several outputs or targets"
     order = -100 # Before they are collected
     def after_batch(self): check_single(self.pred, self.yb)
+
+def check_first_batch(
+    learn:Learner, # Learner whose model predicts
+    dl # Loader, of which the first batch is predicted
+):
+    "Raise an error if the model returns several outputs, or a batch has several targets"
+    batches = [*itertools.islice(dl, 1)]
+    if not batches: return
+    with without_trackers(learn): learn.get_preds(dl=batches, cbs=_NeedsSingle())
 
 class _Accumulate(Callback):
     "Callback that lets metrics accumulate a pass over the data"

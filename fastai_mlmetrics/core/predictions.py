@@ -211,11 +211,9 @@ def _check_scale(preds, thresh, sigmoid):
         low,high = preds[~preds.isnan()].aminmax()
         percent = "If they are percentages, divide them by 100. " if 0<=low<=high<=100 else ''
         raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
-                         f"but thresh={thresh_text(thresh)} is read as a threshold for those. "
-                         f"{percent}"
-                         "If they are logits, pass sigmoid=True, to best_thresholds as well. "
-                         "If they are margins around 0, pass thresh=0.; if their cut-off is not 0, "
-                         "pass preds-thresh and thresh=0.")
+                         f"but thresh={thresh_text(thresh)} is for probabilities. {percent}"
+                         "For logits, pass sigmoid=True. For margins, such as decision_function's, "
+                         "pass thresh=0. (and preds-thresh, if their cut-off is not 0)")
 
 @patch
 def _check_values(self:Predictions):

@@ -61,7 +61,9 @@ def as_thresh(
 
 def _in_order(thresh, names, vocab, by_name):
     "Put plain thresholds with names into the order of `vocab`"
-    if names is None or vocab is None or [*map(str, names)]==[*map(str, vocab)]: return thresh
+    # The result of a search for some labels has their names, also if it is a global threshold
+    if names is None or vocab is None or isinstance(thresh, float): return thresh
+    if [*map(str, names)]==[*map(str, vocab)]: return thresh
     if {*names}=={*vocab} and len({*names})==len(names):
         return tuple(thresh[names.index(o)] for o in vocab)
     # Numbers from 0 are the names of labels without one
@@ -79,17 +81,18 @@ def _in_order(thresh, names, vocab, by_name):
     raise ValueError(f"thresh {problem}{only_some}")
 
 def complete_thresh(
-    thresh, # Thresholds, as `as_thresh` takes them; a dict or Series may name some labels only
+    thresh, # Thresholds, as `as_thresh` takes them; with names, they may be of some labels only
     present, # Thresholds of the other labels: a number, or one per label
     vocab # Names of the labels, in order; None: unknown
 ): # Dict by name if labels were left out, else `thresh`
-    "Add the present thresholds of the labels that a dict or a Series leaves out"
+    "Add the present thresholds of the labels that are left out"
     names = (*thresh,) if isinstance(thresh, dict) else thresh_names(thresh) or ()
     vocab = as_vocab(vocab)
     if vocab is None or not names or not {*names}<{*vocab}: return thresh
     if len({*names})<len(names): return thresh # A label twice, which `as_thresh` refuses
     of_labels = np.broadcast_to(as_thresh(present), len(vocab)).tolist()
-    return dict(zip(vocab, of_labels)) | dict(thresh)
+    given = np.broadcast_to(as_thresh(thresh), len(names)).tolist()
+    return dict(zip(vocab, of_labels)) | dict(zip(names, given))
 
 def thresh_text(
     thresh # Thresholds, as `as_thresh` takes them

@@ -9,7 +9,7 @@ __all__ = ['label_stats', 'plot_cooccurrence', 'imbalance_measures', 'pos_weight
 from fastai.basics import *
 from fastai_mlmetrics.core.inputs import (
     as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns,
-    row_column)
+    row_column, stored_targets)
 from ..core.messages import format_number, progress
 from ..core.tables import label_columns, new_axes, plot_name, Table
 from ..core.rules import ThresholdRule
@@ -19,24 +19,9 @@ from scipy import sparse
 # %% ../../nbs/data/01_imbalance.ipynb #1f8d3980
 def _targets(ds):
     "Read the targets of a data set: a list of label names per sample, or an N x C tensor"
-    if hasattr(ds, 'ys'): return as_tensor(ds.ys) # A table
-    if isinstance(ds, torch.utils.data.Subset):
-        whole = _targets(ds.dataset)
-        if isinstance(whole, list): return [whole[i] for i in ds.indices]
-        return whole[ds.indices]
-    if hasattr(ds, 'targets'): return as_tensor(ds.targets) # torchvision's name
-    if hasattr(ds, 'tls'): return _item_targets(ds.tls[-1])
+    targets = stored_targets(ds)
+    if targets is not None: return targets
     return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
-
-def _item_targets(tl):
-    "Read the targets of a `TfmdLists`, before they are encoded if they are names"
-    # The next transform would raise an error for a name outside the vocab
-    encoders = MultiCategorize,EncodedMultiCategorize
-    before = L(itertools.takewhile(lambda f: not isinstance(f, encoders), tl.tfms.fs))
-    items = L(tl.items, use_list=None)
-    targets = [compose_tfms(items[i], before, split_idx=tl.split_idx) for i in range(len(items))]
-    has_names = any(isinstance(f, MultiCategorize) for f in tl.tfms.fs)
-    return targets if has_names else as_tensor(np.array(targets))
 
 def _length(o):
     "Return the length of `o`, or None if it has none"

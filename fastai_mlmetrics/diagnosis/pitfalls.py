@@ -7,14 +7,13 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #d0ee7382
 from fastai.basics import *
-from ..core.inputs import label_vocab
+from ..core.inputs import label_names, label_vocab, stored_targets
 from ..core.messages import nearest, note
 from ..core.tables import some_labels, some_names
 from ..core.rules import as_thresh, ignored_by, is_prob_thresh, labels_of
 from ..core.counts import ENOUGH
-from ..core.decoding import Decoding, unwrap
+from ..core.decoding import Decoding, range_words, unwrap
 from ..metrics.streaming import CountsMetric, StreamMetric
-from .validation import range_words
 from .verdicts import not_muted, VERDICTS
 from .remedies import (
     exact_thresh, LOSS_ADVICE, REMEDIES, set_thresh_code)
@@ -24,6 +23,7 @@ from fastai.callback.tracker import TrackerCallback
 from fastai.metrics import ActivationType
 from scipy.special import expit
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #e4dabef8
 def are_logits(r):
@@ -33,7 +33,7 @@ def are_logits(r):
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #f951133e
 def _wrong_range(r, learn):
     "Probabilities passed as logits, so that everything is predicted; or logits as probabilities"
-    decoding = Decoding(learn.loss_func)
+    decoding = Decoding.of(learn)
     of_metrics = (range_words(m.range_found, decoding)
                   for m in learn.metrics if isinstance(m, StreamMetric))
     return L(r.range_problem, *of_metrics).filter().unique()
@@ -118,10 +118,36 @@ def _split_code(dls):
     if not hasattr(dls.train, 'new'): return "`stratified_split(targs)`" # torch's `DataLoader`
     return "`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`"
 
+def _train_positives(dls):
+    "Count the training samples of each label, by name; None: only with the inputs"
+    targets = stored_targets(getattr(dls.train, 'dataset', None))
+    if isinstance(targets, list): return Counter(name for row in targets for name in {*row})
+    vocab = label_vocab(dls)
+    if targets is None or targets.ndim!=2 or len(vocab or targets.T)!=targets.shape[1]: return None
+    return Counter(dict(zip(label_names(vocab, targets.shape[1]), (targets==1).sum(0).tolist())))
+
+_counted = WeakKeyDictionary() # `DataLoaders` -> `_train_positives`, which takes time
+
 def _absent_labels(r, learn):
     "No validation sample has a certain label: macro averages count 0 for it"
     if not r.absent or r.labelled<ENOUGH or r.other_data: return
-    return f"no validation sample has {some_labels(r.absent, 3)}: split by {_split_code(learn.dls)}"
+    dls = learn.dls
+    if dls not in _counted: _counted[dls] = _train_positives(dls)
+    n = _counted[dls]
+    split = f": split by {_split_code(dls)}"
+    if n is None:
+        unknown = ", if `label_stats(learn.dls)` counts several training samples"
+        return f"no validation sample has {some_labels(r.absent, 3)}{split}{unknown}"
+    none = [o for o in r.absent if not n[o]]
+    single = [o for o in r.absent if n[o]==1]
+    several = [o for o in r.absent if n[o]>1]
+    advice = [
+        (several, split),
+        (single, ", and only one training sample: too rare for any split, so collect more samples"),
+        (none, ", nor has any training sample: leave it out of the vocab, or create the `DataBlock` "
+               "again if it was used for other data, since it keeps their vocab")]
+    return [f"no validation sample has {some_labels(names, 3)}{text}"
+            for names,text in advice if names]
 
 def _ignored_in_training(r, learn):
     "The metrics ignore missing targets, but the loss function does not"
@@ -183,7 +209,7 @@ def _no_decoding(r, learn):
     logits = are_logits(r)
     probs = logits==bool(r.range_problem) # Whether the predictions are probabilities
     again = (", with `sigmoid=True` for the metrics and this callback"
-             if probs and not logits and decoding.is_cross_entropy else '')
+             if probs and not logits and decoding.is_replaceable else '')
     return (f"the loss function ({decoding.name}) does not decode, "
             "so `predict` and `show_results` show no label, however good the model: "
             f"{decoding.advice(probs)}{again}")

@@ -8,9 +8,9 @@ __all__ = []
 # %% ../../nbs/diagnosis/00_validation.ipynb #44a94d52
 from fastai.basics import *
 from ..core.inputs import label_names
-from ..core.messages import PROBS_GIVEN
 from ..core.rules import is_prob_thresh, ThresholdRule
 from ..core.counts import Batch, check_values, ENOUGH, loop_batch
+from ..core.decoding import range_words
 from ..metrics.streaming import StreamMetric
 from ..metrics.formulas import (
     AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, ZerosAccuracy)
@@ -240,23 +240,6 @@ _FIELDS = dict( # Those that are metrics of the confusion counts
     accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
     precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
-
-def range_words(
-    found, # `RangeFound` of a metric; None: nothing is wrong
-    decoding=None # `Decoding` of the Learner; None: the predictions are from arrays
-)->str: # None: nothing is wrong
-    "Explain what is wrong with the range of the predictions, and what to do"
-    if found is None: return None
-    where = '' if decoding is None else ', to each metric and to ZeroLabelsCallback'
-    if found.kind=='logits': return found.text+where
-    if decoding is None: return PROBS_GIVEN
-    if isinstance(decoding.func, nn.BCEWithLogitsLoss) or decoding.is_activated:
-        return ("predictions all lie in [0, 1], so the model seems to end with a sigmoid. "
-                f"The loss function ({decoding.name}) takes one itself: "
-                "let the model end without it")
-    advises = decoding.is_cross_entropy and not decoding.decodes
-    if advises: return f"{PROBS_GIVEN}{where}. Better: {decoding.advice(True)}"
-    return PROBS_GIVEN+where
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #bf409375
 def _marginals(counts):

@@ -9,12 +9,14 @@ __all__ = ['SuggestedThresholds']
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
 from ..core.messages import check_kwargs, note, single_threaded, warn_user
-from ..core.rules import (
-    as_thresh, binarize, complete_thresh, ignored_by, thresh_text, ThresholdRule)
+from fastai_mlmetrics.core.rules import (
+    as_thresh, binarize, complete_thresh, ignored_by, thresh_names, thresh_text,
+    ThresholdRule)
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
 from ..core.decoding import Decoding
-from ..core.passes import accumulate_metrics, get_dl, get_probs, groups_of
+from ..core.passes import (
+    accumulate_metrics, check_first_batch, get_dl, get_probs, groups_of)
 from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
@@ -54,16 +56,19 @@ def _warn_of_saturation(learn, table):
     if coarse and (decoding.is_activated or decoding.takes_logits):
         warn_user(f"{coarse}; set_thresh takes thresholds on probabilities only")
 
-def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, groups):
-    "Predict the data; return a `SearchTable`, and the counts of the rule in use"
+def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bins, groups):
+    "Predict the data; return a `SearchTable`, and what is counted by the rule in use"
     in_use = dict(ignore_index=ignore_index, **decoding.args)
     groups = groups_of(dl, groups)
     if bins is None:
-        p = Predictions.of(*get_probs(learn, dl=dl), thresh=None, ignore_index=ignore_index,
-                           groups=groups)
+        p = Predictions.of(*get_probs(learn, dl=dl), thresh=None, vocab=label_vocab(learn.dls),
+                           ignore_index=ignore_index, groups=groups)
         counted = p.replace(rule=ThresholdRule(sigmoid=False, **in_use))
+        if labels is not None: counted = counted.of_labels(labels)
         table = score_table(counted, cv, seed)
     else:
+        # It may take several outputs
+        if decoding.loss_of_zeros is None: check_first_batch(learn, dl)
         # In batches, predictions come before the activation
         logits = decoding.is_activated or decoding.takes_logits
         finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignore_index,
@@ -71,6 +76,8 @@ def _predict(learn, decoding, objective, dl, cv, seed, ignore_index, bins, group
         counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
         if groups is not None: finder.deal_items(groups, dl)
         accumulate_metrics(learn, [finder, counted], dl=dl)
+        found = counted.range_found
+        if found and found.kind=='logits': raise ValueError(decoding.not_probs_text)
         table = finder.table
         if table is None: raise ValueError(NOTHING_COUNTS)
     table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
@@ -130,12 +137,12 @@ def _in_use(decoding, table, counted):
     "Return the threshold in use as an option; an empty list if the loss function has none"
     if not decoding.has_thresh: return []
     tuned_here = decoding.tuned_on==_samples_of(table)
-    return [InUse(table, decoding.args, counted, decoding.is_chosen, tuned_here)]
+    rule = decoding.args | dict(thresh=counted.rule.thresh) # Of the labels that are scored
+    return [InUse(table, rule, counted, decoding.is_chosen, tuned_here)]
 
-def _suggested(tuned, chosen, shown, vocab, decoding):
+def _suggested(tuned, chosen, shown, names, decoding):
     "Return the tuned thresholds, and the chosen one with what `set_thresh` needs to set it"
     limits = {k: v for k,v in decoding.args.items() if k!='thresh'} if chosen.in_use else {}
-    names = vocab if chosen.per_label else None
     res = SuggestedThresholds(**{o.name: o.value for o in tuned})
     tuned_on = decoding.tuned_on if chosen.in_use else _samples_of(chosen.table)
     return res.with_table(shown, thresh=chosen.value, names=names, limits=limits, tuned_on=tuned_on)
@@ -152,6 +159,7 @@ def thresh_find(self:Learner,
     figsize:tuple=(6.5,3.2), # Width and height in inches
     cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
     seed:int=42, # Random seed of the folds
+    labels=None, # Labels to score and to tune, by name or by index; None: all
     ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
@@ -162,10 +170,13 @@ def thresh_find(self:Learner,
     Returns `SuggestedThresholds` in [0, 1], displayed as a table. `set_thresh` sets the recommended
     one: `best`, or `per_label` if its cross-validated score, `held_out`, gains more than a standard
     error. A threshold that was set before is kept, unless the gain is clear. Standard errors are the
-    jackknife's, over samples or `groups`.
+    jackknife's, over samples or `groups`. With `labels`, `set_thresh` keeps the others' thresholds.
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold.
 
         found = learn.thresh_find(metric='f1', average='macro')"""
+    if labels is not None and bins is not None:
+        raise ValueError("thresholds of some labels are found from all scores: leave bins out, "
+                         "or labels")
     if 'per_label' in kwargs:
         raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
     check_kwargs('thresh_find', Learner.thresh_find, kwargs)
@@ -174,9 +185,10 @@ def thresh_find(self:Learner,
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     dl = get_dl(self, ds_idx, dl)
-    table,counted = _predict(self, decoding, objective, dl, cv, seed, ignored, bins, groups)
+    table,counted = _predict(self, decoding, objective, dl, cv, seed, labels, ignored, bins,
+                             groups)
     in_use = _in_use(decoding, table, counted)
-    vocab = label_names(label_vocab(self.dls), table.c)
+    vocab = label_names(label_vocab(self.dls) if labels is None else counted.vocab, table.c)
     tuned = single_threaded(_tune, objective, label_objective, table, vocab)
     # The simplest first
     shown,chosen = _table_with_advice(objective, label_objective, in_use+tuned, vocab)
@@ -185,7 +197,8 @@ def thresh_find(self:Learner,
         marks = {o.name: o.value for o in tuned if not o.per_label}
         marks |= {'now': o.value for o in in_use if not o.per_label}
         plot_thresh_curve(objective.m, table, marks, ax, figsize)
-    return _suggested(tuned, chosen, shown, vocab, decoding)
+    names = None if labels is None and not chosen.per_label else vocab
+    return _suggested(tuned, chosen, shown, names, decoding)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #1a49bbfc
 def copy_loss(
@@ -232,6 +245,10 @@ def _rule_to_set(thresh, min_labels, max_labels, vocab, present):
     limits = dict(min_labels=min_labels, max_labels=max_labels)
     if not min_labels and max_labels is None: # A found threshold may be in use, with its limits
         limits = getattr(thresh, 'limits', limits)
+    numbers = [o for o in thresh_names(thresh) or () if isinstance(o, int)]
+    if numbers and vocab is None: # The result of a search for some labels
+        raise ValueError(f"the threshold is for the labels {numbers[:3]} only, and the number of "
+                         "all labels is unknown: set `learn.dls.vocab`, or pass a number for each")
     thresh = as_thresh(complete_thresh(thresh, present, vocab), vocab)
     if not all(0<=o<=1 for o in L(thresh)):
         raise ValueError(f"thresh={thresh_text(thresh)} should be in [0, 1], as for probabilities. "
@@ -264,10 +281,11 @@ def set_thresh(self:Learner,
     vocab = label_vocab(self.dls)
     rule = _rule_to_set(thresh, min_labels, max_labels, vocab, decoding.args['thresh'])
     if not decoding.decodes:
-        # Of a loss of several outputs, it is unknown what it takes
-        probs = decoding.loss_of_zeros is not None and not decoding.takes_logits
+        # It may take several outputs; then it is unknown whether they are logits
+        if decoding.loss_of_zeros is None: check_first_batch(self, self.dls.loaders[-1])
+        advice = decoding.advice(decoding.is_known_to_take_probs)
         raise ValueError(f"the loss function ({decoding.name}) does not decode, so there "
-                         f"is nothing to set: {decoding.advice(probs)}")
+                         f"is nothing to set: {advice}")
     logits = decoding.takes_logits
     # Metrics with another threshold than these have a custom one
     usual = 0.5,as_thresh(decoding.args['thresh']),rule.thresh

@@ -8,11 +8,12 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 # %% ../../nbs/metrics/01_streaming.ipynb #86d5e6b2
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor, fill_masked
-from ..core.messages import new_warnings, PROBS_GIVEN, warn_user
+from ..core.messages import new_warnings, warn_user
 from ..core.rules import ignored_by, is_prob_thresh, RangeFound, ThresholdRule
 from ..core.counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
     LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, sum_and_weight)
+from ..core.decoding import Decoding, range_words
 from ..core.passes import averaging_learner, averaging_text
 from .arguments import declared_init
 from weakref import ref
@@ -358,13 +359,9 @@ def range_found(self:StreamMetric):
 @patch
 def _warn_of_range(self:StreamMetric):
     "Warn of what `range_found` returns"
-    found = self.range_found
-    if found is None: return
-    if found.kind=='logits': self._warn(found.text)
-    elif not self._in_learner: self._warn(PROBS_GIVEN)
-    else: self._warn("predictions all lie in [0, 1], so the model seems to end with a sigmoid: "
-                     "let it end without one or, if the loss function takes probabilities, "
-                     "pass sigmoid=False to each metric")
+    if self.range_found is None: return
+    learn = self._learn() if self._in_learner else None
+    self._warn(range_words(self.range_found, Decoding.of(learn)))
 
 # %% ../../nbs/metrics/01_streaming.ipynb #51c2c295
 @patch

@@ -261,7 +261,7 @@ def score_table(
     return table
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eebdd1ae
-@takes_predictions(but=['thresh','labels','min_labels','max_labels'])
+@takes_predictions(but=['thresh','min_labels','max_labels'])
 def best_thresholds(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
@@ -289,6 +289,9 @@ def best_thresholds(
     A required recall or precision holds on these samples, and with `confidence` on new ones: for each
     label by the exact binomial distribution, for an average by the lower limit of its interval.
 
+    With `labels`, only these are scored and tuned, and `Learner.set_thresh` keeps the thresholds of
+    the others.
+
         targs = tensor([[1,0], [0,1], [1,0], [1,1]])
         probs = tensor([[0.9,0.1], [0.3,0.2], [0.4,0.1], [0.8,0.3]])
         best_thresholds(probs, targs, per_label=True).thresh # (0.35, 0.15)
@@ -298,9 +301,12 @@ def best_thresholds(
                           confidence, min_positives)
     kwargs['ignore_index'] = ifnone(kwargs.get('ignore_index'), objective.m.ignore_index)
     p = Predictions.of(preds, targs, thresh=None, **kwargs)
-    if bins is None: return find_best(objective, score_table(p, cv, seed), p.vocab)
-    finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
-                          ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
-    if p.groups is not None: finder.deal(p.groups)
-    finder.update(p.preds, p.targs)
-    return finder.compute()
+    if bins is None: best = find_best(objective, score_table(p, cv, seed), p.vocab)
+    else:
+        finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
+                              ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
+        if p.groups is not None: finder.deal(p.groups)
+        finder.update(p.preds, p.targs)
+        best = finder.compute()
+    # A global threshold of some labels has their names, so that `set_thresh` keeps the others
+    return best if p.columns is None else best.with_table(best.table, names=p.vocab)

@@ -1,7 +1,9 @@
 "What a loss function does with predictions: activation, threshold and limits"
 from helpers import *
 from fastai.losses import BCEWithLogitsLossFlat as FastaiLoss
-from fastai_mlmetrics.core.decoding import Decoding
+from fastai_mlmetrics.core.decoding import Decoding, range_words
+from fastai_mlmetrics.core.messages import PROBS_GIVEN
+from fastai_mlmetrics.core.rules import RangeFound
 
 LOGITS = tensor([[2.,-1.,0.], [-3.,-2.,0.4]])
 
@@ -48,11 +50,81 @@ def test_probabilities_of_predictions():
     assert torch.equal(Decoding(nn.BCEWithLogitsLoss()).to_probs(LOGITS), probs)
     for loss in (BCEWithLogitsLossFlat(), nn.BCELoss()): assert torch.equal(Decoding(loss).to_probs(probs), probs)
 
-@pytest.mark.parametrize('loss, name', [(MSELossFlat(), 'MSELoss'), (nn.BCELoss(), 'BCELoss')])
+@pytest.mark.parametrize('loss, name', [(MSELossFlat(), 'MSELoss'), (nn.BCELoss(), 'BCELoss'),
+                                        (nn.CrossEntropyLoss(), 'CrossEntropyLoss')])
 def test_predictions_that_are_neither_logits_nor_probabilities_are_an_error(loss, name):
     with pytest.raises(ValueError) as e: Decoding(loss).to_probs(LOGITS)
     assert str(e.value)==(f"the loss function ({name}) takes neither logits nor probabilities: "
-                          "use loss_func=BCEWithLogitsLossFlat(), or give it an `activation`")
+                          + Decoding(loss).advice(False))
+    assert 'use `loss_func=BCEWithLogitsLossFlat()`' in str(e.value)
+
+W = torch.ones(3)
+FLAT = 'use `loss_func=BCEWithLogitsLossFlat'
+ONE_CLASS = f'it is for one class per sample; {FLAT}()`'
+NO_WEIGHT = (' without the `weight`, which balances classes that exclude each other; '
+             '`pos_weight=` weights the positives of each label')
+
+@pytest.mark.parametrize('loss, expected', [
+    (nn.BCEWithLogitsLoss(), f'{FLAT}()`'),
+    (nn.BCEWithLogitsLoss(pos_weight=W), f'{FLAT}(pos_weight=...)`, with the same `pos_weight`'),
+    (nn.BCEWithLogitsLoss(weight=W), f'{FLAT}(weight=...)`, with the same `weight`'),
+    (nn.BCEWithLogitsLoss(weight=W, pos_weight=W),
+     f'{FLAT}(weight=..., pos_weight=...)`, with the same `weight` and `pos_weight`'),
+    (partial(F.binary_cross_entropy_with_logits, pos_weight=W),
+     f'{FLAT}(pos_weight=...)`, with the same `pos_weight`'),
+    (nn.CrossEntropyLoss(), ONE_CLASS), (F.cross_entropy, ONE_CLASS),
+    (nn.CrossEntropyLoss(weight=W), ONE_CLASS+NO_WEIGHT), (partial(F.cross_entropy, weight=W), ONE_CLASS+NO_WEIGHT),
+    (MSELossFlat(), f'it is for regression; {FLAT}()`')])
+def test_another_loss_keeps_the_weights_that_it_can(loss, expected):
+    "Where the model ends with a sigmoid, that comes first"
+    decoding = Decoding(loss, 3)
+    assert decoding.advice(False)==expected and not decoding.decodes
+    why,use,rest = expected.partition('use ')
+    assert decoding.advice(True)==f"{why}remove the sigmoid at the model's end, and {use}{rest}"
+
+def test_weights_that_are_kept_give_the_same_loss():
+    g = torch.Generator().manual_seed(0)
+    w,p,y = torch.rand(3, generator=g),torch.randn(8, 3, generator=g),torch.rand(8, 3, generator=g).round()
+    for kw in (dict(weight=w), dict(pos_weight=w), dict(weight=w, pos_weight=w)):
+        same(BCEWithLogitsLossFlat(**kw)(p, y), nn.BCEWithLogitsLoss(**kw)(p, y), eps=1e-6)
+
+SEEMS = 'predictions all lie in [0, 1], so the model seems to end with a sigmoid. '
+KEEP = 'pass sigmoid=False to each metric and to ZeroLabelsCallback'
+def named(p, y): return F.binary_cross_entropy(p, y)
+
+@pytest.mark.parametrize('loss, expected', [
+    (BCEWithLogitsLossFlat(), "The loss function (BCEWithLogitsLoss) applies another: "
+                              "remove the sigmoid at the model's end"),
+    (nn.BCEWithLogitsLoss(pos_weight=W), "The loss function (BCEWithLogitsLoss) applies another: remove the sigmoid "
+        f"at the model's end, and {FLAT}(pos_weight=...)`, with the same `pos_weight`"),
+    (F.binary_cross_entropy_with_logits, "The loss function (binary_cross_entropy_with_logits) applies another: "
+        f"remove the sigmoid at the model's end, and {FLAT}()`"),
+    (BCELossFlat(), f'Remove it, and {FLAT}()`. Otherwise {KEEP}'),
+    (nn.BCELoss(weight=W), f'Remove it, and {FLAT}(weight=...)`, with the same `weight`. Otherwise {KEEP}'),
+    (MSELossFlat(), f'Remove it, and {FLAT}()`. Otherwise {KEEP}'),
+    (nn.CrossEntropyLoss(), f'Remove it, and {FLAT}()`'),
+    (named, f'The loss function (named) takes probabilities: {KEEP}'),
+    (lambda p, y, k: 0, f'Remove it if the loss function applies another. Otherwise {KEEP}')])
+def test_a_sigmoid_too_many_has_one_text(loss, expected):
+    assert range_words(RangeFound('probabilities', 0.1, 0.9), Decoding(loss, 3))==SEEMS+expected
+
+def test_arrays_have_no_loss_function():
+    found = RangeFound('probabilities', 0.1, 0.9)
+    assert range_words(None) is None
+    for decoding in (None, Decoding.of(SimpleNamespace())):
+        assert range_words(found, decoding)==PROBS_GIVEN and PROBS_GIVEN.endswith('pass sigmoid=False')
+    logits = RangeFound('logits', -3., 3.)
+    assert range_words(logits)==logits.text
+    assert range_words(logits, Decoding(nn.BCELoss()))==f'{logits.text}, to each metric and to ZeroLabelsCallback'
+
+@pytest.mark.parametrize('loss, through', [(BCEWithLogitsLossFlat(), torch.sigmoid), (nn.BCEWithLogitsLoss(), noop)])
+def test_two_sigmoids_show_in_the_range_of_predictions(loss, through):
+    "`through` is what `get_preds` applies"
+    outputs,decoding = torch.linspace(0, 1, 12).view(4, 3),Decoding(loss)
+    assert decoding.range_found(through(outputs)).kind=='probabilities'
+    for other in (outputs*1.1, outputs-0.1, outputs[:2], torch.full((4,3), 0.4)):
+        assert decoding.range_found(through(other)) is None
+    assert Decoding(nn.BCELoss()).range_found(outputs) is None
 
 def test_a_plain_function_trains_on_all_targets():
     assert Decoding(F.binary_cross_entropy_with_logits).trains_on_all and not Decoding(F.mse_loss).trains_on_all

@@ -25,7 +25,7 @@ def test_the_way_of_somebody_with_logits(f):
         return r.accuracy if 'accuracy' in r else r.value.iloc[0]
     def expected(logits, thresh): return (binarize(logits, thresh, False)==TARGS).double().mean().item()
     meant = expected(shifted, t)
-    with pytest.raises(ValueError, match=f'thresh={t:.3g} is read as.*pass thresh=0.*preds-thresh'):
+    with pytest.raises(ValueError, match=f'thresh={t:.3g} is for probabilities.*pass thresh=0.*preds-thresh'):
         f(shifted, TARGS, thresh=t)
     assert accuracy(shifted-t, thresh=0.)==pytest.approx(meant)
     found = best_thresholds(shifted, TARGS, per_label=False, sigmoid=True)

@@ -168,7 +168,7 @@ def test_what_the_metrics_ignore_is_ignored():
               lambda **kw: MultiLabelInterpretation.from_learner(learn, **kw).report()):
         assert repr(f())==repr(f(**kw))
     learn.metrics = L(accuracy_multi)
-    where = 'ignore_index, which metric classes, ZeroLabelsCallback, reports and searches for thresholds take'
+    where = 'ignore_index, which metrics, callback, reports and searches for thresholds take'
     with pytest.raises(ValueError, match=where): learn.thresh_find(show_plot=False)
 
 SOME = ['l1','l3']

@@ -3,6 +3,7 @@ import sklearn.metrics as skm
 from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback
 from fastai.tabular.all import *
 from helpers import *
+from fastai_mlmetrics.core.decoding import Decoding
 from fastai_mlmetrics.diagnosis.records import describe
 
 def test_no_labels_at_all_is_told_once():
@@ -17,7 +18,7 @@ def test_probabilities_taken_for_logits_are_told(ours):
     metrics = multilabel_metrics() if ours else []
     learn = make_learner(*GOOD, metrics, Sigmoid(), loss_func=BCEWithLogitsLossFlat(), cbs=ZeroLabelsCallback())
     with recording(learn) as caught: learn.fit(2, 0.)
-    advice = 'BCEWithLogitsLoss) takes one itself: let the model end without it'
+    advice = "(BCEWithLogitsLoss) applies another: remove the sigmoid at the model's end"
     assert sum(advice in one_line(w.message) for w in caught)==1
     r = learn.zero_labels.records[-1]
     assert r.verdict=='no better than a constant' or r.pred_per_sample==20
@@ -34,10 +35,10 @@ def test_two_advices_do_not_contradict_each_other(sigmoid):
                          cbs=ZeroLabelsCallback(sigmoid=sigmoid))
     with recording(learn) as caught: learn.fit(1, 0.)
     text = ' '.join(one_line(w.message) for w in caught)
-    of_metrics = ('pass sigmoid=False, to each metric and to ZeroLabelsCallback. '
-                  'Better: let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')
-    of_callback = ('show no label, however good the model: '
-                   'let the model end without a sigmoid, and use `loss_func=BCEWithLogitsLossFlat()`')
+    of_metrics = ('the model seems to end with a sigmoid. Remove it, and use `loss_func=BCEWithLogitsLossFlat()`. '
+                  'Otherwise pass sigmoid=False to each metric and to ZeroLabelsCallback')
+    of_callback = ("show no label, however good the model: "
+                   "remove the sigmoid at the model's end, and use `loss_func=BCEWithLogitsLossFlat()`")
     assert text.count(of_metrics)==sigmoid
     assert text.count(of_callback)==1
     assert ('with `sigmoid=True` for the metrics and this callback' in text)!=sigmoid
@@ -103,7 +104,7 @@ def test_a_loss_that_does_not_decode_is_named(loss, model):
     learn = make_learner(logits*9, targs, model=model(), loss_func=loss, cbs=ZeroLabelsCallback(sigmoid=model is Same))
     text, = pitfall_texts(learn, 2)
     assert 'does not decode' in text and 'BCEWithLogitsLossFlat()' in text
-    assert ('let the model end without a sigmoid' in text)==(model is Sigmoid)
+    assert ("remove the sigmoid at the model's end" in text)==(model is Sigmoid)
     *_,decoded = learn.get_preds(with_decoded=True)
     assert (decoded!=targs).any() # the model is perfect
     learn.loss_func = BCEWithLogitsLossFlat()
@@ -171,7 +172,7 @@ def test_a_sigmoid_that_a_metric_lacks_is_told_once():
 def test_a_sigmoid_that_the_callback_lacks_is_told():
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), loss_func=BCELossFlat(),
                          cbs=ZeroLabelsCallback())
-    assert 'pass sigmoid=False, to each metric and to ZeroLabelsCallback' in pitfall_texts(learn)[0]
+    assert 'pass sigmoid=False to each metric and to ZeroLabelsCallback' in pitfall_texts(learn)[0]
 
 def test_a_tracker_upside_down_is_named():
     logits,targs = simulate()
@@ -287,7 +288,7 @@ def test_missing_targets_are_found_in_the_first_batch(bad, named):
     class Count(Callback):
         def after_pred(self): seen.append(self.iter)
     learn = make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Count()])
-    says = f'one is {bad:g}.*BCEWithLogitsLossFlat.ignore_index={named}'
+    says = f'one is {bad:g}.*The loss function needs it, too: those of this package take ignore_index={named}'
     with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
     assert seen==[0]
     learn = make_learner(logits, targs, multilabel_metrics(ignore_index=bad), cbs=ZeroLabelsCallback(),
@@ -315,6 +316,56 @@ def table_learner(df, block, get_y):
     model.weight.data[:] = 9.
     learn = Learner(dls, model, loss_func=BCEWithLogitsLossFlat(), cbs=ZeroLabelsCallback())
     return learn.remove_cb(ProgressCallback)
+
+def rare_learner(rows, block=None, valid=range(30, 60)):
+    "A Learner on texts of labels, whose vocab is that of `block`"
+    df = pd.DataFrame(dict(x=np.linspace(-1, 1, len(rows)), labels=rows))
+    block = block or label_block(valid)
+    dls = block.dataloaders(df, bs=10, device=CPU)
+    return Learner(dls, nn.Linear(2, len(dls.vocab)), loss_func=BCEWithLogitsLossFlat(),
+                   cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
+
+def label_block(valid=range(30, 60)):
+    return DataBlock((RegressionBlock(2), MultiCategoryBlock), get_x=lambda o: [o.x, 1.],
+                     get_y=ColReader('labels', label_delim=' '), splitter=IndexSplitter(valid))
+
+USUAL = ['cat dog','dog','bird cat']*20
+
+@pytest.mark.parametrize('n, says', [
+    (2, 'no validation sample has emu: split by `splitter=StratifiedMultiLabelSplitter(get_y=get_y)`'),
+    (1, 'no validation sample has emu, and only one training sample: too rare for any split, '
+        'so collect more samples'),
+    (0, 'no validation sample has emu, nor has any training sample: leave it out of the vocab, or create the '
+        '`DataBlock` again if it was used for other data, since it keeps their vocab')])
+def test_advice_on_an_absent_label_depends_on_its_training_samples(n, says):
+    block,rare = label_block(),['emu cat']*n + USUAL[n:]
+    block.dataloaders(pd.DataFrame(dict(x=0., labels=['emu', *USUAL[1:]])), bs=10, device=CPU)
+    text, = pitfall_texts(rare_learner(rare, block), 2)
+    assert text=='These numbers may mislead: - ' + says
+
+def test_the_cures_of_absent_labels():
+    "Two samples are split, and a new `DataBlock` has no old vocab; who splits already is not told to split"
+    for rows in (['emu cat']*2+USUAL[2:], ['emu cat']+USUAL[1:]):
+        df = pd.DataFrame(dict(x=0., labels=rows))
+        valid = StratifiedMultiLabelSplitter(get_y=ColReader('labels', label_delim=' '), valid_pct=0.5, seed=0)(df)[1]
+        texts = pitfall_texts(rare_learner(rows, valid=valid))
+        single = rows.count('emu cat')==1 and 0 not in valid
+        assert ['too rare' in o for o in texts]==[True]*single and not any('split by' in o for o in texts)
+    assert not pitfall_texts(rare_learner(USUAL))
+
+def test_absent_labels_are_counted_once_per_data(monkeypatch):
+    "Several kinds are told apart"
+    from fastai_mlmetrics.diagnosis import pitfalls
+    calls = []
+    count = pitfalls._train_positives
+    monkeypatch.setattr(pitfalls, '_train_positives', lambda dls: calls.append(dls) or count(dls))
+    learn = rare_learner(['emu fox cat','emu','yak'] + USUAL[3:])
+    text, = pitfall_texts(learn, 3)
+    assert 'no validation sample has emu: split by' in text and 'has fox, yak, and only one training' in text
+    assert len(calls)==1
+    learn = make_learner(GOOD[0], GOOD[1]*(torch.arange(20)>2), cbs=ZeroLabelsCallback())
+    text, = pitfall_texts(learn) # Targets of an unknown data set are not read
+    assert 'labels 0, 1, 2: split by' in text and 'if `label_stats(learn.dls)` counts several training' in text
 
 COLUMNS = pd.DataFrame(dict(x=np.linspace(-1, 1, 60), a=[0,1,0]*20, b=[1,0,0]*20, c=[0,1,1]*20,
                             labels=['cat dog','dog','bird cat']*20, letters=['p q','q','r']*20))
@@ -355,3 +406,57 @@ def test_a_constant_model_is_never_all_clear():
         learn.model = nn.Sequential(learn.model, Lambda(lambda x: x+18))
         learn.validate()
     assert 'clear' not in out.getvalue() and learn.zero_labels.records[-1].f1_micro==1
+
+# A situation -> a loss function, what the model ends with, and the advice that callback, metrics and searches share
+FLAT = 'use `loss_func=BCEWithLogitsLossFlat'
+NO_SIGMOID = "applies another: remove the sigmoid at the model's end"
+SITUATIONS = {
+    'classes': (nn.CrossEntropyLoss(), Same, f'it is for one class per sample; {FLAT}()`'),
+    'classes with weights': (nn.CrossEntropyLoss(torch.ones(20)), Same, f'{FLAT}()` without the `weight`'),
+    'numbers': (MSELossFlat(), Same, f'it is for regression; {FLAT}()`'),
+    'two sigmoids': (BCEWithLogitsLossFlat(), Sigmoid, NO_SIGMOID),
+    "torch's loss after a sigmoid": (nn.BCEWithLogitsLoss(), Sigmoid, f'{NO_SIGMOID}, and {FLAT}()`'),
+    "torch's loss with weights after a sigmoid": (
+        nn.BCEWithLogitsLoss(pos_weight=torch.ones(20)), Sigmoid, f'{NO_SIGMOID}, and {FLAT}(pos_weight=...)`')}
+
+@pytest.mark.parametrize('bins', [None, 99])
+@pytest.mark.parametrize('name', SITUATIONS)
+def test_one_situation_has_one_advice(name, bins):
+    loss,model,advice = SITUATIONS[name]
+    def learner(*cbs): return make_learner(*GOOD, multilabel_metrics(), model(), loss_func=loss, cbs=cbs)
+    callback, = pitfall_texts(learner(ZeroLabelsCallback()), 2)
+    assert advice in callback
+    def texts(f, learn):
+        with recording(learn) as caught:
+            try: f(learn)
+            except ValueError as e: return [one_line(e)]
+        return [text for o in caught if advice in (text := one_line(o.message))]
+    for f in (partial(Learner.thresh_find, show_plot=False, bins=bins), Learner.accuracy_report):
+        text, = texts(f, learner())
+        assert advice in text
+    if model is Sigmoid:
+        text, = texts(Learner.validate, learner())
+        assert text in callback # By the metrics
+        learn = learner(ZeroLabelsCallback())
+        pitfall_texts(learn)
+        assert not texts(partial(Learner.thresh_find, show_plot=False, bins=bins), learn) # Told once
+    if not Decoding(loss).decodes:
+        with pytest.raises(ValueError, match=re.escape(advice.split('and ')[-1])): learner().set_thresh(0.3)
+
+@pytest.mark.parametrize('kw', [dict(weight=torch.ones(20)), dict(pos_weight=torch.full((20,), 2.))])
+def test_weights_of_the_loss_are_kept(kw):
+    learn = make_learner(*GOOD, multilabel_metrics(), loss_func=nn.BCEWithLogitsLoss(**kw), cbs=ZeroLabelsCallback())
+    name, = kw
+    text, = pitfall_texts(learn)
+    assert f'{FLAT}({name}=...)`, with the same `{name}`' in text
+    learn.loss_func = BCEWithLogitsLossFlat(**kw)
+    assert not pitfall_texts(learn)
+
+def test_the_advice_on_a_custom_loss_is_the_same_everywhere():
+    "It applies a sigmoid, so the model should not"
+    def loss(p, y): return F.binary_cross_entropy_with_logits(p, y)
+    learn = make_learner(*GOOD, multilabel_metrics(), Sigmoid(), loss_func=loss, cbs=ZeroLabelsCallback())
+    text, = pitfall_texts(learn)
+    advice = 'give the loss function an `activation` that returns `x.sigmoid()` and a `decodes` that returns `x>0.5`'
+    assert f'The loss function (loss) {NO_SIGMOID}' in text and advice in text
+    with pytest.raises(ValueError, match=re.escape(advice)): learn.set_thresh(0.3)

@@ -1,7 +1,7 @@
 "Remedies that do what they say"
 from dataclasses import FrozenInstanceError
 from helpers import *
-from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies
+from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies, weighs_much
 from fastai_mlmetrics.diagnosis.records import FACTS
 
 # Each remedy, followed as it is written, in trainings of a second: it does what it says
@@ -219,3 +219,14 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     after = MultiLabelInterpretation.from_learner(learn).judge()
     assert after.f1_micro>0.85 and 'Thresholds per label' not in repr(after)
     with pytest.raises(TypeError): [*calls.values()][0].judge(min_acuracy=0.3)
+
+@pytest.mark.parametrize('weigh', [
+    lambda w: w, lambda w: w.expand(3), lambda w: w.expand(1, 3), lambda w: w.expand(7, 1), lambda w: w.expand(7, 3)],
+    ids=['number','labels','1 x labels','samples x 1','samples x labels'])
+@pytest.mark.parametrize('columns', [None, [0,2]])
+def test_a_weight_of_any_shape_weighs_as_much(weigh, columns):
+    "Also of some labels; an axis of 1 is of all labels, and is not indexed"
+    tp,fp,fn,tn = torch.tensor([[5.,5.,5.], [10.,10.,10.], [5.,5.,5.], [80.,80.,80.]]) # 9 negatives per positive
+    counts = torch.stack([tp, fp, fn, tn])[:,columns or slice(None)]
+    for weight,much in ((9., True), (6., True), (3., False), (1., False)): # 3 is the root
+        assert weighs_much(weigh(tensor([weight])), counts, columns) is much

@@ -1,6 +1,7 @@
 "Thresholds of a Learner: `thresh_find` and `set_thresh`"
 import json, pickle, sklearn.metrics as skm
 from helpers import *
+from fastai_mlmetrics.core.rules import as_thresh
 from fastai_mlmetrics.thresholds.tuning import Objective
 from fastai_mlmetrics.learner.thresholds import SuggestedThresholds
 
@@ -217,7 +218,7 @@ def test_thresholds_are_found_for_other_aims(kw):
 
 def test_losses_and_metrics_of_others_do_no_harm():
     class Odd(nn.BCEWithLogitsLoss): activation,thresh = None,None
-    with pytest.warns(UserWarning, match='let the model end without it'):
+    with pytest.warns(UserWarning, match="remove the sigmoid at the model's end"):
         fitted(1, loss_func=Odd(), model=Sigmoid(), cbs=ZeroLabelsCallback())
     learn = fitted(1, [torch.dist, AccuracyMulti()], cbs=ZeroLabelsCallback())
     learn.set_thresh(0.2)
@@ -690,3 +691,40 @@ def test_a_constraint_for_some_labels_and_with_confidence():
     assert at_b>=0.9 and found.per_label is not None
     sure = learn.thresh_find(metric='precision', average='macro', at_recall=0.9, confidence=0.9, show_plot=False)
     assert (sure.table.recall[[0,1,2,3]]>=0.9).all() and 'with a confidence of 0.9' in sure.table.reading
+
+@pytest.mark.parametrize('average', ['micro','macro'])
+def test_thresholds_of_chosen_labels_leave_the_others(average):
+    logits,targs = simulate(300, 6, density=0.2, skill=2.)
+    vocab,before = [*'abcdef'],[0.1,0.2,0.3,0.4,0.5,0.6]
+    learn = make_learner(logits, targs, [F1ScoreMulti(average=average)], vocab=vocab)
+    def find(learn=learn, **kwargs): return learn.thresh_find(average=average, show_plot=False, **kwargs)
+    learn.set_thresh(before)
+    found = find(labels=['e','b'])
+    cols = [4,1]
+    plain = make_learner(logits[:,cols], targs[:,cols], [F1ScoreMulti(average=average)], vocab=['e','b'])
+    plain.set_thresh([before[i] for i in cols])
+    expected = find(plain)
+    assert found==expected and found.thresh==expected.thresh and found.table.equals(expected.table)
+    searched = best_thresholds(*learn.get_preds(), average=average, vocab=vocab, labels=['e','b'])
+    for result in (found, searched):
+        learn.set_thresh(before)
+        learn.set_thresh(result)
+        of_both = np.broadcast_to(as_thresh(result), 2)
+        same(learn.loss_func.thresh, [0.1,of_both[1],0.3,0.4,of_both[0],0.6])
+        assert learn.metrics[0].thresh==learn.loss_func.thresh
+    with pytest.raises(ValueError, match='leave bins out, or labels'): find(labels=['e'], bins=99)
+
+def test_chosen_labels_are_scored_with_the_limits_of_all():
+    logits,targs = simulate(300, 6, density=0.2, skill=2.)
+    learn = make_learner(logits, targs, multilabel_metrics(), vocab=[*'abcdef'])
+    learn.set_thresh([0.1,0.2,0.3,0.4,0.5,0.6], max_labels=1)
+    found = learn.thresh_find(labels=['a','f'], show_plot=False)
+    now = F1ScoreMulti([0.1,0.2,0.3,0.4,0.5,0.6], labels=[0,5], average='micro', max_labels=1)(logits, targs)
+    assert found.table.score['now, max_labels=1']==pytest.approx(now, abs=1e-12)
+
+def test_chosen_labels_without_names_cannot_be_set():
+    learn = make_learner(*simulate(300, 6, density=0.2, skill=2.), multilabel_metrics())
+    for average in ('micro','macro'):
+        found = learn.thresh_find(average=average, labels=[1,4], show_plot=False)
+        with pytest.raises(ValueError, match=r'for the labels \[1, 4\] only.*set `learn.dls.vocab`'):
+            learn.set_thresh(found)

@@ -320,3 +320,18 @@ def test_the_best_threshold_is_the_one_that_the_record_suggests():
             assert learn.thresh_find(show_plot=False).best==best.thresh
         else: assert kw['skill']==0 and many<=2 and r.suggested_f1<best.score
         assert r.suggested_f1==F1ScoreMulti(r.suggested_thresh, sigmoid=False, average='micro')(scores, y)
+
+@pytest.mark.parametrize('bins', [None, 200])
+@pytest.mark.parametrize('kw', [dict(per_label=True), dict(), dict(average='macro'),
+                                dict(average='macro', at_recall={'e': 0.9}), dict(metric='jaccard')])
+def test_thresholds_of_chosen_labels(kw, bins):
+    "As of the arrays' columns; with names, and in the order asked for"
+    logits,targs = simulate(300, 6, density=0.2, skill=2.)
+    scores,vocab = logits.sigmoid(),[*'abcdef']
+    for labels,cols in ((['e','b'], [4,1]), ([1], [1]), (['f'], [5])):
+        if 'at_recall' in kw and 'e' not in labels: continue
+        found = best_thresholds(scores, targs, vocab=vocab, labels=labels, bins=bins, **kw)
+        names = [vocab[i] for i in cols]
+        expected = best_thresholds(scores[:,cols], targs[:,cols], vocab=names, bins=bins, **kw)
+        assert found==expected and found.table.equals(expected.table) and [*found.names]==names
+    with pytest.raises(ValueError, match="'g'"): best_thresholds(scores, targs, vocab=vocab, labels=['g'])
