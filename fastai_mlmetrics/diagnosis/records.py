@@ -120,10 +120,11 @@ def _folded(heading, items):
 
 def _as_box(title, facts, remedies, color, n_facts):
     "Format a message as a box of HTML, in which facts after `n_facts` and further remedies are folded"
+    more_facts = facts[n_facts:] if n_facts else []
     box = (f'<b>{code_html(title)}</b>{_as_list(facts[:n_facts])}'
+           + _folded('More numbers', more_facts)
            + note(remedies, f'<b>What helps</b>{_as_list(remedies[:1])}')
-           + _folded('More remedies', remedies[1:])
-           + _folded('More numbers', facts[n_facts:]))
+           + _folded('More remedies', remedies[1:]))
     style = (f"display:inline-block; border-left:4px solid {color}; padding:0.2em 1em; "
              "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")
     return f'<div style="{style}">{box}</div>'
@@ -201,9 +202,11 @@ def _at(r):
 def _title(r, text):
     "Begin a title with the epoch of a fit, and end it with the labels that are looked at"
     if r.phase=='fit': text = f"Epoch {r.epoch}: {text[0].lower()}{text[1:]}"
+    return f"{text}{_for_labels(r)}."
+
+def _for_labels(r):
     labels = r.labels or []
-    which = note(labels, f", for the {plural(len(labels), 'label')} {some_names(labels)}")
-    return f"{text}{which}."
+    return note(labels, f", for the {plural(len(labels), 'label')} {some_names(labels)}")
 
 def what_remains(r):
     "List what keeps a model without a verdict from being all clear"
@@ -229,7 +232,7 @@ def describe(r):
     if why:
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         epoch = note(r.phase=='fit', f" on epoch {r.epoch}")
-        return as_warning(f"No verdict{epoch}: {why}.", facts, r)
+        return as_warning(f"No verdict{epoch}{_for_labels(r)}: {why}.", facts, r)
     helps = remedies(r)
     color = _RED if bad else _BLUE if helps or what_remains(r) else _GREEN
     title = _title(r, bad or f"No warning{at}")

@@ -71,14 +71,17 @@ def _another_thresh(r):
                f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`")
-    return (f"{_change_of_thresh(r)}{_without(r)}: {how}. "
+    return (f"{_change_of_thresh(r)}: {how}. "
             f"On these samples, micro F1 rises from {r.f1_micro:.3f} to {r.suggested_f1:.3f}.")
 
 def _change_of_thresh(r):
-    "Say in which direction the threshold should change"
-    if not isinstance(r.thresh, float): return "Use one threshold for all labels"
-    if r.min_labels==r.max_labels: return "Use a threshold" # Not used if each sample gets as many
-    return f"{'Lower' if r.suggested_thresh<r.thresh else 'Raise'} the threshold"
+    "Say in which direction the threshold should change, without the limits in use"
+    if r.min_labels==r.max_labels: # Each sample gets as many labels, whatever the threshold
+        return f"Use a threshold instead of {limits_text(r.min_labels, r.max_labels)}"
+    change = "Use one threshold for all labels"
+    if isinstance(r.thresh, float):
+        change = f"{'Lower' if r.suggested_thresh<r.thresh else 'Raise'} the threshold"
+    return change+_without(r)
 
 def _without(r):
     "Say that a threshold is without the limits in use; '' if there are none"

@@ -77,9 +77,8 @@ _IN_F1 = ", with a micro F1 of {f1_micro:.3f}{at} instead of {constant_f1:.3f}"
 # The first match wins; a row about `NO_PART` is a problem, but no verdict
 VERDICTS = [
     Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
-        "The model predicts (nearly) nothing{at}, but {true_per_sample:.2f} labels per sample are true",
-        about=MODEL, flagged=True, color='tab:red',
-        states=('samples-without-labels','labels-per-sample','f1-micro','never-predicted')),
+        "The model predicts (nearly) nothing{at}", about=MODEL, flagged=True, color='tab:red',
+        states=('samples-without-labels','f1-micro','never-predicted')),
     Row('leaves-samples-empty', lambda r: r.missed_rate >= r.max_empty,
         "{missed_rate:.0%} of the samples with labels get no prediction{at}", about=SAMPLES,
         flagged=True, color='tab:orange', states=('samples-without-labels',)),
