@@ -80,7 +80,8 @@ def _change_of_thresh(r):
         return f"Use a threshold instead of {limits_text(r.min_labels, r.max_labels)}"
     change = "Use one threshold for all labels"
     if isinstance(r.thresh, float):
-        change = f"{'Lower' if r.suggested_thresh<r.thresh else 'Raise'} the threshold"
+        is_high = r.suggested_thresh<r.thresh
+        change = "Lower the threshold" if is_high else "Raise the threshold"
     return change+_without(r)
 
 def _without(r):

@@ -72,8 +72,6 @@ MODEL,SAMPLES,LABELS = (frozenset([o]) for o in ('model','samples','labels'))
 NO_PART = frozenset()
 LABELS_OR_NONE = LABELS|{NO_VERDICT}
 
-_IN_F1 = ", with a micro F1 of {f1_micro:.3f}{at} instead of {constant_f1:.3f}"
-
 # The first match wins; a row about `NO_PART` is a problem, but no verdict
 VERDICTS = [
     Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
@@ -83,12 +81,14 @@ VERDICTS = [
         "{missed_rate:.0%} of the samples with labels get no prediction{at}", about=SAMPLES,
         flagged=True, color='tab:orange', states=('samples-without-labels',)),
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
-        "The model is worse than predicting the same labels for every sample"+_IN_F1, about=MODEL,
-        flagged=True, color='tab:gray', ranking=True, states=('f1-micro',)),
+        "The model is worse than predicting the same labels for every sample, with a micro F1 of "
+        "{f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
+        color='tab:gray', ranking=True, states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        "The model is hardly better than predicting the same labels for every sample"+_IN_F1,
-        about=MODEL, flagged=True, color='tab:brown', ranking=True, states=('f1-micro',)),
+        "The model is hardly better than predicting the same labels for every sample, with a micro F1 "
+        "of {f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
+        color='tab:brown', ranking=True, states=('f1-micro',)),
     # A good model may predict as many on purpose, at its best threshold
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
