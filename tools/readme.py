@@ -23,9 +23,6 @@ def render():
     # Repositories show no styles: a box is a quotation there
     text = re.sub(r'<div style="display:inline-block.*?">(.*?)</div>', r'<blockquote>\1</blockquote>', text, flags=re.S)
     text = re.sub(r'(<\w+) style="[^"]*"', r'\1', text)
-    # The first remedy suffices at first sight
-    more = r'<details><summary>More remedies</summary><ul>\2</ul></details>'
-    text = re.sub(r'(?<=<b>What helps</b>)<ul>(<li>.*?</li>)(<li>.*?)</ul>', rf'<ul>\1</ul>{more}', text)
     text = '\n'.join(l.rstrip() for l in text.strip().splitlines())
     return {'README.md': (re.sub(r'\n{3,}', '\n\n', text)+'\n').encode(), **resources.get('outputs', {})}
 
