@@ -69,8 +69,8 @@ def _of_these(r):
 def _no_labels(r, learn):
     "No sample of the validation set has a label"
     if r.true_per_sample or r.samples<ENOUGH: return
-    return (f"none of the {r.samples:,} validation samples has a label{_of_these(r)}, so predicting nothing is "
-            "right, and the model cannot be judged: check the targets")
+    return (f"none of the {r.samples:,} validation samples has a label{_of_these(r)}, "
+            "so predicting nothing is right, and the model cannot be judged: check the targets")
 
 def _labels_differ(r, learn):
     "Metrics score other labels each, and together not all: which should the callback look at?"
@@ -112,8 +112,8 @@ def _single_letters(r, learn):
 def _same_targets(r, learn):
     "Every validation sample has the same labels, so a constant prediction is perfect"
     if r.samples<ENOUGH or not r.constant_f1>=1 or _binary_vocab(r, learn): return
-    return (f"all {r.samples:,} validation samples have the same labels{_of_these(r)}, so the best constant "
-            "prediction is right for each, and the model cannot be judged: check the targets")
+    return (f"all {r.samples:,} validation samples have the same labels{_of_these(r)}, "
+            "so the best constant prediction is right for each, and the model cannot be judged: check the targets")
 
 def _split_code(dls):
     if hasattr(dls, 'y_names'): # Of a table

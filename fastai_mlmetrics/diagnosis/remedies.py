@@ -199,8 +199,8 @@ REMEDIES = [ # All that match are shown
             and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples,
         _min_labels, about=MODEL|SAMPLES),
     Row('a-smaller-pos-weight', lambda r: r.pos_weight and not _too_few(r),
-        "Use a smaller `pos_weight` in the loss, such as the square root of the present one, and train "
-        "on.",
+        "Use a smaller `pos_weight` in the loss, such as the square root of the present one, "
+        "and train on.",
         about=MODEL|LABELS),
     Row('unfreezing', lambda r: r.frozen,
         "Train all layers: only the last ones are being trained. `fine_tune` does this next; before "

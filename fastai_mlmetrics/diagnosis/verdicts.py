@@ -92,8 +92,8 @@ VERDICTS = [
     # A good model may predict as many on purpose, at its best threshold
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
-        "The model predicts far more labels than are true, {pred_per_sample:.2f} per sample{at} instead "
-        "of {true_per_sample:.2f}", about=MODEL, color='tab:blue', verdict='over-predicts',
+        "The model predicts far more labels than are true, {pred_per_sample:.2f} per sample{at} "
+        "instead of {true_per_sample:.2f}", about=MODEL, color='tab:blue', verdict='over-predicts',
         states=('labels-per-sample',)),
     Row('never-predicts-some-labels',
         lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),

@@ -12,6 +12,15 @@ def test_no_labels_at_all_is_told_once():
     assert 'none of the 400 validation samples has a label' in one_line(caught[0].message)
     assert not any(r.verdict for r in learn.zero_labels.records)
 
+def test_no_labels_among_those_that_are_looked_at():
+    targs = GOOD[1].clone()
+    targs[:,[3,5]] = 0
+    learn = make_learner(GOOD[0], targs, cbs=ZeroLabelsCallback(labels=[3,5]))
+    assert any('samples has a label (of these labels: 3, 5), so' in o for o in pitfall_texts(learn))
+    targs[:,3] = 1
+    learn = make_learner(GOOD[0], targs, cbs=ZeroLabelsCallback(labels=[3,5]))
+    assert any('have the same labels (of these labels: 3, 5), so' in o for o in pitfall_texts(learn))
+
 @pytest.mark.parametrize('ours', [True, False])
 def test_probabilities_taken_for_logits_are_told(ours):
     metrics = multilabel_metrics() if ours else []
@@ -234,7 +243,8 @@ def test_absent_labels_are_told_once_per_learner():
     learn = make_learner(logits, first_, cbs=ZeroLabelsCallback())
     assert 'no validation sample has label 3' in pitfall_texts(learn)[0] and not pitfall_texts(learn)
     learn.dls = make_learner(logits, second).dls
-    assert not pitfall_texts(learn) and 'no sample has these labels, so they cannot be judged: 7' in repr(learn.zero_labels.explain())
+    assert not pitfall_texts(learn)
+    assert 'no sample has these labels, so they cannot be judged: 7' in repr(learn.zero_labels.explain())
     learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
     with warnings_as('error'), learn.no_logging(): learn.validate(dl=DataLoader(TensorPairs(logits, first_), bs=50))
     assert learn.zero_labels.records[-1].absent==[3] and not learn.zero_labels.records[-1].pitfalls

@@ -210,7 +210,7 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     of = MultiLabelInterpretation
     calls = {'Use a threshold per label: `learn.set_thresh(learn.thresh_find())`.': of.from_learner(learn),
              '`MultiLabelInterpretation.from_learner(learn).judge()` lists remedies': of.from_learner(learn, 0),
-             'Use a threshold per label: `best_thresholds(preds, targs, per_label=True)`.': of.from_preds(logits, targs, sigmoid=True)}
+             'per label: `best_thresholds(preds, targs, per_label=True)`.': of.from_preds(logits, targs, sigmoid=True)}
     for call,interp in calls.items():
         helps = remedies(interp.judge())
         assert call in helps[0] and ('best_thresholds' in ' '.join(helps))==('best_thresholds' in call)

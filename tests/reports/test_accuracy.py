@@ -263,7 +263,7 @@ def test_the_better_baseline_is_named():
     assert (f'{acc.baseline:.3f} for the baseline, predicting nothing at all, but {acc.constant:.3f} for the best '
             f"constant prediction: the model removes {removed:.1%} of the best constant prediction's errors.") in text
     nothing = row(targs, logits-99)[1]
-    assert 'the model makes more errors than the best constant prediction. All' in nothing
+    assert 'the model makes more errors than the best constant prediction. F1 over' in nothing
     assert 'the model gains nothing. All' in row(targs, 9*((targs.mean(0)>0.5)*2.-1).expand_as(targs))[1]
 
 def test_saturated_logits_are_ranked_by_the_logits():
