@@ -56,7 +56,7 @@ SETUP = {
     'predictions like ... seem to be logits': [lambda: learner(sigmoid=False), lambda: learner()],
     '`get_preds` and `predict` apply the sigmoid of the loss function ... to what the metrics take for probabilities': [
         lambda: learner(model=Sigmoid(), sigmoid=False), lambda: learner()],
-    "... fastai's own, not this package's": [
+    "these metrics are fastai's": [
         lambda: learner(metrics=[THEIRS.F1ScoreMulti()]), lambda: learner(metrics=[F1ScoreMulti()])],
     'none of the ... validation samples has a label': [
         lambda: learner(data=with_targets(none)), lambda: learner()],
@@ -155,7 +155,7 @@ ERRORS = {
     'predictions have the shape ..., but targets ...': [report(P[:,:2]), report(P)],
     'predictions are NaN': [lambda: F1ScoreMulti(sigmoid=False)(P*math.nan, Y),
                             lambda: F1ScoreMulti(sigmoid=False)(P, Y)],
-    'can never decide anything': [lambda: F1ScoreMulti(thresh=50), lambda: F1ScoreMulti(thresh=0.5),
+    'no label would ever be predicted': [lambda: F1ScoreMulti(thresh=50), lambda: F1ScoreMulti(thresh=0.5),
                                   lambda: F1ScoreMulti(thresh=2, sigmoid=False)],
     'several metrics are named': [fit(F1ScoreMulti(0.2), F1ScoreMulti(0.3)),
                                   fit(F1ScoreMulti(0.2), F1ScoreMulti(0.3, name='other'))],

@@ -189,7 +189,7 @@ def test_the_remedies_are_scored_by_the_metric_and_the_names_that_the_callback_p
     with learn.no_bar(): _try_remedies(learn, '1 epoch', 0.5)
     lines = capsys.readouterr().out
     text = ' '.join(lines.split())
-    assert r.suggested_thresh and f"thresh={r.suggested_thresh}" in str(r)
+    assert r.suggested_thresh and f"learn.set_thresh({r.suggested_thresh})" in str(r)
     for number,name in ((r.f1_micro,'1 epoch'), (r.label_each_f1,'min_labels=1'),
                         (r.suggested_f1,f'thresh={r.suggested_thresh}')):
         assert f'{number:.3f} ({name})' in text, name

@@ -213,8 +213,8 @@ def match_columns(
     wrong = [o for o in wanted|has if not wanted[o]==has[o]==1]
     if wrong:
         more = f" and {len(wrong)-5} more" if len(wrong)>5 else ''
-        raise ValueError("two tables must have the same columns, each once, but these are not "
-                         f"in both, or more than once: {wrong[:5]}{more}")
+        raise ValueError("tables must have the same columns. Only in one of them, or repeated: "
+                         f"{wrong[:5]}{more}")
     return df[like.columns]
 
 def fill_masked(

@@ -112,8 +112,8 @@ class NeedsTargets(Callback):
     "Callback that raises an error for a batch without targets"
     def before_batch(self):
         if not len(self.yb):
-            raise ValueError("these data have no targets: make the loader by "
-                             "`learn.dls.test_dl(items, with_labels=True)`, of items that have them")
+            raise ValueError("this loader has no targets: create it with `learn.dls.test_dl(items, "
+                             "with_labels=True)` from labelled items")
 
 class _NeedsSingle(Callback):
     "Callback that raises an error for a batch with several outputs or targets"

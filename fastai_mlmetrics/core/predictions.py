@@ -11,8 +11,9 @@ from .inputs import (
     as_rows, columns_of, fill_masked, group_numbers, label_names, row_names)
 from .messages import note, PROBS_GIVEN, progress, warn_user
 from .tables import some_names
-from .rules import (
-    as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores)
+from fastai_mlmetrics.core.rules import (
+    as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores,
+    useless_thresh)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
 from functools import cached_property
 from dataclasses import dataclass, replace
@@ -204,9 +205,8 @@ def _check_scale(preds, thresh, sigmoid):
     seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer may lie there by chance
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
     if thresh is None: return
-    if seem_probs and not all(0<=t<=1 for t in L(thresh)):
-        raise ValueError(f"thresh={thresh_text(thresh)} can never decide anything: "
-                         "all predictions lie in [0, 1]")
+    useless = useless_thresh(thresh)
+    if seem_probs and useless: raise ValueError(f"{useless}: all predictions lie in [0, 1]")
     if not (probs or sigmoid) and is_prob_thresh(thresh):
         low,high = preds[~preds.isnan()].aminmax()
         percent = "If they are percentages, divide them by 100. " if 0<=low<=high<=100 else ''

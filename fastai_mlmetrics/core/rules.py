@@ -127,6 +127,16 @@ def limits_text(
     limits = dict(min_labels=min_labels, max_labels=max_labels)
     return ', '.join(f'{k}={v}' for k,v in limits.items() if v)
 
+def useless_thresh(
+    thresh # A float, or a tuple of floats
+)->str: # '' if each threshold is in [0, 1]
+    "Explain why a threshold has no effect on probabilities"
+    outside = first(t for t in L(thresh) if not 0<=t<=1)
+    if outside is None: return ''
+    what = "above every probability, so no label would ever be predicted"
+    if outside<0: what = "below every probability, so every label would always be predicted"
+    return f"thresh={outside:g} is {what}"
+
 def check_limits(
     min_labels:int, # Minimum number of labels per sample
     max_labels:int # Maximum number of labels per sample; None: unlimited
@@ -167,9 +177,9 @@ class ThresholdRule:
         thresh = as_thresh(self.thresh)
         if self.sigmoid not in (True,False):
             raise ValueError(f"sigmoid={self.sigmoid!r} should be True or False")
-        if self.sigmoid and not all(0<=t<=1 for t in L(thresh)):
-            raise ValueError(f"thresh={self.thresh} can never decide anything: a sigmoid lies in "
-                             "[0, 1]. For a threshold on logits, pass sigmoid=False.")
+        useless = useless_thresh(thresh)
+        if self.sigmoid and useless:
+            raise ValueError(f"{useless}. For a threshold on logits, pass sigmoid=False")
         if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
             raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, "
                              "which may be nan")

@@ -57,17 +57,20 @@ def _is_fastai_twin(m):
 def _fastai_twins(r, learn):
     "fastai was imported again after this package, and its metrics replaced ours"
     names = learn.metrics.filter(_is_fastai_twin).attrgot('name').unique()
-    return names and (f"{some_names(names)} {'is' if len(names)==1 else 'are'} fastai's own, not this "
-            "package's. If you did not mean that, an import of fastai that ran later took the names "
-            "back: run `from fastai_mlmetrics.all import *` once more, then make the metrics anew, "
-            "as in `learn.metrics = multilabel_metrics()`")
+    return names and (f"these metrics are fastai's: {some_names(names)}. A later import of fastai "
+            "replaced this package's. Run `from fastai_mlmetrics.all import *` last, then create the "
+            "metrics again, as in `learn.metrics = multilabel_metrics()`")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #5b2a7040
+def _of_these(r):
+    "Name the labels if only some are looked at"
+    return note(r.labels, f" (of these labels: {some_names(r.labels or [])})")
+
 def _no_labels(r, learn):
     "No sample of the validation set has a label"
     if r.true_per_sample or r.samples<ENOUGH: return
-    return (f"none of the {r.samples:,} validation samples has a label, so predicting nothing is "
-            "right, and the model cannot be judged: check the targets")
+    return (f"none of the {r.samples:,} validation samples has a label{_of_these(r)}, "
+            "so predicting nothing is right, and the model cannot be judged: check the targets")
 
 def _labels_differ(r, learn):
     "Metrics score other labels each, and together not all: which should the callback look at?"
@@ -109,8 +112,8 @@ def _single_letters(r, learn):
 def _same_targets(r, learn):
     "Every validation sample has the same labels, so a constant prediction is perfect"
     if r.samples<ENOUGH or not r.constant_f1>=1 or _binary_vocab(r, learn): return
-    return (f"all {r.samples:,} validation samples have the same labels, so the best constant "
-            "prediction is right for each, and the model cannot be judged: check the targets")
+    return (f"all {r.samples:,} validation samples have the same labels{_of_these(r)}, "
+            "so the best constant prediction is right for each, and the model cannot be judged: check the targets")
 
 def _split_code(dls):
     if hasattr(dls, 'y_names'): # Of a table

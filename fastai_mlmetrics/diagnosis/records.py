@@ -7,7 +7,7 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError', 'judge']
 
 # %% ../../nbs/diagnosis/03_records.ipynb #e1f3dc05
 from fastai.basics import *
-from ..core.messages import check_kwargs, note, plural
+from ..core.messages import check_kwargs, code_html, note, plural
 from ..core.tables import some_labels, some_names, with_limits
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
@@ -15,11 +15,11 @@ from ..metrics.formulas import F1ScoreMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
-from .verdicts import (
-    add_verdict, beats_constant, is_better, is_choice, LABELS_OR_NONE, not_muted,
-    per_label_helps, problem, Row, thresh_helps, why_no_verdict, zeros_are_beaten)
+from fastai_mlmetrics.diagnosis.verdicts import (
+    add_verdict, beats_constant, diagnosis, is_better, is_choice, LABELS_OR_NONE,
+    not_muted, per_label_helps, problem, Row, thresh_helps, why_no_verdict,
+    zeros_are_beaten)
 from .remedies import matching, remedies, with_ap
-from html import escape
 from textwrap import wrap
 
 # %% ../../nbs/diagnosis/03_records.ipynb #4f2ec306
@@ -111,15 +111,20 @@ def _as_text(title, lists):
         for item in items: lines += _lines(f'- {item}')
     return '\n'.join(lines)
 
-def _as_box(title, lists, color):
-    "Format a title and lists, by their headings, as a box of HTML"
-    def html(text):
-        return re.sub('`(.*?)`', r'<code>\1</code>', escape(text)).replace('\n', '<br>')
-    box = f'<b>{html(title)}</b>'
-    for heading,items in lists.items():
-        if heading and items: box += f'<b>{heading}</b>'
-        rows = ''.join(f'<li>{html(item)}</li>' for item in items)
-        box += note(items, f'<ul style="margin:0.3em 0">{rows}</ul>')
+def _as_list(items):
+    rows = [f'<li>{code_html(item)}</li>'.replace('\n', '<br>') for item in items]
+    return note(rows, f'<ul style="margin:0.3em 0">{"".join(rows)}</ul>')
+
+def _folded(heading, items):
+    return note(items, f'<details><summary>{heading}</summary>{_as_list(items)}</details>')
+
+def _as_box(title, facts, remedies, color, n_facts):
+    "Format a message as a box of HTML, in which facts after `n_facts` and further remedies are folded"
+    more_facts = facts[n_facts:] if n_facts else []
+    box = (f'<b>{code_html(title)}</b>{_as_list(facts[:n_facts])}'
+           + _folded('More numbers', more_facts)
+           + note(remedies, f'<b>What helps</b>{_as_list(remedies[:1])}')
+           + _folded('More remedies', remedies[1:]))
     style = (f"display:inline-block; border-left:4px solid {color}; padding:0.2em 1em; "
              "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")
     return f'<div style="{style}">{box}</div>'
@@ -129,18 +134,20 @@ def as_warning(
     facts=(), # Sentences of the list below it
     r=None, # `Record` of the validation; None: the warning is not about a validation
     remedies=(), # Sentences of the list 'What helps'
-    color=_RED # Colour of the box's left edge
+    color=_RED, # Colour of the box's left edge
+    n_facts:int=None # Number of facts that the box does not fold; None: all
 )->ZeroLabelsWarning:
     "Format a message as text of at most 80 columns, and as a box for notebooks"
-    lists = {'': facts, 'What helps': remedies}
-    return ZeroLabelsWarning('\n'+_as_text(title, lists), r, _as_box(title, lists, color))
+    facts = [*facts]
+    text = _as_text(title, {'': facts, 'What helps': remedies})
+    return ZeroLabelsWarning('\n'+text, r, _as_box(title, facts, remedies, color, n_facts))
 
 _F1 = "micro F1 {f1_micro:.3f}"
 _MACRO = "macro F1 {f1_macro:.3f}"
 _NEVER = "never predicted"
 _WRONG = "predicted, but never correctly"
 _ACCURACY = "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_accuracy:.3f}"
-_EMPTY = "{missed_rate:.0%} of the labelled samples get no label"
+_EMPTY = "{missed_rate:.0%} of the samples with labels get no prediction"
 
 def _wrong(r): return [o['label'] for o in r.dead if o['predicted']]
 
@@ -153,13 +160,16 @@ def _never_predicted(r):
     return (f"{_NEVER}: {some_labels(r.never_predicted)}"
             + note(on_purpose, "; thresholds for the best micro F1 may leave labels out"))
 
-FACTS = [ # All that match are shown
+FACTS = [ # All that match, and that the verdict does not state, are shown
     Row('accuracy', lambda r: True, _accuracy),
-    Row('samples-without-labels', lambda r: r.missed_rate>0.005, _EMPTY),
+    Row('scores-ignore-the-input', lambda r: r.collapsed, "scores hardly depend on the input"),
+    Row('same-labels-for-all', lambda r: r.same_for_all,
+        lambda r: f"every sample gets the same labels: {some_names(r.same_for_all)}"),
     Row('labels-per-sample', lambda r: True,
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
     Row('f1-micro', lambda r: True,
         _F1+"; the best constant prediction scores {constant_f1:.3f}"),
+    Row('samples-without-labels', lambda r: r.missed_rate>0.005, _EMPTY),
     Row('f1-macro', lambda r: r.dead, _MACRO, about=LABELS_OR_NONE),
     Row('precision-and-recall', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
         "{precision_micro:.0%} of the predicted labels are right, "
@@ -167,29 +177,36 @@ FACTS = [ # All that match are shown
     Row('never-predicted', lambda r: r.never_predicted, _never_predicted),
     Row('never-correct', _wrong, lambda r: f"{_WRONG}: {some_labels(_wrong(r))}",
         about=LABELS_OR_NONE),
-    Row('scores-ignore-the-input', lambda r: r.collapsed, "scores hardly depend on the input"),
-    Row('same-labels-for-all', lambda r: r.same_for_all,
-        lambda r: f"every sample gets the same labels: {some_names(r.same_for_all)}"),
     Row('labels-without-samples', lambda r: r.absent,
-        lambda r: f"nothing is known of labels that no sample has: {some_names(r.absent)}")]
+        lambda r: f"no sample has these labels, so they cannot be judged: {some_names(r.absent)}")]
 
 def _facts(r, *codes):
     return [o.says(r) for o in not_muted(FACTS, r) if o.code in codes and o.applies(r)]
 
+def _unstated(r):
+    "List the rows of `FACTS` that the verdict does not state"
+    row = diagnosis(r)
+    return FACTS if row is None else [o for o in FACTS if o.code not in row.states]
+
 def in_numbers(r):
-    "State the F1 and its baseline, the samples without a prediction, and the labels that fail"
-    return [*_facts(r, 'f1-micro'), _MACRO.format(**r),
-            *_facts(r, 'samples-without-labels', 'never-predicted', 'never-correct')]
+    "State F1 with its baseline, and what fails, without what the verdict states"
+    unstated = {o.code for o in _unstated(r)}
+    codes = unstated & {'samples-without-labels','never-predicted','never-correct'}
+    return [*_facts(r, 'f1-micro'), _MACRO.format(**r), *_facts(r, *codes)]
 
-def _epoch(r, text): return text.format(r.epoch) if r.phase=='fit' else ''
-
-def _end(r):
-    "End a title with the epoch of a fit and the threshold"
+def _at(r):
+    "Describe the threshold in use; '' for binary predictions"
     rule = ThresholdRule(r.thresh, r.sigmoid, min_labels=r.min_labels, max_labels=r.max_labels)
-    at = note(r.scored, f", {rule.describe('at threshold ')}")
+    return note(r.scored, f" {rule.describe('at threshold ')}")
+
+def _title(r, text):
+    "Begin a title with the epoch of a fit, and end it with the labels that are looked at"
+    if r.phase=='fit': text = f"Epoch {r.epoch}: {text[0].lower()}{text[1:]}"
+    return f"{text}{_for_labels(r)}."
+
+def _for_labels(r):
     labels = r.labels or []
-    which = note(labels, f", for the {plural(len(labels), 'label')} {some_names(labels)}")
-    return f"{_epoch(r, ': epoch {}')}{at}{which}."
+    return note(labels, f", for the {plural(len(labels), 'label')} {some_names(labels)}")
 
 def what_remains(r):
     "List what keeps a model without a verdict from being all clear"
@@ -208,25 +225,28 @@ def what_remains(r):
 
 def describe(r):
     "Describe a record in full, also that of a good model"
-    facts = matching(FACTS, r)
-    bad = problem(r)
+    at = _at(r)
+    bad = problem(r, at)
+    facts = matching(_unstated(r), r)
     why = why_no_verdict(r)
     if why:
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
-        return as_warning(f"No verdict{_epoch(r, ' on epoch {}')}: {why}.", facts, r)
+        epoch = note(r.phase=='fit', f" on epoch {r.epoch}")
+        return as_warning(f"No verdict{epoch}{_for_labels(r)}: {why}.", facts, r)
     helps = remedies(r)
     color = _RED if bad else _BLUE if helps or what_remains(r) else _GREEN
-    return as_warning((bad or "No warning")+_end(r), facts, r, helps, color)
+    title = _title(r, bad or f"No warning{at}")
+    return as_warning(title, facts, r, helps, color, n_facts=3)
 
 def which_thresholds(r):
     "Choose between a global threshold and thresholds per label; '' if neither is a remedy"
     if r.other_data or math.isnan(r.per_label_f1): return ''
     if per_label_helps(r):
-        return ("Choose thresholds per label: held out, their micro F1 is higher than that of the "
-                f"best global threshold, by {with_limits(*r.per_label_gain)}.")
+        return ("Choose a threshold per label: cross-validated, micro F1 is higher than with the best "
+                f"global threshold, by {with_limits(*r.per_label_gain)}.")
     if not thresh_helps(r): return ''
-    return ("Choose the global threshold: held out, thresholds per label are not clearly better "
-            f"than it, with a micro F1 of {r.per_label_f1:.3f} against {r.global_f1:.3f}.")
+    return ("Choose the global threshold: a threshold per label is not clearly better, with a "
+            f"cross-validated micro F1 of {r.per_label_f1:.3f} instead of {r.global_f1:.3f}.")
 
 def thresh_finding(r, without):
     "Say whether other thresholds would help; '' if that is not known"
@@ -248,19 +268,20 @@ def _summary(r): return '; '.join([*_facts(r, 'labels-per-sample'), _F1.format(*
 
 def describe_unchanged(r):
     "Report in a line that the verdict has not changed"
-    return as_warning(f"Still {r.verdict}{_epoch(r, ' (epoch {})')}: {_summary(r)}.", r=r)
+    epoch = note(r.phase=='fit', f" (epoch {r.epoch})")
+    return as_warning(f"Still {r.verdict}{epoch}: {_summary(r)}.", r=r)
 
 def describe_frozen(r):
     "Describe a record of a fit of the last layers in short, because training goes on"
     why = "only its last layers are being trained; `learn.zero_labels.explain()` says what helps"
-    return as_warning(f"{problem(r)}, as yet{_end(r)}", [why, _summary(r)], r)
+    return as_warning(_title(r, f"{problem(r, _at(r))}, as yet"), [why, _summary(r)], r)
 
 def all_clear(r):
     "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
     remains = what_remains(r)
     facts = [*_facts(r, 'labels-per-sample', 'f1-micro'), _MACRO.format(**r), *remains]
-    title = "No longer flagged" if remains else "All clear"
-    return as_warning(title+_end(r), facts, r, color=_BLUE if remains else _GREEN)
+    title = f"{'No longer flagged' if remains else 'All clear'}{_at(r)}"
+    return as_warning(_title(r, title), facts, r, color=_BLUE if remains else _GREEN)
 
 # %% ../../nbs/diagnosis/03_records.ipynb #9e08daec
 def judge_of(
@@ -289,7 +310,7 @@ def judge(
     targs, # Targets of the same shape, each 0 or 1
     *,
     min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
-    max_empty:float=0.5, # Flag if at least this share of the labelled samples gets no label
+    max_empty:float=0.5, # Flag if at least this share of the samples with labels gets no prediction
     **kwargs
 )->Record: # Metrics and verdict; the repr is the report
     """Diagnose (near-)empty predictions from arrays and suggest remedies

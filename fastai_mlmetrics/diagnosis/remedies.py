@@ -19,23 +19,23 @@ from scipy.special import expit
 # %% ../../nbs/diagnosis/02_remedies.ipynb #0a3d36a0
 LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted wins
     Row('loss-diverges', lambda r: r.loss_trend=='diverges',
-        "A lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
+        "Use a lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     # Its loss may fall, since the frequencies of the labels can be learnt without the input
     Row('network-collapsed', lambda r: r.collapsed,
-        "Another learning rate, in a new Learner: scores hardly depend on the input, so the network "
-        "has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
+        "Use another learning rate, in a new Learner: scores hardly depend on the input, so the "
+        "network has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
     Row('loss-falls', lambda r: r.loss_trend=='falls',
-        "More training: the validation loss is still falling, {last_loss:.3g} {when}."),
+        "Train longer: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('ranking-improves', lambda r: r.learns,
-        "More training: micro average precision is still rising, {last_ap:.3f} {when}."),
+        "Train longer: micro average precision is still rising, {last_ap:.3f} {when}."),
     Row('overfits', lambda r: r.overfits,
-        "Fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
+        "Use fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}, while the training loss went on falling."),
     Row('loss-is-flat', lambda r: r.loss_trend=='is flat',
-        "Another learning rate, which `learn.lr_find()` suggests, or more samples: the "
+        "Use another learning rate, which `learn.lr_find()` suggests, or more samples: the "
         "validation loss hardly moves, {best_loss:.3g} at best and {last_loss:.3g} {when}."),
     Row('loss-has-risen', lambda r: r.loss_trend=='rises',
-        "A lower learning rate: the validation loss has risen, from {best_loss:.3g} to "
+        "Use a lower learning rate: the validation loss has risen, from {best_loss:.3g} to "
         "{last_loss:.3g} {when}. `learn.lr_find()` shows what is too high.")]
 
 def _loss_advice(r):
@@ -63,48 +63,57 @@ def _as_probability(r, thresh):
 
 def _another_thresh(r):
     t = exact_thresh(r.suggested_thresh)
-    how = ''
-    if r.decodes:
-        set_ = set_thresh_code(_as_probability(r, r.suggested_thresh))
-        how = f" {set_} applies it to metrics, `predict` and `show_results`."
-    elif r.phase:
-        kind = '' if r.sigmoid else ', sigmoid=False'
-        how = (f" Write `learn.metrics = multilabel_metrics(thresh={t}{kind}"
+    kind = note(not r.sigmoid, ', sigmoid=False')
+    if r.decodes: how = set_thresh_code(_as_probability(r, r.suggested_thresh))
+    elif not r.phase: how = f"pass `thresh={t}`"
+    else:
+        how = (f"write `learn.metrics = multilabel_metrics(thresh={t}{kind}"
                f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
-               "that is passed to `fit`.")
-    return (f"Another threshold: `thresh={t}`, the best global one{_without(r)}, has a micro F1 of "
-            f"{r.suggested_f1:.3f} instead of {r.f1_micro:.3f}.{how}")
+               "that is passed to `fit`")
+    return (f"{_change_of_thresh(r)}: {how}. "
+            f"On these samples, micro F1 rises from {r.f1_micro:.3f} to {r.suggested_f1:.3f}.")
+
+def _change_of_thresh(r):
+    "Say in which direction the threshold should change, without the limits in use"
+    if r.min_labels==r.max_labels: # Each sample gets as many labels, whatever the threshold
+        return f"Use a threshold instead of {limits_text(r.min_labels, r.max_labels)}"
+    change = "Use one threshold for all labels"
+    if isinstance(r.thresh, float):
+        is_high = r.suggested_thresh<r.thresh
+        change = "Lower the threshold" if is_high else "Raise the threshold"
+    return change+_without(r)
 
 def _without(r):
     "Say that a threshold is without the limits in use; '' if there are none"
     limits = limits_text(r.min_labels, r.max_labels)
-    return note(limits, f' without {limits}')
+    return note(limits, f', without {limits}')
 
 def _search(r, in_learner, of_arrays):
-    "Say which call finds thresholds, and sets them if it can"
-    if r.decodes: return f"`learn.set_thresh({in_learner})` finds and sets them"
-    return f"`{in_learner if r.phase else of_arrays}` finds them"
+    "Return the call that finds thresholds, and sets them if it can"
+    if r.decodes: return f"`learn.set_thresh({in_learner})`"
+    return f"`{in_learner if r.phase else of_arrays}`"
 
 def _own_thresholds(r):
     how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
-    independent = note(r.phase, " (samples taken as independent)")
-    alone = note(r.labels, ", for all labels")
-    tuned = note(r.labels, ", and tuned for these labels alone")
-    return (f"Thresholds per label{_without(r)}: {how}{alone}. Held out{independent}{tuned}, "
-            f"their micro F1 is {r.per_label_f1:.3f}, against {r.global_f1:.3f} for the best global "
-            f"threshold; it is {r.f1_micro:.3f} now. The same score means a different probability for "
-            "different labels.")
+    of_all = note(r.labels, " (for all labels)")
+    limits = [note(r.phase, "samples taken as independent"),
+              note(r.labels, "tuned for these labels alone")]
+    which = ', '.join(filter(None, limits))
+    return (f"Use a threshold per label{_without(r)}: {how}{of_all}. "
+            f"Cross-validated micro F1{note(which, f' ({which})')}: {r.per_label_f1:.3f} per label, "
+            f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The same score means a different "
+            "probability for different labels.")
 
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 
 def _min_labels(r):
-    how = ''
+    how = "`min_labels=1`"
     if r.decodes and isinstance(r.thresh, float):
-        how = f"; {set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)} applies it"
-    return ("At least one label per sample: `min_labels=1` predicts the top-scoring label where no "
-            f"score exceeds the threshold, with a micro F1 of {r.label_each_f1:.3f} instead of "
-            f"{r.f1_micro:.3f}{how}.")
+        how = set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)
+    return (f"Predict at least one label per sample: {how}. Where no score exceeds the threshold, the "
+            f"top-scoring label is predicted. Micro F1 rises from {r.f1_micro:.3f} to "
+            f"{r.label_each_f1:.3f}.")
 
 def _ignoring(value):
     "Return the argument `ignore_index`, to be typed; '' for None"
@@ -113,7 +122,7 @@ def _ignoring(value):
 def _weights(r):
     # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r.loss_ignores)
-    return ("Last resort: weight positives in the loss.\n1. `learn.loss_func = "
+    return ("As a last resort, weight positives in the loss.\n1. `learn.loss_func = "
             f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})`\n"
             f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}\n3. Train on.\n"
             "4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`")
@@ -149,34 +158,40 @@ def _per_label(r):
                   "best_thresholds(preds, targs, average='macro')")
     dead = _dead(r, True)
     correctly = ' correctly' if any(o['predicted'] for o in dead) else ''
-    return (f"Thresholds per label for macro F1: {how}. Some labels rank above chance and are never "
-            f"predicted{correctly}: {with_ap(dead)}.")
+    return (f"For macro F1, use a threshold per label: {how}. Some labels rank above chance and are "
+            f"never predicted{correctly}: {with_ap(dead)}.")
 
 def _hardly_learnt(r):
-    return ("More samples with some labels, or more training. These labels hardly rank above chance, "
-            f"so no threshold finds them: {with_ap(_dead(r, False))}.")
+    return ("Collect more samples of these labels, or train longer. Their scores are close to chance, "
+            f"so no threshold helps: {with_ap(_dead(r, False))}.")
 
 def _better_model(r):
-    why = f"micro F1 is {r.f1_micro:.3f}, and {r.constant_f1:.3f} for the best constant prediction"
+    now = f"Micro F1 is {r.f1_micro:.3f}"
+    constant = f"and {r.constant_f1:.3f} for the best constant prediction"
+    why = "no threshold is good enough"
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
-        why += f". {find} searches all thresholds: the bins of this record are too wide to suggest one"
+        why = f"{find} searches all thresholds, for which the bins of this record are too wide"
+        numbers = f"{now}, {constant}"
     elif r.suggested_f1<r.f1_micro+0.005 and not _without(r):
-        if abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5:
-            why = f"about as many labels are predicted as are true, but {why}"
-        why += ". No global threshold is better"
+        as_many = abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5
+        why = ("no global threshold is better than the present one"
+               + note(as_many, ", which predicts about as many labels as are true"))
+        numbers = f"{now}, {constant}"
     else:
-        why += (f". The best global threshold, {exact_thresh(r.suggested_thresh)}{_without(r)}, has "
-                f"{r.suggested_f1:.3f}")
-    more = " What remains is more training, at a learning rate from `learn.lr_find()`."
-    return f"A better model: {why}.{more if r.phase and not r.loss_trend else ''}"
+        numbers = (f"{now} now, {r.suggested_f1:.3f} at the best global threshold "
+                   f"({exact_thresh(r.suggested_thresh)}{_without(r)}), {constant}")
+    # A fit of several epochs has its own advice on training
+    rate = note(r.phase, ", at a learning rate from `learn.lr_find()`,")
+    change = "Try another model" if r.loss_trend else f"Train longer{rate} or try another model"
+    return f"{change}: {why}. {numbers}."
 
 REMEDIES = [ # All that match are shown
     Row('thresholds-per-label', per_label_helps, _own_thresholds),
     Row('another-threshold', thresh_helps, _another_thresh),
     Row('scores', lambda r: r.verdict and not r.scored,
-        "Another threshold, perhaps: these are binary predictions already. Pass the scores that they "
-        "were made of, and the threshold is found."),
+        "Pass probabilities or logits instead: these predictions are binary, so no threshold can be "
+        "tuned."),
     Row('thresholds-for-macro-f1', lambda r: _dead(r, True), _per_label, about=LABELS_OR_NONE),
     Row('more-samples', lambda r: _dead(r, False), _hardly_learnt, about=LABELS_OR_NONE),
     # Where many samples have no label, a label each would often be wrong
@@ -184,12 +199,12 @@ REMEDIES = [ # All that match are shown
             and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples,
         _min_labels, about=MODEL|SAMPLES),
     Row('a-smaller-pos-weight', lambda r: r.pos_weight and not _too_few(r),
-        "A smaller `pos_weight` in the loss, such as the square root of that in use, and more "
-        "training.",
+        "Use a smaller `pos_weight` in the loss, such as the square root of the present one, "
+        "and train on.",
         about=MODEL|LABELS),
     Row('unfreezing', lambda r: r.frozen,
-        "Training all layers, not only the last ones: `fine_tune` goes on to that by itself; for "
-        "`fit`, call `learn.unfreeze()` first.", about=ANY-{NO_VERDICT}),
+        "Train all layers: only the last ones are being trained. `fine_tune` does this next; before "
+        "`fit`, call `learn.unfreeze()`.", about=ANY-{NO_VERDICT}),
     Row('training', _loss_advice, _training, about=ANY-{NO_VERDICT}),
     Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
         _better_model, about=MODEL|SAMPLES),

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #b2640180
 from fastai.basics import *
 from ..core.messages import note
+from ..core.tables import some_names
 from ..core.counts import ENOUGH
 from dataclasses import dataclass
 
@@ -26,15 +27,16 @@ class Row:
     color:str=None # Color in plots
     ranking:bool=False # Whether a verdict on thresholds is to add that the ranking is good
     verdict:str=None # Name of a verdict; None: the code with spaces
+    states:tuple=() # Codes of the facts that the text of a verdict states, or makes superfluous
 
     @property
     def name(self):
         "The code in words, as `verdict` has it, such as 'predicts nothing'"
         return self.verdict or self.code.replace('-', ' ')
 
-    def says(self, r):
-        "Write the text about a record"
-        return self.text(r) if callable(self.text) else self.text.format(**r)
+    def says(self, r, **fields):
+        "Write the text about a record, with further fields for the template"
+        return self.text(r) if callable(self.text) else self.text.format(**r, **fields)
 
 def why_no_verdict(r):
     "Explain why a record has no verdict; '' if it can have one"
@@ -79,27 +81,32 @@ LABELS_OR_NONE = LABELS|{NO_VERDICT}
 # The first match wins; a row about `NO_PART` is a problem, but no verdict
 VERDICTS = [
     Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
-        "The model predicts (nearly) nothing", about=MODEL, flagged=True, color='tab:red'),
+        "The model predicts (nearly) nothing{at}", about=MODEL, flagged=True, color='tab:red',
+        states=('samples-without-labels','f1-micro','never-predicted')),
     Row('leaves-samples-empty', lambda r: r.missed_rate >= r.max_empty,
-        "The model gives many labelled samples no label", about=SAMPLES, flagged=True,
-        color='tab:orange'),
+        "{missed_rate:.0%} of the samples with labels get no prediction{at}", about=SAMPLES,
+        flagged=True, color='tab:orange', states=('samples-without-labels',)),
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
-        "The model is worse than predicting the same labels for every sample", about=MODEL,
-        flagged=True, color='tab:gray', ranking=True),
+        "The model is worse than predicting the same labels for every sample, with a micro F1 of "
+        "{f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
+        color='tab:gray', ranking=True, states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        "The model is hardly better than predicting the same labels for every sample", about=MODEL,
-        flagged=True, color='tab:brown', ranking=True),
+        "The model is hardly better than predicting the same labels for every sample, with a micro F1 "
+        "of {f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
+        color='tab:brown', ranking=True, states=('f1-micro',)),
     # A good model may predict as many on purpose, at its best threshold
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
-        "The model predicts far more labels than are true", about=MODEL, color='tab:blue',
-        verdict='over-predicts'),
+        "The model predicts far more labels than are true, {pred_per_sample:.2f} per sample{at} "
+        "instead of {true_per_sample:.2f}", about=MODEL, color='tab:blue', verdict='over-predicts',
+        states=('labels-per-sample',)),
     Row('never-predicts-some-labels',
         lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),
-        "The model never predicts some of the labels", about=LABELS, color='tab:purple'),
+        "The model never predicts {n_never} of {n_labels} labels ({never}){at}", about=LABELS,
+        color='tab:purple', states=('never-predicted',)),
     Row('the-same-for-all-samples', lambda r: r.same_for_all,
-        "The model predicts the same labels for every sample", about=NO_PART, color='tab:olive')]
+        "The model predicts the same labels for every sample{at}", about=NO_PART, color='tab:olive')]
 
 def not_muted(rows, r):
     "List the rows whose codes are not muted in a record"
@@ -117,15 +124,17 @@ def diagnosis(r):
     rows = not_muted(VERDICTS, r)
     return first(rows, lambda o: o.name==r.verdict if o.about else o.applies(r))
 
-def problem(r):
-    "Explain what is wrong with a model, also where there is no verdict; '' if nothing is"
+def problem(r, at=''):
+    "Explain what is wrong `at` a threshold, also where there is no verdict; '' if nothing is"
     row = diagnosis(r)
     if row is None: return ''
     good = (1+r.constant_f1)/2 # Half of what a constant prediction lacks
     ranks_well = (per_label_helps(r) and r.per_label_f1>=good
                   or thresh_helps(r) and r.suggested_f1>=good)
     good_ranking = row.ranking and ranks_well
-    return row.says(r) + note(good_ranking, " (its ranking is good, its thresholds are not)")
+    never = r.never_predicted
+    text = row.says(r, at=at, n_never=len(never), never=some_names(never))
+    return text + note(good_ranking, " (its ranking is good, its thresholds are not)")
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #80f595fb
 def zeros_are_beaten(r):

@@ -191,19 +191,12 @@ def _ceilings_in_words(ceilings, p):
 
 def _reading(report, p, constant, ci):
     "Summarise the report in words"
-    accuracy,subset = report.loc['accuracy_multi'],report.loc['subset_accuracy']
+    accuracy = report.loc['accuracy_multi']
     if math.isnan(accuracy.value):
         return "Some predictions are NaN, so there is nothing to report."
-    rule = ranking = ''
-    if p.scored:
-        ap = report.loc['ap_macro']
-        rule = f"Predicted {p.rule.describe('at a threshold of ')}."
-        ranking = (f"Mean average precision, which needs no threshold, is {ap.value:.3f}; "
-                   f"a random ranking scores {ap.baseline:.3f}.")
-    all_right = (f"All labels are right in {subset.value:.3f} of the samples, "
-                 f"and in {subset.constant:.3f} with the best constant prediction.")
-    sentences = [rule, p.which_labels, _accuracy_in_words(accuracy, p), all_right,
-                 _f1_in_words(report.loc['f1_samples'], constant, ci), ranking,
+    rule = note(p.scored, f"Predicted {p.rule.describe('at a threshold of ')}.")
+    sentences = [rule, p.which_labels, _accuracy_in_words(accuracy, p),
+                 _f1_in_words(report.loc['f1_samples'], constant, ci),
                  _ceilings_in_words(report.ceiling, p), _unknown_in_words(report),
                  _least_difference(report.loc['f1_samples'], p), note(ci is not None, p.sampling)]
     return ' '.join(filter(None, sentences))

@@ -292,7 +292,7 @@ def _report_text(self:MultiLabelInterpretation, averages):
     tp,_,fn,_ = self.counts
     absent = [name for name,support in zip(self.vocab, tp+fn) if not support]
     if absent:
-        texts.append(f'Nothing is known of labels that no sample has: {some_names(absent)}.')
+        texts.append(f'No sample has these labels, so they cannot be judged: {some_names(absent)}.')
     return ' '.join(texts)
 
 @patch

@@ -89,12 +89,14 @@ class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_
 # %% ../../nbs/thresholds/04_finding.ipynb #2dc37eb4
 def check_search(
     has_nan:bool, # Whether a prediction is NaN
-    binary:str, # Description of binary predictions for the error; '': predictions are scores
+    binary:str, # How the predictions are binary, such as 'binary (torch.bool)'; '' for scores
     any_true:bool # Whether a target is true
 ):
     "Raise an error or warn if no threshold can be found"
-    if has_nan: raise ValueError("some preds are NaN: thresholds are found from numbers")
-    if binary: raise ValueError(f"preds are {binary} already: thresholds are found from scores")
+    if has_nan: raise ValueError("some preds are NaN, so no threshold can be tuned")
+    if binary:
+        raise ValueError(f"preds are {binary}. Thresholds are tuned on scores: pass probabilities, "
+                         "or logits with sigmoid=True")
     if not any_true:
         warn_user("no target is true, so no threshold is better than another: are the targets right?")
 
@@ -221,7 +223,7 @@ class ThreshFinder(FoldedMetric):
         hist = hist.reshape(self.n_folds, 2, -1, self.bins)
         has_nan = not self.check_input(checks)
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
-        check_search(has_nan, '' if self.scored else 'binary predictions', hist[:,1].any())
+        check_search(has_nan, '' if self.scored else 'binary', hist[:,1].any())
         self._warn_of_range()
         return BinnedTable(hist)
 
@@ -246,7 +248,7 @@ def score_table(
     seed:int=42 # Random seed of the folds
 )->ScoreTable:
     "Make a search table, with an error or a warning if no threshold can be found"
-    binary = '' if p.scored else f'{p.preds.dtype}, binary predictions'
+    binary = '' if p.scored else f'binary ({p.preds.dtype})'
     check_search(p.nan_warning, binary, p.true.any())
     table = ScoreTable(p, cv, seed)
     if not table.probs:

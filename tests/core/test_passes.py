@@ -79,7 +79,7 @@ def test_data_without_targets_are_an_error(f, digits_dls):
     model = nn.Sequential(nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(3, 20))
     learn = Learner(digits_dls, model, loss_func=BCEWithLogitsLossFlat(), metrics=multilabel_metrics())
     test_dl = digits_dls.test_dl(digits_dls.valid_ds.items[:4])
-    advice = r'no targets: make the loader by `learn.dls.test_dl\(items, with_labels=True\)`'
+    advice = r'no targets: create it with `learn.dls.test_dl\(items, with_labels=True\)` from'
     with pytest.raises(ValueError, match=advice), learn.no_bar(): f(learn, dl=test_dl)
 
 def test_loaders_of_torch_will_do():

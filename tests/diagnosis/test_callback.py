@@ -29,9 +29,9 @@ def test_when_it_warns_and_at_what_length(capsys):
     assert lines(*COLLAPSED, n_epoch=2)==[(1,'full')]
     assert not lines(*GOOD, n_epoch=5, model=Waking(2)) and not capsys.readouterr().out
     assert lines(*GOOD, n_epoch=7, model=Waking(5))==[(3,'full')]
-    assert 'All clear: epoch 6' in capsys.readouterr().out
+    assert 'Epoch 6: all clear' in capsys.readouterr().out
     assert lines(*GOOD, n_epoch=9, model=Waking(5))==[(3,'full')]
-    assert capsys.readouterr().out.count('All clear: epoch 7')==1
+    assert capsys.readouterr().out.count('Epoch 7: all clear')==1
 
 @pytest.mark.parametrize('losses,acts_at', [
     ([1.,.9,.8,.7,.6,.5,.4,.3], None), # learns
@@ -270,12 +270,12 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
     last = learn.zero_labels.explain()
     assert not last.verdict and re.search(rf'No verdict: (some )?{says}', str(last))
     assert L(learn.zero_labels.reported.values()).itemgot(0)==["predicts nothing"]
-    assert 'All clear' not in capsys.readouterr().out
+    assert 'all clear' not in capsys.readouterr().out.lower()
     model.w.data.zero_() # NaN has spread to the weights and to the optimizer
     learn.create_opt()
     model.forward = lambda x: x + 7 + 0*model.w
     with learn.no_logging(): learn.fit(1, 0.)
-    assert not learn.zero_labels.reported and 'All clear' in capsys.readouterr().out
+    assert not learn.zero_labels.reported and 'all clear' in capsys.readouterr().out
 
 def test_the_plot_shows_the_columns_of_the_report():
     learn,_ = trained(*GOOD, n_epoch=4, model=Waking(3))
@@ -332,9 +332,9 @@ def test_advice_within_a_frozen_phase_holds():
     splitter = lambda m: [[], params(m)]
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), splitter=splitter)
     with recording(learn) as caught: learn.fine_tune(1, 0., freeze_epochs=5)
-    text, = [one_line(w.message) for w in caught if 'all layers' in one_line(w.message)]
-    assert ('Training all layers, not only the last ones: `fine_tune` goes on to that by itself; '
-            'for `fit`, call `learn.unfreeze()` first.') in text
+    text, = [one_line(w.message) for w in caught if 'Train all layers' in one_line(w.message)]
+    assert ('Train all layers: only the last ones are being trained. `fine_tune` does this next; '
+            'before `fit`, call `learn.unfreeze()`.') in text
     save = SaveModelCallback(monitor='accuracy_multi', reset_on_fit=False)
     learn = make_learner(*COLLAPSED, multilabel_metrics(), splitter=splitter, cbs=[ZeroLabelsCallback(), save],
                          path=Path(tempfile.mkdtemp()))
@@ -462,7 +462,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         with learn.no_logging(): learn.fit(5, 0.)
         warnings.simplefilter('error', ZeroLabelsWarning)
         with learn.no_logging(): learn.fit(2, 0.)
-        assert capsys.readouterr().out.strip().startswith('All clear: epoch 1')
+        assert capsys.readouterr().out.strip().startswith('Epoch 1: all clear')
         shown = []
         monkeypatch.setattr('fastai_mlmetrics.diagnosis.callback.IN_NOTEBOOK', True)
         monkeypatch.setattr('IPython.display.display', shown.append)
@@ -652,24 +652,24 @@ def test_the_model_that_was_saved_is_judged(tmp_path, capsys):
     assert 'predicts (nearly) nothing' in fit(-9)
     # The last epoch is better than the one that is loaded, and would be all clear
     assert 'Still predicts nothing (epoch 0)' in fit(-2.5, 2.6, cbs=SaveModelCallback())
-    assert 'All clear' not in capsys.readouterr().out and learn.model.bias.item()==pytest.approx(-2.5)
+    assert 'all clear' not in capsys.readouterr().out.lower() and learn.model.bias.item()==pytest.approx(-2.5)
     # The first callback loads nothing; the fit ends in the epoch that is loaded
     caught = fit(-9, -2.5, 2.6, cbs=[
         SaveModelCallback(every_epoch=True, fname='each'),
         SaveModelCallback(monitor='f1_micro'),
         EarlyStoppingCallback(monitor='f1_micro', comp=np.less, patience=2)])
-    assert not caught and 'All clear: epoch 2' in capsys.readouterr().out
+    assert not caught and 'Epoch 2: all clear' in capsys.readouterr().out
     assert learn.model.bias.item()==pytest.approx(2.6)
     assert 'predicts nothing' in fit(-9).replace('(nearly) ', '')
     fit(-2.5, 2.6, cbs=SaveModelCallback(at_end=True))
-    assert 'All clear' in capsys.readouterr().out and learn.model.bias.item()==pytest.approx(2.6)
+    assert 'all clear' in capsys.readouterr().out and learn.model.bias.item()==pytest.approx(2.6)
 
 def test_other_data_clears_nothing(capsys):
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback())
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
     with learn.no_logging(): learn.validate(dl=make_learner(*GOOD).dls.valid)
     assert L(learn.zero_labels.reported.values()).itemgot(0)==["predicts nothing"]
-    assert 'All clear' not in capsys.readouterr().out
+    assert 'all clear' not in capsys.readouterr().out.lower()
     with pytest.warns(ZeroLabelsWarning, match='Still predicts nothing'), learn.no_logging(): learn.fit(1, 0.)
 
 def test_each_data_is_told_of_by_itself(capsys):
@@ -683,10 +683,10 @@ def test_each_data_is_told_of_by_itself(capsys):
     test_eq([o.count('What helps') for o in messages], [1,1])
     model.biases = 2.,2.
     with learn.no_logging(): learn.fit(2, 0.)
-    assert 'All clear: epoch 1' in capsys.readouterr().out and len(learn.zero_labels.reported)==1
+    assert 'Epoch 1: all clear' in capsys.readouterr().out and len(learn.zero_labels.reported)==1
     model.bias.data.fill_(7.)
     with learn.no_logging(): learn.validate(dl=other)
-    assert 'All clear, at threshold 0.5.' in capsys.readouterr().out and not learn.zero_labels.reported
+    assert 'All clear at threshold 0.5.' in capsys.readouterr().out and not learn.zero_labels.reported
 
 def test_another_learner_starts_anew(capsys):
     cb = ZeroLabelsCallback()
@@ -695,7 +695,7 @@ def test_another_learner_starts_anew(capsys):
         with recording(learn) as caught: learn.fit(1, 0.) if n else learn.validate()
         test_eq([str(w.message).count('What helps') for w in caught], [1]*n)
         test_eq(len(cb.records), 1)
-    assert 'All clear' not in capsys.readouterr().out
+    assert 'all clear' not in capsys.readouterr().out.lower()
 
 def test_weights_that_became_nan_are_no_all_clear(capsys):
     class Diverges(Callback):
@@ -708,7 +708,7 @@ def test_weights_that_became_nan_are_no_all_clear(capsys):
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
     model.biases = 2.,2.
     with learn.no_logging(): learn.fit(2, 0.1, cbs=[Diverges(), TerminateOnNaNCallback()])
-    assert not learn.zero_labels.records[-1].verdict and 'All clear' not in capsys.readouterr().out
+    assert not learn.zero_labels.records[-1].verdict and 'all clear' not in capsys.readouterr().out.lower()
 
 def test_chance_is_not_learning():
     "Constant scores rank labels at chance level, whatever the loss does"
@@ -812,13 +812,13 @@ def test_validate_warns_once_after_an_interrupted_fit():
     other = make_learner(*COLLAPSED).dls.valid
     def titles(f, *args, **kwargs):
         with recording(learn) as caught: f(*args, **kwargs)
-        return [re.split('[:,]', one_line(w.message))[0] for w in caught]
+        return [re.split('[:,]| -', one_line(w.message))[0] for w in caught]
     with pytest.raises(KeyboardInterrupt), learn.no_logging(): learn.fit(2, 0.)
-    assert titles(learn.validate)==['The model predicts (nearly) nothing']
+    assert titles(learn.validate)==['The model predicts (nearly) nothing at threshold 0.5.']
     assert titles(learn.validate)==titles(learn.validate, dl=other)==[]
     assert [r.phase for r in learn.zero_labels.records]==['validate']*3
     assert titles(learn.fit, 1, 0.)==['Still predicts nothing (epoch 0)']
-    assert titles(learn.validate, dl=other)==['The model predicts (nearly) nothing']
+    assert titles(learn.validate, dl=other)==['The model predicts (nearly) nothing at threshold 0.5.']
 
 # True of what it looks at
 
@@ -828,7 +828,7 @@ def test_numbers_are_of_the_loaded_epoch(tmp_path):
         Falling([1.6, 1., 0.8, 0.26]), SaveModelCallback(monitor='zeros_accuracy'), ZeroLabelsCallback()])
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(4, 0.)
     text = one_line(caught[-1].message)
-    assert 'epoch 0, at threshold' in text
+    assert text.startswith('Epoch 0: the model') and 'at threshold 0.5' in text
     assert 'still falling, 0.26 at epoch 3 (epoch 0 is loaded)' in text
     assert caught[-1].message.record.valid_loss==1.6
 
@@ -839,9 +839,9 @@ def test_no_threshold_is_advised_on_other_data(tmp_path):
     for f in (learn.evaluate, learn.validate):
         with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): f(dl=dl)
         text = one_line(caught[0].message)
-        assert "no label, at threshold" in text and "learn.evaluate()" in text and "thresh=" not in text
+        assert "no prediction at threshold" in text and "learn.evaluate()" in text and "thresh=" not in text
         learn.zero_labels.reported.clear()
-    with pytest.warns(ZeroLabelsWarning, match='Another threshold'): learn.evaluate()
+    with pytest.warns(ZeroLabelsWarning, match=r'Lower the threshold: learn\.set_thresh'): learn.evaluate()
 
 class OfOnesOwn(ZeroLabelsCallback): pass
 
@@ -941,15 +941,15 @@ def test_a_muted_verdict_leaves_the_next_one_that_applies():
 def test_facts_remedies_and_advice_are_muted():
     learn,caught = trained(*COLLAPSED, n_epoch=3)
     whole = learn.zero_labels.explain()
-    assert 'labels per sample predicted' in repr(whole) and 'Another threshold' in repr(whole)
-    assert 'Last resort' in repr(whole) and 'Another learning rate' in repr(whole)
+    assert 'labels per sample predicted' in repr(whole) and 'Lower the threshold' in repr(whole)
+    assert 'As a last resort' in repr(whole) and 'Use another learning rate' in repr(whole)
     ignore = 'labels-per-sample','another-threshold','a-weighted-loss','loss-is-flat'
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(ignore=ignore))
     with recording(learn): learn.fit(3, 0.)
     r = learn.zero_labels.explain()
     text = repr(r)
-    assert r.verdict==whole.verdict and r.loss_trend=='is flat' and 'micro F1' in text
-    for o in ('labels per sample predicted','Another threshold','Last resort','Another learning rate'):
+    assert r.verdict==whole.verdict and r.loss_trend=='is flat' and 'accuracy' in text
+    for o in ('labels per sample predicted','Lower the threshold','As a last resort','Use another learning rate'):
         assert o not in text
     for loss in ('diverges','falls','rises','is flat',''): # A muted advice is not replaced by a wrong one
         muted = Record(whole, loss_trend=loss, collapsed=False, learns=False,

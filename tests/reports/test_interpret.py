@@ -232,7 +232,7 @@ def test_an_interpretation_says_what_it_holds():
         assert repr(interp).startswith(
             f"{start}micro F1 {f1['micro avg']:.3f}; the best constant prediction scores "
             f"{interp.judge().constant_f1:.3f}; macro F1 {f1['macro avg']:.3f}"), repr(interp)
-    assert text(2000, 5).endswith('. The model gives many labelled samples no label.')
+    assert text(2000, 5).endswith('. 75% of the samples with labels get no prediction.')
     assert text(2000, 5, thresh=0.05).endswith('. No warning.')
     assert text(1, 1).startswith('MultiLabelInterpretation of 1 sample and 1 label, at thresh=0.5: micro F1 ')
     assert text(30, 1).endswith('. No verdict: fewer than 20 samples have a label.')

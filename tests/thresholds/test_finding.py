@@ -34,7 +34,7 @@ def test_no_true_target_is_told():
 def test_mistakes_are_named():
     s,y = torch.rand(20,3),torch.ones(20,3)
     for args,kw,match in (
-            ((s.long(),y), {}, 'binary predictions already'),
+            ((s.long(),y), {}, r'preds are binary \(torch.int64\)'),
             ((s[:0],y[:0]), {}, 'not a single sample'),
             ((s*math.nan,y), {}, 'NaN'),
             ((s,y*2), {}, '0 or 1'),
@@ -163,7 +163,7 @@ def test_mistakes_with_bins_are_named():
             (lambda: make_learner(logits, y).thresh_find(average='samples', bins=64), "no average over samples"),
             (lambda: best_thresholds(logits, y, bins=64), 'pass sigmoid=True'),
             (lambda: best_thresholds(p*math.nan, y, bins=64), 'NaN'),
-            (lambda: best_thresholds(y.long(), y, bins=64), 'binary predictions already'),
+            (lambda: best_thresholds(y.long(), y, bins=64), 'preds are binary. Thresholds'),
             (lambda: best_thresholds(p, 2*y, bins=64), '0 or 1'),
             (lambda: best_thresholds(p[:0], y[:0], bins=64), 'not a single sample'),
             (lambda: best_thresholds(p, y*0-1, bins=64, ignore_index=-1), 'not a single sample'),
