@@ -296,6 +296,8 @@ SEARCHES = {
     'which metric': 'howto/27_which_metric', 'confusion matrix': 'howto/28_confusion_matrix',
     'oversampling': 'howto/29_oversampling', 'WeightedDL': 'howto/29_oversampling',
     'costs of errors': 'howto/30_costs', 'hierarchical labels': 'howto/31_hierarchical_labels',
+    'several outputs': 'howto/32_several_outputs', 'multi-task model': 'howto/32_several_outputs',
+    'model returns a tuple': 'howto/32_several_outputs', 'two heads': 'howto/32_several_outputs',
     'export ONNX thresholds': 'howto/20_image_onnx', 'compare with last week': 'howto/19_compare_last_week',
     'predictions seem to be logits': 'reference/11_messages', 'targets must be 0 or 1': 'reference/11_messages'}
 

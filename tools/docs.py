@@ -91,6 +91,8 @@ TERMS = {
     'howto/29_oversampling': 'oversampling, WeightedDL, WeightedRandomSampler, class imbalance, balanced sampling',
     'howto/30_costs': 'costs of false positives and negatives, cost of errors, cost-sensitive',
     'howto/31_hierarchical_labels': 'hierarchical labels, hierarchy, parent label, taxonomy',
+    'howto/32_several_outputs': 'several outputs, several targets, multiple outputs, multi-task, multitask, '
+                                'two heads, multi-head, tuple of outputs',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
     'reference/02_ranking#apscoremulti': 'mean average precision',
