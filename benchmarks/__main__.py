@@ -6,7 +6,7 @@ import inspect, platform, subprocess, sys, time, warnings
 from dataclasses import dataclass
 import fastai, sklearn, fastai.metrics as fm, sklearn.metrics as skm
 from fastai.vision.all import *
-from benchmarks.gpu import gpu
+from benchmarks.gpu import gpu, on_a_gpu
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.metrics.formulas import *
 from fastai_mlmetrics.metrics.streaming import *
@@ -77,7 +77,7 @@ def of_fastai():
             fm.PrecisionMulti(average='samples'), fm.RecallMulti(average='samples')]
 
 def of_torchmetrics(c, validate_args):
-    "Accuracy and F1 in three averages, from torchmetrics, which lacks averages over samples"
+    "Accuracy and F1 in three averages, from torchmetrics, which has no averages over samples"
     kw = dict(num_labels=c, validate_args=validate_args)
     f1s = {a: MultilabelF1Score(average=a, **kw) for a in ('macro','micro','weighted')}
     m = MetricCollection({'accuracy': MultilabelAccuracy(average='micro', **kw), **f1s})
@@ -167,9 +167,9 @@ def validation(learners=LEARNERS, repeats=15):
 
     Milliseconds of `learn.validate()` without metrics, and the time that is added by our nine metrics, by
     `ZeroLabelsCallback` in addition to these, and by fastai's seven metrics instead. Each value is the median of the
-    differences within a round. Times differ from the first table, which measures without a Learner. *Below x*: the time
-    cannot be distinguished from 0; x is the upper limit of the 95 % interval, or the interval's width if the limit is
-    below 0."""
+    differences within 15 rounds. So times of the same metrics differ from the first table, which measures them without
+    a Learner, and fastai's and scikit-learn's only once. *Below x*: the time cannot be distinguished from 0; x is the
+    upper limit of the 95 % interval, or the interval's width if the limit is below 0."""
     for name,learner in learners.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
@@ -351,7 +351,7 @@ def importing():
 
 # --- the page
 
-PAGE = metrics,thresholds,validation,memory,gpu
+PAGE = metrics,thresholds,validation,memory,gpu,on_a_gpu
 ALL = *PAGE,ranking,labels,new_data,soak,importing
 
 def summary(tables):
@@ -363,7 +363,7 @@ def summary(tables):
     train = (f'**Training**: for {m["samples x labels"]} (samples x labels), our nine metrics add '
              f'{added(free.metrics)} ms to a validation, the callback {added(free.callback)} ms, and fastai\'s seven '
              f'metrics {fastai_adds} ms. A resnet18 validates small images in '
-             f'{short(resnet.validation)} ms without a GPU; metrics add {added(resnet.metrics)} ms, and the callback '
+             f'{short(resnet.validation)} ms {accelerator()}; metrics add {added(resnet.metrics)} ms, and the callback '
              f'{added(resnet.callback)} ms.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
@@ -399,8 +399,12 @@ def where():
     "The machine and the versions"
     return (f'{cpu()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, Python {platform.python_version()}, '
             f'torch {torch.__version__}, numpy {np.__version__}, fastai {fastai.__version__}, '
-            f'scikit-learn {sklearn.__version__}. Numbers are of one run, without a GPU: medians, '
+            f'scikit-learn {sklearn.__version__}. Numbers are of one run, {accelerator()}: medians, '
             'or for memory and slow libraries one measurement.')
+
+def accelerator():
+    "Whether there is a GPU, and its name"
+    return f'with a GPU, {torch.cuda.get_device_name()}' if torch.cuda.is_available() else 'without a GPU'
 
 def cpu():
     "The name of the processor, on Linux from `/proc/cpuinfo`"

@@ -17,13 +17,14 @@ def tables(bench):
     def python(m, module, stream, name, *size): return ' '.join(map(str, bench.STREAMED[name](*map(int, size))))
     rows = [(o, 2000, 10) for o in bench.STREAMED]
     made = dict(metrics=(TINY,), thresholds=(((200,4),), 1), memory=(rows,),
-                validation=({'tiny': lambda: bench.free(300, 5, 64)}, 2), gpu=(2,))
+                validation=({'tiny': lambda: bench.free(300, 5, 64)}, 2), gpu=(2,), on_a_gpu=())
     with pytest.MonkeyPatch.context() as m:
         m.setattr(bench, 'python', python)
         return {f.__name__: pd.DataFrame(f(*made[f.__name__])) for f in bench.PAGE}
 
 def test_each_section_of_the_page_measures(tables):
-    assert {k: len(o) for k,o in tables.items()}==dict(metrics=1, thresholds=5, validation=1, memory=6, gpu=4)
+    assert {k: len(o) for k,o in tables.items()}==dict(
+        metrics=1, thresholds=5, validation=1, memory=6, gpu=4, on_a_gpu=4)
     for o in ('ours','fastai','scikit-learn','torchmetrics'): assert (tables['metrics'][o]>0).all()
     assert 'per label, jointly for micro F1' in [*tables['thresholds'].thresholds]
 
@@ -34,8 +35,15 @@ def test_the_page_begins_with_its_three_sentences_and_replaces_the_last_one(benc
     assert re.findall(r'^(?:- \*\*|## )([\w ]+)', text, re.M)==[
         'Training','Thresholds and intervals','Memory',
         'Metrics of a validation','Thresholds','Validation with the callback',
-        'Memory','Waiting for a GPU']
+        'Memory','Waiting for a GPU','On a GPU']
     assert 'older' not in text and not re.search(r'-\d|nan|e[-+]\d', text)
+
+def test_the_page_names_the_gpu_that_it_was_measured_with(bench, monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    assert 'of one run, without a GPU:' in bench.where()
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+    monkeypatch.setattr(torch.cuda, 'get_device_name', lambda: 'NVIDIA H200')
+    assert 'of one run, with a GPU, NVIDIA H200:' in bench.where()
 
 def test_a_difference_within_noise_is_only_bounded(bench):
     noise = np.random.default_rng(0).normal(0, 1, 15)

@@ -37,7 +37,7 @@ PAGES = {k: o for k,o in NOTEBOOKS.items()
 each_page = pytest.mark.parametrize('page', PAGES.values(), ids=PAGES)
 
 # Numbers that no output can show: versions, levels and rules, and what others have measured
-ELSEWHERE = {'index': '3.10', '01_forum_thread': '0.96', '03_whose_accuracy': '1.6 0.76 0.62',
+ELSEWHERE = {'index': '3.10 4.6 5%', '01_forum_thread': '0.96', '03_whose_accuracy': '1.6 0.76 0.62',
              '11_monitor_trackers': '0.5', '20_image_onnx': '2.6', '02_ranking': '0.5',
              '11_messages': '0.5 1%', '12_glossary': '0.8 80% 95%'}
 
@@ -75,5 +75,5 @@ def test_links_to_files_lead_somewhere(page):
 def test_the_first_two_pages_take_a_quarter_of_an_hour():
     "At 200 words a minute, beside the code"
     readme = (ROOT/'README.md').read_text()
-    assert len(readme.split())<=900
+    assert len(readme.split())<=700
     assert len(prose(PAGES['index.ipynb']).split())+len(prose(PAGES['tutorials/02_trust.ipynb']).split())<1800

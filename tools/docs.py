@@ -327,6 +327,8 @@ def sources(folder):
         if o.stem!='index': # the front page is one folder higher here
             for c in nb['cells']: c['source'] = re.sub(r'\]\(((\.\./)*index\.ipynb)', r'](../\1', c['source'])
         else:
+            def list_of(m): return f"({m[1].replace('-', '')}.md)" # the site has a page for each list of pages
+            for c in nb['cells']: c['source'] = re.sub(r'\(nbs/README\.md#([\w-]+)\)', list_of, c['source'])
             nb['cells'].insert(1, dict(cell_type='markdown', metadata={}, source=DOORS))
             nb['cells'].append(dict(cell_type='markdown', metadata={}, source=toctree(KINDS)))
         dest.write_text(json.dumps(nb), encoding='utf-8')

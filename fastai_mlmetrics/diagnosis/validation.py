@@ -18,8 +18,8 @@ from ..metrics.curves import (
     add_to_histogram, bin_curve, bin_place, constant_values, REACH)
 from ..metrics.ranking import APScoreMulti, random_ap, ranks_above_chance
 from ..thresholds.search import BinnedTable, FoldedMetric
-from ..thresholds.tuning import gain, Objective
-from scipy.special import logit
+from ..thresholds.tuning import gain, Objective, Tuned
+from scipy.special import expit, logit
 from typing import NamedTuple
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #cb5721b8
@@ -170,24 +170,31 @@ def suggest(self:ScoreHistogram
     return None,math.nan
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #7aca0354
-class PerLabelComparison(NamedTuple):
-    "Thresholds per label against the best global one; nan: unknown"
+class ThreshComparison(NamedTuple):
+    "Thresholds per label, the best global one, and what is in use, held out; nan: unknown"
     per_label_f1:float=math.nan # Held-out micro F1 of thresholds per label
     global_f1:float=math.nan # Held-out micro F1 of the global threshold
     gain:tuple=(math.nan,)*3 # Their difference, and its 95 % interval
+    global_gain:tuple=(math.nan,)*3 # The same of the global threshold and what is in use
 
 @patch
-def compare_per_label(self:ScoreHistogram)->PerLabelComparison:
-    "Compare thresholds per label, tuned jointly for micro F1, with the best global one"
+def compare_thresholds(self:ScoreHistogram,
+    thresh=None # Threshold in use, or one for each label; None: unknown, or limits are in use
+)->ThreshComparison:
+    "Compare thresholds, tuned for micro F1, per label with global, and global with those in use"
     table = BinnedTable(self.of_labels)
-    if table.c==1 or table.n_folds==1 or not table.true.any(): return PerLabelComparison()
+    if table.c==1 or table.n_folds==1 or not table.true.any(): return ThreshComparison()
     objective = Objective('f1', 'micro', per_label=True)
     shared,per_label = (tuned.held_out for tuned in objective.tune(table))
-    if not (shared and per_label): return PerLabelComparison()
+    if not (shared and per_label): return ThreshComparison()
     f1 = objective.m
-    change = gain(f1, per_label, shared)
-    return PerLabelComparison(per_label.score(f1), shared.score(f1),
-                              (change.value, *change.limits(0.95)))
+    def gain_of(a, b):
+        change = gain(f1, a, b)
+        return change.value,*change.limits(0.95)
+    res = ThreshComparison(per_label.score(f1), shared.score(f1), gain_of(per_label, shared))
+    if thresh is None: return res
+    in_use = Tuned('now', table, expit([[self.place(o) for o in L(thresh)]])).fit
+    return res._replace(global_gain=gain_of(shared, in_use))
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
 class _SampleCounts(NamedTuple):
@@ -395,11 +402,12 @@ class ValidationStats:
     def _suggestions(self, counts, scored):
         "Estimate what another threshold, thresholds per label or `min_labels=1` would give"
         thresh,f1 = None,math.nan
-        comparison = PerLabelComparison()
+        comparison = ThreshComparison()
         label_each_f1 = math.nan
         if scored:
             thresh,f1 = self.hist.suggest()
-            comparison = self.hist.compare_per_label()
+            in_use = None if self.per_label.rule.limits else self.thresh
+            comparison = self.hist.compare_thresholds(in_use)
         if scored and self.scores_all: # `min_labels=1` predicts one of all labels
             tp,fp,fn,tn = counts.sum(1)
             samples = self.samples.counts
@@ -408,7 +416,8 @@ class ValidationStats:
                 tp=each_tp, fp=each_fp, fn=tp+fn-each_tp, tn=fp+tn-each_fp).item()
         return dict(suggested_thresh=thresh, suggested_f1=f1,
             global_f1=comparison.global_f1, per_label_f1=comparison.per_label_f1,
-            per_label_gain=comparison.gain, label_each_f1=label_each_f1)
+            per_label_gain=comparison.gain, global_gain=comparison.global_gain,
+            label_each_f1=label_each_f1)
 
     def _ranking(self,
         counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C

@@ -53,9 +53,15 @@ def is_better(f1, now):
 
 def _would_help(r, f1): return is_better(f1, r.f1_micro) and beats_constant(f1, r.constant_f1)
 
+def _keeps_choice(r):
+    "Whether somebody chose what is in use, and the gain of another threshold may be chance"
+    gain,low,_ = r.global_gain
+    is_default = r.thresh in (0, 0.5) # 0: of margins
+    return not is_default and low<=gain/2 # The interval of five folds is rough, so not just 0
+
 def thresh_helps(r):
     "Whether the suggested threshold is clearly better than what is in use"
-    return _would_help(r, r.suggested_f1)
+    return _would_help(r, r.suggested_f1) and not _keeps_choice(r)
 
 def per_label_helps(r):
     "Whether thresholds per label are clearly better than any global one, and than what is in use"

@@ -5,6 +5,7 @@ from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.thresholds.tuning import Objective
 from fastai_mlmetrics.thresholds.choosing import InUse, recommend
 from fastai_mlmetrics.thresholds.finding import score_table
+from fastai_mlmetrics.diagnosis.verdicts import thresh_helps
 
 def options(scores, y, thresh=0.5, groups=None, metric='f1', average='micro', chosen=False, **kw):
     "The threshold in use, the best one, and thresholds per label"
@@ -35,6 +36,17 @@ def test_a_clear_gain_replaces_a_threshold_that_was_set():
     scores,y = calibrated(3000, 0)
     chosen,text = recommend(*options(scores, y, thresh=0.9, chosen=True))
     assert chosen.name=='best' and 'may be chance' not in text.split('adds only')[0]
+
+def test_the_box_does_not_contradict():
+    "It advises another threshold than one that was set only where a search recommends one, but for one draw in twenty"
+    advised = contradicted = 0
+    for (n,thresh),seed in itertools.product([(100,0.2),(1000,0.6)], range(10)):
+        scores,y = calibrated(n, seed)
+        if not thresh_helps(judge(scores, y, thresh=thresh)): continue
+        chosen,_ = recommend(*options(scores, y, thresh=thresh, chosen=True))
+        advised += 1
+        contradicted += chosen.in_use
+    assert advised>=8 and contradicted<=1
 
 def test_a_clear_loss_keeps_the_default():
     "0.5 is best, and few samples in the folds find it badly"

@@ -1,0 +1,45 @@
+"The README: its code runs, and its picture is of the saved run"
+import fastai.vision.all, runpy
+from PIL import Image
+from fastai_mlmetrics.demo import small_convnet
+from helpers import *
+
+README = (ROOT/'README.md').read_text()
+
+@pytest.fixture(scope='module')
+def four_lines(digits_dls):
+    "What the first block of code makes, with a small model in place of a pretrained one"
+    block = re.search(r'```python\n(.*?)```', README, re.S)[1]
+    assert 'vision_learner(dls, resnet18, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())' in block
+    space = dict(dls=digits_dls)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(fastai.vision.all, 'vision_learner', partial(vision_learner, pretrained=False))
+        m.setattr(fastai.vision.all, 'resnet18', small_convnet)
+        exec(block, space)
+    return space
+
+def test_the_four_lines_record_each_epoch_and_set_a_threshold(four_lines):
+    learn = four_lines['learn']
+    assert len(learn.zero_labels.records)==4 # an epoch with the body frozen, and three
+    assert np.any(np.not_equal(learn.loss_func.thresh, 0.5))
+
+def test_each_row_of_the_table_runs(four_lines, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    learn = four_lines['learn']
+    probs,targs = learn.get_preds()
+    test_dl = learn.dls.test_dl(learn.dls.valid_ds.items, with_labels=True)
+    space = four_lines | dict(test_dl=test_dl, probs=probs, targs=targs)
+    rows = re.findall(r'(?m)^\| .+? \| (`.+`) \|$', README)
+    assert 5<=len(rows)<=8
+    for row in rows:
+        for line in row.split('<br>'): exec(line.strip('`'), space)
+    assert (tmp_path/'report.html').stat().st_size>10_000
+    assert 0<=space['F1ScoreMulti'](thresh=space['found'].per_label, sigmoid=False)(probs, targs)<=1
+
+@pytest.mark.dev
+def test_the_picture_is_of_the_saved_run():
+    pytest.importorskip('nbdev')
+    digest = runpy.run_path(ROOT/'tools'/'readme.py')['digest']()
+    with Image.open(ROOT/'nbs'/'images'/'warning.png') as im:
+        assert im.text['drawn from']==digest, 'python tools/readme.py --picture'
+        assert im.width==1000 and im.height<=450 # so that the first screen has code as well
