@@ -168,12 +168,10 @@ def test_every_column_is_explained(reference):
     assert not names - {*re.findall(r'`([^`]*)`', text)} and len(names)>60
 def test_one_list_makes_glossary_and_columns(reference):
     "Each word of the page's glossary is defined in the reference, from the same list"
-    shown = [re.findall(r"'([^']+)'", c.source) for page in ('columns','glossary') for c in reference[page]
-             if c.source.startswith('define(')]
+    shown = [re.findall(r"'([^']+)'", c.source) for c in reference['columns'] if c.source.startswith('define(')]
     assert {*glossary()}=={o for names in shown for o in names}
-    for page in ('columns','glossary'): # nor once more, in other words
-        assert not {'baseline','constant','ceiling','lift','held_out','support'} & {
-            *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference[page]))}
+    assert not {'baseline','constant','ceiling','lift','held_out','support'} & { # nor once more, in other words
+        *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference['columns']))}
 
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'thresholds-per-label': 'Thresholds per label', 'another-threshold': 'Another threshold',
@@ -245,11 +243,11 @@ SEARCHES = {
     'PyTorch loop': 'howto/18_own_loop_timm', 'segmentation': 'howto/16_segmentation_sequences',
     'padding': 'howto/16_segmentation_sequences', 'sequence': 'howto/16_segmentation_sequences',
     'segmentation mask': 'howto/16_segmentation_sequences', 'padded tokens': 'howto/16_segmentation_sequences',
-    'one column for a label': 'howto/14_single_label_column', 'ONNX': 'howto/20_image_onnx',
+    'one column for a label': 'howto/11_monitor_trackers', 'ONNX': 'howto/06_thresholds_deployment',
     'several images per patient': 'howto/22_groups', 'how many samples': 'howto/23_how_many_samples',
     'significance': 'howto/23_how_many_samples', 'large enough': 'howto/23_how_many_samples',
     'Platt scaling': 'howto/21_calibrate', 'undo pos_weight': 'howto/21_calibrate',
-    'calibrate probabilities': 'howto/21_calibrate', 'images in deployment': 'howto/20_image_onnx',
+    'calibrate probabilities': 'howto/21_calibrate', 'images in deployment': 'howto/06_thresholds_deployment',
     'AccumMetric': 'howto/10_own_metric',
     'metrics that are not sums': 'howto/10_own_metric', "last week's model": 'howto/19_compare_last_week',
     'save predictions': 'howto/19_compare_last_week', 'compare two models': 'howto/19_compare_last_week',
@@ -258,13 +256,13 @@ SEARCHES = {
     'GPU memory': 'howto/12_processes_large_data', 'do metrics take logits': 'reference/01_metrics',
     'recall of 0.95': 'howto/06_thresholds_deployment', 'minimum recall': 'howto/06_thresholds_deployment',
     'which threshold': 'reference/03_thresholds', 'which of three thresholds': 'reference/03_thresholds',
-    'average to choose': 'reference/12_glossary', 'show_results no labels': 'tutorials/01_forum_thread',
+    'average to choose': 'reference/10_columns', 'show_results no labels': 'tutorials/01_forum_thread',
     'several GPUs': 'howto/12_processes_large_data',
     'interval threshold': 'reference/04_reports', '10 million samples': 'howto/12_processes_large_data',
-    'mixed precision': 'howto/12_processes_large_data', 'which average': 'reference/12_glossary',
+    'mixed precision': 'howto/12_processes_large_data', 'which average': 'reference/10_columns',
     'per label': 'reference/03_thresholds', 'pick threshold': 'reference/03_thresholds',
     'best threshold': 'reference/03_thresholds', 'set_thresh': 'reference/03_thresholds',
-    'held_out': 'reference/12_glossary', 'baseline': 'reference/12_glossary', 'glossary': 'reference/12_glossary',
+    'held_out': 'reference/10_columns', 'baseline': 'reference/10_columns', 'glossary': 'reference/10_columns',
     'Hugging Face trainer': 'howto/04_hugging_face', 'Lightning': 'howto/05_lightning_pytorch',
     'missing targets': 'howto/09_missing_targets', 'stratified split': 'reference/07_data',
     'mAP': 'reference/02_ranking',
@@ -290,7 +288,7 @@ SEARCHES = {
     'jackknife': 'reference/04_reports', 'license': 'index', 'training metrics': 'howto/11_monitor_trackers',
     'k-fold': 'howto/13_wrong_labels', 'unlabelled': 'howto/09_missing_targets',
     'top-k accuracy': 'reference/02_ranking', 'over-predicts': 'reference/11_messages',
-    'false positives': 'reference/12_glossary', 'unfreeze': 'reference/11_messages',
+    'false positives': 'reference/10_columns', 'unfreeze': 'reference/11_messages',
     'soft labels': 'reference/11_messages', 'class weights': 'reference/07_data',
     'Kaggle submission': 'howto/25_submission', 'none of the above': 'howto/26_no_label',
     'which metric': 'howto/27_which_metric', 'confusion matrix': 'howto/28_confusion_matrix',
@@ -298,7 +296,7 @@ SEARCHES = {
     'costs of errors': 'howto/30_costs', 'hierarchical labels': 'howto/31_hierarchical_labels',
     'several outputs': 'howto/32_several_outputs', 'multi-task model': 'howto/32_several_outputs',
     'model returns a tuple': 'howto/32_several_outputs', 'two heads': 'howto/32_several_outputs',
-    'export ONNX thresholds': 'howto/20_image_onnx', 'compare with last week': 'howto/19_compare_last_week',
+    'export ONNX thresholds': 'howto/06_thresholds_deployment', 'compare with last week': 'howto/19_compare_last_week',
     'predictions seem to be logits': 'reference/11_messages', 'targets must be 0 or 1': 'reference/11_messages'}
 
 def test_index_entries_are_of_pages():

@@ -65,7 +65,8 @@ TERMS = {
     'howto/12_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
     'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
     'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold, cross-validation',
-    'howto/14_single_label_column': 'one column for a label, F1 of one label, metric of a single label',
+    'howto/11_monitor_trackers#monitor-one-label':
+        'one column for a label, F1 of one label, metric of a single label',
     'howto/15_own_logger_sweep': 'sweep, Optuna, my own logger',
     'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function, function for on_flag',
     'howto/15_own_logger_sweep#the-fields-of-a-record': 'record fields, fields of a record',
@@ -74,7 +75,8 @@ TERMS = {
     'howto/17_no_internet_kaggle': 'Kaggle, no internet, offline, air-gapped',
     'howto/18_own_loop_timm': 'timm, training loop',
     'howto/19_compare_last_week': "last week's model, save predictions, A/B test",
-    'howto/20_image_onnx': 'ONNX, images in deployment, image model in production',
+    'howto/06_thresholds_deployment#onnx-an-image-model-without-fastai-and-torch':
+        'ONNX, images in deployment, image model in production',
     'howto/21_calibrate': 'calibration, calibrate probabilities, Platt scaling, scores are not probabilities, '
         'undo pos_weight',
     'howto/22_groups': 'several images per patient, groups, patients, clustered samples, independent samples, '
@@ -107,15 +109,15 @@ TERMS = {
     'reference/05_learner#zerolabelswarning': 'suppress warning, disable warning, silence warning',
     'reference/06_interpretation': 'precision recall curve, which images are wrong, HTML report',
     'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
-    'reference/10_columns': 'what a column means',
+    'reference/10_columns': 'what a column means, glossary, terms',
     'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels, '
         'over-predicts, predicts too many labels',
     'reference/11_messages#what-helps': 'unfreeze, frozen layers',
     'reference/11_messages#common-errors': 'soft labels',
-    'reference/12_glossary#counts': 'false positives, false negatives',
-    'reference/12_glossary#evaluation': 'held_out',
-    'reference/12_glossary#which-average': 'which average, which average to choose, macro or micro, micro or macro',
-    'reference/12_glossary#baselines': 'baseline, chance level',
+    'reference/10_columns#counts': 'false positives, false negatives',
+    'reference/10_columns#evaluation': 'held_out',
+    'reference/10_columns#which-average': 'which average, which average to choose, macro or micro, micro or macro',
+    'reference/10_columns#baselines': 'baseline, chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed'}
 
 config = ConfigParser(interpolation=None)
