@@ -48,7 +48,7 @@ def data():
 
 def test_the_table_of_fastai_holds(data):
     "Other columns have fastai's names"
-    rows = rows_of(page('from_fastai'), 'fastai')
+    rows = rows_of(page('other_libraries'), 'fastai')
     defaults = 'F1ScoreMulti PrecisionMulti RecallMulti JaccardMulti HammingLossMulti APScoreMulti RocAucMulti'.split()
     same = [('accuracy_multi',)*3, *((f'{o}()',)+(getattr(fastai.metrics, o)().name,)*2 for o in defaults)]
     assert len(rows)>3 and len(same)>7
@@ -61,7 +61,7 @@ def test_the_table_of_torchmetrics_and_sklearn_holds(data):
     z,y = data
     names = dict(z=z, y=y, s=z.sigmoid(), p=(z>0).int())
     arrays = {k: o.numpy() for k,o in names.items()} # of scikit-learn
-    rows = rows_of(page('from_fastai'), 'torchmetrics and scikit-learn')
+    rows = rows_of(page('other_libraries'), 'torchmetrics and scikit-learn')
     assert len(rows)>12
     for ours,theirs,sklearn in rows:
         expected = value(eval(ours, vars(fastai_mlmetrics.all)), z, y)

@@ -162,16 +162,16 @@ def test_every_column_is_explained(reference):
     names |= {*callback._COLUMNS} | {o for f in ('empty','most_missed','most_confused') for o in getattr(interp, f)()}
     names |= {f'{o} avg' for o in ('micro','macro','weighted','samples')}
     names |= {'no threshold will do','few positives','predicts too often','no better held out'} # fallbacks
-    shown = [data for c in reference['columns'] if c.cell_type=='code' for o in c.outputs
+    shown = [data for c in reference['terms'] if c.cell_type=='code' for o in c.outputs
              for data in o.get('data', {}).get('text/markdown', ())]
-    text = text_of(reference['columns']) + ''.join(shown)
+    text = text_of(reference['terms']) + ''.join(shown)
     assert not names - {*re.findall(r'`([^`]*)`', text)} and len(names)>60
 def test_one_list_makes_glossary_and_columns(reference):
     "Each word of the page's glossary is defined in the reference, from the same list"
-    shown = [re.findall(r"'([^']+)'", c.source) for c in reference['columns'] if c.source.startswith('define(')]
+    shown = [re.findall(r"'([^']+)'", c.source) for c in reference['terms'] if c.source.startswith('define(')]
     assert {*glossary()}=={o for names in shown for o in names}
     assert not {'baseline','constant','ceiling','lift','held_out','support'} & { # nor once more, in other words
-        *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference['columns']))}
+        *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference['terms']))}
 
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'thresholds-per-label': 'Thresholds per label', 'another-threshold': 'Another threshold',
@@ -234,70 +234,70 @@ def search(site):
 
 # What users look for, and the page that answers: index entries of the list `TERMS`, and words of their own
 SEARCHES = {
-    'F0.5': 'reference/01_metrics', 'Kaggle': 'howto/17_no_internet_kaggle',
-    'no internet': 'howto/17_no_internet_kaggle',
-    'offline': 'howto/17_no_internet_kaggle', 'overhead': 'benchmarks/results', 'GPU cost': 'benchmarks/results',
-    'sweep': 'howto/15_own_logger_sweep', 'my own logger': 'howto/15_own_logger_sweep',
-    'on_flag function': 'howto/15_own_logger_sweep', 'record fields': 'howto/15_own_logger_sweep',
-    'stop a bad run': 'howto/15_own_logger_sweep', 'timm': 'howto/18_own_loop_timm',
-    'PyTorch loop': 'howto/18_own_loop_timm', 'segmentation': 'howto/16_segmentation_sequences',
-    'padding': 'howto/16_segmentation_sequences', 'sequence': 'howto/16_segmentation_sequences',
-    'segmentation mask': 'howto/16_segmentation_sequences', 'padded tokens': 'howto/16_segmentation_sequences',
-    'one column for a label': 'howto/11_monitor_trackers', 'ONNX': 'howto/06_thresholds_deployment',
-    'several images per patient': 'howto/22_groups', 'how many samples': 'howto/23_how_many_samples',
-    'significance': 'howto/23_how_many_samples', 'large enough': 'howto/23_how_many_samples',
-    'Platt scaling': 'howto/21_calibrate', 'undo pos_weight': 'howto/21_calibrate',
-    'calibrate probabilities': 'howto/21_calibrate', 'images in deployment': 'howto/06_thresholds_deployment',
-    'AccumMetric': 'howto/10_own_metric',
-    'metrics that are not sums': 'howto/10_own_metric', "last week's model": 'howto/19_compare_last_week',
-    'save predictions': 'howto/19_compare_last_week', 'compare two models': 'howto/19_compare_last_week',
+    'F0.5': 'reference/01_metrics', 'Kaggle': 'howto/15_no_internet_kaggle',
+    'no internet': 'howto/15_no_internet_kaggle',
+    'offline': 'howto/15_no_internet_kaggle', 'overhead': 'benchmarks/results', 'GPU cost': 'benchmarks/results',
+    'sweep': 'howto/13_own_logger_sweep', 'my own logger': 'howto/13_own_logger_sweep',
+    'on_flag function': 'howto/13_own_logger_sweep', 'record fields': 'howto/13_own_logger_sweep',
+    'stop a bad run': 'howto/13_own_logger_sweep', 'timm': 'howto/16_own_loop_timm',
+    'PyTorch loop': 'howto/16_own_loop_timm', 'segmentation': 'howto/14_segmentation_sequences',
+    'padding': 'howto/14_segmentation_sequences', 'sequence': 'howto/14_segmentation_sequences',
+    'segmentation mask': 'howto/14_segmentation_sequences', 'padded tokens': 'howto/14_segmentation_sequences',
+    'one column for a label': 'howto/10_monitor_trackers', 'ONNX': 'howto/05_production',
+    'several images per patient': 'howto/19_groups', 'how many samples': 'howto/20_how_many_samples',
+    'significance': 'howto/20_how_many_samples', 'large enough': 'howto/20_how_many_samples',
+    'Platt scaling': 'howto/18_calibrate', 'undo pos_weight': 'howto/18_calibrate',
+    'calibrate probabilities': 'howto/18_calibrate', 'images in deployment': 'howto/05_production',
+    'AccumMetric': 'howto/09_own_metric',
+    'metrics that are not sums': 'howto/09_own_metric', "last week's model": 'howto/17_compare_last_week',
+    'save predictions': 'howto/17_compare_last_week', 'compare two models': 'howto/17_compare_last_week',
     'logits or probabilities': 'tutorials/03_whose_accuracy', 'logits probabilities': 'reference/01_metrics',
-    'N x C x H x W': 'howto/16_segmentation_sequences', 'callback overhead': 'howto/12_processes_large_data',
-    'GPU memory': 'howto/12_processes_large_data', 'do metrics take logits': 'reference/01_metrics',
-    'recall of 0.95': 'howto/06_thresholds_deployment', 'minimum recall': 'howto/06_thresholds_deployment',
+    'N x C x H x W': 'howto/14_segmentation_sequences', 'callback overhead': 'howto/11_processes_large_data',
+    'GPU memory': 'howto/11_processes_large_data', 'do metrics take logits': 'reference/01_metrics',
+    'recall of 0.95': 'howto/05_production', 'minimum recall': 'howto/05_production',
     'which threshold': 'reference/03_thresholds', 'which of three thresholds': 'reference/03_thresholds',
-    'average to choose': 'reference/10_columns', 'show_results no labels': 'tutorials/01_forum_thread',
-    'several GPUs': 'howto/12_processes_large_data',
-    'interval threshold': 'reference/04_reports', '10 million samples': 'howto/12_processes_large_data',
-    'mixed precision': 'howto/12_processes_large_data', 'which average': 'reference/10_columns',
+    'average to choose': 'reference/08_terms', 'show_results no labels': 'tutorials/02_forum_thread',
+    'several GPUs': 'howto/11_processes_large_data',
+    'interval threshold': 'reference/04_reports', '10 million samples': 'howto/11_processes_large_data',
+    'mixed precision': 'howto/11_processes_large_data', 'which average': 'reference/08_terms',
     'per label': 'reference/03_thresholds', 'pick threshold': 'reference/03_thresholds',
     'best threshold': 'reference/03_thresholds', 'set_thresh': 'reference/03_thresholds',
-    'held_out': 'reference/10_columns', 'baseline': 'reference/10_columns', 'glossary': 'reference/10_columns',
-    'Hugging Face trainer': 'howto/04_hugging_face', 'Lightning': 'howto/05_lightning_pytorch',
-    'missing targets': 'howto/09_missing_targets', 'stratified split': 'reference/07_data',
+    'held_out': 'reference/08_terms', 'baseline': 'reference/08_terms', 'glossary': 'reference/08_terms',
+    'Hugging Face trainer': 'howto/03_hugging_face', 'Lightning': 'howto/04_lightning_pytorch',
+    'missing targets': 'howto/08_missing_targets', 'stratified split': 'reference/07_data',
     'mAP': 'reference/02_ranking',
-    'export without package': 'howto/06_thresholds_deployment', 'F1ScoreMulti': 'reference/01_metrics',
-    'HTML report': 'reference/06_interpretation', 'predicts nothing': 'reference/11_messages',
-    'wrong labels': 'howto/13_wrong_labels', 'relabel': 'howto/13_wrong_labels', 'cleanlab': 'howto/13_wrong_labels',
-    'accuracy 0.95 F1 0': 'tutorials/01_forum_thread', 'high accuracy low F1': 'tutorials/01_forum_thread',
-    'predict returns empty': 'tutorials/01_forum_thread', 'model predicts no labels': 'reference/11_messages',
-    'text classification': 'tutorials/07_tables_and_texts', 'save model threshold': 'howto/06_thresholds_deployment',
-    'slow validation': 'howto/12_processes_large_data', 'sample weights': 'reference/01_metrics',
+    'export without package': 'howto/05_production', 'F1ScoreMulti': 'reference/01_metrics',
+    'HTML report': 'reference/06_interpretation', 'predicts nothing': 'reference/09_messages',
+    'wrong labels': 'howto/12_wrong_labels', 'relabel': 'howto/12_wrong_labels', 'cleanlab': 'howto/12_wrong_labels',
+    'accuracy 0.95 F1 0': 'tutorials/02_forum_thread', 'high accuracy low F1': 'tutorials/02_forum_thread',
+    'predict returns empty': 'tutorials/02_forum_thread', 'model predicts no labels': 'reference/09_messages',
+    'text classification': 'tutorials/05_tables_and_texts', 'save model threshold': 'howto/05_production',
+    'slow validation': 'howto/11_processes_large_data', 'sample weights': 'reference/01_metrics',
     'mean average precision': 'reference/02_ranking', 'precision at k': 'reference/02_ranking',
     'top k': 'reference/02_ranking', 'choose threshold': 'reference/03_thresholds',
     'min_labels': 'reference/03_thresholds', 'max_labels': 'reference/03_thresholds',
     'predict at least one label': 'reference/03_thresholds', 'top 3 labels': 'reference/03_thresholds',
-    'suppress warning': 'reference/05_learner', 'deploy': 'howto/06_thresholds_deployment',
+    'suppress warning': 'reference/05_learner', 'deploy': 'howto/05_production',
     'statistically significant': 'reference/04_reports', 'leakage': 'howto/01_test_score',
     'precision recall curve': 'reference/06_interpretation', 'which labels are confused': 'reference/06_interpretation',
-    'stop training predicts nothing': 'howto/15_own_logger_sweep', 'patient groups': 'howto/22_groups',
-    'ignore missing targets': 'howto/09_missing_targets',
-    'resume from a checkpoint': 'howto/11_monitor_trackers', 'test-time augmentation': 'howto/01_test_score',
-    'gradient accumulation': 'howto/12_processes_large_data', 'submission CSV': 'howto/25_submission',
-    'predict new images': 'howto/25_submission', 'bootstrap': 'reference/04_reports',
-    'jackknife': 'reference/04_reports', 'license': 'index', 'training metrics': 'howto/11_monitor_trackers',
-    'k-fold': 'howto/13_wrong_labels', 'unlabelled': 'howto/09_missing_targets',
-    'top-k accuracy': 'reference/02_ranking', 'over-predicts': 'reference/11_messages',
-    'false positives': 'reference/10_columns', 'unfreeze': 'reference/11_messages',
-    'soft labels': 'reference/11_messages', 'class weights': 'reference/07_data',
-    'Kaggle submission': 'howto/25_submission', 'none of the above': 'howto/26_no_label',
-    'which metric': 'howto/27_which_metric', 'confusion matrix': 'howto/28_confusion_matrix',
-    'oversampling': 'howto/29_oversampling', 'WeightedDL': 'howto/29_oversampling',
-    'costs of errors': 'howto/30_costs', 'hierarchical labels': 'howto/31_hierarchical_labels',
-    'several outputs': 'howto/32_several_outputs', 'multi-task model': 'howto/32_several_outputs',
-    'model returns a tuple': 'howto/32_several_outputs', 'two heads': 'howto/32_several_outputs',
-    'export ONNX thresholds': 'howto/06_thresholds_deployment', 'compare with last week': 'howto/19_compare_last_week',
-    'predictions seem to be logits': 'reference/11_messages', 'targets must be 0 or 1': 'reference/11_messages'}
+    'stop training predicts nothing': 'howto/13_own_logger_sweep', 'patient groups': 'howto/19_groups',
+    'ignore missing targets': 'howto/08_missing_targets',
+    'resume from a checkpoint': 'howto/10_monitor_trackers', 'test-time augmentation': 'howto/01_test_score',
+    'gradient accumulation': 'howto/11_processes_large_data', 'submission CSV': 'howto/21_submission',
+    'predict new images': 'howto/21_submission', 'bootstrap': 'reference/04_reports',
+    'jackknife': 'reference/04_reports', 'license': 'index', 'training metrics': 'howto/10_monitor_trackers',
+    'k-fold': 'howto/12_wrong_labels', 'unlabelled': 'howto/08_missing_targets',
+    'top-k accuracy': 'reference/02_ranking', 'over-predicts': 'reference/09_messages',
+    'false positives': 'reference/08_terms', 'unfreeze': 'reference/09_messages',
+    'soft labels': 'reference/09_messages', 'class weights': 'reference/07_data',
+    'Kaggle submission': 'howto/21_submission', 'none of the above': 'howto/22_no_label',
+    'which metric': 'howto/23_which_metric', 'confusion matrix': 'howto/24_confusion_matrix',
+    'oversampling': 'howto/25_oversampling', 'WeightedDL': 'howto/25_oversampling',
+    'costs of errors': 'howto/26_costs', 'hierarchical labels': 'howto/27_hierarchical_labels',
+    'several outputs': 'howto/28_several_outputs', 'multi-task model': 'howto/28_several_outputs',
+    'model returns a tuple': 'howto/28_several_outputs', 'two heads': 'howto/28_several_outputs',
+    'export ONNX thresholds': 'howto/05_production', 'compare with last week': 'howto/17_compare_last_week',
+    'predictions seem to be logits': 'reference/09_messages', 'targets must be 0 or 1': 'reference/09_messages'}
 
 def test_index_entries_are_of_pages():
     pages = {str(o.relative_to(docs.NBS).with_suffix('')) for _,_,files in docs.KINDS.values() for o in files
@@ -325,7 +325,7 @@ def test_the_built_site_finds_names_and_pages(tmp_path):
     f1 = read('nbs/reference/01_metrics.html').find(id='fastai_mlmetrics.metrics.formulas.F1ScoreMulti').parent
     arguments = [o.get_text() for o in f1.select('tbody tr td:first-child')]
     assert arguments==[*inspect.signature(F1ScoreMulti).parameters]
-    links = [o['href'] for o in read('nbs/howto/10_own_metric.html').select('article a.reference.internal')]
+    links = [o['href'] for o in read('nbs/howto/09_own_metric.html').select('article a.reference.internal')]
     shown = {k for k,o in vars(fastai_mlmetrics.all).items() if getattr(o, '__module__', '').startswith('fastai_')}
     assert links and not any('../0' in o and o.rpartition('.')[2] in shown for o in links) # to the reference
 

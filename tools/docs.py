@@ -26,7 +26,7 @@ MODULES = [*sum(ROOMS.values(), []), NBS/'demo.ipynb']
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/f'{o}.md' for o in ('CONTRIBUTING','RELEASING','CHANGELOG'))]
 UNSEARCHED = [*MODULES, *PAGES[-3:]] # Of those who change the package
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png'), *NBS.glob('images/*.png')]
-EXPLAIN = '01_forum_thread','03_whose_accuracy'
+EXPLAIN = '02_forum_thread','03_whose_accuracy'
 
 # The kinds of pages, each with a page that lists them: file -> title, what for, pages
 KINDS = dict(
@@ -42,58 +42,58 @@ KINDS = dict(
 # Index entries, which the search finds first: words of users that are not in the titles. Page or section -> words
 TERMS = {
     'index': 'getting started, quick start, installation',
-    'tutorials/01_forum_thread': 'show_results no labels, no labels in show_results, predict returns nothing, '
+    'tutorials/02_forum_thread': 'show_results no labels, no labels in show_results, predict returns nothing, '
         'predict returns empty, high accuracy low F1, high accuracy F1 is 0, F1 is 0',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
-    'tutorials/07_tables_and_texts': 'text classification, tabular',
+    'tutorials/05_tables_and_texts': 'text classification, tabular',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
-    'howto/05_lightning_pytorch': 'DDP',
-    'howto/06_thresholds_deployment': 'production, inference, serve, deploy, save model threshold',
-    'howto/06_thresholds_deployment#a-required-recall-or-precision':
+    'howto/04_lightning_pytorch': 'DDP',
+    'howto/05_production': 'production, inference, serve, deploy, save model threshold',
+    'howto/05_production#a-required-recall-or-precision':
         'recall of 0.95, recall 0.95, minimum recall, target recall, fixed recall, required recall',
-    'howto/07_absent_labels': 'validation set without a label, split',
-    'howto/08_paper_table': 'mAP CP CR CF1',
-    'howto/09_missing_targets': 'unlabelled, unlabeled',
-    'howto/10_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
-    'howto/10_own_metric': 'custom metric',
-    'howto/11_monitor_trackers': 'early stopping, save best model, checkpoint, resume, resume training, '
+    'howto/06_absent_labels': 'validation set without a label, split',
+    'howto/07_paper_table': 'mAP CP CR CF1',
+    'howto/08_missing_targets': 'unlabelled, unlabeled',
+    'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
+    'howto/09_own_metric': 'custom metric',
+    'howto/10_monitor_trackers': 'early stopping, save best model, checkpoint, resume, resume training, '
         'resume from a checkpoint, training metrics, metrics on the training set, TensorBoard, wandb',
-    'howto/12_processes_large_data': '10 million samples, 10 million samples interval, out of memory, '
+    'howto/11_processes_large_data': '10 million samples, 10 million samples interval, out of memory, '
         'gradient accumulation',
-    'howto/12_processes_large_data#memory-and-time':
+    'howto/11_processes_large_data#memory-and-time':
         'callback overhead, callback cost, cost of the callback, GPU memory, slow validation',
-    'howto/12_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
-    'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
-    'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold, cross-validation',
-    'howto/11_monitor_trackers#monitor-one-label':
+    'howto/11_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
+    'howto/11_processes_large_data#mixed-precision': 'fp16, half precision',
+    'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold, cross-validation',
+    'howto/10_monitor_trackers#monitor-one-label':
         'one column for a label, F1 of one label, metric of a single label',
-    'howto/15_own_logger_sweep': 'sweep, Optuna, my own logger',
-    'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function, function for on_flag',
-    'howto/15_own_logger_sweep#the-fields-of-a-record': 'record fields, fields of a record',
-    'howto/16_segmentation_sequences': 'segmentation, padding, sequence, tokens, pixels',
-    'howto/16_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW',
-    'howto/17_no_internet_kaggle': 'Kaggle, no internet, offline, air-gapped',
-    'howto/18_own_loop_timm': 'timm, training loop',
-    'howto/19_compare_last_week': "last week's model, save predictions, A/B test",
-    'howto/06_thresholds_deployment#onnx-an-image-model-without-fastai-and-torch':
+    'howto/13_own_logger_sweep': 'sweep, Optuna, my own logger',
+    'howto/13_own_logger_sweep#a-function-for-on_flag': 'on_flag function, function for on_flag',
+    'howto/13_own_logger_sweep#the-fields-of-a-record': 'record fields, fields of a record',
+    'howto/14_segmentation_sequences': 'segmentation, padding, sequence, tokens, pixels',
+    'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW',
+    'howto/15_no_internet_kaggle': 'Kaggle, no internet, offline, air-gapped',
+    'howto/16_own_loop_timm': 'timm, training loop',
+    'howto/17_compare_last_week': "last week's model, save predictions, A/B test",
+    'howto/05_production#onnx-an-image-model-without-fastai-and-torch':
         'ONNX, images in deployment, image model in production',
-    'howto/21_calibrate': 'calibration, calibrate probabilities, Platt scaling, scores are not probabilities, '
+    'howto/18_calibrate': 'calibration, calibrate probabilities, Platt scaling, scores are not probabilities, '
         'undo pos_weight',
-    'howto/22_groups': 'several images per patient, groups, patients, clustered samples, independent samples, '
+    'howto/19_groups': 'several images per patient, groups, patients, clustered samples, independent samples, '
         'frames of a video',
-    'howto/23_how_many_samples': 'how many samples, large enough, significance, significant, uncertainty, sample size',
-    'howto/25_submission': 'submission, submission CSV, Kaggle submission, test folder, predict new images, '
+    'howto/20_how_many_samples': 'how many samples, large enough, significance, significant, uncertainty, sample size',
+    'howto/21_submission': 'submission, submission CSV, Kaggle submission, test folder, predict new images, '
                            'sample submission',
-    'howto/26_no_label': 'samples without any label, none of the above, no finding, negative images, '
+    'howto/22_no_label': 'samples without any label, none of the above, no finding, negative images, '
                          'background images, '
         'no label, multi-class to multi-label, single-label to multi-label, empty labels',
-    'howto/27_which_metric': 'which metric, which metric to report, metric to report, choose a metric, F1 or mAP, '
+    'howto/23_which_metric': 'which metric, which metric to report, metric to report, choose a metric, F1 or mAP, '
                              'macro F1 or micro F1',
-    'howto/28_confusion_matrix': 'confusion matrix, multilabel confusion matrix',
-    'howto/29_oversampling': 'oversampling, WeightedDL, WeightedRandomSampler, class imbalance, balanced sampling',
-    'howto/30_costs': 'costs of false positives and negatives, cost of errors, cost-sensitive',
-    'howto/31_hierarchical_labels': 'hierarchical labels, hierarchy, parent label, taxonomy',
-    'howto/32_several_outputs': 'several outputs, several targets, multiple outputs, multi-task, multitask, '
+    'howto/24_confusion_matrix': 'confusion matrix, multilabel confusion matrix',
+    'howto/25_oversampling': 'oversampling, WeightedDL, WeightedRandomSampler, class imbalance, balanced sampling',
+    'howto/26_costs': 'costs of false positives and negatives, cost of errors, cost-sensitive',
+    'howto/27_hierarchical_labels': 'hierarchical labels, hierarchy, parent label, taxonomy',
+    'howto/28_several_outputs': 'several outputs, several targets, multiple outputs, multi-task, multitask, '
                                 'two heads, multi-head, tuple of outputs',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights',
@@ -109,15 +109,15 @@ TERMS = {
     'reference/05_learner#zerolabelswarning': 'suppress warning, disable warning, silence warning',
     'reference/06_interpretation': 'precision recall curve, which images are wrong, HTML report',
     'reference/07_data#losses': 'class weights, rare labels loss, focal loss, asymmetric loss',
-    'reference/10_columns': 'what a column means, glossary, terms',
-    'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels, '
+    'reference/08_terms': 'what a column means, glossary, terms',
+    'reference/09_messages#verdicts': 'model predicts nothing, model predicts no labels, predicts nothing, no labels, '
         'over-predicts, predicts too many labels',
-    'reference/11_messages#what-helps': 'unfreeze, frozen layers',
-    'reference/11_messages#common-errors': 'soft labels',
-    'reference/10_columns#counts': 'false positives, false negatives',
-    'reference/10_columns#evaluation': 'held_out',
-    'reference/10_columns#which-average': 'which average, which average to choose, macro or micro, micro or macro',
-    'reference/10_columns#baselines': 'baseline, chance level',
+    'reference/09_messages#what-helps': 'unfreeze, frozen layers',
+    'reference/09_messages#common-errors': 'soft labels',
+    'reference/08_terms#counts': 'false positives, false negatives',
+    'reference/08_terms#evaluation': 'held_out',
+    'reference/08_terms#which-average': 'which average, which average to choose, macro or micro, micro or macro',
+    'reference/08_terms#baselines': 'baseline, chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed'}
 
 config = ConfigParser(interpolation=None)
