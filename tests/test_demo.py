@@ -1,7 +1,8 @@
 "The demo on the command line"
 import contextlib, io, runpy, signal, subprocess, time
 from helpers import *
-from fastai_mlmetrics.demo import _print_row, _print_what_remains, _try_remedies, get_data
+from fastai_mlmetrics.demo import (_print_row, _print_what_remains, _try_remedies, get_data, ticket_dls,
+                                  ticket_table, TICKETS)
 
 def typed(*args, **kwargs):
     "Run the command in a new Python"
@@ -208,3 +209,26 @@ def test_the_demo_tells_what_it_could_not_cure(bias, is_cured, capsys):
         assert text.startswith(f'Not cured after 2 epochs: the model still {verdict} ')
         assert text.endswith('--epochs 15.')
     assert max(map(len, lines.splitlines()), default=0)<80
+
+# --- the toy data of the how-to pages
+
+def test_a_table_of_tickets_is_the_same_each_time():
+    df = ticket_table(500)
+    assert df.equals(ticket_table(500)) and not df.equals(ticket_table(500, seed=1))
+    assert [*df]==[*(f'x{i}' for i in range(6)), *TICKETS] and {*df[TICKETS].values.ravel()}=={0,1}
+    share = ticket_table()[TICKETS].mean()
+    assert share.is_monotonic_decreasing and 0.05<share.min()<share.max()<0.3
+    assert (ticket_table(cuts=(1.6,1.8,2,2.2))[TICKETS].mean()<share).all()
+
+@pytest.mark.filterwarnings('ignore:.*not writable')
+def test_tickets_are_loaded_and_learnt():
+    from fastai.tabular.all import tabular_learner
+    df = ticket_table(1500)
+    dls = ticket_dls(df.assign(id='other columns stay out'), bs=32)
+    parts = [{*o.items.index} for o in dls.loaders]
+    assert dls.vocab==TICKETS and dls.train.bs==32 and [*map(len, parts)]==[1200,300] and not parts[0] & parts[1]
+    assert dls.cont_names==[*df][:6] and len(ticket_dls().valid_ds)==800
+    set_seed(0)
+    learn = tabular_learner(dls, layers=[16], metrics=multilabel_metrics()).remove_cb(ProgressCallback)
+    with learn.no_logging(): learn.fit_one_cycle(8, 3e-2)
+    assert values(learn)['f1_micro']>0.5

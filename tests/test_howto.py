@@ -26,9 +26,10 @@ def test_numbers_in_the_prose_are_those_of_the_code_or_its_outputs(notebook):
     numbers = re.findall(r'(?<![\w.])(?<!torch )\d+\.\d+', '\n'.join(cells(notebook, 'markdown')))
     assert not [o for o in numbers if o not in shown]
 
-def rows_of(notebook):
-    "The rows of the page's table, without the heading"
+def rows_of(notebook, section=None):
+    "The rows of the page's table, or of that of a section, without the heading"
     text = '\n'.join(cells(notebook, 'markdown'))
+    if section: text = text.partition(f'\n## {section}\n')[2].partition('\n## ')[0]
     rows = [[c.strip().strip('`') for c in o.strip('|').split('|')] for o in re.findall(r'(?m)^\|.*\|$', text)]
     return rows[2:]
 
@@ -46,9 +47,12 @@ def data():
     return torch.randn(200, 5) + 2*y - 1, y
 
 def test_the_table_of_fastai_holds(data):
-    rows = rows_of(page('from_fastai'))
-    assert len(rows)>8
-    for code,theirs,ours in rows:
+    "Other columns have fastai's names"
+    rows = rows_of(page('other_libraries'), 'fastai')
+    defaults = 'F1ScoreMulti PrecisionMulti RecallMulti JaccardMulti HammingLossMulti APScoreMulti RocAucMulti'.split()
+    same = [('accuracy_multi',)*3, *((f'{o}()',)+(getattr(fastai.metrics, o)().name,)*2 for o in defaults)]
+    assert len(rows)>3 and len(same)>7
+    for code,theirs,ours in rows+same:
         a,b = (eval(code, vars(o)) for o in (fastai.metrics, fastai_mlmetrics.all))
         assert value(a, *data)==pytest.approx(value(b, *data), abs=1e-6), code
         assert [getattr(o, 'name', getattr(o, '__name__', '')) for o in (a,b)]==[theirs,ours]
@@ -57,7 +61,7 @@ def test_the_table_of_torchmetrics_and_sklearn_holds(data):
     z,y = data
     names = dict(z=z, y=y, s=z.sigmoid(), p=(z>0).int())
     arrays = {k: o.numpy() for k,o in names.items()} # of scikit-learn
-    rows = rows_of(page('from_torchmetrics'))
+    rows = rows_of(page('other_libraries'), 'torchmetrics and scikit-learn')
     assert len(rows)>12
     for ours,theirs,sklearn in rows:
         expected = value(eval(ours, vars(fastai_mlmetrics.all)), z, y)

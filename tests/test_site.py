@@ -163,18 +163,16 @@ def test_every_column_is_explained(reference):
     names |= {*callback._COLUMNS} | {o for f in ('empty','most_missed','most_confused') for o in getattr(interp, f)()}
     names |= {f'{o} avg' for o in ('micro','macro','weighted','samples')}
     names |= {'no threshold will do','few positives','predicts too often','no better held out'} # fallbacks
-    shown = [data for c in reference['columns'] if c.cell_type=='code' for o in c.outputs
+    shown = [data for c in reference['terms'] if c.cell_type=='code' for o in c.outputs
              for data in o.get('data', {}).get('text/markdown', ())]
-    text = text_of(reference['columns']) + ''.join(shown)
+    text = text_of(reference['terms']) + ''.join(shown)
     assert not names - {*re.findall(r'`([^`]*)`', text)} and len(names)>60
 def test_one_list_makes_glossary_and_columns(reference):
     "Each word of the page's glossary is defined in the reference, from the same list"
-    shown = [re.findall(r"'([^']+)'", c.source) for page in ('columns','glossary') for c in reference[page]
-             if c.source.startswith('define(')]
+    shown = [re.findall(r"'([^']+)'", c.source) for c in reference['terms'] if c.source.startswith('define(')]
     assert {*glossary()}=={o for names in shown for o in names}
-    for page in ('columns','glossary'): # nor once more, in other words
-        assert not {'baseline','constant','ceiling','lift','held_out','support'} & {
-            *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference[page]))}
+    assert not {'baseline','constant','ceiling','lift','held_out','support'} & { # nor once more, in other words
+        *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference['terms']))}
 
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'thresholds-per-label': 'Use a threshold per label', 'another-threshold': 'Lower the threshold',
@@ -241,81 +239,83 @@ def search(site):
 # What users look for, and the page that must be among the first three: page -> searches
 SEARCHES = {
     'index': 'license; pip install',
-    'tutorials/01_forum_thread':
+    'tutorials/02_forum_thread':
         'show_results no labels; accuracy 0.95 F1 0; high accuracy low F1; predict returns empty; accuracy always '
-        '0.9 multilabel; no tags predicted; accuracy_multi too high; f1 is zero; val f1 stays 0; show_results empty',
+        '0.9 multilabel; no tags predicted; accuracy_multi too high; f1 is zero; val f1 stays 0; show_results '
+        'empty',
     'tutorials/03_whose_accuracy': 'logits or probabilities; sigmoid or softmax; keras accuracy',
     'tutorials/04_arrays': 'numpy arrays',
-    'tutorials/07_tables_and_texts': 'text classification; one-hot; one hot encoded csv; tabular multi-label',
+    'tutorials/05_tables_and_texts': 'text classification; one-hot; one hot encoded csv; tabular multi-label',
     'howto/01_test_score': 'leakage; test-time augmentation; tta; score on test set',
-    'howto/03_from_torchmetrics_sklearn': 'sklearn classification_report; torchmetrics',
-    'howto/04_hugging_face': 'Hugging Face trainer; huggingface trainer; bert',
-    'howto/05_lightning_pytorch': 'Lightning; pytorch lightning callback',
-    'howto/06_thresholds_deployment':
+    'howto/02_other_libraries': 'sklearn classification_report; torchmetrics',
+    'howto/03_hugging_face': 'Hugging Face trainer; huggingface trainer; bert',
+    'howto/04_lightning_pytorch': 'Lightning; pytorch lightning callback',
+    'howto/05_production':
         'recall of 0.95; minimum recall; export without package; save model threshold; deploy; export model; use '
-        'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; recall of one label, '
-        'the others as they are',
-    'howto/07_absent_labels': 'roc auc nan; Only one class present in y_true',
-    'howto/08_paper_table': 'VOC 2007',
-    'howto/09_missing_targets': 'missing targets; ignore missing targets; unlabelled; ignore_index',
-    'howto/10_own_metric': 'AccumMetric; metrics that are not sums',
-    'howto/11_monitor_trackers':
+        'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; recall of one '
+        'label, the others as they are; ONNX; images in deployment; export ONNX thresholds',
+    'howto/06_absent_labels': 'roc auc nan; Only one class present in y_true',
+    'howto/07_paper_table': 'VOC 2007',
+    'howto/08_missing_targets': 'missing targets; ignore missing targets; unlabelled; ignore_index',
+    'howto/09_own_metric': 'AccumMetric; metrics that are not sums',
+    'howto/10_monitor_trackers':
         'resume from a checkpoint; training metrics; early stopping f1; wandb; save best model; reduce learning '
-        'rate on plateau f1; stop early; stop early on F1 over samples',
-    'howto/12_processes_large_data':
+        'rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 per label '
+        'during training; recall of one label',
+    'howto/11_processes_large_data':
         'callback overhead; GPU memory; several GPUs; 10 million samples; mixed precision; slow validation; '
         'gradient accumulation; validation out of memory',
-    'howto/13_wrong_labels': 'wrong labels; relabel; cleanlab; k-fold; cross validation',
-    'howto/14_single_label_column': 'one column for a label; f1 per label during training; recall of one label',
-    'howto/15_own_logger_sweep':
+    'howto/12_wrong_labels': 'wrong labels; relabel; cleanlab; k-fold; cross validation',
+    'howto/13_own_logger_sweep':
         'sweep; my own logger; on_flag function; record fields; stop a bad run; stop training predicts nothing; '
         'silence a sweep; log to a file',
-    'howto/16_segmentation_sequences':
+    'howto/14_segmentation_sequences':
         'segmentation; padding; sequence; segmentation mask; padded tokens; N x C x H x W',
-    'howto/17_no_internet_kaggle': 'Kaggle; no internet; offline',
-    'howto/18_own_loop_timm': 'timm; PyTorch loop; callback in a plain loop',
-    'howto/19_compare_last_week':
-        "last week's model; save predictions; compare two models; compare with last week; last month; last month's "
-        "predictions; old predictions; previous model",
-    'howto/20_image_onnx': 'ONNX; images in deployment; export ONNX thresholds',
-    'howto/21_calibrate':
+    'howto/15_no_internet_kaggle': 'Kaggle; no internet; offline',
+    'howto/16_own_loop_timm': 'timm; PyTorch loop; callback in a plain loop',
+    'howto/17_compare_last_week':
+        "last week's model; save predictions; compare two models; compare with last week; last month; last "
+        "month's predictions; old predictions; previous model",
+    'howto/18_calibrate':
         'Platt scaling; undo pos_weight; calibrate probabilities; make scores calibrated; calibrate; isotonic; '
         'temperature',
-    'howto/22_groups': 'several images per patient; patient groups; groups',
-    'howto/23_how_many_samples':
+    'howto/19_groups': 'several images per patient; patient groups; groups',
+    'howto/20_how_many_samples':
         'how many samples; significance; large enough; validation set large enough; is the validation set large '
         'enough for a difference of 0.02?; uncertainty',
-    'howto/25_submission':
+    'howto/21_submission':
         'submission CSV; predict new images; Kaggle submission; submission csv; test folder to submission.csv',
-    'howto/26_no_label': 'none of the above; samples without any label; from single-label to multi-label',
-    'howto/27_which_metric': 'which metric; micro vs macro f1; which metric do I report?',
-    'howto/28_confusion_matrix': 'confusion matrix; confusion matrix multi label',
-    'howto/29_oversampling': 'oversampling; WeightedDL; class imbalance; weighted sampler; imbalanced dataset',
-    'howto/30_costs': 'costs of errors; costs of false positives and negatives',
-    'howto/31_hierarchical_labels': 'hierarchical labels',
+    'howto/22_no_label': 'none of the above; samples without any label; from single-label to multi-label',
+    'howto/23_which_metric': 'which metric; micro vs macro f1; which metric do I report?',
+    'howto/24_confusion_matrix': 'confusion matrix; confusion matrix multi label',
+    'howto/25_oversampling': 'oversampling; WeightedDL; class imbalance; weighted sampler; imbalanced dataset',
+    'howto/26_costs': 'costs of errors; costs of false positives and negatives',
+    'howto/27_hierarchical_labels': 'hierarchical labels',
+    'howto/28_several_outputs': 'several outputs; multi-task model; model returns a tuple; two heads',
     'reference/01_metrics':
         'F0.5; logits probabilities; do metrics take logits; F1ScoreMulti; sample weights; hamming loss; '
-        'accuracy_multi; balanced accuracy; specificity; matthews correlation; exact match ratio; subset accuracy; '
-        'iou; score five of eighty labels; score some labels; subset of labels',
+        'accuracy_multi; balanced accuracy; specificity; matthews correlation; exact match ratio; subset '
+        'accuracy; iou; score five of eighty labels; score some labels; subset of labels',
     'reference/02_ranking':
         'mAP; mean average precision; precision at k; top k; top-k accuracy; auc multilabel; 11-point',
     'reference/03_thresholds':
-        'which threshold; which of three thresholds; per label; pick threshold; best threshold; set_thresh; choose '
-        'threshold; min_labels; max_labels; predict at least one label; top 3 labels; threshold for each class; '
-        'optimal threshold f1; threshold too low',
+        'which threshold; which of three thresholds; per label; pick threshold; best threshold; set_thresh; '
+        'choose threshold; min_labels; max_labels; predict at least one label; top 3 labels; threshold for each '
+        'class; optimal threshold f1; threshold too low',
     'reference/04_reports': 'interval threshold; statistically significant; bootstrap; jackknife',
     'reference/05_learner': 'suppress warning; silence; quiet; once per run; warn once per run',
     'reference/06_interpretation':
         'HTML report; precision recall curve; which labels are confused; precision recall per class; wrong '
-        'predictions csv; most wrong images; ten most wrong images; worst images; file names; save a plot; savefig',
+        'predictions csv; most wrong images; ten most wrong images; worst images; file names; save a plot; '
+        'savefig',
     'reference/07_data':
-        'stratified split; class weights; bce; focal loss; pos_weight; BCEWithLogitsLoss; iterative stratification; '
-        'rare classes',
-    'reference/11_messages':
+        'stratified split; class weights; bce; focal loss; pos_weight; BCEWithLogitsLoss; iterative '
+        'stratification; rare classes',
+    'reference/08_terms': 'average to choose; which average; held_out; baseline; glossary; false positives',
+    'reference/09_messages':
         'predicts nothing; model predicts no labels; over-predicts; unfreeze; soft labels; predictions seem to be '
         'logits; targets must be 0 or 1; label smoothing; Target size must be the same as input size; model '
         'predicts everything',
-    'reference/12_glossary': 'average to choose; which average; held_out; baseline; glossary; false positives',
     'benchmarks/results': 'overhead; GPU cost'}
 
 def test_index_entries_are_of_pages():
@@ -347,7 +347,7 @@ def test_the_built_site_finds_names_and_pages(tmp_path):
     f1 = read('nbs/reference/01_metrics.html').find(id='fastai_mlmetrics.metrics.formulas.F1ScoreMulti').parent
     arguments = [o.get_text() for o in f1.select('tbody tr td:first-child')]
     assert arguments==[*inspect.signature(F1ScoreMulti).parameters]
-    links = [o['href'] for o in read('nbs/howto/10_own_metric.html').select('article a.reference.internal')]
+    links = [o['href'] for o in read('nbs/howto/09_own_metric.html').select('article a.reference.internal')]
     shown = {k for k,o in vars(fastai_mlmetrics.all).items() if getattr(o, '__module__', '').startswith('fastai_')}
     assert links and not any('../0' in o and o.rpartition('.')[2] in shown for o in links) # to the reference
 

@@ -26,7 +26,7 @@ MODULES = [*sum(ROOMS.values(), []), NBS/'demo.ipynb']
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/f'{o}.md' for o in ('CONTRIBUTING','RELEASING','CHANGELOG'))]
 UNSEARCHED = [*MODULES, *PAGES[-3:]] # Of those who change the package
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png'), *NBS.glob('images/*.png')]
-EXPLAIN = '01_forum_thread','03_whose_accuracy'
+EXPLAIN = '02_forum_thread','03_whose_accuracy'
 
 # The kinds of pages, each with a page that lists them: file -> title, what for, pages
 KINDS = dict(
@@ -42,58 +42,60 @@ KINDS = dict(
 # Words of users that are not in the titles, for the search: it matches them word by word. Page or section -> phrases
 TERMS = {
     'index': 'getting started, quick start, pip install, installation',
-    'tutorials/01_forum_thread': 'show_results without labels, predict returns nothing, predict returns empty, '
+    'tutorials/02_forum_thread': 'show_results without labels, predict returns nothing, predict returns empty, '
         'no tags predicted, empty predictions, high accuracy low F1, accuracy always 0.9, accuracy too high, '
         'F1 is 0, F1 is zero, F1 stays 0',
     'tutorials/03_whose_accuracy': 'sigmoid or softmax, categorical_crossentropy',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
     'tutorials/04_arrays': 'numpy arrays, without fastai',
-    'tutorials/07_tables_and_texts': 'text classification, tabular, one-hot columns of a CSV',
+    'tutorials/05_tables_and_texts': 'text classification, tabular, one-hot columns of a CSV',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
-    'howto/03_from_torchmetrics_sklearn': 'sklearn classification_report',
-    'howto/04_hugging_face': 'huggingface, BERT, transformers',
-    'howto/05_lightning_pytorch': 'DDP, LightningModule',
-    'howto/06_thresholds_deployment': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
-        'export model, save model threshold',
-    'howto/06_thresholds_deployment#serve-with-pytorch-alone': 'thresholds with numpy, without fastai',
-    'howto/06_thresholds_deployment#a-required-recall-or-precision':
+    'howto/02_other_libraries': 'sklearn classification_report',
+    'howto/03_hugging_face': 'huggingface, BERT, transformers',
+    'howto/04_lightning_pytorch': 'DDP, LightningModule',
+    'howto/05_production': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
+        'export model, save model threshold, images in deployment',
+    'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
+    'howto/05_production#a-required-recall-or-precision':
         'recall of 0.95, minimum recall, target recall, fixed recall, recall of one label and the others as they are',
-    'howto/07_absent_labels': 'validation set without a label, split, ROC AUC is nan, '
+    'howto/06_absent_labels': 'validation set without a label, split, ROC AUC is nan, '
         'only one class is present in y_true, undefined metric',
-    'howto/08_paper_table': 'mAP CP CR CF1',
-    'howto/08_paper_table#what-to-look-out-for': 'PASCAL VOC 2007, 11-point average precision',
-    'howto/09_missing_targets': 'unlabelled, unlabeled',
-    'howto/10_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
-    'howto/10_own_metric': 'custom metric',
-    'howto/11_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
+    'howto/07_paper_table': 'mAP CP CR CF1',
+    'howto/07_paper_table#what-to-look-out-for': 'PASCAL VOC 2007, 11-point average precision',
+    'howto/08_missing_targets': 'unlabelled, unlabeled',
+    'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
+    'howto/09_own_metric': 'custom metric',
+    'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
         'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb',
-    'howto/12_processes_large_data': '10 million samples, out of memory, gradient accumulation',
-    'howto/12_processes_large_data#memory-and-time': 'cost and overhead of the callback, GPU memory, slow validation',
-    'howto/12_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
-    'howto/12_processes_large_data#mixed-precision': 'fp16, half precision',
-    'howto/13_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
-    'howto/14_single_label_column': 'one column for a label, F1 per label during training, recall of one label',
-    'howto/15_own_logger_sweep': 'Optuna, my own logger, silence a sweep, log to a file',
-    'howto/15_own_logger_sweep#a-function-for-on_flag': 'on_flag function',
-    'howto/15_own_logger_sweep#the-fields-of-a-record': 'record fields',
-    'howto/16_segmentation_sequences': 'padding, tokens, pixels',
-    'howto/16_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW',
-    'howto/17_no_internet_kaggle': 'air-gapped',
-    'howto/18_own_loop_timm': 'callback in a plain loop',
-    'howto/19_compare_last_week': "last month's predictions, old predictions, previous model, A/B test",
-    'howto/20_image_onnx': 'images in deployment, numpy thresholds',
-    'howto/21_calibrate': 'calibration, calibrate probabilities, isotonic regression, temperature scaling, '
+    'howto/10_monitor_trackers#monitor-one-label':
+        'one column for a label, F1 per label during training, recall of one label',
+    'howto/11_processes_large_data': '10 million samples, out of memory, gradient accumulation',
+    'howto/11_processes_large_data#memory-and-time': 'cost and overhead of the callback, GPU memory, slow validation',
+    'howto/11_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
+    'howto/11_processes_large_data#mixed-precision': 'fp16, half precision',
+    'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
+    'howto/13_own_logger_sweep': 'Optuna, my own logger, silence a sweep, log to a file',
+    'howto/13_own_logger_sweep#a-function-for-on_flag': 'on_flag function',
+    'howto/13_own_logger_sweep#the-fields-of-a-record': 'record fields',
+    'howto/14_segmentation_sequences': 'padding, tokens, pixels',
+    'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW',
+    'howto/15_no_internet_kaggle': 'air-gapped',
+    'howto/16_own_loop_timm': 'callback in a plain loop',
+    'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test",
+    'howto/18_calibrate': 'calibration, calibrate probabilities, isotonic regression, temperature scaling, '
         'scores are not probabilities',
-    'howto/22_groups': 'groups, patients, clustered samples, independent samples, frames of a video',
-    'howto/23_how_many_samples': 'validation set large enough, statistically significant, sample size',
-    'howto/25_submission': 'submission CSV, predict new images, sample submission, file names of predictions',
-    'howto/26_no_label': 'no finding, background images, multi-class to multi-label, empty labels',
-    'howto/27_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
-    'howto/28_confusion_matrix': 'multilabel confusion matrix, savefig',
-    'howto/29_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
+    'howto/19_groups': 'groups, patients, clustered samples, independent samples, frames of a video',
+    'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size',
+    'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions',
+    'howto/22_no_label': 'no finding, background images, multi-class to multi-label, empty labels',
+    'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
+    'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
+    'howto/25_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
         'balanced sampling',
-    'howto/30_costs': 'cost-sensitive',
-    'howto/31_hierarchical_labels': 'hierarchy, parent label, taxonomy',
+    'howto/26_costs': 'cost-sensitive',
+    'howto/27_hierarchical_labels': 'hierarchy, parent label, taxonomy',
+    'howto/28_several_outputs': 'multiple outputs, several targets, multi-task, multitask, two heads, multi-head, '
+        'tuple of outputs',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '
@@ -121,16 +123,16 @@ TERMS = {
     'reference/07_data#splitting': 'iterative stratification',
     'reference/07_data#losses':
         'BCE, BCEWithLogitsLoss, class weights, rare labels loss, focal loss, asymmetric loss',
-    'reference/10_columns': 'what a column means',
-    'reference/11_messages#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
+    'reference/08_terms': 'what a column means',
+    'reference/09_messages#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
         'predicts too many labels, model predicts everything',
-    'reference/11_messages#what-helps': 'unfreeze, frozen layers',
-    'reference/11_messages#common-errors': 'soft labels, label smoothing, '
+    'reference/09_messages#what-helps': 'unfreeze, frozen layers',
+    'reference/09_messages#common-errors': 'soft labels, label smoothing, '
         'targets must be 0 or 1, target size must be the same as input size',
-    'reference/12_glossary#counts': 'false positives, false negatives',
-    'reference/12_glossary#evaluation': 'held_out',
-    'reference/12_glossary#which-average': 'which average to choose, macro or micro',
-    'reference/12_glossary#baselines': 'chance level',
+    'reference/08_terms#counts': 'false positives, false negatives',
+    'reference/08_terms#evaluation': 'held_out',
+    'reference/08_terms#which-average': 'which average to choose, macro or micro',
+    'reference/08_terms#baselines': 'chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed'}
 
 config = ConfigParser(interpolation=None)
