@@ -65,9 +65,11 @@ def of_class(cls, options, every=False):
             if average=='samples': kw = {k: v for k,v in kw.items() if k!='bins'}
             yield cls(**{**kw, 'average': average})
 
+@pytest.mark.parametrize('every', [False, pytest.param(True, marks=pytest.mark.slow)], ids=['default','every average'])
 @pytest.mark.parametrize('cls', CLASSES, ids=lambda o: o.__name__)
-def test_metrics_count_without_waiting_and_are_read_once(cls):
-    for m in [*of_class(cls, OPTIONS[1:-1]), *of_class(cls, [OPTIONS[0], OPTIONS[-1]], every=True)]:
+def test_metrics_count_without_waiting_and_are_read_once(cls, every):
+    of_one,of_all = (OPTIONS[1:-1],[OPTIONS[0],OPTIONS[-1]]) if every else ([],OPTIONS[:1])
+    for m in [*of_class(cls, of_one), *of_class(cls, of_all, every)]:
         with fake_gpu() as gpu:
             count(m)
             read_once(m, gpu)

@@ -148,9 +148,24 @@ def two_at_once(shared):
         fit(*metrics, cbs=lambda: Nested())()
     return run
 
+class Twice(nn.Module):
+    def forward(self, x): return x,x
+
+class SelectFirst(Callback):
+    def after_loss(self): self.learn.pred = self.learn.pred[0]
+
+def two_outputs(cured):
+    def run():
+        def loss(preds, targs): return F.binary_cross_entropy_with_logits(preds[0], targs)
+        learn = make_learner(*GOOD, F1ScoreMulti(), loss_func=loss, cbs=SelectFirst() if cured else None)
+        learn.model = nn.Sequential(learn.model, Twice())
+        with learn.no_logging(): learn.fit(1, 0.)
+    return run
+
 # The words of a row -> what raises or warns so, and what follows the cure
 ERRORS = {
     'targets must be 0 or 1': [report(y=2*Y), report(y=np.where(Y==1, 1, 0)), report(y=2*Y, ignore_index=2)],
+    'the model returns ..., and a batch has ...': [two_outputs(cured=False), two_outputs(cured=True)],
     'are they swapped?': [report(Y, P), report(P, Y)],
     'predictions have the shape ..., but targets ...': [report(P[:,:2]), report(P)],
     'predictions are NaN': [lambda: F1ScoreMulti(sigmoid=False)(P*math.nan, Y),
@@ -169,7 +184,7 @@ ERRORS = {
         fit(F1ScoreMulti(), change=lambda o: o.set_thresh(0.3))],
     'keep their threshold': [fit(accuracy_multi, change=lambda o: o.set_thresh(0.3)),
                              fit(AccuracyMulti(), change=lambda o: o.set_thresh(0.3))],
-    'of the samples have no label, where a false positive': [
+    "of the samples have no label, and average='samples' does not count": [
         lambda: half_empty().thresh_find(average='samples', show_plot=False),
         lambda: half_empty().thresh_find(average='micro', show_plot=False)],
     'are not probabilities, and thresholds are on': [lambda: best_thresholds(9*P-4, Y),
@@ -200,7 +215,8 @@ def test_a_cure_of_an_error_ends_it(message, monkeypatch, tmp_path):
     for f in right: assert not says(message, said := text(f)) and 'Error' not in said
 
 # Other errors name the cure themselves
-LISTED = ('predictions are NaN','sample_weight needs the samples in one known order',
+LISTED = ('targets must be 0 or 1','the model returns ..., and a batch has ...','predictions are NaN',
+          'sample_weight needs the samples in one known order',
           'custom thresholds, not changed by `set_thresh`',"is left out: fastai's own decoding has none",
           'groups are too large for these shares')
 

@@ -41,6 +41,7 @@ def test_the_default_device_changes_nothing(plain):
     logits,targs,expected = plain
     with torch.device('meta'): assert_same(everything(logits, targs), expected)
 
+@pytest.mark.slow
 @pytest.mark.parametrize('ties', ['few','many'])
 def test_the_number_of_threads_changes_nothing(ties):
     logits,targs = simulate(40_000, 30)

@@ -15,8 +15,8 @@ from scipy import sparse
 from torch.utils.data import DistributedSampler
 
 # %% ../../nbs/core/04_counts.ipynb #a26b8a06
-NOTHING_COUNTS = "there is not a single sample that counts"
-ENOUGH = 20 # Number of positives, or of labelled samples, below which numbers tell little
+NOTHING_COUNTS = "there are no samples, or all targets are ignored"
+ENOUGH = 20 # Number of positives, or of samples with labels, below which numbers tell little
 
 def value_checks(
     batch # `Batch`
@@ -56,7 +56,7 @@ def check_values(
         text = _wrong_target_text(wrong_target, swapped and not trained, (low_targ,fraction)==(-1,0),
                                   in_learner)
         if not trained: raise ValueError(text)
-        return f"{text} (MixUp and CutMix make soft ones, with which train_metrics are nan.)"
+        return f"{text} (MixUp and CutMix make soft targets, with which train_metrics are nan.)"
     if nans:
         samples = "all samples" if nans==n else count_of(int(nans), 'sample')
         text = f"predictions are NaN in {samples}, and so are the metrics"
@@ -73,14 +73,12 @@ def _wrong_target_text(target, swapped, are_signs, in_learner):
     if swapped:
         return (f"{text}, and predictions are from 0 to 1: are they swapped? "
                 "Predictions come first")
+    if target>=0: return f"{text}. One-hot encode class indices, and round soft labels"
+    # NaN or negative: most likely missing targets
+    value = 'math.nan' if math.isnan(target) else format_number(target)
     if are_signs: text += ". If -1 marks negatives, pass (targs+1)/2"
-    text += (". One-hot encode class indices, round soft labels, or name the value of missing "
-             "targets with ignore_index, which metrics, callback, reports and searches for "
-             "thresholds take.")
-    if in_learner and not target>=0: # NaN or negative: most likely missing targets
-        value = 'math.nan' if math.isnan(target) else format_number(target)
-        text += (" The loss function needs it, too: those of this package take "
-                 f"ignore_index={value}.")
+    text += f". If {value} marks missing targets, pass ignore_index={value}"
+    if in_learner: text += " to metrics, callback and loss function (those of this package take it)"
     return text
 
 # %% ../../nbs/core/04_counts.ipynb #8ffac19a

@@ -113,7 +113,8 @@ def _same_targets(r, learn):
     "Every validation sample has the same labels, so a constant prediction is perfect"
     if r.samples<ENOUGH or not r.constant_f1>=1 or _binary_vocab(r, learn): return
     return (f"all {r.samples:,} validation samples have the same labels{_of_these(r)}, "
-            "so the best constant prediction is right for each, and the model cannot be judged: check the targets")
+            "so the best constant prediction is right for each, and the model cannot be judged: "
+            "check the targets")
 
 def _split_code(dls):
     if hasattr(dls, 'y_names'): # Of a table

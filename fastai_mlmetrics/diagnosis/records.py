@@ -273,7 +273,7 @@ def describe_unchanged(r):
 
 def describe_frozen(r):
     "Describe a record of a fit of the last layers in short, because training goes on"
-    why = "only its last layers are being trained; `learn.zero_labels.explain()` says what helps"
+    why = "only the last layers are being trained; `learn.zero_labels.explain()` says what helps"
     return as_warning(_title(r, f"{problem(r, _at(r))}, as yet"), [why, _summary(r)], r)
 
 def all_clear(r):

@@ -71,7 +71,9 @@ def _another_thresh(r):
                f"{_ignoring(r.ignore_index)})`, and "
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`")
-    return (f"{_change_of_thresh(r)}: {how}. "
+    change = _change_of_thresh(r)
+    if per_label_helps(r): change = f"Or instead: {change[0].lower()}{change[1:]}"
+    return (f"{change}: {how}. "
             f"On these samples, micro F1 rises from {r.f1_micro:.3f} to {r.suggested_f1:.3f}.")
 
 def _change_of_thresh(r):
@@ -162,8 +164,9 @@ def _per_label(r):
             f"never predicted{correctly}: {with_ap(dead)}.")
 
 def _hardly_learnt(r):
-    return ("Collect more samples of these labels, or train longer. Their scores are close to chance, "
-            f"so no threshold helps: {with_ap(_dead(r, False))}.")
+    longer = note(not r.loss_trend, ", or train longer") # A fit of several epochs has its own advice
+    return (f"Collect more samples of these labels{longer}. Their scores are close to chance, so no "
+            f"threshold helps: {with_ap(_dead(r, False))}.")
 
 def _better_model(r):
     now = f"Micro F1 is {r.f1_micro:.3f}"
@@ -171,7 +174,7 @@ def _better_model(r):
     why = "no threshold is good enough"
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
-        why = f"{find} searches all thresholds, for which the bins of this record are too wide"
+        why = f"only {find} can tell whether a threshold helps, because scores lie too close together"
         numbers = f"{now}, {constant}"
     elif r.suggested_f1<r.f1_micro+0.005 and not _without(r):
         as_many = abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5

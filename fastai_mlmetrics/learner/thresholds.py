@@ -104,9 +104,23 @@ def _aims(objective, label_objective):
         why = note(objective.m.average=='micro',
                    ", which counts false positives also where no label is true")
         text = f"`best` optimises {objective.name}{why}; `cardinality` predicts {as_true}"
-        label_aim = f"optimises {label_objective.name}" if label_objective else ''
+        average = 'micro' if label_objective and label_objective.jointly else 'macro'
+        label_aim = f"optimises {objective.named(average)}"
     if label_objective: text += f"; `per_label` {label_aim}, by a threshold per label"
     return f"{text}."
+
+def _check_args(labels, bins, kwargs):
+    "Raise if arguments of `thresh_find` exclude each other, or do not exist"
+    if labels is not None and bins is not None:
+        raise ValueError("thresh_find(labels=...) needs all scores: leave out bins")
+    if 'per_label' in kwargs:
+        raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
+    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
+
+def _plot(objective, table, options, ax, figsize):
+    "Plot the metric at all thresholds, and mark the global ones"
+    marks = {'now' if o.in_use else o.name: o.value for o in options if not o.per_label}
+    plot_thresh_curve(objective.m, table, marks, ax, figsize)
 
 def _table_with_advice(objective, label_objective, options, vocab):
     "Tabulate the options, mark the recommended one, and return both"
@@ -126,8 +140,8 @@ def _warn_if_unlabelled(table, ignore_index):
     unlabelled = 1-table.y.any(1).double().mean().item()
     if unlabelled<=0.25: return
     known = note(ignore_index is not None, " known to be true")
-    warn_user(f"{unlabelled:.0%} of the samples have no label{known}, where a false positive does "
-              "not lower the average over samples: average='micro' counts it")
+    warn_user(f"{unlabelled:.0%} of the samples have no label{known}, and average='samples' does not "
+              "count their false positives: average='micro' does")
 
 def _samples_of(table):
     "Identify the samples of a search: by their number, and the positives of each label"
@@ -174,12 +188,7 @@ def thresh_find(self:Learner,
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold.
 
         found = learn.thresh_find(metric='f1', average='macro')"""
-    if labels is not None and bins is not None:
-        raise ValueError("thresholds of some labels are found from all scores: leave bins out, "
-                         "or labels")
-    if 'per_label' in kwargs:
-        raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
-    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
+    _check_args(labels, bins, kwargs)
     objective = Objective(metric, average, False, **kwargs)
     label_objective = _label_objective(metric, average, **kwargs)
     decoding = Decoding.of(self)
@@ -193,10 +202,7 @@ def thresh_find(self:Learner,
     # The simplest first
     shown,chosen = _table_with_advice(objective, label_objective, in_use+tuned, vocab)
     if objective.m.average=='samples': _warn_if_unlabelled(table, ignored)
-    if show_plot:
-        marks = {o.name: o.value for o in tuned if not o.per_label}
-        marks |= {'now': o.value for o in in_use if not o.per_label}
-        plot_thresh_curve(objective.m, table, marks, ax, figsize)
+    if show_plot: _plot(objective, table, tuned+in_use, ax, figsize)
     names = None if labels is None and not chosen.per_label else vocab
     return _suggested(tuned, chosen, shown, names, decoding)
 

@@ -222,7 +222,7 @@ def _thresholds(p):
                 plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='f1_micro'),
                 table, marks, figsize=(4.8,3.2))
     yield _slider(p, table.probs, marks, start)
-    yield p.words('thresh', 'micro', 'macro', 'held_out', 'labelled sample')
+    yield p.words('thresh', 'micro', 'macro', 'held_out', 'sample with labels')
 
 def _curves(p):
     cols = p.most_mistakes(with_curve(p.interp.counts)) # As in `plot_precision_recall`

@@ -263,6 +263,14 @@ def score_table(
     return table
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eebdd1ae
+def _find_in_bins(objective, p, bins, cv, seed):
+    "Find the best thresholds in histograms of the scores"
+    finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
+                          ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
+    if p.groups is not None: finder.deal(p.groups)
+    finder.update(p.preds, p.targs)
+    return finder.compute()
+
 @takes_predictions(but=['thresh','min_labels','max_labels'])
 def best_thresholds(
     preds, # Predictions: the last axis is the labels, all others are samples
@@ -304,11 +312,6 @@ def best_thresholds(
     kwargs['ignore_index'] = ifnone(kwargs.get('ignore_index'), objective.m.ignore_index)
     p = Predictions.of(preds, targs, thresh=None, **kwargs)
     if bins is None: best = find_best(objective, score_table(p, cv, seed), p.vocab)
-    else:
-        finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
-                              ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
-        if p.groups is not None: finder.deal(p.groups)
-        finder.update(p.preds, p.targs)
-        best = finder.compute()
+    else: best = _find_in_bins(objective, p, bins, cv, seed)
     # A global threshold of some labels has their names, so that `set_thresh` keeps the others
     return best if p.columns is None else best.with_table(best.table, names=p.vocab)

@@ -49,7 +49,10 @@ class Objective:
         self.by_rank = cls is _Cardinality
         self.m = _make_metric(metric, cls, average, zero_division, beta)
         self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
-        self.name = f'{metric}_{average}' if isinstance(metric, str) else self.m.name
+        self.metric_name = metric
+        if not isinstance(metric, str):
+            self.metric_name = self.m.func_name or camel2snake(cls.__name__)
+        self.name = self.named(average)
         self.m.name = self.name
         # For which labels?
         self.per_label = ifnone(per_label, average in ('macro','weighted'))
@@ -65,6 +68,10 @@ class Objective:
     def required(self):
         "Metric with a constraint, by its name; {} for none"
         return {self.constraint.name: self.constraint.m} if self.constraint else {}
+
+    def named(self, average):
+        "Name the metric with an average, such as 'f1_micro'"
+        return f'{self.metric_name}_{average}'
 
     def maximising(self, m):
         "Return an objective for another metric, without the constraint"
@@ -281,8 +288,7 @@ def tune_global(self:Objective,
         highest = values.nan_to_num(-math.inf).max()
         raise ValueError(f"no threshold keeps {constraint.text} ({m.average}); "
                          f"the highest {constraint.name} is {highest:.3g}{hint}")
-    raise ValueError(f"{m.name} is 0/0 at each threshold next to the score of a true target, and "
-                     "where nothing is predicted: zero_division=0 or 1 gives it a value there")
+    raise ValueError(f"{m.name} is undefined (0/0) at every threshold: pass zero_division=0 or 1")
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5d0fa2d3
 @patch

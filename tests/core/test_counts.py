@@ -42,6 +42,7 @@ def exact(formula, average, cells, weights, zero_division):
     total = sum(w for _,w in kept)
     return float(sum(Fraction(v)*w for v,w in kept)/total) if total else math.nan
 
+@pytest.mark.slow
 @given(st.data())
 def test_values_are_exact_fractions(data):
     "All metrics with weights, ignored elements and random batches"

@@ -154,10 +154,10 @@ def test_tables_that_differ_name_only_what_differs():
     names,m = [f'l{i}' for i in range(40)],F1ScoreMulti(sigmoid=False)
     def frame(columns): return pd.DataFrame(np.random.default_rng(0).random((20,40)), columns=columns)
     a,b = frame(names),frame([*names[:-7], *'tuvwxyz'])
-    differ = "these are not in both, or more than once: ['l33', 'l34', 'l35', 'l36', 'l37'] and 9 more"
+    differ = "Only in one of them, or repeated: ['l33', 'l34', 'l35', 'l36', 'l37'] and 9 more"
     with pytest.raises(ValueError, match=re.escape(differ)): m(a, (b>0.5).astype(int))
     twice = a.set_axis(['l0', *names[:-1]], axis=1)
-    with pytest.raises(ValueError, match=re.escape("more than once: ['l0']")): m(twice, twice>0.5)
+    with pytest.raises(ValueError, match=re.escape("repeated: ['l0']")): m(twice, twice>0.5)
 
 def test_lists_that_are_no_tables():
     "A list of batches and ragged lists are not taken for lists of probabilities from scikit-learn"
@@ -285,7 +285,7 @@ BAD_INPUT = {
     'lists as text': (GIVEN, ["['a', 'b']"]*len(RIGHT), "literal_eval of each text$"),
     'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'], r"such as 'a b'.*str\.get_dummies\(' '\)"),
     'lists of names': (GIVEN, [['a','b'], ['c'], [], ['a'], ['b'], ['c'], ['a'], ['b']], 'MultiLabelBinarizer'),
-    'empty': (GIVEN[:0], RIGHT[:0], 'not a single sample'),
+    'empty': (GIVEN[:0], RIGHT[:0], 'there are no samples'),
     'no labels': (GIVEN[:,:0], RIGHT[:,:0], 'there are no labels'),
     'nothing': (GIVEN, None, 'NoneType'),
     'class 2': (GIVEN, 2*RIGHT, 'targets must be 0 or 1, but one is 2')}

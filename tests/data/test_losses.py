@@ -100,6 +100,7 @@ def test_losses_decode_in_a_learner(loss, tmp_path):
     learn.export(tmp_path/'m.pkl')
     test_eq(load_learner(tmp_path/'m.pkl').loss_func.thresh, found.best)
 
+@pytest.mark.slow
 def test_losses_learn():
     g = torch.Generator().manual_seed(0)
     x,w = torch.randn(400, 8, generator=g),torch.randn(8, 5, generator=g)
@@ -230,6 +231,7 @@ def table(share=0.5, value=math.nan, n=1200, d=5, c=4):
 def quiet_fit(learn, *args):
     with learn.no_logging(), learn.no_bar(), warnings_as('ignore'): learn.fit_one_cycle(*args)
 
+@pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize('value', [math.nan, -1])
 def test_half_of_the_targets_are_missing(make, value, tmp_path):

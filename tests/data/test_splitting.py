@@ -52,6 +52,7 @@ def both_sides_at_best(y, n):
     sides = itertools.combinations(range(len(y)), n)
     return min(missing(y, ([i for i in range(len(y)) if i not in o], o)) for o in sides)
 
+@pytest.mark.slow
 def test_both_sides_where_that_is_possible():
     worse = []
     for seed in range(400):
@@ -136,6 +137,7 @@ def group_splits(groups):
     n = groups.max()+1
     return [np.isin(groups, o) for k in range(1, n) for o in itertools.combinations(range(n), k)]
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings('ignore:groups are too large')
 @pytest.mark.parametrize('n_groups', [4, 6, slow(9)])
 @pytest.mark.parametrize('valid_pct', [0.2, 0.5])
@@ -207,6 +209,7 @@ def test_groups_too_large_for_the_share_are_told():
         for n in (1,5,10,20): stratified_split(y, seed=0, groups=np.arange(100)//n)
         stratified_split(y[:3], 0.05)
 
+@pytest.mark.slow
 @pytest.mark.dev
 @pytest.mark.parametrize('shares', [[0.8,0.2], [0.25]*4], ids=str)
 @pytest.mark.parametrize('y', [*shapes()], ids=['rare','dense','skewed','one each'])

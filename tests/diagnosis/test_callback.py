@@ -125,6 +125,7 @@ class Within(Callback):
     lambda o: o.get_preds(),
     lambda o: o.get_preds(inner=True),
     lambda o: o.validate(dl=make_learner(*GOOD).dls.valid)], ids=['get_preds','inner','validate'])
+@pytest.mark.slow
 def test_other_validations_within_a_fit(event, f):
     cbs = [ZeroLabelsCallback(on_flag='raise'), Within(event, f)]
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=cbs)
@@ -168,7 +169,7 @@ def test_what_the_metrics_ignore_is_ignored():
               lambda **kw: MultiLabelInterpretation.from_learner(learn, **kw).report()):
         assert repr(f())==repr(f(**kw))
     learn.metrics = L(accuracy_multi)
-    where = 'ignore_index, which metrics, callback, reports and searches for thresholds take'
+    where = 'missing targets, pass ignore_index='
     with pytest.raises(ValueError, match=where): learn.thresh_find(show_plot=False)
 
 SOME = ['l1','l3']
@@ -563,6 +564,7 @@ def test_records_agree_with_the_recorder_beside_other_callbacks(cb, tmp_path, mo
     column = learn.recorder.metric_names.index('accuracy_multi') - 1
     np.testing.assert_allclose(rows.accuracy, np.array(learn.recorder.values)[:,column], atol=1e-12)
 
+@pytest.mark.slow
 def test_nothing_else_is_recorded(digits_dls, tmp_path):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, metrics=multilabel_metrics(),
@@ -587,6 +589,7 @@ def flags(learn):
         learn.fit_one_cycle(8, 2e-2)
     return [r.verdict for r in learn.zero_labels.records]
 
+@pytest.mark.slow
 def test_a_table_is_flagged_until_it_is_learnt():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1000,8))
@@ -611,6 +614,7 @@ def test_a_record_of_awd_lstm_has_the_metric_s_accuracy():
     r, = learn.zero_labels.records
     assert r.accuracy==learn.recorder.values[-1][2]
 
+@pytest.mark.slow
 def test_texts_are_flagged_until_they_are_learnt():
     dls = text_dls()
     assert len(dls.vocab)==2 # words and labels

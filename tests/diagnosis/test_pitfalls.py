@@ -298,7 +298,7 @@ def test_missing_targets_are_found_in_the_first_batch(bad, named):
     class Count(Callback):
         def after_pred(self): seen.append(self.iter)
     learn = make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Count()])
-    says = f'one is {bad:g}.*The loss function needs it, too: those of this package take ignore_index={named}'
+    says = f'one is {bad:g}.*missing targets, pass ignore_index={named} to metrics, callback and loss function'
     with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
     assert seen==[0]
     learn = make_learner(logits, targs, multilabel_metrics(ignore_index=bad), cbs=ZeroLabelsCallback(),

@@ -241,7 +241,7 @@ def test_a_flat_loss_asks_for_another_rate_or_more_samples():
 def test_no_threshold_to_suggest():
     r = judge(torch.full((100,5), 0.1), (torch.arange(500).view(100,5)%4==0).long())
     assert r.suggested_thresh is None
-    assert ('`best_thresholds` searches all thresholds, for which the bins of this record are too wide'
+    assert ('only `best_thresholds` can tell whether a threshold helps, because scores lie too close together'
             in one_line(describe(r)))
 
 def test_a_masked_loss_is_not_replaced():
@@ -514,6 +514,7 @@ def test_a_threshold_that_gains_much_is_shown_without_a_verdict():
     assert f'Raise the threshold: pass `thresh={r.suggested_thresh:.10g}`' in one_line(describe(r))
     assert '#2ca02c' not in r._repr_html_()
 
+@pytest.mark.slow
 def test_a_label_each_keeps_its_promise():
     "`min_labels=1` is offered only where it raises micro F1, by what it promises"
     offered = 0
@@ -742,6 +743,7 @@ def test_a_label_each_beats_the_constant():
         r = Record(judge(logits, targs, sigmoid=True), label_each_f1=f1, constant_f1=0.2)
         assert any('min_labels=1' in o for o in remedies(r))==said
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(6))
 def test_no_silence_where_a_threshold_gains_much_by_predicting_less(seed):
     "Over-prediction is told if a threshold that predicts at most twice as many labels as are true is better"

@@ -117,7 +117,7 @@ def test_per_label_thresholds_are_recommended_where_scores_differ_in_scale(bins)
     found = learn.thresh_find(show_plot=False, bins=bins)
     assert advised(found)==('per_label','set') and found.thresh==found.per_label
     f1,t = found.table.held_out['per_label'],found.table
-    said = re.search(r'^`per_label` is recommended: held out, f1 \(micro\) is ([\d.]+), and [\d.]+ for `now`: '
+    said = re.search(r'^`per_label` is recommended: held out, f1_micro is ([\d.]+), and [\d.]+ for `now`: '
                      r'better by ([\d.]+) \(([\d.]+) to ([\d.]+)\)\. '
                      r'Beside `best`, held out: micro ([\d.]+) and ([\d.]+), macro ', t.reading)
     held,gained,low,high,*pair = map(float, said.groups())
@@ -165,7 +165,7 @@ def test_what_cannot_be_compared_is_told():
     assert found.thresh==found.best and advised(found)==('best','set')
     assert found.table.reading.startswith('`best` is not compared with other ways: there are no held-out scores.')
     found = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss()).thresh_find(show_plot=False)
-    assert re.match(r'`\w+` is recommended: held out, f1 \(micro\) is [\d.]+\.', found.table.reading)
+    assert re.match(r'`\w+` is recommended: held out, f1_micro is [\d.]+\.', found.table.reading)
     found = make_learner(logits, targs).thresh_find(show_plot=False, metric='precision', at_recall=0.7)
     assert advised(found)[0] in ('best','per_label') # `now` and `cardinality` may miss the recall
     found = make_learner(logits, targs).thresh_find(show_plot=False, metric=HammingLossMulti)
@@ -226,7 +226,7 @@ def test_losses_and_metrics_of_others_do_no_harm():
 
 def test_thresh_find_names_the_arguments_that_it_lacks():
     learn = make_learner(*simulate(100))
-    for name in ('sigmoid','vocab','thresh','labels','valid'):
+    for name in ('sigmoid','vocab','thresh','valid'):
         with pytest.raises(TypeError, match=f"thresh_find has no argument '{name}'"): learn.thresh_find(**{name: None})
     with pytest.raises(TypeError, match="no argument 'plot', .* show_plot"): learn.thresh_find(plot=False)
     with pytest.raises(ValueError, match='finds both'): learn.thresh_find(per_label=True)
@@ -334,7 +334,7 @@ def test_per_label_thresholds_beside_an_instance(average):
     assert found.per_label==by_name.per_label==(each if average=='weighted' else whole).thresh
     assert found.best==by_name.best
     assert ('global threshold for the macro average' in found.table.reading)==(average=='weighted')
-    assert f"`per_label` optimises F1ScoreMulti ({'macro' if average=='weighted' else 'micro'})" in found.table.reading
+    assert f"`per_label` optimises f1_score_{'macro' if average=='weighted' else 'micro'}" in found.table.reading
 
 def test_found_thresholds_are_set_everywhere(tmp_path):
     logits,targs = simulate(bias=-6)

@@ -36,6 +36,7 @@ def test_intervals_are_those_of_a_paired_t_test(n):
         # Degrees of freedom are fewer where few samples differ
         np.testing.assert_allclose(t.loc[row,['low','high']].astype(float), expected, atol=0.2/n)
 
+@pytest.mark.slow
 def test_intervals_are_those_of_a_bootstrap():
     models,y = two_models(400)
     t = compare_models(models, y, sigmoid=True)

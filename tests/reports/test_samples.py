@@ -49,6 +49,7 @@ def test_arrays_are_shown_as_tables(capsys):
     assert interp.plot_top_losses(2, largest=False).loss.iloc[0]==interp.losses.min()
     assert len(interp.plot_top_losses(10**6))==300
 
+@pytest.mark.slow
 @pytest.mark.parametrize('c', [1,slow(20),slow(80),1000])
 @pytest.mark.parametrize('shape', [(32,32), slow((32,80)), slow((80,32))])
 def test_no_text_of_pictures_overlaps(c, shape):

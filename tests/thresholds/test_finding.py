@@ -35,7 +35,7 @@ def test_mistakes_are_named():
     s,y = torch.rand(20,3),torch.ones(20,3)
     for args,kw,match in (
             ((s.long(),y), {}, r'preds are binary \(torch.int64\)'),
-            ((s[:0],y[:0]), {}, 'not a single sample'),
+            ((s[:0],y[:0]), {}, 'there are no samples'),
             ((s*math.nan,y), {}, 'NaN'),
             ((s,y*2), {}, '0 or 1'),
             ((s,y,'f3'), {}, "metric='f3' should be one of f1, "),
@@ -165,8 +165,8 @@ def test_mistakes_with_bins_are_named():
             (lambda: best_thresholds(p*math.nan, y, bins=64), 'NaN'),
             (lambda: best_thresholds(y.long(), y, bins=64), 'preds are binary. Thresholds'),
             (lambda: best_thresholds(p, 2*y, bins=64), '0 or 1'),
-            (lambda: best_thresholds(p[:0], y[:0], bins=64), 'not a single sample'),
-            (lambda: best_thresholds(p, y*0-1, bins=64, ignore_index=-1), 'not a single sample'),
+            (lambda: best_thresholds(p[:0], y[:0], bins=64), 'there are no samples'),
+            (lambda: best_thresholds(p, y*0-1, bins=64, ignore_index=-1), 'there are no samples'),
             (lambda: ThreshFinder(bins=1), 'bins=1'),
             (lambda: ThreshFinder(cv=1), 'cv=1')):
         with warnings_as('ignore'), pytest.raises(ValueError, match=match): f()

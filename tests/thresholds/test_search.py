@@ -40,6 +40,7 @@ def f1_within_a_group(scores, y):
     def f1(tp, predicted): return (2*tp/(predicted+y.sum())).max()
     return f1(tp, predicted),f1(tp-lost, predicted-lost)
 
+@pytest.mark.slow
 @pytest.mark.parametrize('low,width,close', [(0.3,1e-4,1e-3), (0.999,1e-3,1e-3), (1e-6,1e-9,1e-3), (0.2,1e-5,1e-2)])
 def test_dense_scores_of_masks(low, width, close):
     "400 masks with a narrow range of scores, in which each score has neighbours in its last digits"

@@ -307,7 +307,8 @@ def test_an_instance_keeps_its_arguments(make):
     def value(t): return make(thresh=t, sigmoid=False)(scores, y)
     best = (min if m.is_loss else max)(map(value, every_thresh(scores)))
     assert res.score==value(res.thresh)==pytest.approx(best, abs=1e-12)
-    assert f'score: {type(m).__name__} ({m.average})' in one_line(res.table.reading)
+    column = m.func_name or camel2snake(type(m).__name__)
+    assert f'score: {column}_{m.average}' in one_line(res.table.reading)
     each = best_thresholds(scores, y, m)
     assert isinstance(each.thresh, tuple)==(m.average in ('macro','weighted')) and each.score==value(each.thresh)
     assert (m.value,m.thresh,m.seen)==(before,0.9,60) # neither its total nor its threshold is changed
@@ -365,7 +366,7 @@ def test_where_a_metric_is_undefined_is_told(average):
     scores,y = torch.rand(20, 3),torch.zeros(20, 3)
     m = F1ScoreMulti(0.01, sigmoid=False, average=average, zero_division=math.nan)
     assert m(scores, y)==0
-    undefined = 'is 0/0 at each threshold next to the score of a true target, and where nothing'
+    undefined = r'is undefined \(0/0\) at every threshold'
     with pytest.raises(ValueError, match=undefined):
         with warnings_as('ignore'): best_thresholds(scores, y, average=average, per_label=False, zero_division=math.nan)
 
