@@ -61,7 +61,7 @@ class ZeroLabelsCallback(Callback):
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
         sigmoid:bool=True, # Whether the predictions are logits
         min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
-        max_empty:float=0.5, # Flag if this share of the samples with labels gets no prediction, or more
+        max_empty:float=0.5, # Flag if this share of the samples with labels or more get no prediction
         patience:int=3, # Consecutive flagged validations without improvement before acting
         on_flag='warn', # How to act: 'warn', 'stop' (and warn), 'raise', or a function of the record
         ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics

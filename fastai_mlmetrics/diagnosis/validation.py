@@ -191,10 +191,11 @@ def compare_thresholds(self:ScoreHistogram,
     def gain_of(a, b):
         change = gain(f1, a, b)
         return change.value,*change.limits(0.95)
-    res = ThreshComparison(per_label.score(f1), shared.score(f1), gain_of(per_label, shared))
-    if thresh is None: return res
-    in_use = Tuned('now', table, expit([[self.place(o) for o in L(thresh)]])).fit
-    return res._replace(global_gain=gain_of(shared, in_use))
+    gains = [gain_of(per_label, shared)]
+    if thresh is not None:
+        in_use = Tuned('now', table, expit([[self.place(o) for o in L(thresh)]]))
+        gains.append(gain_of(shared, in_use.fit))
+    return ThreshComparison(per_label.score(f1), shared.score(f1), *gains)
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
 class _SampleCounts(NamedTuple):

@@ -322,7 +322,7 @@ def test_a_frozen_phase_is_told_in_short():
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fine_tune(5, 0., freeze_epochs=1)
     frozen = next(w.message for w in caught if isinstance(w.message, ZeroLabelsWarning))
     n_lines = len(str(frozen).strip().splitlines())
-    test_eq((frozen.record.validation, n_lines, 'only its last layers' in str(frozen)), (0,4,True))
+    test_eq((frozen.record.validation, n_lines, 'only the last layers' in str(frozen)), (0,4,True))
     assert [w.message.record.validation for w in caught]==[0,4,5]
     assert 'What helps' in str(caught[1].message)
     assert 'learn.unfreeze()' in repr(learn.zero_labels.records[0])

@@ -341,7 +341,7 @@ def test_one_label_each_is_not_advised_where_most_samples_have_none():
     learn,caught = trained(logits, targs)
     text = one_line(caught[0].message)
     assert 'min_labels' not in text and 'learn.set_thresh(learn.thresh_find())' in text
-    with learn.no_logging(), pytest.warns(UserWarning, match="of the samples have no label.*average='micro' counts it"):
+    with learn.no_logging(), pytest.warns(UserWarning, match="of the samples have no label.*average='micro' does"):
         learn.thresh_find(average='samples', show_plot=False)
     ignored = torch.where(targs.any(1, keepdim=True), targs, -1.)
     other = make_learner(logits, ignored)

@@ -712,7 +712,7 @@ def test_thresholds_of_chosen_labels_leave_the_others(average):
         of_both = np.broadcast_to(as_thresh(result), 2)
         same(learn.loss_func.thresh, [0.1,of_both[1],0.3,0.4,of_both[0],0.6])
         assert learn.metrics[0].thresh==learn.loss_func.thresh
-    with pytest.raises(ValueError, match='leave bins out, or labels'): find(labels=['e'], bins=99)
+    with pytest.raises(ValueError, match='needs all scores: leave out bins'): find(labels=['e'], bins=99)
 
 def test_chosen_labels_are_scored_with_the_limits_of_all():
     logits,targs = simulate(300, 6, density=0.2, skill=2.)
