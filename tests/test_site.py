@@ -178,7 +178,7 @@ def test_one_list_makes_glossary_and_columns(reference):
 REMEDIES = {'thresholds-per-label': 'Use a threshold per label', 'another-threshold': 'Lower the threshold',
     'scores': 'Pass probabilities or logits instead',
     'thresholds-for-macro-f1': 'For macro F1, use a threshold per label',
-    'more-samples': 'Collect more samples of these labels, or train longer',
+    'more-samples': 'Collect more samples of these labels',
     'a-label-each': 'Predict at least one label per sample',
     'a-smaller-pos-weight': 'Use a smaller `pos_weight`', 'unfreezing': 'Train all layers',
     'training': 'Train longer', 'a-better-model': 'Try another model',
