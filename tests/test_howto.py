@@ -85,7 +85,7 @@ def test_the_commands_without_internet_install_the_package(tmp_path):
         (tmp_path/o).parent.mkdir(exist_ok=True)
         (tmp_path/o).write_bytes((ROOT/o).read_bytes())
     text = '\n'.join(cells(page('no_internet'), 'markdown'))
-    wheel,install,_on_kaggle = re.findall(r'(?s)```sh\n(.*?)\n```', text)
+    wheel,install,*_on_kaggle = re.findall(r'(?s)```sh\n(.*?)\n```', text)
     install,check = install.split('\n')
     assert check=='pip check'
     run = partial(subprocess.run, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True)

@@ -72,7 +72,7 @@ def _another_thresh(r):
                f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
                "that is passed to `fit`")
     change = _change_of_thresh(r)
-    if per_label_helps(r): change = f"Or instead: {change[0].lower()}{change[1:]}"
+    if per_label_helps(r): change = f"Or {change[0].lower()}{change[1:]}"
     return (f"{change}: {how}. "
             f"On these samples, micro F1 rises from {r.f1_micro:.3f} to {r.suggested_f1:.3f}.")
 

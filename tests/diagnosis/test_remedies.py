@@ -41,7 +41,7 @@ def loss_advice(r, code):
     assert first(LOSS_ADVICE, lambda o: o.applies(r)).code==code
     return advice(r, 'training')
 
-def promised(text): return float(re.search(r'micro F1 of (\S+) instead', text)[1])
+def promised(text): return float(re.search(r'[Mm]icro F1 rises from \S+ to (\d\.\d+)', text)[1])
 
 FOLLOWED = {}
 def remedy(name):
@@ -70,7 +70,7 @@ def scaled(learn):
 @remedy('scores')
 def scores_of_decisions():
     logits,targs = simulate(bias=-6.)
-    assert 'Pass the scores that they were made of' in advice(judge(logits>0, targs), 'scores')
+    assert 'Pass probabilities or logits instead' in advice(judge(logits>0, targs), 'scores')
     advice(judge(logits, targs, sigmoid=True), 'another-threshold')
 
 @remedy('thresholds-per-label')
@@ -80,7 +80,7 @@ def own_thresholds():
     before = validated(scaled(learn))
     text = advice(before, 'thresholds-per-label')
     follow(learn, text)
-    after,held_out = validated(learn),float(re.search(r'micro F1 is (\S+), against', text)[1])
+    after,held_out = validated(learn),float(re.search(r'Cross-validated micro F1.*?: (\S+) per label', text)[1])
     assert held_out-0.005<after.f1_micro<held_out+0.05 # Tuned on the same samples
     assert after.f1_micro>before.suggested_f1+0.02
 
@@ -120,7 +120,7 @@ def smaller_pos_weight():
     weight = torch.full((10,), 20.)
     learn = learner(loss_func=BCEWithLogitsLossFlat(pos_weight=weight))
     before = fit(learn, 20, 1e-2)
-    assert 'the square root of that in use, and more training' in advice(before, 'a-smaller-pos-weight')
+    assert 'the square root of the present one, and train on' in advice(before, 'a-smaller-pos-weight')
     learn.loss_func = BCEWithLogitsLossFlat(pos_weight=weight.sqrt())
     after = fit(learn, 20, 1e-2)
     assert 'smaller' not in ' '.join(remedies(after))
@@ -140,7 +140,7 @@ def unfreezing():
 def more_training():
     learn = learner(layers=(50,))
     before = fit(learn, 4, 1e-3)
-    assert 'More training: the validation loss is still falling' in loss_advice(before, 'loss-falls')
+    assert 'Train longer: the validation loss is still falling' in loss_advice(before, 'loss-falls')
     after = fit(learn, 20, 1e-3)
     assert after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
 
@@ -155,14 +155,14 @@ def rate_of_lr_find():
 @remedy('training')
 def lower_rate():
     before = fit(learner(layers=(50,)), 6, 100.)
-    assert 'A lower learning rate' in loss_advice(before, 'loss-has-risen')
+    assert 'Use a lower learning rate' in loss_advice(before, 'loss-has-risen')
     assert fit(learner(layers=(50,)), 6, 1e-2).valid_loss<0.1*before.valid_loss
 
 @remedy('training')
 def fewer_epochs_or_more_data():
     learn = learner(100, layers=(200,))
     before = fit(learn, 30, 1e-2)
-    assert 'Fewer epochs, or more data' in loss_advice(before, 'overfits')
+    assert 'Use fewer epochs, or more data' in loss_advice(before, 'overfits')
     epochs = 1+int(np.argmin([o.valid_loss for o in learn.zero_labels.records]))
     for n,e in ((100,epochs), (2000,30)):
         assert fit(learner(n, layers=(200,)), e, 1e-2).valid_loss<0.8*before.valid_loss
@@ -185,7 +185,7 @@ def better_model():
     "Right after the first epoch, when no trend of the loss is known"
     learn = learner(layers=(50,))
     before = fit(learn, 1, 1e-3)
-    assert 'more training, at a learning rate from `learn.lr_find()`' in advice(before, 'a-better-model')
+    assert 'Train longer, at a learning rate from `learn.lr_find()`' in advice(before, 'a-better-model')
     with learn.no_logging(), learn.no_bar(): lr = learn.lr_find(show_plot=False).valley
     assert fit(learn, 20, lr).f1_micro>before.f1_micro+0.1
 
