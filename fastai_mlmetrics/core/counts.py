@@ -73,10 +73,10 @@ def _wrong_target_text(target, swapped, are_signs, in_learner):
     if swapped:
         return (f"{text}, and predictions are from 0 to 1: are they swapped? "
                 "Predictions come first")
-    if target>=0: return f"{text}. One-hot encode class indices, and round soft labels"
-    # NaN or negative: most likely missing targets
-    value = 'math.nan' if math.isnan(target) else format_number(target)
     if are_signs: text += ". If -1 marks negatives, pass (targs+1)/2"
+    if target>0: text += ". One-hot encode class indices, and round soft labels"
+    if target%1 and not math.isnan(target): return text # No fraction marks missing targets
+    value = 'math.nan' if math.isnan(target) else format_number(target)
     text += f". If {value} marks missing targets, pass ignore_index={value}"
     if in_learner: text += " to metrics, callback and loss function (those of this package take it)"
     return text
