@@ -118,6 +118,7 @@ class Batches(list):
     "A loader of fake batches"
     device,n = torch.device('cuda'),3*N
 
+@pytest.mark.slow
 def test_evaluate_reads_once(monkeypatch):
     "A validation waits as often with all metrics and the callback as without them, but for one read at its end"
     monkeypatch.setattr('fastai.losses.TensorBase', noop)

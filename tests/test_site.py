@@ -124,6 +124,7 @@ def test_every_name_of_the_reference_has_a_use_and_a_line_that_runs(reference):
             assert re.search(r'\bUse (it|the)\b', c.source) and after.cell_type=='code', name
             assert not re.match(r'### \S+\s+Use ', c.source), f'{name}: first say what it is'
 
+@pytest.mark.slow
 def test_the_reference_shows_signatures_and_arguments_without_the_site():
     cells = docs.all_cells()
     objects,_ = docs.documented_objects(cells)
@@ -139,6 +140,7 @@ def test_signatures_are_folded_and_have_their_arguments(module):
     assert '| `names` |  | What they are called |' in first and '| **returns** | `float` | Their sum |' in second
     assert text.count('</details>')==2
 
+@pytest.mark.slow
 def test_a_long_signature_has_a_line_for_each_argument(module):
     found = {k: v for k,v in docs.documentation(module.Counter, 'Counter')[1].items() if k!='return'}
     name = 'a.'*30+'Counter'

@@ -201,6 +201,7 @@ def test_learners_in_threads_count_their_own_batches():
     finally: sys.setswitchinterval(every)
     test_eq(sorted(m.counts.sum().item() for m in metrics), [200*64*20]*2 + [200*1700*20]*2)
 
+@pytest.mark.slow
 def test_twenty_million_elements_are_counted_exactly():
     m = RecallMulti(average='micro')
     ones = torch.ones(2_500_000, 1, dtype=torch.bool)
@@ -345,6 +346,7 @@ def test_interrupted_validation_leaves_nothing():
     with pytest.raises(KeyboardInterrupt), learn.no_logging(): learn.validate(cbs=Stop())
     test_eq(values(learn), ref)
 
+@pytest.mark.slow
 def test_nothing_of_a_batch_is_kept():
     logits,targs = simulate(50)
     learn = make_learner(logits, targs, multilabel_metrics())

@@ -64,6 +64,7 @@ def test_progress_is_shown_where_it_is_of_use(monkeypatch, out, wait, show, show
     monkeypatch.undo()
     assert bool(text)==shown
 
+@pytest.mark.slow
 def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
     def at_once(items, wait=5): return progress(items, wait=-1)
     for module in (predictions,page): monkeypatch.setattr(module, 'progress', at_once)

@@ -41,7 +41,7 @@ def test_when_it_warns_and_at_what_length(capsys):
     ([1.,math.nan,math.nan,math.nan,1.,1.,1.,1.], 3),
     ([1.,.9,.9,.95,.9,.9,.9,.9], 4),
     ([1.,2.,3.,4.,5.,6.,7.,8.], 3)])
-@pytest.mark.parametrize('on_flag', ['warn','stop','raise'])
+@pytest.mark.parametrize('on_flag', ['warn',slow('stop'),slow('raise')])
 def test_a_model_that_learns_is_left_alone(losses, acts_at, on_flag):
     cbs = [ZeroLabelsCallback(on_flag=on_flag), Falling(losses)]
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=cbs, bs=100)
@@ -328,6 +328,7 @@ def test_a_frozen_phase_is_told_in_short():
     assert 'learn.unfreeze()' in repr(learn.zero_labels.records[0])
     assert 'learn.unfreeze()' not in repr(learn.zero_labels.explain())
 
+@pytest.mark.slow
 def test_advice_within_a_frozen_phase_holds():
     "`fine_tune` unfreezes by itself; a best epoch of the frozen phase is not frozen any more when it is loaded"
     splitter = lambda m: [[], params(m)]
@@ -354,7 +355,7 @@ def test_a_frozen_phase_is_no_end(on_flag):
 
 # What it cannot compute it leaves out
 
-@pytest.mark.parametrize('shape', [(1,20), (1,1,20), (1,), (1,1), (), (20,)], ids=str)
+@pytest.mark.parametrize('shape', [(1,20), slow((1,1,20)), slow((1,)), slow((1,1)), (), slow((20,))], ids=str)
 def test_any_shape_of_pos_weight_trains(shape):
     "And the report knows whether it weighs much, as with a weight per label"
     def weighs(loss):

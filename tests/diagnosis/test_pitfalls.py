@@ -429,7 +429,7 @@ SITUATIONS = {
     "torch's loss with weights after a sigmoid": (
         nn.BCEWithLogitsLoss(pos_weight=torch.ones(20)), Sigmoid, f'{NO_SIGMOID}, and {FLAT}(pos_weight=...)`')}
 
-@pytest.mark.parametrize('bins', [None, 99])
+@pytest.mark.parametrize('bins', [None, slow(99)])
 @pytest.mark.parametrize('name', SITUATIONS)
 def test_one_situation_has_one_advice(name, bins):
     loss,model,advice = SITUATIONS[name]

@@ -51,6 +51,7 @@ def test_curves_show_training_too():
     names = list(learn.recorder.metric_names[1:-1])
     for o in ('train','valid'): test_eq(drawn['f1'][o], L(learn.recorder.values).itemgot(names.index(f'{o}_f1')))
 
+@pytest.mark.slow
 @pytest.mark.parametrize('n', [1, 3, 6, 12])
 def test_curves_do_not_overlap(n):
     fig,drawn = panels(fitted(1, [F1ScoreMulti(0.1+i/20, name=f'a_long_name_{i}') for i in range(n)]))

@@ -83,6 +83,7 @@ class Watcher(Callback):
     def __init__(self, monitor): self.monitor = monitor
     def before_fit(self): self.idx = self.recorder.metric_names.index(self.monitor)
 
+@pytest.mark.slow
 @pytest.mark.parametrize('make', [SaveModelCallback, EarlyStoppingCallback, ReduceLROnPlateau, TrackerCallback])
 def test_export_plain_leaves_out_trackers_of_its_metrics(make, tmp_path):
     logits,targs = simulate(64)

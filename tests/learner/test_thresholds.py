@@ -45,6 +45,7 @@ def test_thresholds_that_predict_too_much():
         if said: assert tuple(map(float, said.groups()))==pytest.approx((n, true), abs=0.006)
     assert re.search(r'`best` predicts \d', found.table.reading)
 
+@pytest.mark.slow
 def test_thresholds_of_mostly_unlabelled_data():
     "set_thresh(thresh_find()) is not condemned by the callback, though 61 % of the samples have no label"
     for seed in range(5):
@@ -496,7 +497,7 @@ def test_nothing_is_changed_by_a_bad_argument():
     learn.set_thresh(0.3, 1.)
     assert learn.get_preds(with_decoded=True)[2].any(1).all()
 
-@pytest.mark.parametrize('mean', [-12, 0, 14])
+@pytest.mark.parametrize('mean', [slow(-12), 0, slow(14)])
 def test_decoded_is_what_was_counted(mean):
     "Saturated models, thresholds equal to a score, and tuned thresholds, whose score the metrics reproduce"
     logits,targs = simulate(2000, 7, density=0.3, skill=1., bias=mean)

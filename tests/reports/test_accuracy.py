@@ -8,6 +8,7 @@ from six_labels import SCORES, TARGS
 ROW_NAMES = ['accuracy_multi','accuracy_weighted','balanced_accuracy','subset_accuracy','jaccard_samples',
              'f1_micro','f1_macro','f1_weighted','f1_samples','ap_macro','roc_auc_macro','lrap']
 
+@pytest.mark.slow
 @given(binary_pairs(), st.data())
 def test_lift_is_finite(arrays_, data):
     p,y = (o.astype(float) for o in arrays_)
@@ -237,6 +238,7 @@ def test_rankings_of_absent_labels_have_a_ceiling():
     assert r.ceiling['ap_macro']==0.75 and "'ap_macro' (at most 0.750)" in r.reading
     assert 0<r.baseline['ap_macro']<0.5<r.baseline['lrap']<1
 
+@pytest.mark.slow
 @pytest.mark.parametrize('ignored', [False,True])
 @pytest.mark.parametrize('sizes', [(1200,5), (70,300)])
 def test_blocks_do_not_change_a_report(monkeypatch, ignored, sizes):

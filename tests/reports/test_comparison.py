@@ -69,6 +69,7 @@ def test_a_constant_difference_has_an_interval():
     r = compare_models(dict(a=1-y, b=y), y).loc['subset_accuracy']
     assert r.difference==r.high==1 and 0.9<r.low<1
 
+@pytest.mark.slow
 @given(st.integers(1,12), st.integers(1,4), st.integers(0,2**20), st.booleans(), st.sampled_from([0.,1.,math.nan]))
 def test_a_difference_is_within_its_interval(n, c, seed, scored, zero_division):
     rng = np.random.default_rng(seed)

@@ -130,6 +130,7 @@ def test_a_page_is_written_of_any_model(tmp_path, kw, out):
     if out: assert out not in sections(page) or not page.find(id=out).table
     assert 'nan' not in page.get_text().lower() and 'k=None' not in page.get_text()
 
+@pytest.mark.slow
 def test_a_good_model_is_better_than_a_constant(tmp_path):
     page = written(MultiLabelInterpretation.from_preds(*GOOD, sigmoid=True), tmp_path)
     finding = page.find(id='verdict').find(class_='finding').get_text()
@@ -297,6 +298,7 @@ def test_nothing_confused_has_a_reason(tmp_path):
         page = written(interpretation(skill=60., bias=bias), tmp_path, sections='confusions')
         assert page.find(class_='finding').get_text().startswith(text)
 
+@pytest.mark.slow
 def test_a_long_table_says_so(tmp_path):
     for n in (20,60):
         part = written(interpretation(60, n), tmp_path, sections='labels').find(id='labels')
@@ -338,6 +340,7 @@ def test_predictions_of_other_kinds_have_fewer_sections(tmp_path):
     assert of(logits.sigmoid(), holes, ignore_index=math.nan)==whole
     assert '33.4%' in (tmp_path/'page.html').read_text()
 
+@pytest.mark.slow
 def test_pictures_show_what_was_missed(digits_dls, tmp_path):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())
@@ -363,6 +366,7 @@ def test_pictures_show_what_was_missed(digits_dls, tmp_path):
         col = interp.vocab.index(label)
         assert interp.true[i,col]==(kind=='missed')!=interp.predicted[i,col]
 
+@pytest.mark.slow
 def test_the_most_confident_mistakes_have_names(tmp_path):
     interp = interpretation(300, 5)
     part = written(interp, tmp_path, sections='samples').find(id='samples')
@@ -387,6 +391,7 @@ def test_the_most_confident_mistakes_have_names(tmp_path):
     assert len(names)==2
     for i,text in names.items(): assert interp.items([i])[0].name in text
 
+@pytest.mark.slow
 def test_infinite_margins_are_left_out_of_plots(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.random((60,4))<0.4
@@ -396,6 +401,7 @@ def test_infinite_margins_are_left_out_of_plots(tmp_path):
         page = written(MultiLabelInterpretation.from_preds(scores, y, thresh=0.), tmp_path)
         assert (page.find(id='thresholds') is not None)==has_plot and page.find(id='curves').img
 
+@pytest.mark.slow
 def test_the_page_says_which_loader_was_validated(digits_dls, tmp_path):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())
@@ -412,6 +418,7 @@ def test_the_page_says_which_loader_was_validated(digits_dls, tmp_path):
         # Thresholds are chosen by the validation set
         assert interp.judge().other_data==('by the validation set' in page.get_text())==(source!='validation set')
 
+@pytest.mark.slow
 def test_rows_of_tables_are_shown(tmp_path):
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(100,3)), columns=list('xyz'))
@@ -478,6 +485,7 @@ def in_browser(path, script):
     assert 'CONSOLE' not in run.stderr, run.stderr
     return SimpleNamespace(**json.loads(BeautifulSoup(run.stdout, 'html.parser').find(id='steps').get_text()))
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason='there is no Chromium')
 def test_the_table_is_sorted_and_searched_in_a_browser(tmp_path):
     logits,targs = simulate(300, 12, 0.2, bias=-3)
@@ -545,6 +553,7 @@ def test_a_threshold_is_moved_in_a_browser(tmp_path):
     check(steps.own, 'label 3', 0.9)
     assert steps.none==['none','none'] and float(steps.most['recall_micro'][1])>=0.9
 
+@pytest.mark.slow
 def test_template_and_glossary_are_in_wheel_and_sdist(tmp_path):
 
     for o in ('setup.py','settings.ini','README.md','LICENSE','MANIFEST.in'): shutil.copy(ROOT/o, tmp_path)
@@ -591,6 +600,7 @@ def test_a_page_is_there_when_it_is_whole(tmp_path, monkeypatch):
     assert interp.to_html(link, sections='labels')==link and link.is_symlink()
     assert [*path.parent.iterdir()]==[path] and path.read_text(encoding='utf-8').rstrip().endswith('</html>')
 
+@pytest.mark.slow
 def test_code_in_sentences_is_shown_as_code(tmp_path):
     logits,targs = simulate(300, 5, 0.3, bias=-2.)
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=['a`<b>`','b','c','d','e'])

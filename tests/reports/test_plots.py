@@ -3,7 +3,7 @@ import hypothesis
 import sklearn.metrics as skm
 from helpers import *
 
-@pytest.mark.parametrize('c,density', [(1,0.3), (6,0.26), (20,0.0775), slow(80,0.035), slow(1000,0.02)])
+@pytest.mark.parametrize('c,density', [(1,0.3), (6,0.26), slow(20,0.0775), slow(80,0.035), slow(1000,0.02)])
 def test_plots_show_the_numbers_of_the_tables(c, density):
     interp,p,y,s = arrays_of(200, c, density=density, skill=4, bias=-2.5)
     def drawn(f, *args, **kw):
@@ -193,6 +193,7 @@ def test_a_plot_of_confusions_has_no_empty_row_or_column(seed, k, c):
     if k>=c: assert m.sum()==count.sum() # All are shown
     plt.close('all')
 
+@pytest.mark.slow
 def test_plots_have_the_same_fonts():
     interp,*_ = arrays_of(300, 8, density=0.3, bias=-2)
     for f in (interp.plot_confusion_matrices, interp.plot_label_confusion, lambda: interp.plot_thresholds(0),

@@ -122,6 +122,7 @@ def check(learn, show=True):
     plt.close('all')
     return interp
 
+@pytest.mark.slow
 def test_images_are_predicted_once(digits_dls):
     from fastai_mlmetrics.demo import small_convnet
     learn = vision_learner(digits_dls, small_convnet, pretrained=False, loss_func=BCEWithLogitsLossFlat())

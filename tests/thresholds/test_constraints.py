@@ -7,6 +7,7 @@ def cdf(k, n, p):
     "Exact"
     return sum(math.comb(n, i)*p**i*(1-p)**(n-i) for i in range(k+1))
 
+@pytest.mark.slow
 @pytest.mark.parametrize('confidence', [Fraction(1,2),Fraction(9,10),Fraction(19,20)])
 @pytest.mark.parametrize('recall', [Fraction(1,2),Fraction(9,10),Fraction(99,100)])
 def test_as_many_misses_as_the_binomial_distribution_allows(recall, confidence):

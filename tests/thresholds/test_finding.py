@@ -265,6 +265,7 @@ def drawn(m, preds, targs, marks, **kwargs):
 
 @given(st.integers(0, 1000), st.sampled_from([1, 3, 40, 3000]), st.sampled_from([-12, -4, 0]),
        st.sampled_from(['micro','macro','samples']))
+@pytest.mark.slow
 def test_the_drawn_peak_is_the_best(seed, n, bias, average):
     "Curves of more than 2,048 positives are drawn at 2,048 of them; in micro, the best threshold may lie between"
     logits,targs = simulate(n, 4, density=0.2, bias=bias, seed=seed)

@@ -179,6 +179,7 @@ def test_a_global_threshold_is_exact_in_micro(metric):
     k = np.flatnonzero(brute.round(12)==brute.max().round(12))[0] # the highest of the best
     assert above(scores, res.thresh).sum()==k
 
+@pytest.mark.slow
 @pytest.mark.parametrize('average', ['macro','weighted','samples'])
 @pytest.mark.parametrize('metric', ['f1','jaccard'])
 def test_a_global_threshold_is_close_in_other_averages(metric, average):
