@@ -106,27 +106,26 @@ class Decoding:
         return torch.as_tensor(weight) if isinstance(weight, (Tensor,Real)) else None
 
 # %% ../../nbs/core/06_decoding.ipynb #032eecde
-@patch(as_prop=True)
-def is_bce(self:Decoding):
-    "Whether it is torch's binary cross-entropy, of logits or of probabilities"
-    is_module = isinstance(self.func, (nn.BCELoss,nn.BCEWithLogitsLoss))
-    return is_module or self.func in _BINARY_CROSS_ENTROPIES
+# Losses of torch that `BCEWithLogitsLossFlat` should replace; another loss was chosen for a reason
+_REPLACEABLE = {
+    'labels': (nn.BCELoss, nn.BCEWithLogitsLoss, *_BINARY_CROSS_ENTROPIES),
+    'one class': (nn.CrossEntropyLoss, F.cross_entropy),
+    # fastai's for a table with several targets and no `y_block`
+    'numbers': (nn.MSELoss, nn.L1Loss, F.mse_loss, F.l1_loss)}
+_NOT_FOR_LABELS = {'one class': "it is for one class per sample; ",
+                   'numbers': "it is for regression; "}
 
 @patch(as_prop=True)
-def takes_one_class(self:Decoding):
-    "Whether it is torch's cross-entropy of classes, of which each sample has one"
-    return isinstance(self.func, nn.CrossEntropyLoss) or self.func is F.cross_entropy
-
-@patch(as_prop=True)
-def takes_numbers(self:Decoding):
-    "Whether it is for regression: fastai's for a table with several targets and no `y_block`"
-    is_module = isinstance(self.func, (nn.MSELoss,nn.L1Loss))
-    return is_module or self.func in (F.mse_loss, F.l1_loss)
+def made_for(self:Decoding):
+    "What one of torch's losses is made for, a key of `_REPLACEABLE`; None: another loss"
+    for kind,losses in _REPLACEABLE.items():
+        modules = tuple(o for o in losses if isinstance(o, type))
+        if self.func in losses or isinstance(self.func, modules): return kind
 
 @patch(as_prop=True)
 def is_replaceable(self:Decoding):
-    "Whether `BCEWithLogitsLossFlat` should replace it; another loss was chosen for a reason"
-    return self.is_bce or self.takes_one_class or self.takes_numbers
+    "Whether `BCEWithLogitsLossFlat` should replace it"
+    return self.made_for is not None
 
 @patch(as_prop=True)
 def trains_on_all(self:Decoding):
@@ -144,7 +143,7 @@ def trains_on_all(self:Decoding):
 def replacement(self:Decoding):
     "Advise the loss function to use instead of one of torch's, with the weights that it keeps"
     weights = [o for o in ('weight','pos_weight') if self.arg(o) is not None]
-    if self.takes_one_class:
+    if self.made_for=='one class':
         without = note(weights, " without the `weight`, which balances classes that exclude each "
                                 "other; `pos_weight=` weights the positives of each label")
         return f"use `loss_func=BCEWithLogitsLossFlat()`{without}"
@@ -154,14 +153,13 @@ def replacement(self:Decoding):
 
 @patch
 def advice(self:Decoding,
-    probs:bool # Whether the model ends with a sigmoid
+    probs:bool # Whether the predictions are probabilities, as of a model that ends with a sigmoid
 )->str:
     "Advise what to do about a loss function that does not decode"
     if self.is_replaceable:
-        why = (note(self.takes_numbers, "it is for regression; ")
-               + note(self.takes_one_class, "it is for one class per sample; "))
+        why = _NOT_FOR_LABELS.get(self.made_for, '')
         return f"{why}{note(probs, f'{_NO_SIGMOID}, and ')}{self.replacement}"
-    lacks_sigmoid = not probs or self.is_known_to_take_logits # Which the model should not apply
+    lacks_sigmoid = not probs or self.takes=='logits' # Which the model should not apply
     both = note(lacks_sigmoid, "an `activation` that returns `x.sigmoid()` and ")
     return f"give the loss function {both}a `decodes` that returns `x>0.5`"
 
@@ -178,32 +176,30 @@ def loss_of_zeros(self:Decoding):
     except Exception: return None # Whatever a function of others raises
 
 @patch(as_prop=True)
-def takes_logits(self:Decoding):
-    "Whether it takes logits: a score of 0 for a label that is absent then has a loss above 0"
-    loss = self.loss_of_zeros
-    if loss is not None: return (loss>0).any().item()
-    if callable(getattr(self.loss_func, 'activation', None)): return self.is_activated
-    raise ValueError(f"whether the loss function ({self.name}) takes logits is unknown, because it "
-                     "takes no single output and target: set its `activation`, by "
-                     "`learn.loss_func.activation = torch.sigmoid` for logits and `= noop` for "
-                     "probabilities, or pass `act=` to `MultiLabelInterpretation.from_learner`")
-
-@patch(as_prop=True)
 def is_activated(self:Decoding):
     "Whether it has an activation, which `get_preds` applies, and that is the sigmoid"
     f = getattr(self.loss_func, 'activation', None)
     return callable(f) and (f(torch.zeros(1, 1, dtype=torch.float32, device='cpu'))==0.5).all().item()
 
 @patch(as_prop=True)
-def is_known_to_take_logits(self:Decoding):
-    "Whether it takes logits, as far as can be told without an error"
-    return self.is_activated or self.loss_of_zeros is not None and self.takes_logits
+def takes(self:Decoding):
+    "'logits' or 'probabilities'; None: neither, or unknown"
+    if self.is_activated: return 'logits'
+    loss = self.loss_of_zeros
+    if loss is None: return None
+    # A score of 0 for a label that is absent has a loss of 0 only if it is a probability
+    if (loss>0).any(): return 'logits'
+    return None if self.made_for in _NOT_FOR_LABELS else 'probabilities'
 
 @patch(as_prop=True)
-def is_known_to_take_probs(self:Decoding):
-    "Whether it takes probabilities, and is neither for regression nor for one class per sample"
-    is_multi_label = not (self.takes_numbers or self.takes_one_class)
-    return is_multi_label and self.loss_of_zeros is not None and not self.takes_logits
+def takes_logits(self:Decoding):
+    "Whether it takes logits; an error if that is unknown"
+    has_activation = callable(getattr(self.loss_func, 'activation', None))
+    if has_activation or self.loss_of_zeros is not None: return self.takes=='logits'
+    raise ValueError(f"whether the loss function ({self.name}) takes logits is unknown, because it "
+                     "takes no single output and target: set its `activation`, by "
+                     "`learn.loss_func.activation = torch.sigmoid` for logits and `= noop` for "
+                     "probabilities, or pass `act=` to `MultiLabelInterpretation.from_learner`")
 
 @patch
 def to_probs(self:Decoding,
@@ -228,7 +224,7 @@ def range_found(self:Decoding,
 ): # `RangeFound`; None: nothing is wrong
     "Look whether the model ends with a sigmoid, and the loss function applies another"
     of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
-    if preds.numel()<10 or not of_preds.is_known_to_take_logits: return None
+    if preds.numel()<10 or of_preds.takes!='logits': return None
     low,high = preds.double().aminmax()
     outputs = torch.stack([low, high])
     if self.is_activated: outputs = outputs.logit().round(decimals=5) # As they were before
@@ -247,13 +243,13 @@ def range_words(
     if found.kind=='logits': return f"{found.text}, {where}"
     seems = "predictions all lie in [0, 1], so the model seems to end with a sigmoid. "
     replaces = decoding.is_replaceable and not decoding.decodes
-    if decoding.is_known_to_take_logits:
+    if decoding.takes=='logits':
         advice = decoding.advice(True) if replaces else _NO_SIGMOID
         return f"{seems}The loss function ({decoding.name}) applies another: {advice}"
     keep = f"pass sigmoid=False {where}"
     if replaces:
-        otherwise = note(not decoding.takes_one_class, f". Otherwise {keep}")
+        otherwise = note(decoding.made_for!='one class', f". Otherwise {keep}")
         return f"{seems}Remove it, and {decoding.replacement}{otherwise}"
-    if decoding.is_known_to_take_probs:
+    if decoding.takes=='probabilities':
         return f"{seems}The loss function ({decoding.name}) takes probabilities: {keep}"
     return f"{seems}Remove it if the loss function applies another. Otherwise {keep}"

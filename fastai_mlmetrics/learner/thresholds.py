@@ -53,7 +53,7 @@ def _warn_of_saturation(learn, table):
     "Warn if thresholds on probabilities are too coarse for the model's logits"
     coarse = saturation(table, 'best_thresholds(*learn.get_preds(act=noop), sigmoid=False)')
     decoding = Decoding(learn.loss_func, table.c, getattr(learn.dls, 'device', None))
-    if coarse and (decoding.is_activated or decoding.takes_logits):
+    if coarse and decoding.takes_logits:
         warn_user(f"{coarse}; set_thresh takes thresholds on probabilities only")
 
 def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bins, groups):
@@ -70,7 +70,7 @@ def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bin
         # It may take several outputs
         if decoding.loss_of_zeros is None: check_first_batch(learn, dl)
         # In batches, predictions come before the activation
-        logits = decoding.is_activated or decoding.takes_logits
+        logits = decoding.takes_logits
         finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignore_index,
                               cv=cv, seed=seed)
         counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
@@ -289,7 +289,7 @@ def set_thresh(self:Learner,
     if not decoding.decodes:
         # It may take several outputs; then it is unknown whether they are logits
         if decoding.loss_of_zeros is None: check_first_batch(self, self.dls.loaders[-1])
-        advice = decoding.advice(decoding.is_known_to_take_probs)
+        advice = decoding.advice(decoding.takes=='probabilities')
         raise ValueError(f"the loss function ({decoding.name}) does not decode, so there "
                          f"is nothing to set: {advice}")
     logits = decoding.takes_logits
