@@ -64,10 +64,13 @@ _ROWS = *_LISTS,Tensor,np.ndarray,pd.Series
 
 def _is_row(o): return isinstance(o, _ROWS) and getattr(o, 'ndim', 1)>0
 
-def row_column(
+def as_frame(
     o # Anything
-): # A Series, if `o` is a DataFrame of one column whose cells are rows; else `o`
-    "Take the only column of a DataFrame whose cells are lists or arrays"
+): # DataFrame of a table; a Series, if its only column has cells that are rows; else `o`
+    "Convert a table of another library to pandas, and take a column whose cells are lists or arrays"
+    names = getattr(o, 'column_names', getattr(o, 'columns', None)) # As of pyarrow and of polars
+    if names is not None and hasattr(o, '__array__') and not isinstance(o, pd.DataFrame):
+        o = pd.DataFrame(np.asarray(o), columns=[*names])
     is_one = isinstance(o, pd.DataFrame) and o.shape[1]==1 and o.dtypes.iloc[0]==object
     return o.iloc[:,0] if is_one and any(map(_is_row, o.iloc[:,0])) else o
 
@@ -81,7 +84,7 @@ _CONVERTIBLE = '__array__','__array_interface__','toarray'
 
 def _from_table(o):
     "Convert anything but a tensor; whatever goes wrong raises an error"
-    o = row_column(o)
+    o = as_frame(o)
     rows = _rows(o)
     # numpy reads neither gradients nor a GPU, and not each row of a Series
     if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
@@ -165,7 +168,7 @@ def _why_no_kind(o):
 
 def _why_no_table(o):
     "Explain why `o` cannot be a table of numbers, and what to write"
-    o = row_column(o)
+    o = as_frame(o)
     rows = _rows(o) or []
     if isinstance(o, Tensor) and o.is_nested: rows = [*o.unbind()]
     why = _why_no_kind(o) or _why_unequal(o, rows)
@@ -241,7 +244,7 @@ def _masked_rows(o):
 
 def columns_of(*tables):
     "Return the columns of the first DataFrame; None: there is none"
-    tables = map(row_column, tables)
+    tables = map(as_frame, tables)
     return next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
 
 def row_names(*tables):
@@ -297,8 +300,8 @@ def as_rows(
     targs # Targets of the same shape; for a single label, either may lack the last axis
 ): # Predictions and targets as plain tensors, N x C; columns of DataFrames are matched by name
     "Convert predictions and targets to two tables of one shape"
-    preds = row_column(preds)
-    targs = row_column(targs)
+    preds = as_frame(preds)
+    targs = as_frame(targs)
     of_pandas = pd.DataFrame,pd.Series
     if isinstance(preds, of_pandas) and isinstance(targs, of_pandas): _check_index(preds, targs)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):

@@ -8,8 +8,8 @@ __all__ = ['label_stats', 'plot_cooccurrence', 'imbalance_measures', 'pos_weight
 # %% ../../nbs/data/01_imbalance.ipynb #482c1d78
 from fastai.basics import *
 from fastai_mlmetrics.core.inputs import (
-    as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns,
-    row_column, stored_targets)
+    as_frame, as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns,
+    stored_targets)
 from ..core.messages import format_number, progress
 from ..core.tables import label_columns, new_axes, plot_name, Table
 from ..core.rules import ThresholdRule
@@ -87,8 +87,8 @@ def _as_matrix(targets, names, ignore_index):
 
 def _arrays(data, valid, ignore_index):
     "Convert arrays of targets to tensors; return these and the value to ignore"
-    data = row_column(data)
-    valid = row_column(valid)
+    data = as_frame(data)
+    valid = as_frame(valid)
     if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame):
         valid = match_columns(valid, data)
     parts = []

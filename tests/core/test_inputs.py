@@ -35,6 +35,27 @@ def test_every_kind_of_table(f, kind):
                 np.testing.assert_allclose(np.array(flat(found)), np.array(flat(expected)), atol=1e-6)
             else: assert_alike(found, expected)
 
+class OtherTable:
+    "What a table of polars (`columns`) or of pyarrow (`column_names`) is to numpy"
+    def __init__(self, df, attr='columns'):
+        self.values = df.to_numpy()
+        setattr(self, attr, [*df])
+    def __array__(self, dtype=None, copy=None): return self.values
+
+@every_function
+@pytest.mark.parametrize('attr', ['columns','column_names'])
+def test_columns_of_other_libraries_are_matched_by_name(f, attr):
+    preds,targs = pd.DataFrame(SCORES.numpy(), columns=NAMES),pd.DataFrame(TARGS.numpy(), columns=NAMES)
+    expected = f(preds, targs)
+    assert_alike(f(OtherTable(preds[NAMES[::-1]], attr), OtherTable(targs, attr)), f(preds[NAMES[::-1]], targs))
+    assert_alike(f(OtherTable(preds, attr), targs[NAMES[::-1]]), expected)
+
+def test_other_tables_name_their_labels():
+    targs = pd.DataFrame(TARGS.numpy(), columns=NAMES)
+    assert [*label_stats(OtherTable(targs), OtherTable(targs[NAMES[::-1]])).index]==NAMES
+    with pytest.raises(ValueError, match='tables must have the same columns'):
+        F1ScoreMulti(sigmoid=False)(OtherTable(targs), targs.rename(columns={NAMES[0]: 'x'}))
+
 @every_function
 def test_what_numpy_masks_is_ignored(f):
     hidden = torch.rand(SCORES.shape, generator=torch.Generator().manual_seed(0))<0.2
