@@ -253,9 +253,9 @@ SEARCHES = {
     'howto/03_hugging_face': 'Hugging Face trainer; huggingface trainer; bert',
     'howto/04_lightning_pytorch': 'Lightning; pytorch lightning callback',
     'howto/05_production':
-        'recall of 0.95; minimum recall; export without package; save model threshold; deploy; export model; use '
-        'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; recall of one '
-        'label, the others as they are; ONNX; images in deployment; export ONNX thresholds',
+        'export without package; save model threshold; deploy; export model; use '
+        'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; '
+        'ONNX; images in deployment; export ONNX thresholds',
     'howto/06_absent_labels': 'roc auc nan; Only one class present in y_true',
     'howto/07_paper_table': 'VOC 2007',
     'howto/08_missing_targets': 'missing targets; ignore missing targets; unlabelled; ignore_index',
@@ -294,6 +294,9 @@ SEARCHES = {
     'howto/26_costs': 'costs of errors; costs of false positives and negatives',
     'howto/27_hierarchical_labels': 'hierarchical labels',
     'howto/28_several_outputs': 'several outputs; multi-task model; model returns a tuple; two heads',
+    'howto/29_required_recall':
+        'recall of 0.95; minimum recall; guarantee a recall; recall of one label, the others as they are; required '
+        'precision; sensitivity at least 90 %',
     'reference/01_metrics':
         'F0.5; logits probabilities; do metrics take logits; F1ScoreMulti; sample weights; hamming loss; '
         'accuracy_multi; balanced accuracy; specificity; matthews correlation; exact match ratio; subset '

@@ -56,12 +56,10 @@ TERMS = {
     'howto/05_production': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
         'export model, save model threshold, images in deployment',
     'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
-    'howto/05_production#a-required-recall-or-precision':
-        'recall of 0.95, minimum recall, target recall, fixed recall, recall of one label and the others as they are',
     'howto/06_absent_labels': 'validation set without a label, split, ROC AUC is nan, '
         'only one class is present in y_true, undefined metric',
     'howto/07_paper_table': 'mAP CP CR CF1',
-    'howto/07_paper_table#what-to-look-out-for': 'PASCAL VOC 2007, 11-point average precision',
+    'howto/07_paper_table#notes': 'PASCAL VOC 2007, 11-point average precision',
     'howto/08_missing_targets': 'unlabelled, unlabeled',
     'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/09_own_metric': 'custom metric',
@@ -96,13 +94,15 @@ TERMS = {
     'howto/27_hierarchical_labels': 'hierarchy, parent label, taxonomy',
     'howto/28_several_outputs': 'multiple outputs, several targets, multi-task, multitask, two heads, multi-head, '
         'tuple of outputs',
+    'howto/29_required_recall': 'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90 %, '
+        'recall of one label and the others as they are',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '
         'score some labels, score five of eighty labels, subset of labels',
     'reference/02_ranking#apscoremulti': 'mean average precision, VOC 2007, 11-point average precision',
     'reference/02_ranking#rocaucmulti': 'AUC multilabel, AUROC',
-    'reference/02_ranking#precisionatk': 'top k, top-k accuracy',
+    'reference/02_ranking#precisionatk': 'top k, top-k accuracy, precision at k',
     'reference/03_thresholds': 'which threshold, threshold per label, threshold for each class, best threshold, '
         'optimal threshold for F1, choose threshold, cut-off, threshold too low',
     'reference/03_thresholds#learnerset_thresh':
