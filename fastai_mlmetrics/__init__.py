@@ -7,7 +7,8 @@ A model that predicts hardly any label still scores an `accuracy_multi` of 0.92 
     from fastai_mlmetrics.all import * # After fastai's own imports
     learn = vision_learner(dls, resnet18, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
 
-For predictions and targets as arrays of any library: `judge(preds, targs)`.
+For predictions and targets as arrays of any library: `judge(preds, targs)`. For all names:
+`help(fastai_mlmetrics.all)`.
 """
 
 __version__ = "0.1.0"

@@ -184,16 +184,18 @@ def _choose(objective, options):
     # Is a threshold per label worth it?
     further = ''
     if per_label and chosen is best:
-        change = _gain(objective, per_label, best)
-        if change.value>change.error: chosen = per_label
-        elif change.value>0:
-            further = (f". `{per_label.name}` adds only {change.value:.3f} to that, which may be "
+        added = _gain(objective, per_label, best)
+        if added.value>added.error: chosen = per_label
+        elif added.value>0:
+            further = (f". `{per_label.name}` adds only {added.value:.3f} to that, which may be "
                        "chance")
     # Only a threshold that somebody chose stays where the gain may be chance
     baseline = ifnone(in_use, best if best in comparable else chosen)
     change = _gain(objective, chosen, baseline)
     low,high = change.limits(0.95)
-    if in_use and (not low>0 if in_use.is_chosen else high<0):
+    is_clearly_better = low>0
+    is_clearly_worse = high<0
+    if in_use and (not is_clearly_better if in_use.is_chosen else is_clearly_worse):
         return in_use,_why_kept(in_use, chosen, change)
     text = _why_set(objective, chosen, baseline, change) + further
     beside = best if chosen.per_label and best in comparable else baseline

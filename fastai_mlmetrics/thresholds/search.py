@@ -118,7 +118,7 @@ class SearchTable:
     def row(self,
         i:int=None, # Label; None: the pairs of all labels
         thresh=None, # Thresholds; None: candidates of the row, from the highest down
-        ranks=None # Which folds count, S x folds: predict as many labels as are true in each set
+        by_rank=None # Which folds count, S x folds: only predict as many labels as are true in each set
     )->SearchRow:
         "Count a row at thresholds"
         raise NotImplementedError
@@ -199,15 +199,15 @@ class ScoreTable(SearchTable):
         self.fold = deal_folds(groups, self.n_folds, check_int('seed', seed))
 
     @cached_property
-    def labels(self):
+    def sorted_scores(self):
         "Scores of each label in groups, each sorted: of each fold the negatives and the positives"
         n_groups = 2*self.n_folds
         negatives = 2*self.fold.numpy().astype(np.min_scalar_type(n_groups)) # Group of negatives
         scores,y,valid = (o.numpy() for o in (self.scores, self.y, self.valid))
         def groups(i):
-            counts = valid[:,i]
-            label_scores = scores[:,i][counts]
-            group = (negatives+y[:,i])[counts]
+            is_valid = valid[:,i]
+            label_scores = scores[:,i][is_valid]
+            group = (negatives+y[:,i])[is_valid]
             ends = np.bincount(group, minlength=n_groups).cumsum()[:-1]
             # A stable sort of small numbers only counts them
             by_group = label_scores[np.argsort(group, kind='stable')]
@@ -217,13 +217,14 @@ class ScoreTable(SearchTable):
     @cached_property
     def total(self):
         "Numbers of negatives and positives of each label, folds x 2 x C"
-        sizes = np.array([[*map(len, groups)] for groups in self.labels])
+        sizes = np.array([[*map(len, groups)] for groups in self.sorted_scores])
         return sizes.T.reshape(self.n_folds, 2, self.c)
 
-    def row(self, i=None, thresh=None, ranks=None):
-        groups = [*map(_joined, zip(*self.labels))] if i is None else self.labels[i]
+    def row(self, i=None, thresh=None, by_rank=None):
+        groups = self.sorted_scores[i] if i is not None else [*map(_joined, zip(*self.sorted_scores))]
         if thresh is None:
-            near = groups[1::2] if ranks is None else [_score_at_rank(groups, o) for o in ranks]
+            # Candidates lie next to the positives, or to the n-th highest score if n labels are true
+            near = groups[1::2] if by_rank is None else [_score_at_rank(groups, o) for o in by_rank]
             thresh = candidates(_joined(groups), _joined(near), self.probs)
         # How many scores are above each threshold, and in all
         above = [len(o)-np.append(np.searchsorted(o, thresh, 'right'), 0) for o in groups]
@@ -270,22 +271,24 @@ def _score_at_rank(groups, mask):
 @patch
 def averaged(self:ScoreTable, m, thresh, masks):
     if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, masks)
+    # A sample's value changes where the threshold passes one of its scores. The changes of all samples
+    # are added up at each threshold, and then over the thresholds
     n_steps = len(thresh)+1
     shape = self.n_folds,n_steps
     totals = np.zeros(shape) # Changes of the sum of the values at each threshold
     numbers = np.zeros(shape) # Changes of how many are defined
-    step = max(1, 2**20//self.c)
+    n_rows = max(1, 2**20//self.c)
     tensors = self.fold,self.scores,self.y,self.valid
-    for fold,*rows in zip(*(o.split(step) for o in tensors)):
+    for fold,*rows in zip(*(o.split(n_rows) for o in tensors)):
         curve = sort_curve(*rows)
         values = curve.values(m)
         # The first of the thresholds, from the highest down, that a score exceeds
-        at = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
-        at[:,0] = 0 # Nothing is predicted
-        at += n_steps*fold.numpy()[:,None]
+        step_of_change = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
+        step_of_change[:,0] = 0 # Nothing is predicted
+        cell = (n_steps*fold.numpy()[:,None] + step_of_change).ravel() # Its fold's row, that column
         for changes,x in (totals,values.nan_to_num()),(numbers,(~values.isnan()).double()):
             change = x.diff(prepend=torch.zeros_like(x[:,:1])).numpy()
-            changes += np.bincount(at.ravel(), change.ravel(), changes.size).reshape(shape)
+            changes += np.bincount(cell, change.ravel(), changes.size).reshape(shape)
     total,n = (torch.from_numpy(masks@o.cumsum(1)[:,:-1]) for o in (totals, numbers))
     return total/n
 
@@ -310,7 +313,7 @@ class BinnedTable(SearchTable):
         n_seen = self.total.sum((0, 1)).max()
         super().__init__(len(self.hist), n_seen, hist.shape[2])
 
-    def row(self, i=None, thresh=None, ranks=None): # All edges, so ranks are among them
+    def row(self, i=None, thresh=None, by_rank=None): # All edges, so those by rank are among them
         hist = self.hist.sum(2) if i is None else self.hist[:,:,i]
         if thresh is None: # Midway between the filled bins next to each other
             filled = self.first+np.flatnonzero(hist.any((0, 1)))

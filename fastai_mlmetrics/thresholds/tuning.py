@@ -73,11 +73,19 @@ class Objective:
         "Name the metric with an average, such as 'f1_micro'"
         return f'{self.metric_name}_{average}'
 
-    def maximising(self, m):
-        "Return an objective for another metric, without the constraint"
+    def without_constraint(self):
+        "Return an objective for the same metric, without the constraint"
         res = copy(self)
         res.constraint = None
-        if m is not self.m: res.m,res.sign = m,1
+        return res
+
+    def maximising(self,
+        m:CountsMetric # Metric whose high values are good
+    ):
+        "Return an objective for another metric, without the constraint"
+        res = self.without_constraint()
+        res.m = m
+        res.sign = 1
         return res
 
     def best(self,
@@ -265,7 +273,7 @@ def tune_global(self:Objective,
     m = self.m
     masks = table.fold_masks(pairs)
     if m.average=='micro':
-        row = table.row(ranks=masks if self.by_rank else None)
+        row = table.row(by_rank=masks if self.by_rank else None)
         thresh = row.thresh
         values_of = row.values
     else:
@@ -299,7 +307,7 @@ def tune_labels(self:Objective,
     "Tune a threshold for each label, which gets the global one where that is better"
     masks = table.fold_masks(pairs=True)
     def tune(i):
-        row = table.row(i, ranks=masks if self.by_rank else None)
+        row = table.row(i, by_rank=masks if self.by_rank else None)
         return self.best(row.thresh, row.values, masks)
     thresh = np.stack([*map(tune, table.each(range(table.c)))], -1)
     missing = np.isnan(thresh)
@@ -348,6 +356,8 @@ def tune_jointly(self:Objective,
     scale = max(1, table.true.sum())
     sets = np.arange(len(masks))
     v = np.zeros(len(masks))
+    # Dinkelbach: v is the sum of N over that of D so far. Each label takes the threshold with the
+    # highest N - v*D, which gives the next v, until it no longer rises
     for _ in range(100): # Five are enough, as a rule
         # Equal values may be rounded differently; ties go to the highest threshold
         best = [((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in ratios]
@@ -406,7 +416,7 @@ def tune(self:Objective,
     # Labels may keep what no global threshold keeps
     shared = self.tune_global(table, pairs=not (self.jointly or of_all), nearest=True)
     if of_all: return [shared, self.tune_required(table, shared)]
-    free = self.maximising(self.m)
+    free = self.without_constraint()
     tune = free.tune_jointly if self.jointly else partial(free.tune_labels, shared=shared)
     per_label = tune(table)
     if self.constraint: per_label = self.tune_required(table, per_label)
