@@ -119,7 +119,8 @@ def test_per_label_thresholds_are_recommended_where_scores_differ_in_scale(bins)
     f1,t = found.table.held_out['per_label'],found.table
     said = re.search(r'^`per_label` is recommended: held out, f1_micro is ([\d.]+), and [\d.]+ for `now`: '
                      r'better by ([\d.]+) \(([\d.]+) to ([\d.]+)\)\. '
-                     r'Held out, the micro average is ([\d.]+), and ([\d.]+) for `best`; the macro average is ', t.reading)
+                     r'Held out, the micro average is ([\d.]+), and ([\d.]+) for `best`; the macro average is ',
+                     t.reading)
     held,gained,low,high,*pair = map(float, said.groups())
     assert held==pytest.approx(f1, abs=6e-4) and pair==pytest.approx([f1, t.held_out['best']], abs=6e-4)
     assert low<gained<high and gained==pytest.approx(f1-t.score['now'], abs=6e-3)
