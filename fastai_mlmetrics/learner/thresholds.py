@@ -166,12 +166,12 @@ def _suggested(tuned, chosen, shown, names, decoding):
 def thresh_find(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
-    metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
-    average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
+    metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
+    average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; not used for an instance
     show_plot:bool=True, # Whether to plot the metric at all thresholds
     ax=None, # Axes to plot on; None: a new figure
     figsize:tuple=(6.5,3.2), # Width and height in inches
-    cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
+    cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds
     labels=None, # Labels to score and to tune, by name or by index; None: all
     ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
@@ -179,11 +179,11 @@ def thresh_find(self:Learner,
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
     **kwargs
 )->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
-    """Tune thresholds on one pass over the data: for the metric, by cardinality, and per label
+    """Predict once, tune a global threshold and thresholds per label, and recommend one of both
 
     Returns `SuggestedThresholds` in [0, 1], displayed as a table. `set_thresh` sets the recommended
-    one: `best`, or `per_label` if its cross-validated score, `held_out`, gains more than a standard
-    error. A threshold that was set before is kept, unless the gain is clear. Standard errors are the
+    one: `best`, or `per_label` if its held-out score is higher by more than a standard error. A
+    threshold that was set before is kept, unless the gain is clear. Standard errors are the
     jackknife's, over samples or `groups`. With `labels`, `set_thresh` keeps the others' thresholds.
     Raises `ValueError` if the data have no targets, and for a metric without a best threshold.
 
@@ -271,9 +271,9 @@ def set_thresh(self:Learner,
     min_labels:int=0, # Minimum number of labels per sample
     max_labels:int=None # Maximum number of labels per sample; None: unlimited
 ):
-    """Set the threshold in loss decoding, metrics and callback of this Learner
+    """Set the threshold of `predict`, `show_results`, metrics and callback of this Learner
 
-    `predict`, `show_results`, metrics and reports follow; other Learners do not change.
+    The loss function stores it. Reports follow; other Learners do not change.
     Labels that a dict leaves out keep their present threshold.
     `export` stores thresholds, `save` does not: write `json.dumps(learn.loss_func.thresh)` to a file,
     and pass it to `set_thresh` after `load`. Warns of metrics that keep their own threshold.

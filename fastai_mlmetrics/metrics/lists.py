@@ -37,7 +37,7 @@ def multilabel_metrics(
     bins:int=None, # Number of histogram bins that ranking metrics store; None: all scores
     **kwargs
 )->L: # Metrics of a Learner
-    """Return the metrics to train with
+    """Return metrics to train with: accuracy, its baseline, the empty rate, and F1 in three averages
 
     Accuracy, its all-zeros baseline, empty rate, and F1 in three averages.
 

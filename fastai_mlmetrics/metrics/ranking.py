@@ -239,7 +239,7 @@ class LRAP(LabelRanking):
     curve_formula = APScoreMulti.curve_formula
 
 class CoverageError(LabelRanking):
-    """Coverage error: number of top-scoring labels that include all true ones, mean over samples
+    """Coverage error: how many top-scoring labels include all true ones, mean over samples
 
     In [0, C]; at best the mean number of labels per sample, and 0 for a sample without labels.
     scikit-learn's `coverage_error`. Not in fastai.

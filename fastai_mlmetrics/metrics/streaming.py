@@ -62,13 +62,13 @@ class StreamMetric(AccumMetric):
         sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if defined; None: one per label
+        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if defined; None: by label
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         min_labels:int=0, # Minimum number of labels per sample
         max_labels:int=None, # Maximum number of labels per sample; None: unlimited
-        name:str=None # Column name; None: fastai's name, then the average unless it is the default
+        name:str=None # Column name; None: fastai's name, and the average if it is not the default
     ):
         if average not in self.averages:
             raise ValueError(f"{type(self).__name__} has no average={average!r}: "
@@ -91,7 +91,7 @@ class StreamMetric(AccumMetric):
     def from_total(self, total): raise NotImplementedError
 
     def reset(self):
-        "Forget all batches"
+        "Discard all batches"
         forget_batch()
         self._clear()
 
@@ -223,7 +223,7 @@ StreamMetric.update = StreamMetric.accum_values # torchmetrics' name
 @patch
 def compute(self:StreamMetric
 ): # A float; an array for `average=None`; None if nothing was added
-    "Return the metric of all that was added; `value` under torchmetrics' name"
+    "Return the value over all batches; torchmetrics' name for `value`"
     return self.value
 
 @patch

@@ -134,7 +134,7 @@ class _Model:
     "One model's results for a comparison"
     measured:Measured # Rows of its report
     rule:str # How its labels are predicted, in words
-    best_f1:Measured=None # Micro F1 at its best threshold, cross-validated; None: no intervals
+    best_f1:Measured=None # Held-out micro F1 at its best threshold; None: no intervals
     best_thresh:float=None # This threshold; None: `best_f1` is at the given thresholds
 
 def _is_tunable(p):
@@ -181,7 +181,7 @@ def _depends(name, first, given, models, ci):
     thresholds = ', '.join(f"{k!r}: {code(model.best_thresh)}" for k,model in models.items()
                            if model.best_f1 is not None)
     return (f"\nThe answer depends on the thresholds: with each model at its best one, "
-            f"cross-validated, {answer}. To compare them there, pass thresh={{{thresholds}}}.")
+            f"held out, {answer}. To compare them there, pass thresh={{{thresholds}}}.")
 
 # %% ../../nbs/reports/02_comparison.ipynb #ae31eb16
 def _check_models(preds_by_name):
@@ -220,7 +220,7 @@ def compare_models(
     thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by name
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
-)->ModelComparison: # A row per row of the report, for each model after the first
+)->ModelComparison: # A row for each row of the report and each model after the first
     """Compare models by the paired differences of their scores, with confidence intervals
 
     A difference is above 0 where the model scores higher than the first one.

@@ -92,7 +92,7 @@ def _constraint_words(objective, options):
     if not constraint: return ''
     name = constraint.name
     text = (f" Required: {constraint.text}. {name}: on the samples that the thresholds were tuned on; "
-            f"{name}_held_out: on samples that the tuning did not see.")
+            f"{name}_held_out: on samples held out from the tuning.")
     for o in options:
         value = o.fit.score(constraint.m)
         if not o.in_use and o.name!='cardinality' and not constraint.keeps(value):
@@ -107,8 +107,8 @@ def _table_words(objective, options, res):
     text = (f"score: {objective.name} on the samples that the thresholds were tuned on, "
             "which is optimistically biased.")
     if res.held_out.notna().any():
-        text += (f" held_out scores the way of tuning, cross-validated in {table.n_folds} folds: on "
-                 "samples that the tuning did not see.")
+        text += (f" held_out: {objective.name} on samples held out from the tuning, in "
+                 f"{table.n_folds} folds of a cross-validation.")
     text += _constraint_words(objective, options)
     if table.has_samples and table.n_folds>1: text += f" {table.p.sampling}"
     if 'fallback' in res:
@@ -166,16 +166,16 @@ def _what_is_traded(objective, chosen, baseline, with_score):
     if chosen is baseline or other.average not in m.averages: return ''
     if objective.required or objective.by_rank: return ''
     def pair(m):
-        return f"{m.average} {chosen.compared.score(m):.3f} and {baseline.compared.score(m):.3f}"
-    pairs = f"{note(with_score, f'{pair(m)}, ')}{pair(other)}"
-    return f". Beside `{baseline.name}`, held out: {pairs}"
+        return (f"the {m.average} average is {chosen.compared.score(m):.3f}, and "
+                f"{baseline.compared.score(m):.3f} for `{baseline.name}`")
+    return f". Held out, {note(with_score, f'{pair(m)}; ')}{pair(other)}"
 
 def _choose(objective, options):
     "Return the recommended option, and why"
     # Which options can be compared?
     comparable = _comparable(objective, options)
     in_use = next((o for o in comparable if o.in_use), None)
-    best = next(o for o in options if not o.in_use) # The simplest way of tuning
+    best = next(o for o in options if not o.in_use) # The simplest
     per_label = next((o for o in comparable if o.per_label and not o.in_use), None)
     chosen = best if best in comparable else per_label
     if chosen is None:
@@ -244,6 +244,6 @@ def recommend(
     A threshold that somebody chose stays unless another one is clearly better."""
     chosen,text = _choose(objective, options)
     optimistic = any(o.in_use and o.tuned_here for o in options)
-    return chosen,(text + note(optimistic, " `now` was tuned on these samples, which flatters its "
-                                           "score.")
+    return chosen,(text + note(optimistic, " `now` was tuned on these samples, so its score is "
+                                           "optimistically biased.")
                    + _beside_a_constant(objective, chosen) + _never_predicted(objective, chosen))

@@ -141,9 +141,10 @@ def find_best(
 
 # %% ../../nbs/thresholds/04_finding.ipynb #d71ff1e5
 class ThreshFinder(FoldedMetric):
-    """Best thresholds from histograms of batches: `update` and `compute`; the value is their score
+    """Search for the best thresholds batch by batch, in histograms of the scores
 
-    Also a metric of a Learner. Its memory does not grow with the number of samples.
+    Also a metric of a Learner: its value is the score at these thresholds. Its memory does not grow
+    with the number of samples.
 
         finder = ThreshFinder(average='macro')
         for batch in zip(logits.split(64), targs.split(64)): finder.update(*batch)
@@ -151,15 +152,15 @@ class ThreshFinder(FoldedMetric):
     needs_probs = True
     @delegates(Objective)
     def __init__(self,
-        metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
-        average:str='micro', # 'micro', 'macro' or 'weighted'; an instance has its own
+        metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
+        average:str='micro', # 'micro', 'macro' or 'weighted'; not used for an instance
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
         *,
         bins:int=1024, # Number of histogram bins per label, over logits from 24 down to -24
         sigmoid:bool=True, # Whether the predictions are logits
         vocab=None, # Names of the labels, for the table; None: numbers
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
-        cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
+        cv:int=5, # Number of folds for held-out scores; None: no held-out scores
         seed:int=42, # Random seed of the folds
         name:str=None, # Name of the column; None: 'thresh_finder'
         **kwargs
@@ -228,7 +229,7 @@ class ThreshFinder(FoldedMetric):
         return BinnedTable(hist)
 
     def compute(self)->BestThresholds: # None if nothing was added
-        "Find the best thresholds for all that was added"
+        "Tune thresholds on all batches"
         table = self.table
         if table is None: return None
         coarse = saturation(table) if self.sigmoid else ''
@@ -244,7 +245,7 @@ class ThreshFinder(FoldedMetric):
 # %% ../../nbs/thresholds/04_finding.ipynb #b82fda82
 def score_table(
     p:Predictions, # Scores and targets
-    cv:int=None, # Number of folds of the cross-validation; None: no cross-validation
+    cv:int=None, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42 # Random seed of the folds
 )->ScoreTable:
     "Make a search table, with an error or a warning if no threshold can be found"
@@ -275,22 +276,22 @@ def _find_in_bins(objective, p, bins, cv, seed):
 def best_thresholds(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
-    metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
-    average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
+    metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
+    average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; not used for an instance
     per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
     *,
     zero_division:float=None, # Value of 0/0; nan: leave it out of the mean; None: metric's default
     beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
-    at_recall=None, # Minimum recall, or a dict of it by label: the others are free; None: any
-    at_precision=None, # Minimum precision, or a dict of it by label; None: any
-    confidence:float=None, # Probability of keeping these on new samples; None: keep them on these
-    min_positives:int=20, # Minimum number of positives of a label that is tuned by itself
-    cv:int=5, # Number of folds of the cross-validation; None: no cross-validation
+    at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
+    at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
+    confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
+    min_positives:int=20, # Labels with fewer positives get the global threshold
+    cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     **kwargs
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
-    """Find the threshold (global or per label) that optimises `metric`
+    """Tune the threshold, global or per label, that optimises `metric`
 
     For the micro and samples averages of F1, F-beta, Jaccard and accuracy, thresholds per label are
     tuned jointly, to maximise the micro average. For others, they are tuned one by one, and a label

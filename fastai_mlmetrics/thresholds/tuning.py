@@ -33,15 +33,15 @@ _METRICS = dict(f1=F1ScoreMulti, fbeta=FBetaMulti, jaccard=JaccardMulti, accurac
 class Objective:
     "Metric to maximise over thresholds, with an optional constraint"
     def __init__(self,
-        metric='f1', # Name of a metric, a `CountsMetric` class, or an instance with its own arguments
-        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; an instance has its own
+        metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
+        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; not used for an instance
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
         zero_division:float=None, # Value of 0/0; nan: leave it out of the mean; None: metric's default
         beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
-        at_recall=None, # Minimum recall, or a dict of it by label: the others are free; None: any
-        at_precision=None, # Minimum precision, or a dict of it by label; None: any
-        confidence:float=None, # Probability of keeping these on new samples; None: keep them on these
-        min_positives:int=20 # Minimum number of positives of a label that is tuned by itself
+        at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
+        at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
+        confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
+        min_positives:int=20 # Labels with fewer positives get the global threshold
     ):
         # Which metric, and which average?
         cls = _metric_class(metric)

@@ -120,7 +120,8 @@ def test_per_label_thresholds_are_recommended_where_scores_differ_in_scale(bins)
     f1,t = found.table.held_out['per_label'],found.table
     said = re.search(r'^`per_label` is recommended: held out, f1_micro is ([\d.]+), and [\d.]+ for `now`: '
                      r'better by ([\d.]+) \(([\d.]+) to ([\d.]+)\)\. '
-                     r'Beside `best`, held out: micro ([\d.]+) and ([\d.]+), macro ', t.reading)
+                     r'Held out, the micro average is ([\d.]+), and ([\d.]+) for `best`; the macro average is ',
+                     t.reading)
     held,gained,low,high,*pair = map(float, said.groups())
     assert held==pytest.approx(f1, abs=6e-4) and pair==pytest.approx([f1, t.held_out['best']], abs=6e-4)
     assert low<gained<high and gained==pytest.approx(f1-t.score['now'], abs=6e-3)
@@ -670,12 +671,12 @@ def test_a_threshold_knows_the_samples_that_it_was_tuned_on():
     "Its score on them is optimistic, and training makes it stale"
     logits,targs = simulate(300, 6, density=0.3)
     learn = make_learner(logits, targs, cbs=ZeroLabelsCallback())
-    assert 'flatters' not in learn.thresh_find(show_plot=False).table.reading
+    assert '`now` was tuned' not in learn.thresh_find(show_plot=False).table.reading
     learn.set_thresh(learn.thresh_find(show_plot=False))
     again = learn.thresh_find(show_plot=False)
-    assert '`now` was tuned on these samples, which flatters its score.' in again.table.reading
+    assert '`now` was tuned on these samples, so its score is optimistically biased.' in again.table.reading
     learn.set_thresh(again) # It is kept, and still known
-    assert 'tuned on these samples, which' in learn.thresh_find(show_plot=False).table.reading
+    assert 'tuned on these samples, so' in learn.thresh_find(show_plot=False).table.reading
     with pytest.warns(ZeroLabelsWarning, match='was tuned before this training: tune it'): learn.fit(1)
     learn.set_thresh(0.3)
     with warnings.catch_warnings(record=True) as said:

@@ -545,7 +545,7 @@ def test_held_out_is_less_biased():
     res = best_thresholds(s, y, average='macro', min_positives=0)
     assert any(not o for o in res.fallback) and res.score>1.2*res.held_out
     for text in (one_line(res), res._repr_html_()):
-        assert 'optimistically biased' in text and 'cross-validated in 5 folds' in text
+        assert 'optimistically biased' in text and 'in 5 folds of a cross-validation' in text
 
 def six_label_table(): return ScoreTable(Predictions.of(SCORES, TARGS), cv=5)
 
