@@ -182,7 +182,8 @@ def table(docs, returns):
     def kind(o): # a default of None says nothing
         if o in (inspect._empty, None, type(None)): return ''
         return f"`{o.__name__ if isinstance(o, type) else str(o).replace('typing.', '')}`"
-    rows = [(f'`{k}`', v) for k,v in docs.items()] + [('**returns**', o) for o in returns if o.docment]
+    rows = [(f'`{k}`', v) for k,v in docs.items() if v.docment] # The signature has the others
+    rows += [('**returns**', o) for o in returns if o.docment]
     def text(o): return re.sub(r'\s+', ' ', o or '').replace('|', r'\|')
     cells = [map(text, (name, kind(v.anno), v.docment)) for name,v in rows]
     return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
@@ -277,6 +278,8 @@ def indexed(nb, page):
 def toctree(files, *options):
     return '\n'.join(['```{toctree}', ':hidden:', *options, '', *map(str, files), '```'])
 
+def breakable(name): return name.replace('.', '.\u200b') # Narrow screens may begin a line after a dot
+
 def contents(kind, cells, names, objects):
     "The page that lists the pages of a kind; for the reference also all names, by task"
     title,text,files = KINDS[kind]
@@ -290,7 +293,7 @@ def contents(kind, cells, names, objects):
         link = f'[{re.match("# (.*)", first)[1]}]({o.relative_to(ROOT)})'
         summary = re.search(r'^> (.*)', first, re.M)
         pages.append(f'- {link}' + (f': {summary[1]}' if summary else ''))
-        rows = [f'| {{py:obj}}`{n} <{names[n]}>` | {summary_of(objects[n])} |'
+        rows = [f'| {{py:obj}}`{breakable(n)} <{names[n]}>` | {summary_of(objects[n])} |'
                 for n in filter(None, map(subject, cells.get(o, ())))] if kind=='reference' else []
         if rows: tables += [f'## {link}', '\n'.join(['| name | |', '|---|---|', *rows])]
     index = ['All names by task; {ref}`by letter <genindex>`.'] if tables else []
