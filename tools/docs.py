@@ -278,8 +278,6 @@ def indexed(nb, page):
 def toctree(files, *options):
     return '\n'.join(['```{toctree}', ':hidden:', *options, '', *map(str, files), '```'])
 
-def breakable(name): return name.replace('.', '.\u200b') # Narrow screens may begin a line after a dot
-
 def contents(kind, cells, names, objects):
     "The page that lists the pages of a kind; for the reference also all names, by task"
     title,text,files = KINDS[kind]
@@ -293,7 +291,7 @@ def contents(kind, cells, names, objects):
         link = f'[{re.match("# (.*)", first)[1]}]({o.relative_to(ROOT)})'
         summary = re.search(r'^> (.*)', first, re.M)
         pages.append(f'- {link}' + (f': {summary[1]}' if summary else ''))
-        rows = [f'| {{py:obj}}`{breakable(n)} <{names[n]}>` | {summary_of(objects[n])} |'
+        rows = [f'| {{py:obj}}`{n} <{names[n]}>` | {summary_of(objects[n])} |'
                 for n in filter(None, map(subject, cells.get(o, ())))] if kind=='reference' else []
         if rows: tables += [f'## {link}', '\n'.join(['| name | |', '|---|---|', *rows])]
     index = ['All names by task; {ref}`by letter <genindex>`.'] if tables else []
@@ -391,6 +389,10 @@ def leave_out(app, env):
     "Keep pages for contributors out of the search: who looks for a word wants to use the package"
     for o in UNSEARCHED: env.metadata[str(o.relative_to(ROOT).with_suffix(''))]['nosearch'] = ''
 
+def break_names(app, page, template, context, doctree):
+    "Let a line begin after the class in a method's name, in headings and code"
+    if doctree: context['body'] = re.sub(r'(<(?:h3|span class="pre")>[A-Z]\w+\.)(?=\w+<)', r'\1<wbr>', context['body'])
+
 def build(site):
     "Build the site into the folder `site`; the number of problems"
     if site.exists():
@@ -400,6 +402,7 @@ def build(site):
         sources(src := Path(tmp).resolve()/'src')
         app = Sphinx(src, None, site, Path(tmp)/'doctrees', 'html', CONF, status=None, warningiserror=True)
         app.connect('env-updated', leave_out)
+        app.connect('html-page-context', break_names)
         app.build()
     broken = sorted({*broken_links(site)})
     for o in broken: print(f'broken link in {o}', file=sys.stderr)
