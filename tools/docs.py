@@ -182,7 +182,8 @@ def table(docs, returns):
     def kind(o): # a default of None says nothing
         if o in (inspect._empty, None, type(None)): return ''
         return f"`{o.__name__ if isinstance(o, type) else str(o).replace('typing.', '')}`"
-    rows = [(f'`{k}`', v) for k,v in docs.items()] + [('**returns**', o) for o in returns if o.docment]
+    rows = [(f'`{k}`', v) for k,v in docs.items() if v.docment] # The signature has the others
+    rows += [('**returns**', o) for o in returns if o.docment]
     def text(o): return re.sub(r'\s+', ' ', o or '').replace('|', r'\|')
     cells = [map(text, (name, kind(v.anno), v.docment)) for name,v in rows]
     return ['| | Type | |', '|---|---|---|', *(f"| {' | '.join(o)} |" for o in cells)] if cells else []
@@ -388,6 +389,10 @@ def leave_out(app, env):
     "Keep pages for contributors out of the search: who looks for a word wants to use the package"
     for o in UNSEARCHED: env.metadata[str(o.relative_to(ROOT).with_suffix(''))]['nosearch'] = ''
 
+def break_names(app, page, template, context, doctree):
+    "Let a line begin after the class in a method's name, in headings and code"
+    if doctree: context['body'] = re.sub(r'(<(?:h3|span class="pre")>[A-Z]\w+\.)(?=\w+<)', r'\1<wbr>', context['body'])
+
 def build(site):
     "Build the site into the folder `site`; the number of problems"
     if site.exists():
@@ -397,6 +402,7 @@ def build(site):
         sources(src := Path(tmp).resolve()/'src')
         app = Sphinx(src, None, site, Path(tmp)/'doctrees', 'html', CONF, status=None, warningiserror=True)
         app.connect('env-updated', leave_out)
+        app.connect('html-page-context', break_names)
         app.build()
     broken = sorted({*broken_links(site)})
     for o in broken: print(f'broken link in {o}', file=sys.stderr)
