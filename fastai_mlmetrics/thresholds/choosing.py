@@ -93,6 +93,8 @@ def _constraint_words(objective, options):
     name = constraint.name
     text = (f" Required: {constraint.text}. {name}: on the samples that the thresholds were tuned on; "
             f"{name}_held_out: on samples held out from the tuning.")
+    text += note(constraint.by_label, f" Rows of all labels have the {objective.m.average} average of "
+                                      f"{name}, which need not keep it.")
     for o in options:
         value = o.fit.score(constraint.m)
         if not o.in_use and o.name!='cardinality' and not constraint.keeps(value):
