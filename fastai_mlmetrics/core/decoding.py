@@ -162,8 +162,8 @@ def advice(self:Decoding,
                + note(self.takes_one_class, "it is for one class per sample; "))
         return f"{why}{note(probs, f'{_NO_SIGMOID}, and ')}{self.replacement}"
     lacks_sigmoid = not probs or self.is_known_to_take_logits # Which the model should not apply
-    both = note(lacks_sigmoid, "an `activation` that returns `x.sigmoid()` and ")
-    return f"give the loss function {both}a `decodes` that returns `x>0.5`"
+    both = note(lacks_sigmoid, "`learn.loss_func.activation = torch.sigmoid` and ")
+    return f"set {both}`learn.loss_func.decodes = torch.round`"
 
 # %% ../../nbs/core/06_decoding.ipynb #d75ca275
 @patch(as_prop=True)
@@ -183,10 +183,11 @@ def takes_logits(self:Decoding):
     loss = self.loss_of_zeros
     if loss is not None: return (loss>0).any().item()
     if callable(getattr(self.loss_func, 'activation', None)): return self.is_activated
-    raise ValueError(f"whether the loss function ({self.name}) takes logits is unknown, because it "
-                     "takes no single output and target: set its `activation`, by "
-                     "`learn.loss_func.activation = torch.sigmoid` for logits and `= noop` for "
-                     "probabilities, or pass `act=` to `MultiLabelInterpretation.from_learner`")
+    raise ValueError(f"the loss function ({self.name}) does not take one output and one target, so "
+                     "it is unknown whether it takes logits. For logits, set "
+                     "`learn.loss_func.activation = torch.sigmoid`, for probabilities "
+                     "`learn.loss_func.activation = noop`. Or pass `act=` to "
+                     "`MultiLabelInterpretation.from_learner`")
 
 @patch(as_prop=True)
 def is_activated(self:Decoding):

@@ -132,9 +132,9 @@ class ZeroLabelsCallback(Callback):
     def before_validate(self):
         "Start counting, but not for `lr_find` and `get_preds`"
         if self._acting and self._acting.phase=='validate' and self._standalone:
-            raise RuntimeError("on_flag was called within a validation, where the Learner cannot "
-                               "validate or predict once more: do so after it, with "
-                               "learn.zero_labels.records[-1]")
+            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
+                               "validate or predict again. Do so after learn.validate(); the record "
+                               "is learn.zero_labels.records[-1]")
         self.after_cancel_validate()
         if not self._is_validation: return
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.warns_of_range = False

@@ -19,7 +19,7 @@ from fastai_mlmetrics.diagnosis.verdicts import (
     add_verdict, beats_constant, diagnosis, is_better, is_choice, LABELS_OR_NONE,
     not_muted, per_label_helps, problem, Row, thresh_helps, why_no_verdict,
     zeros_are_beaten)
-from .remedies import matching, remedies, with_ap
+from .remedies import continued, matching, remedies, with_ap
 from textwrap import wrap
 
 # %% ../../nbs/diagnosis/03_records.ipynb #4f2ec306
@@ -201,7 +201,7 @@ def _at(r):
 
 def _title(r, text):
     "Begin a title with the epoch of a fit, and end it with the labels that are looked at"
-    if r.phase=='fit': text = f"Epoch {r.epoch}: {text[0].lower()}{text[1:]}"
+    if r.phase=='fit': text = continued(f"Epoch {r.epoch}: ", text)
     return f"{text}{_for_labels(r)}."
 
 def _for_labels(r):
@@ -257,30 +257,30 @@ def thresh_finding(r, without):
     elif thresh_helps(r) or is_better(best_f1, r.f1_micro): what = 'Another threshold would help'
     else: what = 'Other thresholds would hardly help'
     how = note(has_folds, 'cross-validated, ')
-    per_label = note(has_folds, f'{r.per_label_f1:.3f} with thresholds per label and ')
-    best = '' if r.suggested_thresh is None else f', {r.suggested_thresh:.3g}'
+    per_label = note(has_folds, f'{r.per_label_f1:.3f} with thresholds per label, ')
+    best = '' if r.suggested_thresh is None else f' ({r.suggested_thresh:.3g})'
     constant = note(not beats_constant(np.fmax(best_f1, r.per_label_f1), r.constant_f1),
                     f"; the best constant prediction scores {r.constant_f1:.3f}")
-    return (f"{what}: {how}micro F1 is {per_label}{best_f1:.3f} at the best threshold for all "
-            f"labels{without}{best}, instead of {r.f1_micro:.3f}{constant}.")
+    return (f"{what}: {how}micro F1 is {per_label}{best_f1:.3f} at the best global "
+            f"threshold{best}{without}, and {r.f1_micro:.3f} now{constant}.")
 
 def _summary(r): return '; '.join([*_facts(r, 'labels-per-sample'), _F1.format(**r)])
 
 def describe_unchanged(r):
     "Report in a line that the verdict has not changed"
-    epoch = note(r.phase=='fit', f" (epoch {r.epoch})")
-    return as_warning(f"Still {r.verdict}{epoch}: {_summary(r)}.", r=r)
+    text = continued("As before, ", problem(r, _at(r)))
+    return as_warning(_title(r, f"{text}: {_summary(r)}"), r=r)
 
 def describe_frozen(r):
     "Describe a record of a fit of the last layers in short, because training goes on"
-    why = "only the last layers are being trained; `learn.zero_labels.explain()` says what helps"
-    return as_warning(_title(r, f"{problem(r, _at(r))}, as yet"), [why, _summary(r)], r)
+    why = "only the last layers were trained; for remedies, call `learn.zero_labels.explain()`"
+    return as_warning(_title(r, continued("So far, ", problem(r, _at(r)))), [why, _summary(r)], r)
 
 def all_clear(r):
     "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
     remains = what_remains(r)
     facts = [*_facts(r, 'labels-per-sample', 'f1-micro'), _MACRO.format(**r), *remains]
-    title = f"{'No longer flagged' if remains else 'All clear'}{_at(r)}"
+    title = f"{'The earlier warning no longer applies' if remains else 'All clear'}{_at(r)}"
     return as_warning(_title(r, title), facts, r, color=_BLUE if remains else _GREEN)
 
 # %% ../../nbs/diagnosis/03_records.ipynb #9e08daec

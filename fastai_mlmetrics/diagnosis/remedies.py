@@ -36,7 +36,7 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted
         "validation loss hardly moves, {best_loss:.3g} at best and {last_loss:.3g} {when}."),
     Row('loss-has-risen', lambda r: r.loss_trend=='rises',
         "Use a lower learning rate: the validation loss has risen, from {best_loss:.3g} to "
-        "{last_loss:.3g} {when}. `learn.lr_find()` shows what is too high.")]
+        "{last_loss:.3g} {when}. `learn.lr_find()` suggests a rate.")]
 
 def _loss_advice(r):
     "Return the row of `LOSS_ADVICE` that applies; None: there is none, or it is muted"
@@ -61,6 +61,13 @@ def _as_probability(r, thresh):
     "Convert a threshold on a record's scores to probabilities, as `set_thresh` takes it"
     return thresh if r.sigmoid or is_prob_thresh(r.thresh) else expit(thresh).item()
 
+def continued(
+    start:str, # Words to put before the text
+    text:str # Text that begins with a capital
+)->str: # Such as 'So far, the model ...'
+    "Join a text to words before it, in one sentence"
+    return f"{start}{text[0].lower()}{text[1:]}"
+
 def _another_thresh(r):
     t = exact_thresh(r.suggested_thresh)
     kind = note(not r.sigmoid, ', sigmoid=False')
@@ -69,10 +76,10 @@ def _another_thresh(r):
     else:
         how = (f"write `learn.metrics = multilabel_metrics(thresh={t}{kind}"
                f"{_ignoring(r.ignore_index)})`, and "
-               f"`learn.zero_labels.thresh = {t}`, or `ZeroLabelsCallback(thresh={t}{kind})` where "
-               "that is passed to `fit`")
+               f"`learn.zero_labels.thresh = {t}` (if you pass the callback to `fit`, pass "
+               f"`ZeroLabelsCallback(thresh={t}{kind})`)")
     change = _change_of_thresh(r)
-    if per_label_helps(r): change = f"Or {change[0].lower()}{change[1:]}"
+    if per_label_helps(r): change = continued("Or ", change)
     return (f"{change}: {how}. "
             f"On these samples, micro F1 rises from {r.f1_micro:.3f} to {r.suggested_f1:.3f}.")
 
@@ -98,7 +105,7 @@ def _search(r, in_learner, of_arrays):
 
 def _own_thresholds(r):
     how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
-    of_all = note(r.labels, " (for all labels)")
+    of_all = note(r.labels, " (which tunes all labels)")
     limits = [note(r.phase, "samples taken as independent"),
               note(r.labels, "tuned for these labels alone")]
     which = ', '.join(filter(None, limits))
@@ -172,9 +179,11 @@ def _better_model(r):
     now = f"Micro F1 is {r.f1_micro:.3f}"
     constant = f"and {r.constant_f1:.3f} for the best constant prediction"
     why = "no threshold is good enough"
+    first_call = ''
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
-        why = f"only {find} can tell whether a threshold helps, because scores lie too close together"
+        first_call = f", but first call {find}"
+        why = "the scores lie too close together to see here whether another threshold helps"
         numbers = f"{now}, {constant}"
     elif r.suggested_f1<r.f1_micro+0.005 and not _without(r):
         as_many = abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5
@@ -187,7 +196,7 @@ def _better_model(r):
     # A fit of several epochs has its own advice on training
     rate = note(r.phase, ", at a learning rate from `learn.lr_find()`,")
     change = "Try another model" if r.loss_trend else f"Train longer{rate} or try another model"
-    return f"{change}: {why}. {numbers}."
+    return f"{change}{first_call}: {why}. {numbers}."
 
 REMEDIES = [ # All that match are shown
     Row('thresholds-per-label', per_label_helps, _own_thresholds),
@@ -225,5 +234,6 @@ def remedies(r):
     "List what helps, with the values to write: sentences with code in backticks"
     if not r.other_data: return matching(REMEDIES, r)
     judged = 'MultiLabelInterpretation.from_learner(learn).judge()'
-    return [f"`{judged if r.validation is None else 'learn.evaluate()'}` lists remedies, from the "
-            "validation set. A threshold tuned on test data makes the test result optimistic."]
+    call = judged if r.validation is None else 'learn.evaluate()'
+    return [f"For remedies, call `{call}`, which reads the validation set. A threshold that is tuned "
+            "on test data makes the test score too optimistic."]

@@ -107,8 +107,8 @@ def _table_words(objective, options, res):
     text = (f"score: {objective.name} on the samples that the thresholds were tuned on, "
             "which is optimistically biased.")
     if res.held_out.notna().any():
-        text += (f" held_out scores the way of tuning, cross-validated in {table.n_folds} folds: on "
-                 "samples that the tuning did not see.")
+        text += (f" held_out: the same, cross-validated in {table.n_folds} folds. Each fold is scored "
+                 "with thresholds that were tuned on the other folds.")
     text += _constraint_words(objective, options)
     if table.has_samples and table.n_folds>1: text += f" {table.p.sampling}"
     if 'fallback' in res:
@@ -156,7 +156,8 @@ def _why_set(objective, chosen, baseline, change):
     text += (f", and {score(baseline)} for `{baseline.name}`: "
              f"{'better' if change.value>=0 else 'worse'} by {_by(change)}")
     if low>0: return text
-    return f"{text}, which may be chance{note(baseline.in_use, ', but that is only the default')}"
+    is_default = note(baseline.in_use, f", but `{baseline.name}` is only the default threshold")
+    return f"{text}. This difference may be chance{is_default}"
 
 def _what_is_traded(objective, chosen, baseline, with_score):
     "Compare the chosen option with the baseline in another average, or return ''"

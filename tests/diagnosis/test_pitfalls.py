@@ -96,7 +96,7 @@ def test_fastai_s_own_metrics_are_named():
     text, = pitfall_texts(learn)
     assert 'sets one for all' not in text
     assert ('f1_score uses thresh=0.5, but `predict` and `show_results` use 0.1: '
-            'f1_score cannot follow `learn.set_thresh`; classes of this package can') in text
+            'f1_score cannot follow `learn.set_thresh`. Use classes of this package') in text
 
 def test_other_metrics_of_fastai_are_no_pitfall():
     theirs = sys.modules['fastai.metrics']
@@ -127,19 +127,19 @@ def test_a_loss_of_ones_own_is_kept_and_told_how_to_decode(as_function):
     metrics = multilabel_metrics(ignore_index=math.nan)
     learn = make_learner(logits, targs, metrics, loss_func=loss, cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learn)
-    advice = ('give the loss function an `activation` that returns `x.sigmoid()` '
-              'and a `decodes` that returns `x>0.5`')
+    advice = ('set `learn.loss_func.activation = torch.sigmoid` '
+              'and `learn.loss_func.decodes = torch.round`')
     assert advice in text and 'BCEWithLogits' not in text
     with pytest.raises(ValueError, match=re.escape(advice)): learn.set_thresh(0.3)
-    loss.activation,loss.decodes = (lambda x: x.sigmoid()),(lambda x: x>0.5)
-    assert not pitfall_texts(learn) and torch.equal(learn.get_preds(with_decoded=True)[2], logits>0)
+    loss.activation,loss.decodes = torch.sigmoid,torch.round
+    assert not pitfall_texts(learn) and torch.equal(learn.get_preds(with_decoded=True)[2]==1, logits>0)
     learn.set_thresh(0.3)
     assert torch.equal(learn.get_preds(with_decoded=True)[2], logits.sigmoid()>0.3)
     def bce(p, y): return F.binary_cross_entropy(p[~y.isnan()], y[~y.isnan()])
     ended = make_learner(logits, targs, multilabel_metrics(sigmoid=False, ignore_index=math.nan), Sigmoid(),
                          loss_func=bce, cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(ended)
-    assert 'give the loss function a `decodes` that returns `x>0.5`' in text
+    assert ': set `learn.loss_func.decodes = torch.round`' in text
 
 def test_advice_on_a_split_holds_for_tables():
     "The advice also applies if there is no `get_y`"
@@ -342,11 +342,11 @@ def label_block(valid=range(30, 60)):
 USUAL = ['cat dog','dog','bird cat']*20
 
 @pytest.mark.parametrize('n, says', [
-    (2, 'no validation sample has emu: split by `splitter=StratifiedMultiLabelSplitter(get_y=get_y)`'),
-    (1, 'no validation sample has emu, and only one training sample: too rare for any split, '
-        'so collect more samples'),
-    (0, 'no validation sample has emu, nor has any training sample: leave it out of the vocab, or create the '
-        '`DataBlock` again if it was used for other data, since it keeps their vocab')])
+    (2, 'no validation sample has emu, but training samples have: split again with `splitter=StratifiedMultiLabelSplitter(get_y=get_y)`'),
+    (1, 'no validation sample has emu. There is one training sample per label, too few to split: '
+        'collect more samples'),
+    (0, 'no validation sample has emu, and no training sample has. Remove such labels from the vocab. If the '
+        '`DataBlock` was used for other data before, create it again: it keeps the vocab of its first data')])
 def test_advice_on_an_absent_label_depends_on_its_training_samples(n, says):
     block,rare = label_block(),['emu cat']*n + USUAL[n:]
     block.dataloaders(pd.DataFrame(dict(x=0., labels=['emu', *USUAL[1:]])), bs=10, device=CPU)
@@ -467,6 +467,6 @@ def test_the_advice_on_a_custom_loss_is_the_same_everywhere():
     def loss(p, y): return F.binary_cross_entropy_with_logits(p, y)
     learn = make_learner(*GOOD, multilabel_metrics(), Sigmoid(), loss_func=loss, cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learn)
-    advice = 'give the loss function an `activation` that returns `x.sigmoid()` and a `decodes` that returns `x>0.5`'
+    advice = 'set `learn.loss_func.activation = torch.sigmoid` and `learn.loss_func.decodes = torch.round`'
     assert f'The loss function (loss) {NO_SIGMOID}' in text and advice in text
     with pytest.raises(ValueError, match=re.escape(advice)): learn.set_thresh(0.3)
