@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #e4dabef8
 def are_logits(r):
-    "Whether predictions are logits, by the callback's arguments"
+    "Whether predictions are logits, according to the callback's arguments"
     return r.sigmoid or not is_prob_thresh(r.thresh)
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #f951133e
@@ -64,7 +64,7 @@ def _fastai_twins(r, learn):
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #5b2a7040
 def _of_these(r):
-    "Name the labels if only some are looked at"
+    "Name the labels if only some are scored"
     return note(r.labels, f" (of these labels: {some_names(r.labels or [])})")
 
 def _no_labels(r, learn):
@@ -74,11 +74,11 @@ def _no_labels(r, learn):
             "so predicting nothing is right, and the model cannot be judged: check the targets")
 
 def _labels_differ(r, learn):
-    "Metrics score other labels each, and together not all: which should the callback look at?"
+    "Metrics score different labels, and together not all labels: the callback cannot choose"
     vocab = label_vocab(learn.dls)
     choices = labels_of(learn.metrics, vocab)
     if learn.zero_labels.labels is not None or len(choices)<2 or None in choices: return
-    if vocab and len(frozenset.union(*choices))>=len(vocab): return # A column for each label
+    if vocab and len(frozenset.union(*choices))>=len(vocab): return # A metric per label
     return ("the metrics score different labels, so ZeroLabelsCallback looks at all labels: "
             "choose labels by `ZeroLabelsCallback(labels=[...])`")
 
@@ -102,7 +102,7 @@ def _raw_targets(dls, n=20):
     return [compose_tfms(item, [*before], split_idx=0) for item in items]
 
 def _single_letters(r, learn):
-    "A text with several names is read as a list of its letters, without a `label_delim`"
+    "Without a `label_delim`, a text with several names is read as a list of its letters"
     vocab = label_vocab(learn.dls)
     if not vocab or any(not isinstance(o, str) or len(o)!=1 for o in vocab): return
     text = first(o for o in _raw_targets(learn.dls) if isinstance(o, str) and len(o)>1)
@@ -125,14 +125,14 @@ def _split_code(dls):
     return "`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`"
 
 def _train_positives(dls):
-    "Count the training samples of each label, by name; None: only with the inputs"
+    "Count the training samples of each label, by name; None: they are stored with the inputs"
     targets = stored_targets(getattr(dls.train, 'dataset', None))
     if isinstance(targets, list): return Counter(name for row in targets for name in {*row})
     vocab = label_vocab(dls)
     if targets is None or targets.ndim!=2 or len(vocab or targets.T)!=targets.shape[1]: return None
     return Counter(dict(zip(label_names(vocab, targets.shape[1]), (targets==1).sum(0).tolist())))
 
-_counted = WeakKeyDictionary() # `DataLoaders` -> `_train_positives`, which takes time
+_counted = WeakKeyDictionary() # Cache: `DataLoaders` -> result of `_train_positives`
 
 def _absent_labels(r, learn):
     "No validation sample has a certain label: macro averages count 0 for it"
@@ -150,8 +150,8 @@ def _absent_labels(r, learn):
     advice = [
         (several, f", but training samples have: {split}"),
         (single, ". There is one training sample per label, too few to split: collect more samples"),
-        (none, ", and no training sample has. Remove such labels from the vocab. If the `DataBlock` "
-               "was used for other data before, create it again: it keeps the vocab of its first data")]
+        (none, ", and no training sample has. Remove such labels from the vocab. If the `DataBlock` was "
+               "used for other data before, create it again: it keeps the vocab of its first data")]
     return [f"no validation sample has {some_labels(names, 3)}{text}"
             for names,text in advice if names]
 
@@ -179,7 +179,7 @@ def _tracked_upside_down(r, learn):
             "lower is better: add `comp=np.less`" for o in trackers if o.comp is np.greater]
 
 def _tracked_validation(r, learn):
-    "`SaveModelCallback` and the like treat a `validate()` as an epoch"
+    "`SaveModelCallback` and other trackers treat a `validate()` as an epoch"
     names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
     if names and learn.lock.locked():
         verb = 'treats' if len(names)==1 else 'treat'
@@ -227,10 +227,10 @@ def metric_thresh(
     logits:bool=True # Whether the metrics take logits
 ): # None: it has no threshold
     "Return the threshold of a metric on probabilities"
-    thresh = None # On the scores that the metric takes
+    thresh = None # On the scale of the metric's scores
     sigmoid = False # Whether it converts logits to probabilities first
     if getattr(m, 'uses_thresh', False):
-        # A probability for logits is a mistake, of which the metric itself warns
+        # The metric itself warns of a probability as a threshold on logits
         if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
         thresh = m.thresh
         sigmoid = m.sigmoid
@@ -282,7 +282,7 @@ def _two_thresholds(r, learn):
     return f"{text}: {set_} sets one for all"
 
 def _two_limits(metrics, rule):
-    # Metrics with limits of their own, such as top-k metrics, are meant to differ
+    # Metrics with custom limits, such as top-k metrics, differ on purpose
     apart = metrics.filter(lambda m: m.rule.limits!=rule.limits
                            and not m.has_own_limits and m.uses_thresh)
     if not apart: return
@@ -322,16 +322,16 @@ def error_text(e):
     return f"{type(e).__name__}: {e}".partition('\n')[0]
 
 def _found(row, r, learn):
-    "List the sentences of a row; an error in it is a sentence too, and ends no training"
+    "List the texts of a row; an error in the check becomes a text, and ends no training"
     try: return L(row.texts(r, learn))
     except Exception as e: return [f"the check `{row.code}` failed and is left out ({error_text(e)})"]
 
 def pitfalls(
     r, # `Record` of the validation; None at the start
     learn:Learner, # Learner with a `ZeroLabelsCallback`
-    when:str='validation' # When it is, as in `Pitfall`
+    when:str='validation' # Moment of the call: 'start', 'validation' or 'end'
 )->list: # Sentences with code in backticks
-    "List what makes a Learner's numbers misleading"
+    "List the mistakes in a Learner's set-up that make its numbers misleading"
     rows = not_muted(PITFALLS, learn.zero_labels)
     found = (_found(row, r, learn) for row in rows if row.when==when)
     return [text for texts in found for text in texts if text]
