@@ -43,8 +43,8 @@ def _two_sigmoids(r, learn):
     if r.range_problem or are_logits(r) or not Decoding(learn.loss_func).is_activated: return
     return ("the metrics take the predictions for probabilities (sigmoid=False), but `get_preds` and "
             "`predict` apply the sigmoid of the loss function "
-            f"({Decoding(learn.loss_func).name}) to them. If the model ends with a sigmoid, remove "
-            "it; leave out sigmoid=False")
+            f"({Decoding(learn.loss_func).name}) to them. Remove the sigmoid at the model's end, and "
+            "leave out sigmoid=False")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #ebe54866
 _SHARED_NAMES = ('accuracy_multi average_precision_score brier_score_loss f1_score fbeta_score '

@@ -57,7 +57,8 @@ def test_labels_that_never_occur_are_named():
     targs[:,[2,7]] = 0
     learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(), vocab=list('abcdefghijklmnopqrst'))
     text, = pitfall_texts(learn, 2)
-    assert 'no validation sample has c, h: split by `splitter=Strat' in text
+    assert ('no validation sample has c, h. If `label_stats(learn.dls)` counts two or more training samples, '
+            'split again with `splitter=Strat') in text
 
 @pytest.mark.parametrize('metrics,found', [
     (lambda: multilabel_metrics(thresh=0.2),
@@ -152,7 +153,7 @@ def test_advice_on_a_split_holds_for_tables():
         dls = table.dataloaders(bs=64, device=torch.device('cpu'))
         return tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learner(IndexSplitter(range(100, 200))(df)), 2)
-    assert 'no validation sample has z: split by `valid_idx=' in text
+    assert 'no validation sample has z, but training samples have: split again with `valid_idx=' in text
     advice, = re.findall(r'`valid_idx=(.*?)`', text)
     split = IndexSplitter(eval(advice, dict(globals(), y_names=['y','z'], df=df)))(df)
     assert not any('no validation sample has' in o for o in pitfall_texts(learner(split), 2))
@@ -208,8 +209,9 @@ def test_two_sigmoids_are_named():
     "The model ends with a sigmoid, as the metrics have it, and `get_preds` applies another"
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(learn, 2)
-    assert ('`get_preds` and `predict` apply the sigmoid of the loss function (BCEWithLogitsLoss) to what the metrics '
-            "take for probabilities: remove the sigmoid at the model's end, and leave out sigmoid=False") in text
+    assert ('the metrics take the predictions for probabilities (sigmoid=False), but `get_preds` and `predict` apply the '
+            "sigmoid of the loss function (BCEWithLogitsLoss) to them. Remove the sigmoid at the model's end, and "
+            "leave out sigmoid=False") in text
     assert not pitfall_texts(make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback()))
 
 def test_what_changes_in_numbers_alone_is_told_once():
@@ -360,7 +362,7 @@ def test_the_cures_of_absent_labels():
         valid = StratifiedMultiLabelSplitter(get_y=ColReader('labels', label_delim=' '), valid_pct=0.5, seed=0)(df)[1]
         texts = pitfall_texts(rare_learner(rows, valid=valid))
         single = rows.count('emu cat')==1 and 0 not in valid
-        assert ['too rare' in o for o in texts]==[True]*single and not any('split by' in o for o in texts)
+        assert ['too few to split' in o for o in texts]==[True]*single and not any('split again' in o for o in texts)
     assert not pitfall_texts(rare_learner(USUAL))
 
 def test_absent_labels_are_counted_once_per_data(monkeypatch):
@@ -371,11 +373,12 @@ def test_absent_labels_are_counted_once_per_data(monkeypatch):
     monkeypatch.setattr(pitfalls, '_train_positives', lambda dls: calls.append(dls) or count(dls))
     learn = rare_learner(['emu fox cat','emu','yak'] + USUAL[3:])
     text, = pitfall_texts(learn, 3)
-    assert 'no validation sample has emu: split by' in text and 'has fox, yak, and only one training' in text
+    assert 'no validation sample has emu, but training samples have: split' in text
+    assert 'has fox, yak. There is one training sample per label' in text
     assert len(calls)==1
     learn = make_learner(GOOD[0], GOOD[1]*(torch.arange(20)>2), cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learn) # Targets of an unknown data set are not read
-    assert 'labels 0, 1, 2: split by' in text and 'if `label_stats(learn.dls)` counts several training' in text
+    assert 'has labels 0, 1, 2. If `label_stats(learn.dls)` counts two or more training samples, split' in text
 
 COLUMNS = pd.DataFrame(dict(x=np.linspace(-1, 1, 60), a=[0,1,0]*20, b=[1,0,0]*20, c=[0,1,1]*20,
                             labels=['cat dog','dog','bird cat']*20, letters=['p q','q','r']*20))

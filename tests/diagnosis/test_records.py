@@ -359,7 +359,7 @@ def test_advice_holds_without_a_loss_that_decodes():
     learn = make_learner(logits.sigmoid(), targs, multilabel_metrics(sigmoid=False),
                          loss_func=BCELossFlat(), cbs=ZeroLabelsCallback(sigmoid=False))
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(1, 0.)
-    advice = re.findall(r'write `(.*?)`, and `(.*?)`, or `(.*?)`', one_line(caught[-1].message))
+    advice = re.findall(r'write `(.*?)`, and `(.*?)` \(if you .*?, pass `(.*?)`\)', one_line(caught[-1].message))
     *codes,search = advice[0]
     for code in codes: exec(code)
     assert 'sigmoid=False' in codes[0]
@@ -459,7 +459,7 @@ def test_thresholds_of_their_own_find_labels():
         with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.fit(1, 0.)
     after = learn.zero_labels.records[-1]
     assert [o['label'] for o in after.dead] in (['j'], []) and after.f1_macro>learn.zero_labels.records[0].f1_macro+0.1
-    text = 'no longer flagged' if after.dead else 'all clear'
+    text = 'the earlier warning no longer applies' if after.dead else 'all clear'
     assert text in one_line(out.getvalue()) and 'macro F1' in one_line(out.getvalue())
     found = best_thresholds(logits.sigmoid(), targs, average='macro')
     assert len(judge(logits.sigmoid(), targs, thresh=found).dead)<=1
