@@ -150,8 +150,8 @@ def _absent_labels(r, learn):
     advice = [
         (several, f", but training samples have: {split}"),
         (single, ". There is one training sample per label, too few to split: collect more samples"),
-        (none, ", and no training sample has. Remove such labels from the vocab. If the `DataBlock` was "
-               "used for other data before, create it again: it keeps the vocab of its first data")]
+        (none, ", and no training sample has. Remove such labels from the vocab. If the `DataBlock` "
+               "was used for other data, create it again: it keeps the vocab of its first data")]
     return [f"no validation sample has {some_labels(names, 3)}{text}"
             for names,text in advice if names]
 

@@ -209,9 +209,9 @@ def test_two_sigmoids_are_named():
     "The model ends with a sigmoid, as the metrics have it, and `get_preds` applies another"
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(learn, 2)
-    assert ('the metrics take the predictions for probabilities (sigmoid=False), but `get_preds` and `predict` apply the '
-            "sigmoid of the loss function (BCEWithLogitsLoss) to them. Remove the sigmoid at the model's end, and "
-            "leave out sigmoid=False") in text
+    assert ('the metrics take the predictions for probabilities (sigmoid=False), but `get_preds` and `predict` '
+            "apply the sigmoid of the loss function (BCEWithLogitsLoss) to them. Remove the sigmoid at the model's end, "
+            "and leave out sigmoid=False") in text
     assert not pitfall_texts(make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback()))
 
 def test_what_changes_in_numbers_alone_is_told_once():
@@ -344,11 +344,12 @@ def label_block(valid=range(30, 60)):
 USUAL = ['cat dog','dog','bird cat']*20
 
 @pytest.mark.parametrize('n, says', [
-    (2, 'no validation sample has emu, but training samples have: split again with `splitter=StratifiedMultiLabelSplitter(get_y=get_y)`'),
+    (2, 'no validation sample has emu, but training samples have: split again with '
+        '`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`'),
     (1, 'no validation sample has emu. There is one training sample per label, too few to split: '
         'collect more samples'),
     (0, 'no validation sample has emu, and no training sample has. Remove such labels from the vocab. If the '
-        '`DataBlock` was used for other data before, create it again: it keeps the vocab of its first data')])
+        '`DataBlock` was used for other data, create it again: it keeps the vocab of its first data')])
 def test_advice_on_an_absent_label_depends_on_its_training_samples(n, says):
     block,rare = label_block(),['emu cat']*n + USUAL[n:]
     block.dataloaders(pd.DataFrame(dict(x=0., labels=['emu', *USUAL[1:]])), bs=10, device=CPU)
