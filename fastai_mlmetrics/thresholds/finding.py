@@ -254,7 +254,8 @@ def score_table(
     if not table.probs:
         low,high = table.scores.aminmax()
         as_probs = note(not saturation(table, logits=table.scores),
-                        ". If the scores are logits, pass sigmoid=True for thresholds on probabilities")
+                        ". If the scores are logits, pass sigmoid=True for thresholds on "
+                        "probabilities")
         warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, so the thresholds are "
                   f"on the scale of the scores: pass them to metrics with sigmoid=False{as_probs}")
     elif p.rule.sigmoid:

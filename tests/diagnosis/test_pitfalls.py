@@ -210,8 +210,8 @@ def test_two_sigmoids_are_named():
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(learn, 2)
     assert ('the metrics take the predictions for probabilities (sigmoid=False), but `get_preds` and `predict` '
-            "apply the sigmoid of the loss function (BCEWithLogitsLoss) to them. Remove the sigmoid at the model's end, "
-            "and leave out sigmoid=False") in text
+            "apply the sigmoid of the loss function (BCEWithLogitsLoss) to them. Remove the sigmoid at the model's "
+            "end, and leave out sigmoid=False") in text
     assert not pitfall_texts(make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback()))
 
 def test_what_changes_in_numbers_alone_is_told_once():
