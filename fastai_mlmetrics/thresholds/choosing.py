@@ -243,6 +243,6 @@ def recommend(
     A threshold that somebody chose stays unless another one is clearly better."""
     chosen,text = _choose(objective, options)
     optimistic = any(o.in_use and o.tuned_here for o in options)
-    return chosen,(text + note(optimistic, " `now` was tuned on these samples, which flatters its "
-                                           "score.")
+    return chosen,(text + note(optimistic, " `now` was tuned on these samples, so its score is "
+                                           "too optimistic.")
                    + _beside_a_constant(objective, chosen) + _never_predicted(objective, chosen))

@@ -669,12 +669,12 @@ def test_a_threshold_knows_the_samples_that_it_was_tuned_on():
     "Its score on them is optimistic, and training makes it stale"
     logits,targs = simulate(300, 6, density=0.3)
     learn = make_learner(logits, targs, cbs=ZeroLabelsCallback())
-    assert 'flatters' not in learn.thresh_find(show_plot=False).table.reading
+    assert 'too optimistic' not in learn.thresh_find(show_plot=False).table.reading
     learn.set_thresh(learn.thresh_find(show_plot=False))
     again = learn.thresh_find(show_plot=False)
-    assert '`now` was tuned on these samples, which flatters its score.' in again.table.reading
+    assert '`now` was tuned on these samples, so its score is too optimistic.' in again.table.reading
     learn.set_thresh(again) # It is kept, and still known
-    assert 'tuned on these samples, which' in learn.thresh_find(show_plot=False).table.reading
+    assert 'tuned on these samples, so' in learn.thresh_find(show_plot=False).table.reading
     with pytest.warns(ZeroLabelsWarning, match=r'(?s)was tuned before this training, .*Tune it'): learn.fit(1)
     learn.set_thresh(0.3)
     with warnings.catch_warnings(record=True) as said:
