@@ -826,6 +826,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                        'fastai_mlmetrics/diagnosis/remedies.py'),
                                                      'fastai_mlmetrics.diagnosis.remedies._without': ( 'diagnosis/remedies.html#_without',
                                                                                                        'fastai_mlmetrics/diagnosis/remedies.py'),
+                                                     'fastai_mlmetrics.diagnosis.remedies.continued': ( 'diagnosis/remedies.html#continued',
+                                                                                                        'fastai_mlmetrics/diagnosis/remedies.py'),
                                                      'fastai_mlmetrics.diagnosis.remedies.exact_thresh': ( 'diagnosis/remedies.html#exact_thresh',
                                                                                                            'fastai_mlmetrics/diagnosis/remedies.py'),
                                                      'fastai_mlmetrics.diagnosis.remedies.matching': ( 'diagnosis/remedies.html#matching',

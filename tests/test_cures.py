@@ -54,7 +54,7 @@ SETUP = {
     'The loss function ... applies another': [
         lambda: learner(model=Sigmoid()), lambda: learner()],
     'predictions like ... seem to be logits': [lambda: learner(sigmoid=False), lambda: learner()],
-    '`get_preds` and `predict` apply the sigmoid of the loss function ... to what the metrics take for probabilities': [
+    'the metrics take the predictions for probabilities (sigmoid=False)': [
         lambda: learner(model=Sigmoid(), sigmoid=False), lambda: learner()],
     "these metrics are fastai's": [
         lambda: learner(metrics=[THEIRS.F1ScoreMulti()]), lambda: learner(metrics=[F1ScoreMulti()])],
@@ -187,10 +187,10 @@ ERRORS = {
     "of the samples have no label, and average='samples' does not count": [
         lambda: half_empty().thresh_find(average='samples', show_plot=False),
         lambda: half_empty().thresh_find(average='micro', show_plot=False)],
-    'are not probabilities, and thresholds are on': [lambda: best_thresholds(9*P-4, Y),
-                                                     lambda: best_thresholds(9*P-4, Y, sigmoid=True)],
-    'where probabilities are too coarse': [lambda: best_thresholds(9*P+40, Y, sigmoid=True),
-                                                       lambda: best_thresholds(9*P+40, Y, sigmoid=False)],
+    'are not probabilities, so the thresholds are on': [lambda: best_thresholds(9*P-4, Y),
+                                                        lambda: best_thresholds(9*P-4, Y, sigmoid=True)],
+    'no threshold on probabilities separates them': [lambda: best_thresholds(9*P+40, Y, sigmoid=True),
+                                                     lambda: best_thresholds(9*P+40, Y, sigmoid=False)],
     'no target is true': [lambda: best_thresholds(P, 0*Y), lambda: best_thresholds(P, Y)],
     'is left out: fastai\'s own decoding has none': [
         exported(BCEWithLogitsLossFlat(), min_labels=1),

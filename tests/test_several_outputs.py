@@ -69,10 +69,10 @@ def test_after_the_cure_everything_works(case, tmp_path):
         for f in (learn.accuracy_report, learn.thresh_find, partial(learn.thresh_find, bins=99),
                   partial(MultiLabelInterpretation.from_learner, learn)):
             with pytest.raises(ValueError, match=r'`learn.loss_func.activation = torch.sigmoid`.*`act=`'): f()
-        with pytest.raises(ValueError, match='an `activation` that returns .* and a `decodes` that'):
+        with pytest.raises(ValueError, match='activation = torch.sigmoid` and `learn.loss_func.decodes = '):
             learn.set_thresh(0.3)
         learn.loss_func.activation = torch.sigmoid
-        learn.loss_func.decodes = lambda x: x>0.5
+        learn.loss_func.decodes = torch.round
     with recording(learn) as caught: learn.fit(1, 0.)
     assert not [w for w in caught if issubclass(w.category, ZeroLabelsWarning)], caught
     for bins in (None, 2000):

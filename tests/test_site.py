@@ -191,8 +191,7 @@ LOSS_ADVICE = {'loss-diverges': 'Use a lower learning rate', 'network-collapsed'
 PITFALLS = {
     'wrong-range': 'predictions all lie in [0, 1], so the model seems to end with a sigmoid',
     'two-sigmoids':
-        '`get_preds` and `predict` apply the sigmoid of the loss function ... '
-        'to what the metrics take for probabilities',
+        'the metrics take the predictions for probabilities (sigmoid=False)',
     'fastai-metrics': "these metrics are fastai's",
     'no-labels': 'none of the ... validation samples has a label',
     'same-targets': 'all ... validation samples have the same labels',

@@ -160,8 +160,8 @@ def advice(self:Decoding,
         why = _NOT_FOR_LABELS.get(self.made_for, '')
         return f"{why}{note(probs, f'{_NO_SIGMOID}, and ')}{self.replacement}"
     lacks_sigmoid = not probs or self.takes=='logits' # Which the model should not apply
-    both = note(lacks_sigmoid, "an `activation` that returns `x.sigmoid()` and ")
-    return f"give the loss function {both}a `decodes` that returns `x>0.5`"
+    both = note(lacks_sigmoid, "`learn.loss_func.activation = torch.sigmoid` and ")
+    return f"set {both}`learn.loss_func.decodes = torch.round`"
 
 # %% ../../nbs/core/06_decoding.ipynb #d75ca275
 @patch(as_prop=True)
@@ -196,10 +196,11 @@ def takes_logits(self:Decoding):
     "Whether it takes logits; an error if that is unknown"
     has_activation = callable(getattr(self.loss_func, 'activation', None))
     if has_activation or self.loss_of_zeros is not None: return self.takes=='logits'
-    raise ValueError(f"whether the loss function ({self.name}) takes logits is unknown, because it "
-                     "takes no single output and target: set its `activation`, by "
-                     "`learn.loss_func.activation = torch.sigmoid` for logits and `= noop` for "
-                     "probabilities, or pass `act=` to `MultiLabelInterpretation.from_learner`")
+    raise ValueError(f"the loss function ({self.name}) does not take one output and one target, so "
+                     "it is unknown whether it takes logits. For logits, set "
+                     "`learn.loss_func.activation = torch.sigmoid`, for probabilities "
+                     "`learn.loss_func.activation = noop`. Or pass `act=` to "
+                     "`MultiLabelInterpretation.from_learner`")
 
 @patch
 def to_probs(self:Decoding,

@@ -194,7 +194,7 @@ def _named(vocab, columns, c):
     names = label_names(ifnone(vocab, columns), c)
     if columns is not None and [*names]!=[*columns] and {*names}=={*columns}:
         raise ValueError("vocab names the columns in another order than the DataFrame, "
-                         f"which has {[*columns]}: leave it out")
+                         f"which has {[*columns]}: leave vocab out")
     return names
 
 def _valid(rule, targs): return ifnone(rule.valid(targs), torch.ones_like(targs, dtype=torch.bool))
@@ -209,11 +209,12 @@ def _check_scale(preds, thresh, sigmoid):
     if seem_probs and useless: raise ValueError(f"{useless}: all predictions lie in [0, 1]")
     if not (probs or sigmoid) and is_prob_thresh(thresh):
         low,high = preds[~preds.isnan()].aminmax()
-        percent = "If they are percentages, divide them by 100. " if 0<=low<=high<=100 else ''
+        percent = note(0<=low<=high<=100, "If they are percentages, divide them by 100. ")
         raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
                          f"but thresh={thresh_text(thresh)} is for probabilities. {percent}"
-                         "For logits, pass sigmoid=True. For margins, such as decision_function's, "
-                         "pass thresh=0. (and preds-thresh, if their cut-off is not 0)")
+                         "For logits, pass sigmoid=True. For the margins of decision_function, pass "
+                         "thresh=0. For other scores, subtract the threshold: pass preds-thresh and "
+                         "thresh=0")
 
 @patch
 def _check_values(self:Predictions):

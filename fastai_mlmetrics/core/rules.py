@@ -69,15 +69,15 @@ def _in_order(thresh, names, vocab, by_name):
     # Numbers from 0 are the names of labels without one
     if [*vocab]==[*range(len(names))]:
         if not by_name: return thresh
-        raise ValueError("thresh is by name, but the labels have no names here: give them by vocab=, "
-                         "a DataFrame or the vocab of a Learner's dls, or pass a list in their order")
+        raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, a "
+                         "DataFrame, or a Learner whose dls has a vocab. Or pass thresh as a list")
     unknown = [o for o in names if o not in vocab]
     missing = [o for o in vocab if o not in names]
     problems = [note(unknown, f"is for the labels {unknown[:3]}, which are not here"),
                 note(missing, f"lacks {missing[:3]}")]
     problem = ', and '.join(filter(None, problems)) or "has more than one number for a label"
-    only_some = note(missing and not unknown, ": pass a number for each label. Where a Learner has a "
-                                              "threshold, as in learn.set_thresh, some labels will do")
+    only_some = note(missing and not unknown, ": pass a number for each label. Only learn.set_thresh "
+                                              "accepts some labels, and keeps the other thresholds")
     raise ValueError(f"thresh {problem}{only_some}")
 
 def complete_thresh(
@@ -112,11 +112,11 @@ class RangeFound(namedtuple('RangeFound', 'kind low high')):
     "What the range of predictions shows: 'probabilities' with `sigmoid=True`, 'logits' without it"
     @property
     def text(self):
-        "What to do about logits that are compared with a threshold for probabilities"
-        percent = note(self.low>=0, " (divide percentages by 100)")
-        return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits{percent}, "
-                "but are compared with a threshold for probabilities: pass sigmoid=True, or "
-                "thresh=0 for logits")
+        "Advice on logits that are compared with a threshold for probabilities"
+        percent = note(self.low>=0, "If they are percentages, divide them by 100. ")
+        return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits, but the "
+                f"threshold is for probabilities. {percent}For logits, pass sigmoid=True, or a "
+                "threshold on logits such as thresh=0")
 
 # %% ../../nbs/core/03_rules.ipynb #239d9181
 def limits_text(
@@ -290,8 +290,7 @@ def for_labels(self:ThresholdRule,
         if not isinstance(label, bool) and label in range(c): return int(label)
         near = nearest(label, L(vocab))
         why = f": did you mean {near[0]!r}?" if near else '' if vocab is not None else (
-            ": names are known only of DataFrames, by a vocab=, and in a Learner whose dls has a "
-            "vocab")
+            ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab")
         raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{why}")
     return rule,tuple(map(column, self.labels))
 

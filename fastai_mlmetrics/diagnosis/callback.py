@@ -78,12 +78,12 @@ class ZeroLabelsCallback(Callback):
         self._forget()
 
     def _forget(self):
-        "Be as if no validation had been seen"
+        "Reset all records and state"
         self.records = [] # `Record`s of all validations
-        # `id` of a data set -> its verdict, and the data set, to keep the `id` taken
+        # `id` of a data set -> its verdict, and the data set, so that its `id` is not reused
         self.reported = {}
         self._fit = _FitState()
-        # These three by `_standalone`, as another callback may validate within a fit
+        # The keys of these three are `_standalone`: another callback may validate within a fit
         self._stats = {} # `ValidationStats` that are being counted
         self._new = {} # `Record` that waits for `after_epoch`
         self._last = {} # Last `Record`
@@ -101,7 +101,7 @@ class ZeroLabelsCallback(Callback):
 
     @property
     def _standalone(self):
-        "Whether outside a fit's own loop: in `validate`, `get_preds` and the like"
+        "Whether this is outside the loop of a fit, as in `validate` and `get_preds`"
         return self.learn.lock.locked()
 
     @property
@@ -116,7 +116,7 @@ class ZeroLabelsCallback(Callback):
 
     @property
     def _is_validation(self):
-        "Whether this is a validation, and no pass of `lr_find` or `get_preds`"
+        "Whether this is a validation, and not a pass of `lr_find` or `get_preds`"
         return not (hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'))
 
     def before_fit(self):
@@ -132,9 +132,9 @@ class ZeroLabelsCallback(Callback):
     def before_validate(self):
         "Start counting, but not for `lr_find` and `get_preds`"
         if self._acting and self._acting.phase=='validate' and self._standalone:
-            raise RuntimeError("on_flag was called within a validation, where the Learner cannot "
-                               "validate or predict once more: do so after it, with "
-                               "learn.zero_labels.records[-1]")
+            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
+                               "validate or predict again. Do so after learn.validate(); the record "
+                               "is learn.zero_labels.records[-1]")
         self.after_cancel_validate()
         if not self._is_validation: return
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.warns_of_range = False
@@ -158,7 +158,7 @@ class ZeroLabelsCallback(Callback):
         what, # What is computed
         but=() # Errors to raise nevertheless
     ):
-        "Context manager in which an error ends no training: it is warned of, once"
+        "Context manager that turns errors into one warning, so that they end no training"
         try: yield
         except but: raise
         except Exception as e:
@@ -173,14 +173,14 @@ class ZeroLabelsCallback(Callback):
     def after_batch(self):
         if self.training:
             check_label_axis(self.learn, self.pred)
-            self.run_train = False # Further batches of the training cost nothing
+            self.run_train = False # Skip further training batches
         elif self.is_counting and len(self.yb):
             stats = self._stats.pop(self._standalone)
             # Errors of these kinds are about the predictions or targets of the user
             with self._leaving_out("a validation", but=(ValueError,TypeError)):
                 stats.accumulate(self.learn)
                 if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
-                self._stats[self._standalone] = stats # Unless a batch is missing in it
+                self._stats[self._standalone] = stats # Not if counting the batch has failed
 
     def after_cancel_validate(self): self._stats.pop(self._standalone, None)
 
@@ -276,7 +276,7 @@ def _end_validate(self:ZeroLabelsCallback, r):
 
 @patch
 def _end_fit(self:ZeroLabelsCallback, r):
-    "Judge the model that a fit leaves behind"
+    "Judge the model at the end of a fit"
     self._fit.running = False
     if self._fit.error: raise self._fit.error
     if r is None or self._acting: return
@@ -299,13 +299,13 @@ def _of_loaded_model(self:ZeroLabelsCallback, r):
 
 @patch
 def _judge(self:ZeroLabelsCallback, r):
-    "Act on a verdict that was not acted on, or announce that there is none any more"
+    "Act on a new verdict, or announce that the earlier one no longer applies"
     if not r.verdict: self._clear(r)
     elif r.validation!=self._fit.acted: self._act(r)
 
 @patch
 def _is_new(self:ZeroLabelsCallback, r):
-    "Whether a verdict is new for these data; from now on, it is not"
+    "Return whether a verdict is new for these data, and store it"
     data = self._data
     before,_ = self.reported.get(id(data), ('',None))
     self.reported[id(data)] = r.verdict,data
@@ -321,7 +321,7 @@ def _act(self:ZeroLabelsCallback, r):
         self._report(describe if is_new else describe_unchanged, r)
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
-        # `on_flag` may validate, which would wait for ever for the lock held now. In a `validate()`,
+        # `on_flag` may validate, which would wait forever for the lock. In a `validate()`,
         # `before_validate` raises an error instead
         with replaced(self, '_acting', r), replaced(self.learn, 'lock', threading.Lock()):
             self.on_flag(r)

@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #e4dabef8
 def are_logits(r):
-    "Whether predictions are logits, by the callback's arguments"
+    "Whether predictions are logits, according to the callback's arguments"
     return r.sigmoid or not is_prob_thresh(r.thresh)
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #f951133e
@@ -41,9 +41,10 @@ def _wrong_range(r, learn):
 def _two_sigmoids(r, learn):
     "Metrics take probabilities, the loss function logits: `predict` applies a second sigmoid"
     if r.range_problem or are_logits(r) or not Decoding(learn.loss_func).is_activated: return
-    return ("`get_preds` and `predict` apply the sigmoid of the loss function "
-            f"({Decoding(learn.loss_func).name}) to what the metrics take for probabilities: "
-            "remove the sigmoid at the model's end, and leave out sigmoid=False")
+    return ("the metrics take the predictions for probabilities (sigmoid=False), but `get_preds` and "
+            "`predict` apply the sigmoid of the loss function "
+            f"({Decoding(learn.loss_func).name}) to them. Remove the sigmoid at the model's end, and "
+            "leave out sigmoid=False")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #ebe54866
 _SHARED_NAMES = ('accuracy_multi average_precision_score brier_score_loss f1_score fbeta_score '
@@ -63,7 +64,7 @@ def _fastai_twins(r, learn):
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #5b2a7040
 def _of_these(r):
-    "Name the labels if only some are looked at"
+    "Name the labels if only some are scored"
     return note(r.labels, f" (of these labels: {some_names(r.labels or [])})")
 
 def _no_labels(r, learn):
@@ -73,13 +74,13 @@ def _no_labels(r, learn):
             "so predicting nothing is right, and the model cannot be judged: check the targets")
 
 def _labels_differ(r, learn):
-    "Metrics score other labels each, and together not all: which should the callback look at?"
+    "Metrics score different labels, and together not all labels: the callback cannot choose"
     vocab = label_vocab(learn.dls)
     choices = labels_of(learn.metrics, vocab)
     if learn.zero_labels.labels is not None or len(choices)<2 or None in choices: return
-    if vocab and len(frozenset.union(*choices))>=len(vocab): return # A column for each label
+    if vocab and len(frozenset.union(*choices))>=len(vocab): return # A metric per label
     return ("the metrics score different labels, so ZeroLabelsCallback looks at all labels: "
-            "`ZeroLabelsCallback(labels=[...])` chooses them")
+            "choose labels by `ZeroLabelsCallback(labels=[...])`")
 
 _BINARY = {'0','1','0.0','1.0','False','True'}
 
@@ -88,8 +89,9 @@ def _binary_vocab(r, learn):
     vocab = label_vocab(learn.dls)
     if not vocab or not {*map(str, vocab)} <= _BINARY: return
     return (f"the labels are named {some_names(vocab)}: columns of zeros and ones are read as lists "
-            "of labels. Use `MultiCategoryBlock(encoded=True, vocab=...)` with the names of the "
-            "columns, or `y_block=MultiCategoryBlock(encoded=True, vocab=label_col)`")
+            "of labels. In a `DataBlock`, use `MultiCategoryBlock(encoded=True, vocab=...)` with the "
+            "names of the columns. In `from_df`, pass `y_block=MultiCategoryBlock(encoded=True, "
+            "vocab=label_col)`")
 
 def _raw_targets(dls, n=20):
     "Read the first targets of a `DataBlock` before they become numbers"
@@ -100,14 +102,14 @@ def _raw_targets(dls, n=20):
     return [compose_tfms(item, [*before], split_idx=0) for item in items]
 
 def _single_letters(r, learn):
-    "A text with several names is read as a list of its letters, without a `label_delim`"
+    "Without a `label_delim`, a text with several names is read as a list of its letters"
     vocab = label_vocab(learn.dls)
     if not vocab or any(not isinstance(o, str) or len(o)!=1 for o in vocab): return
     text = first(o for o in _raw_targets(learn.dls) if isinstance(o, str) and len(o)>1)
     if text is None: return
     return (f"the labels are single letters, such as {some_names(vocab, 3)}: texts like {text!r} are "
-            "read letter by letter. Split them, as by `label_delim=' '` or "
-            "`ColReader('labels', label_delim=' ')`, with their separator")
+            "read letter by letter. Pass the separator of the names, such as a space: "
+            "`label_delim=' '` or `ColReader('labels', label_delim=' ')`")
 
 def _same_targets(r, learn):
     "Every validation sample has the same labels, so a constant prediction is perfect"
@@ -123,14 +125,14 @@ def _split_code(dls):
     return "`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`"
 
 def _train_positives(dls):
-    "Count the training samples of each label, by name; None: only with the inputs"
+    "Count the training samples of each label, by name; None: they are stored with the inputs"
     targets = stored_targets(getattr(dls.train, 'dataset', None))
     if isinstance(targets, list): return Counter(name for row in targets for name in {*row})
     vocab = label_vocab(dls)
     if targets is None or targets.ndim!=2 or len(vocab or targets.T)!=targets.shape[1]: return None
     return Counter(dict(zip(label_names(vocab, targets.shape[1]), (targets==1).sum(0).tolist())))
 
-_counted = WeakKeyDictionary() # `DataLoaders` -> `_train_positives`, which takes time
+_counted = WeakKeyDictionary() # Cache: `DataLoaders` -> result of `_train_positives`
 
 def _absent_labels(r, learn):
     "No validation sample has a certain label: macro averages count 0 for it"
@@ -138,18 +140,18 @@ def _absent_labels(r, learn):
     dls = learn.dls
     if dls not in _counted: _counted[dls] = _train_positives(dls)
     n = _counted[dls]
-    split = f": split by {_split_code(dls)}"
+    split = f"split again with {_split_code(dls)}"
     if n is None:
-        unknown = ", if `label_stats(learn.dls)` counts several training samples"
-        return f"no validation sample has {some_labels(r.absent, 3)}{split}{unknown}"
+        return (f"no validation sample has {some_labels(r.absent, 3)}. If `label_stats(learn.dls)` "
+                f"counts two or more training samples, {split}")
     none = [o for o in r.absent if not n[o]]
     single = [o for o in r.absent if n[o]==1]
     several = [o for o in r.absent if n[o]>1]
     advice = [
-        (several, split),
-        (single, ", and only one training sample: too rare for any split, so collect more samples"),
-        (none, ", nor has any training sample: leave it out of the vocab, or create the `DataBlock` "
-               "again if it was used for other data, since it keeps their vocab")]
+        (several, f", but training samples have: {split}"),
+        (single, ". There is one training sample per label, too few to split: collect more samples"),
+        (none, ", and no training sample has. Remove such labels from the vocab. If the `DataBlock` "
+               "was used for other data, create it again: it keeps the vocab of its first data")]
     return [f"no validation sample has {some_labels(names, 3)}{text}"
             for names,text in advice if names]
 
@@ -161,7 +163,7 @@ def _ignored_in_training(r, learn):
     if value!=value: value = 'math.nan'
     return (f"the metrics ignore targets of {value}, but the loss function ({decoding.name}) trains "
             f"on them: use `learn.loss_func = BCEWithLogitsLossFlat(ignore_index={value})`"
-            + note(value=='math.nan', ", and a new model if the weights are NaN already"))
+            + note(value=='math.nan', ". If the weights are NaN already, create a new model"))
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #0e7688c2
 def _trackers(learn, metrics):
@@ -177,12 +179,13 @@ def _tracked_upside_down(r, learn):
             "lower is better: add `comp=np.less`" for o in trackers if o.comp is np.greater]
 
 def _tracked_validation(r, learn):
-    "`SaveModelCallback` and the like treat a `validate()` as an epoch"
+    "`SaveModelCallback` and other trackers treat a `validate()` as an epoch"
     names = [f'`{type(o).__name__}`' for o in learn.cbs if isinstance(o, (TrackerCallback,CSVLogger))]
     if names and learn.lock.locked():
         verb = 'treats' if len(names)==1 else 'treat'
         return (f"{' and '.join(names)} {verb} this `validate()` as an epoch of a "
-                "fit, and may save, log or stop. `learn.evaluate()` validates without such callbacks")
+                "fit, and may save, log or stop: call `learn.evaluate()` instead, which validates "
+                "without such callbacks")
 
 def _monitor_disagrees(r, learn):
     "A tracker of F1 chose an early epoch; loss and average precision improved after it"
@@ -224,10 +227,10 @@ def metric_thresh(
     logits:bool=True # Whether the metrics take logits
 ): # None: it has no threshold
     "Return the threshold of a metric on probabilities"
-    thresh = None # On the scores that the metric takes
+    thresh = None # On the scale of the metric's scores
     sigmoid = False # Whether it converts logits to probabilities first
     if getattr(m, 'uses_thresh', False):
-        # A probability for logits is a mistake, of which the metric itself warns
+        # The metric itself warns of a probability as a threshold on logits
         if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
         thresh = m.thresh
         sigmoid = m.sigmoid
@@ -246,8 +249,8 @@ def metric_thresh(
 def _stale_thresh(r, learn):
     "The threshold was tuned before this training, which has changed the scores"
     if not Decoding(learn.loss_func).tuned_on: return
-    return ("the threshold was tuned before this training: tune it again, "
-            "`learn.set_thresh(learn.thresh_find())`")
+    return ("the threshold was tuned before this training, which has changed the scores. Tune it "
+            "again: `learn.set_thresh(learn.thresh_find())`")
 
 _PREDICT = "but `predict` and `show_results`"
 def _use(names): return f"{some_names(names, 3)} use{'s'[len(names)>1:]}"
@@ -271,15 +274,15 @@ def _two_thresholds(r, learn):
             f"{_PREDICT} use {exact_thresh(rule.thresh)}")
     stay = L(m.name for m,_ in threshs if m not in ours).unique()
     if stay:
-        return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`; "
-                "classes of this package can, such as `F1ScoreMulti()`")
+        return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`. Use classes of this "
+                "package instead, such as `F1ScoreMulti()`")
     if len(found)>1 or not isinstance(t, float): return text
     # A threshold other than the default was chosen, so it stays
     set_ = set_thresh_code(rule.thresh if t==0.5 else t, rule.min_labels, rule.max_labels)
     return f"{text}: {set_} sets one for all"
 
 def _two_limits(metrics, rule):
-    # Metrics with limits of their own, such as top-k metrics, are meant to differ
+    # Metrics with custom limits, such as top-k metrics, differ on purpose
     apart = metrics.filter(lambda m: m.rule.limits!=rule.limits
                            and not m.has_own_limits and m.uses_thresh)
     if not apart: return
@@ -319,16 +322,16 @@ def error_text(e):
     return f"{type(e).__name__}: {e}".partition('\n')[0]
 
 def _found(row, r, learn):
-    "List the sentences of a row; an error in it is a sentence too, and ends no training"
+    "List the texts of a row; an error in the check becomes a text, and ends no training"
     try: return L(row.texts(r, learn))
-    except Exception as e: return [f"the check `{row.code}` is left out ({error_text(e)})"]
+    except Exception as e: return [f"the check `{row.code}` failed and is left out ({error_text(e)})"]
 
 def pitfalls(
     r, # `Record` of the validation; None at the start
     learn:Learner, # Learner with a `ZeroLabelsCallback`
-    when:str='validation' # When it is, as in `Pitfall`
+    when:str='validation' # Moment of the call: 'start', 'validation' or 'end'
 )->list: # Sentences with code in backticks
-    "List what makes a Learner's numbers misleading"
+    "List the mistakes in a Learner's set-up that make its numbers misleading"
     rows = not_muted(PITFALLS, learn.zero_labels)
     found = (_found(row, r, learn) for row in rows if row.when==when)
     return [text for texts in found for text in texts if text]

@@ -28,7 +28,7 @@ def _squeeze(margins):
     return margins.sign()*(1e6*margins.abs()).log1p()
 
 def _unsqueeze(squeezed):
-    "Return the margins that `_squeeze` has mapped"
+    "Map squeezed margins back to margins"
     return squeezed.sign()*squeezed.abs().expm1()/1e6
 
 FOLDS = 5
@@ -63,7 +63,7 @@ class ScoreHistogram(FoldedMetric):
         in_all = place.int()
         n_bins = label_bins(c)
         in_labels = place.mul_(n_bins/self.bins).int() # Wider bins
-        # Where the negatives of each label and fold begin; those of all labels come first
+        # A fold has the negatives of all labels first, then the positives of all labels
         label = torch.arange(c, dtype=torch.int32, device=y.device)
         fold = self.folds(batch)[:,None].int()
         first_bin = n_bins*label + 2*c*n_bins*fold
@@ -103,7 +103,7 @@ class ScoreHistogram(FoldedMetric):
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #37ba1f89
 def _best_steps(
-    f1:Tensor, # Micro F1 at each step, at most 0 where the step is no choice
+    f1:Tensor, # Micro F1 at each step; at most 0: the step is excluded
     predicted:Tensor, # Number of predicted labels at each step
     score:Tensor, # Score of each step
     n:int=5 # Maximum number of steps
@@ -139,10 +139,10 @@ def _steps_near(self:ScoreHistogram,
     thresh:float, # Threshold on the scale of the predictions
     score:Tensor # Score of each step
 )->slice: # Steps from the highest score down
-    "Find the steps that a threshold may be at, wherever in their bins the scores are"
-    # Scores as near as this may be equal to the threshold in float32
+    "Find the steps that a threshold may mean, wherever the scores lie within their bins"
+    # In float32, scores within this margin may equal the threshold
     margin = 2*np.spacing(np.float32(thresh))
-    # Scores in the threshold's own bin may be above it or below
+    # Scores in the bin of the threshold may be above or below it
     highest = self.place(thresh+margin) + self.width/2
     lowest = self.place(thresh-margin) - self.width/2
     first,last = (((score>end).sum()-1).clamp(min=0) for end in (highest,lowest))
@@ -150,7 +150,7 @@ def _steps_near(self:ScoreHistogram,
 
 @patch
 def suggest(self:ScoreHistogram
-)->tuple: # Threshold and its micro F1; None and nan if no threshold is sure to have such an F1
+)->tuple: # Threshold and its micro F1; None and nan: no threshold is sure to have its F1
     """Suggest a threshold, in few digits, with the best micro F1
 
     It predicts at most twice as many labels as are true."""
@@ -158,7 +158,7 @@ def suggest(self:ScoreHistogram
     score = curve.score[0]
     predicted = (curve.tp+curve.fp)[0]
     f1 = curve.values(F1ScoreMulti())[0].where(predicted<=2*curve.true, -math.inf)
-    # Rounding may spoil the best threshold, but hardly all that are nearly as good
+    # If rounding spoils the best threshold, the next best one is tried
     for step,next_score in _best_steps(f1, predicted, score):
         exact = self._thresh_between(score[step], next_score)
         if exact is None: continue
@@ -171,17 +171,17 @@ def suggest(self:ScoreHistogram
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #7aca0354
 class ThreshComparison(NamedTuple):
-    "Thresholds per label, the best global one, and what is in use, held out; nan: unknown"
+    "Held-out comparison of per-label thresholds, the best global one, and those in use; nan: unknown"
     per_label_f1:float=math.nan # Held-out micro F1 of thresholds per label
     global_f1:float=math.nan # Held-out micro F1 of the global threshold
-    gain:tuple=(math.nan,)*3 # Their difference, and its 95 % interval
-    global_gain:tuple=(math.nan,)*3 # The same of the global threshold and what is in use
+    gain:tuple=(math.nan,)*3 # `per_label_f1` minus `global_f1`, and its 95 % interval
+    global_gain:tuple=(math.nan,)*3 # Gain of the global threshold over those in use
 
 @patch
 def compare_thresholds(self:ScoreHistogram,
     thresh=None # Threshold in use, or one for each label; None: unknown, or limits are in use
 )->ThreshComparison:
-    "Compare thresholds, tuned for micro F1, per label with global, and global with those in use"
+    "Compare tuned thresholds: per label with global, and global with those in use"
     table = BinnedTable(self.of_labels)
     if table.c==1 or table.n_folds==1 or not table.true.any(): return ThreshComparison()
     objective = Objective('f1', 'micro', per_label=True)
@@ -199,8 +199,8 @@ def compare_thresholds(self:ScoreHistogram,
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
 class _SampleCounts(NamedTuple):
-    "Numbers of samples, and their true and false positives with at least one label each"
-    counted:int # All with a target that is not ignored
+    "Numbers of samples; true and false positives if each sample gets at least one label"
+    counted:int # Samples with a target that is not ignored
     labelled:int # With a true label
     empty:int # Without a predicted label
     missed:int # With a true label, and without a predicted one
@@ -210,14 +210,14 @@ class _SampleCounts(NamedTuple):
 def _label_each(batch):
     "Count the true and false positives of each sample as with `min_labels=1`"
     tp,fp,*_ = batch.counts[1]
-    # Binary predictions have no highest score; that of some labels may not be the highest of all
+    # Binary predictions have no highest score. Some labels may not include the top-scoring one
     if not batch.scored or batch.columns is not None: return tp,fp
     _,y,valid = batch.inputs
-    top = batch.preds.topk(1).indices # Of several equal scores, the one that `binarize` takes
+    top = batch.preds.topk(1).indices # Breaks ties as `binarize` does
     top_tp = y.gather(1, top)[:,0]
-    # An ignored label is neither, but may be predicted, and score highest
+    # An ignored label is neither a true nor a false positive, but may score highest
     top_fp = (1 if valid is None else valid.gather(1, top)[:,0].int())-top_tp
-    if batch.rule.max_labels==1: return top_tp,top_fp # Then it is the top label of all samples
+    if batch.rule.max_labels==1: return top_tp,top_fp # Each sample gets its top label
     predicted = tp+fp if valid is None else batch.rule.binarize(batch.preds).sum(1)
     return tp.where(predicted>0, top_tp),fp.where(predicted>0, top_fp)
 
@@ -237,14 +237,14 @@ class _SampleCounter(StreamMetric):
         return _SampleCounts(*self.read()[0].long().tolist())
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #27ed9fa9
-_FIELDS = dict( # Those that are metrics of the confusion counts
+_FIELDS = dict( # Name of the field -> metric
     accuracy=AccuracyMulti(), zeros_accuracy=ZerosAccuracy(), lift=AccuracyLift(),
     f1_micro=F1ScoreMulti(average='micro'), f1_macro=F1ScoreMulti(average='macro'),
     precision_micro=PrecisionMulti(average='micro'), recall_micro=RecallMulti(average='micro'))
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #bf409375
 def _marginals(counts):
-    "Return how many samples of each label are predicted, true, and counted at all"
+    "Return the numbers of predicted, true and counted samples of each label"
     tp,fp,fn,tn = counts
     return tp+fp,tp+fn,tp+fp+fn+tn
 
@@ -261,13 +261,13 @@ class ValidationStats:
 
     @property
     def columns(self):
-        "Indices of the labels that a Learner's batches are scored by; None: all"
+        "Indices of the labels that are scored; None: all"
         m = self.per_label
         return None if m.rule.labels is None else m.rule.for_labels(m.c, m.vocab)[1]
 
     @property
     def thresh(self):
-        "Threshold, or one for each label that is scored"
+        "Threshold, or one threshold per scored label"
         m = self.per_label
         if self.columns is None or not isinstance(m.thresh, tuple): return m.thresh
         return tuple(L(m.rule.for_labels(m.c, m.vocab)[0].thresh)[self.columns]) # In the vocab's order
@@ -279,7 +279,7 @@ class ValidationStats:
     def check_batch(self, learn):
         "Raise an error now, not after the validation, if the batch has invalid targets"
         current = loop_batch(learn)
-        if not len(current.preds): return # All are repeats
+        if not len(current.preds): return # All samples are padding of a distributed loader
         m = self.per_label
         rule = ThresholdRule(ignore_index=m.rule.ignore_index, labels=m.rule.labels)
         batch = Batch(current.preds, current.targs, rule, m.vocab)
@@ -354,7 +354,7 @@ class ValidationStats:
         tp = counts[0]
         predicted,true,n = _marginals(counts)
         def names_of(where): return list(names[where.nonzero().flatten().tolist()])
-        # Predictions with NaN are neither
+        # A label with NaN predictions is neither
         never_predicted = defined & (predicted==0)
         always_predicted = defined & (predicted==n)
         several = self.samples.counts.counted>1
@@ -366,15 +366,15 @@ class ValidationStats:
             same_for_all=names_of(always_predicted & (n>0)) if is_constant else None)
 
     def _ranking_fields(self, counts, names, defined, scored):
-        "Describe the ranking of labels that are never found; find out if scores collapsed"
+        "Describe the ranking of labels without a true positive; check if scores have collapsed"
         tp = counts[0]
         _,true,n = _marginals(counts)
         rated = true>=ENOUGH
         spans,inside = self._spans(n)
-        # In fewer bins, the order of scores is lost
+        # If scores span fewer bins, their order is lost
         ordered = (spans>=4) & scored
         dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
-        # The scores of each label hardly differ, and no label ranks better than chance
+        # Collapsed: each label's scores hardly differ, and no label ranks better than chance
         bin_width = 2*REACH/label_bins(len(n)) # In logits
         is_narrow_or_empty = (inside & (spans*bin_width<0.05)) | (n==0)
         collapsed = bool(scored and rated.any() and is_narrow_or_empty.all())
@@ -408,7 +408,7 @@ class ValidationStats:
         where:Tensor, # Which labels to describe, C bools
         names, # Names of all labels
         ordered:Tensor # Whether the bins hold the order of a label's scores, C bools
-    )->list: # A dict per label; without the order, its average precision is nan
+    )->list: # A dict per label; average precision is nan if the order is lost
         "Describe how labels rank their samples"
         predicted,true,n = _marginals(counts[:,where])
         chance = random_ap(true, n)
@@ -419,7 +419,7 @@ class ValidationStats:
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
-        "Return how many bins the middle 90 % of each label's scores span, and if all are inner"
+        "Return how many bins the middle 90 % of each label's scores span; and if all are inner bins"
         # Share of the scores up to each bin
         share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first = (share<=0.05).sum(1)

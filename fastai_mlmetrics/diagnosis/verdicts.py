@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #d9b54d8f
 NO_VERDICT = 'no verdict'
-ANY = frozenset([NO_VERDICT,'model','samples','labels']) # What a verdict may be about
+ANY = frozenset([NO_VERDICT,'model','samples','labels']) # Subjects of verdicts
 
 @dataclass(frozen=True)
 class Row:
@@ -22,16 +22,16 @@ class Row:
     code:str # Stable name, lower-case words with hyphens, unique in all tables
     applies:callable # Function of a record
     text:object # A template for `str.format`, or a function of a record
-    about:frozenset=ANY # What a verdict is about; of advice, what it may be about
+    about:frozenset=ANY # Subject of a verdict; for advice, subjects of the verdicts it fits
     flagged:bool=False # Whether a verdict counts towards `patience` and `on_flag`
     color:str=None # Color in plots
-    ranking:bool=False # Whether a verdict on thresholds is to add that the ranking is good
+    ranking:bool=False # Whether a verdict adds that the ranking is good, if it is
     verdict:str=None # Name of a verdict; None: the code with spaces
-    states:tuple=() # Codes of the facts that the text of a verdict states, or makes superfluous
+    states:tuple=() # Codes of facts that are not shown, because the verdict implies them
 
     @property
     def name(self):
-        "The code in words, as `verdict` has it, such as 'predicts nothing'"
+        "Name of the verdict, such as 'predicts nothing'"
         return self.verdict or self.code.replace('-', ' ')
 
     def says(self, r, **fields):
@@ -50,28 +50,28 @@ def beats_constant(f1, constant):
     return f1-constant >= 0.15*min(constant, 1-constant)
 
 def is_better(f1, now):
-    "Whether a micro F1 is clearly above that in use: a smaller gain hardly shows, and may be chance"
+    "Whether a micro F1 is clearly above the present one; a smaller gain may be chance"
     return f1 > max(now+min(0.05*now, 0.02), 0.05)
 
 def _would_help(r, f1): return is_better(f1, r.f1_micro) and beats_constant(f1, r.constant_f1)
 
 def _keeps_choice(r):
-    "Whether somebody chose what is in use, and the gain of another threshold may be chance"
+    "Whether to keep a threshold that was chosen, because the gain of another may be chance"
     gain,low,_ = r.global_gain
-    is_default = r.thresh in (0, 0.5) # 0: of margins
-    return not is_default and low<=gain/2 # The interval of five folds is rough, so not just 0
+    is_default = r.thresh in (0, 0.5) # 0 is the default for margins
+    return not is_default and low<=gain/2 # Not `low<=0`, because five folds give a rough interval
 
 def thresh_helps(r):
-    "Whether the suggested threshold is clearly better than what is in use"
+    "Whether the suggested threshold is clearly better than those in use"
     return _would_help(r, r.suggested_f1) and not _keeps_choice(r)
 
 def per_label_helps(r):
-    "Whether thresholds per label are clearly better than any global one, and than what is in use"
+    "Whether thresholds per label are clearly better than the best global one and those in use"
     gain,low,_ = r.per_label_gain
     return low>0 and gain>=0.02 and _would_help(r, r.per_label_f1)
 
 def is_choice(r):
-    "Whether thresholds per label are in use, so that labels without a prediction are a choice"
+    "Whether labels may be left out on purpose, because thresholds per label are in use"
     return len({*L(r.thresh)})>1 and not per_label_helps(r)
 
 MODEL,SAMPLES,LABELS = (frozenset([o]) for o in ('model','samples','labels'))
@@ -95,7 +95,7 @@ VERDICTS = [
         "The model is hardly better than predicting the same labels for every sample, with a micro F1 "
         "of {f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
         color='tab:brown', ranking=True, states=('f1-micro',)),
-    # A good model may predict as many on purpose, at its best threshold
+    # At its best threshold, a good model may predict as many labels
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
         "The model predicts far more labels than are true, {pred_per_sample:.2f} per sample{at} "
@@ -120,15 +120,15 @@ def add_verdict(r):
     return r
 
 def diagnosis(r):
-    "Return the row of `VERDICTS` that says what is wrong, also without a verdict; None: nothing is"
+    "Return the row of `VERDICTS` for what is wrong, with or without a verdict; None: nothing is"
     rows = not_muted(VERDICTS, r)
     return first(rows, lambda o: o.name==r.verdict if o.about else o.applies(r))
 
 def problem(r, at=''):
-    "Explain what is wrong `at` a threshold, also where there is no verdict; '' if nothing is"
+    "Explain what is wrong `at` a threshold, with or without a verdict; '' if nothing is"
     row = diagnosis(r)
     if row is None: return ''
-    good = (1+r.constant_f1)/2 # Half of what a constant prediction lacks
+    good = (1+r.constant_f1)/2 # Halfway from the best constant prediction to 1
     ranks_well = (per_label_helps(r) and r.per_label_f1>=good
                   or thresh_helps(r) and r.suggested_f1>=good)
     good_ranking = row.ranking and ranks_well
@@ -138,5 +138,5 @@ def problem(r, at=''):
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #80f595fb
 def zeros_are_beaten(r):
-    "Whether predicting nothing is not the best constant: a label is in more than half of the samples"
+    "Whether the best constant prediction is more accurate than predicting nothing"
     return r.constant_accuracy>r.zeros_accuracy

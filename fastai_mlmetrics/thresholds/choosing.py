@@ -158,7 +158,8 @@ def _why_set(objective, chosen, baseline, change):
     text += (f", and {score(baseline)} for `{baseline.name}`: "
              f"{'better' if change.value>=0 else 'worse'} by {_by(change)}")
     if low>0: return text
-    return f"{text}, which may be chance{note(baseline.in_use, ', but that is only the default')}"
+    is_default = note(baseline.in_use, f", but `{baseline.name}` is only the default threshold")
+    return f"{text}. This difference may be chance{is_default}"
 
 def _what_is_traded(objective, chosen, baseline, with_score):
     "Compare the chosen option with the baseline in another average, or return ''"

@@ -98,7 +98,7 @@ def check_search(
         raise ValueError(f"preds are {binary}. Thresholds are tuned on scores: pass probabilities, "
                          "or logits with sigmoid=True")
     if not any_true:
-        warn_user("no target is true, so no threshold is better than another: are the targets right?")
+        warn_user("no target is true, so no threshold is better than another: check the targets")
 
 _MANY = 0.05 # Share of the number of positives
 
@@ -120,8 +120,8 @@ def saturation(
             if (beyond==beyond[0]).all(): continue # Nothing separates equal logits
         negatives,positives = map(int, numbers)
         return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits "
-                f"of about {limit:.0f} or {side}, where probabilities are too coarse to separate "
-                f"them: {call} finds a threshold on logits, for metrics with sigmoid=False")
+                f"of about {limit:.0f} or {side}, so no threshold on probabilities separates them. "
+                f"Tune a threshold on logits: {call}. Pass it to metrics with sigmoid=False")
     return ''
 
 def find_best(
@@ -255,9 +255,10 @@ def score_table(
     if not table.probs:
         low,high = table.scores.aminmax()
         as_probs = note(not saturation(table, logits=table.scores),
-                        ". If the scores are logits, sigmoid=True finds thresholds for probabilities")
-        warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, and thresholds are on "
-                  f"their scale, for metrics with sigmoid=False{as_probs}")
+                        ". If the scores are logits, pass sigmoid=True for thresholds on "
+                        "probabilities")
+        warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, so the thresholds are "
+                  f"on the scale of the scores: pass them to metrics with sigmoid=False{as_probs}")
     elif p.rule.sigmoid:
         coarse = saturation(table, logits=p.preds)
         if coarse: warn_user(coarse)

@@ -57,7 +57,8 @@ def test_labels_that_never_occur_are_named():
     targs[:,[2,7]] = 0
     learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(), vocab=list('abcdefghijklmnopqrst'))
     text, = pitfall_texts(learn, 2)
-    assert 'no validation sample has c, h: split by `splitter=Strat' in text
+    assert ('no validation sample has c, h. If `label_stats(learn.dls)` counts two or more training samples, '
+            'split again with `splitter=Strat') in text
 
 @pytest.mark.parametrize('metrics,found', [
     (lambda: multilabel_metrics(thresh=0.2),
@@ -96,7 +97,7 @@ def test_fastai_s_own_metrics_are_named():
     text, = pitfall_texts(learn)
     assert 'sets one for all' not in text
     assert ('f1_score uses thresh=0.5, but `predict` and `show_results` use 0.1: '
-            'f1_score cannot follow `learn.set_thresh`; classes of this package can') in text
+            'f1_score cannot follow `learn.set_thresh`. Use classes of this package') in text
 
 def test_other_metrics_of_fastai_are_no_pitfall():
     theirs = sys.modules['fastai.metrics']
@@ -127,19 +128,19 @@ def test_a_loss_of_ones_own_is_kept_and_told_how_to_decode(as_function):
     metrics = multilabel_metrics(ignore_index=math.nan)
     learn = make_learner(logits, targs, metrics, loss_func=loss, cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learn)
-    advice = ('give the loss function an `activation` that returns `x.sigmoid()` '
-              'and a `decodes` that returns `x>0.5`')
+    advice = ('set `learn.loss_func.activation = torch.sigmoid` '
+              'and `learn.loss_func.decodes = torch.round`')
     assert advice in text and 'BCEWithLogits' not in text
     with pytest.raises(ValueError, match=re.escape(advice)): learn.set_thresh(0.3)
-    loss.activation,loss.decodes = (lambda x: x.sigmoid()),(lambda x: x>0.5)
-    assert not pitfall_texts(learn) and torch.equal(learn.get_preds(with_decoded=True)[2], logits>0)
+    loss.activation,loss.decodes = torch.sigmoid,torch.round
+    assert not pitfall_texts(learn) and torch.equal(learn.get_preds(with_decoded=True)[2]==1, logits>0)
     learn.set_thresh(0.3)
     assert torch.equal(learn.get_preds(with_decoded=True)[2], logits.sigmoid()>0.3)
     def bce(p, y): return F.binary_cross_entropy(p[~y.isnan()], y[~y.isnan()])
     ended = make_learner(logits, targs, multilabel_metrics(sigmoid=False, ignore_index=math.nan), Sigmoid(),
                          loss_func=bce, cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(ended)
-    assert 'give the loss function a `decodes` that returns `x>0.5`' in text
+    assert ': set `learn.loss_func.decodes = torch.round`' in text
 
 def test_advice_on_a_split_holds_for_tables():
     "The advice also applies if there is no `get_y`"
@@ -152,7 +153,7 @@ def test_advice_on_a_split_holds_for_tables():
         dls = table.dataloaders(bs=64, device=torch.device('cpu'))
         return tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learner(IndexSplitter(range(100, 200))(df)), 2)
-    assert 'no validation sample has z: split by `valid_idx=' in text
+    assert 'no validation sample has z, but training samples have: split again with `valid_idx=' in text
     advice, = re.findall(r'`valid_idx=(.*?)`', text)
     split = IndexSplitter(eval(advice, dict(globals(), y_names=['y','z'], df=df)))(df)
     assert not any('no validation sample has' in o for o in pitfall_texts(learner(split), 2))
@@ -208,8 +209,9 @@ def test_two_sigmoids_are_named():
     "The model ends with a sigmoid, as the metrics have it, and `get_preds` applies another"
     learn = make_learner(*GOOD, multilabel_metrics(sigmoid=False), Sigmoid(), cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(learn, 2)
-    assert ('`get_preds` and `predict` apply the sigmoid of the loss function (BCEWithLogitsLoss) to what the metrics '
-            "take for probabilities: remove the sigmoid at the model's end, and leave out sigmoid=False") in text
+    assert ('the metrics take the predictions for probabilities (sigmoid=False), but `get_preds` and `predict` '
+            "apply the sigmoid of the loss function (BCEWithLogitsLoss) to them. Remove the sigmoid at the model's "
+            "end, and leave out sigmoid=False") in text
     assert not pitfall_texts(make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback()))
 
 def test_what_changes_in_numbers_alone_is_told_once():
@@ -342,11 +344,12 @@ def label_block(valid=range(30, 60)):
 USUAL = ['cat dog','dog','bird cat']*20
 
 @pytest.mark.parametrize('n, says', [
-    (2, 'no validation sample has emu: split by `splitter=StratifiedMultiLabelSplitter(get_y=get_y)`'),
-    (1, 'no validation sample has emu, and only one training sample: too rare for any split, '
-        'so collect more samples'),
-    (0, 'no validation sample has emu, nor has any training sample: leave it out of the vocab, or create the '
-        '`DataBlock` again if it was used for other data, since it keeps their vocab')])
+    (2, 'no validation sample has emu, but training samples have: split again with '
+        '`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`'),
+    (1, 'no validation sample has emu. There is one training sample per label, too few to split: '
+        'collect more samples'),
+    (0, 'no validation sample has emu, and no training sample has. Remove such labels from the vocab. If the '
+        '`DataBlock` was used for other data, create it again: it keeps the vocab of its first data')])
 def test_advice_on_an_absent_label_depends_on_its_training_samples(n, says):
     block,rare = label_block(),['emu cat']*n + USUAL[n:]
     block.dataloaders(pd.DataFrame(dict(x=0., labels=['emu', *USUAL[1:]])), bs=10, device=CPU)
@@ -360,7 +363,7 @@ def test_the_cures_of_absent_labels():
         valid = StratifiedMultiLabelSplitter(get_y=ColReader('labels', label_delim=' '), valid_pct=0.5, seed=0)(df)[1]
         texts = pitfall_texts(rare_learner(rows, valid=valid))
         single = rows.count('emu cat')==1 and 0 not in valid
-        assert ['too rare' in o for o in texts]==[True]*single and not any('split by' in o for o in texts)
+        assert ['too few to split' in o for o in texts]==[True]*single and not any('split again' in o for o in texts)
     assert not pitfall_texts(rare_learner(USUAL))
 
 def test_absent_labels_are_counted_once_per_data(monkeypatch):
@@ -371,11 +374,12 @@ def test_absent_labels_are_counted_once_per_data(monkeypatch):
     monkeypatch.setattr(pitfalls, '_train_positives', lambda dls: calls.append(dls) or count(dls))
     learn = rare_learner(['emu fox cat','emu','yak'] + USUAL[3:])
     text, = pitfall_texts(learn, 3)
-    assert 'no validation sample has emu: split by' in text and 'has fox, yak, and only one training' in text
+    assert 'no validation sample has emu, but training samples have: split' in text
+    assert 'has fox, yak. There is one training sample per label' in text
     assert len(calls)==1
     learn = make_learner(GOOD[0], GOOD[1]*(torch.arange(20)>2), cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learn) # Targets of an unknown data set are not read
-    assert 'labels 0, 1, 2: split by' in text and 'if `label_stats(learn.dls)` counts several training' in text
+    assert 'has labels 0, 1, 2. If `label_stats(learn.dls)` counts two or more training samples, split' in text
 
 COLUMNS = pd.DataFrame(dict(x=np.linspace(-1, 1, 60), a=[0,1,0]*20, b=[1,0,0]*20, c=[0,1,1]*20,
                             labels=['cat dog','dog','bird cat']*20, letters=['p q','q','r']*20))
@@ -467,6 +471,6 @@ def test_the_advice_on_a_custom_loss_is_the_same_everywhere():
     def loss(p, y): return F.binary_cross_entropy_with_logits(p, y)
     learn = make_learner(*GOOD, multilabel_metrics(), Sigmoid(), loss_func=loss, cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learn)
-    advice = 'give the loss function an `activation` that returns `x.sigmoid()` and a `decodes` that returns `x>0.5`'
+    advice = 'set `learn.loss_func.activation = torch.sigmoid` and `learn.loss_func.decodes = torch.round`'
     assert f'The loss function (loss) {NO_SIGMOID}' in text and advice in text
     with pytest.raises(ValueError, match=re.escape(advice)): learn.set_thresh(0.3)

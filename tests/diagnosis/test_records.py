@@ -241,7 +241,7 @@ def test_a_flat_loss_asks_for_another_rate_or_more_samples():
 def test_no_threshold_to_suggest():
     r = judge(torch.full((100,5), 0.1), (torch.arange(500).view(100,5)%4==0).long())
     assert r.suggested_thresh is None
-    assert ('only `best_thresholds` can tell whether a threshold helps, because scores lie too close together'
+    assert ('but first call `best_thresholds`: the scores lie too close together to see here whether another'
             in one_line(describe(r)))
 
 def test_a_masked_loss_is_not_replaced():
@@ -359,7 +359,7 @@ def test_advice_holds_without_a_loss_that_decodes():
     learn = make_learner(logits.sigmoid(), targs, multilabel_metrics(sigmoid=False),
                          loss_func=BCELossFlat(), cbs=ZeroLabelsCallback(sigmoid=False))
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(1, 0.)
-    advice = re.findall(r'write `(.*?)`, and `(.*?)`, or `(.*?)`', one_line(caught[-1].message))
+    advice = re.findall(r'write `(.*?)`, and `(.*?)` \(if you .*?, pass `(.*?)`\)', one_line(caught[-1].message))
     *codes,search = advice[0]
     for code in codes: exec(code)
     assert 'sigmoid=False' in codes[0]
@@ -459,7 +459,7 @@ def test_thresholds_of_their_own_find_labels():
         with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.fit(1, 0.)
     after = learn.zero_labels.records[-1]
     assert [o['label'] for o in after.dead] in (['j'], []) and after.f1_macro>learn.zero_labels.records[0].f1_macro+0.1
-    text = 'no longer flagged' if after.dead else 'all clear'
+    text = 'the earlier warning no longer applies' if after.dead else 'all clear'
     assert text in one_line(out.getvalue()) and 'macro F1' in one_line(out.getvalue())
     found = best_thresholds(logits.sigmoid(), targs, average='macro')
     assert len(judge(logits.sigmoid(), targs, thresh=found).dead)<=1
@@ -500,7 +500,7 @@ def test_no_green_with_a_label_that_is_never_right():
     assert 'Some labels rank above chance and are never predicted correctly: h (average precision' in one_line(r)
     learn = make_learner(good-12, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=list('abcdefghij'))
     with recording(learn): learn.fit(1, 0.)
-    for now,text in ((logits,'No longer flagged'), (good,'All clear')):
+    for now,text in ((logits,'The earlier warning no longer applies'), (good,'All clear')):
         learn.model.forward = lambda x, o=now: o + 0*learn.model.w
         learn.zero_labels.reported = {id(learn.dls.valid_ds): ('predicts nothing', learn.dls.valid_ds)}
         with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging():
@@ -621,7 +621,7 @@ def test_all_is_clear_only_if_nothing_remains(case, capsys):
     with learn.no_logging(): learn.validate(dl=DataLoader(learn.dls.valid_ds, bs=600))
     r,text = learn.zero_labels.records[-1],one_line(capsys.readouterr().out)
     assert not r.verdict, r
-    start = 'All clear' if case=='clear' else 'No longer flagged'
+    start = 'All clear' if case=='clear' else 'The earlier warning no longer applies'
     assert text.startswith(start) and 'leaves samples empty' not in text
     assert ('% of the samples with labels get no prediction' in text)==(case=='empty')
     below = f'accuracy {r.accuracy:.3f} is below the {r.zeros_accuracy:.3f} of predicting nothing'
@@ -762,7 +762,7 @@ def test_what_is_still_so_has_the_name_that_it_had():
     with recording(learn) as again: learn.validate()
     r = learn.zero_labels.records[-1]
     assert r.verdict=='worse than a constant' and 'worse than predicting' in one_line(caught[0].message)
-    assert 'Still worse than a constant: ' in one_line(again[0].message)
+    assert 'As before, the model is worse than predicting' in one_line(again[0].message)
 
 def test_worse_and_no_better_are_two_states():
     "The second one is told in full"

@@ -48,7 +48,7 @@ def test_labels_are_chosen_by_name():
         assert values(learn)['f1_score']==expected
     learn = make_learner(logits, targs, F1ScoreMulti(labels=['cow']), vocab=L('cat','dog','eel'))
     with pytest.raises(ValueError, match="'cow' is neither a name nor"): values(learn)
-    with pytest.raises(ValueError, match='names are known only of'): F1ScoreMulti(labels=['cat'])(logits, targs)
+    with pytest.raises(ValueError, match='To use names, pass vocab='): F1ScoreMulti(labels=['cat'])(logits, targs)
     with pytest.raises(ValueError, match='label 3 is neither a name nor an index of the 3'):
         F1ScoreMulti(labels=[3])(logits, targs)
 
@@ -356,7 +356,7 @@ def test_labels_by_the_names_of_columns():
     p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (SCORES, TARGS))
     expected = F1ScoreMulti(labels=[1,4], sigmoid=False)(SCORES, TARGS)
     for args in ((p, y), (p, y[names[::-1]]), (SCORES, y), (p, TARGS)): assert m(*args)==expected
-    with pytest.raises(ValueError, match="label 'b' is neither .*: names are known only of DataFrames"):
+    with pytest.raises(ValueError, match="label 'b' is neither .*To use names, pass vocab="):
         m(SCORES, TARGS)
     with pytest.raises(ValueError, match="label 'z' is neither a name nor an index of the 6 labels$"):
         F1ScoreMulti(labels=['z'])(p, y)

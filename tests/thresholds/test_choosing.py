@@ -27,7 +27,7 @@ def test_nobody_chose_a_half():
     scores,y = calibrated(60, 0)
     objective,ways = options(scores, y)
     chosen,text = recommend(objective, ways)
-    assert chosen.name=='best' and 'which may be chance, but that is only the default' in text
+    assert chosen.name=='best' and 'difference may be chance, but `now` is only the default threshold' in text
     objective,ways = options(scores, y, chosen=True)
     chosen,text = recommend(objective, ways)
     assert chosen.in_use and 'may be chance' in text

@@ -59,7 +59,7 @@ def saturated(skill=2, c=3, seed=0):
     y = r.integers(0, 2, (400,c))
     return (40+r.normal(size=y.shape)+skill*y).astype(np.float32),y
 
-COARSE = 'probabilities are too coarse'
+COARSE = 'no threshold on probabilities separates them'
 
 def f1_by_rank(logits, y):
     "The highest micro F1 of all thresholds"
@@ -77,7 +77,7 @@ def test_saturated_logits_are_told_and_the_cure_finds_their_threshold(bins):
     limit = 17 if bins else 14
     assert text.startswith(f'{targs.size-n} negatives and {n} positives have logits of about {limit} or more')
     cure = re.search(r'best_thresholds\(.*?\)', text)[0]
-    with pytest.warns(UserWarning, match='for metrics with sigmoid=False') as caught: found = eval(cure)
+    with pytest.warns(UserWarning, match='pass them to metrics with sigmoid=False') as caught: found = eval(cure)
     assert len(caught)==1 and 'sigmoid=True' not in str(caught[0].message) # which would lead back
     assert found.score>0.85 and found.score==pytest.approx(f1_by_rank(logits, targs))
     assert F1ScoreMulti(found, sigmoid=False, average='micro')(logits, targs)==pytest.approx(found.score)
@@ -88,7 +88,7 @@ def test_saturated_logits_of_a_learner(bins):
     learn = make_learner(torch.from_numpy(logits), torch.from_numpy(targs).float())
     with pytest.warns(UserWarning, match=COARSE) as caught: learn.thresh_find(show_plot=False, bins=bins)
     text, = (str(o.message) for o in caught if COARSE in str(o.message))
-    with warnings_as('ignore'): found = eval(re.search(r'best_thresholds\(.*False\)', text.partition(' finds a')[0])[0])
+    with warnings_as('ignore'): found = eval(re.search(r'best_thresholds\(.*False\)', text.partition(' Pass it')[0])[0])
     assert found.score==pytest.approx(f1_by_rank(logits, targs))
     with recording(learn) as caught: # probabilities of a model that ends with a sigmoid have no logits
         learn.model = Sigmoid()
