@@ -118,7 +118,7 @@ class SearchTable:
     def row(self,
         i:int=None, # Label; None: the pairs of all labels
         thresh=None, # Thresholds; None: candidates of the row, from the highest down
-        by_rank=None # Which folds count, S x folds: only predict as many labels as are true in each set
+        by_rank=None # Which folds count, S x folds: predict as many labels as are true in each set
     )->SearchRow:
         "Count a row at thresholds"
         raise NotImplementedError
