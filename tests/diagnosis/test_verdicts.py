@@ -69,6 +69,7 @@ def test_the_first_verdict_that_is_not_muted_wins():
         assert r.verdict==(diagnosis(r).name if diagnosis(r) else '')
     assert muted==[o for o in codes if o not in ('over-predicts','the-same-for-all-samples')]+['']
     assert code(record(**many, ignore=('worse-than-a-constant','no-better-than-a-constant')))=='over-predicts'
+    assert code(record(same_for_all=['a'], ignore=('the-same-for-all-samples',)))==''
 
 @pytest.mark.parametrize('changes', [
     dict(range_problem='predictions are logits'), dict(accuracy=math.nan), dict(true_per_sample=0), dict(labelled=19)],
