@@ -458,11 +458,11 @@ def test_checks_of_many_batches_are_joined():
 def test_batches_of_several_kinds_are_counted_apart():
     "Logits, binary predictions, and other data types; a number of labels that changes is an error"
     logits,targs = simulate(40, 4, density=0.3)
-    m = F1ScoreMulti()
+    m = F1ScoreMulti(0.8)
     def take(pred, y, i): m.accumulate(SimpleNamespace(pred=pred, yb=(y,), iter=i))
     take(logits[:20], targs[:20], 0)
-    take(logits[20:]>0, targs[20:].bool(), 1)
-    assert m.value==F1ScoreMulti()(logits, targs) and m.scored
+    take(logits[20:].sigmoid()>0.8, targs[20:].bool(), 1)
+    assert m.value==F1ScoreMulti(0.8)(logits, targs) and m.scored
     for more in (lambda: m.update(logits[:,:3], targs[:,:3]), lambda: take(logits[:,:3], targs[:,:3], 2)):
         with pytest.raises(ValueError, match='have 3 labels, but before they had 4'): more()
 
@@ -547,3 +547,11 @@ def test_whole_scores_may_be_ranked():
     scores,targs = tensor([[3,7,-2],[9,1,4]]),tensor([[0,1,0],[1,0,1]])
     assert LRAP()(scores, targs)==1
     with warnings_as('error'): F1ScoreMulti(pos_label=None)
+
+def test_a_loop_of_any_length_waits_with_few_batches():
+    targs = torch.ones(1, 2)
+    m = F1ScoreMulti()
+    for i in range(260):
+        m.accumulate(SimpleNamespace(pred=torch.ones(1, 2), yb=(targs,), iter=i))
+        assert len(m._batches)<=256
+    assert m.value==1 and m.seen==260
