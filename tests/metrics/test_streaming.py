@@ -458,8 +458,10 @@ def test_checks_of_many_batches_are_joined():
 def test_batches_of_several_kinds_are_counted_apart():
     "Logits, binary predictions, and other data types; a number of labels that changes is an error"
     logits,targs = simulate(40, 4, density=0.3)
-    m = F1ScoreMulti(0.8)
-    def take(pred, y, i): m.accumulate(SimpleNamespace(pred=pred, yb=(y,), iter=i))
+    m,learn = F1ScoreMulti(0.8),SimpleNamespace()
+    def take(pred, y, i):
+        learn.pred,learn.yb,learn.iter = pred,(y,),i
+        m.accumulate(learn)
     take(logits[:20], targs[:20], 0)
     take(logits[20:].sigmoid()>0.8, targs[20:].bool(), 1)
     assert m.value==F1ScoreMulti(0.8)(logits, targs) and m.scored
