@@ -557,3 +557,8 @@ def test_a_loop_of_any_length_waits_with_few_batches():
         m.accumulate(SimpleNamespace(pred=torch.ones(1, 2), yb=(targs,), iter=i))
         assert len(m._batches)<=256
     assert m.value==1 and m.seen==260
+
+def test_weighted_counts_are_no_whole_numbers():
+    m = RecallMulti(sample_weight=[0.25,1.5], average=None, sigmoid=False)
+    m.update(tensor([[1,0],[1,1]]), tensor([[1,0],[0,1]]))
+    same(m.counts, [[0.25,1.5], [1.5,0], [0,0], [0,0.25]])
