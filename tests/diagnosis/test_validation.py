@@ -260,11 +260,13 @@ def test_a_label_is_rated_from_twenty_positives_on(n, rated):
 
 def test_thresholds_are_compared_only_where_folds_and_labels_allow_it():
     logits,targs = simulate(200, 4, density=0.3, bias=-1)
+    logits = logits+torch.linspace(-3, 3, 4) # So thresholds per label gain much
     def compare(n, c): return ValidationStats.of(Predictions.of(logits[:n,:c], targs[:n,:c], sigmoid=True)).fields()
     r = compare(200, 4)
     (change,low,high),global_gain = r['per_label_gain'],r['global_gain']
     assert change==pytest.approx(r['per_label_f1']-r['global_f1']) and low<=change<=high
     assert global_gain[0]==pytest.approx(r['global_f1']-r['f1_micro'], abs=0.01)
+    assert change>0.05 # So the gain is not that of thresholds per label
     for few in (compare(200, 1), compare(1, 4)):
         found = few['per_label_f1'],few['global_f1'],*few['per_label_gain'],*few['global_gain']
         assert all(map(math.isnan, found))
