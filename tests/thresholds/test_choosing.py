@@ -181,7 +181,8 @@ def test_histograms_compare_a_threshold_in_use_without_limits_alone(limits):
 @pytest.mark.parametrize('positives,predicted,average,n', [
     ([20]*4, [0,9,9,9], 'micro', '1 of the 4 labels'), ([20]*5, [0,9,9,9,9], 'micro', None),
     ([20]*3, [0,9,9], 'weighted', '1 of the 3 labels'), ([20]*3, [9,9,9], 'micro', None),
-    ([5]*3, [0]*3, 'micro', None), ([19,20,20,20], [0,0,9,9], 'micro', '1 of the 3 labels'), ([20]*4, [0]*4, 'macro', None)])
+    ([5]*3, [0]*3, 'micro', None), ([20]*4, [0]*4, 'macro', None),
+    ([19,20,20,20], [0,0,9,9], 'micro', '1 of the 3 labels')])
 def test_frequent_labels_that_are_never_predicted_are_counted(positives, predicted, average, n):
     "From a quarter of them on"
     cells = torch.stack([tensor(predicted), tensor(predicted)*0, tensor(positives)-tensor(predicted)])
