@@ -52,7 +52,7 @@ def check_values(
     low,low_targ,high,high_targ,fraction,nans = checks
     wrong_target = first((low_targ, high_targ, fraction), lambda o: o not in (0,1))
     if wrong_target is not None:
-        swapped = fraction and (low,high)==(0,1)
+        swapped = abs(fraction)>0 and (low,high)==(0,1) # It is NaN if a target is
         text = _wrong_target_text(wrong_target, swapped and not trained, (low_targ,fraction)==(-1,0),
                                   in_learner)
         if not trained: raise ValueError(text)

@@ -29,7 +29,7 @@ def as_bools(batch):
 def counts_without(p):
     "Count each label without one `tp`, `fp`, `fn` or `tn`, and without a change: 4 x 5 x C"
     one_pair = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
-    return (p.counts[:,None]-one_pair[...,None]).clamp(min=0)
+    return p.counts[:,None]-one_pair[...,None] # Where it is -1, there is no such pair to leave out
 
 def cell_numbers(y, predicted, valid):
     "Number the cells of the confusion counts that pairs are in, as `counts_without` does"
@@ -111,7 +111,7 @@ class Estimate:
         ci:float # Confidence level, in (0, 1)
     )->tuple: # Lower and upper limit
         "Compute the confidence interval of the value"
-        if math.isnan(self.value) or not self.n_max: return math.nan,math.nan
+        if not self.n_max: return math.nan,math.nan
         n = len(self.changes)
         s2,s4 = ((self.changes**power).sum().item() for power in (2,4))
         t = student_t.ppf((1+ci)/2, _degrees_of_freedom(s2, s4, n))

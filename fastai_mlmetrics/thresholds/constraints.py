@@ -116,7 +116,7 @@ class Constraint:
             return fn <= most_misses(n, least, self.confidence)*design_effect
         n = np.floor((tp+fp)/design_effect)
         n_right = np.floor(tp/design_effect)
-        return first_run((n>0) & (binom.sf(n_right-1, n, least)<=1-self.confidence))
+        return first_run(binom.sf(n_right-1, n, least)<=1-self.confidence)
 
     def effect(self, table, i, thresh):
         "Return the design effect for a label, at its threshold without a confidence"

@@ -3,7 +3,7 @@ import pickle, threading, weakref
 from fractions import Fraction
 from helpers import *
 from reference import *
-from fastai_mlmetrics.core.counts import Batch, count_pairs
+from fastai_mlmetrics.core.counts import Batch, check_values, count_pairs, join_checks, value_checks
 from fastai_mlmetrics.metrics.streaming import accum_all
 
 FORMULAS = {
@@ -400,3 +400,57 @@ def test_pairs_are_counted_in_blocks(pair):
     assert counts.nnz==(counts.toarray()>0).sum() and counts.has_sorted_indices
     many = 2**21//a.shape[1]//len(a)+2 # More than a block
     test_eq(count_pairs(a.repeat(many, 1), b.repeat(many, 1)).toarray(), many*counts.toarray())
+
+# Values that are checked: lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
+
+@pytest.mark.parametrize('preds,targs,expected', [
+    ([[0.2,0.7],[0.4,0.1]], [[0,1],[1,1]], [0.1,0,0.7,1,0,0]),
+    ([[True,False]], [[1,0]], [0,0,1,1,0,0]),
+    ([[math.nan,math.nan],[0.5,0.1]], [[0,0.25],[-1,2]], [math.nan,-1,math.nan,2,0.25,1])])
+def test_six_numbers_describe_the_values_of_a_batch(preds, targs, expected):
+    same(value_checks(Batch(tensor(preds), tensor(targs))), expected, 1e-7)
+
+def test_the_numbers_of_batches_are_joined():
+    checks = tensor([[0.1,0,0.7,1,0,1],[0.2,-1,0.6,2,0.5,2]])
+    same(join_checks(checks), [0.1,-1,0.7,2,0.5,3], 1e-7)
+
+ONE_HOT,SIGNS,SWAPPED = 'One-hot encode class indices, and round soft labels','pass (targs+1)/2','are they swapped?'
+IGNORE = 'marks missing targets, pass ignore_index='
+
+@pytest.mark.parametrize('targs,says', [
+    # Of lowest and highest target, and highest fraction
+    ((0,2,0), [ONE_HOT, f'{IGNORE}2']), ((-1,1,0), [SIGNS, f'{IGNORE}-1']), ((-1,1,0.5), [f'{IGNORE}-1']),
+    ((0,0.5,0.5), [ONE_HOT]), ((math.nan,)*3, [f'{IGNORE}math.nan'])], ids=str)
+def test_what_to_do_about_targets_other_than_0_and_1(targs, says):
+    def told(low, high, **kw):
+        low_targ,high_targ,fraction = targs
+        checks = [low,low_targ,high,high_targ,fraction,0.]
+        if kw.get('trained'): return check_values(checks, 10, **kw)
+        with pytest.raises(ValueError) as e: check_values(checks, 10, **kw)
+        return str(e.value)
+    for in_learner in (False,True):
+        text = told(-3., 2., in_learner=in_learner)
+        assert [o for o in (ONE_HOT,SIGNS,SWAPPED) if o in text]==[o for o in says if not o.startswith(IGNORE)]
+        assert [o for o in says if o not in text]==[] and (IGNORE in text)==any(o.startswith(IGNORE) for o in says)
+        assert ('callback and loss function' in text)==(in_learner and IGNORE in text)
+    # Binary predictions, and targets that may be scores
+    has_fraction = 0<targs[2]<1
+    assert (SWAPPED in told(0., 1.))==has_fraction and SWAPPED not in told(0., 2.)
+    text = told(0., 1., trained=True) # Of MixUp
+    assert SWAPPED not in text and 'train_metrics are nan' in text
+
+@pytest.mark.parametrize('nans,in_learner,where,is_model', [
+    (1, False, 'in 1 sample', False), (2, True, 'in 2 samples', False), (5, False, 'in all samples', False),
+    (5, True, 'in all samples', True)])
+def test_nan_predictions_are_counted(nans, in_learner, where, is_model):
+    "Of a model that predicts nothing else, the weights are blamed"
+    text = check_values([math.nan,0,math.nan,1,0,nans], 5, in_learner=in_learner)
+    assert f'NaN {where}, and so are the metrics' in text and ('make the model again' in text)==is_model
+
+@pytest.mark.parametrize('low,high,bad', [(0,1,None), (-1,1,'-1'), (0,7,'7')])
+def test_whole_numbers_are_0_or_1_unless_they_are_scores(low, high, bad):
+    checks = [low,0,high,1,0,0]
+    assert check_values(checks, 5) is None
+    if bad is None: assert check_values(checks, 5, scored=False) is None
+    else:
+        with pytest.raises(ValueError, match=f'but one is {bad}:'): check_values(checks, 5, scored=False)

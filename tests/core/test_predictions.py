@@ -213,3 +213,48 @@ def test_a_column_is_a_label():
     scores,true,valid = p.column(2)
     assert torch.equal(scores, p.preds[:,2]) and torch.equal(true, p.targs[:,2]==1)
     assert torch.equal(valid, p.targs[:,2]!=-1)
+
+@pytest.mark.parametrize('n,rough', [(9,True), (10,False)])
+def test_intervals_of_few_groups_are_rough(n, rough):
+    "Groups of which no target counts are none"
+    targs = TARGS.clone()
+    groups = np.arange(len(targs))%(n+1)
+    targs[groups==0] = -1
+    p = Predictions.of(SCORES, targs, groups=groups, ignore_index=-1)
+    assert p.n_independent==n and ('intervals are rough' in p.sampling)==rough and f'The {n} groups' in p.sampling
+    p = p.counted()
+    assert p.groups.unique().tolist()==[*range(n)] and len(p.groups)==len(p.preds)==(groups>0).sum()
+
+@pytest.mark.parametrize('n,told', [(9,False), (10,True)])
+def test_a_few_scores_may_be_in_0_to_1_by_chance(n, told):
+    scores,targs = torch.linspace(0.1, 0.9, n)[:,None],torch.ones(n, 1)
+    with warnings_as('error') if not told else pytest.warns(UserWarning, match='probabilities already'):
+        Predictions.of(scores, targs, sigmoid=True)
+    with pytest.raises(ValueError, match='all predictions lie') if told else contextlib.nullcontext():
+        Predictions.of(scores, targs, thresh=2.)
+
+@pytest.mark.parametrize('low,high,percent', [(0,100,True), (-0.1,100,False), (0,100.1,False), (20,80,True)])
+def test_scores_from_0_to_100_may_be_percentages(low, high, percent):
+    scores = torch.linspace(low, high, 12).view(6, 2)
+    with pytest.raises(ValueError, match='are not probabilities') as e: Predictions.of(scores, torch.ones(6, 2))
+    assert ('divide them by 100' in str(e.value))==percent
+    Predictions.of(scores, torch.ones(6, 2), sigmoid=True)
+    Predictions.of(scores, torch.ones(6, 2), thresh=None)
+
+@pytest.mark.parametrize('value', [-1.,7.,math.nan])
+def test_predictions_of_ignored_targets_may_be_anything(value):
+    targs = TARGS.masked_fill(TARGS.roll(1)>0, -1)
+    p = Predictions.of(SCORES.masked_fill(targs==-1, value), targs, ignore_index=-1)
+    assert torch.equal(p.counts, six_predictions().counts) and p.nan_warning is None
+
+def test_names_of_columns_in_another_order_are_an_error():
+    table = pd.DataFrame(TARGS.numpy(), columns=[*'abcdef'])
+    with pytest.raises(ValueError, match='another order than the DataFrame'):
+        Predictions.of(SCORES, table, vocab=[*'abcdfe'])
+    assert [*Predictions.of(SCORES, table, vocab=[*'ABCDEF']).vocab]==[*'ABCDEF'] # Other names
+    p = Predictions.of(SCORES, table, labels=['e','b'], thresh=dict(zip('fedcba', (0.6,0.5,0.4,0.3,0.2,0.1))))
+    assert (p.columns,p.rule.thresh,[*p.vocab],p.all_labels)==((4,1), (0.5,0.2), ['e','b'], None)
+    assert torch.equal(p.targs, TARGS[:,[4,1]]) and p.which_labels=='Only these labels are scored: e, b.'
+    limited = Predictions.of(SCORES, table, labels=['e','b'], max_labels=1)
+    assert limited.all_labels is not None
+    assert torch.equal(limited.predicted, binarize(SCORES, 0.5, False, 0, 1)[:,[4,1]].bool())

@@ -976,3 +976,14 @@ def test_an_unknown_code_is_an_error_that_names_the_nearest():
     with pytest.raises(ValueError, match="use one of predicts-nothing, leaves-"): ZeroLabelsCallback(ignore='xyz')
     assert ZeroLabelsCallback(ignore='over-predicts').ignore==('over-predicts',)
     assert ZeroLabelsCallback(ignore=['monitor','f1-micro']).ignore==('monitor','f1-micro')
+
+@pytest.mark.parametrize('thresh', [0.003, tuple(np.linspace(0.001, 0.006, 20).tolist())], ids=['one','per label'])
+def test_the_callback_s_threshold_is_used_beside_another_one_of_the_loss(thresh):
+    "With the limits of the loss"
+    loss = BCEWithLogitsLossFlat(thresh=0.3)
+    loss.max_labels = 2
+    learn = make_learner(*COLLAPSED, loss_func=loss, cbs=ZeroLabelsCallback(thresh=thresh))
+    with warnings_as('ignore', ZeroLabelsWarning): values(learn)
+    r = learn.zero_labels.records[-1]
+    expected = judge(*COLLAPSED, sigmoid=True, thresh=thresh, max_labels=2)
+    assert (r.thresh,r.max_labels,r.f1_micro)==(thresh, 2, expected.f1_micro) and 0.3<r.f1_micro<1

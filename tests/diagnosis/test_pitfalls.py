@@ -474,3 +474,11 @@ def test_the_advice_on_a_custom_loss_is_the_same_everywhere():
     advice = 'set `learn.loss_func.activation = torch.sigmoid` and `learn.loss_func.decodes = torch.round`'
     assert f'The loss function (loss) {NO_SIGMOID}' in text and advice in text
     with pytest.raises(ValueError, match=re.escape(advice)): learn.set_thresh(0.3)
+
+@pytest.mark.parametrize('metrics', [
+    [F1ScoreMulti([0.3]*20)], [F1ScoreMulti(np.linspace(0.2, 0.6, 20))], [F1ScoreMulti(0.2), RecallMulti(0.3)]],
+    ids=['equal','per label','two metrics'])
+def test_several_thresholds_of_the_metrics_are_not_set_for_the_loss(metrics):
+    "Which of them is meant is unknown"
+    text, = [o for o in pitfall_texts(make_learner(*GOOD, metrics, cbs=ZeroLabelsCallback())) if 'thresh=' in o]
+    assert 'but `predict` and `show_results` use 0.5' in text and 'set_thresh' not in text

@@ -221,3 +221,54 @@ def test_at_least_a_label_each_is_what_min_labels_then_gives(data):
 
 def test_binary_predictions_have_no_top_label():
     for p in (TARGS.bool(), TARGS.int()): assert math.isnan(judge(p, TARGS).label_each_f1)
+
+# Fields by their definition
+
+def fields_of(preds, targs, **kw):
+    "Fields of a validation, with labels that are named by letters"
+    preds,targs = tensor(preds),tensor(targs)
+    return ValidationStats.of(Predictions.of(preds, targs, **kw)).fields([*'abcdef'[:preds.shape[1]]])
+
+def test_labels_are_listed_by_what_is_wrong_with_them():
+    "Columns: right, never predicted, never right, absent, absent and predicted, ignored"
+    preds = [[1,0,0,0,1,0],[0,0,1,0,0,1]]
+    targs = [[1,1,1,0,0,-1],[0,0,0,0,0,-1]]
+    r = fields_of(preds, targs, ignore_index=-1)
+    assert (r['never_predicted'],r['never_correct'],r['absent'])==(['b'], ['c'], ['d','e'])
+    assert (r['samples'],r['labelled'],r['missed'],r['same_for_all'])==(2, 1, 0, None)
+    assert (r['pred_per_sample'],r['true_per_sample'],r['empty_rate'])==(1.5, 1.5, 0)
+
+def test_the_same_for_all_samples_needs_several():
+    assert fields_of([[1,0,1]]*2, [[1,0,-1],[0,1,-1]], ignore_index=-1)['same_for_all']==['a']
+    assert fields_of([[1,0]], [[1,0]])['same_for_all'] is None
+    assert fields_of([[0,0]]*3, [[1,0]]*3)['same_for_all']==[]
+    assert fields_of([[0,0]]*3+[[1,0]], [[1,0]]*4)['same_for_all'] is None
+
+def test_samples_are_counted_where_a_target_counts():
+    r = fields_of([[0,0],[0,1],[0,0],[1,1]], [[1,-1],[0,0],[0,0],[-1,-1]], ignore_index=-1)
+    assert (r['samples'],r['labelled'],r['missed'])==(3, 1, 1)
+    assert (r['empty_rate'],r['missed_rate'])==(pytest.approx(2/3), 1)
+
+@pytest.mark.parametrize('n,rated', [(19,0), (20,1)])
+def test_a_label_is_rated_from_twenty_positives_on(n, rated):
+    "Of two labels, one in most of the samples"
+    targs = torch.zeros(30, 2)
+    targs[:n,0],targs[:5,1] = 1,1
+    r = fields_of(torch.zeros(30, 2), targs)
+    assert r['rated']==rated and [o['label'] for o in r['dead']]==['a']*rated
+    assert r['constant_accuracy']==pytest.approx((n+25)/60) and r['zeros_accuracy']==pytest.approx((60-n-5)/60)
+
+def test_thresholds_are_compared_only_where_folds_and_labels_allow_it():
+    logits,targs = simulate(200, 4, density=0.3, bias=-1)
+    logits = logits+torch.linspace(-3, 3, 4) # So thresholds per label gain much
+    def compare(n, c): return ValidationStats.of(Predictions.of(logits[:n,:c], targs[:n,:c], sigmoid=True)).fields()
+    r = compare(200, 4)
+    (change,low,high),global_gain = r['per_label_gain'],r['global_gain']
+    assert change==pytest.approx(r['per_label_f1']-r['global_f1']) and low<=change<=high
+    assert global_gain[0]==pytest.approx(r['global_f1']-r['f1_micro'], abs=0.01)
+    assert change>0.05 # So the gain is not that of thresholds per label
+    for few in (compare(200, 1), compare(1, 4)):
+        found = few['per_label_f1'],few['global_f1'],*few['per_label_gain'],*few['global_gain']
+        assert all(map(math.isnan, found))
+    limited = ValidationStats.of(Predictions.of(logits, targs, sigmoid=True, max_labels=1)).fields()
+    assert limited['global_f1']==r['global_f1'] and math.isnan(limited['global_gain'][0])

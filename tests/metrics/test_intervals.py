@@ -56,8 +56,14 @@ def test_positives_bound_the_observations():
 
 def test_models_without_a_difference():
     same(of([0.]*30, 0., is_difference=True).limits(0.95), [0, 0])
-    low,high = of([1.]*30, 1., is_difference=True).limits(0.95) # One of them is always right
-    assert 0.8<low<0.9 and high==1
+    for sign in (1,-1): # One of them is always right: as sure as a share of 1 in as many samples
+        limits = of([float(sign)]*30, float(sign), is_difference=True).limits(0.95)
+        expected = [sign*o for o in wilson(1., 30, stats.t.ppf(0.975, 29))]
+        same(limits, sorted(expected), 1e-9)
+
+@pytest.mark.parametrize('value', [0.,1.])
+def test_rounding_moves_no_limit_beyond_the_value(value):
+    for n in range(2, 200): assert of([value]*n, value).limits(0.95)[int(value)]==value
 
 @given(st.integers(0, 2**20))
 def test_repeated_samples_are_one_group(seed):

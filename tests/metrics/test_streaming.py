@@ -454,3 +454,111 @@ def test_checks_of_many_batches_are_joined():
     m.reset()
     for i in range(80): m.update(logits[[i]], targs[[i]])
     with pytest.raises(ValueError, match='one is 0.5'): m.value
+
+def test_batches_of_several_kinds_are_counted_apart():
+    "Logits, binary predictions, and other data types; a number of labels that changes is an error"
+    logits,targs = simulate(40, 4, density=0.3, bias=0.)
+    m,learn = F1ScoreMulti(0.8),SimpleNamespace()
+    def take(pred, y, i):
+        learn.pred,learn.yb,learn.iter = pred,(y,),i
+        m.accumulate(learn)
+    take(logits[:20], targs[:20], 0)
+    take(logits[20:].sigmoid()>0.8, targs[20:].bool(), 1)
+    assert m.value==F1ScoreMulti(0.8)(logits, targs)>0.5 and m.scored
+    for more in (lambda: m.update(logits[:,:3], targs[:,:3]), lambda: take(logits[:,:3], targs[:,:3], 2)):
+        with pytest.raises(ValueError, match='have 3 labels, but before they had 4'): more()
+
+def test_samples_that_are_added_come_after_the_batches_that_wait():
+    "So each has its own weight"
+    logits,targs = simulate(40, 4, density=0.3)
+    weight = np.arange(40)%7+1.
+    m = F1ScoreMulti(sample_weight=weight)
+    m.accumulate(SimpleNamespace(pred=logits[:25], yb=(targs[:25],), iter=0))
+    m.update(logits[25:], targs[25:])
+    assert m.value==F1ScoreMulti(sample_weight=weight)(logits, targs)
+
+@pytest.mark.parametrize('rows', [slice(0,25), slice(None)])
+def test_the_missing_targets_of_a_masked_array_count_nowhere(rows):
+    "Whether a metric ignores a value or not"
+    logits,targs = simulate(40, 4, density=0.3)
+    gaps = np.random.default_rng(0).random((40,4))<0.3
+    masked = np.ma.masked_array(targs.numpy(), gaps)
+    m = F1ScoreMulti()
+    m.update(logits[rows], masked[rows])
+    known = F1ScoreMulti(ignore_index=-1)
+    assert m.value==known(logits[rows], targs.masked_fill(torch.from_numpy(gaps), -1)[rows])
+
+@pytest.mark.parametrize('make,why', [
+    (lambda ds: torch.utils.data.DataLoader(ds, shuffle=True), 'shuffled'),
+    (lambda ds: torch.utils.data.DataLoader(
+        ds, sampler=torch.utils.data.DistributedSampler(ds, 2, 0, shuffle=False)), 'distributed'),
+    (torch.utils.data.DataLoader, None)])
+def test_sample_weights_need_a_loader_in_order(make, why):
+    logits,targs = simulate(8, 3)
+    learn = SimpleNamespace(dl=make(torch.utils.data.TensorDataset(logits, targs)), pred=logits, yb=(targs,), iter=0)
+    m = F1ScoreMulti(sample_weight=np.ones(8))
+    if why is None: return m.accumulate(learn)
+    with pytest.raises(ValueError, match=f'this loader is {why}'): m.accumulate(learn)
+
+@pytest.mark.parametrize('low,high,kw,kind', [
+    # Logits in [0, 1]
+    (0.2, 0.9, {}, 'probabilities'), (0., 1., {}, 'probabilities'), (-0.1, 0.9, {}, None), (0.2, 1.1, {}, None),
+    (0.3, 0.3, {}, None), # All are equal, as of a layer of zeros
+    # Probabilities beyond, if the threshold is one
+    (0.2, 0.9, dict(sigmoid=False), None), (-0.1, 0.9, dict(sigmoid=False), 'logits'),
+    (0.2, 1.1, dict(sigmoid=False), 'logits'), (-0.1, 1.1, dict(sigmoid=False, thresh=0.), None),
+    # The same number of labels for each sample, whatever the scale
+    (0.2, 0.9, dict(min_labels=2, max_labels=2), None),
+    (-1., 2., dict(sigmoid=False, min_labels=2, max_labels=2), None)], ids=str)
+def test_which_range_contradicts_the_arguments(low, high, kw, kind):
+    preds = torch.linspace(low, high, 12).view(4, 3)
+    def found(m, preds):
+        m.update(preds, torch.ones_like(preds))
+        return m.range_found
+    res = found(F1ScoreMulti(**kw), preds)
+    assert (res and res.kind)==kind
+    if res: assert (res.low, res.high)==pytest.approx((low, high))
+    assert found(F1ScoreMulti(**kw), preds>0.5) is None # Binary
+    assert found(LRAP(sigmoid=kw.get('sigmoid', True)), preds) is None # Only their order matters
+
+def test_fewer_than_ten_logits_may_be_in_0_to_1_by_chance():
+    for n,found in ((9, False), (10, True)):
+        m = F1ScoreMulti()
+        m.update(torch.linspace(0.1, 0.9, n)[:,None], torch.ones(n, 1))
+        assert bool(m.range_found)==found
+
+@pytest.mark.parametrize('low,high,kw,is_error', [
+    (-0.1, 0.9, dict(sigmoid=False), True), (0.1, 1.1, dict(sigmoid=False), True), (0., 1., dict(sigmoid=False), False),
+    (-3., 3., {}, False)])
+def test_what_is_for_probabilities_takes_no_other_scores(low, high, kw, is_error):
+    preds = torch.linspace(low, high, 12).view(4, 3)
+    m = BrierScoreMulti(**kw)
+    m.update(preds, (preds>0.5).float())
+    if not is_error: assert math.isfinite(m.value)
+    else:
+        with pytest.raises(ValueError, match=f'like {low:.3g} and {high:.3g}: are they logits'): m.value
+
+def test_a_weighted_average_leaves_out_what_is_undefined():
+    "Without any positives it is the mean"
+    m = F1ScoreMulti(average='weighted')
+    def average(values, support): return m.average_labels(tensor(values).double(), tensor(support).double()).item()
+    assert average([0.2,0.8,math.nan], [1,3,6])==pytest.approx(0.65)
+    for support in ([0,0,0],[0,0,5]): assert average([0.2,0.8,math.nan], support)==pytest.approx(0.5)
+
+def test_whole_scores_may_be_ranked():
+    scores,targs = tensor([[3,7,-2],[9,1,4]]),tensor([[0,1,0],[1,0,1]])
+    assert LRAP()(scores, targs)==1
+    with warnings_as('error'): F1ScoreMulti(pos_label=None)
+
+def test_a_loop_of_any_length_waits_with_few_batches():
+    targs = torch.ones(1, 2)
+    m = F1ScoreMulti()
+    for i in range(260):
+        m.accumulate(SimpleNamespace(pred=torch.ones(1, 2), yb=(targs,), iter=i))
+        assert len(m._batches)<=256
+    assert m.value==1 and m.seen==260
+
+def test_weighted_counts_are_no_whole_numbers():
+    m = RecallMulti(sample_weight=[0.25,1.5], average=None, sigmoid=False)
+    m.update(tensor([[1,0],[1,1]]), tensor([[1,0],[0,1]]))
+    same(m.counts, [[0.25,1.5], [1.5,0], [0,0], [0,0.25]])

@@ -1,7 +1,11 @@
 "A recall or a precision that thresholds have to keep"
 from fractions import Fraction
 from helpers import *
-from fastai_mlmetrics.thresholds.constraints import design_effect, first_run, most_misses, n_needed
+from fastai_mlmetrics.core.predictions import Predictions
+from fastai_mlmetrics.metrics.curves import label_curve
+from fastai_mlmetrics.metrics.intervals import estimate
+from fastai_mlmetrics.thresholds.constraints import Constraint, design_effect, first_run, most_misses, n_needed
+from fastai_mlmetrics.thresholds.finding import score_table
 
 def cdf(k, n, p):
     "Exact"
@@ -142,3 +146,105 @@ def test_a_required_score_is_held_out_as_well():
 def test_what_cannot_be_required(kw, match):
     p,y = rare_label()
     with pytest.raises(ValueError, match=match): best_thresholds(p, y, vocab=[*'abcd'], **kw)
+
+# The constraint itself
+
+def constraint(name, least, confidence=None, average=None):
+    cls = dict(recall=RecallMulti, precision=PrecisionMulti)[name]
+    return Constraint(name, cls(average=average, sigmoid=False), least, confidence)
+
+def small(n=60, c=3, **kw):
+    "Scores and targets of a few labels, some of them ignored"
+    rng = np.random.default_rng(0)
+    y = (rng.random((n,c))<0.5).astype(int)
+    scores = 1/(1+np.exp(-(rng.normal(size=y.shape)+2*y-1)))
+    y[rng.random(y.shape)<0.1] = -1
+    return Predictions.of(scores, y, ignore_index=-1, **kw)
+
+def test_groups_never_say_more_than_their_samples():
+    assert design_effect(np.tile([0.,1.], 50), np.arange(100)//2)==1
+
+@pytest.mark.parametrize('effect', [1,2.5])
+@pytest.mark.parametrize('name', ['recall','precision'])
+def test_what_is_kept_with_a_confidence_is_a_binomial_test(name, effect):
+    "With exact fractions, of as many samples as the groups are worth"
+    least,confidence = Fraction(1,2),Fraction(4,5)
+    s,y,valid = small().column(0)
+    curve = label_curve(s[valid], y[valid])
+    tp,fp,fn,_ = (o[0,:-1].int().tolist() for o in curve.cells)
+    expected = []
+    for tp_,fp_,fn_ in zip(tp, fp, fn):
+        if name=='recall':
+            n = math.floor((tp_+fn_)/effect)
+            expected.append(cdf(math.ceil(fn_/effect), n, 1-least)<=1-confidence)
+        else:
+            n,right = math.floor((tp_+fp_)/effect),math.floor(tp_/effect)
+            expected.append(n>0 and 1-cdf(right-1, n, least)<=1-confidence)
+    if name=='precision': expected = first_run(np.array(expected))
+    kept = constraint(name, float(least), float(confidence)).kept(curve, float(least), effect)
+    assert kept.shape==(1,len(tp)) and kept[0].tolist()==[*expected] and 0<kept.sum()<len(tp)
+
+def test_without_a_confidence_the_value_on_these_samples_counts():
+    "A value that is just reached is kept, also up to rounding, and so is an average"
+    curve = label_curve([0.9,0.8,0.7,0.6,0.5], [1,0,1,1,0])
+    c = constraint('precision', 2/3)
+    values = curve.values(c.m)[0,:-1]
+    assert c.kept(curve, 2/3+1e-10)[0].tolist()==(values>=2/3-1e-9).tolist()
+    assert c.keeps(2/3) and c.keeps(2/3-1e-12) and not c.keeps(0.66)
+    assert constraint('precision', {'a': 0.9}).keeps(0.) # Of each label by itself
+
+def test_a_constraint_in_words_and_without_its_confidence():
+    c = constraint('recall', 0.9, 0.95)
+    assert c.text=='a recall of at least 0.9 on new samples, with a confidence of 0.95'
+    assert c.plain().text=='a recall of at least 0.9' and c.confidence==0.95
+    assert constraint('precision', {'a': 0.9, 'b': 0.5}).text=='a precision of at least 0.9 for a, 0.5 for b'
+    by_name = constraint('recall', {'c': 0.9, 'a': 0.5})
+    by_name.for_labels(L('a','b','c'))
+    assert by_name.of_labels(3)=={2: 0.9, 0: 0.5} and c.of_labels(2)=={0: 0.9, 1: 0.9}
+
+@pytest.mark.parametrize('name,confidence,n,effect,why', [
+    ('recall', 0.9, 5, 1, 'fewer than 22 positives'), ('recall', 0.9, 5, 1.5, 'fewer than 33 positives'),
+    ('recall', 0.9, 0, 1, 'no positives'), ('recall', None, 5, 1, 'no threshold will do'),
+    ('precision', 0.9, 5, 1, 'no threshold will do')])
+def test_why_a_label_cannot_reach_its_minimum(name, confidence, n, effect, why):
+    assert constraint(name, 0.9, confidence).why(0.9, n, effect)==why
+
+@pytest.mark.parametrize('name', ['recall','precision'])
+def test_the_design_effect_is_of_positives_or_of_predictions(name):
+    "Of those that count"
+    s,y,valid = small().column(1)
+    groups = (y+s).argsort().argsort().numpy()//6 # Of samples that are alike
+    table = score_table(small(groups=groups))
+    among,right = (y,s>0.4) if name=='recall' else ((s>0.4) & valid, y)
+    expected = design_effect(right[among].numpy().astype(float), groups[among])
+    assert constraint(name, 0.5, 0.9).effect(table, 1, 0.4)==pytest.approx(expected) and expected>1
+    assert constraint(name, 0.5).effect(table, 1, 0.4)==1 # Without a confidence
+    assert constraint(name, 0.5, 0.9).effect(score_table(small()), 1, 0.4)==1 # Without groups
+    if name=='precision': assert constraint(name, 0.5, 0.9).effect(table, 1, 1.)==1 # Nothing is predicted
+
+@pytest.mark.parametrize('name', ['recall','precision'])
+def test_an_average_is_kept_where_its_lower_limit_is(name):
+    "At a few thresholds all are tried; of a precision, only the first run counts"
+    p,least = small(),0.6
+    thresh = np.linspace(0.95, 0.05, 12)
+    c = constraint(name, least, 0.9, average='micro')
+    table = score_table(p)
+    low = [estimate(c.m, p.replace(rule=p.rule.replace(thresh=t))).limits(0.8)[0] for t in thresh.tolist()]
+    expected = np.array(low)>=least
+    if name=='precision': expected = first_run(expected)
+    kept = c.kept_by_all(table, thresh, None, np.ones((1,1)))
+    assert kept.tolist()==[expected.tolist()] and 0<kept.sum()<12
+
+def test_one_threshold_has_to_do_for_each_label_that_is_named():
+    table,thresh = score_table(small()),np.linspace(0.95, 0.05, 12)
+    c = constraint('recall', {'a': 0.9, 'c': 0.7})
+    c.for_labels(L('a','b','c'))
+    masks = np.ones((1,1))
+    each = [c.kept(table.row(i, thresh).curve(masks), least)[0] for i,least in ((0,0.9), (2,0.7))]
+    assert c.kept_by_all(table, thresh, None, masks)[0].tolist()==(each[0] & each[1]).tolist()
+    assert each[0].sum()!=each[1].sum()
+
+def test_the_confidence_of_an_average_needs_each_score():
+    p,y = rare_label()
+    with pytest.raises(ValueError, match='leave bins out, or pass per_label=True'):
+        best_thresholds(p, y, 'precision', 'micro', at_recall=0.9, confidence=0.9, bins=64)
