@@ -87,7 +87,7 @@ def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bin
 def _tune(objective, label_objective, table, vocab):
     "Tune the thresholds of `SuggestedThresholds`; return a `Tuned` of the name of each field"
     for o in (objective, label_objective):
-        if o and o.constraint: o.constraint.for_labels(vocab)
+        if o and o.constraint: o.constraint.look_up(vocab)
     best = objective.tune_global(table, nearest=True)
     cardinality = Objective('cardinality').tune_global(table, name='cardinality')
     if label_objective is None: return [best, cardinality]

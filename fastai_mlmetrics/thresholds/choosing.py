@@ -97,7 +97,7 @@ def _constraint_words(objective, options):
                                       f"{name}, which need not keep it.")
     for o in options:
         value = o.fit.score(constraint.m)
-        if not o.in_use and o.name!='cardinality' and not constraint.keeps(value):
+        if not o.in_use and o.name!='cardinality' and not constraint.allows(value):
             text += f" `{o.name}` misses it: its {name} ({objective.m.average}) is {value:.3f}."
     return text
 
@@ -129,7 +129,7 @@ def _comparable(objective, options):
     "Return the options that satisfy the constraint, and have a score to be compared by"
     def satisfies(o):
         constraint = objective.constraint
-        return not constraint or constraint.keeps(o.fit.score(constraint.m))
+        return not constraint or constraint.allows(o.fit.score(constraint.m))
     def has_score(o):
         return o.compared is not None and not math.isnan(o.compared.score(objective.m))
     return [o for o in options if satisfies(o) and has_score(o)]

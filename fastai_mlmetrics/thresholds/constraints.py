@@ -59,20 +59,20 @@ class Constraint:
         self.least = least
         self.confidence = confidence
         self.by_label = isinstance(least, dict)
-        self.columns = None # Lowest value by the index of a label, if it is given by name
+        self.least_of = None # Lowest value by the index of a label, if it is given by name
 
-    def for_labels(self, vocab):
+    def look_up(self, vocab):
         "Look up the labels that have a separate minimum"
         if not self.by_label: return
         unknown = [o for o in self.least if o not in vocab]
         if unknown:
             raise ValueError(f"at_{self.name}: {unknown[0]!r} is none of the labels "
                              f"{[*vocab[:5]]}{'...' if len(vocab)>5 else ''}")
-        self.columns = {vocab.index(name): least for name,least in self.least.items()}
+        self.least_of = {vocab.index(name): least for name,least in self.least.items()}
 
-    def of_labels(self, c):
+    def least_by_label(self, c):
         "Return the minimum of each label that has one, by index"
-        return ifnone(self.columns, dict.fromkeys(range(c), self.least))
+        return ifnone(self.least_of, dict.fromkeys(range(c), self.least))
 
     @property
     def text(self):
@@ -84,7 +84,7 @@ class Constraint:
         if self.confidence is None: return text
         return f"{text} on new samples, with a confidence of {self.confidence:g}"
 
-    def plain(self):
+    def without_confidence(self):
         "Return the constraint on these samples alone"
         res = copy(self)
         res.confidence = None
@@ -98,11 +98,11 @@ class Constraint:
             return f"fewer than {n:,} positives"
         return 'no threshold will do'
 
-    def keeps(self, score):
+    def allows(self, score):
         "Whether an average satisfies the constraint, up to rounding"
         return self.by_label or score>=self.least-1e-9
 
-    def kept(self,
+    def kept_at(self,
         curve, # Confusion counts of a label as the threshold falls, S rows
         least:float, # Minimum value
         design_effect:float=1 # Factor by which groups increase the variance
@@ -118,7 +118,7 @@ class Constraint:
         n_right = np.floor(tp/design_effect)
         return first_run(binom.sf(n_right-1, n, least)<=1-self.confidence)
 
-    def effect(self, table, i, thresh):
+    def design_effect_of(self, table, i, thresh):
         "Return the design effect for a label, at its threshold without a confidence"
         groups = table.p.groups if table.has_samples else None
         if groups is None or self.confidence is None: return 1
@@ -128,16 +128,16 @@ class Constraint:
         if not among.any(): return 1
         return design_effect(right[among].astype(float), groups.numpy()[among])
 
-    def kept_by_all(self,
+    def kept_at_global(self,
         table, # `SearchTable`
         thresh, # M thresholds for all labels, from the highest down
         values_of, # Function of a metric and `masks`: its values at the thresholds, S x M
         masks # Which folds count, S x folds
     ): # Bools, S x M
         "Find where one threshold for all labels satisfies the constraint"
-        if self.columns is not None:
-            rows = [self.kept(table.row(i, thresh).curve(masks), least)
-                    for i,least in self.columns.items()]
+        if self.least_of is not None:
+            rows = [self.kept_at(table.row(i, thresh).curve(masks), least)
+                    for i,least in self.least_of.items()]
             return np.logical_and.reduce(rows)
         if self.confidence is None: return values_of(self.m, masks=masks).numpy()>=self.least-1e-9
         if not table.has_samples:
@@ -148,11 +148,13 @@ class Constraint:
     def _kept_on_average(self, table, thresh, mask):
         "Find out where the lower limit of an average is high enough, M bools"
         def is_kept(at):
+            # The lower end of an interval with two sides, of which one is asked for
             low,_ = table.estimate_at(self.m, thresh[at], mask).limits(2*self.confidence-1)
             return low>=self.least
         if self.name=='recall': # It grows as the threshold falls
             first = bisect.bisect_left(range(len(thresh)), True, key=is_kept)
             return np.arange(len(thresh))>=first
+        # Precision is tried at some thresholds; between two that keep it, all are taken to
         steps = np.unique(np.linspace(0, len(thresh)-1, 64).astype(int))
         run = first_run(np.array([is_kept(at) for at in steps]))
         kept = np.zeros(len(thresh), bool)

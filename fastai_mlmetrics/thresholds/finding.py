@@ -130,7 +130,7 @@ def find_best(
     vocab:L # C names
 )->BestThresholds:
     "Tune thresholds and tabulate them"
-    if objective.constraint: objective.constraint.for_labels(vocab)
+    if objective.constraint: objective.constraint.look_up(vocab)
     options = single_threaded(objective.tune, table)
     best = options[-1] # Per label if the objective is, else global
     score = best.fit.score(objective.m)

@@ -281,8 +281,8 @@ def tune_global(self:Objective,
         values_of = partial(table.averaged, thresh=thresh)
     constraint = self.constraint
     # Histograms of labels cannot promise an average
-    if constraint and nearest and not table.has_samples: constraint = constraint.plain()
-    kept_of = constraint and partial(constraint.kept_by_all, table, thresh, values_of)
+    if constraint and nearest and not table.has_samples: constraint = constraint.without_confidence()
+    kept_of = constraint and partial(constraint.kept_at_global, table, thresh, values_of)
     best = self.best(thresh, values_of, masks, kept_of)
     if constraint and nearest:
         near = self.maximising(constraint.m).best(thresh, values_of, masks)
@@ -393,13 +393,13 @@ def tune_required(self:Objective,
     masks = table.fold_masks()
     thresh = np.broadcast_to(tuned.thresh[:len(masks)], (len(masks),table.c)).copy()
     fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
-    for i,least in table.each(constraint.of_labels(table.c).items()):
+    for i,least in table.each(constraint.least_by_label(table.c).items()):
         row = table.row(i)
         def tune(effect, constraint):
-            def kept_of(masks): return constraint.kept(row.curve(masks), least, effect)
+            def kept_of(masks): return constraint.kept_at(row.curve(masks), least, effect)
             return self.best(row.thresh, row.values, masks, kept_of)
-        plain = tune(1, constraint.plain())
-        effect = constraint.effect(table, i, plain[0])
+        plain = tune(1, constraint.without_confidence())
+        effect = constraint.design_effect_of(table, i, plain[0])
         best = tune(effect, constraint)
         thresh[:,i] = np.where(np.isnan(best), self._nearest(row, masks, thresh[:,i]), best)
         fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''

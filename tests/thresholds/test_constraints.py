@@ -181,7 +181,7 @@ def test_what_is_kept_with_a_confidence_is_a_binomial_test(name, effect):
             n,right = math.floor((tp_+fp_)/effect),math.floor(tp_/effect)
             expected.append(n>0 and 1-cdf(right-1, n, least)<=1-confidence)
     if name=='precision': expected = first_run(np.array(expected))
-    kept = constraint(name, float(least), float(confidence)).kept(curve, float(least), effect)
+    kept = constraint(name, float(least), float(confidence)).kept_at(curve, float(least), effect)
     assert kept.shape==(1,len(tp)) and kept[0].tolist()==[*expected] and 0<kept.sum()<len(tp)
 
 def test_without_a_confidence_the_value_on_these_samples_counts():
@@ -189,18 +189,18 @@ def test_without_a_confidence_the_value_on_these_samples_counts():
     curve = label_curve([0.9,0.8,0.7,0.6,0.5], [1,0,1,1,0])
     c = constraint('precision', 2/3)
     values = curve.values(c.m)[0,:-1]
-    assert c.kept(curve, 2/3+1e-10)[0].tolist()==(values>=2/3-1e-9).tolist()
-    assert c.keeps(2/3) and c.keeps(2/3-1e-12) and not c.keeps(0.66)
-    assert constraint('precision', {'a': 0.9}).keeps(0.) # Of each label by itself
+    assert c.kept_at(curve, 2/3+1e-10)[0].tolist()==(values>=2/3-1e-9).tolist()
+    assert c.allows(2/3) and c.allows(2/3-1e-12) and not c.allows(0.66)
+    assert constraint('precision', {'a': 0.9}).allows(0.) # Of each label by itself
 
 def test_a_constraint_in_words_and_without_its_confidence():
     c = constraint('recall', 0.9, 0.95)
     assert c.text=='a recall of at least 0.9 on new samples, with a confidence of 0.95'
-    assert c.plain().text=='a recall of at least 0.9' and c.confidence==0.95
+    assert c.without_confidence().text=='a recall of at least 0.9' and c.confidence==0.95
     assert constraint('precision', {'a': 0.9, 'b': 0.5}).text=='a precision of at least 0.9 for a, 0.5 for b'
     by_name = constraint('recall', {'c': 0.9, 'a': 0.5})
-    by_name.for_labels(L('a','b','c'))
-    assert by_name.of_labels(3)=={2: 0.9, 0: 0.5} and c.of_labels(2)=={0: 0.9, 1: 0.9}
+    by_name.look_up(L('a','b','c'))
+    assert by_name.least_by_label(3)=={2: 0.9, 0: 0.5} and c.least_by_label(2)=={0: 0.9, 1: 0.9}
 
 @pytest.mark.parametrize('name,confidence,n,effect,why', [
     ('recall', 0.9, 5, 1, 'fewer than 22 positives'), ('recall', 0.9, 5, 1.5, 'fewer than 33 positives'),
@@ -217,10 +217,10 @@ def test_the_design_effect_is_of_positives_or_of_predictions(name):
     table = score_table(small(groups=groups))
     among,right = (y,s>0.4) if name=='recall' else ((s>0.4) & valid, y)
     expected = design_effect(right[among].numpy().astype(float), groups[among])
-    assert constraint(name, 0.5, 0.9).effect(table, 1, 0.4)==pytest.approx(expected) and expected>1
-    assert constraint(name, 0.5).effect(table, 1, 0.4)==1 # Without a confidence
-    assert constraint(name, 0.5, 0.9).effect(score_table(small()), 1, 0.4)==1 # Without groups
-    if name=='precision': assert constraint(name, 0.5, 0.9).effect(table, 1, 1.)==1 # Nothing is predicted
+    assert constraint(name, 0.5, 0.9).design_effect_of(table, 1, 0.4)==pytest.approx(expected) and expected>1
+    assert constraint(name, 0.5).design_effect_of(table, 1, 0.4)==1 # Without a confidence
+    assert constraint(name, 0.5, 0.9).design_effect_of(score_table(small()), 1, 0.4)==1 # Without groups
+    if name=='precision': assert constraint(name, 0.5, 0.9).design_effect_of(table, 1, 1.)==1 # Nothing is predicted
 
 @pytest.mark.parametrize('name', ['recall','precision'])
 def test_an_average_is_kept_where_its_lower_limit_is(name):
@@ -232,16 +232,16 @@ def test_an_average_is_kept_where_its_lower_limit_is(name):
     low = [estimate(c.m, p.replace(rule=p.rule.replace(thresh=t))).limits(0.8)[0] for t in thresh.tolist()]
     expected = np.array(low)>=least
     if name=='precision': expected = first_run(expected)
-    kept = c.kept_by_all(table, thresh, None, np.ones((1,1)))
+    kept = c.kept_at_global(table, thresh, None, np.ones((1,1)))
     assert kept.tolist()==[expected.tolist()] and 0<kept.sum()<12
 
 def test_one_threshold_has_to_do_for_each_label_that_is_named():
     table,thresh = score_table(small()),np.linspace(0.95, 0.05, 12)
     c = constraint('recall', {'a': 0.9, 'c': 0.7})
-    c.for_labels(L('a','b','c'))
+    c.look_up(L('a','b','c'))
     masks = np.ones((1,1))
-    each = [c.kept(table.row(i, thresh).curve(masks), least)[0] for i,least in ((0,0.9), (2,0.7))]
-    assert c.kept_by_all(table, thresh, None, masks)[0].tolist()==(each[0] & each[1]).tolist()
+    each = [c.kept_at(table.row(i, thresh).curve(masks), least)[0] for i,least in ((0,0.9), (2,0.7))]
+    assert c.kept_at_global(table, thresh, None, masks)[0].tolist()==(each[0] & each[1]).tolist()
     assert each[0].sum()!=each[1].sum()
 
 def test_the_confidence_of_an_average_needs_each_score():
