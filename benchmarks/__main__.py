@@ -40,7 +40,7 @@ def medians(*args, **fs): return {k: float(np.median(v)) for k,v in seconds(*arg
 
 @dataclass
 class Difference:
-    "Median of paired differences with a 95 % interval, which is printed only if it excludes 0"
+    "Median of paired differences with a 95% interval, which is printed only if it excludes 0"
     median:float
     low:float
     high:float
@@ -169,7 +169,7 @@ def validation(learners=LEARNERS, repeats=15):
     `ZeroLabelsCallback` in addition to these, and by fastai's seven metrics instead. Each value is the median of the
     differences within 15 rounds. So times of the same metrics differ from the first table, which measures them without
     a Learner, and fastai's and scikit-learn's only once. *Below x*: the time cannot be distinguished from 0; x is the
-    upper limit of the 95 % interval, or the interval's width if the limit is below 0."""
+    upper limit of the 95% interval, or the interval's width if the limit is below 0."""
     for name,learner in learners.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))

@@ -295,7 +295,7 @@ SEARCHES = {
     'howto/28_several_outputs': 'several outputs; multi-task model; model returns a tuple; two heads',
     'howto/29_required_recall':
         'recall of 0.95; minimum recall; guarantee a recall; recall of one label, the others as they are; required '
-        'precision; sensitivity at least 90 %',
+        'precision; sensitivity at least 90%',
     'reference/01_metrics':
         'F0.5; logits probabilities; do metrics take logits; F1ScoreMulti; sample weights; hamming loss; '
         'accuracy_multi; balanced accuracy; specificity; matthews correlation; exact match ratio; subset '

@@ -94,7 +94,7 @@ TERMS = {
     'howto/27_hierarchical_labels': 'hierarchy, parent label, taxonomy',
     'howto/28_several_outputs': 'multiple outputs, several targets, multi-task, multitask, two heads, multi-head, '
         'tuple of outputs',
-    'howto/29_required_recall': 'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90 %, '
+    'howto/29_required_recall': 'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
         'recall of one label and the others as they are',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',

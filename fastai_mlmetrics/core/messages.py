@@ -95,6 +95,14 @@ def warn_user(
         level += 1
     warnings.warn(text, stacklevel=level)
 
+def is_muted(
+    category:type # Class of a warning
+)->bool:
+    "Whether a filter that is not for this class, as of `filterwarnings('ignore')`, hides its warnings"
+    filters = (o for o in warnings.filters if o[1] is None and o[3] is None) # Of any text and module
+    action,of = next(((o[0],o[2]) for o in filters if issubclass(category, o[2])), ('default',Warning))
+    return action=='ignore' and of is not category
+
 _warned = WeakKeyDictionary() # Learner -> texts shown for it, without their numbers
 
 def new_warnings(

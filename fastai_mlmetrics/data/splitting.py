@@ -201,6 +201,7 @@ def _exchange(units, n_parts, part, rng, tries=100):
         given = rng.choice(has_label[:,[label]].nonzero()[0])
         giver = part[given]
         labels_given = has_label[[given]].toarray()[0]
+        # As if it had moved; `n` is counted anew in the next try
         n[:,giver] -= labels_given
         n[:,taker] += labels_given
         others = np.flatnonzero((part==taker) & (units.sizes==units.sizes[given]))

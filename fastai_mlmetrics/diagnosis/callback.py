@@ -8,8 +8,7 @@ __all__ = ['ZeroLabelsCallback']
 # %% ../../nbs/diagnosis/05_callback.ipynb #0f5de6e7
 from fastai.basics import *
 from ..core.inputs import fitting_names, label_vocab
-from ..core.messages import (
-    check_int, new_warnings, replaced, without_prefix)
+from ..core.messages import check_int, is_muted, new_warnings, replaced, without_prefix
 from ..core.tables import Table
 from ..core.rules import common_labels, ignored_by, ThresholdRule
 from ..core.counts import check_label_axis
@@ -19,9 +18,9 @@ from .validation import ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
 from .remedies import weighs_much
-from fastai_mlmetrics.diagnosis.records import (
+from .records import (
     add_trend, all_clear, as_warning, describe, describe_frozen, describe_unchanged,
-    OF_FIT, Record, ZeroLabelsError)
+    in_brief, OF_FIT, Record, ZeroLabelsError)
 from .pitfalls import error_text, known_codes, pitfalls
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
@@ -35,7 +34,7 @@ class _FitState:
         self.records = [] # `Record`s of its validations
         self.n_flagged = 0 # Validations in a row that are flagged, without improvement
         self.n_healthy = 0 # Validations in a row without a verdict
-        self.acted = None # Number of the validation that was acted on
+        self.acted_on = None # Number of the validation that was acted on
         self.error = None # Error to raise at the end
 
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
@@ -85,11 +84,11 @@ class ZeroLabelsCallback(Callback):
         self._fit = _FitState()
         # The keys of these three are `_standalone`: another callback may validate within a fit
         self._stats = {} # `ValidationStats` that are being counted
-        self._new = {} # `Record` that waits for `after_epoch`
-        self._last = {} # Last `Record`
+        self._to_log = {} # `Record` that waits for `after_epoch`
+        self._to_judge = {} # Last `Record`
         self._learner = None # Weak reference to the Learner of these records
-        self._acting = None # `Record` that `on_flag` was called with, while it runs
-        self._saved = None # `Record` of the epoch that a `SaveModelCallback` saved
+        self._in_on_flag = None # `Record` that `on_flag` was called with, while it runs
+        self._of_best_epoch = None # `Record` of the epoch that a `SaveModelCallback` saved
 
     def __getstate__(self):
         "Return the state of a copy or a pickle, which has the records, but has reported nothing"
@@ -122,16 +121,16 @@ class ZeroLabelsCallback(Callback):
     def before_fit(self):
         if self._learner and self._learner() is not self.learn: self._forget()
         self._learner = ref(self.learn)
-        self._last.pop(self._standalone, None)
+        self._to_judge.pop(self._standalone, None)
         self.run_train = True
         rule = ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.labels)
         rule.check_names(self.learn)
-        if self._is_validation: self._tell(pitfalls(None, self.learn, when='start'))
+        if self._is_validation: self._warn_of_pitfalls(pitfalls(None, self.learn, when='start'))
         if not self._standalone: self._fit = _FitState(running=True)
 
     def before_validate(self):
         "Start counting, but not for `lr_find` and `get_preds`"
-        if self._acting and self._acting.phase=='validate' and self._standalone:
+        if self._in_on_flag and self._in_on_flag.phase=='validate' and self._standalone:
             raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
                                "validate or predict again. Do so after learn.validate(); the record "
                                "is learn.zero_labels.records[-1]")
@@ -147,7 +146,7 @@ class ZeroLabelsCallback(Callback):
                 **rule, sigmoid=self.sigmoid, ignore_index=ignored,
                 labels=ifnone(self.labels, of_metrics))
 
-    def _tell(self, texts, r=None):
+    def _warn_of_pitfalls(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
         new = new_warnings(self.learn, texts)
         if new:
@@ -194,8 +193,8 @@ class ZeroLabelsCallback(Callback):
         if r is None: return
         self.records.append(r)
         if not self._standalone: self.fit_records.append(r)
-        self._new[self._standalone] = r
-        self._last[self._standalone] = r
+        self._to_log[self._standalone] = r
+        self._to_judge[self._standalone] = r
 
     def _record(self, stats):
         "Make a record of the counts and of the Learner's state"
@@ -238,12 +237,12 @@ class ZeroLabelsCallback(Callback):
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Log the epoch's validation, act on it, or announce that all is clear"
-    r = self._new.pop(self._standalone, None)
+    r = self._to_log.pop(self._standalone, None)
     if r is None: return
     with self._leaving_out("values for the trackers"): self.track(r)
-    self._tell(r.pitfalls, r)
+    self._warn_of_pitfalls(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
-    if getattr(self._saver, 'new_best', False): self._saved = r
+    if getattr(self._saver, 'new_best', False): self._of_best_epoch = r
     fit = self._fit
     fit.n_flagged = fit.n_flagged+1 if r.flagged and not r.learns else 0
     fit.n_healthy = 0 if problem(r) or why_no_verdict(r) else fit.n_healthy+1
@@ -252,7 +251,7 @@ def after_epoch(self:ZeroLabelsCallback):
         if self.on_flag=='raise': fit.error = ZeroLabelsError(*describe(r).args, r)
         else: self._act(r)
         if self.on_flag in ('stop','raise'): raise CancelFitException
-    if fit.n_healthy>=self.patience: self._clear(r)
+    if fit.n_healthy>=self.patience: self._announce_clear(r)
 
 @patch(as_prop=True)
 def _saver(self:ZeroLabelsCallback):
@@ -263,14 +262,14 @@ def _saver(self:ZeroLabelsCallback):
 @patch
 def after_fit(self:ZeroLabelsCallback):
     "Report a fit's final validation unless already reported, or a standalone `validate()`"
-    r = self._last.pop(self._standalone, None) # `lr_find` is a fit without a validation
+    r = self._to_judge.pop(self._standalone, None) # `lr_find` is a fit without a validation
     if self._standalone: self._end_validate(r)
     else: self._end_fit(r)
 
 @patch
 def _end_validate(self:ZeroLabelsCallback, r):
     "Judge a `validate()`; within a fit, by another callback, only report a new verdict"
-    if r is None or self._acting: return
+    if r is None or self._in_on_flag: return
     if not self._fit.running: self._judge(r)
     elif r.verdict and self.dl is self.dls.valid and self._is_new(r): self._report(describe, r)
 
@@ -279,12 +278,12 @@ def _end_fit(self:ZeroLabelsCallback, r):
     "Judge the model at the end of a fit"
     self._fit.running = False
     if self._fit.error: raise self._fit.error
-    if r is None or self._acting: return
-    self._tell(pitfalls(r, self.learn, when='end'), r)
+    if r is None or self._in_on_flag: return
+    self._warn_of_pitfalls(pitfalls(r, self.learn, when='end'), r)
     r = self._of_loaded_model(r)
     if r is None: return
     # Training goes on after a fit of the last layers, as in `fine_tune`
-    if r.verdict and r.frozen and not self.reported and r.validation!=self._fit.acted:
+    if r.verdict and r.frozen and not self.reported and r.validation!=self._fit.acted_on:
         self._report(describe_frozen, r)
     else: self._judge(r)
 
@@ -294,14 +293,14 @@ def _of_loaded_model(self:ZeroLabelsCallback, r):
     saver = self._saver
     # A callback that ended the fit may have kept the saver from loading the best epoch
     if saver is None or getattr(saver, 'new_best', False): return r
-    if self._saved is None: return None
-    return Record(self._saved | {k: r[k] for k in OF_FIT})
+    if self._of_best_epoch is None: return None
+    return Record(self._of_best_epoch | {k: r[k] for k in OF_FIT})
 
 @patch
 def _judge(self:ZeroLabelsCallback, r):
     "Act on a new verdict, or announce that the earlier one no longer applies"
-    if not r.verdict: self._clear(r)
-    elif r.validation!=self._fit.acted: self._act(r)
+    if not r.verdict: self._announce_clear(r)
+    elif r.validation!=self._fit.acted_on: self._act(r)
 
 @patch
 def _is_new(self:ZeroLabelsCallback, r):
@@ -313,17 +312,17 @@ def _is_new(self:ZeroLabelsCallback, r):
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
-    if self._acting: return # `on_flag` trains
+    if self._in_on_flag: return # `on_flag` trains
     is_new = self._is_new(r)
     self._fit.n_healthy = 0
-    self._fit.acted = r.validation
+    self._fit.acted_on = r.validation
     if not r.flagged or self.on_flag in ('warn','stop'):
         self._report(describe if is_new else describe_unchanged, r)
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
         # `on_flag` may validate, which would wait forever for the lock. In a `validate()`,
         # `before_validate` raises an error instead
-        with replaced(self, '_acting', r), replaced(self.learn, 'lock', threading.Lock()):
+        with replaced(self, '_in_on_flag', r), replaced(self.learn, 'lock', threading.Lock()):
             self.on_flag(r)
 
 @patch
@@ -334,16 +333,16 @@ def _report(self:ZeroLabelsCallback, describe, r):
     if warning: self.notify(warning)
 
 @patch
-def _clear(self:ZeroLabelsCallback, r):
+def _announce_clear(self:ZeroLabelsCallback, r):
     data = id(self._data)
     if data not in self.reported or why_no_verdict(r) or problem(r): return
     with self._leaving_out("a report"):
         # The best epoch may be the one before the weights became NaN
         if not torch.as_tensor(self.learn.loss).isfinite().all(): return
         del self.reported[data]
-        if not rank_distrib(): _show(all_clear(r))
+        if not rank_distrib(): _display(all_clear(r))
 
-def _show(warning):
+def _display(warning):
     "Show a box in a notebook, print text elsewhere"
     if not IN_NOTEBOOK: return print(warning)
     from IPython.display import display # Installed wherever there is a notebook
@@ -353,11 +352,12 @@ def _show(warning):
 def notify(self:ZeroLabelsCallback, warning):
     "Show a warning, in the first process only"
     if rank_distrib(): return
+    if is_muted(type(warning)): return print(in_brief(warning))
     printed = io.StringIO()
     # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
     with without_prefix(warning), redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
         warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
-    if printed.getvalue(): _show(warning)
+    if printed.getvalue(): _display(warning)
 
 # %% ../../nbs/diagnosis/05_callback.ipynb #066f9c31
 _TRACKED = 'lift','empty_rate','suggested_thresh','flagged'

@@ -20,7 +20,7 @@ from fastai_mlmetrics.diagnosis.verdicts import (
     not_muted, per_label_helps, problem, Row, thresh_helps, why_no_verdict,
     zeros_are_beaten)
 from .remedies import continued, matching, remedies, with_ap
-from textwrap import wrap
+from textwrap import shorten, wrap
 
 # %% ../../nbs/diagnosis/03_records.ipynb #4f2ec306
 # Fields of the last epoch of a fit, and all fields that only a Learner has, with their defaults
@@ -70,7 +70,8 @@ def add_trend(
 class ZeroLabelsWarning(UserWarning):
     """Warning of `ZeroLabelsCallback`: a verdict on the model, or a mistake in the set-up
 
-    The callback issues it through Python's `warnings`, so filters and recorders apply.
+    The callback issues it through Python's `warnings`, so filters and recorders apply. A filter for
+    this class hides it; a filter for all warnings shortens it to two lines, which are printed.
     `record` holds the numbers of the validation, `html` the box that a notebook shows.
 
         warnings.filterwarnings('ignore', category=ZeroLabelsWarning)"""
@@ -141,6 +142,15 @@ def as_warning(
     facts = [*facts]
     text = _as_text(title, {'': facts, 'What helps': remedies})
     return ZeroLabelsWarning('\n'+text, r, _as_box(title, facts, remedies, color, n_facts))
+
+def in_brief(
+    warning:ZeroLabelsWarning # Warning that a filter for all warnings hides
+)->str: # Two or three lines
+    "Shorten a warning for a reader who has turned all warnings off"
+    title,*facts = ' '.join(str(warning).split()).split(' - ')
+    text = f'{title} {facts[0]}' if title.endswith(':') else title
+    hint = "(Warnings are turned off: learn.zero_labels.explain() shows the whole report.)"
+    return '\n'.join(wrap(f"{shorten(text, 150, placeholder=' ...')} {hint}", 80))
 
 _F1 = "micro F1 {f1_micro:.3f}"
 _MACRO = "macro F1 {f1_macro:.3f}"

@@ -174,7 +174,7 @@ class ThreshComparison(NamedTuple):
     "Held-out comparison of per-label thresholds, the best global one, and those in use; nan: unknown"
     per_label_f1:float=math.nan # Held-out micro F1 of thresholds per label
     global_f1:float=math.nan # Held-out micro F1 of the global threshold
-    gain:tuple=(math.nan,)*3 # `per_label_f1` minus `global_f1`, and its 95 % interval
+    gain:tuple=(math.nan,)*3 # `per_label_f1` minus `global_f1`, and its 95% interval
     global_gain:tuple=(math.nan,)*3 # Gain of the global threshold over those in use
 
 @patch
@@ -419,7 +419,7 @@ class ValidationStats:
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
-        "Return how many bins the middle 90 % of each label's scores span; and if all are inner bins"
+        "Return how many bins the middle 90% of each label's scores span; and if all are inner bins"
         # Share of the scores up to each bin
         share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first = (share<=0.05).sum(1)

@@ -82,7 +82,7 @@ class Estimate:
     value:float # Value with all samples; nan: undefined
     without:Tensor # N values, each without one sample
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
-    n_max:float=math.inf # Maximum number of observations for Wilson's interval
+    n_max:float=math.inf # Maximum number of observations for Wilson's interval; 0: no interval
     is_difference:bool=False # Whether the value is a difference, in [-1, 1]; else a score, in [0, 1]
 
     def minus(self, other):
@@ -119,10 +119,12 @@ class Estimate:
         varies = variance>1e-20
         if self.is_difference:
             # Without any variation, the models are equal, or one of them always wins
+            # Wilson's lower limit of n of n observations is n/(n+t**2)
             half = t*self.error if varies else t**2/(n+t**2)*(value!=0)
             low,high = value-half,value+half
         else:
             # Without any variation, nothing is known but the number of samples or groups
+            # A share of so many observations has this variance; 0: the value is 0 or 1
             n_equal = value*(1-value)/variance if varies else 0
             low,high = _wilson(value, min(n_equal or n, self.n_max), t)
         lowest = -1 if self.is_difference else 0
@@ -134,4 +136,5 @@ def estimate(
 )->Estimate:
     "Compute a metric of all samples, and without each sample"
     counts = p.sample_counts if m.average=='samples' else p.counts
-    return Estimate(m.averaged(counts).item(), *scores_without({'': m}, p).values(), p.sample_groups)
+    without, = scores_without({'': m}, p).values()
+    return Estimate(m.averaged(counts).item(), without, p.sample_groups)

@@ -281,7 +281,7 @@ def _average_rows(self:MultiLabelInterpretation, metrics):
 @patch
 def _report_text(self:MultiLabelInterpretation, averages):
     "Describe what was predicted, and which samples and labels have no known target"
-    texts = [f'Predicted {self.rule.describe()}. low and high: 95 % interval of f1. chance: average '
+    texts = [f'Predicted {self.rule.describe()}. low and high: 95% interval of f1. chance: average '
              f'precision of a random ranking. {self.predictions.sampling}']
     unlabelled = without_label(self.predictions) if averages else ''
     if unlabelled:

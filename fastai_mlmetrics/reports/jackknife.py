@@ -69,6 +69,7 @@ class _Ties:
         y # N bools, the targets
     ):
         tp,fp = curve.tp[0].numpy(),curve.fp[0].numpy()
+        # The steps of the curve: nothing, then before and after each tie, then everything
         before,after = slice(1,-1,2),slice(2,-1,2)
         self.pos,self.neg = tp[-1],fp[-1] # Numbers of positives and of negatives
         self.positives_above = tp[before]
@@ -144,7 +145,7 @@ def _macro_rankings(
         value = torch.cat([m.values(curve) for m in metrics])
         values.append(value)
         if not jackknife: continue
-        without = value.numpy()[:,None].repeat(len(y), 1) # If the sample's target is ignored
+        without = value.numpy()[:,None].repeat(len(y), 1) # Unchanged where its target is ignored
         without[:,valid] = _label_without(curve, scores[valid], y[valid], p.zero_division)
         defined = ~np.isnan(without)
         total += np.where(defined, without, 0)

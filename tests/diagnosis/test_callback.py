@@ -500,6 +500,17 @@ def test_warnings_are_filtered_and_logged(caplog):
     finally: logging.captureWarnings(False)
     assert 'predicts (nearly) nothing' in caplog.text
 
+@pytest.mark.parametrize('category,is_told', [(Warning,True), (UserWarning,True), (ZeroLabelsWarning,False)])
+def test_who_ignores_all_warnings_gets_a_line(category, is_told, capsys):
+    with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', 'some other text')
+        warnings.simplefilter('ignore', category)
+        values(make_learner(*COLLAPSED, cbs=ZeroLabelsCallback()))
+    out,err = capsys.readouterr()
+    assert ('predicts (nearly) nothing' in one_line(out))==is_told and not err
+    assert ('learn.zero_labels.explain() shows the whole report' in one_line(out))==is_told
+    assert max(map(len, out.splitlines()), default=0)<=80 and len(out.splitlines())<=3
+
 @pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
 def test_a_warning_is_a_box_in_a_notebook(action, boxes, monkeypatch, capsys):
     shown = []
