@@ -14,6 +14,13 @@ SOURCES = {o: (ROOT/'fastai_mlmetrics'/f"{o.replace('.', '/')}.py").read_text() 
 LINES_OF_A_ROOM = 300
 LINES_OF_A_FUNCTION = 45
 
+def test_what_is_to_be_changed_for_an_addition_exists(checkout):
+    section = (ROOT/'CONTRIBUTING.md').read_text().split('## To add something')[1].split('\n## ')[0]
+    for name in re.findall('`([^` ]+)`', section):
+        if '/' in name: assert (ROOT/name).exists(), name
+        elif name.endswith('.ipynb'): assert [*(ROOT/'nbs').rglob(name)], name
+        elif name.isidentifier(): assert any(re.search(rf'\b{name}\b', o) for o in SOURCES.values()), name
+
 def test_the_description_is_the_same_everywhere(checkout):
     text = run_setup('setup.py', stop_after='init').metadata.description
     for o in ('README.md','CITATION.cff'): assert text in (ROOT/o).read_text(), o
