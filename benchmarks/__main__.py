@@ -421,6 +421,7 @@ def write(tables, file):
 
 def main(args):
     warnings.simplefilter('ignore')
+    warnings.simplefilter('ignore', ZeroLabelsWarning)
     if args[:1]==['--stream']: return print(*STREAMED[args[1]](*map(int, args[2:])))
     save,names = '--save' in args,[o for o in args if o!='--save']
     known = {f.__name__: f for f in ALL}
