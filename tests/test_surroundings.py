@@ -71,6 +71,7 @@ def touched(path):
                     cbs=ZeroLabelsCallback()).remove_cb(ProgressCallback)
     events = []
     warnings.simplefilter('ignore')
+    warnings.simplefilter('ignore', ZeroLabelsWarning)
     watched = 'os.mkdir','os.rename','os.remove','subprocess.Popen'
     def hook(event, args):
         writes = event=='open' and set(str(args[1]))&set('wax+')
