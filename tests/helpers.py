@@ -22,10 +22,10 @@ ROOT,CPU = Path(__file__).parent.parent,torch.device('cpu')
 NO_FAKE_GPU = "fake tensors before torch 2.6 need a GPU's driver" if (
     tuple(map(int, torch.__version__.split('.')[:2]))<(2,6)) else ''
 
-# `pytest` tries the same 15 inputs each time; `.ci/run` tries 60 others: `--hypothesis-profile random`
+# `pytest` tries the same 15 inputs each time; `.ci/run` tries 40 others: `--hypothesis-profile random`
 settings.register_profile('same', max_examples=15, derandomize=True, deadline=None,
                           suppress_health_check=list(HealthCheck))
-settings.register_profile('random', settings.get_profile('same'), max_examples=60, derandomize=False, print_blob=True)
+settings.register_profile('random', settings.get_profile('same'), max_examples=40, derandomize=False, print_blob=True)
 settings.load_profile('same')
 
 # fastai's loaders of images and texts start as many processes as there are CPUs in each epoch, unless told otherwise
