@@ -12,7 +12,6 @@ from .messages import note, PROBS_GIVEN
 from .rules import is_probs, RangeFound, ThresholdRule, to_scores
 
 # %% ../../nbs/core/06_decoding.ipynb #540493b5
-_BINARY_CROSS_ENTROPIES = F.binary_cross_entropy,F.binary_cross_entropy_with_logits
 _NO_SIGMOID = "remove the sigmoid at the model's end"
 
 def unwrap(
@@ -108,7 +107,8 @@ class Decoding:
 # %% ../../nbs/core/06_decoding.ipynb #032eecde
 # Losses of torch that `BCEWithLogitsLossFlat` should replace; another loss was chosen for a reason
 _REPLACEABLE = {
-    'labels': (nn.BCELoss, nn.BCEWithLogitsLoss, *_BINARY_CROSS_ENTROPIES),
+    'labels': (nn.BCELoss, nn.BCEWithLogitsLoss, F.binary_cross_entropy,
+               F.binary_cross_entropy_with_logits),
     'one class': (nn.CrossEntropyLoss, F.cross_entropy),
     # fastai's for a table with several targets and no `y_block`
     'numbers': (nn.MSELoss, nn.L1Loss, F.mse_loss, F.l1_loss)}
@@ -135,9 +135,9 @@ def trains_on_all(self:Decoding):
     ours = package_of(Decoding)
     flat = isinstance(self.loss_func, BaseLoss)
     if flat and package_of(type(self.loss_func).__call__) not in ('fastai',ours): return False
-    is_plain = type(self.func) in (nn.BCELoss,nn.BCEWithLogitsLoss)
-    known = is_plain or self.func in _BINARY_CROSS_ENTROPIES
-    return known or package_of(type(self.func))==ours
+    # Not subclasses, which may ignore targets, too
+    is_plain = any(o in _REPLACEABLE['labels'] for o in (self.func, type(self.func)))
+    return is_plain or package_of(type(self.func))==ours
 
 @patch(as_prop=True)
 def replacement(self:Decoding):

@@ -99,9 +99,10 @@ def is_muted(
     category:type # Class of a warning
 )->bool:
     "Whether a filter that is not for this class, as of `filterwarnings('ignore')`, hides its warnings"
-    filters = (o for o in warnings.filters if o[1] is None and o[3] is None) # Of any text and module
-    action,of = next(((o[0],o[2]) for o in filters if issubclass(category, o[2])), ('default',Warning))
-    return action=='ignore' and of is not category
+    for action,text,of,module,_ in warnings.filters: # The first that fits decides
+        is_for_all = text is None and module is None
+        if is_for_all and issubclass(category, of): return action=='ignore' and of is not category
+    return False
 
 _warned = WeakKeyDictionary() # Learner -> texts shown for it, without their numbers
 
