@@ -20,7 +20,7 @@ ENOUGH = 20 # Number of positives, or of samples with labels, below which number
 
 def value_checks(
     batch # `Batch`
-)->Tensor: # Lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
+)->Tensor: # Lowest prediction, target; highest prediction, target; highest decimals; samples with NaN
     "Summarise the values of a batch in six numbers that show whether they are valid"
     preds,targs,_ = batch.inputs
     if not preds.numel():
@@ -75,21 +75,21 @@ def _wrong_target_text(target, swapped, are_signs, in_learner):
                 "Predictions come first")
     if are_signs: text += ". If -1 marks negatives, pass (targs+1)/2"
     if target>0: text += ". One-hot encode class indices, and round soft labels"
-    if target%1 and not math.isnan(target): return text # No fraction marks missing targets
+    if target%1 and not math.isnan(target): return text # Missing targets are whole or nan
     value = 'math.nan' if math.isnan(target) else format_number(target)
     text += f". If {value} marks missing targets, pass ignore_index={value}"
     if in_learner: text += " to metrics, callback and loss function (those of this package take it)"
     return text
 
 # %% ../../nbs/core/04_counts.ipynb #8ffac19a
-LARGE = 2**18 # Predictions counted together if batches are smaller, since each call takes time
+LARGE = 2**18 # Smaller batches are joined up to this many predictions, since each call takes time
 
 class Batch:
     "Predictions and targets of some samples, and their confusion counts for a threshold rule"
     def __init__(self,
         preds:Tensor, # Predictions, N x C
         targs:Tensor, # Targets, N x C, each 0 or 1
-        rule:ThresholdRule=None, # Threshold rule; None: sigmoids above 0.5 are predicted, all count
+        rule:ThresholdRule=None, # Threshold rule; None: 0.5 on sigmoids, and all pairs count
         vocab=None, # Names of the labels, for rules that name labels; None: unknown
         start:int=0 # Number of samples before these, whose sample weights come first
     ):
@@ -128,7 +128,7 @@ class Batch:
         "Weights of the samples in float64; None: all count equally"
         if self.rule.sample_weight is None: return None
         w = self.rule.sample_weight[self.start:self.start+self.n]
-        # A metric that has too few raises an error when it is read
+        # If there are too few weights, the metric raises an error when it is read
         return upload(F.pad(w, (0, self.n-len(w))), self.preds.device)
 
     @property
@@ -164,7 +164,7 @@ def cells(
     true:Tensor, # Number of true pairs, tp + fn
     n # Number of pairs that count
 )->Tensor: # `tp`, `fp`, `fn` and `tn`, 4 x the shape of `tp`
-    "Derive the four counts from three sums and the number of pairs"
+    "Derive the four counts from three sums: true positives, predicted pairs and true pairs"
     return torch.stack([tp, predicted-tp, true-tp, n-predicted-true+tp])
 
 def sum_and_weight(
@@ -219,7 +219,7 @@ def is_split(
     dl # Loader: fastai's, or torch's with a `DistributedSampler`
 )->bool:
     "Whether samples are sharded across processes"
-    # Only a `DistributedDL` has an `n_padded`
+    # Of fastai's loaders, only a `DistributedDL` has an `n_padded`
     return hasattr(dl, 'n_padded') or isinstance(getattr(dl, 'sampler', None), DistributedSampler)
 
 def _n_unpadded(dl, n, i=0):
@@ -259,7 +259,7 @@ def gather(
 # %% ../../nbs/core/04_counts.ipynb #66728b07
 class _Current(threading.local):
     "Current `LoopBatch` of each thread"
-    tensors = () # Predictions and targets that it was made of
+    tensors = () # Predictions and targets that the batch was made of
     number = None # Number of the batch in the loop
     batch = None
 
@@ -273,7 +273,8 @@ class LoopBatch:
     ):
         self.size = preds.numel()
         self.kind = preds.dtype,targs.dtype,preds.shape[1] # Only batches of one kind can be joined
-        is_listed = 2*self.size<=LARGE # Small batches wait, while the loop may reuse their memory
+        # Small batches wait in a list; meanwhile, the loop may reuse their memory
+        is_listed = 2*self.size<=LARGE
         self.preds = single_threaded(preds.clone) if is_listed else preds
         self.targs = single_threaded(targs.clone) if is_listed else targs
         self._joined = {} # `Batch`es that begin with this one, by rule and further batches
@@ -309,7 +310,7 @@ def _unpadded_batch(learn):
     return as_rows(preds[:n], targs[:n])
 
 def _parts(o):
-    "List the tensors that a model or a loader returns, by key or index; a single one has no key"
+    "List the tensors that a model or a loader returns, by key or index; a single one has the key None"
     if isinstance(o, dict): return o
     several = isinstance(o, tuple) or isinstance(o, list) and all(isinstance(x, Tensor) for x in o)
     return dict(enumerate(o)) if several else {None: o}
@@ -318,11 +319,11 @@ def several_text(
     preds, # What the model returns: a tensor, or a tuple, list or dict of them
     yb:tuple # Targets of the batch
 )->str: # '' if there is one output, and one target
-    "State how to select an output and a target, of which metrics take one each"
+    "State how to select the one output and the one target that metrics take"
     outputs = _parts(preds)
     targets = _parts(detuplify(yb))
     if None in outputs and None in targets: return ''
-    # Those of the labels probably have one shape
+    # The output and the target of the labels probably have the same shape
     def shape(o): return tuple(getattr(o, 'shape', ()))
     pairs = [(i, j) for i,j in itertools.product(outputs, targets)
              if len(shape(outputs[i]))>1 and shape(outputs[i])==shape(targets[j])]

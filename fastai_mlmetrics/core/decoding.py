@@ -30,7 +30,9 @@ def package_of(
 _DEFAULT_ARGS = dict(thresh=0.5, min_labels=0, max_labels=None)
 
 class Decoding:
-    "What a loss function does with a model's predictions: activation, threshold and limits"
+    """What a loss function does with a model's predictions: activation, threshold and limits
+
+    In the properties below, "it" is the loss function."""
     def __init__(self,
         loss_func, # Loss function of a Learner
         c:int=1, # Number of labels; 1: unknown
@@ -78,12 +80,12 @@ class Decoding:
 
     @property
     def is_chosen(self):
-        "Whether somebody chose the threshold or the limits, which are not the default"
+        "Whether somebody chose the threshold or the limits: they were tuned, or are not the defaults"
         return hasattr(self.loss_func, 'tuned_on') or self.args!=_DEFAULT_ARGS
 
     @property
     def tuned_on(self):
-        "What tells the samples that the threshold was tuned on; (): unknown, or none"
+        "Numbers of samples and positives that the threshold was tuned on; (): unknown, or not tuned"
         return getattr(self.loss_func, 'tuned_on', ())
 
     @property
@@ -129,19 +131,19 @@ def is_replaceable(self:Decoding):
 
 @patch(as_prop=True)
 def trains_on_all(self:Decoding):
-    "Whether it is known to count each target; False for unknown ones, which may ignore some"
+    "Whether it is known to count each target; False for a custom one, which may ignore some"
     if self.ignore_index is not None: return False
-    # A `__call__` of the user's own may ignore targets
+    # A subclass with a `__call__` of its own may ignore targets
     ours = package_of(Decoding)
     flat = isinstance(self.loss_func, BaseLoss)
     if flat and package_of(type(self.loss_func).__call__) not in ('fastai',ours): return False
-    # Not subclasses, which may ignore targets, too
+    # No subclass of torch's losses: it may ignore targets, too
     is_plain = any(o in _REPLACEABLE['labels'] for o in (self.func, type(self.func)))
     return is_plain or package_of(type(self.func))==ours
 
 @patch(as_prop=True)
 def replacement(self:Decoding):
-    "Advise the loss function to use instead of one of torch's, with the weights that it keeps"
+    "Advise which loss function to use instead of one of torch's, and which weights to pass to it"
     weights = [o for o in ('weight','pos_weight') if self.arg(o) is not None]
     if self.made_for=='one class':
         without = note(weights, " without the `weight`, which balances classes that exclude each "
@@ -159,25 +161,25 @@ def advice(self:Decoding,
     if self.is_replaceable:
         why = _NOT_FOR_LABELS.get(self.made_for, '')
         return f"{why}{note(probs, f'{_NO_SIGMOID}, and ')}{self.replacement}"
-    lacks_sigmoid = not probs or self.takes=='logits' # Which the model should not apply
+    lacks_sigmoid = not probs or self.takes=='logits' # Then the sigmoid belongs in the loss function
     both = note(lacks_sigmoid, "`learn.loss_func.activation = torch.sigmoid` and ")
     return f"set {both}`learn.loss_func.decodes = torch.round`"
 
 # %% ../../nbs/core/06_decoding.ipynb #d75ca275
 @patch(as_prop=True)
 def loss_of_zeros(self:Decoding):
-    "Loss of zeros for targets of 0; None: it takes no single output and target"
+    "Loss of predictions of 0 for targets of 0; None: it does not take one output and one target"
     weights = [self.arg(k) for k in ('pos_weight','weight')]
-    # They may have further axes before the labels
+    # The labels are the last axis of the weights
     sizes = [o.shape[-1] for o in weights if isinstance(o, Tensor) and o.ndim]
     c = max([self.c, *sizes])
     zeros = torch.zeros(1, c, dtype=torch.float32, device=self.device)
     try: return self.loss_func(zeros, zeros)
-    except Exception: return None # Whatever a function of others raises
+    except Exception: return None # A custom function may raise anything
 
 @patch(as_prop=True)
 def is_activated(self:Decoding):
-    "Whether it has an activation, which `get_preds` applies, and that is the sigmoid"
+    "Whether it has the sigmoid as its activation, which `get_preds` applies"
     f = getattr(self.loss_func, 'activation', None)
     return callable(f) and (f(torch.zeros(1, 1, dtype=torch.float32, device='cpu'))==0.5).all().item()
 
@@ -187,7 +189,7 @@ def takes(self:Decoding):
     if self.is_activated: return 'logits'
     loss = self.loss_of_zeros
     if loss is None: return None
-    # A score of 0 for a label that is absent has a loss of 0 only if it is a probability
+    # If a label is absent, a prediction of 0 has a loss of 0 only if it is a probability
     if (loss>0).any(): return 'logits'
     return None if self.made_for in _NOT_FOR_LABELS else 'probabilities'
 
@@ -214,7 +216,7 @@ def to_probs(self:Decoding,
 
 @patch(as_prop=True)
 def not_probs_text(self:Decoding):
-    "Say what to do about predictions that the loss function makes no probabilities of"
+    "Explain why predictions cannot be converted to probabilities, and what to do"
     return (f"the loss function ({self.name}) takes neither logits nor probabilities: "
             f"{self.advice(False)}")
 
@@ -223,18 +225,18 @@ def not_probs_text(self:Decoding):
 def range_found(self:Decoding,
     preds:Tensor # Predictions of `get_preds`: after the activation, if there is one
 ): # `RangeFound`; None: nothing is wrong
-    "Look whether the model ends with a sigmoid, and the loss function applies another"
+    "Check whether the model ends with a sigmoid, and the loss function applies another"
     of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
     if preds.numel()<10 or of_preds.takes!='logits': return None
     low,high = preds.double().aminmax()
     outputs = torch.stack([low, high])
-    if self.is_activated: outputs = outputs.logit().round(decimals=5) # As they were before
+    if self.is_activated: outputs = outputs.logit().round(decimals=5) # Before the activation
     low,high = outputs.tolist()
     return RangeFound('probabilities', low, high) if 0<=low<high<=1 else None
 
 def range_words(
     found, # `RangeFound`; None: nothing is wrong
-    decoding:Decoding=None # That of a Learner; None, or without a loss: the predictions are arrays
+    decoding:Decoding=None # `Decoding` of a Learner; None, or without a loss function: of arrays
 )->str: # None: nothing is wrong
     "Explain what is wrong with the range of the predictions, and what to do"
     if found is None: return None

@@ -15,7 +15,7 @@ from numbers import Number
 def to_builtin(
     o # Array, tensor, list or number
 ): # List or number
-    "Convert arrays and tensors to Python numbers or lists"
+    "Convert arrays and tensors to Python numbers or lists; return anything else unchanged"
     return o.tolist() if hasattr(o, 'tolist') else o
 
 def as_tensor(
@@ -33,7 +33,7 @@ def as_tensor(
         raise ValueError(f"{prefix}a table of numbers is needed, with a row per sample and a column "
                          f"per label, but {_why_no_table(o)}") from None
 
-# What torch cannot compare or sort
+# Types of numbers that torch cannot compare or sort
 _SMALL_FLOATS = [getattr(torch, o) for o in ('float8_e4m3fn','float8_e5m2') if hasattr(torch, o)]
 _UNSIGNED = [getattr(torch, o) for o in ('uint16','uint32','uint64') if hasattr(torch, o)]
 
@@ -50,7 +50,7 @@ def _plain(o):
     return o if type(o) is Tensor and not o.requires_grad else o.detach().as_subclass(Tensor)
 
 def _from_numpy(a):
-    "Convert an array of numbers to a tensor, which torch refuses for some types and layouts"
+    "Convert an array of numbers to a tensor, also if torch refuses its type or layout"
     if a.dtype.kind=='f' and a.itemsize>8: a = a.astype(np.float64) # `np.longdouble`
     if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
     if a.dtype.kind=='u' and a.itemsize>1:
@@ -68,14 +68,14 @@ def as_frame(
     o # Anything
 ): # DataFrame of a table; a Series, if its only column has cells that are rows; else `o`
     "Convert a table of another library to pandas, and take a column whose cells are lists or arrays"
-    names = getattr(o, 'column_names', getattr(o, 'columns', None)) # As of pyarrow and of polars
+    names = getattr(o, 'column_names', getattr(o, 'columns', None)) # In pyarrow; in polars
     if names is not None and hasattr(o, '__array__') and not isinstance(o, pd.DataFrame):
         o = pd.DataFrame(np.asarray(o), columns=[*names])
     is_one = isinstance(o, pd.DataFrame) and o.shape[1]==1 and o.dtypes.iloc[0]==object
     return o.iloc[:,0] if is_one and any(map(_is_row, o.iloc[:,0])) else o
 
 def _rows(o):
-    "List the rows of a list, or of a Series or an array of lists; None: it has numbers"
+    "List the rows of a list, or of a Series or an array whose cells are rows; None: they are numbers"
     if isinstance(o, _LISTS): return [*o]
     is_objects = isinstance(o, (pd.Series,np.ndarray)) and o.dtype==object and o.ndim==1
     return [*o] if is_objects and any(map(_is_row, o)) else None
@@ -86,10 +86,10 @@ def _from_table(o):
     "Convert anything but a tensor; whatever goes wrong raises an error"
     o = as_frame(o)
     rows = _rows(o)
-    # numpy reads neither gradients nor a GPU, and not each row of a Series
+    # numpy cannot read tensors with gradients or on a GPU, and does not stack the rows of a Series
     if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
     is_known = isinstance(o, (*_LISTS,Number,range,memoryview,array))
-    # numpy would read the items of a data set, or look into an endless object
+    # numpy would load each item of a data set, and never finish with an endless object
     if not (is_known or any(hasattr(o, name) for name in _CONVERTIBLE)): raise TypeError
     try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
     except Exception:
@@ -117,8 +117,9 @@ def upload(
     # A copy from memory that is not pinned waits
     return x.pin_memory().to(device, non_blocking=True) if device.type=='cuda' else x.to(device)
 
+# %% ../../nbs/core/00_inputs.ipynb #980631d0
 def _cells(o, depth=4):
-    "Yield the cells of nested lists and tables that are not numbers"
+    "Yield those cells of nested lists and tables that are not numbers"
     if depth and isinstance(o, pd.DataFrame): o = o.to_numpy(dtype=object).ravel()
     is_nested = isinstance(o, (*_LISTS,pd.Series)) or isinstance(o, np.ndarray) and o.ndim>0
     if depth and is_nested:
@@ -132,7 +133,7 @@ def _shape_of(o):
     except Exception: return None
 
 def _why_unequal(o, rows):
-    "Explain why rows cannot be joined to a table; '' if their shapes are equal or unknown"
+    "Explain why rows do not make a table; '' if their shapes are equal or unknown"
     kind = type(o).__name__
     shapes = [*itertools.takewhile(lambda shape: shape is not None, map(_shape_of, rows))]
     if len(shapes)<len(rows) or len({*shapes})<2: return ''
@@ -150,7 +151,7 @@ def _why_unequal(o, rows):
     return f"{text}: pass the one with a row per sample and a column per label"
 
 def _why_no_kind(o):
-    "Explain why an object of this type is not a table; '' if the type is right"
+    "Explain which type of table to pass instead of `o`; '' if its type is not the cause"
     kind = type(o).__name__
     if 'complex' in str(getattr(o, 'dtype', '')): return "these numbers are complex"
     if isinstance(o, dict):
@@ -255,9 +256,9 @@ def row_names(*tables):
 def group_values(
     groups, # Group of each sample, such as its patient: values of any kind
     n:int, # Number of samples
-    items=() # Predictions by item; an item may have several samples
+    items=() # Predictions as passed; an item of them, such as an image, may have several samples
 )->np.ndarray: # N values
-    "Check the groups of samples"
+    "Check the groups of samples, and repeat the group of an item for each of its samples"
     if isinstance(groups, str):
         raise ValueError(f"groups={groups!r} is a name: pass a value per sample, such as "
                          f"df[{groups!r}]")
@@ -275,7 +276,7 @@ def group_values(
 def group_numbers(
     groups, # Group of each sample, such as its patient: values of any kind; None: no groups
     n:int, # Number of samples
-    items=() # Predictions by item; an item may have several samples
+    items=() # Predictions as passed; an item of them, such as an image, may have several samples
 )->Tensor: # N numbers from 0; None: no groups
     "Number the groups of samples"
     if groups is None: return None
@@ -286,9 +287,10 @@ def group_numbers(
     return torch.from_numpy(numbers).long()
 
 def _check_index(preds, targs):
+    "Raise an error if two tables name their rows differently, or in another order"
     of_preds = preds.index
     of_targs = targs.index
-    # Numbers from 0 are the names of rows without one
+    # pandas numbers rows without names from 0
     unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (of_preds, of_targs))
     if [*of_preds]==[*of_targs] or unnamed and {*of_preds}!={*of_targs}: return
     raise ValueError("predictions and targets have different indexes, or the same index in another "
@@ -314,7 +316,7 @@ def as_rows(
     shapes = preds.shape,targs.shape
     if preds.ndim+targs.ndim<=3: preds,targs = (o[:,None] if o.ndim==1 else o for o in (preds, targs))
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
-        # Many of scikit-learn's classifiers return several labels as such a list
+        # Several of these shapes come from scikit-learn, which returns a list with an array per label
         hint = ''
         if n_arrays and shapes[0][1:]==shapes[1]:
             hint = f". These are {n_arrays} arrays: pass one of them, or their mean"
@@ -348,14 +350,14 @@ def as_vocab(
     return as_vocab(names[-1]) if in_parts else names
 
 def _has_labels(tl):
-    "Whether the items of a part of a data set are several labels, and not of another task"
+    "Whether a part of a data set is multi-label targets, and not inputs or targets of another task"
     return any(isinstance(f, (MultiCategorize,EncodedMultiCategorize)) for f in tl.tfms.fs)
 
 def label_vocab(
     dls # `DataLoaders`
 ): # `L` of names, or None
     "Return the label names of `dls`: target columns of a table if there are several, else the vocab"
-    # If the targets of a text have no vocab, `dls.vocab` has its words
+    # If the targets of a text model have no vocab, `dls.vocab` has its words
     source = dls
     if 'vocab' not in getattr(dls, '__dict__', {}): # The user has not set it
         tls = getattr(dls, 'tls', None)
@@ -382,7 +384,7 @@ def label_names(
 # %% ../../nbs/core/00_inputs.ipynb #c8bcfc3a
 def stored_targets(
     ds # Data set of any kind
-): # List of label names per sample, or a tensor; None: only with the inputs
+): # List of label names per sample, or a tensor; None: they cannot be read without the inputs
     "Read the targets of a data set without its inputs"
     if hasattr(ds, 'ys'): return as_tensor(ds.ys) # A table
     if isinstance(ds, torch.utils.data.Subset):

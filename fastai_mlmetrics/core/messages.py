@@ -26,7 +26,7 @@ def nearest(
 def code_html(
     text:str # Text in which backticks mark code
 )->str:
-    "Escape a text for HTML, and mark code by `<code>`"
+    "Escape a text for HTML, and mark code with `<code>`"
     return re.sub('`(.*?)`', r'<code>\1</code>', html.escape(text, quote=False))
 
 def check_kwargs(
@@ -61,9 +61,9 @@ def format_number(
 
 def note(
     condition, # Whether there is something to add
-    text:str # What to add
-)->str: # '' if there is nothing
-    "Return a text that is added on a condition"
+    text:str # Text to add
+)->str: # `text`, or '' if there is nothing to add
+    "Return a text only if a condition is true"
     return text if condition else ''
 
 def plural(
@@ -80,13 +80,14 @@ def count_of(
     "Format a number with its noun, in the plural unless the number is 1"
     return f"{n:,} {plural(n, noun)}"
 
+# %% ../../nbs/core/01_messages.ipynb #46ebe335
 PROBS_GIVEN = ("predictions all lie in [0, 1], so they seem to be probabilities already: "
                "pass sigmoid=False")
 
 def warn_user(
     text # Problem, and what to do about it
 ):
-    "Show a warning at the last line of the call that is outside of this package and of fastai"
+    "Show a warning at the line of the user's code, outside of this package and of fastai"
     packages = 'fastai_mlmetrics','fastai','fastcore'
     frame = inspect.currentframe().f_back
     level = 2 # 1 is this function, 2 its caller
@@ -98,19 +99,19 @@ def warn_user(
 def is_muted(
     category:type # Class of a warning
 )->bool:
-    "Whether a filter that is not for this class, as of `filterwarnings('ignore')`, hides its warnings"
-    for action,text,of,module,_ in warnings.filters: # The first that fits decides
+    "Whether a general filter, such as `filterwarnings('ignore')`, hides the warnings of this class"
+    for action,text,of,module,_ in warnings.filters: # The first that matches applies
         is_for_all = text is None and module is None
         if is_for_all and issubclass(category, of): return action=='ignore' and of is not category
     return False
 
-_warned = WeakKeyDictionary() # Learner -> texts shown for it, without their numbers
+_warned = WeakKeyDictionary() # Learner -> texts that were shown for it, without their numbers
 
 def new_warnings(
     learn, # Learner; None: all warnings are new
     texts:list # Warnings
 )->list: # Warnings not yet shown for this Learner
-    "Filter out warnings that were shown before, and count the others as shown"
+    "Filter out warnings that were shown before, and remember the others"
     try: seen = _warned.setdefault(learn, set())
     except TypeError: return texts # None cannot be weakly referenced
     new = [o for o in texts if _without_numbers(o) not in seen]
@@ -118,7 +119,7 @@ def new_warnings(
     return new
 
 def _without_numbers(text):
-    # Numbers in code, and text in parentheses, are the same in each epoch
+    # Text in backticks or parentheses is kept: its numbers do not change from epoch to epoch
     parts = re.split(r'(`[^`]*`|\([^)]*\))', text)
     return ''.join(o if i%2 else re.sub(r'(?<!\w)-?\d\S*', '', o) for i,o in enumerate(parts))
 
@@ -132,11 +133,11 @@ def written_whole(
 ):
     "Context manager that yields a file for text, which gets its name when it is complete"
     try:
-        target = path.resolve() # A link stays one
+        target = path.resolve() # The file that a link points to, so that the link is not replaced
         if target.is_dir():
             raise IsADirectoryError("it is a folder. Pass the name of a file, such as "
                                     f"{path/'report.html'}")
-        # Devices and files that are protected should not be replaced
+        # `replace` would also replace a device, or a file without permission to write
         is_protected = target.exists() and not (target.is_file() and os.access(target, os.W_OK))
         if is_protected: raise PermissionError("it is protected")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +187,7 @@ def progress(
 
 # %% ../../nbs/core/01_messages.ipynb #391e73b0
 def document(
-    *objects # Functions and classes; of classes of other packages, the methods patched in here
+    *objects # Functions and classes; of another package's class, only methods patched in here change
 ):
     "Append the comments of the arguments to the docstrings"
     ours = __name__.partition('.')[0]
@@ -213,5 +214,5 @@ def single_threaded(
     *args # Arguments of `f`
 ): # Result of `f`
     "Call `f` while torch uses a single thread"
-    # `torch.set_num_threads` would also change threads that start meanwhile, for good
+    # `torch.set_num_threads` would change threads that start meanwhile, and not change them back
     with _OPENMP.limit(limits=1): return f(*args)

@@ -18,7 +18,7 @@ from torch.utils.data import RandomSampler, SequentialSampler
 
 # %% ../../nbs/core/07_passes.ipynb #ddd563c3
 _TRACKERS = ('TrackerCallback','TerminateOnNaNCallback','CSVLogger','TensorBoardBaseCallback',
-             'WandbCallback','CometCallback') # Names, since some need further packages
+             'WandbCallback','CometCallback') # Names, as importing some needs further packages
 
 def _tracks(cb):
     "Whether a callback tracks, saves, logs or stops"
@@ -60,7 +60,7 @@ def get_dl(
         raise TypeError(f"{name} is a {type(dl).__name__}, but should be 0 for training, 1 for "
                         f"validation, or a loader{one}: learn.dls.test_dl(items, with_labels=True)")
     partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
-    # A loader of torch has one of these samplers, unless its user chose another
+    # torch's loaders have one of these samplers, unless the user passed another
     sampler = type(getattr(dl, 'sampler', None))
     if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
     elif sampler is RandomSampler or sampler is SequentialSampler and partly:
@@ -102,7 +102,7 @@ def get_probs(
         decoding = Decoding.of(learn)
         text = range_words(decoding.range_found(preds), decoding)
         preds = decoding.to_probs(preds)
-        # Callback or metrics may have warned of it
+        # Callback or metrics may have shown this warning
         if text and new_warnings(learn, [text]): warn_user(text)
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
@@ -117,7 +117,7 @@ class NeedsTargets(Callback):
 
 class _NeedsSingle(Callback):
     "Callback that raises an error for a batch with several outputs or targets"
-    order = -100 # Before they are collected
+    order = -100 # Before `get_preds` collects outputs and targets
     def after_batch(self): check_single(self.pred, self.yb)
 
 def check_first_batch(
@@ -131,7 +131,7 @@ def check_first_batch(
 
 class _Accumulate(Callback):
     "Callback that lets metrics accumulate a pass over the data"
-    name = 'gather_preds' # By which callbacks see that this is no validation
+    name = 'gather_preds' # Callbacks check this name to skip a pass that is not a validation
     def __init__(self, metrics): self.of_pass = metrics
     def after_batch(self): # A callback may select outputs and targets in `after_loss`
         for m in self.of_pass: m.accumulate(self.learn)
@@ -158,7 +158,7 @@ def averaging_text(
     metric, # Metric that is called in a function
     learn:Learner # Learner that averages the function over batches; None: none does
 )->str:
-    "Explain that the value depends on the batch size, and what to pass; '' if it does not"
+    "Explain that the value depends on the batch size, and what to pass; '' if it does not depend"
     if learn is None or metric.is_mean or metric.average=='samples': return ''
     several = several_text(learn.pred, learn.yb)
     return (f"{metric.name} is called in a function, which fastai averages over batches, so its value "

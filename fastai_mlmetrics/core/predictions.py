@@ -19,7 +19,7 @@ from functools import cached_property
 from dataclasses import dataclass, replace
 
 # %% ../../nbs/core/05_predictions.ipynb #d3768a18
-FEW_GROUPS = 10 # Fewer give rough intervals
+FEW_GROUPS = 10 # Below this number of groups, intervals are rough
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -33,7 +33,7 @@ class Predictions:
     nan_warning:str=None # Number of samples with NaN predictions, as text; None: there are none
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
     columns:tuple=None # Indices of the labels in the arrays that were passed; None: these are all
-    # Limits are on the number of labels of a sample, also of those that are not scored
+    # A limit counts all labels of a sample, also those that are not scored
     all_labels:object=None # `Predictions` of all labels, to predict with limits; None: not needed
 
     @classmethod
@@ -58,7 +58,7 @@ class Predictions:
         rows,targs = as_rows(preds, targs)
         groups = group_numbers(groups, len(rows), preds)
         preds = rows
-        known = preds # Where targets count; elsewhere nan
+        known = preds # Predictions of targets that count; nan for all others
         if ignore_index is not None and preds.is_floating_point():
             valid = ThresholdRule(ignore_index=ignore_index).valid(targs)
             known = preds.masked_fill(~valid, math.nan)
@@ -155,7 +155,7 @@ class Predictions:
 
     @property
     def sampling(self):
-        "How the samples were drawn, as far as intervals and held-out scores depend on it, in words"
+        "Assumption about the samples that intervals and held-out scores depend on, as a sentence"
         if self.groups is None:
             return ("Samples are taken as independent: if some are alike, such as images of a "
                     "patient, pass `groups=`.")
@@ -200,9 +200,9 @@ def _named(vocab, columns, c):
 def _valid(rule, targs): return ifnone(rule.valid(targs), torch.ones_like(targs, dtype=torch.bool))
 
 def _check_scale(preds, thresh, sigmoid):
-    "Raise or warn if scores, threshold (None: none) and `sigmoid` do not fit together"
+    "Raise or warn if scores, threshold (None: no threshold) and `sigmoid` contradict each other"
     probs = is_probs(preds)
-    seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer may lie there by chance
+    seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer scores may be in [0, 1] by chance
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
     if thresh is None: return
     useless = useless_thresh(thresh)
@@ -225,9 +225,9 @@ def _check_values(self:Predictions):
     return check_values(checks, len(self.preds), scored=self.scored)
 
 # %% ../../nbs/core/05_predictions.ipynb #ff2b3711
-_BLOCK = 2**16 # Elements that are read together: what is computed of them fits into a CPU cache
+_BLOCK = 2**16 # Elements that are read together: their intermediate results fit into a CPU cache
 
-def _each(*tables): return progress([*zip(*tables)], wait=2) # One of several loops
+def _each(*tables): return progress([*zip(*tables)], wait=2) # Short, since several loops follow
 
 @patch
 def blocks(self:Predictions):

@@ -61,12 +61,12 @@ def as_thresh(
 
 def _in_order(thresh, names, vocab, by_name):
     "Put plain thresholds with names into the order of `vocab`"
-    # The result of a search for some labels has their names, also if it is a global threshold
+    # A global threshold may have names, too: those of the labels that it was tuned for
     if names is None or vocab is None or isinstance(thresh, float): return thresh
     if [*map(str, names)]==[*map(str, vocab)]: return thresh
     if {*names}=={*vocab} and len({*names})==len(names):
         return tuple(thresh[names.index(o)] for o in vocab)
-    # Numbers from 0 are the names of labels without one
+    # Labels without names are numbered from 0
     if [*vocab]==[*range(len(names))]:
         if not by_name: return thresh
         raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, a "
@@ -89,7 +89,7 @@ def complete_thresh(
     names = (*thresh,) if isinstance(thresh, dict) else thresh_names(thresh) or ()
     vocab = as_vocab(vocab)
     if vocab is None or not names or not {*names}<{*vocab}: return thresh
-    if len({*names})<len(names): return thresh # A label twice, which `as_thresh` refuses
+    if len({*names})<len(names): return thresh # `as_thresh` raises an error for a repeated label
     of_labels = np.broadcast_to(as_thresh(present), len(vocab)).tolist()
     given = np.broadcast_to(as_thresh(thresh), len(names)).tolist()
     return dict(zip(vocab, of_labels)) | dict(zip(names, given))
@@ -103,16 +103,16 @@ def thresh_text(
 
 def is_prob_thresh(
     thresh # Thresholds, as `as_thresh` takes them
-)->bool: # False for 0 and 1, which may be for any scores, and for all outside of [0, 1]
+)->bool: # False if each is 0 or 1, which may be meant for any scores, or if one is outside of [0, 1]
     "Whether thresholds are for probabilities"
     t = L(as_thresh(thresh))
     return all(0<=o<=1 for o in t) and any(0<o<1 for o in t)
 
 class RangeFound(namedtuple('RangeFound', 'kind low high')):
-    "What the range of predictions shows: 'probabilities' with `sigmoid=True`, 'logits' without it"
+    "Range of predictions that contradicts `sigmoid`; `kind` is 'probabilities' or 'logits'"
     @property
     def text(self):
-        "Advice on logits that are compared with a threshold for probabilities"
+        "Advice if `kind` is 'logits', but the threshold is for probabilities"
         percent = note(self.low>=0, "If they are percentages, divide them by 100. ")
         return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits, but the "
                 f"threshold is for probabilities. {percent}For logits, pass sigmoid=True, or a "
@@ -130,7 +130,7 @@ def limits_text(
 def useless_thresh(
     thresh # A float, or a tuple of floats
 )->str: # '' if each threshold is in [0, 1]
-    "Explain why a threshold has no effect on probabilities"
+    "Explain why a threshold does not divide probabilities"
     outside = first(t for t in L(thresh) if not 0<=t<=1)
     if outside is None: return ''
     what = "above every probability, so no label would ever be predicted"
@@ -204,7 +204,7 @@ class ThresholdRule:
 
     @property
     def is_top_k(self):
-        "Whether the same number of labels is predicted for each sample, whatever the threshold"
+        "Whether each sample gets the same number of labels, so that thresholds have no effect"
         return self.min_labels==self.max_labels
 
     @property
@@ -220,7 +220,7 @@ class ThresholdRule:
         return ', '.join(filter(None, (thresh, self.limits)))
 
     def describe(self,
-        at='at thresh=' # Text before the threshold
+        at='at thresh=' # Text before a threshold that has an effect
     )->str:
         "Describe the threshold and the limits in a few words"
         return f"{'with ' if self.is_top_k else at}{self.text}"
@@ -323,8 +323,8 @@ def ignored_by(
 def labels_of(
     metrics, # Metrics of a Learner
     vocab=None # Names of the labels; None: unknown
-): # Which labels each metric with an argument `labels` scores: sets, or None for all labels
-    "List the distinct choices of labels that metrics score, by their indices where these are known"
+): # A set of labels for each distinct choice, or None for all labels
+    "List the distinct values of `labels` of metrics, as indices where these are known"
     def index(label): return vocab.index(label) if vocab and label in vocab else label
     choices = (o.labels for o in metrics if hasattr(o, 'labels'))
     return [*dict.fromkeys(None if o is None else frozenset(map(index, o)) for o in choices)]

@@ -104,7 +104,7 @@ def new_axes(
     "Return `ax`, or the axes of a new figure"
     if ax is not None: return ax
     ax = plt.subplots(figsize=figsize, layout='constrained')[1]
-    ax.tick_params(labelsize=8) # The size of legends; titles and axis labels have 10
+    ax.tick_params(labelsize=8) # As small as legends; titles and axis labels have 10
     return ax
 
 # %% ../../nbs/core/02_tables.ipynb #54c7ab90
@@ -117,16 +117,16 @@ def three_decimals(
 
 def format_cell(
     x:float # Number to show
-)->str: # Three decimals; three digits, if the decimals are zeros; 0 up to a rounding error is 0
+)->str: # Three decimals; three digits, if the decimals would be zeros; 0 below 1e-9
     "Format a number for a table"
     return f'{x:.3g}' if 1e-9<=abs(x)<0.0005 else three_decimals(x)
 
 # %% ../../nbs/core/02_tables.ipynb #0186e057
 def with_limits(
-    value:float, # A difference
+    value:float, # Difference of two scores
     low:float, # Lower limit of its interval
     high:float # Upper limit of its interval
-)->str: # Such as '0.026 (0.007 to 0.045)'; the limits of a loss change their signs
+)->str: # Such as '0.026 (0.007 to 0.045)'; a negative difference is shown with all signs reversed
     "Format the size of a difference, and its interval"
     if value<0: low,high = -high,-low
     value,low,high = (f'{x:.3f}' if abs(x)<10 else f'{x:.0f}' for x in (abs(value), low, high))
@@ -134,7 +134,7 @@ def with_limits(
 
 class Table(pd.DataFrame):
     "DataFrame shown with three decimals, all columns, and `attrs['reading']` as a text below"
-    _format = staticmethod(format_cell) # Of a number
+    _format = staticmethod(format_cell) # Formats a number
 
     @property
     def _constructor(self): return type(self)
