@@ -17,7 +17,7 @@ def declared_signature(
     "Make the signature that a class declares by `order`, `without` and `defaults`"
     own = inspect.signature(cls.__init__).parameters
     inherited = inspect.signature(super(cls, cls).__init__).parameters
-    # `without` and `defaults` of a base class are in the inherited parameters already
+    # The inherited parameters already follow `without` and `defaults` of the base class
     without = cls.__dict__.get('without', ())
     defaults = cls.__dict__.get('defaults', {})
     # Which parameters: the inherited ones, replaced by the class's own
@@ -46,6 +46,6 @@ def declared_init(
         given = sig.bind_partial(self, *args, **kwargs).arguments
         init(**{**defaults, **given})
     __init__.__signature__ = sig
-    # `docments` also looks for comments in `__delwrap__`
+    # Where `docments` also looks for comments of arguments
     __init__.__delwrap__ = super(cls, cls).__init__
     return __init__

@@ -16,7 +16,7 @@ class Curve:
     def __init__(self,
         tp:Tensor, # True positives at each step, R x K
         fp:Tensor, # False positives at each step, R x K
-        score:Tensor=None # Lowest score that each step predicts, infinity at the first step, R x K
+        score:Tensor=None # Lowest score that each step predicts, R x K; infinity at the first step
     ):
         self.tp = tp.double()
         self.fp = fp.double()
@@ -43,14 +43,14 @@ def sort_curve(
     scores:Tensor, # Scores, R x N
     y:Tensor, # Targets, R x N of 0 and 1
     weight:Tensor=None # Weight of each score, R x N, 0 if ignored; None: all count equally
-)->Curve: # One step per score, and the first without any
+)->Curve: # A first step that predicts nothing, and a step per score
     "Make the curve of each row by sorting it"
     score,order = scores.sort(dim=1, descending=True)
     y = y.gather(1, order).double()
     w = torch.ones_like(y) if weight is None else weight.gather(1, order).double()
     ends_tie = F.pad(score[:,1:]!=score[:,:-1], (0,1), value=True)
     def count(x):
-        "Sum `x` up to each score; within a tie, up to the last end of one; 0 first"
+        "Sum `x` up to each score, after a first 0; within a tie, up to the end of the tie before it"
         at_ends = torch.where(ends_tie, x.cumsum(1), 0)
         return F.pad(at_ends.cummax(1).values, (1,0))
     return Curve(tp=count(w*y), fp=count(w*(1-y)), score=F.pad(score, (1,0), value=math.inf))
@@ -59,15 +59,15 @@ def sort_curve(
 def label_curve(
     scores, # Scores of one row, a 1-d array or tensor
     y # Targets of one row, 0 or 1
-)->Curve: # Two steps per true score: before and after its tie
+)->Curve: # Two steps per score of a positive, before and after its tie; a first and a last step
     "Make the curve of a long row by sorting and searching"
     y = np.asarray(y, dtype=bool)
     scores = np.asarray(scores)
     true_scores = np.sort(scores[y])
     scores = np.sort(scores)
-    levels = np.unique(true_scores)[::-1] # Of the positives, from the highest score down
+    levels = np.unique(true_scores)[::-1] # Distinct scores of positives, from the highest down
     def count(x):
-        "Count how many of the sorted `x` each step predicts: none, the ones at each level, all"
+        "Count how many of the sorted `x` each step predicts: none; above, and from, each level; all"
         above = len(x)-np.searchsorted(x, levels, side='right')
         at_least = len(x)-np.searchsorted(x, levels, side='left')
         return np.r_[0, np.stack([above, at_least], 1).ravel(), len(x)]
@@ -89,7 +89,7 @@ def row_curves(
     return [sort_curve(s[None], t[None], w[None]) for s,t,w in rows]
 
 # %% ../../nbs/metrics/03_curves.ipynb #6ef8575c
-REACH = 24 # The bins are of logits from -24 to 24; the outermost bins also count all beyond
+REACH = 24 # Bins divide logits from -24 to 24; the outermost bins also count all scores beyond
 
 def bin_edges(
     bins:int # Number of bins, from a logit of 24 down to -24
@@ -102,12 +102,12 @@ def bin_place(
     preds:Tensor, # Predictions
     bins:int, # Number of bins, from 24 down to -24
     sigmoid:bool=True # Whether `preds` are logits; if not, they are probabilities
-)->Tensor: # The bin as a float: its digits say where in the bin
+)->Tensor: # Number of the bin, with the place within the bin as decimals
     "Find the place of each prediction among the bins"
     logits = preds.float() if sigmoid else preds.float().logit()
     bins_per_logit = bins/2/REACH
     place = logits.nan_to_num() # A copy, so that the next steps need no more memory
-    place.sub_(REACH).mul_(-bins_per_logit) # Number of bins below 24
+    place.sub_(REACH).mul_(-bins_per_logit) # Distance from 24, in bins
     return place.clamp_(0.5, bins-0.5) # The outermost bins count all beyond
 
 def bin_index(
@@ -115,7 +115,7 @@ def bin_index(
     y:Tensor, # Targets, N x C of 0 and 1
     bins:int, # Number of bins, from 24 down to -24
     sigmoid:bool=True, # Whether `preds` are logits; if not, they are probabilities
-    exact:bool=False # Whether probabilities are compared with `bin_edges`; False: logits are rounded
+    exact:bool=False # Whether to compare `preds`, probabilities, with `bin_edges`; False: use their logits
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
     "Find the bin of each prediction"
     if exact: # A score on an edge belongs below it, as scores must exceed a threshold
@@ -124,11 +124,11 @@ def bin_index(
     else: bin_of = bin_place(preds, bins, sigmoid).long()
     n_labels = preds.shape[1]
     label = torch.arange(n_labels, device=preds.device)
-    row = label + n_labels*y.bool() # `bool`, as bad targets are reported later
+    row = label + n_labels*y.bool() # `bool`, since wrong targets are reported later
     return bin_of + bins*row
 
 def add_to_histogram(
-    hist:Tensor, # Histogram, 2 x C x `bins` (once per fold), which is changed; None: an empty one
+    hist:Tensor, # Histogram to add to in place, 2 x C x `bins` per fold; None: a new one
     index:Tensor, # Places in the histogram, N x C, as `bin_index` returns them
     bins:int, # Number of bins
     weight:Tensor=None, # Weight of each prediction, N x C; None: all count equally
@@ -143,7 +143,7 @@ def add_to_histogram(
 
 def bin_curve(
     hist:Tensor # Histogram of negatives and positives, 2 x C x bins, from the highest bin down
-)->Curve: # One step per bin, and the first without any; scores are logits, in the middle of bins
+)->Curve: # A first step that predicts nothing, and a step per bin, at the logit in its middle
     "Make the curve of each label from a histogram"
     fp,tp = F.pad(hist.cumsum(2), (1,0))
     bins = hist.shape[2]
@@ -174,7 +174,7 @@ def constant_values(
         tp = first_k(true)
         fp = first_k(false)
         return m.values(tp, fp, fn=tp[-1]-tp, tn=fp[-1]-fp)
-    # The mean over labels of the value with the label (k first ones), or without it (all others)
+    # Mean over labels: the first k have the value of always predicting them, the others of never
     zero = torch.zeros_like(true)
     without = m.values(zero, zero, fn=true, tn=false)
     with_it = m.values(true, false, fn=zero, tn=zero)

@@ -294,7 +294,7 @@ class BrierScoreMulti(StreamMetric):
 
 # %% ../../nbs/metrics/02_formulas.ipynb #f45c5de4
 def _function_of(cls, name, shown):
-    "Return the function of whole tensors that computes `cls`; its docstring has the value `shown`"
+    "Return a function of whole tensors that computes `cls`; `shown` is the value in its docstring"
     def f(
         inp:Tensor, # Predictions: the last axis is the labels, all others are samples
         targ:Tensor, # Targets of the same shape, each 0 or 1

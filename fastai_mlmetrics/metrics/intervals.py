@@ -27,12 +27,12 @@ def as_bools(batch):
     return y,torch.ones_like(y) if valid is None else valid.cpu()
 
 def counts_without(p):
-    "Count each label without one `tp`, `fp`, `fn` or `tn`, and without a change: 4 x 5 x C"
+    "Count each label without one `tp`, `fp`, `fn` or `tn`, and unchanged: 4 x 5 x C"
     one_pair = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
-    return p.counts[:,None]-one_pair[...,None] # Where it is -1, there is no such pair to leave out
+    return p.counts[:,None]-one_pair[...,None] # -1: there is no such pair to leave out
 
 def cell_numbers(y, predicted, valid):
-    "Number the cells of the confusion counts that pairs are in, as `counts_without` does"
+    "Return which of the five cases of `counts_without` each pair is"
     return (3-2*predicted.byte()-y.byte()).where(valid, _NOT_COUNTED).long()
 
 def _label_averages_without(metrics, p):
@@ -64,8 +64,8 @@ def scores_without(
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc51ac55
 def _degrees_of_freedom(s2, s4, n):
-    "Estimate the degrees of freedom of a variance by Satterthwaite's formula, from 5 to n-1"
-    # Fewer than n-1 if a few samples make most of the variance
+    "Estimate the degrees of freedom of a variance by Satterthwaite's formula; at least 5, at most n-1"
+    # There are fewer than n-1 if a few samples cause most of the variance
     spread = s4 - s2**2/n
     free = 2*s2**2/spread if spread>0 else n-1
     return min(max(free, 5), n-1)
@@ -78,7 +78,7 @@ def _wilson(share, n, t):
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    "Score, or difference of scores, with its values without each sample"
+    "Score, or difference of two scores, with its values without each sample"
     value:float # Value with all samples; nan: undefined
     without:Tensor # N values, each without one sample
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
@@ -98,7 +98,7 @@ class Estimate:
         n = len(changes)
         size = self.groups.bincount()
         total = torch.zeros_like(size, dtype=changes.dtype).index_add(0, self.groups, changes)
-        return total*(n-1)/(n-size) # Other samples weigh more without the group
+        return total*(n-1)/(n-size) # Without a group, the other samples have more weight
 
     @cached_property
     def error(self):
@@ -118,13 +118,13 @@ class Estimate:
         value,variance = self.value,self.error**2
         varies = variance>1e-20
         if self.is_difference:
-            # Without any variation, the models are equal, or one of them always wins
+            # Without any variation, the models are equal, or one is always better by the same amount
             # Wilson's lower limit of n of n observations is n/(n+t**2)
             half = t*self.error if varies else t**2/(n+t**2)*(value!=0)
             low,high = value-half,value+half
         else:
-            # Without any variation, nothing is known but the number of samples or groups
-            # A share of so many observations has this variance; 0: the value is 0 or 1
+            # A share of `n_equal` observations has this variance; 0: the value is 0 or 1
+            # Without any variation, nothing is known but `n`, the number of samples or groups
             n_equal = value*(1-value)/variance if varies else 0
             low,high = _wilson(value, min(n_equal or n, self.n_max), t)
         lowest = -1 if self.is_difference else 0

@@ -18,13 +18,13 @@ from .ranking import APScoreMulti, LRAP, RocAucMulti
 _OF_ONE = 'pos_label','average','name' # Arguments of a single metric
 
 def _check_args(f, thresh, kwargs):
-    "Raise if `f` is passed to a Learner uncalled, or has no such argument"
+    "Raise an error if `f` is passed to a Learner without being called, or has no such argument"
     is_array = len(getattr(thresh, 'shape', ()))>1 # Predictions, which a Learner passes
     if is_array: raise ValueError(f"call it: metrics={f.__name__}()")
     check_kwargs(f.__name__, f, kwargs)
 
 def _ranking_kwargs(kwargs):
-    "Leave out the arguments that metrics without a threshold do not have"
+    "Leave out the arguments that metrics without a threshold do not take"
     return {k: v for k,v in kwargs.items() if k not in ('min_labels','max_labels')}
 
 @delegates(CountsMetric.__init__, but=_OF_ONE)
@@ -39,7 +39,8 @@ def multilabel_metrics(
 )->L: # Metrics of a Learner
     """Return metrics to train with: accuracy, its baseline, the empty rate, and F1 in three averages
 
-    Accuracy, its all-zeros baseline, empty rate, and F1 in three averages.
+    The baseline is the accuracy of a model that predicts nothing. The averages of F1 are macro, micro
+    and samples.
 
         multilabel_metrics()[-1].name # 'f1_samples'
         [m(logits, targs) for m in multilabel_metrics(thresh=0.3, ranking=True)]"""
@@ -61,7 +62,7 @@ def multilabel_metrics(
     if ranking:
         kw = dict(sigmoid=sigmoid, **_ranking_kwargs(kwargs))
         res.append(APScoreMulti(name='ap_macro', bins=bins, **kw))
-        # A label that is absent has no AUC, which is no 0/0 of counts
+        # `zero_division` is for 0/0 of counts: AUC and LRAP keep their own defaults
         kw.pop('zero_division', None)
         res += [RocAucMulti(name='roc_auc_macro', bins=bins, **kw), LRAP(name='lrap', **kw)]
     return res

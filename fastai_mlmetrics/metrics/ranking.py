@@ -16,8 +16,8 @@ from .curves import (
     add_to_histogram, bin_curve, bin_index, row_curves, sort_curve)
 
 # %% ../../nbs/metrics/04_ranking.ipynb #c723a965
-def _element_weights(batch):
-    "Weight of each sample-label pair, N x C, 0 if ignored; None: all count equally"
+def _pair_weights(batch):
+    "Return the weight of each sample-label pair, N x C, 0 if ignored; None: all count equally"
     _,y,valid = batch.inputs
     if batch.weight is None: return valid
     weight = batch.weight[:,None]
@@ -26,10 +26,10 @@ def _element_weights(batch):
 class StoredScores:
     "Scores and targets of one batch, C x N"
     def __init__(self,
-        batch # `Batch`; copied, because a model may write its next output into the same memory
+        batch # `Batch`, which is copied: a model may write its next output into the same memory
     ):
         preds,y,_ = batch.inputs
-        weight = _element_weights(batch)
+        weight = _pair_weights(batch)
         self.scores = preds.T.clone(memory_format=torch.contiguous_format)
         self.y = y.bool().T.contiguous()
         self.weight = None if weight is None else weight.T
@@ -44,7 +44,7 @@ def curves_of(
     # The first batch keeps the curves, so that they live as long as the scores
     curves = stored[0]._curves
     key = (pooled, split, *stored[1:])
-    # If any process lacks the curves, all of them gather
+    # If one process does not have the curves, all processes gather the scores
     missing = torch.tensor(int(key not in curves), device=stored[0].y.device)
     if all_reduce(missing, split):
         def join(parts):
@@ -73,7 +73,7 @@ class CurveMetric(StreamMetric):
     ):
         super().__init__(sigmoid=sigmoid, **kwargs)
         self.bins = None if bins is None else check_int('bins', bins, 2)
-        # Bins are those of probabilities; a sorted ranking is the same on any scale
+        # Bins need logits or probabilities; a sorted ranking is the same on any scale
         self.needs_probs = bins is not None
         self.ignores_scale = bins is None
         if bins is not None and self.average=='samples':
@@ -93,7 +93,7 @@ def curve_of_samples(
 def _histogram(batch, bins):
     preds,y,_ = batch.inputs
     index = bin_index(preds, y, bins, batch.rule.sigmoid and batch.scored)
-    return add_to_histogram(None, index, bins, _element_weights(batch))
+    return add_to_histogram(None, index, bins, _pair_weights(batch))
 
 @patch
 def from_batch(self:CurveMetric, batch):
@@ -206,7 +206,7 @@ class RocAucMulti(CurveMetric):
         next_fp = c.fp[:,1:]
         max_fp = c.false[:,None]*(self.max_fpr or 1)
         width = (next_fp.minimum(max_fp)-fp).clamp(min=0)
-        part = (width/(next_fp-fp)).nan_to_num() # Of the step that is below `max_fpr`
+        part = (width/(next_fp-fp)).nan_to_num() # Fraction of the step below `max_fpr`
         mean_height = tp + part*c.tp.diff()/2
         area = (width*mean_height).sum(1)/(c.true*c.false)
         if self.max_fpr is None: return area
@@ -273,8 +273,8 @@ class LabelRankingLoss(LabelRanking):
 def _hits(c, k):
     "Count the true labels among each sample's `k` top-scoring labels; for ties, the expected number"
     predicted = c.tp+c.fp
-    wanted = k-predicted[:,:-1] # Labels that are missing to `k` before each step
-    part = (wanted/predicted.diff()).nan_to_num().clamp(0, 1) # Of the step's tied labels
+    wanted = k-predicted[:,:-1] # How many of the `k` labels are still to be predicted before each step
+    part = (wanted/predicted.diff()).nan_to_num().clamp(0, 1) # Fraction of the step's tied labels
     return (c.tp.diff()*part).sum(1)
 
 class PrecisionAtK(LabelRanking):
@@ -358,7 +358,7 @@ class ExpectedCalibrationError(StreamMetric):
         "Return the sums of scores, targets and weights in each bin of each label: 3 x C x bins"
         _,y,_ = batch.inputs
         scores = batch.scores.double().nan_to_num()
-        w = _element_weights(batch)
+        w = _pair_weights(batch)
         w = torch.ones_like(scores) if w is None else w.double()
         index = (scores*self.n_bins).long().clamp(0, self.n_bins-1)
         def binned(x):

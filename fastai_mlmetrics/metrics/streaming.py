@@ -41,12 +41,12 @@ class StreamMetric(AccumMetric):
     defaults = dict(average='micro')
 
     # What kind of metric it is
-    averages = 'micro', # The averages that make sense
-    func_name = None # Name of the column; None: the class's
+    averages = 'micro', # Values of `average` that the class takes
+    func_name = None # Name of the column; None: made from the name of the class
     needs_probs = False # Whether only scores in [0, 1] are valid
-    ignores_scale = False # Whether only the order of the predictions matters, or nothing of them
+    ignores_scale = False # Whether predictions may be on any scale: at most their order matters
     is_loss = False # Whether lower is better
-    is_mean = False # Whether it is a mean over samples or pairs, which may be averaged over batches
+    is_mean = False # Whether it is a mean over samples or pairs, so that batches may be averaged
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
 
@@ -129,9 +129,9 @@ class StreamMetric(AccumMetric):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 # %% ../../nbs/metrics/01_streaming.ipynb #01f977e4
-_MANY = 256 # Batches that a metric lists at most
-_FEW = 16 # Checks of batches, because small tensors between large ones fragment memory
-_BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a CPU's cache
+_MANY = 256 # Maximum number of batches in the list
+_FEW = 16 # Maximum number of checks in the list: many small tensors fragment the memory
+_BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a CPU cache
 
 @patch
 def accumulate(self:StreamMetric,
@@ -141,7 +141,7 @@ def accumulate(self:StreamMetric,
     if self._learn is None or self._learn() is not learn: self._begin(learn)
     batch = loop_batch(learn)
     *_,n_labels = batch.kind
-    # Raises errors of names and of per-label thresholds now, not when the batches are counted
+    # Errors of names and of per-label thresholds are raised now, not when the batches are counted
     if self.c is None: self.rule.for_labels(n_labels, self.vocab)
     self._set_labels(n_labels)
     # Only batches of one kind can be joined
@@ -158,7 +158,7 @@ def _begin(self:StreamMetric, learn):
     if self._in_learner:
         raise RuntimeError(f"{self.name} counts for two Learners at once: "
                            "give each metrics of its own")
-    self.count_batches() # Of another loop, whose labels may have other names
+    self.count_batches() # The list may have batches of another loop, with other names of labels
     dl = getattr(learn, 'dl', None)
     self._in_learner = isinstance(learn, Learner)
     self._learn = ref(learn) if self._in_learner else lambda: learn
@@ -298,7 +298,7 @@ def reduce(self:StreamMetric, total):
 
 @patch(as_prop=True)
 def value(self:StreamMetric):
-    "A float; an array for `average=None`; None if nothing was added"
+    "Value over all batches: a float; an array for `average=None`; None if nothing was added"
     read = self.read()
     if read is None: return None
     total,checks = read
@@ -327,7 +327,7 @@ def check_input(self:StreamMetric,
     if problem:
         self._warn(problem)
         return False
-    # Probabilities, if nothing else will do
+    # Probabilities, if the metric needs them
     low,_,high,*_ = checks
     if self.needs_probs and not self.sigmoid and (low<0 or high>1):
         raise ValueError(f"{self.name} is for probabilities, but there are predictions like "
@@ -339,7 +339,7 @@ def range_of(self:StreamMetric,
     low:float, # Lowest prediction
     high:float # Highest prediction
 ): # `RangeFound`; None: nothing is wrong
-    "Look whether the range of the predictions contradicts `thresh` or `sigmoid`"
+    "Check whether the range of the predictions contradicts `thresh` or `sigmoid`"
     if self.ignores_scale or self.rule.is_top_k or not self.scored: return None
     in_01 = 0<=low<high<=1
     if self.sigmoid and in_01 and self.seen*self.c>=10: # Fewer logits may be in [0, 1] by chance
@@ -370,7 +370,7 @@ def defined(self:StreamMetric,
     n:Tensor # Number of sample-label pairs behind each value
 )->Tensor:
     "Replace 0/0 by `zero_division`, and values without any pair by nan"
-    # 0/n is nan where n is 0, and quicker than a mask
+    # 0/n is nan where n is 0; adding it is faster than a mask
     return values.nan_to_num(self.zero_division, math.inf, -math.inf) + 0/n
 
 @patch
@@ -425,7 +425,7 @@ class CountsMetric(StreamMetric):
 
     @property
     def counts(self):
-        "`tp`, `fp`, `fn` and `tn` of each label, 4 x C; for the samples average, sum and weight"
+        "`tp`, `fp`, `fn` and `tn` of each label, 4 x C; for average='samples', sum and weight"
         read = self.read()
         if read is None: return None
         total,_ = read
