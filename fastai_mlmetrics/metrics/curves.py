@@ -115,7 +115,7 @@ def bin_index(
     y:Tensor, # Targets, N x C of 0 and 1
     bins:int, # Number of bins, from 24 down to -24
     sigmoid:bool=True, # Whether `preds` are logits; if not, they are probabilities
-    exact:bool=False # Whether to compare `preds`, probabilities, with `bin_edges`; False: use their logits
+    exact:bool=False # Whether to compare `preds`, probabilities, with `bin_edges`; False: logits
 )->Tensor: # N x C places in a flat 2 x C x `bins` histogram, negatives first
     "Find the bin of each prediction"
     if exact: # A score on an edge belongs below it, as scores must exceed a threshold

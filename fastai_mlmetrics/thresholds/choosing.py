@@ -20,13 +20,13 @@ from functools import cached_property
 class InUse(Tuned):
     "Threshold that a Learner currently uses"
     in_use = True
-    held_out = None # No samples are known to be new to it
+    held_out = None # It may have been tuned on any of the samples
     def __init__(self,
         table:SearchTable, # Scores and targets
         rule:dict, # Arguments of the `ThresholdRule` that is in use
         counted, # Predictions of that rule: `Predictions`, or a metric with its `counts`
         is_chosen:bool=False, # Whether the user chose the threshold; else it is the default
-        tuned_here:bool=False # Whether the threshold was tuned on these samples
+        tuned_here:bool=False # Whether the threshold was tuned on the samples of `table`
     ):
         self.counted = counted
         self.is_chosen = is_chosen
@@ -56,6 +56,7 @@ class OutcomeInUse(Outcome):
     def cells(self, folds=None):
         return self.tuned.counted.counts if folds is None else super().cells(folds)
 
+# %% ../../nbs/thresholds/03_choosing.ipynb #f5403c8a
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
     options:list, # `Tuned`, the simplest first
@@ -67,7 +68,7 @@ def thresh_table(
     table = options[0].table
     per_label = next((o for o in options if o.per_label and not o.in_use), None)
     support = table.true.tolist()
-    # An outcome is None where there are no held-out scores
+    # An outcome is None if there are no held-out scores
     def total(m, outcome): return outcome.score(m) if outcome else math.nan
     def of_labels(m, outcome):
         return m.values(*outcome.cells()).tolist() if outcome else np.full(table.c, math.nan)
@@ -143,7 +144,7 @@ def _by(change):
     return with_limits(change.value, *change.limits(0.95))
 
 def _why_kept(in_use, best, change):
-    "State that `best` is worse, or not clearly better than the threshold in use, by the `change`"
+    "State that `best` is worse than the threshold in use, or not clearly better; `change` is the gain"
     text = f"`{in_use.name}` is recommended: "
     if change.value==0: return f"{text}held out, `{best.name}` is no better."
     if change.value<0: return f"{text}held out, `{best.name}` is worse by {_by(change)}."
@@ -192,7 +193,7 @@ def _choose(objective, options):
         elif added.value>0:
             further = (f". `{per_label.name}` adds only {added.value:.3f} to that, which may be "
                        "chance")
-    # Only a threshold that somebody chose stays where the gain may be chance
+    # If the gain may be chance, only a threshold that somebody chose is kept
     baseline = ifnone(in_use, best if best in comparable else chosen)
     change = _gain(objective, chosen, baseline)
     low,high = change.limits(0.95)
@@ -221,7 +222,7 @@ def _constant_score(objective, table):
     return m.averaged(p.sample_counts)
 
 def _beside_a_constant(objective, chosen):
-    "Name the best constant prediction, if a recommendation does not beat it"
+    "State the score of the best constant prediction, if the recommended option does not beat it"
     if objective.required or objective.by_rank or not chosen.compared: return ''
     constant = float(_constant_score(objective, chosen.table))
     if objective.sign*(chosen.compared.score(objective.m)-constant)>0: return ''

@@ -15,7 +15,7 @@ def most_misses(
     n, # Numbers of positives
     recall:float, # Minimum recall
     confidence:float # Probability that new samples have the minimum recall
-): # -1 if n is too small to miss none
+): # -1: even without a miss, there are too few positives
     "Return how many positives a threshold may miss"
     k = binom.ppf(1-confidence, n, 1-recall)
     return k - (binom.cdf(k, n, 1-recall)>1-confidence)
@@ -35,7 +35,7 @@ def design_effect(
     "Return the factor by which groups increase the variance of a share"
     deviations = right-right.mean()
     variance = (deviations**2).sum()
-    if not variance: return len(right)/len(np.unique(groups)) # A group says as much as a sample
+    if not variance: return len(right)/len(np.unique(groups)) # Count each group as one sample
     of_groups = np.bincount(groups, weights=deviations)
     return max(1, (of_groups**2).sum()/variance)
 
@@ -59,7 +59,7 @@ class Constraint:
         self.least = least
         self.confidence = confidence
         self.by_label = isinstance(least, dict)
-        self.least_of = None # Lowest value by the index of a label, if it is given by name
+        self.least_of = None # Minimum by the index of a label; None: the same for all labels
 
     def look_up(self, vocab):
         "Look up the labels that have a separate minimum"
@@ -146,15 +146,15 @@ class Constraint:
         return np.stack([self._kept_on_average(table, thresh, mask) for mask in masks])
 
     def _kept_on_average(self, table, thresh, mask):
-        "Find out where the lower limit of an average is high enough, M bools"
+        "Find the thresholds at which the lower limit of an average is high enough, M bools"
         def is_kept(at):
-            # The lower end of an interval with two sides, of which one is asked for
+            # The lower limit of a two-sided interval, of which only this side is needed
             low,_ = table.estimate_at(self.m, thresh[at], mask).limits(2*self.confidence-1)
             return low>=self.least
-        if self.name=='recall': # It grows as the threshold falls
+        if self.name=='recall': # Recall grows as the threshold falls
             first = bisect.bisect_left(range(len(thresh)), True, key=is_kept)
             return np.arange(len(thresh))>=first
-        # Precision is tried at some thresholds; between two that keep it, all are taken to
+        # Precision is tested at 64 thresholds; all between the first and the last of the run are kept
         steps = np.unique(np.linspace(0, len(thresh)-1, 64).astype(int))
         run = first_run(np.array([is_kept(at) for at in steps]))
         kept = np.zeros(len(thresh), bool)

@@ -73,7 +73,7 @@ def plot_thresh_curve(
 # %% ../../nbs/thresholds/04_finding.ipynb #eec4ac59
 class WithTable:
     "Mixin for tuples that are displayed as their `table`, with the `names` of the labels"
-    table = names = None # `names`: if `thresh` has a number per label
+    table = names = None # `names` are set if `thresh` has a number per label
     def __repr__(self): return super().__repr__() if self.table is None else repr(self.table)
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 
@@ -84,7 +84,7 @@ class WithTable:
         return self
 
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
-    "`thresh`, its `score` and `held_out` score, and why labels get the global threshold: `fallback`"
+    "`thresh`, its `score` and `held_out` score, and `fallback`: why labels get the global threshold"
 
 # %% ../../nbs/thresholds/04_finding.ipynb #2dc37eb4
 def check_search(
@@ -100,14 +100,14 @@ def check_search(
     if not any_true:
         warn_user("no target is true, so no threshold is better than another: check the targets")
 
-_MANY = 0.05 # Share of the number of positives
+_MANY = 0.05 # Share of all positives; a warning is shown if more scores are saturated
 
 def saturation(
     table:SearchTable, # Scores and targets
     call:str='best_thresholds(logits, targs, sigmoid=False)', # Finds a threshold on logits
     logits:Tensor=None # Logits of the scores; None: unknown
-)->str: # '' if there are few
-    "State how many negatives and positives only a threshold on logits can separate"
+)->str: # '' if there are few, or if their logits are equal, too
+    "State how many negatives and positives have saturated scores, which only logits can separate"
     limits = logit(np.array(table.ends, dtype=float))
     thresh = np.array(table.ends if table.probs else limits, table.dtype)
     above = table.at(thresh[:,None]).sum((0,3)) # 2 targets x 2 ends
@@ -166,7 +166,7 @@ class ThreshFinder(FoldedMetric):
         **kwargs
     ):
         check_kwargs('ThreshFinder', ThreshFinder, kwargs)
-        given = isinstance(metric, Objective) # Within this package
+        given = isinstance(metric, Objective) # `best_thresholds` passes its own
         self.objective = metric if given else Objective(metric, average, per_label, **kwargs)
         m = self.objective.m
         if m.average=='samples':
@@ -187,7 +187,7 @@ class ThreshFinder(FoldedMetric):
         targs, # Targets of the same shape, each 0 or 1
         groups=None # Group of each sample, such as its patient; None: samples are independent
     ):
-        "Add predictions and targets of more samples; all of a group are in one fold"
+        "Add predictions and targets of more samples; the samples of a group are in one fold"
         if groups is None: return super().update(preds, targs)
         preds,targs = as_rows(preds, targs)
         values = group_values(groups, len(preds)).astype(str).astype(object)
@@ -204,7 +204,7 @@ class ThreshFinder(FoldedMetric):
     ):
         "Deal the groups of a loader's samples to folds"
         numbers = group_numbers(groups, len(dl.dataset))
-        ordered = hasattr(dl, 'get_idxs') and not is_split(dl) # Texts come by their lengths
+        ordered = hasattr(dl, 'get_idxs') and not is_split(dl) # Texts are sorted by length
         self.deal(numbers[[*dl.get_idxs()]] if ordered else numbers)
 
     def from_batch(self, batch):

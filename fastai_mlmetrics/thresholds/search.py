@@ -48,11 +48,11 @@ def _middles(scores, n_below, probs):
 
 def candidates(
     scores, # All scores, 1-d, sorted
-    true, # Scores of positives, next to which a threshold may be best, 1-d, sorted
+    true, # Scores of positives, 1-d, sorted: the best threshold is next to one of them
     probs:bool=True # Whether scores and thresholds are in [0, 1]
 ): # From the highest down; scores above a candidate are predicted
     "Place candidate thresholds on both sides of each true score"
-    if not len(scores): return np.ones(1, scores.dtype) # All are ignored
+    if not len(scores): return np.ones(1, scores.dtype) # All targets are ignored
     starts = _groups(scores, probs)
     # Gap i is below group i, and the last gap is above all groups
     true_group = np.searchsorted(scores[starts], true, 'right')-1
@@ -80,8 +80,8 @@ class SearchRow:
     "Confusion counts of one row of sample-label pairs at thresholds, by fold"
     def __init__(self,
         thresh, # M thresholds
-        above, # Numbers of negatives and positives above each, and in all, folds x 2 x (M+1)
-        everything:float=0. # Threshold that predicts all
+        above, # Numbers of negatives and positives above each threshold, and of all, folds x 2 x (M+1)
+        everything:float=0. # Threshold below all scores, which predicts everything
     ): store_attr()
 
     def curve(self,
@@ -98,9 +98,9 @@ class SearchRow:
 class SearchTable:
     """Base class of tables that count all labels at thresholds, by fold
 
-    A subclass has `total`, the numbers of negatives and positives of each label, folds x 2 x C;
-    `probs`, whether thresholds are in [0, 1]; and `ends`, the highest and the lowest probability
-    beyond which no threshold divides the scores. It answers `row` and `candidates`."""
+    A subclass defines the methods `row` and `candidates`, and three attributes: `total`, the numbers
+    of negatives and positives of each label, folds x 2 x C; `probs`, whether thresholds are in
+    [0, 1]; and `ends`, a high and a low probability, beyond which no threshold divides the scores."""
     show = True # Whether long loops may show a progress bar
     has_samples = False # Whether it knows each sample's scores
     dtype = np.float32 # Of scores and thresholds
@@ -110,7 +110,7 @@ class SearchTable:
         c:int # Number of labels
     ):
         store_attr()
-        sizes = range(min(3, n_folds)) # None, one or two, but never all
+        sizes = range(min(3, n_folds)) # None, one or two folds are left out, but never all
         # Sets of folds that are left out, in the order of the rows of `fold_masks(pairs=True)`
         self.left_out = [o for k in sizes for o in combinations(range(n_folds), k)]
         self._row_of = {o: i for i,o in enumerate(self.left_out)}
@@ -118,7 +118,7 @@ class SearchTable:
     def row(self,
         i:int=None, # Label; None: the pairs of all labels
         thresh=None, # Thresholds; None: candidates of the row, from the highest down
-        by_rank=None # Which folds count, S x folds: predict as many labels as are true in each set
+        by_rank=None # Sets of folds, S x folds: candidates predict as many labels as are true in a set
     )->SearchRow:
         "Count a row at thresholds"
         raise NotImplementedError
@@ -233,7 +233,7 @@ class ScoreTable(SearchTable):
 
     def candidates(self):
         "Place candidates for all labels at 2,048 quantiles of the true scores"
-        scores = self.scores.numpy() # Whose masks are ten times as fast as torch's
+        scores = self.scores.numpy() # numpy's masks are ten times as fast as torch's
         true = np.sort(scores[self.y.numpy()])
         ranks = np.linspace(0, len(true)-1, min(2**11, len(true))).round().astype(int)
         return candidates(np.sort(scores[self.valid.numpy()]), true[ranks], self.probs)
@@ -271,8 +271,7 @@ def _score_at_rank(groups, mask):
 @patch
 def averaged(self:ScoreTable, m, thresh, masks):
     if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, masks)
-    # A sample's value changes where the threshold passes one of its scores. The changes of all samples
-    # are added up at each threshold, and then over the thresholds
+    # Add up the changes of all samples at each threshold, and then over the thresholds
     n_steps = len(thresh)+1
     shape = self.n_folds,n_steps
     totals = np.zeros(shape) # Changes of the sum of the values at each threshold
@@ -285,7 +284,7 @@ def averaged(self:ScoreTable, m, thresh, masks):
         # The first of the thresholds, from the highest down, that a score exceeds
         step_of_change = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
         step_of_change[:,0] = 0 # Nothing is predicted
-        cell = (n_steps*fold.numpy()[:,None] + step_of_change).ravel() # Its fold's row, that column
+        cell = (n_steps*fold.numpy()[:,None] + step_of_change).ravel() # Row of fold, column of step
         for changes,x in (totals,values.nan_to_num()),(numbers,(~values.isnan()).double()):
             change = x.diff(prepend=torch.zeros_like(x[:,:1])).numpy()
             changes += np.bincount(cell, change.ravel(), changes.size).reshape(shape)
@@ -300,7 +299,7 @@ class BinnedTable(SearchTable):
         hist:Tensor # Numbers of negatives and positives, folds x 2 x C x bins
     ):
         hist = hist.numpy()
-        has_samples = hist.any((1, 2, 3)) # Which folds
+        has_samples = hist.any((1, 2, 3)) # Whether each fold has samples
         filled = np.flatnonzero(hist.any((0, 1, 2)))
         last = max(filled, default=0)
         self.first = min(filled, default=0)
@@ -309,7 +308,7 @@ class BinnedTable(SearchTable):
         self.ends = self.edges[self.edges<1][0],self.edges[-2] # In float32, many edges are 1
         self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
-        # As many samples as has the label with the fewest ignored targets
+        # Number of targets of the label that has most: ignored targets are in no histogram
         n_seen = self.total.sum((0, 1)).max()
         super().__init__(len(self.hist), n_seen, hist.shape[2])
 
@@ -321,7 +320,7 @@ class BinnedTable(SearchTable):
             upper = np.append(-1, filled)
             thresh = self.edges[np.unique((lower+upper+1)//2)]
         n_bins = hist.shape[2]
-        above = np.zeros((*hist.shape[:2], n_bins+1)) # In no bin, in the first, in the first two
+        above = np.zeros((*hist.shape[:2], n_bins+1)) # In no bin, in the first bin, in the first two
         hist.cumsum(2, out=above[...,1:])
         # Bins above each threshold; of equal edges, the lowest
         bins_above = self.bins-np.searchsorted(self.edges[::-1], thresh)-self.first
@@ -352,7 +351,7 @@ def shard_of(
 class FoldedMetric(StreamMetric):
     "Base class of metrics that count each fold of a cross-validation separately"
     n_folds,seed,shard = 5,42,(0,1)
-    sample_folds = None # Function of samples' numbers: their folds; None: the numbers decide
+    sample_folds = None # Function from samples' numbers to folds; None: folds are drawn by number
     def accumulate(self, learn):
         self.shard = shard_of(getattr(learn, 'dl', None))
         super().accumulate(learn)

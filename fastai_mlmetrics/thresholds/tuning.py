@@ -22,7 +22,7 @@ from functools import cached_property
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #96bb229b
 class _Cardinality(CountsMetric):
-    "Difference between the numbers of predicted and of true labels, negative"
+    "Minus the difference between the numbers of predicted and of true labels"
     func_name = 'cardinality'
     def formula(self, tp, fp, fn, tn): return 0.-(fp-fn).abs()
 
@@ -92,8 +92,8 @@ class Objective:
         thresh, # M thresholds, from the highest down
         values_of, # Function of a metric and `masks`: its values at the thresholds, S x M
         masks, # Which folds count, S x folds of 0 and 1
-        kept_of=None # Function of masks: at which thresholds the constraint is kept, S x M
-    ): # S thresholds; nan: undefined everywhere, or the constraint fails
+        kept_of=None # Function of `masks`: which thresholds satisfy the constraint, S x M
+    ): # S thresholds; nan: the metric is undefined, or the constraint fails, at each of them
         "Find the best threshold of each set of folds; ties go to the highest one"
         if len(masks)>1 and len(masks)*len(thresh)>2**22: # Too much for memory
             halves = np.array_split(masks, 2)
@@ -119,7 +119,7 @@ def _metric_class(metric):
     return cls
 
 def _metric_average(metric, cls, average):
-    "Return the average to maximise: an instance has its own, and cardinality has one only"
+    "Return the average to maximise: that of an instance, micro for cardinality, or as passed"
     if isinstance(metric, CountsMetric): average = metric.average
     elif cls is _Cardinality: average = 'micro'
     averages = [o for o in cls.averages if o]
@@ -144,7 +144,7 @@ def _make_metric(metric, cls, average, zero_division, beta):
     return m
 
 def _check_least(name, least, confidence):
-    "Raise an error unless a constraint can be kept"
+    "Raise an error unless the minimum is a number in (0, 1], or a dict of such numbers"
     for value in least.values() if isinstance(least, dict) else [least]:
         if not (isinstance(value, Real) and 0<value<=1):
             raise ValueError(f"at_{name}={value!r} should be above 0 and at most 1, or a dict of such "
@@ -180,7 +180,7 @@ class Tuned:
     def __init__(self,
         name:str, # Name in tables and messages
         table:SearchTable, # Scores and targets
-        thresh, # Thresholds, S x C, or S x 1 for a global one, a row per set of folds; nan: not found
+        thresh, # Thresholds, S x C, or S x 1 for a global one; a row per set of folds; nan: none found
         per_label:bool=False, # Whether there is a threshold per label
         fallback:tuple=() # For each label, why it gets the global threshold, or ''
     ): store_attr()
@@ -280,7 +280,7 @@ def tune_global(self:Objective,
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
     constraint = self.constraint
-    # Histograms of labels cannot promise an average
+    # Histograms of labels have no interval of an average, so they cannot give a confidence
     if constraint and nearest and not table.has_samples: constraint = constraint.without_confidence()
     kept_of = constraint and partial(constraint.kept_at_global, table, thresh, values_of)
     best = self.best(thresh, values_of, masks, kept_of)
@@ -304,7 +304,7 @@ def tune_labels(self:Objective,
     table:SearchTable, # Scores and targets
     shared:Tuned # Global threshold, tuned without each two folds as well
 )->Tuned:
-    "Tune a threshold for each label, which gets the global one where that is better"
+    "Tune a threshold for each label; a label keeps the global one in the cases of `fallback`"
     masks = table.fold_masks(pairs=True)
     def tune(i):
         row = table.row(i, by_rank=masks if self.by_rank else None)
@@ -327,11 +327,11 @@ def _fallback(self:Objective,
     missing, # Whether a label has no separate threshold, C
     without # Folds that are left out
 ):
-    "State for each label why it gets the global threshold, or '', by the folds that are not left out"
+    "State for each label why it gets the global threshold, or ''; the folds in `without` are not used"
     tp,fp,fn,_ = own.outcome(without).cells().numpy()
     true = tp+fn
     predicted = tp+fp
-    # The first reason that applies is given
+    # The first reason that applies is returned
     reasons = {'few positives': true<self.min_positives,
                'no threshold will do': missing,
                'predicts too often': predicted>3*true}
@@ -412,11 +412,11 @@ def tune(self:Objective,
 )->list: # One or two `Tuned`, the global one first
     "Tune a global threshold and, if wanted, one per label"
     if not self.per_label: return [self.tune_global(table)]
-    of_all = self.constraint and not self.constraint.by_label # No label is free
-    # Labels may keep what no global threshold keeps
+    of_all = self.constraint and not self.constraint.by_label # Each label has the constraint
+    # Thresholds per label may satisfy what no global threshold satisfies, so take the nearest
     shared = self.tune_global(table, pairs=not (self.jointly or of_all), nearest=True)
     if of_all: return [shared, self.tune_required(table, shared)]
-    free = self.without_constraint()
+    free = self.without_constraint() # For labels without a constraint
     tune = free.tune_jointly if self.jointly else partial(free.tune_labels, shared=shared)
     per_label = tune(table)
     if self.constraint: per_label = self.tune_required(table, per_label)
