@@ -189,6 +189,7 @@ class Predictions:
         "`tp`, `fp`, `fn` and `tn` of each sample with a target that counts, in float64, 4 x N"
         return self._cells[1]
 
+# %% ../../nbs/core/05_predictions.ipynb #77daf24f
 def _named(vocab, columns, c):
     "Name `c` labels by `vocab`, or by the columns of a DataFrame"
     names = label_names(ifnone(vocab, columns), c)

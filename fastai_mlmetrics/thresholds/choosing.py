@@ -56,7 +56,7 @@ class OutcomeInUse(Outcome):
     def cells(self, folds=None):
         return self.tuned.counted.counts if folds is None else super().cells(folds)
 
-# %% ../../nbs/thresholds/03_choosing.ipynb #f5403c8a
+# %% ../../nbs/thresholds/03_choosing.ipynb #9d524bb8
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
     options:list, # `Tuned`, the simplest first

@@ -104,6 +104,7 @@ class Objective:
         best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
         return np.where(best>-math.inf, thresh[at], math.nan)
 
+# %% ../../nbs/thresholds/02_tuning.ipynb #a86053f4
 def _metric_class(metric):
     "Return the class of `metric`, or raise an error if no threshold can be tuned for it"
     if isinstance(metric, CountsMetric): cls = type(metric)
