@@ -16,7 +16,7 @@ from torch.utils.data import DistributedSampler
 
 # %% ../../nbs/core/04_counts.ipynb #a26b8a06
 NOTHING_COUNTS = "there are no samples, or all targets are ignored"
-ENOUGH = 20 # Number of positives, or of samples with labels, below which numbers tell little
+ENOUGH = 20 # Minimum number of positives, or of samples with labels, for a reliable number
 
 def value_checks(
     batch # `Batch`
@@ -91,7 +91,7 @@ class Batch:
         targs:Tensor, # Targets, N x C, each 0 or 1
         rule:ThresholdRule=None, # Threshold rule; None: 0.5 on sigmoids, and all pairs count
         vocab=None, # Names of the labels, for rules that name labels; None: unknown
-        start:int=0 # Number of samples before these, whose sample weights come first
+        start:int=0 # Number of earlier samples; their weights come first in `sample_weight`
     ):
         on_mps = preds.device.type=='mps' # Apple's GPUs lack float64
         self.preds = preds.cpu() if on_mps else preds
@@ -358,7 +358,7 @@ def join_batches(
     batches:list, # `LoopBatch`es of one kind
     rule:ThresholdRule, # Threshold rule
     vocab=None, # Names of the labels, for rules that name labels; None: unknown
-    start:int=0 # Number of samples before these, whose sample weights come first
+    start:int=0 # Number of earlier samples; their weights come first in `sample_weight`
 )->Batch: # The same object for all metrics with this list and rule
     "Join batches into one, which is counted once for all metrics"
     joined = batches[0]._joined

@@ -155,7 +155,7 @@ def replacement(self:Decoding):
 
 @patch
 def advice(self:Decoding,
-    probs:bool # Whether the predictions are probabilities, as of a model that ends with a sigmoid
+    probs:bool # Whether the predictions are probabilities, since the model ends with a sigmoid
 )->str:
     "Advise what to do about a loss function that does not decode"
     if self.is_replaceable:

@@ -36,7 +36,7 @@ def without_trackers(
         finally:
             if recorder: recorder.__dict__.update(state)
 
-# %% ../../nbs/core/07_passes.ipynb #7f727170
+# %% ../../nbs/core/07_passes.ipynb #ce52cc0d
 def _is_loader(o):
     "Whether `o` is a loader of fastai or torch, or has their methods, and is not a collection"
     def has(method): return hasattr(type(o), method)
@@ -87,7 +87,7 @@ def groups_of(
     raise ValueError(f"groups={groups!r} is no column of the loader's items: "
                      + (f"did you mean {near[0]!r}?" if near else has))
 
-# %% ../../nbs/core/07_passes.ipynb #6fdb7d25
+# %% ../../nbs/core/07_passes.ipynb #32c4160a
 def get_probs(
     learn:Learner, # Learner whose model predicts
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
@@ -124,7 +124,7 @@ class _NeedsSingle(Callback):
 
 def check_first_batch(
     learn:Learner, # Learner whose model predicts
-    dl # Loader, of which the first batch is predicted
+    dl # Loader whose first batch is predicted
 ):
     "Raise an error if the model returns several outputs, or a batch has several targets"
     batches = [*itertools.islice(dl, 1)]

@@ -128,7 +128,7 @@ class APScoreMulti(CurveMetric):
 
     Sum of (recall gained) x (precision) over all thresholds, in [0, 1], 1 is best; a random ranking
     has about the label's share of samples. 0/0 if nothing is true. scikit-learn's
-    `average_precision_score`. fastai's class ranks sigmoids, of which high ones are tied, and raises
+    `average_precision_score`. fastai's class ranks sigmoids, so that high logits are tied, and raises
     an error with `sigmoid=False`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
@@ -180,7 +180,7 @@ class RocAucMulti(CurveMetric):
 
     Area under recall by false positive rate, in [0, 1], 1 is best, 0.5 is chance. 0/0 if all samples
     have the label, or none: left out of the average by default, where scikit-learn's `roc_auc_score`
-    and fastai's class return nan. fastai's class ranks sigmoids, of which high ones are tied, and
+    and fastai's class return nan. fastai's class ranks sigmoids, so that high logits are tied, and
     raises an error with `sigmoid=False`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])

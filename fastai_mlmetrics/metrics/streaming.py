@@ -108,7 +108,7 @@ class StreamMetric(AccumMetric):
         self._learn = None # Function that returns the Learner; None: there is none
         self._in_learner = False # Whether that is a Learner of fastai
         self.vocab = None # Names of the labels
-        self.trained = False # Whether the batches are those of training
+        self.trained = False # Whether these are batches of training
         self.split = False # Whether samples are sharded across processes
         self.warns_of_range = True # Whether `value` warns if `range_found` is not None
 
@@ -257,7 +257,7 @@ def count_batches(self:StreamMetric):
 
 @patch
 def add(self:StreamMetric, batch):
-    "Add the confusion counts, or whatever the metric adds up, of a `Batch`"
+    "Add what `from_batch` returns for a `Batch` to the total"
     self._set_labels(batch.n_labels)
     self.total = self.added(self.from_batch(batch))
     self.seen += batch.n

@@ -148,7 +148,7 @@ class Constraint:
     def _kept_on_average(self, table, thresh, mask):
         "Find the thresholds at which the lower limit of an average is high enough, M bools"
         def is_kept(at):
-            # The lower limit of a two-sided interval, of which only this side is needed
+            # A two-sided interval of this level has a lower limit of the confidence wanted
             low,_ = table.estimate_at(self.m, thresh[at], mask).limits(2*self.confidence-1)
             return low>=self.least
         if self.name=='recall': # Recall grows as the threshold falls

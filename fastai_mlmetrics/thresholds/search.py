@@ -261,7 +261,7 @@ def _joined(groups):
     return np.sort(np.concatenate([*groups]))
 
 def _score_at_rank(groups, mask):
-    "Return the n-th highest score of the folds that count, of which n pairs are true; n=0: nothing"
+    "Return the n-th highest score in the folds that count, if n pairs in them are true; n=0: nothing"
     folds = np.flatnonzero(mask)
     scores = _joined(groups[2*i+is_true] for i in folds for is_true in (0,1))
     n = sum(len(groups[2*i+1]) for i in folds)

@@ -104,7 +104,7 @@ class Objective:
         best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
         return np.where(best>-math.inf, thresh[at], math.nan)
 
-# %% ../../nbs/thresholds/02_tuning.ipynb #a86053f4
+# %% ../../nbs/thresholds/02_tuning.ipynb #878608da
 def _metric_class(metric):
     "Return the class of `metric`, or raise an error if no threshold can be tuned for it"
     if isinstance(metric, CountsMetric): cls = type(metric)
@@ -120,7 +120,7 @@ def _metric_class(metric):
     return cls
 
 def _metric_average(metric, cls, average):
-    "Return the average to maximise: that of an instance, micro for cardinality, or as passed"
+    "Return the average to maximise: the one of an instance, micro for cardinality, or as passed"
     if isinstance(metric, CountsMetric): average = metric.average
     elif cls is _Cardinality: average = 'micro'
     averages = [o for o in cls.averages if o]
