@@ -74,7 +74,7 @@ class MaskedFlat(BCEWithLogitsLossFlat):
         known = ~y.isnan()
         return super().__call__(p[known][None], y[known][None], **kwargs)
 
-def make_learner(logits, targs, metrics=None, model=None, bs=16, vocab=None, **kwargs):
+def make_learner(logits, targs, metrics=None, model=None, bs=64, vocab=None, **kwargs):
     "A Learner whose model outputs `logits` for the samples with `targs`"
     ds = TensorPairs(logits, targs)
     dls = DataLoaders(DataLoader(ds, bs=bs, shuffle=True), DataLoader(ds, bs=bs), device=torch.device('cpu'))
