@@ -419,7 +419,7 @@ class ValidationStats:
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
-        "Return how many bins the middle 90% of each label's scores span, and whether all are inner bins"
+        "Return over how many bins 90% of each label's scores spread, and whether these are inner bins"
         # Share of the scores up to each bin
         share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first = (share<=0.05).sum(1)
