@@ -283,6 +283,7 @@ def _two_thresholds(r, learn):
     return f"{text}: {set_} sets one for all"
 
 def _two_limits(metrics, rule):
+    "Describe metrics whose `min_labels` and `max_labels` are not those of the loss function"
     # Metrics with custom limits, such as top-k metrics, differ on purpose
     apart = metrics.filter(lambda m: m.rule.limits!=rule.limits
                            and not m.has_own_limits and m.uses_thresh)

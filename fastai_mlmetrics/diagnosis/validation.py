@@ -73,6 +73,7 @@ class ScoreHistogram(FoldedMetric):
         return in_all.reshape(-1, 1),in_labels,valid
 
     def added(self, part):
+        "Return both histograms with the bins of a batch added"
         in_all,in_labels,valid = part
         n_labels = in_labels.shape[1]
         n_bins = label_bins(n_labels)
