@@ -119,6 +119,7 @@ class ZeroLabelsCallback(Callback):
         return not (hasattr(self.learn, 'lr_finder') or hasattr(self.learn, 'gather_preds'))
 
     def before_fit(self):
+        "Check labels and set-up, and forget the records of another Learner"
         if self._learner and self._learner() is not self.learn: self._forget()
         self._learner = ref(self.learn)
         self._to_judge.pop(self._standalone, None)
@@ -170,6 +171,7 @@ class ZeroLabelsCallback(Callback):
         return bool(self._stats.get(self._standalone))
 
     def after_batch(self):
+        "Count a batch of a validation; in training, only check the label axis, once"
         if self.training:
             check_label_axis(self.learn, self.pred)
             self.run_train = False # Skip further training batches
@@ -312,6 +314,7 @@ def _is_new(self:ZeroLabelsCallback, r):
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
+    "Report a verdict, raise an error, or call `on_flag`"
     if self._in_on_flag: return # `on_flag` trains
     is_new = self._is_new(r)
     self._fit.n_healthy = 0
@@ -334,6 +337,7 @@ def _report(self:ZeroLabelsCallback, describe, r):
 
 @patch
 def _announce_clear(self:ZeroLabelsCallback, r):
+    "Show that all is clear, if a verdict on these data was reported and nothing is wrong now"
     data = id(self._data)
     if data not in self.reported or why_no_verdict(r) or problem(r): return
     with self._leaving_out("a report"):

@@ -119,6 +119,7 @@ def _same_targets(r, learn):
             "check the targets")
 
 def _split_code(dls):
+    "Return the code that splits the data with each label in both parts"
     if hasattr(dls, 'y_names'): # Of a table
         return "`valid_idx=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)[1]`"
     if not hasattr(dls.train, 'new'): return "`stratified_split(targs)`" # torch's `DataLoader`
@@ -253,7 +254,7 @@ def _stale_thresh(r, learn):
             "again: `learn.set_thresh(learn.thresh_find())`")
 
 _PREDICT = "but `predict` and `show_results`"
-def _use(names): return f"{some_names(names, 3)} use{'s'[len(names)>1:]}"
+def _use(names): return f"{some_names(names, 3)} use{note(len(names)==1, 's')}"
 
 def _two_thresholds(r, learn):
     "The metrics' threshold is not the loss function's, which `predict` and `show_results` use"
@@ -282,6 +283,7 @@ def _two_thresholds(r, learn):
     return f"{text}: {set_} sets one for all"
 
 def _two_limits(metrics, rule):
+    "Describe metrics whose `min_labels` and `max_labels` are not those of the loss function"
     # Metrics with custom limits, such as top-k metrics, differ on purpose
     apart = metrics.filter(lambda m: m.rule.limits!=rule.limits
                            and not m.has_own_limits and m.uses_thresh)

@@ -159,13 +159,17 @@ _WRONG = "predicted, but never correctly"
 _ACCURACY = "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_accuracy:.3f}"
 _EMPTY = "{missed_rate:.0%} of the samples with labels get no prediction"
 
-def _wrong(r): return [o['label'] for o in r.dead if o['predicted']]
+def _wrong(r):
+    "List the labels that are predicted, but never correctly"
+    return [o['label'] for o in r.dead if o['predicted']]
 
 def _accuracy(r):
+    "Compare accuracy with its baselines"
     best = f"; the best constant prediction scores {r.constant_accuracy:.3f}"
     return _ACCURACY.format(**r) + note(zeros_are_beaten(r), best)
 
 def _never_predicted(r):
+    "Name the labels that are never predicted, and say if that may be on purpose"
     on_purpose = r.dead and is_choice(r)
     return (f"{_NEVER}: {some_labels(r.never_predicted)}"
             + note(on_purpose, "; thresholds for the best micro F1 may leave labels out"))
@@ -191,6 +195,7 @@ FACTS = [ # All that match, and that the verdict does not state, are shown
         lambda r: f"no sample has these labels, so they cannot be judged: {some_names(r.absent)}")]
 
 def _facts(r, *codes):
+    "List the texts of some facts, by their codes"
     return [o.says(r) for o in not_muted(FACTS, r) if o.code in codes and o.applies(r)]
 
 def _unstated(r):
@@ -249,7 +254,7 @@ def describe(r):
     return as_warning(title, facts, r, helps, color, n_facts=3)
 
 def which_thresholds(r):
-    "Choose between a global threshold and thresholds per label; '' if neither is a remedy"
+    "Advise either a global threshold or thresholds per label; '' if neither is a remedy"
     if r.other_data or math.isnan(r.per_label_f1): return ''
     if per_label_helps(r):
         return ("Choose a threshold per label: cross-validated, micro F1 is higher than with the best "
@@ -258,7 +263,10 @@ def which_thresholds(r):
     return ("Choose the global threshold: a threshold per label is not clearly better, with a "
             f"cross-validated micro F1 of {r.per_label_f1:.3f} instead of {r.global_f1:.3f}.")
 
-def thresh_finding(r, without):
+def thresh_finding(
+    r, # `Record` of the predictions
+    without # Limits in use that a suggested threshold replaces, such as ' without min_labels=1'
+):
     "State whether other thresholds would help; '' if that is unknown"
     has_folds = not math.isnan(r.global_f1) # A single label has none
     best_f1 = r.global_f1 if has_folds else r.suggested_f1

@@ -43,6 +43,7 @@ def _loss_advice(r):
     return first(not_muted(LOSS_ADVICE, r), lambda row: row.applies(r)) if r.loss_trend else None
 
 def _training(r):
+    "Write the advice of `LOSS_ADVICE`, with the losses"
     now = r.last_epoch==r.epoch # False if an earlier epoch was loaded
     when = 'now' if now else f'at epoch {r.last_epoch} (epoch {r.epoch} is loaded)'
     return _loss_advice(r).text.format(**r, when=when)
@@ -69,6 +70,7 @@ def continued(
     return f"{start}{text[0].lower()}{text[1:]}"
 
 def _another_thresh(r):
+    "Advise the suggested global threshold, with the code to set it"
     t = exact_thresh(r.suggested_thresh)
     kind = note(not r.sigmoid, ', sigmoid=False')
     if r.decodes: how = set_thresh_code(_as_probability(r, r.suggested_thresh))
@@ -94,7 +96,7 @@ def _change_of_thresh(r):
     return change+_without(r)
 
 def _without(r):
-    "Name the limits in use that a suggested threshold does without; '' if there are none"
+    "Name the limits in use, which a suggested threshold replaces; '' if there are none"
     limits = limits_text(r.min_labels, r.max_labels)
     return note(limits, f', without {limits}')
 
@@ -104,6 +106,7 @@ def _search(r, in_learner, of_arrays):
     return f"`{in_learner if r.phase else of_arrays}`"
 
 def _own_thresholds(r):
+    "Advise a threshold per label, with the code to find and set them"
     how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
     of_all = note(r.labels, " (which tunes all labels)")
     limits = [note(r.phase, "samples taken as independent"),
@@ -117,6 +120,7 @@ def _own_thresholds(r):
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 
 def _min_labels(r):
+    "Advise at least one label per sample, with the code to set it"
     how = "`min_labels=1`"
     if r.decodes and isinstance(r.thresh, float):
         how = set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)
@@ -129,6 +133,7 @@ def _ignoring(value):
     return '' if value is None else f", ignore_index={'math.nan' if value!=value else value}"
 
 def _weights(r):
+    "Advise a weighted loss, as four steps"
     # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r.loss_ignores)
     return ("As a last resort, weight positives in the loss.\n1. `learn.loss_func = "
@@ -157,12 +162,14 @@ def _dead(r, found):
     return [o for o in r.dead if ranks_above_chance(o)==found and o['ap']==o['ap']]
 
 def with_ap(dead):
+    "Name labels with their average precision and its chance level"
     def text(o, what=''):
         ap = '' if math.isnan(o['ap']) else f" ({what}{o['ap']:.3f}, chance {o['chance']:.3f})"
         return some_labels([o['label']])+ap
     return some_names([text(dead[0], 'average precision '), *map(text, dead[1:])])
 
 def _per_label(r):
+    "Advise thresholds per label for macro F1, and name the labels that they would find"
     how = _search(r, "learn.thresh_find(average='macro').per_label",
                   "best_thresholds(preds, targs, average='macro')")
     dead = _dead(r, True)
@@ -171,11 +178,13 @@ def _per_label(r):
             f"never predicted{correctly}: {with_ap(dead)}.")
 
 def _hardly_learnt(r):
+    "Advise more samples of the labels that rank like chance"
     longer = note(not r.loss_trend, ", or train longer") # A fit of several epochs has its own advice
     return (f"Collect more samples of these labels{longer}. Their scores are close to chance, so no "
             f"threshold helps: {with_ap(_dead(r, False))}.")
 
 def _better_model(r):
+    "Advise training or another model, and show that no threshold is good enough"
     now = f"Micro F1 is {r.f1_micro:.3f}"
     constant = f"and {r.constant_f1:.3f} for the best constant prediction"
     why = "no threshold is good enough"

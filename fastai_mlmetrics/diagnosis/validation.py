@@ -73,6 +73,7 @@ class ScoreHistogram(FoldedMetric):
         return in_all.reshape(-1, 1),in_labels,valid
 
     def added(self, part):
+        "Return both histograms with the bins of a batch added"
         in_all,in_labels,valid = part
         n_labels = in_labels.shape[1]
         n_bins = label_bins(n_labels)
@@ -419,7 +420,7 @@ class ValidationStats:
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def _spans(self, n):
-        "Return how many bins the middle 90% of each label's scores span; and if all are inner bins"
+        "Return over how many bins 90% of each label's scores spread, and whether these are inner bins"
         # Share of the scores up to each bin
         share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
         first = (share<=0.05).sum(1)

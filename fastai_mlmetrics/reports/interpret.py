@@ -208,6 +208,7 @@ class _Values(NamedTuple):
         return [o.item() for o in (self.pooled, macro, weighted, self.by_sample.nanmean())]
 
 def _calibration(p):
+    "Compute the calibration error of each label, and of all pairs"
     m = ExpectedCalibrationError(average=None, sigmoid=False, ignore_index=p.rule.ignore_index)
     by_label = torch.from_numpy(m(p.scores, p.targs))
     pooled = ExpectedCalibrationError().from_total(m.read()[0])

@@ -117,6 +117,7 @@ SEEN = { # For each `source` of an interpretation, what it means for the scores
 _PACKAGES = fastai_mlmetrics,fastai,torch
 
 def _data(p):
+    "State what was validated, and the versions of the packages"
     interp = p.interp
     known = note(not interp.valid.all(), ' known')
     facts = {
@@ -132,6 +133,7 @@ def _data(p):
     yield 'facts',{name: text for name,text in facts.items() if text}
 
 def _verdict(p):
+    "Show the verdict, and the choice between one threshold and one per label"
     r = p.record
     if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
         yield 'finding',"In micro F1, the model is better than a constant prediction."
@@ -140,12 +142,14 @@ def _verdict(p):
 
 # %% ../../nbs/reports/05_page.ipynb #11b04ccf
 def _accuracy(p):
+    "Show the accuracy report"
     table = p.interp.accuracy_report()
     yield 'text',table.reading
     yield 'table',table
     yield p.words(*table.columns, *table.index)
 
 def _comparison(p):
+    "Show the paired differences between models, if they were passed"
     if p.comparison is None: return
     for line in p.comparison.reading.splitlines(): yield 'text',line
     for name,table in p.comparison.parts.items():
@@ -155,6 +159,7 @@ def _comparison(p):
     yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
 
 def _labels(p):
+    "Show the table of labels, and name those with the lowest F1"
     if len(p.known)>1:
         n_low = (p.known.f1<0.5).sum()
         yield 'finding',(f"Labels with an F1 below 0.5: {n_low:,} of {len(p.known):,}. {p.lowest}: "
@@ -200,6 +205,7 @@ def _slider(p, probs, marks, start):
 
 # %% ../../nbs/reports/05_page.ipynb #4fbadbcd
 def _thresholds(p):
+    "Show what other thresholds would give: in a sentence, a plot and a slider"
     interp = p.interp
     best = p.record.suggested_thresh
     if not interp.scored or not interp.preds[interp.true].isfinite().any(): return
@@ -225,6 +231,7 @@ def _thresholds(p):
     yield p.words('thresh', 'micro', 'macro', 'held_out', 'sample with labels')
 
 def _curves(p):
+    "Plot precision against recall of the labels with the most mistakes"
     cols = p.most_mistakes(with_curve(p.interp.counts)) # As in `plot_precision_recall`
     if not p.interp.scored or not cols: return
     ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
@@ -244,6 +251,7 @@ def _score_and_share(interp, where):
     return len(values[0]),*(o.mean(dtype=torch.float64).item() for o in values)
 
 def _calibration(p):
+    "Compare scores with the share of labels that is true"
     interp = p.interp
     error = p.averages.calibration_error['micro avg']
     if math.isnan(error): return
@@ -267,6 +275,7 @@ def _calibration(p):
 
 # %% ../../nbs/reports/05_page.ipynb #a7389e96
 def _confusions(p):
+    "Show pairs of labels of which one is missed where the other is wrongly predicted"
     if len(p.interp.vocab)==1: return
     pairs = p.interp.most_confused(k=None)
     if not len(pairs):
@@ -287,6 +296,7 @@ def _item_last(table):
     return table[sorted(table, key=lambda name: name=='item')]
 
 def _samples(p):
+    "Show the most confident mistakes, with their samples"
     interp = p.interp
     first = interp.mistakes(max_n=10)
     if not len(first): return
@@ -310,6 +320,7 @@ def _samples(p):
             for o,name,path,score,sample in rows]
 
 def _frequencies(p):
+    "Show how often labels occur, and how many a sample has"
     support = p.labels.support.sort_values(kind='stable')
     rare = support[support<ENOUGH]
     if len(rare):
@@ -323,6 +334,7 @@ def _frequencies(p):
 
 # %% ../../nbs/reports/05_page.ipynb #f32ded94
 def _glossary(p):
+    "Define the terms that no section has explained"
     yield 'facts',{term: text for term,text in glossary().items() if term not in p.explained}
 
 # %% ../../nbs/reports/05_page.ipynb #0c9922f1
