@@ -1,5 +1,13 @@
 "Fixtures of all tests"
-from helpers import *
+# The process that starts the others reads this file too, so fastai is imported where a fixture needs it
+import pytest
+from hypothesis import HealthCheck, settings
+
+# `pytest` tries the same 15 inputs each time; `.ci/run` tries 40 others: `--hypothesis-profile random`
+settings.register_profile('same', max_examples=15, derandomize=True, deadline=None,
+                          suppress_health_check=list(HealthCheck))
+settings.register_profile('random', settings.get_profile('same'), max_examples=40, derandomize=False, print_blob=True)
+settings.load_profile('same')
 
 def pytest_pycollect_makeitem(obj):
     "Skip functions of fastai that are named like tests, which star imports bring"
@@ -8,10 +16,12 @@ def pytest_pycollect_makeitem(obj):
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch):
     "A terminal of 80 columns, and no figure is left open"
+    from matplotlib import pyplot as plt
     monkeypatch.setenv('COLUMNS', '80')
     yield
     plt.close('all')
 
 @pytest.fixture(scope='session')
 def digits_dls(tmp_path_factory):
+    from helpers import multilabel_dls, multidigits
     return multilabel_dls(multidigits(tmp_path_factory.mktemp('digits')/'set', n=300, size=32))

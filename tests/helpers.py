@@ -7,7 +7,7 @@ import matplotlib
 matplotlib.use('agg')
 import sklearn.metrics as skm
 import ast, concurrent.futures, contextlib, gc, inspect, multiprocessing, numpy as np, pytest, sys, textwrap
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
 from fastai_mlmetrics.all import *
@@ -21,12 +21,6 @@ ROOT,CPU = Path(__file__).parent.parent,torch.device('cpu')
 # Why tests with fake CUDA tensors are skipped; '': they are not
 NO_FAKE_GPU = "fake tensors before torch 2.6 need a GPU's driver" if (
     tuple(map(int, torch.__version__.split('.')[:2]))<(2,6)) else ''
-
-# `pytest` tries the same 15 inputs each time; `.ci/run` tries 40 others: `--hypothesis-profile random`
-settings.register_profile('same', max_examples=15, derandomize=True, deadline=None,
-                          suppress_health_check=list(HealthCheck))
-settings.register_profile('random', settings.get_profile('same'), max_examples=40, derandomize=False, print_blob=True)
-settings.load_profile('same')
 
 # fastai's loaders of images and texts start as many processes as there are CPUs in each epoch, unless told otherwise
 defaults.cpus = 0

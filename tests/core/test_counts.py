@@ -99,7 +99,7 @@ def test_a_function_among_the_metrics_does_not_break_the_sharing(monkeypatch):
             return super().predicted
     logits,targs = simulate(64)
     metrics = [F1ScoreMulti(), accuracy_multi, EmptyRate(), subset_accuracy, F1ScoreMulti(average='micro')]
-    learn = make_learner(logits, targs, metrics)
+    learn = make_learner(logits, targs, metrics, bs=16)
     monkeypatch.setattr('fastai_mlmetrics.core.counts.Batch', Counting)
     v = values(learn)
     assert sorted(made)==[16]*8+[64] # The classes together, and each function each batch
@@ -338,7 +338,7 @@ def test_a_call_in_between_disturbs_no_sibling():
 
 def test_interrupted_validation_leaves_nothing():
     logits,targs = simulate(50)
-    learn = make_learner(logits, targs, multilabel_metrics())
+    learn = make_learner(logits, targs, multilabel_metrics(), bs=16)
     ref = values(learn)
     class Stop(Callback):
         def after_pred(self):

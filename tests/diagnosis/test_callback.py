@@ -61,7 +61,7 @@ def test_better_ranking_is_learning():
     class Learns(Same):
         n = 0.
         def forward(self, x):
-            self.n += 1/25 if not self.training else 0
+            self.n += 1/7 if not self.training else 0
             return super().forward(x[...,:20] + 0.3*self.n*x[...,20:] - self.n)
     inputs = torch.cat([logits, targs], 1)
     learn = make_learner(inputs, targs, model=Learns(), cbs=ZeroLabelsCallback(on_flag='stop'))
@@ -887,7 +887,7 @@ def last_axis(**kwargs):
     "A Learner of 5 x 7 pixels, three labels each, and a vocab if one is given"
     logits,targs = simulate(32*35, 3, bias=-1.)
     of_pixels = [o.view(32, 5, 7, 3) for o in (logits,targs)]
-    return lambda axes, **kw: make_learner(*(o.permute(*axes) for o in of_pixels), **{**kwargs, **kw})
+    return lambda axes, **kw: make_learner(*(o.permute(*axes) for o in of_pixels), **{'bs': 16, **kwargs, **kw})
 
 @pytest.mark.parametrize('part', [dict(metrics=multilabel_metrics()), dict(cbs=ZeroLabelsCallback())])
 def test_labels_on_another_axis_are_an_error(part):
