@@ -96,14 +96,13 @@ def warn_user(
         level += 1
     warnings.warn(text, stacklevel=level)
 
-def is_muted(
+def hidden_by(
     category:type # Class of a warning
-)->bool:
-    "Whether a general filter, such as `filterwarnings('ignore')`, hides the warnings of this class"
+)->type: # `Warning`, for example, after `filterwarnings('ignore')`; None: they are shown
+    "Return the class that a filter ignores, if the filter hides all warnings of `category`"
     for action,text,of,module,_ in warnings.filters: # The first that matches applies
         is_for_all = text is None and module is None
-        if is_for_all and issubclass(category, of): return action=='ignore' and of is not category
-    return False
+        if is_for_all and issubclass(category, of): return of if action=='ignore' else None
 
 _warned = WeakKeyDictionary() # Learner -> texts that were shown for it, without their numbers
 

@@ -8,19 +8,18 @@ __all__ = ['ZeroLabelsCallback']
 # %% ../../nbs/diagnosis/05_callback.ipynb #0f5de6e7
 from fastai.basics import *
 from ..core.inputs import fitting_names, label_vocab
-from ..core.messages import check_int, is_muted, new_warnings, replaced, without_prefix
+from ..core.messages import check_int, hidden_by, new_warnings, replaced, without_prefix
 from ..core.tables import Table
 from ..core.rules import common_labels, ignored_by, ThresholdRule
 from ..core.counts import check_label_axis
 from ..core.decoding import Decoding
 from ..metrics.streaming import StreamMetric
 from .validation import ValidationStats
-from .verdicts import (
-    add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
+from .verdicts import add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten
 from .remedies import weighs_much
 from .records import (
     add_trend, all_clear, as_warning, describe, describe_frozen, describe_unchanged,
-    in_brief, OF_FIT, Record, ZeroLabelsError)
+    in_brief, OF_FIT, Record, ZeroLabelsError, ZeroLabelsWarning)
 from .pitfalls import error_text, known_codes, pitfalls
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
@@ -344,7 +343,8 @@ def _announce_clear(self:ZeroLabelsCallback, r):
         # The best epoch may be the one before the weights became NaN
         if not torch.as_tensor(self.learn.loss).isfinite().all(): return
         del self.reported[data]
-        if not rank_distrib(): _display(all_clear(r))
+        is_muted = hidden_by(ZeroLabelsWarning) is ZeroLabelsWarning
+        if not rank_distrib() and not is_muted: _display(all_clear(r))
 
 def _display(warning):
     "Show a box in a notebook, print text elsewhere"
@@ -356,7 +356,7 @@ def _display(warning):
 def notify(self:ZeroLabelsCallback, warning):
     "Show a warning, in the first process only"
     if rank_distrib(): return
-    if is_muted(type(warning)): return print(in_brief(warning))
+    if hidden_by(type(warning)) not in (None, type(warning)): return print(in_brief(warning))
     printed = io.StringIO()
     # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
     with without_prefix(warning), redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():

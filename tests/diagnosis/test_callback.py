@@ -457,6 +457,12 @@ def test_threads_leave_the_format_of_warnings_as_it_was():
     restored,lines = in_process(format_after_threads)
     assert restored and sorted(lines)==sorted(["file.py:7: UserWarning: another's"]*20+['ours']*140)
 
+def test_good_news_is_hidden_with_the_warning(capsys):
+    learn = make_learner(*GOOD, model=Waking(5), cbs=ZeroLabelsCallback())
+    with warnings_as('ignore', ZeroLabelsWarning), learn.no_logging():
+        for n in (5,2): learn.fit(n, 0.)
+    assert learn.zero_labels.records[0].flagged and not learn.zero_labels.reported and not capsys.readouterr().out
+
 def test_good_news_is_no_warning(monkeypatch, capsys):
     with warnings_as('error'):
         warnings.simplefilter('ignore', ZeroLabelsWarning)
