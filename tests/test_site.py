@@ -246,7 +246,7 @@ SEARCHES = {
         'empty',
     'tutorials/03_whose_accuracy': 'logits or probabilities; sigmoid or softmax; keras accuracy',
     'tutorials/04_arrays': 'numpy arrays',
-    'tutorials/05_tables_and_texts': 'text classification; one-hot; one hot encoded csv; tabular multi-label',
+    'tutorials/05_tables_and_texts': 'text classification; one-hot; one hot encoded csv; tabular multi-label; ULMFiT',
     'howto/01_test_score': 'leakage; test-time augmentation; tta; score on test set',
     'howto/02_other_libraries': 'sklearn classification_report; torchmetrics',
     'howto/03_hugging_face': 'Hugging Face trainer; huggingface trainer; bert',
@@ -260,8 +260,8 @@ SEARCHES = {
     'howto/08_missing_targets': 'missing targets; ignore missing targets; unlabelled; ignore_index',
     'howto/09_own_metric': 'AccumMetric; metrics that are not sums',
     'howto/10_monitor_trackers':
-        'resume from a checkpoint; training metrics; early stopping f1; wandb; save best model; reduce learning '
-        'rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 per label '
+        'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best '
+        'model; reduce learning rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 per label '
         'during training; recall of one label',
     'howto/11_processes_large_data':
         'callback overhead; GPU memory; several GPUs; 10 million samples; mixed precision; slow validation; '
@@ -301,11 +301,12 @@ SEARCHES = {
         'accuracy_multi; balanced accuracy; specificity; matthews correlation; exact match ratio; subset '
         'accuracy; iou; score five of eighty labels; score some labels; subset of labels',
     'reference/02_ranking':
-        'mAP; mean average precision; precision at k; top k; top-k accuracy; auc multilabel; 11-point',
+        'mAP; mean average precision; precision at k; precision at 3; precision@3; top k; top-k accuracy; auc '
+        'multilabel; 11-point',
     'reference/03_thresholds':
         'which threshold; which of three thresholds; per label; pick threshold; best threshold; set_thresh; '
         'choose threshold; min_labels; max_labels; predict at least one label; top 3 labels; threshold for each '
-        'class; optimal threshold f1; threshold too low',
+        'class; optimal threshold f1; threshold too low; threshold per label by name; dict of thresholds',
     'reference/04_reports': 'interval threshold; statistically significant; bootstrap; jackknife',
     'reference/05_learner': 'suppress warning; silence; quiet; once per run; warn once per run',
     'reference/06_interpretation':

@@ -48,7 +48,7 @@ TERMS = {
     'tutorials/03_whose_accuracy': 'sigmoid or softmax, categorical_crossentropy',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
     'tutorials/04_arrays': 'numpy arrays, without fastai',
-    'tutorials/05_tables_and_texts': 'text classification, tabular, one-hot columns of a CSV',
+    'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular, one-hot columns of a CSV',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
     'howto/02_other_libraries': 'sklearn classification_report',
     'howto/03_hugging_face': 'huggingface, BERT, transformers',
@@ -64,7 +64,7 @@ TERMS = {
     'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
-        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb',
+        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights & Biases',
     'howto/10_monitor_trackers#monitor-one-label':
         'one column for a label, F1 per label during training, recall of one label',
     'howto/11_processes_large_data': '10 million samples, out of memory, gradient accumulation',
@@ -102,11 +102,12 @@ TERMS = {
         'score some labels, score five of eighty labels, subset of labels',
     'reference/02_ranking#apscoremulti': 'mean average precision, VOC 2007, 11-point average precision',
     'reference/02_ranking#rocaucmulti': 'AUC multilabel, AUROC',
-    'reference/02_ranking#precisionatk': 'top k, top-k accuracy, precision at k',
+    'reference/02_ranking#precisionatk': 'top k, top-k accuracy, precision at k, precision at 3, precision@3',
     'reference/03_thresholds': 'which threshold, threshold per label, threshold for each class, best threshold, '
         'optimal threshold for F1, choose threshold, cut-off, threshold too low',
     'reference/03_thresholds#learnerset_thresh':
-        'min_labels, predict at least one label, max_labels, top 3 labels, limit number of labels',
+        'min_labels, predict at least one label, max_labels, top 3 labels, limit number of labels, '
+        'threshold of each label by name, dict of thresholds',
     'reference/03_thresholds#learnerthresh_find':
         'which threshold to set, which of three thresholds, best cardinality or per_label',
     'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife',
