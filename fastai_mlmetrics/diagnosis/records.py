@@ -124,7 +124,8 @@ def _as_box(title, facts, remedies, color, n_facts):
     more_facts = facts[n_facts:] if n_facts else []
     box = (f'<b>{code_html(title)}</b>{_as_list(facts[:n_facts])}'
            + _folded('More numbers', more_facts)
-           + note(remedies, f'<b>What helps</b>{_as_list(remedies[:1])}')
+           + note(remedies, f'<div style="margin-top:0.5em"><b>What helps</b></div>'
+                            f'{_as_list(remedies[:1])}')
            + _folded('More remedies', remedies[1:]))
     style = (f"display:inline-block; border-left:4px solid {color}; padding:0.2em 1em; "
              "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")

@@ -116,7 +116,7 @@ def test_the_thresholds_in_use_are_named():
     assert last(binary)=='Predicted as binary predictions.'
     assert last(dict(a=models['a'].sigmoid(), b=binary['b']))=='Predicted: a at thresh=0.5; b as binary predictions.'
 
-DEPENDS = 'The answer depends on the thresholds: with each model at its best one, held out, '
+DEPENDS = ('The answer depends on the thresholds: with the best threshold of each model, on held-out samples, ')
 
 def test_a_comparison_that_the_threshold_decides_says_so():
     "The better model has low scores, and loses at 0.5"
