@@ -146,12 +146,12 @@ def as_warning(
 
 def in_brief(
     warning:ZeroLabelsWarning # Warning that a filter for all warnings hides
-)->str: # Two or three lines
+)->str: # Two to four lines
     "Shorten a warning for a reader who has turned all warnings off"
     title,*facts = ' '.join(str(warning).split()).split(' - ')
     text = f'{title} {facts[0]}' if title.endswith(':') else title
     hint = "(Warnings are turned off: learn.zero_labels.explain() shows the whole report.)"
-    return '\n'.join(wrap(f"{shorten(text, 150, placeholder=' ...')} {hint}", 80))
+    return '\n'.join(wrap(f"{shorten(text, 160, placeholder=' ...')} {hint}", 80))
 
 _F1 = "micro F1 {f1_micro:.3f}"
 _MACRO = "macro F1 {f1_macro:.3f}"

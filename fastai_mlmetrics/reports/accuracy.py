@@ -165,8 +165,8 @@ def _least_difference(row, p):
     # At most as much as if the other model were scored on other samples
     half = (row.high-row.low)/2*2**0.5
     n = count_of(p.n_independent, 'sample' if p.groups is None else 'group')
-    return (f"On these {n}, a difference of {half:.3f} in F1 over samples is clear between two "
-            "models; `compare_models` may find a smaller one clear, as it compares sample by sample.")
+    return (f"On these {n}, two models differ clearly if their F1 over samples differs by {half:.3f}; "
+            "`compare_models` may find a smaller difference clear, as it compares sample by sample.")
 
 def _unknown_in_words(report):
     "State which rows have no interval, and why; '' if all have one, or none"
@@ -187,7 +187,7 @@ def _ceilings_in_words(ceilings, p):
     reasons = ', '.join(filter(None, [without_label(p), note(n_absent, absent)]))
     rows = ', '.join(f"'{row}' (at most {ceiling:.3f})" for row,ceiling in limited.items())
     return (f"No model can reach 1 in {rows}: {reasons}{note(reasons, ', and ')}"
-            f"0/0 counts as {p.zero_division:g}. With `zero_division=nan`, it is left out.")
+            f"0/0 counts as {p.zero_division:g}. With `zero_division=nan`, 0/0 is left out.")
 
 def _reading(report, p, constant, ci):
     "Summarise the report in words"
