@@ -391,7 +391,7 @@ def explain(self:ZeroLabelsCallback)->Record:
     Raises `ValueError` before the first validation.
 
         learn.zero_labels.explain()"""
-    if not self.records: raise ValueError("nothing to explain yet: call learn.validate() first")
+    if not self.records: raise ValueError("there is nothing to explain before the first validation")
     return self.records[-1]
 
 @patch
@@ -415,7 +415,7 @@ def plot(self:ZeroLabelsCallback,
     Verdicts are shaded, and named in the legend. Raises `ValueError` before the first validation.
 
         learn.zero_labels.plot()"""
-    if not self.records: raise ValueError("nothing to plot yet: call learn.validate() first")
+    if not self.records: raise ValueError("there is nothing to plot before the first validation")
     df = self.report(full=True)
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
     axs[0].plot(df.accuracy, 'o-', label='accuracy_multi')

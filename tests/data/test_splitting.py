@@ -377,7 +377,8 @@ def test_a_splitter_of_targets_with_gaps(missing):
 @pytest.mark.parametrize('missing', [math.nan, None])
 def test_a_sample_without_a_group(missing):
     y = (torch.rand(40, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
-    with pytest.raises(ValueError, match='some groups are missing: give each such sample a group of its own'):
+    with pytest.raises(ValueError, match='some groups are missing: give a sample without a group a value '
+                       'that no other'):
         stratified_split(y, groups=[missing, *range(39)])
 
 @pytest.mark.parametrize('kw', [dict(get_y=list('ab')), dict(get_y=pd.DataFrame(dict(a=[1]))),

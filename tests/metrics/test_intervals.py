@@ -185,7 +185,8 @@ def test_a_label_that_is_absent_leaves_its_averages_without_an_interval():
     targs[:,1] = False
     r = accuracy_report(preds, targs)
     assert [*r.index[r.low.isna()]]==['f1_macro','ap_macro']
-    assert "No interval for 'f1_macro', 'ap_macro'" in r.reading
+    assert "No interval for 'f1_macro', 'ap_macro': at least one label has no positives" in r.reading
+    assert 'No interval' not in accuracy_report(preds[:1], targs[:1]).reading # Of one sample, nothing has one
 
 @pytest.mark.parametrize('zero_division', [0.,math.nan])
 def test_scores_without_each_sample_are_those_of_the_others(zero_division):

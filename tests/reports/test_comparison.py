@@ -192,6 +192,11 @@ def test_plot_is_in_the_order_of_the_table():
     t.plot()
     plt.gcf().canvas.draw()
 
+def test_without_intervals_no_difference_is_called_chance():
+    models,y = two_models()
+    assert compare_models(models, y, sigmoid=True, ci=None).reading==(
+        'Without intervals (ci=None), it is unknown which differences are clear.\nPredicted at thresh=0.5.')
+
 def test_mistakes_in_a_comparison_are_named():
     models,y = two_models()
     def fails(match, *args, error=ValueError, **kw):

@@ -138,6 +138,8 @@ def test_a_required_score_is_held_out_as_well():
     (dict(metric='precision', at_recall={'a': 0.9}), 'one number for all labels'),
     (dict(at_recall=0.9, at_precision=0.5), 'cannot be required at once'),
     (dict(at_recall={'z': 0.9}, per_label=True), "'z' is none of the labels"),
+    (dict(at_recall={'z': 0.9}, per_label=True, vocab=None), 'pass their names as vocab='),
+    (dict(at_recall={'zoo': 0.9}, per_label=True, vocab=[*'bcd', 'zoom']), "did you mean 'zoom'"),
     (dict(at_recall={}, per_label=True), 'names no label'),
     (dict(at_recall={'a': 90}, per_label=True), "at_recall=90 for 'a' should be above 0"),
     (dict(confidence=0.9), 'needs at_recall'),
@@ -147,7 +149,7 @@ def test_a_required_score_is_held_out_as_well():
     (dict(metric='recall', at_recall=0.9, at_precision=None), 'also needs at_precision')])
 def test_what_cannot_be_required(kw, match):
     p,y = rare_label()
-    with pytest.raises(ValueError, match=match): best_thresholds(p, y, vocab=[*'abcd'], **kw)
+    with pytest.raises(ValueError, match=match): best_thresholds(p, y, **dict(vocab=[*'abcd']) | kw)
 
 # The constraint itself
 
