@@ -82,9 +82,9 @@ def groups_of(
     if groups in columns: return items[groups].to_numpy()
     near = nearest(groups, L(map(str, columns)))
     if near: hint = f": did you mean {near[0]!r}?"
-    elif len(columns): hint = f", which has {some_names([*columns], 6)}"
-    else: hint = ", which is not a table: pass an array with a value per sample"
-    raise ValueError(f"groups={groups!r} is no column of the loader's `items`{hint}")
+    elif len(columns): hint = f", which have {some_names([*columns], 6)}"
+    else: hint = ", which are not a table: pass an array with a value per sample"
+    raise ValueError(f"groups={groups!r} is no column of the loader's items{hint}")
 
 def get_probs(
     learn:Learner, # Learner whose model predicts
