@@ -667,7 +667,7 @@ def test_groups_are_a_column_of_the_items_or_an_array(digits_dls):
 
 def test_a_column_needs_a_table():
     learn = make_learner(*simulate(100, 3))
-    with pytest.raises(ValueError, match='items, which are not a table: pass an array'): learn.thresh_find(groups='patient')
+    with pytest.raises(ValueError, match='which are not a table: pass an array'): learn.thresh_find(groups='patient')
 
 def test_a_threshold_knows_the_samples_that_it_was_tuned_on():
     "Its score on them is optimistic, and training makes it stale"
