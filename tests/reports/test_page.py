@@ -188,7 +188,8 @@ def test_scores_are_called_probabilities_only_if_the_higher_ones_are(seed, tmp_p
     base = y.double().mean()
     high = p**2>base
     for o in (f'share of {base:.3f} is true, the base rate.', f'mean score is {(p**2).mean():.3f}',
-              f'Over the {high.sum():,} pairs with a score above the base rate, the mean score is {(p**2)[high].mean():.3f}, '
+              f'Over the {high.sum():,} pairs with a score above the base rate, '
+              f'the mean score is {(p**2)[high].mean():.3f}, '
               f'and a share of {y[high].double().mean():.3f} is true.'): assert o in text
     ignored = torch.where(torch.rand(p.shape, generator=gen)<0.3, -1, y)
     assert finding(p, ignored, ignore_index=-1).startswith(close)

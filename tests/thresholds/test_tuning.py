@@ -506,7 +506,7 @@ def test_what_is_not_reached_is_named():
     hard = torch.tensor([[0.9],[0.8],[0.7],[0.6]]),torch.tensor([[0],[1],[1],[0]])
     unreached = r'no threshold keeps a precision of at least 0.9 \(micro\); the highest precision is 0.667'
     with pytest.raises(ValueError, match=unreached): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
-    with pytest.raises(ValueError, match='highest recall is 1 on these samples: collect more samples, lower at_recall='):
+    with pytest.raises(ValueError, match='recall is 1 on these samples: collect more samples, lower at_recall='):
         best_thresholds(*hard, at_recall=0.9, confidence=0.9)
     assert best_thresholds(*hard, at_recall=0.9, confidence=0.9, per_label=True).thresh==(0.,)
 
