@@ -192,7 +192,7 @@ ERRORS = {
     'no threshold on probabilities separates them': [lambda: best_thresholds(9*P+40, Y, sigmoid=True),
                                                      lambda: best_thresholds(9*P+40, Y, sigmoid=False)],
     'no target is true': [lambda: best_thresholds(P, 0*Y), lambda: best_thresholds(P, Y)],
-    'is left out: fastai\'s own decoding has none': [
+    'is left out: fastai\'s own decoding has no such limit': [
         exported(BCEWithLogitsLossFlat(), min_labels=1),
         exported(BCEWithLogitsLossFlat(), min_labels=1, max_labels=2)],
     'still needs fastai_mlmetrics, for ...': [exported(AsymmetricLossFlat()),
@@ -217,7 +217,7 @@ def test_a_cure_of_an_error_ends_it(message, monkeypatch, tmp_path):
 # Other errors name the cure themselves
 LISTED = ('targets must be 0 or 1','the model returns ..., and a batch has ...','predictions are NaN',
           'sample_weight needs the samples in one known order',
-          'custom thresholds, not changed by `set_thresh`',"is left out: fastai's own decoding has none",
+          'custom thresholds, not changed by `set_thresh`',"is left out: fastai's own decoding has no such limit",
           'groups are too large for these shares')
 
 def test_each_row_of_the_page_is_followed():

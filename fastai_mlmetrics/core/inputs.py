@@ -327,6 +327,7 @@ def as_rows(
         elif shapes[0][:1]==shapes[1][:1] and shapes[1][1:] in ((),(1,)):
             hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
         elif 0 in shapes[0][1:]: hint = ": there are no labels"
+        elif shapes[0]==shapes[1][::-1]: hint = ". Is one of them transposed? Rows are samples"
         raise ValueError(f"predictions have the shape {tuple(shapes[0])}, "
                          f"but targets {tuple(shapes[1])}{hint}")
     return preds.flatten(0, -2),targs.flatten(0, -2)

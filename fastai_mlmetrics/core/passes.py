@@ -68,7 +68,7 @@ def get_dl(
         dl = torch.utils.data.DataLoader(dl.dataset, dl.batch_size, num_workers=dl.num_workers,
                                          collate_fn=dl.collate_fn, pin_memory=dl.pin_memory)
     if not len(dl):
-        raise ValueError("there are no such data (an exported Learner comes without): "
+        raise ValueError("there are no such data (an exported Learner has none): "
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
     return dl
 
@@ -82,10 +82,10 @@ def groups_of(
     columns = getattr(items, 'columns', [])
     if groups in columns: return items[groups].to_numpy()
     near = nearest(groups, L(map(str, columns)))
-    has = f"they have the columns {some_names([*columns], 6)}" if len(columns) else (
-        "they are no table: pass an array with a value per sample")
-    raise ValueError(f"groups={groups!r} is no column of the loader's items: "
-                     + (f"did you mean {near[0]!r}?" if near else has))
+    if near: hint = f": did you mean {near[0]!r}?"
+    elif len(columns): hint = f", which have {some_names([*columns], 6)}"
+    else: hint = ", which are not a table: pass an array with a value per sample"
+    raise ValueError(f"groups={groups!r} is no column of the loader's items{hint}")
 
 # %% ../../nbs/core/07_passes.ipynb #32c4160a
 def get_probs(

@@ -160,8 +160,9 @@ class Predictions:
             return ("Samples are taken as independent: if some are alike, such as images of a "
                     "patient, pass `groups=`.")
         n = self.n_independent
-        rough = note(n<FEW_GROUPS, f": below {FEW_GROUPS} groups, intervals are rough")
-        return f"The {n:,} groups are taken as independent{rough}."
+        rough = note(n<FEW_GROUPS, f" With fewer than {FEW_GROUPS} groups, intervals and held-out "
+                                   "scores are rough.")
+        return f"The {n:,} groups are taken as independent.{rough}"
 
     @cached_property
     def true(self): return (self.targs==1) & self.valid

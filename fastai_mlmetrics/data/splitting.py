@@ -218,10 +218,12 @@ def _group_numbers(groups, n_samples):
     "Check the group of each sample, and number the groups from 0"
     names = [to_builtin(o) for o in to_builtin(groups)]
     names = [tuple(o) if isinstance(o, list) else o for o in names] # Lists cannot be hashed
-    if len(names)!=n_samples: raise ValueError(f"{len(names)} groups for {n_samples} samples")
+    if len(names)!=n_samples: 
+        raise ValueError(f"groups has {len(names):,} values, but there are {n_samples:,} samples")
     numbers = pd.factorize(pd.Series(names, dtype=object))[0]
     if (numbers<0).any():
-        raise ValueError("some groups are missing: give each such sample a group of its own")
+        raise ValueError("some groups are missing: give a sample without a group a value that no "
+                         "other sample has")
     return numbers
 
 def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
@@ -249,7 +251,8 @@ def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     wanted = shares*len(part)
     if (abs(sizes-wanted)>np.maximum(1, wanted/3)).any():
         warn_user("groups are too large for these shares: the parts have "
-                  f"{sizes.tolist()} samples, instead of {wanted.round().astype(int).tolist()}")
+                  f"{sizes.tolist()} samples, instead of {wanted.round().astype(int).tolist()}. "
+                  "Choose other shares, or smaller groups")
     return part
 
 def stratified_split(
@@ -272,7 +275,7 @@ def stratified_split(
         targs = tensor([[1,0], [0,1], [1,0], [1,1]])
         stratified_split(targs, 0.5, seed=42) # ([0, 1], [2, 3])"""
     if not 0<valid_pct<1:
-        raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, as 0.2 is")
+        raise ValueError(f"valid_pct={valid_pct} should be above 0 and below 1, such as 0.2")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
     return tuple(np.flatnonzero(part==i).tolist() for i in (0,1))
 

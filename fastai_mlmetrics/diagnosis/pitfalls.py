@@ -144,7 +144,7 @@ def _absent_labels(r, learn):
     split = f"split again with {_split_code(dls)}"
     if n is None:
         return (f"no validation sample has {some_labels(r.absent, 3)}. If `label_stats(learn.dls)` "
-                f"counts two or more training samples, {split}")
+                f"counts two or more training samples of a label, {split}")
     none = [o for o in r.absent if not n[o]]
     single = [o for o in r.absent if n[o]==1]
     several = [o for o in r.absent if n[o]>1]
@@ -204,10 +204,11 @@ def _monitor_disagrees(r, learn):
         o = min(better, key=lambda o: o.valid_loss)
         names = ' and '.join(f'`{type(cb).__name__}`' for cb in cbs)
         yield (f"by {monitor}, which depends on the threshold, epoch {best.epoch} was the best for "
-               f"{names}. Until epoch {o.epoch}, the validation loss fell from "
+               f"{names}. But until epoch {o.epoch}, the validation loss fell from "
                f"{best.valid_loss:.3g} to {o.valid_loss:.3g}, and micro average precision rose from "
                f"{best.ap_micro:.3f} to {o.ap_micro:.3f}. Monitor `ap_macro` instead, which needs no "
-               "threshold: `learn.metrics = multilabel_metrics(ranking=True)`")
+               "threshold: create the callback with `monitor='ap_macro'`, and set "
+               "`learn.metrics = multilabel_metrics(ranking=True)`")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #266af9ca
 def _no_decoding(r, learn):

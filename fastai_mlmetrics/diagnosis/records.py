@@ -124,7 +124,8 @@ def _as_box(title, facts, remedies, color, n_facts):
     more_facts = facts[n_facts:] if n_facts else []
     box = (f'<b>{code_html(title)}</b>{_as_list(facts[:n_facts])}'
            + _folded('More numbers', more_facts)
-           + note(remedies, f'<b>What helps</b>{_as_list(remedies[:1])}')
+           + note(remedies, f'<div style="margin-top:0.5em"><b>What helps</b></div>'
+                            f'{_as_list(remedies[:1])}')
            + _folded('More remedies', remedies[1:]))
     style = (f"display:inline-block; border-left:4px solid {color}; padding:0.2em 1em; "
              "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")
@@ -145,12 +146,12 @@ def as_warning(
 
 def in_brief(
     warning:ZeroLabelsWarning # Warning that a filter for all warnings hides
-)->str: # Two or three lines
+)->str: # Two to four lines
     "Shorten a warning for a reader who has turned all warnings off"
     title,*facts = ' '.join(str(warning).split()).split(' - ')
     text = f'{title} {facts[0]}' if title.endswith(':') else title
     hint = "(Warnings are turned off: learn.zero_labels.explain() shows the whole report.)"
-    return '\n'.join(wrap(f"{shorten(text, 150, placeholder=' ...')} {hint}", 80))
+    return '\n'.join(wrap(f"{shorten(text, 160, placeholder=' ...')} {hint}", 80))
 
 _F1 = "micro F1 {f1_micro:.3f}"
 _MACRO = "macro F1 {f1_macro:.3f}"

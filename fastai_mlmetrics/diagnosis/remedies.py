@@ -138,7 +138,8 @@ def _weights(r):
     ignoring = _ignoring(r.loss_ignores)
     return ("As a last resort, weight positives in the loss.\n1. `learn.loss_func = "
             f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})`\n"
-            f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}\n3. Train on.\n"
+            f"2. {set_thresh_code(0.5, r.min_labels, r.max_labels)}, because the weights raise all "
+            "scores.\n3. Train on.\n"
             "4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`")
 
 def weighs_much(

@@ -35,7 +35,9 @@ def _plain_loss(loss):
     decodes = getattr(loss, 'decodes', None)
     if isinstance(decodes, partial) and decodes.func is binarize: # By `set_thresh`
         limits = limits_text(loss.min_labels, loss.max_labels)
-        if limits: warn_user(f"{limits} is left out: fastai's own decoding has none")
+        if limits:
+            warn_user(f"{limits} is left out: fastai's own decoding has no such limit. To keep it, "
+                      "call learn.export(), and install fastai_mlmetrics where the file is loaded")
         for name in ('decodes','min_labels','max_labels'): delattr(loss, name)
     thresh = getattr(loss, 'thresh', None)
     if isinstance(thresh, tuple): # fastai compares with a tensor

@@ -102,7 +102,7 @@ def _aims(objective, label_objective):
         label_aim = "predicts each label about as often as it is true"
     else:
         why = note(objective.m.average=='micro',
-                   ", which counts false positives also where no label is true")
+                   ", which also counts false positives in samples without labels")
         text = f"`best` optimises {objective.name}{why}; `cardinality` predicts {as_true}"
         average = 'micro' if label_objective and label_objective.jointly else 'macro'
         label_aim = f"optimises {objective.named(average)}"
@@ -114,7 +114,8 @@ def _check_args(labels, bins, kwargs):
     if labels is not None and bins is not None:
         raise ValueError("thresh_find(labels=...) needs all scores: leave out bins")
     if 'per_label' in kwargs:
-        raise ValueError("thresh_find finds both: `best` for all labels, and `per_label`")
+        raise ValueError("thresh_find always finds both: `best` for all labels, and `per_label`. "
+                         "Leave out the argument per_label")
     check_kwargs('thresh_find', Learner.thresh_find, kwargs)
 
 def _plot(objective, table, options, ax, figsize):
@@ -129,8 +130,9 @@ def _table_with_advice(objective, label_objective, options, vocab):
     mark = 'keep' if chosen.in_use else 'set'
     chosen_row = options.index(chosen) # The rows of options come before those of labels
     table['advice'] = [mark if i==chosen_row else '' for i in range(len(table))]
-    fallback = note('fallback' in table, " Labels with a fallback reason use the best global "
-                                         "threshold for the macro average.")
+    of_macro = 'fallback' in table and not objective.constraint
+    fallback = note(of_macro, " Labels with a fallback reason use the best global threshold for the "
+                              "macro average.")
     aims = _aims(objective, label_objective)
     table.attrs['reading'] = f"{why}\n{table.reading} {aims}{fallback}"
     return table,chosen
@@ -305,7 +307,9 @@ def set_thresh(self:Learner,
         cb.sigmoid = logits or cb.sigmoid
     custom = kept.filter(risinstance(CountsMetric)).attrgot('name')
     foreign = kept.filter(risinstance(CountsMetric), negate=True).attrgot('name')
-    if custom: warn_user(f"{', '.join(custom)}: custom thresholds, not changed by `set_thresh`")
+    if custom:
+        warn_user(f"{', '.join(custom)}: custom thresholds, not changed by `set_thresh`. To change "
+                  "them, create the metrics without thresh=")
     if foreign:
         warn_user(f"{', '.join(foreign)}: functions and fastai's own metrics keep their threshold; "
                   "classes of this package follow, such as AccuracyMulti()")

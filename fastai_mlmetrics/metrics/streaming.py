@@ -175,8 +175,8 @@ def _check_order(self:StreamMetric, dl):
     has_random_sampler = isinstance(sampler, torch.utils.data.RandomSampler)
     shuffled = getattr(dl, 'shuffle', has_random_sampler)
     if shuffled or self.split:
-        raise ValueError("sample_weight needs the samples in one known order, "
-                         f"but this loader is {'shuffled' if shuffled else 'distributed'}")
+        raise ValueError("sample_weight needs the samples in one known order, but this loader is "
+                         + ("shuffled: pass shuffle=False" if shuffled else "distributed"))
 
 @patch
 def _check_names(self:StreamMetric, metrics):

@@ -147,7 +147,7 @@ def _accuracy_in_words(row, p):
         text += f", but {row.constant:.3f} for the {rival}"
     if   removed>0: text += f": the model removes {removed:.1%} of the {rival}'s errors"
     elif removed<0: text += f": the model makes more errors than the {rival}{why_worse}"
-    elif removed==0: text += ": the model gains nothing"
+    elif removed==0: text += f": the model makes as many errors as the {rival}"
     return f"{text}."
 
 def _f1_in_words(row, constant, ci):
@@ -165,16 +165,16 @@ def _least_difference(row, p):
     # At most as much as if the other model were scored on other samples
     half = (row.high-row.low)/2*2**0.5
     n = count_of(p.n_independent, 'sample' if p.groups is None else 'group')
-    return (f"With these {n}, another model's F1 over samples has to differ by at least {half:.3f} "
-            "to be clear of chance, or by less if both err on the same samples.")
+    return (f"On these {n}, two models differ clearly if their F1 over samples differs by {half:.3f}; "
+            "`compare_models` may find a smaller difference clear, as it compares sample by sample.")
 
 def _unknown_in_words(report):
     "State which rows have no interval, and why; '' if all have one, or none"
     has_none = report.low.isna() & report.value.notna()
     rows = ', '.join(f"'{row}'" for row in report.index[has_none])
-    if not rows or has_none.all(): return ''
-    return (f"No interval for {rows}: some label has no positives here, so its score on new samples "
-            "is unknown.")
+    if not rows or report.low.isna().all(): return ''
+    return (f"No interval for {rows}: at least one label has no positives here, so its score on new "
+            "samples is unknown.")
 
 def _ceilings_in_words(ceilings, p):
     "State which rows cannot reach 1, and why; '' if all can"
@@ -187,14 +187,14 @@ def _ceilings_in_words(ceilings, p):
     reasons = ', '.join(filter(None, [without_label(p), note(n_absent, absent)]))
     rows = ', '.join(f"'{row}' (at most {ceiling:.3f})" for row,ceiling in limited.items())
     return (f"No model can reach 1 in {rows}: {reasons}{note(reasons, ', and ')}"
-            f"0/0 counts as {p.zero_division:g}.")
+            f"0/0 counts as {p.zero_division:g}. With `zero_division=nan`, 0/0 is left out.")
 
 def _reading(report, p, constant, ci):
     "Summarise the report in words"
     accuracy = report.loc['accuracy_multi']
     if math.isnan(accuracy.value):
         return "Some predictions are NaN, so there is nothing to report."
-    rule = note(p.scored, f"Predicted {p.rule.describe('at a threshold of ')}.")
+    rule = note(p.scored, f"Predicted {p.rule.describe()}.")
     sentences = [rule, p.which_labels, _accuracy_in_words(accuracy, p),
                  _f1_in_words(report.loc['f1_samples'], constant, ci),
                  _ceilings_in_words(report.ceiling, p), _unknown_in_words(report),

@@ -107,6 +107,7 @@ def _compared(name, first, table, ci, p):
     table = table.dropna(subset='difference')
     if not len(table): return f"{name} and {first} cannot be compared: some predictions are NaN."
     if (table.difference==0).all(): return f"{name} and {first} have the same scores."
+    if ci is None: return "Without intervals (ci=None), it is unknown which differences are clear."
     clear = _is_clear(table)
     better,worse = table[clear & (table.difference>0)],table[clear & (table.difference<0)]
     varies = table.high>table.low # Not so in rows of equal scores, or without intervals
@@ -121,8 +122,8 @@ def _compared(name, first, table, ci, p):
         differences = plural(len(chance), 'difference')
         names = some_names([*map(_IN_WORDS.get, chance)], 3)
         sentences += [f"The {differences} in {names} may be chance.", more]
-    sentences.append(f"Even between two equally good models, about {100*(1-ci):.3g}% of the rows "
-                     "differ as clearly.")
+    sentences.append(f"In parentheses: {100*ci:g}% intervals. Even between two equally good models, "
+                     f"about {100*(1-ci):.3g}% of the rows are that clear by chance.")
     return ' '.join(sentences)
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
@@ -180,8 +181,9 @@ def _depends(name, first, given, models, ci):
     def code(thresh): return '...' if thresh is None else format(thresh, '.4g')
     thresholds = ', '.join(f"{k!r}: {code(model.best_thresh)}" for k,model in models.items()
                            if model.best_f1 is not None)
-    return (f"\nThe answer depends on the thresholds: with each model at its best one, "
-            f"held out, {answer}. To compare them there, pass thresh={{{thresholds}}}.")
+    return ("\nThe answer depends on the thresholds: with the best threshold of each model, on "
+            f"held-out samples, {answer}. To compare the models at their best thresholds, pass "
+            f"thresh={{{thresholds}}}.")
 
 # %% ../../nbs/reports/02_comparison.ipynb #ae31eb16
 def _check_models(preds_by_name):

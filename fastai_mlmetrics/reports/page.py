@@ -213,7 +213,7 @@ def _thresholds(p):
     finding = thresh_finding(p.record, without)
     if finding: yield 'finding',finding
     if p.record.other_data:
-        yield 'text',"Choose a threshold by the validation set: these samples are for testing it."
+        yield 'text',"Choose a threshold on the validation set, not on these samples."
     # The thresholds that the plot and the slider mark
     marks = {} if best is None else dict(best=best)
     start = ifnone(best, 0.5)
@@ -240,9 +240,9 @@ def _curves(p):
         yield 'finding',("No threshold gives these labels good precision and recall; their average "
                          f"precision is below 0.5: {_with_values(low)}.")
     else: yield 'finding',f"The lowest average precision: {_with_values(ap[:1])}."
-    yield _plot(f"Of {p.which}. A dot is at the threshold in use. If a dot is far to the left on a "
-                "curve that stays high, a lower threshold finds more and costs little precision. If "
-                "a curve falls immediately, the highest scores of its label are wrong.",
+    yield _plot(f"Curves of {p.which}. A dot is at the threshold in use. If a dot is far to the left "
+                "on a curve that stays high, a lower threshold finds more and costs little precision. "
+                "If a curve falls immediately, the highest scores of its label are wrong.",
                 p.interp.plot_precision_recall, labels=cols, figsize=(5.6,3.4))
 
 def _score_and_share(interp, where):
@@ -263,7 +263,7 @@ def _calibration(p):
     side = 'high' if score>base_rate else 'low'
     how = ('close to probabilities' if not is_off else f'too {side} on average'
            if abs(score-base_rate)>error/2 else 'too high in some ranges, and too low in others')
-    high = (f" Over the {n_high:,} pairs with a score above it, "
+    high = (f" Over the {n_high:,} pairs with a score above the base rate, "
             f"the mean score is {high_score:.3f}, "
             f"and a share of {high_true:.3f} is true.")
     yield 'finding',(f"The scores are {how}: the calibration error is {error:.3f}. Over all "
@@ -304,7 +304,7 @@ def _samples(p):
     yield 'table',_item_last(first)
     yield p.words('sample', 'label', 'score', 'missed', 'false positive')
     if interp.dl is None: return # Arrays have no inputs
-    yield 'text',f"Of {p.which}:"
+    yield 'text',f"Mistakes in {p.which}:"
     for i,kind in itertools.product(p.worst, ('missed','false')):
         idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)
         if not len(idxs): continue
@@ -330,12 +330,13 @@ def _frequencies(p):
     else: yield 'finding',f"The rarest label is {_with_values(support[:1])}."
     yield _plot("In how many samples each label is true, in the order of the table of labels: are "
                 "the labels with a low F1 the rare ones?", plot_frequencies, p.labels)
-    yield _plot("How many labels samples have.", p.interp.plot_cardinality)
+    yield _plot("Number of samples by their number of labels.", p.interp.plot_cardinality)
 
 # %% ../../nbs/reports/05_page.ipynb #f32ded94
 def _glossary(p):
     "Define the terms that no section has explained"
-    yield 'facts',{term: text for term,text in glossary().items() if term not in p.explained}
+    hidden = p.explained | ({'difference'} if p.comparison is None else set())
+    yield 'facts',{term: text for term,text in glossary().items() if term not in hidden}
 
 # %% ../../nbs/reports/05_page.ipynb #0c9922f1
 SECTIONS = dict(

@@ -38,7 +38,7 @@ def __getitem__(self:SampleViews, idxs):
 
         inputs,scores,targs,predicted,losses = interp[[0, 3]]"""
     if self.dl is None:
-        raise ValueError("made of arrays, so there are no inputs to show: "
+        raise ValueError("this interpretation was made of arrays, so it has no inputs to show: "
                          "use MultiLabelInterpretation.from_learner")
     idxs = L(to_builtin(idxs))
     is_table = hasattr(self.dl.dataset, 'ys') # The items of a table are processed already

@@ -94,12 +94,13 @@ def _constraint_words(objective, options):
     name = constraint.name
     text = (f" Required: {constraint.text}. {name}: on the samples that the thresholds were tuned on; "
             f"{name}_held_out: on samples held out from the tuning.")
-    text += note(constraint.by_label, f" Rows of all labels have the {objective.m.average} average of "
-                                      f"{name}, which need not keep it.")
+    text += note(constraint.by_label, f" Rows of all labels show the {objective.m.average} average "
+                                      f"of {name}, which has no minimum.")
     for o in options:
         value = o.fit.score(constraint.m)
         if not o.in_use and o.name!='cardinality' and not constraint.allows(value):
-            text += f" `{o.name}` misses it: its {name} ({objective.m.average}) is {value:.3f}."
+            text += (f" `{o.name}` does not reach this minimum: its {name} "
+                     f"({objective.m.average}) is {value:.3f}.")
     return text
 
 def _table_words(objective, options, res):
@@ -115,8 +116,12 @@ def _table_words(objective, options, res):
     text += _constraint_words(objective, options)
     if table.has_samples and table.n_folds>1: text += f" {table.p.sampling}"
     if 'fallback' in res:
-        instead = ("cannot reach it, and gets the threshold that comes closest" if objective.constraint
-                   else "gets the global threshold")
+        instead = "gets the global threshold"
+        if objective.constraint:
+            name = objective.constraint.name
+            instead = f"cannot reach the required {name}, and gets the threshold that comes closest"
+            instead += note(objective.constraint.by_label, "; or why a label without a minimum gets "
+                                                           "the global threshold")
         text += f" fallback: why a label {instead}."
     for o in options:
         n_predicted = o.fit.cells()[:2].sum().item()
@@ -159,7 +164,8 @@ def _why_set(objective, chosen, baseline, change):
     text += (f", and {score(baseline)} for `{baseline.name}`: "
              f"{'better' if change.value>=0 else 'worse'} by {_by(change)}")
     if low>0: return text
-    is_default = note(baseline.in_use, f", but `{baseline.name}` is only the default threshold")
+    is_default = note(baseline.in_use, f", but `{baseline.name}` is only the default threshold, "
+                                       "which nobody chose")
     return f"{text}. This difference may be chance{is_default}"
 
 def _what_is_traded(objective, chosen, baseline, with_score):

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #63fd6063
 from fastai.basics import *
+from ..core.messages import nearest
 import bisect
 from scipy.stats import binom
 
@@ -66,8 +67,11 @@ class Constraint:
         if not self.by_label: return
         unknown = [o for o in self.least if o not in vocab]
         if unknown:
+            near = nearest(unknown[0], vocab)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            if isinstance(vocab[0], int): hint = ": pass their names as vocab="
             raise ValueError(f"at_{self.name}: {unknown[0]!r} is none of the labels "
-                             f"{[*vocab[:5]]}{'...' if len(vocab)>5 else ''}")
+                             f"{[*vocab[:5]]}{'...' if len(vocab)>5 else ''}{hint}")
         self.least_of = {vocab.index(name): least for name,least in self.least.items()}
 
     def least_by_label(self, c):

@@ -8,14 +8,14 @@ __all__ = []
 # %% ../../nbs/thresholds/02_tuning.ipynb #83fafe46
 from fastai.basics import *
 from ..core.inputs import as_tensor
-from ..core.messages import check_int
+from ..core.messages import check_int, note
 from ..core.counts import sum_and_weight
 from ..metrics.streaming import CountsMetric
 from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
     JaccardMulti, LabelCardinality, MatthewsCorrCoefMulti, PrecisionMulti, RecallMulti,
     ZerosAccuracy)
-from ..metrics.intervals import Estimate, estimate
+from ..metrics.intervals import estimate, Estimate
 from .search import SearchTable
 from .constraints import Constraint
 from functools import cached_property
@@ -113,7 +113,7 @@ def _metric_class(metric):
     if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
             and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
         raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
-                         "such as JaccardMulti, which is given its average= here, or an instance")
+                         "such as JaccardMulti, or an instance such as JaccardMulti(average='macro')")
     if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
         raise ValueError(f"{cls.__name__} has no best threshold: it is best where everything or "
                          "nothing is predicted, or does not depend on the threshold")
@@ -146,10 +146,12 @@ def _make_metric(metric, cls, average, zero_division, beta):
 
 def _check_least(name, least, confidence):
     "Raise an error unless the minimum is a number in (0, 1], or a dict of such numbers"
-    for value in least.values() if isinstance(least, dict) else [least]:
+    if isinstance(least, dict) and not least: raise ValueError(f"at_{name}={{}} names no label")
+    for label,value in least.items() if isinstance(least, dict) else [(None, least)]:
         if not (isinstance(value, Real) and 0<value<=1):
-            raise ValueError(f"at_{name}={value!r} should be above 0 and at most 1, or a dict of such "
-                             "numbers by label")
+            of_label = note(isinstance(least, dict), f" for {label!r}")
+            raise ValueError(f"at_{name}={value!r}{of_label} should be above 0 and at most 1, or a "
+                             "dict of such numbers by label")
         if confidence is not None and value==1:
             raise ValueError(f"at_{name}=1 cannot be promised with any confidence: ask for less, or "
                              "leave confidence out")
@@ -163,15 +165,18 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
         if cls is _METRICS[name] and not isinstance(given.get(other), Real):
             raise ValueError(f"metric={name!r} also needs at_{other}=, one number for all labels: "
                              f"{name} alone is highest where {alone} is predicted")
-    if len(given)>1: raise ValueError("at_recall and at_precision cannot be required at once")
+    if len(given)>1:
+        raise ValueError("at_recall and at_precision cannot be required at once: pass one, and let "
+                         "metric= be the other, such as metric='precision' with at_recall=0.9")
     if confidence is not None and not 0.5<=confidence<1:
-        raise ValueError(f"confidence={confidence} should be from 0.5 to below 1")
+        raise ValueError(f"confidence={confidence} should be from 0.5 to below 1, such as 0.9")
     if not given:
         if confidence is None: return None
-        raise ValueError("confidence= goes with at_recall= or at_precision=")
+        raise ValueError("confidence= needs at_recall= or at_precision=, a minimum that it is for")
     (name,least), = given.items()
     _check_least(name, least, confidence)
-    if cls is _METRICS[name]: raise ValueError(f"at_{name}= goes with another metric than {metric!r}")
+    if cls is _METRICS[name]:
+        raise ValueError(f"at_{name}= needs another metric than {metric!r}, such as metric='f1'")
     return Constraint(name, _METRICS[name](**kwargs), least, confidence)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d211e657
@@ -293,6 +298,9 @@ def tune_global(self:Objective,
         hint = ''
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
+        elif constraint.confidence:
+            hint = (f" on these samples: collect more samples, lower at_{constraint.name}= or "
+                    "confidence=, or pass per_label=True, which takes the nearest threshold")
         values = table.averaged(constraint.m, table.candidates(), masks[:1])
         highest = values.nan_to_num(-math.inf).max()
         raise ValueError(f"no threshold keeps {constraint.text} ({m.average}); "

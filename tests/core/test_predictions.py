@@ -221,7 +221,7 @@ def test_intervals_of_few_groups_are_rough(n, rough):
     groups = np.arange(len(targs))%(n+1)
     targs[groups==0] = -1
     p = Predictions.of(SCORES, targs, groups=groups, ignore_index=-1)
-    assert p.n_independent==n and ('intervals are rough' in p.sampling)==rough and f'The {n} groups' in p.sampling
+    assert p.n_independent==n and ('scores are rough' in p.sampling)==rough and f'The {n} groups' in p.sampling
     p = p.counted()
     assert p.groups.unique().tolist()==[*range(n)] and len(p.groups)==len(p.preds)==(groups>0).sum()
 

@@ -213,7 +213,7 @@ def test_a_threshold_in_words():
     by_label = '0.0312 to 0.9 by label'
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **many)
     assert f'Predicted at thresh={by_label}, min_labels=1.' in interp.report().reading
-    assert f'at a threshold of {by_label}, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
+    assert f'Predicted at thresh={by_label}, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
     assert f'at threshold {by_label}' in one_line(repr(judge(SCORES, TARGS, **many)))
 
 def test_exactly_two_labels_need_no_threshold():

@@ -202,7 +202,7 @@ def test_groups_too_large_for_the_share_are_told():
     with pytest.warns(UserWarning) as caught: stratified_split(y, seed=0, groups=np.arange(100)//34)
     assert len(caught)==1 and caught[0].filename==__file__
     test_eq(str(caught[0].message), 'groups are too large for these shares: '
-            'the parts have [68, 32] samples, instead of [80, 20]')
+            'the parts have [68, 32] samples, instead of [80, 20]. Choose other shares, or smaller groups')
     with pytest.warns(UserWarning, match=r'samples, instead of \[33, 33, 33\]') as caught:
         stratified_folds(y, 3, seed=0, groups=np.r_[np.zeros(60), np.arange(40)])
     with warnings_as('error'):
@@ -282,7 +282,7 @@ def test_a_seed_makes_the_split():
     (lambda y: stratified_folds(y, seed=-1), 'seed=-1'),
     (lambda y: stratified_folds(y[:3], 5), '3 samples cannot be split into 5'),
     (lambda y: stratified_split(y, groups=['a']*len(y)), '1 group cannot'),
-    (lambda y: stratified_split(y, groups=[1,2]), '2 groups for 400 samples'),
+    (lambda y: stratified_split(y, groups=[1,2]), 'groups has 2 values, but there are 400 samples'),
     (lambda y: stratified_split(y+1), '0 or 1'),
     (lambda y: stratified_split(y[:,0]), 'N x C')])
 def test_bad_arguments_are_named(call, says):
@@ -377,7 +377,8 @@ def test_a_splitter_of_targets_with_gaps(missing):
 @pytest.mark.parametrize('missing', [math.nan, None])
 def test_a_sample_without_a_group(missing):
     y = (torch.rand(40, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
-    with pytest.raises(ValueError, match='some groups are missing: give each such sample a group of its own'):
+    with pytest.raises(ValueError, match='some groups are missing: give a sample without a group a value '
+                       'that no other'):
         stratified_split(y, groups=[missing, *range(39)])
 
 @pytest.mark.parametrize('kw', [dict(get_y=list('ab')), dict(get_y=pd.DataFrame(dict(a=[1]))),

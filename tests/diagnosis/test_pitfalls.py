@@ -57,7 +57,8 @@ def test_labels_that_never_occur_are_named():
     targs[:,[2,7]] = 0
     learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(), vocab=list('abcdefghijklmnopqrst'))
     text, = pitfall_texts(learn, 2)
-    assert ('no validation sample has c, h. If `label_stats(learn.dls)` counts two or more training samples, '
+    assert ('no validation sample has c, h. If `label_stats(learn.dls)` counts two or more training samples of '
+            'a label, '
             'split again with `splitter=Strat') in text
 
 @pytest.mark.parametrize('metrics,found', [
@@ -379,7 +380,8 @@ def test_absent_labels_are_counted_once_per_data(monkeypatch):
     assert len(calls)==1
     learn = make_learner(GOOD[0], GOOD[1]*(torch.arange(20)>2), cbs=ZeroLabelsCallback())
     text, = pitfall_texts(learn) # Targets of an unknown data set are not read
-    assert 'has labels 0, 1, 2. If `label_stats(learn.dls)` counts two or more training samples, split' in text
+    assert ('has labels 0, 1, 2. If `label_stats(learn.dls)` counts two or more training samples of a label, '
+            'split') in text
 
 COLUMNS = pd.DataFrame(dict(x=np.linspace(-1, 1, 60), a=[0,1,0]*20, b=[1,0,0]*20, c=[0,1,1]*20,
                             labels=['cat dog','dog','bird cat']*20, letters=['p q','q','r']*20))

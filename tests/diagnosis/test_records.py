@@ -311,7 +311,7 @@ def test_a_new_loss_needs_a_new_threshold():
     learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than a constant')
     text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'pos_weight' in o]
     assert '0.6' not in text
-    assert ('\n2. `learn.set_thresh(0.5, min_labels=1)`\n3. Train on.\n'
+    assert ('\n2. `learn.set_thresh(0.5, min_labels=1)`, because the weights raise all scores.\n3. Train on.\n'
             '4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`') in text
     for code in re.findall('`(.*?)`', text)[:2]: exec(code, dict(globals(), learn=learn))
     assert not pitfall_texts(learn) # the advice leaves metrics and loss with the same threshold

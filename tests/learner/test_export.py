@@ -27,7 +27,8 @@ def test_export_plain_predicts_without_the_package(digits_dls, tmp_path, thresh,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         learn.export_plain('plain.pkl')
-    left_out = ["min_labels=1 is left out: fastai's own decoding has none"] if min_labels else []
+    left_out = ["min_labels=1 is left out: fastai's own decoding has no such limit. To keep it, call "
+                "learn.export(), and install fastai_mlmetrics where the file is loaded"] if min_labels else []
     assert [str(o.message) for o in caught if 'min_labels' in str(o.message)]==left_out
     assert list(learn.metrics)==metrics and {*learn.cbs}==cbs and vars(learn.loss_func)==state
     item = digits_dls.valid_ds.items.iloc[0]

@@ -409,7 +409,8 @@ def test_metrics_with_a_threshold_of_their_own_keep_it():
                    F1ScoreMulti(0.7, name='high'),
                    F1ScoreMulti([0.2]*20, name='low')]
         learn = make_learner(logits, targs, metrics, loss_func=loss)
-        told = 'high, low: custom thresholds, not changed by `set_thresh`'
+        told = ('high, low: custom thresholds, not changed by `set_thresh`. To change them, create the '
+                'metrics without thresh=')
         with pytest.warns(UserWarning, match=told): learn.set_thresh(0.2)
         v = values(learn)
         assert v['f1_score']==F1ScoreMulti(0.2)(logits, targs)
@@ -428,7 +429,8 @@ def test_which_thresholds_of_metrics_are_custom(of_loss, of_metric, follows):
     learn = make_learner(*simulate(40, 4), [F1ScoreMulti(of_metric, name='f1')], loss_func=loss)
     with recording(learn) as caught: learn.set_thresh(0.3)
     told = [str(o.message) for o in caught if issubclass(o.category, UserWarning)]
-    assert told==([] if follows else ['f1: custom thresholds, not changed by `set_thresh`'])
+    custom = 'f1: custom thresholds, not changed by `set_thresh`. To change them, create the metrics without thresh='
+    assert told==([] if follows else [custom])
     assert learn.metrics[0].thresh==(0.3 if follows else of_metric)
 
 def test_thresholds_by_name_are_replaced_with_their_names():
@@ -665,7 +667,7 @@ def test_groups_are_a_column_of_the_items_or_an_array(digits_dls):
 
 def test_a_column_needs_a_table():
     learn = make_learner(*simulate(100, 3))
-    with pytest.raises(ValueError, match='they are no table: pass an array'): learn.thresh_find(groups='patient')
+    with pytest.raises(ValueError, match='which are not a table: pass an array'): learn.thresh_find(groups='patient')
 
 def test_a_threshold_knows_the_samples_that_it_was_tuned_on():
     "Its score on them is optimistic, and training makes it stale"

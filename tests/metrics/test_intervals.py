@@ -127,7 +127,8 @@ def test_items_with_several_samples_may_be_groups():
     by_pixel = accuracy_report(preds, targs, groups=np.arange(12).repeat(25))
     assert by_image.equals(by_pixel) and 'The 12 groups are taken as independent.' in by_image.reading
     few = accuracy_report(preds[:9], targs[:9], groups=range(9)).reading
-    assert 'The 9 groups are taken as independent: below 10 groups, intervals are rough.' in few
+    assert ('The 9 groups are taken as independent. With fewer than 10 groups, intervals and held-out scores are '
+            'rough.') in few
     assert 'Samples are taken as independent: if some are alike' in accuracy_report(preds, targs).reading
 
 def test_a_comparison_is_paired_by_group():
@@ -185,7 +186,8 @@ def test_a_label_that_is_absent_leaves_its_averages_without_an_interval():
     targs[:,1] = False
     r = accuracy_report(preds, targs)
     assert [*r.index[r.low.isna()]]==['f1_macro','ap_macro']
-    assert "No interval for 'f1_macro', 'ap_macro'" in r.reading
+    assert "No interval for 'f1_macro', 'ap_macro': at least one label has no positives" in r.reading
+    assert 'No interval' not in accuracy_report(preds[:1], targs[:1]).reading # Of one sample, nothing has one
 
 @pytest.mark.parametrize('zero_division', [0.,math.nan])
 def test_scores_without_each_sample_are_those_of_the_others(zero_division):

@@ -269,7 +269,8 @@ def test_the_better_baseline_is_named():
             f"constant prediction: the model removes {removed:.1%} of the best constant prediction's errors.") in text
     nothing = row(targs, logits-99)[1]
     assert 'the model makes more errors than the best constant prediction. F1 over' in nothing
-    assert 'the model gains nothing. F1 over' in row(targs, 9*((targs.mean(0)>0.5)*2.-1).expand_as(targs))[1]
+    constant = row(targs, 9*((targs.mean(0)>0.5)*2.-1).expand_as(targs))[1]
+    assert 'the model makes as many errors as the best constant prediction. F1 over' in constant
 
 def test_saturated_logits_are_ranked_by_the_logits():
     "Their sigmoids are all 1"
@@ -307,12 +308,12 @@ def test_a_report_makes_no_copy():
 def test_a_report_names_its_threshold():
     r = accuracy_report(SCORES, TARGS, thresh=0.1534, min_labels=1)
     assert lines(r)[0].startswith('thresh=0.153 ') and lines(r)[1].startswith('min_labels=1')
-    assert 'threshold of 0.153, min_labels=1.' in r.reading
+    assert 'Predicted at thresh=0.153, min_labels=1.' in r.reading
     assert 'thresh=0.153' in r._repr_html_() and 'min_labels=1' in r._repr_html_()
     assert 'thresh=0.153' in repr(r[['value']].head(2))
     r = accuracy_report(SCORES, TARGS, thresh=[0.1,0.2,0.3,0.4,0.5,0.612])
     assert lines(r)[0].startswith('thresh=0.1 to 0.612 ') and 'min_labels' not in repr(r)
-    assert 'threshold of 0.1 to 0.612 by label.' in r.reading
+    assert 'Predicted at thresh=0.1 to 0.612 by label.' in r.reading
     of_binary = accuracy_report(SCORES>0.5, TARGS)
     assert 'thresh' not in repr(of_binary).replace('threshold', '') # binary predictions have none
 

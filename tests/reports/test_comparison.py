@@ -116,7 +116,7 @@ def test_the_thresholds_in_use_are_named():
     assert last(binary)=='Predicted as binary predictions.'
     assert last(dict(a=models['a'].sigmoid(), b=binary['b']))=='Predicted: a at thresh=0.5; b as binary predictions.'
 
-DEPENDS = 'The answer depends on the thresholds: with each model at its best one, held out, '
+DEPENDS = ('The answer depends on the thresholds: with the best threshold of each model, on held-out samples, ')
 
 def test_a_comparison_that_the_threshold_decides_says_so():
     "The better model has low scores, and loses at 0.5"
@@ -191,6 +191,11 @@ def test_plot_is_in_the_order_of_the_table():
     t = compare_models({'$a$':models['a'], '$b':models['b']}, y, sigmoid=True)
     t.plot()
     plt.gcf().canvas.draw()
+
+def test_without_intervals_no_difference_is_called_chance():
+    models,y = two_models()
+    assert compare_models(models, y, sigmoid=True, ci=None).reading==(
+        'Without intervals (ci=None), it is unknown which differences are clear.\nPredicted at thresh=0.5.')
 
 def test_mistakes_in_a_comparison_are_named():
     models,y = two_models()

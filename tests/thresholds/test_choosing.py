@@ -210,7 +210,7 @@ def test_a_threshold_in_use_that_misses_the_constraint_is_no_option():
     ways = [InUse(table, dict(thresh=0.8), p, is_chosen=True), objective.tune_global(table)]
     assert ways[0].fit.score(objective.constraint.m)<0.7 and recommend(objective, ways)[0] is ways[1]
     t = thresh_table(objective, ways, L(range(8)))
-    assert t.recall['now']<0.7<=t.recall['best'] and 'misses it' not in t.reading
+    assert t.recall['now']<0.7<=t.recall['best'] and 'does not reach' not in t.reading
 
 def test_what_a_choice_costs_in_another_average():
     "Per label, beside the best global threshold; a global one, beside that in use"

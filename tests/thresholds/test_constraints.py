@@ -126,7 +126,7 @@ def test_an_average_that_is_not_kept_is_told():
     found = best_thresholds(p, y, 'recall', 'macro', at_precision=0.6)
     assert found.fallback[0]=='no threshold will do'
     value = found.table.precision['per_label']
-    assert value<0.6 and f"misses it: its precision (macro) is {value:.3f}" in found.table.reading
+    assert value<0.6 and f"does not reach this minimum: its precision (macro) is {value:.3f}" in found.table.reading
 
 def test_a_required_score_is_held_out_as_well():
     p,y = rare_label()
@@ -138,14 +138,18 @@ def test_a_required_score_is_held_out_as_well():
     (dict(metric='precision', at_recall={'a': 0.9}), 'one number for all labels'),
     (dict(at_recall=0.9, at_precision=0.5), 'cannot be required at once'),
     (dict(at_recall={'z': 0.9}, per_label=True), "'z' is none of the labels"),
-    (dict(confidence=0.9), 'goes with at_recall'),
+    (dict(at_recall={'z': 0.9}, per_label=True, vocab=None), 'pass their names as vocab='),
+    (dict(at_recall={'zoo': 0.9}, per_label=True, vocab=[*'bcd', 'zoom']), "did you mean 'zoom'"),
+    (dict(at_recall={}, per_label=True), 'names no label'),
+    (dict(at_recall={'a': 90}, per_label=True), "at_recall=90 for 'a' should be above 0"),
+    (dict(confidence=0.9), 'needs at_recall'),
     (dict(at_recall=0.9, confidence=90), 'from 0.5 to below 1'),
     (dict(at_recall=1, confidence=0.9), 'cannot be promised'),
     (dict(at_recall={'a': 90}, per_label=True), 'above 0 and at most 1'),
     (dict(metric='recall', at_recall=0.9, at_precision=None), 'also needs at_precision')])
 def test_what_cannot_be_required(kw, match):
     p,y = rare_label()
-    with pytest.raises(ValueError, match=match): best_thresholds(p, y, vocab=[*'abcd'], **kw)
+    with pytest.raises(ValueError, match=match): best_thresholds(p, y, **dict(vocab=[*'abcd']) | kw)
 
 # The constraint itself
 

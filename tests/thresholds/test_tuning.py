@@ -501,11 +501,14 @@ def test_a_metric_may_exceed_1():
     assert sum(own)<len(own)/2
 
 def test_what_is_not_reached_is_named():
-    with pytest.raises(ValueError, match='such as JaccardMulti, which is given its average= here'):
+    with pytest.raises(ValueError, match='such as JaccardMulti, or an instance such as'):
         best_thresholds(SCORES, TARGS, metric=CF1)
     hard = torch.tensor([[0.9],[0.8],[0.7],[0.6]]),torch.tensor([[0],[1],[1],[0]])
     unreached = r'no threshold keeps a precision of at least 0.9 \(micro\); the highest precision is 0.667'
     with pytest.raises(ValueError, match=unreached): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
+    with pytest.raises(ValueError, match='recall is 1 on these samples: collect more samples, lower at_recall='):
+        best_thresholds(*hard, at_recall=0.9, confidence=0.9)
+    assert best_thresholds(*hard, at_recall=0.9, confidence=0.9, per_label=True).thresh==(0.,)
 
 
 @pytest.mark.parametrize('kw', [
