@@ -199,6 +199,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                               'fastai_mlmetrics/core/messages.py'),
                                                 'fastai_mlmetrics.core.messages.check_kwargs': ( 'core/messages.html#check_kwargs',
                                                                                                  'fastai_mlmetrics/core/messages.py'),
+                                                'fastai_mlmetrics.core.messages.check_shares': ( 'core/messages.html#check_shares',
+                                                                                                 'fastai_mlmetrics/core/messages.py'),
                                                 'fastai_mlmetrics.core.messages.code_html': ( 'core/messages.html#code_html',
                                                                                               'fastai_mlmetrics/core/messages.py'),
                                                 'fastai_mlmetrics.core.messages.count_of': ( 'core/messages.html#count_of',

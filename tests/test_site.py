@@ -260,9 +260,9 @@ SEARCHES = {
     'howto/08_missing_targets': 'missing targets; ignore missing targets; unlabelled; ignore_index',
     'howto/09_own_metric': 'AccumMetric; metrics that are not sums',
     'howto/10_monitor_trackers':
-        'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best '
-        'model; reduce learning rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 per label '
-        'during training; recall of one label',
+        'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best model;'
+        ' reduce learning rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; '
+        'f1 per label during training; recall of one label',
     'howto/11_processes_large_data':
         'callback overhead; GPU memory; several GPUs; 10 million samples; mixed precision; slow validation; '
         'gradient accumulation; validation out of memory',

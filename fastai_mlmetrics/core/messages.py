@@ -53,6 +53,12 @@ def check_int(
         raise ValueError(f"{name}={value!r} should be a whole number, {min} or more")
     return int(value)
 
+def check_shares(**shares):
+    "Check that each argument is a number from 0 to 1"
+    for name,value in shares.items():
+        if not isinstance(value, Real) or not 0<=value<=1:
+            raise ValueError(f"{name}={value!r} should be a share, from 0 to 1")
+
 def format_number(
     x:float # Number for a message
 )->str: # All digits in float32, so that 0.9997 is not shown as 1

@@ -8,14 +8,16 @@ __all__ = ['ZeroLabelsCallback']
 # %% ../../nbs/diagnosis/05_callback.ipynb #0f5de6e7
 from fastai.basics import *
 from ..core.inputs import fitting_names, label_vocab
-from ..core.messages import check_int, hidden_by, new_warnings, replaced, without_prefix
+from ..core.messages import (
+    check_int, check_shares, hidden_by, new_warnings, replaced, without_prefix)
 from ..core.tables import Table
 from ..core.rules import common_labels, ignored_by, ThresholdRule
 from ..core.counts import check_label_axis
 from ..core.decoding import Decoding
 from ..metrics.streaming import StreamMetric
 from .validation import ValidationStats
-from .verdicts import add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten
+from .verdicts import (
+    add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
 from .remedies import weighs_much
 from .records import (
     add_trend, all_clear, as_warning, describe, describe_frozen, describe_unchanged,
@@ -67,6 +69,7 @@ class ZeroLabelsCallback(Callback):
         ignore=() # Codes of the verdicts, facts, remedies and mistakes in the set-up to mute
     ):
         patience = check_int('patience', patience, 1)
+        check_shares(min_accuracy=min_accuracy, max_empty=max_empty)
         ignore = known_codes(ignore)
         if not (on_flag in ('warn','stop','raise') or callable(on_flag)):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
@@ -123,8 +126,7 @@ class ZeroLabelsCallback(Callback):
         self._learner = ref(self.learn)
         self._to_judge.pop(self._standalone, None)
         self.run_train = True
-        rule = ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.labels)
-        rule.check_names(self.learn)
+        ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.labels).check_names(self.learn)
         if self._is_validation: self._warn_of_pitfalls(pitfalls(None, self.learn, when='start'))
         if not self._standalone: self._fit = _FitState(running=True)
 
@@ -149,8 +151,7 @@ class ZeroLabelsCallback(Callback):
     def _warn_of_pitfalls(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
         new = new_warnings(self.learn, texts)
-        if new:
-            self.notify(as_warning("These numbers may mislead:", new, r))
+        if new: self.notify(as_warning("These numbers may mislead:", new, r))
 
     @contextmanager
     def _leaving_out(self,
@@ -343,8 +344,7 @@ def _announce_clear(self:ZeroLabelsCallback, r):
         # The best epoch may be the one before the weights became NaN
         if not torch.as_tensor(self.learn.loss).isfinite().all(): return
         del self.reported[data]
-        is_muted = hidden_by(ZeroLabelsWarning) is ZeroLabelsWarning
-        if not rank_distrib() and not is_muted: _display(all_clear(r))
+        if not (rank_distrib() or hidden_by(ZeroLabelsWarning) is ZeroLabelsWarning): _display(all_clear(r))
 
 def _display(warning):
     "Show a box in a notebook, print text elsewhere"

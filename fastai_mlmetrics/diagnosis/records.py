@@ -7,7 +7,7 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError', 'judge']
 
 # %% ../../nbs/diagnosis/03_records.ipynb #e1f3dc05
 from fastai.basics import *
-from ..core.messages import check_kwargs, code_html, note, plural
+from ..core.messages import check_kwargs, check_shares, code_html, note, plural
 from ..core.tables import some_labels, some_names, with_limits
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
@@ -310,6 +310,7 @@ def judge_of(
     fields:dict={} # Further fields of the record, such as those of a Learner
 )->Record:
     "Diagnose predictions"
+    check_shares(min_accuracy=min_accuracy, max_empty=max_empty)
     stats = ValidationStats.of(p)
     r = Record(stats.fields(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields))
     # The histogram has the scores only roughly

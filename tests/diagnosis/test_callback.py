@@ -986,6 +986,11 @@ def test_a_pitfall_is_muted():
         assert sum('does not decode' in one_line(o.message) for o in caught)==n
         assert len(learn.zero_labels.records[-1].pitfalls)==n
 
+@pytest.mark.parametrize('name,value', [('min_accuracy',90), ('max_empty',50), ('max_empty',-0.1), ('max_empty','half')])
+def test_shares_are_no_percentages(name, value):
+    for f in (ZeroLabelsCallback, judged):
+        with pytest.raises(ValueError, match=f"{name}={value!r} should be a share, from 0 to 1"): f(**{name: value})
+
 def test_an_unknown_code_is_an_error_that_names_the_nearest():
     for code in ('over-predict','over predicts'):
         with pytest.raises(ValueError, match=f"no message has the code '{code}': did you mean 'over-predicts'"):
