@@ -62,7 +62,7 @@ def test_numbers_in_prose_are_those_of_the_outputs(page):
     "Rounded as the prose has them; a percentage may be a share in the output"
     text,numbers = prose(page),shown(page)
     quoted = [(o, float(o), len(o.partition('.')[2])) for o in re.findall(r'(?<![\w.])\d*\.\d+(?![\w.]*\d)', text)]
-    quoted += [(f'{o}%', int(o)/100, 2) for o in re.findall(r'(?<![\w.,])(\d+) %(?! interval)', text)]
+    quoted += [(f'{o}%', int(o)/100, 2) for o in re.findall(r'(?<![\w.,])(\d+) ?%(?! interval)', text)]
     missing = [quote for quote,value,digits in quoted if not (abs(numbers-value)<=0.5*10**-digits+1e-9).any()]
     assert not {*missing} - {*ELSEWHERE.get(page.stem, '').split()}
 

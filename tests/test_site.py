@@ -323,6 +323,9 @@ SEARCHES = {
         'predicts everything',
     'benchmarks/results': 'overhead; GPU cost'}
 
+def test_each_how_to_page_is_listed_once_by_task():
+    assert sorted(docs.HOWTO)==sorted(docs.NBS.glob('howto/*.ipynb'))
+
 def test_index_entries_are_of_pages():
     pages = {str(o.relative_to(docs.NBS).with_suffix('')) for _,_,files in docs.KINDS.values() for o in files
              if o.suffix=='.ipynb'}

@@ -17,12 +17,24 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
-HOWTO,TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('howto','tutorials','reference'))
+TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorials','reference'))
+# The how-to pages by task, as the lists show them: heading -> numbers of pages
+TASKS = {'Choose metrics and thresholds': '23 09 29 26',
+         'Data and labels': '06 08 22 25 27 12',
+         'Train': '10 13 14 28 16 11',
+         'Evaluate and report': '01 20 19 17 24 07 18',
+         'Predict and deploy': '21 05 15',
+         'Other libraries': '02 03 04'}
+HOWTO = [o for numbers in TASKS.values() for n in numbers.split() for o in NBS.glob(f'howto/{n}_*.ipynb')]
 # The wings of the package, from the ground up, with what they hold: the bold rows of the table in CONTRIBUTING.md
 WINGS = dict(re.findall(r'(?m)^\| \*\*`nbs/(\w+)/`\*\* \| \*\*(.+)\*\* \|$',
                         (ROOT/'CONTRIBUTING.md').read_text(encoding='utf-8')))
 ROOMS = {o: sorted((NBS/o).glob('[0-9]*.ipynb')) for o in WINGS}
 MODULES = [*sum(ROOMS.values(), []), NBS/'demo.ipynb']
+# What stands above a page in its list
+HEADINGS = ({ROOMS[wing][0]: f'{wing}\n\n{what[0].upper()}{what[1:]}.' for wing,what in WINGS.items()}
+            | {first: task for task,numbers in TASKS.items() for first in NBS.glob(f'howto/{numbers[:2]}_*.ipynb')}
+            | {NBS/'demo.ipynb': 'On top'})
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/f'{o}.md' for o in ('CONTRIBUTING','RELEASING','CHANGELOG'))]
 UNSEARCHED = [*MODULES, *PAGES[-3:]] # Of those who change the package
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png'), *NBS.glob('images/*.png')]
@@ -284,10 +296,7 @@ def contents(kind, cells, names, objects):
     title,text,files = KINDS[kind]
     pages,tables = [],[]
     for o in files:
-        if kind=='making' and (wing:=o.parent.name) in WINGS and o==ROOMS[wing][0]:
-            text_of_wing = WINGS[wing]
-            pages.append(f'\n## {wing}\n\n{text_of_wing[0].upper()}{text_of_wing[1:]}.\n')
-        if o==NBS/'demo.ipynb': pages.append('\n## On top\n')
+        if o in HEADINGS: pages.append(f'\n## {HEADINGS[o]}\n')
         first = cells[o][0].source if o in cells else o.read_text(encoding='utf-8')
         link = f'[{re.match("# (.*)", first)[1]}]({o.relative_to(ROOT)})'
         summary = re.search(r'^> (.*)', first, re.M)

@@ -90,17 +90,17 @@ def readme():
     text = '\n'.join(l.rstrip() for l in text.strip().splitlines())
     return re.sub(r'\n{3,}', '\n\n', text)+'\n'
 
-def entry(page):
-    "The line of a page in a list: its title, which leads to it, and its summary"
+def entry(page, heading):
+    "The lines of a page in a list: a heading, if there is one, its title, which leads to it, and its summary"
     first = ''.join(json.loads(page.read_text(encoding='utf-8'))['cells'][0]['source'])
     title,summary = re.match(r'# (.*)\s+> (.*)', first).groups()
-    return f'- [{title}]({page.relative_to(INDEX.parent)}): {summary}'
+    return (f'\n### {heading}\n\n' if heading else '')+f'- [{title}]({page.relative_to(INDEX.parent)}): {summary}'
 
 def pages():
     "The text of nbs/README.md: the lists of pages that the site has"
-    kinds = runpy.run_path(root/'tools'/'docs.py')['KINDS']
-    sections = [f'## {title}\n\n{what}\n\n'+'\n'.join(map(entry, files))
-                for kind,(title,what,files) in kinds.items() if kind!='making']
+    docs = runpy.run_path(root/'tools'/'docs.py')
+    sections = [f'## {title}\n\n{what}\n\n'+'\n'.join(entry(o, docs['HEADINGS'].get(o)) for o in files).lstrip()
+                for kind,(title,what,files) in docs['KINDS'].items() if kind!='making']
     return '\n\n'.join(['# All pages', *sections])+'\n'
 
 def render():
