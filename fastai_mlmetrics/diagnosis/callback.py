@@ -41,7 +41,7 @@ class _FitState:
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 
 class ZeroLabelsCallback(Callback):
-    """Warn if a multi-label model predicts (nearly) nothing, whatever its accuracy
+    """Warn if a multi-label model predicts (nearly) nothing, too much, or no better than a constant
 
     Compares each validation with the all-zeros baseline, and reports a verdict with remedies: in a fit
     after `patience` flagged validations without improvement and at the end; in `learn.validate()` at
@@ -61,7 +61,7 @@ class ZeroLabelsCallback(Callback):
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
         sigmoid:bool=True, # Whether the predictions are logits
         min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
-        max_empty:float=0.5, # Flag if this share of the samples with labels or more get no prediction
+        max_empty:float=0.5, # Flag if at least this share of the samples with labels has no prediction
         patience:int=3, # Consecutive flagged validations without improvement before acting
         on_flag='warn', # How to act: 'warn', 'stop' (and warn), 'raise', or a function of the record
         ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
@@ -143,10 +143,9 @@ class ZeroLabelsCallback(Callback):
             rule = Decoding(self.loss_func).args
             if self.thresh is not None: rule['thresh'] = self.thresh
             ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
-            of_metrics = common_labels(self.learn.metrics, label_vocab(self.dls))
+            labels = ifnone(self.labels, common_labels(self.learn.metrics, label_vocab(self.dls)))
             self._stats[self._standalone] = ValidationStats(
-                **rule, sigmoid=self.sigmoid, ignore_index=ignored,
-                labels=ifnone(self.labels, of_metrics))
+                **rule, sigmoid=self.sigmoid, ignore_index=ignored, labels=labels)
 
     def _warn_of_pitfalls(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
@@ -344,7 +343,8 @@ def _announce_clear(self:ZeroLabelsCallback, r):
         # The best epoch may be the one before the weights became NaN
         if not torch.as_tensor(self.learn.loss).isfinite().all(): return
         del self.reported[data]
-        if not (rank_distrib() or hidden_by(ZeroLabelsWarning) is ZeroLabelsWarning): _display(all_clear(r))
+        is_hidden = hidden_by(ZeroLabelsWarning) is ZeroLabelsWarning
+        if not (is_hidden or rank_distrib()): _display(all_clear(r))
 
 def _display(warning):
     "Show a box in a notebook, print text elsewhere"

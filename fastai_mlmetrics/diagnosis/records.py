@@ -333,7 +333,7 @@ def judge(
     max_empty:float=0.5, # Flag if at least this share of the samples with labels gets no prediction
     **kwargs
 )->Record: # Metrics and verdict; the repr is the report
-    """Diagnose (near-)empty predictions from arrays and suggest remedies
+    """Diagnose predictions that are (nearly) empty, too many or useless, and suggest remedies
 
     Returns a `Record`, a dict with attributes, whose repr is the report. `verdict` says what is wrong
     ('' if nothing is), `flagged` whether `ZeroLabelsCallback` would act on it. Other fields hold the

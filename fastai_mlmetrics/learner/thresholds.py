@@ -180,8 +180,8 @@ def thresh_find(self:Learner,
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
     **kwargs
-)->SuggestedThresholds: # Fields `best`, `cardinality` and `per_label`; displayed as a table
-    """Predict once, tune a global threshold and thresholds per label, and recommend one of both
+)->SuggestedThresholds: # Fields `thresh`, `best`, `cardinality`, `per_label`; displayed as a table
+    """Predict once, tune a global threshold and thresholds per label, and recommend a threshold
 
     Returns `SuggestedThresholds` in [0, 1], displayed as a table. `set_thresh` sets the recommended
     one: `best`, or `per_label` if its held-out score is higher by more than a standard error. A

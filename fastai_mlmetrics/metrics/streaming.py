@@ -62,7 +62,7 @@ class StreamMetric(AccumMetric):
         sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples', if the metric has it; None: by label
+        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if it has them; None: by label
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none

@@ -183,7 +183,7 @@ def _judge(self:MultiLabelInterpretation, **kwargs):
 def judge(self:MultiLabelInterpretation,
     **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
 )->Record: # Metrics and verdict; the repr is the report
-    """Diagnose (near-)empty predictions and suggest remedies
+    """Diagnose predictions that are (nearly) empty, too many or useless, and suggest remedies
 
         interp.judge().verdict"""
     return self._judge(**kwargs) if kwargs else deepcopy(self._record)

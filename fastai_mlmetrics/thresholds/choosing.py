@@ -158,10 +158,10 @@ def _why_kept(in_use, best, change):
 def _why_set(objective, chosen, baseline, change):
     "State the held-out scores of the chosen option and the baseline, and the `change` between them"
     def score(option): return f"{option.compared.score(objective.m):.3f}"
-    text = f"`{chosen.name}` is recommended: held out, {objective.name} is {score(chosen)}"
+    text = f"`{chosen.name}` is recommended: its held-out {objective.name} is {score(chosen)}"
     if chosen is baseline: return text
     low,_ = change.limits(0.95)
-    text += (f", and {score(baseline)} for `{baseline.name}`: "
+    text += (f", and `{baseline.name}` has {score(baseline)}: "
              f"{'better' if change.value>=0 else 'worse'} by {_by(change)}")
     if low>0: return text
     is_default = note(baseline.in_use, f", but `{baseline.name}` is only the default threshold, "
@@ -176,9 +176,9 @@ def _what_is_traded(objective, chosen, baseline, with_score):
     if chosen is baseline or other.average not in m.averages: return ''
     if objective.required or objective.by_rank: return ''
     def pair(m):
-        return (f"the {m.average} average is {chosen.compared.score(m):.3f}, and "
-                f"{baseline.compared.score(m):.3f} for `{baseline.name}`")
-    return f". Held out, {note(with_score, f'{pair(m)}; ')}{pair(other)}"
+        return (f"{m.average} average is {chosen.compared.score(m):.3f}, and `{baseline.name}` has "
+                f"{baseline.compared.score(m):.3f}")
+    return f". Its held-out {note(with_score, f'{pair(m)}; its ')}{pair(other)}"
 
 def _choose(objective, options):
     "Return the recommended option, and why"
