@@ -257,7 +257,7 @@ SEARCHES = {
         'ONNX; images in deployment; export ONNX thresholds',
     'howto/06_absent_labels': 'roc auc nan; Only one class present in y_true',
     'howto/07_paper_table': 'VOC 2007',
-    'howto/08_missing_targets': 'missing targets; ignore missing targets; unlabelled; ignore_index',
+    'howto/08_missing_targets': 'missing targets; ignore missing targets; unlabelled; unknown labels; ignore_index',
     'howto/09_own_metric': 'AccumMetric; metrics that are not sums',
     'howto/10_monitor_trackers':
         'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best model;'
@@ -308,11 +308,11 @@ SEARCHES = {
         'choose threshold; min_labels; max_labels; predict at least one label; top 3 labels; threshold for each '
         'class; optimal threshold f1; threshold too low; threshold per label by name; dict of thresholds',
     'reference/04_reports': 'interval threshold; statistically significant; bootstrap; jackknife',
-    'reference/05_learner': 'suppress warning; silence; quiet; once per run; warn once per run',
+    'reference/05_learner': 'suppress warning; silence; quiet; once per run; warn once per run; turn off warnings',
     'reference/06_interpretation':
         'HTML report; precision recall curve; which labels are confused; precision recall per class; wrong '
         'predictions csv; most wrong images; ten most wrong images; worst images; file names; save a plot; '
-        'savefig',
+        'savefig; top losses; report to send',
     'reference/07_data':
         'stratified split; class weights; bce; focal loss; pos_weight; BCEWithLogitsLoss; iterative '
         'stratification; rare classes',

@@ -60,7 +60,7 @@ TERMS = {
     'tutorials/03_whose_accuracy': 'sigmoid or softmax, categorical_crossentropy',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
     'tutorials/04_arrays': 'numpy arrays, without fastai',
-    'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular, one-hot columns of a CSV',
+    'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular, one-hot columns of a CSV, columns of 0/1',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
     'howto/02_other_libraries': 'sklearn classification_report',
     'howto/03_hugging_face': 'huggingface, BERT, transformers',
@@ -72,7 +72,7 @@ TERMS = {
         'only one class is present in y_true, undefined metric',
     'howto/07_paper_table': 'mAP CP CR CF1',
     'howto/07_paper_table#notes': 'PASCAL VOC 2007, 11-point average precision',
-    'howto/08_missing_targets': 'unlabelled, unlabeled',
+    'howto/08_missing_targets': 'unlabelled, unlabeled, unknown labels, value -1',
     'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
@@ -91,11 +91,13 @@ TERMS = {
     'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW',
     'howto/15_no_internet_kaggle': 'air-gapped',
     'howto/16_own_loop_timm': 'callback in a plain loop',
-    'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test",
+    'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test, "
+        'compare two checkpoints',
     'howto/18_calibrate': 'calibration, calibrate probabilities, isotonic regression, temperature scaling, '
         'scores are not probabilities',
     'howto/19_groups': 'groups, patients, clustered samples, independent samples, frames of a video',
     'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size',
+    'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data',
     'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions',
     'howto/22_no_label': 'no finding, background images, multi-class to multi-label, empty labels',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
@@ -119,21 +121,23 @@ TERMS = {
         'optimal threshold for F1, choose threshold, cut-off, threshold too low',
     'reference/03_thresholds#learnerset_thresh':
         'min_labels, predict at least one label, max_labels, top 3 labels, limit number of labels, '
-        'threshold of each label by name, dict of thresholds',
+        'threshold of each label by name, dict of thresholds, thresholds after more training',
     'reference/03_thresholds#learnerthresh_find':
         'which threshold to set, which of three thresholds, best cardinality or per_label',
     'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife',
     'reference/04_reports#compare_models': 'statistically significant, p-value',
     'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, patience',
-    'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning',
+    'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings',
     'reference/06_interpretation':
         'precision and recall per class, which labels are confused, wrong images, HTML report',
     'reference/06_interpretation#plots': 'save a plot, savefig',
     'reference/06_interpretation#multilabelinterpretationitems': 'file names, wrong predictions to CSV',
     'reference/06_interpretation#multilabelinterpretationplot_top_losses':
-        'worst images, ten most wrong images, hardest samples',
+        'top losses, worst images, ten most wrong images, hardest samples',
     'reference/07_data#labels': 'rare classes, class imbalance',
+    'reference/06_interpretation#multilabelinterpretationto_html': 'report to send, report for a colleague',
     'reference/07_data#splitting': 'iterative stratification',
+    'reference/07_data#stratified_folds': 'k-fold cross-validation',
     'reference/07_data#losses':
         'BCE, BCEWithLogitsLoss, class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/08_terms': 'what a column means',

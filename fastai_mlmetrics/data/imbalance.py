@@ -135,7 +135,7 @@ def _together(train):
     "Count the samples of each two labels that occur together, C x C, sparse"
     true = train==1
     pairs = count_pairs(true, true)
-    together = pairs-sparse.diags_array(pairs.diagonal())
+    together = pairs-sparse.diags_array(pairs.diagonal(), dtype=pairs.dtype)
     together.eliminate_zeros()
     return together
 
