@@ -20,6 +20,11 @@ from ..reports.accuracy import accuracy_report as report
 from fastai.callback.tracker import TrackerCallback
 
 # %% ../../nbs/learner/01_evaluate.ipynb #d689e92c
+def _samples_of(targs):
+    "Identify samples as `Decoding.tuned_on` does: by their number, and the positives of each label"
+    targs = targs.flatten(0, -2)
+    return (len(targs), *(targs==1).sum(0).tolist())
+
 @patch
 def accuracy_report(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
@@ -35,12 +40,17 @@ def accuracy_report(self:Learner,
         learn.accuracy_report(dl=learn.dls.train, ci=None)"""
     dl = get_dl(self, ds_idx, dl)
     scores,targs = get_probs(self, dl=dl)
-    in_use = {**Decoding(self.loss_func).args, 'vocab': label_vocab(self.dls),
+    decoding = Decoding(self.loss_func)
+    tuned_here = 'thresh' not in kwargs and decoding.tuned_on==_samples_of(targs)
+    in_use = {**decoding.args, 'vocab': label_vocab(self.dls),
               'ignore_index': ignored_by(self.metrics)}
     kwargs = in_use | kwargs
     kwargs['thresh'] = complete_thresh(kwargs['thresh'], in_use['thresh'], kwargs['vocab'])
     kwargs['groups'] = groups_of(dl, kwargs.get('groups'))
-    return report(scores, targs, sigmoid=False, **kwargs)
+    res = report(scores, targs, sigmoid=False, **kwargs)
+    res.attrs['reading'] += note(tuned_here, " The threshold was tuned on these samples, so scores "
+                                             "at this threshold are optimistically biased.")
+    return res
 
 # %% ../../nbs/learner/01_evaluate.ipynb #3cafe145
 @patch

@@ -136,6 +136,19 @@ def test_the_report_is_of_the_learner_s_threshold():
         f1 = learn.accuracy_report(thresh=0.3, min_labels=0, ci=None).value['f1_micro']
         assert f1==pytest.approx(F1ScoreMulti(0.3, average='micro')(logits, targs), abs=1e-12)
 
+def test_the_report_says_that_the_threshold_was_tuned_on_its_samples():
+    learn = make_learner(*simulate(300, bias=-2.), multilabel_metrics(), vocab=[f'l{i}' for i in range(20)])
+    says = 'The threshold was tuned on these samples, so scores at this threshold are optimistically biased.'
+    assert says not in learn.accuracy_report().reading
+    found = learn.thresh_find(show_plot=False)
+    learn.set_thresh(found.per_label)
+    assert says not in learn.accuracy_report().reading # A list does not know what it was tuned on
+    learn.set_thresh(found)
+    assert learn.accuracy_report().reading.endswith(says) and learn.accuracy_report(ds_idx=0).reading.endswith(says)
+    assert says not in learn.accuracy_report(thresh=0.2).reading
+    test = DataLoader(TensorPairs(*simulate(300, bias=-2., seed=1)), bs=64)
+    assert says not in learn.accuracy_report(dl=test).reading
+
 CRUSH = dict(crush=0.2, rain=0.3, snow=0.4)
 
 @pytest.mark.parametrize('part,says', [
