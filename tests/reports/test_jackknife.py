@@ -4,7 +4,7 @@ from six_labels import SCORES, TARGS
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.reports import jackknife
 from fastai_mlmetrics.reports.jackknife import (in_macro_average, measure, numbers_by_label, rank_labels, rank_samples,
-                                                row_metrics)
+                                                _macro_rankings, row_metrics)
 
 Y = tensor([[1,0,0], [1,1,0], [0,1,0], [0,0,0], [1,0,0]])
 P = tensor([[.9,.1,.2], [.8,.3,.7], [.6,.6,.1], [.2,.9,.4], [.3,.2,.3]])
@@ -20,6 +20,23 @@ def test_rankings_are_of_the_targets_that_count():
         same(values, cls(average=None, ignore_index=-1)(SCORES, targs))
     lraps, = rank_samples([LRAP()], p)
     assert len(lraps)==p.sample_counts.shape[1] and lraps.nanmean().item()==LRAP(ignore_index=-1)(SCORES, targs)
+
+def test_rankings_without_each_sample_are_those_of_the_others():
+    "As the metrics compute them of the other samples"
+    rng = np.random.default_rng(0)
+    for trial in range(40):
+        n,c,ties = rng.integers(2, 12),rng.integers(1, 4),trial%2
+        preds = torch.from_numpy(rng.random((n,c)).round(1 if ties else 6))
+        y = torch.from_numpy(rng.integers(-(trial%3==0), 2, (n,c))).float()
+        zero_division = (0.,1.,math.nan)[trial%4%3]
+        y[0,0] = 1
+        p = Predictions.of(preds, y, ignore_index=-1, zero_division=zero_division)
+        metrics = APScoreMulti(zero_division=zero_division, ignore_index=-1),RocAucMulti(ignore_index=-1)
+        for m,row in zip(metrics, _macro_rankings(p, jackknife=True)[1]):
+            for row_i,i in enumerate((y>=0).any(1).nonzero().flatten().tolist()):
+                others = torch.arange(n)!=i
+                with warnings_as('ignore'): expected = m(preds[others], y[others])
+                np.testing.assert_allclose(row[row_i], expected, atol=1e-12)
 
 def test_labels_are_counted_in_samples_and_in_groups(monkeypatch):
     "A label that is true in some sample of a group is true in the group"
@@ -86,15 +103,16 @@ def test_nan_predictions_have_no_value():
     assert measured.values.isna().all() and measured.estimates is None
     assert [*measured.values.index]==[*measure(known(), None).values.index]
 
-def test_rows_are_subtracted_if_both_models_have_them():
-    p = known()
-    scored,without = measure(p, 0.95),measure(p, None)
-    binary = measure(Predictions.of(P>0.5, p.targs, ignore_index=-1), 0.95)
-    for difference in (scored.minus(binary), binary.minus(scored)):
-        assert [*difference.values.index]==[*difference.estimates]==[*binary.values.index]
-    same(scored.minus(binary).values, scored.values[:9]-binary.values)
-    assert without.minus(scored).estimates is scored.minus(without).estimates is None
-    assert not scored.minus(without).values.any()
+def test_measured_rows_are_subtracted():
+    scored,binary = (measure(Predictions.of(o, TARGS), 0.95) for o in (SCORES, SCORES>0.3))
+    difference = binary.minus(scored)
+    assert [*difference.values.index]==[*difference.estimates]==[*scored.values.index[:-3]]==[*binary.values.index]
+    row = 'f1_macro'
+    same(difference.estimates[row].without, binary.estimates[row].without-scored.estimates[row].without)
+    without_intervals = measure(Predictions.of(SCORES, TARGS), None)
+    assert without_intervals.estimates is None and binary.minus(without_intervals).estimates is None
+    assert without_intervals.minus(binary).estimates is None and [*scored.minus(binary).values.index]==[*binary.values.index]
+    assert without_intervals.intervals(0.95).isna().all(axis=None)
 
 def test_without_intervals_nothing_is_computed_again(monkeypatch):
     monkeypatch.setattr(jackknife, '_label_without', None)
