@@ -313,6 +313,8 @@ def test_without_limits_the_rule_of_chosen_labels_decides():
     limited = Predictions.of(SCORES, TARGS, labels=[4,1], max_labels=1)
     free = limited.replace(rule=limited.rule.replace(max_labels=None, thresh=0.2))
     assert torch.equal(free.predicted, SCORES[:,[4,1]]>0.2)
+    of_all = Predictions.of(SCORES, TARGS, max_labels=1)
+    assert of_all.all_labels is None and torch.equal(of_all.predicted, binarize(SCORES, 0.5, False, 0, 1).bool())
 
 def test_a_block_knows_where_it_starts(monkeypatch):
     "Among the samples with a target that counts; blocks without one are left out"
@@ -333,7 +335,7 @@ def test_an_ignored_target_is_not_true():
 
 def test_keywords_of_predictions_come_first_and_stay_in_order():
     @takes_predictions(but=['labels'])
-    def f(preds, own, *, later=1, thresh=0.3, **kwargs): pass
+    def f(own, preds, *, later=1, thresh=0.3, **kwargs): pass
     names = [*inspect.signature(f).parameters]
-    assert names[:3]==['preds','own','thresh'] and names[-1]=='later' and 'labels' not in names
+    assert names[:3]==['own','preds','thresh'] and names[-1]=='later' and 'labels' not in names
     assert names[2:-1]==[o for o in inspect.signature(Predictions.of).parameters if o in names[2:-1]]

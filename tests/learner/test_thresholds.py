@@ -826,7 +826,8 @@ def test_a_search_shows_progress_where_the_learner_does(monkeypatch):
 
 def test_limits_that_are_passed_replace_those_of_a_found_threshold():
     learn = make_learner(*simulate(60, 3))
-    found = SuggestedThresholds(0.3, 0.4).with_table(None, thresh=0.3, names=None, limits=dict(min_labels=1), tuned_on=())
+    found = SuggestedThresholds(0.3, 0.4).with_table(None, thresh=0.3, names=None, tuned_on=(),
+                                                     limits=dict(min_labels=1))
     for kw,expected in (({},(1,None)), (dict(min_labels=2),(2,None)), (dict(max_labels=2),(0,2))):
         learn.set_thresh(found, **kw)
         assert (learn.loss_func.thresh,learn.loss_func.min_labels,learn.loss_func.max_labels)==(0.3,*expected)

@@ -111,7 +111,8 @@ def test_measured_rows_are_subtracted():
     same(difference.estimates[row].without, binary.estimates[row].without-scored.estimates[row].without)
     without_intervals = measure(Predictions.of(SCORES, TARGS), None)
     assert without_intervals.estimates is None and binary.minus(without_intervals).estimates is None
-    assert without_intervals.minus(binary).estimates is None and [*scored.minus(binary).values.index]==[*binary.values.index]
+    assert without_intervals.minus(binary).estimates is None
+    assert [*scored.minus(binary).values.index]==[*binary.values.index]
     assert without_intervals.intervals(0.95).isna().all(axis=None)
 
 def test_without_intervals_nothing_is_computed_again(monkeypatch):
