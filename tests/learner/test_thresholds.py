@@ -735,16 +735,18 @@ def test_chosen_labels_without_names_cannot_be_set():
 
 # What `thresh_find` passes on
 
-@pytest.mark.parametrize('bins', [None,64])
+@pytest.mark.parametrize('bins', [None,1024])
 def test_folds_are_those_of_arrays(bins):
     "Of the same seed, groups and ignored targets"
     logits,targs = simulate(120, 3, density=0.4, skill=1.)
     targs[::5] = math.nan
     learn = make_learner(logits, targs, [F1ScoreMulti(ignore_index=math.nan)], bs=50)
-    for kw in (dict(seed=7, cv=3), dict(groups=np.arange(120)//4)):
-        found = learn.thresh_find(bins=bins, show_plot=False, **kw).table.held_out['best']
-        expected = best_thresholds(logits.sigmoid(), targs, ignore_index=math.nan, bins=bins, **kw).held_out
-        assert found==pytest.approx(expected, abs=1e-9)
+    for kw in (dict(seed=7, cv=3), dict(groups=np.arange(120)//4, cv=3)):
+        found = learn.thresh_find(bins=bins, show_plot=False, **kw).table.held_out
+        for name in ('best','per_label'):
+            expected = best_thresholds(logits.sigmoid(), targs, per_label=name=='per_label',
+                                       ignore_index=math.nan, bins=bins, **kw)
+            assert found[name]==pytest.approx(expected.held_out, abs=1e-9)
 
 @pytest.mark.parametrize('bins', [None,64])
 def test_data_without_a_threshold_are_an_error(bins):
@@ -850,7 +852,6 @@ def test_a_model_of_several_outputs_is_named():
     class Two(Same):
         def forward(self, x): return x+0*self.w,x
     logits,targs = simulate(60, 3)
-    learn = make_learner(logits, targs, model=Two(), loss_func=lambda p,y: F.mse_loss(p[0], y).relu()*p[1].new_ones(1))
-    learn.loss_func.activation = torch.sigmoid
+    learn = make_learner(logits, targs, model=Two(), loss_func=lambda p,y: F.mse_loss(p[0], y)+p[1].abs().sum())
     for f in (lambda: learn.set_thresh(0.3), lambda: learn.thresh_find(bins=64, show_plot=False)):
         with pytest.raises(ValueError, match='returns a tuple of 2'): f()
