@@ -31,7 +31,7 @@ def without_trackers(
     "Context manager that removes callbacks that track or save, and preserves `Recorder` state"
     recorder = getattr(learn, 'recorder', None)
     state = copy(recorder.__dict__) if recorder else None
-    with learn.removed_cbs(learn.cbs.filter(_tracks)), learn.no_logging():
+    with learn.removed_cbs(learn.cbs.filter(_tracks)):
         try: yield
         finally:
             if recorder: recorder.__dict__.update(state)
@@ -119,7 +119,6 @@ class NeedsTargets(Callback):
 
 class _NeedsSingle(Callback):
     "Callback that raises an error for a batch with several outputs or targets"
-    order = -100 # Before `get_preds` collects outputs and targets
     def after_batch(self): check_single(self.pred, self.yb)
 
 def check_first_batch(
@@ -128,7 +127,6 @@ def check_first_batch(
 ):
     "Raise an error if the model returns several outputs, or a batch has several targets"
     batches = [*itertools.islice(dl, 1)]
-    if not batches: return
     with without_trackers(learn): learn.get_preds(dl=batches, cbs=_NeedsSingle())
 
 class _Accumulate(Callback):

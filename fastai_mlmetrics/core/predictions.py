@@ -64,7 +64,7 @@ class Predictions:
             known = preds.masked_fill(~valid, math.nan)
             # Predictions of ignored targets may be any number, such as the ignored value
             if not is_probs(preds) and is_probs(known):
-                preds = known.where(~(preds>=0) | ~(preds<=1), preds)
+                preds = known.where((preds<0) | (preds>1), preds)
         vocab = _named(vocab, columns, preds.shape[1])
         if thresh is not None: thresh = as_thresh(thresh, vocab)
         if preds.is_floating_point():

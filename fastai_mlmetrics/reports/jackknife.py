@@ -165,9 +165,9 @@ def numbers_by_label(p):
     n_groups = groups.max()+1
     occurs = torch.zeros(2, n_groups, len(p.vocab), dtype=torch.bool, device='cpu')
     for batch in p.blocks():
-        y,valid = as_bools(batch)
+        y,_ = as_bools(batch) # Where a pair is ignored, neither is true
         of_batch = groups[batch.start:batch.start+batch.n]
-        for where,x in zip(occurs, (y & valid, batch.predicted.cpu().bool() & valid)):
+        for where,x in zip(occurs, (y, batch.predicted.cpu().bool())):
             sample,label = x.nonzero().T
             where[of_batch[sample],label] = True
     return occurs.sum(1).double()
@@ -218,8 +218,7 @@ def measure(
         raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
     if p.nan_warning:
         warn_user(p.nan_warning)
-        rows = [*_ROWS, *(RANKINGS if p.scored else [])]
-        return Measured(pd.Series(math.nan, rows))
+        return Measured(pd.Series(math.nan, [*_ROWS, *RANKINGS]))
     metrics = row_metrics(p)
     jackknife = ci is not None and p.sample_counts.shape[1]>1
     values = score_rows(metrics, p.counts, p.sample_counts)

@@ -1,7 +1,9 @@
 "Passes over the data: which loader is read, how, and what else sees it"
 import contextlib, io
 from helpers import *
-from fastai_mlmetrics.core.passes import accumulate_metrics, get_probs
+from types import SimpleNamespace
+from fastai_mlmetrics.core.passes import (accumulate_metrics, averaging_learner, averaging_text, check_first_batch,
+                                          get_dl, get_probs, groups_of, without_trackers)
 
 @pytest.mark.parametrize('of_torch', [False, True])
 def test_a_loader_may_be_the_first_argument(of_torch):
@@ -118,3 +120,127 @@ def test_a_loader_that_is_passed_is_read_in_order_and_whole():
             for got in (f(train), f(dl=train), f(np.int64(0))): test_close(got, expected, eps=1e-9)
         assert [*learn.evaluate(np.int64(1)).index]==['loss', *learn.metrics.attrgot('name')]
     assert train.shuffle and train.drop_last
+
+@pytest.mark.parametrize('name', ['TrackerCallback','TerminateOnNaNCallback','CSVLogger','TensorBoardBaseCallback',
+                                  'WandbCallback','CometCallback'])
+def test_who_does_not_see_a_validation(name):
+    "Nor those derived from it; other callbacks do"
+    learn = make_learner(*simulate(20, 3))
+    tracker = type('Own', (type(name, (Callback,), {}),), {})()
+    other = type('Other', (Callback,), {})()
+    learn.add_cbs([tracker, other])
+    with without_trackers(learn): assert tracker not in learn.cbs and other in learn.cbs
+    assert tracker in learn.cbs
+
+def test_a_recorder_may_be_absent_and_is_preserved_by_an_error():
+    learn = make_learner(*simulate(20, 3))
+    learn.recorder.values = [[0.5]]
+    with pytest.raises(KeyboardInterrupt), without_trackers(learn):
+        learn.recorder.values = []
+        raise KeyboardInterrupt
+    assert learn.recorder.values==[[0.5]]
+    learn.remove_cb(Recorder)
+    assert len(get_probs(learn)[0])==20
+
+def test_what_a_loader_is():
+    learn = make_learner(*simulate(20, 3))
+    class Indexed(torch.utils.data.DataLoader):
+        def __getitem__(self, i): return [*self][i]
+    indexed = Indexed([1,2])
+    assert get_dl(learn, indexed) is indexed
+    with pytest.raises(TypeError, match='dl is a Datasets') as e: get_dl(learn, dl=Datasets([1,2]))
+    assert 'one of its own' not in str(e.value)
+    assert get_dl(learn, -1) is learn.dls.valid is get_dl(learn)
+    with pytest.raises(ValueError, match='no such data'): get_dl(learn, -3)
+    train = get_dl(learn, -2)
+    assert train.dataset is learn.dls.train.dataset and not train.shuffle and not train.drop_last
+
+def test_a_loader_in_order_and_whole_is_read_as_it_is():
+    learn,ds = make_learner(*simulate(20, 3)),TensorPairs(*simulate(20, 3))
+    for kw in (dict(shuffle=True), dict(drop_last=True)):
+        new = get_dl(learn, DataLoader(ds, bs=8, **kw))
+        assert len(new)==3 and not new.shuffle
+    plain = DataLoader(ds, bs=8)
+    assert get_dl(learn, plain) is plain
+
+@pytest.mark.parametrize('kw,is_new', [(dict(shuffle=True),True), (dict(drop_last=True),True), (dict(),False),
+                                       (dict(sampler=range(5)),False), (dict(sampler=range(5), drop_last=True),False)])
+def test_which_loaders_of_torch_are_replaced(kw, is_new):
+    "A sampler that the user passed stays; a new loader reads as the first one"
+    kw = dict(num_workers=1, collate_fn=list, pin_memory=True, **kw)
+    dl = torch.utils.data.DataLoader([1,2,3,4,5], 2, **kw)
+    got = get_dl(make_learner(*simulate(20, 3)), dl)
+    assert (got is not dl)==is_new
+    if is_new: assert [*got.sampler]==[0,1,2,3,4] and len(got)==3
+    for name in ('dataset','batch_size','num_workers','collate_fn','pin_memory'):
+        assert getattr(got, name)==getattr(dl, name)
+
+def test_where_the_column_of_groups_is():
+    items = pd.DataFrame(dict(patient=[3,1,3], fold=0))
+    inside = SimpleNamespace(dataset=SimpleNamespace(items=items))
+    for dl in (SimpleNamespace(items=items), inside): assert groups_of(dl, 'patient').tolist()==[3,1,3]
+    assert groups_of(inside, None) is None and groups_of(inside, [1,2,3])==[1,2,3]
+    for items,name,hint in ((items,'patent',r"did you mean 'patient'\?"), (items,'x','which have patient, fold$'),
+                            (pd.DataFrame([[1]*7]),'x','which have 0, 1, 2, 3, 4, 5 and 1 more$'),
+                            ([1,2],'x','which are not a table: pass an array')):
+        with pytest.raises(ValueError, match=f"groups={name!r} is no column of the loader's items.*{hint}"):
+            groups_of(SimpleNamespace(items=items), name)
+
+def test_probabilities_are_those_of_an_activation():
+    logits,targs = simulate(20, 3)
+    learn = make_learner(logits, targs)
+    test_close(get_probs(learn)[0], logits.sigmoid(), eps=1e-6)
+    test_close(get_probs(learn, act=lambda o: (2*o).sigmoid())[0], (2*logits).sigmoid(), eps=1e-6)
+    with pytest.raises(ValueError, match='act should return probabilities'): get_probs(learn, act=noop)
+    assert torch.equal(get_probs(learn, act=noop, dl=DataLoader(TensorPairs(targs, targs), bs=8))[0], targs)
+    plain = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss())
+    test_close(get_probs(plain)[0], logits.sigmoid(), eps=1e-6)
+
+def test_a_second_sigmoid_is_told_once():
+    learn = make_learner(*simulate(20, 3), model=Sigmoid())
+    with pytest.warns(UserWarning, match="remove the sigmoid at the model's end"): get_probs(learn)
+    with warnings_as('error'): get_probs(learn)
+
+def test_several_outputs_are_told_before_they_are_collected():
+    class Two(Same):
+        def forward(self, x): return x+0*self.w,x
+    targs = simulate(20, 3)[1]
+    learn = make_learner(targs, targs, model=Two(), loss_func=lambda p,y: F.mse_loss(p[0], y))
+    for f in (get_probs, lambda o: check_first_batch(o, o.dls.valid)):
+        with pytest.raises(ValueError, match='returns a tuple of 2'): f(learn)
+
+def test_only_the_first_batch_is_checked():
+    learn,seen = make_learner(*simulate(20, 3), bs=8),[]
+    class Watch(TrackerCallback):
+        order = 0
+        def before_fit(self): seen.append('tracker')
+    class Count(Callback):
+        def after_pred(self): seen.append(len(self.pred))
+    learn.add_cbs([Watch(), Count()])
+    check_first_batch(learn, [])
+    check_first_batch(learn, learn.dls.valid)
+    assert seen==[8]
+
+def test_metrics_that_accumulate_are_the_only_ones():
+    "A pass has the name of one that is not a validation, and neither trackers nor the Learner's metrics see it"
+    logits,targs = simulate(20, 3)
+    learn,seen = make_learner(logits, targs, [F1ScoreMulti()]),[]
+    class Watch(Callback):
+        def before_validate(self): seen.append((hasattr(self.learn, 'gather_preds'), [*self.learn.metrics]))
+    learn.add_cbs([Watch(), type('CSVLogger', (Watch,), {})()])
+    m = F1ScoreMulti(average='micro')
+    m.reset()
+    accumulate_metrics(learn, [m], 0)
+    assert seen==[(True,[])] and len(learn.metrics)==1
+    assert m.value==pytest.approx(m(logits, targs))
+    without_targs = DataLoader(TensorPairs(logits), bs=8)
+    without_targs.n_inp = 1
+    with pytest.raises(ValueError, match='this loader has no targets'): accumulate_metrics(learn, [m], dl=without_targs)
+
+def test_which_averages_over_batches_mislead():
+    learn = make_learner(*simulate(20, 3))
+    learn.pred,learn.yb = learn.dls.valid.one_batch()[0],()
+    micro = F1ScoreMulti(average='micro')
+    assert averaging_text(micro, learn).endswith('pass F1ScoreMulti() itself in `metrics=`')
+    for m in (F1ScoreMulti(average='samples'), AccuracyMulti()): assert averaging_text(m, learn)==''
+    assert averaging_text(micro, None)=='' and averaging_learner() is None

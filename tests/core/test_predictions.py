@@ -2,7 +2,7 @@
 from helpers import *
 from six_labels import LOGITS, SCORES, TARGS, FUNCTIONS, every_function, assert_alike
 from six_labels import interpretation, metric, record, report, thresholds
-from fastai_mlmetrics.core.predictions import Predictions
+from fastai_mlmetrics.core.predictions import Predictions, takes_predictions
 
 @pytest.mark.parametrize('name', ['report','judge','interpretation'])
 def test_logits_by_mistake_are_an_error(name):
@@ -258,3 +258,84 @@ def test_names_of_columns_in_another_order_are_an_error():
     limited = Predictions.of(SCORES, table, labels=['e','b'], max_labels=1)
     assert limited.all_labels is not None
     assert torch.equal(limited.predicted, binarize(SCORES, 0.5, False, 0, 1)[:,[4,1]].bool())
+
+def test_predictions_of_ignored_targets_are_replaced_among_probabilities_only():
+    targs = TARGS.masked_fill(TARGS.roll(1)>0, -1)
+    wild = SCORES.masked_fill(targs==-1, 7.)
+    p = Predictions.of(wild, targs, ignore_index=-1)
+    assert p.preds[targs==-1].isnan().all() and torch.equal(p.preds[targs>=0], SCORES[targs>=0])
+    for given,kw in ((LOGITS,dict(sigmoid=True)), (SCORES,{})):
+        assert torch.equal(Predictions.of(given, targs, ignore_index=-1, **kw).preds, given)
+    far = LOGITS.masked_fill(targs==-1, 999.)
+    with pytest.raises(ValueError, match='are not probabilities') as e: Predictions.of(far, targs, ignore_index=-1)
+    assert '999' not in str(e.value)
+    with pytest.raises(ValueError, match=r'predictions from -?\d'):
+        Predictions.of(LOGITS.masked_fill(TARGS>0, math.nan), TARGS)
+
+@pytest.mark.parametrize('n,told', [(9,False), (10,True)])
+def test_ignored_scores_and_those_of_later_samples_tell_no_scale(n, told):
+    scores,targs = torch.linspace(0.1, 0.9, 30)[:,None],torch.ones(30, 1)
+    targs[n:20] = -1
+    with warnings_as('error') if not told else pytest.warns(UserWarning, match='probabilities already'):
+        Predictions.of(scores, targs, sigmoid=True, ignore_index=-1)
+
+def test_binary_predictions_have_no_rule_but_what_they_ignore():
+    targs = TARGS.masked_fill(TARGS.roll(1)>0, -1)
+    p = Predictions.of(SCORES>0.5, targs, thresh=0.3, sigmoid=True, max_labels=1, ignore_index=-1)
+    assert (p.rule.thresh,p.rule.sigmoid,p.rule.limits)==(0.5,False,ThresholdRule().limits)
+    assert torch.equal(p.counts, six_predictions().counts) and not p.scored
+    assert p.scores.dtype==torch.float32 and set(p.scores.unique().tolist())=={0.,1.}
+
+def test_defaults_and_names_of_samples():
+    p = Predictions.of(SCORES, TARGS)
+    assert (p.rule.thresh,p.rule.min_labels,p.rule.max_labels,p.zero_division,p.index)==(0.5,0,None,0.,None)
+    names = [f's{i}' for i in range(len(SCORES))]
+    table = pd.DataFrame(TARGS.numpy(), index=names)
+    assert [*Predictions.of(SCORES, table).index]==names
+
+def test_a_label_has_its_threshold():
+    p = Predictions.of(SCORES, TARGS, vocab=[*'abcdef'], thresh=dict(zip('abcdef', (0.1,0.2,0.3,0.4,0.5,0.6))))
+    assert [p.rule_of(i).thresh for i in (0,5)]==[0.1,0.6] and p.rule_of(5).names is None
+    assert six_predictions(thresh=0.4).rule_of(3).thresh==0.4
+
+def test_samples_that_count_are_kept_without_a_copy():
+    p = six_predictions()
+    assert p.counted().preds.data_ptr()==p.preds.data_ptr() # Each sample counts
+    targs = TARGS.clone()
+    targs[:7] = -1
+    p = Predictions.of(SCORES, targs, ignore_index=-1, labels=[1,3], max_labels=1, groups=np.arange(len(SCORES))//2)
+    few = p.counted()
+    assert len(few.preds)==len(few.all_labels.preds)==len(SCORES)-7 and torch.equal(few.predicted, p.predicted[7:])
+    assert few.all_labels.groups is None # They are those of `p`
+    assert Predictions.of(SCORES, targs, ignore_index=-1).n_independent==len(SCORES)-7
+
+def test_without_limits_the_rule_of_chosen_labels_decides():
+    limited = Predictions.of(SCORES, TARGS, labels=[4,1], max_labels=1)
+    free = limited.replace(rule=limited.rule.replace(max_labels=None, thresh=0.2))
+    assert torch.equal(free.predicted, SCORES[:,[4,1]]>0.2)
+    of_all = Predictions.of(SCORES, TARGS, max_labels=1)
+    assert of_all.all_labels is None and torch.equal(of_all.predicted, binarize(SCORES, 0.5, False, 0, 1).bool())
+
+def test_a_block_knows_where_it_starts(monkeypatch):
+    "Among the samples with a target that counts; blocks without one are left out"
+    monkeypatch.setattr('fastai_mlmetrics.core.predictions._BLOCK', 24)
+    targs = TARGS[:20].clone()
+    targs[4:8] = targs[9] = -1
+    blocks = [*Predictions.of(SCORES[:20], targs, ignore_index=-1).blocks()]
+    assert [(b.start,b.n) for b in blocks]==[(0,4), (4,3), (7,4), (11,4)]
+    monkeypatch.setattr('fastai_mlmetrics.core.predictions._BLOCK', 1) # Less than a sample
+    assert len([*Predictions.of(SCORES[:5], TARGS[:5]).blocks()])==5
+
+def test_an_ignored_target_is_not_true():
+    targs = TARGS.masked_fill(TARGS.roll(1)>0, 7)
+    p = Predictions.of(SCORES.half(), targs, ignore_index=7)
+    scores,true,valid = p.column(2)
+    assert scores.dtype==torch.float32 and torch.equal(true, targs[:,2]==1) and torch.equal(valid, targs[:,2]!=7)
+    assert torch.equal(p.true, targs==1) and not (p.predicted & (targs==7)).any()
+
+def test_keywords_of_predictions_come_first_and_stay_in_order():
+    @takes_predictions(but=['labels'])
+    def f(own, preds, *, later=1, thresh=0.3, **kwargs): pass
+    names = [*inspect.signature(f).parameters]
+    assert names[:3]==['own','preds','thresh'] and names[-1]=='later' and 'labels' not in names
+    assert names[2:-1]==[o for o in inspect.signature(Predictions.of).parameters if o in names[2:-1]]

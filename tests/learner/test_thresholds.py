@@ -1,5 +1,5 @@
 "Thresholds of a Learner: `thresh_find` and `set_thresh`"
-import json, pickle, sklearn.metrics as skm
+import contextlib, io, json, pickle, sklearn.metrics as skm
 from helpers import *
 from fastai_mlmetrics.core.rules import as_thresh
 from fastai_mlmetrics.thresholds.tuning import Objective
@@ -732,3 +732,126 @@ def test_chosen_labels_without_names_cannot_be_set():
         found = learn.thresh_find(average=average, labels=[1,4], show_plot=False)
         with pytest.raises(ValueError, match=r'for the labels \[1, 4\] only.*set `learn.dls.vocab`'):
             learn.set_thresh(found)
+
+# What `thresh_find` passes on
+
+@pytest.mark.parametrize('bins', [None,1024])
+def test_folds_are_those_of_arrays(bins):
+    "Of the same seed, groups and ignored targets"
+    logits,targs = simulate(120, 3, density=0.4, skill=1.)
+    targs[::5] = math.nan
+    learn = make_learner(logits, targs, [F1ScoreMulti(ignore_index=math.nan)], bs=50)
+    for kw in (dict(seed=7, cv=3), dict(groups=np.arange(120)//4, cv=3)):
+        found = learn.thresh_find(bins=bins, show_plot=False, **kw).table.held_out
+        for name in ('best','per_label'):
+            expected = best_thresholds(logits.sigmoid(), targs, per_label=name=='per_label',
+                                       ignore_index=math.nan, bins=bins, **kw)
+            assert found[name]==pytest.approx(expected.held_out, abs=1e-9)
+
+@pytest.mark.parametrize('bins', [None,64])
+def test_data_without_a_threshold_are_an_error(bins):
+    logits,targs = simulate(60, 3)
+    learn = make_learner(logits, targs*math.nan, loss_func=BCEWithLogitsLossFlat())
+    with pytest.raises(ValueError, match='there are no samples'):
+        learn.thresh_find(ignore_index=math.nan, bins=bins, show_plot=False)
+    learn = make_learner(logits, targs, loss_func=MSELossFlat())
+    with pytest.raises(ValueError, match='takes neither logits nor probabilities'):
+        learn.thresh_find(bins=bins, show_plot=False)
+
+def test_saturated_logits_are_told_of():
+    "Thresholds on logits would separate them; a model of probabilities has none"
+    logits,targs = simulate(200, 3, density=0.4, bias=0.)
+    learn = make_learner(logits+40, targs)
+    with pytest.warns(UserWarning, match=r'get_preds\(act=noop\).*set_thresh takes thresholds on probabilities only'):
+        learn.thresh_find(show_plot=False)
+    learn = make_learner(logits+40, targs, model=Sigmoid(), loss_func=OfProbs())
+    with recording(learn) as caught: learn.thresh_find(show_plot=False)
+    assert not any('set_thresh takes' in str(o.message) for o in caught)
+
+def test_a_constraint_may_name_labels():
+    logits,targs = simulate(120, 3, density=0.4)
+    learn,unnamed = make_learner(logits, targs, vocab=[*'abc']),make_learner(logits, targs)
+    by_name,by_number = (o.thresh_find(at_recall={k: 0.9}, show_plot=False) for o,k in ((learn,'b'), (unnamed,1)))
+    assert by_name==by_number and by_name.table.recall['b']==by_number.table.recall[1]>=0.9
+    with pytest.raises(ValueError, match='bb'): learn.thresh_find(at_recall={'bb': 0.9}, show_plot=False)
+
+def test_the_reading_says_what_each_row_aims_at():
+    learn = make_learner(*simulate(120, 3, density=0.05, bias=-2.))
+    def reading(**kwargs): return learn.thresh_find(show_plot=False, cv=None, **kwargs).table.reading
+    micro,macro = reading(),reading(average='macro')
+    counts_all = ', which also counts false positives in samples without labels; `cardinality`'
+    assert counts_all in micro and counts_all not in macro and '; `per_label` optimises f1_micro, by' in micro
+    assert macro.endswith('Labels with a fallback reason use the best global threshold for the macro average.')
+    of_recall = reading(average='macro', metric='precision', at_recall=0.8)
+    assert 'Labels with a fallback' not in of_recall
+    assert '`per_label`' not in reading(metric=SubsetAccuracy, average='samples').partition('`best` optimises')[2]
+
+@pytest.mark.parametrize('n,ignored,told', [(25,None,False), (26,None,True), (26,-1,True)])
+def test_samples_without_a_label_are_told_of(n, ignored, told):
+    "The samples average does not count their false positives"
+    logits,targs = simulate(100, 3, density=0.4)
+    targs[:] = tensor([1.,0,0])
+    targs[:n] = 0
+    learn = make_learner(logits, targs)
+    def find(average):
+        with recording(learn) as caught: learn.thresh_find(average=average, ignore_index=ignored, show_plot=False)
+        return [str(o.message) for o in caught if 'average=' in str(o.message)]
+    known = '' if ignored is None else ' known to be true'
+    assert [o.partition(',')[0] for o in find('samples')]==[f'26% of the samples have no label{known}']*told
+    assert find('micro')==[]
+
+def test_found_thresholds_carry_what_belongs_to_them():
+    logits,targs = simulate(200, 3, density=0.4)
+    learn = make_learner(logits, targs)
+    learn.set_thresh(0.999, min_labels=1)
+    found = learn.thresh_find(show_plot=False)
+    assert advised(found)[1]=='set' and found.limits=={}
+    assert found.tuned_on==(200, *targs.sum(0).int().tolist())
+    learn.set_thresh(found)
+    learn.loss_func.tuned_on = (1,2,3,4) # Other samples
+    kept = learn.thresh_find(show_plot=False)
+    assert advised(kept)[1]=='keep' and kept.tuned_on==(1,2,3,4) and 'was tuned on these' not in kept.table.reading
+
+def test_a_search_shows_progress_where_the_learner_does(monkeypatch):
+    from fastai_mlmetrics.learner import thresholds
+    learn,shown,tune = make_learner(*simulate(60, 3)),[],thresholds._tune
+    def watched(objective, label_objective, table, vocab):
+        shown.append(table.show)
+        return tune(objective, label_objective, table, vocab)
+    monkeypatch.setattr(thresholds, '_tune', watched)
+    learn.thresh_find(show_plot=False)
+    learn.add_cb(ProgressCallback())
+    with learn.no_logging(), contextlib.redirect_stdout(io.StringIO()): learn.thresh_find(show_plot=False)
+    assert shown==[False,True]
+
+# What `set_thresh` sets
+
+def test_limits_that_are_passed_replace_those_of_a_found_threshold():
+    learn = make_learner(*simulate(60, 3))
+    found = SuggestedThresholds(0.3, 0.4).with_table(None, thresh=0.3, names=None, tuned_on=(),
+                                                     limits=dict(min_labels=1))
+    for kw,expected in (({},(1,None)), (dict(min_labels=2),(2,None)), (dict(max_labels=2),(0,2))):
+        learn.set_thresh(found, **kw)
+        assert (learn.loss_func.thresh,learn.loss_func.min_labels,learn.loss_func.max_labels)==(0.3,*expected)
+
+@pytest.mark.parametrize('thresh', [0, 1, 0., 1., [0,1,0.5]])
+def test_0_and_1_are_thresholds(thresh):
+    learn = make_learner(*simulate(60, 3), [F1ScoreMulti()])
+    learn.set_thresh(thresh)
+    assert learn.loss_func.thresh==as_thresh(thresh)==learn.metrics[0].thresh
+
+@pytest.mark.parametrize('logits', [True,False])
+@pytest.mark.parametrize('sigmoid', [True,False])
+def test_the_callback_follows(logits, sigmoid):
+    kw = dict() if logits else dict(model=Sigmoid(), loss_func=OfProbs())
+    learn = make_learner(*simulate(60, 3), cbs=ZeroLabelsCallback(thresh=0.7, sigmoid=sigmoid), **kw)
+    learn.set_thresh(0.3)
+    assert (learn.zero_labels.thresh,learn.zero_labels.sigmoid)==(None, logits or sigmoid)
+
+def test_a_model_of_several_outputs_is_named():
+    class Two(Same):
+        def forward(self, x): return x+0*self.w,x
+    logits,targs = simulate(60, 3)
+    learn = make_learner(logits, targs, model=Two(), loss_func=lambda p,y: F.mse_loss(p[0], y)+p[1].abs().sum())
+    for f in (lambda: learn.set_thresh(0.3), lambda: learn.thresh_find(bins=64, show_plot=False)):
+        with pytest.raises(ValueError, match='returns a tuple of 2'): f()

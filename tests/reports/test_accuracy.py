@@ -279,25 +279,6 @@ def test_saturated_logits_are_ranked_by_the_logits():
     r = accuracy_report(logits, y, sigmoid=True)
     assert r.value['lrap']==LRAP()(logits, y)==1
 
-def test_rankings_without_each_sample_are_those_of_the_others():
-    "As the metrics compute them of the other samples"
-    from fastai_mlmetrics.core.predictions import Predictions
-    from fastai_mlmetrics.reports.jackknife import _macro_rankings
-    rng = np.random.default_rng(0)
-    for trial in range(40):
-        n,c,ties = rng.integers(2, 12),rng.integers(1, 4),trial%2
-        preds = torch.from_numpy(rng.random((n,c)).round(1 if ties else 6))
-        y = torch.from_numpy(rng.integers(-(trial%3==0), 2, (n,c))).float()
-        zero_division = (0.,1.,math.nan)[trial%4%3]
-        y[0,0] = 1
-        p = Predictions.of(preds, y, ignore_index=-1, zero_division=zero_division)
-        metrics = APScoreMulti(zero_division=zero_division, ignore_index=-1),RocAucMulti(ignore_index=-1)
-        for m,row in zip(metrics, _macro_rankings(p, jackknife=True)[1]):
-            for row_i,i in enumerate((y>=0).any(1).nonzero().flatten().tolist()):
-                others = torch.arange(n)!=i
-                with warnings_as('ignore'): expected = m(preds[others], y[others])
-                np.testing.assert_allclose(row[row_i], expected, atol=1e-12)
-
 @pytest.mark.slow
 def test_a_report_makes_no_copy():
     "Nor float64 tables of the arrays' size"
@@ -338,18 +319,6 @@ def test_the_baseline_by_kind_of_row():
     aps = [skm.average_precision_score(TARGS, o, average='macro') for o in random]
     assert r.baseline['ap_macro']==pytest.approx(np.mean(aps), abs=0.005)
     assert 'baseline, predicting nothing' in r.reading and 'for every sample scores' in r.reading
-
-def test_measured_rows_are_subtracted():
-    from fastai_mlmetrics.core.predictions import Predictions
-    from fastai_mlmetrics.reports.jackknife import measure
-    scored,binary = (measure(Predictions.of(o, TARGS), 0.95) for o in (SCORES, SCORES>0.3))
-    difference = binary.minus(scored)
-    assert [*difference.values.index]==[*difference.estimates]==ROW_NAMES[:-3]
-    row = 'f1_macro'
-    same(difference.estimates[row].without, binary.estimates[row].without-scored.estimates[row].without)
-    without_intervals = measure(Predictions.of(SCORES, TARGS), None)
-    assert without_intervals.estimates is None and binary.minus(without_intervals).estimates is None
-    assert without_intervals.intervals(0.95).isna().all(axis=None)
 
 def test_of_equally_frequent_sets_the_first_is_the_constant():
     from fastai_mlmetrics.core.predictions import Predictions
