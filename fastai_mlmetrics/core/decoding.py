@@ -80,12 +80,12 @@ class Decoding:
 
     @property
     def is_chosen(self):
-        "Whether somebody chose the threshold or the limits: they were tuned, or are not the defaults"
+        "Whether the threshold or the limits were tuned, or are not the defaults"
         return hasattr(self.loss_func, 'tuned_on') or self.args!=_DEFAULT_ARGS
 
     @property
     def tuned_on(self):
-        "Numbers of samples and positives that the threshold was tuned on; (): unknown, or not tuned"
+        "Numbers of samples and positives that the threshold was tuned on; (): unknown"
         return getattr(self.loss_func, 'tuned_on', ())
 
     @property
@@ -107,7 +107,8 @@ class Decoding:
         return torch.as_tensor(weight) if isinstance(weight, (Tensor,Real)) else None
 
 # %% ../../nbs/core/06_decoding.ipynb #032eecde
-# Losses of torch that `BCEWithLogitsLossFlat` should replace; another loss was chosen for a reason
+# Losses of torch that `BCEWithLogitsLossFlat` should
+# replace; another loss was chosen for a reason
 _REPLACEABLE = {
     'labels': (nn.BCELoss, nn.BCEWithLogitsLoss, F.binary_cross_entropy,
                F.binary_cross_entropy_with_logits),
@@ -131,7 +132,7 @@ def is_replaceable(self:Decoding):
 
 @patch(as_prop=True)
 def trains_on_all(self:Decoding):
-    "Whether it is known to count each target; False for a custom one, which may ignore some"
+    "Whether it is known to count each target; a custom one may ignore some"
     if self.ignore_index is not None: return False
     # A subclass with a `__call__` of its own may ignore targets
     ours = package_of(Decoding)
@@ -161,7 +162,8 @@ def advice(self:Decoding,
     if self.is_replaceable:
         why = _NOT_FOR_LABELS.get(self.made_for, '')
         return f"{why}{note(probs, f'{_NO_SIGMOID}, and ')}{self.replacement}"
-    lacks_sigmoid = not probs or self.takes=='logits' # Then the sigmoid belongs in the loss function
+    # Then the sigmoid belongs in the loss function
+    lacks_sigmoid = not probs or self.takes=='logits'
     both = note(lacks_sigmoid, "`learn.loss_func.activation = torch.sigmoid` and ")
     return f"set {both}`learn.loss_func.decodes = torch.round`"
 
@@ -230,7 +232,8 @@ def range_found(self:Decoding,
     if preds.numel()<10 or of_preds.takes!='logits': return None
     low,high = preds.double().aminmax()
     outputs = torch.stack([low, high])
-    if self.is_activated: outputs = outputs.logit().round(decimals=5) # Before the activation
+    # Before the activation
+    if self.is_activated: outputs = outputs.logit().round(decimals=5)
     low,high = outputs.tolist()
     return RangeFound('probabilities', low, high) if 0<=low<high<=1 else None
 

@@ -15,7 +15,7 @@ from numbers import Number
 def to_builtin(
     o # Array, tensor, list or number
 ): # List or number
-    "Convert arrays and tensors to Python numbers or lists; return anything else unchanged"
+    "Convert arrays and tensors to numbers or lists; return anything else unchanged"
     return o.tolist() if hasattr(o, 'tolist') else o
 
 def as_tensor(
@@ -68,7 +68,8 @@ def as_frame(
     o # Anything
 ): # DataFrame of a table; a Series, if its only column has cells that are rows; else `o`
     "Convert a table of another library to pandas, and take a column whose cells are lists or arrays"
-    names = getattr(o, 'column_names', getattr(o, 'columns', None)) # In pyarrow; in polars
+    # In pyarrow; in polars
+    names = getattr(o, 'column_names', getattr(o, 'columns', None))
     if names is not None and hasattr(o, '__array__') and not isinstance(o, pd.DataFrame):
         o = pd.DataFrame(np.asarray(o), columns=[*names])
     is_one = isinstance(o, pd.DataFrame) and o.shape[1]==1 and o.dtypes.iloc[0]==object
@@ -86,7 +87,8 @@ def _from_table(o):
     "Convert anything but a tensor; whatever goes wrong raises an error"
     o = as_frame(o)
     rows = _rows(o)
-    # numpy cannot read tensors with gradients or on a GPU, and does not stack the rows of a Series
+    # numpy cannot read tensors with gradients or on
+    # a GPU, and does not stack the rows of a Series
     if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
     is_known = isinstance(o, (*_LISTS,Number,range,memoryview,array))
     # numpy would load each item of a data set, and never finish with an endless object
@@ -316,7 +318,8 @@ def as_rows(
     shapes = preds.shape,targs.shape
     if preds.ndim+targs.ndim<=3: preds,targs = (o[:,None] if o.ndim==1 else o for o in (preds, targs))
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
-        # Several of these shapes come from scikit-learn, which returns a list with an array per label
+        # Several of these shapes come from scikit-learn,
+        # which returns a list with an array per label
         hint = ''
         if n_arrays and shapes[0][1:]==shapes[1]:
             hint = f". These are {n_arrays} arrays: pass one of them, or their mean"

@@ -110,7 +110,8 @@ def hidden_by(
         is_for_all = text is None and module is None
         if is_for_all and issubclass(category, of): return of if action=='ignore' else None
 
-_warned = WeakKeyDictionary() # Learner -> texts that were shown for it, without their numbers
+# Learner -> texts that were shown for it, without their numbers
+_warned = WeakKeyDictionary()
 
 def new_warnings(
     learn, # Learner; None: all warnings are new
@@ -124,7 +125,8 @@ def new_warnings(
     return new
 
 def _without_numbers(text):
-    # Text in backticks or parentheses is kept: its numbers do not change from epoch to epoch
+    # Text in backticks or parentheses is kept: its
+    # numbers do not change from epoch to epoch
     parts = re.split(r'(`[^`]*`|\([^)]*\))', text)
     return ''.join(o if i%2 else re.sub(r'(?<!\w)-?\d\S*', '', o) for i,o in enumerate(parts))
 
@@ -138,7 +140,8 @@ def written_whole(
 ):
     "Context manager that yields a file for text, which gets its name when it is complete"
     try:
-        target = path.resolve() # The file that a link points to, so that the link is not replaced
+        # The file that a link points to, so that the link is not replaced
+        target = path.resolve()
         if target.is_dir():
             raise IsADirectoryError("it is a folder. Pass the name of a file, such as "
                                     f"{path/'report.html'}")
@@ -219,5 +222,6 @@ def single_threaded(
     *args # Arguments of `f`
 ): # Result of `f`
     "Call `f` while torch uses a single thread"
-    # `torch.set_num_threads` would change threads that start meanwhile, and not change them back
+    # `torch.set_num_threads` would change threads
+    # that start meanwhile, and not change them back
     with _OPENMP.limit(limits=1): return f(*args)

@@ -131,7 +131,8 @@ def check_first_batch(
 
 class _Accumulate(Callback):
     "Callback that lets metrics accumulate a pass over the data"
-    name = 'gather_preds' # Callbacks check this name to skip a pass that is not a validation
+    # Callbacks check this name to skip a pass that is not a validation
+    name = 'gather_preds'
     def __init__(self, metrics): self.of_pass = metrics
     def after_batch(self): # A callback may select outputs and targets in `after_loss`
         for m in self.of_pass: m.accumulate(self.learn)

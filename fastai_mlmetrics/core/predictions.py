@@ -155,7 +155,7 @@ class Predictions:
 
     @property
     def sampling(self):
-        "Assumption about the samples that intervals and held-out scores depend on, as a sentence"
+        "Assumption that intervals and held-out scores depend on, as a sentence"
         if self.groups is None:
             return ("Samples are taken as independent: if some are alike, such as images of a "
                     "patient, pass `groups=`.")
@@ -202,9 +202,10 @@ def _named(vocab, columns, c):
 def _valid(rule, targs): return ifnone(rule.valid(targs), torch.ones_like(targs, dtype=torch.bool))
 
 def _check_scale(preds, thresh, sigmoid):
-    "Raise or warn if scores, threshold (None: no threshold) and `sigmoid` contradict each other"
+    "Raise or warn if scores, threshold (or None) and `sigmoid` contradict each other"
     probs = is_probs(preds)
-    seem_probs = probs and (~preds[:10].isnan()).sum()>=10 # Fewer scores may be in [0, 1] by chance
+    # Fewer scores may be in [0, 1] by chance
+    seem_probs = probs and (~preds[:10].isnan()).sum()>=10
     if sigmoid and seem_probs: warn_user(PROBS_GIVEN)
     if thresh is None: return
     useless = useless_thresh(thresh)
@@ -227,7 +228,8 @@ def _check_values(self:Predictions):
     return check_values(checks, len(self.preds), scored=self.scored)
 
 # %% ../../nbs/core/05_predictions.ipynb #ff2b3711
-_BLOCK = 2**16 # Elements that are read together: their intermediate results fit into a CPU cache
+# Elements that are read together: their intermediate results fit into a CPU cache
+_BLOCK = 2**16
 
 def _each(*tables): return progress([*zip(*tables)], wait=2) # Short, since several loops follow
 

@@ -21,7 +21,7 @@ from fastai.callback.tracker import TrackerCallback
 
 # %% ../../nbs/learner/01_evaluate.ipynb #d689e92c
 def _samples_of(targs):
-    "Identify samples as `Decoding.tuned_on` does: by their number, and the positives of each label"
+    "Identify samples as `Decoding.tuned_on` does"
     targs = targs.flatten(0, -2)
     return (len(targs), *(targs==1).sum(0).tolist())
 

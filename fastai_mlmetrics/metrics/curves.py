@@ -65,7 +65,8 @@ def label_curve(
     scores = np.asarray(scores)
     true_scores = np.sort(scores[y])
     scores = np.sort(scores)
-    levels = np.unique(true_scores)[::-1] # Distinct scores of positives, from the highest down
+    # Distinct scores of positives, from the highest down
+    levels = np.unique(true_scores)[::-1]
     def count(x):
         "Count how many of the sorted `x` each step predicts: none; above, and from, each level; all"
         above = len(x)-np.searchsorted(x, levels, side='right')
@@ -89,7 +90,8 @@ def row_curves(
     return [sort_curve(s[None], t[None], w[None]) for s,t,w in rows]
 
 # %% ../../nbs/metrics/03_curves.ipynb #6ef8575c
-REACH = 24 # Bins divide logits from -24 to 24; the outermost bins also count all scores beyond
+# Bins divide logits from -24 to 24; the outermost bins also count all scores beyond
+REACH = 24
 
 def bin_edges(
     bins:int # Number of bins, from a logit of 24 down to -24

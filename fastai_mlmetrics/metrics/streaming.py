@@ -44,9 +44,9 @@ class StreamMetric(AccumMetric):
     averages = 'micro', # Values of `average` that the class takes
     func_name = None # Name of the column; None: made from the name of the class
     needs_probs = False # Whether only scores in [0, 1] are valid
-    ignores_scale = False # Whether predictions may be on any scale: at most their order matters
+    ignores_scale = False # Whether predictions may be on any scale
     is_loss = False # Whether lower is better
-    is_mean = False # Whether it is a mean over samples or pairs, so that batches may be averaged
+    is_mean = False # Whether it is a mean over samples or pairs
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
 
@@ -131,7 +131,8 @@ class StreamMetric(AccumMetric):
 # %% ../../nbs/metrics/01_streaming.ipynb #01f977e4
 _MANY = 256 # Maximum number of batches in the list
 _FEW = 16 # Maximum number of checks in the list: many small tensors fragment the memory
-_BLOCK = 2**20 # Elements of whole arrays that are counted together: they fit into a CPU cache
+# Elements of whole arrays that are counted together: they fit into a CPU cache
+_BLOCK = 2**20
 
 @patch
 def accumulate(self:StreamMetric,
@@ -141,7 +142,8 @@ def accumulate(self:StreamMetric,
     if self._learn is None or self._learn() is not learn: self._begin(learn)
     batch = loop_batch(learn)
     *_,n_labels = batch.kind
-    # Errors of names and of per-label thresholds are raised now, not when the batches are counted
+    # Errors of names and of per-label thresholds are
+    # raised now, not when the batches are counted
     if self.c is None: self.rule.for_labels(n_labels, self.vocab)
     self._set_labels(n_labels)
     # Only batches of one kind can be joined
@@ -158,7 +160,8 @@ def _begin(self:StreamMetric, learn):
     if self._in_learner:
         raise RuntimeError(f"{self.name} counts for two Learners at once: "
                            "give each metrics of its own")
-    self.count_batches() # The list may have batches of another loop, with other names of labels
+    # The list may have batches of another loop, with other names of labels
+    self.count_batches()
     dl = getattr(learn, 'dl', None)
     self._in_learner = isinstance(learn, Learner)
     self._learn = ref(learn) if self._in_learner else lambda: learn

@@ -149,7 +149,7 @@ def _by(change):
     return with_limits(change.value, *change.limits(0.95))
 
 def _why_kept(in_use, best, change):
-    "State that `best` is worse than the threshold in use, or not clearly better; `change` is the gain"
+    "State that `best` is no better than the threshold in use, or not clearly"
     text = f"`{in_use.name}` is recommended: "
     if change.value==0: return f"{text}held out, `{best.name}` is no better."
     if change.value<0: return f"{text}held out, `{best.name}` is worse by {_by(change)}."
@@ -228,7 +228,7 @@ def _constant_score(objective, table):
     return m.averaged(p.sample_counts)
 
 def _beside_a_constant(objective, chosen):
-    "State the score of the best constant prediction, if the recommended option does not beat it"
+    "State the best constant's score, if the recommended option does not beat it"
     if objective.required or objective.by_rank or not chosen.compared: return ''
     constant = float(_constant_score(objective, chosen.table))
     if objective.sign*(chosen.compared.score(objective.m)-constant)>0: return ''

@@ -187,7 +187,7 @@ class ThreshFinder(FoldedMetric):
         targs, # Targets of the same shape, each 0 or 1
         groups=None # Group of each sample, such as its patient; None: samples are independent
     ):
-        "Add predictions and targets of more samples; the samples of a group are in one fold"
+        "Add more samples; those of a group are in one fold"
         if groups is None: return super().update(preds, targs)
         preds,targs = as_rows(preds, targs)
         values = group_values(groups, len(preds)).astype(str).astype(object)
@@ -204,7 +204,8 @@ class ThreshFinder(FoldedMetric):
     ):
         "Deal the groups of a loader's samples to folds"
         numbers = group_numbers(groups, len(dl.dataset))
-        ordered = hasattr(dl, 'get_idxs') and not is_split(dl) # Texts are sorted by length
+        # Texts are sorted by length
+        ordered = hasattr(dl, 'get_idxs') and not is_split(dl)
         self.deal(numbers[[*dl.get_idxs()]] if ordered else numbers)
 
     def from_batch(self, batch):
@@ -315,5 +316,6 @@ def best_thresholds(
     p = Predictions.of(preds, targs, thresh=None, **kwargs)
     if bins is None: best = find_best(objective, score_table(p, cv, seed), p.vocab)
     else: best = _find_in_bins(objective, p, bins, cv, seed)
-    # A global threshold of some labels has their names, so that `set_thresh` keeps the others
+    # A global threshold of some labels has their
+    # names, so that `set_thresh` keeps the others
     return best if p.columns is None else best.with_table(best.table, names=p.vocab)

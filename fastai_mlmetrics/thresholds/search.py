@@ -27,7 +27,8 @@ def _groups(scores, probs):
     # Probabilities that differ in their last digits only are one group
     tolerance = 8*np.finfo(scores.dtype).eps
     begins = np.append(True, above-below > tolerance*above)
-    # Dense scores would chain into a wide group: divide it at each tolerance above its first score
+    # Dense scores would chain into a wide group:
+    # divide it at each tolerance above its first score
     first = scores[begins].astype(float)[begins.cumsum()-1]
     with np.errstate(invalid='ignore'): # 0/0 is NaN, and scores of 0 stay one group
         steps = np.floor(np.log(scores/first)/tolerance)
@@ -110,8 +111,10 @@ class SearchTable:
         c:int # Number of labels
     ):
         store_attr()
-        sizes = range(min(3, n_folds)) # None, one or two folds are left out, but never all
-        # Sets of folds that are left out, in the order of the rows of `fold_masks(pairs=True)`
+        # None, one or two folds are left out, but never all
+        sizes = range(min(3, n_folds))
+        # Sets of folds that are left out, in the order
+        # of the rows of `fold_masks(pairs=True)`
         self.left_out = [o for k in sizes for o in combinations(range(n_folds), k)]
         self._row_of = {o: i for i,o in enumerate(self.left_out)}
 
@@ -223,7 +226,8 @@ class ScoreTable(SearchTable):
     def row(self, i=None, thresh=None, by_rank=None):
         groups = self.sorted_scores[i] if i is not None else [*map(_joined, zip(*self.sorted_scores))]
         if thresh is None:
-            # Candidates lie next to the positives, or to the n-th highest score if n labels are true
+            # Candidates lie next to the positives, or to
+            # the n-th highest score if n labels are true
             near = groups[1::2] if by_rank is None else [_score_at_rank(groups, o) for o in by_rank]
             thresh = candidates(_joined(groups), _joined(near), self.probs)
         # How many scores are above each threshold, and in all
@@ -284,7 +288,8 @@ def averaged(self:ScoreTable, m, thresh, masks):
         # The first of the thresholds, from the highest down, that a score exceeds
         step_of_change = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
         step_of_change[:,0] = 0 # Nothing is predicted
-        cell = (n_steps*fold.numpy()[:,None] + step_of_change).ravel() # Row of fold, column of step
+        # Row of fold, column of step
+        cell = (n_steps*fold.numpy()[:,None] + step_of_change).ravel()
         for changes,x in (totals,values.nan_to_num()),(numbers,(~values.isnan()).double()):
             change = x.diff(prepend=torch.zeros_like(x[:,:1])).numpy()
             changes += np.bincount(cell, change.ravel(), changes.size).reshape(shape)
@@ -308,7 +313,8 @@ class BinnedTable(SearchTable):
         self.ends = self.edges[self.edges<1][0],self.edges[-2] # In float32, many edges are 1
         self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
-        # Number of targets of the label that has most: ignored targets are in no histogram
+        # Number of targets of the label that has
+        # most: ignored targets are in no histogram
         n_seen = self.total.sum((0, 1)).max()
         super().__init__(len(self.hist), n_seen, hist.shape[2])
 
@@ -320,7 +326,8 @@ class BinnedTable(SearchTable):
             upper = np.append(-1, filled)
             thresh = self.edges[np.unique((lower+upper+1)//2)]
         n_bins = hist.shape[2]
-        above = np.zeros((*hist.shape[:2], n_bins+1)) # In no bin, in the first bin, in the first two
+        # In no bin, in the first bin, in the first two
+        above = np.zeros((*hist.shape[:2], n_bins+1))
         hist.cumsum(2, out=above[...,1:])
         # Bins above each threshold; of equal edges, the lowest
         bins_above = self.bins-np.searchsorted(self.edges[::-1], thresh)-self.first

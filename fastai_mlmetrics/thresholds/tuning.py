@@ -120,7 +120,7 @@ def _metric_class(metric):
     return cls
 
 def _metric_average(metric, cls, average):
-    "Return the average to maximise: the one of an instance, micro for cardinality, or as passed"
+    "Return the average to maximise: that of an instance, or as passed"
     if isinstance(metric, CountsMetric): average = metric.average
     elif cls is _Cardinality: average = 'micro'
     averages = [o for o in cls.averages if o]
@@ -146,7 +146,8 @@ def _make_metric(metric, cls, average, zero_division, beta):
 
 def _check_least(name, least, confidence):
     "Raise an error unless the minimum is a number in (0, 1], or a dict of such numbers"
-    if isinstance(least, dict) and not least: raise ValueError(f"at_{name}={{}} names no label")
+    if isinstance(least, dict) and not least:
+        raise ValueError(f"at_{name}={{}} names no label")
     for label,value in least.items() if isinstance(least, dict) else [(None, least)]:
         if not (isinstance(value, Real) and 0<value<=1):
             of_label = note(isinstance(least, dict), f" for {label!r}")
@@ -286,7 +287,8 @@ def tune_global(self:Objective,
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
     constraint = self.constraint
-    # Histograms of labels have no interval of an average, so they cannot give a confidence
+    # Histograms of labels have no interval of an
+    # average, so they cannot give a confidence
     if constraint and nearest and not table.has_samples: constraint = constraint.without_confidence()
     kept_of = constraint and partial(constraint.kept_at_global, table, thresh, values_of)
     best = self.best(thresh, values_of, masks, kept_of)
@@ -313,7 +315,7 @@ def tune_labels(self:Objective,
     table:SearchTable, # Scores and targets
     shared:Tuned # Global threshold, tuned without each two folds as well
 )->Tuned:
-    "Tune a threshold for each label; a label keeps the global one in the cases of `fallback`"
+    "Tune a threshold for each label, or use the global one as `fallback` explains"
     masks = table.fold_masks(pairs=True)
     def tune(i):
         row = table.row(i, by_rank=masks if self.by_rank else None)
@@ -336,7 +338,7 @@ def _fallback(self:Objective,
     missing, # Whether a label has no separate threshold, C
     without # Folds that are left out
 ):
-    "State for each label why it gets the global threshold, or ''; the folds in `without` are not used"
+    "State why each label gets the global threshold, or ''"
     tp,fp,fn,_ = own.outcome(without).cells().numpy()
     true = tp+fn
     predicted = tp+fp
@@ -365,7 +367,8 @@ def tune_jointly(self:Objective,
     scale = max(1, table.true.sum())
     sets = np.arange(len(masks))
     v = np.zeros(len(masks))
-    # Dinkelbach: v is the sum of N over that of D so far. Each label takes the threshold with the
+    # Dinkelbach: v is the sum of N over that of D so
+    # far. Each label takes the threshold with the
     # highest N - v*D, which gives the next v, until it no longer rises
     for _ in range(100): # Five are enough, as a rule
         # Equal values may be rounded differently; ties go to the highest threshold
@@ -421,8 +424,10 @@ def tune(self:Objective,
 )->list: # One or two `Tuned`, the global one first
     "Tune a global threshold and, if wanted, one per label"
     if not self.per_label: return [self.tune_global(table)]
-    of_all = self.constraint and not self.constraint.by_label # Each label has the constraint
-    # Thresholds per label may satisfy what no global threshold satisfies, so take the nearest
+    # Each label has the constraint
+    of_all = self.constraint and not self.constraint.by_label
+    # Thresholds per label may satisfy what no global
+    # threshold satisfies, so take the nearest
     shared = self.tune_global(table, pairs=not (self.jointly or of_all), nearest=True)
     if of_all: return [shared, self.tune_required(table, shared)]
     free = self.without_constraint() # For labels without a constraint
