@@ -220,6 +220,7 @@ def test_a_table_of_tickets_is_the_same_each_time():
     assert share.is_monotonic_decreasing and 0.05<share.min()<share.max()<0.3
     assert (ticket_table(cuts=(1.6,1.8,2,2.2))[TICKETS].mean()<share).all()
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings('ignore:.*not writable')
 def test_tickets_are_loaded_and_learnt():
     from fastai.tabular.all import tabular_learner

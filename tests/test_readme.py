@@ -18,11 +18,13 @@ def four_lines(digits_dls):
         exec(block, space)
     return space
 
+@pytest.mark.slow
 def test_the_four_lines_record_each_epoch_and_set_a_threshold(four_lines):
     learn = four_lines['learn']
     assert len(learn.zero_labels.records)==4 # an epoch with the body frozen, and three
     assert np.any(np.not_equal(learn.loss_func.thresh, 0.5))
 
+@pytest.mark.slow
 def test_each_row_of_the_table_runs(four_lines, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     learn = four_lines['learn']

@@ -60,7 +60,8 @@ def test_one_message_with_the_whole_cure(case, use):
     assert f"the model returns a {returned} of 2, and a batch has {targets}: add a callback" in one_line(e.value)
     assert cure in one_line(e.value)
 
-@pytest.mark.parametrize('case', ['a dict', *(slow(o) for o in CASES if o!='a dict')])
+@pytest.mark.slow
+@pytest.mark.parametrize('case', CASES)
 def test_after_the_cure_everything_works(case, tmp_path):
     learn = learner_of(case)
     plain = make_learner(INPUTS[:,:5], LABELS, multilabel_metrics(), cbs=ZeroLabelsCallback(), bs=64)

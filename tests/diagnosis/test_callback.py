@@ -355,7 +355,8 @@ def test_a_frozen_phase_is_no_end(on_flag):
 
 # What it cannot compute it leaves out
 
-@pytest.mark.parametrize('shape', [(1,20), slow((1,1,20)), slow((1,)), slow((1,1)), (), slow((20,))], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize('shape', [(1,20), (1,1,20), (1,), (1,1), (), (20,)], ids=str)
 def test_any_shape_of_pos_weight_trains(shape):
     "And the report knows whether it weighs much, as with a weight per label"
     def weighs(loss):
@@ -453,6 +454,7 @@ def format_after_threads():
         for o in threads: o.join()
     return warnings.formatwarning is usual,err.getvalue().splitlines()
 
+@pytest.mark.slow
 def test_threads_leave_the_format_of_warnings_as_it_was():
     restored,lines = in_process(format_after_threads)
     assert restored and sorted(lines)==sorted(["file.py:7: UserWarning: another's"]*20+['ours']*140)
@@ -624,6 +626,7 @@ def test_a_table_is_flagged_until_it_is_learnt():
     assert first and not last
     assert learn.zero_labels.records[0].never_predicted==names
 
+@pytest.mark.slow
 def test_a_record_of_awd_lstm_has_the_metric_s_accuracy():
     config = {**awd_lstm_clas_config, 'emb_sz':16, 'n_hid':32}
     learn = text_classifier_learner(text_dls(), AWD_LSTM, config=config, pretrained=False,

@@ -757,7 +757,7 @@ def test_no_silence_where_a_threshold_gains_much_by_predicting_less(seed):
 
 def test_what_is_still_so_has_the_name_that_it_had():
     logits,targs = simulate(c=6, density=0.4, skill=8)
-    learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.1))
+    learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.))
     with recording(learn) as caught: learn.fit(5, 0.)
     with recording(learn) as again: learn.validate()
     r = learn.zero_labels.records[-1]
@@ -767,7 +767,7 @@ def test_what_is_still_so_has_the_name_that_it_had():
 def test_worse_and_no_better_are_two_states():
     "The second one is told in full"
     logits,targs = simulate(c=6, density=0.4, skill=8)
-    learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.1))
+    learn = make_learner(-logits/9, targs, cbs=ZeroLabelsCallback(min_accuracy=0., max_empty=1.))
     with recording(learn): learn.fit(5, 0.)
     hardly = torch.randn(400, 6, generator=torch.Generator().manual_seed(1)) + 0.6*targs + 0.5
     learn.dls.valid.dataset.ts[0][:] = hardly

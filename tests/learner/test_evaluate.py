@@ -202,6 +202,7 @@ def fitted_after_reloading_each():
 @pytest.mark.slow
 def test_fits_go_on_after_modules_were_reloaded(): assert in_process(fitted_after_reloading_each)==[2,2]
 
+@pytest.mark.slow
 def test_a_reloaded_module_checks_once():
     "As notebooks with `%autoreload` load it again"
     epochs,text = in_process(fitted_after_reload)

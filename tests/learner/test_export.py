@@ -17,6 +17,7 @@ with learn.no_bar(): labels,_,probs = learn.predict(picture)
 torch.save((list(labels), probs.tolist()), path/'out.pt')
 """
 
+@pytest.mark.slow
 @pytest.mark.parametrize('thresh,min_labels', [(None,0), (0.3,0), (tuple(np.linspace(0.1,0.9,20).tolist()),0), (0.3,1)])
 def test_export_plain_predicts_without_the_package(digits_dls, tmp_path, thresh, min_labels):
     metrics = [*multilabel_metrics(), accuracy_multi, partial(accuracy_multi, thresh=0.2)]

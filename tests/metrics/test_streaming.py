@@ -389,7 +389,7 @@ def test_weights_are_copied():
 
 def test_two_learners_at_once_may_not_share_metrics():
     "Learners may share metrics one after the other; one within the other would mix up their counts"
-    def other(seed, metrics): return make_learner(*simulate(100, seed=seed), metrics)
+    def other(seed, metrics): return make_learner(*simulate(100, seed=seed), metrics, bs=16)
     metrics = multilabel_metrics()
     a,b = (other(i, metrics) for i in range(2))
     x,y = (values(other(i, multilabel_metrics())) for i in range(2))

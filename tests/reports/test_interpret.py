@@ -353,6 +353,7 @@ def test_unknown_targets_are_told_from_absent_labels():
 
 def methods(cls): return {k: m.__module__ for k,m in inspect.getmembers(cls, inspect.isfunction)}
 
+@pytest.mark.slow
 def test_the_class_is_whole_in_its_module(tmp_path):
     code = """
         import inspect, json, sys

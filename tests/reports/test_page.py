@@ -99,6 +99,7 @@ def test_names_are_text(tmp_path):
     for name in ('</td><b>','a & b','$x_1$ or $5','שלום','猫','{{ 7*7 }}'):
         assert name in texts[-3] and name in texts[-2], name # Confusions, and how often labels occur
 
+@pytest.mark.slow
 def test_sections_are_left_out(tmp_path):
     interp = interpretation(100, 3)
     assert sections(written(interp, tmp_path, sections=['labels','verdict']))==['verdict','labels']
@@ -164,7 +165,8 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     assert any(f'expected calibration error {error:.3f}' in o for o in svgs(page))
     assert finding('confusions').startswith('Most often, ')
 
-@pytest.mark.parametrize('seed', [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 8))])
+@pytest.mark.slow
+@pytest.mark.parametrize('seed', range(8))
 def test_scores_are_called_probabilities_only_if_the_higher_ones_are(seed, tmp_path):
     "Most pairs are false, with a low score, which is right whatever the others are"
     gen = torch.Generator().manual_seed(seed)
