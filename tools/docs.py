@@ -63,6 +63,7 @@ TERMS = {
     'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular, one-hot columns of a CSV, columns of 0/1',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
     'howto/02_other_libraries': 'sklearn classification_report',
+    'howto/02_other_libraries#notes': 'torchmetrics value in the training table',
     'howto/03_hugging_face': 'huggingface, BERT, transformers',
     'howto/04_lightning_pytorch': 'DDP, LightningModule',
     'howto/05_production': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
@@ -97,7 +98,7 @@ TERMS = {
         'scores are not probabilities',
     'howto/19_groups': 'groups, patients, clustered samples, independent samples, frames of a video',
     'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size',
-    'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data',
+    'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data, collect more data',
     'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions',
     'howto/22_no_label': 'no finding, background images, multi-class to multi-label, empty labels',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
@@ -113,7 +114,7 @@ TERMS = {
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '
-        'score some labels, score five of eighty labels, subset of labels',
+        'score some labels, score five of eighty labels, subset of labels, select labels, exclude labels',
     'reference/02_ranking#apscoremulti': 'mean average precision, VOC 2007, 11-point average precision',
     'reference/02_ranking#rocaucmulti': 'AUC multilabel, AUROC',
     'reference/02_ranking#precisionatk': 'top k, top-k accuracy, precision at k, precision at 3, precision@3',
@@ -126,18 +127,19 @@ TERMS = {
         'which threshold to set, which of three thresholds, best cardinality or per_label',
     'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife',
     'reference/04_reports#compare_models': 'statistically significant, p-value',
-    'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, patience',
+    'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
+        'too many warnings, patience',
     'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings',
     'reference/06_interpretation':
         'precision and recall per class, which labels are confused, wrong images, HTML report',
-    'reference/06_interpretation#plots': 'save a plot, savefig',
+    'reference/06_interpretation#plots': 'save a plot, save a figure, savefig',
     'reference/06_interpretation#multilabelinterpretationitems': 'file names, wrong predictions to CSV',
     'reference/06_interpretation#multilabelinterpretationplot_top_losses':
         'top losses, worst images, ten most wrong images, hardest samples',
     'reference/07_data#labels': 'rare classes, class imbalance',
     'reference/06_interpretation#multilabelinterpretationto_html': 'report to send, report for a colleague',
     'reference/07_data#splitting': 'iterative stratification',
-    'reference/07_data#stratified_folds': 'k-fold cross-validation',
+    'reference/07_data#stratified_folds': 'k-fold cross-validation, kfold',
     'reference/07_data#losses':
         'BCE, BCEWithLogitsLoss, class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/08_terms': 'what a column means',
@@ -150,7 +152,7 @@ TERMS = {
     'reference/08_terms#evaluation': 'held_out',
     'reference/08_terms#which-average': 'which average to choose, macro or micro',
     'reference/08_terms#baselines': 'chance level',
-    'benchmarks/results': 'overhead, GPU cost, slow, speed'}
+    'benchmarks/results': 'overhead, GPU cost, slow, speed, runtime, how long does it take'}
 
 config = ConfigParser(interpolation=None)
 config.read(ROOT/'settings.ini', encoding='utf-8')

@@ -34,7 +34,7 @@ class _FitState:
         self.running = running
         self.records = [] # `Record`s of its validations
         self.n_flagged = 0 # Validations in a row that are flagged, without improvement
-        self.n_healthy = 0 # Validations in a row without a verdict
+        self.n_healthy = 0 # Validations in a row that were judged, and have no verdict
         self.acted_on = None # Number of the validation that was acted on
         self.error = None # Error to raise at the end
 
