@@ -420,7 +420,8 @@ def test_the_page_says_which_loader_was_validated(digits_dls, tmp_path):
         page = written(interp, tmp_path, sections=['data','thresholds'])
         assert start in page.find(id='data').get_text()
         # Thresholds are chosen by the validation set
-        assert interp.judge().other_data==('on the validation set, not on these' in page.get_text())==(source!='validation set')
+        says = 'on the validation set, not on these' in page.get_text()
+        assert interp.judge().other_data==says==(source!='validation set')
 
 @pytest.mark.slow
 def test_rows_of_tables_are_shown(tmp_path):
