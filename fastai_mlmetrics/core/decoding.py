@@ -107,8 +107,7 @@ class Decoding:
         return torch.as_tensor(weight) if isinstance(weight, (Tensor,Real)) else None
 
 # %% ../../nbs/core/06_decoding.ipynb #032eecde
-# Losses of torch that `BCEWithLogitsLossFlat` should
-# replace; another loss was chosen for a reason
+# Losses of torch that `BCEWithLogitsLossFlat` should replace; another loss was chosen for a reason
 _REPLACEABLE = {
     'labels': (nn.BCELoss, nn.BCEWithLogitsLoss, F.binary_cross_entropy,
                F.binary_cross_entropy_with_logits),
@@ -162,7 +161,7 @@ def advice(self:Decoding,
     if self.is_replaceable:
         why = _NOT_FOR_LABELS.get(self.made_for, '')
         return f"{why}{note(probs, f'{_NO_SIGMOID}, and ')}{self.replacement}"
-    # Then the sigmoid belongs in the loss function
+    # Where the model has no sigmoid of its own, the loss function applies it
     lacks_sigmoid = not probs or self.takes=='logits'
     both = note(lacks_sigmoid, "`learn.loss_func.activation = torch.sigmoid` and ")
     return f"set {both}`learn.loss_func.decodes = torch.round`"
@@ -232,7 +231,7 @@ def range_found(self:Decoding,
     if preds.numel()<10 or of_preds.takes!='logits': return None
     low,high = preds.double().aminmax()
     outputs = torch.stack([low, high])
-    # Before the activation
+    # Undo the activation
     if self.is_activated: outputs = outputs.logit().round(decimals=5)
     low,high = outputs.tolist()
     return RangeFound('probabilities', low, high) if 0<=low<high<=1 else None

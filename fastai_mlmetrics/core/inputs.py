@@ -87,8 +87,7 @@ def _from_table(o):
     "Convert anything but a tensor; whatever goes wrong raises an error"
     o = as_frame(o)
     rows = _rows(o)
-    # numpy cannot read tensors with gradients or on
-    # a GPU, and does not stack the rows of a Series
+    # numpy cannot read tensors with gradients or on a GPU, and does not stack the rows of a Series
     if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
     is_known = isinstance(o, (*_LISTS,Number,range,memoryview,array))
     # numpy would load each item of a data set, and never finish with an endless object
@@ -318,8 +317,7 @@ def as_rows(
     shapes = preds.shape,targs.shape
     if preds.ndim+targs.ndim<=3: preds,targs = (o[:,None] if o.ndim==1 else o for o in (preds, targs))
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
-        # Several of these shapes come from scikit-learn,
-        # which returns a list with an array per label
+        # Several of these shapes come from scikit-learn, which returns a list with an array per label
         hint = ''
         if n_arrays and shapes[0][1:]==shapes[1]:
             hint = f". These are {n_arrays} arrays: pass one of them, or their mean"

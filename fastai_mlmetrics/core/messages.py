@@ -125,8 +125,7 @@ def new_warnings(
     return new
 
 def _without_numbers(text):
-    # Text in backticks or parentheses is kept: its
-    # numbers do not change from epoch to epoch
+    # Text in backticks or parentheses is kept: its numbers do not change from epoch to epoch
     parts = re.split(r'(`[^`]*`|\([^)]*\))', text)
     return ''.join(o if i%2 else re.sub(r'(?<!\w)-?\d\S*', '', o) for i,o in enumerate(parts))
 
@@ -222,6 +221,5 @@ def single_threaded(
     *args # Arguments of `f`
 ): # Result of `f`
     "Call `f` while torch uses a single thread"
-    # `torch.set_num_threads` would change threads
-    # that start meanwhile, and not change them back
+    # `torch.set_num_threads` would change threads that start meanwhile, and not change them back
     with _OPENMP.limit(limits=1): return f(*args)

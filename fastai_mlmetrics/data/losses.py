@@ -44,8 +44,7 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
         reduction:str='mean', # 'mean' over the targets that are not ignored, 'sum' or 'none'
         **kwargs
     ):
-        # A weight per label needs the label axis,
-        # which fastai keeps for `pos_weight` only
+        # A weight per label needs the label axis, which fastai keeps for `pos_weight` only
         if weight is not None and weight.numel()>1: kwargs.setdefault('flatten', False)
         # torch refuses more axes than the predictions have
         while pos_weight is not None and pos_weight.ndim>1 and len(pos_weight)==1:

@@ -81,8 +81,7 @@ def _deal(
     counts = units.counts
     n_columns,n_parts = counts.shape[1],len(shares)
     deficit = np.tile(shares, (n_columns, 1))
-    # For the rule: 1 where a part has no unit of
-    # a column yet, and how many parts have none
+    # For the rule: 1 where a part has no unit of a column yet, and how many parts have none
     is_without = np.ones((n_columns, n_parts), int)
     is_without[units.n_labels:-1] = 0 # A part may lack a pair, but no part may be empty
     n_without = is_without.sum(1)
@@ -116,8 +115,7 @@ class _ExactSize:
     ):
         self.sizes = sizes.astype(int).tolist()
         self.n_left = n_samples # Samples that the second part has yet to get
-        # Bit s of `sums[i]` is 1 if some of the units
-        # from place i on have s samples together.
+        # Bit s of `sums[i]` is 1 if some of the units from place i on have s samples together.
         # 10,000 units of 100,000 samples take 0.1 s; arrays of bools would take 1 GB
         sums = [1]
         for size in reversed(self.sizes): sums.append(sums[-1] | sums[-1]<<size)
@@ -171,8 +169,7 @@ def _deal_groups(units, shares, rng):
     "Assign groups in several orders, and return the best parts: sizes come first, then labels"
     n_orders = min(20, 1+5000//len(units)) # Many groups can be balanced in any order
     orders = [units.rarest_first(rng), *(units.large_first(rng) for _ in range(n_orders-1))]
-    # The sums of more groups would take too much
-    # memory, and so many come near to any size
+    # The sums of more groups would take too much memory, and so many come near to any size
     is_exact = len(shares)==2 and len(units)*units.totals[-1]<4e9
     nearest = [None]
     if is_exact: nearest = _ExactSize(units.sizes).nearest_sizes(shares[1]*units.totals[-1])
@@ -200,8 +197,7 @@ def _exchange(units, n_parts, part, rng, tries=100):
         options = np.argwhere((n==0) & has_spare[:,None])
         if not len(options): break
         label,taker = rng.choice(options)
-        # `taker` gets a unit with the label, and
-        # gives one of the same size that costs least
+        # `taker` gets a unit with the label, and gives one of the same size that costs least
         given = rng.choice(has_label[:,[label]].nonzero()[0])
         giver = part[given]
         labels_given = has_label[[given]].toarray()[0]
@@ -222,7 +218,7 @@ def _group_numbers(groups, n_samples):
     "Check the group of each sample, and number the groups from 0"
     names = [to_builtin(o) for o in to_builtin(groups)]
     names = [tuple(o) if isinstance(o, list) else o for o in names] # Lists cannot be hashed
-    if len(names)!=n_samples: 
+    if len(names)!=n_samples:
         raise ValueError(f"groups has {len(names):,} values, but there are {n_samples:,} samples")
     numbers = pd.factorize(pd.Series(names, dtype=object))[0]
     if (numbers<0).any():

@@ -81,12 +81,10 @@ class ZeroLabelsCallback(Callback):
     def _forget(self):
         "Reset all records and state"
         self.records = [] # `Record`s of all validations
-        # `id` of a data set -> its verdict, and the
-        # data set, so that its `id` is not reused
+        # `id` of a data set -> its verdict, and the data set, so that its `id` is not reused
         self.reported = {}
         self._fit = _FitState()
-        # The keys of these three are `_standalone`:
-        # another callback may validate within a fit
+        # The keys of these three are `_standalone`: another callback may validate within a fit
         self._stats = {} # `ValidationStats` that are being counted
         self._to_log = {} # `Record` that waits for `after_epoch`
         self._to_judge = {} # Last `Record`
@@ -324,8 +322,7 @@ def _act(self:ZeroLabelsCallback, r):
         self._report(describe if is_new else describe_unchanged, r)
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
-        # `on_flag` may validate, which would wait
-        # forever for the lock. In a `validate()`,
+        # `on_flag` may validate, which would wait forever for the lock. In a `validate()`,
         # `before_validate` raises an error instead
         with replaced(self, '_in_on_flag', r), replaced(self.learn, 'lock', threading.Lock()):
             self.on_flag(r)
@@ -361,8 +358,7 @@ def notify(self:ZeroLabelsCallback, warning):
     if rank_distrib(): return
     if hidden_by(type(warning)) not in (None, type(warning)): return print(in_brief(warning))
     printed = io.StringIO()
-    # In a notebook, a warning that Python would print
-    # becomes a box; filters and recorders still apply
+    # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
     with without_prefix(warning), redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
         warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
     if printed.getvalue(): _display(warning)

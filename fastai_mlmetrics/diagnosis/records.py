@@ -23,8 +23,7 @@ from .remedies import continued, matching, remedies, with_ap
 from textwrap import shorten, wrap
 
 # %% ../../nbs/diagnosis/03_records.ipynb #4f2ec306
-# Fields of the last epoch of a fit, and all fields
-# that only a Learner has, with their defaults
+# Fields of the last epoch of a fit, and all fields that only a Learner has, with their defaults
 OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
               learns=False, last_epoch=None, last_loss=None, last_ap=None, frozen=False)
 

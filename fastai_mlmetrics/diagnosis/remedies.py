@@ -20,8 +20,7 @@ from scipy.special import expit
 LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted wins
     Row('loss-diverges', lambda r: r.loss_trend=='diverges',
         "Use a lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
-    # Before 'loss-falls', because a collapsed
-    # network still learns how frequent labels are
+    # Before 'loss-falls', because a collapsed network still learns how frequent labels are
     Row('network-collapsed', lambda r: r.collapsed,
         "Use another learning rate, in a new Learner: scores hardly depend on the input, so the "
         "network has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
@@ -135,8 +134,7 @@ def _ignoring(value):
 
 def _weights(r):
     "Advise a weighted loss, as four steps"
-    # The root, because the full weight over-predicts,
-    # and lowers micro F1 as often as it raises it
+    # The root, because the full weight over-predicts, and lowers micro F1 as often as it raises it
     ignoring = _ignoring(r.loss_ignores)
     return ("As a last resort, weight positives in the loss.\n1. `learn.loss_func = "
             f"BCEWithLogitsLossFlat(pos_weight=pos_weight(learn.dls{ignoring}).sqrt(){ignoring})`\n"

@@ -211,8 +211,7 @@ class _SampleCounts(NamedTuple):
 def _label_each(batch):
     "Count the true and false positives of each sample as with `min_labels=1`"
     tp,fp,*_ = batch.counts[1]
-    # Binary predictions have no highest score. Some
-    # labels may not include the top-scoring one
+    # Binary predictions have no highest score. Some labels may not include the top-scoring one
     if not batch.scored or batch.columns is not None: return tp,fp
     _,y,valid = batch.inputs
     top = batch.preds.topk(1).indices # Breaks ties as `binarize` does
@@ -376,8 +375,7 @@ class ValidationStats:
         # If scores span fewer bins, their order is lost
         ordered = (spans>=4) & scored
         dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
-        # Collapsed: each label's scores hardly differ,
-        # and no label ranks better than chance
+        # Collapsed: each label's scores hardly differ, and no label ranks better than chance
         bin_width = 2*REACH/label_bins(len(n)) # In logits
         is_narrow_or_empty = (inside & (spans*bin_width<0.05)) | (n==0)
         collapsed = bool(scored and rated.any() and is_narrow_or_empty.all())

@@ -16,14 +16,15 @@ from ..core.passes import (
     get_dl, get_probs, groups_of, NeedsTargets, without_trackers)
 from ..metrics.streaming import StreamMetric
 from ..reports.accuracy import AccuracyReport
+from .thresholds import samples_key
 from ..reports.accuracy import accuracy_report as report
 from fastai.callback.tracker import TrackerCallback
 
 # %% ../../nbs/learner/01_evaluate.ipynb #d689e92c
-def _samples_of(targs):
-    "Identify samples as `Decoding.tuned_on` does"
+def _was_tuned_on(targs, decoding):
+    "Whether the threshold was tuned on the samples with these targets"
     targs = targs.flatten(0, -2)
-    return (len(targs), *(targs==1).sum(0).tolist())
+    return decoding.tuned_on==samples_key(len(targs), (targs==1).sum(0))
 
 @patch
 def accuracy_report(self:Learner,
@@ -41,7 +42,7 @@ def accuracy_report(self:Learner,
     dl = get_dl(self, ds_idx, dl)
     scores,targs = get_probs(self, dl=dl)
     decoding = Decoding(self.loss_func)
-    tuned_here = 'thresh' not in kwargs and decoding.tuned_on==_samples_of(targs)
+    tuned_here = 'thresh' not in kwargs and _was_tuned_on(targs, decoding)
     in_use = {**decoding.args, 'vocab': label_vocab(self.dls),
               'ignore_index': ignored_by(self.metrics)}
     kwargs = in_use | kwargs

@@ -22,8 +22,7 @@ def declared_signature(
     defaults = cls.__dict__.get('defaults', {})
     # Which parameters: the inherited ones, replaced by the class's own
     params = {**inherited, **own}
-    # In which order: those that may be passed by
-    # position, the class's own, and the inherited ones
+    # In which order: those that may be passed by position, the class's own, and the inherited ones
     by_position = 'self',*cls.order
     in_order = dict.fromkeys([*by_position, *own, *inherited])
     names = [k for k in in_order if k not in ('kwargs', *without)]

@@ -214,8 +214,7 @@ class MatthewsCorrCoefMulti(CountsMetric):
     order = 'thresh','sigmoid','sample_weight'
     without = 'pos_label',
     def formula(self, tp, fp, fn, tn):
-        # Two roots, because a product of four counts
-        # soon exceeds what float64 holds exactly
+        # Two roots, because a product of four counts soon exceeds what float64 holds exactly
         spread_of_preds = ((tp+fp)*(tn+fn)).sqrt()
         spread_of_targs = ((tp+fn)*(tn+fp)).sqrt()
         correlation = (tp*tn - fp*fn) / (spread_of_preds*spread_of_targs)

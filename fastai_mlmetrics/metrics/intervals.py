@@ -118,15 +118,13 @@ class Estimate:
         value,variance = self.value,self.error**2
         varies = variance>1e-20
         if self.is_difference:
-            # Without any variation, the models are equal,
-            # or one is always better by the same amount
+            # Without any variation, the models are equal, or one is always better by the same amount
             # Wilson's lower limit of n of n observations is n/(n+t**2)
             half = t*self.error if varies else t**2/(n+t**2)*(value!=0)
             low,high = value-half,value+half
         else:
             # A share of `n_equal` observations has this variance; 0: the value is 0 or 1
-            # Without any variation, nothing is known
-            # but `n`, the number of samples or groups
+            # Without any variation, nothing is known but `n`, the number of samples or groups
             n_equal = value*(1-value)/variance if varies else 0
             low,high = _wilson(value, min(n_equal or n, self.n_max), t)
         lowest = -1 if self.is_difference else 0

@@ -157,8 +157,7 @@ class APScoreMulti(CurveMetric):
         # The highest precision at a step or any later one, where the recall is higher
         interpolated = precision.flip(1).cummax(1).values.flip(1)
         if self.voc==2010: return (gained*interpolated).sum(1)/c.true
-        # Eleven recalls from 0 to 1, each a little
-        # less, since sums of weights are rounded
+        # Eleven recalls from 0 to 1, each a little less, since sums of weights are rounded
         recalls = torch.arange(11, dtype=tp.dtype, device=tp.device)/10*(1-1e-12)
         first_step = torch.searchsorted(tp.contiguous(), recalls*c.true[:,None])
         last = tp.shape[1]-1
@@ -201,8 +200,7 @@ class RocAucMulti(CurveMetric):
         super().__init__(**kwargs)
 
     def curve_formula(self, c):
-        # Each step is a trapezium: as wide as its false
-        # positives, as high as its true positives
+        # Each step is a trapezium: as wide as its false positives, as high as its true positives
         fp = c.fp[:,:-1] # Before the step
         tp = c.tp[:,:-1]
         next_fp = c.fp[:,1:]

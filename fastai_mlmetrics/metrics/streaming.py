@@ -142,8 +142,7 @@ def accumulate(self:StreamMetric,
     if self._learn is None or self._learn() is not learn: self._begin(learn)
     batch = loop_batch(learn)
     *_,n_labels = batch.kind
-    # Errors of names and of per-label thresholds are
-    # raised now, not when the batches are counted
+    # Errors of names and of per-label thresholds are raised now, not when the batches are counted
     if self.c is None: self.rule.for_labels(n_labels, self.vocab)
     self._set_labels(n_labels)
     # Only batches of one kind can be joined

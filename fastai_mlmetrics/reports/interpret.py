@@ -128,8 +128,7 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
             MultiLabelInterpretation.from_learner(learn, thresh=0.3)"""
         dl = get_dl(learn, ds_idx, dl)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
-        # Neither a loss of all labels nor one of
-        # several outputs is a loss of these labels
+        # Neither a loss of all labels nor one of several outputs is a loss of these labels
         with_loss = (labels is None and Decoding.of(learn).loss_of_zeros is not None
                      and _has_loss_per_target(learn.loss_func, ignored))
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)

@@ -78,8 +78,7 @@ class _Ties:
         self.negatives_above = fp[before]
         self.negatives_down_to = fp[after]
         ascending = np.unique(scores[y])
-        # For each sample, the first tie that its score
-        # reaches; the number of ties if it reaches none
+        # For each sample, the first tie that its score reaches; the number of ties if it reaches none
         self.place = len(ascending)-np.searchsorted(ascending, scores, 'right')
         self.is_member = np.append(ascending[::-1], np.nan)[self.place]==scores
 
@@ -88,8 +87,7 @@ def _ap_without(
     y # N bools, the targets
 ): # N values; nan for 0/0
     "Recompute a label's average precision without each sample"
-    # Average precision is the sum over ties of size
-    # * positives_down_to/n_down_to, divided by pos
+    # Average precision is the sum over ties of size * positives_down_to/n_down_to, divided by pos
     size,tp = ties.size,ties.positives_down_to
     n = tp+ties.negatives_down_to
     n_less = np.maximum(n-1, 1)
@@ -110,15 +108,12 @@ def _auc_without(
     y # N bools, the targets
 ): # N values; nan for 0/0
     "Recompute a label's ROC AUC without each sample"
-    # AUC is the share of pairs (positive, negative)
-    # that the positive wins: pairs_won/(pos*neg).
-    # A positive wins against negatives that score
-    # lower, and half of those that score the same
+    # AUC is the share of pairs (positive, negative) that the positive wins: pairs_won/(pos*neg).
+    # A positive wins against negatives that score lower, and half of those that score the same
     wins = ties.neg - (ties.negatives_above+ties.negatives_down_to)/2 # Of a positive in each tie
     pairs_won = ties.size@wins
     wins_of_sample = np.append(wins, 0)[ties.place]
-    # A negative loses against positives that score
-    # higher, and half of those that score the same
+    # A negative loses against positives that score higher, and half of those that score the same
     higher_positives = np.append(ties.positives_above, ties.pos)[ties.place]
     equal_positives = np.append(ties.size, 0)[ties.place]*ties.is_member
     losses_of_sample = higher_positives + equal_positives/2
@@ -188,8 +183,7 @@ def _most_observations(p):
     is_absent = (true==0) & (p.counts.sum(0)>0)
     # Nothing is known of a label without a positive, so there is no interval
     if is_absent.any(): return {'ap_macro': 0, 'f1_macro': 0}
-    # Near 1, F1 loses half as much by an error as
-    # recall does, and balanced accuracy a quarter
+    # Near 1, F1 loses half as much by an error as recall does, and balanced accuracy a quarter
     return {'ap_macro': in_macro_average(true), 'f1_macro': in_macro_average(true+predicted),
             'balanced_accuracy': in_macro_average(4*true)}
 

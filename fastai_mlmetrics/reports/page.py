@@ -50,8 +50,7 @@ class _Results:
         # The rows of the report: labels, then averages
         self.labels = self.report[:len(interp.vocab)]
         self.averages = self.report[len(interp.vocab):]
-        # The labels with positives, and of these, the
-        # labels with enough positives to tell much
+        # The labels with positives, and of these, the labels with enough positives to tell much
         self.known = self.labels[self.labels.support>0]
         enough = self.known[self.known.support>=ENOUGH]
         self.rated = enough if len(enough) else self.known
@@ -191,8 +190,7 @@ def _slider(p, probs, marks, start):
     interp = p.interp
     thresh = _slider_thresholds(interp.preds[interp.true].numpy(), probs, marks)
     between = partial(_counts_between, thresh)
-    # To each list of counts between thresholds,
-    # the script expects one more: the count in use
+    # To each list of counts between thresholds, the script expects one more: the count in use
     columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
     tp_in_use,fp_in_use,*_ = interp.counts.tolist()
     labels = [dict(name=as_shown(name), tp=[*between(scores[true]), tp],
@@ -258,8 +256,7 @@ def _calibration(p):
     error = p.averages.calibration_error['micro avg']
     if math.isnan(error): return
     _,score,base_rate = _score_and_share(interp, interp.valid)
-    # Most pairs are false, and have low scores:
-    # they would hide what is wrong with the others
+    # Most pairs are false, and have low scores: they would hide what is wrong with the others
     n_high,high_score,high_true = _score_and_share(interp, interp.valid & (interp.preds>base_rate))
     chance = 3*(high_true*(1-high_true)/max(n_high, 1))**0.5 # Three standard errors
     is_off = error>=0.02 or abs(high_score-high_true) > max(0.02, chance)
@@ -410,8 +407,7 @@ def to_html(self:ResultsPage,
     path = Path(path).expanduser()
     shown = {}
     with written_whole(path) as file, plt.style.context('default'), warnings.catch_warnings():
-        # Text stays text, which the browser draws,
-        # also in scripts that matplotlib's font lacks
+        # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
         plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
         warnings.filterwarnings('ignore', 'Glyph')
         results = _Results(self, self._record, data, comparison, k, max_n)

@@ -153,15 +153,13 @@ class Constraint:
     def _kept_on_average(self, table, thresh, mask):
         "Find where the lower limit of an average is high enough, M bools"
         def is_kept(at):
-            # A two-sided interval of this level has
-            # a lower limit of the confidence wanted
+            # A two-sided interval of this level has a lower limit of the confidence wanted
             low,_ = table.estimate_at(self.m, thresh[at], mask).limits(2*self.confidence-1)
             return low>=self.least
         if self.name=='recall': # Recall grows as the threshold falls
             first = bisect.bisect_left(range(len(thresh)), True, key=is_kept)
             return np.arange(len(thresh))>=first
-        # Precision is tested at 64 thresholds; all between
-        # the first and the last of the run are kept
+        # Precision is tested at 64 thresholds; all between the first and the last of the run are kept
         steps = np.unique(np.linspace(0, len(thresh)-1, 64).astype(int))
         run = first_run(np.array([is_kept(at) for at in steps]))
         kept = np.zeros(len(thresh), bool)

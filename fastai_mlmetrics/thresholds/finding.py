@@ -316,6 +316,5 @@ def best_thresholds(
     p = Predictions.of(preds, targs, thresh=None, **kwargs)
     if bins is None: best = find_best(objective, score_table(p, cv, seed), p.vocab)
     else: best = _find_in_bins(objective, p, bins, cv, seed)
-    # A global threshold of some labels has their
-    # names, so that `set_thresh` keeps the others
+    # A global threshold of some labels has their names, so that `set_thresh` keeps the others
     return best if p.columns is None else best.with_table(best.table, names=p.vocab)

@@ -27,8 +27,7 @@ def _groups(scores, probs):
     # Probabilities that differ in their last digits only are one group
     tolerance = 8*np.finfo(scores.dtype).eps
     begins = np.append(True, above-below > tolerance*above)
-    # Dense scores would chain into a wide group:
-    # divide it at each tolerance above its first score
+    # Dense scores would chain into a wide group: divide it at each tolerance above its first score
     first = scores[begins].astype(float)[begins.cumsum()-1]
     with np.errstate(invalid='ignore'): # 0/0 is NaN, and scores of 0 stay one group
         steps = np.floor(np.log(scores/first)/tolerance)
@@ -113,8 +112,7 @@ class SearchTable:
         store_attr()
         # None, one or two folds are left out, but never all
         sizes = range(min(3, n_folds))
-        # Sets of folds that are left out, in the order
-        # of the rows of `fold_masks(pairs=True)`
+        # Sets of folds that are left out, in the order of the rows of `fold_masks(pairs=True)`
         self.left_out = [o for k in sizes for o in combinations(range(n_folds), k)]
         self._row_of = {o: i for i,o in enumerate(self.left_out)}
 
@@ -226,8 +224,7 @@ class ScoreTable(SearchTable):
     def row(self, i=None, thresh=None, by_rank=None):
         groups = self.sorted_scores[i] if i is not None else [*map(_joined, zip(*self.sorted_scores))]
         if thresh is None:
-            # Candidates lie next to the positives, or to
-            # the n-th highest score if n labels are true
+            # Candidates lie next to the positives, or to the n-th highest score if n labels are true
             near = groups[1::2] if by_rank is None else [_score_at_rank(groups, o) for o in by_rank]
             thresh = candidates(_joined(groups), _joined(near), self.probs)
         # How many scores are above each threshold, and in all
@@ -313,8 +310,7 @@ class BinnedTable(SearchTable):
         self.ends = self.edges[self.edges<1][0],self.edges[-2] # In float32, many edges are 1
         self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
-        # Number of targets of the label that has
-        # most: ignored targets are in no histogram
+        # Number of targets of the label that has most: ignored targets are in no histogram
         n_seen = self.total.sum((0, 1)).max()
         super().__init__(len(self.hist), n_seen, hist.shape[2])
 

@@ -287,8 +287,7 @@ def tune_global(self:Objective,
         thresh = table.candidates()
         values_of = partial(table.averaged, thresh=thresh)
     constraint = self.constraint
-    # Histograms of labels have no interval of an
-    # average, so they cannot give a confidence
+    # Histograms of labels have no interval of an average, so they cannot give a confidence
     if constraint and nearest and not table.has_samples: constraint = constraint.without_confidence()
     kept_of = constraint and partial(constraint.kept_at_global, table, thresh, values_of)
     best = self.best(thresh, values_of, masks, kept_of)
@@ -367,8 +366,7 @@ def tune_jointly(self:Objective,
     scale = max(1, table.true.sum())
     sets = np.arange(len(masks))
     v = np.zeros(len(masks))
-    # Dinkelbach: v is the sum of N over that of D so
-    # far. Each label takes the threshold with the
+    # Dinkelbach: v is the sum of N over that of D so far. Each label takes the threshold with the
     # highest N - v*D, which gives the next v, until it no longer rises
     for _ in range(100): # Five are enough, as a rule
         # Equal values may be rounded differently; ties go to the highest threshold
@@ -426,8 +424,7 @@ def tune(self:Objective,
     if not self.per_label: return [self.tune_global(table)]
     # Each label has the constraint
     of_all = self.constraint and not self.constraint.by_label
-    # Thresholds per label may satisfy what no global
-    # threshold satisfies, so take the nearest
+    # Thresholds per label may satisfy what no global threshold satisfies, so take the nearest
     shared = self.tune_global(table, pairs=not (self.jointly or of_all), nearest=True)
     if of_all: return [shared, self.tune_required(table, shared)]
     free = self.without_constraint() # For labels without a constraint
