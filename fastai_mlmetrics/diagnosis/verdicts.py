@@ -59,7 +59,7 @@ def _keeps_choice(r):
     "Whether to keep a threshold that was chosen, because the gain of another may be chance"
     gain,low,_ = r.global_gain
     is_default = r.thresh in (0, 0.5) # 0 is the default for margins
-    return not is_default and low<=gain/2 # Not `low<=0`, because five folds give a rough interval
+    return not is_default and low<=gain/4 # Not `low<=0`, because five folds give a rough interval
 
 def thresh_helps(r):
     "Whether the suggested threshold is clearly better than those in use"

@@ -84,6 +84,7 @@ class Estimate:
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
     n_max:float=math.inf # Maximum number of observations for Wilson's interval; 0: no interval
     is_difference:bool=False # Whether the value is a difference, in [-1, 1]; else a score, in [0, 1]
+    variance_factor:float=1. # How many times the jackknife's variance the value has
 
     def minus(self, other):
         "Subtract another model's score of the same samples"
@@ -105,7 +106,7 @@ class Estimate:
         "Standard error of the value"
         changes = self.changes
         n = len(changes)
-        return ((n-1)/n*(changes**2).sum().item())**0.5
+        return (self.variance_factor*(n-1)/n*(changes**2).sum().item())**0.5
 
     def limits(self,
         ci:float # Confidence level, in (0, 1)

@@ -18,6 +18,7 @@ from fastai_mlmetrics.metrics.formulas import (
 from ..metrics.intervals import estimate, Estimate
 from .search import SearchTable
 from .constraints import Constraint
+from dataclasses import replace
 from functools import cached_property
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #96bb229b
@@ -439,6 +440,11 @@ def gain(
     a:Outcome, # Predictions of some thresholds
     b:Outcome # Predictions of the thresholds to compare with
 )->Estimate: # The difference, above 0 if `a` is better
-    "Compare two outcomes of the same samples"
+    """Compare two outcomes of the same samples, of which one is held out or both
+
+    Thresholds vary too, and those of two folds are tuned on samples that they share: a larger variance
+    takes account of it (Nadeau and Bengio, 2003)."""
     if m.is_loss: a,b = b,a
-    return a.estimate(m).minus(b.estimate(m))
+    change = a.estimate(m).minus(b.estimate(m))
+    n_folds = a.tuned.table.n_folds
+    return replace(change, variance_factor=1+n_folds/(n_folds-1))

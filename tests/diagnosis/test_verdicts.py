@@ -90,7 +90,7 @@ def test_a_better_f1_is_clearly_better(now, enough, too_little):
 @pytest.mark.parametrize('helps,changes', [
     (True, {}), (False, dict(suggested_f1=0.819)), (False, dict(suggested_f1=math.nan)),
     # A threshold that somebody chose is kept, if less than half of the gain is sure
-    (False, dict(thresh=0.3, global_gain=(0.1, 0.05, 0.2))), (True, dict(thresh=0.3, global_gain=(0.1, 0.051, 0.2))),
+    (False, dict(thresh=0.3, global_gain=(0.1, 0.025, 0.2))), (True, dict(thresh=0.3, global_gain=(0.1, 0.026, 0.2))),
     (True, dict(global_gain=(0.1, -0.1, 0.3))), (True, dict(thresh=0, global_gain=(0.1, -0.1, 0.3))),
     # It has to beat a constant, too
     (False, dict(f1_micro=0.3, suggested_f1=0.459)), (True, dict(f1_micro=0.3, suggested_f1=0.461))], ids=str)

@@ -60,6 +60,7 @@ def test_a_clear_loss_keeps_the_default():
     assert chosen.in_use==(change.limits(0.95)[1]<0)
 
 def test_thresholds_per_label_need_a_gain_of_a_standard_error():
+    "1.5 times that of two fixed models, because thresholds of five folds vary too"
     shift = np.linspace(-2, 2, 8)
     for scores,y in [calibrated(400, seed) for seed in range(8)]:
         for logits in (logit(scores), logit(scores)+shift):
@@ -67,7 +68,7 @@ def test_thresholds_per_label_need_a_gain_of_a_standard_error():
             _,best,per_label = ways
             change = per_label.held_out.estimate(objective.m).minus(best.held_out.estimate(objective.m))
             chosen,_ = recommend(objective, ways)
-            assert (chosen.name=='per_label')==(change.value>change.error)
+            assert (chosen.name=='per_label')==(change.value>1.5*change.error)
 
 def test_limits_count():
     "With them, the threshold in use is what they make of it"

@@ -576,14 +576,15 @@ def test_an_outcome_uses_thresholds_tuned_without_its_fold():
 
 @pytest.mark.parametrize('m', [F1ScoreMulti(average='micro'), HammingLossMulti(average='micro')], ids=repr)
 def test_a_gain_has_an_interval_from_a_jackknife_over_samples(m):
-    "As `compare_models` has it of two models"
+    "1.5 times as wide as `compare_models` has it of two models, because thresholds of five folds vary too"
     shared,per_label = (o.held_out for o in Objective(per_label=True).tune(six_label_table()))
     change = gain(m, per_label, shared)
     sign = -1 if m.is_loss else 1
     assert change.value==pytest.approx(sign*(per_label.score(m)-shared.score(m)))
     if m.is_loss: return
     rows = compare_models(dict(a=shared.predictions.preds, b=per_label.predictions.preds), TARGS)
-    same(change.limits(0.95), rows.loc['f1_micro',['low','high']].astype(float))
+    limits = rows.loc['f1_micro',['low','high']].to_numpy(float)
+    same(change.limits(0.95), change.value + 1.5*(limits-change.value))
 
 @pytest.mark.parametrize('m', [F1ScoreMulti(average='micro'), HammingLossMulti(average='micro')], ids=repr)
 def test_a_gain_in_histograms_has_an_interval_from_a_jackknife_over_folds(m):
@@ -594,7 +595,8 @@ def test_a_gain_in_histograms_has_an_interval_from_a_jackknife_over_folds(m):
     sign = -1 if m.is_loss else 1
     def difference(folds): return sign*(per_label.score(m, folds)-shared.score(m, folds))
     d = np.array([difference([j for j in range(5) if j!=i]) for i in range(5)])
-    half = 2.7764451*math.sqrt(4/5*((d-d.mean())**2).sum()) # Student's t with 4 degrees of freedom
+    error = 1.5*math.sqrt(4/5*((d-d.mean())**2).sum()) # Folds share training samples
+    half = 2.7764451*error # Student's t with 4 degrees of freedom
     value = difference(None)
     assert change.value==pytest.approx(value)
     assert change.limits(0.95)==pytest.approx((value-half,value+half), abs=1e-7)
