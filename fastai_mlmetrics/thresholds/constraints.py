@@ -8,7 +8,6 @@ __all__ = []
 # %% ../../nbs/thresholds/01_constraints.ipynb #63fd6063
 from fastai.basics import *
 from ..core.messages import nearest
-import bisect
 from scipy.stats import binom
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #e64e3a96
@@ -45,6 +44,23 @@ def first_run(x):
     has_begun = np.logical_or.accumulate(x, axis=-1)
     has_failed = np.logical_or.accumulate(has_begun & ~x, axis=-1)
     return x & ~has_failed
+
+def first_above(
+    least:float, # Minimum of the lower limit
+    values, # M rising values
+    low_at # Function of an index: the lower limit of that value; it rises with the value
+)->int: # M: none of them is high enough
+    "Find the first value whose lower limit is high enough, with few calls of `low_at`"
+    start,end = np.searchsorted(values, least),len(values)
+    guess = start
+    while start<end:
+        i = min(max(guess, start), end-1)
+        low = low_at(i)
+        if low>=least: end = i
+        else: start = np.searchsorted(values, values[i], 'right')
+        # Limits of neighbours are about as far below their values
+        guess = np.searchsorted(values, least+values[i]-low)
+    return end
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #b6a595c6
 class Constraint:
@@ -144,24 +160,27 @@ class Constraint:
             rows = [self.kept_at(table.row(i, thresh).curve(masks), least)
                     for i,least in self.least_of.items()]
             return np.logical_and.reduce(rows)
-        if self.confidence is None: return values_of(self.m, masks=masks).numpy()>=self.least-1e-9
+        values = values_of(self.m, masks=masks).numpy()
+        if self.confidence is None: return values>=self.least-1e-9
         if not table.has_samples:
             raise ValueError("confidence= for an average needs each sample's scores, which bins= does "
                              "not keep: leave bins out, or pass per_label=True")
-        return np.stack([self._kept_on_average(table, thresh, mask) for mask in masks])
+        return np.stack([self._kept_on_average(table, thresh, *o) for o in zip(values, masks)])
 
-    def _kept_on_average(self, table, thresh, mask):
+    def _kept_on_average(self, table, thresh, values, mask):
         "Find where the lower limit of an average is high enough, M bools"
-        def is_kept(at):
-            # A two-sided interval of this level has a lower limit of the confidence wanted
-            low,_ = table.estimate_at(self.m, thresh[at], mask).limits(2*self.confidence-1)
-            return low>=self.least
-        if self.name=='recall': # Recall grows as the threshold falls
-            first = bisect.bisect_left(range(len(thresh)), True, key=is_kept)
-            return np.arange(len(thresh))>=first
-        # Precision is tested at 64 thresholds; all between the first and the last of the run are kept
-        steps = np.unique(np.linspace(0, len(thresh)-1, 64).astype(int))
-        run = first_run(np.array([is_kept(at) for at in steps]))
         kept = np.zeros(len(thresh), bool)
+        enough = np.flatnonzero(values>=self.least)
+        if not len(enough): return kept
+        estimate_at = table.estimates(self.m, mask)
+        def low_at(i):
+            # A two-sided interval of this level has a lower limit of the confidence wanted
+            return estimate_at(thresh[i]).limits(2*self.confidence-1)[0]
+        if self.name=='recall':
+            kept[first_above(self.least, values, low_at):] = True
+            return kept
+        # Precision is tested at 32 thresholds; all between the first and the last of the run are kept
+        steps = np.unique(np.linspace(enough[0], enough[-1], 32).astype(int))
+        run = first_run(np.array([low_at(i)>=self.least for i in steps]))
         if run.any(): kept[steps[run][0]:steps[run][-1]+1] = True
         return kept

@@ -244,13 +244,14 @@ class ScoreTable(SearchTable):
         predicted = self.scores > torch.from_numpy(thresh)[self.fold]
         return self.p.replace(preds=predicted, targs=self.p.targs.cpu(), rule=self.binary_rule)
 
-    def estimate_at(self, m, thresh, mask):
-        "Score the folds that count at one threshold for all labels, as an `Estimate`"
+    def estimates(self, m, mask):
+        "Return a function of one threshold for all labels: `Estimate` of a metric in the folds that count"
         rows = torch.from_numpy(mask>0)[self.fold]
+        scores = self.scores[rows]
         groups = None if self.p.groups is None else self.p.groups[rows]
-        p = self.p.replace(preds=self.scores[rows]>thresh, targs=self.p.targs.cpu()[rows],
-                           groups=groups, rule=self.binary_rule)
-        return estimate(m, p)
+        p = self.p.replace(preds=scores, targs=self.p.targs.cpu()[rows], groups=groups,
+                           rule=self.binary_rule)
+        return lambda thresh: estimate(m, p.replace(preds=scores>thresh))
 
     @property
     def binary_rule(self):

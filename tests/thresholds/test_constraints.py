@@ -4,7 +4,7 @@ from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.curves import label_curve
 from fastai_mlmetrics.metrics.intervals import estimate
-from fastai_mlmetrics.thresholds.constraints import Constraint, design_effect, first_run, most_misses, n_needed
+from fastai_mlmetrics.thresholds.constraints import Constraint, design_effect, first_above, first_run, most_misses, n_needed
 from fastai_mlmetrics.thresholds.finding import score_table
 
 def cdf(k, n, p):
@@ -236,8 +236,21 @@ def test_an_average_is_kept_where_its_lower_limit_is(name):
     low = [estimate(c.m, p.replace(rule=p.rule.replace(thresh=t))).limits(0.8)[0] for t in thresh.tolist()]
     expected = np.array(low)>=least
     if name=='precision': expected = first_run(expected)
-    kept = c.kept_at_global(table, thresh, None, np.ones((1,1)))
+    values_of = partial(table.averaged, thresh=thresh)
+    kept = c.kept_at_global(table, thresh, values_of, np.ones((1,1)))
     assert kept.tolist()==[expected.tolist()] and 0<kept.sum()<12
+
+@pytest.mark.parametrize('least', [0.3, 0.55, 0.8, 0.95, 1])
+@pytest.mark.parametrize('margin', [0, 0.01, 0.2])
+def test_first_above_finds_what_a_scan_finds(least, margin):
+    "In few calls; where values are equal, and where no limit is high enough"
+    values = np.linspace(0.2, 1, 2000).round(2)
+    lows = values - margin*(1.1-values)
+    calls = []
+    def low_at(i):
+        calls.append(i)
+        return lows[i]
+    assert first_above(least, values, low_at)==np.searchsorted(lows, least) and len(calls)<=6
 
 def test_one_threshold_has_to_do_for_each_label_that_is_named():
     table,thresh = score_table(small()),np.linspace(0.95, 0.05, 12)
