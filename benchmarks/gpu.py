@@ -128,12 +128,12 @@ def gpu(most=None):
 def on_a_gpu():
     """On a GPU
 
-    Measured on another machine, by `python -m benchmarks gpu`: one NVIDIA H200, Python 3.12, torch 2.11. All other
+    Measured on another machine, by `python -m benchmarks gpu`: one NVIDIA H100, Python 3.12, torch 2.11. All other
     numbers of this page are of the machine named above. Milliseconds to add a batch of 512 x 80 to all classes of a
     row, median of five rounds of 50 batches. fastai's classes only store the predictions; they compute after the last
     batch, which is not in the time. With torch 2.11, five of torchmetrics' unchecked classes wait; the table above
     is for the version of torch at the top of this page."""
-    yield {'metrics': 'ours', 'classes': 27, 'ms per batch': 4.6, 'wait in each batch': 0}
-    yield {'metrics': "fastai's, which store", 'classes': 10, 'ms per batch': 0.88, 'wait in each batch': 10}
-    yield {'metrics': "torchmetrics'", 'classes': 26, 'ms per batch': 190., 'wait in each batch': 26}
-    yield {'metrics': "torchmetrics', unchecked", 'classes': 26, 'ms per batch': 220., 'wait in each batch': 5}
+    yield {'metrics': 'ours', 'classes': 27, 'ms per batch': 4.7, 'wait in each batch': 0}
+    yield {'metrics': "fastai's, which store", 'classes': 10, 'ms per batch': 1.2, 'wait in each batch': 10}
+    yield {'metrics': "torchmetrics'", 'classes': 26, 'ms per batch': 230., 'wait in each batch': 26}
+    yield {'metrics': "torchmetrics', unchecked", 'classes': 26, 'ms per batch': 210., 'wait in each batch': 5}
