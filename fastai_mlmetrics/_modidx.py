@@ -513,6 +513,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                      'fastai_mlmetrics/data/losses.py'),
                                               'fastai_mlmetrics.data.losses.SigmoidFocalLossFlat.__init__': ( 'data/losses.html#sigmoidfocallossflat.__init__',
                                                                                                               'fastai_mlmetrics/data/losses.py'),
+                                              'fastai_mlmetrics.data.losses._as_weight': ( 'data/losses.html#_as_weight',
+                                                                                           'fastai_mlmetrics/data/losses.py'),
                                               'fastai_mlmetrics.data.losses._check_reduction': ( 'data/losses.html#_check_reduction',
                                                                                                  'fastai_mlmetrics/data/losses.py'),
                                               'fastai_mlmetrics.data.losses._decoding_thresh': ( 'data/losses.html#_decoding_thresh',

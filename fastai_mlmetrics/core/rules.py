@@ -76,9 +76,10 @@ def _in_order(thresh, names, vocab, by_name):
     problems = [note(unknown, f"is for the labels {unknown[:3]}, which are not here"),
                 note(missing, f"lacks {missing[:3]}")]
     problem = ', and '.join(filter(None, problems)) or "has more than one number for a label"
-    only_some = note(missing and not unknown, ": pass a number for each label. Only learn.set_thresh "
-                                              "accepts some labels, and keeps the other thresholds")
-    raise ValueError(f"thresh {problem}{only_some}")
+    cure = note(missing and not unknown, ": pass a number for each label. Only learn.set_thresh "
+                                         "accepts some labels, and keeps the other thresholds")
+    if unknown and [*vocab]==[*range(len(vocab))]: cure = ": pass the labels' names as vocab="
+    raise ValueError(f"thresh {problem}{cure}")
 
 def complete_thresh(
     thresh, # Thresholds, as `as_thresh` takes them; with names, they may be of some labels only

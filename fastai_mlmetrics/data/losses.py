@@ -24,6 +24,11 @@ def _check_reduction(reduction):
     if reduction in ('mean','sum','none'): return reduction
     raise ValueError(f"reduction={reduction!r} should be 'mean', 'sum' or 'none'")
 
+def _as_weight(weight):
+    "Return a weight, or one per label, as a tensor; None: there is none"
+    if weight is None or isinstance(weight, Tensor): return weight
+    return torch.tensor(weight, dtype=torch.float32, device='cpu')
+
 @delegates(but='is_2d')
 class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     """Binary cross-entropy on logits, fastai's loss of the same name with `ignore_index`
@@ -37,13 +42,14 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
         BCEWithLogitsLossFlat(ignore_index=-1)(logits, targs) # 0.509"""
     def __init__(self,
-        weight:Tensor=None, # Weight of each label; None: all count equally
+        weight=None, # Weight of each label; None: all count equally
         *,
-        pos_weight:Tensor=None, # Weight of each label's positives, as `pos_weight(dls)`; None: 1
+        pos_weight=None, # Weight of positives: a number, or one per label, as `pos_weight(dls)`; None: 1
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         reduction:str='mean', # 'mean' over the targets that are not ignored, 'sum' or 'none'
         **kwargs
     ):
+        weight,pos_weight = map(_as_weight, (weight,pos_weight))
         # A weight per label needs the label axis, which fastai keeps for `pos_weight` only
         if weight is not None and weight.numel()>1: kwargs.setdefault('flatten', False)
         # torch refuses more axes than the predictions have

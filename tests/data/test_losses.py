@@ -154,6 +154,13 @@ def test_without_ignore_index_it_is_fastais(kw, reduction):
             assert torch.equal(a, b) and torch.equal(da, db) and a.dtype==b.dtype
     assert ours(x, y.where(y>0, math.nan)).isnan().any()
 
+def test_weights_are_numbers_and_lists_as_well():
+    x,y = batch()
+    for kw in (dict(pos_weight=PER_LABEL), dict(weight=PER_LABEL)):
+        name, = kw
+        assert BCEWithLogitsLossFlat(**{name: PER_LABEL.tolist()})(x, y)==BCEWithLogitsLossFlat(**kw)(x, y)
+        assert BCEWithLogitsLossFlat(**{name: 3})(x, y)==BCEWithLogitsLossFlat(**{name: tensor([3.])})(x, y)
+
 def test_positional_arguments_and_errors_are_fastais():
     x,y = batch()
     assert BCEWithLogitsLossFlat(tensor([2.]))(x, y)==fastai.losses.BCEWithLogitsLossFlat(tensor([2.]))(x, y)

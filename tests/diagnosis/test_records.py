@@ -68,7 +68,7 @@ def test_worse_than_a_constant_is_not_well(capsys):
     learn,caught = trained(logits-30, targs)
     assert caught and learn.zero_labels.reported
     learn.model.forward = lambda x: -x-30 + 0*learn.model.w
-    with warnings.catch_warnings(record=True) as caught, learn.no_logging():
+    with recording(learn) as caught:
         learn.validate()
         learn.fit(4, 0.)
     assert learn.zero_labels.records[-1].verdict=='worse than a constant'
