@@ -44,7 +44,7 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     def __init__(self,
         weight=None, # Weight of each label; None: all count equally
         *,
-        pos_weight=None, # Weight of positives: a number, or one per label, as `pos_weight(dls)`; None: 1
+        pos_weight=None, # Weight of positives: a number, or one per label as `pos_weight(dls)`
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         reduction:str='mean', # 'mean' over the targets that are not ignored, 'sum' or 'none'
         **kwargs

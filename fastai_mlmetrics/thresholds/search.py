@@ -245,7 +245,7 @@ class ScoreTable(SearchTable):
         return self.p.replace(preds=predicted, targs=self.p.targs.cpu(), rule=self.binary_rule)
 
     def estimates(self, m, mask):
-        "Return a function of one threshold for all labels: `Estimate` of a metric in the folds that count"
+        "Return a function that scores one threshold for all labels in the folds that count"
         rows = torch.from_numpy(mask>0)[self.fold]
         scores = self.scores[rows]
         groups = None if self.p.groups is None else self.p.groups[rows]
