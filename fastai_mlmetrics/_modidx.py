@@ -1710,6 +1710,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                  'fastai_mlmetrics/thresholds/constraints.py'),
                                                          'fastai_mlmetrics.thresholds.constraints.Constraint.__init__': ( 'thresholds/constraints.html#constraint.__init__',
                                                                                                                           'fastai_mlmetrics/thresholds/constraints.py'),
+                                                         'fastai_mlmetrics.thresholds.constraints.Constraint._kept_for_label': ( 'thresholds/constraints.html#constraint._kept_for_label',
+                                                                                                                                 'fastai_mlmetrics/thresholds/constraints.py'),
                                                          'fastai_mlmetrics.thresholds.constraints.Constraint._kept_on_average': ( 'thresholds/constraints.html#constraint._kept_on_average',
                                                                                                                                   'fastai_mlmetrics/thresholds/constraints.py'),
                                                          'fastai_mlmetrics.thresholds.constraints.Constraint.allows': ( 'thresholds/constraints.html#constraint.allows',

@@ -36,7 +36,7 @@ HEADINGS = ({ROOMS[wing][0]: f'{wing}\n\n{what[0].upper()}{what[1:]}.' for wing,
             | {first: task for task,numbers in TASKS.items() for first in NBS.glob(f'howto/{numbers[:2]}_*.ipynb')}
             | {NBS/'demo.ipynb': 'On top'})
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/f'{o}.md' for o in ('CONTRIBUTING','RELEASING','CHANGELOG'))]
-UNSEARCHED = [*MODULES, *PAGES[-3:]] # Of those who change the package
+UNSEARCHED = MODULES # Of those who change the package
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png'), *NBS.glob('images/*.png')]
 EXPLAIN = '02_forum_thread','03_whose_accuracy'
 
@@ -55,12 +55,13 @@ KINDS = dict(
 TERMS = {
     'index': 'getting started, quick start, pip install, installation',
     'tutorials/02_forum_thread': 'show_results without labels, predict returns nothing, predict returns empty, '
-        'no tags predicted, empty predictions, high accuracy low F1, accuracy always 0.9, accuracy too high, '
+        'no tags predicted, empty predictions, high accuracy low F1, accuracy always 0.9, accuracy always 0.95, accuracy too high, '
         'F1 is 0, F1 is zero, F1 stays 0',
     'tutorials/03_whose_accuracy': 'sigmoid or softmax, categorical_crossentropy',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
     'tutorials/04_arrays': 'numpy arrays, without fastai',
-    'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular, one-hot columns of a CSV, columns of 0/1',
+    'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular, several targets in a table, '
+        'one-hot columns of a CSV, columns of 0/1',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
     'howto/02_other_libraries': 'sklearn classification_report',
     'howto/02_other_libraries#notes': 'torchmetrics value in the training table',
@@ -68,38 +69,42 @@ TERMS = {
     'howto/04_lightning_pytorch': 'DDP, LightningModule',
     'howto/05_production': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
         'export model, save model threshold, images in deployment',
+    'howto/05_production#with-fastai-alone': 'export learner',
     'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
-    'howto/06_absent_labels': 'validation set without a label, split, ROC AUC is nan, '
+    'howto/06_absent_labels': 'validation set without a label, split, ROC AUC is nan, ROC AUC one class, '
         'only one class is present in y_true, undefined metric',
     'howto/07_paper_table': 'mAP CP CR CF1',
     'howto/07_paper_table#notes': 'PASCAL VOC 2007, 11-point average precision',
-    'howto/08_missing_targets': 'unlabelled, unlabeled, unknown labels, value -1',
+    'howto/08_missing_targets': 'unlabelled, unlabeled, unknown labels, only positives known, value -1',
     'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
         'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights & Biases',
     'howto/10_monitor_trackers#monitor-one-label':
-        'one column for a label, F1 per label during training, recall of one label',
+        'one column for a label, F1 per label during training, recall of one label, '
+        'precision and recall per class while training',
     'howto/11_processes_large_data': '10 million samples, out of memory, gradient accumulation',
     'howto/11_processes_large_data#memory-and-time': 'cost and overhead of the callback, GPU memory, slow validation',
     'howto/11_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
     'howto/11_processes_large_data#mixed-precision': 'fp16, half precision',
     'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
-    'howto/13_own_logger_sweep': 'Optuna, my own logger, silence a sweep, log to a file',
+    'howto/13_own_logger_sweep': 'Optuna, hyperparameter search, my own logger, silence a sweep, log to a file',
     'howto/13_own_logger_sweep#a-function-for-on_flag': 'on_flag function',
     'howto/13_own_logger_sweep#the-fields-of-a-record': 'record fields',
     'howto/14_segmentation_sequences': 'padding, tokens, pixels',
-    'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW',
+    'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score',
     'howto/15_no_internet_kaggle': 'air-gapped',
     'howto/16_own_loop_timm': 'callback in a plain loop',
     'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test, "
         'compare two checkpoints',
     'howto/18_calibrate': 'calibration, calibrate probabilities, isotonic regression, temperature scaling, '
-        'scores are not probabilities',
-    'howto/19_groups': 'groups, patients, clustered samples, independent samples, frames of a video',
+        'scores are not probabilities, probabilities too high',
+    'howto/19_groups': 'groups, grouped data, patients, clustered samples, independent samples, frames of a video, '
+        'same patient in train and test',
     'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size',
     'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data, collect more data',
-    'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions',
+    'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions, '
+        'ensemble of models',
     'howto/22_no_label': 'no finding, background images, multi-class to multi-label, empty labels',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
     'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
@@ -111,6 +116,7 @@ TERMS = {
         'tuple of outputs',
     'howto/29_required_recall': 'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
         'recall of one label and the others as they are',
+    'howto/29_required_recall#all-labels': 'minimum precision',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '
@@ -119,24 +125,29 @@ TERMS = {
     'reference/02_ranking#rocaucmulti': 'AUC multilabel, AUROC',
     'reference/02_ranking#precisionatk': 'top k, top-k accuracy, precision at k, precision at 3, precision@3',
     'reference/03_thresholds': 'which threshold, threshold per label, threshold for each class, best threshold, '
-        'optimal threshold for F1, choose threshold, cut-off, threshold too low',
+        'optimal threshold for F1, choose threshold, cut-off, threshold too low, threshold overfitting',
     'reference/03_thresholds#learnerset_thresh':
-        'min_labels, predict at least one label, max_labels, top 3 labels, limit number of labels, '
+        'min_labels, predict at least one label, always predict one label, max_labels, at most two labels, '
+        'top 3 labels, limit number of labels, '
         'threshold of each label by name, dict of thresholds, thresholds after more training',
     'reference/03_thresholds#learnerthresh_find':
         'which threshold to set, which of three thresholds, best cardinality or per_label',
-    'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife',
+    'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife, '
+        'results as a DataFrame',
+    'reference/04_reports#multilabel_metrics': 'fewer columns in the training table',
     'reference/04_reports#compare_models': 'statistically significant, p-value',
     'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
-        'too many warnings, patience',
+        'too many warnings, patience, warning every epoch, warn at the end',
+    'reference/05_learner#zerolabelserror': 'error instead of warning',
     'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings',
     'reference/06_interpretation':
         'precision and recall per class, which labels are confused, wrong images, HTML report',
+    'reference/06_interpretation#multilabelinterpretationprint_classification_report': 'classification report sklearn',
     'reference/06_interpretation#plots': 'save a plot, save a figure, savefig',
     'reference/06_interpretation#multilabelinterpretationitems': 'file names, wrong predictions to CSV',
     'reference/06_interpretation#multilabelinterpretationplot_top_losses':
         'top losses, worst images, ten most wrong images, hardest samples',
-    'reference/07_data#labels': 'rare classes, class imbalance',
+    'reference/07_data#labels': 'rare classes, class imbalance, long tail',
     'reference/06_interpretation#multilabelinterpretationto_html': 'report to send, report for a colleague',
     'reference/07_data#splitting': 'iterative stratification',
     'reference/07_data#stratified_folds': 'k-fold cross-validation, kfold',
@@ -152,7 +163,9 @@ TERMS = {
     'reference/08_terms#evaluation': 'held_out',
     'reference/08_terms#which-average': 'which average to choose, macro or micro',
     'reference/08_terms#baselines': 'chance level',
-    'benchmarks/results': 'overhead, GPU cost, slow, speed, runtime, how long does it take'}
+    'benchmarks/results': 'overhead, GPU cost, slow, speed, runtime, how long does it take',
+    'CONTRIBUTING': 'how to contribute, pull request, run the tests, build the site',
+    'RELEASING': 'release to PyPI', 'CHANGELOG': "what's new"}
 
 config = ConfigParser(interpolation=None)
 config.read(ROOT/'settings.ini', encoding='utf-8')
@@ -402,7 +415,7 @@ def broken_links(site):
                 yield f'{file.relative_to(site)}: {url.geturl()}'
 
 def leave_out(app, env):
-    "Keep pages for contributors out of the search: who looks for a word wants to use the package"
+    "Keep module notebooks out of the search: who looks for a word wants to use the package"
     for o in UNSEARCHED: env.metadata[str(o.relative_to(ROOT).with_suffix(''))]['nosearch'] = ''
 
 def break_names(app, page, template, context, doctree):

@@ -5,10 +5,11 @@ var Scorer = {objNameMatch: 11, objPartialMatch: 6, objPrio: {0: 15, 1: 5, 2: -5
 const stemmer = new Stemmer();
 const wordsOf = text => [...new Set(splitQuery(text.toLowerCase()).map(word => stemmer.stemWord(word)))];
 
-// Module notebooks are for those who change the package; further down are also lists of pages, and benchmarks
+// Module notebooks are for those who change the package; further down are also lists of pages, and pages for few
 const isModule = page => /^nbs\/(?!howto|reference|tutorials)/.test(page);
+const isForFew = page => /^(benchmarks|CONTRIBUTING|RELEASING|CHANGELOG)/.test(page);
 const isList = page => !page.includes("/") && page !== "index";
-const demotion = page => isList(page) ? 2 : page.startsWith("benchmarks/") ? .7 : 0;
+const demotion = page => isForFew(page) ? .7 : isList(page) ? 2 : 0;
 
 // All headings and index entries; a title such as "Messages: warnings, verdicts" also by its parts
 const phrasesOf = ({alltitles, indexentries, docnames}) => {

@@ -87,19 +87,19 @@ def _rows_in_words(table):
     return note(others, f"{'; '.join(others)}, and ") + last_one
 
 def _how_many_more(table, chance, p):
-    "State how many samples would make the difference in the most important row clear"
+    "State with how many samples a difference as large as in the most important row is clear"
     row = next((row for row in [*_OFTEN, *chance] if row in chance), None)
     if row is None: return ''
     o = table.loc[row]
-    # A limit is at half the distance with four times as many samples
-    n = p.n_independent*((o.high-o.low)/2/o.difference)**2 if o.difference else math.inf
+    # Without the 2, a limit would be at 0 on average, and the difference clear in every second case
+    n = 2*p.n_independent*((o.high-o.low)/2/o.difference)**2 if o.difference else math.inf
     kind = 'samples' if p.groups is None else 'groups'
     if n>1000*p.n_independent:
-        return (f"Even a thousand times as many {kind} would not make the difference in "
-                f"{_IN_WORDS[row]} clear.")
+        return (f"Even with a thousand times as many {kind}, a difference of this size in "
+                f"{_IN_WORDS[row]} is unlikely to be clear.")
     rounded = float(f'{n:.2g}')
-    return (f"About {rounded:,.0f} {kind} in total, like these, would make the difference in "
-            f"{_IN_WORDS[row]} clear.")
+    return (f"With about {rounded:,.0f} {kind} in total, like these, a difference of this size in "
+            f"{_IN_WORDS[row]} would be clear in four of five cases.")
 
 def _compared(name, first, table, ci, p):
     "Summarise the differences of a model from the first one in words"

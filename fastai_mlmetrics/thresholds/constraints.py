@@ -157,7 +157,7 @@ class Constraint:
     ): # Bools, S x M
         "Find where one threshold for all labels satisfies the constraint"
         if self.least_of is not None:
-            rows = [self.kept_at(table.row(i, thresh).curve(masks), least)
+            rows = [self._kept_for_label(table, i, thresh, masks, least)
                     for i,least in self.least_of.items()]
             return np.logical_and.reduce(rows)
         values = values_of(self.m, masks=masks).numpy()
@@ -166,6 +166,15 @@ class Constraint:
             raise ValueError("confidence= for an average needs each sample's scores, which bins= does "
                              "not keep: leave bins out, or pass per_label=True")
         return np.stack([self._kept_on_average(table, thresh, *o) for o in zip(values, masks)])
+
+    def _kept_for_label(self, table, i, thresh, masks, least):
+        "Find where one threshold for all labels satisfies the minimum of a label, S x M bools"
+        curve = table.row(i, thresh).curve(masks)
+        kept = np.flatnonzero(self.without_confidence().kept_at(curve, least)[0])
+        # The design effect is taken where the label just satisfies its minimum
+        just = kept[:1] if self.name=='recall' else kept[-1:]
+        effect = self.design_effect_of(table, i, thresh[just].item()) if len(just) else 1
+        return self.kept_at(curve, least, effect)
 
     def _kept_on_average(self, table, thresh, values, mask):
         "Find where the lower limit of an average is high enough, M bools"

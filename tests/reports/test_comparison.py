@@ -252,3 +252,18 @@ def test_a_comparison_has_three_decimals():
         assert len(numbers)>=5*len(t)-10 and all(re.fullmatch(r'-?\d\.\d{3}', o) for o in numbers)
         assert '-0.000' not in text
     assert '-0.000125' in repr(accuracy_report(probs, y)[:1].assign(lift=-1/8000))
+
+def test_the_number_of_samples_is_enough_in_four_of_five_cases():
+    "By the normal distribution: the power of a test of this difference"
+    rng = np.random.default_rng(0)
+    y = (rng.random((300,5))<0.3).astype(int)
+    noise = rng.normal(size=y.shape)
+    scores = {k: 1/(1+np.exp(2-skill*y-noise)) for k,skill in dict(a=2, b=2.05).items()}
+    rows = compare_models(scores, y)
+    o = rows.loc['f1_samples']
+    assert o.low<0<o.high
+    text = one_line(rows.attrs['reading'])
+    n, = re.findall(r'With about ([\d,]+) samples in total, like these, a difference of this size in F1 over samples '
+                    'would be clear in four of five cases', text)
+    error = (o.high-o.low)/2/1.96*math.sqrt(300/float(n.replace(',', '')))
+    assert stats.norm.cdf(abs(o.difference)/error-1.96)==pytest.approx(0.8, abs=0.02)

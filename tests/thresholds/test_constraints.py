@@ -261,6 +261,16 @@ def test_one_threshold_has_to_do_for_each_label_that_is_named():
     assert c.kept_at_global(table, thresh, None, masks)[0].tolist()==(each[0] & each[1]).tolist()
     assert each[0].sum()!=each[1].sum()
 
+@pytest.mark.parametrize('at', [dict(at_recall={'a': 0.85}), dict(at_precision={'a': 0.6})], ids=str)
+def test_one_threshold_keeps_a_minimum_for_groups_of_copies(at):
+    "As many groups as samples without the copies tell as much"
+    p = small()
+    copies = np.arange(len(p.targs)).repeat(5)
+    def find(i, **kw):
+        return best_thresholds(p.preds[i], p.targs[i], per_label=False, cv=None, confidence=0.9, vocab=[*'abc'],
+                               ignore_index=-1, **at, **kw).thresh
+    assert find(copies, groups=copies)==find(copies[::5])!=find(copies)
+
 def test_the_confidence_of_an_average_needs_each_score():
     p,y = rare_label()
     with pytest.raises(ValueError, match='leave bins out, or pass per_label=True'):
