@@ -5,11 +5,12 @@ var Scorer = {objNameMatch: 11, objPartialMatch: 6, objPrio: {0: 15, 1: 5, 2: -5
 const stemmer = new Stemmer();
 const wordsOf = text => [...new Set(splitQuery(text.toLowerCase()).map(word => stemmer.stemWord(word)))];
 
-// Module notebooks are for those who change the package; further down are also lists of pages, and pages for few
+// Module notebooks are for those who change the package, and so are pages that only their headings and entries find.
+// Further down are also lists of pages, and benchmarks
 const isModule = page => /^nbs\/(?!howto|reference|tutorials)/.test(page);
-const isForFew = page => /^(benchmarks|CONTRIBUTING|RELEASING|CHANGELOG)/.test(page);
+const isForContributors = page => ["CONTRIBUTING", "RELEASING", "CHANGELOG"].includes(page);
 const isList = page => !page.includes("/") && page !== "index";
-const demotion = page => isForFew(page) ? .7 : isList(page) ? 2 : 0;
+const demotion = page => isForContributors(page) || page.startsWith("benchmarks/") ? .7 : isList(page) ? 2 : 0;
 
 // All headings and index entries; a title such as "Messages: warnings, verdicts" also by its parts
 const phrasesOf = ({alltitles, indexentries, docnames}) => {
@@ -27,11 +28,12 @@ const phrasesOf = ({alltitles, indexentries, docnames}) => {
 };
 
 // The pages of each word, in texts, headings and entries
-const pagesOfWords = ({terms, titleterms}, phrases) => {
+const pagesOfWords = ({terms, titleterms, docnames}, phrases) => {
   const pages = new Map();
   const add = (word, page) => pages.set(word, (pages.get(word) ?? new Set()).add(page));
-  for (const table of [terms, titleterms])
-    for (const word of Object.keys(table)) for (const page of [table[word]].flat()) add(word, page);
+  for (const word of Object.keys(terms))
+    for (const page of [terms[word]].flat()) if (!isForContributors(docnames[page])) add(word, page);
+  for (const word of Object.keys(titleterms)) for (const page of [titleterms[word]].flat()) add(word, page);
   for (const {words, page} of phrases) for (const word of words) add(word, page);
   return pages;
 };

@@ -4,7 +4,8 @@ from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.curves import label_curve
 from fastai_mlmetrics.metrics.intervals import estimate
-from fastai_mlmetrics.thresholds.constraints import Constraint, design_effect, first_above, first_run, most_misses, n_needed
+from fastai_mlmetrics.thresholds.constraints import (
+    Constraint, design_effect, first_above, first_run, most_misses, n_needed)
 from fastai_mlmetrics.thresholds.finding import score_table
 
 def cdf(k, n, p):
