@@ -55,8 +55,8 @@ KINDS = dict(
 TERMS = {
     'index': 'getting started, quick start, pip install, installation',
     'tutorials/02_forum_thread': 'show_results without labels, predict returns nothing, predict returns empty, '
-        'no tags predicted, empty predictions, high accuracy low F1, accuracy always 0.9, accuracy always 0.95, accuracy too high, '
-        'F1 is 0, F1 is zero, F1 stays 0',
+        'no tags predicted, empty predictions, high accuracy low F1, accuracy always 0.9, accuracy always 0.95, '
+        'accuracy too high, F1 is 0, F1 is zero, F1 stays 0',
     'tutorials/03_whose_accuracy': 'sigmoid or softmax, categorical_crossentropy',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
     'tutorials/04_arrays': 'numpy arrays, without fastai',

@@ -98,11 +98,11 @@ def test_functions_are_nan_for_soft_targets_as_classes_are(mixed):
     functions = [accuracy_multi, subset_accuracy, empty_rate, zeros_accuracy, categorical_accuracy]
     metrics = [*functions, partial(accuracy_multi, thresh=0.2)]
     if mixed is CutMix: # Of pictures
-        logits = logits[:,:,None,None].expand(-1, -1, 4, 4).contiguous()
+        logits = logits[:,:,None,None].expand(-1, -1, 32, 32).contiguous()
     class Pictures(Same):
         def forward(self, x): return super().forward(x).flatten(2).mean(-1) if x.ndim==4 else super().forward(x)
     for ms,n in ((metrics, len(metrics)), ([*metrics, *multilabel_metrics()], len(metrics)+6)):
-        learn = make_learner(logits, targs, ms, Pictures(), cbs=mixed())
+        learn = make_learner(logits, targs, ms, Pictures(), bs=16, cbs=mixed()) # A batch may have nothing mixed
         learn.recorder.train_metrics = True
         with recording(learn) as caught: learn.fit(1, 0.)
         assert sum('targets must be 0 or 1' in str(o.message) for o in caught)==1
