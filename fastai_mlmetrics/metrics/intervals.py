@@ -84,7 +84,7 @@ class Estimate:
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
     n_max:float=math.inf # Maximum number of observations for Wilson's interval; 0: no interval
     is_difference:bool=False # Whether the value is a difference, in [-1, 1]; else a score, in [0, 1]
-    variance_factor:float=1. # How many times the jackknife's variance the value has
+    variance_factor:float=1. # Factor on the jackknife's variance, if more than the samples varies
 
     def minus(self, other):
         "Subtract another model's score of the same samples"
