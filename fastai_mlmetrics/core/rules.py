@@ -66,20 +66,19 @@ def _in_order(thresh, names, vocab, by_name):
     if [*map(str, names)]==[*map(str, vocab)]: return thresh
     if {*names}=={*vocab} and len({*names})==len(names):
         return tuple(thresh[names.index(o)] for o in vocab)
-    # Labels without names are numbered from 0
-    if [*vocab]==[*range(len(names))]:
-        if not by_name: return thresh
-        raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, a "
-                         "DataFrame, or a Learner whose dls has a vocab. Or pass thresh as a list")
     unknown = [o for o in names if o not in vocab]
+    if [*vocab]==[*range(len(vocab))]: # Labels without names are numbered from 0
+        if not by_name and len(names)==len(vocab): return thresh
+        if by_name and unknown:
+            raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, a "
+                             "DataFrame, or a Learner whose dls has a vocab. Or pass thresh as a list")
     missing = [o for o in vocab if o not in names]
     problems = [note(unknown, f"is for the labels {unknown[:3]}, which are not here"),
                 note(missing, f"lacks {missing[:3]}")]
     problem = ', and '.join(filter(None, problems)) or "has more than one number for a label"
-    cure = note(missing and not unknown, ": pass a number for each label. Only learn.set_thresh "
-                                         "accepts some labels, and keeps the other thresholds")
-    if unknown and [*vocab]==[*range(len(vocab))]: cure = ": pass the labels' names as vocab="
-    raise ValueError(f"thresh {problem}{cure}")
+    only_some = note(missing and not unknown, ": pass a number for each label. Only learn.set_thresh "
+                                              "accepts some labels, and keeps the other thresholds")
+    raise ValueError(f"thresh {problem}{only_some}")
 
 def complete_thresh(
     thresh, # Thresholds, as `as_thresh` takes them; with names, they may be of some labels only

@@ -125,12 +125,14 @@ def format_cell(
 def with_limits(
     value:float, # Difference of two scores
     low:float, # Lower limit of its interval
-    high:float # Upper limit of its interval
+    high:float, # Upper limit of its interval
+    ci:float=None # Confidence level to name; None: it is named elsewhere
 )->str: # Such as '0.026 (0.007 to 0.045)'; a negative difference is shown with all signs reversed
     "Format the size of a difference, and its interval"
     if value<0: low,high = -high,-low
     value,low,high = (f'{x:.3f}' if abs(x)<10 else f'{x:.0f}' for x in (abs(value), low, high))
-    return f'{value} ({low} to {high})'
+    level = f'{100*ci:g}% interval ' if ci else ''
+    return f'{value} ({level}{low} to {high})'
 
 class Table(pd.DataFrame):
     "DataFrame shown with three decimals, all columns, and `attrs['reading']` as a text below"

@@ -275,7 +275,8 @@ def stratified_split(
         targs = tensor([[1,0], [0,1], [1,0], [1,1]])
         stratified_split(targs, 0.5, seed=42) # ([0, 1], [2, 3])"""
     if not (isinstance(valid_pct, Real) and 0<valid_pct<1):
-        raise ValueError(f"valid_pct={valid_pct!r} should be a number between 0 and 1, such as 0.2")
+        raise ValueError(f"valid_pct={valid_pct!r} should be one share between 0 and 1, such as 0.2: "
+                         "for three parts, split twice")
     part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
     return tuple(np.flatnonzero(part==i).tolist() for i in (0,1))
 

@@ -259,7 +259,7 @@ def which_thresholds(r):
     if r.other_data or math.isnan(r.per_label_f1): return ''
     if per_label_helps(r):
         return ("Choose a threshold per label: cross-validated, micro F1 is higher than with the best "
-                f"global threshold, by {with_limits(*r.per_label_gain)}.")
+                f"global threshold, by {with_limits(*r.per_label_gain, ci=0.95)}.")
     if not thresh_helps(r): return ''
     return ("Choose the global threshold: a threshold per label is not clearly better, with a "
             f"cross-validated micro F1 of {r.per_label_f1:.3f} instead of {r.global_f1:.3f}.")

@@ -96,7 +96,7 @@ def _how_many_more(table, chance, p):
     kind = 'samples' if p.groups is None else 'groups'
     if n>1000*p.n_independent:
         return (f"Even with a thousand times as many {kind}, a difference of this size in "
-                f"{_IN_WORDS[row]} is unlikely to be clear.")
+                f"{_IN_WORDS[row]} may not be clear.")
     rounded = float(f'{n:.2g}')
     return (f"With about {rounded:,.0f} {kind} in total, like these, a difference of this size in "
             f"{_IN_WORDS[row]} would be clear in four of five cases.")
@@ -175,6 +175,7 @@ def _depends(name, first, given, models, ci):
     gains_enough = any(gain>=_GAIN for gain in gains)
     if not gains_enough or _answer(best)==_answer(given): return ''
     answer = "the difference in micro F1 may be chance"
+    if best.difference==0: answer = "the models are equal in micro F1"
     if _is_clear(best):
         word = 'better' if best.difference>0 else 'worse'
         answer = f"{as_shown(name)} is {word} in micro F1, by {_with_limits(best)}"
@@ -182,8 +183,8 @@ def _depends(name, first, given, models, ci):
     thresholds = ', '.join(f"{k!r}: {code(model.best_thresh)}" for k,model in models.items()
                            if model.best_f1 is not None)
     return ("\nThe answer depends on the thresholds: with the best threshold of each model, on "
-            f"held-out samples, {answer}. To compare the models at their best thresholds, pass "
-            f"thresh={{{thresholds}}}.")
+            f"held-out samples, {answer}. To compare the models at these thresholds, pass "
+            f"thresh={{{thresholds}}}, best with samples that they were not tuned on.")
 
 # %% ../../nbs/reports/02_comparison.ipynb #ae31eb16
 def _check_models(preds_by_name):

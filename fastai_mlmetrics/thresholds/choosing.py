@@ -146,7 +146,7 @@ def _gain(objective, a, b):
 
 def _by(change):
     "Format the size of a gain or a loss, and its interval"
-    return with_limits(change.value, *change.limits(0.95))
+    return with_limits(change.value, *change.limits(0.95), ci=0.95)
 
 def _why_kept(in_use, best, change):
     "State that `best` is no better than the threshold in use, or not clearly"
@@ -178,7 +178,8 @@ def _what_is_traded(objective, chosen, baseline, with_score):
     def pair(m):
         return (f"{m.average} average is {chosen.compared.score(m):.3f}, and `{baseline.name}` has "
                 f"{baseline.compared.score(m):.3f}")
-    return f". Its held-out {note(with_score, f'{pair(m)}; its ')}{pair(other)}"
+    score = note(with_score, f"{pair(m)}; the ")
+    return f". With `{chosen.name}`, the held-out {score}{pair(other)}"
 
 def _choose(objective, options):
     "Return the recommended option, and why"
@@ -197,8 +198,8 @@ def _choose(objective, options):
         added = _gain(objective, per_label, best)
         if added.value>added.error: chosen = per_label
         elif added.value>0:
-            further = (f". `{per_label.name}` adds only {added.value:.3f} to that, which may be "
-                       "chance")
+            further = (f". `{per_label.name}` adds only {added.value:.3f} to `{best.name}`, which "
+                       "may be chance")
     # If the gain may be chance, only a threshold that somebody chose is kept
     baseline = ifnone(in_use, best if best in comparable else chosen)
     change = _gain(objective, chosen, baseline)

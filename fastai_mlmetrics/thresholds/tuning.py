@@ -301,12 +301,12 @@ def tune_global(self:Objective,
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
         elif constraint.confidence:
-            hint = (f" on these samples: collect more samples, lower at_{constraint.name}= or "
-                    "confidence=, or pass per_label=True, which takes the nearest threshold")
+            hint = (f", from too few samples: collect more, lower at_{constraint.name}= or confidence=, "
+                    "or pass per_label=True, which takes the thresholds that come closest")
         values = table.averaged(constraint.m, table.candidates(), masks[:1])
         highest = values.nan_to_num(-math.inf).max()
-        raise ValueError(f"no threshold keeps {constraint.text} ({m.average}); "
-                         f"the highest {constraint.name} is {highest:.3g}{hint}")
+        raise ValueError(f"no global threshold keeps {constraint.text} ({m.average} average): the "
+                         f"highest {constraint.name} on these samples is {highest:.3g}{hint}")
     raise ValueError(f"{m.name} is undefined (0/0) at every threshold: pass zero_division=0 or 1")
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5d0fa2d3

@@ -277,7 +277,7 @@ def test_a_seed_makes_the_split():
 @pytest.mark.parametrize('call,says', [
     (lambda y: stratified_split(y, 0.), 'valid_pct=0.0'),
     (lambda y: stratified_split(y, 20), 'valid_pct=20'),
-    (lambda y: stratified_split(y, [0.6,0.2,0.2]), 'valid_pct=.* a number'),
+    (lambda y: stratified_split(y, [0.6,0.2,0.2]), 'valid_pct=.* split twice'),
     (lambda y: stratified_folds(y, 1), 'k=1'),
     (lambda y: stratified_split(y, seed=-1), 'seed=-1 should be a whole number, 0 or more'),
     (lambda y: stratified_folds(y, seed=-1), 'seed=-1'),

@@ -110,7 +110,7 @@ def test_precision_at_recall_and_the_reverse(least, scored):
             def found(): return best_thresholds(scores, y, metric, average, per_label=False, **{other:least})
             if brute: assert found().score==pytest.approx(max(brute), abs=1e-9)
             else:
-                with pytest.raises(ValueError, match='no threshold keeps'): found()
+                with pytest.raises(ValueError, match='no global threshold keeps'): found()
 
 def test_scores_are_those_of_scikit_learn_s_curves():
     logits,targs = simulate(2000, 5, density=0.2, bias=-3)
@@ -504,9 +504,10 @@ def test_what_is_not_reached_is_named():
     with pytest.raises(ValueError, match='such as JaccardMulti, or an instance such as'):
         best_thresholds(SCORES, TARGS, metric=CF1)
     hard = torch.tensor([[0.9],[0.8],[0.7],[0.6]]),torch.tensor([[0],[1],[1],[0]])
-    unreached = r'no threshold keeps a precision of at least 0.9 \(micro\); the highest precision is 0.667'
+    unreached = (r'no global threshold keeps a precision of at least 0.9 \(micro average\): '
+                 'the highest precision on these samples is 0.667')
     with pytest.raises(ValueError, match=unreached): best_thresholds(*hard, 'recall', 'micro', at_precision=0.9)
-    with pytest.raises(ValueError, match='recall is 1 on these samples: collect more samples, lower at_recall='):
+    with pytest.raises(ValueError, match='on these samples is 1, from too few samples: collect more, lower at_recall='):
         best_thresholds(*hard, at_recall=0.9, confidence=0.9)
     assert best_thresholds(*hard, at_recall=0.9, confidence=0.9, per_label=True).thresh==(0.,)
 
