@@ -272,10 +272,11 @@ SEARCHES = {
         'gradient accumulation; validation out of memory',
     'howto/12_wrong_labels': 'wrong labels; relabel; cleanlab; k-fold; cross validation',
     'howto/13_own_logger_sweep':
-        'hyperparameter search optuna; sweep; my own logger; on_flag function; record fields; stop a bad run; stop '
-        'training predicts nothing; silence a sweep; log to a file',
+        'TrialPruned; hyperparameter search optuna; sweep; my own logger; on_flag function; record fields; stop a '
+        'bad run; stop training predicts nothing; silence a sweep; log to a file',
     'howto/14_segmentation_sequences':
-        'dice score segmentation; segmentation; padding; sequence; segmentation mask; padded tokens; N x C x H x W',
+        'IoU segmentation; dice score segmentation; segmentation; padding; sequence; segmentation mask; padded '
+        'tokens; N x C x H x W',
     'howto/15_no_internet_kaggle': 'Kaggle; no internet; offline',
     'howto/16_own_loop_timm': 'timm; PyTorch loop; callback in a plain loop',
     'howto/17_compare_last_week':
@@ -286,8 +287,8 @@ SEARCHES = {
         'calibrated; calibrate; isotonic; temperature',
     'howto/19_groups': 'same patient in train and test; several images per patient; patient groups; groups',
     'howto/20_how_many_samples':
-        'how many samples; significance; large enough; validation set large enough; is the validation set large '
-        'enough for a difference of 0.02?; uncertainty',
+        'F1 difference 0.02; how many samples; significance; large enough; validation set large enough; is the '
+        'validation set large enough for a difference of 0.02?; uncertainty',
     'howto/21_submission':
         'ensemble of models average; submission CSV; predict new images; Kaggle submission; submission csv; test '
         'folder to submission.csv',
@@ -314,25 +315,25 @@ SEARCHES = {
         'max_labels; predict at least one label; top 3 labels; threshold for each class; optimal threshold f1; '
         'threshold too low; threshold per label by name; dict of thresholds',
     'reference/04_reports':
-        'results as dataframe; show fewer columns in table; interval threshold; statistically significant; '
-        'bootstrap; jackknife',
+        'show fewer metrics; results as dataframe; show fewer columns in table; interval threshold; statistically '
+        'significant; bootstrap; jackknife',
     'reference/05_learner':
-        'raise error instead of warning; suppress warning; silence; quiet; once per run; warn once per run; turn '
-        'off warnings',
+        'treat warnings as errors; raise error instead of warning; suppress warning; silence; quiet; once per run; '
+        'warn once per run; turn off warnings',
     'reference/06_interpretation':
         'classification report like sklearn; HTML report; precision recall curve; which labels are confused; '
         'precision recall per class; wrong predictions csv; most wrong images; ten most wrong images; worst images; '
         'file names; save a plot; savefig; top losses; report to send',
     'reference/07_data':
-        'long tail distribution; stratified split; class weights; bce; focal loss; pos_weight; BCEWithLogitsLoss; '
-        'iterative stratification; rare classes',
+        'weight positives 3; split 60 20 20; one threshold for all folds; long tail distribution; stratified split; '
+        'class weights; bce; focal loss; pos_weight; BCEWithLogitsLoss; iterative stratification; rare classes',
     'reference/08_terms': 'average to choose; which average; held_out; baseline; glossary; false positives',
     'reference/09_messages':
         'predicts nothing; model predicts no labels; over-predicts; unfreeze; soft labels; predictions seem to be '
         'logits; targets must be 0 or 1; label smoothing; Target size must be the same as input size; model '
         'predicts everything',
     'benchmarks/results': 'overhead; GPU cost',
-    'CONTRIBUTING': 'how to contribute; run tests add a metric; build the site',
+    'CONTRIBUTING': 'add a metric; how to contribute; run tests add a metric; build the site',
     'CHANGELOG': 'changelog',
     'RELEASING': 'release'}
 

@@ -88,11 +88,13 @@ TERMS = {
     'howto/11_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
     'howto/11_processes_large_data#mixed-precision': 'fp16, half precision',
     'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
-    'howto/13_own_logger_sweep': 'Optuna, hyperparameter search, my own logger, silence a sweep, log to a file',
+    'howto/13_own_logger_sweep': 'Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, '
+        'log to a file',
     'howto/13_own_logger_sweep#a-function-for-on_flag': 'on_flag function',
     'howto/13_own_logger_sweep#the-fields-of-a-record': 'record fields',
     'howto/14_segmentation_sequences': 'padding, tokens, pixels',
-    'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score',
+    'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score, '
+        'IoU of a segmentation',
     'howto/15_no_internet_kaggle': 'air-gapped',
     'howto/16_own_loop_timm': 'callback in a plain loop',
     'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test, "
@@ -101,7 +103,8 @@ TERMS = {
         'scores are not probabilities, probabilities too high',
     'howto/19_groups': 'groups, grouped data, patients, clustered samples, independent samples, frames of a video, '
         'same patient in train and test',
-    'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size',
+    'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size, '
+        'difference of 0.02',
     'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data, collect more data',
     'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions, '
         'ensemble of models',
@@ -134,12 +137,13 @@ TERMS = {
         'which threshold to set, which of three thresholds, best cardinality or per_label',
     'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife, '
         'results as a DataFrame',
-    'reference/04_reports#multilabel_metrics': 'fewer columns in the training table',
+    'reference/04_reports#multilabel_metrics': 'fewer columns in the training table, fewer metrics',
     'reference/04_reports#compare_models': 'statistically significant, p-value',
     'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
         'too many warnings, patience, warning every epoch, warn at the end',
     'reference/05_learner#zerolabelserror': 'error instead of warning',
-    'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings',
+    'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings, '
+        'treat warnings as errors',
     'reference/06_interpretation':
         'precision and recall per class, which labels are confused, wrong images, HTML report',
     'reference/06_interpretation#multilabelinterpretationprint_classification_report': 'classification report sklearn',
@@ -149,10 +153,11 @@ TERMS = {
         'top losses, worst images, ten most wrong images, hardest samples',
     'reference/07_data#labels': 'rare classes, class imbalance, long tail',
     'reference/06_interpretation#multilabelinterpretationto_html': 'report to send, report for a colleague',
-    'reference/07_data#splitting': 'iterative stratification',
-    'reference/07_data#stratified_folds': 'k-fold cross-validation, kfold',
+    'reference/07_data#splitting': 'iterative stratification, three parts, 60 20 20',
+    'reference/07_data#stratified_folds': 'k-fold cross-validation, kfold, one threshold for all folds',
     'reference/07_data#losses':
         'BCE, BCEWithLogitsLoss, class weights, rare labels loss, focal loss, asymmetric loss',
+    'reference/07_data#bcewithlogitslossflat': 'weight positives by 3, weighted BCE',
     'reference/08_terms': 'what a column means',
     'reference/09_messages#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
         'predicts too many labels, model predicts everything',
@@ -164,7 +169,7 @@ TERMS = {
     'reference/08_terms#which-average': 'which average to choose, macro or micro',
     'reference/08_terms#baselines': 'chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed, runtime, how long does it take',
-    'CONTRIBUTING': 'how to contribute, pull request, run the tests, build the site',
+    'CONTRIBUTING': 'how to contribute, pull request, run the tests, add a metric, build the site',
     'RELEASING': 'release to PyPI', 'CHANGELOG': "what's new"}
 
 config = ConfigParser(interpolation=None)

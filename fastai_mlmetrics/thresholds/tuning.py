@@ -301,8 +301,8 @@ def tune_global(self:Objective,
         if m.average=='samples':
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
         elif constraint.confidence:
-            hint = (f", from too few samples: collect more, lower at_{constraint.name}= or confidence=, "
-                    "or pass per_label=True, which takes the thresholds that come closest")
+            hint = (f", from too few samples: collect more, lower at_{constraint.name}= or "
+                    "confidence=, or pass per_label=True, which takes the thresholds that come closest")
         values = table.averaged(constraint.m, table.candidates(), masks[:1])
         highest = values.nan_to_num(-math.inf).max()
         raise ValueError(f"no global threshold keeps {constraint.text} ({m.average} average): the "
