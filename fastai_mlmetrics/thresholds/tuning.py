@@ -302,7 +302,7 @@ def tune_global(self:Objective,
             hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
         elif constraint.confidence:
             hint = (f", from too few samples: collect more, lower at_{constraint.name}= or "
-                    "confidence=, or pass per_label=True, which takes the thresholds that come closest")
+                    "confidence=, or pass per_label=True, which comes as close as it can")
         values = table.averaged(constraint.m, table.candidates(), masks[:1])
         highest = values.nan_to_num(-math.inf).max()
         raise ValueError(f"no global threshold keeps {constraint.text} ({m.average} average): the "
