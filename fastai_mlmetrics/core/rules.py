@@ -70,8 +70,9 @@ def _in_order(thresh, names, vocab, by_name):
     if [*vocab]==[*range(len(vocab))]: # Labels without names are numbered from 0
         if not by_name and len(names)==len(vocab): return thresh
         if by_name and unknown:
-            raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, a "
-                             "DataFrame, or a Learner whose dls has a vocab. Or pass thresh as a list")
+            raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, "
+                             "or targets in a DataFrame, or set dls.vocab of a Learner. Or pass "
+                             "thresh as a list, one number per label")
     missing = [o for o in vocab if o not in names]
     problems = [note(unknown, f"is for the labels {unknown[:3]}, which are not here"),
                 note(missing, f"lacks {missing[:3]}")]

@@ -184,7 +184,7 @@ def _depends(name, first, given, models, ci):
                            if model.best_f1 is not None)
     return ("\nThe answer depends on the thresholds: with the best threshold of each model, on "
             f"held-out samples, {answer}. To compare the models at these thresholds, pass "
-            f"thresh={{{thresholds}}}, best with samples that they were not tuned on.")
+            f"thresh={{{thresholds}}}, preferably with other samples than these.")
 
 # %% ../../nbs/reports/02_comparison.ipynb #ae31eb16
 def _check_models(preds_by_name):

@@ -161,8 +161,8 @@ def _why_set(objective, chosen, baseline, change):
     text = f"`{chosen.name}` is recommended: its held-out {objective.name} is {score(chosen)}"
     if chosen is baseline: return text
     low,_ = change.limits(0.95)
-    text += (f", and `{baseline.name}` has {score(baseline)}: "
-             f"{'better' if change.value>=0 else 'worse'} by {_by(change)}")
+    text += (f". That is {'better' if change.value>=0 else 'worse'} than the {score(baseline)} of "
+             f"`{baseline.name}`, by {_by(change)}")
     if low>0: return text
     is_default = note(baseline.in_use, f", but `{baseline.name}` is only the default threshold, "
                                        "which nobody chose")
@@ -176,10 +176,9 @@ def _what_is_traded(objective, chosen, baseline, with_score):
     if chosen is baseline or other.average not in m.averages: return ''
     if objective.required or objective.by_rank: return ''
     def pair(m):
-        return (f"{m.average} average is {chosen.compared.score(m):.3f}, and `{baseline.name}` has "
-                f"{baseline.compared.score(m):.3f}")
-    score = note(with_score, f"{pair(m)}; the ")
-    return f". With `{chosen.name}`, the held-out {score}{pair(other)}"
+        return (f"{objective.named(m.average)} is {chosen.compared.score(m):.3f} with "
+                f"`{chosen.name}` and {baseline.compared.score(m):.3f} with `{baseline.name}`")
+    return f". The held-out {note(with_score, f'{pair(m)}, the ')}{pair(other)}"
 
 def _choose(objective, options):
     "Return the recommended option, and why"

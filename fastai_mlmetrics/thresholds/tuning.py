@@ -42,7 +42,7 @@ class Objective:
         at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
         at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
         confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
-        min_positives:int=20 # Labels with fewer positives get the global threshold
+        min_positives:int=20 # If labels are tuned one by one: positives that a threshold per label needs
     ):
         # Which metric, and which average?
         cls = _metric_class(metric)
@@ -297,16 +297,18 @@ def tune_global(self:Objective,
         best = np.where(np.isnan(best), near, best)
     if not np.isnan(best[0]): return Tuned(name, table, best[:,None])
     if constraint:
-        hint = ''
-        if m.average=='samples':
-            hint = ": samples without a label count 0 in it; zero_division=nan leaves them out"
-        elif constraint.confidence:
-            hint = (f", from too few samples: collect more, lower at_{constraint.name}= or "
-                    "confidence=, or pass per_label=True, which comes as close as it can")
+        name = constraint.name
         values = table.averaged(constraint.m, table.candidates(), masks[:1])
         highest = values.nan_to_num(-math.inf).max()
-        raise ValueError(f"no global threshold keeps {constraint.text} ({m.average} average): the "
-                         f"highest {constraint.name} on these samples is {highest:.3g}{hint}")
+        reason = f"the highest {name} on these samples is {highest:.3g}"
+        if m.average=='samples':
+            reason += ": samples without a label count 0 in it; zero_division=nan leaves them out"
+        elif constraint.confidence and constraint.allows(highest):
+            reason = (f"even the highest {name} here, {highest:.3g}, rests on too few samples. "
+                      f"Collect more, lower at_{name}= or confidence=, or pass per_label=True for "
+                      "the thresholds that come closest")
+        raise ValueError(f"no global threshold keeps {constraint.text} ({m.average} average): "
+                         f"{reason}")
     raise ValueError(f"{m.name} is undefined (0/0) at every threshold: pass zero_division=0 or 1")
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5d0fa2d3

@@ -118,10 +118,9 @@ def test_per_label_thresholds_are_recommended_where_scores_differ_in_scale(bins)
     found = learn.thresh_find(show_plot=False, bins=bins)
     assert advised(found)==('per_label','set') and found.thresh==found.per_label
     f1,t = found.table.held_out['per_label'],found.table
-    said = re.search(r'^`per_label` is recommended: its held-out f1_micro is ([\d.]+), and `now` has [\d.]+: '
-                     r'better by ([\d.]+) \(95% interval ([\d.]+) to ([\d.]+)\)\. '
-                     r'With `per_label`, the held-out micro average is ([\d.]+), and `best` has ([\d.]+); '
-                     'the macro average is ',
+    said = re.search(r'^`per_label` is recommended: its held-out f1_micro is ([\d.]+)\. That is better than the '
+                     r'[\d.]+ of `now`, by ([\d.]+) \(95% interval ([\d.]+) to ([\d.]+)\)\. '
+                     r'The held-out f1_micro is ([\d.]+) with `per_label` and ([\d.]+) with `best`, the f1_macro is ',
                      t.reading)
     held,gained,low,high,*pair = map(float, said.groups())
     assert held==pytest.approx(f1, abs=6e-4) and pair==pytest.approx([f1, t.held_out['best']], abs=6e-4)
@@ -172,7 +171,7 @@ def test_what_cannot_be_compared_is_told():
     found = make_learner(logits, targs).thresh_find(show_plot=False, metric='precision', at_recall=0.7)
     assert advised(found)[0] in ('best','per_label') # `now` and `cardinality` may miss the recall
     found = make_learner(logits, targs).thresh_find(show_plot=False, metric=HammingLossMulti)
-    assert re.search(r'`now` has [\d.]+: better by [\d.]+ \(95% interval [\d.]+ to [\d.]+\)', found.table.reading)
+    assert re.search(r'than the [\d.]+ of `now`, by [\d.]+ \(95% interval [\d.]+ to [\d.]+\)', found.table.reading)
     found = make_learner(logits, targs).thresh_find(show_plot=False, metric=SubsetAccuracy, average='samples')
     assert found.per_label is None and found.thresh in (0.5,found.best,found.cardinality)
 

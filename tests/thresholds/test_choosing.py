@@ -217,8 +217,9 @@ def test_what_a_choice_costs_in_another_average():
     "Per label, beside the best global threshold; a global one, beside that in use"
     scores,y = calibrated(400, 0)
     for shift,name,says in (
-            (np.linspace(-4, 4, 8), 'per_label', r'is [\d.]+, and `best` has [\d.]+; the macro average is'),
-            (-2., 'best', r'With `best`, the held-out macro average is [\d.]+, and `now` has [\d.]+')):
+            (np.linspace(-4, 4, 8), 'per_label',
+             r'f1_micro is [\d.]+ with `per_label` and [\d.]+ with `best`, the f1_macro is'),
+            (-2., 'best', r'The held-out f1_macro is [\d.]+ with `best` and [\d.]+ with `now`')):
         objective,ways = options(expit(logit(scores)+shift), y)
         chosen,text = recommend(objective, ways)
         assert chosen.name==name and re.search(says, text)
