@@ -287,7 +287,7 @@ def best_thresholds(
     at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
     at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
     confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
-    min_positives:int=20, # If labels are tuned one by one: positives that each needs
+    min_positives:int=20, # Minimum positives for a label's own threshold, unless tuned jointly
     cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores

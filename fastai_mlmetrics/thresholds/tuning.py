@@ -42,7 +42,7 @@ class Objective:
         at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
         at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
         confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
-        min_positives:int=20 # If labels are tuned one by one: positives that each needs
+        min_positives:int=20 # Minimum positives for a label's own threshold, unless tuned jointly
     ):
         # Which metric, and which average?
         cls = _metric_class(metric)
