@@ -79,14 +79,9 @@ class Decoding:
         return ThresholdRule(**self.args)
 
     @property
-    def is_chosen(self):
-        "Whether the threshold or the limits were tuned, or are not the defaults"
-        return hasattr(self.loss_func, 'tuned_on') or self.args!=_DEFAULT_ARGS
-
-    @property
     def tuned_on(self):
-        "Numbers of samples and positives that the threshold was tuned on; (): unknown"
-        return getattr(self.loss_func, 'tuned_on', ())
+        "Numbers of negatives and positives that the threshold was tuned on, by label; {}: unknown"
+        return getattr(self.loss_func, 'tuned_on', {})
 
     @property
     def ignore_index(self):

@@ -128,11 +128,13 @@ def limits_text(
     limits = dict(min_labels=min_labels, max_labels=max_labels)
     return ', '.join(f'{k}={v}' for k,v in limits.items() if v)
 
+BELOW_ALL = -1e-9 # As a threshold, it also predicts probabilities of exactly 0
+
 def useless_thresh(
     thresh # A float, or a tuple of floats
-)->str: # '' if each threshold is in [0, 1]
+)->str: # '' if each threshold is in [0, 1], or just below
     "Explain why a threshold does not divide probabilities"
-    outside = first(t for t in L(thresh) if not 0<=t<=1)
+    outside = first(t for t in L(thresh) if not BELOW_ALL<=t<=1)
     if outside is None: return ''
     what = "above every probability, so no label would ever be predicted"
     if outside<0: what = "below every probability, so every label would always be predicted"

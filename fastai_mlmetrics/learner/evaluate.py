@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/learner/01_evaluate.ipynb #dfe863fe
 from fastai.basics import *
-from ..core.inputs import label_vocab
+from ..core.inputs import label_names, label_vocab
 from ..core.messages import check_int, nearest, note
 from ..core.tables import escape_mathtext, Table
 from ..core.rules import complete_thresh, ignored_by
@@ -16,15 +16,16 @@ from ..core.passes import (
     get_dl, get_probs, groups_of, NeedsTargets, without_trackers)
 from ..metrics.streaming import StreamMetric
 from ..reports.accuracy import AccuracyReport
-from .thresholds import samples_key
+from .thresholds import are_same_samples, samples_key
 from ..reports.accuracy import accuracy_report as report
 from fastai.callback.tracker import TrackerCallback
 
 # %% ../../nbs/learner/01_evaluate.ipynb #d689e92c
-def _was_tuned_on(targs, decoding):
+def _was_tuned_on(targs, vocab, decoding):
     "Whether the threshold was tuned on the samples with these targets"
     targs = targs.flatten(0, -2)
-    return decoding.tuned_on==samples_key(len(targs), (targs==1).sum(0))
+    numbers = torch.stack([(targs==o).sum(0) for o in (0,1)])
+    return are_same_samples(decoding.tuned_on, samples_key(label_names(vocab, targs.shape[1]), numbers))
 
 @patch
 def accuracy_report(self:Learner,
@@ -42,7 +43,7 @@ def accuracy_report(self:Learner,
     dl = get_dl(self, ds_idx, dl)
     scores,targs = get_probs(self, dl=dl)
     decoding = Decoding(self.loss_func)
-    tuned_here = 'thresh' not in kwargs and _was_tuned_on(targs, decoding)
+    tuned_here = 'thresh' not in kwargs and _was_tuned_on(targs, label_vocab(self.dls), decoding)
     in_use = {**decoding.args, 'vocab': label_vocab(self.dls),
               'ignore_index': ignored_by(self.metrics)}
     kwargs = in_use | kwargs

@@ -9,9 +9,10 @@ __all__ = ['SuggestedThresholds']
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
 from ..core.messages import check_kwargs, note, single_threaded, warn_user
-from fastai_mlmetrics.core.rules import (
+from ..core.tables import some_labels
+from ..core.rules import (
     as_thresh, binarize, complete_thresh, ignored_by, thresh_names, thresh_text,
-    ThresholdRule)
+    ThresholdRule, useless_thresh)
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
 from ..core.decoding import Decoding
@@ -20,7 +21,8 @@ from ..core.passes import (
 from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
-from ..thresholds.choosing import InUse, recommend, thresh_table
+from ..thresholds.choosing import (
+    choose, expectation, InUse, recommendation, thresh_table)
 from ..thresholds.finding import (
     plot_thresh_curve, saturation, score_table, ThreshFinder, WithTable)
 from ..diagnosis.pitfalls import metric_thresh
@@ -28,24 +30,29 @@ from ..diagnosis.callback import ZeroLabelsCallback
 
 # %% ../../nbs/learner/00_thresholds.ipynb #e29b4b86
 def samples_key(
-    n_samples, # Number of samples
-    n_true # Number of positives of each label, C
-)->tuple: # C+1 integers
-    "Identify samples by their number, and by the number of positives of each label"
-    return (int(n_samples), *map(int, n_true))
+    vocab, # C names
+    numbers # Numbers of negatives and positives of each label, 2 x C
+)->dict: # A pair of integers by label
+    "Identify samples by the numbers of their targets"
+    return {name: (int(neg),int(pos)) for name,neg,pos in zip(vocab, *numbers)}
+
+def are_same_samples(
+    a:dict, # `samples_key` of some samples, perhaps of some labels alone
+    b:dict # `samples_key` of others
+)->bool:
+    "Whether two keys agree in all labels that they have in common"
+    common = a.keys() & b.keys()
+    return bool(common) and all(a[o]==b[o] for o in common)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #4e72b302
-class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best cardinality per_label',
-                                                defaults=[None])):
-    """Thresholds on probabilities: `best`, `cardinality` and `per_label`, displayed as a table
+class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best per_label', defaults=[None])):
+    """Thresholds on probabilities: one for all labels, `best`, and `per_label`, displayed as a table
 
-    `best` maximises the metric. `cardinality` predicts about as many labels as are true. `per_label`
-    has a number per label; None: the metric has no average that labels are tuned for.
-    `.thresh` is the recommended one of them, or the threshold in use; `.table` has the scores.
+    `per_label` has a number per label; None: the metric has no average that labels are tuned for.
+    `.thresh` is the recommended one of them; `.table` has the scores.
 
         learn.set_thresh(learn.thresh_find())"""
-    limits = {} # `min_labels` and `max_labels` that belong to `thresh`, if it is in use
-    tuned_on = () # Number of samples that `thresh` was tuned on, and of each label's positives
+    tuned_on = {} # Numbers of negatives and positives that the thresholds were tuned on, by label
 
 def _label_objective(metric, average, **kwargs):
     "Return the `Objective` of per-label thresholds; None: no average is tuned for labels"
@@ -56,6 +63,12 @@ def _label_objective(metric, average, **kwargs):
     objective = Objective(metric, 'macro', True, **kwargs)
     objective.m.average = 'macro' # Also of an instance
     return objective
+
+def _global_objective(metric, average, at_recall=None, at_precision=None, confidence=None, **kwargs):
+    "Return the `Objective` of one threshold, which keeps the minimum of an average on these samples"
+    minimums = dict(at_recall=at_recall, at_precision=at_precision)
+    of_average = {k: v for k,v in minimums.items() if not isinstance(v, dict)}
+    return Objective(metric, average, False, **of_average, **kwargs)
 
 def _warn_of_saturation(learn, table):
     "Warn if thresholds on probabilities are too coarse for the model's logits"
@@ -92,58 +105,27 @@ def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bin
     _warn_of_saturation(learn, table)
     return table,counted
 
-def _tune(objective, label_objective, table, vocab):
-    "Tune the thresholds of `SuggestedThresholds`; return a `Tuned` of the name of each field"
-    for o in (objective, label_objective):
-        if o and o.constraint: o.constraint.look_up(vocab)
+def _tune(objective, label_objective, table, wanted):
+    "Tune one threshold, and one per label; None if the metric has none"
     best = objective.tune_global(table, nearest=True)
-    cardinality = Objective('cardinality').tune_global(table, name='cardinality')
-    if label_objective is None: return [best, cardinality]
-    _,per_label = label_objective.tune(table)
-    return [best, cardinality, per_label]
-
-def _aims(objective, label_objective):
-    "State the objective of each option"
-    as_true = "about as many labels as are true"
-    if objective.by_rank: # The metric is the cardinality itself
-        text = f"`best` and `cardinality` predict {as_true}"
-        label_aim = "predicts each label about as often as it is true"
-    else:
-        why = note(objective.m.average=='micro',
-                   ", which also counts false positives in samples without labels")
-        text = f"`best` optimises {objective.name}{why}; `cardinality` predicts {as_true}"
-        average = 'micro' if label_objective and label_objective.jointly else 'macro'
-        label_aim = f"optimises {objective.named(average)}"
-    if label_objective: text += f"; `per_label` {label_aim}, by a threshold per label"
-    return f"{text}."
+    if label_objective is None: return best,None
+    constraint = label_objective.constraint
+    if not (constraint and constraint.by_name): return best,label_objective.tune(table)[1]
+    # Labels without a constraint get what they get without it
+    _,per_label = label_objective.without_constraint().tune(table)
+    usual = choose(objective, best, per_label, wanted)
+    return best,label_objective.tune_required(table, usual)
 
 def _check_args(labels, bins, kwargs):
     "Raise if arguments of `thresh_find` exclude each other, or do not exist"
     if labels is not None and bins is not None:
         raise ValueError("thresh_find(labels=...) needs all scores: leave out bins")
-    if 'per_label' in kwargs:
-        raise ValueError("thresh_find always finds both: `best` for all labels, and `per_label`. "
-                         "Leave out the argument per_label")
     check_kwargs('thresh_find', Learner.thresh_find, kwargs)
 
 def _plot(objective, table, options, ax, figsize):
     "Plot the metric at all thresholds, and mark the global ones"
     marks = {'now' if o.in_use else o.name: o.value for o in options if not o.per_label}
     plot_thresh_curve(objective.m, table, marks, ax, figsize)
-
-def _table_with_advice(objective, label_objective, options, vocab):
-    "Tabulate the options, mark the recommended one, and return both"
-    table = thresh_table(objective, options, vocab)
-    chosen,why = recommend(objective, options)
-    mark = 'keep' if chosen.in_use else 'set'
-    chosen_row = options.index(chosen) # The rows of options come before those of labels
-    table['advice'] = [mark if i==chosen_row else '' for i in range(len(table))]
-    of_macro = 'fallback' in table and not objective.constraint
-    fallback = note(of_macro, " Labels with a fallback reason use the best global threshold for the "
-                              "macro average.")
-    aims = _aims(objective, label_objective)
-    table.attrs['reading'] = f"{why}\n{table.reading} {aims}{fallback}"
-    return table,chosen
 
 def _warn_if_unlabelled(table, ignore_index):
     "Warn if many samples have no label, for which the samples average counts no false positives"
@@ -153,24 +135,14 @@ def _warn_if_unlabelled(table, ignore_index):
     warn_user(f"{unlabelled:.0%} of the samples have no label{known}, and average='samples' does not "
               "count their false positives: average='micro' does")
 
-def _samples_of(table): return samples_key(table.n_seen, table.true)
-
-def _in_use(decoding, table, counted):
-    "Return the threshold in use as an option; an empty list if the loss function has none"
-    if not decoding.has_thresh: return []
-    tuned_here = decoding.tuned_on==_samples_of(table)
+def _in_use(decoding, table, counted, key):
+    "Return the threshold in use as an option; None if the loss function has none"
+    if not decoding.has_thresh: return None
     rule = decoding.args | dict(thresh=counted.rule.thresh) # Of the labels that are scored
-    return [InUse(table, rule, counted, decoding.is_chosen, tuned_here)]
-
-def _suggested(tuned, chosen, shown, names, decoding):
-    "Return the tuned thresholds, and the chosen one with what `set_thresh` needs to set it"
-    limits = {k: v for k,v in decoding.args.items() if k!='thresh'} if chosen.in_use else {}
-    res = SuggestedThresholds(**{o.name: o.value for o in tuned})
-    tuned_on = decoding.tuned_on if chosen.in_use else _samples_of(chosen.table)
-    return res.with_table(shown, thresh=chosen.value, names=names, limits=limits, tuned_on=tuned_on)
+    return InUse(table, rule, counted, are_same_samples(decoding.tuned_on, key))
 
 @patch
-@delegates(Objective, but=['per_label'])
+@delegates(Objective)
 def thresh_find(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
@@ -185,34 +157,57 @@ def thresh_find(self:Learner,
     ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
+    per_label:bool=None, # Whether to recommend a threshold per label; None: if that is clearly better
     **kwargs
-)->SuggestedThresholds: # Fields `thresh`, `best`, `cardinality`, `per_label`; displayed as a table
-    """Predict once, tune a global threshold and thresholds per label, and recommend a threshold
+)->SuggestedThresholds: # Fields `best` and `per_label`, and `thresh`; displayed as a table
+    """Find a better threshold than 0.5, and say what to expect of it
 
-    Returns `SuggestedThresholds` in [0, 1], displayed as a table. `set_thresh` sets the recommended
-    one: `best`, or `per_label` if its held-out score is higher by more than a standard error. A
-    threshold that was set before is kept, unless the gain is clear. Standard errors are the
-    jackknife's, over samples or `groups`. With `labels`, `set_thresh` keeps the others' thresholds.
-    Raises `ValueError` if the data have no targets, and for a metric without a best threshold.
+        learn.set_thresh(learn.thresh_find())                # find it, and set it
+        learn.set_thresh(learn.thresh_find(average='macro')) # if rare labels matter
+        learn.set_thresh(learn.thresh_find(at_recall={'cancer': 0.95}))
 
-        found = learn.thresh_find(metric='f1', average='macro')"""
+    Predicts the validation set once, and tunes one threshold for all labels (`best`) and one per label
+    (`per_label`). The table shows both beside the threshold in use (`now`). `held_out` is the score on
+    samples that were not used for tuning, so go by this column; `score`, on the tuning samples, is
+    too high. `range` is between which values a threshold moved as parts of the samples were left out.
+
+    What is recommended is what `set_thresh` sets: thresholds per label where you ask for them (macro
+    or weighted average, a minimum for labels by name, `per_label=True`), else `best`, or `per_label`
+    if its held-out score is higher by more than a standard error. With `labels`, all others keep their
+    thresholds. Raises `ValueError` if the data have no targets, and for a metric without a best
+    threshold."""
     _check_args(labels, bins, kwargs)
-    objective = Objective(metric, average, False, **kwargs)
+    asked = Objective(metric, average, per_label, **kwargs) # Raises for wrong arguments
+    objective = _global_objective(metric, average, **kwargs)
     label_objective = _label_objective(metric, average, **kwargs)
+    # Predict
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     dl = get_dl(self, ds_idx, dl)
-    table,counted = _predict(self, decoding, objective, dl, cv, seed, labels, ignored, bins,
-                             groups)
-    in_use = _in_use(decoding, table, counted)
+    finds = ifnone(label_objective, objective)
+    table,counted = _predict(self, decoding, finds, dl, cv, seed, labels, ignored, bins, groups)
     vocab = label_names(label_vocab(self.dls) if labels is None else counted.vocab, table.c)
-    tuned = single_threaded(_tune, objective, label_objective, table, vocab)
-    # The simplest first
-    shown,chosen = _table_with_advice(objective, label_objective, in_use+tuned, vocab)
+    key = samples_key(vocab, table.total.sum(0))
+    now = _in_use(decoding, table, counted, key)
+    # Tune
+    for o in (objective, label_objective):
+        if o and o.constraint: o.constraint.look_up(vocab)
+    wanted = True if asked.tunes_labels else per_label
+    best,of_labels = single_threaded(_tune, objective, label_objective, table, wanted)
+    if objective.constraint is None: objective.constraint = asked.constraint and label_objective.constraint
+    chosen = choose(objective, best, of_labels, True if asked.per_label else per_label)
+    # Show
+    options = [o for o in (now, best, of_labels) if o]
+    shown = thresh_table(objective, options, vocab)
+    shown['advice'] = ['set' if i==options.index(chosen) else '' for i in range(len(shown))]
+    shown.attrs['reading'] = recommendation(objective, chosen, now, vocab)
+    if table.has_samples: shown.attrs['reading'] += f"\n{table.p.sampling}"
     if objective.m.average=='samples': _warn_if_unlabelled(table, ignored)
-    if show_plot: _plot(objective, table, tuned+in_use, ax, figsize)
+    if show_plot: _plot(objective, table, options, ax, figsize)
     names = None if labels is None and not chosen.per_label else vocab
-    return _suggested(tuned, chosen, shown, names, decoding)
+    res = SuggestedThresholds(best.value, of_labels and of_labels.value)
+    return res.with_table(shown, thresh=chosen.value, names=names, tuned_on=key,
+                          expects=expectation(objective, chosen, now))
 
 # %% ../../nbs/learner/00_thresholds.ipynb #1a49bbfc
 def copy_loss(
@@ -256,21 +251,28 @@ def _updated_metric(m, rule, usual, logits):
 
 def _rule_to_set(thresh, min_labels, max_labels, vocab, present):
     "Check a threshold and limits to set, and put per-label thresholds in the order of `vocab`"
-    limits = dict(min_labels=min_labels, max_labels=max_labels)
-    if not min_labels and max_labels is None: # A found threshold may be in use, with its limits
-        limits = getattr(thresh, 'limits', limits)
     numbers = [o for o in thresh_names(thresh) or () if isinstance(o, int)]
     if numbers and vocab is None: # The result of a search for some labels
         raise ValueError(f"the threshold is for the labels {numbers[:3]} only, and the number of "
                          "all labels is unknown: set `learn.dls.vocab`, or pass a number for each")
     thresh = as_thresh(complete_thresh(thresh, present, vocab), vocab)
-    if not all(0<=o<=1 for o in L(thresh)):
+    if useless_thresh(thresh):
         raise ValueError(f"thresh={thresh_text(thresh)} should be in [0, 1], as for probabilities. "
                          "learn.thresh_find() finds one, and so does best_thresholds "
                          "(for logits, with sigmoid=True)")
-    rule = ThresholdRule(thresh, **limits)
+    rule = ThresholdRule(thresh, min_labels=min_labels, max_labels=max_labels)
     if vocab: rule.for_labels(len(vocab)) # Raises an error for another number of thresholds
     return rule
+
+def _announce(thresh, rule):
+    "Print what was set, and what to expect of it, if a search found it"
+    expects = getattr(thresh, 'expects', '')
+    if not expects or rank_distrib(): return
+    names = getattr(thresh, 'names', None)
+    is_global = isinstance(as_thresh(thresh), float)
+    what = 'one threshold' if is_global else 'a threshold per label'
+    for_some = note(is_global and names, f" for {some_labels(names or [])}")
+    print(f"Set {what}{for_some}, {thresh_text(thresh)}: {expects}.")
 
 # %% ../../nbs/learner/00_thresholds.ipynb #bfe3b7ba
 @patch
@@ -288,7 +290,7 @@ def set_thresh(self:Learner,
     Raises `ValueError` for thresholds outside [0, 1] or of another number than the labels, and if the
     loss function does not decode.
 
-        learn.set_thresh(learn.thresh_find()) # The recommended threshold
+        learn.set_thresh(learn.thresh_find()) # What was found; prints what to expect of it
         learn.set_thresh(0.3, min_labels=1)
         learn.set_thresh({'cancer': 0.1}) # The other labels keep theirs"""
     decoding = Decoding.of(self)
@@ -306,7 +308,7 @@ def set_thresh(self:Learner,
     updated = self.metrics.map(_updated_metric, rule=rule, usual=usual, logits=logits)
     kept = L(m for m,new in zip(self.metrics, updated) if new is None)
     # Copies, because other Learners may share the loss function and the metrics
-    self.loss_func = _updated_loss(self.loss_func, rule, getattr(thresh, 'tuned_on', ()))
+    self.loss_func = _updated_loss(self.loss_func, rule, getattr(thresh, 'tuned_on', {}))
     self.metrics = L(map(ifnone, updated, self.metrics))
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
         cb.thresh = None # The loss function's
@@ -319,3 +321,4 @@ def set_thresh(self:Learner,
     if foreign:
         warn_user(f"{', '.join(foreign)}: functions and fastai's own metrics keep their threshold; "
                   "classes of this package follow, such as AccuracyMulti()")
+    _announce(thresh, rule)

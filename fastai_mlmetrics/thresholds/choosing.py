@@ -8,12 +8,12 @@ __all__ = []
 # %% ../../nbs/thresholds/03_choosing.ipynb #8d70cbc1
 from fastai.basics import *
 from ..core.messages import count_of, note
-from ..core.tables import Table, with_limits
-from ..core.rules import as_thresh, ThresholdRule
+from ..core.tables import some_names, Table, with_limits
+from ..core.rules import as_thresh, thresh_text, ThresholdRule
 from ..core.counts import ENOUGH
 from ..metrics.curves import by_frequency, constant_values
 from .search import SearchTable
-from .tuning import gain, Objective, Outcome, Tuned
+from .tuning import gain, is_worth, Objective, Outcome, Tuned
 from functools import cached_property
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #c0ffee01
@@ -25,11 +25,9 @@ class InUse(Tuned):
         table:SearchTable, # Scores and targets
         rule:dict, # Arguments of the `ThresholdRule` that is in use
         counted, # Predictions of that rule: `Predictions`, or a metric with its `counts`
-        is_chosen:bool=False, # Whether the user chose the threshold; else it is the default
         tuned_here:bool=False # Whether the threshold was tuned on the samples of `table`
     ):
         self.counted = counted
-        self.is_chosen = is_chosen
         self.tuned_here = tuned_here
         self.rule_thresh = as_thresh(rule['thresh'])
         self.limits = ThresholdRule(**rule).limits
@@ -41,7 +39,7 @@ class InUse(Tuned):
     def value(self): return self.rule_thresh # In all its digits
 
     @cached_property
-    def fit(self): return OutcomeInUse(self, self.outcome().tuned_without)
+    def fit(self): return OutcomeInUse(self.table, super().fit.thresh, self.counted)
 
     @property
     def compared(self):
@@ -49,12 +47,16 @@ class InUse(Tuned):
         return self.fit if self.table.has_samples or not self.limits else None
 
 class OutcomeInUse(Outcome):
-    "Predictions of the rule in use: with limits for all samples, without limits for some folds"
-    @property
-    def predictions(self): return self.tuned.counted
+    "Predictions of the rule in use, with its limits on the number of labels"
+    def __init__(self, table, thresh, counted):
+        super().__init__(table, thresh)
+        self.counted = counted
 
-    def cells(self, folds=None):
-        return self.tuned.counted.counts if folds is None else super().cells(folds)
+    @property
+    def predictions(self): return self.counted
+
+    @property
+    def cells(self): return self.counted.counts
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #9d524bb8
 def thresh_table(
@@ -71,145 +73,75 @@ def thresh_table(
     # An outcome is None if there are no held-out scores
     def total(m, outcome): return outcome.score(m) if outcome else math.nan
     def of_labels(m, outcome):
-        return m.values(*outcome.cells()).tolist() if outcome else np.full(table.c, math.nan)
+        return m.values(*outcome.cells).tolist() if outcome else np.full(table.c, math.nan)
     def scores(f, option):
         return (f(m, option.fit), f(m, option.held_out),
                 *(f(other, o) for other in required.values() for o in (option.fit, option.held_out)))
-    rows = [(o.name, math.nan if o.per_label else o.value, sum(support), *scores(total, o))
-            for o in options]
-    if per_label: rows += zip(vocab, per_label.value, support, *scores(of_labels, per_label))
+    rows = [(o.name, math.nan if o.per_label else o.value, '' if o.per_label else _range(o.thresh[:,0]),
+             sum(support), *scores(total, o)) for o in options]
+    if per_label:
+        ranges = map(_range, per_label.thresh.T)
+        rows += zip(vocab, per_label.value, ranges, support, *scores(of_labels, per_label))
     index,*values = zip(*rows)
-    columns = ['threshold','support','score','held_out',
+    columns = ['threshold','range','support','score','held_out',
                *(f'{name}{end}' for name in required for end in ('','_held_out'))]
     res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
     if per_label and any(per_label.fallback):
         res['fallback'] = [*('' for _ in options), *per_label.fallback]
-    res.attrs['reading'] = _table_words(objective, options, res)
     return res
 
-def _constraint_words(objective, options):
-    "State the constraint, and which options do not satisfy it"
-    constraint = objective.constraint
-    if not constraint: return ''
-    name = constraint.name
-    text = (f" Required: {constraint.text}. {name}: on the samples that the thresholds were tuned on; "
-            f"{name}_held_out: on samples held out from the tuning.")
-    text += note(constraint.by_label, f" Rows of all labels show the {objective.m.average} average "
-                                      f"of {name}, which has no minimum.")
-    for o in options:
-        value = o.fit.score(constraint.m)
-        if not o.in_use and o.name!='cardinality' and not constraint.allows(value):
-            text += (f" `{o.name}` does not reach this minimum: its {name} "
-                     f"({objective.m.average}) is {value:.3f}.")
-    return text
-
-def _table_words(objective, options, res):
-    "Describe the columns of a table of thresholds, and list options that predict too much"
-    table = options[0].table
-    n = table.n_seen
-    n_true = int(table.true.sum())
-    text = (f"score: {objective.name} on the samples that the thresholds were tuned on, "
-            "which is optimistically biased.")
-    if res.held_out.notna().any():
-        text += (f" held_out: {objective.name} on samples held out from the tuning, in "
-                 f"{table.n_folds} folds of a cross-validation.")
-    text += _constraint_words(objective, options)
-    if table.has_samples and table.n_folds>1: text += f" {table.p.sampling}"
-    if 'fallback' in res:
-        instead = "gets the global threshold"
-        if objective.constraint:
-            name = objective.constraint.name
-            instead = f"cannot reach the required {name}, and gets the threshold that comes closest"
-            instead += note(objective.constraint.by_label, "; or why a label without a minimum gets "
-                                                           "the global threshold")
-        text += f" fallback: why a label {instead}."
-    for o in options:
-        n_predicted = o.fit.cells()[:2].sum().item()
-        if n_predicted>2*n_true>0:
-            text += (f" `{o.name}` predicts {n_predicted/n:.2f} labels per sample, "
-                     f"while {n_true/n:.2f} are true.")
-    return text
+def _range(thresh):
+    "Format between which values a threshold moves over the folds; '' without folds"
+    return thresh_text(thresh[1:]) if len(thresh)>1 and not np.isnan(thresh).any() else ''
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #a652191a
-def _comparable(objective, options):
-    "Return the options that satisfy the constraint, and have a score to be compared by"
-    def satisfies(o):
-        constraint = objective.constraint
-        return not constraint or constraint.allows(o.fit.score(constraint.m))
-    def has_score(o):
-        return o.compared is not None and not math.isnan(o.compared.score(objective.m))
-    return [o for o in options if satisfies(o) and has_score(o)]
+def missed(
+    objective:Objective, # Objective with or without a constraint
+    option:Tuned, # Thresholds
+    vocab:L # C names
+)->list: # Texts such as 'recall of cancer is 0.82'
+    "List what misses the minimum that the objective requires, with its value on these samples"
+    constraint = objective.constraint
+    if constraint is None: return []
+    name = constraint.name
+    if not (constraint.by_name or option.per_label):
+        value = option.fit.score(constraint.m)
+        return [] if constraint.is_kept(value, constraint.least) else [f"{name} is {value:.3f}"]
+    values = constraint.m.values(*option.fit.cells).tolist()
+    def is_missed(i, least):
+        if not constraint.is_kept(values[i], least): return True
+        # With a confidence, these samples may keep what new ones would not
+        is_sure = option.per_label and (name=='recall' or not option.fallback[i])
+        return bool(constraint.confidence) and not is_sure
+    return [f"{name} of {vocab[i]} is {values[i]:.3f}"
+            for i,least in constraint.least_by_label.items() if is_missed(i, least)]
 
-def _gain(objective, a, b):
-    "Return by how much option `a` is better than `b`, as an `Estimate`"
-    return gain(objective.m, a.compared, b.compared)
+def choose(
+    objective:Objective, # Metric that the thresholds are scored by
+    best:Tuned, # Global threshold
+    per_label:Tuned, # Thresholds per label; None: there are none
+    wanted:bool=None # Whether thresholds per label were asked for; None: decide by the held-out scores
+)->Tuned:
+    "Choose the global threshold or thresholds per label"
+    if per_label is None or wanted is False: return best
+    if wanted: return per_label
+    kept = [o for o in (best, per_label) if not missed(objective, o, range(o.table.c))]
+    if len(kept)==1: return kept[0]
+    if not (best.held_out and per_label.held_out): return best
+    return per_label if is_worth(gain(objective.m, per_label.held_out, best.held_out)) else best
 
-def _by(change):
-    "Format the size of a gain or a loss, and its interval"
-    return with_limits(change.value, *change.limits(0.95), ci=0.95)
-
-def _why_kept(in_use, best, change):
-    "State that `best` is no better than the threshold in use, or not clearly"
-    text = f"`{in_use.name}` is recommended: "
-    if change.value==0: return f"{text}held out, `{best.name}` is no better."
-    if change.value<0: return f"{text}held out, `{best.name}` is worse by {_by(change)}."
-    return f"{text}no threshold is clearly better, and the gain of {_by(change)} may be chance."
-
-def _why_set(objective, chosen, baseline, change):
-    "State the held-out scores of the chosen option and the baseline, and the `change` between them"
-    def score(option): return f"{option.compared.score(objective.m):.3f}"
-    text = f"`{chosen.name}` is recommended: its held-out {objective.name} is {score(chosen)}"
-    if chosen is baseline: return text
-    low,_ = change.limits(0.95)
-    text += (f". That is {'better' if change.value>=0 else 'worse'} than the {score(baseline)} of "
-             f"`{baseline.name}`, by {_by(change)}")
-    if low>0: return text
-    is_default = note(baseline.in_use, f", but `{baseline.name}` is only the default threshold, "
-                                       "which nobody chose")
-    return f"{text}. This difference may be chance{is_default}"
-
-def _what_is_traded(objective, chosen, baseline, with_score):
-    "Compare the chosen option with the baseline in another average, or return ''"
+def expectation(
+    objective:Objective, # Metric that the thresholds are scored by
+    chosen:Tuned, # Thresholds to set
+    now:InUse=None # Threshold in use; None: there is none to compare with
+)->str: # Such as 'micro F1 0.551 is expected on new samples (0.487 before)'
+    "State the score that new samples are expected to have"
     m = objective.m
-    other = copy(m)
-    other.average = 'micro' if m.average in ('macro','weighted') else 'macro'
-    if chosen is baseline or other.average not in m.averages: return ''
-    if objective.required or objective.by_rank: return ''
-    def pair(m):
-        return (f"{objective.named(m.average)} is {chosen.compared.score(m):.3f} with "
-                f"`{chosen.name}` and {baseline.compared.score(m):.3f} with `{baseline.name}`")
-    return f". The held-out {note(with_score, f'{pair(m)}, the ')}{pair(other)}"
-
-def _choose(objective, options):
-    "Return the recommended option, and why"
-    # Which options can be compared?
-    comparable = _comparable(objective, options)
-    in_use = next((o for o in comparable if o.in_use), None)
-    best = next(o for o in options if not o.in_use) # The simplest
-    per_label = next((o for o in comparable if o.per_label and not o.in_use), None)
-    chosen = best if best in comparable else per_label
-    if chosen is None:
-        return best,(f"`{best.name}` is not compared with other ways: "
-                     "there are no held-out scores.")
-    # Is a threshold per label worth it?
-    further = ''
-    if per_label and chosen is best:
-        added = _gain(objective, per_label, best)
-        if added.value>added.error: chosen = per_label
-        elif added.value>0:
-            further = (f". `{per_label.name}` adds only {added.value:.3f} to `{best.name}`, which "
-                       "may be chance")
-    # If the gain may be chance, only a threshold that somebody chose is kept
-    baseline = ifnone(in_use, best if best in comparable else chosen)
-    change = _gain(objective, chosen, baseline)
-    low,high = change.limits(0.95)
-    is_clearly_better = low>0
-    is_clearly_worse = high<0
-    if in_use and (not is_clearly_better if in_use.is_chosen else is_clearly_worse):
-        return in_use,_why_kept(in_use, chosen, change)
-    text = _why_set(objective, chosen, baseline, change) + further
-    beside = best if chosen.per_label and best in comparable else baseline
-    return chosen,text + _what_is_traded(objective, chosen, beside, beside is not baseline) + '.'
+    if not chosen.held_out:
+        return f"{objective.in_words} is {chosen.fit.score(m):.3f} on the samples used for tuning"
+    text = f"{objective.in_words} {chosen.held_out.score(m):.3f} is expected on new samples"
+    if now is None or now.compared is None: return text
+    return f"{text} ({now.compared.score(m):.3f} before)"
 
 def _constant_score(objective, table):
     "Score the best constant prediction, the same labels for every sample"
@@ -227,33 +159,61 @@ def _constant_score(objective, table):
     p = table.p.replace(preds=predicted.expand(table.y.shape), rule=table.binary_rule)
     return m.averaged(p.sample_counts)
 
-def _beside_a_constant(objective, chosen):
-    "State the best constant's score, if the recommended option does not beat it"
-    if objective.required or objective.by_rank or not chosen.compared: return ''
-    constant = float(_constant_score(objective, chosen.table))
-    if objective.sign*(chosen.compared.score(objective.m)-constant)>0: return ''
-    return (" It is no better than predicting the same labels for every sample, which scores "
-            f"{constant:.3f}.")
-
 def _never_predicted(objective, chosen):
     "State how many frequent labels an option never predicts, if they are many"
-    tp,fp,fn,_ = chosen.fit.cells()
+    tp,fp,fn,_ = chosen.fit.cells
     frequent = tp+fn>=ENOUGH
     n = frequent.sum().item()
     never = (frequent & (tp+fp==0)).sum().item()
     if objective.m.average=='macro' or never<max(1, n/4): return ''
-    return (f" `{chosen.name}` never predicts {never} of the {count_of(n, 'label')} with at least "
+    return (f"`{chosen.name}` never predicts {never} of the {count_of(n, 'label')} with at least "
             f"{ENOUGH} positives: average='macro' counts all labels alike.")
 
-def recommend(
-    objective:Objective, # Metric that the thresholds are scored by
-    options:list # `Tuned`, the simplest first
-)->tuple: # One of the options, and why it is recommended
-    """Recommend a global threshold, or one per label if that gains more than a standard error
+def _what_it_gains(objective, chosen, now):
+    "Compare the held-out score of the chosen threshold with the one in use"
+    m = objective.m
+    score = chosen.held_out.score(m)
+    text = (f"`{chosen.name}` is recommended: {objective.in_words} {score:.3f} is expected on new "
+            "samples")
+    if now is None or now.compared is None: return f"{text}."
+    change = gain(m, chosen.held_out, now.compared)
+    in_use = f"the one in use, {', '.join(filter(None, (thresh_text(now.value), now.limits)))}"
+    if now.tuned_here: in_use += ", which was tuned on these samples"
+    if not change.value>0:
+        return (f"Held out, no threshold is better than {in_use}: {objective.in_words} is {score:.3f} "
+                f"with `{chosen.name}`, and {now.compared.score(m):.3f} now.")
+    low,high = change.limits(0.95)
+    chance = note(low<=0, "; with so few samples, this may be chance")
+    by = with_limits(change.value, low, high, ci=0.95)
+    return f"{text}, {by} more than with {in_use}{chance}."
 
-    A threshold that somebody chose stays unless another one is clearly better."""
-    chosen,text = _choose(objective, options)
-    optimistic = any(o.in_use and o.tuned_here for o in options)
-    return chosen,(text + note(optimistic, " `now` was tuned on these samples, so its score is "
-                                           "optimistically biased.")
-                   + _beside_a_constant(objective, chosen) + _never_predicted(objective, chosen))
+def _what_it_keeps(objective, chosen, now, vocab):
+    "State whether the chosen threshold keeps the required minimum, and what else to expect"
+    required = objective.constraint.text
+    if objective.constraint.confidence is None: required += " on these samples"
+    expects = expectation(objective, chosen, now)
+    misses = missed(objective, chosen, vocab)
+    if not misses: return f"`{chosen.name}` is recommended: it keeps {required}. {expects[0].upper()}{expects[1:]}."
+    return (f"No threshold keeps {required}. `{chosen.name}` comes nearest: {some_names(misses, 3)}. "
+            f"{expects[0].upper()}{expects[1:]}.")
+
+def recommendation(
+    objective:Objective, # Metric that the thresholds are scored by
+    chosen:Tuned, # Thresholds to set
+    now:InUse, # Threshold in use; None: there is none
+    vocab:L # C names
+)->str:
+    "Say what the chosen thresholds are expected to do on new samples, the most important thing first"
+    texts = []
+    if objective.constraint: texts.append(_what_it_keeps(objective, chosen, now, vocab))
+    elif not chosen.held_out:
+        texts.append(f"`{chosen.name}` is recommended; its score is that of the samples it was tuned on, "
+                     "so expect less on new ones.")
+    else:
+        constant = float(_constant_score(objective, chosen.table))
+        if not objective.sign*(chosen.held_out.score(objective.m)-constant)>0:
+            texts.append("Held out, no threshold is better than predicting the same labels for every "
+                         f"sample, which scores {constant:.3f}.")
+        texts.append(_what_it_gains(objective, chosen, now))
+    texts.append(_never_predicted(objective, chosen))
+    return ' '.join(filter(None, texts))

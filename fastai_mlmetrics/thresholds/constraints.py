@@ -28,6 +28,26 @@ def n_needed(
     return math.ceil(math.log(1-confidence)/math.log(share))
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #210d89b8
+def fixed_sequences(
+    n, # Number of predictions at each threshold, from the highest threshold down
+    n_right, # How many of them are right
+    precision:float, # Minimum precision
+    confidence:float, # Probability that new samples have the minimum precision
+    n_most:float # Maximum number of predictions with this precision: positives / precision
+): # Bools: at which thresholds the precision is at least the minimum
+    """Test a precision at each threshold by fixed sequences (Angelopoulos et al., Learn then Test, 2021)
+
+    A sequence begins at a fixed number of predictions, and ends at the first threshold that fails.
+    Several begin, each at twice the predictions of the one before, and share the error probability."""
+    first_start = n_needed(precision, confidence)
+    n_starts = 1+int(math.log2(max(n_most/first_start, 1)))
+    passes = binom.sf(n_right-1, n, precision) <= (1-confidence)/n_starts
+    proven = np.zeros(len(n), bool)
+    for n_start in first_start*2**np.arange(n_starts):
+        is_tested = n>=n_start
+        proven |= is_tested & ((is_tested & ~passes).cumsum()==0)
+    return proven
+
 def design_effect(
     right, # Whether each positive is found, or each prediction is right
     groups # Group of each of them, numbers from 0
@@ -39,49 +59,24 @@ def design_effect(
     of_groups = np.bincount(groups, weights=deviations)
     return max(1, (of_groups**2).sum()/variance)
 
-def first_run(x):
-    "Keep the first run of True in each row"
-    has_begun = np.logical_or.accumulate(x, axis=-1)
-    has_failed = np.logical_or.accumulate(has_begun & ~x, axis=-1)
-    return x & ~has_failed
-
-def first_above(
-    least:float, # Minimum of the lower limit
-    values, # M rising values
-    low_at # Function of an index: the lower limit of that value; it rises with the value
-)->int: # M: none of them is high enough
-    "Find the first value whose lower limit is high enough, with few calls of `low_at`"
-    start,end = np.searchsorted(values, least),len(values)
-    guess = start
-    while start<end:
-        i = min(max(guess, start), end-1)
-        low = low_at(i)
-        if low>=least: end = i
-        else: start = np.searchsorted(values, values[i], 'right')
-        # Limits of neighbours are about as far below their values
-        guess = np.searchsorted(values, least+values[i]-low)
-    return end
-
 # %% ../../nbs/thresholds/01_constraints.ipynb #b6a595c6
 class Constraint:
-    "Minimum recall or precision of tuned thresholds"
+    "Minimum recall or precision: of an average, of each label, or of some labels by name"
     def __init__(self,
         name:str, # 'recall' or 'precision'
         m, # Metric of that name, with an average
         least, # Minimum value, or a dict of it by label name; the other labels have none
         confidence:float=None # Probability of the minimum on new samples; None: keep it on these
     ):
-        self.m = m
-        self.name = name
-        self.least = least
-        self.confidence = confidence
-        self.by_label = isinstance(least, dict)
-        # Minimum by the index of a label; None: the same for all labels
-        self.least_of = None
+        store_attr()
+        self.by_name = isinstance(least, dict)
+        self.least_by_label = None # Minimum by the index of a label, after `look_up`
 
     def look_up(self, vocab):
-        "Look up the labels that have a separate minimum"
-        if not self.by_label: return
+        "Find the labels that have a minimum"
+        if not self.by_name:
+            self.least_by_label = dict.fromkeys(range(len(vocab)), self.least)
+            return
         unknown = [o for o in self.least if o not in vocab]
         if unknown:
             near = nearest(unknown[0], vocab)
@@ -89,18 +84,13 @@ class Constraint:
             if isinstance(vocab[0], int): hint = ": pass their names as vocab="
             raise ValueError(f"at_{self.name}: {unknown[0]!r} is none of the labels "
                              f"{[*vocab[:5]]}{'...' if len(vocab)>5 else ''}{hint}")
-        self.least_of = {vocab.index(name): least for name,least in self.least.items()}
-
-    def least_by_label(self, c):
-        "Return the minimum of each label that has one, by index"
-        return ifnone(self.least_of, dict.fromkeys(range(c), self.least))
+        self.least_by_label = {vocab.index(name): least for name,least in self.least.items()}
 
     @property
     def text(self):
         "The constraint in words"
         least = self.least
-        if self.by_label: least = ', '.join(f"{v:g} for {k}" for k,v in least.items())
-        else: least = f'{least:g}'
+        if self.by_name: least = ', '.join(f"{v:g} for {k}" for k,v in least.items())
         text = f"a {self.name} of at least {least}"
         if self.confidence is None: return text
         return f"{text} on new samples, with a confidence of {self.confidence:g}"
@@ -111,33 +101,26 @@ class Constraint:
         res.confidence = None
         return res
 
-    def why(self, least, n_positives, design_effect):
-        "Explain why a label cannot satisfy its minimum"
-        if not n_positives: return 'no positives'
-        if self.name=='recall' and self.confidence:
-            n = math.ceil(n_needed(least, self.confidence)*design_effect)
-            return f"fewer than {n:,} positives"
-        return 'no threshold will do'
-
-    def allows(self, score):
-        "Whether an average satisfies the constraint, up to rounding"
-        return self.by_label or score>=self.least-1e-9
+    def is_kept(self, value, least):
+        "Whether a value reaches a minimum, up to rounding"
+        return value>=least-1e-9
 
     def kept_at(self,
         curve, # Confusion counts of a label as the threshold falls, S rows
         least:float, # Minimum value
-        design_effect:float=1 # Factor by which groups increase the variance
+        effect:float=1 # Design effect of groups
     ): # Bools, S x M: at which thresholds the minimum is reached
-        "Find the thresholds at which a label satisfies its minimum"
-        tp,fp,fn,tn = (o.numpy()[:,:-1] for o in curve.cells)
-        if self.confidence is None:
-            return self.m.values(*map(torch.from_numpy, (tp, fp, fn, tn))).numpy()>=least-1e-9
+        "Find the thresholds at which a label keeps its minimum"
+        if self.confidence is None: return self.is_kept(curve.values(self.m)[:,:-1].numpy(), least)
+        tp,fp,fn,_ = (o[:,:-1].numpy() for o in curve.cells)
         if self.name=='recall':
-            n = np.floor((tp+fn)[:,:1]/design_effect) # The same at all thresholds
-            return fn <= most_misses(n, least, self.confidence)*design_effect
-        n = np.floor((tp+fp)/design_effect)
-        n_right = np.floor(tp/design_effect)
-        return first_run(binom.sf(n_right-1, n, least)<=1-self.confidence)
+            n = np.floor((tp+fn)[:,:1]/effect) # The same at all thresholds
+            return fn <= most_misses(n, least, self.confidence)*effect
+        n = np.floor((tp+fp)/effect)
+        n_right = np.floor(tp/effect)
+        n_most = (tp+fn)[:,0]/effect/least
+        return np.stack([fixed_sequences(*row, least, self.confidence, n_most=most)
+                         for *row,most in zip(n, n_right, n_most)])
 
     def design_effect_of(self, table, i, thresh):
         "Return the design effect for a label, at its threshold without a confidence"
@@ -149,47 +132,11 @@ class Constraint:
         if not among.any(): return 1
         return design_effect(right[among].astype(float), groups.numpy()[among])
 
-    def kept_at_global(self,
-        table, # `SearchTable`
-        thresh, # M thresholds for all labels, from the highest down
-        values_of, # Function of a metric and `masks`: its values at the thresholds, S x M
-        masks # Which folds count, S x folds
-    ): # Bools, S x M
-        "Find where one threshold for all labels satisfies the constraint"
-        if self.least_of is not None:
-            rows = [self._kept_for_label(table, i, thresh, masks, least)
-                    for i,least in self.least_of.items()]
-            return np.logical_and.reduce(rows)
-        values = values_of(self.m, masks=masks).numpy()
-        if self.confidence is None: return values>=self.least-1e-9
-        if not table.has_samples:
-            raise ValueError("confidence= for an average needs each sample's scores, which bins= does "
-                             "not keep: leave bins out, or pass per_label=True")
-        return np.stack([self._kept_on_average(table, thresh, *o) for o in zip(values, masks)])
-
-    def _kept_for_label(self, table, i, thresh, masks, least):
-        "Find where one threshold for all labels satisfies the minimum of a label, S x M bools"
-        curve = table.row(i, thresh).curve(masks)
-        kept = np.flatnonzero(self.without_confidence().kept_at(curve, least)[0])
-        # The design effect is taken where the label just satisfies its minimum
-        just = kept[:1] if self.name=='recall' else kept[-1:]
-        effect = self.design_effect_of(table, i, thresh[just].item()) if len(just) else 1
-        return self.kept_at(curve, least, effect)
-
-    def _kept_on_average(self, table, thresh, values, mask):
-        "Find where the lower limit of an average is high enough, M bools"
-        kept = np.zeros(len(thresh), bool)
-        enough = np.flatnonzero(values>=self.least)
-        if not len(enough): return kept
-        estimate_at = table.estimates(self.m, mask)
-        def low_at(i):
-            # A two-sided interval of this level has a lower limit of the confidence wanted
-            return estimate_at(thresh[i]).limits(2*self.confidence-1)[0]
-        if self.name=='recall':
-            kept[first_above(self.least, values, low_at):] = True
-            return kept
-        # Precision is tested at 32 thresholds; all between the first and the last of the run are kept
-        steps = np.unique(np.linspace(enough[0], enough[-1], 32).astype(int))
-        run = first_run(np.array([low_at(i)>=self.least for i in steps]))
-        if run.any(): kept[steps[run][0]:steps[run][-1]+1] = True
-        return kept
+    def why(self, least, n_positives, effect):
+        "Explain why no threshold of a label keeps its minimum"
+        if not n_positives: return 'no positives'
+        if not self.confidence: return f"no {self.name} of {least:g}"
+        n = math.ceil(n_needed(least, self.confidence)*effect)
+        if self.name=='recall': return f"always predicted: fewer than {n:,} positives"
+        if n_positives/least<n: return f"too few positives for {n:,} predictions"
+        return f"no sure {self.name} of {least:g}"

@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.inputs import as_rows, group_numbers, group_values, label_names
 from ..core.messages import (
     check_int, check_kwargs, count_of, note, replaced, single_threaded, warn_user)
-from ..core.tables import new_axes
+from ..core.tables import new_axes, some_names
 from ..core.counts import is_split, NOTHING_COUNTS
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.streaming import CountsMetric
@@ -18,7 +18,7 @@ from ..metrics.curves import add_to_histogram, bin_index
 from .search import (
     BinnedTable, FoldedMetric, ScoreTable, SearchTable)
 from .tuning import Objective
-from .choosing import thresh_table
+from .choosing import expectation, missed, thresh_table
 from pandas.util import hash_array
 from scipy.special import expit, logit
 
@@ -60,8 +60,9 @@ def plot_thresh_curve(
     ax.plot(back(x), values)
     ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
     for name,t in marks.items():
-        color = dict(best='tab:red', cardinality='tab:orange').get(name, 'k')
-        ls = '--' if color=='k' else '-'
+        is_now = name=='now'
+        color = 'k' if is_now else 'tab:red'
+        ls = '--' if is_now else '-'
         ax.axvline(t, color=color, ls=ls, lw=1.2, label=f'{name}: {t:.3g}')
     if probs:
         ax.set_xscale('logit')
@@ -74,17 +75,18 @@ def plot_thresh_curve(
 class WithTable:
     "Mixin for tuples that are displayed as their `table`, with the `names` of the labels"
     table = names = None # `names` are set if `thresh` has a number per label
+    expects = '' # What to expect on new samples, in words
     def __repr__(self): return super().__repr__() if self.table is None else repr(self.table)
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 
     def with_table(self, table, **attrs):
-        "Attach the table, and further attributes such as `names`"
+        "Attach the table, and further attributes such as `names` and `expects`"
         self.table = table
         for name,value in attrs.items(): setattr(self, name, value)
         return self
 
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
-    "`thresh`, its `score` and `held_out` score, and `fallback`: why labels get the global threshold"
+    "`thresh`, its `score` and `held_out` score, and `fallback`: why labels have none of their own"
 
 # %% ../../nbs/thresholds/04_finding.ipynb #2dc37eb4
 def check_search(
@@ -110,9 +112,9 @@ def saturation(
     "State how many negatives and positives have saturated scores, which only logits can separate"
     limits = logit(np.array(table.ends, dtype=float))
     thresh = np.array(table.ends if table.probs else limits, table.dtype)
-    above = table.at(thresh[:,None]).sum((0,3)) # 2 targets x 2 ends
-    total = table.total.sum((0,2))
-    saturated = above[:,0],total-above[:,1]
+    high,low = (table.count(np.full((table.n_folds,1), t)).sum((0,2)) for t in thresh)
+    total = table.total.sum((0,2)) # Of negatives and positives
+    saturated = high,total-low
     for numbers,limit,sign,side in zip(saturated, limits, (1,-1), ('more','less')):
         if min(numbers)<=_MANY*total[1]: continue
         if logits is not None:
@@ -135,9 +137,15 @@ def find_best(
     best = options[-1] # Per label if the objective is, else global
     score = best.fit.score(objective.m)
     held_out = best.held_out and best.held_out.score(objective.m)
+    shown = thresh_table(objective, options, vocab)
+    misses = missed(objective, best, vocab)
+    texts = []
+    if misses: texts.append(f"No threshold keeps {objective.constraint.text}: {some_names(misses, 3)}.")
+    if table.has_samples and best.held_out: texts.append(table.p.sampling)
+    shown.attrs['reading'] = ' '.join(texts)
     res = BestThresholds(best.value, score, held_out, best.fallback)
     names = vocab if best.per_label else None
-    return res.with_table(thresh_table(objective, options, vocab), names=names)
+    return res.with_table(shown, names=names, expects=expectation(objective, best))
 
 # %% ../../nbs/thresholds/04_finding.ipynb #d71ff1e5
 class ThreshFinder(FoldedMetric):
@@ -189,6 +197,7 @@ class ThreshFinder(FoldedMetric):
     ):
         "Add more samples; those of a group are in one fold"
         if groups is None: return super().update(preds, targs)
+        self._check_groups()
         preds,targs = as_rows(preds, targs)
         values = group_values(groups, len(preds)).astype(str).astype(object)
         # Hashes are the same in each batch and each process
@@ -197,6 +206,17 @@ class ThreshFinder(FoldedMetric):
         first = self.seen
         with replaced(self, 'sample_folds', lambda numbers: folds[numbers-first]):
             super().update(preds, targs)
+
+    def deal(self, groups):
+        self._check_groups()
+        super().deal(groups)
+
+    def _check_groups(self):
+        "Raise an error for groups with a confidence: histograms do not show how alike a group's samples are"
+        constraint = self.objective.constraint
+        if constraint and constraint.confidence:
+            raise ValueError("confidence= with groups= needs each sample's scores, which bins= does not "
+                             "keep: leave bins out")
 
     def deal_items(self,
         groups, # Group of each sample of a loader, in the order of its items
@@ -287,7 +307,7 @@ def best_thresholds(
     at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
     at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
     confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
-    min_positives:int=20, # Minimum positives for a label's own threshold, unless tuned jointly
+    min_positives:int=5, # Minimum positives for a label's own threshold, unless tuned jointly
     cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
@@ -295,12 +315,16 @@ def best_thresholds(
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
     """Tune the threshold, global or per label, that optimises `metric`
 
+    `held_out` is the score on samples that were not used for tuning. `score` is that on the samples
+    that were, so it is too high.
+
     For the micro and samples averages of F1, F-beta, Jaccard and accuracy, thresholds per label are
     tuned jointly, to maximise the micro average. For others, they are tuned one by one, and a label
-    without a held-out gain gets the global threshold.
+    with fewer than `min_positives` gets the global threshold.
 
-    A required recall or precision holds on these samples, and with `confidence` on new ones: for each
-    label by the exact binomial distribution, for an average by the lower limit of its interval.
+    A required recall or precision is that of the average, or with thresholds per label that of each
+    label. A dict requires it of some labels: all others get the thresholds that they have without it.
+    It holds on these samples, and with `confidence` on new ones, label by label.
 
     With `labels`, only these are scored and tuned, and `Learner.set_thresh` keeps the thresholds of
     the others.

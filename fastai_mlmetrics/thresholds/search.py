@@ -9,14 +9,12 @@ __all__ = []
 from fastai.basics import *
 from ..core.inputs import upload
 from ..core.messages import check_int, progress
-from ..core.rules import is_probs, ThresholdRule
+from ..core.rules import BELOW_ALL, is_probs, ThresholdRule
 from ..core.counts import is_split
 from ..core.predictions import Predictions
 from ..metrics.streaming import CountsMetric, StreamMetric
 from ..metrics.curves import bin_edges, Curve, sort_curve
-from ..metrics.intervals import estimate
 from functools import cached_property
-from itertools import combinations
 
 # %% ../../nbs/thresholds/00_search.ipynb #1555ab80
 def _groups(scores, probs):
@@ -28,10 +26,12 @@ def _groups(scores, probs):
     tolerance = 8*np.finfo(scores.dtype).eps
     begins = np.append(True, above-below > tolerance*above)
     # Dense scores would chain into a wide group: divide it at each tolerance above its first score
-    first = scores[begins].astype(float)[begins.cumsum()-1]
+    starts = np.flatnonzero(begins)
+    chained = np.flatnonzero(~begins)
+    first = scores[starts[np.searchsorted(starts, chained)-1]].astype(float)
+    def step(at): return np.floor(np.log(scores[at]/first)/tolerance)
     with np.errstate(invalid='ignore'): # 0/0 is NaN, and scores of 0 stay one group
-        steps = np.floor(np.log(scores/first)/tolerance)
-    begins[1:] |= steps[1:]>steps[:-1]
+        begins[chained] = step(chained)>step(chained-1)
     return np.flatnonzero(begins)
 
 def _middles(scores, n_below, probs):
@@ -40,7 +40,8 @@ def _middles(scores, n_below, probs):
     lower = scores[n_below-1]
     upper = scores[n_below%n] # Both ends wrap around, and are replaced below
     lowest = np.nextafter(scores[0], -np.inf, dtype=scores.dtype)
-    lower[n_below==0] = 0 if probs else lowest
+    if probs: lowest = 0 if scores[0]>0 else BELOW_ALL
+    lower[n_below==0] = lowest
     upper[n_below==n] = 1 if probs else np.inf
     with np.errstate(invalid='ignore'): # The middle of infinite scores
         middle = ((lower.astype(float)+upper)/2).astype(scores.dtype)
@@ -48,22 +49,20 @@ def _middles(scores, n_below, probs):
 
 def candidates(
     scores, # All scores, 1-d, sorted
-    true, # Scores of positives, 1-d, sorted: the best threshold is next to one of them
-    probs:bool=True # Whether scores and thresholds are in [0, 1]
-): # From the highest down; scores above a candidate are predicted
-    "Place candidate thresholds on both sides of each true score"
-    if not len(scores): return np.ones(1, scores.dtype) # All targets are ignored
+    near, # Positions of positives among them: the best threshold is next to one of them
+    probs:bool=True # Whether the scores are in [0, 1]
+)->tuple: # Thresholds from the highest down, and how many scores are below each
+    "Place candidate thresholds on both sides of positives"
+    if not len(scores): return np.ones(1, scores.dtype),np.zeros(1, int) # All targets are ignored
     starts = _groups(scores, probs)
     # Gap i is below group i, and the last gap is above all groups
-    true_group = np.searchsorted(scores[starts], true, 'right')-1
+    group = np.searchsorted(starts, near, 'right')-1
     chosen = np.zeros(len(starts)+1, dtype=bool)
-    chosen[true_group] = True
-    chosen[true_group+1] = True
+    chosen[group] = True
+    chosen[group+1] = True
     chosen[-1] = True # Predicts nothing
-    # A threshold in [0, 1] never predicts a score of 0
-    if probs and scores[0]<=0: chosen[0] = False
-    n_below = np.append(starts, len(scores))[chosen]
-    return _middles(scores, n_below[::-1], probs)
+    n_below = np.append(starts, len(scores))[chosen][::-1]
+    return _middles(scores, n_below, probs),n_below
 
 # %% ../../nbs/thresholds/00_search.ipynb #9e7d6546
 def deal_folds(
@@ -80,8 +79,7 @@ class SearchRow:
     "Confusion counts of one row of sample-label pairs at thresholds, by fold"
     def __init__(self,
         thresh, # M thresholds
-        above, # Numbers of negatives and positives above each threshold, and of all, folds x 2 x (M+1)
-        everything:float=0. # Threshold below all scores, which predicts everything
+        above # Numbers of negatives and positives above each threshold, and of all, folds x 2 x (M+1)
     ): store_attr()
 
     def curve(self,
@@ -98,28 +96,24 @@ class SearchRow:
 class SearchTable:
     """Base class of tables that count all labels at thresholds, by fold
 
-    A subclass defines the methods `row` and `candidates`, and three attributes: `total`, the numbers
-    of negatives and positives of each label, folds x 2 x C; `probs`, whether thresholds are in
-    [0, 1]; and `ends`, a high and a low probability, beyond which no threshold divides the scores."""
+    Thresholds fall: the first one predicts nothing. Results have a row for each set of folds: all
+    folds first, then all but each of them. A subclass defines `row`, `candidates` and `count`, and
+    the attributes `total`, the numbers of negatives and positives of each label, folds x 2 x C;
+    `probs`, whether thresholds are in [0, 1]; `everything`, a threshold below all scores; and `ends`,
+    a high and a low probability, beyond which no threshold divides the scores."""
     show = True # Whether long loops may show a progress bar
     has_samples = False # Whether it knows each sample's scores
     dtype = np.float32 # Of scores and thresholds
+    everything = 0.
     def __init__(self,
         n_folds:int, # Number of folds
         n_seen:int, # Number of samples
         c:int # Number of labels
-    ):
-        store_attr()
-        # None, one or two folds are left out, but never all
-        sizes = range(min(3, n_folds))
-        # Sets of folds that are left out, in the order of the rows of `fold_masks(pairs=True)`
-        self.left_out = [o for k in sizes for o in combinations(range(n_folds), k)]
-        self._row_of = {o: i for i,o in enumerate(self.left_out)}
+    ): store_attr()
 
     def row(self,
         i:int=None, # Label; None: the pairs of all labels
-        thresh=None, # Thresholds; None: candidates of the row, from the highest down
-        by_rank=None # Sets of folds, S x folds: candidates predict as many labels as are true in a set
+        thresh=None # Thresholds, from the highest down; None: candidates of the row
     )->SearchRow:
         "Count a row at thresholds"
         raise NotImplementedError
@@ -128,31 +122,21 @@ class SearchTable:
         "Place candidates for all labels"
         raise NotImplementedError
 
+    def count(self,
+        thresh # Thresholds of each fold, folds x C, or folds x 1 for all labels
+    ): # Numbers of negatives and positives above them, folds x 2 x C
+        "Count each label at one threshold per fold"
+        raise NotImplementedError
+
     @property
     def true(self):
         "Number of positives of each label"
         return self.total[:,1].sum(0)
 
-    def row_without(self,
-        folds:tuple # Folds that are left out: none, one or two
-    )->int:
-        "Return which row of `fold_masks`, and so of tuned thresholds, leaves out these folds"
-        return self._row_of[tuple(sorted(folds))]
-
-    def fold_masks(self,
-        pairs:bool=False # Whether two folds are left out as well
-    ): # S x folds of 0 and 1: all, all but each fold, all but each two
-        "Return which folds count, a row for each set of folds that are left out"
-        n_sets = len(self.left_out) if pairs else 1+self.n_folds
-        folds = np.arange(self.n_folds)
-        return np.array([~np.isin(folds, o) for o in self.left_out[:n_sets]], dtype=float)
-
-    def at(self,
-        thresh # Thresholds, S x C, or S x 1 for all labels
-    ): # Numbers of negatives and positives above them, folds x 2 x S x C
-        "Count all labels at thresholds"
-        of_labels = np.broadcast_to(thresh, (len(thresh), self.c)).T
-        return np.stack([self.row(i, t).above[...,:-1] for i,t in enumerate(of_labels)], -1)
+    def fold_masks(self): # S x folds of 0 and 1
+        "Return which folds count: all, then all but each"
+        if self.n_folds==1: return np.ones((1,1))
+        return np.concatenate([np.ones((1,self.n_folds)), 1-np.eye(self.n_folds)])
 
     def averaged(self,
         m:CountsMetric, # Metric, with its average
@@ -193,6 +177,9 @@ class ScoreTable(SearchTable):
         self.probs = is_probs(self.scores)
         info = np.finfo(self.dtype)
         self.ends = 1-8*info.eps,info.tiny
+        lowest = self.scores.min().item()
+        if not self.probs: self.everything = lowest-1
+        elif lowest==0: self.everything = BELOW_ALL
         n,c = self.y.shape
         n_folds = 1 if cv is None else check_int('cv', cv, 2)
         groups = ifnone(self.p.groups, torch.arange(n, device='cpu'))
@@ -200,74 +187,65 @@ class ScoreTable(SearchTable):
         self.fold = deal_folds(groups, self.n_folds, check_int('seed', seed))
 
     @cached_property
-    def sorted_scores(self):
-        "Scores of each label in groups, each sorted: of each fold the negatives and the positives"
-        n_groups = 2*self.n_folds
-        negatives = 2*self.fold.numpy().astype(np.min_scalar_type(n_groups)) # Group of negatives
-        scores,y,valid = (o.numpy() for o in (self.scores, self.y, self.valid))
-        def groups(i):
-            is_valid = valid[:,i]
-            label_scores = scores[:,i][is_valid]
-            group = (negatives+y[:,i])[is_valid]
-            ends = np.bincount(group, minlength=n_groups).cumsum()[:-1]
-            # A stable sort of small numbers only counts them
-            by_group = label_scores[np.argsort(group, kind='stable')]
-            return [*map(np.sort, np.split(by_group, ends))]
-        return [*map(groups, self.each(range(self.c)))]
+    def cell(self):
+        "Number of the fold and target of each pair, N x C: 2*fold, and 1 more for a positive"
+        n_cells = 2*self.n_folds
+        return (2*self.fold[:,None] + self.y).numpy().astype(np.min_scalar_type(n_cells))
+
+    @cached_property
+    def sorted_labels(self):
+        "Scores of each label, sorted, and their cells"
+        columns = zip(self.scores.numpy().T, self.cell.T, self.valid.numpy().T)
+        return [_sort(scores[valid], cell[valid]) for scores,cell,valid in self.each([*columns])]
 
     @cached_property
     def total(self):
         "Numbers of negatives and positives of each label, folds x 2 x C"
-        sizes = np.array([[*map(len, groups)] for groups in self.sorted_scores])
-        return sizes.T.reshape(self.n_folds, 2, self.c)
+        return self.count(np.full((self.n_folds,1), -np.inf))
 
-    def row(self, i=None, thresh=None, by_rank=None):
-        groups = self.sorted_scores[i] if i is not None else [*map(_joined, zip(*self.sorted_scores))]
-        if thresh is None:
-            # Candidates lie next to the positives, or to the n-th highest score if n labels are true
-            near = groups[1::2] if by_rank is None else [_score_at_rank(groups, o) for o in by_rank]
-            thresh = candidates(_joined(groups), _joined(near), self.probs)
-        # How many scores are above each threshold, and in all
-        above = [len(o)-np.append(np.searchsorted(o, thresh, 'right'), 0) for o in groups]
-        everything = 0. if self.probs else thresh.min(initial=math.inf)-1
-        return SearchRow(thresh, np.stack(above).reshape(self.n_folds, 2, -1), everything)
+    def row(self, i=None, thresh=None):
+        if i is not None: scores,cell = self.sorted_labels[i]
+        else:
+            valid = self.valid.numpy()
+            scores,cell = _sort(self.scores.numpy()[valid], self.cell[valid])
+        if thresh is None: thresh,n_below = candidates(scores, np.flatnonzero(cell%2), self.probs)
+        else: n_below = np.searchsorted(scores, thresh, 'right')
+        # The scores between two thresholds, from the highest down, are added in one step
+        n_steps = len(thresh)+1
+        step = np.repeat(np.arange(n_steps), -np.diff(n_below, prepend=len(scores), append=0))
+        n_cells = 2*self.n_folds
+        added = np.bincount(step*n_cells+cell[::-1], minlength=n_steps*n_cells)
+        above = added.reshape(n_steps, self.n_folds, 2).cumsum(0)
+        return SearchRow(thresh, np.moveaxis(above, 0, 2))
 
     def candidates(self):
         "Place candidates for all labels at 2,048 quantiles of the true scores"
         scores = self.scores.numpy() # numpy's masks are ten times as fast as torch's
         true = np.sort(scores[self.y.numpy()])
         ranks = np.linspace(0, len(true)-1, min(2**11, len(true))).round().astype(int)
-        return candidates(np.sort(scores[self.valid.numpy()]), true[ranks], self.probs)
+        scores = np.sort(scores[self.valid.numpy()])
+        return candidates(scores, np.searchsorted(scores, true[ranks]), self.probs)[0]
+
+    def count(self, thresh):
+        above = self.scores.numpy() > thresh[self.fold.numpy()]
+        sample,label = np.nonzero(above & self.valid.numpy())
+        place = self.cell[sample,label]*self.c + label
+        return np.bincount(place, minlength=2*self.n_folds*self.c).reshape(self.n_folds, 2, self.c)
 
     def predictions(self, thresh):
         "Threshold the scores of each fold, as binary `Predictions`: thresholds are folds x 1 or C"
         predicted = self.scores > torch.from_numpy(thresh)[self.fold]
         return self.p.replace(preds=predicted, targs=self.p.targs.cpu(), rule=self.binary_rule)
 
-    def estimates(self, m, mask):
-        "Return a function that scores one threshold for all labels in the folds that count"
-        rows = torch.from_numpy(mask>0)[self.fold]
-        scores = self.scores[rows]
-        groups = None if self.p.groups is None else self.p.groups[rows]
-        p = self.p.replace(preds=scores, targs=self.p.targs.cpu()[rows], groups=groups,
-                           rule=self.binary_rule)
-        return lambda thresh: estimate(m, p.replace(preds=scores>thresh))
-
     @property
     def binary_rule(self):
         "Rule of predictions that are binary already"
         return ThresholdRule(sigmoid=False, ignore_index=self.p.rule.ignore_index)
 
-def _joined(groups):
-    "Join arrays of scores, sorted"
-    return np.sort(np.concatenate([*groups]))
-
-def _score_at_rank(groups, mask):
-    "Return the n-th highest score in the folds that count, if n pairs in them are true; n=0: nothing"
-    folds = np.flatnonzero(mask)
-    scores = _joined(groups[2*i+is_true] for i in folds for is_true in (0,1))
-    n = sum(len(groups[2*i+1]) for i in folds)
-    return scores[len(scores)-n:][:1]
+def _sort(scores, cell):
+    "Sort scores together with their cells"
+    order = np.argsort(scores)
+    return scores[order],cell[order]
 
 # %% ../../nbs/thresholds/00_search.ipynb #fb1a0d7e
 @patch
@@ -315,7 +293,12 @@ class BinnedTable(SearchTable):
         n_seen = self.total.sum((0, 1)).max()
         super().__init__(len(self.hist), n_seen, hist.shape[2])
 
-    def row(self, i=None, thresh=None, by_rank=None): # All edges, so those by rank are among them
+    def _bins_above(self, thresh):
+        "Return how many of the stored bins are above each threshold; of equal edges, the lowest"
+        n = self.bins-np.searchsorted(self.edges[::-1], thresh)-self.first
+        return n.clip(0, self.hist.shape[3])
+
+    def row(self, i=None, thresh=None):
         hist = self.hist.sum(2) if i is None else self.hist[:,:,i]
         if thresh is None: # Midway between the filled bins next to each other
             filled = self.first+np.flatnonzero(hist.any((0, 1)))
@@ -326,11 +309,15 @@ class BinnedTable(SearchTable):
         # In no bin, in the first bin, in the first two
         above = np.zeros((*hist.shape[:2], n_bins+1))
         hist.cumsum(2, out=above[...,1:])
-        # Bins above each threshold; of equal edges, the lowest
-        bins_above = self.bins-np.searchsorted(self.edges[::-1], thresh)-self.first
-        return SearchRow(thresh, above[...,np.append(bins_above.clip(0, n_bins), n_bins)])
+        return SearchRow(thresh, above[...,np.append(self._bins_above(thresh), n_bins)])
 
     def candidates(self): return self.row().thresh
+
+    def count(self, thresh):
+        n_bins = self._bins_above(np.broadcast_to(thresh, (self.n_folds,self.c)))
+        counts = [[hist[:,i,:n].sum(1) for i,n in enumerate(of_labels)]
+                  for hist,of_labels in zip(self.hist, n_bins)]
+        return np.array(counts).swapaxes(1, 2)
 
 # %% ../../nbs/thresholds/00_search.ipynb #fb0500b6
 def draw_folds(
