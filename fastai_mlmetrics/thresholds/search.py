@@ -17,21 +17,20 @@ from ..metrics.curves import bin_edges, Curve, sort_curve
 from functools import cached_property
 
 # %% ../../nbs/thresholds/00_search.ipynb #1555ab80
+_APART = 8 # Units in the last place that two neighbouring probabilities of different groups are apart
+
 def _groups(scores, probs):
     "Return where each group of sorted scores begins; no threshold divides a group"
-    below = scores[:-1]
-    above = scores[1:]
-    if not probs: return np.flatnonzero(np.append(True, above>below))
-    # Probabilities that differ in their last digits only are one group
-    tolerance = 8*np.finfo(scores.dtype).eps
-    begins = np.append(True, above-below > tolerance*above)
-    # Dense scores would chain into a wide group: divide it at each tolerance above its first score
+    if not probs: return np.flatnonzero(np.append(True, scores[1:]>scores[:-1]))
+    # The bits of floats that are not negative, as integers, count units in the last place
+    units = scores.view(f'i{scores.itemsize}')
+    begins = np.append(True, np.diff(units)>_APART)
+    # Dense scores would chain into a wide group: divide it at each multiple above its first score
     starts = np.flatnonzero(begins)
     chained = np.flatnonzero(~begins)
-    first = scores[starts[np.searchsorted(starts, chained)-1]].astype(float)
-    def step(at): return np.floor(np.log(scores[at]/first)/tolerance)
-    with np.errstate(invalid='ignore'): # 0/0 is NaN, and scores of 0 stay one group
-        begins[chained] = step(chained)>step(chained-1)
+    first = units[starts[begins.cumsum()[chained]-1]]
+    def step(at): return (units[at]-first)//_APART
+    begins[chained] = step(chained)>step(chained-1)
     return np.flatnonzero(begins)
 
 def _middles(scores, n_below, probs):
@@ -192,22 +191,39 @@ class ScoreTable(SearchTable):
         n_cells = 2*self.n_folds
         return (2*self.fold[:,None] + self.y).numpy().astype(np.min_scalar_type(n_cells))
 
+    def _sort(self, scores, cell):
+        "Sort scores together with their cells"
+        if not (self.probs and self.dtype==np.float32):
+            order = np.argsort(scores)
+            return scores[order],cell[order]
+        # Probabilities are ordered like their bits. With the cell in the last bits, sorting takes half of
+        # the time of `argsort`, and eight million scores 0.6 s instead of 1.3 s
+        bits = np.sort(scores.view(np.int32).astype(np.int64)<<16 | cell)
+        return (bits>>16).astype(np.int32).view(np.float32),(bits & 0xffff).astype(cell.dtype)
+
     @cached_property
     def sorted_labels(self):
         "Scores of each label, sorted, and their cells"
         columns = zip(self.scores.numpy().T, self.cell.T, self.valid.numpy().T)
-        return [_sort(scores[valid], cell[valid]) for scores,cell,valid in self.each([*columns])]
+        return [self._sort(scores[valid], cell[valid]) for scores,cell,valid in self.each([*columns])]
 
     @cached_property
     def total(self):
         "Numbers of negatives and positives of each label, folds x 2 x C"
-        return self.count(np.full((self.n_folds,1), -np.inf))
+        return self._by_fold(self.valid)
+
+    def _by_fold(self, pairs):
+        "Count the negatives and the positives among some pairs, N x C bools: folds x 2 x C"
+        def count(x):
+            zeros = torch.zeros(self.n_folds, self.c, dtype=torch.int32, device='cpu')
+            return zeros.index_add_(0, self.fold, x.int()).numpy()
+        return np.stack([count(pairs & ~self.y), count(pairs & self.y)], 1)
 
     def row(self, i=None, thresh=None):
         if i is not None: scores,cell = self.sorted_labels[i]
         else:
             valid = self.valid.numpy()
-            scores,cell = _sort(self.scores.numpy()[valid], self.cell[valid])
+            scores,cell = self._sort(self.scores.numpy()[valid], self.cell[valid])
         if thresh is None: thresh,n_below = candidates(scores, np.flatnonzero(cell%2), self.probs)
         else: n_below = np.searchsorted(scores, thresh, 'right')
         # The scores between two thresholds, from the highest down, are added in one step
@@ -227,10 +243,7 @@ class ScoreTable(SearchTable):
         return candidates(scores, np.searchsorted(scores, true[ranks]), self.probs)[0]
 
     def count(self, thresh):
-        above = self.scores.numpy() > thresh[self.fold.numpy()]
-        sample,label = np.nonzero(above & self.valid.numpy())
-        place = self.cell[sample,label]*self.c + label
-        return np.bincount(place, minlength=2*self.n_folds*self.c).reshape(self.n_folds, 2, self.c)
+        return self._by_fold((self.scores > torch.from_numpy(thresh)[self.fold]) & self.valid)
 
     def predictions(self, thresh):
         "Threshold the scores of each fold, as binary `Predictions`: thresholds are folds x 1 or C"
@@ -241,11 +254,6 @@ class ScoreTable(SearchTable):
     def binary_rule(self):
         "Rule of predictions that are binary already"
         return ThresholdRule(sigmoid=False, ignore_index=self.p.rule.ignore_index)
-
-def _sort(scores, cell):
-    "Sort scores together with their cells"
-    order = np.argsort(scores)
-    return scores[order],cell[order]
 
 # %% ../../nbs/thresholds/00_search.ipynb #fb1a0d7e
 @patch
