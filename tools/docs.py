@@ -134,7 +134,7 @@ TERMS = {
         'top 3 labels, limit number of labels, '
         'threshold of each label by name, dict of thresholds, thresholds after more training',
     'reference/03_thresholds#learnerthresh_find':
-        'which threshold to set, which of three thresholds, best cardinality or per_label',
+        'which threshold to set, best or per_label',
     'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife, '
         'results as a DataFrame',
     'reference/04_reports#multilabel_metrics': 'fewer columns in the training table, fewer metrics',

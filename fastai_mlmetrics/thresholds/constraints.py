@@ -28,6 +28,20 @@ def n_needed(
     return math.ceil(math.log(1-confidence)/math.log(share))
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #210d89b8
+def sequence_starts(
+    precision:float, # Minimum precision
+    confidence:float, # Probability that new samples have the minimum precision
+    n_most:float # Maximum number of predictions with this precision: positives / precision
+)->list: # Empty if there are too few positives for any proof
+    "Place the starts of fixed sequences: the first at as few predictions as can prove the precision"
+    starts = []
+    while True:
+        n_starts = len(starts)+1 # Each has its share of the error probability
+        first_start = n_needed(precision, 1-(1-confidence)/n_starts)
+        more = [first_start*4**k for k in range(n_starts)]
+        if more[-1]>n_most: return starts
+        starts = more
+
 def fixed_sequences(
     n, # Number of predictions at each threshold, from the highest threshold down
     n_right, # How many of them are right
@@ -37,14 +51,12 @@ def fixed_sequences(
 ): # Bools: at which thresholds the precision is at least the minimum
     """Test a precision at each threshold by fixed sequences (Angelopoulos et al., Learn then Test, 2021)
 
-    A sequence begins at a fixed number of predictions, and ends at the first threshold that fails.
-    Several begin, each at twice the predictions of the one before, and share the error probability."""
-    first_start = n_needed(precision, confidence)
-    n_starts = 1+int(math.log2(max(n_most/first_start, 1)))
-    passes = binom.sf(n_right-1, n, precision) <= (1-confidence)/n_starts
+    A sequence begins at a fixed number of predictions, and ends at the first threshold that fails."""
+    starts = sequence_starts(precision, confidence, n_most)
+    passes = binom.sf(n_right-1, n, precision) <= (1-confidence)/max(len(starts), 1)
     proven = np.zeros(len(n), bool)
-    for n_start in first_start*2**np.arange(n_starts):
-        is_tested = n>=n_start
+    for start in starts:
+        is_tested = n>=start
         proven |= is_tested & ((is_tested & ~passes).cumsum()==0)
     return proven
 
