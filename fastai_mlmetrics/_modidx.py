@@ -347,6 +347,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                 'fastai_mlmetrics/core/rules.py'),
                                              'fastai_mlmetrics.core.rules.ThresholdRule.limits': ( 'core/rules.html#thresholdrule.limits',
                                                                                                    'fastai_mlmetrics/core/rules.py'),
+                                             'fastai_mlmetrics.core.rules.ThresholdRule.replace': ( 'core/rules.html#thresholdrule.replace',
+                                                                                                    'fastai_mlmetrics/core/rules.py'),
                                              'fastai_mlmetrics.core.rules.ThresholdRule.text': ( 'core/rules.html#thresholdrule.text',
                                                                                                  'fastai_mlmetrics/core/rules.py'),
                                              'fastai_mlmetrics.core.rules.ThresholdRule.valid': ( 'core/rules.html#thresholdrule.valid',
