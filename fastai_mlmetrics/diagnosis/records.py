@@ -11,7 +11,6 @@ from ..core.messages import check_kwargs, check_shares, code_html, note, plural
 from ..core.tables import some_labels, some_names, with_limits
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
-from ..metrics.formulas import F1ScoreMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
@@ -313,11 +312,7 @@ def judge_of(
     check_shares(min_accuracy=min_accuracy, max_empty=max_empty)
     stats = ValidationStats.of(p)
     r = Record(stats.fields(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields))
-    # The histogram has the scores only roughly
-    if r.suggested_thresh is not None:
-        rule = p.rule.replace(thresh=r.suggested_thresh, min_labels=0, max_labels=None)
-        counts = p.replace(rule=rule).counts.sum(1)
-        r.suggested_f1 = F1ScoreMulti().values(*counts).item()
+    # The histogram has the ranking only roughly
     for o in r.dead if p.scored else ():
         scores,y,valid = p.column(p.vocab.index(o['label']))
         o['ap'] = APScoreMulti().values(label_curve(scores[valid], y[valid])).item()
