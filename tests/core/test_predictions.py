@@ -316,7 +316,8 @@ def test_without_limits_the_rule_of_chosen_labels_decides():
     assert of_all.all_labels is None and torch.equal(of_all.predicted, binarize(SCORES, 0.5, False, 0, 1).bool())
 
 @pytest.mark.parametrize('limits', [dict(max_labels=1), dict(min_labels=1), dict(min_labels=2, max_labels=2)], ids=str)
-@pytest.mark.parametrize('first', [{}, dict(max_labels=3), dict(thresh=[0.1,0.2,0.3,0.4,0.5,0.6], min_labels=1)], ids=str)
+@pytest.mark.parametrize('first', [
+    {}, dict(max_labels=3), dict(thresh=[0.1,0.2,0.3,0.4,0.5,0.6], min_labels=1)], ids=str)
 def test_a_new_rule_has_its_threshold_and_limits_for_all_labels(first, limits):
     "One threshold is for all labels; of thresholds by label, those of other labels stay"
     p = Predictions.of(SCORES, TARGS, labels=[4,1], **first)

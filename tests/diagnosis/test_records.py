@@ -261,6 +261,11 @@ def test_no_remedy_that_is_in_use():
     r = Record(judge(*simulate(skill=0., bias=0.), thresh=0.9, sigmoid=True))
     r.suggested_thresh,r.suggested_f1 = r.thresh,r.f1_micro
     assert remedies(r)[-1].startswith('Train longer or try another model: no ') and 'as many' not in remedies(r)[-1]
+    r.suggested_f1 = r.f1_micro+0.01 # Not clearly better
+    for share,said in ((0.95, 'no threshold is good enough'), (0.5, 'another threshold would hardly help')):
+        r.constant_f1 = share*r.suggested_f1
+        assert f'or try another model: {said}' in remedies(r)[-1]
+    r.suggested_f1 = r.f1_micro
     for share,said in ((1.19,True), (1.21,False), (0.81,True), (0.79,False)):
         r.pred_per_sample = share*r.true_per_sample
         assert ('the present one, which predicts about as many labels as are true. Micro F1' in remedies(r)[-1])==said
@@ -292,6 +297,17 @@ def test_a_loss_that_came_down_hardly_moves():
         records.append(r)
     helps = ' '.join(remedies(r))
     assert 'hardly moves, 0.0524 at best and 0.0525 now' in helps
+
+@pytest.mark.parametrize('losses,trend,best', [
+    ((math.nan,0.5,0.4), 'falls', 0.5), # The first one is unknown
+    ((-0.5,-1.,-0.8), '', -1.)]) # No percentage of a negative loss
+def test_losses_that_have_no_meaning_have_no_trend(losses, trend, best):
+    records = []
+    for loss in losses:
+        r = Record(judged(), phase='fit', epoch=0, valid_loss=loss)
+        add_trend(r, records, train_loss=-2.)
+        records.append(r)
+    assert (r.loss_trend,r.best_loss,r.overfits)==(trend, best, False)
 
 @pytest.mark.parametrize('verdict', ['predicts nothing','over-predicts','no better than a constant'])
 def test_a_threshold_is_a_remedy_where_f1_gains_by_it(verdict):
@@ -456,7 +472,7 @@ def test_thresholds_of_their_own_find_labels():
     with warnings_as('error', ZeroLabelsWarning):
         plt.close('all')
         exec(code, dict(learn=learn))
-        with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.fit(1, 0.)
+        with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.validate()
     after = learn.zero_labels.records[-1]
     assert [o['label'] for o in after.dead] in (['j'], []) and after.f1_macro>learn.zero_labels.records[0].f1_macro+0.1
     text = 'the earlier warning no longer applies' if after.dead else 'all clear'
