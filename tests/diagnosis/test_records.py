@@ -475,7 +475,7 @@ def test_thresholds_of_their_own_find_labels():
         with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.validate()
     after = learn.zero_labels.records[-1]
     assert [o['label'] for o in after.dead] in (['j'], []) and after.f1_macro>learn.zero_labels.records[0].f1_macro+0.1
-    text = 'the earlier warning no longer applies' if after.dead else 'all clear'
+    text = 'The earlier warning no longer applies' if after.dead else 'All clear'
     assert text in one_line(out.getvalue()) and 'macro F1' in one_line(out.getvalue())
     found = best_thresholds(logits.sigmoid(), targs, average='macro')
     assert len(judge(logits.sigmoid(), targs, thresh=found).dead)<=1

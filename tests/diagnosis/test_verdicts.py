@@ -90,8 +90,8 @@ def test_a_better_f1_is_clearly_better(now, enough, too_little):
 @pytest.mark.parametrize('helps,changes', [
     (True, {}), (False, dict(suggested_f1=0.819)), (False, dict(suggested_f1=math.nan)),
     # It is better held out, too, or that is unknown
-    (False, dict(global_gain=NO_GAIN)), (False, dict(global_gain=(-0.01,-0.1,0.1))), (True, dict(global_gain=(math.nan,)*3)),
-    (True, dict(thresh=0.3, global_gain=(math.nan,)*3)),
+    (False, dict(global_gain=NO_GAIN)), (False, dict(global_gain=(-0.01,-0.1,0.1))),
+    (True, dict(global_gain=(math.nan,)*3)), (True, dict(thresh=0.3, global_gain=(math.nan,)*3)),
     # A threshold that somebody chose stays, unless the gain is clear
     (False, dict(thresh=0.3, global_gain=(0.1, 0.025, 0.2))), (True, dict(thresh=0.3, global_gain=(0.1, 0.026, 0.2))),
     (True, dict(global_gain=(0.1, -0.1, 0.3))), (True, dict(thresh=0, global_gain=(0.1, -0.1, 0.3))),
