@@ -156,7 +156,7 @@ class ThreshFinder(ScoreHistogram):
         average:str='micro', # 'micro', 'macro' or 'weighted'; not used for an instance
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
         *,
-        bins:int=1024, # Number of histogram bins per label, over logits from 24 down to -24
+        bins:int=1024, # Number of histogram bins over logits from 24 to -24; at most 4,096
         sigmoid:bool=True, # Whether the predictions are logits
         vocab=None, # Names of the labels, for the table; None: numbers
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none

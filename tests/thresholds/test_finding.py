@@ -336,3 +336,7 @@ def test_thresholds_of_chosen_labels(kw, bins):
         expected = best_thresholds(scores[:,cols], targs[:,cols], vocab=names, bins=bins, **kw)
         assert found==expected and found.table.equals(expected.table) and [*found.names]==names
     with pytest.raises(ValueError, match="'g'"): best_thresholds(scores, targs, vocab=vocab, labels=['g'])
+
+def test_more_bins_than_edges_of_three_digits_are_refused():
+    with pytest.raises(ValueError, match='bins=4097 should be at most 4096'): ThreshFinder(bins=4097)
+    assert ThreshFinder(bins=4096).bins==4096
