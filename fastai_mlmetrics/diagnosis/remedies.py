@@ -110,10 +110,10 @@ def _of_labels(r):
 
 def _search(r, average, of_arrays):
     "Return the call that finds thresholds, and sets them if it can"
-    args = ', '.join(filter(None, [average, _of_labels(r).removeprefix(', ')]))
-    find = f'learn.thresh_find({args})'
-    if r.decodes: return f"`learn.set_thresh({find})`"
-    return f"`{find if r.phase else f'best_thresholds(preds, targs, {of_arrays}{_of_labels(r)})'}`"
+    labels = _of_labels(r)
+    if not r.phase and not r.decodes: return f"`best_thresholds(preds, targs, {of_arrays}{labels})`"
+    find = f"learn.thresh_find({(average+labels).removeprefix(', ')})"
+    return f"`learn.set_thresh({find})`" if r.decodes else f"`{find}`"
 
 def _own_thresholds(r):
     "Advise a threshold per label, with the code to find and set them"
@@ -239,8 +239,8 @@ REMEDIES = [ # All that match are shown
         _better_model, about=MODEL|SAMPLES),
     # If most samples have a label, its `pos_weight` would be below 1
     Row('a-weighted-loss',
-        lambda r: (_too_few(r, 0.8) and r.zeros_accuracy>0.5 and r.can_weigh and not r.collapsed
-                   and not r.labels), # The weights would change all labels
+        lambda r: (_too_few(r, 0.8) and r.zeros_accuracy>0.5 and r.can_weigh
+                   and not r.collapsed and not r.labels), # Weights would change all labels
         _weights, about=MODEL|SAMPLES)]
 
 def matching(rows, r):

@@ -44,7 +44,8 @@ def compare_thresholds(
 )->dict: # Fields of a `Record`; nan: unknown
     "Compare tuned thresholds held out: per label with global, and global with those in use"
     unknown = (math.nan,)*3
-    res = dict(global_f1=math.nan, per_label_f1=math.nan, global_gain=unknown, per_label_gain=unknown)
+    res = dict(global_f1=math.nan, per_label_f1=math.nan,
+               global_gain=unknown, per_label_gain=unknown)
     if not scored or table.c==1 or table.n_folds==1 or not table.true.any(): return res
     objective = Objective('f1', 'micro', per_label=True)
     shared,per_label = (tuned.held_out for tuned in objective.tune(table))

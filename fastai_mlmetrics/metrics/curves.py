@@ -92,7 +92,7 @@ def row_curves(
     return [sort_curve(s[None], t[None], w[None]) for s,t,w in rows]
 
 # %% ../../nbs/metrics/03_curves.ipynb #6ef8575c
-REACH = 24 # Bins divide logits from 24 down to -24; the outermost bins also count all beyond
+REACH = 24 # Bins divide logits from 24 down to -24; the outer bins count all beyond
 
 def bin_place(
     logits:Tensor, # Logits of any shape
@@ -111,7 +111,7 @@ def bin_index(
     "Turn bins into places in a histogram by target and label"
     n_labels = y.shape[1]
     label = torch.arange(n_labels, device=y.device, dtype=bin_of.dtype)
-    # In place, since new memory costs time; `bool`, since wrong targets are reported later
+    # In place, since new memory costs time; `bool`, since wrong targets are told later
     return bin_of.add_(bins*label).add_(y.bool(), alpha=bins*n_labels)
 
 def add_to_histogram(
@@ -133,7 +133,7 @@ def bin_curve(
 
 # %% ../../nbs/metrics/03_curves.ipynb #b1ed6e02
 MAX_BINS = 2**12 # Edges of more bins would not differ in three digits
-HIGHEST = 12 # All probabilities above this logit are in one bin: float32 hardly separates them
+HIGHEST = 12 # Probabilities above this logit, hardly separate in float32, share a bin
 
 def _three_digits(x): return np.array([float(f'{o:.3g}') for o in x])
 
@@ -142,13 +142,13 @@ def bin_edges(
     bins:int, # Number of bins, from a logit of 24 down to -24; at most `MAX_BINS`
     probs:bool=True # Whether scores are probabilities; if not, they are margins of any size
 ): # From the highest down; bin i has the scores above edge i+1 that are not above edge i
-    "Return the thresholds between bins of scores: the first is above all scores, the last below them"
+    "Return the thresholds between bins, the first above all scores, the last below"
     place = np.linspace(REACH, -REACH, bins+1)[1:-1]
     if not probs:
         margins = np.sign(place)*np.expm1(abs(place))/1e6 # The inverse of `_to_place`
         return np.concatenate([[math.inf], _three_digits(margins), [-math.inf]])
     place = place[place<=HIGHEST]
-    from_end = _three_digits(expit(-abs(place))) # Distance from 0 or from 1, whichever is nearer
+    from_end = _three_digits(expit(-abs(place))) # Distance from the nearer of 0 and 1
     inner = np.where(place>0, (1-from_end).round(12), from_end)
     return np.concatenate([[1.], inner, [-math.inf]])
 
@@ -165,8 +165,9 @@ def score_bins(
     edges = bin_edges(bins, probs)
     n_bins = len(edges)-1
     edges = upload(edges, scores.device, scores.dtype)
-    # The place on the axis is at most one bin off, and found in a tenth of `bucketize`'s time
-    bin_of = bin_place(_to_place(scores, probs), bins).sub_(bins-n_bins).clamp_(min=0).int()
+    # At most one bin off, and found in a tenth of `bucketize`'s time
+    place = bin_place(_to_place(scores, probs), bins)
+    bin_of = place.sub_(bins-n_bins).clamp_(min=0).int()
     def edge(i): return edges.index_select(0, i.flatten()).view_as(scores)
     lower = scores<=edge(bin_of+1)
     higher = scores>edge(bin_of)

@@ -390,7 +390,8 @@ class ScoreHistogram(FoldedMetric):
     @property
     def grid(self):
         "Arguments of `bin_edges`"
-        return ifnone(self.bins, label_bins(self.c)),self.sigmoid or is_prob_thresh(self.thresh)
+        probs = self.sigmoid or is_prob_thresh(self.thresh)
+        return ifnone(self.bins, label_bins(self.c)),probs
 
     @property
     def edges(self):

@@ -5,7 +5,7 @@ from helpers import *
 from fastai_mlmetrics.diagnosis.records import add_trend
 from fastai_mlmetrics.diagnosis.verdicts import beats_constant
 from fastai_mlmetrics.diagnosis.remedies import remedies
-from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains
+from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains, which_thresholds
 from six_labels import SCORES, TARGS
 
 def test_decisions_are_told_as_decisions():
@@ -585,6 +585,13 @@ def test_no_thresholds_per_label_where_one_will_do():
         r = judge(*simulate(400, 10, 0.15, skill=2., seed=seed), sigmoid=True)
         assert 'Use a threshold per label' not in one_line(r) and r.per_label_gain[0]<0.02
     assert math.isnan(judge(torch.rand(100, 1), torch.rand(100, 1)<0.5).per_label_f1)
+
+def test_a_gain_of_thresholds_per_label_that_is_not_clear_is_left_to_the_search():
+    r = Record(judge(*COLLAPSED, sigmoid=True), global_f1=0.5)
+    for per_label_f1,start in ((0.5, 'Choose the global threshold: thresholds per label are no better'), (0.51, '')):
+        r.update(per_label_f1=per_label_f1, per_label_gain=(per_label_f1-0.5, -0.01, 0.03))
+        text = which_thresholds(r)
+        assert text.startswith(start) and bool(text)==bool(start)
 
 def left_out():
     "Logits and targets of which the best thresholds for micro F1 never predict some labels"
