@@ -34,7 +34,7 @@ class Predictions:
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
     columns:tuple=None # Indices of the labels in the arrays that were passed; None: these are all
     # A limit counts all labels of a sample, also those that are not scored
-    all_labels:object=None # `Predictions` of all labels, to predict with limits; None: not needed
+    all_labels:object=None # `Predictions` of all labels, to predict with limits; None: these are all
 
     @classmethod
     def of(cls,
@@ -87,7 +87,7 @@ class Predictions:
     def rule_of(self, i):
         "Return the rule with the threshold of label `i`"
         t = self.rule.thresh
-        return self.rule.replace(thresh=t[i], names=None) if isinstance(t, tuple) else self.rule
+        return self.rule.replace(thresh=t[i]) if isinstance(t, tuple) else self.rule
 
     @cached_property
     def scores(self):
@@ -131,15 +131,20 @@ class Predictions:
         if isinstance(thresh, tuple): thresh = tuple(thresh[i] for i in cols)
         return self.replace(preds=self.preds[:,cols], targs=self.targs[:,cols],
                             vocab=self.vocab[cols],
-                            rule=rule.replace(thresh=thresh, names=None, labels=None),
-                            columns=columns, all_labels=self if rule.limits else None)
+                            rule=rule.replace(thresh=thresh, labels=None), columns=columns,
+                            all_labels=self)
 
     @property
     def _inputs(self):
         "Predictions, targets and rule for predicting; of all labels if the rule has limits"
         if self.all_labels is None or not self.rule.limits: return self.preds,self.targs,self.rule
         p = self.all_labels
-        return p.preds,p.targs,p.rule.replace(labels=self.columns)
+        thresh = self.rule.thresh
+        if isinstance(thresh, tuple): # The other labels keep their thresholds
+            of_all = np.broadcast_to(p.rule.thresh, len(p.vocab)).copy()
+            of_all[[*self.columns]] = thresh
+            thresh = tuple(of_all.tolist())
+        return p.preds,p.targs,self.rule.replace(thresh=thresh, labels=self.columns)
 
     @property
     def which_labels(self):

@@ -196,7 +196,10 @@ class ThresholdRule:
             max_labels=max_labels)
         for name,value in checked.items(): object.__setattr__(self, name, value)
 
-    replace = replace # `rule.replace(thresh=0.3)`: a copy with other arguments
+    def replace(self, **changes):
+        "Copy the rule with other arguments; names of the labels go with the threshold they came with"
+        if 'thresh' in changes: changes = dict(names=None, by_name=False) | changes
+        return replace(self, **changes)
 
     @cached_property
     def key(self):
@@ -286,7 +289,7 @@ def for_labels(self:ThresholdRule,
     if isinstance(thresh, tuple) and len(thresh)!=c:
         raise ValueError(f"thresh has {len(thresh)} values, but there are {c} labels")
     if self.min_labels>c: raise ValueError(f"min_labels={self.min_labels} is more than the {c} labels")
-    rule = self if thresh is self.thresh else self.replace(thresh=thresh, names=None)
+    rule = self if thresh is self.thresh else self.replace(thresh=thresh)
     if self.labels is None: return rule,None
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)

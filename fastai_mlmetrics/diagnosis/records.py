@@ -11,13 +11,12 @@ from ..core.messages import check_kwargs, check_shares, code_html, note, plural
 from ..core.tables import some_labels, some_names, with_limits
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
-from ..metrics.formulas import F1ScoreMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
 from fastai_mlmetrics.diagnosis.verdicts import (
-    add_verdict, beats_constant, diagnosis, is_better, is_choice, LABELS_OR_NONE,
-    not_muted, per_label_helps, problem, Row, thresh_helps, why_no_verdict,
+    add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, not_muted,
+    per_label_helps, problem, Row, thresh_gains, thresh_helps, why_no_verdict,
     zeros_are_beaten)
 from .remedies import continued, matching, remedies, with_ap
 from textwrap import shorten, wrap
@@ -47,7 +46,8 @@ def add_trend(
 ):
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
-    best = min(before, key=lambda earlier: earlier.valid_loss, default=None)
+    def loss_of(earlier): return np.nan_to_num(earlier.valid_loss, nan=math.inf)
+    best = min(before, key=loss_of, default=None)
     r.train_loss = ifnone(train_loss, math.nan)
     r.best_loss = best.valid_loss if before else math.inf
     # A median is robust to a single bad validation
@@ -63,7 +63,7 @@ def add_trend(
     is_comparable = before and not math.isnan(loss) and min(r.best_loss, loss)>=0
     if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
     elif is_comparable: r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-    r.overfits = rises and r.train_loss<min(0.9*best.train_loss, loss)
+    r.overfits = is_comparable and rises and r.train_loss<min(0.9*best.train_loss, loss)
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
 
 # %% ../../nbs/diagnosis/03_records.ipynb #d30d4f91
@@ -260,9 +260,10 @@ def which_thresholds(r):
     if per_label_helps(r):
         return ("Choose a threshold per label: cross-validated, micro F1 is higher than with the best "
                 f"global threshold, by {with_limits(*r.per_label_gain, ci=0.95)}.")
-    if not thresh_helps(r): return ''
-    return ("Choose the global threshold: a threshold per label is not clearly better, with a "
-            f"cross-validated micro F1 of {r.per_label_f1:.3f} instead of {r.global_f1:.3f}.")
+    # A gain that is not clear is left to `thresh_find`, which has all scores
+    if not thresh_helps(r) or r.per_label_f1>r.global_f1: return ''
+    return ("Choose the global threshold: thresholds per label are no better, with a cross-validated "
+            f"micro F1 of {r.per_label_f1:.3f} instead of {r.global_f1:.3f}.")
 
 def thresh_finding(
     r, # `Record` of the predictions
@@ -273,7 +274,7 @@ def thresh_finding(
     best_f1 = r.global_f1 if has_folds else r.suggested_f1
     if math.isnan(best_f1): return ''
     if per_label_helps(r): what = 'Thresholds per label would help'
-    elif thresh_helps(r) or is_better(best_f1, r.f1_micro): what = 'Another threshold would help'
+    elif thresh_helps(r) or thresh_gains(r, best_f1): what = 'Another threshold would help'
     else: what = 'Other thresholds would hardly help'
     how = note(has_folds, 'cross-validated, ')
     per_label = note(has_folds, f'{r.per_label_f1:.3f} with thresholds per label, ')
@@ -313,11 +314,7 @@ def judge_of(
     check_shares(min_accuracy=min_accuracy, max_empty=max_empty)
     stats = ValidationStats.of(p)
     r = Record(stats.fields(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields))
-    # The histogram has the scores only roughly
-    if r.suggested_thresh is not None:
-        rule = p.rule.replace(thresh=r.suggested_thresh, min_labels=0, max_labels=None)
-        counts = p.replace(rule=rule).counts.sum(1)
-        r.suggested_f1 = F1ScoreMulti().values(*counts).item()
+    # The histogram has the ranking only roughly
     for o in r.dead if p.scored else ():
         scores,y,valid = p.column(p.vocab.index(o['label']))
         o['ap'] = APScoreMulti().values(label_curve(scores[valid], y[valid])).item()

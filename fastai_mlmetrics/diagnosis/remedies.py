@@ -12,7 +12,7 @@ from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh, limits_text, thresh_text
 from ..metrics.ranking import ranks_above_chance
 from fastai_mlmetrics.diagnosis.verdicts import (
-    ANY, LABELS, LABELS_OR_NONE, MODEL, NO_VERDICT, not_muted, per_label_helps, Row,
+    ANY, beats_constant, LABELS, LABELS_OR_NONE, MODEL, NO_VERDICT, not_muted, per_label_helps, Row,
     SAMPLES, thresh_helps, VERDICTS)
 from scipy.special import expit
 
@@ -52,9 +52,10 @@ def exact_thresh(thresh):
     "Format a threshold with all its digits, to be typed; per-label thresholds as their range"
     return f'{thresh:.10g}' if isinstance(thresh, float) else thresh_text(thresh)
 
-def set_thresh_code(thresh, min_labels=0, max_labels=None):
-    "Return the call of `set_thresh` to type"
+def set_thresh_code(thresh, min_labels=0, max_labels=None, labels=None):
+    "Return the call of `set_thresh` to type; with `labels`, it changes only theirs"
     t = exact_thresh(thresh) if isinstance(thresh, float) else 'learn.loss_func.thresh'
+    if labels: t = f"{{{', '.join(f'{label!r}: {t}' for label in labels)}}}"
     limits = limits_text(min_labels, max_labels)
     return f"`learn.set_thresh({', '.join(filter(None, (t, limits)))})`"
 
@@ -72,8 +73,9 @@ def continued(
 def _another_thresh(r):
     "Advise the suggested global threshold, with the code to set it"
     t = exact_thresh(r.suggested_thresh)
-    kind = note(not r.sigmoid, ', sigmoid=False')
-    if r.decodes: how = set_thresh_code(_as_probability(r, r.suggested_thresh))
+    kind = note(not r.sigmoid, ', sigmoid=False') + _of_labels(r)
+    if r.decodes:
+        how = set_thresh_code(_as_probability(r, r.suggested_thresh), labels=r.labels)
     elif not r.phase: how = f"pass `thresh={t}`"
     else:
         how = (f"write `learn.metrics = multilabel_metrics(thresh={t}{kind}"
@@ -90,8 +92,10 @@ def _change_of_thresh(r):
     if r.min_labels==r.max_labels: # Each sample gets the same number of labels, whatever the threshold
         return f"Use a threshold instead of {limits_text(r.min_labels, r.max_labels)}"
     change = "Use one threshold for all labels"
-    if isinstance(r.thresh, float):
-        is_high = r.suggested_thresh<r.thresh
+    if r.labels: change = "Use one threshold for these labels"
+    in_use = L(r.thresh)
+    if len(in_use)==1:
+        is_high = r.suggested_thresh<in_use[0]
         change = "Lower the threshold" if is_high else "Raise the threshold"
     return change+_without(r)
 
@@ -100,20 +104,23 @@ def _without(r):
     limits = limits_text(r.min_labels, r.max_labels)
     return note(limits, f', without {limits}')
 
-def _search(r, in_learner, of_arrays):
+def _of_labels(r):
+    "Return the argument `labels` after others, to be typed; '' if all labels are scored"
+    return note(r.labels, f', labels={r.labels}')
+
+def _search(r, average, of_arrays):
     "Return the call that finds thresholds, and sets them if it can"
-    if r.decodes: return f"`learn.set_thresh({in_learner})`"
-    return f"`{in_learner if r.phase else of_arrays}`"
+    labels = _of_labels(r)
+    if not r.phase and not r.decodes: return f"`best_thresholds(preds, targs, {of_arrays}{labels})`"
+    find = f"learn.thresh_find({(average+labels).removeprefix(', ')})"
+    return f"`learn.set_thresh({find})`" if r.decodes else f"`{find}`"
 
 def _own_thresholds(r):
     "Advise a threshold per label, with the code to find and set them"
-    how = _search(r, 'learn.thresh_find()', 'best_thresholds(preds, targs, per_label=True)')
-    of_all = note(r.labels, " (which tunes all labels)")
-    limits = [note(r.phase, "samples taken as independent"),
-              note(r.labels, "tuned for these labels alone")]
-    which = ', '.join(filter(None, limits))
-    return (f"Use a threshold per label{_without(r)}: {how}{of_all}. "
-            f"Cross-validated micro F1{note(which, f' ({which})')}: {r.per_label_f1:.3f} per label, "
+    how = _search(r, '', 'per_label=True')
+    independent = note(r.phase, " (samples taken as independent)")
+    return (f"Use a threshold per label{_without(r)}: {how}. "
+            f"Cross-validated micro F1{independent}: {r.per_label_f1:.3f} per label, "
             f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The same score means a different "
             "probability for different labels.")
 
@@ -171,8 +178,7 @@ def with_ap(dead):
 
 def _per_label(r):
     "Advise thresholds per label for macro F1, and name the labels that they would find"
-    how = _search(r, "learn.thresh_find(average='macro').per_label",
-                  "best_thresholds(preds, targs, average='macro')")
+    how = _search(r, "average='macro'", "average='macro'")
     dead = _dead(r, True)
     correctly = ' correctly' if any(o['predicted'] for o in dead) else ''
     return (f"For macro F1, use a threshold per label: {how}. Some labels rank above chance and are "
@@ -185,10 +191,11 @@ def _hardly_learnt(r):
             f"threshold helps: {with_ap(_dead(r, False))}.")
 
 def _better_model(r):
-    "Advise training or another model, and show that no threshold is good enough"
+    "Advise training or another model, and show that no threshold helps"
     now = f"Micro F1 is {r.f1_micro:.3f}"
     constant = f"and {r.constant_f1:.3f} for the best constant prediction"
     why = "no threshold is good enough"
+    if beats_constant(r.suggested_f1, r.constant_f1): why = "another threshold would hardly help"
     first_call = ''
     if r.suggested_thresh is None:
         find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
@@ -232,7 +239,8 @@ REMEDIES = [ # All that match are shown
         _better_model, about=MODEL|SAMPLES),
     # If most samples have a label, its `pos_weight` would be below 1
     Row('a-weighted-loss',
-        lambda r: _too_few(r, 0.8) and r.zeros_accuracy>0.5 and r.can_weigh and not r.collapsed,
+        lambda r: (_too_few(r, 0.8) and r.zeros_accuracy>0.5 and r.can_weigh
+                   and not r.collapsed and not r.labels), # Weights would change all labels
         _weights, about=MODEL|SAMPLES)]
 
 def matching(rows, r):

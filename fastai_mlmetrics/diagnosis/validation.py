@@ -8,195 +8,58 @@ __all__ = []
 # %% ../../nbs/diagnosis/00_validation.ipynb #44a94d52
 from fastai.basics import *
 from ..core.inputs import label_names
-from ..core.rules import is_prob_thresh, ThresholdRule
+from ..core.rules import ThresholdRule
 from ..core.counts import Batch, check_values, ENOUGH, loop_batch
 from ..core.decoding import range_words
 from ..metrics.streaming import StreamMetric
 from ..metrics.formulas import (
     AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, ZerosAccuracy)
-from ..metrics.curves import (
-    add_to_histogram, bin_curve, bin_place, constant_values, REACH)
+from ..metrics.curves import bin_curve, constant_values, REACH
 from ..metrics.ranking import APScoreMulti, random_ap, ranks_above_chance
-from ..thresholds.search import BinnedTable, FoldedMetric
+from ..thresholds.search import ScoreHistogram, SearchTable
 from ..thresholds.tuning import gain, Objective, Tuned
-from scipy.special import expit, logit
 from typing import NamedTuple
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #cb5721b8
-def _squeeze(margins):
-    "Map margins of any size to the range of logits, in the same order"
-    return margins.sign()*(1e6*margins.abs()).log1p()
-
-def _unsqueeze(squeezed):
-    "Map squeezed margins back to margins"
-    return squeezed.sign()*squeezed.abs().expm1()/1e6
-
-FOLDS = 5
-
-def label_bins(
-    c:int # Number of labels
-)->int:
-    "Return the number of bins for each label"
-    return max(2**10, min(2**12, 2**20//(2*FOLDS*c)))
-
-class ScoreHistogram(FoldedMetric):
-    "Histograms of scores: of all labels, in narrow bins, and of each label by fold"
-    bins = 2**16
-    n_folds = FOLDS
-    width = 2*REACH/bins # In logits
-
-    @property
-    def probs(self):
-        "Whether the scores are probabilities or their logits, and not margins"
-        return self.sigmoid or is_prob_thresh(self.thresh)
-
-    def from_batch(self, batch):
-        "Return the bin of each sample-label pair in both histograms, and its weight"
-        preds,y,valid = batch.inputs
-        y = y.bool().int()
-        c = batch.c
-        if self.probs: is_logits = self.sigmoid and batch.scored
-        else:
-            preds = _squeeze(preds.float())
-            is_logits = True # Squeezed margins are binned like logits
-        place = bin_place(preds, self.bins, is_logits)
-        in_all = place.int()
-        n_bins = label_bins(c)
-        in_labels = place.mul_(n_bins/self.bins).int() # Wider bins
-        # A fold has the negatives of all labels first, then the positives of all labels
-        label = torch.arange(c, dtype=torch.int32, device=y.device)
-        fold = self.folds(batch)[:,None].int()
-        first_bin = n_bins*label + 2*c*n_bins*fold
-        # In place, since new memory costs time
-        in_labels.add_(first_bin).add_(y, alpha=c*n_bins)
-        in_all.add_(y, alpha=self.bins)
-        return in_all.reshape(-1, 1),in_labels,valid
-
-    def added(self, part):
-        "Return both histograms with the bins of a batch added"
-        in_all,in_labels,valid = part
-        n_labels = in_labels.shape[1]
-        n_bins = label_bins(n_labels)
-        if self.total: of_all,of_labels = self.total
-        else:
-            of_all = None
-            of_labels = in_labels.new_zeros(2*FOLDS, n_labels, n_bins, dtype=torch.int32)
-        return (add_to_histogram(of_all, in_all, self.bins, valid),
-                add_to_histogram(of_labels, in_labels, n_bins, valid))
-
-    def reduce(self, total): return [*map(super().reduce, total)]
-
-    @property
-    def curve(self):
-        "Counts of all labels at every threshold, on logits or squeezed margins"
-        return bin_curve(self.read()[0][0])
-
-    @property
-    def of_labels(self):
-        "Numbers of negatives and positives by fold, `FOLDS` x 2 x C x bins"
-        hist = self.read()[0][1]
-        return hist.view(FOLDS, 2, *hist.shape[1:])
-
-    def place(self, thresh):
-        "Return the position of a threshold on the curve"
-        if self.probs: return logit(thresh)
-        return _squeeze(torch.tensor(thresh, device='cpu')).item()
-
-# %% ../../nbs/diagnosis/00_validation.ipynb #37ba1f89
-def _best_steps(
-    f1:Tensor, # Micro F1 at each step; at most 0: the step is excluded
-    predicted:Tensor, # Number of predicted labels at each step
-    score:Tensor, # Score of each step
-    n:int=5 # Maximum number of steps
-)->list: # Pairs of a step and the score below it, which is -inf after the lowest
-    "Find the steps with the best F1, the best first"
-    filled = 1+predicted.diff().nonzero()[:,0] # Steps of bins that are not empty
-    next_score = F.pad(score[filled[1:]], (0,1), value=-math.inf)[:len(filled)]
-    best = f1[filled].argsort(descending=True, stable=True)[:n]
-    return [(filled[i], next_score[i]) for i in best.tolist() if f1[filled[i]]>0]
-
-@patch
-def _thresh_between(self:ScoreHistogram,
-    score:Tensor, # Lowest score to predict, as a logit or squeezed margin
-    next_score:Tensor # Next lower score; -inf: there is none
-): # Threshold on the scale of the predictions; None if lower scores are in the same bin
-    "Return the threshold midway between two scores"
-    if next_score>-math.inf: middle = (score+next_score)/2
-    elif score<self.width-REACH: return None # The last bin also holds all lower scores
-    else: middle = score-0.02 # Below the lowest score, in three digits too
-    return (middle.sigmoid() if self.probs else _unsqueeze(middle)).item()
-
-@patch
-def _roundings(self:ScoreHistogram, thresh):
-    "Round a threshold to three digits, then to four, five and six"
-    for digits in range(3, 7):
-        def rounded(x): return float(f'{x:.{digits}g}')
-        # Near a probability of 1, the digits of 1-thresh count
-        is_high = self.probs and thresh>0.5
-        yield round(1-rounded(1-thresh), 12) if is_high else rounded(thresh)
-
-@patch
-def _steps_near(self:ScoreHistogram,
-    thresh:float, # Threshold on the scale of the predictions
-    score:Tensor # Score of each step
-)->slice: # Steps from the highest score down
-    "Find the steps that a threshold may mean, wherever the scores lie within their bins"
-    # In float32, scores within this margin may equal the threshold
-    margin = 2*np.spacing(np.float32(thresh))
-    # Scores in the bin of the threshold may be above or below it
-    highest = self.place(thresh+margin) + self.width/2
-    lowest = self.place(thresh-margin) - self.width/2
-    first,last = (((score>end).sum()-1).clamp(min=0) for end in (highest,lowest))
-    return slice(first, last+1)
-
-@patch
-def suggest(self:ScoreHistogram
-)->tuple: # Threshold and its micro F1; None and nan: no threshold is sure to have its F1
-    """Suggest a threshold, in few digits, with the best micro F1
+def suggest(
+    table:SearchTable # Scores in bins
+)->tuple: # Threshold and its micro F1; None and nan: no threshold predicts a positive
+    """Suggest the global threshold with the best micro F1
 
     It predicts at most twice as many labels as are true."""
-    curve = self.curve
-    score = curve.score[0]
+    curve = bin_curve(torch.from_numpy(table.hist.sum((0, 2)))[:,None])
     predicted = (curve.tp+curve.fp)[0]
-    f1 = curve.values(F1ScoreMulti())[0].where(predicted<=2*curve.true, -math.inf)
-    # If rounding spoils the best threshold, the next best one is tried
-    for step,next_score in _best_steps(f1, predicted, score):
-        exact = self._thresh_between(score[step], next_score)
-        if exact is None: continue
-        for thresh in self._roundings(exact):
-            near_f1 = f1[self._steps_near(thresh, score)]
-            worst_f1 = near_f1.min()
-            is_sure = near_f1.max()-worst_f1<0.005
-            if is_sure and worst_f1>f1[step]-0.005: return thresh,worst_f1.item()
-    return None,math.nan
+    f1 = curve.values(F1ScoreMulti())[0].where(predicted<=2*curve.true, 0)
+    edges = table.edges[table.first:-1] # No threshold is below the last bin
+    best = f1[:len(edges)].argmax()
+    if not f1[best]: return None,math.nan
+    same = (predicted==predicted[best]).nonzero()[:,0] # No score is between these thresholds
+    return edges[same[len(same)//2]].item(),f1[best].item()
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #7aca0354
-class ThreshComparison(NamedTuple):
-    "Held-out comparison of per-label thresholds, the best global one, and those in use; nan: unknown"
-    per_label_f1:float=math.nan # Held-out micro F1 of thresholds per label
-    global_f1:float=math.nan # Held-out micro F1 of the global threshold
-    gain:tuple=(math.nan,)*3 # `per_label_f1` minus `global_f1`, and its 95% interval
-    global_gain:tuple=(math.nan,)*3 # Gain of the global threshold over those in use
-
-@patch
-def compare_thresholds(self:ScoreHistogram,
-    thresh=None # Threshold in use, or one for each label; None: unknown, or limits are in use
-)->ThreshComparison:
-    "Compare tuned thresholds: per label with global, and global with those in use"
-    table = BinnedTable(self.of_labels)
-    if table.c==1 or table.n_folds==1 or not table.true.any(): return ThreshComparison()
+def compare_thresholds(
+    table:SearchTable, # Scores in bins
+    thresh=None, # Threshold in use, or one for each label; None: unknown, or limits are in use
+    scored:bool=True # Whether predictions are scores; otherwise they are binary
+)->dict: # Fields of a `Record`; nan: unknown
+    "Compare tuned thresholds held out: per label with global, and global with those in use"
+    unknown = (math.nan,)*3
+    res = dict(global_f1=math.nan, per_label_f1=math.nan,
+               global_gain=unknown, per_label_gain=unknown)
+    if not scored or table.c==1 or table.n_folds==1 or not table.true.any(): return res
     objective = Objective('f1', 'micro', per_label=True)
     shared,per_label = (tuned.held_out for tuned in objective.tune(table))
-    if not (shared and per_label): return ThreshComparison()
+    if not (shared and per_label): return res
     f1 = objective.m
     def gain_of(a, b):
         change = gain(f1, a, b)
         return change.value,*change.limits(0.95)
-    gains = [gain_of(per_label, shared)]
+    res |= dict(global_f1=shared.score(f1), per_label_f1=per_label.score(f1),
+                per_label_gain=gain_of(per_label, shared))
     if thresh is not None:
-        in_use = Tuned('now', table, expit([[self.place(o) for o in L(thresh)]]))
-        gains.append(gain_of(shared, in_use.fit))
-    return ThreshComparison(per_label.score(f1), shared.score(f1), *gains)
+        in_use = Tuned('now', table, np.array([L(thresh)], dtype=table.dtype))
+        res['global_gain'] = gain_of(shared, in_use.fit)
+    return res
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
 class _SampleCounts(NamedTuple):
@@ -318,6 +181,7 @@ class ValidationStats:
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts)
+        of_all = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
             labels=None if self.scores_all else [*names],
             **self._rates(counts, defined),
@@ -325,7 +189,7 @@ class ValidationStats:
             **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
             range_problem=range_words(self.per_label.range_of(low, high), decoding),
-            ap_micro=APScoreMulti().values(self.hist.curve).item() if defined else math.nan,
+            ap_micro=APScoreMulti().values(of_all).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 
     def _rates(self, counts, defined):
@@ -376,7 +240,8 @@ class ValidationStats:
         ordered = (spans>=4) & scored
         dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
         # Collapsed: each label's scores hardly differ, and no label ranks better than chance
-        bin_width = 2*REACH/label_bins(len(n)) # In logits
+        n_bins,_ = self.hist.grid
+        bin_width = 2*REACH/n_bins # In logits
         is_narrow_or_empty = (inside & (spans*bin_width<0.05)) | (n==0)
         collapsed = bool(scored and rated.any() and is_narrow_or_empty.all())
         if collapsed:
@@ -387,22 +252,18 @@ class ValidationStats:
     def _suggestions(self, counts, scored):
         "Estimate what another threshold, thresholds per label or `min_labels=1` would give"
         thresh,f1 = None,math.nan
-        comparison = ThreshComparison()
         label_each_f1 = math.nan
-        if scored:
-            thresh,f1 = self.hist.suggest()
-            in_use = None if self.per_label.rule.limits else self.thresh
-            comparison = self.hist.compare_thresholds(in_use)
+        table = self.hist.table
+        if scored: thresh,f1 = suggest(table)
         if scored and self.scores_all: # `min_labels=1` predicts one of all labels
             tp,fp,fn,tn = counts.sum(1)
             samples = self.samples.counts
             each_tp,each_fp = counts.new_tensor([samples.each_tp, samples.each_fp])
             label_each_f1 = F1ScoreMulti().values(
                 tp=each_tp, fp=each_fp, fn=tp+fn-each_tp, tn=fp+tn-each_fp).item()
-        return dict(suggested_thresh=thresh, suggested_f1=f1,
-            global_f1=comparison.global_f1, per_label_f1=comparison.per_label_f1,
-            per_label_gain=comparison.gain, global_gain=comparison.global_gain,
-            label_each_f1=label_each_f1)
+        in_use = None if self.per_label.rule.limits else self.thresh
+        return dict(suggested_thresh=thresh, suggested_f1=f1, label_each_f1=label_each_f1,
+                    **compare_thresholds(table, in_use, scored))
 
     def _ranking(self,
         counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
@@ -413,8 +274,8 @@ class ValidationStats:
         "Describe how labels rank their samples"
         predicted,true,n = _marginals(counts[:,where])
         chance = random_ap(true, n)
-        hist = self.hist.of_labels[:,:,where].sum(0) # Of all folds
-        ap = APScoreMulti().values(bin_curve(hist)).where(ordered[where], math.nan)
+        curve = bin_curve(self.hist.of_labels[:,where])
+        ap = APScoreMulti().values(curve).where(ordered[where], math.nan)
         columns = dict(label=names[where.numpy()], positives=true.int().tolist(),
             predicted=predicted.int().tolist(), chance=chance.tolist(), ap=ap.tolist())
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
@@ -422,7 +283,7 @@ class ValidationStats:
     def _spans(self, n):
         "Return over how many bins 90% of each label's scores spread, and whether these are inner bins"
         # Share of the scores up to each bin
-        share = self.hist.of_labels.sum((0, 1), dtype=torch.int32).cumsum(1)/n[:,None]
+        share = self.hist.of_labels.sum(0).cumsum(1)/n[:,None]
         first = (share<=0.05).sum(1)
         last = (share<=0.95).sum(1)
         return last-first,(first>0) & (last<share.shape[1]-1)

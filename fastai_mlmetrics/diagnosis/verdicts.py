@@ -53,22 +53,23 @@ def is_better(f1, now):
     "Whether a micro F1 is clearly above the present one; a smaller gain may be chance"
     return f1 > max(now+min(0.05*now, 0.02), 0.05)
 
-def _would_help(r, f1): return is_better(f1, r.f1_micro) and beats_constant(f1, r.constant_f1)
-
-def _keeps_choice(r):
-    "Whether to keep a threshold that was chosen, because the gain of another may be chance"
-    gain,low,_ = r.global_gain
+def thresh_gains(r, f1):
+    "Whether a global threshold with this micro F1 is clearly better than those in use, also held out"
+    gain,low,_ = r.global_gain # nan: unknown
     is_default = r.thresh in (0, 0.5) # 0 is the default for margins
-    return not is_default and low<=gain/4 # Not `low<=0`, because five folds give a rough interval
+    # Only a clear gain replaces a threshold that was chosen; five folds give a rough interval
+    may_be_chance = gain<=0 if is_default else low<=gain/4
+    return is_better(f1, r.f1_micro) and not may_be_chance
 
 def thresh_helps(r):
-    "Whether the suggested threshold is clearly better than those in use"
-    return _would_help(r, r.suggested_f1) and not _keeps_choice(r)
+    "Whether the suggested threshold is clearly better than those in use, and than a constant"
+    return thresh_gains(r, r.suggested_f1) and beats_constant(r.suggested_f1, r.constant_f1)
 
 def per_label_helps(r):
-    "Whether thresholds per label are clearly better than the best global one and those in use"
+    "Whether thresholds per label are clearly better than the best global one, those in use, a constant"
     gain,low,_ = r.per_label_gain
-    return low>0 and gain>=0.02 and _would_help(r, r.per_label_f1)
+    f1 = r.per_label_f1
+    return (low>0 and gain>=0.02 and is_better(f1, r.f1_micro) and beats_constant(f1, r.constant_f1))
 
 def is_choice(r):
     "Whether labels may be left out on purpose, because thresholds per label are in use"

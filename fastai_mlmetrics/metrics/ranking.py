@@ -13,7 +13,7 @@ from ..core.rules import to_scores
 from ..core.counts import all_reduce, gather, sum_and_weight
 from .streaming import CountsMetric, StreamMetric
 from .curves import (
-    add_to_histogram, bin_curve, bin_index, row_curves, sort_curve)
+    add_to_histogram, bin_curve, bin_index, bin_place, row_curves, sort_curve)
 
 # %% ../../nbs/metrics/04_ranking.ipynb #c723a965
 def _pair_weights(batch):
@@ -92,8 +92,11 @@ def curve_of_samples(
 
 def _histogram(batch, bins):
     preds,y,_ = batch.inputs
-    index = bin_index(preds, y, bins, batch.rule.sigmoid and batch.scored)
-    return add_to_histogram(None, index, bins, _pair_weights(batch))
+    is_logits = batch.rule.sigmoid and batch.scored
+    logits = preds.float() if is_logits else preds.float().logit()
+    index = bin_index(bin_place(logits, bins).long(), y, bins)
+    hist = torch.zeros(2, batch.c, bins, dtype=torch.float64, device=y.device)
+    return add_to_histogram(hist, index, _pair_weights(batch))
 
 @patch
 def from_batch(self:CurveMetric, batch):

@@ -237,8 +237,7 @@ def _curves(p):
     ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
     low = ap[ap<0.5]
     if len(low):
-        yield 'finding',("No threshold gives these labels good precision and recall; their average "
-                         f"precision is below 0.5: {_with_values(low)}.")
+        yield 'finding',f"Average precision is below 0.5: {_with_values(low)}."
     else: yield 'finding',f"The lowest average precision: {_with_values(ap[:1])}."
     yield _plot(f"Curves of {p.which}. A dot is at the threshold in use. If a dot is far to the left "
                 "on a curve that stays high, a lower threshold finds more and costs little precision. "

@@ -14,9 +14,9 @@ from ..core.tables import new_axes, some_names
 from ..core.counts import is_split, NOTHING_COUNTS
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.streaming import CountsMetric
-from ..metrics.curves import add_to_histogram, bin_index
+from ..metrics.curves import MAX_BINS
 from .search import (
-    BinnedTable, FoldedMetric, ScoreTable, SearchTable)
+    ScoreHistogram, ScoreTable, SearchTable)
 from .tuning import Objective
 from .choosing import expectation, missed, thresh_table
 from pandas.util import hash_array
@@ -148,7 +148,7 @@ def find_best(
     return res.with_table(shown, names=names, expects=expectation(objective, best))
 
 # %% ../../nbs/thresholds/04_finding.ipynb #d71ff1e5
-class ThreshFinder(FoldedMetric):
+class ThreshFinder(ScoreHistogram):
     """Search for the best thresholds batch by batch, in histograms of the scores
 
     Also a metric of a Learner: its value is the score at these thresholds. Its memory does not grow
@@ -164,7 +164,7 @@ class ThreshFinder(FoldedMetric):
         average:str='micro', # 'micro', 'macro' or 'weighted'; not used for an instance
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
         *,
-        bins:int=1024, # Number of histogram bins per label, over logits from 24 down to -24
+        bins:int=1024, # Number of histogram bins over logits from 24 to -24; at most 4,096
         sigmoid:bool=True, # Whether the predictions are logits
         vocab=None, # Names of the labels, for the table; None: numbers
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
@@ -182,6 +182,7 @@ class ThreshFinder(FoldedMetric):
                              "samples: leave bins out, or pass average='micro'")
         super().__init__(sigmoid=sigmoid, ignore_index=ifnone(ignore_index, m.ignore_index), name=name)
         self.bins = check_int('bins', bins, 2)
+        if bins>MAX_BINS: raise ValueError(f"bins={bins} should be at most {MAX_BINS}")
         self.n_folds = 1 if cv is None else check_int('cv', cv, 2)
         self.seed = check_int('seed', seed)
         # Arguments that the repr shows
@@ -228,26 +229,17 @@ class ThreshFinder(FoldedMetric):
         ordered = hasattr(dl, 'get_idxs') and not is_split(dl)
         self.deal(numbers[[*dl.get_idxs()]] if ordered else numbers)
 
-    def from_batch(self, batch):
-        _,y,valid = batch.inputs
-        index = bin_index(batch.scores, y, self.bins, sigmoid=False, exact=True)
-        return index + 2*batch.c*self.bins*self.folds(batch)[:,None],valid
-
-    def added(self, part):
-        return add_to_histogram(self.total, part[0], self.bins, part[1], self.n_folds)
-
     @property
     def table(self):
         "Histograms of all processes as a `SearchTable`; None if nothing was added"
         read = self.read()
         if read is None: return None
         hist,checks = read
-        hist = hist.reshape(self.n_folds, 2, -1, self.bins)
         has_nan = not self.check_input(checks)
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
         check_search(has_nan, '' if self.scored else 'binary', hist[:,1].any())
         self._warn_of_range()
-        return BinnedTable(hist)
+        return super().table
 
     def compute(self)->BestThresholds: # None if nothing was added
         "Tune thresholds on all batches"

@@ -9,11 +9,12 @@ __all__ = []
 from fastai.basics import *
 from ..core.inputs import upload
 from ..core.messages import check_int, progress
-from ..core.rules import BELOW_ALL, is_probs, ThresholdRule
+from ..core.rules import BELOW_ALL, is_prob_thresh, is_probs, ThresholdRule
 from ..core.counts import is_split
 from ..core.predictions import Predictions
 from ..metrics.streaming import CountsMetric, StreamMetric
-from ..metrics.curves import bin_edges, Curve, sort_curve
+from ..metrics.curves import (
+    add_to_histogram, bin_edges, bin_index, Curve, score_bins, sort_curve)
 from functools import cached_property
 
 # %% ../../nbs/thresholds/00_search.ipynb #1555ab80
@@ -283,9 +284,10 @@ def averaged(self:ScoreTable, m, thresh, masks):
 # %% ../../nbs/thresholds/00_search.ipynb #c94f5bab
 class BinnedTable(SearchTable):
     "Search table of histograms of all labels"
-    probs = True
+    dtype = np.float64
     def __init__(self,
-        hist:Tensor # Numbers of negatives and positives, folds x 2 x C x bins
+        hist:Tensor, # Numbers of negatives and positives, folds x 2 x C x bins
+        edges # Thresholds between the bins, as `bin_edges` returns them
     ):
         hist = hist.numpy()
         has_samples = hist.any((1, 2, 3)) # Whether each fold has samples
@@ -293,8 +295,9 @@ class BinnedTable(SearchTable):
         last = max(filled, default=0)
         self.first = min(filled, default=0)
         self.bins = hist.shape[3]
-        self.edges = bin_edges(self.bins).numpy()
-        self.ends = self.edges[self.edges<1][0],self.edges[-2] # In float32, many edges are 1
+        self.edges = edges
+        self.probs = edges[0]==1
+        self.ends = edges[1],edges[-2]
         self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
         # Number of targets of the label that has most: ignored targets are in no histogram
@@ -302,7 +305,7 @@ class BinnedTable(SearchTable):
         super().__init__(len(self.hist), n_seen, hist.shape[2])
 
     def _bins_above(self, thresh):
-        "Return how many of the stored bins are above each threshold; of equal edges, the lowest"
+        "Return how many of the stored bins are above each threshold"
         n = self.bins-np.searchsorted(self.edges[::-1], thresh)-self.first
         return n.clip(0, self.hist.shape[3])
 
@@ -368,3 +371,49 @@ class FoldedMetric(StreamMetric):
             numbers = torch.arange(batch.start, batch.start+batch.n, device='cpu')
             folds = self.sample_folds(first + step*numbers)
         return upload(folds, batch.preds.device)
+
+# %% ../../nbs/thresholds/00_search.ipynb #5c02e002
+def label_bins(
+    c:int # Number of labels
+)->int: # An even number, so that 0.5 is an edge
+    "Return a number of bins with which the histograms of all labels take a few megabytes"
+    return 2*max(2**9, min(2**11, 2**18//(FoldedMetric.n_folds*c)))
+
+class ScoreHistogram(FoldedMetric):
+    "Histograms of the scores of each label and fold, negatives and positives apart"
+    bins = None # Number of bins, as `bin_edges` takes it; None: `label_bins`
+    @property
+    def grid(self):
+        "Arguments of `bin_edges`"
+        probs = self.sigmoid or is_prob_thresh(self.thresh)
+        return ifnone(self.bins, label_bins(self.c)),probs
+
+    @property
+    def edges(self):
+        "Thresholds between the bins, from the highest down"
+        return bin_edges(*self.grid)
+
+    def from_batch(self, batch):
+        "Return the place of each sample-label pair in the flat histograms, and whether it counts"
+        _,y,valid = batch.inputs
+        n_bins = len(self.edges)-1
+        index = bin_index(score_bins(batch.scores, *self.grid), y, n_bins)
+        index = index.long()
+        return index.add_(self.folds(batch)[:,None], alpha=2*batch.c*n_bins),valid
+
+    def added(self, part):
+        index,valid = part
+        if self.total is None:
+            size = self.n_folds,2,index.shape[1],len(self.edges)-1
+            self.total = index.new_zeros(size, dtype=torch.int32)
+        return add_to_histogram(self.total, index, valid)
+
+    @property
+    def of_labels(self):
+        "Numbers of negatives and positives in each bin, 2 x C x bins"
+        return self.read()[0].sum(0)
+
+    @property
+    def table(self):
+        "Histograms of all processes as a `SearchTable`"
+        return BinnedTable(self.read()[0], self.edges)

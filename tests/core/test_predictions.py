@@ -253,10 +253,9 @@ def test_names_of_columns_in_another_order_are_an_error():
         Predictions.of(SCORES, table, vocab=[*'abcdfe'])
     assert [*Predictions.of(SCORES, table, vocab=[*'ABCDEF']).vocab]==[*'ABCDEF'] # Other names
     p = Predictions.of(SCORES, table, labels=['e','b'], thresh=dict(zip('fedcba', (0.6,0.5,0.4,0.3,0.2,0.1))))
-    assert (p.columns,p.rule.thresh,[*p.vocab],p.all_labels)==((4,1), (0.5,0.2), ['e','b'], None)
+    assert (p.columns,p.rule.thresh,[*p.vocab])==((4,1), (0.5,0.2), ['e','b'])
     assert torch.equal(p.targs, TARGS[:,[4,1]]) and p.which_labels=='Only these labels are scored: e, b.'
     limited = Predictions.of(SCORES, table, labels=['e','b'], max_labels=1)
-    assert limited.all_labels is not None
     assert torch.equal(limited.predicted, binarize(SCORES, 0.5, False, 0, 1)[:,[4,1]].bool())
 
 def test_predictions_of_ignored_targets_are_replaced_among_probabilities_only():
@@ -315,6 +314,20 @@ def test_without_limits_the_rule_of_chosen_labels_decides():
     assert torch.equal(free.predicted, SCORES[:,[4,1]]>0.2)
     of_all = Predictions.of(SCORES, TARGS, max_labels=1)
     assert of_all.all_labels is None and torch.equal(of_all.predicted, binarize(SCORES, 0.5, False, 0, 1).bool())
+
+@pytest.mark.parametrize('limits', [dict(max_labels=1), dict(min_labels=1), dict(min_labels=2, max_labels=2)], ids=str)
+@pytest.mark.parametrize('first', [
+    {}, dict(max_labels=3), dict(thresh=[0.1,0.2,0.3,0.4,0.5,0.6], min_labels=1)], ids=str)
+def test_a_new_rule_has_its_threshold_and_limits_for_all_labels(first, limits):
+    "One threshold is for all labels; of thresholds by label, those of other labels stay"
+    p = Predictions.of(SCORES, TARGS, labels=[4,1], **first)
+    of_others = first.get('thresh', [0.5]*6)
+    for thresh in (0.3, (0.2,0.7)):
+        new = p.replace(rule=p.rule.replace(thresh=thresh, **{**dict(min_labels=0, max_labels=None), **limits}))
+        of_all = [*of_others[:1], 0.7, *of_others[2:4], 0.2, *of_others[5:]] if isinstance(thresh, tuple) else thresh
+        expected = binarize(SCORES, of_all, False, **limits)[:,[4,1]].bool()
+        test_eq(new.predicted, expected)
+        test_eq(new.counts[:2].sum(0), expected.sum(0).double())
 
 def test_a_block_knows_where_it_starts(monkeypatch):
     "Among the samples with a target that counts; blocks without one are left out"

@@ -272,3 +272,12 @@ def test_numbers_as_names_may_be_in_another_order():
     expected = AccuracyMulti(in_order, sigmoid=False)(p, y)
     for args in ((p, y), (pd.DataFrame(p), pd.DataFrame(y))):
         for thresh in (by_number, by_number.sort_index()): assert AccuracyMulti(thresh, sigmoid=False)(*args)==expected
+
+def test_a_replaced_threshold_brings_its_names():
+    rule = ThresholdRule(thresh=dict(a=0.1, b=0.2, c=0.3))
+    new = rule.replace(thresh=dict(c=0.6, a=0.4, b=0.5))
+    assert new.names==('c','a','b') and new.for_labels(3, ['a','b','c'])[0].thresh==(0.4,0.5,0.6)
+    plain = rule.replace(thresh=[0.4,0.5,0.6])
+    assert plain.names is None and plain.for_labels(3, ['c','b','a'])[0].thresh==(0.4,0.5,0.6)
+    assert plain.for_labels(3)[0].thresh==(0.4,0.5,0.6) # Without names of the labels
+    assert rule.replace(max_labels=2).names==rule.names and rule.replace(max_labels=2).by_name

@@ -5,7 +5,7 @@ from helpers import *
 from fastai_mlmetrics.diagnosis.records import add_trend
 from fastai_mlmetrics.diagnosis.verdicts import beats_constant
 from fastai_mlmetrics.diagnosis.remedies import remedies
-from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains
+from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains, which_thresholds
 from six_labels import SCORES, TARGS
 
 def test_decisions_are_told_as_decisions():
@@ -261,6 +261,11 @@ def test_no_remedy_that_is_in_use():
     r = Record(judge(*simulate(skill=0., bias=0.), thresh=0.9, sigmoid=True))
     r.suggested_thresh,r.suggested_f1 = r.thresh,r.f1_micro
     assert remedies(r)[-1].startswith('Train longer or try another model: no ') and 'as many' not in remedies(r)[-1]
+    r.suggested_f1 = r.f1_micro+0.01 # Not clearly better
+    for share,said in ((0.95, 'no threshold is good enough'), (0.5, 'another threshold would hardly help')):
+        r.constant_f1 = share*r.suggested_f1
+        assert f'or try another model: {said}' in remedies(r)[-1]
+    r.suggested_f1 = r.f1_micro
     for share,said in ((1.19,True), (1.21,False), (0.81,True), (0.79,False)):
         r.pred_per_sample = share*r.true_per_sample
         assert ('the present one, which predicts about as many labels as are true. Micro F1' in remedies(r)[-1])==said
@@ -292,6 +297,17 @@ def test_a_loss_that_came_down_hardly_moves():
         records.append(r)
     helps = ' '.join(remedies(r))
     assert 'hardly moves, 0.0524 at best and 0.0525 now' in helps
+
+@pytest.mark.parametrize('losses,trend,best', [
+    ((math.nan,0.5,0.4), 'falls', 0.5), # The first one is unknown
+    ((-0.5,-1.,-0.8), '', -1.)]) # No percentage of a negative loss
+def test_losses_that_have_no_meaning_have_no_trend(losses, trend, best):
+    records = []
+    for loss in losses:
+        r = Record(judged(), phase='fit', epoch=0, valid_loss=loss)
+        add_trend(r, records, train_loss=-2.)
+        records.append(r)
+    assert (r.loss_trend,r.best_loss,r.overfits)==(trend, best, False)
 
 @pytest.mark.parametrize('verdict', ['predicts nothing','over-predicts','no better than a constant'])
 def test_a_threshold_is_a_remedy_where_f1_gains_by_it(verdict):
@@ -456,10 +472,10 @@ def test_thresholds_of_their_own_find_labels():
     with warnings_as('error', ZeroLabelsWarning):
         plt.close('all')
         exec(code, dict(learn=learn))
-        with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.fit(1, 0.)
+        with contextlib.redirect_stdout(io.StringIO()) as out, learn.no_logging(): learn.validate()
     after = learn.zero_labels.records[-1]
     assert [o['label'] for o in after.dead] in (['j'], []) and after.f1_macro>learn.zero_labels.records[0].f1_macro+0.1
-    text = 'the earlier warning no longer applies' if after.dead else 'all clear'
+    text = 'The earlier warning no longer applies' if after.dead else 'All clear'
     assert text in one_line(out.getvalue()) and 'macro F1' in one_line(out.getvalue())
     found = best_thresholds(logits.sigmoid(), targs, average='macro')
     assert len(judge(logits.sigmoid(), targs, thresh=found).dead)<=1
@@ -569,6 +585,13 @@ def test_no_thresholds_per_label_where_one_will_do():
         r = judge(*simulate(400, 10, 0.15, skill=2., seed=seed), sigmoid=True)
         assert 'Use a threshold per label' not in one_line(r) and r.per_label_gain[0]<0.02
     assert math.isnan(judge(torch.rand(100, 1), torch.rand(100, 1)<0.5).per_label_f1)
+
+def test_a_gain_of_thresholds_per_label_that_is_not_clear_is_left_to_the_search():
+    r = Record(judge(*COLLAPSED, sigmoid=True), global_f1=0.5)
+    for per_label_f1,start in ((0.5, 'Choose the global threshold: thresholds per label are no better'), (0.51, '')):
+        r.update(per_label_f1=per_label_f1, per_label_gain=(per_label_f1-0.5, -0.01, 0.03))
+        text = which_thresholds(r)
+        assert text.startswith(start) and bool(text)==bool(start)
 
 def left_out():
     "Logits and targets of which the best thresholds for micro F1 never predict some labels"

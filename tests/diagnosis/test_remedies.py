@@ -230,3 +230,55 @@ def test_a_weight_of_any_shape_weighs_as_much(weigh, columns):
     counts = torch.stack([tp, fp, fn, tn])[:,columns or slice(None)]
     for weight,much in ((9., True), (6., True), (3., False), (1., False)): # 3 is the root
         assert weighs_much(weigh(tensor([weight])), counts, columns) is much
+
+OTHERS = dict(a=0.1, c=0.3)
+
+def looking_at(labels, logits, targs):
+    "A Learner of five labels whose metrics and callback look at some of them"
+    learn = make_learner(logits, targs, multilabel_metrics(labels=labels), vocab=[*'abcde'], cbs=ZeroLabelsCallback())
+    learn.set_thresh(OTHERS | dict(b=0.9, d=0.95, e=0.97))
+    return learn
+
+@pytest.mark.parametrize('labels,start', [
+    (['b'], 'Lower the threshold: `learn.set_thresh({\'b\': '),
+    (['d','b'], 'Use one threshold for these labels: `learn.set_thresh({\'d\': ')])
+def test_a_threshold_for_some_labels_leaves_the_others_alone(labels, start):
+    learn = looking_at(labels, *simulate(600, 5, 0.2, 3., -3.))
+    r = validated(learn)
+    text = advice(r, 'another-threshold')
+    assert text.startswith(start)
+    follow(learn, text)
+    now = dict(zip('abcde', learn.loss_func.thresh))
+    assert now==OTHERS | dict(b=0.9, d=0.95, e=0.97) | dict.fromkeys(labels, r.suggested_thresh)
+    assert validated(learn).f1_micro==pytest.approx(r.suggested_f1, abs=1e-6) and values(learn)['f1_micro']>r.f1_micro
+
+def test_thresholds_per_label_for_some_labels_leave_the_others_alone():
+    logits,targs = simulate(1500, 5, 0.2, 4., -2.)
+    learn = looking_at(['b','d','e'], logits+torch.tensor([0.,-4.,0.,0.,4.]), targs)
+    r = validated(learn)
+    text = advice(r, 'thresholds-per-label')
+    call = "learn.thresh_find(labels=['b', 'd', 'e'])"
+    assert f'`learn.set_thresh({call})`' in text
+    follow(learn, text)
+    now = dict(zip('abcde', learn.loss_func.thresh))
+    assert {k: now[k] for k in OTHERS}==OTHERS and len({*now.values()})==5
+    assert validated(learn).f1_micro>r.f1_micro+0.2
+    assert 'pos_weight' not in ' '.join(remedies(r)) # It would change all labels
+    learn.loss_func = nn.BCEWithLogitsLoss() # Nothing to set: metrics and callback are written anew
+    with warnings_as('ignore'): text = advice(validated(learn), 'thresholds-per-label')
+    assert call in text and 'set_thresh' not in text
+
+@pytest.mark.slow
+def test_what_helps_is_what_a_search_finds():
+    "Of new samples of many kinds: no threshold is advised that a search finds no better, held out, than the one in use"
+    from fastai_mlmetrics.diagnosis.verdicts import per_label_helps, thresh_helps
+    n_advised = Counter()
+    for n,skill,shift,thresh,seed in itertools.product((60,200,800), (1.,3.), (0.,4.), (0.5,0.3), range(5)):
+        logits,targs = simulate(n, 6, 0.15, skill, -2., seed)
+        scores = (logits+shift*torch.linspace(-1, 1, 6)).sigmoid()
+        r = judge(scores, targs, thresh=thresh)
+        one,each = (best_thresholds(scores, targs, per_label=o) for o in (False,True))
+        n_advised.update(one=int(thresh_helps(r)), each=int(per_label_helps(r)))
+        if thresh_helps(r): assert one.held_out>r.f1_micro
+        if per_label_helps(r): assert each.held_out>max(r.f1_micro, one.held_out)
+    assert min(n_advised.values())>10

@@ -3,13 +3,9 @@ import sklearn.metrics as skm
 from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.diagnosis.records import OF_LEARNER
-from fastai_mlmetrics.diagnosis.validation import ScoreHistogram, ValidationStats
+from fastai_mlmetrics.diagnosis.validation import suggest, ValidationStats
+from fastai_mlmetrics.thresholds.search import ScoreHistogram
 from six_labels import LOGITS, TARGS
-
-def counts_above(hist, thresh):
-    "`tp`, `fp`, `fn` and `tn` in the bins above a threshold"
-    step = (hist.curve.score[0]>hist.place(thresh)).sum()-1
-    return [o[0,step].item() for o in hist.curve.cells]
 
 @pytest.mark.parametrize('scale', [1e-4, 0.01, 1, 100, 1000])
 def test_margins_of_any_size_have_the_same_suggestion(scale):
@@ -49,77 +45,88 @@ def test_missing_targets_count_nowhere():
     assert r.accuracy==v['accuracy_multi']==((logits[keep]>0)==targs[keep]).double().mean()
     assert r.true_per_sample==targs[keep].sum()/400
     p = (logits.sigmoid()>r.suggested_thresh)[keep].long()
-    assert skm.f1_score(targs[keep], p)==pytest.approx(r.suggested_f1, abs=0.005)
+    assert skm.f1_score(targs[keep], p)==pytest.approx(r.suggested_f1, abs=1e-12)
     n,true = keep.sum(0),(targs*keep).sum(0)
     order = (true/n).argsort(descending=True)
     f1s = [2*true[order[:k]].sum()/(n[order[:k]].sum()+true.sum()) for k in range(1, 21)]
     assert r.constant_f1==pytest.approx(max(f1s).item())
 
+def suggestion(batches, **kw):
+    "Threshold and micro F1 that a histogram of several batches suggests"
+    hist = ScoreHistogram(**kw)
+    for preds,targs in batches: hist.update(preds, targs)
+    return suggest(hist.table)
+
 @pytest.mark.parametrize('bias,c,density', [
     *((b,*cd) for b in (-2.,-6.,-12.) for cd in ((5,0.3),(80,0.03))),
     *(slow(b, 600, 0.01) for b in (-2.,-6.,-12.)),
-    *((b,5,0.3) for b in (1.,6.,12.))])
+    *((b,5,0.3) for b in (1.,6.,9.))])
 @pytest.mark.parametrize('sigmoid', [True, False])
-def test_the_suggested_threshold_is_the_best_one(bias, c, density, sigmoid):
-    "The one with the best micro F1, in few digits; bins promise at most 0.005 too little, and nothing too much"
+def test_the_suggested_threshold_is_nearly_the_best_one(bias, c, density, sigmoid):
+    "In three digits, of those that predict at most twice as many labels as are true"
     logits,targs = simulate(1000, c, density, bias=bias)
-    preds,hist = logits if sigmoid else logits.double().sigmoid(),ScoreHistogram(sigmoid=sigmoid)
-    for p,t in zip(preds.split(64), targs.split(64)): hist.accum_values(p, t)
-    thresh,f1 = hist.suggest()
-    distance = min(thresh, 1-thresh) # to 0 or 1
-    assert float(f'{distance:.6g}')==pytest.approx(distance, rel=1e-6)
-    p = binarize(preds, thresh, sigmoid)
-    best = best_thresholds(preds, targs, sigmoid=sigmoid, cv=None).score
-    assert p.sum()<=2*targs.sum()
-    real = skm.f1_score(targs, p, average='micro')
-    assert real-0.005<=f1<=real+1e-12 and real>=best-0.005
-    tp,fp,fn,tn = counts_above(hist, 0.5)
-    assert tp+fn==targs.sum() and tp+fp==pytest.approx((logits>0).sum().item(), rel=0.02, abs=2)
+    preds = logits if sigmoid else logits.double().sigmoid()
+    thresh,f1 = suggestion(zip(preds.split(64), targs.split(64)), sigmoid=sigmoid)
+    from_end = min(thresh, 1-thresh)
+    assert float(f'{from_end:.3g}')==pytest.approx(from_end, rel=1e-6)
+    assert binarize(preds, thresh, sigmoid).sum()<=2*targs.sum()
+    assert f1>=best_thresholds(preds, targs, sigmoid=sigmoid, cv=None).score-0.003
+
+FLOATS = torch.float16,torch.bfloat16,torch.float32,torch.float64
+
+@given(seed=st.integers(0, 999), dtype=st.sampled_from(FLOATS), kind=st.sampled_from(['logits','probs','margins']),
+       ignored=st.sampled_from([None, -1, math.nan]), bias=st.sampled_from([-8., -2., 0., 11.]))
+def test_the_promised_f1_is_what_a_metric_counts(seed, dtype, kind, ignored, bias):
+    "Of batches of other sizes, of scores that are often equal and often on an edge"
+    rng = np.random.default_rng(seed)
+    y = (rng.random((150,4))<0.3).astype(np.float32)
+    x = tensor(rng.normal(size=y.shape)+2*y+bias)
+    if kind=='probs': x = x.sigmoid().mul(1000).round()/1000 # Many are edges
+    if kind=='margins': x = tensor([float(f'{o:.2g}') for o in x.flatten()]).view_as(x)
+    x = x.to(dtype)
+    y = tensor(y)
+    if ignored is not None: y[tensor(rng.random(y.shape)<0.2)] = ignored
+    kw = dict(sigmoid=kind=='logits', ignore_index=ignored) | (dict(thresh=0.) if kind=='margins' else {})
+    thresh,f1 = suggestion(zip(x.split(37), y.split(37)), **kw)
+    m = F1ScoreMulti(average='micro', **kw | dict(thresh=thresh))
+    for batch in zip(x.split(37), y.split(37)): m.update(*batch)
+    assert f1==m.compute()
+
+@pytest.mark.parametrize('margins', [False, True])
+@pytest.mark.parametrize('thresh', [None, (0.1,0.2,0.3,0.4,0.5,0.6)])
+def test_the_promised_f1_is_what_evaluate_prints(margins, thresh):
+    "After `set_thresh`, in a real training, with the batches of its loader"
+    gen = torch.Generator().manual_seed(0)
+    x = torch.randn(700, 8, generator=gen)
+    targs = (x@torch.randn(8, 6, generator=gen)+torch.randn(700, 6, generator=gen)>3).float()
+    loss = BCEWithLogitsLossFlat(thresh=ifnone(thresh, 0.5))
+    m = F1ScoreMulti(average='micro')
+    cb = ZeroLabelsCallback(thresh=0., sigmoid=False) if margins else ZeroLabelsCallback()
+    learn = make_learner(x, targs, m, nn.Linear(8, 6), bs=50, cbs=cb, loss_func=loss)
+    with learn.no_logging(), warnings_as('ignore'): learn.fit(2, 1e-2)
+    r = learn.zero_labels.records[-1]
+    learn.set_thresh(torch.tensor(r.suggested_thresh).sigmoid().item() if margins else r.suggested_thresh)
+    with warnings_as('ignore'): f1 = learn.evaluate().value['f1_score_micro']
+    assert f1==pytest.approx(r.suggested_f1, abs=1e-6)
 
 def test_no_threshold_where_scores_are_alike():
+    "Or where nothing is true, or below the lowest edge"
     ties = torch.full((100,20), 0.003),torch.eye(20).repeat(5,1)
-    for scores,targs in (ties, (torch.rand(10,3), torch.zeros(10,3))):
-        hist = ScoreHistogram(sigmoid=False)
-        hist.accum_values(scores, targs)
-        assert hist.suggest()[0] is None
+    for batch in (ties, (torch.rand(10,3), torch.zeros(10,3)), (torch.zeros(9,2), torch.ones(9,2))):
+        assert suggestion([batch], sigmoid=False)[0] is None
 
 def test_scores_of_several_types_are_counted_together():
     hist = ScoreHistogram(sigmoid=False)
     batches = (tensor([[0.,1.],[1.,0.]]), tensor([[0,1]]), tensor([[True,False]]), tensor([[0.5,0.5]]).half())
-    for p in batches: hist.accum_values(p, torch.ones_like(p, dtype=torch.int))
-    assert [o.sum() for o in hist.read()[0]]==[10,10]
-    assert counts_above(hist, 0.6)==[4,0,6,0]
-
-@given(levels=st.lists(st.integers(1, 999), min_size=3, max_size=40, unique=True), seed=st.integers(0, 99))
-def test_the_promised_f1_is_that_of_the_threshold(levels, seed):
-    "Also of scores in the threshold's own bin"
-    rng = np.random.default_rng(seed)
-    scores = rng.choice(np.array(levels)/1000, (200,5))
-    targs = (rng.random((200,5))<scores).astype(int)
-    r = judge(scores, targs)
-    hist = ScoreHistogram(sigmoid=False)
-    hist.accum_values(scores, targs)
-    thresh,f1 = hist.suggest()
-    assert thresh==r.suggested_thresh
-    if thresh is None: return
-    real = skm.f1_score(targs, scores>thresh, average='micro')
-    assert r.suggested_f1==pytest.approx(real, abs=1e-12) and real-0.005<=f1<=real+1e-12
-
-def test_suggestions_on_logits_are_on_their_scale():
-    logits,targs = simulate()
-    hist = ScoreHistogram(thresh=0., sigmoid=False)
-    hist.accum_values(logits, targs)
-    for t in (-3., -0.5, 0., 0.5):
-        assert sum(counts_above(hist, t)[:2])==pytest.approx((logits>t).sum().item(), rel=0.01)
-    best = best_thresholds(logits, targs, sigmoid=True, cv=None)
-    assert hist.suggest()[1]==pytest.approx(best.score, abs=0.005)
-    assert judge(logits, targs, thresh=0., sigmoid=False).suggested_thresh==hist.suggest()[0]
+    for p in batches: hist.update(p, torch.ones_like(p, dtype=torch.int))
+    assert hist.table.total.sum()==10
+    assert hist.table.row(thresh=[0.6]).above.sum((0, 2))[1]==4+10 # Above 0.6, and all
 
 def test_judge_is_what_the_callback_records():
     logits,targs = simulate()
     r = judge(logits, targs, sigmoid=True)
     theirs = trained(logits, targs)[0].zero_labels.records[-1]
-    for k in r.keys()-OF_LEARNER.keys()-{'suggested_f1'}:
+    for k in r.keys()-OF_LEARNER.keys():
         if k=='dead': test_close([o['ap'] for o in r[k]], [o['ap'] for o in theirs[k]], eps=0.01)
         else: assert r[k]==theirs[k], k
     assert r.keys()==theirs.keys()
@@ -140,33 +147,32 @@ def test_a_suggestion_for_ties_is_below_them(p):
     assert p-0.01<r.suggested_thresh<p
     assert judge(preds, y, thresh=r.suggested_thresh).pred_per_sample==5
 
-@pytest.mark.slow
-@pytest.mark.parametrize('scale', [1, 0.1, 0.03, 0.01, 0.003, 0.001])
+@pytest.mark.parametrize('scale', [1, 0.1, 0.03, 0.01, 0.001])
 def test_a_suggestion_keeps_its_promise(scale):
-    "However close together the scores are; if they are too close, no threshold is suggested"
-    for seed in range(8):
+    "However close together the scores are"
+    for seed in range(4):
         logits,y = simulate(400, 10, 0.15, seed=seed)
         for p in ((scale*logits).sigmoid(), (scale*logits-6).sigmoid()):
             r = judge(p, y)
-            if r.suggested_thresh is None:
+            if r.suggested_thresh is None: # Scores that are closer are in one bin
                 assert scale<0.01
                 continue
             then = judge(p, y, thresh=r.suggested_thresh)
-            assert abs(then.pred_per_sample/then.true_per_sample-1)<0.2
-            assert then.f1_micro==pytest.approx(r.suggested_f1, abs=0.05)
+            assert then.f1_micro==r.suggested_f1 and then.pred_per_sample<=2*then.true_per_sample
+            if scale>=0.03: assert then.f1_micro>best_thresholds(p, y, cv=None).score-0.01
 
 @pytest.mark.parametrize('make', [
     lambda y: 10*torch.randn(300, 6, generator=torch.Generator().manual_seed(1))+30*y+3,
     lambda y: torch.full((300,6), -50.),
     lambda y: torch.full((300,6), 60.)])
 def test_no_suggestion_at_the_ends(make):
-    "If a threshold would be 1 in float32, or below the lowest scores of the histogram"
+    "If a threshold would be below the lowest scores of the histogram, and nothing false above the highest"
     y = (torch.rand(300, 6, generator=torch.Generator().manual_seed(0))<0.8).float()
     for p in (make(y), make(y)-3):
         r = judge(p, y, sigmoid=True)
         if r.suggested_thresh is None: continue
         then = judge(p, y, thresh=r.suggested_thresh, sigmoid=True)
-        assert abs(then.pred_per_sample/then.true_per_sample-1)<0.2+1e-9
+        assert then.f1_micro==r.suggested_f1 and then.pred_per_sample<=2*then.true_per_sample
     y = y[:200,:5]
     assert judge(torch.zeros(200,5), y).suggested_thresh is None
     assert judge(torch.full((200,5), -50.), y, sigmoid=True).suggested_thresh is None
@@ -179,7 +185,7 @@ def test_each_field_is_in_the_table_of_the_notebook():
     learn,_ = trained(*COLLAPSED)
     assert sorted(fields)==sorted(learn.zero_labels.explain())==sorted(judged())
 
-@pytest.mark.parametrize('c,mb', [(20,'4.3'), (1000,'42')])
+@pytest.mark.parametrize('c,mb', [(20,'2.5'), (1000,'31')])
 def test_memory_of_a_validation_is_as_said(c, mb):
     stats = ValidationStats.of(Predictions.of(*simulate(50, c), sigmoid=True))
     totals = [o for m in stats.metrics for o in L(m.total, use_list=None) if isinstance(o, Tensor)]

@@ -2,13 +2,13 @@
 from helpers import *
 from fastai_mlmetrics.diagnosis.records import Record
 from fastai_mlmetrics.diagnosis.verdicts import (add_verdict, diagnosis, is_better, is_choice, per_label_helps, problem,
-                                                 thresh_helps, VERDICTS, why_no_verdict, zeros_are_beaten)
+                                                 thresh_gains, thresh_helps, VERDICTS, why_no_verdict, zeros_are_beaten)
 
 NO_GAIN = 0.,-0.1,0.1
 HEALTHY = dict(
     range_problem='', accuracy=0.9, zeros_accuracy=0.8, constant_accuracy=0.8, labelled=100, n_labels=8, rated=8,
     true_per_sample=2., pred_per_sample=2., missed_rate=0.1, f1_micro=0.8, constant_f1=0.4,
-    thresh=0.5, suggested_f1=0.8, global_gain=NO_GAIN, per_label_f1=0.8, per_label_gain=NO_GAIN,
+    thresh=0.5, suggested_f1=0.8, global_gain=(0.1,-0.1,0.3), per_label_f1=0.8, per_label_gain=NO_GAIN,
     dead=[], never_predicted=[], same_for_all=None)
 
 def record(**changes): return add_verdict(Record(HEALTHY, **changes))
@@ -89,13 +89,18 @@ def test_a_better_f1_is_clearly_better(now, enough, too_little):
 
 @pytest.mark.parametrize('helps,changes', [
     (True, {}), (False, dict(suggested_f1=0.819)), (False, dict(suggested_f1=math.nan)),
-    # A threshold that somebody chose is kept, if less than half of the gain is sure
+    # It is better held out, too, or that is unknown
+    (False, dict(global_gain=NO_GAIN)), (False, dict(global_gain=(-0.01,-0.1,0.1))),
+    (True, dict(global_gain=(math.nan,)*3)), (True, dict(thresh=0.3, global_gain=(math.nan,)*3)),
+    # A threshold that somebody chose stays, unless the gain is clear
     (False, dict(thresh=0.3, global_gain=(0.1, 0.025, 0.2))), (True, dict(thresh=0.3, global_gain=(0.1, 0.026, 0.2))),
     (True, dict(global_gain=(0.1, -0.1, 0.3))), (True, dict(thresh=0, global_gain=(0.1, -0.1, 0.3))),
     # It has to beat a constant, too
     (False, dict(f1_micro=0.3, suggested_f1=0.459)), (True, dict(f1_micro=0.3, suggested_f1=0.461))], ids=str)
 def test_when_another_threshold_helps(helps, changes):
-    assert thresh_helps(Record(HEALTHY | dict(suggested_f1=0.9), **changes))==helps
+    r = Record(HEALTHY | dict(suggested_f1=0.9), **changes)
+    assert thresh_helps(r)==helps
+    assert thresh_gains(r, r.suggested_f1)==(helps or changes.get('suggested_f1')==0.459)
 
 @pytest.mark.parametrize('helps,changes', [
     (True, {}), (True, dict(per_label_gain=(0.02, 0.001, 0.04))), (False, dict(per_label_gain=(0.019, 0.001, 0.04))),

@@ -2,7 +2,8 @@
 import sklearn.metrics as skm
 from helpers import *
 from fastai_mlmetrics.metrics.curves import (
-    add_to_histogram, bin_curve, bin_edges, bin_index, constant_values, label_curve, row_curves, sort_curve)
+    add_to_histogram, bin_curve, bin_edges, bin_index, bin_place, constant_values, label_curve, MAX_BINS, row_curves,
+    score_bins, sort_curve)
 
 @given(binary_pairs(max_samples=20))
 def test_the_best_constant_has_the_highest_f1(pair):
@@ -17,15 +18,29 @@ def test_the_best_constant_has_the_highest_f1(pair):
     counts = torch.stack([zeros, zeros, support, len(y)-support])
     assert constant_values(F1ScoreMulti(average='micro'), counts).max().item()==pytest.approx(best)
 
-@pytest.mark.parametrize('bins', [2,7,64,1024,2**14])
+@pytest.mark.parametrize('probs', [True, False])
+@pytest.mark.parametrize('bins', [2, 7, 64, 1024, MAX_BINS])
 @pytest.mark.parametrize('dtype', [np.float32, np.float64])
-def test_a_score_is_beyond_exactly_the_edges_below_it(dtype, bins):
-    edges = bin_edges(bins)[1:-1].numpy().astype(dtype)
-    near = [np.nextafter(edges, dtype(o)) for o in (0, 2)]
-    p = np.concatenate([edges, *near, np.random.default_rng(0).random(1000), [0.,1.,0.5]]).clip(0, 1).astype(dtype)
-    at = bin_index(torch.from_numpy(p)[:,None], torch.zeros(len(p), 1), bins, exact=True)
-    inner = len(edges)-np.searchsorted(edges[::-1], p) # the edges that are not below it
-    np.testing.assert_array_equal(at[:,0], inner)
+def test_a_score_is_above_exactly_the_edges_below_it(dtype, bins, probs):
+    "Also next to each edge, and at the ends; what is no score has some bin"
+    edges = bin_edges(bins, probs).astype(dtype)
+    assert (np.diff(edges)<0).all()
+    near = [np.nextafter(edges, dtype(o)) for o in (-math.inf, math.inf)]
+    u = np.random.default_rng(0).random(20000)
+    p = np.concatenate([edges, *near, u, 10**(-12*u), 1-10**(-8*u), [0.,1.,0.5]]).clip(0, 1)
+    if not probs: p = np.concatenate([edges, *near, 10**(18*u-9), -10**(18*u-9), [0.,math.inf,-math.inf]])
+    p = p.astype(dtype)
+    at = score_bins(torch.from_numpy(p)[:,None], bins, probs)[:,0].numpy()
+    expected = (len(edges)-1-np.searchsorted(edges[::-1], p)).clip(0, len(edges)-2)
+    np.testing.assert_array_equal(at, expected)
+    wrong = score_bins(torch.tensor([[math.nan,-3.,7.,math.inf,-math.inf]]), bins)
+    assert ((wrong>=0) & (wrong<len(bin_edges(bins))-1)).all()
+
+@pytest.mark.parametrize('bins', [2, 1024, 1310, MAX_BINS])
+def test_edges_have_three_digits(bins):
+    for p in bin_edges(bins)[1:-1]: assert min(abs(float(f'{o:.3g}')-o) for o in (p, 1-p))<1e-15
+    for x in bin_edges(bins, False)[1:-1]: assert float(f'{x:.3g}')==x
+    assert 0.5 in bin_edges(bins) and 0 in bin_edges(bins, False)
 
 # Brute force: predict all scores from each threshold on, and count
 
@@ -91,18 +106,17 @@ def test_a_curve_has_a_metric_s_value_at_each_step(data):
 def test_bins_count_what_each_threshold_predicts(data, bins):
     "Samples are in rows here, and labels in columns, as `bin_index` takes them"
     s,y,w = (o.T for o in data)
-    place = bin_index(*(torch.from_numpy(o.copy()) for o in (s, y)), bins)
+    s_,y_ = (torch.from_numpy(o.copy()) for o in (s, y))
+    place = bin_index(bin_place(s_, bins).long(), y_, bins)
     for weight in (None, w):
-        hist = add_to_histogram(None, place, bins, None if weight is None else torch.from_numpy(weight.copy()))
-        c = bin_curve(hist.view(2, -1, bins))
+        zeros = torch.zeros(2, s.shape[1], bins, dtype=torch.double)
+        c = bin_curve(add_to_histogram(zeros, place, None if weight is None else torch.from_numpy(weight.copy())))
         bin_of = (place % bins).numpy()
         for i in range(s.shape[1]):
             of_label = np.ones(len(s)) if weight is None else w[:,i]
             # A lower bin has higher scores
             expected = brute_force(-bin_of[:,i], y[:,i], of_label, [math.inf, *-np.arange(bins)])
             same(cells_of(c, i), expected)
-        middles = 24-(np.arange(bins)+0.5)*48/bins
-        same(c.score, np.tile([math.inf, *middles], (s.shape[1], 1)))
 
 def test_all_rows_have_the_curve_of_each_row():
     "Short rows and long ones, with weights, with masks, and without either"

@@ -4,7 +4,7 @@ from fractions import Fraction
 from helpers import *
 from reference import *
 from fastai_mlmetrics.metrics import curves, ranking
-from fastai_mlmetrics.metrics.curves import bin_index
+from fastai_mlmetrics.metrics.curves import bin_place
 
 AVERAGES = 'micro','macro','weighted','samples',None
 KINDS = [np.float64, np.int64, torch.float32, torch.float16, torch.bfloat16, torch.uint8, 'strided', TensorBase]
@@ -157,7 +157,7 @@ def test_elements_of_a_bin_are_tied(cls, average, seed, bins, scale, weighted):
     y = (rng.random((60,4)) < [0.5,0.1,0.02,0.]).astype(int)
     s = (scale*(rng.normal(size=y.shape)+y)).astype(np.float32)
     kw = dict(average=average, sample_weight=rng.uniform(0.1, 3, 60) if weighted else None)
-    tied = -(bin_index(tensor(s), tensor(y), bins)%bins).float()
+    tied = -bin_place(tensor(s), bins).floor()
     same(cls(bins=bins, **kw)(s, y), cls(**kw)(tied, y), 1e-9)
 
 def test_bins_of_the_scores_lose_nothing():

@@ -68,7 +68,7 @@ def test_thresholds_per_label_in_bins_are_the_best_together(m):
     rng = np.random.default_rng(0)
     y = (rng.random((60, 3))<[0.5,0.3,0.1]).astype(int)
     scores = torch.from_numpy(4*rng.normal(size=(60, 3)) + 5*y - [0,4,8]).sigmoid().float().numpy()
-    edges = bin_edges(24)[:-1].numpy()
+    edges = bin_edges(24)[:-1].astype(np.float32)
     res = best_thresholds(scores, y, m, per_label=True, bins=24, cv=3)
     best,thresh = best_combination(m, scores, y, edges)
     assert res.score==pytest.approx(best, abs=1e-12)
