@@ -289,6 +289,14 @@ def test_counts_by_fold_at_each_candidate(scored, cv):
         for f,target in itertools.product(range(table.n_folds), (0, 1)):
             test_eq(table.count(thresh)[f,target], (predicted & (y==target))[fold==f].sum(0))
 
+@pytest.mark.parametrize('c,cv', [(40,5), (300,5), (3,150)])
+def test_many_labels_and_folds_are_counted(c, cv):
+    logits,y = simulate(200, c)
+    table = ScoreTable(Predictions.of(logits.sigmoid(), y), cv)
+    above = (table.scores>0.3) & (y==1)
+    test_eq(table.true, y.sum(0).numpy())
+    test_eq(table.count(np.full((cv,1), 0.3, np.float32))[:,1].sum(0), above.sum(0).numpy())
+
 def test_a_histogram_is_counted_at_its_edges():
     gen = torch.Generator().manual_seed(0)
     hist = torch.randint(0, 4, (3, 2, 2, 16), generator=gen).double()
