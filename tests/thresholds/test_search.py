@@ -228,7 +228,7 @@ def test_bins_by_brute_force_over_their_edges(scored, bins, metric, per_label):
     with warnings_as('ignore'):
         res = best_thresholds(scores, y, metric, 'macro', per_label, bins=bins, cv=None, min_positives=0)
     m = CLASSES[metric](average=None)
-    edges = bin_edges(bins)[:-1].numpy()
+    edges = [*bin_edges(bins)[:-1].numpy(), -1e-9]
     each = np.array([m(above(scores, t), y) for t in edges])
     if not per_label: assert res.score==pytest.approx(each.mean(1).max(), abs=1e-12)
     for i,why in enumerate(res.fallback):
@@ -303,7 +303,7 @@ def test_a_histogram_is_counted_at_its_edges():
     table = BinnedTable(hist)
     for i in range(2):
         row = table.row(i)
-        edges = bin_edges(16).numpy()
+        edges = [*bin_edges(16).numpy()[:-1], np.float32(-1e-9)] # The last bin has all lower scores, also of exactly 0
         for k,t in enumerate(row.thresh):
             n_bins = np.flatnonzero(edges==t).max()
             test_eq(row.above[...,k], hist[:,:,i,:n_bins].sum(-1).numpy())
