@@ -99,7 +99,8 @@ def test_the_box_and_the_search_do_not_contradict_each_other():
 
 def test_a_gain_is_said_with_its_interval():
     scores,y = calibrated(300, 0)
-    for metric,m,sign in (('f1',F1ScoreMulti(average='micro'),1), (HammingLossMulti,HammingLossMulti(average='micro'),-1)):
+    for metric,cls,sign in (('f1',F1ScoreMulti,1), (HammingLossMulti,HammingLossMulti,-1)):
+        m = cls(average='micro')
         objective,now,best,_ = options(scores, y, thresh=0.9, metric=metric)
         text = recommendation(objective, best, now, range(8))
         said = re.match(r'`best` is recommended: micro [\w ]+ ([\d.]+) is expected on new samples, ([\d.]+) '
@@ -138,7 +139,8 @@ def test_a_constant_that_is_not_beaten_is_said_first(average):
     def constants(a): return {o: skm.f1_score(y, np.tile(o, (400,1)), average=a, zero_division=0)
                               for o in itertools.product([0,1], repeat=5)}
     of_micro = constants('micro')
-    best = constants(average)[max(of_micro, key=of_micro.get)] if average=='samples' else max(constants(average).values())
+    of_average = constants(average)
+    best = of_average[max(of_micro, key=of_micro.get)] if average=='samples' else max(of_average.values())
     text = reading(rng.random(y.shape), y, average=average)
     assert text.startswith('Held out, no threshold is better than predicting the same labels for every sample, which '
                            f'scores {best:.3f}. ')
