@@ -93,8 +93,8 @@ def test_a_precision_that_no_threshold_has_is_not_promised():
     "0.89 at each threshold, for a promise that may be wrong in one of ten draws"
     rng = np.random.default_rng(0)
     promised = []
-    for _ in range(60):
-        y = rng.random((200,3))<0.89
+    for _ in range(30):
+        y = rng.random((200,5))<0.89
         found = best_thresholds(rng.random(y.shape), y, 'recall', 'macro', at_precision=0.9, confidence=0.9, cv=None)
         promised += [not o for o in found.fallback]
     assert np.mean(promised)<=0.12
@@ -155,9 +155,11 @@ def test_rare_labels_keep_their_score():
 
 @pytest.mark.parametrize('bins', [None,1024])
 def test_an_absent_label_ends_nothing(bins):
+    "And misses nothing"
     p,y = rare_label()
     y[:,0] = False
-    found = best_thresholds(p, y, 'precision', 'macro', at_recall=0.9, bins=bins)
+    with warnings_as('error'): found = best_thresholds(p, y, 'precision', 'macro', at_recall=0.9, bins=bins)
+    assert 'No threshold keeps' not in found.table.reading
     assert found.fallback[0]=='no positives' and not any(found.fallback[1:])
     assert (found.table.recall[3:]>=0.9).all()
     assert recall(y[:,1:], p[:,1:]>np.array(found.thresh[1:])).min()>=0.88
