@@ -13,10 +13,11 @@ def scored(draw, max_samples=9, max_labels=3):
     return scores,draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
 
 def every_thresh(scores):
-    "Thresholds in [0, 1] for all distinct predictions, without those between scores that differ in their last digits"
+    """Thresholds for all distinct predictions of probabilities, without those between scores that differ in their last
+    digits; a score of exactly 0 is above one that is negative"""
     s = np.unique(scores)
     apart = [float(a) for a,b in zip(s, s[1:]) if b-a>2**-20*b]
-    return sorted({0., *apart, 1.} | {float(o)/2 for o in s[:1]})
+    return sorted({0., *apart, 1., -1e-9 if s[0]==0 else float(s[0])/2})
 
 def best_of(values):
     "The maximum, without NaN"

@@ -87,10 +87,11 @@ def one_line(o):
     return ' '.join((o.args[0] if isinstance(o, ZeroLabelsWarning) else str(o)).split())
 
 def example(o):
-    "The code of the docstring of `o`: its last paragraph before the arguments"
-    code = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0].split('\n\n')[-1]
-    assert code.startswith('    '), o
-    return textwrap.dedent(code)
+    "The code of the docstring of `o`: the last indented paragraph before the arguments"
+    paragraphs = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0].split('\n\n')
+    code = [text for text in paragraphs if text.startswith('    ')]
+    assert code, o
+    return textwrap.dedent(code[-1])
 
 def run_example(o, scope):
     "Run the example of the docstring of `o`; a comment that is a value is what its line returns, rounded"

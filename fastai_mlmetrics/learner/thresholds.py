@@ -54,12 +54,15 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best per
         learn.set_thresh(learn.thresh_find())"""
     tuned_on = {} # Numbers of negatives and positives that the thresholds were tuned on, by label
 
-def _label_objective(metric, average, **kwargs):
+def _label_objective(asked, metric, average, **kwargs):
     "Return the `Objective` of per-label thresholds; None: no average is tuned for labels"
     objective = Objective(metric, average, True, **kwargs)
     if objective.jointly: return objective
     # A label's threshold changes its own term of the macro average alone
-    if 'macro' not in objective.m.averages: return None
+    if 'macro' not in objective.m.averages:
+        if not asked.per_label: return None
+        raise ValueError(f"{objective.in_words} has no threshold per label: leave out per_label= and "
+                         "minimums for labels by name")
     objective = Objective(metric, 'macro', True, **kwargs)
     objective.m.average = 'macro' # Also of an instance
     return objective
@@ -105,16 +108,20 @@ def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bin
     _warn_of_saturation(learn, table)
     return table,counted
 
-def _tune(objective, label_objective, table, wanted):
-    "Tune one threshold, and one per label; None if the metric has none"
+def _tune(asked, objective, label_objective, table, per_label):
+    "Tune one threshold, and one per label (None if the metric has none); return both, and the chosen one"
     best = objective.tune_global(table, nearest=True)
-    if label_objective is None: return best,None
+    if label_objective is None: return best,None,best
+    wanted = True if asked.tunes_labels else per_label
     constraint = label_objective.constraint
-    if not (constraint and constraint.by_name): return best,label_objective.tune(table)[1]
-    # Labels without a constraint get what they get without it
-    _,per_label = label_objective.without_constraint().tune(table)
-    usual = choose(objective, best, per_label, wanted)
-    return best,label_objective.tune_required(table, usual)
+    if constraint and constraint.by_name:
+        # Labels without a constraint get what they get without it
+        _,usual = label_objective.without_constraint().tune(table)
+        usual = choose(objective, best, usual, wanted)
+        of_labels = label_objective.tune_required(table, usual)
+        return best,of_labels,of_labels
+    _,of_labels = label_objective.tune(table)
+    return best,of_labels,choose(objective, best, of_labels, wanted)
 
 def _check_args(labels, bins, kwargs):
     "Raise if arguments of `thresh_find` exclude each other, or do not exist"
@@ -126,6 +133,17 @@ def _plot(objective, table, options, ax, figsize):
     "Plot the metric at all thresholds, and mark the global ones"
     marks = {'now' if o.in_use else o.name: o.value for o in options if not o.per_label}
     plot_thresh_curve(objective.m, table, marks, ax, figsize)
+
+def _shown(objective, options, chosen, vocab):
+    "Tabulate the options, mark the chosen one, and say what to expect of it"
+    table = chosen.table
+    now = options[0] if options[0].in_use else None
+    res = thresh_table(objective, options, vocab)
+    row = options.index(chosen) # The rows of options come before those of labels
+    res['advice'] = ['set' if i==row else '' for i in range(len(res))]
+    res.attrs['reading'] = recommendation(objective, chosen, now, vocab)
+    if table.has_samples: res.attrs['reading'] += f"\n{table.p.sampling}"
+    return res
 
 def _warn_if_unlabelled(table, ignore_index):
     "Warn if many samples have no label, for which the samples average counts no false positives"
@@ -166,20 +184,17 @@ def thresh_find(self:Learner,
         learn.set_thresh(learn.thresh_find(average='macro')) # if rare labels matter
         learn.set_thresh(learn.thresh_find(at_recall={'cancer': 0.95}))
 
-    Predicts the validation set once, and tunes one threshold for all labels (`best`) and one per label
-    (`per_label`). The table shows both beside the threshold in use (`now`). `held_out` is the score on
-    samples that were not used for tuning, so go by this column; `score`, on the tuning samples, is
-    too high. `range` is between which values a threshold moved as parts of the samples were left out.
+    Predicts once, and tunes one threshold for all labels (`best`) and one per label (`per_label`),
+    shown beside the threshold in use (`now`). Go by `held_out`, the score on samples that were not used
+    for tuning. `range` is between which values a threshold moved as parts of the samples were left out.
 
-    What is recommended is what `set_thresh` sets: thresholds per label where you ask for them (macro
-    or weighted average, a minimum for labels by name, `per_label=True`), else `best`, or `per_label`
-    if its held-out score is higher by more than a standard error. With `labels`, all others keep their
-    thresholds. Raises `ValueError` if the data have no targets, and for a metric without a best
-    threshold."""
+    `set_thresh` sets thresholds per label where you ask for them (macro or weighted average, a minimum
+    for labels by name, `per_label=True`), else `best`, or `per_label` if its held-out score is higher
+    by more than a standard error. With `labels`, all others keep their thresholds."""
     _check_args(labels, bins, kwargs)
     asked = Objective(metric, average, per_label, **kwargs) # Raises for wrong arguments
     objective = _global_objective(metric, average, **kwargs)
-    label_objective = _label_objective(metric, average, **kwargs)
+    label_objective = _label_objective(asked, metric, average, **kwargs)
     # Predict
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
@@ -190,18 +205,13 @@ def thresh_find(self:Learner,
     key = samples_key(vocab, table.total.sum(0))
     now = _in_use(decoding, table, counted, key)
     # Tune
-    for o in (objective, label_objective):
+    for o in (asked, objective, label_objective):
         if o and o.constraint: o.constraint.look_up(vocab)
-    wanted = True if asked.tunes_labels else per_label
-    best,of_labels = single_threaded(_tune, objective, label_objective, table, wanted)
-    if objective.constraint is None: objective.constraint = asked.constraint and label_objective.constraint
-    chosen = choose(objective, best, of_labels, True if asked.per_label else per_label)
+    best,of_labels,chosen = single_threaded(_tune, asked, objective, label_objective, table, per_label)
+    if asked.per_label: objective.constraint = asked.constraint # With its confidence, or by name
     # Show
     options = [o for o in (now, best, of_labels) if o]
-    shown = thresh_table(objective, options, vocab)
-    shown['advice'] = ['set' if i==options.index(chosen) else '' for i in range(len(shown))]
-    shown.attrs['reading'] = recommendation(objective, chosen, now, vocab)
-    if table.has_samples: shown.attrs['reading'] += f"\n{table.p.sampling}"
+    shown = _shown(objective, options, chosen, vocab)
     if objective.m.average=='samples': _warn_if_unlabelled(table, ignored)
     if show_plot: _plot(objective, table, options, ax, figsize)
     names = None if labels is None and not chosen.per_label else vocab
@@ -274,6 +284,17 @@ def _announce(thresh, rule):
     for_some = note(is_global and names, f" for {some_labels(names or [])}")
     print(f"Set {what}{for_some}, {thresh_text(thresh)}: {expects}.")
 
+def _warn_of_kept(metrics):
+    "Warn of metrics that keep their own threshold"
+    custom = metrics.filter(risinstance(CountsMetric)).attrgot('name')
+    foreign = metrics.filter(risinstance(CountsMetric), negate=True).attrgot('name')
+    if custom:
+        warn_user(f"{', '.join(custom)}: custom thresholds, not changed by `set_thresh`. To change "
+                  "them, create the metrics without thresh=")
+    if foreign:
+        warn_user(f"{', '.join(foreign)}: functions and fastai's own metrics keep their threshold; "
+                  "classes of this package follow, such as AccuracyMulti()")
+
 # %% ../../nbs/learner/00_thresholds.ipynb #bfe3b7ba
 @patch
 def set_thresh(self:Learner,
@@ -313,12 +334,5 @@ def set_thresh(self:Learner,
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
         cb.thresh = None # The loss function's
         cb.sigmoid = logits or cb.sigmoid
-    custom = kept.filter(risinstance(CountsMetric)).attrgot('name')
-    foreign = kept.filter(risinstance(CountsMetric), negate=True).attrgot('name')
-    if custom:
-        warn_user(f"{', '.join(custom)}: custom thresholds, not changed by `set_thresh`. To change "
-                  "them, create the metrics without thresh=")
-    if foreign:
-        warn_user(f"{', '.join(foreign)}: functions and fastai's own metrics keep their threshold; "
-                  "classes of this package follow, such as AccuracyMulti()")
+    _warn_of_kept(kept)
     _announce(thresh, rule)

@@ -109,6 +109,7 @@ def missed(
         return [] if constraint.is_kept(value, constraint.least) else [f"{name} is {value:.3f}"]
     values = constraint.m.values(*option.fit.cells).tolist()
     def is_missed(i, least):
+        if name=='recall' and not option.table.true[i]: return False # There is nothing to find
         if not constraint.is_kept(values[i], least): return True
         # With a confidence, these samples may keep what new ones would not
         is_sure = option.per_label and (name=='recall' or not option.fallback[i])
@@ -135,7 +136,7 @@ def expectation(
     chosen:Tuned, # Thresholds to set
     now:InUse=None # Threshold in use; None: there is none to compare with
 )->str: # Such as 'micro F1 0.551 is expected on new samples (0.487 before)'
-    "State the score that new samples are expected to have"
+    "State the score to expect on new samples"
     m = objective.m
     if not chosen.held_out:
         return f"{objective.in_words} is {chosen.fit.score(m):.3f} on the samples used for tuning"

@@ -69,7 +69,7 @@ def design_effect(
     variance = (deviations**2).sum()
     if not variance: return len(right)/len(np.unique(groups)) # Count each group as one sample
     of_groups = np.bincount(groups, weights=deviations)
-    return max(1, (of_groups**2).sum()/variance)
+    return max(1, round((of_groups**2).sum()/variance, 9)) # Sums of floats are not exact
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #b6a595c6
 class Constraint:

@@ -316,10 +316,8 @@ def best_thresholds(
 
     A required recall or precision is that of the average, or with thresholds per label that of each
     label. A dict requires it of some labels: all others get the thresholds that they have without it.
-    It holds on these samples, and with `confidence` on new ones, label by label.
-
-    With `labels`, only these are scored and tuned, and `Learner.set_thresh` keeps the thresholds of
-    the others.
+    It holds on these samples, and with `confidence` on new ones, label by label. With `labels`, only
+    these are tuned, and `Learner.set_thresh` keeps the thresholds of the others.
 
         targs = tensor([[1,0], [0,1], [1,0], [1,1]])
         probs = tensor([[0.9,0.1], [0.3,0.2], [0.4,0.1], [0.8,0.3]])

@@ -75,6 +75,19 @@ def deal_folds(
     n_groups = groups.max().item()+1
     return (torch.randperm(n_groups, generator=gen, device='cpu')%n_folds)[groups]
 
+def draw_folds(
+    start:int, # Number of the first sample
+    n:int, # Number of samples
+    step:int=1, # Difference between the numbers of consecutive samples
+    cv:int=5, # Number of folds
+    seed:int=42 # Random seed of the folds
+)->Tensor: # The fold of each sample
+    """Draw folds by the numbers of samples
+
+    So a search of all scores, one in batches and the callback have the same folds."""
+    gen = np.random.Generator(np.random.PCG64(seed).advance(start))
+    return torch.from_numpy((gen.random(n*step)[::step]*cv).astype(int))
+
 class SearchRow:
     "Confusion counts of one row of sample-label pairs at thresholds, by fold"
     def __init__(self,
@@ -182,9 +195,13 @@ class ScoreTable(SearchTable):
         elif lowest==0: self.everything = BELOW_ALL
         n,c = self.y.shape
         n_folds = 1 if cv is None else check_int('cv', cv, 2)
-        groups = ifnone(self.p.groups, torch.arange(n, device='cpu'))
-        super().__init__(min(n_folds, groups.max().item()+1), n, c)
-        self.fold = deal_folds(groups, self.n_folds, check_int('seed', seed))
+        seed = check_int('seed', seed)
+        if self.p.groups is None:
+            is_counted = p.valid.any(1).cpu()
+            fold = draw_folds(0, len(is_counted), cv=n_folds, seed=seed)[is_counted]
+        else: fold = deal_folds(self.p.groups, n_folds, seed)
+        filled,self.fold = fold.unique(return_inverse=True) # Few samples may leave a fold empty
+        super().__init__(len(filled), n, c)
 
     @cached_property
     def cell(self):
@@ -295,7 +312,9 @@ class BinnedTable(SearchTable):
         last = max(filled, default=0)
         self.first = min(filled, default=0)
         self.bins = hist.shape[3]
-        self.edges = edges
+        self.edges = edges.copy()
+        # The last bin has all lower scores, also probabilities of exactly 0
+        self.edges[-1] = self.everything = BELOW_ALL if edges[0]==1 else -np.inf
         self.probs = edges[0]==1
         self.ends = edges[1],edges[-2]
         self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
@@ -313,7 +332,7 @@ class BinnedTable(SearchTable):
         hist = self.hist.sum(2) if i is None else self.hist[:,:,i]
         if thresh is None: # Midway between the filled bins next to each other
             filled = self.first+np.flatnonzero(hist.any((0, 1)))
-            lower = np.append(filled, self.bins-1)
+            lower = np.append(filled, self.bins)
             upper = np.append(-1, filled)
             thresh = self.edges[np.unique((lower+upper+1)//2)]
         n_bins = hist.shape[2]
@@ -331,17 +350,6 @@ class BinnedTable(SearchTable):
         return np.array(counts).swapaxes(1, 2)
 
 # %% ../../nbs/thresholds/00_search.ipynb #fb0500b6
-def draw_folds(
-    start:int, # Number of the first sample
-    n:int, # Number of samples
-    step:int=1, # Difference between the numbers of consecutive samples
-    cv:int=5, # Number of folds
-    seed:int=42 # Random seed of the folds
-)->Tensor: # The fold of each sample
-    "Draw folds by the numbers of samples"
-    gen = np.random.Generator(np.random.PCG64(seed).advance(start))
-    return torch.from_numpy((gen.random(n*step)[::step]*cv).astype(int))
-
 def shard_of(
     dl # Loader
 )->tuple: # Number of the first sample of this process, and the distance to the next one

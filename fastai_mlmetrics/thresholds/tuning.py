@@ -302,10 +302,10 @@ def tune_labels(self:Objective,
     masks = table.fold_masks()
     rows = map(table.row, table.each(range(table.c)))
     own = np.stack([self.best(row.thresh, row.values(self.m, masks)) for row in rows], -1)
-    few = table.true<self.min_positives
+    few = masks@table.total[:,1] < self.min_positives
     undefined = np.isnan(own)
     thresh = np.where(few | undefined, shared.thresh, own)
-    reasons = np.where(few, 'few positives', np.where(undefined[0], 'metric is undefined', ''))
+    reasons = np.where(few[0], 'few positives', np.where(undefined[0], 'metric is undefined', ''))
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(reasons.tolist()))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b02
@@ -355,7 +355,7 @@ def tune_required(self:Objective,
         best = self.best(row.thresh, values, constraint.kept_at(curve, least, effect))
         near = self._nearest(row, masks, table.everything)
         # Without a positive, a label keeps the threshold that it has without the constraint
-        near = np.where((curve.true>0) & ~np.isnan(near), near, thresh[:,i])
+        near = np.where((curve.true.numpy()>0) & ~np.isnan(near), near, thresh[:,i])
         thresh[:,i] = np.where(np.isnan(best), near, best)
         fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))

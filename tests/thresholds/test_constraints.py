@@ -3,9 +3,8 @@ from fractions import Fraction
 from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.curves import label_curve
-from fastai_mlmetrics.metrics.intervals import estimate
 from fastai_mlmetrics.thresholds.constraints import (
-    Constraint, design_effect, first_above, first_run, most_misses, n_needed)
+    Constraint, design_effect, fixed_sequences, most_misses, n_needed)
 from fastai_mlmetrics.thresholds.finding import score_table
 
 def cdf(k, n, p):
@@ -22,9 +21,25 @@ def test_as_many_misses_as_the_binomial_distribution_allows(recall, confidence):
     n = n_needed(float(recall), float(confidence))
     assert recall**n<=1-confidence<recall**(n-1)
 
-def test_the_first_run():
-    x = np.array([[0,1,1,0,1],[1,1,1,1,1],[0,0,0,0,0],[0,0,0,0,1]], bool)
-    assert first_run(x).sum(1).tolist()==[2,5,0,1] and first_run(x)[0].tolist()==[False,True,True,False,False]
+def test_a_sequence_begins_at_a_fixed_number_and_ends_at_the_first_failure():
+    "22 right predictions prove a precision of 0.9; a later sequence may begin after a failure"
+    n = np.arange(60)
+    def proven(wrong, n_most): # The first and the last number of predictions that are proven
+        runs = np.flatnonzero(fixed_sequences(n, n-np.isin(n, wrong).cumsum(), 0.9, 0.9, n_most))
+        return [] if not len(runs) else [runs[0],runs[-1],len(runs)]
+    assert proven([], 43)==[22,59,38] and proven([], 10)==[22,59,38]
+    assert proven([5], 43)==[] # 38 would be enough, but a search for them would be many tests
+    assert proven([30], 43)==[22,29,8]
+    assert proven([], 44)==[44,59,16] # Two sequences, at 0.05 each: 22 are too few, 44 are enough
+
+@pytest.mark.parametrize('n_most', [30,200,600])
+def test_the_error_probability_of_sequences_is_kept(n_most):
+    "Predictions that are right with a probability just below the minimum"
+    rng = np.random.default_rng(0)
+    n = np.arange(1, n_most+1)
+    right = (rng.random((600,n_most))<0.895).cumsum(1)
+    proven = [fixed_sequences(n, row, 0.9, 0.9, n_most).any() for row in right]
+    assert np.mean(proven)<0.12
 
 def test_copies_say_nothing_new():
     right = np.random.default_rng(0).random(300)<0.8
@@ -74,19 +89,15 @@ def test_a_precision_is_kept_on_new_samples():
     sure = share_kept(score, tune(0.9), 600)
     assert (sure>=0.85).all() and (share_kept(score, tune(None), 600)<0.7).all()
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name,size', [('recall',1), ('precision',1), ('recall',8)])
-def test_an_average_is_kept_on_new_samples(name, size):
-    "By the lower limit of its interval"
-    other = dict(recall='precision', precision='recall')[name]
-    f = dict(recall=skm.recall_score, precision=skm.precision_score)[name]
-    def tune(confidence):
-        return lambda p, y, group: best_thresholds(
-            p, y, other, 'micro', **{f'at_{name}': 0.6}, confidence=confidence, cv=None,
-            groups=group if size>1 else None).thresh
-    def score(targs, predicted): return f(targs.ravel(), predicted.ravel())>=0.6
-    assert share_kept(score, tune(0.9), 400, size)>=0.85
-    assert share_kept(score, tune(None), 400, size)<0.65
+def test_a_precision_that_no_threshold_has_is_not_promised():
+    "0.89 at each threshold, for a promise that may be wrong in one of ten draws"
+    rng = np.random.default_rng(0)
+    promised = []
+    for _ in range(30):
+        y = rng.random((200,5))<0.89
+        found = best_thresholds(rng.random(y.shape), y, 'recall', 'macro', at_precision=0.9, confidence=0.9, cv=None)
+        promised += [not o for o in found.fallback]
+    assert np.mean(promised)<=0.12
 
 def rare_label():
     rng = np.random.default_rng(0)
@@ -97,43 +108,78 @@ def test_too_few_positives_predict_everything():
     p,y = rare_label()
     assert 0<y[:,0].sum()<22
     found = best_thresholds(p, y, 'precision', 'macro', at_recall=0.9, confidence=0.9)
-    assert found.fallback==('fewer than 22 positives','','','') and (p[:,0]>found.thresh[0]).all()
+    assert found.fallback==('always predicted: fewer than 22 positives','','','') and (p[:,0]>found.thresh[0]).all()
 
-def test_a_constraint_for_some_labels():
-    "The others keep their best"
+@pytest.mark.parametrize('bins', [None,1024])
+def test_few_positives_are_predicted_where_scores_are_0(bins):
+    "As in trees and nearest neighbours"
+    r = np.random.default_rng(0)
+    y = r.random((400,1))<.3
+    p = r.binomial(5, np.where(y, .3, .05))/5
+    found = best_thresholds(p, y, 'precision', 'macro', at_recall=0.9, confidence=0.9, bins=bins)
+    assert y.sum()>22 and (p[y]>found.thresh[0]).mean()==found.table.recall['per_label']==1
+    assert found.fallback==('',) # Enough of them, though no other threshold is low enough
+    few = best_thresholds(p[:50], y[:50], 'precision', 'macro', at_recall=0.9, confidence=0.9, bins=bins)
+    assert y[:50].sum()<22 and few.fallback==('always predicted: fewer than 22 positives',)
+    assert (p[:50]>few.thresh[0]).all() and few.table.recall['per_label']==1
+
+@pytest.mark.parametrize('at', [dict(at_recall={'c': 0.9}), dict(at_precision={'c': 0.9}),
+                                dict(at_recall={'c': 0.8}, confidence=0.9)], ids=str)
+@pytest.mark.parametrize('kw', [dict(), dict(per_label=True), dict(average='macro')], ids=str)
+def test_labels_without_a_requirement_get_what_they_get_without_it(kw, at):
+    "Also rare ones, which have the global threshold; the label itself gets the best F1 of those that keep it"
     p,y = rare_label()
-    free = best_thresholds(p, y, per_label=True, vocab=[*'abcd'])
-    found = best_thresholds(p, y, per_label=True, vocab=[*'abcd'], at_recall={'c': 0.9})
-    assert [a==b for a,b in zip(free.thresh, found.thresh)]==[True,True,False,True]
-    at = p[:,2]>found.thresh[2]
-    assert recall(y[:,2], at)>=0.9 and found.table.loc['c','recall']==pytest.approx(recall(y[:,2], at))
-    # The best F1 among the thresholds that keep it
-    f1s = [skm.f1_score(y[:,2], p[:,2]>=t) for t in p[y[:,2],2] if recall(y[:,2], p[:,2]>=t)>=0.9]
-    assert skm.f1_score(y[:,2], at)==pytest.approx(max(f1s))
+    free = best_thresholds(p, y, vocab=[*'abcd'], **kw)
+    found = best_thresholds(p, y, vocab=[*'abcd'], **kw, **at)
+    of_free = np.broadcast_to(free.thresh, 4)
+    assert [a==b for a,b in zip(of_free, found.thresh)]==[True,True,False,True]
+    assert found.table.threshold['best']==free.table.threshold['best']
+    if 'confidence' in at: return
+    name, = (o.removeprefix('at_') for o in at)
+    f = dict(recall=recall, precision=precision)[name]
+    at_found = p[:,2]>found.thresh[2]
+    assert f(y[:,2], at_found)>=0.9 and found.table.loc['c',name]==pytest.approx(f(y[:,2], at_found))
+    f1s = [skm.f1_score(y[:,2], p[:,2]>=t) for t in p[y[:,2],2] if f(y[:,2], p[:,2]>=t)>=0.9]
+    assert skm.f1_score(y[:,2], at_found)==pytest.approx(max(f1s))
+
+def test_rare_labels_keep_their_score():
+    "Whose global threshold a requirement would move"
+    rng = np.random.default_rng(0)
+    y = rng.random((400,4))<[0.3,0.3,0.01,0.01]
+    p = 1/(1+np.exp(-(rng.normal(size=y.shape)+3*y-2)))
+    p[:,0] = rng.random(400) # To find it, hardly a sample may be left out
+    kw = dict(average='macro', vocab=[*'abcd'])
+    free,found = (best_thresholds(p, y, **kw, **o) for o in ({}, dict(at_recall={'a': 0.95})))
+    assert free.fallback==found.fallback==('','','few positives','') and free.thresh[1:]==found.thresh[1:]
+    assert free.table.score['b':].equals(found.table.score['b':]) and found.table.recall['a']>=0.95
 
 @pytest.mark.parametrize('bins', [None,1024])
 def test_an_absent_label_ends_nothing(bins):
+    "And misses nothing"
     p,y = rare_label()
     y[:,0] = False
-    found = best_thresholds(p, y, 'precision', 'macro', at_recall=0.9, bins=bins)
+    with warnings_as('error'): found = best_thresholds(p, y, 'precision', 'macro', at_recall=0.9, bins=bins)
+    assert 'No threshold keeps' not in found.table.reading
     assert found.fallback[0]=='no positives' and not any(found.fallback[1:])
-    assert (found.table.recall['1':]>=0.9).all() if '1' in found.table.index else True
+    assert (found.table.recall[3:]>=0.9).all()
     assert recall(y[:,1:], p[:,1:]>np.array(found.thresh[1:])).min()>=0.88
 
-def test_an_average_that_is_not_kept_is_told():
-    "No threshold of the first label has such a precision"
+def test_what_is_missed_is_told():
+    "No threshold of the first label has such a precision, so it gets that with the highest"
     p,y = rare_label()
     p[:,0] = np.random.default_rng(1).random(len(p))
-    found = best_thresholds(p, y, 'recall', 'macro', at_precision=0.6)
-    assert found.fallback[0]=='no threshold will do'
-    value = found.table.precision['per_label']
-    assert value<0.6 and f"does not reach this minimum: its precision (macro) is {value:.3f}" in found.table.reading
+    found = best_thresholds(p, y, 'recall', 'macro', at_precision=0.6, vocab=[*'abcd'])
+    assert found.fallback==('no precision of 0.6','','','')
+    value = found.table.precision['a']
+    assert f"No threshold keeps a precision of at least 0.6: precision of a is {value:.3f}." in found.table.reading
+    values = [precision(y[:,0], p[:,0]>=t) for t in p[y[:,0],0]]
+    assert value==pytest.approx(max(values)) and value<0.6
 
 def test_a_required_score_is_held_out_as_well():
     p,y = rare_label()
     t = best_thresholds(p, y, 'precision', 'macro', at_recall=0.9).table
-    assert [*t.columns[:6]]==['threshold','support','score','held_out','recall','recall_held_out']
-    assert t.recall_held_out.notna().all() and (t.recall_held_out['3']!=t.recall['3'] if '3' in t.index else True)
+    assert [*t.columns[:7]]==['threshold','range','support','score','held_out','recall','recall_held_out']
+    assert t.recall_held_out.notna().all() and not t.recall_held_out.equals(t.recall)
 
 @pytest.mark.parametrize('kw,match', [
     (dict(metric='precision', at_recall={'a': 0.9}), 'one number for all labels'),
@@ -145,8 +191,10 @@ def test_a_required_score_is_held_out_as_well():
     (dict(at_recall={'a': 90}, per_label=True), "at_recall=90 for 'a' should be above 0"),
     (dict(confidence=0.9), 'needs at_recall'),
     (dict(at_recall=0.9, confidence=90), 'from 0.5 to below 1'),
-    (dict(at_recall=1, confidence=0.9), 'cannot be promised'),
-    (dict(at_recall={'a': 90}, per_label=True), 'above 0 and at most 1'),
+    (dict(at_recall=1, confidence=0.9, per_label=True), 'cannot be promised'),
+    (dict(at_recall=0.9, confidence=0.9), 'pass per_label=True. The minimum of an average can only be kept on these'),
+    (dict(at_recall=0.9, confidence=0.9, average='macro', per_label=False), 'pass per_label=True'),
+    (dict(at_recall={'a': 0.9}, per_label=False), 'needs a threshold per label: leave out per_label=False'),
     (dict(metric='recall', at_recall=0.9, at_precision=None), 'also needs at_precision')])
 def test_what_cannot_be_required(kw, match):
     p,y = rare_label()
@@ -174,7 +222,7 @@ def test_groups_never_say_more_than_their_samples():
 def test_what_is_kept_with_a_confidence_is_a_binomial_test(name, effect):
     "With exact fractions, of as many samples as the groups are worth"
     least,confidence = Fraction(1,2),Fraction(4,5)
-    s,y,valid = small().column(0)
+    s,y,valid = small(150).column(0)
     curve = label_curve(s[valid], y[valid])
     tp,fp,fn,_ = (o[0,:-1].int().tolist() for o in curve.cells)
     expected = []
@@ -182,10 +230,9 @@ def test_what_is_kept_with_a_confidence_is_a_binomial_test(name, effect):
         if name=='recall':
             n = math.floor((tp_+fn_)/effect)
             expected.append(cdf(math.ceil(fn_/effect), n, 1-least)<=1-confidence)
-        else:
-            n,right = math.floor((tp_+fp_)/effect),math.floor(tp_/effect)
-            expected.append(n>0 and 1-cdf(right-1, n, least)<=1-confidence)
-    if name=='precision': expected = first_run(np.array(expected))
+    if name=='precision':
+        n = np.floor((np.array(tp)+fp)/effect)
+        expected = fixed_sequences(n, np.floor(np.array(tp)/effect), 0.5, 0.8, y[valid].sum().item()/effect/0.5)
     kept = constraint(name, float(least), float(confidence)).kept_at(curve, float(least), effect)
     assert kept.shape==(1,len(tp)) and kept[0].tolist()==[*expected] and 0<kept.sum()<len(tp)
 
@@ -195,8 +242,7 @@ def test_without_a_confidence_the_value_on_these_samples_counts():
     c = constraint('precision', 2/3)
     values = curve.values(c.m)[0,:-1]
     assert c.kept_at(curve, 2/3+1e-10)[0].tolist()==(values>=2/3-1e-9).tolist()
-    assert c.allows(2/3) and c.allows(2/3-1e-12) and not c.allows(0.66)
-    assert constraint('precision', {'a': 0.9}).allows(0.) # Of each label by itself
+    assert c.is_kept(2/3, 2/3) and c.is_kept(2/3-1e-12, 2/3) and not c.is_kept(0.66, 2/3)
 
 def test_a_constraint_in_words_and_without_its_confidence():
     c = constraint('recall', 0.9, 0.95)
@@ -204,13 +250,15 @@ def test_a_constraint_in_words_and_without_its_confidence():
     assert c.without_confidence().text=='a recall of at least 0.9' and c.confidence==0.95
     assert constraint('precision', {'a': 0.9, 'b': 0.5}).text=='a precision of at least 0.9 for a, 0.5 for b'
     by_name = constraint('recall', {'c': 0.9, 'a': 0.5})
-    by_name.look_up(L('a','b','c'))
-    assert by_name.least_by_label(3)=={2: 0.9, 0: 0.5} and c.least_by_label(2)=={0: 0.9, 1: 0.9}
+    for o in (by_name, c): o.look_up(L('a','b','c'))
+    assert by_name.least_by_label=={2: 0.9, 0: 0.5} and c.least_by_label==dict.fromkeys(range(3), 0.9)
 
 @pytest.mark.parametrize('name,confidence,n,effect,why', [
-    ('recall', 0.9, 5, 1, 'fewer than 22 positives'), ('recall', 0.9, 5, 1.5, 'fewer than 33 positives'),
-    ('recall', 0.9, 0, 1, 'no positives'), ('recall', None, 5, 1, 'no threshold will do'),
-    ('precision', 0.9, 5, 1, 'no threshold will do')])
+    ('recall', 0.9, 5, 1, 'always predicted: fewer than 22 positives'),
+    ('recall', 0.9, 5, 1.5, 'always predicted: fewer than 33 positives'),
+    ('recall', 0.9, 0, 1, 'no positives'), ('recall', None, 5, 1, 'no recall of 0.9'),
+    ('precision', 0.9, 5, 1, 'too few positives for 22 predictions'),
+    ('precision', 0.9, 90, 1, 'no sure precision of 0.9')])
 def test_why_a_label_cannot_reach_its_minimum(name, confidence, n, effect, why):
     assert constraint(name, 0.9, confidence).why(0.9, n, effect)==why
 
@@ -227,52 +275,22 @@ def test_the_design_effect_is_of_positives_or_of_predictions(name):
     assert constraint(name, 0.5, 0.9).design_effect_of(score_table(small()), 1, 0.4)==1 # Without groups
     if name=='precision': assert constraint(name, 0.5, 0.9).design_effect_of(table, 1, 1.)==1 # Nothing is predicted
 
-@pytest.mark.parametrize('name', ['recall','precision'])
-def test_an_average_is_kept_where_its_lower_limit_is(name):
-    "At a few thresholds all are tried; of a precision, only the first run counts"
-    p,least = small(),0.6
-    thresh = np.linspace(0.95, 0.05, 12)
-    c = constraint(name, least, 0.9, average='micro')
-    table = score_table(p)
-    low = [estimate(c.m, p.replace(rule=p.rule.replace(thresh=t))).limits(0.8)[0] for t in thresh.tolist()]
-    expected = np.array(low)>=least
-    if name=='precision': expected = first_run(expected)
-    values_of = partial(table.averaged, thresh=thresh)
-    kept = c.kept_at_global(table, thresh, values_of, np.ones((1,1)))
-    assert kept.tolist()==[expected.tolist()] and 0<kept.sum()<12
-
-@pytest.mark.parametrize('least', [0.3, 0.55, 0.8, 0.95, 1])
-@pytest.mark.parametrize('margin', [0, 0.01, 0.2])
-def test_first_above_finds_what_a_scan_finds(least, margin):
-    "In few calls; where values are equal, and where no limit is high enough"
-    values = np.linspace(0.2, 1, 2000).round(2)
-    lows = values - margin*(1.1-values)
-    calls = []
-    def low_at(i):
-        calls.append(i)
-        return lows[i]
-    assert first_above(least, values, low_at)==np.searchsorted(lows, least) and len(calls)<=6
-
-def test_one_threshold_has_to_do_for_each_label_that_is_named():
-    table,thresh = score_table(small()),np.linspace(0.95, 0.05, 12)
-    c = constraint('recall', {'a': 0.9, 'c': 0.7})
-    c.look_up(L('a','b','c'))
-    masks = np.ones((1,1))
-    each = [c.kept_at(table.row(i, thresh).curve(masks), least)[0] for i,least in ((0,0.9), (2,0.7))]
-    assert c.kept_at_global(table, thresh, None, masks)[0].tolist()==(each[0] & each[1]).tolist()
-    assert each[0].sum()!=each[1].sum()
-
-@pytest.mark.parametrize('at', [dict(at_recall={'a': 0.85}), dict(at_precision={'a': 0.6})], ids=str)
-def test_one_threshold_keeps_a_minimum_for_groups_of_copies(at):
+@pytest.mark.parametrize('at', [dict(at_recall={'a': 0.9}), dict(at_precision={'a': 0.8})], ids=str)
+def test_a_threshold_keeps_a_minimum_for_groups_of_copies(at):
     "As many groups as samples without the copies tell as much"
-    p = small()
+    p = small(200)
     copies = np.arange(len(p.targs)).repeat(5)
     def find(i, **kw):
-        return best_thresholds(p.preds[i], p.targs[i], per_label=False, cv=None, confidence=0.9, vocab=[*'abc'],
-                               ignore_index=-1, **at, **kw).thresh
+        return best_thresholds(p.preds[i], p.targs[i], cv=None, confidence=0.9, vocab=[*'abc'], ignore_index=-1,
+                               **at, **kw).thresh
     assert find(copies, groups=copies)==find(copies[::5])!=find(copies)
 
-def test_the_confidence_of_an_average_needs_each_score():
+def test_groups_in_bins_have_no_confidence():
+    "Histograms do not show how alike the samples of a group are; without a confidence they need not"
     p,y = rare_label()
-    with pytest.raises(ValueError, match='leave bins out, or pass per_label=True'):
-        best_thresholds(p, y, 'precision', 'micro', at_recall=0.9, confidence=0.9, bins=64)
+    groups = np.arange(800)//4
+    kw = dict(average='macro', at_recall=0.8, bins=1024)
+    for f in (lambda: best_thresholds(p, y, groups=groups, confidence=0.9, **kw),
+              lambda: ThreshFinder(sigmoid=False, confidence=0.9, **kw).update(p, y, groups=groups)):
+        with pytest.raises(ValueError, match='confidence= with groups= needs .* leave bins out'): f()
+    assert best_thresholds(p, y, groups=groups, **kw).held_out and best_thresholds(p, y, confidence=0.9, **kw).thresh
