@@ -817,9 +817,9 @@ def test_found_thresholds_carry_what_belongs_to_them():
 def test_a_search_shows_progress_where_the_learner_does(monkeypatch):
     from fastai_mlmetrics.learner import thresholds
     learn,shown,tune = make_learner(*simulate(60, 3)),[],thresholds._tune
-    def watched(objective, label_objective, table, vocab):
+    def watched(asked, objective, label_objective, table, per_label):
         shown.append(table.show)
-        return tune(objective, label_objective, table, vocab)
+        return tune(asked, objective, label_objective, table, per_label)
     monkeypatch.setattr(thresholds, '_tune', watched)
     learn.thresh_find(show_plot=False)
     learn.add_cb(ProgressCallback())

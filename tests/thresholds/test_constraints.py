@@ -23,14 +23,14 @@ def test_as_many_misses_as_the_binomial_distribution_allows(recall, confidence):
 
 def test_a_sequence_begins_at_a_fixed_number_and_ends_at_the_first_failure():
     "22 right predictions prove a precision of 0.9; a later sequence may begin after a failure"
-    n = np.arange(60)
-    def proven(wrong, n_most): # The first and the last number of predictions that are proven
-        runs = np.flatnonzero(fixed_sequences(n, n-np.isin(n, wrong).cumsum(), 0.9, 0.9, n_most))
-        return [] if not len(runs) else [runs[0],runs[-1],len(runs)]
-    assert proven([], 43)==[22,59,38] and proven([], 10)==[22,59,38]
+    n = np.arange(200)
+    def proven(wrong, n_most): # All numbers of predictions that are proven
+        return n[fixed_sequences(n, n-np.isin(n, wrong).cumsum(), 0.9, 0.9, n_most)].tolist()
+    assert proven([], 21)==[] and proven([], 22)==[*range(22, 200)]
     assert proven([5], 43)==[] # 38 would be enough, but a search for them would be many tests
-    assert proven([30], 43)==[22,29,8]
-    assert proven([], 44)==[44,59,16] # Two sequences, at 0.05 each: 22 are too few, 44 are enough
+    assert proven([30], 43)==[*range(22, 30)]
+    assert proven([], 116)==[*range(29, 200)] # Two sequences, at 0.05 each, begin at 29 and at 116
+    assert proven([5], 116)==[*range(116, 200)]
 
 @pytest.mark.parametrize('n_most', [30,200,600])
 def test_the_error_probability_of_sequences_is_kept(n_most):

@@ -235,7 +235,7 @@ def test_missing_labels_change_no_threshold():
         b = best_thresholds(SCORES[known], missing[known], average=average)
         test_eq(a.table.support, b.table.support)
         np.testing.assert_allclose(a.table.score, b.table.score)
-        np.testing.assert_allclose(a.table.held_out, b.table.held_out) # only samples that count are in folds
+        assert abs(a.held_out-b.held_out)<0.02 # Folds are drawn by the numbers of all samples
 
 @pytest.mark.parametrize('c', [1, 6, 300])
 def test_thresholds_are_whole_in_a_terminal(c):

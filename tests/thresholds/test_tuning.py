@@ -121,7 +121,7 @@ def test_the_order_of_labels_does_not_matter(average, seed):
         return best_thresholds(scores[:,order], y[:,order], average=average, per_label=False, cv=None).thresh
     assert len({found([*o]) for o in itertools.permutations(range(c))})==1
 
-def folds_of(n, cv=5, seed=42): return (torch.randperm(n, generator=torch.Generator().manual_seed(seed))%cv).numpy()
+def folds_of(n, cv=5, seed=42): return draw_folds(0, n, cv=cv, seed=seed).numpy()
 
 def best_cut(scores, y):
     "The highest score from which predictions have the best F1, by scikit-learn; infinite if none has any"
@@ -373,7 +373,7 @@ def test_held_out_is_on_samples_that_were_not_seen(kw):
     "Each fold is predicted with the thresholds of the others, right below the lowest positive that they predict"
     res = best_thresholds(SCORES, TARGS, **kw)
     cv,seed,average = kw.get('cv', 5),kw.get('seed', 42),kw.get('average', 'micro')
-    fold = torch.randperm(300, generator=torch.Generator().manual_seed(seed))%cv
+    fold = draw_folds(0, 300, cv=cv, seed=seed)
     p = torch.zeros(300,6).bool()
     thresholds = []
     for j in range(cv):
