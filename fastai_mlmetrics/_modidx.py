@@ -1180,6 +1180,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                      'fastai_mlmetrics/metrics/intervals.py'),
                                                     'fastai_mlmetrics.metrics.intervals.in_average': ( 'metrics/intervals.html#in_average',
                                                                                                        'fastai_mlmetrics/metrics/intervals.py'),
+                                                    'fastai_mlmetrics.metrics.intervals.is_miscalibrated': ( 'metrics/intervals.html#is_miscalibrated',
+                                                                                                             'fastai_mlmetrics/metrics/intervals.py'),
                                                     'fastai_mlmetrics.metrics.intervals.mean_without': ( 'metrics/intervals.html#mean_without',
                                                                                                          'fastai_mlmetrics/metrics/intervals.py'),
                                                     'fastai_mlmetrics.metrics.intervals.most_observations': ( 'metrics/intervals.html#most_observations',

@@ -145,7 +145,8 @@ def _with_intervals(difference, level):
 
 def _at_best(model, first):
     "Subtract held-out micro F1 of two models at their best thresholds; None: these are not tuned"
-    if model.best_thresh is None and first.best_thresh is None: return None
+    is_tuned = any(o.best_thresh is not None for o in (model, first))
+    if not is_tuned or model.best_f1 is None or first.best_f1 is None: return None
     difference = model.best_f1.minus(first.best_f1)
     return Measured(difference.values[[_ROW]], {_ROW: difference.estimates[_ROW]})
 
