@@ -70,10 +70,11 @@ _TOO_FEW = ("at least one label has no positives here, or only in a single sampl
 _ALONE = "it depends on a single sample or group"
 _CONSTANT = "it is the same without each sample, so its spread is unknown"
 
-def _degrees_of_freedom(s2, s4, most):
+def _degrees_of_freedom(changes, most):
     "Estimate a variance's degrees of freedom by Satterthwaite's formula; at least 5, at most `most`"
+    s2,s4 = ((changes**power).sum().item() for power in (2,4))
     # There are fewer than the number of samples if a few of them cause most of the variance
-    spread = s4 - s2**2/(most+1)
+    spread = s4 - s2**2/len(changes)
     free = 2*s2**2/spread if spread>0 else most
     return min(max(free, 5), most)
 
@@ -116,13 +117,13 @@ class Estimate:
 
     @cached_property
     def bias(self):
-        "Mean of the value over data sets, minus its value on all data, as the jackknife estimates it"
+        "By how much the value is too high on average, as the jackknife estimates it"
         bias = (len(self.without)-1)*(self.without.mean().item()-self.value)
         if self.groups is None or not bias: return bias
         # Bias grows with the variance
         return bias*_variance(self.changes)/_variance(self.without-self.without.mean())
 
-    def nearly_constant(self, n):
+    def _nearly_constant(self, n):
         "Whether the score is 0 or 1 but for less than one of `n` observations, in a few samples"
         # The next error may be larger than these few
         squares = (self.without-self.without.mean())**2
@@ -150,8 +151,7 @@ class Estimate:
         value = self.value
         # Without any variation, nothing is known but `n`, the number of samples or groups
         n = len(self.changes) if self.groups is None else effective_number(self.groups)
-        s2,s4 = ((self.changes**power).sum().item() for power in (2,4))
-        t = student_t.ppf((1+ci)/2, _degrees_of_freedom(s2, s4, n-1))
+        t = student_t.ppf((1+ci)/2, _degrees_of_freedom(self.changes, n-1))
         if self.is_difference or not self.bounded:
             # Without any variation, the models are equal, or one is always better by the same amount
             # Wilson's lower limit of n of n observations is n/(n+t**2)
@@ -160,7 +160,7 @@ class Estimate:
         else:
             # A share of `n_equal` observations has this variance; 0: the value is 0 or 1
             n_equal = (value*(1-value)/self.error**2 if self.varies else 0) or n
-            if self.nearly_constant(n): n_equal = min(n_equal, n)
+            if self._nearly_constant(n): n_equal = min(n_equal, n)
             low,high = _wilson(value, min(n_equal, self.n_max), t)
         # The jackknife may miss up to a third of a large bias
         low = min(low-self.bias, low-1.5*self.bias, value)

@@ -2,7 +2,7 @@
 from scipy import stats
 from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
-from fastai_mlmetrics.metrics.intervals import Estimate, estimate, simultaneous_level
+from fastai_mlmetrics.metrics.intervals import Estimate, estimate, is_miscalibrated, simultaneous_level
 
 def of(without, value=0.5, **kw): return Estimate(value, torch.tensor(without, dtype=torch.float64), **kw)
 
@@ -266,7 +266,8 @@ def test_limits_stay_in_range_and_around_the_value(is_difference, lowest):
     for value in (lowest+0.01,0.99):
         low,high = of(value+wide, value, is_difference=is_difference).limits(0.95)
         assert lowest<=low<=value<=high<=1 and (low==lowest or high==1 or not is_difference)
-    for unknown in (of(wide, math.nan),of(wide, n_max=0),of([0.5]),of([*wide,math.nan])): assert all(map(math.isnan, unknown.limits(0.95)))
+    for unknown in (of(wide, math.nan),of(wide, n_max=0),of([0.5]),of([*wide,math.nan])):
+        assert all(map(math.isnan, unknown.limits(0.95)))
 
 def test_a_spread_of_rounding_errors_is_none():
     for spread,counts in ((1e-12,False), (1e-6,True)):
@@ -356,3 +357,25 @@ def test_all_intervals_hold_at_once():
     assert simultaneous_level(estimates[:1], 0.95)==simultaneous_level([estimates[0],constant], 0.95)==0.95
     assert simultaneous_level(estimates[:1]*5, 0.95)==pytest.approx(0.95, abs=0.005)
     assert simultaneous_level([], None) is None
+
+@pytest.mark.parametrize('n,c,n_groups', [(50,5,None), (100,40,None), (60,5,12)])
+@pytest.mark.parametrize('n_bins', [1,15])
+def test_calibrated_scores_are_rarely_called_miscalibrated(n, c, n_groups, n_bins):
+    "Also if labels of a sample, or samples of a group, are alike; scores that are far off always are"
+    def is_off(seed, power):
+        rng = np.random.default_rng(seed)
+        group = np.arange(n)%(n_groups or n)
+        p = 1/(1+np.exp(1-2*rng.normal(size=(n,c))[group]))
+        alike = rng.normal(size=(n,1)) if n_groups is None else rng.normal(size=(n,c))[group]
+        y = stats.norm.cdf(0.7*alike+0.51**0.5*rng.normal(size=(n,c)))<p
+        p = Predictions.of(p**power, y, groups=None if n_groups is None else group)
+        return is_miscalibrated(p, p.valid, n_bins)
+    assert np.mean([is_off(seed, 1) for seed in range(100)])<=0.05
+    assert np.mean([is_off(seed, 4) for seed in range(20)])>=0.95
+
+def test_small_calibration_errors_do_not_matter():
+    p = torch.full((100_000,1), 0.5)
+    y = torch.arange(100_000)[:,None]%1000
+    for true,is_off in ((515,False), (525,True)):
+        o = Predictions.of(p, (y<true).int())
+        assert is_miscalibrated(o, o.valid, 1)==is_off
