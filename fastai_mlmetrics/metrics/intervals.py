@@ -65,8 +65,8 @@ def scores_without(
     return res
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc51ac55
-_TOO_FEW = ("at least one label has no positives here, or only in a single sample or group, so its score "
-            "on new samples is unknown")
+_TOO_FEW = ("at least one label has no positives here, or only in a single sample or group, so its "
+            "score on new samples is unknown")
 _ALONE = "it depends on a single sample or group"
 _CONSTANT = "it is the same without each sample, so its spread is unknown"
 
