@@ -204,6 +204,17 @@ def _rules_in_words(models):
     if len(rules)==1: return f"Predicted {rules.pop()}."
     return f"Predicted: {'; '.join(f'{as_shown(k)} {o.rule}' for k,o in models.items())}."
 
+def _level_of(differences, models, first, ci):
+    "Return the confidence level of each interval at which all that is shown or said holds at once"
+    at_best = [_at_best(models[name], first) for name in differences]
+    rows = [o.estimates or {} for o in [*differences.values(), *filter(None, at_best)]]
+    return simultaneous_level([e for of_model in rows for e in of_model.values()], ci)
+
+def _at_once(tables, ci):
+    "State what the intervals hold for; '' without intervals"
+    n = sum((table.high>table.low).sum() for table in tables)
+    return note(n>1, f"The {100*(ci or 0):g}% intervals of the {n} differences hold at once.")
+
 @takes_predictions(but=['thresh'])
 def compare_models(
     preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
@@ -233,14 +244,10 @@ def compare_models(
         except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from None
         rule = p.rule.describe() if p.scored else 'as binary predictions'
         models[name] = _tune(_Model(measured, rule), p)
-    # Find the confidence level at which everything that is said holds at once
+    # Compare each further model with the first one
     first,*others = models
     differences = {name: models[name].measured.minus(models[first].measured) for name in others}
-    at_best = [_at_best(models[name], models[first]) for name in others]
-    estimates = [o for measured in [*differences.values(), *filter(None, at_best)]
-                 for o in (measured.estimates or {}).values()]
-    level = simultaneous_level(estimates, ci)
-    # Compare each further model with the first one
+    level = _level_of(differences, models, models[first], ci)
     tables,texts = {},[]
     for name,difference in differences.items():
         scores = {k: models[k].measured.values[difference.values.index] for k in (first, name)}
@@ -250,8 +257,7 @@ def compare_models(
     # Join the tables and the texts
     if len(tables)==1: res = tables[name]
     else: res = pd.concat(tables, names=['model',None])[[*models,*_DIFFERENCE]]
-    n = sum((table.high>table.low).sum() for table in tables.values())
-    at_once = note(n>1, f"The {100*(ci or 0):g}% intervals of the {n} differences hold at once.")
-    last_line = [_rules_in_words(models), p.which_labels, at_once, note(ci is not None, p.sampling)]
+    last_line = [_rules_in_words(models), p.which_labels, _at_once(tables.values(), ci),
+                 note(ci is not None, p.sampling)]
     res.attrs['reading'] = '\n'.join([*texts, ' '.join(filter(None, last_line))])
     return res
