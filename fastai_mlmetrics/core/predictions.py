@@ -19,7 +19,14 @@ from functools import cached_property
 from dataclasses import dataclass, replace
 
 # %% ../../nbs/core/05_predictions.ipynb #d3768a18
-FEW_GROUPS = 10 # Below this number of groups, intervals are rough
+FEW_GROUPS = 10 # Below this effective number of groups, intervals are rough
+
+def effective_number(
+    groups:Tensor # Group of each sample, N numbers from 0
+)->float: # At most the number of groups
+    "Return the number of equally large groups from which a mean varies as much"
+    size = groups.bincount().double()
+    return (size.sum()**2/(size**2).sum()).item()
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -165,9 +172,11 @@ class Predictions:
             return ("Samples are taken as independent: if some are alike, such as images of a "
                     "patient, pass `groups=`.")
         n = self.n_independent
-        rough = note(n<FEW_GROUPS, f" With fewer than {FEW_GROUPS} groups, intervals and held-out "
-                                   "scores are rough.")
-        return f"The {n:,} groups are taken as independent.{rough}"
+        text = f"The {n:,} groups are taken as independent."
+        effective = round(effective_number(self.sample_groups))
+        if effective>=FEW_GROUPS: return text
+        if effective<n: text += f" They differ in size, and count as {effective} groups of equal size."
+        return f"{text} With fewer than {FEW_GROUPS} groups, intervals and held-out scores are rough."
 
     @cached_property
     def true(self): return (self.targs==1) & self.valid

@@ -7,10 +7,12 @@ __all__ = []
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc1c54b5
 from fastai.basics import *
-from ..core.predictions import Predictions
+from ..core.predictions import effective_number, Predictions
+from .formulas import BalancedAccuracyMulti, F1ScoreMulti
+from .ranking import APScoreMulti, RocAucMulti
 from dataclasses import dataclass
 from functools import cached_property
-from scipy.stats import t as student_t
+from scipy.stats import norm, t as student_t
 
 # %% ../../nbs/metrics/06_intervals.ipynb #a9a66cbd
 def mean_without(x):
@@ -63,12 +65,18 @@ def scores_without(
     return res
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc51ac55
-def _degrees_of_freedom(s2, s4, n):
-    "Estimate the degrees of freedom of a variance by Satterthwaite's formula; at least 5, at most n-1"
-    # There are fewer than n-1 if a few samples cause most of the variance
-    spread = s4 - s2**2/n
-    free = 2*s2**2/spread if spread>0 else n-1
-    return min(max(free, 5), n-1)
+_TOO_FEW = ("at least one label has no positives here, or only in a single sample or group, so its "
+            "score on new samples is unknown")
+_ALONE = "it depends on a single sample or group"
+_CONSTANT = "it is the same without each sample, so its spread is unknown"
+
+def _degrees_of_freedom(changes, most):
+    "Estimate a variance's degrees of freedom by Satterthwaite's formula; at least 5, at most `most`"
+    s2,s4 = ((changes**power).sum().item() for power in (2,4))
+    # There are fewer than the number of samples if a few of them cause most of the variance
+    spread = s4 - s2**2/len(changes)
+    free = 2*s2**2/spread if spread>0 else most
+    return min(max(free, 5), most)
 
 def _wilson(share, n, t):
     "Compute Wilson's limits of a share of `n` observations, for a quantile `t`"
@@ -83,13 +91,14 @@ class Estimate:
     without:Tensor # N values, each without one sample
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
     n_max:float=math.inf # Maximum number of observations for Wilson's interval; 0: no interval
-    is_difference:bool=False # Whether the value is a difference, in [-1, 1]; else a score, in [0, 1]
+    is_difference:bool=False # Whether the value is a difference of two scores
     variance_factor:float=1. # Factor on the jackknife's variance, if more than the samples varies
+    bounded:bool=True # Whether scores are in [0, 1], and differences in [-1, 1]
 
     def minus(self, other):
         "Subtract another model's score of the same samples"
         return Estimate(self.value-other.value, self.without-other.without, self.groups,
-                        is_difference=True)
+                        is_difference=True, bounded=self.bounded and other.bounded)
 
     @cached_property
     def changes(self):
@@ -104,32 +113,117 @@ class Estimate:
     @cached_property
     def error(self):
         "Standard error of the value"
-        changes = self.changes
-        n = len(changes)
-        return (self.variance_factor*(n-1)/n*(changes**2).sum().item())**0.5
+        return (self.variance_factor*_variance(self.changes))**0.5
+
+    @cached_property
+    def bias(self):
+        "By how much the value is too high on average, as the jackknife estimates it"
+        bias = (len(self.without)-1)*(self.without.mean().item()-self.value)
+        if self.groups is None or not bias: return bias
+        # Bias grows with the variance
+        return bias*_variance(self.changes)/_variance(self.without-self.without.mean())
+
+    def _nearly_constant(self, n):
+        "Whether the score is 0 or 1 but for less than one of `n` observations, in a few samples"
+        # The next error may be larger than these few
+        squares = (self.without-self.without.mean())**2
+        in_few = squares.sum()**2 <= 5*(squares**2).sum()
+        return n*min(self.value, 1-self.value)<1 and in_few
+
+    @property
+    def varies(self):
+        "Whether the value depends on the samples, beyond rounding"
+        return self.error>1e-10
+
+    @cached_property
+    def why_unknown(self):
+        "Why there is no interval; '' if there is one"
+        if not self.n_max: return _TOO_FEW
+        if len(self.changes)<2 or self.without.isnan().any(): return _ALONE
+        if not (self.bounded or self.varies): return _CONSTANT
+        return ''
 
     def limits(self,
         ci:float # Confidence level, in (0, 1)
-    )->tuple: # Lower and upper limit
+    )->tuple: # Lower and upper limit; nan: there is no interval, for the reason `why_unknown`
         "Compute the confidence interval of the value"
-        if not self.n_max: return math.nan,math.nan
-        n = len(self.changes)
-        s2,s4 = ((self.changes**power).sum().item() for power in (2,4))
-        t = student_t.ppf((1+ci)/2, _degrees_of_freedom(s2, s4, n))
-        value,variance = self.value,self.error**2
-        varies = variance>1e-20
-        if self.is_difference:
+        if self.why_unknown: return math.nan,math.nan
+        value = self.value
+        # Without any variation, nothing is known but `n`, the number of samples or groups
+        n = len(self.changes) if self.groups is None else effective_number(self.groups)
+        t = student_t.ppf((1+ci)/2, _degrees_of_freedom(self.changes, n-1))
+        if self.is_difference or not self.bounded:
             # Without any variation, the models are equal, or one is always better by the same amount
             # Wilson's lower limit of n of n observations is n/(n+t**2)
-            half = t*self.error if varies else t**2/(n+t**2)*(value!=0)
+            half = t*self.error if self.varies else t**2/(n+t**2)*(value!=0)
             low,high = value-half,value+half
         else:
             # A share of `n_equal` observations has this variance; 0: the value is 0 or 1
-            # Without any variation, nothing is known but `n`, the number of samples or groups
-            n_equal = value*(1-value)/variance if varies else 0
-            low,high = _wilson(value, min(n_equal or n, self.n_max), t)
-        lowest = -1 if self.is_difference else 0
-        return max(min(low, value), lowest),min(max(high, value), 1) # Limits are rounded
+            n_equal = (value*(1-value)/self.error**2 if self.varies else 0) or n
+            if self._nearly_constant(n): n_equal = min(n_equal, n)
+            low,high = _wilson(value, min(n_equal, self.n_max), t)
+        # The jackknife may miss up to a third of a large bias
+        low = min(low-self.bias, low-1.5*self.bias, value)
+        high = max(high-self.bias, high-1.5*self.bias, value)
+        if not self.bounded: return low,high
+        return max(low, -1 if self.is_difference else 0),min(high, 1)
+
+def _variance(changes):
+    "Jackknife variance of a value, from the contributions of samples or groups"
+    n = len(changes)
+    return (n-1)/n*(changes**2).sum().item()
+
+# %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c2
+def numbers_by_label(p):
+    "Count in how many samples, or groups of samples, each label is true, predicted and false: 3 x C"
+    tp,fp,fn,tn = p.counts
+    if p.groups is None: return torch.stack([tp+fn, tp+fp, fp+tn])
+    n_pairs = torch.zeros(p.n_independent, 3*len(p.vocab), device='cpu') # In each group
+    for batch in p.blocks():
+        y,valid = as_bools(batch)
+        which = torch.cat([y, batch.predicted.cpu().bool(), valid & ~y], 1)
+        n_pairs.index_add_(0, p.sample_groups[batch.start:batch.start+batch.n], which.float())
+    return (n_pairs>0).sum(0).view(3, -1).double()
+
+def _observations(m, numbers):
+    "Return the number of observations that each label's score depends on, C; None: all samples"
+    true,predicted,false = numbers
+    if isinstance(m, APScoreMulti): return true
+    # Half of these depend on the positives; near 1, an error costs half as much as in recall
+    if isinstance(m, F1ScoreMulti): return true+predicted
+    # So it does here. The variance is that of 2 to 4 positives' shares: 3 where half of them are found
+    if isinstance(m, (BalancedAccuracyMulti,RocAucMulti)): return 3/(1/true+1/false)
+
+def in_average(
+    n, # Numbers of observations of the labels, C
+    weights=1 # Weights of the labels, C numbers or 1
+)->float: # Number of observations of a share with the same variance
+    "Return the equivalent number of observations of a mean over labels; those with none are left out"
+    seen = n>0
+    weights = (weights*torch.ones_like(n))[seen]
+    return (weights.sum()**2/(weights**2/n[seen]).sum()).item() if seen.any() else math.inf
+
+def _alike(values):
+    "Return the number of values that are defined if these are all the same, else infinity"
+    values = values[~values.isnan()]
+    return len(values) if len(values.unique())==1 else math.inf
+
+def most_observations(
+    m, # Metric with its average
+    p:Predictions, # Predictions to score
+    numbers:Tensor # Result of `numbers_by_label`
+)->float: # inf: no limit; 0: nothing is known of a label, so there is no interval
+    "Return the maximum number of observations in the interval of a metric"
+    if m.average=='samples': return _alike(m.values(*p.sample_counts))
+    n = _observations(m, numbers)
+    if n is None: return math.inf
+    true = numbers[0]
+    is_label = p.counts.sum(0)>0 # Whether any target counts
+    # Without its only positive, a label is absent: the jackknife does not know how much it varies
+    fewest = true[is_label].min() if m.average=='macro' else true.sum()
+    if fewest<2: return 0
+    if m.average=='micro': return n.sum().item()
+    return in_average(n, true if m.average=='weighted' else 1)
 
 def estimate(
     m, # `CountsMetric` with its average
@@ -138,4 +232,45 @@ def estimate(
     "Compute a metric of all samples, and without each sample"
     counts = p.sample_counts if m.average=='samples' else p.counts
     without, = scores_without({'': m}, p).values()
-    return Estimate(m.averaged(counts).item(), without, p.sample_groups)
+    value = m.averaged(counts).item()
+    bounded = 0<=value<=1 and not ((without<0) | (without>1)).any()
+    n_max = most_observations(m, p, numbers_by_label(p))
+    return Estimate(value, without, p.sample_groups, n_max, bounded=bounded)
+
+# %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c4
+def simultaneous_level(
+    estimates, # `Estimate`s, or differences, of the same samples
+    ci:float, # Probability that all intervals hold
+    n_draws=10_000 # Draws of a normal vector, with a fixed seed
+)->float: # Confidence level for `limits` of each estimate
+    "Return the confidence level at which the intervals of all estimates hold at once (max-t)"
+    changes = [o.changes for o in estimates if not o.why_unknown and o.varies]
+    if len(changes)<2: return ci
+    # Values without each sample are correlated as the estimates are
+    changes = F.normalize(torch.stack(changes))
+    variances,directions = torch.linalg.eigh(changes@changes.T)
+    root = (directions*variances.clamp(min=0).sqrt()).numpy()
+    draws = np.random.default_rng(0).standard_normal((n_draws, len(root)))@root.T
+    farthest = np.quantile(np.abs(draws).max(1), ci)
+    return 2*norm.cdf(farthest)-1
+
+# %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c6
+def is_miscalibrated(
+    p:Predictions, # Probabilities and targets
+    where:Tensor, # Which pairs count, N x C bools
+    n_bins:int, # Number of bins; 1: the difference of the means
+    least:float=0.02 # Errors up to this one do not matter
+)->bool:
+    "Whether the calibration error is larger than it would be by chance"
+    scores = p.scores.double()
+    bins = (scores*n_bins).long().clamp(0, n_bins-1)
+    differences = (scores-p.true.double()).where(where, 0)
+    # Labels of a sample, and samples of a group, may be wrong together
+    sums = scores.new_zeros(len(scores), n_bins).scatter_add_(1, bins, differences)
+    if p.groups is not None:
+        sums = scores.new_zeros(int(p.groups.max())+1, n_bins).index_add_(0, p.groups, sums)
+    error = sums.sum(0).abs().sum()
+    # Calibrated scores: the error in a bin is half-normal. Its mean, and three standard deviations
+    variance = (sums**2).sum(0)
+    chance = (2/math.pi*variance).sqrt().sum() + 3*((1-2/math.pi)*variance).sum().sqrt()
+    return bool(error > max(least*where.sum(), chance))

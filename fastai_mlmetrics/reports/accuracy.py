@@ -152,29 +152,17 @@ def _accuracy_in_words(row, p):
 
 def _f1_in_words(row, constant, ci):
     "State F1 over samples with its ceiling, its interval and the best constant prediction"
-    ceiling = note(row.ceiling<_BELOW_1, f" of at most {row.ceiling:.3f}")
+    ceiling = note(row.ceiling<_BELOW_1, f" of at most {row.ceiling:.3f} here")
     limits = ''
     if not math.isnan(row.low):
         limits = f" ({100*ci:g}% interval {row.low:.3f} to {row.high:.3f})"
     return (f"F1 over samples is {row.value:.3f}{ceiling}{limits}; "
             f"predicting {constant} for every sample scores {row.constant:.3f}.")
 
-def _least_difference(row, p):
-    "State by how much another model must differ to be clearly different; '' without an interval"
-    if math.isnan(row.low): return ''
-    # At most as much as if the other model were scored on other samples
-    half = (row.high-row.low)/2*2**0.5
-    n = count_of(p.n_independent, 'sample' if p.groups is None else 'group')
-    return (f"On these {n}, two models differ clearly if their F1 over samples differs by {half:.3f}; "
-            "`compare_models` may find a smaller difference clear, as it compares sample by sample.")
-
-def _unknown_in_words(report):
-    "State which rows have no interval, and why; '' if all have one, or none"
-    has_none = report.low.isna() & report.value.notna()
-    rows = ', '.join(f"'{row}'" for row in report.index[has_none])
-    if not rows or report.low.isna().all(): return ''
-    return (f"No interval for {rows}: at least one label has no positives here, so its score on new "
-            "samples is unknown.")
+def _unknown_in_words(measured, p, ci):
+    "State which rows have no interval, and why; '' if all have one"
+    if ci is None or measured.estimates: return measured.unknown_in_words
+    return f"No intervals: only one {'sample' if p.groups is None else 'group'} has known targets."
 
 def _ceilings_in_words(ceilings, p):
     "State which rows cannot reach 1, and why; '' if all can"
@@ -189,7 +177,7 @@ def _ceilings_in_words(ceilings, p):
     return (f"No model can reach 1 in {rows}: {reasons}{note(reasons, ', and ')}"
             f"0/0 counts as {p.zero_division:g}. With `zero_division=nan`, 0/0 is left out.")
 
-def _reading(report, p, constant, ci):
+def _reading(report, p, constant, ci, measured):
     "Summarise the report in words"
     accuracy = report.loc['accuracy_multi']
     if math.isnan(accuracy.value):
@@ -197,8 +185,8 @@ def _reading(report, p, constant, ci):
     rule = note(p.scored, f"Predicted {p.rule.describe()}.")
     sentences = [rule, p.which_labels, _accuracy_in_words(accuracy, p),
                  _f1_in_words(report.loc['f1_samples'], constant, ci),
-                 _ceilings_in_words(report.ceiling, p), _unknown_in_words(report),
-                 _least_difference(report.loc['f1_samples'], p), note(ci is not None, p.sampling)]
+                 _ceilings_in_words(report.ceiling, p), _unknown_in_words(measured, p, ci),
+                 note(measured.estimates, p.sampling)]
     return ' '.join(filter(None, sentences))
 
 def report_of(
@@ -211,7 +199,6 @@ def report_of(
     bounds,labels = _bounds(p)
     rows = [bounds[row] for row in report.index]
     report[['baseline','constant','ceiling']] = rows
-    report['high'] = report.high.clip(upper=report.ceiling) # No prediction beats the targets
     to_gain = report.ceiling-report.baseline
     report['lift'] = (report.value-report.baseline)/to_gain.where(to_gain>0)
     if p.scored: # Binary predictions have no threshold
@@ -219,7 +206,7 @@ def report_of(
             report.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
         if p.rule.limits: report.index.name = p.rule.limits
     constant = some_labels(p.vocab[labels.tolist()], 6) or 'nothing'
-    report.attrs['reading'] = _reading(report, p, constant, ci)
+    report.attrs['reading'] = _reading(report, p, constant, ci, measured)
     return report
 
 # %% ../../nbs/reports/01_accuracy.ipynb #b8ae881c

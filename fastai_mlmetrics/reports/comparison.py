@@ -14,7 +14,7 @@ from ..core.tables import (
     as_shown, new_axes, plot_name, some_names, Table, three_decimals, with_limits)
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import F1ScoreMulti
-from ..metrics.intervals import estimate
+from ..metrics.intervals import estimate, simultaneous_level
 from ..thresholds.search import ScoreTable
 from ..thresholds.tuning import Objective
 from .jackknife import measure, Measured
@@ -27,6 +27,8 @@ class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`
 
     Columns: the scores, the `difference` from the first model, and its interval from `low` to `high`.
+    The intervals of all rows and models hold at once: if `low` is above 0, or `high` below it, the
+    difference is significant.
 
         compare_models({'a': probs, 'b': others}, targs).plot()"""
     _format = staticmethod(three_decimals) # As in the `reading`; thousandths tell models apart
@@ -49,7 +51,7 @@ class ModelComparison(Table):
         for i,(name,part) in enumerate(parts.items()):
             shift = 0.6*((i+0.5)/len(parts)-0.5) # Models share a row
             y = [rows.index(row)+shift for row in part.index]
-            color = [f'C{i%10}' if clear else 'darkgrey' for clear in _is_clear(part)]
+            color = [f'C{i%10}' if significant else 'darkgrey' for significant in _excludes_0(part)]
             ax.hlines(y, part.low, part.high, color=color, lw=2)
             ax.scatter(part.difference, y, color=color, s=24, zorder=3)
             if len(parts)>1: ax.plot([], [], 'o-', color=f'C{i%10}', label=plot_name(name))
@@ -73,7 +75,7 @@ def _with_limits(row):
     "Format the size of a difference and its interval"
     return with_limits(row.difference, row.low, row.high)
 
-def _is_clear(rows):
+def _excludes_0(rows):
     "Whether the interval excludes 0, of one row or of each row of a table"
     return (rows.low>0) | (rows.high<0)
 
@@ -86,45 +88,26 @@ def _rows_in_words(table):
     *others,last_one = texts
     return note(others, f"{'; '.join(others)}, and ") + last_one
 
-def _how_many_more(table, chance, p):
-    "State with how many samples a difference as large as in the most important row is clear"
-    row = next((row for row in [*_OFTEN, *chance] if row in chance), None)
-    if row is None: return ''
-    o = table.loc[row]
-    # Without the 2, a limit would be at 0 on average, and the difference clear in every second case
-    n = 2*p.n_independent*((o.high-o.low)/2/o.difference)**2 if o.difference else math.inf
-    kind = 'samples' if p.groups is None else 'groups'
-    if n>1000*p.n_independent:
-        return (f"Even with a thousand times as many {kind}, a difference of this size in "
-                f"{_IN_WORDS[row]} may not be clear.")
-    rounded = float(f'{n:.2g}')
-    return (f"With about {rounded:,.0f} {kind} in total, like these, a difference of this size in "
-            f"{_IN_WORDS[row]} would be clear in four of five cases.")
-
-def _compared(name, first, table, ci, p):
+def _compared(name, first, table, difference, ci):
     "Summarise the differences of a model from the first one in words"
     name,first = as_shown(name),as_shown(first)
     table = table.dropna(subset='difference')
     if not len(table): return f"{name} and {first} cannot be compared: some predictions are NaN."
     if (table.difference==0).all(): return f"{name} and {first} have the same scores."
-    if ci is None: return "Without intervals (ci=None), it is unknown which differences are clear."
-    clear = _is_clear(table)
-    better,worse = table[clear & (table.difference>0)],table[clear & (table.difference<0)]
-    varies = table.high>table.low # Not so in rows of equal scores, or without intervals
-    chance = [*table.index[~clear & varies]]
-    more = _how_many_more(table, chance, p)
-    if not clear.any():
-        text = f"Each difference between {name} and {first} may be chance."
-        return f"{text} {more}".strip()
+    if ci is None: return "Without intervals (ci=None), it is unknown which differences may be chance."
+    if not difference.estimates: return "No intervals: only one sample or group has known targets."
+    better,worse = table[table.low>0],table[table.high<0]
     sentences = [f"{name} is {word} than {first} in {_rows_in_words(rows)}."
                  for word,rows in (('better',better), ('worse',worse)) if len(rows)]
-    if chance:
-        differences = plural(len(chance), 'difference')
+    varies = table.high>table.low # Not so in rows of equal scores, or without intervals
+    chance = table.index[~_excludes_0(table) & varies]
+    if len(chance) and not sentences:
+        sentences.append(f"Each difference between {name} and {first} may be chance.")
+    elif len(chance):
         names = some_names([*map(_IN_WORDS.get, chance)], 3)
-        sentences += [f"The {differences} in {names} may be chance.", more]
-    sentences.append(f"In parentheses: {100*ci:g}% intervals. Even between two equally good models, "
-                     f"about {100*(1-ci):.3g}% of the rows are that clear by chance.")
-    return ' '.join(sentences)
+        sentences.append(f"The {plural(len(chance), 'difference')} in {names} may be chance.")
+    return ' '.join(filter(None, [*sentences, difference.unknown_in_words]))
+
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
 _ROW = 'f1_micro' # Whose answer is checked at other thresholds
@@ -156,27 +139,33 @@ def _tune(model, p):
     best_f1 = Measured(pd.Series({_ROW: f1.value}), {_ROW: f1})
     return replace(model, best_f1=best_f1, best_thresh=tuned.value)
 
-def _differences(measured, first, ci):
+def _with_intervals(difference, level):
     "Table of the differences of two `Measured`, with their intervals"
-    difference = measured.minus(first)
-    limits = difference.intervals(ci)
-    return pd.DataFrame(dict(difference=difference.values, low=limits.low, high=limits.high))
+    return difference.intervals(level).assign(difference=difference.values)[_DIFFERENCE]
+
+def _at_best(model, first):
+    "Subtract held-out micro F1 of two models at their best thresholds; None: these are not tuned"
+    is_tuned = any(o.best_thresh is not None for o in (model, first))
+    if not is_tuned or model.best_f1 is None or first.best_f1 is None: return None
+    difference = model.best_f1.minus(first.best_f1)
+    return Measured(difference.values[[_ROW]], {_ROW: difference.estimates[_ROW]})
 
 def _answer(row):
-    "Return 1 if a model is clearly better than the first one, -1 if it is clearly worse, else 0"
-    return np.sign(row.difference)*_is_clear(row)
+    "Return 1 if a model is significantly better than the first one, -1 if it is worse, else 0"
+    return np.sign(row.difference)*_excludes_0(row)
 
-def _depends(name, first, given, models, ci):
+def _depends(name, first, given, models, level):
     "Warn if a model gains at its best threshold, and the `given` answer in micro F1 changes there"
     pair = models[name],models[first]
-    if any(model.best_f1 is None for model in pair): return ''
+    at_best = _at_best(*pair)
+    if at_best is None: return ''
     gains = [model.best_f1.values[_ROW]-model.measured.values[_ROW] for model in pair]
-    best = _differences(*(model.best_f1 for model in pair), ci).loc[_ROW]
+    best = _with_intervals(at_best, level).loc[_ROW]
     gains_enough = any(gain>=_GAIN for gain in gains)
     if not gains_enough or _answer(best)==_answer(given): return ''
     answer = "the difference in micro F1 may be chance"
     if best.difference==0: answer = "the models are equal in micro F1"
-    if _is_clear(best):
+    if _excludes_0(best):
         word = 'better' if best.difference>0 else 'worse'
         answer = f"{as_shown(name)} is {word} in micro F1, by {_with_limits(best)}"
     def code(thresh): return '...' if thresh is None else format(thresh, '.4g')
@@ -215,6 +204,17 @@ def _rules_in_words(models):
     if len(rules)==1: return f"Predicted {rules.pop()}."
     return f"Predicted: {'; '.join(f'{as_shown(k)} {o.rule}' for k,o in models.items())}."
 
+def _level_of(differences, models, first, ci):
+    "Return the confidence level of each interval at which all that is shown or said holds at once"
+    at_best = [_at_best(models[name], first) for name in differences]
+    rows = [o.estimates or {} for o in [*differences.values(), *filter(None, at_best)]]
+    return simultaneous_level([e for of_model in rows for e in of_model.values()], ci)
+
+def _at_once(tables, ci):
+    "State what the intervals hold for; '' without intervals"
+    n = sum((table.high>table.low).sum() for table in tables)
+    return note(n>1, f"The {100*(ci or 0):g}% intervals of the {n} differences hold at once.")
+
 @takes_predictions(but=['thresh'])
 def compare_models(
     preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
@@ -226,7 +226,8 @@ def compare_models(
 )->ModelComparison: # A row for each row of the report and each model after the first
     """Compare models by the paired differences of their scores, with confidence intervals
 
-    A difference is above 0 where the model scores higher than the first one.
+    A difference is above 0 where the model scores higher than the first one. The
+    intervals are so wide that those of all rows and models hold at once.
 
         compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})"""
     check_kwargs('compare_models', compare_models, kwargs)
@@ -245,17 +246,18 @@ def compare_models(
         models[name] = _tune(_Model(measured, rule), p)
     # Compare each further model with the first one
     first,*others = models
+    differences = {name: models[name].measured.minus(models[first].measured) for name in others}
+    level = _level_of(differences, models, models[first], ci)
     tables,texts = {},[]
-    for name in others:
-        a,b = models[first].measured,models[name].measured
-        differences = _differences(b, a, ci)
-        table = ModelComparison({first: a.values, name: b.values, **differences})
-        table = tables[name] = table.loc[differences.index]
-        texts.append(_compared(name, first, table, ci, p)
-                     + _depends(name, first, table.loc[_ROW], models, ci))
+    for name,difference in differences.items():
+        scores = {k: models[k].measured.values[difference.values.index] for k in (first, name)}
+        table = tables[name] = ModelComparison({**scores, **_with_intervals(difference, level)})
+        texts.append(_compared(name, first, table, difference, ci)
+                     + _depends(name, first, table.loc[_ROW], models, level))
     # Join the tables and the texts
     if len(tables)==1: res = tables[name]
     else: res = pd.concat(tables, names=['model',None])[[*models,*_DIFFERENCE]]
-    last_line = [_rules_in_words(models), p.which_labels, note(ci is not None, p.sampling)]
+    last_line = [_rules_in_words(models), p.which_labels, _at_once(tables.values(), ci),
+                 note(ci is not None, p.sampling)]
     res.attrs['reading'] = '\n'.join([*texts, ' '.join(filter(None, last_line))])
     return res

@@ -19,17 +19,15 @@ from ..metrics.curves import label_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
 from ..metrics.intervals import (
-    cell_numbers, counts_without, Estimate, estimate)
+    cell_numbers, counts_without, Estimate, estimate, numbers_by_label)
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
-from .jackknife import (
-    in_macro_average, numbers_by_label, rank_labels, rank_samples)
+from .jackknife import rank_labels, rank_samples
 from .accuracy import AccuracyReport, report_of, without_label
 from .plots import count_confusions, LabelPlots
 from .samples import SampleViews
 from .page import ResultsPage
 from copy import deepcopy
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 import sklearn.metrics as skm
@@ -217,7 +215,8 @@ def _calibration(p):
 def _f1_intervals(p, ci=0.95):
     "Compute confidence intervals of each label's F1: C lower and C upper limits"
     without = _AT_THRESH['f1'].values(*counts_without(p)) # 5 x C
-    n_max = numbers_by_label(p).sum(0).tolist()
+    true,predicted,_ = numbers_by_label(p)
+    n_max = (true+predicted).where(true>1, 0).tolist() # 0: no interval, as for averages
     seen = p.valid.any(1).cpu()
     def limits(i):
         cell = cell_numbers(*(o[:,i].cpu() for o in (p.true, p.predicted, p.valid)))[seen]
@@ -227,10 +226,7 @@ def _f1_intervals(p, ci=0.95):
 
 def _average_f1_intervals(p, ci=0.95):
     "Compute confidence intervals of F1 in the four averages: 4 lower and 4 upper limits"
-    n_max = dict(macro=in_macro_average(numbers_by_label(p).sum(0)))
-    of_averages = {o: estimate(F1ScoreMulti(average=o), p) for o in _AVERAGES}
-    limits = [replace(e, n_max=n_max.get(o, math.inf)).limits(ci) for o,e in of_averages.items()]
-    return np.array(limits).T
+    return np.array([estimate(F1ScoreMulti(average=o), p).limits(ci) for o in _AVERAGES]).T
 
 def _metrics(p):
     "Compute the metrics of the report: `_Values` by column"

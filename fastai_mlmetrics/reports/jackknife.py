@@ -15,8 +15,9 @@ from ..metrics.curves import Curve, label_curve
 from ..metrics.ranking import (
     APScoreMulti, curve_of_samples, LRAP, RocAucMulti)
 from ..metrics.intervals import (
-    as_bools, Estimate, mean_without, scores_without)
-from dataclasses import dataclass
+    Estimate, mean_without, most_observations, numbers_by_label, scores_without)
+from collections import defaultdict
+from dataclasses import dataclass, replace
 
 # %% ../../nbs/reports/00_jackknife.ipynb #b5160421
 _ROWS = {'accuracy_multi': (AccuracyMulti, 'micro'),
@@ -157,36 +158,6 @@ def _macro_rankings(
     return macro,torch.from_numpy(means)
 
 # %% ../../nbs/reports/00_jackknife.ipynb #9117837a
-def numbers_by_label(p):
-    "Count in how many samples, or groups of samples, each label is true, and predicted: 2 x C"
-    tp,fp,fn,_ = p.counts
-    if p.groups is None: return torch.stack([tp+fn, tp+fp])
-    groups = p.sample_groups
-    n_groups = groups.max()+1
-    occurs = torch.zeros(2, n_groups, len(p.vocab), dtype=torch.bool, device='cpu')
-    for batch in p.blocks():
-        y,_ = as_bools(batch) # Where a pair is ignored, neither is true
-        of_batch = groups[batch.start:batch.start+batch.n]
-        for where,x in zip(occurs, (y, batch.predicted.cpu().bool())):
-            sample,label = x.nonzero().T
-            where[of_batch[sample],label] = True
-    return occurs.sum(1).double()
-
-def in_macro_average(n):
-    "Return the equivalent number of observations of a mean over labels with `n` observations each"
-    n = n[n>0]
-    return (len(n)**2/(1/n).sum()).item() if len(n) else math.inf
-
-def _most_observations(p):
-    "Return the maximum number of observations for each macro average, by row"
-    true,predicted = numbers_by_label(p)
-    is_absent = (true==0) & (p.counts.sum(0)>0)
-    # Nothing is known of a label without a positive, so there is no interval
-    if is_absent.any(): return {'ap_macro': 0, 'f1_macro': 0}
-    # Near 1, F1 loses half as much by an error as recall does, and balanced accuracy a quarter
-    return {'ap_macro': in_macro_average(true), 'f1_macro': in_macro_average(true+predicted),
-            'balanced_accuracy': in_macro_average(4*true)}
-
 @dataclass
 class Measured:
     "Rows of a report: their values, and their values without each sample"
@@ -196,9 +167,12 @@ class Measured:
     def minus(self, other):
         "Subtract another model's rows on the same samples"
         rows = other.values.index.intersection(self.values.index)
-        values,estimates = self.values[rows]-other.values[rows],None
-        if self.estimates is not None and other.estimates is not None:
-            estimates = {row: self.estimates[row].minus(other.estimates[row]) for row in rows}
+        values = self.values[rows]-other.values[rows]
+        if self.estimates is None or other.estimates is None: return Measured(values)
+        estimates = {}
+        for row in rows:
+            a,b = self.estimates[row],other.estimates[row]
+            estimates[row] = replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: no interval
         return Measured(values, estimates)
 
     def intervals(self,
@@ -208,6 +182,14 @@ class Measured:
         limits = {row: self.estimates[row].limits(ci) if self.estimates else (math.nan,math.nan)
                   for row in self.values.index}
         return pd.DataFrame.from_dict(limits, 'index', float, ['low','high'])
+
+    @property
+    def unknown_in_words(self):
+        "State which rows have no interval, and why; '' if all have one"
+        rows = defaultdict(list)
+        for row,o in (self.estimates or {}).items():
+            if o.why_unknown and not math.isnan(o.value): rows[o.why_unknown].append(f"'{row}'")
+        return ' '.join(f"No interval for {', '.join(names)}: {why}." for why,names in rows.items())
 
 def measure(
     p:Predictions, # Predictions to score
@@ -220,7 +202,7 @@ def measure(
         warn_user(p.nan_warning)
         return Measured(pd.Series(math.nan, [*_ROWS, *RANKINGS]))
     metrics = row_metrics(p)
-    jackknife = ci is not None and p.sample_counts.shape[1]>1
+    jackknife = ci is not None and p.n_independent>1
     values = score_rows(metrics, p.counts, p.sample_counts)
     without = scores_without(metrics, p) if jackknife else {}
     if p.scored: # Binary predictions have no ranking
@@ -229,7 +211,9 @@ def measure(
         values |= zip(RANKINGS, [*macro.tolist(), lraps.nanmean().item()])
         if jackknife: without |= zip(RANKINGS, [*macro_without, mean_without(lraps)])
     if not jackknife: return Measured(pd.Series(values))
-    n_max = _most_observations(p)
+    numbers = numbers_by_label(p)
+    metrics |= dict(ap_macro=APScoreMulti(), roc_auc_macro=RocAucMulti())
+    n_max = {row: most_observations(m, p, numbers) for row,m in metrics.items()}
     return Measured(pd.Series(values), {
         row: Estimate(values[row], without[row], p.sample_groups, n_max.get(row, math.inf))
         for row in values})

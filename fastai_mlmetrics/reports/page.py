@@ -12,6 +12,7 @@ from ..core.messages import (
 from ..core.tables import as_shown, label_index, some_names, three_decimals
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
+from ..metrics.intervals import is_miscalibrated
 from ..thresholds.search import ScoreTable
 from ..thresholds.finding import plot_thresh_curve, stretched
 from ..diagnosis.verdicts import problem, why_no_verdict
@@ -256,9 +257,9 @@ def _calibration(p):
     if math.isnan(error): return
     _,score,base_rate = _score_and_share(interp, interp.valid)
     # Most pairs are false, and have low scores: they would hide what is wrong with the others
-    n_high,high_score,high_true = _score_and_share(interp, interp.valid & (interp.preds>base_rate))
-    chance = 3*(high_true*(1-high_true)/max(n_high, 1))**0.5 # Three standard errors
-    is_off = error>=0.02 or abs(high_score-high_true) > max(0.02, chance)
+    is_high = interp.valid & (interp.preds>base_rate)
+    n_high,high_score,high_true = _score_and_share(interp, is_high)
+    is_off = any(is_miscalibrated(interp.predictions, *o) for o in ((interp.valid,15), (is_high,1)))
     side = 'high' if score>base_rate else 'low'
     how = ('close to probabilities' if not is_off else f'too {side} on average'
            if abs(score-base_rate)>error/2 else 'too high in some ranges, and too low in others')

@@ -2,7 +2,7 @@
 from helpers import *
 from six_labels import LOGITS, SCORES, TARGS, FUNCTIONS, every_function, assert_alike
 from six_labels import interpretation, metric, record, report, thresholds
-from fastai_mlmetrics.core.predictions import Predictions, takes_predictions
+from fastai_mlmetrics.core.predictions import effective_number, Predictions, takes_predictions
 
 @pytest.mark.parametrize('name', ['report','judge','interpretation'])
 def test_logits_by_mistake_are_an_error(name):
@@ -222,8 +222,20 @@ def test_intervals_of_few_groups_are_rough(n, rough):
     targs[groups==0] = -1
     p = Predictions.of(SCORES, targs, groups=groups, ignore_index=-1)
     assert p.n_independent==n and ('scores are rough' in p.sampling)==rough and f'The {n} groups' in p.sampling
+    assert 'differ in size' not in p.sampling # By one sample at most
     p = p.counted()
     assert p.groups.unique().tolist()==[*range(n)] and len(p.groups)==len(p.preds)==(groups>0).sum()
+
+def test_groups_of_unequal_sizes_count_as_fewer():
+    "15 patients, of which one has most of the images"
+    groups = np.r_[np.zeros(60, int), np.arange(1, 15).repeat(10)]
+    p = Predictions.of(SCORES[:200], TARGS[:200], groups=groups)
+    effective = 200**2/(60**2+14*10**2)
+    assert effective_number(p.groups)==pytest.approx(effective) and round(effective)==8
+    assert p.sampling==('The 15 groups are taken as independent. They differ in size, and count as 8 groups of equal '
+                        'size. With fewer than 10 groups, intervals and held-out scores are rough.')
+    equal = Predictions.of(SCORES[:200], TARGS[:200], groups=np.arange(15).repeat(14)[:200])
+    assert equal.sampling=='The 15 groups are taken as independent.'
 
 @pytest.mark.parametrize('n,told', [(9,False), (10,True)])
 def test_a_few_scores_may_be_in_0_to_1_by_chance(n, told):

@@ -2,7 +2,7 @@
 from scipy import stats
 from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
-from fastai_mlmetrics.metrics.intervals import Estimate, estimate
+from fastai_mlmetrics.metrics.intervals import Estimate, estimate, is_miscalibrated, simultaneous_level
 
 def of(without, value=0.5, **kw): return Estimate(value, torch.tensor(without, dtype=torch.float64), **kw)
 
@@ -28,7 +28,8 @@ def test_a_difference_has_satterthwaite_s_degrees_of_freedom(deviations, free):
     elif free==5: assert formula<5
     elif n==40: assert formula>n-1
     half = stats.t.ppf(0.975, free)*((n-1)/n*s2)**0.5
-    same(of(without, is_difference=True).limits(0.95), [0.5-half, 0.5+half], 1e-10)
+    value = without.mean()
+    same(of(without, value, is_difference=True).limits(0.95), [value-half, value+half], 1e-10)
 
 def test_a_score_has_the_limits_of_as_many_observations():
     "Of a share with the same variance"
@@ -185,9 +186,53 @@ def test_a_label_that_is_absent_leaves_its_averages_without_an_interval():
     preds,targs = rng.random((60,3)),rng.random((60,3))<0.4
     targs[:,1] = False
     r = accuracy_report(preds, targs)
-    assert [*r.index[r.low.isna()]]==['f1_macro','ap_macro']
-    assert "No interval for 'f1_macro', 'ap_macro': at least one label has no positives" in r.reading
-    assert 'No interval' not in accuracy_report(preds[:1], targs[:1]).reading # Of one sample, nothing has one
+    macro = ['balanced_accuracy','f1_macro','ap_macro','roc_auc_macro']
+    assert [*r.index[r.low.isna()]]==macro
+    why = f"No interval for {', '.join(map(repr, macro))}: at least one label has no positives here"
+    assert r.reading.count('No interval')==1 and why in r.reading
+    report = MultiLabelInterpretation.from_preds(preds, targs).report()
+    assert [*report.index[report.low.isna()]][-1:]==['macro avg'] and report.low['weighted avg']>0
+    compared = compare_models(dict(a=preds, b=preds**2), targs)
+    assert [*compared.index[compared.low.isna()]]==macro and compared.reading.count(why)==1
+
+def test_a_label_with_one_positive_is_as_good_as_absent():
+    "Without it, it is absent: its average precision would be shifted up"
+    rng = np.random.default_rng(0)
+    preds,targs = rng.random((60,3)),rng.random((60,3))<0.4
+    targs[:,1] = np.arange(60)==7
+    macro = ['balanced_accuracy','f1_macro','ap_macro','roc_auc_macro']
+    r = accuracy_report(preds, targs)
+    assert [*r.index[r.low.isna()]]==macro and 'or only in a single sample or group' in r.reading
+    assert MultiLabelInterpretation.from_preds(preds, targs).report().low.isna()[[1,'macro avg']].all()
+    targs[9,1] = True
+    assert accuracy_report(preds, targs).low.notna().all()
+    assert accuracy_report(preds, targs, groups=np.arange(60)//3).low.notna().all()
+    targs[9,1],targs[8,1] = False,True # Of one group
+    r = accuracy_report(preds, targs, groups=np.arange(60)//3)
+    assert [*r.index[r.low.isna()]]==macro
+
+@pytest.mark.parametrize('groups,which', [(None,'sample'), ([0]*30+[1]*30,'group')])
+def test_nothing_is_known_of_the_spread_of_a_single_sample_or_group(groups, which):
+    rng = np.random.default_rng(0)
+    preds,targs = rng.random((60,3)),(rng.random((60,3))<0.4).astype(float)
+    targs[1 if groups is None else 30:] = np.nan
+    kw = dict(ignore_index=np.nan, groups=groups)
+    with warnings_as('error'):
+        r = accuracy_report(preds, targs, **kw)
+        compared = compare_models(dict(a=preds, b=preds**2), targs, **kw)
+    assert r.low.isna().all() and f'No intervals: only one {which} has known targets.' in r.reading
+    assert compared.low.isna().all() and 'No intervals: only one ' in compared.reading
+    assert 'better' not in compared.reading and 'chance' not in compared.reading
+
+def test_an_average_over_samples_of_which_one_counts_has_no_interval():
+    "All others have neither true nor predicted labels, which are left out"
+    targs = np.zeros((380,3), int)
+    targs[0] = 1
+    r = accuracy_report(targs, targs, zero_division=np.nan)
+    assert r.low[['f1_samples','jaccard_samples','f1_micro']].isna().all() and r.low.notna()['accuracy_multi']
+    assert "'f1_samples': it depends on a single sample or group." in r.reading
+    targs[1] = 1 # Now two samples count, not 380
+    assert 0.1<accuracy_report(targs, targs, zero_division=np.nan).low['f1_samples']<0.4
 
 @pytest.mark.parametrize('zero_division', [0.,math.nan])
 def test_scores_without_each_sample_are_those_of_the_others(zero_division):
@@ -221,9 +266,116 @@ def test_limits_stay_in_range_and_around_the_value(is_difference, lowest):
     for value in (lowest+0.01,0.99):
         low,high = of(value+wide, value, is_difference=is_difference).limits(0.95)
         assert lowest<=low<=value<=high<=1 and (low==lowest or high==1 or not is_difference)
-    for unknown in (of(wide, math.nan),of(wide, n_max=0)): assert all(map(math.isnan, unknown.limits(0.95)))
+    for unknown in (of(wide, math.nan),of(wide, n_max=0),of([0.5]),of([*wide,math.nan])):
+        assert all(map(math.isnan, unknown.limits(0.95)))
 
 def test_a_spread_of_rounding_errors_is_none():
     for spread,counts in ((1e-12,False), (1e-6,True)):
         without = 0.5+spread*np.linspace(-1, 1, 30)
         assert (of(without).limits(0.95)!=of(np.full(30, 0.5)).limits(0.95))==counts
+
+@pytest.mark.parametrize('of_groups', [False,True])
+def test_an_interval_is_shifted_by_the_bias(of_groups):
+    "The square of a mean is too high on average, by its variance"
+    rng = np.random.default_rng(0)
+    x = rng.random(40)
+    means = (x.sum()-x)/39
+    plain = of(means**2, x.mean()**2, is_difference=True)
+    assert plain.bias==pytest.approx(x.var(ddof=1)/40, rel=0.1)
+    e = plain
+    if of_groups: # Copies: as many groups have the bias and the limits of as many samples
+        copies = np.arange(40).repeat(3)
+        x = x[copies]
+        e = of(((x.sum()-x)/119)**2, x.mean()**2, is_difference=True, groups=torch.from_numpy(copies))
+        assert e.bias==pytest.approx(plain.bias, rel=0.1)
+    low,high = e.limits(0.95)
+    half = stats.t.ppf(0.975, 39)*e.error
+    same([low, high], [e.value-half-1.5*e.bias, e.value+half-e.bias], 1e-9)
+
+def test_differences_of_unbounded_scores_are_not_cut_off():
+    without = 2000+np.linspace(-5, 5, 50)
+    class Cost(CountsMetric):
+        def formula(self, tp, fp, fn, tn): return 100*fn+fp
+    rng = np.random.default_rng(0)
+    preds,targs = rng.random((60,3)),rng.random((60,3))<0.4
+    a,b = (estimate(Cost(average='samples'), Predictions.of(o, targs)) for o in (preds, preds/9))
+    change = b.minus(a)
+    low,high = change.limits(0.95)
+    assert change.value>20 and 1<low<change.value<high
+    low,high = b.limits(0.95)
+    assert not b.bounded and 70<low<b.value<high
+    constant = of(np.full(50, 2000.), 2000., is_difference=True, bounded=False)
+    assert all(map(math.isnan, constant.limits(0.95))) and 'same without each sample' in constant.why_unknown
+
+def test_micro_weighted_and_macro_scores_of_few_positives_are_alike():
+    "Five positives found among 1,000 samples are five, however they are averaged"
+    rng = np.random.default_rng(0)
+    p,y = rng.random((1000,1))*0.5,np.zeros((1000,1), int)
+    y[:5],p[:5] = 1,p[:5]+0.5
+    r = accuracy_report(p, y)
+    assert (r.value[['f1_micro','f1_macro','f1_weighted','roc_auc_macro','ap_macro']]==1).all()
+    same(r.low[['f1_micro','f1_weighted']], [r.low['f1_macro']]*2, 1e-9)
+    expected = wilson(1., 10, stats.t.ppf(0.975, 999))[0] # Positives and predictions
+    assert r.low['f1_macro']==pytest.approx(expected, abs=1e-3) and r.low['ap_macro']<0.6
+    assert 0.75<r.low['roc_auc_macro']<0.82 and r.low['accuracy_multi']>0.99
+    # The same in a list of metrics, and by patient
+    for average in ('micro','macro','weighted'):
+        e = estimate(F1ScoreMulti(average=average), Predictions.of(p, y))
+        assert e.limits(0.95)[0]==pytest.approx(r.low[f'f1_{average}'], abs=1e-9)
+    by_group = accuracy_report(p, y, groups=np.r_[1, 0, 0, 0, np.arange(996)])
+    assert (by_group.low[['f1_micro','f1_macro','f1_weighted']]<0.6).all() # Two groups have positives
+
+def test_the_next_error_may_be_larger_than_one():
+    "LRAP of 100 samples, of which one is slightly wrong"
+    x = np.ones(100)
+    x[0] = 0.98
+    low,high = of((x.sum()-x)/99, x.mean()).limits(0.95)
+    same([low, high], [*_limits_of_share(x.mean(), 100, 5)], 1e-3)
+    x[:40] = 0.98 # Of many errors, the size is known
+    low,high = of((x.sum()-x)/99, x.mean()).limits(0.95)
+    assert high-low<0.006
+
+def _limits_of_share(share, n, free):
+    t = stats.t.ppf(0.975, free)
+    middle,half = share+t**2/(2*n),t*math.sqrt(share*(1-share)/n + t**2/(4*n**2))
+    return (middle-half)/(1+t**2/n),(middle+half)/(1+t**2/n)
+
+def test_all_intervals_hold_at_once():
+    "As in simulations of correlated means, between one interval and Bonferroni's"
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(6,6))*[[1]]*5+np.array([3,0,0,0,0,0])
+    draws = rng.normal(size=(4000,40,6))@root.T
+    means,errors = draws.mean(1),draws.std(1, ddof=1)/40**0.5
+    x = torch.from_numpy(draws[0])
+    estimates = [of((x[:,i].sum()-x[:,i])/39, x[:,i].mean().item(), is_difference=True) for i in range(6)]
+    level = simultaneous_level(estimates, 0.95)
+    assert 0.95<level<1-0.05/6
+    t = stats.t.ppf((1+level)/2, 39)
+    assert (np.abs(means)<t*errors).all(1).mean()==pytest.approx(0.95, abs=0.015)
+    # One interval alone, copies of it, and estimates that do not vary need no more
+    constant = of([0.2]*40, 0.2, is_difference=True)
+    assert simultaneous_level(estimates[:1], 0.95)==simultaneous_level([estimates[0],constant], 0.95)==0.95
+    assert simultaneous_level(estimates[:1]*5, 0.95)==pytest.approx(0.95, abs=0.005)
+    assert simultaneous_level([], None) is None
+
+@pytest.mark.parametrize('n,c,n_groups', [(50,5,None), (100,40,None), (60,5,12)])
+@pytest.mark.parametrize('n_bins', [1,15])
+def test_calibrated_scores_are_rarely_called_miscalibrated(n, c, n_groups, n_bins):
+    "Also if labels of a sample, or samples of a group, are alike; scores that are far off always are"
+    def is_off(seed, power):
+        rng = np.random.default_rng(seed)
+        group = np.arange(n)%(n_groups or n)
+        p = 1/(1+np.exp(1-2*rng.normal(size=(n,c))[group]))
+        alike = rng.normal(size=(n,1)) if n_groups is None else rng.normal(size=(n,c))[group]
+        y = stats.norm.cdf(0.7*alike+0.51**0.5*rng.normal(size=(n,c)))<p
+        p = Predictions.of(p**power, y, groups=None if n_groups is None else group)
+        return is_miscalibrated(p, p.valid, n_bins)
+    assert np.mean([is_off(seed, 1) for seed in range(100)])<=0.05
+    assert np.mean([is_off(seed, 4) for seed in range(20)])>=0.95
+
+def test_small_calibration_errors_do_not_matter():
+    p = torch.full((100_000,1), 0.5)
+    y = torch.arange(100_000)[:,None]%1000
+    for true,is_off in ((515,False), (525,True)):
+        o = Predictions.of(p, (y<true).int())
+        assert is_miscalibrated(o, o.valid, 1)==is_off

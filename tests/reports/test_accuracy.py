@@ -19,13 +19,13 @@ def test_lift_is_finite(arrays_, data):
 
 @given(binary_pairs(min_labels=1), st.sampled_from([0., 0.3, 1., math.nan]), st.booleans(), st.data())
 def test_the_columns_of_a_report_are_in_order(arrays_, zero_division, scored, data):
-    "No value or interval exceeds the ceiling, and where the baseline reaches it there is no lift"
+    "No value exceeds the ceiling, and where the baseline reaches it there is no lift"
     p,y = arrays_
     y = np.where(data.draw(arrays(bool, y.shape)), y, data.draw(st.sampled_from([y, 1, -1])))
     if (y<0).all(): return
     if scored: p = (p+np.random.default_rng(0).random(p.shape))/2
     with warnings_as('ignore'): r = accuracy_report(p, y, ignore_index=-1, zero_division=zero_division)
-    assert not any((r[a]>r[b]).any() for a,b in itertools.pairwise(('low','value','high','ceiling')))
+    assert not any((r[a]>r[b]).any() for a,b in (('low','value'), ('value','high'), ('value','ceiling')))
     assert not any((r[o]>r.ceiling+1e-12).any() for o in ('baseline','constant'))
     assert r.lift[np.isclose(r.baseline, r.ceiling)].isna().all() and not (r.lift>1).any()
 
@@ -38,10 +38,20 @@ def test_nothing_to_gain_is_no_lift():
         assert math.isnan(accuracy_report(torch.rand(n, c), y, ci=None).lift['ap_macro'])
         assert accuracy_report(torch.rand(n, c), 0*y, zero_division=0.3, ci=None).lift.isna().all()
 
-def test_an_interval_ends_at_the_ceiling():
+def test_an_interval_does_not_end_at_the_ceiling_of_these_samples():
+    "How many samples have a label varies, too: the interval is that of their share"
     y = TARGS*(torch.arange(300)%4==0)[:,None] # three of four samples have no label
-    r = accuracy_report(y.long(), y).loc['f1_samples']
-    assert r.low<r.value==r.high==r.ceiling<0.3
+    r = accuracy_report(y.long(), y)
+    for row in ('f1_samples','jaccard_samples'):
+        o = r.loc[row]
+        share = stats.binomtest(round(o.value*300), 300).proportion_ci(0.95, 'wilson')
+        assert o.value==o.ceiling<0.3 and (o.low,o.high)==pytest.approx([share.low,share.high], abs=1e-3)
+    assert f'of at most {r.ceiling["f1_samples"]:.3f} here (95% interval ' in r.reading
+
+def test_how_different_models_have_to_be_is_not_said():
+    "It depends on the mistakes that they share"
+    text = accuracy_report(SCORES, TARGS).reading
+    assert 'differ' not in text and text.endswith('pass `groups=`.')
 
 def test_binary_predictions_have_no_ranking():
     for p in (SCORES>0.5, (SCORES>0.5).int()):
@@ -178,7 +188,7 @@ def test_ignored_elements_count_nowhere():
     r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
     assert 'Accuracy over the 20 sample-label pairs (10 samples) is 1.000' in r.reading
     assert '(95% interval 0.661 to 1.000)' in r.reading # Of 10 samples
-    assert "'balanced_accuracy'" not in r.reading and ': 1 of 2 labels never occurs, and 0/0' in r.reading
+    assert "'balanced_accuracy' (at" not in r.reading and ': 1 of 2 labels never occurs, and 0/0' in r.reading
     with pytest.raises(ValueError, match='all targets are ignored'):
         accuracy_report(y, y*math.nan, ignore_index=math.nan)
 

@@ -3,8 +3,9 @@ from helpers import *
 from six_labels import SCORES, TARGS
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.reports import jackknife
-from fastai_mlmetrics.reports.jackknife import (in_macro_average, measure, numbers_by_label, rank_labels, rank_samples,
-                                                _macro_rankings, row_metrics)
+from fastai_mlmetrics.reports.jackknife import (measure, rank_labels, rank_samples, _macro_rankings,
+                                                row_metrics)
+from fastai_mlmetrics.metrics.intervals import in_average, numbers_by_label
 
 Y = tensor([[1,0,0], [1,1,0], [0,1,0], [0,0,0], [1,0,0]])
 P = tensor([[.9,.1,.2], [.8,.3,.7], [.6,.6,.1], [.2,.9,.4], [.3,.2,.3]])
@@ -40,30 +41,36 @@ def test_rankings_without_each_sample_are_those_of_the_others():
 
 def test_labels_are_counted_in_samples_and_in_groups(monkeypatch):
     "A label that is true in some sample of a group is true in the group"
-    assert numbers_by_label(known()).tolist()==[[2,1,0], [3,2,0]]
-    assert numbers_by_label(Predictions.of(P, Y)).tolist()==[[3,2,0], [3,2,1]]
+    assert numbers_by_label(known()).tolist()==[[2,1,0], [3,2,0], [2,2,3]]
+    assert numbers_by_label(Predictions.of(P, Y)).tolist()==[[3,2,0], [3,2,1], [2,3,5]]
     groups = np.array([5,5,3,3,1])
     for block in (2**16,6): # All in one, and two samples each
         monkeypatch.setattr('fastai_mlmetrics.core.predictions._BLOCK', block)
-        assert numbers_by_label(Predictions.of(P, Y, groups=groups)).tolist()==[[2,2,0], [2,1,1]]
+        assert numbers_by_label(Predictions.of(P, Y, groups=groups)).tolist()==[[2,2,0], [2,1,1], [1,3,3]]
         of_known = numbers_by_label(known(groups=groups))
-        assert of_known.tolist()==[[1,1,0], [2,1,0]] and of_known.dtype==torch.float64
+        assert of_known.tolist()==[[1,1,0], [2,1,0], [1,2,2]] and of_known.dtype==torch.float64
 
 @pytest.mark.parametrize('n,expected', [([2.,4.], 16/3), ([1.,1.], 2), ([3.,0.], 3), ([0.,0.], math.inf)])
 def test_a_mean_over_labels_has_as_many_observations(n, expected):
     "As in the mean's variance; labels without any are left out"
-    assert in_macro_average(tensor(n))==pytest.approx(expected)
+    assert in_average(tensor(n))==pytest.approx(expected)
+
+def test_a_weighted_mean_has_as_many_observations():
+    assert in_average(tensor([2.,4.]), tensor([1.,3.]))==pytest.approx(16/(1/2+9/4))
 
 def test_most_observations_by_row():
     "There is no interval if nothing is known of a label; one whose targets are all ignored is none"
     def n_max(p): return {row: o.n_max for row,o in measure(p, 0.95).estimates.items() if o.n_max<math.inf}
-    assert n_max(Predictions.of(P, Y))==n_max(known())==dict(ap_macro=0, f1_macro=0)
+    macro = 'ap_macro','balanced_accuracy','f1_macro','roc_auc_macro'
+    for p in (Predictions.of(P, Y),known()): assert [row for row,n in sorted(n_max(p).items()) if not n]==[*macro]
     p = Predictions.of(P, Y.where(tensor(1,1,0)>0, -1), ignore_index=-1)
-    true,predicted = numbers_by_label(p)
-    assert n_max(p)==dict(ap_macro=in_macro_average(true), f1_macro=in_macro_average(true+predicted),
-                          balanced_accuracy=4*in_macro_average(true))
+    true,predicted,false = numbers_by_label(p)
+    of_pairs = 3*in_average(1/(1/true+1/false)) # Pairs of a positive and a negative
+    assert n_max(p)==pytest.approx(dict(
+        ap_macro=in_average(true), f1_macro=in_average(true+predicted), balanced_accuracy=of_pairs,
+        roc_auc_macro=of_pairs, f1_micro=(true+predicted).sum().item(), f1_weighted=in_average(true+predicted, true)))
     limits = measure(known(), 0.95).intervals(0.95)
-    assert limits.loc[['ap_macro','f1_macro']].isna().all(axis=None) and limits.notna().all(1).sum()>=8
+    assert limits.loc[[*macro]].isna().all(axis=None) and limits.notna().all(1).sum()==8
 
 @pytest.mark.parametrize('zero_division', [0.,1.,0.3,math.nan])
 def test_rows_are_those_of_metrics(zero_division):

@@ -166,6 +166,17 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     assert any(f'expected calibration error {error:.3f}' in o for o in svgs(page))
     assert finding('confusions').startswith('Most often, ')
 
+@pytest.mark.parametrize('power,close', [(1,True), (4,False)])
+def test_calibrated_scores_of_a_small_set_are_called_probabilities(power, close, tmp_path):
+    "Their calibration error is above 0.02 by chance; how often they are is tested with `is_miscalibrated`"
+    for seed in (0,1,3):
+        rng = np.random.default_rng(seed)
+        p = 1/(1+np.exp(1-2*rng.normal(size=(50,5))))
+        y = rng.random(p.shape)<p
+        assert ExpectedCalibrationError(sigmoid=False)(p, y)>0.02
+        page = written(MultiLabelInterpretation.from_preds(p**power, y), tmp_path, sections='calibration')
+        assert ('The scores are close to probabilities' in page.text)==close
+
 @pytest.mark.slow
 @pytest.mark.parametrize('seed', range(8))
 def test_scores_are_called_probabilities_only_if_the_higher_ones_are(seed, tmp_path):
