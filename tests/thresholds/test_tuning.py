@@ -367,7 +367,7 @@ def test_a_metric_may_exceed_1():
         assert 1<max(profits)==res.table.score.iloc[2+i]==5*(true & (s>t)).sum()-(~true & (s>t)).sum()
 
 @pytest.mark.parametrize('kw', [
-    dict(), dict(average='samples'), dict(average='micro', per_label=True), dict(average='macro', cv=3, seed=1),
+    dict(), dict(average='samples'), dict(average='micro', per_label=True), dict(average='macro', cv=3, seed=2),
     dict(average='macro', at_recall={4: 0.9})], ids=str)
 def test_held_out_is_on_samples_that_were_not_seen(kw):
     "Each fold is predicted with the thresholds of the others, right below the lowest positive that they predict"
