@@ -25,7 +25,8 @@ def _was_tuned_on(targs, vocab, decoding):
     "Whether the threshold was tuned on the samples with these targets"
     targs = targs.flatten(0, -2)
     numbers = torch.stack([(targs==o).sum(0) for o in (0,1)])
-    return are_same_samples(decoding.tuned_on, samples_key(label_names(vocab, targs.shape[1]), numbers))
+    names = label_names(vocab, targs.shape[1])
+    return are_same_samples(decoding.tuned_on, samples_key(names, numbers))
 
 @patch
 def accuracy_report(self:Learner,

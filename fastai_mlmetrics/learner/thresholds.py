@@ -45,7 +45,8 @@ def are_same_samples(
     return bool(common) and all(a[o]==b[o] for o in common)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #4e72b302
-class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best per_label', defaults=[None])):
+class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best per_label',
+                                                defaults=[None])):
     """Thresholds on probabilities: one for all labels, `best`, and `per_label`, displayed as a table
 
     `per_label` has a number per label; None: the metric has no average that labels are tuned for.
@@ -53,6 +54,12 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best per
 
         learn.set_thresh(learn.thresh_find())"""
     tuned_on = {} # Numbers of negatives and positives that the thresholds were tuned on, by label
+
+def _objectives(metric, average, per_label, **kwargs):
+    "Return what was asked for, and the `Objective`s of one threshold and of thresholds per label"
+    asked = Objective(metric, average, per_label, **kwargs) # Raises for wrong arguments
+    return (asked, _global_objective(metric, average, **kwargs),
+            _label_objective(asked, metric, average, **kwargs))
 
 def _label_objective(asked, metric, average, **kwargs):
     "Return the `Objective` of per-label thresholds; None: no average is tuned for labels"
@@ -81,7 +88,7 @@ def _warn_of_saturation(learn, table):
         warn_user(f"{coarse}; set_thresh takes thresholds on probabilities only")
 
 def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bins, groups):
-    "Predict the data; return a `SearchTable`, and what is counted by the rule in use"
+    "Predict the data; return a `SearchTable`, what is counted by the rule in use, and label names"
     in_use = dict(ignore_index=ignore_index, **decoding.args)
     groups = groups_of(dl, groups)
     if bins is None:
@@ -106,22 +113,25 @@ def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bin
         if table is None: raise ValueError(NOTHING_COUNTS)
     table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
     _warn_of_saturation(learn, table)
-    return table,counted
+    names = label_vocab(learn.dls) if labels is None else counted.vocab
+    return table,counted,label_names(names, table.c)
 
-def _tune(asked, objective, label_objective, table, per_label):
-    "Tune one threshold, and one per label (None if the metric has none); return both, and the chosen one"
+def _tune(asked, objective, label_objective, table, vocab, per_label):
+    "Tune one threshold, and one per label (None if the metric has none); return also the chosen one"
+    for o in (asked, objective, label_objective):
+        if o and o.constraint: o.constraint.look_up(vocab)
     best = objective.tune_global(table, nearest=True)
     if label_objective is None: return best,None,best
     wanted = True if asked.tunes_labels else per_label
-    constraint = label_objective.constraint
-    if constraint and constraint.by_name:
-        # Labels without a constraint get what they get without it
-        _,usual = label_objective.without_constraint().tune(table)
-        usual = choose(objective, best, usual, wanted)
-        of_labels = label_objective.tune_required(table, usual)
-        return best,of_labels,of_labels
-    _,of_labels = label_objective.tune(table)
-    return best,of_labels,choose(objective, best, of_labels, wanted)
+    if asked.per_label: objective.constraint = asked.constraint # With its confidence, or by name
+    if not (asked.constraint and asked.constraint.by_name):
+        _,of_labels = label_objective.tune(table)
+        return best,of_labels,choose(objective, best, of_labels, wanted)
+    # Labels without a constraint get what they get without it
+    _,of_labels = label_objective.without_constraint().tune(table)
+    usual = choose(objective.without_constraint(), best, of_labels, wanted)
+    of_labels = label_objective.tune_required(table, usual)
+    return best,of_labels,of_labels
 
 def _check_args(labels, bins, kwargs):
     "Raise if arguments of `thresh_find` exclude each other, or do not exist"
@@ -134,17 +144,6 @@ def _plot(objective, table, options, ax, figsize):
     marks = {'now' if o.in_use else o.name: o.value for o in options if not o.per_label}
     plot_thresh_curve(objective.m, table, marks, ax, figsize)
 
-def _shown(objective, options, chosen, vocab):
-    "Tabulate the options, mark the chosen one, and say what to expect of it"
-    table = chosen.table
-    now = options[0] if options[0].in_use else None
-    res = thresh_table(objective, options, vocab)
-    row = options.index(chosen) # The rows of options come before those of labels
-    res['advice'] = ['set' if i==row else '' for i in range(len(res))]
-    res.attrs['reading'] = recommendation(objective, chosen, now, vocab)
-    if table.has_samples: res.attrs['reading'] += f"\n{table.p.sampling}"
-    return res
-
 def _warn_if_unlabelled(table, ignore_index):
     "Warn if many samples have no label, for which the samples average counts no false positives"
     unlabelled = 1-table.y.any(1).double().mean().item()
@@ -153,11 +152,27 @@ def _warn_if_unlabelled(table, ignore_index):
     warn_user(f"{unlabelled:.0%} of the samples have no label{known}, and average='samples' does not "
               "count their false positives: average='micro' does")
 
-def _in_use(decoding, table, counted, key):
+def _in_use(decoding, table, counted, vocab):
     "Return the threshold in use as an option; None if the loss function has none"
     if not decoding.has_thresh: return None
     rule = decoding.args | dict(thresh=counted.rule.thresh) # Of the labels that are scored
-    return InUse(table, rule, counted, are_same_samples(decoding.tuned_on, key))
+    is_tuned_here = are_same_samples(decoding.tuned_on, samples_key(vocab, table.total.sum(0)))
+    return InUse(table, rule, counted, is_tuned_here)
+
+def _suggested(objective, now, best, of_labels, chosen, vocab, is_part):
+    "Return the thresholds with their table, in which the chosen one is marked"
+    table = chosen.table
+    options = [o for o in (now, best, of_labels) if o]
+    shown = thresh_table(objective, options, vocab)
+    row = options.index(chosen) # The rows of options come before those of labels
+    shown['advice'] = ['set' if i==row else '' for i in range(len(shown))]
+    shown.attrs['reading'] = recommendation(objective, chosen, now, vocab)
+    if table.has_samples: shown.attrs['reading'] += f"\n{table.p.sampling}"
+    names = vocab if is_part or chosen.per_label else None
+    res = SuggestedThresholds(best.value, of_labels and of_labels.value)
+    return res.with_table(shown, thresh=chosen.value, names=names,
+                          tuned_on=samples_key(vocab, table.total.sum(0)),
+                          expects=expectation(objective, chosen, now))
 
 @patch
 @delegates(Objective)
@@ -184,40 +199,24 @@ def thresh_find(self:Learner,
         learn.set_thresh(learn.thresh_find(average='macro')) # if rare labels matter
         learn.set_thresh(learn.thresh_find(at_recall={'cancer': 0.95}))
 
-    Predicts once, and tunes one threshold for all labels (`best`) and one per label (`per_label`),
-    shown beside the threshold in use (`now`). Go by `held_out`, the score on samples that were not used
-    for tuning. `range` is between which values a threshold moved as parts of the samples were left out.
-
+    Tunes one threshold for all labels (`best`) and one per label (`per_label`), and compares them with
+    the one in use (`now`). Go by `held_out`, the score on samples that were not used for tuning.
     `set_thresh` sets thresholds per label where you ask for them (macro or weighted average, a minimum
-    for labels by name, `per_label=True`), else `best`, or `per_label` if its held-out score is higher
+    of labels by name, `per_label=True`), else `best`, or `per_label` if its held-out score is higher
     by more than a standard error. With `labels`, all others keep their thresholds."""
     _check_args(labels, bins, kwargs)
-    asked = Objective(metric, average, per_label, **kwargs) # Raises for wrong arguments
-    objective = _global_objective(metric, average, **kwargs)
-    label_objective = _label_objective(asked, metric, average, **kwargs)
-    # Predict
+    asked,objective,label_objective = _objectives(metric, average, per_label, **kwargs)
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     dl = get_dl(self, ds_idx, dl)
-    finds = ifnone(label_objective, objective)
-    table,counted = _predict(self, decoding, finds, dl, cv, seed, labels, ignored, bins, groups)
-    vocab = label_names(label_vocab(self.dls) if labels is None else counted.vocab, table.c)
-    key = samples_key(vocab, table.total.sum(0))
-    now = _in_use(decoding, table, counted, key)
-    # Tune
-    for o in (asked, objective, label_objective):
-        if o and o.constraint: o.constraint.look_up(vocab)
-    best,of_labels,chosen = single_threaded(_tune, asked, objective, label_objective, table, per_label)
-    if asked.per_label: objective.constraint = asked.constraint # With its confidence, or by name
-    # Show
-    options = [o for o in (now, best, of_labels) if o]
-    shown = _shown(objective, options, chosen, vocab)
+    table,counted,vocab = _predict(self, decoding, ifnone(label_objective, objective), dl, cv, seed,
+                                   labels, ignored, bins, groups)
+    now = _in_use(decoding, table, counted, vocab)
+    best,of_labels,chosen = single_threaded(_tune, asked, objective, label_objective, table, vocab,
+                                            per_label)
     if objective.m.average=='samples': _warn_if_unlabelled(table, ignored)
-    if show_plot: _plot(objective, table, options, ax, figsize)
-    names = None if labels is None and not chosen.per_label else vocab
-    res = SuggestedThresholds(best.value, of_labels and of_labels.value)
-    return res.with_table(shown, thresh=chosen.value, names=names, tuned_on=key,
-                          expects=expectation(objective, chosen, now))
+    if show_plot: _plot(objective, table, [o for o in (now, best, of_labels) if o], ax, figsize)
+    return _suggested(objective, now, best, of_labels, chosen, vocab, is_part=labels is not None)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #1a49bbfc
 def copy_loss(

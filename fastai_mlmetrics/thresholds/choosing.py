@@ -77,8 +77,8 @@ def thresh_table(
     def scores(f, option):
         return (f(m, option.fit), f(m, option.held_out),
                 *(f(other, o) for other in required.values() for o in (option.fit, option.held_out)))
-    rows = [(o.name, math.nan if o.per_label else o.value, '' if o.per_label else _range(o.thresh[:,0]),
-             sum(support), *scores(total, o)) for o in options]
+    def global_thresh(o): return (math.nan,'') if o.per_label else (o.value,_range(o.thresh[:,0]))
+    rows = [(o.name, *global_thresh(o), sum(support), *scores(total, o)) for o in options]
     if per_label:
         ranges = map(_range, per_label.thresh.T)
         rows += zip(vocab, per_label.value, ranges, support, *scores(of_labels, per_label))
@@ -192,11 +192,12 @@ def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
     required = objective.constraint.text
     if objective.constraint.confidence is None: required += " on these samples"
-    expects = expectation(objective, chosen, now)
+    text = expectation(objective, chosen, now)
+    expects = f"{text[0].upper()}{text[1:]}."
     misses = missed(objective, chosen, vocab)
-    if not misses: return f"`{chosen.name}` is recommended: it keeps {required}. {expects[0].upper()}{expects[1:]}."
+    if not misses: return f"`{chosen.name}` is recommended: it keeps {required}. {expects}"
     return (f"No threshold keeps {required}. `{chosen.name}` comes nearest: {some_names(misses, 3)}. "
-            f"{expects[0].upper()}{expects[1:]}.")
+            f"{expects}")
 
 def recommendation(
     objective:Objective, # Metric that the thresholds are scored by
@@ -208,8 +209,8 @@ def recommendation(
     texts = []
     if objective.constraint: texts.append(_what_it_keeps(objective, chosen, now, vocab))
     elif not chosen.held_out:
-        texts.append(f"`{chosen.name}` is recommended; its score is that of the samples it was tuned on, "
-                     "so expect less on new ones.")
+        texts.append(f"`{chosen.name}` is recommended; its score is that of the samples it was tuned "
+                     "on, so expect less on new ones.")
     else:
         constant = float(_constant_score(objective, chosen.table))
         if not objective.sign*(chosen.held_out.score(objective.m)-constant)>0:

@@ -49,9 +49,10 @@ def fixed_sequences(
     confidence:float, # Probability that new samples have the minimum precision
     n_most:float # Maximum number of predictions with this precision: positives / precision
 ): # Bools: at which thresholds the precision is at least the minimum
-    """Test a precision at each threshold by fixed sequences (Angelopoulos et al., Learn then Test, 2021)
+    """Test a precision at each threshold by fixed sequences
 
-    A sequence begins at a fixed number of predictions, and ends at the first threshold that fails."""
+    A sequence begins at a fixed number of predictions, and ends at the first threshold that fails
+    (Angelopoulos et al., Learn then Test, 2021)."""
     starts = sequence_starts(precision, confidence, n_most)
     passes = binom.sf(n_right-1, n, precision) <= (1-confidence)/max(len(starts), 1)
     proven = np.zeros(len(n), bool)

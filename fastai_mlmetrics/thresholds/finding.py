@@ -140,7 +140,9 @@ def find_best(
     shown = thresh_table(objective, options, vocab)
     misses = missed(objective, best, vocab)
     texts = []
-    if misses: texts.append(f"No threshold keeps {objective.constraint.text}: {some_names(misses, 3)}.")
+    if misses:
+        required = objective.constraint.text
+        texts.append(f"No threshold keeps {required}: {some_names(misses, 3)}.")
     if table.has_samples and best.held_out: texts.append(table.p.sampling)
     shown.attrs['reading'] = ' '.join(texts)
     res = BestThresholds(best.value, score, held_out, best.fallback)
@@ -213,11 +215,11 @@ class ThreshFinder(ScoreHistogram):
         super().deal(groups)
 
     def _check_groups(self):
-        "Raise an error for groups with a confidence: histograms do not show how alike a group's samples are"
+        "Raise an error for groups with a confidence, as histograms do not know their design effect"
         constraint = self.objective.constraint
         if constraint and constraint.confidence:
-            raise ValueError("confidence= with groups= needs each sample's scores, which bins= does not "
-                             "keep: leave bins out")
+            raise ValueError("confidence= with groups= needs each sample's scores, which bins= does "
+                             "not keep: leave bins out")
 
     def deal_items(self,
         groups, # Group of each sample of a loader, in the order of its items

@@ -214,8 +214,8 @@ class ScoreTable(SearchTable):
         if not (self.probs and self.dtype==np.float32):
             order = np.argsort(scores)
             return scores[order],cell[order]
-        # Probabilities are ordered like their bits. With the cell in the last bits, sorting takes half of
-        # the time of `argsort`, and eight million scores 0.6 s instead of 1.3 s
+        # Probabilities are ordered like their bits. With the cell in the last bits, eight million
+        # scores are sorted in 0.6 s, instead of 1.3 s by `argsort`
         bits = np.sort(scores.view(np.int32).astype(np.int64)<<16 | cell)
         return (bits>>16).astype(np.int32).view(np.float32),(bits & 0xffff).astype(cell.dtype)
 

@@ -275,10 +275,13 @@ def tune_global(self:Objective,
     else:
         required = values_of(constraint.m)
         best = self.best(thresh, values, constraint.is_kept(required, constraint.least))
-        if nearest: best = np.where(np.isnan(best), self.maximising(constraint.m).best(thresh, required), best)
+        if nearest:
+            near = self.maximising(constraint.m).best(thresh, required)
+            best = np.where(np.isnan(best), near, best)
     if not np.isnan(best[0]): return Tuned('best', table, best[:,None])
     if constraint is None:
-        raise ValueError(f"{self.name} is undefined (0/0) at every threshold: pass zero_division=0 or 1")
+        raise ValueError(f"{self.name} is undefined (0/0) at every threshold: pass zero_division=0 or "
+                         "1")
     raise ValueError(self._why_none(required[0].nan_to_num(-math.inf).max().item()))
 
 @patch
@@ -397,8 +400,8 @@ def gain(
 )->Estimate: # The difference, above 0 if `a` is better
     """Compare two outcomes of the same samples, of which one is held out or both
 
-    Thresholds vary too, and those of two folds are tuned on samples that they share. So the variance is
-    larger than that of the samples: 1.5 times as large for five folds, as simulations show."""
+    Thresholds vary too, and those of two folds are tuned on samples that they share. So the variance
+    is larger than that of the samples: 1.5 times as large for five folds, as simulations show."""
     if m.is_loss: a,b = b,a
     return replace(a.estimate(m).minus(b.estimate(m)), variance_factor=1.5)
 

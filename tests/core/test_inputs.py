@@ -214,7 +214,7 @@ def test_target_columns_keep_their_names(block):
         learn.fit(2, 0.1)
         test_eq(label_vocab(dls), COLUMNS)
         found = learn.thresh_find(show_plot=False)
-        assert list(found.table.index[4:])==COLUMNS
+        assert list(found.table.index[3:])==COLUMNS
         assert [*learn.evaluate().index[1:3]]==['accuracy_multi','zeros_accuracy']
         assert re.search('predicting (red|blue|green)', learn.accuracy_report(thresh=found.best).reading)
         assert list(MultiLabelInterpretation.from_learner(learn).vocab)==COLUMNS

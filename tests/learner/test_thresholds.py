@@ -817,9 +817,9 @@ def test_found_thresholds_carry_what_belongs_to_them():
 def test_a_search_shows_progress_where_the_learner_does(monkeypatch):
     from fastai_mlmetrics.learner import thresholds
     learn,shown,tune = make_learner(*simulate(60, 3)),[],thresholds._tune
-    def watched(asked, objective, label_objective, table, per_label):
+    def watched(asked, objective, label_objective, table, *args):
         shown.append(table.show)
-        return tune(asked, objective, label_objective, table, per_label)
+        return tune(asked, objective, label_objective, table, *args)
     monkeypatch.setattr(thresholds, '_tune', watched)
     learn.thresh_find(show_plot=False)
     learn.add_cb(ProgressCallback())
