@@ -247,7 +247,7 @@ def test_texts_without_a_vocab_of_labels():
     with learn.no_logging(), warnings_as('ignore'):
         learn.fit(1, 0.1)
         learn.set_thresh([0.4,0.6])
-        assert list(learn.thresh_find(show_plot=False).table.index[4:])==[0,1]
+        assert list(learn.thresh_find(show_plot=False).table.index[3:])==[0,1]
         assert len(learn.accuracy_report())
     dls.vocab = ['x','y'] # a user may set the names
     assert list(label_vocab(dls))==['x','y']
