@@ -20,17 +20,18 @@ def for_index(text):
     parts = re.split(r'(?ms)(^```.*?^```)', text)
     return ''.join(o if i%2 else re.sub(r'(!?)\[([^\]]*)\]\(([^)\s]+)\)', absolute, o) for i,o in enumerate(parts))
 
-test,dev = (cfg[f'{extra}_requirements'].split() for extra in ('test','dev'))
+extras = {o: cfg[f'{o}_requirements'].split() for o in ('test','docs','dev')}
+extras['dev'] = sorted({*extras['test'], *extras['docs'], *extras['dev']})
 
 setup(
     name=name, version=cfg['version'], description=cfg['description'], keywords=cfg['keywords'].split(),
-    author=cfg['author'], license=cfg['license'], license_files=['LICENSE'],
+    author=cfg['author'], license_expression=cfg['license'], license_files=['LICENSE'],
     long_description=for_index((root/'README.md').read_text(encoding='utf-8')),
     long_description_content_type='text/markdown',
     classifiers=cfg['classifiers'].strip().splitlines(),
     project_urls={k: v for k,v in dict(Source=git_url, Documentation=doc_host).items() if v},
     python_requires=f">={cfg['min_python']}",
-    install_requires=cfg['requirements'].split(), extras_require=dict(test=test, dev=test+dev),
+    install_requires=cfg['requirements'].split(), extras_require=extras,
     packages=find_packages(include=[name, f'{name}.*']),
     package_data={f'{name}.reports': ['page.html','glossary.txt']}, zip_safe=False,
     entry_points={'nbdev': [f'{name}={name}._modidx:d']})

@@ -22,5 +22,7 @@ from .data.splitting import StratifiedMultiLabelSplitter, stratified_split, stra
 from .data.losses import BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat
 from .data.digits import multidigits, multilabel_dls
 
+__all__ = [k for k in globals() if k[0]!='_']
+
 # `help` and `?` show what arguments mean
-_document(*[o for k,o in globals().items() if k[0]!='_'], _Learner, _Recorder)
+_document(*map(globals().get, __all__), _Learner, _Recorder)

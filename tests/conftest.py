@@ -1,6 +1,6 @@
 "Fixtures of all tests"
 # The process that starts the others reads this file too, so fastai is imported where a fixture needs it
-import pytest
+import gc, pytest
 from hypothesis import HealthCheck, settings
 
 # `pytest` tries the same 10 inputs each time; `.ci/run` tries 40 others: `--hypothesis-profile random`
@@ -9,9 +9,15 @@ settings.register_profile('same', max_examples=10, derandomize=True, deadline=No
 settings.register_profile('random', settings.get_profile('same'), max_examples=40, derandomize=False, print_blob=True)
 settings.load_profile('same')
 
-def pytest_pycollect_makeitem(obj):
-    "Skip functions of fastai that are named like tests, which star imports bring"
-    if (getattr(obj, '__module__', None) or '').startswith(('fastai.','fastcore.')): return []
+def pytest_collection(): gc.disable() # What is imported stays
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+def pytest_pycollect_makeitem(name, obj):
+    "Skip names that star imports bring, also functions of fastai that are named like tests"
+    if not name.startswith('test_') or obj.__module__.startswith(('fastai.','fastcore.')): return []
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch):

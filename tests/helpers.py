@@ -13,7 +13,7 @@ from fastai.vision.all import *
 from fastai_mlmetrics.all import *
 from fastai_mlmetrics.core.rules import binarize, ThresholdRule
 from fastai_mlmetrics.core.counts import Batch
-from fastai_mlmetrics.data.digits import keep_items
+from fastai_mlmetrics.data.digits import keep_items, multidigits, multilabel_dls
 from fastai_mlmetrics.metrics.streaming import CountsMetric, StreamMetric
 from fastai_mlmetrics.metrics.streaming import SampleMetric
 

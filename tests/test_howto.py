@@ -1,4 +1,4 @@
-"The how-to pages: their tables hold, and they are short"
+"The how-to pages: their tables hold, and their commands run"
 import json, subprocess
 from types import SimpleNamespace
 import sklearn.metrics as skm, torchmetrics.classification
@@ -11,20 +11,6 @@ def cells(notebook, kind):
     return [''.join(o['source']) for o in json.loads(notebook.read_text())['cells'] if o['cell_type']==kind]
 
 def page(name): return next(o for o in PAGES if name in o.stem)
-
-@pytest.mark.parametrize('notebook', PAGES, ids=lambda o: o.stem)
-def test_a_page_is_short(notebook):
-    text = '\n'.join(cells(notebook, 'markdown'))
-    assert re.match(r'# .+\n\n> .+', text), 'a title and a summary'
-    assert len(re.findall(r"\w[\w.'-]*", text))<400
-    assert len(notebook.read_text())<60_000 # outputs are small
-
-@pytest.mark.parametrize('notebook', PAGES, ids=lambda o: o.stem)
-def test_numbers_in_the_prose_are_those_of_the_code_or_its_outputs(notebook):
-    parts = json.loads(notebook.read_text())['cells']
-    shown = json.dumps([(o['source'], o['outputs']) for o in parts if o['cell_type']=='code'])
-    numbers = re.findall(r'(?<![\w.])(?<!torch )\d+\.\d+', '\n'.join(cells(notebook, 'markdown')))
-    assert not [o for o in numbers if o not in shown]
 
 def rows_of(notebook, section=None):
     "The rows of the page's table, or of that of a section, without the heading"

@@ -1,6 +1,7 @@
-"""Run the tests on each Python, with the newest and with the minimum versions: `python tools/matrix.py [NAME ...]`
+"""Run the tests with the minimum versions, those of Colab and Kaggle, and the newest on each Python:
+`python tools/matrix.py [NAME ...]`
 
-Takes the interpreters of pyenv, or `python3.10` to `python3.13` from the path, makes a virtual environment for each
+Takes the interpreters of pyenv, or `python3.10` to `python3.14` from the path, makes a virtual environment for each
 in turn, and prints the table of RELEASING.md. The output of the tests is in the folder for temporary files."""
 import datetime, re, subprocess, sys, tempfile
 from configparser import ConfigParser
@@ -11,17 +12,28 @@ ROOT = Path(__file__).parent.parent
 SHOWN = 'fastai','fastcore','torch','numpy','pandas','matplotlib','scikit-learn'
 config = ConfigParser()
 config.read(ROOT/'settings.ini', encoding='utf-8')
-requirements,test,dev = (config['DEFAULT'][o].split() for o in ('requirements','test_requirements','dev_requirements'))
-tools = test+dev
+requirements,test,docs,dev = (config['DEFAULT'][o].split() for o in (
+    'requirements','test_requirements','docs_requirements','dev_requirements'))
+tools = test+docs+dev
+
+def name_of(requirement): return re.match(r'[\w-]+', requirement)[0]
+
+def with_tests(*pins):
+    "The package with some versions of its dependencies, and the rest of what the tests need"
+    return ROOT,*pins,*(o for o in test if name_of(o) not in map(name_of, pins))
+
 # plum-dispatch 2.10 has what fastai 2.8.1 cannot export
 # nbdev, which brings IPython, needs a newer fastcore, so tests of notebooks and of the site are skipped; with today's
 # onnxscript, torch 2.2 cannot be imported, and today's transformers refuses it: only notebooks need both
-NEWER = {o.split('>=')[0] for o in tools} # packages that the tests need newer than this package does
-OLDEST = [*(o.replace('>=', '==') for o in requirements if o.split('>=')[0] not in NEWER),
-          'plum-dispatch<2.10', 'ipython', *(o for o in tools if not o.startswith(('nbdev','onnx','transformers')))]
+NEWER = {name_of(o) for o in tools} # packages that the tests need newer than this package does
+OLDEST = [*(o.replace('>=', '==') for o in requirements if name_of(o) not in NEWER),
+          'plum-dispatch<2.10', *(o for o in tools if not o.startswith(('nbdev','onnx','transformers')))]
 MATRIX = {
     'oldest': ('3.10', (ROOT, *OLDEST)),
-    **{v: (v, (f'{ROOT}[dev]',)) for v in ('3.10','3.11','3.12','3.13')}}
+    'colab': ('3.13', with_tests('fastai==2.8.8', 'fastcore==2.2.12', 'numpy==2.1.3', 'pandas==2.2.*',
+                                 'scikit-learn==1.6.1')),
+    'kaggle': ('3.12', with_tests('fastcore<2')),
+    **{v: (v, (f'{ROOT}[dev]',)) for v in ('3.10','3.11','3.12','3.13','3.14')}}
 
 def interpreter(version):
     of_pyenv = sorted((Path.home()/'.pyenv'/'versions').glob(f'{version}.*/bin/python'))

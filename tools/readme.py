@@ -1,6 +1,7 @@
 """Write README.md from nbs/index.ipynb, and nbs/README.md, the list of all pages
 
-`--picture` first draws nbs/images/warning.png, the table and the message that nbs/index.ipynb saves, with Chromium."""
+`--picture` first draws nbs/images/warning.png, the table and the message that nbs/index.ipynb saves, with Chromium.
+Without it, a picture of another run is an error."""
 import hashlib, json, re, runpy, shutil, subprocess, sys, tempfile
 from pathlib import Path
 import nbformat
@@ -110,3 +111,5 @@ def render():
 if __name__=='__main__':
     if '--picture' in sys.argv[1:]: draw()
     for name,text in render().items(): (root/name).write_text(text, encoding='utf-8')
+    with Image.open(PICTURE) as im:
+        if im.text['drawn from']!=digest(): sys.exit('The picture is of another run: python tools/readme.py --picture')

@@ -8,7 +8,7 @@ import fastai_mlmetrics.all as everything
 def is_ours(o): return (getattr(o, '__module__', None) or '').startswith('fastai_mlmetrics')
 
 # What `all.py` imports for users: name -> object
-PUBLIC = {k: o for k,o in vars(everything).items() if k[0]!='_' and is_ours(o)}
+PUBLIC = {k: getattr(everything, k) for k in everything.__all__}
 
 def functions():
     "The public functions and classes, and their methods, also those that fastai's classes gain: name -> object"
