@@ -8,7 +8,7 @@ __all__ = ['label_stats', 'plot_cooccurrence', 'imbalance_measures', 'pos_weight
 # %% ../../nbs/data/01_imbalance.ipynb #482c1d78
 from fastai.basics import *
 from fastai_mlmetrics.core.inputs import (
-    as_frame, as_tensor, columns_of, fill_masked, label_names, label_vocab, match_columns,
+    as_frame, as_tensor, columns_of, label_names, label_vocab, match_columns,
     stored_targets)
 from ..core.messages import format_number, progress
 from ..core.tables import label_columns, new_axes, plot_name, Table
@@ -85,17 +85,14 @@ def _as_matrix(targets, names, ignore_index):
     targets = targets.double()
     return targets if valid is None else targets.where(valid, math.nan)
 
-def _arrays(data, valid, ignore_index):
-    "Convert arrays of targets to tensors; return these and the value to ignore"
+def _arrays(data, valid):
+    "Convert arrays of targets to tensors"
+    if valid is None: return [as_tensor(data, 'targets')]
     data = as_frame(data)
     valid = as_frame(valid)
     if isinstance(data, pd.DataFrame) and isinstance(valid, pd.DataFrame):
         valid = match_columns(valid, data)
-    parts = []
-    for targets in (data,) if valid is None else (data,valid):
-        _,targets,ignore_index = fill_masked(None, targets, ignore_index)
-        parts.append(as_tensor(targets, 'targets'))
-    return parts,ignore_index
+    return [as_tensor(data, 'targets'),as_tensor(valid, 'targets')]
 
 def label_matrix(
     data, # `DataLoaders` of any kind, or an array of targets, N x C
@@ -112,7 +109,7 @@ def label_matrix(
         vocab = label_vocab(data)
     else:
         vocab = ifnone(vocab, columns_of(data))
-        parts,ignore_index = _arrays(data, valid, ignore_index)
+        parts = _arrays(data, valid)
     if isinstance(parts[0], list):
         names = {name for part in parts for row in part for name in row}
         vocab = vocab + sorted(names - {*vocab}, key=str)
@@ -286,7 +283,6 @@ def pos_weight(
         vocab = label_vocab(data)
         device = getattr(data, 'device', None)
     else:
-        _,data,ignore_index = fill_masked(None, data, ignore_index)
         targs = as_tensor(data, 'targets')
         vocab = None
         device = targs.device

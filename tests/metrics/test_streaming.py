@@ -477,17 +477,6 @@ def test_samples_that_are_added_come_after_the_batches_that_wait():
     m.update(logits[25:], targs[25:])
     assert m.value==F1ScoreMulti(sample_weight=weight)(logits, targs)
 
-@pytest.mark.parametrize('rows', [slice(0,25), slice(None)])
-def test_the_missing_targets_of_a_masked_array_count_nowhere(rows):
-    "Whether a metric ignores a value or not"
-    logits,targs = simulate(40, 4, density=0.3)
-    gaps = np.random.default_rng(0).random((40,4))<0.3
-    masked = np.ma.masked_array(targs.numpy(), gaps)
-    m = F1ScoreMulti()
-    m.update(logits[rows], masked[rows])
-    known = F1ScoreMulti(ignore_index=-1)
-    assert m.value==known(logits[rows], targs.masked_fill(torch.from_numpy(gaps), -1)[rows])
-
 @pytest.mark.parametrize('make,why', [
     (lambda ds: torch.utils.data.DataLoader(ds, shuffle=True), 'shuffled'),
     (lambda ds: torch.utils.data.DataLoader(
