@@ -11,7 +11,7 @@ from .messages import (
     nearest, new_warnings, note, replaced, warn_user)
 from .tables import some_names
 from .rules import is_probs
-from .counts import check_label_axis, check_single, several_text
+from .counts import check_label_axis, check_single
 from .decoding import Decoding, range_words
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
@@ -147,21 +147,3 @@ def accumulate_metrics(
     dl = get_dl(learn, ds_idx, dl)
     with replaced(learn, 'metrics', L()), without_trackers(learn):
         learn.validate(dl=dl, cbs=[NeedsTargets(),_Accumulate(metrics)])
-
-# %% ../../nbs/core/07_passes.ipynb #4eaf8fc5
-def averaging_learner():
-    "Return the Learner whose `AvgMetric`, of a function, is calling; None: there is none"
-    frame = inspect.currentframe()
-    while frame and frame.f_code is not AvgMetric.accumulate.__code__: frame = frame.f_back
-    return frame and frame.f_locals['learn']
-
-def averaging_text(
-    metric, # Metric that is called in a function
-    learn:Learner # Learner that averages the function over batches; None: none does
-)->str:
-    "Explain that the value depends on the batch size, and what to pass; '' if it does not depend"
-    if learn is None or metric.is_mean or metric.average=='samples': return ''
-    several = several_text(learn.pred, learn.yb)
-    return (f"{metric.name} is called in a function, which fastai averages over batches, so its value "
-            f"depends on the batch size: pass {type(metric).__name__}() itself in `metrics=`"
-            + note(several, f". For that, {several}"))

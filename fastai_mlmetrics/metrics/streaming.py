@@ -14,7 +14,6 @@ from ..core.counts import (
     all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
     LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, sum_and_weight)
 from ..core.decoding import Decoding, range_words
-from ..core.passes import averaging_learner, averaging_text
 from .arguments import declared_init
 from weakref import ref
 
@@ -229,9 +228,8 @@ def __call__(self:StreamMetric,
 ): # A float; an array for `average=None`
     "Compute the metric of whole arrays"
     self._clear()
-    learn = averaging_learner()
-    self.trained = getattr(learn, 'training', False) # MixUp makes soft targets
-    self._warn(averaging_text(self, learn))
+    # Predictions with a gradient are those of a training batch, whose targets MixUp makes soft
+    self.trained = getattr(preds, 'requires_grad', False)
     self.accum_values(preds, targs)
     value = self.value
     if value is None: raise ValueError(NOTHING_COUNTS)
@@ -240,7 +238,7 @@ def __call__(self:StreamMetric,
 @patch
 def _warn(self:StreamMetric, text):
     "Warn once per Learner, if there is a text"
-    learn = self._learn() if self._learn else averaging_learner()
+    learn = self._learn() if self._learn else None
     if text and new_warnings(learn, [text]): warn_user(text)
 
 # %% ../../nbs/metrics/01_streaming.ipynb #800b0e2a
