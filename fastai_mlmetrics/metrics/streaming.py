@@ -11,9 +11,10 @@ from ..core.inputs import as_rows, as_tensor
 from ..core.messages import new_warnings, warn_user
 from ..core.rules import is_prob_thresh, RangeFound, ThresholdRule
 from ..core.counts import (
-    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
-    LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, sum_and_weight)
+    check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
 from ..core.decoding import Decoding, range_words
+from ..core.loop import (
+    all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch, LoopBatch)
 from .arguments import declared_init
 from weakref import ref
 
