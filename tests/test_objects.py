@@ -166,7 +166,7 @@ TAKERS = dict(
     comparison=lambda p, y: compare_models({'a': p, 'b': SCORES}, y, ci=None),
     interpretation=MultiLabelInterpretation.from_preds)
 OF_TARGETS = dict(stats=label_stats, weight=pos_weight, split=partial(stratified_split, seed=0),
-                  folds=partial(stratified_folds, seed=0), measures=imbalance_measures)
+                  folds=partial(stratified_folds, seed=0))
 
 def outcome(f, *args):
     "The error of a call; None: there was none"

@@ -11,7 +11,6 @@ from .inputs import upload
 from .messages import count_of, format_number, single_threaded
 from .rules import ThresholdRule, to_scores
 from functools import cached_property
-from scipy import sparse
 
 # %% ../../nbs/core/04_counts.ipynb #a26b8a06
 NOTHING_COUNTS = "there are no samples, or all targets are ignored"
@@ -198,16 +197,3 @@ def _plain_counts(batch):
     tp = sums(preds.mul_(targs)) # In place, since new memory costs time
     of_labels,of_samples = map(cells, tp, predicted, true, n)
     return of_labels.double(),of_samples.double()
-
-# %% ../../nbs/core/04_counts.ipynb #0d17f94a
-def count_pairs(
-    first:Tensor, # Bools, N x C
-    second:Tensor # Bools, N x C
-): # Sparse C x C, each row sorted by column; without the pairs that never occur
-    "Count the samples with label i in `first` and label j in `second`"
-    step = max(1, 2**21//first.shape[1]) # The indices of a dense block take much memory
-    blocks = zip(first.cpu().split(step), second.cpu().split(step))
-    csr = partial(sparse.csr_array, dtype=np.int64)
-    res = sum(csr(a.numpy()).T @ csr(b.numpy()) for a,b in blocks).tocsr()
-    res.sort_indices()
-    return res

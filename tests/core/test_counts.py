@@ -2,7 +2,7 @@
 from fractions import Fraction
 from helpers import *
 from reference import *
-from fastai_mlmetrics.core.counts import Batch, check_values, count_pairs, join_checks, value_checks
+from fastai_mlmetrics.core.counts import Batch, check_values, join_checks, value_checks
 
 FORMULAS = {
     AccuracyMulti: lambda tp,fp,fn,tn: (tp+tn, tp+fp+fn+tn),
@@ -138,15 +138,6 @@ def test_twenty_million_elements_are_counted_exactly():
     same([MatthewsCorrCoefMulti()(halves, halves), MatthewsCorrCoefMulti()(1-halves, halves)], [1,-1])
     many = torch.ones(2**24+3, 1, dtype=torch.bool)
     assert RecallMulti(average=None)(many, many)==[1]
-
-@given(binary_pairs())
-def test_pairs_are_counted_in_blocks(pair):
-    a,b = (torch.from_numpy(o).bool() for o in pair)
-    counts = count_pairs(a, b)
-    test_eq(counts.toarray(), (a.int().T@b.int()).numpy())
-    assert counts.nnz==(counts.toarray()>0).sum() and counts.has_sorted_indices
-    many = 2**21//a.shape[1]//len(a)+2 # More than a block
-    test_eq(count_pairs(a.repeat(many, 1), b.repeat(many, 1)).toarray(), many*counts.toarray())
 
 # Values that are checked: lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
 
