@@ -103,13 +103,13 @@ def test_the_number_of_epochs_is_known_in_a_fit():
     assert [o for _,o in seen]==[(0,2),(1,2)]
 
 def test_the_iteration_begins_at_zero_in_each_validation():
-    "core.counts, diagnosis.callback: `iter` numbers the batches, `dl` is the loader that is read"
+    "core.loop, diagnosis.callback: `iter` numbers the batches, `dl` is the loader that is read"
     seen = looked(lambda o: (o.training, o.iter, o.dl is o.dls[not o.training]), 'after_batch',
                   bs=32, run=lambda o: o.fit(2, 0.))
     assert [o for _,o in seen]==[(True,0,True),(True,1,True),(False,0,True),(False,1,True)]*2
 
 def test_predictions_and_targets_of_a_batch():
-    "core.counts, metrics.streaming: `pred` and `yb`, whose tuple has one tensor"
+    "core.loop, metrics.streaming: `pred` and `yb`, whose tuple has one tensor"
     seen = looked(lambda o: (isinstance(o.pred, Tensor), isinstance(o.yb, tuple) and len(o.yb)), 'after_batch')
     assert {o for _,o in seen}=={(True,1)}
 
@@ -324,7 +324,7 @@ def test_the_loaders_of_dls():
     assert len(dls.loaders)==2 and dls.valid is dls.loaders[1] is dls[1]
 
 def test_a_distributed_loader_knows_its_part(monkeypatch):
-    "core.counts, thresholds.search: `n`, `n_padded`, `rank`, `world_size`, and `i`, the samples read so far"
+    "core.loop, thresholds.search: `n`, `n_padded`, `rank`, `world_size`, and `i`, the samples read so far"
     monkeypatch.setattr(DistributedDL, '_broadcast', lambda self, t, rank: t)
     dl = DistributedDL(DataLoader(range(5), bs=2), rank=1, world_size=2)
     assert not hasattr(DataLoader(range(5), bs=2), 'n_padded')

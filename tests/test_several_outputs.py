@@ -91,7 +91,7 @@ def test_after_the_cure_everything_works(case, tmp_path):
 
 def test_predictions_and_targets_of_one_shape_are_named():
     "Neither the first output nor the first target is that of the labels"
-    from fastai_mlmetrics.core.counts import check_single
+    from fastai_mlmetrics.core.passes import check_single
     with pytest.raises(ValueError, match=r'self.learn.pred = self.pred\[1\]` and `self.learn.yb = \(self.yb\[2\],\)'):
         check_single((torch.ones(4), torch.ones(4, 3)), (torch.ones(4), torch.ones(4, 2), torch.ones(4, 3)))
     with pytest.raises(ValueError, match=r"one tensor, and a batch has 2 .*= self.pred` .*\(self.yb\[0\]\['y'\],\)"):

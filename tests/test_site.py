@@ -148,7 +148,7 @@ def test_every_column_is_explained(reference):
     targs = (rng.random((60, 3))<0.4).astype(int)
     preds = (targs + rng.random((60, 3)))/2
     interp = MultiLabelInterpretation.from_preds(preds, targs)
-    tables = [accuracy_report(preds, targs), interp.report(), label_stats(targs, targs), imbalance_measures(targs),
+    tables = [accuracy_report(preds, targs), interp.report(), label_stats(targs, targs),
               best_thresholds(preds, targs, average='macro').table]
     names = {*multilabel_metrics(full=True, ranking=True).attrgot('name'), *paper_metrics(top_k=3).attrgot('name')}
     names |= {o for table in tables for o in table.columns} | {*tables[0].index, *tables[3].index}

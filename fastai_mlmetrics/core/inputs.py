@@ -8,7 +8,6 @@ __all__ = []
 # %% ../../nbs/core/00_inputs.ipynb #8116c948
 from fastai.basics import *
 from array import array
-from collections.abc import Iterator
 from numbers import Number
 
 # %% ../../nbs/core/00_inputs.ipynb #57fae1f2
@@ -23,15 +22,19 @@ def as_tensor(
     what:str='' # What the numbers are, for errors: 'predictions' or 'targets'
 )->Tensor: # Detached, without a subclass
     "Convert `o` to a plain tensor"
-    if np.ma.is_masked(o):
-        raise ValueError("only predictions and targets may have masked entries, which are ignored; "
-                         "categorical_accuracy cannot ignore any")
+    _check_masks(o)
     try: return _convert(o)
-    except MemoryError: raise
-    except Exception: # Whatever numpy, pandas and torch raise
+    except (TypeError,ValueError) as e: # Others, such as those of a disk, have another cause
         prefix = what and f"{what}: "
         raise ValueError(f"{prefix}a table of numbers is needed, with a row per sample and a column "
-                         f"per label, but {_why_no_table(o)}") from None
+                         f"per label, but {_text_problem(o) or _other_problem(o)}") from e
+
+def _check_masks(o):
+    "Raise an error if numpy masks an entry of an array, or of a row in a list"
+    rows = o if isinstance(o, _LISTS) else [o]
+    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
+        raise ValueError("entries that numpy masks are not ignored: pass targets that are nan there, "
+                         "as from targs.astype(float).filled(np.nan), and ignore_index=nan")
 
 # Types of numbers that torch cannot compare or sort
 _SMALL_FLOATS = [getattr(torch, o) for o in ('float8_e4m3fn','float8_e5m2') if hasattr(torch, o)]
@@ -41,8 +44,8 @@ def _convert(o): return _plain(o) if isinstance(o, Tensor) else _from_table(o)
 
 def _plain(o):
     "Convert a tensor of any kind to one in plain memory"
-    if o.is_complex(): raise TypeError
-    if o.is_nested: return torch.stack(o.detach().unbind())
+    if o.is_complex(): raise TypeError("complex numbers")
+    if o.is_nested: return _stacked(o.detach().unbind())
     if o.is_quantized: o = o.dequantize()
     if o.layout!=torch.strided: o = o.to_dense()
     if o.dtype in _UNSIGNED: return _from_numpy(o.cpu().numpy()).to(o.device)
@@ -84,29 +87,31 @@ def _rows(o):
 _CONVERTIBLE = '__array__','__array_interface__','toarray'
 
 def _from_table(o):
-    "Convert anything but a tensor; whatever goes wrong raises an error"
+    "Convert anything but a tensor"
     o = as_frame(o)
     rows = _rows(o)
     # numpy cannot read tensors with gradients or on a GPU, and does not stack the rows of a Series
     if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
     is_known = isinstance(o, (*_LISTS,Number,range,memoryview,array))
     # numpy would load each item of a data set, and never finish with an endless object
-    if not (is_known or any(hasattr(o, name) for name in _CONVERTIBLE)): raise TypeError
+    if not (is_known or any(hasattr(o, name) for name in _CONVERTIBLE)):
+        raise TypeError(f"{type(o).__name__} is no array")
     try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
-    except Exception:
+    except (TypeError,ValueError,RuntimeError):
         if rows is None: raise
         return _stacked(rows)
-    if a.dtype.kind=='c' or a.dtype.names: raise TypeError
+    if a.dtype.kind=='c' or a.dtype.names: raise TypeError(f"an array of {a.dtype}")
     if a.dtype==object:
-        if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError
+        if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
         # A DataFrame converts itself, since numpy cannot convert pandas' NA
         a = np.asarray((o if hasattr(o, 'astype') else a).astype(float))
     return _from_numpy(a)
 
 def _stacked(rows):
     "Stack rows of one shape"
-    if any(np.ma.is_masked(row) for row in rows): raise TypeError
-    return torch.stack([_convert(row) for row in rows])
+    tensors = [_convert(row) for row in rows]
+    if len({row.shape for row in tensors})>1: raise ValueError("rows of unequal shapes")
+    return torch.stack(tensors)
 
 def upload(
     o, # Number, nested list, or tensor on the CPU
@@ -119,93 +124,43 @@ def upload(
     return x.pin_memory().to(device, non_blocking=True) if device.type=='cuda' else x.to(device)
 
 # %% ../../nbs/core/00_inputs.ipynb #980631d0
-def _cells(o, depth=4):
-    "Yield those cells of nested lists and tables that are not numbers"
-    if depth and isinstance(o, pd.DataFrame): o = o.to_numpy(dtype=object).ravel()
-    is_nested = isinstance(o, (*_LISTS,pd.Series)) or isinstance(o, np.ndarray) and o.ndim>0
-    if depth and is_nested:
-        if getattr(o, 'dtype', None) is not None and o.dtype.kind in 'biuf': return
-        for v in np.ravel(o) if isinstance(o, np.ndarray) else o: yield from _cells(v, depth-1)
-    elif isinstance(o, complex) or not isinstance(o, (Number,np.bool_,Tensor)): yield o
+def _first_text(o):
+    "Find the first text in nested lists, arrays and tables; None: there is none"
+    if isinstance(o, str): return o
+    if isinstance(o, (pd.DataFrame,pd.Series)): o = o.to_numpy(dtype=object)
+    if isinstance(o, np.ndarray): o = o.ravel() if o.dtype.kind in 'OU' else []
+    if not isinstance(o, (*_LISTS,np.ndarray)): return None
+    return first(map(_first_text, o), lambda text: text is not None)
 
-def _shape_of(o):
-    "Return the shape of an array or of a list of numbers; None: `o` is neither"
-    try: return tuple(_convert(o).shape)
-    except Exception: return None
-
-def _why_unequal(o, rows):
-    "Explain why rows do not make a table; '' if their shapes are equal or unknown"
-    kind = type(o).__name__
-    shapes = [*itertools.takewhile(lambda shape: shape is not None, map(_shape_of, rows))]
-    if len(shapes)<len(rows) or len({*shapes})<2: return ''
-    n_axes = {*map(len, shapes)}
-    if n_axes=={1}:
-        lengths = [n for n, in shapes]
-        return (f"the rows of this {kind} have {min(lengths)} to {max(lengths)} values. Rows must be "
-                "equally long; lists of label names or numbers can be one-hot encoded, as by "
-                "scikit-learn's MultiLabelBinarizer")
-    distinct = [*dict.fromkeys(shapes)]
-    shown = ', '.join(map(str, distinct[:3])) + (' ...' if len(distinct)>3 else '')
-    text = f"this {kind} has {len(rows)} arrays, of the shapes {shown}"
-    if len(n_axes)==1 and len({shape[1:] for shape in shapes})==1:
-        return f"{text}: join batches by np.concatenate, or by torch.cat"
-    return f"{text}: pass the one with a row per sample and a column per label"
-
-def _why_no_kind(o):
-    "Explain which type of table to pass instead of `o`; '' if its type is not the cause"
-    kind = type(o).__name__
-    if 'complex' in str(getattr(o, 'dtype', '')): return "these numbers are complex"
-    if isinstance(o, dict):
-        if not o: return f"this {kind} is empty"
-        return (f"this {kind} has the keys {[*o][:5]}: pass the array of one of them, or "
-                "pd.DataFrame(...) of it if each is a label")
-    if getattr(getattr(o, 'dtype', None), 'names', None):
-        return f"this {kind} has fields, {[*o.dtype.names][:5]}: pass pd.DataFrame(...) of it"
-    if isinstance(o, Iterator): return f"this {kind} is read only once: pass list(...) of it"
-    # scikit-learn's `predict_proba` has no column for a class that never occurs
-    if isinstance(o, list) and {tuple(getattr(x, 'shape', ()))[1:] for x in o}=={(1,),(2,)}:
-        return ("these tables are not equally wide: use the column of class 1 of each, and zeros "
-                "where there is none")
-    return ''
-
-def _why_no_table(o):
-    "Explain why `o` cannot be a table of numbers, and what to write"
-    o = as_frame(o)
-    rows = _rows(o) or []
-    if isinstance(o, Tensor) and o.is_nested: rows = [*o.unbind()]
-    why = _why_no_kind(o) or _why_unequal(o, rows)
-    if why: return why
+def _text_problem(o):
+    "Explain what to do about text in a table; '' if it has none"
     where = f"this {type(o).__name__}"
-    values = o
+    text = _first_text(o)
+    if text is None: return ''
     if isinstance(o, pd.DataFrame):
-        for i,name in enumerate(o.columns):
-            values = o.iloc[:,i]
-            if any(map(_is_row, values)):
-                kind = type(first(values, _is_row)).__name__
-                return (f"column {name!r} has a {kind} in a cell: pass "
-                        "this column alone, if each of its cells is a row of the table")
-            where = f"column {name!r}"
-            if [*_cells(values)]: break
-    cells = [*_cells(values)]
-    found = first(v for v in cells if isinstance(v, str))
-    if found is not None:
-        encode = "pd.Series(targs).str.get_dummies(' '), with their separator"
-        if found[:1] in ('[','(','{'):
-            encode = "scikit-learn's MultiLabelBinarizer, after ast.literal_eval of each text"
-        elif any(isinstance(row, _LISTS) for row in rows):
-            encode = "scikit-learn's MultiLabelBinarizer"
-        return (f"{where} has text, such as {str(found)!r}: convert numbers by .astype(float), select "
-                "the "
-                f"columns of the labels, or one-hot encode label names, for instance by {encode}")
-    if cells and cells[0] is not o:
-        kind = type(cells[0]).__name__
-        return (f"{where} has a {kind}, such as {truncstr(repr(cells[0]), 40)}: all "
-                "values must be numbers. Lists of label names can be one-hot encoded, for instance by "
-                "scikit-learn's MultiLabelBinarizer")
-    return (f"{where} is not one: pass an array, a tensor, a DataFrame, or lists of equally long "
-            "rows. "
-            "Lists of label names can be one-hot encoded, for instance by scikit-learn's "
-            "MultiLabelBinarizer")
+        i = first(range(o.shape[1]), lambda i: _first_text(o.iloc[:,i]) is not None)
+        where = f"column {o.columns[i]!r}"
+        text = _first_text(o.iloc[:,i])
+    return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}: convert numbers by "
+            ".astype(float), select the columns of the labels, or one-hot encode label names, lists by "
+            "scikit-learn's MultiLabelBinarizer, texts by pd.Series(targs).str.get_dummies(' '), with "
+            "their separator")
+
+def _described(o):
+    "Describe an object by its type, and by its shape or length"
+    kind = type(o).__name__
+    shape = getattr(o, 'shape', None)
+    if isinstance(shape, tuple): return f"{kind} of the shape {tuple(shape)}"
+    return f"{kind} of {len(o)}" if isinstance(o, _LISTS) else kind
+
+def _other_problem(o):
+    "State what was passed instead of a table, and what to pass"
+    o = as_frame(o)
+    if isinstance(o, Tensor) and o.is_nested: o = [*o.unbind()]
+    parts = [*dict.fromkeys(map(_described, _rows(o) or []))]
+    found = f" ({', '.join(parts[:3])})" if parts else ''
+    return (f"this {_described(o)}{found} is not one: pass an array, a tensor, a DataFrame, or lists "
+            "of equally long rows; of several arrays, the one with a column per label")
 
 # %% ../../nbs/core/00_inputs.ipynb #34ac7cb9
 def match_columns(
@@ -221,28 +176,6 @@ def match_columns(
         raise ValueError("tables must have the same columns. Only in one of them, or repeated: "
                          f"{wrong[:5]}{more}")
     return df[like.columns]
-
-def fill_masked(
-    preds, # Predictions of any kind, or None
-    targs, # Targets of any kind
-    ignore_index=None # Target value to ignore; None: ignore none
-): # Predictions; targets; target value to ignore, nan if there was none
-    "Replace masked entries: by 0 in predictions, and by the value to ignore in targets"
-    preds = _masked_rows(preds)
-    targs = _masked_rows(targs)
-    masked = [isinstance(o, np.ma.MaskedArray) for o in (preds, targs)]
-    if not any(masked): return preds,targs,ignore_index
-    value = ifnone(ignore_index, math.nan)
-    numbers = as_tensor(targs.filled(0) if masked[1] else targs, 'targets').cpu().double().numpy()
-    targs = np.ma.array(numbers, mask=np.ma.getmask(targs), copy=True)
-    if masked[0] and targs.shape==preds.shape: targs[preds.mask] = np.ma.masked
-    return preds.filled(0) if masked[0] else preds,targs.filled(value),value
-
-def _masked_rows(o):
-    "Join a list of masked rows, whose masks numpy would drop"
-    is_masked = isinstance(o, _LISTS) and any(isinstance(row, np.ma.MaskedArray) for row in o)
-    equal = is_masked and len({np.shape(row) for row in o if _is_row(row)})==1 and all(map(_is_row, o))
-    return np.ma.stack([*o]) if equal else o
 
 def columns_of(*tables):
     "Return the columns of the first DataFrame; None: there is none"
@@ -303,35 +236,38 @@ def as_rows(
     targs # Targets of the same shape; for a single label, either may lack the last axis
 ): # Predictions and targets as plain tensors, N x C; columns of DataFrames are matched by name
     "Convert predictions and targets to two tables of one shape"
+    # Rows and columns of tables belong together by name
     preds = as_frame(preds)
     targs = as_frame(targs)
     of_pandas = pd.DataFrame,pd.Series
     if isinstance(preds, of_pandas) and isinstance(targs, of_pandas): _check_index(preds, targs)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
         targs = match_columns(targs, preds)
-    n_arrays = len(preds) if isinstance(preds, _LISTS) else 0
+    # Two tensors
     preds = as_tensor(preds, 'predictions')
     targs = as_tensor(targs, 'targets')
     if preds.device!=targs.device:
         raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
-    shapes = preds.shape,targs.shape
-    if preds.ndim+targs.ndim<=3: preds,targs = (o[:,None] if o.ndim==1 else o for o in (preds, targs))
-    if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
-        # Several of these shapes come from scikit-learn, which returns a list with an array per label
-        hint = ''
-        if n_arrays and shapes[0][1:]==shapes[1]:
-            hint = f". These are {n_arrays} arrays: pass one of them, or their mean"
-        elif len(shapes[0])==3 and shapes[0][2]==2:
-            hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"
-        elif len(shapes[0])==2 and shapes[0]==(*shapes[1], 2):
-            hint = ". For the probabilities of two classes, use preds[:,1]"
-        elif shapes[0][:1]==shapes[1][:1] and shapes[1][1:] in ((),(1,)):
-            hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
-        elif 0 in shapes[0][1:]: hint = ": there are no labels"
-        elif shapes[0]==shapes[1][::-1]: hint = ". Is one of them transposed? Rows are samples"
-        raise ValueError(f"predictions have the shape {tuple(shapes[0])}, "
-                         f"but targets {tuple(shapes[1])}{hint}")
+    # One shape
+    unequal = _unequal_text(tuple(preds.shape), tuple(targs.shape))
+    if preds.ndim+targs.ndim<=3: # A single label
+        preds = _with_label_axis(preds)
+        targs = _with_label_axis(targs)
+    if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]: raise ValueError(unequal)
     return preds.flatten(0, -2),targs.flatten(0, -2)
+
+def _with_label_axis(x): return x[:,None] if x.ndim==1 else x
+
+def _unequal_text(preds, targs):
+    "State what to do about predictions and targets of these shapes"
+    hint = "; both need a row per sample and a column per label"
+    if preds[:1]==targs[:1] and targs[1:] in ((),(1,)):
+        hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
+    elif 0 in preds[1:]: hint = ": there are no labels"
+    # `predict_proba` of scikit-learn returns a list with the probabilities of two classes per label
+    elif len(preds)==3 and preds[2]==2:
+        hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"
+    return f"predictions have the shape {preds}, but targets {targs}{hint}"
 
 # %% ../../nbs/core/00_inputs.ipynb #a345f402
 def as_vocab(

@@ -7,11 +7,11 @@ __all__ = []
 
 # %% ../../nbs/core/07_passes.ipynb #818bbad6
 from fastai.basics import *
+from .inputs import label_vocab
 from .messages import (
-    nearest, new_warnings, note, replaced, warn_user)
+    count_of, nearest, new_warnings, note, replaced, warn_user)
 from .tables import some_names
 from .rules import is_probs
-from .counts import check_label_axis, check_single, several_text
 from .decoding import Decoding, range_words
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
@@ -87,6 +87,57 @@ def groups_of(
     else: hint = ", which are not a table: pass an array with a value per sample"
     raise ValueError(f"groups={groups!r} is no column of the loader's items{hint}")
 
+# %% ../../nbs/core/07_passes.ipynb #7c1d08b2
+def _parts(o):
+    "List the tensors that a model or a loader returns, by key or index; a single one has the key None"
+    if isinstance(o, dict): return o
+    several = isinstance(o, tuple) or isinstance(o, list) and all(isinstance(x, Tensor) for x in o)
+    return dict(enumerate(o)) if several else {None: o}
+
+def several_text(
+    preds, # What the model returns: a tensor, or a tuple, list or dict of them
+    yb:tuple # Targets of the batch
+)->str: # '' if there is one output, and one target
+    "State how to select the one output and the one target that metrics take"
+    outputs = _parts(preds)
+    targets = _parts(detuplify(yb))
+    if None in outputs and None in targets: return ''
+    # The output and the target of the labels probably have the same shape
+    def shape(o): return tuple(getattr(o, 'shape', ()))
+    pairs = [(i, j) for i,j in itertools.product(outputs, targets)
+             if len(shape(outputs[i]))>1 and shape(outputs[i])==shape(targets[j])]
+    i,j = first(pairs) or (first(outputs),first(targets))
+    pred = 'self.pred' if i is None else f'self.pred[{i!r}]'
+    target = f'self.yb[0][{j!r}]' if isinstance(detuplify(yb), dict) else f'self.yb[{j or 0}]'
+    returned = 'one tensor' if i is None else f'a {type(preds).__name__} of {len(outputs)}'
+    return (
+        "metrics, thresholds and reports take one output and one target, but the model returns "
+        f"{returned}, and a batch has {count_of(len(targets), 'target')}: add a callback whose "
+        f"`after_loss` selects those of the labels, such as `self.learn.pred = {pred}` and "
+        f"`self.learn.yb = ({target},)`")
+
+def check_single(preds, yb):
+    "Raise an error if there are several outputs or targets"
+    text = several_text(preds, yb)
+    if text: raise ValueError(text)
+
+def check_label_axis(learn, preds):
+    "Raise an error if the labels are not the last of several axes"
+    n_axes = getattr(preds, 'ndim', 0)
+    if n_axes<3: return
+    vocab = label_vocab(getattr(learn, 'dls', None))
+    if vocab:
+        is_last = len(vocab)==preds.shape[-1]
+        why = f"there are {len(vocab)} labels"
+    else:
+        axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
+        is_last = axis%n_axes==n_axes-1
+        why = f"the loss function has axis={axis}"
+    if is_last: return
+    raise ValueError(f"the last axis of predictions should be the labels, but {why}, and predictions "
+                     f"have the shape {tuple(preds.shape)}. Let the model end with "
+                     "`.movedim(1, -1)`, move the targets as well, and leave out `axis=`")
+
 # %% ../../nbs/core/07_passes.ipynb #32c4160a
 def get_probs(
     learn:Learner, # Learner whose model predicts
@@ -147,21 +198,3 @@ def accumulate_metrics(
     dl = get_dl(learn, ds_idx, dl)
     with replaced(learn, 'metrics', L()), without_trackers(learn):
         learn.validate(dl=dl, cbs=[NeedsTargets(),_Accumulate(metrics)])
-
-# %% ../../nbs/core/07_passes.ipynb #4eaf8fc5
-def averaging_learner():
-    "Return the Learner whose `AvgMetric`, of a function, is calling; None: there is none"
-    frame = inspect.currentframe()
-    while frame and frame.f_code is not AvgMetric.accumulate.__code__: frame = frame.f_back
-    return frame and frame.f_locals['learn']
-
-def averaging_text(
-    metric, # Metric that is called in a function
-    learn:Learner # Learner that averages the function over batches; None: none does
-)->str:
-    "Explain that the value depends on the batch size, and what to pass; '' if it does not depend"
-    if learn is None or metric.is_mean or metric.average=='samples': return ''
-    several = several_text(learn.pred, learn.yb)
-    return (f"{metric.name} is called in a function, which fastai averages over batches, so its value "
-            f"depends on the batch size: pass {type(metric).__name__}() itself in `metrics=`"
-            + note(several, f". For that, {several}"))

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/core/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
 from .inputs import (
-    as_rows, columns_of, fill_masked, group_numbers, label_names, row_names)
+    as_rows, columns_of, group_numbers, label_names, row_names)
 from .messages import note, PROBS_GIVEN, progress, warn_user
 from .tables import some_names
 from fastai_mlmetrics.core.rules import (
@@ -61,7 +61,6 @@ class Predictions:
         "Check arrays of any kind"
         index = row_names(preds, targs)
         columns = columns_of(preds, targs)
-        preds,targs,ignore_index = fill_masked(preds, targs, ignore_index)
         rows,targs = as_rows(preds, targs)
         groups = group_numbers(groups, len(rows), preds)
         preds = rows

@@ -16,20 +16,11 @@ import scipy.sparse as sp
 class _Units:
     "Units to assign to parts, samples or whole groups of samples, with their counts"
     def __init__(self,
-        counts, # Sparse, units x columns: labels, pairs of labels, and (last) samples
-        n_labels # Number of labels, the first columns
+        y, # Targets, sparse, N x C
+        groups, # Number of the group of each sample; None: each sample is a unit
+        pairs, # Whether to count pairs of labels as well
+        share # Share of the smallest part; rarer pairs, of which it would get less than one, are left out
     ):
-        self.counts,self.n_labels = counts,n_labels
-        self.totals = counts.sum(0)
-        self.sizes = counts[:,[-1]].toarray()[:,0] # Samples per unit
-        self.has_label = (counts[:,:n_labels]>0).astype(int)
-        self.inverse_totals = 1/np.maximum(self.totals, 1)
-
-    def __len__(self): return len(self.sizes)
-
-    @classmethod
-    def of(cls, y, groups, pairs, share):
-        "Count labels, samples, and pairs of labels of which a part with `share` would get one or more"
         columns = [y]
         if pairs and y.shape[1]>1:
             with_later = [y[:,[i]].multiply(y[:,i+1:]) for i in range(y.shape[1]-1)]
@@ -40,7 +31,13 @@ class _Units:
             position = groups,np.arange(len(groups))
             counts = sp.csr_array((np.ones(len(groups)), position))@counts
             counts.sort_indices()
-        return cls(counts, y.shape[1])
+        self.counts = counts # Units x columns: labels, pairs of labels, and (last) samples
+        self.n_labels = y.shape[1]
+        self.totals = counts.sum(0)
+        self.inverse_totals = 1/np.maximum(self.totals, 1)
+        self.sizes = counts[:,[-1]].toarray()[:,0] # Samples per unit
+
+    def __len__(self): return len(self.sizes)
 
     def rarest_first(self, rng):
         "Order units by their rarest label or pair, then the largest first, then at random"
@@ -74,144 +71,48 @@ class _Units:
 def _deal(
     units, # `_Units`
     shares, # Share of each part
-    order, # Indices of the units, in the order in which they are assigned
-    exact_size=None # `_ExactSize` of the second of two parts; None: sizes may be off
+    order # Indices of the units, in the order in which they are assigned
 ):
     "Assign each unit to the part that needs it most"
     counts = units.counts
-    n_columns,n_parts = counts.shape[1],len(shares)
+    n_columns = counts.shape[1]
     deficit = np.tile(shares, (n_columns, 1))
-    # For the rule: 1 where a part has no unit of a column yet, and how many parts have none
-    is_without = np.ones((n_columns, n_parts), int)
-    is_without[units.n_labels:-1] = 0 # A part may lack a pair, but no part may be empty
-    n_without = is_without.sum(1)
-    n_left = (counts>0).sum(0) # Units of each column that are not assigned yet
+    # For the rule: 1 where a part has no unit of a column yet, the number of such parts, and of
+    # units to come. A column that no part lacks needs no rule
+    lacks = np.ones((n_columns, len(shares)), int)
+    lacks[units.n_labels:-1] = 0 # A part may lack a pair, but no part may be empty
+    n_lacking = lacks.sum(1)
+    n_left = (counts>0).sum(0)
     part = np.empty(len(units), int)
-    for place,unit in enumerate(order):
+    for unit in order:
+        # The unit's columns
         entries = slice(counts.indptr[unit], counts.indptr[unit+1])
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns]
+        open_columns = columns[n_lacking[columns]>0]
+        # The part that needs it most
         decrease = (2*count@deficit[columns] - count@fraction)/shares
-        open_columns = columns[n_without[columns]>0] # Some part has none of these yet
         if len(open_columns):
-            scarce = open_columns[n_left[open_columns]<=n_without[open_columns]]
-            decrease += 1e9*is_without[scarce].sum(0) # More than any chi-square
-        if exact_size: decrease[~exact_size.may_take(place)] = -math.inf
-        part[unit] = chosen = decrease.argmax()
-        if exact_size: exact_size.take(place, chosen)
+            scarce = open_columns[n_left[open_columns]<=n_lacking[open_columns]]
+            decrease += 1e9*lacks[scarce].sum(0) # More than any chi-square
+        chosen = decrease.argmax()
+        part[unit] = chosen
+        # What is left to assign
         deficit[columns,chosen] -= fraction
         if len(open_columns):
             n_left[open_columns] -= 1
-            n_without[open_columns] -= is_without[open_columns,chosen]
-            is_without[open_columns,chosen] = 0
+            n_lacking[open_columns] -= lacks[open_columns,chosen]
+            lacks[open_columns,chosen] = 0
     return part
-
-class _ExactSize:
-    "Check that a size of the second part stays possible while units are assigned in order"
-    def __init__(self,
-        sizes, # Samples of each unit, in the order of assignment
-        n_samples=0 # Number of samples of the second part
-    ):
-        self.sizes = sizes.astype(int).tolist()
-        self.n_left = n_samples # Samples that the second part has yet to get
-        # Bit s of `sums[i]` is 1 if some of the units from place i on have s samples together.
-        # 10,000 units of 100,000 samples take 0.1 s; arrays of bools would take 1 GB
-        sums = [1]
-        for size in reversed(self.sizes): sums.append(sums[-1] | sums[-1]<<size)
-        self.sums = sums[::-1]
-
-    def is_possible(self, place, n):
-        "Whether some of the units from `place` on have `n` samples together"
-        return n>=0 and bool(self.sums[place]>>n & 1)
-
-    def nearest_sizes(self, wanted):
-        "Return the size nearest to `wanted` that leaves no part empty, or both if two are as near"
-        n = sum(self.sizes)
-        def distance(size): return round(abs(size-wanted), 6)
-        by_distance = (o for o in sorted(range(1, n), key=distance) if self.is_possible(0, o))
-        first,second = next(by_distance),next(by_distance, None)
-        return [first,second] if second and distance(second)==distance(first) else [first]
-
-    def may_take(self, place):
-        "Return whether the first part may take the unit at `place`, and whether the second may"
-        return np.array([self.is_possible(place+1, self.n_left),
-                         self.is_possible(place+1, self.n_left-self.sizes[place])])
-
-    def take(self, place, part):
-        if part==1: self.n_left -= self.sizes[place]
-
-def _labels_lost(has_label, n, giver, taker):
-    "Count the labels that `giver` loses with a unit minus the labels that `taker` gains, per unit"
-    return has_label@((n[:,giver]==1).astype(int) - (n[:,taker]==0))
-
-def _level(units, shares, part, rng):
-    "Move units while that brings sizes closer to the shares; changes `part` in place"
-    fractions = units.counts.multiply(units.inverse_totals).tocsr()
-    while True:
-        members = part[:,None]==np.arange(len(shares)) # Units x parts
-        excess = units.sizes@members - shares*units.totals[-1] # Samples above the share
-        giver = excess.argmax()
-        taker = excess.argmin()
-        # A larger unit would move the sizes further apart
-        fits = members[:,giver] & (units.sizes<excess[giver]-excess[taker]-1e-6)
-        if not fits.any() or members[:,giver].sum()==1: return
-        fits = np.flatnonzero(fits)
-        lost = _labels_lost(units.has_label, units.has_label.T@members, giver, taker)
-        # Increase of the sum of deficit**2 / share, in which all columns weigh the same
-        relative_deficit = (shares - fractions.T@members)/shares
-        increase = (2*fractions@(relative_deficit[:,giver]-relative_deficit[:,taker])
-                    + fractions.power(2).sum(1)*(1/shares[giver]+1/shares[taker]))
-        best_first = np.lexsort((rng.random(len(fits)), increase[fits], lost[fits]))
-        part[fits[best_first[0]]] = taker
 
 def _deal_groups(units, shares, rng):
     "Assign groups in several orders, and return the best parts: sizes come first, then labels"
     n_orders = min(20, 1+5000//len(units)) # Many groups can be balanced in any order
     orders = [units.rarest_first(rng), *(units.large_first(rng) for _ in range(n_orders-1))]
-    # The sums of more groups would take too much memory, and so many come near to any size
-    is_exact = len(shares)==2 and len(units)*units.totals[-1]<4e9
-    nearest = [None]
-    if is_exact: nearest = _ExactSize(units.sizes).nearest_sizes(shares[1]*units.totals[-1])
-    options = []
-    for order,n_second in itertools.product(orders, nearest):
-        exact_size = _ExactSize(units.sizes[order], n_second) if is_exact else None
-        part = _deal(units, shares, order, exact_size)
-        _level(units, shares, part, rng)
-        options.append(part)
-    return min(options, key=lambda part: units.faults(part, shares))
-
-def _exchange(units, n_parts, part, rng, tries=100):
-    "Swap units while a part has no sample of a label and another has two; return the best parts"
-    has_label = units.has_label
-    part = part.copy()
-    best = part
-    fewest_missing = math.inf
-    for _ in range(tries):
-        n = has_label.T@(part[:,None]==np.arange(n_parts)) # Labels x parts
-        n_missing = (n==0).sum()
-        if n_missing<fewest_missing:
-            best = part.copy()
-            fewest_missing = n_missing
-        has_spare = (n>0).sum(1)<n.sum(1) # Some part has the label twice
-        options = np.argwhere((n==0) & has_spare[:,None])
-        if not len(options): break
-        label,taker = rng.choice(options)
-        # `taker` gets a unit with the label, and gives one of the same size that costs least
-        given = rng.choice(has_label[:,[label]].nonzero()[0])
-        giver = part[given]
-        labels_given = has_label[[given]].toarray()[0]
-        # As if it had moved; `n` is counted anew in the next try
-        n[:,giver] -= labels_given
-        n[:,taker] += labels_given
-        others = np.flatnonzero((part==taker) & (units.sizes==units.sizes[given]))
-        if not len(others): continue
-        lost = _labels_lost(has_label[others], n, taker, giver)
-        in_common = has_label[others]@labels_given
-        best_first = np.lexsort((rng.random(len(others)), -in_common, lost))
-        part[given] = taker
-        part[others[best_first[0]]] = giver
-    return best
+    options = [_deal(units, shares, order) for order in orders]
+    faults = [units.faults(part, shares) for part in options]
+    return options[faults.index(min(faults))]
 
 # %% ../../nbs/data/02_splitting.ipynb #c6d5d6da
 def _group_numbers(groups, n_samples):
@@ -231,28 +132,22 @@ def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     _,targs,_ = label_matrix(targs, ignore_index=ignore_index)
     y = sp.csc_array(targs.nan_to_num().cpu().numpy())
     if groups is not None: groups = _group_numbers(groups, y.shape[0])
-    units = _Units.of(y, groups, pairs, min(shares))
-    n_parts = len(shares)
-    if len(units)<n_parts:
+    units = _Units(y, groups, pairs, min(shares))
+    if len(units)<len(shares):
         n_units = count_of(len(units), 'sample' if groups is None else 'group')
-        raise ValueError(f"{n_units} cannot be split into {n_parts} parts")
+        raise ValueError(f"{n_units} cannot be split into {len(shares)} parts")
     if seed is None:
         seed = torch.randint(2**31, (1,), dtype=torch.int64, device='cpu').item()
     rng = np.random.default_rng(check_int('seed', seed))
     shares = np.array(shares)
-    if groups is None:
-        part = _deal(units, shares, units.rarest_first(rng))
-        _level(units, shares, part, rng)
-    else: part = _deal_groups(units, shares, rng)
-    part = _exchange(units, n_parts, part, rng)
-    if groups is None: return part
-    part = part[groups]
+    if groups is None: part = _deal(units, shares, units.rarest_first(rng))
+    else: part = _deal_groups(units, shares, rng)[groups]
     sizes = np.bincount(part)
     wanted = shares*len(part)
     if (abs(sizes-wanted)>np.maximum(1, wanted/3)).any():
-        warn_user("groups are too large for these shares: the parts have "
-                  f"{sizes.tolist()} samples, instead of {wanted.round().astype(int).tolist()}. "
-                  "Choose other shares, or smaller groups")
+        warn_user(f"the parts have {sizes.tolist()} samples, instead of "
+                  f"{wanted.round().astype(int).tolist()}, because groups are large, or many labels "
+                  "have few samples: choose other shares, smaller groups or fewer labels")
     return part
 
 def stratified_split(
@@ -267,10 +162,9 @@ def stratified_split(
     """Split samples into training and validation, each with its share of every label
 
     Returns two lists of indices, neither of them empty. A label with two samples or more is in both,
-    where exchanging samples, or whole groups, can make it so. With `groups`, the size of validation is
-    the nearest to its share that whole groups allow; the balance of labels comes second. With `seed`,
-    the random states of torch and numpy are left alone. Raises `ValueError` for targets other
-    than 0 and 1, and for arguments out of range. Warns if groups are too large for the share.
+    with rare exceptions. With `groups`, the size of validation may be some samples off its share. With
+    `seed`, the random states of torch and numpy are left alone. Raises `ValueError` for targets other
+    than 0 and 1, and for arguments out of range. Warns if a part is more than a third off its share.
 
         targs = tensor([[1,0], [0,1], [1,0], [1,1]])
         stratified_split(targs, 0.5, seed=42) # ([0, 1], [2, 3])"""

@@ -12,7 +12,7 @@ from ..core.messages import (
     check_int, check_shares, hidden_by, new_warnings, replaced, without_prefix)
 from ..core.tables import Table
 from ..core.rules import common_labels, ignored_by, ThresholdRule
-from ..core.counts import check_label_axis
+from ..core.passes import check_label_axis
 from ..core.decoding import Decoding
 from ..metrics.streaming import StreamMetric
 from .validation import ValidationStats

@@ -9,8 +9,9 @@ __all__ = []
 from fastai.basics import *
 from ..core.inputs import label_names
 from ..core.rules import ThresholdRule
-from ..core.counts import Batch, check_values, ENOUGH, loop_batch
+from ..core.counts import Batch, check_values, ENOUGH
 from ..core.decoding import range_words
+from ..core.loop import loop_batch
 from ..metrics.streaming import StreamMetric
 from ..metrics.formulas import (
     AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, ZerosAccuracy)

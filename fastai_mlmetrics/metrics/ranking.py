@@ -10,7 +10,8 @@ __all__ = ['CurveMetric', 'APScoreMulti', 'RocAucMulti', 'LabelRanking', 'LRAP',
 from fastai.basics import *
 from ..core.messages import check_int
 from ..core.rules import to_scores
-from ..core.counts import all_reduce, gather, sum_and_weight
+from ..core.counts import sum_and_weight
+from ..core.loop import all_reduce, gather
 from .streaming import CountsMetric, StreamMetric
 from .curves import (
     add_to_histogram, bin_curve, bin_index, bin_place, row_curves, sort_curve)

@@ -7,14 +7,14 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 
 # %% ../../nbs/metrics/01_streaming.ipynb #86d5e6b2
 from fastai.basics import *
-from ..core.inputs import as_rows, as_tensor, fill_masked
+from ..core.inputs import as_rows, as_tensor
 from ..core.messages import new_warnings, warn_user
-from ..core.rules import ignored_by, is_prob_thresh, RangeFound, ThresholdRule
+from ..core.rules import is_prob_thresh, RangeFound, ThresholdRule
 from ..core.counts import (
-    all_reduce, check_values, forget_batch, gather, is_split, join_batches, join_checks,
-    LARGE, loop_batch, LoopBatch, NOTHING_COUNTS, sum_and_weight)
+    check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
 from ..core.decoding import Decoding, range_words
-from ..core.passes import averaging_learner, averaging_text
+from ..core.loop import (
+    all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch, LoopBatch)
 from .arguments import declared_init
 from weakref import ref
 
@@ -198,18 +198,12 @@ def accum_all(
     "Add predictions and targets of more samples to several metrics, which share the counts"
     for m in metrics: m.count_batches()
     vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
-    # Missing targets of a masked array get a value that all rules ignore
-    ignored = ignored_by(metrics)
-    preds,targs,filled = fill_masked(preds, targs, ignored)
-    rules = [m.rule for m in metrics]
-    if filled is not ignored: rules = [o.replace(ignore_index=filled) for o in rules]
     # Blocks of samples, each counted once for all metrics with one rule
     preds,targs = as_rows(preds, targs)
     if not len(preds): return
     step = max(1, _BLOCK//preds.shape[1])
     for block in map(LoopBatch, preds.split(step), targs.split(step)):
-        for m,rule,vocab in zip(metrics, rules, vocabs):
-            m.add(join_batches([block], rule, vocab, m.seen))
+        for m,vocab in zip(metrics, vocabs): m.add(join_batches([block], m.rule, vocab, m.seen))
 
 @patch
 def accum_values(self:StreamMetric,
@@ -235,9 +229,8 @@ def __call__(self:StreamMetric,
 ): # A float; an array for `average=None`
     "Compute the metric of whole arrays"
     self._clear()
-    learn = averaging_learner()
-    self.trained = getattr(learn, 'training', False) # MixUp makes soft targets
-    self._warn(averaging_text(self, learn))
+    # Predictions with a gradient are those of a training batch, whose targets MixUp makes soft
+    self.trained = getattr(preds, 'requires_grad', False)
     self.accum_values(preds, targs)
     value = self.value
     if value is None: raise ValueError(NOTHING_COUNTS)
@@ -246,7 +239,7 @@ def __call__(self:StreamMetric,
 @patch
 def _warn(self:StreamMetric, text):
     "Warn once per Learner, if there is a text"
-    learn = self._learn() if self._learn else averaging_learner()
+    learn = self._learn() if self._learn else None
     if text and new_warnings(learn, [text]): warn_user(text)
 
 # %% ../../nbs/metrics/01_streaming.ipynb #800b0e2a

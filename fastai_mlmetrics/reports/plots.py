@@ -11,13 +11,14 @@ from ..core.messages import check_int, count_of
 from ..core.tables import (
     label_columns, label_index, new_axes, plot_label, plot_name)
 from ..core.rules import is_probs
-from ..core.counts import count_pairs, ENOUGH
+from ..core.counts import ENOUGH
 from ..metrics.formulas import (
     F1ScoreMulti, PrecisionMulti, RecallMulti, SpecificityMulti)
 from ..metrics.curves import sort_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, RocAucMulti)
 from .jackknife import rank_labels
+from scipy import sparse
 
 # %% ../../nbs/reports/03_plots.ipynb #a8598b9d
 class LabelPlots:
@@ -92,9 +93,16 @@ LabelPlots.plot_confusion_matrix = LabelPlots.plot_confusion_matrices
 # %% ../../nbs/reports/03_plots.ipynb #34829160
 def count_confusions(
     p # `Predictions`
-): # Sparse C x C: the samples where label i is a false negative and label j a false positive
+): # Sparse C x C: samples where label i is a false negative and j a false positive; rows sorted by j
     "Count how often each label is missed where another one is wrongly predicted"
-    return count_pairs(p.true & ~p.predicted, p.predicted & ~p.true)
+    missed = (p.true & ~p.predicted).cpu()
+    wrong = (p.predicted & ~p.true).cpu()
+    step = max(1, 2**21//missed.shape[1]) # The indices of a dense block take much memory
+    blocks = zip(missed.split(step), wrong.split(step))
+    csr = partial(sparse.csr_array, dtype=np.int64)
+    counts = sum(csr(a.numpy()).T @ csr(b.numpy()) for a,b in blocks).tocsr()
+    counts.sort_indices()
+    return counts
 
 # %% ../../nbs/reports/03_plots.ipynb #42c99a18
 def _most_frequent(times, k):

@@ -11,7 +11,8 @@ from ..core.inputs import as_rows, group_numbers, group_values, label_names
 from ..core.messages import (
     check_int, check_kwargs, count_of, note, replaced, single_threaded, warn_user)
 from ..core.tables import new_axes, some_names
-from ..core.counts import is_split, NOTHING_COUNTS
+from ..core.counts import NOTHING_COUNTS
+from ..core.loop import is_split
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.streaming import CountsMetric
 from ..metrics.curves import MAX_BINS

@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.inputs import upload
 from ..core.messages import check_int, progress
 from ..core.rules import BELOW_ALL, is_prob_thresh, is_probs, ThresholdRule
-from ..core.counts import is_split
+from ..core.loop import is_split
 from ..core.predictions import Predictions
 from ..metrics.streaming import CountsMetric, StreamMetric
 from ..metrics.curves import (

@@ -56,34 +56,46 @@ def test_other_tables_name_their_labels():
     with pytest.raises(ValueError, match='tables must have the same columns'):
         F1ScoreMulti(sigmoid=False)(OtherTable(targs), targs.rename(columns={NAMES[0]: 'x'}))
 
-@every_function
-def test_what_numpy_masks_is_ignored(f):
-    hidden = torch.rand(SCORES.shape, generator=torch.Generator().manual_seed(0))<0.2
-    expected = f(SCORES, TARGS.masked_fill(hidden, math.nan), ignore_index=math.nan)
-    def masked(x): return np.ma.array(x.masked_fill(hidden, 7).numpy(), mask=hidden.numpy())
-    p,y = masked(SCORES),masked(TARGS)
-    for preds,targs,kw in ((SCORES, y, {}), (p, TARGS, {}), (p, y, {}), (SCORES, y, dict(ignore_index=-1))):
-        assert_alike(f(preds, targs, **kw), expected)
+HIDDEN = np.ma.array([[1,7],[0,1]], mask=[[0,1],[0,0]])
 
-def test_targets_that_numpy_masks_are_not_counted():
-    y = np.ma.array([[1,0],[1,7],[0,1],[1,1]], mask=[[0,0],[0,1],[0,0],[0,0]])
-    known = np.where(y.mask, math.nan, y.data)
-    test_eq(label_stats(y).train.tolist(), [3,2])
-    test_eq(label_stats(y.data.clip(0, 1), y).valid.tolist(), [3,2])
-    assert torch.equal(pos_weight(y), pos_weight(known, ignore_index=math.nan))
-    test_eq(stratified_split(y, 0.5, 0), stratified_split(known, 0.5, 0, ignore_index=math.nan))
+@pytest.mark.parametrize('masked', [HIDDEN, HIDDEN.astype(float), [*HIDDEN], (*HIDDEN,), [np.ma.masked]*2],
+                         ids=['whole numbers','floats','list of rows','tuple of rows','constant'])
+@pytest.mark.parametrize('f', [
+    *FUNCTIONS.values(), categorical_accuracy, lambda p, y: label_stats(y), lambda p, y: pos_weight(y),
+    lambda p, y: label_stats([[0,1]], y), lambda p, y: stratified_split(y), lambda p, y: stratified_folds(y, 2),
+    lambda p, y: ThreshFinder().update(p, y), lambda p, y: ThreshFinder().update(p, y, groups=[1,2]),
+    lambda p, y: F1ScoreMulti(sample_weight=y)])
+def test_masked_entries_have_one_error_wherever_arrays_come_in(f, masked):
+    p = np.array([[.9,.1],[.2,.8]])
+    for preds,targs in ((p, masked), (masked, masked)):
+        with pytest.raises(ValueError, match='entries that numpy masks are not ignored.*ignore_index=nan'): f(preds, targs)
 
-def test_a_mask_that_cannot_be_heeded_is_an_error():
-    y,p = np.ma.array([[1,7],[0,1]], mask=[[0,1],[0,0]]),np.array([[.9,.1],[.2,.8]])
-    for f in (lambda: categorical_accuracy(p, y),
-              lambda: categorical_accuracy(np.ma.array(p, mask=y.mask), y.data.clip(0, 1)),
-              lambda: F1ScoreMulti(sample_weight=np.ma.array([1.,2.], mask=[1,0]))):
-        with pytest.raises(ValueError, match='only predictions and targets may have masked entries'): f()
+def test_what_the_error_of_masked_entries_says_is_the_cure():
+    targs = np.ma.array(TARGS.numpy().astype(int), mask=torch.rand(TARGS.shape).numpy()<0.2)
+    known = targs.astype(float).filled(np.nan)
+    expected = metric(SCORES, TARGS.masked_fill(torch.from_numpy(targs.mask), -1), ignore_index=-1)
+    assert_alike(metric(SCORES, known, ignore_index=math.nan), expected)
+
+class Unreadable:
+    "A table of HDF5 whose disk is broken"
+    def __init__(self, error): self.error = error
+    def __array__(self, *args, **kwargs): raise self.error
+
+@pytest.mark.parametrize('error', [OSError('broken'), MemoryError(), RuntimeError('CUDA out of memory')])
+def test_errors_of_disk_and_memory_are_not_changed(error):
+    for o in (Unreadable(error), [Unreadable(error)]*2):
+        with pytest.raises(type(error)) as e: judge(SCORES, o)
+        assert e.value is error
+
+def test_an_error_keeps_its_cause():
+    for o in ([[1,2],[3]], pd.DataFrame(dict(a=pd.date_range('2020', periods=2)))):
+        with pytest.raises(ValueError) as e: pos_weight(o)
+        assert isinstance(e.value.__cause__, (TypeError,ValueError)) and str(e.value.__cause__)
 
 @every_function
 def test_complex_numbers_are_refused(f):
     for o in (SCORES+0j, SCORES.numpy()+0j):
-        with pytest.raises(ValueError, match='these numbers are complex'): f(o, TARGS)
+        with pytest.raises(ValueError, match='a table of numbers is needed'): f(o, TARGS)
 
 def flat(o):
     "All numbers in nested lists"
@@ -166,8 +178,8 @@ def test_lists_of_what_scikit_learn_predicts():
     both = [np.stack([1-p, p], axis=1) for p in SCORES.numpy().T]
     for args,match in (
             ((both, TARGS), 'np.stack([p[:,1] for p in preds], axis=1)'),
-            (([*both[:5], both[5][:,:1]], TARGS), 'use the column of class 1 of each, and zeros where there is none'),
-            ((both[0], TARGS[:,0]), 'For the probabilities of two classes, use preds[:,1]')):
+            (([*both[:5], both[5][:,:1]], TARGS), 'list of 6 (ndarray of the shape (300, 2), ndarray of the shape (300, 1))'),
+            ((SCORES, TARGS.T), 'but targets (6, 300); both need a row per sample and a column per label')):
         with pytest.raises(ValueError, match=re.escape(match)): accuracy_report(*args)
     assert_alike(accuracy_report(np.stack([p[:,1] for p in both], axis=1), TARGS), accuracy_report(SCORES, TARGS))
 
@@ -303,7 +315,7 @@ BAD_INPUT = {
     'numbers as text in lists': (GIVEN, RIGHT.astype(str).tolist(), "text, such as '1'"),
     'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has text"),
     'numbers as objects': (GIVEN, RIGHT.astype(str).astype(object), "text, such as '1'"),
-    'lists as text': (GIVEN, ["['a', 'b']"]*len(RIGHT), "literal_eval of each text$"),
+    'lists as text': (GIVEN, ["['a', 'b']"]*len(RIGHT), "this list has text, such as \"\\['a', 'b'\\]\""),
     'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'], r"such as 'a b'.*str\.get_dummies\(' '\)"),
     'lists of names': (GIVEN, [['a','b'], ['c'], [], ['a'], ['b'], ['c'], ['a'], ['b']], 'MultiLabelBinarizer'),
     'empty': (GIVEN[:0], RIGHT[:0], 'there are no samples'),
@@ -368,4 +380,4 @@ def test_what_vocab_is_refused():
             with pytest.raises(ValueError, match='5 names.*6 labels'): f(SCORES, TARGS, vocab=vocab)
 
 def test_an_empty_dict_is_named():
-    with pytest.raises(ValueError, match='but this dict is empty$'): judge({}, [[0,1]])
+    with pytest.raises(ValueError, match='this dict is not one: pass an array'): judge({}, [[0,1]])

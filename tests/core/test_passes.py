@@ -2,8 +2,8 @@
 import contextlib, io
 from helpers import *
 from types import SimpleNamespace
-from fastai_mlmetrics.core.passes import (accumulate_metrics, averaging_learner, averaging_text, check_first_batch,
-                                          get_dl, get_probs, groups_of, without_trackers)
+from fastai_mlmetrics.core.passes import (accumulate_metrics, check_first_batch, get_dl, get_probs, groups_of,
+                                          without_trackers)
 
 @pytest.mark.parametrize('of_torch', [False, True])
 def test_a_loader_may_be_the_first_argument(of_torch):
@@ -236,11 +236,3 @@ def test_metrics_that_accumulate_are_the_only_ones():
     without_targs = DataLoader(TensorPairs(logits), bs=8)
     without_targs.n_inp = 1
     with pytest.raises(ValueError, match='this loader has no targets'): accumulate_metrics(learn, [m], dl=without_targs)
-
-def test_which_averages_over_batches_mislead():
-    learn = make_learner(*simulate(20, 3))
-    learn.pred,learn.yb = learn.dls.valid.one_batch()[0],()
-    micro = F1ScoreMulti(average='micro')
-    assert averaging_text(micro, learn).endswith('pass F1ScoreMulti() itself in `metrics=`')
-    for m in (F1ScoreMulti(average='samples'), AccuracyMulti()): assert averaging_text(m, learn)==''
-    assert averaging_text(micro, None)=='' and averaging_learner() is None

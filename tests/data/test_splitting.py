@@ -23,7 +23,7 @@ def split_measures(y, parts, shares):
 def test_a_split_is_one(y, seed, valid_pct):
     train,valid = stratified_split(y, valid_pct, seed)
     test_eq(sorted(train+valid), range_of(y))
-    assert train and valid and abs(len(valid)-valid_pct*len(y))<1
+    assert train and valid
     test_eq((train,valid), stratified_split(tensor(y), valid_pct, seed))
 
 @given(targets(), st.integers(2,5), st.integers(0,9), st.booleans())
@@ -33,7 +33,7 @@ def test_folds_are_a_partition(y, k, seed, pairs):
     test_eq(sorted(i for _,o in folds for i in o), range_of(y))
     for train,valid in folds:
         test_eq(sorted(train+valid), range_of(y))
-        assert valid and abs(len(valid)-len(y)/k)<1
+        assert valid
 
 @given(st.integers(2,60), st.integers(2,5), st.integers(0,99))
 def test_a_label_is_in_as_many_folds_as_it_can_be(n, k, seed):
@@ -47,38 +47,37 @@ def test_a_single_sample_is_for_training():
     y = np.eye(20, 5, dtype=int)
     for seed in range(20): assert not y[stratified_split(y, seed=seed)[1]].any()
 
-def both_sides_at_best(y, n):
-    "The minimum of `missing` over all splits with `n` samples in validation"
-    sides = itertools.combinations(range(len(y)), n)
-    return min(missing(y, ([i for i in range(len(y)) if i not in o], o)) for o in sides)
-
-@pytest.mark.slow
-def test_both_sides_where_that_is_possible():
-    worse = []
-    for seed in range(400):
+@pytest.mark.parametrize('n,slack', [(100, 3), (500, 2), (2000, 1)])
+def test_sizes_are_near_their_shares_although_labels_come_first(n, slack):
+    off = []
+    for seed in range(20):
         gen = np.random.default_rng(seed)
-        y = (gen.random((gen.integers(6,13), gen.integers(2,9)))<gen.uniform(0.1, 0.5)).astype(int)
-        parts = stratified_split(y, 0.3, seed)
-        worse.append(missing(y, parts)-both_sides_at_best(y, len(parts[1])))
-    assert not any(worse), worse
+        y = (gen.random((n,20))<gen.uniform(0.01, 0.3, 20)).astype(int)
+        parts = stratified_split(y, seed=seed)
+        test_eq(missing(y, parts), 0)
+        off.append(abs(len(parts[1])-0.2*n))
+    assert max(off)<=slack and np.mean(off)<0.5, off
 
 def of_their_own(*counts):
     "Targets of which each sample has one label, `counts` samples per label"
     return np.repeat(np.eye(len(counts), dtype=int), counts, 0)
 
-@pytest.mark.parametrize('y,n,lacking', [
-    (np.eye(20, dtype=int), 4, 0), # a label with one sample cannot be on both sides
-    (np.pad(of_their_own(*[2]*44), ((0,12),(0,0))), 20, 24),
-    (of_their_own(*[2]*30, 40), 20, 11),
-    (of_their_own(*[2]*10, 80), 20, 0),
-    (of_their_own(*[1]*60, 40), 20, 0)], ids=['one','two','two and many','few','one and many'])
-def test_the_share_of_samples_comes_first(y, n, lacking):
-    "Then the labels; if not all of them can be in validation, the seed tells which"
-    splits = [stratified_split(y, seed=seed) for seed in range(5)]
-    for train,valid in splits:
-        test_eq((len(valid), missing(y, (train,valid))), (n, lacking))
-        if y[:,-1].sum()>=12: assert y[valid,-1].any() and y[train,-1].any()
-    assert len({tuple(valid) for _,valid in splits})==5
+@pytest.mark.parametrize('y,n,told', [
+    (np.eye(20, dtype=int), 1, True), # a label with one sample cannot be on both sides
+    (of_their_own(*[1]*10, 90), 19, False),
+    (of_their_own(*[2]*10, 80), 23, False),
+    (np.pad(of_their_own(*[2]*44), ((0,12),(0,0))), 44, True)], ids=['one','one and many','two and many','two'])
+def test_labels_come_before_the_share_of_samples(y, n, told):
+    "If that makes a part too large or too small, a warning says so"
+    splits = set()
+    for seed in range(5):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            train,valid = stratified_split(y, seed=seed)
+        test_eq((len(valid), missing(y, (train,valid))), (n, 0))
+        test_eq(['many labels have few samples' in str(o.message) for o in caught], [True]*told)
+        splits.add(tuple(valid))
+    assert len(splits)==5 or n==1
     test_eq({len(o) for _,o in stratified_folds(y, 5, seed=0)}, {len(y)//5})
 
 def shapes():
@@ -132,31 +131,14 @@ def lognormal_groups(seed, n_groups):
     groups = np.repeat(np.arange(n_groups), sizes)
     return groups,(gen.random((len(groups),6))<0.2).astype(int)
 
-def group_splits(groups):
-    "All splits of whole groups: for each, whether a sample is in validation"
-    n = groups.max()+1
-    return [np.isin(groups, o) for k in range(1, n) for o in itertools.combinations(range(n), k)]
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings('ignore:groups are too large')
-@pytest.mark.parametrize('n_groups', [4, 6, slow(9)])
-@pytest.mark.parametrize('valid_pct', [0.2, 0.5])
-def test_groups_come_as_near_to_the_share_as_they_can(n_groups, valid_pct):
-    for seed in range(60 if n_groups==4 else 20):
-        groups,y = lognormal_groups(seed, n_groups)
-        valid = stratified_split(y, valid_pct, seed=0, groups=groups)[1]
-        def distance(n): return abs(n-valid_pct*len(y))
-        nearest = min(distance(o.sum()) for o in group_splits(groups))
-        assert distance(len(valid))==pytest.approx(nearest)
-
-def test_of_equally_near_splits_labels_decide():
-    "Sums of 2 and of 4 are as near to 3; only with one of each label in validation none is missing"
-    groups = np.repeat(np.arange(8), [2,2,2,2,2,2,2,2])
-    y = np.zeros((16,2), int)
-    y[[0,2],0] = y[[4,6],1] = 1
+@pytest.mark.parametrize('n_groups,limit', [(40, 0.01), (200, 0.002)])
+def test_groups_come_near_to_the_share(n_groups, limit):
+    "The best of several orders: one order alone is further away"
+    off = []
     for seed in range(10):
-        parts = stratified_split(y, 3/16, seed=seed, groups=groups)
-        test_eq((len(parts[1]), missing(y, parts)), (4, 0))
+        groups,y = lognormal_groups(seed, n_groups)
+        off.append(abs(len(stratified_split(y, seed=0, groups=groups)[1])/len(y)-0.2))
+    assert np.mean(off)<limit, off
 
 @pytest.mark.parametrize('n_groups', [12, 40])
 def test_labels_are_balanced_in_whole_groups(n_groups):
@@ -177,7 +159,7 @@ def test_thousands_of_groups_are_fast():
     y = (gen.random((20_000,30))<np.geomspace(0.001, 0.2, 30)).astype(int)
     start = time.process_time()
     valid = stratified_split(y, seed=0, groups=gen.integers(5000, size=20_000))[1]
-    assert time.process_time()-start<6 and len(valid)==4000
+    assert time.process_time()-start<6 and abs(len(valid)-4000)<10
 
 @pytest.mark.parametrize('split', [
     stratified_split, stratified_folds, partial(stratified_split, groups=np.arange(400)//9),
@@ -201,8 +183,8 @@ def test_groups_too_large_for_the_share_are_told():
     y = simulate(100, 5, density=0.3)[1]
     with pytest.warns(UserWarning) as caught: stratified_split(y, seed=0, groups=np.arange(100)//34)
     assert len(caught)==1 and caught[0].filename==__file__
-    test_eq(str(caught[0].message), 'groups are too large for these shares: '
-            'the parts have [68, 32] samples, instead of [80, 20]. Choose other shares, or smaller groups')
+    test_eq(str(caught[0].message), 'the parts have [68, 32] samples, instead of [80, 20], because groups are large, '
+            'or many labels have few samples: choose other shares, smaller groups or fewer labels')
     with pytest.warns(UserWarning, match=r'samples, instead of \[33, 33, 33\]') as caught:
         stratified_folds(y, 3, seed=0, groups=np.r_[np.zeros(60), np.arange(40)])
     with warnings_as('error'):

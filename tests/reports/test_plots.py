@@ -2,6 +2,7 @@
 import hypothesis
 import sklearn.metrics as skm
 from helpers import *
+from fastai_mlmetrics.reports.plots import count_confusions
 
 @pytest.mark.parametrize('c,density', [(1,0.3), (6,0.26), slow(20,0.0775), slow(80,0.035), slow(1000,0.02)])
 def test_plots_show_the_numbers_of_the_tables(c, density):
@@ -214,3 +215,14 @@ def test_above_one_label_is_its_own_threshold():
         test_eq(plt.gcf().get_suptitle(), f'at thresh={at}, max_labels=2')
     interp.plot_confusion_matrices(k=1)
     assert re.fullmatch(r'lowest F1: 1 of 3 labels, at thresh=0\.[234], max_labels=2', plt.gcf().get_suptitle())
+
+@given(binary_pairs())
+def test_confusions_are_counted_in_blocks(pair):
+    true,predicted = (torch.from_numpy(o).bool() for o in pair)
+    def expected(true, predicted): return ((true & ~predicted).int().T@(predicted & ~true).int()).numpy()
+    counts = count_confusions(SimpleNamespace(true=true, predicted=predicted))
+    test_eq(counts.toarray(), expected(true, predicted))
+    assert counts.nnz==(counts.toarray()>0).sum() and counts.has_sorted_indices
+    many = 2**21//true.shape[1]//len(true)+2 # More than a block
+    counts = count_confusions(SimpleNamespace(true=true.repeat(many, 1), predicted=predicted.repeat(many, 1)))
+    test_eq(counts.toarray(), many*expected(true, predicted))
