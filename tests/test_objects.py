@@ -222,7 +222,7 @@ def test_what_has_one_meaning_is_taken_by_each_function(name):
     'series of ragged lists': r'this Series of the shape \(40,\) \(list of',
     'column of ragged lists': r'this Series of the shape \(40,\) \(list of',
     'ragged nested tensor': r'this list of 2 \(Tensor of the shape \(2,\), Tensor of the shape \(3,\)\)',
-    'tuple of two shapes': r'tuple of 2 \(ndarray of the shape \(40, 3\), ndarray of the shape \(40, 2\)\) .* the one with',
+    'tuple of two shapes': r'tuple of 2 \(ndarray of the shape \(40, 3\), ndarray of the shape \(40, 2\)\) is not one',
     'dates': r'this DataFrame of the shape \(40, 3\) is not one',
     'arrays and None': r'this tuple of 2 \(ndarray of the shape \(40, 3\), NoneType\)',
     'text in a frame': "column 'path' has text, such as 'x.jpg': .* select the columns",

@@ -103,26 +103,25 @@ class Decoding:
 
 # %% ../../nbs/core/06_decoding.ipynb #032eecde
 # Losses of torch that `BCEWithLogitsLossFlat` should replace; another loss was chosen for a reason
-_REPLACEABLE = {
-    'labels': (nn.BCELoss, nn.BCEWithLogitsLoss, F.binary_cross_entropy,
-               F.binary_cross_entropy_with_logits),
-    'one class': (nn.CrossEntropyLoss, F.cross_entropy),
-    # fastai's for a table with several targets and no `y_block`
-    'numbers': (nn.MSELoss, nn.L1Loss, F.mse_loss, F.l1_loss)}
-_NOT_FOR_LABELS = {'one class': "it is for one class per sample; ",
-                   'numbers': "it is for regression; "}
+_FOR_LABELS = (nn.BCELoss, nn.BCEWithLogitsLoss, F.binary_cross_entropy,
+               F.binary_cross_entropy_with_logits)
+# For one class per sample; for numbers, as fastai chooses for a table of targets without `y_block`
+_FOR_OTHERS = (nn.CrossEntropyLoss, F.cross_entropy, nn.MSELoss, nn.L1Loss, F.mse_loss, F.l1_loss)
+
+def _is_one_of(func, losses):
+    "Whether a function or loss module is one of these functions, or of these classes"
+    modules = tuple(o for o in losses if isinstance(o, type))
+    return func in losses or isinstance(func, modules)
 
 @patch(as_prop=True)
-def made_for(self:Decoding):
-    "What one of torch's losses is made for, a key of `_REPLACEABLE`; None: another loss"
-    for kind,losses in _REPLACEABLE.items():
-        modules = tuple(o for o in losses if isinstance(o, type))
-        if self.func in losses or isinstance(self.func, modules): return kind
+def is_for_others(self:Decoding):
+    "Whether it is one of torch's losses that are not for labels"
+    return _is_one_of(self.func, _FOR_OTHERS)
 
 @patch(as_prop=True)
 def is_replaceable(self:Decoding):
     "Whether `BCEWithLogitsLossFlat` should replace it"
-    return self.made_for is not None
+    return self.is_for_others or _is_one_of(self.func, _FOR_LABELS)
 
 @patch(as_prop=True)
 def trains_on_all(self:Decoding):
@@ -133,20 +132,8 @@ def trains_on_all(self:Decoding):
     flat = isinstance(self.loss_func, BaseLoss)
     if flat and package_of(type(self.loss_func).__call__) not in ('fastai',ours): return False
     # No subclass of torch's losses: it may ignore targets, too
-    is_plain = any(o in _REPLACEABLE['labels'] for o in (self.func, type(self.func)))
+    is_plain = any(o in _FOR_LABELS for o in (self.func, type(self.func)))
     return is_plain or package_of(type(self.func))==ours
-
-@patch(as_prop=True)
-def replacement(self:Decoding):
-    "Advise which loss function to use instead of one of torch's, and which weights to pass to it"
-    weights = [o for o in ('weight','pos_weight') if self.arg(o) is not None]
-    if self.made_for=='one class':
-        without = note(weights, " without the `weight`, which balances classes that exclude each "
-                                "other; `pos_weight=` weights the positives of each label")
-        return f"use `loss_func=BCEWithLogitsLossFlat()`{without}"
-    args = ', '.join(f'{o}=...' for o in weights)
-    same = note(weights, f", with the same {' and '.join(f'`{o}`' for o in weights)}")
-    return f"use `loss_func=BCEWithLogitsLossFlat({args})`{same}"
 
 @patch
 def advice(self:Decoding,
@@ -154,8 +141,12 @@ def advice(self:Decoding,
 )->str:
     "Advise what to do about a loss function that does not decode"
     if self.is_replaceable:
-        why = _NOT_FOR_LABELS.get(self.made_for, '')
-        return f"{why}{note(probs, f'{_NO_SIGMOID}, and ')}{self.replacement}"
+        # A weight of classes that exclude each other is no weight of labels
+        names = [] if self.is_for_others else ['weight','pos_weight']
+        args = ', '.join(f'{o}=...' for o in names if self.arg(o) is not None)
+        why = note(self.is_for_others, "this loss is not made for labels; ")
+        first_step = note(probs, f"{_NO_SIGMOID}, and ")
+        return f"{why}{first_step}use `loss_func=BCEWithLogitsLossFlat({args})`"
     # Where the model has no sigmoid of its own, the loss function applies it
     lacks_sigmoid = not probs or self.takes=='logits'
     both = note(lacks_sigmoid, "`learn.loss_func.activation = torch.sigmoid` and ")
@@ -187,7 +178,7 @@ def takes(self:Decoding):
     if loss is None: return None
     # If a label is absent, a prediction of 0 has a loss of 0 only if it is a probability
     if (loss>0).any(): return 'logits'
-    return None if self.made_for in _NOT_FOR_LABELS else 'probabilities'
+    return None if self.is_for_others else 'probabilities'
 
 @patch(as_prop=True)
 def takes_logits(self:Decoding):
@@ -196,9 +187,7 @@ def takes_logits(self:Decoding):
     if has_activation or self.loss_of_zeros is not None: return self.takes=='logits'
     raise ValueError(f"the loss function ({self.name}) does not take one output and one target, so "
                      "it is unknown whether it takes logits. For logits, set "
-                     "`learn.loss_func.activation = torch.sigmoid`, for probabilities "
-                     "`learn.loss_func.activation = noop`. Or pass `act=` to "
-                     "`MultiLabelInterpretation.from_learner`")
+                     "`learn.loss_func.activation = torch.sigmoid`, for probabilities `noop`")
 
 @patch
 def to_probs(self:Decoding,
@@ -241,15 +230,11 @@ def range_words(
         return found.text if found.kind=='logits' else PROBS_GIVEN
     where = "to each metric and to ZeroLabelsCallback"
     if found.kind=='logits': return f"{found.text}, {where}"
-    seems = "predictions all lie in [0, 1], so the model seems to end with a sigmoid. "
+    seems = "predictions all lie in [0, 1], so the model seems to end with a sigmoid"
     replaces = decoding.is_replaceable and not decoding.decodes
+    remove = decoding.advice(True) if replaces else _NO_SIGMOID
     if decoding.takes=='logits':
-        advice = decoding.advice(True) if replaces else _NO_SIGMOID
-        return f"{seems}The loss function ({decoding.name}) applies another: {advice}"
-    keep = f"pass sigmoid=False {where}"
-    if replaces:
-        otherwise = note(decoding.made_for!='one class', f". Otherwise {keep}")
-        return f"{seems}Remove it, and {decoding.replacement}{otherwise}"
-    if decoding.takes=='probabilities':
-        return f"{seems}The loss function ({decoding.name}) takes probabilities: {keep}"
-    return f"{seems}Remove it if the loss function applies another. Otherwise {keep}"
+        return f"{seems}. The loss function ({decoding.name}) applies another: {remove}"
+    if decoding.is_for_others: return f"{seems}: {remove}"
+    unless = note(not replaces, " if the loss function applies another")
+    return f"{seems}: pass sigmoid=False {where}, or {remove}{unless}"

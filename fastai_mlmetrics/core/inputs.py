@@ -142,9 +142,9 @@ def _text_problem(o):
         where = f"column {o.columns[i]!r}"
         text = _first_text(o.iloc[:,i])
     return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}: convert numbers by "
-            ".astype(float), select the columns of the labels, or one-hot encode label names, lists by "
-            "scikit-learn's MultiLabelBinarizer, texts by pd.Series(targs).str.get_dummies(' '), with "
-            "their separator")
+            ".astype(float), select the columns of the labels, or one-hot encode label names: lists "
+            "by scikit-learn's MultiLabelBinarizer, texts by pd.Series(targs).str.get_dummies(' '), "
+            "with their separator")
 
 def _described(o):
     "Describe an object by its type, and by its shape or length"

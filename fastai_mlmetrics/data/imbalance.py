@@ -137,8 +137,8 @@ def label_stats(
     Returns a `Table` with a row per label: `train`, `valid` (numbers of samples), `train_freq`,
     `valid_freq` (shares), `IRLbl` (how many times as frequent the most frequent label is),
     `missing_from` (parts). Lists of batches, and an `IterableDataset`, are read batch by batch, with a
-    progress bar if that takes long. Raises `ValueError` for targets that are not N x C of 0 and 1, and for batches without
-    targets.
+    progress bar if that takes long. Raises `ValueError` for targets that are not N x C of 0 and 1, and
+    for batches without targets.
 
         label_stats(targs, vocab=names)"""
     names,train,valid = label_matrix(data, valid, **kwargs)

@@ -19,7 +19,7 @@ class _Units:
         y, # Targets, sparse, N x C
         groups, # Number of the group of each sample; None: each sample is a unit
         pairs, # Whether to count pairs of labels as well
-        share # Share of the smallest part; rarer pairs, of which it would get less than one, are left out
+        share # Share of the smallest part; pairs of which it would get less than one are left out
     ):
         columns = [y]
         if pairs and y.shape[1]>1:

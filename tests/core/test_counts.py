@@ -2,7 +2,7 @@
 from fractions import Fraction
 from helpers import *
 from reference import *
-from fastai_mlmetrics.core.counts import Batch, check_values, join_checks, value_checks
+from fastai_mlmetrics.core.counts import Batch, cells, check_values, join_checks, sum_and_weight, value_checks
 
 FORMULAS = {
     AccuracyMulti: lambda tp,fp,fn,tn: (tp+tn, tp+fp+fn+tn),
@@ -136,8 +136,72 @@ def test_twenty_million_elements_are_counted_exactly():
     assert m.counts.flatten().tolist()==[20_000_000,0,0,0] and m.value==1
     halves = (torch.arange(200_000)%2)[:,None]
     same([MatthewsCorrCoefMulti()(halves, halves), MatthewsCorrCoefMulti()(1-halves, halves)], [1,-1])
-    many = torch.ones(2**24+3, 1, dtype=torch.bool)
-    assert RecallMulti(average=None)(many, many)==[1]
+
+# A batch
+
+def expected_counts(p, y, valid, weight):
+    "Counts of labels, weighted, and of samples, one pair after the other"
+    n,c = p.shape
+    labels,samples = np.zeros((4,c)),np.zeros((4,n))
+    for i,j in itertools.product(range(n), range(c)):
+        if not valid[i,j]: continue
+        k = {(1,1): 0, (1,0): 1, (0,1): 2, (0,0): 3}[int(p[i,j]),int(y[i,j])]
+        labels[k,j] += weight[i]
+        samples[k,i] += 1
+    return labels,samples
+
+@pytest.mark.parametrize('columns', [None, [2,0]])
+@pytest.mark.parametrize('ignored', [False, True])
+@pytest.mark.parametrize('weighted', [False, True])
+def test_counts_of_a_batch_are_those_of_its_pairs(weighted, ignored, columns):
+    r = np.random.default_rng(0)
+    scores,y = r.random((7,4)),(r.random((7,4))<0.5).astype(int)
+    valid = r.random((7,4))<0.7 if ignored else np.ones((7,4), bool)
+    weight = r.integers(1, 5, 10).astype(float) if weighted else np.ones(10)
+    rule = ThresholdRule(0.4, sigmoid=False, ignore_index=-1 if ignored else None, labels=columns,
+                         sample_weight=weight if weighted else None)
+    batch = Batch(tensor(scores), tensor(np.where(valid, y, -1)), rule, start=3) # After three other samples
+    kept = columns or range(4)
+    expected = expected_counts(scores[:,kept]>0.4, y[:,kept], valid[:,kept], weight[3:])
+    for found,o in zip(batch.counts, expected):
+        assert found.dtype==torch.float64
+        np.testing.assert_allclose(found, o, atol=1e-12)
+    assert batch.c==len(kept) and batch.counts is batch.counts
+
+def test_weights_that_are_missing_are_zero():
+    "An error is raised when the metric is read"
+    batch = Batch(torch.ones(4, 1), torch.ones(4, 1), ThresholdRule(sample_weight=[1.,2.,3.]), start=1)
+    test_eq(batch.weight.tolist(), [2,3,0,0])
+    test_eq(batch.counts[0].flatten().tolist(), [5,0,0,0])
+
+def test_weights_of_a_batch_may_sum_to_zero():
+    "Other batches count"
+    weight = [0.,0,1,3]
+    loop,preds,targs = SimpleNamespace(),tensor([[2.],[2],[2],[-2]]),torch.ones(4, 1)
+    for average,expected in (('micro', 0.25), ('macro', 0.25), ('weighted', 0.25), ('samples', 0.25)):
+        m = RecallMulti(average=average, sample_weight=weight)
+        for loop.iter,i in enumerate((0,2)):
+            loop.pred,loop.yb = preds[i:i+2],(targs[i:i+2],)
+            m.accumulate(loop)
+        assert m.value==expected
+    values = tensor([1.,math.nan,3.])
+    test_eq(sum_and_weight(values).tolist(), [4,2])
+    test_eq(sum_and_weight(values, tensor([2.,5.,1.])).tolist(), [5,3])
+    test_eq(sum_and_weight(values, torch.zeros(3)).tolist(), [0,0])
+    test_eq(sum_and_weight(values[:0]).tolist(), [0,0])
+
+def test_supports_that_sum_to_zero_weigh_all_labels_alike():
+    m = SpecificityMulti(average='weighted')
+    assert m(tensor([[2.,-2],[-2,-2]]), torch.zeros(2, 2))==0.75
+
+@pytest.mark.slow
+def test_more_samples_than_float32_can_count():
+    n = 2**24+3
+    ones = torch.ones(1, 1, dtype=torch.bool).expand(n, 1)
+    test_eq(Batch(ones, ones).counts[0].flatten().tolist(), [n,0,0,0])
+
+def test_four_counts_from_three_sums():
+    test_eq(cells(tensor([2]), tensor([5]), tensor([3]), 10).flatten().tolist(), [2,3,1,4])
 
 # Values that are checked: lowest prediction and target, highest ones, highest fraction of a target, samples with NaN
 

@@ -60,21 +60,16 @@ def test_predictions_that_are_neither_logits_nor_probabilities_are_an_error(loss
 
 W = torch.ones(3)
 FLAT = 'use `loss_func=BCEWithLogitsLossFlat'
-ONE_CLASS = f'it is for one class per sample; {FLAT}()`'
-NO_WEIGHT = (' without the `weight`, which balances classes that exclude each other; '
-             '`pos_weight=` weights the positives of each label')
+OTHER = f'this loss is not made for labels; {FLAT}()`'
 
 @pytest.mark.parametrize('loss, expected', [
     (nn.BCEWithLogitsLoss(), f'{FLAT}()`'),
-    (nn.BCEWithLogitsLoss(pos_weight=W), f'{FLAT}(pos_weight=...)`, with the same `pos_weight`'),
-    (nn.BCEWithLogitsLoss(weight=W), f'{FLAT}(weight=...)`, with the same `weight`'),
-    (nn.BCEWithLogitsLoss(weight=W, pos_weight=W),
-     f'{FLAT}(weight=..., pos_weight=...)`, with the same `weight` and `pos_weight`'),
-    (partial(F.binary_cross_entropy_with_logits, pos_weight=W),
-     f'{FLAT}(pos_weight=...)`, with the same `pos_weight`'),
-    (nn.CrossEntropyLoss(), ONE_CLASS), (F.cross_entropy, ONE_CLASS),
-    (nn.CrossEntropyLoss(weight=W), ONE_CLASS+NO_WEIGHT), (partial(F.cross_entropy, weight=W), ONE_CLASS+NO_WEIGHT),
-    (MSELossFlat(), f'it is for regression; {FLAT}()`')])
+    (nn.BCEWithLogitsLoss(pos_weight=W), f'{FLAT}(pos_weight=...)`'),
+    (nn.BCEWithLogitsLoss(weight=W), f'{FLAT}(weight=...)`'),
+    (nn.BCEWithLogitsLoss(weight=W, pos_weight=W), f'{FLAT}(weight=..., pos_weight=...)`'),
+    (partial(F.binary_cross_entropy_with_logits, pos_weight=W), f'{FLAT}(pos_weight=...)`'),
+    (nn.CrossEntropyLoss(), OTHER), (F.cross_entropy, OTHER), (MSELossFlat(), OTHER),
+    (nn.CrossEntropyLoss(weight=W), OTHER), (partial(F.cross_entropy, weight=W), OTHER)])
 def test_another_loss_keeps_the_weights_that_it_can(loss, expected):
     "Where the model ends with a sigmoid, that comes first"
     decoding = Decoding(loss, 3)
@@ -88,23 +83,23 @@ def test_weights_that_are_kept_give_the_same_loss():
     for kw in (dict(weight=w), dict(pos_weight=w), dict(weight=w, pos_weight=w)):
         same(BCEWithLogitsLossFlat(**kw)(p, y), nn.BCEWithLogitsLoss(**kw)(p, y), eps=1e-6)
 
-SEEMS = 'predictions all lie in [0, 1], so the model seems to end with a sigmoid. '
-KEEP = 'pass sigmoid=False to each metric and to ZeroLabelsCallback'
+SEEMS = 'predictions all lie in [0, 1], so the model seems to end with a sigmoid'
+REMOVE = "remove the sigmoid at the model's end"
+KEEP = f'pass sigmoid=False to each metric and to ZeroLabelsCallback, or {REMOVE}'
 def named(p, y): return F.binary_cross_entropy(p, y)
 
 @pytest.mark.parametrize('loss, expected', [
-    (BCEWithLogitsLossFlat(), "The loss function (BCEWithLogitsLoss) applies another: "
-                              "remove the sigmoid at the model's end"),
-    (nn.BCEWithLogitsLoss(pos_weight=W), "The loss function (BCEWithLogitsLoss) applies another: remove the sigmoid "
-        f"at the model's end, and {FLAT}(pos_weight=...)`, with the same `pos_weight`"),
-    (F.binary_cross_entropy_with_logits, "The loss function (binary_cross_entropy_with_logits) applies another: "
-        f"remove the sigmoid at the model's end, and {FLAT}()`"),
-    (BCELossFlat(), f'Remove it, and {FLAT}()`. Otherwise {KEEP}'),
-    (nn.BCELoss(weight=W), f'Remove it, and {FLAT}(weight=...)`, with the same `weight`. Otherwise {KEEP}'),
-    (MSELossFlat(), f'Remove it, and {FLAT}()`. Otherwise {KEEP}'),
-    (nn.CrossEntropyLoss(), f'Remove it, and {FLAT}()`'),
-    (named, f'The loss function (named) takes probabilities: {KEEP}'),
-    (lambda p, y, k: 0, f'Remove it if the loss function applies another. Otherwise {KEEP}')])
+    (BCEWithLogitsLossFlat(), f'. The loss function (BCEWithLogitsLoss) applies another: {REMOVE}'),
+    (nn.BCEWithLogitsLoss(pos_weight=W),
+     f'. The loss function (BCEWithLogitsLoss) applies another: {REMOVE}, and {FLAT}(pos_weight=...)`'),
+    (F.binary_cross_entropy_with_logits,
+     f'. The loss function (binary_cross_entropy_with_logits) applies another: {REMOVE}, and {FLAT}()`'),
+    (BCELossFlat(), f': {KEEP}, and {FLAT}()`'),
+    (nn.BCELoss(weight=W), f': {KEEP}, and {FLAT}(weight=...)`'),
+    (MSELossFlat(), f': this loss is not made for labels; {REMOVE}, and {FLAT}()`'),
+    (nn.CrossEntropyLoss(), f': this loss is not made for labels; {REMOVE}, and {FLAT}()`'),
+    (named, f': {KEEP} if the loss function applies another'),
+    (lambda p, y, k: 0, f': {KEEP} if the loss function applies another')])
 def test_a_sigmoid_too_many_has_one_text(loss, expected):
     assert range_words(RangeFound('probabilities', 0.1, 0.9), Decoding(loss, 3))==SEEMS+expected
 

@@ -68,7 +68,7 @@ HIDDEN = np.ma.array([[1,7],[0,1]], mask=[[0,1],[0,0]])
 def test_masked_entries_have_one_error_wherever_arrays_come_in(f, masked):
     p = np.array([[.9,.1],[.2,.8]])
     for preds,targs in ((p, masked), (masked, masked)):
-        with pytest.raises(ValueError, match='entries that numpy masks are not ignored.*ignore_index=nan'): f(preds, targs)
+        with pytest.raises(ValueError, match='numpy masks are not ignored.*ignore_index=nan'): f(preds, targs)
 
 def test_what_the_error_of_masked_entries_says_is_the_cure():
     targs = np.ma.array(TARGS.numpy().astype(int), mask=torch.rand(TARGS.shape).numpy()<0.2)
@@ -178,7 +178,8 @@ def test_lists_of_what_scikit_learn_predicts():
     both = [np.stack([1-p, p], axis=1) for p in SCORES.numpy().T]
     for args,match in (
             ((both, TARGS), 'np.stack([p[:,1] for p in preds], axis=1)'),
-            (([*both[:5], both[5][:,:1]], TARGS), 'list of 6 (ndarray of the shape (300, 2), ndarray of the shape (300, 1))'),
+            (([*both[:5], both[5][:,:1]], TARGS),
+             'list of 6 (ndarray of the shape (300, 2), ndarray of the shape (300, 1))'),
             ((SCORES, TARGS.T), 'but targets (6, 300); both need a row per sample and a column per label')):
         with pytest.raises(ValueError, match=re.escape(match)): accuracy_report(*args)
     assert_alike(accuracy_report(np.stack([p[:,1] for p in both], axis=1), TARGS), accuracy_report(SCORES, TARGS))

@@ -1,9 +1,124 @@
 "Which samples of a batch loop count, of which process, and how metrics share them"
 import pickle, threading, weakref
+from fastai.distributed import DistributedDL
 from helpers import *
 from reference import *
-from fastai_mlmetrics.core.loop import Batch, LoopBatch
+from fastai_mlmetrics.core import loop
+from fastai_mlmetrics.core.loop import (all_reduce, Batch, forget_batch, gather, is_split, join_batches, LARGE,
+                                        loop_batch, LoopBatch)
 from fastai_mlmetrics.metrics.streaming import accum_all
+
+# Which samples, of which process
+
+def own_samples(dl):
+    "The samples of a loader that are counted"
+    found = []
+    for i,x in enumerate(dl):
+        batch = loop_batch(SimpleNamespace(pred=x[:,None].float(), yb=(x[:,None],), iter=i, dl=dl))
+        found += batch.targs[:,0].tolist()
+        assert is_split(dl) # fastai's knows it once it is read
+        assert torch.equal(batch.preds, batch.targs.float())
+    return found
+
+@pytest.mark.parametrize('n,world', itertools.product((4, 5, 6, 7, 13), (2, 3)))
+@pytest.mark.parametrize('of_torch', [False, True])
+def test_padding_of_distributed_loaders_is_not_counted(n, world, of_torch, monkeypatch):
+    "Each sample is in one process, once"
+    monkeypatch.setattr(DistributedDL, '_broadcast', lambda self, t, rank: t)
+    def loader(rank):
+        if not of_torch: return DistributedDL(DataLoader(range(n), bs=2), rank=rank, world_size=world)
+        sampler = torch.utils.data.DistributedSampler(range(n), world, rank, shuffle=False)
+        return torch.utils.data.DataLoader(range(n), 2, sampler=sampler)
+    loaders = [loader(rank) for rank in range(world)]
+    read = [sum((x.tolist() for x in dl), []) for dl in loaders]
+    assert len({*map(len, read)})==1 # With padding, all processes have the same number
+    test_eq(sorted(sum(map(own_samples, loaders), [])), [*range(n)])
+
+@pytest.mark.parametrize('dl', [DataLoader(range(4)), torch.utils.data.DataLoader(range(4)), [], None])
+def test_other_loaders_are_not_split(dl): assert not is_split(dl)
+
+@pytest.fixture
+def second(monkeypatch):
+    "This is the first of two processes; a function that sets what the second one has"
+    other = {}
+    def reduce(x): x += other['sizes' if x.dtype==torch.long and 'sizes' in other else 'x']
+    def collect(shards, x):
+        shards[0].copy_(x)
+        shards[1][:len(other['x'])] = other['x']
+    monkeypatch.setattr(loop, 'num_distrib', lambda: 2)
+    monkeypatch.setattr(loop, 'rank_distrib', lambda: 0)
+    monkeypatch.setattr(torch.distributed, 'all_reduce', reduce)
+    monkeypatch.setattr(torch.distributed, 'all_gather', collect)
+    return other.update
+
+def test_sums_of_processes_leave_those_of_this_one(second):
+    x = tensor([1.,2.])
+    second(dict(x=tensor([10.,20.])))
+    test_eq(all_reduce(x).tolist(), [11,22])
+    test_eq(x.tolist(), [1,2])
+    assert all_reduce(x, split=False) is x and gather(x, split=False) is x
+
+@pytest.mark.parametrize('a,b', [(2,3), (3,2), (0,2), (2,0), (2,2)])
+def test_rows_of_processes_are_joined_without_padding(a, b, second):
+    x,y = torch.randn(a, 4),torch.randn(b, 4)
+    second(dict(x=y, sizes=tensor([0,b])))
+    assert torch.equal(gather(x), torch.cat([x, y]))
+
+def test_a_single_process_exchanges_nothing():
+    x = torch.randn(3)
+    assert all_reduce(x) is x and gather(x) is x
+
+# Which batch is the current one
+
+def one_batch(n=4, **kw): return SimpleNamespace(pred=torch.randn(n, 3), yb=(torch.ones(n, 3),), **kw)
+
+def test_metrics_of_one_batch_get_the_same_object():
+    learn = one_batch(iter=0)
+    first = loop_batch(learn)
+    assert loop_batch(learn) is first
+    assert loop_batch(SimpleNamespace(pred=learn.pred, yb=learn.yb, iter=0)) is first
+
+def test_a_buffer_with_another_number_is_another_batch():
+    "A model may write each output into the same memory"
+    learn = one_batch(iter=0)
+    first = loop_batch(learn)
+    before = learn.pred.clone()
+    learn.pred.add_(1)
+    learn.iter = 1
+    second = loop_batch(learn)
+    assert second is not first
+    assert torch.equal(first.preds, before) and torch.equal(second.preds, before+1)
+
+@pytest.mark.parametrize('part', ['pred','yb','more targets','number','forgotten'])
+def test_what_makes_a_batch_another_one(part):
+    learn = one_batch(iter=3)
+    first = loop_batch(learn)
+    if part=='pred': learn.pred = learn.pred.clone()
+    if part=='yb': learn.yb = (learn.yb[0].clone(),)
+    if part=='more targets': learn.yb = (*learn.yb, learn.yb[0])
+    if part=='number': learn.iter = None # As in a loop that does not number its batches
+    if part=='forgotten': forget_batch()
+    if part=='more targets':
+        with pytest.raises(ValueError, match='2 targets'): loop_batch(learn)
+    else: assert loop_batch(learn) is not first
+    if part=='number': assert loop_batch(learn) is not loop_batch(learn)
+
+def test_small_batches_are_copied_and_large_ones_are_not():
+    for n,is_copied in ((LARGE//2, True), (LARGE//2+1, False)):
+        preds,targs = torch.zeros(n, 1),torch.zeros(n, 1)
+        batch = LoopBatch(preds, targs)
+        assert [batch.preds is preds, batch.targs is targs]==[not is_copied]*2
+
+def test_joined_batches_are_shared_by_rule_batches_and_start():
+    a,b = (LoopBatch(torch.randn(4, 3), torch.ones(4, 3)) for _ in range(2))
+    rule = ThresholdRule(0.5)
+    joined = join_batches([a,b], rule, start=0)
+    assert torch.equal(joined.preds, torch.cat([a.preds, b.preds])) and joined.n==8
+    assert join_batches([a,b], ThresholdRule(0.5), start=0) is joined
+    others = [join_batches([a,b], ThresholdRule(0.4)), join_batches([a], rule), join_batches([b,a], rule),
+              join_batches([a,b], rule, start=8)]
+    assert joined not in others and len({*map(id, others)})==4
+    assert others[1].preds is a.preds # A single one is not copied
 
 def test_a_function_among_the_metrics_does_not_break_the_sharing(monkeypatch):
     made = []

@@ -2,8 +2,8 @@
 import contextlib, io
 from helpers import *
 from types import SimpleNamespace
-from fastai_mlmetrics.core.passes import (accumulate_metrics, check_first_batch, get_dl, get_probs, groups_of,
-                                          without_trackers)
+from fastai_mlmetrics.core.passes import (accumulate_metrics, check_first_batch, check_label_axis, get_dl, get_probs,
+                                          groups_of, without_trackers)
 
 @pytest.mark.parametrize('of_torch', [False, True])
 def test_a_loader_may_be_the_first_argument(of_torch):
@@ -236,3 +236,16 @@ def test_metrics_that_accumulate_are_the_only_ones():
     without_targs = DataLoader(TensorPairs(logits), bs=8)
     without_targs.n_inp = 1
     with pytest.raises(ValueError, match='this loader has no targets'): accumulate_metrics(learn, [m], dl=without_targs)
+
+@pytest.mark.parametrize('shape,axis,vocab,is_wrong', [
+    ((4,3,5), 1, None, True), ((4,3,5), 0, None, True), ((4,3,5), -1, None, False), ((4,3,5), 2, None, False),
+    ((4,3,5), -2, None, True), ((4,3), 1, None, False), ((4,3), 0, None, False), ((4,3,5), None, None, False),
+    ((4,3,5), -1, 'abc', True), ((4,3,5), 1, 'abcde', False), ((4,3), -1, 'abcde', False)])
+def test_labels_are_the_last_of_several_axes(shape, axis, vocab, is_wrong):
+    "By the vocab; without one, by the axis of the loss function"
+    loss = SimpleNamespace() if axis is None else SimpleNamespace(axis=axis)
+    dls = SimpleNamespace(vocab=[*vocab]) if vocab else SimpleNamespace()
+    learn = SimpleNamespace(dls=dls, loss_func=loss)
+    if not is_wrong: return check_label_axis(learn, torch.zeros(shape))
+    why = 'there are 3 labels' if vocab else f'the loss function has axis={axis}'
+    with pytest.raises(ValueError, match=rf'{why}.*\(4, 3, 5\).*movedim'): check_label_axis(learn, torch.zeros(shape))

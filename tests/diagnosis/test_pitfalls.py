@@ -44,10 +44,10 @@ def test_two_advices_do_not_contradict_each_other(sigmoid):
                          cbs=ZeroLabelsCallback(sigmoid=sigmoid))
     with recording(learn) as caught: learn.fit(1, 0.)
     text = ' '.join(one_line(w.message) for w in caught)
-    of_metrics = ('the model seems to end with a sigmoid. Remove it, and use `loss_func=BCEWithLogitsLossFlat()`. '
-                  'Otherwise pass sigmoid=False to each metric and to ZeroLabelsCallback')
-    of_callback = ("show no label, however good the model: "
-                   "remove the sigmoid at the model's end, and use `loss_func=BCEWithLogitsLossFlat()`")
+    advice = "remove the sigmoid at the model's end, and use `loss_func=BCEWithLogitsLossFlat()`"
+    of_metrics = ('the model seems to end with a sigmoid: pass sigmoid=False to each metric and to '
+                  f'ZeroLabelsCallback, or {advice}')
+    of_callback = f'show no label, however good the model: {advice}'
     assert text.count(of_metrics)==sigmoid
     assert text.count(of_callback)==1
     assert ('with `sigmoid=True` for the metrics and this callback' in text)!=sigmoid
@@ -203,7 +203,7 @@ def test_a_table_without_a_block_has_a_loss_for_regression():
                                      device=torch.device('cpu'))
     learn = tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
     problem = ('the loss function (MSELoss) does not decode, so `predict` and `show_results` show no label, '
-               'however good the model: it is for regression; use `loss_func=BCEWithLogitsLossFlat()`')
+               'however good the model: this loss is not made for labels; use `loss_func=BCEWithLogitsLossFlat()`')
     assert problem in pitfall_texts(learn)[0]
 
 def test_two_sigmoids_are_named():
@@ -428,9 +428,9 @@ def test_a_constant_model_is_never_all_clear():
 FLAT = 'use `loss_func=BCEWithLogitsLossFlat'
 NO_SIGMOID = "applies another: remove the sigmoid at the model's end"
 SITUATIONS = {
-    'classes': (nn.CrossEntropyLoss(), Same, f'it is for one class per sample; {FLAT}()`'),
-    'classes with weights': (nn.CrossEntropyLoss(torch.ones(20)), Same, f'{FLAT}()` without the `weight`'),
-    'numbers': (MSELossFlat(), Same, f'it is for regression; {FLAT}()`'),
+    'classes': (nn.CrossEntropyLoss(), Same, f'this loss is not made for labels; {FLAT}()`'),
+    'classes with weights': (nn.CrossEntropyLoss(torch.ones(20)), Same, f'this loss is not made for labels; {FLAT}()`'),
+    'numbers': (MSELossFlat(), Same, f'this loss is not made for labels; {FLAT}()`'),
     'two sigmoids': (BCEWithLogitsLossFlat(), Sigmoid, NO_SIGMOID),
     "torch's loss after a sigmoid": (nn.BCEWithLogitsLoss(), Sigmoid, f'{NO_SIGMOID}, and {FLAT}()`'),
     "torch's loss with weights after a sigmoid": (
@@ -465,7 +465,7 @@ def test_weights_of_the_loss_are_kept(kw):
     learn = make_learner(*GOOD, multilabel_metrics(), loss_func=nn.BCEWithLogitsLoss(**kw), cbs=ZeroLabelsCallback())
     name, = kw
     text, = pitfall_texts(learn)
-    assert f'{FLAT}({name}=...)`, with the same `{name}`' in text
+    assert f'{FLAT}({name}=...)`' in text
     learn.loss_func = BCEWithLogitsLossFlat(**kw)
     assert not pitfall_texts(learn)
 

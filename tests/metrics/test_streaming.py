@@ -129,7 +129,7 @@ def test_nan_predictions_are_told_once():
 TWO_SIGMOIDS = "BCEWithLogitsLoss. applies another: remove the sigmoid at the model's end"
 
 @pytest.mark.parametrize('loss,message', [
-    (BCELossFlat, 'Remove it, and use .* Otherwise pass sigmoid=False to each metric and to ZeroLabelsCallback'),
+    (BCELossFlat, "with a sigmoid: pass sigmoid=False to each .* or remove the sigmoid at the model's end, and use"),
     (BCEWithLogitsLossFlat, TWO_SIGMOIDS), (nn.BCEWithLogitsLoss, TWO_SIGMOIDS)])
 def test_probabilities_taken_for_logits_are_told(loss, message):
     "By the metrics, or by the callback, in the same words; and once"
