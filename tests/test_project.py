@@ -94,8 +94,7 @@ def test_private_attributes_are_used_in_their_own_room_alone(room):
     attributes = [o for o in nodes if isinstance(o, ast.Attribute) and re.match('_[a-z]', o.attr)]
     own = {o.name for o in nodes if isinstance(o, ast.FunctionDef)} | {
         o.attr for o in attributes if getattr(o.value, 'id', '') in ('self','cls')}
-    of_fastcore = {'_orig_before_fit'} # where its `patch` keeps a method
-    assert {o.attr for o in attributes} <= own | of_fastcore
+    assert {o.attr for o in attributes} <= own
 
 def test_the_table_of_contributing_names_every_notebook():
     named,wing = [],None
