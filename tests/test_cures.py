@@ -176,9 +176,6 @@ ERRORS = {
                                   fit(F1ScoreMulti(0.2), F1ScoreMulti(0.3, name='other'))],
     'counts for two Learners at once': [two_at_once(True), two_at_once(False)],
     'sample_weight needs the samples in one known order': [shuffled(True), shuffled(False)],
-    'is not a column of this fit': [
-        fit(F1ScoreMulti(average='micro'), cbs=lambda: EarlyStoppingCallback('f1_score')),
-        fit(F1ScoreMulti(average='micro'), cbs=lambda: EarlyStoppingCallback('f1_score_micro'))],
     'custom thresholds, not changed by `set_thresh`': [
         fit(F1ScoreMulti([0.2]*20), change=lambda o: o.set_thresh(0.3)),
         fit(F1ScoreMulti(), change=lambda o: o.set_thresh(0.3))],

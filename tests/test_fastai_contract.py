@@ -235,17 +235,11 @@ def test_the_names_of_trackers_with_packages_of_their_own():
     assert 'TensorBoardBaseCallback' in [o.__name__ for o in TensorBoardCallback.__mro__]
     assert WandbCallback.__name__=='WandbCallback'
 
-def test_patch_lets_an_original_method_be_called():
-    "learner.evaluate: `before_fit` of `TrackerCallback` and `Recorder` are wrapped, so they must be methods of these"
-    assert 'before_fit' in vars(TrackerCallback) and 'before_fit' in vars(Recorder)
-
-def test_patch_keeps_the_method_that_it_replaces():
-    "learner.evaluate calls fastai's own `before_fit` from ours: fastcore's `patch` stores it as `_orig_NAME`"
-    class A:
-        def f(self): return 1
-    @patch
-    def f(self:A): return self._orig_f()+1
-    assert A().f()==2
+def test_a_tracker_of_an_unknown_column_fails_before_the_first_batch():
+    "howto.10_monitor_trackers"
+    learn = make_learner(*simulate(8, 2), multilabel_metrics(), cbs=EarlyStoppingCallback(monitor='f1_macros'))
+    with pytest.raises((AssertionError,IndexError)), learn.no_logging(): learn.fit(1, 0.) # The text has no words
+    assert not hasattr(learn, 'pred')
 
 def test_the_progress_bar_has_a_start():
     "core.messages: `start_t`, `update` and `on_iter_end` of fastprogress's bar"

@@ -15,8 +15,9 @@ from ..core.loop import loop_batch
 from ..metrics.streaming import StreamMetric
 from ..metrics.formulas import (
     AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, ZerosAccuracy)
-from ..metrics.curves import bin_curve, constant_values, REACH
-from ..metrics.ranking import APScoreMulti, random_ap, ranks_above_chance
+from ..metrics.curves import bin_curve, REACH
+from ..metrics.ranking import APScoreMulti, ranks_above_chance
+from ..metrics.baselines import constant_values, random_ap
 from ..thresholds.search import ScoreHistogram, SearchTable
 from ..thresholds.tuning import gain, Objective, Tuned
 from typing import NamedTuple

@@ -8,17 +8,15 @@ __all__ = []
 # %% ../../nbs/learner/01_evaluate.ipynb #dfe863fe
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
-from ..core.messages import check_int, nearest, note
+from ..core.messages import check_int, note
 from ..core.tables import escape_mathtext, Table
 from ..core.rules import complete_thresh, ignored_by
 from ..core.decoding import Decoding
 from ..core.passes import (
     get_dl, get_probs, groups_of, NeedsTargets, without_trackers)
-from ..metrics.streaming import StreamMetric
 from ..reports.accuracy import AccuracyReport
 from .thresholds import are_same_samples, samples_key
 from ..reports.accuracy import accuracy_report as report
-from fastai.callback.tracker import TrackerCallback
 
 # %% ../../nbs/learner/01_evaluate.ipynb #d689e92c
 def _was_tuned_on(targs, vocab, decoding):
@@ -124,26 +122,3 @@ def plot_metrics(self:Recorder,
     for ax in axs[max(0, n-ncols):n]: ax.set_xlabel('epoch')
     for ax in axs[n:]: ax.set_axis_off()
     plt.tight_layout()
-
-# %% ../../nbs/learner/01_evaluate.ipynb #684979c1
-@patch
-def before_fit(self:TrackerCallback):
-    "Prepare the monitored value, with an error that names the column to monitor"
-    columns = [*self.recorder.metric_names[1:]]
-    per_label = {m.name for m in self.metrics if isinstance(m, StreamMetric) and m.average is None}
-    def metric_of(column): return column.removeprefix('train_').removeprefix('valid_')
-    numbers = [o for o in columns if metric_of(o) not in per_label]
-    if self.monitor not in numbers:
-        longer = [o for o in numbers if o.startswith(self.monitor)]
-        near = longer or nearest(self.monitor, numbers, 3) or numbers
-        is_column = self.monitor in columns
-        problem = "has a number per label" if is_column else "is not a column of this fit"
-        raise ValueError(f"monitor={self.monitor!r} {problem}: did you mean "
-                         f"{' or '.join(map(repr, near))}?")
-    TrackerCallback._orig_before_fit(self) # fastai's own, where `@patch` keeps it
-
-@patch
-def before_fit(self:Recorder):
-    "Prepare for training, with an error for labels that are in no metric's vocab"
-    for m in self.metrics.filter(risinstance(StreamMetric)): m.rule.check_names(self.learn)
-    Recorder._orig_before_fit(self)

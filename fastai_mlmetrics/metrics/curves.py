@@ -172,38 +172,3 @@ def score_bins(
     lower = scores<=edge(bin_of+1)
     higher = scores>edge(bin_of)
     return bin_of.add_(lower).add_(higher, alpha=-1).clamp_(max=n_bins-1)
-
-# %% ../../nbs/metrics/03_curves.ipynb #f471e893
-def by_frequency(
-    counts:Tensor # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
-)->Tensor: # C indices, the most frequent label first
-    "Sort the labels by the fraction of samples that have them"
-    tp,_,fn,_ = counts.double()
-    frequency = ((tp+fn)/counts.sum(0)).nan_to_num()
-    return frequency.argsort(descending=True, stable=True)
-
-def constant_values(
-    m:CountsMetric, # Metric, averaged over everything or over labels
-    counts:Tensor # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
-)->Tensor: # C+1 values, for k from 0 to C
-    "Compute a metric of predicting the k most frequent labels for every sample"
-    tp,fp,fn,tn = counts.double()[:,by_frequency(counts)]
-    true = tp+fn # Positives of each label, the most frequent label first
-    false = fp+tn
-    def first_k(x): return F.pad(x.cumsum(0), (1,0)) # Sums of the first k, from k = 0
-    if m.average=='micro':
-        tp = first_k(true)
-        fp = first_k(false)
-        return m.values(tp, fp, fn=tp[-1]-tp, tn=fp[-1]-fp)
-    # Mean over labels: the first k have the value of always predicting them, the others of never
-    zero = torch.zeros_like(true)
-    without = m.values(zero, zero, fn=true, tn=false)
-    with_it = m.values(true, false, fn=zero, tn=zero)
-    is_weighted = m.average=='weighted' and true.any()
-    weight = true if is_weighted else torch.ones_like(true)
-    def total(without, with_it):
-        "Sum over labels for each k: change the first k from `without` to `with_it`"
-        return (without*weight).sum() + first_k((with_it-without)*weight)
-    values = total(without.nan_to_num(), with_it.nan_to_num())
-    defined = total((~without.isnan()).double(), (~with_it.isnan()).double())
-    return values/defined

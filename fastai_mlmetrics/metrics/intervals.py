@@ -9,7 +9,9 @@ __all__ = []
 from fastai.basics import *
 from ..core.predictions import effective_number, Predictions
 from .formulas import BalancedAccuracyMulti, F1ScoreMulti
+from .curves import Curve, label_curve
 from .ranking import APScoreMulti, RocAucMulti
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from scipy.stats import norm, t as student_t
@@ -64,7 +66,110 @@ def scores_without(
             res[name] = m.values(*(p.counts.sum(1)[:,None]-p.sample_counts))
     return res
 
+# %% ../../nbs/metrics/06_intervals.ipynb #63061343
+class _Ties:
+    "Distinct scores of a label's positives, from the highest down, with counts at each score"
+    def __init__(self,
+        curve:Curve, # Result of `label_curve`, with two steps per tie: before and after
+        scores, # N scores
+        y # N bools, the targets
+    ):
+        tp = curve.tp[0].numpy()
+        fp = curve.fp[0].numpy()
+        # The steps of the curve: nothing, then before and after each tie, then everything
+        before = slice(1,-1,2)
+        after = slice(2,-1,2)
+        self.pos = tp[-1] # Number of positives
+        self.neg = fp[-1] # Number of negatives
+        self.positives_above = tp[before]
+        self.positives_down_to = tp[after] # These above, and those of the tie itself
+        self.size = self.positives_down_to-self.positives_above
+        self.negatives_above = fp[before]
+        self.negatives_down_to = fp[after]
+        ascending = np.unique(scores[y])
+        # For each sample, the first tie that its score reaches; the number of ties if it reaches none
+        self.place = len(ascending)-np.searchsorted(ascending, scores, 'right')
+        self.is_member = np.append(ascending[::-1], np.nan)[self.place]==scores
+
+def _ap_without(
+    ties:_Ties, # Ties of a label
+    y # N bools, the targets
+): # N values; nan for 0/0
+    "Recompute a label's average precision without each sample"
+    # Average precision is the sum over ties of size * positives_down_to/n_down_to, divided by pos
+    size = ties.size
+    tp = ties.positives_down_to
+    n = tp+ties.negatives_down_to
+    n_less = np.maximum(n-1, 1)
+    def sum_before(terms): return np.append(0, terms.cumsum()) # Before each tie, and before the end
+    def sum_from(terms): return terms.sum()-sum_before(terms) # From each tie, and from the end
+    unchanged = sum_before(size*tp/n) # Ties above the sample
+    # A negative is missing in n from its place on
+    without_negative = (unchanged + sum_from(size*tp/n_less))/ties.pos
+    # A positive is missing in n and tp from its own tie on, and in the size of this tie
+    at_tie = (size-1)*(tp-1)/n_less
+    below = sum_from(size*(tp-1)/n_less)[1:]
+    without_positive = (unchanged[:-1] + at_tie + below)/(ties.pos-1)
+    return np.where(y, np.append(without_positive, np.nan)[ties.place],
+                    without_negative[ties.place])
+
+def _auc_without(
+    ties:_Ties, # Ties of a label
+    y # N bools, the targets
+): # N values; nan for 0/0
+    "Recompute a label's ROC AUC without each sample"
+    # AUC is the share of pairs (positive, negative) that the positive wins: pairs_won/(pos*neg).
+    # A positive wins against negatives that score lower, and half of those that score the same
+    wins = ties.neg - (ties.negatives_above+ties.negatives_down_to)/2 # Of a positive in each tie
+    pairs_won = ties.size@wins
+    wins_of_sample = np.append(wins, 0)[ties.place]
+    # A negative loses against positives that score higher, and half of those that score the same
+    higher_positives = np.append(ties.positives_above, ties.pos)[ties.place]
+    equal_positives = np.append(ties.size, 0)[ties.place]*ties.is_member
+    losses_of_sample = higher_positives + equal_positives/2
+    return np.where(y, (pairs_won-wins_of_sample)/((ties.pos-1)*ties.neg),
+                    (pairs_won-losses_of_sample)/(ties.pos*(ties.neg-1)))
+
+def _label_without(curve, scores, y, zero_division):
+    "Recompute AP and ROC AUC of a label without each sample: 2 x N"
+    ties = _Ties(curve, scores, y)
+    with np.errstate(all='ignore'): # 0/0, for instance without the only positive
+        ap = _ap_without(ties, y)
+        auc = _auc_without(ties, y)
+    if len(y)>1: ap[np.isnan(ap)] = zero_division
+    return np.stack([ap, auc])
+
+# %% ../../nbs/metrics/06_intervals.ipynb #f7fb7d65
+def macro_rankings(
+    p:Predictions, # Scores and targets
+    jackknife:bool # Whether to compute the values without each sample as well
+)->tuple: # 2 values, and 2 x N values without each sample (None if not wanted)
+    "Compute macro AP and ROC AUC in one pass over the labels"
+    metrics = APScoreMulti(zero_division=p.zero_division),RocAucMulti()
+    n = len(p.targs)
+    by_label = []
+    total = np.zeros((2,n)) # Sum over labels of the values that are defined
+    n_defined = np.zeros((2,n)) # In how many labels they are defined
+    is_sample = np.zeros(n, bool) # Whether any target counts
+    for columns in p.by_label():
+        scores,y,valid = map(np.asarray, columns)
+        curve = label_curve(scores[valid], y[valid])
+        value = torch.cat([m.values(curve) for m in metrics])
+        by_label.append(value)
+        if not jackknife: continue
+        without = value.numpy()[:,None].repeat(n, 1) # Unchanged where its target is ignored
+        without[:,valid] = _label_without(curve, scores[valid], y[valid], p.zero_division)
+        defined = ~np.isnan(without)
+        total += np.where(defined, without, 0)
+        n_defined += defined
+        is_sample |= valid
+    macro = torch.stack(by_label).nanmean(0)
+    if not jackknife: return macro,None
+    with np.errstate(invalid='ignore'): means = (total/n_defined)[:,is_sample]
+    return macro,torch.from_numpy(means)
+
 # %% ../../nbs/metrics/06_intervals.ipynb #bc51ac55
+_NOT_COMPUTED = "it was not computed"
 _TOO_FEW = ("at least one label has no positives here, or only in a single sample or group, so its "
             "score on new samples is unknown")
 _ALONE = "it depends on a single sample or group"
@@ -88,7 +193,7 @@ def _wilson(share, n, t):
 class Estimate:
     "Score, or difference of two scores, with its values without each sample"
     value:float # Value with all samples; nan: undefined
-    without:Tensor # N values, each without one sample
+    without:Tensor=None # N values, each without one sample; None: there is no interval
     groups:Tensor=None # Group of each sample, N numbers from 0; None: samples are independent
     n_max:float=math.inf # Maximum number of observations for Wilson's interval; 0: no interval
     is_difference:bool=False # Whether the value is a difference of two scores
@@ -97,7 +202,9 @@ class Estimate:
 
     def minus(self, other):
         "Subtract another model's score of the same samples"
-        return Estimate(self.value-other.value, self.without-other.without, self.groups,
+        value = self.value-other.value
+        if self.without is None or other.without is None: return Estimate(value, is_difference=True)
+        return Estimate(value, self.without-other.without, self.groups,
                         is_difference=True, bounded=self.bounded and other.bounded)
 
     @cached_property
@@ -138,6 +245,7 @@ class Estimate:
     @cached_property
     def why_unknown(self):
         "Why there is no interval; '' if there is one"
+        if self.without is None: return _NOT_COMPUTED
         if not self.n_max: return _TOO_FEW
         if len(self.changes)<2 or self.without.isnan().any(): return _ALONE
         if not (self.bounded or self.varies): return _CONSTANT
@@ -172,6 +280,24 @@ def _variance(changes):
     "Jackknife variance of a value, from the contributions of samples or groups"
     n = len(changes)
     return (n-1)/n*(changes**2).sum().item()
+
+def interval_table(
+    estimates:dict, # `Estimate` by row
+    ci:float # Confidence level, in (0, 1)
+)->pd.DataFrame: # Columns 'value', 'low' and 'high'; nan without an interval
+    "Tabulate estimates with their confidence limits"
+    rows = [(o.value, *o.limits(ci)) for o in estimates.values()]
+    return pd.DataFrame(rows, [*estimates], ['value','low','high'], dtype=float)
+
+def why_no_intervals(
+    estimates:dict # `Estimate` by row
+)->str: # '' if all that are computed have one
+    "State which rows have no interval, and why"
+    rows = defaultdict(list)
+    for row,o in estimates.items():
+        has_reason = o.without is not None and not math.isnan(o.value)
+        if has_reason and o.why_unknown: rows[o.why_unknown].append(f"'{row}'")
+    return ' '.join(f"No interval for {', '.join(names)}: {why}." for why,names in rows.items())
 
 # %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c2
 def numbers_by_label(p):

@@ -12,9 +12,10 @@ from ..core.messages import check_int
 from ..core.rules import to_scores
 from ..core.counts import sum_and_weight
 from ..core.loop import all_reduce, gather
+from ..core.predictions import Predictions
 from .streaming import CountsMetric, StreamMetric
 from .curves import (
-    add_to_histogram, bin_curve, bin_index, bin_place, row_curves, sort_curve)
+    add_to_histogram, bin_curve, bin_index, bin_place, label_curve, row_curves, sort_curve)
 
 # %% ../../nbs/metrics/04_ranking.ipynb #c723a965
 def _pair_weights(batch):
@@ -167,16 +168,6 @@ class APScoreMulti(CurveMetric):
         last = tp.shape[1]-1
         at_recalls = interpolated.gather(1, first_step.clamp(max=last))
         return at_recalls.mean(1).where(c.true>0, math.nan)
-
-# %% ../../nbs/metrics/04_ranking.ipynb #90f4b6aa
-def random_ap(
-    true:Tensor, # Number of positives, in float64
-    n:Tensor # Number of ranked samples or labels, of the same shape
-)->Tensor: # nan if nothing is true
-    "Compute the expected average precision of a random ranking"
-    harmonic = torch.special.digamma(n+1) - torch.special.digamma(torch.ones_like(n))
-    expected = 1 - (1-harmonic/n)*(n-true)/(n-1).clamp(min=1)
-    return expected.where(true>0, math.nan)
 
 # %% ../../nbs/metrics/04_ranking.ipynb #28c1b3ad
 class RocAucMulti(CurveMetric):
@@ -384,3 +375,25 @@ def ranks_above_chance(
     "Whether a label's average precision is clearly above chance"
     chance = label['chance']
     return label['ap']-chance >= min(chance, (1-chance)/4)
+
+# %% ../../nbs/metrics/04_ranking.ipynb #1ea8718d
+def rank_labels(
+    metrics:list, # Metrics of a label's curve, such as `APScoreMulti()`
+    p:Predictions # Scores and targets
+)->list: # C values of each metric
+    "Score the ranking of each label's samples, with one sort per label"
+    by_label = []
+    for scores,y,valid in p.by_label():
+        curve = label_curve(scores[valid], y[valid])
+        by_label.append(torch.stack([m.values(curve) for m in metrics]))
+    return [*torch.cat(by_label, 1)]
+
+def rank_samples(
+    metrics:list, # Metrics of a sample's curve, such as `LRAP()`
+    p:Predictions # Scores and targets
+)->Tensor: # A row of N values per metric
+    "Score the ranking of each sample's labels"
+    def score(batch):
+        curves = batch.cached(curve_of_samples)
+        return torch.stack([m.values(curves) for m in metrics])
+    return p.by_sample(score)

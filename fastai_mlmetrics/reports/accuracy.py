@@ -7,16 +7,17 @@ __all__ = ['AccuracyReport', 'accuracy_report']
 
 # %% ../../nbs/reports/01_accuracy.ipynb #d9e796ac
 from fastai.basics import *
-from ..core.messages import check_kwargs, count_of, note
+from ..core.messages import check_kwargs, count_of, note, warn_user
 from ..core.tables import some_labels, Table
 from ..core.rules import thresh_text
-from ..core.counts import cells
 from ..core.predictions import Predictions, takes_predictions
-from ..metrics.curves import by_frequency, constant_values
-from ..metrics.ranking import random_ap
-from ..metrics.intervals import as_bools
-from .jackknife import measure, row_metrics, score_rows
-from dataclasses import dataclass
+from ..metrics.formulas import (
+    AccuracyMulti, BalancedAccuracyMulti, F1ScoreMulti, JaccardMulti, SubsetAccuracy)
+from ..metrics.ranking import APScoreMulti, LRAP, rank_samples, RocAucMulti
+from fastai_mlmetrics.metrics.intervals import (
+    Estimate, interval_table, macro_rankings, mean_without, most_observations, numbers_by_label,
+    scores_without, why_no_intervals)
+from ..metrics.baselines import best_constant, predict_constant, random_ap
 
 # %% ../../nbs/reports/01_accuracy.ipynb #16100f3a
 class AccuracyReport(Table):
@@ -24,99 +25,83 @@ class AccuracyReport(Table):
 
         accuracy_report(preds, targs).reading"""
 
+# %% ../../nbs/reports/01_accuracy.ipynb #b5160421
+_ROWS = {'accuracy_multi': (AccuracyMulti, 'micro'),
+         'accuracy_weighted': (AccuracyMulti, 'weighted'),
+         'balanced_accuracy': (BalancedAccuracyMulti, 'macro'),
+         'subset_accuracy': (SubsetAccuracy, 'samples'),
+         'jaccard_samples': (JaccardMulti, 'samples'),
+         'f1_micro': (F1ScoreMulti, 'micro'),
+         'f1_macro': (F1ScoreMulti, 'macro'),
+         'f1_weighted': (F1ScoreMulti, 'weighted'),
+         'f1_samples': (F1ScoreMulti, 'samples')}
+_RANKINGS = ['ap_macro','roc_auc_macro','lrap']
+
+def row_metrics(p):
+    "Create the metrics of the rows that depend on a threshold"
+    return {row: cls(average=average, zero_division=p.zero_division)
+            for row,(cls,average) in _ROWS.items()}
+
+def score_rows(metrics, counts, sample_counts):
+    "Compute each row from the counts that its average reads"
+    return {row: m.averaged(sample_counts if m.average=='samples' else counts).item()
+            for row,m in metrics.items()}
+
+# %% ../../nbs/reports/01_accuracy.ipynb #9117837a
+def measure(
+    p:Predictions, # Predictions to score
+    ci:float # Confidence level of the intervals; None: no intervals
+)->dict: # `Estimate` by row; its value is nan if predictions are
+    "Compute each row, and compute it again without each sample"
+    if ci is not None and not 0<ci<1:
+        raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
+    if p.nan_warning:
+        warn_user(p.nan_warning)
+        return {row: Estimate(math.nan) for row in [*_ROWS, *_RANKINGS]}
+    jackknife = ci is not None and p.n_independent>1
+    metrics = row_metrics(p)
+    values = score_rows(metrics, p.counts, p.sample_counts)
+    without = scores_without(metrics, p) if jackknife else {}
+    if p.scored: # Binary predictions have no ranking
+        macro,macro_without = macro_rankings(p, jackknife)
+        lraps, = rank_samples([LRAP()], p)
+        values |= zip(_RANKINGS, [*macro.tolist(), lraps.nanmean().item()])
+        if jackknife: without |= zip(_RANKINGS, [*macro_without, mean_without(lraps)])
+    if not jackknife: return {row: Estimate(value) for row,value in values.items()}
+    numbers = numbers_by_label(p)
+    metrics |= dict(ap_macro=APScoreMulti(), roc_auc_macro=RocAucMulti())
+    n_max = {row: most_observations(m, p, numbers) for row,m in metrics.items()}
+    return {row: Estimate(values[row], without[row], p.sample_groups, n_max.get(row, math.inf))
+            for row in values}
+
 # %% ../../nbs/reports/01_accuracy.ipynb #6ee5425a
-@dataclass
-class _Constants:
-    "Best constant predictions: the same labels, or scores, for every sample"
-    scores:dict # Best score of each row that depends on a threshold
-    labels:Tensor # Indices of the labels that are best for 'f1_samples'
-    lrap:float # LRAP of the labels' frequencies as scores
-
-def _most_frequent_set(p):
-    "Find the most frequent set of labels: bools, C"
-    n_samples = Counter()
-    for batch in p.blocks():
-        y,_ = as_bools(batch)
-        n_samples.update(map(bytes, np.packbits(y.numpy(), axis=1)))
-    best = min(n_samples, key=lambda packed: (-n_samples[packed], packed))
-    bits = np.unpackbits(np.frombuffer(best, np.uint8), count=len(p.vocab))
-    return torch.from_numpy(bits.astype(bool))
-
-def _over_most_frequent(x, order):
-    "Sum each row of `x`, N x C, over the k most frequent labels, for k from 0 to C: N x (C+1)"
-    return F.pad(x[:,order].cumsum(1, dtype=torch.float64), (1,0))
-
-def _over_set(x, labels):
-    "Sum each row of `x`, N x C, over a set of labels: N x 1"
-    return x[:,labels].sum(1, keepdim=True)
-
-def _constants_of_samples(metrics, p, order, common):
-    """Score constant predictions by averages over samples
-
-    Return C+2 means per metric, of the k most frequent labels and of the most frequent set `common`,
-    and the LRAP of a model whose scores are the labels' frequencies."""
-    frequency = ((p.counts[0]+p.counts[2])/p.counts.sum(0)).nan_to_num()[order]
-    n_at_least_as_frequent = torch.searchsorted(-frequency, -frequency, right=True)
-    total,n_defined,lrap = 0,0,0
-    for batch in p.blocks():
-        y,valid = as_bools(batch)
-        y_of_k,valid_of_k = _over_most_frequent(y, order),_over_most_frequent(valid, order)
-        true,n = y_of_k[:,-1:],valid_of_k[:,-1:] # k = C: all labels
-        tp = torch.cat([y_of_k, _over_set(y, common)], 1)
-        predicted = torch.cat([valid_of_k, _over_set(valid, common)], 1)
-        counts = cells(tp, predicted, true, n)
-        values = torch.stack([m.values(*counts) for m in metrics])
-        total += values.nansum(1)
-        n_defined += (~values.isnan()).sum(1)
-        # A true label's precision is that of all labels at least as frequent
-        precision = (y_of_k/valid_of_k)[:,n_at_least_as_frequent].where(y[:,order], 0)
-        lrap += (precision.sum(1)/true[:,0]).nan_to_num(1.).sum().item()
-    return total/n_defined,lrap/p.sample_counts.shape[1]
-
-def _constants(metrics, p):
-    "Find the best constant prediction by each row"
-    order,common = by_frequency(p.counts),_most_frequent_set(p)
-    of_samples = {row: m for row,m in metrics.items() if m.average=='samples'}
-    means,lrap = _constants_of_samples(of_samples.values(), p, order, common)
-    candidates = dict(zip(of_samples, means)) # C+2 values by row; the last one is that of the set
-    tp,fp,fn,tn = p.counts
-    true,false = tp+fn,fp+tn
-    set_counts = torch.stack([true*common, false*common, true*~common, false*~common])
-    for row,m in metrics.items():
-        if row in of_samples: continue
-        of_set = m.averaged(set_counts)
-        candidates[row] = torch.cat([constant_values(m, p.counts), of_set[None]])
-    candidates = {row: values.nan_to_num(-math.inf) for row,values in candidates.items()}
-    k = candidates['f1_samples'].argmax().item()
-    labels = order[:k] if k<=len(order) else common.nonzero().flatten()
-    scores = {row: candidates[row].max().item() for row in metrics}
-    return _Constants(scores, labels, lrap)
-
-def _ranking_bounds(p, lrap):
-    "Compute baseline, best constant and ceiling of each ranking"
-    tp,fp,fn,tn = p.counts
-    true,n = tp+fn,tp+fp+fn+tn
-    def macro(values): # Of labels with a target that counts
-        return values.nan_to_num(p.zero_division).where(n>0, math.nan).nanmean().item()
-    random,frequency,perfect = random_ap(true, n),(true/n).where(true>0, math.nan),true/true
-    has_auc = ((true>0) & (true<n)).any() # Whether any label has an AUC
-    best_auc = 1. if has_auc else math.nan
-    tp,fp,fn,tn = p.sample_counts
-    random_lrap = random_ap(tp+fn, tp+fp+fn+tn).nan_to_num(1.).mean().item()
-    return {'ap_macro': (macro(random), macro(frequency), macro(perfect)),
-            'roc_auc_macro': (best_auc/2, best_auc/2, best_auc),
-            'lrap': (random_lrap, lrap, 1.)}
-
-def _bounds(p):
-    "Compute each row's baseline, best constant and ceiling, and the labels of the best constant"
+def _bounds(p, labels):
+    "Score predicting nothing, predicting `labels` for every sample, and perfect predictions, by row"
     metrics = row_metrics(p)
     def nothing(tp, fp, fn, tn): return torch.stack([0*tp, 0*fp, tp+fn, fp+tn])
     def perfect(tp, fp, fn, tn): return torch.stack([tp+fn, 0*fp, 0*fn, fp+tn])
-    def score(predict): return score_rows(metrics, predict(*p.counts), predict(*p.sample_counts))
-    baseline,ceiling = score(nothing),score(perfect)
-    constants = _constants(metrics, p)
-    bounds = {row: (baseline[row], constants.scores[row], ceiling[row]) for row in metrics}
-    return bounds | _ranking_bounds(p, constants.lrap),constants.labels
+    constant = predict_constant(p, labels)
+    columns = [score_rows(metrics, nothing(*p.counts), nothing(*p.sample_counts)),
+               score_rows(metrics, constant.counts, constant.sample_counts),
+               score_rows(metrics, perfect(*p.counts), perfect(*p.sample_counts))]
+    return {row: [column[row] for column in columns] for row in metrics}
+
+def _ranking_bounds(p):
+    "Score random scores, the labels' frequencies as scores, and a perfect ranking, by row"
+    tp,fp,fn,tn = p.counts
+    true = tp+fn
+    n = true+fp+tn
+    frequency = (true/n).where(true>0, math.nan)
+    def macro(values): # Of labels with a target that counts
+        return values.nan_to_num(p.zero_division).where(n>0, math.nan).nanmean().item()
+    has_auc = ((true>0) & (true<n)).any() # Whether any label has an AUC
+    best_auc = 1. if has_auc else math.nan
+    lraps, = rank_samples([LRAP()], predict_constant(p, frequency.nan_to_num().float()))
+    tp,fp,fn,tn = p.sample_counts
+    random_lrap = random_ap(tp+fn, tp+fp+fn+tn).nan_to_num(1.).mean().item()
+    return {'ap_macro': [macro(random_ap(true, n)), macro(frequency), macro(true/true)],
+            'roc_auc_macro': [best_auc/2, best_auc/2, best_auc],
+            'lrap': [random_lrap, lraps.nanmean().item(), 1.]}
 
 # %% ../../nbs/reports/01_accuracy.ipynb #0dd4a713
 def without_label(
@@ -139,10 +124,12 @@ def _accuracy_in_words(row, p):
     n_samples = count_of(p.sample_counts.shape[1], 'sample')
     text = (f"Accuracy over the {n_pairs} ({n_samples}) is {row.value:.3f}, "
             f"and {row.baseline:.3f} for the baseline, predicting nothing at all")
-    rival,removed = 'baseline',row.lift
+    rival = 'baseline'
     why_worse = ": its false positives outnumber its true positives"
+    removed = row.lift
     if row.constant-row.baseline>1e-9: # A label is true in more than half of the samples
-        rival,why_worse = 'best constant prediction',''
+        rival = 'constant prediction'
+        why_worse = ''
         removed = (row.value-row.constant)/(row.ceiling-row.constant or math.nan)
         text += f", but {row.constant:.3f} for the {rival}"
     if   removed>0: text += f": the model removes {removed:.1%} of the {rival}'s errors"
@@ -159,9 +146,11 @@ def _f1_in_words(row, constant, ci):
     return (f"F1 over samples is {row.value:.3f}{ceiling}{limits}; "
             f"predicting {constant} for every sample scores {row.constant:.3f}.")
 
-def _unknown_in_words(measured, p, ci):
+def _has_intervals(estimates): return any(o.without is not None for o in estimates.values())
+
+def _unknown_in_words(estimates, p, ci):
     "State which rows have no interval, and why; '' if all have one"
-    if ci is None or measured.estimates: return measured.unknown_in_words
+    if ci is None or _has_intervals(estimates): return why_no_intervals(estimates)
     return f"No intervals: only one {'sample' if p.groups is None else 'group'} has known targets."
 
 def _ceilings_in_words(ceilings, p):
@@ -170,14 +159,15 @@ def _ceilings_in_words(ceilings, p):
     if not len(limited): return ''
     tp,fp,fn,tn = p.counts
     is_counted = tp+fp+fn+tn>0
-    n_labels,n_absent = int(is_counted.sum()),int((is_counted & (tp+fn==0)).sum())
+    n_labels = int(is_counted.sum())
+    n_absent = int((is_counted & (tp+fn==0)).sum())
     absent = f"{n_absent:,} of {n_labels:,} labels never {'occurs' if n_absent==1 else 'occur'}"
     reasons = ', '.join(filter(None, [without_label(p), note(n_absent, absent)]))
     rows = ', '.join(f"'{row}' (at most {ceiling:.3f})" for row,ceiling in limited.items())
     return (f"No model can reach 1 in {rows}: {reasons}{note(reasons, ', and ')}"
             f"0/0 counts as {p.zero_division:g}. With `zero_division=nan`, 0/0 is left out.")
 
-def _reading(report, p, constant, ci, measured):
+def _reading(report, p, constant, ci, estimates):
     "Summarise the report in words"
     accuracy = report.loc['accuracy_multi']
     if math.isnan(accuracy.value):
@@ -185,8 +175,8 @@ def _reading(report, p, constant, ci, measured):
     rule = note(p.scored, f"Predicted {p.rule.describe()}.")
     sentences = [rule, p.which_labels, _accuracy_in_words(accuracy, p),
                  _f1_in_words(report.loc['f1_samples'], constant, ci),
-                 _ceilings_in_words(report.ceiling, p), _unknown_in_words(measured, p, ci),
-                 note(measured.estimates, p.sampling)]
+                 _ceilings_in_words(report.ceiling, p), _unknown_in_words(estimates, p, ci),
+                 note(_has_intervals(estimates), p.sampling)]
     return ' '.join(filter(None, sentences))
 
 def report_of(
@@ -194,19 +184,20 @@ def report_of(
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     "Report accuracy variants of checked predictions"
-    measured = measure(p, ci)
-    report = AccuracyReport(dict(value=measured.values)).join(measured.intervals(ci))
-    bounds,labels = _bounds(p)
-    rows = [bounds[row] for row in report.index]
-    report[['baseline','constant','ceiling']] = rows
+    estimates = measure(p, ci)
+    labels = best_constant(p.counts)
+    bounds = _bounds(p, labels)
+    if p.scored: bounds |= _ranking_bounds(p)
+    report = AccuracyReport(interval_table(estimates, ci))
+    report[['baseline','constant','ceiling']] = [bounds[row] for row in estimates]
     to_gain = report.ceiling-report.baseline
     report['lift'] = (report.value-report.baseline)/to_gain.where(to_gain>0)
     if p.scored: # Binary predictions have no threshold
         if not p.rule.is_top_k:
             report.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
         if p.rule.limits: report.index.name = p.rule.limits
-    constant = some_labels(p.vocab[labels.tolist()], 6) or 'nothing'
-    report.attrs['reading'] = _reading(report, p, constant, ci, measured)
+    constant = some_labels(p.vocab[labels.nonzero().flatten().tolist()], 6) or 'nothing'
+    report.attrs['reading'] = _reading(report, p, constant, ci, estimates)
     return report
 
 # %% ../../nbs/reports/01_accuracy.ipynb #b8ae881c
@@ -221,7 +212,7 @@ def accuracy_report(
     """Report accuracy variants with baselines and confidence intervals
 
     The columns are `value`, its interval from `low` to `high`, `baseline` (of predicting nothing, or a
-    random order), `constant` (of the best constant prediction), `ceiling` and `lift`. `reading` is a
+    random order), `constant` (of the same labels for every sample), `ceiling` and `lift`. `reading` is a
     summary in words. With `labels`, everything is of these labels alone, except `min_labels` and
     `max_labels`, which limit the number of all labels.
 

@@ -14,10 +14,11 @@ from ..core.tables import (
     as_shown, new_axes, plot_name, some_names, Table, three_decimals, with_limits)
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import F1ScoreMulti
-from ..metrics.intervals import estimate, simultaneous_level
+from ..metrics.intervals import (
+    Estimate, estimate, interval_table, simultaneous_level, why_no_intervals)
 from ..thresholds.search import ScoreTable
 from ..thresholds.tuning import Objective
-from .jackknife import measure, Measured
+from .accuracy import measure
 from dataclasses import dataclass, replace
 
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
@@ -45,7 +46,7 @@ class ModelComparison(Table):
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, in the order of the table"
-        parts,first = self.parts,plot_name(self.columns[0])
+        parts = self.parts
         rows = [*dict.fromkeys(row for part in parts.values() for row in part.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
         for i,(name,part) in enumerate(parts.items()):
@@ -58,7 +59,7 @@ class ModelComparison(Table):
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows)-0.5, -0.5)
-        ax.set_xlabel(f"{plot_name(name) if len(parts)==1 else 'each model'} minus {first}")
+        ax.set_xlabel(f"{plot_name(name) if len(parts)==1 else 'each model'} minus {plot_name(self.columns[0])}")
         if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/02_comparison.ipynb #ceba6d87
@@ -88,17 +89,19 @@ def _rows_in_words(table):
     *others,last_one = texts
     return note(others, f"{'; '.join(others)}, and ") + last_one
 
-def _compared(name, first, table, difference, ci):
+def _compared(name, first, table, differences, ci):
     "Summarise the differences of a model from the first one in words"
-    name,first = as_shown(name),as_shown(first)
+    name = as_shown(name)
+    first = as_shown(first)
     table = table.dropna(subset='difference')
     if not len(table): return f"{name} and {first} cannot be compared: some predictions are NaN."
     if (table.difference==0).all(): return f"{name} and {first} have the same scores."
     if ci is None: return "Without intervals (ci=None), it is unknown which differences may be chance."
-    if not difference.estimates: return "No intervals: only one sample or group has known targets."
-    better,worse = table[table.low>0],table[table.high<0]
+    if all(o.without is None for o in differences.values()):
+        return "No intervals: only one sample or group has known targets."
+    significant = {'better': table[table.low>0], 'worse': table[table.high<0]}
     sentences = [f"{name} is {word} than {first} in {_rows_in_words(rows)}."
-                 for word,rows in (('better',better), ('worse',worse)) if len(rows)]
+                 for word,rows in significant.items() if len(rows)]
     varies = table.high>table.low # Not so in rows of equal scores, or without intervals
     chance = table.index[~_excludes_0(table) & varies]
     if len(chance) and not sentences:
@@ -106,7 +109,7 @@ def _compared(name, first, table, difference, ci):
     elif len(chance):
         names = some_names([*map(_IN_WORDS.get, chance)], 3)
         sentences.append(f"The {plural(len(chance), 'difference')} in {names} may be chance.")
-    return ' '.join(filter(None, [*sentences, difference.unknown_in_words]))
+    return ' '.join(filter(None, [*sentences, why_no_intervals(differences)]))
 
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
@@ -116,10 +119,23 @@ _GAIN = 0.01 # What at least one of the models has to gain in it at its best thr
 @dataclass
 class _Model:
     "One model's results for a comparison"
-    measured:Measured # Rows of its report
+    rows:dict # `Estimate` of each row of its report
     rule:str # How its labels are predicted, in words
-    best_f1:Measured=None # Held-out micro F1 at its best threshold; None: no intervals
+    best_f1:Estimate=None # Held-out micro F1 at its best threshold; None: no intervals
     best_thresh:float=None # This threshold; None: `best_f1` is at the given thresholds
+
+    @property
+    def gain(self):
+        "How much higher micro F1 is at the best threshold"
+        return self.best_f1.value-self.rows[_ROW].value
+
+def _minus(a, b):
+    "Subtract an estimate of another model on the same samples"
+    return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: no interval
+
+def _subtract(rows, first):
+    "Subtract the first model's rows from another one's, `Estimate`s by row"
+    return {row: _minus(o, first[row]) for row,o in rows.items() if row in first}
 
 def _is_tunable(p):
     "Whether a global threshold without limits predicts the labels, and any target is positive"
@@ -129,40 +145,39 @@ def _is_tunable(p):
 
 def _tune(model, p):
     "Add the best global threshold of a model, with its held-out micro F1, also without each sample"
-    if model.measured.estimates is None: return model
-    unchanged = replace(model, best_f1=model.measured)
+    given = model.rows[_ROW]
+    if given.without is None: return model
+    unchanged = replace(model, best_f1=given)
     if not _is_tunable(p): return unchanged
     tuned = single_threaded(Objective().tune_global, ScoreTable(p, cv=5))
     if not tuned.held_out: return unchanged
-    f1 = estimate(F1ScoreMulti(average='micro', zero_division=p.zero_division),
-                  tuned.held_out.predictions)
-    best_f1 = Measured(pd.Series({_ROW: f1.value}), {_ROW: f1})
+    micro_f1 = F1ScoreMulti(average='micro', zero_division=p.zero_division)
+    best_f1 = estimate(micro_f1, tuned.held_out.predictions)
     return replace(model, best_f1=best_f1, best_thresh=tuned.value)
 
-def _with_intervals(difference, level):
-    "Table of the differences of two `Measured`, with their intervals"
-    return difference.intervals(level).assign(difference=difference.values)[_DIFFERENCE]
+def _difference_table(differences, level):
+    "Tabulate differences, `Estimate`s by row, with their intervals"
+    return interval_table(differences, level).rename(columns=dict(value='difference'))
 
 def _at_best(model, first):
     "Subtract held-out micro F1 of two models at their best thresholds; None: these are not tuned"
-    is_tuned = any(o.best_thresh is not None for o in (model, first))
-    if not is_tuned or model.best_f1 is None or first.best_f1 is None: return None
-    difference = model.best_f1.minus(first.best_f1)
-    return Measured(difference.values[[_ROW]], {_ROW: difference.estimates[_ROW]})
+    has_f1 = model.best_f1 is not None and first.best_f1 is not None
+    is_tuned = model.best_thresh is not None or first.best_thresh is not None
+    return _minus(model.best_f1, first.best_f1) if has_f1 and is_tuned else None
 
 def _answer(row):
     "Return 1 if a model is significantly better than the first one, -1 if it is worse, else 0"
     return np.sign(row.difference)*_excludes_0(row)
 
-def _depends(name, first, given, models, level):
-    "Warn if a model gains at its best threshold, and the `given` answer in micro F1 changes there"
-    pair = models[name],models[first]
-    at_best = _at_best(*pair)
-    if at_best is None: return ''
-    gains = [model.best_f1.values[_ROW]-model.measured.values[_ROW] for model in pair]
-    best = _with_intervals(at_best, level).loc[_ROW]
-    gains_enough = any(gain>=_GAIN for gain in gains)
-    if not gains_enough or _answer(best)==_answer(given): return ''
+def _other_answer(model, first, given, level):
+    "Return the row of micro F1 at the best thresholds, if a model gains and the `given` answer changes"
+    at_best = _at_best(model, first)
+    if at_best is None or not (model.gain>=_GAIN or first.gain>=_GAIN): return None
+    best = _difference_table({_ROW: at_best}, level).loc[_ROW]
+    return None if _answer(best)==_answer(given) else best
+
+def _depends(name, best, models):
+    "Warn that the answer in micro F1 is another one at the best thresholds, the row `best`"
     answer = "the difference in micro F1 may be chance"
     if best.difference==0: answer = "the models are equal in micro F1"
     if _excludes_0(best):
@@ -204,11 +219,20 @@ def _rules_in_words(models):
     if len(rules)==1: return f"Predicted {rules.pop()}."
     return f"Predicted: {'; '.join(f'{as_shown(k)} {o.rule}' for k,o in models.items())}."
 
+def _measure_model(name, preds, targs, ci, kwargs):
+    "Check the predictions of a model and measure it; return the `Predictions` and the `_Model`"
+    try:
+        p = Predictions.of(preds, targs, **kwargs)
+        rows = measure(p, ci)
+    except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from e
+    rule = p.rule.describe() if p.scored else 'as binary predictions'
+    return p,_tune(_Model(rows, rule), p)
+
 def _level_of(differences, models, first, ci):
     "Return the confidence level of each interval at which all that is shown or said holds at once"
-    at_best = [_at_best(models[name], first) for name in differences]
-    rows = [o.estimates or {} for o in [*differences.values(), *filter(None, at_best)]]
-    return simultaneous_level([e for of_model in rows for e in of_model.values()], ci)
+    shown = [o for rows in differences.values() for o in rows.values()]
+    said = [_at_best(models[name], first) for name in differences]
+    return simultaneous_level([*shown, *filter(None, said)], ci)
 
 def _at_once(tables, ci):
     "State what the intervals hold for; '' without intervals"
@@ -237,26 +261,24 @@ def compare_models(
     is_by_model = _is_by_model(thresh, preds_by_name, vocab)
     models = {}
     for name,preds in preds_by_name.items():
-        model_thresh = thresh[name] if is_by_model else thresh
-        try:
-            p = Predictions.of(preds, targs, thresh=model_thresh, **kwargs)
-            measured = measure(p, ci)
-        except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from None
-        rule = p.rule.describe() if p.scored else 'as binary predictions'
-        models[name] = _tune(_Model(measured, rule), p)
-    # Compare each further model with the first one
+        kwargs['thresh'] = thresh[name] if is_by_model else thresh
+        p,models[name] = _measure_model(name, preds, targs, ci, kwargs)
+    # Subtract the first model from each other one
     first,*others = models
-    differences = {name: models[name].measured.minus(models[first].measured) for name in others}
+    differences = {name: _subtract(models[name].rows, models[first].rows) for name in others}
     level = _level_of(differences, models, models[first], ci)
-    tables,texts = {},[]
-    for name,difference in differences.items():
-        scores = {k: models[k].measured.values[difference.values.index] for k in (first, name)}
-        table = tables[name] = ModelComparison({**scores, **_with_intervals(difference, level)})
-        texts.append(_compared(name, first, table, difference, ci)
-                     + _depends(name, first, table.loc[_ROW], models, level))
-    # Join the tables and the texts
-    if len(tables)==1: res = tables[name]
-    else: res = pd.concat(tables, names=['model',None])[[*models,*_DIFFERENCE]]
+    # Tabulate the differences, and put them into words
+    tables = {}
+    texts = []
+    for name,by_row in differences.items():
+        scores = {k: {row: models[k].rows[row].value for row in by_row} for k in (first, name)}
+        table = ModelComparison(scores).join(_difference_table(by_row, level))
+        best = _other_answer(models[name], models[first], table.loc[_ROW], level)
+        tables[name] = table
+        texts.append(_compared(name, first, table, by_row, ci)
+                     + ('' if best is None else _depends(name, best, models)))
+    res = tables[name]
+    if len(tables)>1: res = pd.concat(tables, names=['model',None])[[*models,*_DIFFERENCE]]
     last_line = [_rules_in_words(models), p.which_labels, _at_once(tables.values(), ci),
                  note(ci is not None, p.sampling)]
     res.attrs['reading'] = '\n'.join([*texts, ' '.join(filter(None, last_line))])

@@ -17,12 +17,12 @@ from ..core.passes import get_dl, get_probs, groups_of
 from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
 from ..metrics.ranking import (
-    APScoreMulti, ExpectedCalibrationError, random_ap, RocAucMulti)
+    APScoreMulti, ExpectedCalibrationError, rank_labels, rank_samples, RocAucMulti)
 from ..metrics.intervals import (
     cell_numbers, counts_without, Estimate, estimate, numbers_by_label)
+from ..metrics.baselines import random_ap
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
-from .jackknife import rank_labels, rank_samples
 from .accuracy import AccuracyReport, report_of, without_label
 from .plots import count_confusions, LabelPlots
 from .samples import SampleViews

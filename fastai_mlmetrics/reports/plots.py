@@ -16,8 +16,7 @@ from ..metrics.formulas import (
     F1ScoreMulti, PrecisionMulti, RecallMulti, SpecificityMulti)
 from ..metrics.curves import sort_curve
 from ..metrics.ranking import (
-    APScoreMulti, ExpectedCalibrationError, RocAucMulti)
-from .jackknife import rank_labels
+    APScoreMulti, ExpectedCalibrationError, rank_labels, RocAucMulti)
 from scipy import sparse
 
 # %% ../../nbs/reports/03_plots.ipynb #a8598b9d

@@ -11,7 +11,7 @@ from ..core.messages import count_of, note
 from ..core.tables import some_names, Table, with_limits
 from ..core.rules import as_thresh, thresh_text, ThresholdRule
 from ..core.counts import ENOUGH
-from ..metrics.curves import by_frequency, constant_values
+from ..metrics.baselines import constant_score
 from .search import SearchTable
 from .tuning import gain, is_worth, Objective, Outcome, Tuned
 from functools import cached_property
@@ -145,20 +145,10 @@ def expectation(
     return f"{text} ({now.compared.score(m):.3f} before)"
 
 def _constant_score(objective, table):
-    "Score the best constant prediction, the same labels for every sample"
+    "Score the best prediction of the same labels for every sample"
     negatives,positives = torch.from_numpy(table.total.sum(0)).double()
     counts = torch.stack([0*positives, 0*positives, positives, negatives])
-    m = objective.m
-    if m.average!='samples':
-        return objective.sign*(objective.sign*constant_values(m, counts)).nan_to_num(-math.inf).max()
-    # For samples, the labels that are best in the micro average
-    micro = copy(m)
-    micro.average = 'micro'
-    k = (objective.sign*constant_values(micro, counts)).nan_to_num(-math.inf).argmax()
-    predicted = torch.zeros(table.c, dtype=torch.bool, device='cpu')
-    predicted[by_frequency(counts)[:k]] = True
-    p = table.p.replace(preds=predicted.expand(table.y.shape), rule=table.binary_rule)
-    return m.averaged(p.sample_counts)
+    return constant_score(objective.m, counts, table.p if table.has_samples else None, objective.sign)
 
 def _never_predicted(objective, chosen):
     "State how many frequent labels an option never predicts, if they are many"
@@ -212,7 +202,7 @@ def recommendation(
         texts.append(f"`{chosen.name}` is recommended; its score is that of the samples it was tuned "
                      "on, so expect less on new ones.")
     else:
-        constant = float(_constant_score(objective, chosen.table))
+        constant = _constant_score(objective, chosen.table)
         if not objective.sign*(chosen.held_out.score(objective.m)-constant)>0:
             texts.append("Held out, no threshold is better than predicting the same labels for every "
                          f"sample, which scores {constant:.3f}.")

@@ -1,22 +1,9 @@
-"Counts at every threshold, and the best constant prediction"
+"Counts at every threshold"
 import sklearn.metrics as skm
 from helpers import *
 from fastai_mlmetrics.metrics.curves import (
-    add_to_histogram, bin_curve, bin_edges, bin_index, bin_place, constant_values, label_curve, MAX_BINS, row_curves,
+    add_to_histogram, bin_curve, bin_edges, bin_index, bin_place, label_curve, MAX_BINS, row_curves,
     score_bins, sort_curve)
-
-@given(binary_pairs(max_samples=20))
-def test_the_best_constant_has_the_highest_f1(pair):
-    _,y = pair
-    order = y.sum(0).argsort()[::-1]
-    def f1_of_first(k):
-        "Micro F1 if the `k` most frequent labels are predicted for every sample"
-        constant = np.isin(np.arange(y.shape[1]), order[:k])[None].repeat(len(y), 0)
-        return skm.f1_score(y, constant, average='micro', zero_division=0)
-    best = max(f1_of_first(k) for k in range(1, y.shape[1]+1))
-    zeros,support = torch.zeros(y.shape[1]),torch.tensor(y.sum(0))
-    counts = torch.stack([zeros, zeros, support, len(y)-support])
-    assert constant_values(F1ScoreMulti(average='micro'), counts).max().item()==pytest.approx(best)
 
 @pytest.mark.parametrize('probs', [True, False])
 @pytest.mark.parametrize('bins', [2, 7, 64, 1024, MAX_BINS])
@@ -143,25 +130,3 @@ def test_long_masked_rows_are_searched_and_not_sorted_with_zero_weights():
         a,b,k = row
         same(cells_of(c, 0), cells_of(label_curve(a[k], b[k]), 0))
         assert c.tp.shape[1]==2*int(b[k].sum())+2
-
-@given(binary_pairs(max_samples=8), st.sampled_from([0., 1., math.nan]), st.data())
-def test_constant_values_are_those_of_each_constant(pair, zero_division, data):
-    "Each number of labels, predicted for every sample and scored as predictions are"
-    _,y = pair
-    ignored = data.draw(arrays(bool, y.shape))
-    targs = np.where(ignored, -1, y)
-    kept = ~ignored
-    support,n = (y*kept).sum(0),kept.sum(0)
-    zeros = np.zeros(y.shape[1])
-    counts = torch.from_numpy(np.stack([zeros, zeros, support, n-support]))
-    frequency = np.where(n>0, support/np.maximum(n, 1), 0)
-    order = np.argsort(-frequency, kind='stable')
-    for cls in (PrecisionMulti, RecallMulti, F1ScoreMulti, JaccardMulti, AccuracyMulti):
-        for average in ('micro','macro','weighted'):
-            m = cls(average=average, zero_division=zero_division, ignore_index=-1)
-            expected = []
-            for k in range(y.shape[1]+1):
-                constant = np.isin(np.arange(y.shape[1]), order[:k])[None].repeat(len(y), 0).astype(int)
-                expected.append(m(constant, targs))
-            if average=='weighted' and np.isnan(expected).any(): continue # No defined label has a positive
-            same(constant_values(m, counts), expected, of=(cls, average))

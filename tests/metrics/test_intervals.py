@@ -2,7 +2,9 @@
 from scipy import stats
 from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
-from fastai_mlmetrics.metrics.intervals import Estimate, estimate, is_miscalibrated, simultaneous_level
+from fastai_mlmetrics.metrics.intervals import (
+    Estimate, estimate, in_average, interval_table, is_miscalibrated, macro_rankings, numbers_by_label,
+    simultaneous_level, why_no_intervals)
 
 def of(without, value=0.5, **kw): return Estimate(value, torch.tensor(without, dtype=torch.float64), **kw)
 
@@ -379,3 +381,62 @@ def test_small_calibration_errors_do_not_matter():
     for true,is_off in ((515,False), (525,True)):
         o = Predictions.of(p, (y<true).int())
         assert is_miscalibrated(o, o.valid, 1)==is_off
+
+Y = tensor([[1,0,0], [1,1,0], [0,1,0], [0,0,0], [1,0,0]])
+P = tensor([[.9,.1,.2], [.8,.3,.7], [.6,.6,.1], [.2,.9,.4], [.3,.2,.3]])
+
+def known(**kwargs): return Predictions.of(P, Y.where(tensor([[1,1,1], [1,0,0], [1,1,1], [1,1,1], [0,0,0]])>0, -1),
+                                           ignore_index=-1, **kwargs)
+
+def test_rankings_without_each_sample_are_those_of_the_others():
+    "As the metrics compute them of the other samples"
+    rng = np.random.default_rng(0)
+    for trial in range(40):
+        n,c,ties = rng.integers(2, 12),rng.integers(1, 4),trial%2
+        preds = torch.from_numpy(rng.random((n,c)).round(1 if ties else 6))
+        y = torch.from_numpy(rng.integers(-(trial%3==0), 2, (n,c))).float()
+        zero_division = (0.,1.,math.nan)[trial%4%3]
+        y[0,0] = 1
+        p = Predictions.of(preds, y, ignore_index=-1, zero_division=zero_division)
+        metrics = APScoreMulti(zero_division=zero_division, ignore_index=-1),RocAucMulti(ignore_index=-1)
+        for m,row in zip(metrics, macro_rankings(p, jackknife=True)[1]):
+            for row_i,i in enumerate((y>=0).any(1).nonzero().flatten().tolist()):
+                others = torch.arange(n)!=i
+                with warnings_as('ignore'): expected = m(preds[others], y[others])
+                np.testing.assert_allclose(row[row_i], expected, atol=1e-12)
+
+def test_labels_are_counted_in_samples_and_in_groups(monkeypatch):
+    "A label that is true in some sample of a group is true in the group"
+    assert numbers_by_label(known()).tolist()==[[2,1,0], [3,2,0], [2,2,3]]
+    assert numbers_by_label(Predictions.of(P, Y)).tolist()==[[3,2,0], [3,2,1], [2,3,5]]
+    groups = np.array([5,5,3,3,1])
+    for block in (2**16,6): # All in one, and two samples each
+        monkeypatch.setattr('fastai_mlmetrics.core.predictions._BLOCK', block)
+        assert numbers_by_label(Predictions.of(P, Y, groups=groups)).tolist()==[[2,2,0], [2,1,1], [1,3,3]]
+        of_known = numbers_by_label(known(groups=groups))
+        assert of_known.tolist()==[[1,1,0], [2,1,0], [1,2,2]] and of_known.dtype==torch.float64
+
+@pytest.mark.parametrize('n,expected', [([2.,4.], 16/3), ([1.,1.], 2), ([3.,0.], 3), ([0.,0.], math.inf)])
+def test_a_mean_over_labels_has_as_many_observations(n, expected):
+    "As in the mean's variance; labels without any are left out"
+    assert in_average(tensor(n))==pytest.approx(expected)
+
+def test_a_weighted_mean_has_as_many_observations():
+    assert in_average(tensor([2.,4.]), tensor([1.,3.]))==pytest.approx(16/(1/2+9/4))
+
+def test_a_table_of_estimates_has_their_limits():
+    spread = of([0.4,0.5,0.6]*9)
+    few = of([0.4,0.5,0.6]*9, n_max=0)
+    rows = {'a': spread, 'b': few, 'c': Estimate(0.3), 'd': Estimate(math.nan)}
+    t = interval_table(rows, 0.95)
+    assert t.value.tolist()[:3]==[0.5,0.5,0.3] and [*t.loc['a',['low','high']]]==[*spread.limits(0.95)]
+    assert t.loc[['b','c','d'],['low','high']].isna().all(axis=None) and [*t]==['value','low','high']
+    assert why_no_intervals(rows).startswith("No interval for 'b': at least one label has no positives here")
+    assert why_no_intervals({'a': spread})==why_no_intervals({'c': Estimate(0.3)})==''
+
+def test_without_a_jackknife_there_is_no_interval():
+    alone = Estimate(0.3)
+    for difference in (alone.minus(of([0.4,0.6])), of([0.4,0.6]).minus(alone)):
+        assert abs(difference.value)==pytest.approx(0.2) and difference.without is None and difference.is_difference
+        assert np.isnan(difference.limits(0.95)).all()
+    assert simultaneous_level([alone, alone], None) is None

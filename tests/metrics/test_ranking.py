@@ -383,3 +383,15 @@ def test_voc_is_named_and_checked():
     assert APScoreMulti(voc=2007)(*simulate())==paper_metrics(voc=2007)[0](*simulate())
     with pytest.raises(ValueError, match='voc=2012 should be'): APScoreMulti(voc=2012)
     with pytest.raises(ValueError, match='leave out bins'): APScoreMulti(voc=2007, bins=64)
+
+def test_rankings_are_of_the_targets_that_count():
+    from six_labels import SCORES, TARGS
+    from fastai_mlmetrics.core.predictions import Predictions
+    from fastai_mlmetrics.metrics.ranking import rank_labels, rank_samples
+    targs = TARGS.masked_fill(TARGS.roll(1)>0, -1)
+    p = Predictions.of(SCORES, targs, ignore_index=-1)
+    ap,auc = rank_labels([APScoreMulti(), RocAucMulti()], p)
+    for values,cls in ((ap, APScoreMulti), (auc, RocAucMulti)):
+        same(values, cls(average=None, ignore_index=-1)(SCORES, targs))
+    lraps, = rank_samples([LRAP()], p)
+    assert len(lraps)==p.sample_counts.shape[1] and lraps.nanmean().item()==LRAP(ignore_index=-1)(SCORES, targs)

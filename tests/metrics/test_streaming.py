@@ -206,16 +206,6 @@ def test_metrics_are_monitored_by_name(tmp_path):
     with learn.no_logging(): learn.fit(1, 0., cbs=SaveModelCallback(monitor='f1_score'))
     assert (tmp_path/'models/model.pth').exists()
 
-@pytest.mark.parametrize('tracker', [SaveModelCallback, EarlyStoppingCallback, ReduceLROnPlateau])
-def test_a_monitor_that_is_no_column_is_named(tracker, tmp_path):
-    "The error names the column that fastai's own metric would have had, and no batch was trained"
-    learn = make_learner(*simulate(64), [F1ScoreMulti(average='samples'), AccuracyMulti()], path=tmp_path)
-    for monitor,near in dict(f1_score="'f1_score_samples'", acuracy_multi="'accuracy_multi'").items():
-        says = f"'{monitor}' is not a column.*did you mean {near}"
-        with pytest.raises(ValueError, match=says), learn.no_logging():
-            learn.fit(1, 0.1, cbs=tracker(monitor=monitor))
-        assert learn.model.w.item()==0 and not learn.lock.locked()
-
 @pytest.mark.parametrize('make,given,near', [
     (F1ScoreMulti, 'threshold', 'thresh'), (F1ScoreMulti, 'treshold', 'thresh'),
     (AccuracyMulti, 'min_label', 'min_labels'),

@@ -4,6 +4,10 @@ from scipy import stats
 from helpers import *
 from reference import *
 from six_labels import SCORES, TARGS
+from fastai_mlmetrics.core.predictions import Predictions
+from fastai_mlmetrics.metrics.intervals import in_average, interval_table, numbers_by_label
+from fastai_mlmetrics.reports import accuracy
+from fastai_mlmetrics.reports.accuracy import measure, row_metrics
 
 ROW_NAMES = ['accuracy_multi','accuracy_weighted','balanced_accuracy','subset_accuracy','jaccard_samples',
              'f1_micro','f1_macro','f1_weighted','f1_samples','ap_macro','roc_auc_macro','lrap']
@@ -95,8 +99,6 @@ ROWS = {
     'subset_accuracy':      (SubsetAccuracy, 'samples'),
     'jaccard_samples':     (JaccardMulti, 'samples'),
     **{f'f1_{a}': (F1ScoreMulti,a) for a in ('micro','macro','weighted','samples')}}
-# Rows for which the constant baseline is the best of all constants
-ALWAYS_BEST = 'accuracy_multi','accuracy_weighted','subset_accuracy'
 
 @given(binary_pairs(max_labels=3), st.sampled_from([0., 1., np.nan]), st.data())
 def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division, data):
@@ -105,17 +107,17 @@ def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division
     if keep is not None: keep[0,0] = True
     targs = y if keep is None else np.where(keep, y, -1)
     report = accuracy_report(p, targs, ci=None, zero_division=zero_division, ignore_index=-1)
-    label_sets = np.array(np.meshgrid(*[[0,1]]*p.shape[1])).reshape(p.shape[1], -1).T
-    constants = [np.broadcast_to(o, p.shape) for o in label_sets]
+    valid = np.ones_like(y, bool) if keep is None else keep
+    frequency = np.where(valid.any(0), (y*valid).sum(0)/np.maximum(valid.sum(0), 1), 0)
+    order = np.argsort(-frequency, kind='stable')
+    constants = [np.broadcast_to(np.isin(range(p.shape[1]), order[:k]), p.shape).astype(int) for k in range(p.shape[1]+1)]
     with warnings_as('ignore'):
+        f1s = [F1ScoreMulti(average='micro', ignore_index=-1)(o, targs) for o in constants]
+        constant = constants[int(np.argmax(np.round(f1s, 12)))]
         for row,(cls,average) in ROWS.items():
             def ref(p): return reference(cls, y, p, average, keep, zero_division=zero_division)
             r = report.loc[row]
-            same([r.value, r.baseline, r.ceiling], [ref(p), ref(np.zeros_like(p)), ref(y)])
-            best = np.nanmax([*map(ref, constants), -1])
-            assert not r.constant>best+1e-12
-            exact = row in ALWAYS_BEST or row=='f1_micro' and zero_division==0
-            if keep is None and exact: same(r.constant, best)
+            same([r.value, r.baseline, r.ceiling, r.constant], [ref(p), ref(np.zeros_like(p)), ref(y), ref(constant)])
 
 @pytest.mark.slow
 def test_intervals_are_jackknife_intervals():
@@ -151,8 +153,8 @@ def test_intervals_cover():
     rows = ['accuracy_multi','balanced_accuracy','subset_accuracy',
             'f1_micro','f1_macro','f1_weighted','f1_samples']
     reports = [accuracy_report(*draw(100), sigmoid=True) for _ in range(100)]
-    hits = [(r.low<=truth) & (truth<=r.high) for r in reports]
-    assert (pd.DataFrame(hits)[rows].mean()>=0.88).all()
+    hits = [((r.low<=truth) & (truth<=r.high)).where(r.low.notna()) for r in reports] # Without an interval: nan
+    assert (pd.DataFrame(hits)[rows].astype(float).mean()>=0.88).all()
 
 def test_intervals_stay_between_0_and_1():
     y = simulate(60)[1].long()
@@ -268,19 +270,19 @@ def test_the_better_baseline_is_named():
         r = accuracy_report(preds, targs, sigmoid=True, ci=None)
         return r.loc['accuracy_multi'],r.reading
     acc,text = row(targs)
-    assert acc.constant==acc.baseline and f"{acc.lift:.1%} of the baseline's errors" in text
+    assert acc.constant<=acc.baseline and f"{acc.lift:.1%} of the baseline's errors" in text
     assert 'but ' not in text
     targs[:,0] = (torch.arange(400)%10>0).float()
     logits[:,0] = 4*targs[:,0]-2
     acc,text = row(targs)
     removed = (acc.value-acc.constant)/(1-acc.constant)
     assert acc.constant==max(((targs.mean(0)>0.5).float()==targs).double().mean().item(), acc.baseline) and removed>0
-    assert (f'{acc.baseline:.3f} for the baseline, predicting nothing at all, but {acc.constant:.3f} for the best '
-            f"constant prediction: the model removes {removed:.1%} of the best constant prediction's errors.") in text
+    assert (f'{acc.baseline:.3f} for the baseline, predicting nothing at all, but {acc.constant:.3f} for the '
+            f"constant prediction: the model removes {removed:.1%} of the constant prediction's errors.") in text
     nothing = row(targs, logits-99)[1]
-    assert 'the model makes more errors than the best constant prediction. F1 over' in nothing
+    assert 'the model makes more errors than the constant prediction. F1 over' in nothing
     constant = row(targs, 9*((targs.mean(0)>0.5)*2.-1).expand_as(targs))[1]
-    assert 'the model makes as many errors as the best constant prediction. F1 over' in constant
+    assert 'the model makes as many errors as the constant prediction. F1 over' in constant
 
 def test_saturated_logits_are_ranked_by_the_logits():
     "Their sigmoids are all 1"
@@ -330,8 +332,66 @@ def test_the_baseline_by_kind_of_row():
     assert r.baseline['ap_macro']==pytest.approx(np.mean(aps), abs=0.005)
     assert 'baseline, predicting nothing' in r.reading and 'for every sample scores' in r.reading
 
-def test_of_equally_frequent_sets_the_first_is_the_constant():
-    from fastai_mlmetrics.core.predictions import Predictions
-    from fastai_mlmetrics.reports.accuracy import _most_frequent_set
-    y = torch.tensor([[1,0,0], [0,1,1], [1,0,0], [0,1,1], [1,1,1]])
-    assert _most_frequent_set(Predictions.of(y.float()/2, y)).tolist()==[False,True,True]
+Y = tensor([[1,0,0], [1,1,0], [0,1,0], [0,0,0], [1,0,0]])
+P = tensor([[.9,.1,.2], [.8,.3,.7], [.6,.6,.1], [.2,.9,.4], [.3,.2,.3]])
+
+def known(**kwargs): return Predictions.of(P, Y.where(tensor([[1,1,1], [1,0,0], [1,1,1], [1,1,1], [0,0,0]])>0, -1),
+                                           ignore_index=-1, **kwargs)
+
+def test_most_observations_by_row():
+    "There is no interval if nothing is known of a label; one whose targets are all ignored is none"
+    def n_max(p): return {row: o.n_max for row,o in measure(p, 0.95).items() if o.n_max<math.inf}
+    macro = 'ap_macro','balanced_accuracy','f1_macro','roc_auc_macro'
+    for p in (Predictions.of(P, Y),known()): assert [row for row,n in sorted(n_max(p).items()) if not n]==[*macro]
+    p = Predictions.of(P, Y.where(tensor(1,1,0)>0, -1), ignore_index=-1)
+    true,predicted,false = numbers_by_label(p)
+    of_pairs = 3*in_average(1/(1/true+1/false)) # Pairs of a positive and a negative
+    assert n_max(p)==pytest.approx(dict(
+        ap_macro=in_average(true), f1_macro=in_average(true+predicted), balanced_accuracy=of_pairs,
+        roc_auc_macro=of_pairs, f1_micro=(true+predicted).sum().item(), f1_weighted=in_average(true+predicted, true)))
+    limits = interval_table(measure(known(), 0.95), 0.95)[['low','high']]
+    assert limits.loc[[*macro]].isna().all(axis=None) and limits.notna().all(1).sum()==8
+
+@pytest.mark.parametrize('zero_division', [0.,1.,0.3,math.nan])
+def test_rows_are_those_of_metrics(zero_division):
+    p = known(zero_division=zero_division)
+    values = interval_table(measure(p, None), None).value
+    for row,m in row_metrics(p).items():
+        assert row.rpartition('_')[2] in ('accuracy','multi',m.average)
+        m = type(m)(sigmoid=False, average=m.average, zero_division=zero_division, ignore_index=-1)
+        same(values[row], m(p.preds, p.targs), of=row)
+    for row,m in dict(ap_macro=APScoreMulti(ignore_index=-1, zero_division=zero_division),
+                      roc_auc_macro=RocAucMulti(ignore_index=-1), lrap=LRAP(ignore_index=-1)).items():
+        same(values[row], m(p.preds, p.targs), of=row)
+
+def test_estimates_know_the_groups_of_samples_that_count():
+    groups = np.array([5,5,3,3,1])
+    p = known(groups=groups)
+    for o in measure(p, 0.95).values(): assert o.groups.tolist()==[0,0,1,1] and len(o.without)==4
+    for o in measure(known(), 0.95).values(): assert o.groups is None
+
+def test_values_without_a_sample_are_quiet():
+    "0/0 without the only positive, or without the only sample of a label, is no warning"
+    with warnings_as('error'):
+        for p in (known(), Predictions.of(P[:2], Y[:2]), Predictions.of(P[:1], Y[:1])): measure(p, 0.95)
+
+@pytest.mark.parametrize('ci', [0, 1, 1., -0.5, 95])
+def test_a_confidence_level_lies_between_0_and_1(ci):
+    with pytest.raises(ValueError, match=f'ci={ci} should be between 0 and 1'): measure(known(), ci)
+
+@pytest.mark.parametrize('n,has_intervals', [(1,False), (2,True)])
+def test_intervals_need_two_samples(n, has_intervals):
+    p = Predictions.of(P[:n], Y[:n])
+    assert all((o.without is not None)==has_intervals for o in measure(p, 0.95).values())
+    assert all(o.without is None for o in measure(p, None).values())
+
+def test_nan_predictions_have_no_value():
+    p = Predictions.of(P.masked_fill(P>0.8, math.nan), Y)
+    with pytest.warns(UserWarning, match='NaN in 2 samples'): measured = measure(p, 0.95)
+    assert all(math.isnan(o.value) and o.without is None for o in measured.values())
+    assert [*measured]==[*measure(known(), None)]
+
+def test_without_intervals_nothing_is_computed_again(monkeypatch):
+    monkeypatch.setattr('fastai_mlmetrics.metrics.intervals._label_without', None)
+    monkeypatch.setattr(accuracy, 'scores_without', None)
+    measure(known(), None)

@@ -2,9 +2,10 @@
 from scipy import stats
 from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
-from fastai_mlmetrics.metrics.intervals import simultaneous_level
-from fastai_mlmetrics.reports.comparison import ModelComparison
-from fastai_mlmetrics.reports.jackknife import measure
+from six_labels import SCORES, TARGS
+from fastai_mlmetrics.metrics.intervals import Estimate, interval_table, simultaneous_level
+from fastai_mlmetrics.reports.accuracy import measure
+from fastai_mlmetrics.reports.comparison import _other_answer, _subtract, ModelComparison
 
 AT_ONCE = ' The 95% intervals of the {} differences hold at once.'
 INDEPENDENT = ('Samples are taken as independent: if some are alike, such as images of a patient, '
@@ -36,7 +37,7 @@ def test_intervals_are_those_of_a_paired_t_test(n):
     def jaccard(p, y): return per_sample(*((a & b).sum(1).double() for a in (p, ~p) for b in (y, ~y)))
     overlap = {k: jaccard(o>0, y.bool()).numpy() for k,o in models.items()}
     reports = [measure(Predictions.of(o, y, sigmoid=True), 0.95) for o in models.values()]
-    level = simultaneous_level(reports[1].minus(reports[0]).estimates.values(), 0.95)
+    level = simultaneous_level(_subtract(reports[1], reports[0]).values(), 0.95)
     assert 0.98<level<1-0.05/12
     for row,x in (('subset_accuracy',right), ('jaccard_samples',overlap)):
         expected = stats.ttest_rel(x['b'], x['a']).confidence_interval(level)
@@ -46,7 +47,8 @@ def test_intervals_are_those_of_a_paired_t_test(n):
 @pytest.mark.slow
 def test_intervals_are_those_of_a_bootstrap():
     models,y = two_models(400)
-    t = compare_models(models, y, sigmoid=True)
+    a,b = (measure(Predictions.of(o, y, sigmoid=True), 0.95) for o in models.values())
+    t = interval_table(_subtract(b, a), 0.95) # Of single rows
     rng,rows = np.random.default_rng(0),['f1_micro','f1_samples','f1_macro','f1_weighted']
     draws = []
     for _ in range(300):
@@ -224,21 +226,17 @@ def test_mistakes_in_a_comparison_are_named():
     assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
     assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5. '+INDEPENDENT
 
-def measured(f1, without=None):
-    from fastai_mlmetrics.reports.jackknife import Measured
-    from fastai_mlmetrics.metrics.intervals import Estimate
-    each = None if without is None else {'f1_micro': Estimate(f1, torch.as_tensor(without))}
-    return Measured(pd.Series({'f1_micro': f1}), each)
-
 @pytest.mark.parametrize('gains,warns', [((0.,0.0101),True), ((0.0101,0.),True), ((0.0099,0.0099),False)])
 def test_a_gain_of_a_hundredth_is_needed_to_depend_on_thresholds(gains, warns):
     "Of one of the models"
-    from fastai_mlmetrics.reports.comparison import _depends, _Model
+    from fastai_mlmetrics.reports.comparison import _Model
     spread = torch.linspace(-1e-5, 1e-5, 50, dtype=torch.float64)
-    def model(f1, gain, k): return _Model(measured(f1), '', measured(f1+gain, f1+gain+k*spread), 0.3)
-    models = dict(a=model(0.5, gains[0], 0), b=model(0.505, gains[1], 1))
+    def model(f1, gain, k):
+        return _Model({'f1_micro': Estimate(f1)}, '', Estimate(f1+gain, f1+gain+k*spread), 0.3)
+    first = model(0.5, gains[0], 0)
+    other = model(0.505, gains[1], 1)
     given = pd.Series(dict(difference=0.005, low=-0.1, high=0.1)) # May be chance
-    assert bool(_depends('b', 'a', given, models, 0.95))==warns
+    assert (_other_answer(other, first, given, 0.95) is not None)==warns
 
 def test_rows_that_are_read_most_are_named_first():
     from fastai_mlmetrics.reports.comparison import _rows_in_words
@@ -269,7 +267,7 @@ def test_the_reading_goes_by_the_intervals_of_the_table():
     models,y = two_models(120, gain=0.2)
     t = compare_models(models, y, sigmoid=True)
     a,b = (measure(Predictions.of(o, y, sigmoid=True), 0.95) for o in models.values())
-    alone = b.minus(a).intervals(0.95)
+    alone = interval_table(_subtract(b, a), 0.95)
     rows = (t.high-t.low)/(alone.high-alone.low)
     assert ((1.15<rows) & (rows<1.7)).all()
     words = {'f1_samples': 'F1 over samples', 'f1_macro': 'macro F1', 'accuracy_multi': 'elementwise accuracy'}
@@ -288,3 +286,15 @@ def test_equal_models_are_called_different_in_few_draws():
         return bool(re.search(' (better|worse) ', r.reading)),((r.low>0) | (r.high<0)).any()
     said,shown = np.mean([claims(seed) for seed in range(150)], 0)
     assert shown<=said<=0.09
+
+def test_rows_of_two_models_are_subtracted():
+    "Those that both have"
+    scored,binary = (measure(Predictions.of(o, TARGS), 0.95) for o in (SCORES, SCORES>0.3))
+    differences = _subtract(binary, scored)
+    assert [*differences]==[*scored][:-3]==[*binary]==[*_subtract(scored, binary)]
+    row = 'f1_macro'
+    same(differences[row].without, binary[row].without-scored[row].without)
+    without_intervals = measure(Predictions.of(SCORES, TARGS), None)
+    for rows in (_subtract(binary, without_intervals), _subtract(without_intervals, binary)):
+        assert all(o.without is None for o in rows.values())
+    assert interval_table(without_intervals, 0.95)[['low','high']].isna().all(axis=None)
