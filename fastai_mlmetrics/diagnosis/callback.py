@@ -11,9 +11,9 @@ from ..core.inputs import fitting_names, label_vocab
 from ..core.messages import (
     check_int, check_shares, hidden_by, new_warnings, replaced, without_prefix)
 from ..core.tables import Table
-from ..core.rules import common_labels, ignored_by, ThresholdRule
+from ..core.rules import ThresholdRule
 from ..core.counts import check_label_axis
-from ..core.decoding import Decoding
+from ..core.decoding import Decoding, ignored_by
 from ..metrics.streaming import StreamMetric
 from .validation import ValidationStats
 from .verdicts import (
@@ -22,7 +22,7 @@ from .remedies import weighs_much
 from .records import (
     add_trend, all_clear, as_warning, describe, describe_frozen, describe_unchanged,
     in_brief, OF_FIT, Record, ZeroLabelsError, ZeroLabelsWarning)
-from .pitfalls import error_text, known_codes, pitfalls
+from .pitfalls import common_labels, error_text, known_codes, pitfalls
 from fastai.callback.tracker import SaveModelCallback
 from contextlib import nullcontext, redirect_stderr
 from weakref import ref
@@ -97,7 +97,7 @@ class ZeroLabelsCallback(Callback):
         fresh = object.__new__(type(self))
         fresh.__dict__.update(self.__dict__)
         fresh._forget()
-        fresh.records = self.records
+        fresh.records = [*self.records]
         return fresh.__dict__
 
     @property

@@ -10,9 +10,10 @@ from fastai.basics import *
 from ..core.inputs import label_names, label_vocab, stored_targets
 from ..core.messages import nearest, note
 from ..core.tables import some_labels, some_names
-from ..core.rules import as_thresh, ignored_by, is_prob_thresh, labels_of
+from ..core.rules import is_prob_thresh
 from ..core.counts import ENOUGH
-from ..core.decoding import Decoding, range_words, unwrap
+from ..core.decoding import (
+    Decoding, ignored_by, metric_thresh, range_words, unwrap)
 from ..metrics.streaming import CountsMetric, StreamMetric
 from .verdicts import not_muted, VERDICTS
 from .remedies import (
@@ -20,8 +21,6 @@ from .remedies import (
 from .records import FACTS
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
-from fastai.metrics import ActivationType
-from scipy.special import expit
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -72,6 +71,23 @@ def _no_labels(r, learn):
     if r.true_per_sample or r.samples<ENOUGH: return
     return (f"none of the {r.samples:,} validation samples has a label{_of_these(r)}, "
             "so predicting nothing is right, and the model cannot be judged: check the targets")
+
+def labels_of(
+    metrics, # Metrics of a Learner
+    vocab=None # Names of the labels; None: unknown
+): # A set of labels for each distinct choice, or None for all labels
+    "List the distinct values of `labels` of metrics, as indices where these are known"
+    def index(label): return vocab.index(label) if vocab and label in vocab else label
+    choices = (o.labels for o in metrics if hasattr(o, 'labels'))
+    return [*dict.fromkeys(None if o is None else frozenset(map(index, o)) for o in choices)]
+
+def common_labels(
+    metrics, # Metrics of a Learner
+    vocab=None # Names of the labels; None: unknown
+):
+    "Return the labels that all metrics with an argument `labels` score; None: all, or they differ"
+    if len(labels_of(metrics, vocab))!=1: return None
+    return first(metrics, lambda o: hasattr(o, 'labels')).labels
 
 def _labels_differ(r, learn):
     "Metrics score different labels, and together not all labels: the callback cannot choose"
@@ -224,30 +240,6 @@ def _no_decoding(r, learn):
             f"{decoding.advice(probs)}{again}")
 
 # %% ../../nbs/diagnosis/04_pitfalls.ipynb #72c63648
-def metric_thresh(
-    m, # Metric of any kind
-    logits:bool=True # Whether the metrics take logits
-): # None: it has no threshold
-    "Return the threshold of a metric on probabilities"
-    thresh = None # On the scale of the metric's scores
-    sigmoid = False # Whether it converts logits to probabilities first
-    if getattr(m, 'uses_thresh', False):
-        # The metric itself warns of a probability as a threshold on logits
-        if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
-        thresh = m.thresh
-        sigmoid = m.sigmoid
-    elif isinstance(m, AccumMetric) and not isinstance(m, StreamMetric):
-        thresh = m.thresh or None
-        sigmoid = m.activation==ActivationType.Sigmoid
-    elif isinstance(m, AvgMetric):
-        try: params = inspect.signature(m.func).parameters
-        except ValueError: return None # torch's own functions have no signature
-        if {'thresh','sigmoid'} <= params.keys():
-            thresh = params['thresh'].default
-            sigmoid = params['sigmoid'].default
-    if thresh is None: return None
-    return as_thresh(thresh if sigmoid or not logits else expit(thresh))
-
 def _stale_thresh(r, learn):
     "The threshold was tuned before this training, which has changed the scores"
     if not Decoding(learn.loss_func).tuned_on: return

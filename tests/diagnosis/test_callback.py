@@ -1012,3 +1012,10 @@ def test_the_callback_s_threshold_is_used_beside_another_one_of_the_loss(thresh)
     r = learn.zero_labels.records[-1]
     expected = judge(*COLLAPSED, sigmoid=True, thresh=thresh, max_labels=2)
     assert (r.thresh,r.max_labels,r.f1_micro)==(thresh, 2, expected.f1_micro) and 0.3<r.f1_micro<1
+
+def test_a_copy_has_records_of_its_own():
+    learn = make_learner(*GOOD, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with learn.no_bar(): learn.validate()
+    copied = copy(learn.zero_labels)
+    copied.records.append('another')
+    assert len(learn.zero_labels.records)==1 and copied.records[0] is learn.zero_labels.records[0]
