@@ -124,8 +124,7 @@ class StreamMetric(AccumMetric):
         shown = []
         for name,param in params.items():
             value = getattr(self, name, param.default)
-            is_default = repr(value)==repr(param.default)
-            if name!='name' and not is_default: shown.append(f'{name}={value!r}')
+            if name!='name' and repr(value)!=repr(param.default): shown.append(f'{name}={value!r}')
         return f"{type(self).__name__}({', '.join(shown)})"
 
 # %% ../../nbs/metrics/01_streaming.ipynb #01f977e4
@@ -149,9 +148,8 @@ def accumulate(self:StreamMetric,
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
     self._batches.append(batch)
     # Count before another batch of this size would make the joined batch large
-    n_batches = len(self._batches)
-    size_with_next = (n_batches+1)*batch.size
-    if size_with_next>LARGE or n_batches>=_MANY: self.count_batches()
+    n = len(self._batches)
+    if (n+1)*batch.size>LARGE or n>=_MANY: self.count_batches()
 
 @patch
 def _begin(self:StreamMetric, learn):

@@ -326,7 +326,8 @@ def test_a_call_that_fails_adds_nothing():
     logits,targs = simulate(100, bias=-2.)
     m = F1ScoreMulti()
     value = m(logits, targs)
-    for p,y,why in ((logits, targs+0.5, 'must be 0 or 1'), (logits[:,:3], targs[:,:3], r'before they had 20: call reset\(\)')):
+    three = logits[:,:3],targs[:,:3]
+    for p,y,why in ((logits, targs+0.5, 'must be 0 or 1'), (*three, r'before they had 20: call reset\(\)')):
         with pytest.raises(ValueError, match=why): m(p, y)
         test_eq(m.value, value)
 
