@@ -13,7 +13,8 @@ from .metrics.lists import multilabel_metrics, paper_metrics
 from .thresholds.finding import best_thresholds, ThreshFinder
 from .reports.accuracy import accuracy_report
 from .reports.comparison import compare_models
-from .diagnosis.records import judge, ZeroLabelsWarning, ZeroLabelsError
+from .diagnosis.boxes import ZeroLabelsWarning, ZeroLabelsError
+from .diagnosis.records import judge
 from .diagnosis.callback import ZeroLabelsCallback
 from .learner import thresholds as _, evaluate as _, export as _ # patches `Learner`
 from .reports.interpret import MultiLabelInterpretation

@@ -176,9 +176,8 @@ REMEDIES = {'thresholds-per-label': 'Use a threshold per label', 'another-thresh
     'a-smaller-pos-weight': 'Use a smaller `pos_weight`', 'unfreezing': 'Train all layers',
     'training': 'Train longer', 'a-better-model': 'Try another model',
     'a-weighted-loss': 'As a last resort, weight positives in the loss'}
-LOSS_ADVICE = {'loss-diverges': 'Use a lower learning rate', 'network-collapsed': 'Use another learning rate',
-    'loss-falls': 'Train longer', 'ranking-improves': 'Train longer', 'overfits': 'Use fewer epochs, or more data',
-    'loss-is-flat': 'Use another learning rate', 'loss-has-risen': 'Use a lower learning rate'}
+LOSS_ADVICE = {'loss-diverges': 'Use a lower learning rate', 'network-collapsed': 'Train again in a new Learner',
+    'loss-falls': 'Train longer', 'ranking-improves': 'Train longer', 'overfits': 'Use fewer epochs, or more data'}
 PITFALLS = {
     'wrong-range': 'predictions all lie in [0, 1], so the model seems to end with a sigmoid',
     'two-sigmoids':

@@ -9,7 +9,11 @@ __all__ = []
 from fastai.basics import *
 from .inputs import label_vocab
 from .messages import note, PROBS_GIVEN
-from .rules import is_probs, RangeFound, ThresholdRule, to_scores
+from .rules import (
+    as_thresh, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
+from fastai.metrics import ActivationType
+from scipy.special import expit
+
 
 # %% ../../nbs/core/06_decoding.ipynb #540493b5
 _NO_SIGMOID = "remove the sigmoid at the model's end"
@@ -238,3 +242,36 @@ def range_words(
     if decoding.is_for_others: return f"{seems}: {remove}"
     unless = note(not replaces, " if the loss function applies another")
     return f"{seems}: pass sigmoid=False {where}, or {remove}{unless}"
+
+# %% ../../nbs/core/06_decoding.ipynb #5ab0c2f1
+def ignored_by(
+    metrics # Metrics of a Learner
+): # None: all sample-label pairs count
+    "Return the target value that the metrics ignore"
+    values = (getattr(o, 'ignore_index', None) for o in metrics)
+    return next((o for o in values if o is not None), None)
+
+def metric_thresh(
+    m, # Metric of any kind
+    logits:bool=True # Whether the metrics take logits
+): # None: it has no threshold
+    "Return the threshold of a metric on probabilities"
+    thresh = None # On the scale of the metric's scores
+    sigmoid = False # Whether it converts logits to probabilities first
+    if getattr(m, 'uses_thresh', False):
+        # The metric itself warns of a probability as a threshold on logits
+        if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
+        thresh = m.thresh
+        sigmoid = m.sigmoid
+    elif isinstance(m, AccumMetric) and hasattr(m, 'activation'): # fastai's
+        thresh = m.thresh or None
+        sigmoid = m.activation==ActivationType.Sigmoid
+    elif isinstance(m, AvgMetric):
+        try: params = inspect.signature(m.func).parameters
+        except ValueError: return None # torch's own functions have no signature
+        if {'thresh','sigmoid'} <= params.keys():
+            thresh = params['thresh'].default
+            sigmoid = params['sigmoid'].default
+    if thresh is None: return None
+    return as_thresh(thresh if sigmoid or not logits else expit(thresh))
+

@@ -277,6 +277,22 @@ def valid(self:ThresholdRule,
     if self.ignore_index is None: return None
     return ~targs.isnan() if self.ignore_index!=self.ignore_index else targs!=self.ignore_index
 
+@patch
+def range_found(self:ThresholdRule,
+    low:float, # Lowest prediction
+    high:float, # Highest prediction
+    n:int # Number of predictions
+): # `RangeFound`; None: nothing is wrong
+    "Check whether the range of predictions contradicts `thresh` or `sigmoid`"
+    if self.is_top_k: return None
+    in_01 = 0<=low<high<=1
+    if self.sigmoid and in_01 and n>=10: # Fewer logits may be in [0, 1] by chance
+        return RangeFound('probabilities', low, high)
+    beyond_01 = low<0 or high>1
+    if not self.sigmoid and beyond_01 and is_prob_thresh(self.thresh):
+        return RangeFound('logits', low, high)
+
+
 # %% ../../nbs/core/03_rules.ipynb #a0871284
 @patch
 def for_labels(self:ThresholdRule,
@@ -317,28 +333,3 @@ def check_names(self:ThresholdRule, learn):
     elif any(isinstance(o, str) for o in [*(self.labels or ()), *(self.names or ())]):
         raise ValueError("names of labels are known only if the Learner's dls has a vocab: "
                          "set learn.dls.vocab")
-
-# %% ../../nbs/core/03_rules.ipynb #ad6625d9
-def ignored_by(
-    metrics # Metrics of a Learner
-): # None: all sample-label pairs count
-    "Return the target value that the metrics ignore"
-    values = (getattr(o, 'ignore_index', None) for o in metrics)
-    return next((o for o in values if o is not None), None)
-
-def labels_of(
-    metrics, # Metrics of a Learner
-    vocab=None # Names of the labels; None: unknown
-): # A set of labels for each distinct choice, or None for all labels
-    "List the distinct values of `labels` of metrics, as indices where these are known"
-    def index(label): return vocab.index(label) if vocab and label in vocab else label
-    choices = (o.labels for o in metrics if hasattr(o, 'labels'))
-    return [*dict.fromkeys(None if o is None else frozenset(map(index, o)) for o in choices)]
-
-def common_labels(
-    metrics, # Metrics of a Learner
-    vocab=None # Names of the labels; None: unknown
-):
-    "Return the labels that all metrics with an argument `labels` score; None: all, or they differ"
-    if len(labels_of(metrics, vocab))!=1: return None
-    return first(metrics, lambda o: hasattr(o, 'labels')).labels

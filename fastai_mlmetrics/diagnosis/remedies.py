@@ -22,21 +22,15 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted
         "Use a lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     # Before 'loss-falls', because a collapsed network still learns how frequent labels are
     Row('network-collapsed', lambda r: r.collapsed,
-        "Use another learning rate, in a new Learner: scores hardly depend on the input, so the "
-        "network has collapsed, or has not begun to learn. `learn.lr_find()` suggests a rate."),
+        "Train again in a new Learner: scores hardly depend on the input, so the network has "
+        "collapsed, or has not begun to learn."),
     Row('loss-falls', lambda r: r.loss_trend=='falls',
         "Train longer: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('ranking-improves', lambda r: r.learns,
         "Train longer: micro average precision is still rising, {last_ap:.3f} {when}."),
     Row('overfits', lambda r: r.overfits,
         "Use fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
-        "{last_loss:.3g} {when}, while the training loss went on falling."),
-    Row('loss-is-flat', lambda r: r.loss_trend=='is flat',
-        "Use another learning rate, which `learn.lr_find()` suggests, or more samples: the "
-        "validation loss hardly moves, {best_loss:.3g} at best and {last_loss:.3g} {when}."),
-    Row('loss-has-risen', lambda r: r.loss_trend=='rises',
-        "Use a lower learning rate: the validation loss has risen, from {best_loss:.3g} to "
-        "{last_loss:.3g} {when}. `learn.lr_find()` suggests a rate.")]
+        "{last_loss:.3g} {when}, while the training loss went on falling.")]
 
 def _loss_advice(r):
     "Return the row of `LOSS_ADVICE` that applies; None: there is none, or it is muted"
@@ -149,22 +143,6 @@ def _weights(r):
             "scores.\n3. Train on.\n"
             "4. Tune the threshold again: `learn.set_thresh(learn.thresh_find())`")
 
-def weighs_much(
-    weight:Tensor, # `pos_weight` of the loss function; axes before the labels are of samples
-    counts:Tensor, # Confusion counts of each label, 4 x C
-    columns=None # Indices of these labels among those of the loss; None: they are the same
-)->bool:
-    "Return whether positives weigh clearly more than the root of negatives per positive"
-    tp,fp,fn,tn = counts
-    true = tp+fn
-    false = fp+tn
-    known = (true>0) & (false>0)
-    if columns is not None and weight.ndim and weight.shape[-1]>1: weight = weight[...,[*columns]]
-    by_label = weight.cpu().expand(*weight.shape[:-1], len(true))
-    used = by_label[...,known].log().mean()
-    full = (false/true)[known].log().mean()
-    return bool(used > 0.75*full) # The logarithm of the root is half of it
-
 def _dead(r, found):
     "List the labels without a true positive that a threshold per label would find, or would not"
     return [o for o in r.dead if ranks_above_chance(o)==found and o['ap']==o['ap']]
@@ -211,8 +189,7 @@ def _better_model(r):
         numbers = (f"{now} now, {r.suggested_f1:.3f} at the best global threshold "
                    f"({exact_thresh(r.suggested_thresh)}{_without(r)}), {constant}")
     # A fit of several epochs has its own advice on training
-    rate = note(r.phase, ", at a learning rate from `learn.lr_find()`,")
-    change = "Try another model" if r.loss_trend else f"Train longer{rate} or try another model"
+    change = "Try another model" if r.loss_trend else "Train longer or try another model"
     return f"{change}{first_call}: {why}. {numbers}."
 
 REMEDIES = [ # All that match are shown

@@ -156,6 +156,21 @@ class ValidationStats:
         read = self.per_label.read()
         if read: self.per_label.check_input(read[1])
 
+    def weighs_much(self,
+        weight:Tensor # `pos_weight` of the loss function; axes before the labels are of samples
+    )->bool:
+        "Return whether positives weigh clearly more than the root of negatives per positive"
+        tp,fp,fn,tn = self.per_label.read()[0]
+        true = tp+fn
+        false = fp+tn
+        known = (true>0) & (false>0)
+        is_by_label = weight.ndim and weight.shape[-1]>1
+        if is_by_label and self.columns is not None: weight = weight[...,[*self.columns]]
+        by_label = weight.cpu().expand(*weight.shape[:-1], len(true))
+        used = by_label[...,known].log().mean()
+        full = (false/true)[known].log().mean()
+        return bool(used > 0.75*full) # The logarithm of the root is half of it
+
     @classmethod
     def of(cls, p):
         "Count checked `Predictions`"

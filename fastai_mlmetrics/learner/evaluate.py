@@ -10,8 +10,8 @@ from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
 from ..core.messages import check_int, note
 from ..core.tables import escape_mathtext, Table
-from ..core.rules import complete_thresh, ignored_by
-from ..core.decoding import Decoding
+from ..core.rules import complete_thresh
+from ..core.decoding import Decoding, ignored_by
 from ..core.passes import (
     get_dl, get_probs, groups_of, NeedsTargets, without_trackers)
 from ..reports.accuracy import AccuracyReport

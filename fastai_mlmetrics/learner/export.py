@@ -14,7 +14,6 @@ from ..metrics.streaming import StreamMetric
 from ..diagnosis.callback import ZeroLabelsCallback
 from .thresholds import copy_loss
 from fastai.callback.progress import CSVLogger
-import pickletools
 
 # %% ../../nbs/learner/02_export.ipynb #154af35b
 _PACKAGE = StreamMetric.__module__.partition('.')[0]+'.'
@@ -60,29 +59,10 @@ def _made_plain(learn):
         finally:
             if stored: learn.__stored_args__ = stored
 
-_PUTS = 'PUT','BINPUT','LONG_BINPUT'
-_GETS = 'GET','BINGET','LONG_BINGET'
-
-def _globals_in(data):
-    "Yield the module and the name of each class and function that a pickle needs"
-    pushed = [None, None] # What the last steps left on top of the stack: a text, or None
-    memo = {}
-    for op,arg,_ in pickletools.genops(data):
-        if op.name=='GLOBAL': yield arg.split(' ') # In protocols below 4
-        elif op.name=='STACK_GLOBAL': yield pushed[-2:]
-        if op.name=='MEMOIZE': memo[len(memo)] = pushed[-1]
-        elif op.name in _PUTS: memo[arg] = pushed[-1]
-        elif op.name in _GETS: pushed.append(memo[arg])
-        else: pushed.append(arg if 'UNICODE' in op.name else None)
-
-def _names_in(path):
-    "Find the names of this package that a pickled file needs, if possible the public ones"
+def _needs_package(path):
+    "Whether a pickled file names a module of this package"
     with zipfile.ZipFile(path) as z:
-        pickles = [z.read(name) for name in z.namelist() if name.endswith('.pkl')]
-    needed = {(module,name) for data in pickles for module,name in _globals_in(data)}
-    ours = sorted((module,name) for module,name in needed if module.startswith(_PACKAGE))
-    public = [name for module,name in ours if name in sys.modules[module].__all__]
-    return public or [name for _,name in ours]
+        return any(_PACKAGE.encode() in z.read(name) for name in z.namelist() if name.endswith('.pkl'))
 
 @patch
 def export_plain(self:Learner,
@@ -93,12 +73,11 @@ def export_plain(self:Learner,
     Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning),
     callbacks that monitor one of these metrics, such as `SaveModelCallback`, and fastai's `CSVLogger`,
     which cannot be exported.
-    Warns if the file still needs this package, and names the objects.
+    Warns if the file still needs this package.
 
         learn.export_plain('model.pkl')"""
     with _made_plain(self): self.export(fname)
     path = self.path/fname
-    needed = None if rank_distrib() else _names_in(path) # The first process writes the file
-    if needed:
-        warn_user(f"{path} still needs {_PACKAGE[:-1]}, for {', '.join(needed)}: use fastai's own "
+    if not rank_distrib() and _needs_package(path): # The first process writes the file
+        warn_user(f"{path} still needs {_PACKAGE[:-1]}, perhaps for a loss function: use fastai's own "
                   "instead, or install the package where the file is loaded")

@@ -11,11 +11,11 @@ from ..core.inputs import label_names, label_vocab
 from ..core.messages import check_kwargs, note, single_threaded, warn_user
 from ..core.tables import some_labels
 from ..core.rules import (
-    as_thresh, binarize, complete_thresh, ignored_by, thresh_names, thresh_text,
+    as_thresh, binarize, complete_thresh, thresh_names, thresh_text,
     ThresholdRule, useless_thresh)
 from ..core.counts import NOTHING_COUNTS
 from ..core.predictions import Predictions
-from ..core.decoding import Decoding
+from ..core.decoding import Decoding, ignored_by, metric_thresh
 from ..core.passes import (
     accumulate_metrics, check_first_batch, get_dl, get_probs, groups_of)
 from ..metrics.streaming import CountsMetric
@@ -25,7 +25,6 @@ from ..thresholds.choosing import (
     choose, expectation, InUse, recommendation, thresh_table)
 from ..thresholds.finding import (
     plot_thresh_curve, saturation, score_table, ThreshFinder, WithTable)
-from ..diagnosis.pitfalls import metric_thresh
 from ..diagnosis.callback import ZeroLabelsCallback
 
 # %% ../../nbs/learner/00_thresholds.ipynb #e29b4b86

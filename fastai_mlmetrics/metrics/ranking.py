@@ -8,6 +8,7 @@ __all__ = ['CurveMetric', 'APScoreMulti', 'RocAucMulti', 'LabelRanking', 'LRAP',
 
 # %% ../../nbs/metrics/04_ranking.ipynb #816ebf97
 from fastai.basics import *
+from ..core.inputs import upload
 from ..core.messages import check_int
 from ..core.rules import to_scores
 from ..core.counts import sum_and_weight
@@ -35,7 +36,9 @@ class StoredScores:
         self.scores = preds.T.clone(memory_format=torch.contiguous_format)
         self.y = y.bool().T.contiguous()
         self.weight = None if weight is None else weight.T
-        self._curves = {} # Curves of this batch with others, by the arguments of `curves_of`
+        # Curves of the batches that were read last, of which this is the first
+        self._batches = []
+        self._curves = {} # By the other arguments of `curves_of`
 
 def curves_of(
     stored:list, # `StoredScores` of all batches
@@ -44,8 +47,12 @@ def curves_of(
 )->list: # `Curve`s of one row each, on the CPU
     "Make the curves of all labels, once for all metrics with the same batches"
     # The first batch keeps the curves, so that they live as long as the scores
-    curves = stored[0]._curves
-    key = (pooled, split, *stored[1:])
+    first_batch = stored[0]
+    if first_batch._batches!=stored[1:]: # Those of fewer batches would add up to a multiple of the scores
+        first_batch._batches = stored[1:]
+        first_batch._curves = {}
+    curves = first_batch._curves
+    key = pooled,split
     # If one process does not have the curves, all processes gather the scores
     missing = torch.tensor(int(key not in curves), device=stored[0].y.device)
     if all_reduce(missing, split):
@@ -354,12 +361,16 @@ class ExpectedCalibrationError(StreamMetric):
     def from_batch(self, batch):
         "Return the sums of scores, targets and weights in each bin of each label: 3 x C x bins"
         _,y,_ = batch.inputs
-        scores = batch.scores.double().nan_to_num()
+        scores = batch.scores
+        # Compared with edges of its own type, a score on an edge is in the upper bin
+        edges = [i/self.n_bins for i in range(1, self.n_bins)]
+        edges = upload(edges, scores.device, scores.dtype)
+        bin_of = torch.bucketize(scores.contiguous(), edges, right=True)
+        scores = scores.double().nan_to_num()
         w = _pair_weights(batch)
         w = torch.ones_like(scores) if w is None else w.double()
-        index = (scores*self.n_bins).long().clamp(0, self.n_bins-1)
         def binned(x):
-            return x.new_zeros(batch.c, self.n_bins).scatter_add_(1, index.T, x.T)
+            return x.new_zeros(batch.c, self.n_bins).scatter_add_(1, bin_of.T, x.T)
         return torch.stack([binned(w*scores), binned(w*y), binned(w)])
 
     def from_total(self, total):

@@ -9,10 +9,10 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor
 from ..core.messages import new_warnings, warn_user
-from ..core.rules import is_prob_thresh, RangeFound, ThresholdRule
+from ..core.rules import ThresholdRule
 from ..core.counts import (
     check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
-from ..core.decoding import Decoding, range_words
+from ..core.decoding import Decoding, ignored_by, range_words
 from ..core.loop import (
     all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch, LoopBatch)
 from .arguments import declared_init
@@ -124,8 +124,7 @@ class StreamMetric(AccumMetric):
         shown = []
         for name,param in params.items():
             value = getattr(self, name, param.default)
-            is_default = repr(value)==repr(param.default)
-            if name!='name' and not is_default: shown.append(f'{name}={value!r}')
+            if name!='name' and repr(value)!=repr(param.default): shown.append(f'{name}={value!r}')
         return f"{type(self).__name__}({', '.join(shown)})"
 
 # %% ../../nbs/metrics/01_streaming.ipynb #01f977e4
@@ -149,9 +148,8 @@ def accumulate(self:StreamMetric,
     if self._batches and batch.kind!=self._batches[0].kind: self.count_batches()
     self._batches.append(batch)
     # Count before another batch of this size would make the joined batch large
-    n_batches = len(self._batches)
-    size_with_next = (n_batches+1)*batch.size
-    if size_with_next>LARGE or n_batches>=_MANY: self.count_batches()
+    n = len(self._batches)
+    if (n+1)*batch.size>LARGE or n>=_MANY: self.count_batches()
 
 @patch
 def _begin(self:StreamMetric, learn):
@@ -227,13 +225,20 @@ def __call__(self:StreamMetric,
     preds, # Predictions, as `accum_values` takes them
     targs # Targets of the same shape
 ): # A float; an array for `average=None`
-    "Compute the metric of whole arrays"
-    self._clear()
+    """Compute the metric of these arrays alone, and add them to what was accumulated
+
+    So a loop may print the value of each batch, and `compute` returns that of all since `reset`. What a
+    Learner has accumulated stays as it is."""
+    alone = copy(self) # The arguments, without what was accumulated
     # Predictions with a gradient are those of a training batch, whose targets MixUp makes soft
-    self.trained = getattr(preds, 'requires_grad', False)
-    self.accum_values(preds, targs)
-    value = self.value
+    alone.trained = getattr(preds, 'requires_grad', False)
+    alone.accum_values(preds, targs)
+    value = alone.value
     if value is None: raise ValueError(NOTHING_COUNTS)
+    if not self._in_learner:
+        self.count_batches()
+        self._set_labels(alone.c)
+        self._add(alone.total, alone.seen, alone.scored, alone._checks)
     return value
 
 @patch
@@ -254,18 +259,23 @@ def count_batches(self:StreamMetric):
 def add(self:StreamMetric, batch):
     "Add what `from_batch` returns for a `Batch` to the total"
     self._set_labels(batch.n_labels)
-    self.total = self.added(self.from_batch(batch))
-    self.seen += batch.n
-    self.scored = self.scored or batch.scored
+    self._add(self.from_batch(batch), batch.n, batch.scored, [batch.checks])
+
+@patch
+def _add(self:StreamMetric, part, n, scored, checks):
+    "Add what was counted of `n` samples to the total"
+    self.total = self.added(part)
+    self.seen += n
+    self.scored = self.scored or scored
     self._read = None
-    self._checks.append(batch.checks)
+    self._checks += checks
     if len(self._checks)>=_FEW: self._checks = [join_checks(torch.stack(self._checks))]
 
 @patch
 def _set_labels(self:StreamMetric, c):
     "Raise if the number of labels changes"
     if self.c and c!=self.c:
-        raise ValueError(f"predictions have {c} labels, but before they had {self.c}")
+        raise ValueError(f"predictions have {c} labels, but before they had {self.c}: call reset()")
     self.c = c
 
 @patch
@@ -335,13 +345,8 @@ def range_of(self:StreamMetric,
     high:float # Highest prediction
 ): # `RangeFound`; None: nothing is wrong
     "Check whether the range of the predictions contradicts `thresh` or `sigmoid`"
-    if self.ignores_scale or self.rule.is_top_k or not self.scored: return None
-    in_01 = 0<=low<high<=1
-    if self.sigmoid and in_01 and self.seen*self.c>=10: # Fewer logits may be in [0, 1] by chance
-        return RangeFound('probabilities', low, high)
-    beyond_01 = low<0 or high>1
-    if not self.sigmoid and beyond_01 and is_prob_thresh(self.thresh):
-        return RangeFound('logits', low, high)
+    if self.ignores_scale or not self.scored: return None
+    return self.rule.range_found(low, high, n=self.seen*self.c)
 
 @patch(as_prop=True)
 def range_found(self:StreamMetric):

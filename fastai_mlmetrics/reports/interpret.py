@@ -10,9 +10,9 @@ from fastai.basics import *
 from ..core.inputs import label_vocab
 from ..core.messages import check_int, check_kwargs, count_of
 from ..core.tables import as_shown, some_names, Table
-from ..core.rules import complete_thresh, ignored_by, is_probs
+from ..core.rules import complete_thresh, is_probs
 from ..core.predictions import Predictions, takes_predictions
-from ..core.decoding import Decoding
+from ..core.decoding import Decoding, ignored_by
 from ..core.passes import get_dl, get_probs, groups_of
 from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve

@@ -167,8 +167,9 @@ def test_a_metric_counts_its_own_batches(numbered, batches):
                 if op=='take': m.accumulate(learn)
                 elif op=='add': m.accum_values(pred, targ)
                 elif op=='read': check(m, own)
+                elif op=='call' and len(pred) and m.rule.sample_weight is None: m(pred, targ)
                 else:
-                    m.reset() if op=='reset' or m.rule.sample_weight is not None or not len(pred) else m(pred, targ)
+                    m.reset()
                     own.clear()
                 if op in ('take','add') or op=='call' and m.rule.sample_weight is None: own.append((pred, targ))
         for m,own in zip(metrics, taken): check(m, own)

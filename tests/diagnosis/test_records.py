@@ -104,14 +104,14 @@ def test_clearly_above_a_constant(constant, f1):
     if f1<constant: assert not beats
     if f1==1: assert beats
 
-@pytest.mark.parametrize('losses,words', [
-    ([1.,.5,.4], 'still falling, 0.4 now'),
-    ([.3,.4,.9], 'Use a lower learning rate: the validation loss has risen, from 0.3 to 0.9'),
-    ([.5,.5,.501], 'hardly moves, 0.5 at best')])
-def test_what_the_loss_points_to(losses, words):
-    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Falling(losses)])
-    with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(3, 0.)
-    assert words in one_line(caught[0].message)
+def test_what_the_loss_points_to():
+    "A loss that falls asks for more training; of others, nothing is known that helps"
+    for losses,falls in (([1.,.5,.4],True), ([.3,.4,.9],False), ([.5,.5,.501],False)):
+        learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Falling(losses)])
+        with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(3, 0.)
+        text = one_line(caught[0].message)
+        assert ('Train longer: the validation loss is still falling, 0.4 now' in text)==falls
+        assert 'learning rate' not in text and ('validation loss' in text)==falls
 
 def test_nan_predictions_have_no_verdict():
     logits,targs = simulate(bias=-9)
@@ -183,7 +183,7 @@ def test_over_prediction_is_told_as_such():
     assert f'thresh={r.suggested_thresh:.10g}' in repr(r)
     learn,caught = trained(logits, targs, n_epoch=2)
     text = one_line(caught[0].message)
-    assert 'learn.set_thresh' in text and 'hardly moves' in text
+    assert 'learn.set_thresh' in text and 'validation loss' not in text
     assert 'min_labels' not in text and 'BCEWithLogitsLossFlat' not in text and len(caught)==1
     learn.set_thresh(learn.zero_labels.records[-1].suggested_thresh)
     values(learn)
@@ -230,13 +230,6 @@ def test_the_remedies_work_as_written():
         elif code=='learn.set_thresh(0.5)': assert learn.loss_func.thresh==0.5
         elif 'set_thresh' in code: assert v['f1_micro']==pytest.approx(r.suggested_f1, abs=0.02)
         elif 'loss_func' in code: assert learn.loss_func.func.pos_weight.shape==(20,)
-
-def test_a_flat_loss_asks_for_another_rate_or_more_samples():
-    "A flat loss does not show whether the learning rate is too low or too high"
-    _,caught = trained(*COLLAPSED, 4)
-    text = one_line(caught[0].message)
-    assert 'hardly moves' in text
-    assert 'Use another learning rate, which `learn.lr_find()` suggests, or more samples' in text
 
 def test_no_threshold_to_suggest():
     r = judge(torch.full((100,5), 0.1), (torch.arange(500).view(100,5)%4==0).long())
@@ -288,15 +281,6 @@ def test_logits_at_a_threshold_of_their_own():
     exec(code)
     assert learn.loss_func.thresh==pytest.approx(torch.tensor(r.suggested_thresh).sigmoid().item())
     assert values(learn)['accuracy_multi']>r.accuracy
-
-def test_a_loss_that_came_down_hardly_moves():
-    records = []
-    for loss in (0.479,0.0524,0.0525):
-        r = Record(judged(), phase='fit', epoch=0, valid_loss=loss)
-        add_trend(r, records, train_loss=0.05)
-        records.append(r)
-    helps = ' '.join(remedies(r))
-    assert 'hardly moves, 0.0524 at best and 0.0525 now' in helps
 
 @pytest.mark.parametrize('losses,trend,best', [
     ((math.nan,0.5,0.4), 'falls', 0.5), # The first one is unknown

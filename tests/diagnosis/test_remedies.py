@@ -1,7 +1,7 @@
 "Remedies that do what they say"
 from dataclasses import FrozenInstanceError
 from helpers import *
-from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies, weighs_much
+from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies
 from fastai_mlmetrics.diagnosis.records import FACTS
 
 # Each remedy, followed as it is written, in trainings of a second: it does what it says
@@ -145,20 +145,6 @@ def more_training():
     assert after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
 
 @remedy('training')
-def rate_of_lr_find():
-    learn = learner(layers=(50,))
-    before = fit(learn, 4, 1e-7)
-    assert '`learn.lr_find()` suggests' in loss_advice(before, 'loss-is-flat')
-    with learn.no_logging(), learn.no_bar(): lr = learn.lr_find(show_plot=False).valley
-    assert fit(learn, 4, lr).valid_loss<0.8*before.valid_loss
-
-@remedy('training')
-def lower_rate():
-    before = fit(learner(layers=(50,)), 6, 100.)
-    assert 'Use a lower learning rate' in loss_advice(before, 'loss-has-risen')
-    assert fit(learner(layers=(50,)), 6, 1e-2).valid_loss<0.1*before.valid_loss
-
-@remedy('training')
 def fewer_epochs_or_more_data():
     learn = learner(100, layers=(200,))
     before = fit(learn, 30, 1e-2)
@@ -185,9 +171,8 @@ def better_model():
     "Right after the first epoch, when no trend of the loss is known"
     learn = learner(layers=(50,))
     before = fit(learn, 1, 1e-3)
-    assert 'Train longer, at a learning rate from `learn.lr_find()`' in advice(before, 'a-better-model')
-    with learn.no_logging(), learn.no_bar(): lr = learn.lr_find(show_plot=False).valley
-    assert fit(learn, 20, lr).f1_micro>before.f1_micro+0.1
+    assert 'Train longer or try another model' in advice(before, 'a-better-model')
+    assert fit(learn, 20, 1e-3).f1_micro>before.f1_micro+0.1
 
 @pytest.mark.slow # trainings
 @pytest.mark.parametrize('f', [f for fs in FOLLOWED.values() for f in fs], ids=lambda f: f.__name__)
@@ -219,17 +204,6 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     after = MultiLabelInterpretation.from_learner(learn).judge()
     assert after.f1_micro>0.85 and 'a threshold per label' not in one_line(after)
     with pytest.raises(TypeError): [*calls.values()][0].judge(min_acuracy=0.3)
-
-@pytest.mark.parametrize('weigh', [
-    lambda w: w, lambda w: w.expand(3), lambda w: w.expand(1, 3), lambda w: w.expand(7, 1), lambda w: w.expand(7, 3)],
-    ids=['number','labels','1 x labels','samples x 1','samples x labels'])
-@pytest.mark.parametrize('columns', [None, [0,2]])
-def test_a_weight_of_any_shape_weighs_as_much(weigh, columns):
-    "Also of some labels; an axis of 1 is of all labels, and is not indexed"
-    tp,fp,fn,tn = torch.tensor([[5.,5.,5.], [10.,10.,10.], [5.,5.,5.], [80.,80.,80.]]) # 9 negatives per positive
-    counts = torch.stack([tp, fp, fn, tn])[:,columns or slice(None)]
-    for weight,much in ((9., True), (6., True), (3., False), (1., False)): # 3 is the root
-        assert weighs_much(weigh(tensor([weight])), counts, columns) is much
 
 OTHERS = dict(a=0.1, c=0.3)
 

@@ -179,7 +179,7 @@ def test_no_suggestion_at_the_ends(make):
 
 def test_each_field_is_in_the_table_of_the_notebook():
     "And each row of the table is about fields that a record has"
-    nb = json.loads((ROOT/'nbs/diagnosis/03_records.ipynb').read_text(encoding='utf-8'))
+    nb = json.loads((ROOT/'nbs/diagnosis/04_records.ipynb').read_text(encoding='utf-8'))
     table, = [o for c in nb['cells'] if '| field |' in (o:=''.join(c['source']))]
     fields = [o for row in re.findall(r'(?m)^\| (`.*?) \|', table) for o in re.findall(r'`(\w+)`', row)]
     learn,_ = trained(*COLLAPSED)
@@ -191,7 +191,7 @@ def test_memory_of_a_validation_is_as_said(c, mb):
     totals = [o for m in stats.metrics for o in L(m.total, use_list=None) if isinstance(o, Tensor)]
     n = sum(o.numel()*o.element_size() for o in totals)
     assert f'{n/1e6:.2g}'==mb
-    text = (ROOT/'nbs/diagnosis/05_callback.ipynb').read_text(encoding='utf-8')
+    text = (ROOT/'nbs/diagnosis/06_callback.ipynb').read_text(encoding='utf-8')
     assert f'{mb} MB with {c:,}' in text
 
 def test_strides_change_nothing():
@@ -279,3 +279,16 @@ def test_thresholds_are_compared_only_where_folds_and_labels_allow_it():
         assert all(map(math.isnan, found))
     limited = ValidationStats.of(Predictions.of(logits, targs, sigmoid=True, max_labels=1)).fields()
     assert limited['global_f1']==r['global_f1'] and math.isnan(limited['global_gain'][0])
+
+@pytest.mark.parametrize('weigh', [
+    lambda w: w, lambda w: w.expand(3), lambda w: w.expand(1, 3), lambda w: w.expand(7, 1), lambda w: w.expand(7, 3)],
+    ids=['number','labels','1 x labels','samples x 1','samples x labels'])
+@pytest.mark.parametrize('columns', [None, [0,2]])
+def test_a_weight_of_any_shape_weighs_as_much(weigh, columns):
+    "Also of some labels; an axis of 1 is of all labels, and is not indexed"
+    targs = torch.zeros(100, 3)
+    targs[:10] = 1 # 9 negatives per positive
+    stats = ValidationStats(labels=columns)
+    stats.per_label.accum_values(targs, targs)
+    for weight,much in ((9., True), (6., True), (3., False), (1., False)): # 3 is the root
+        assert stats.weighs_much(weigh(tensor([weight]))) is much

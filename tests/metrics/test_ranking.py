@@ -1,5 +1,5 @@
 "Metrics without a threshold, compared with scikit-learn and torchmetrics on the same scores"
-import itertools, sklearn.metrics as skm, torchmetrics.functional.classification as tm
+import gc, itertools, sklearn.metrics as skm, torchmetrics.functional.classification as tm
 from fractions import Fraction
 from helpers import *
 from reference import *
@@ -317,6 +317,18 @@ def test_mistakes_are_named():
         with pytest.warns(UserWarning, match='NaN in 1 sample,'): assert math.isnan(m(logits, targs))
         assert not math.isnan(type(m)(ignore_index=-1)(logits, torch.where(logits.isnan(), -1, targs)))
 
+def test_a_value_after_each_batch_keeps_the_curves_of_one_reading():
+    "So memory grows with the scores, not with their square"
+    def n_alive(): return sum(isinstance(o, curves.Curve) for o in gc.get_objects())
+    gc.collect()
+    before = n_alive()
+    metrics = APScoreMulti(),RocAucMulti(),APScoreMulti(average='micro')
+    for _ in range(9):
+        for m in metrics: m.accum_values(torch.randn(20, 3), torch.ones(20, 3))
+        for m in metrics: m.compute()
+    gc.collect()
+    assert n_alive()-before<=6
+
 # Calibration
 
 SCORES = arrays(np.float32, (20,3), elements=st.floats(0, 1, width=32))
@@ -334,6 +346,15 @@ def test_calibration_error_is_torchmetrics_s(s, y, n):
     w = np.arange(20)%3+1
     repeated = [o.repeat_interleave(tensor(w), 0) for o in (s, y)]
     same(ece(sample_weight=w)(s, y), ece()(*repeated), 1e-9)
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+@pytest.mark.parametrize('n', [1,3,7,10,49])
+def test_a_score_on_an_edge_is_in_the_bin_above(dtype, n):
+    "In the type of the scores: 0.7 in float32 is a little less than in float64, and not below 7/10"
+    s = torch.tensor([i/n for i in range(n+1)], dtype=dtype)[:,None]
+    m = ExpectedCalibrationError(n, sigmoid=False)
+    m(s, torch.zeros_like(s))
+    test_eq(m.read()[0][2,0].tolist(), [1.]*(n-1)+[2.])
 
 def test_scores_that_are_the_frequency_are_calibrated():
     "Scores that are the label's frequency are calibrated, but useless"

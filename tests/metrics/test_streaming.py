@@ -273,6 +273,44 @@ def test_update_and_compute_are_torchmetrics_s(pair, cut):
         if average=='micro': same(ours.compute(), theirs.compute().item(), 1e-6)
         same(ours.compute(), ours(p, y))
 
+def test_a_call_accumulates_as_torchmetrics_does():
+    "Each call returns the value of its arrays alone, and `compute` that of all"
+    ours,theirs = F1ScoreMulti(average='micro'),tmc.MultilabelF1Score(4, average='micro')
+    set_seed(0)
+    for _ in range(3):
+        p,y = torch.randn(50, 4),(torch.rand(50, 4)<0.4).long()
+        same(ours(p, y), theirs(p, y).item(), 1e-6)
+    same(ours.compute(), theirs.compute().item(), 1e-6)
+    assert abs(ours.compute()-ours(p, y))>0.01
+    ours.reset()
+    test_eq(ours(p, y), ours.value)
+
+def test_a_call_adds_to_every_kind_of_metric():
+    logits,targs = simulate(100, bias=-2.)
+    for m in all_metrics():
+        whole = deepcopy(m)(logits, targs)
+        m.accum_values(logits[:30], targs[:30])
+        for part in (slice(30, 60), slice(60, 100)):
+            np.testing.assert_equal(m(logits[part], targs[part]), deepcopy(m)(logits[part], targs[part]))
+        np.testing.assert_allclose(m.value, whole, rtol=0, atol=1e-9)
+
+def test_a_call_that_fails_adds_nothing():
+    logits,targs = simulate(100, bias=-2.)
+    m = F1ScoreMulti()
+    value = m(logits, targs)
+    three = logits[:,:3],targs[:,:3]
+    for p,y,why in ((logits, targs+0.5, 'must be 0 or 1'), (*three, r'before they had 20: call reset\(\)')):
+        with pytest.raises(ValueError, match=why): m(p, y)
+        test_eq(m.value, value)
+
+def test_a_call_leaves_what_a_learner_has_accumulated():
+    logits,targs = simulate(100, bias=-2.)
+    m = F1ScoreMulti()
+    learn = make_learner(logits, targs, m)
+    with learn.no_bar(): value = learn.validate()[1]
+    test_eq(m(logits[:50], targs[:50]), F1ScoreMulti()(logits[:50], targs[:50]))
+    test_eq(m.value, value)
+
 def test_nothing_accumulated_is_none():
     empty = torch.zeros(0,3)
     for m in (F1ScoreMulti(), SubsetAccuracy(), APScoreMulti(), BrierScoreMulti()):
