@@ -86,6 +86,7 @@ def test_a_page_of_the_reference(module):
     assert heading=='### total' and directive.startswith('````{py:function} total(*args)\n')
     assert text=='As {py:obj}`total <m.total>`, *more*.' and other['source']=='### Other things'
 
+@pytest.mark.slow
 def test_every_notebook_is_a_page_without_its_directives():
     notebooks = {*(ROOT/'nbs').glob('*.ipynb'), *(ROOT/'nbs').glob('[!.]*/[!_.]*.ipynb')}
     pages = [o for _,_,files in docs.KINDS.values() for o in files]
