@@ -9,6 +9,10 @@ settings.register_profile('same', max_examples=10, derandomize=True, deadline=No
 settings.register_profile('random', settings.get_profile('same'), max_examples=40, derandomize=False, print_blob=True)
 settings.load_profile('same')
 
+def pytest_collection_modifyitems(items):
+    "The site, which takes longest, comes first, so that no process waits for it in the end"
+    items.sort(key=lambda o: not (o.path.stem=='test_site' and o.get_closest_marker('slow')))
+
 def pytest_collection(): gc.disable() # What is imported stays
 
 def pytest_collection_finish():

@@ -5,6 +5,8 @@ from datetime import timedelta
 from fastai.distributed import DistributedDL
 from helpers import *
 
+pytestmark = pytest.mark.slow
+
 def _broadcast(self, t, rank):
     "fastai's own moves the indices to a GPU, which gloo does not need"
     t = torch.tensor(t)
@@ -54,15 +56,15 @@ def validated(n, bs=16):
     n_warnings = sum(issubclass(w.category, ZeroLabelsWarning) for w in caught)
     return result,dict(learn.zero_labels.records[0], valid_loss=None),n_warnings
 
-def all_validated(*sizes): return [validated(n) for n in sizes]
-# With 49 samples, the last two processes have an empty last batch
-@pytest.mark.parametrize('world,sizes', [(2, (51,1)), slow(3, (70,49,2))])
-def test_processes_agree_with_one(tmp_path, world, sizes):
-    results = in_processes(all_validated, world, tmp_path, *sizes)
-    for i,(expected,record,_) in enumerate(all_validated(*sizes)):
+SIZES = 70,51,49,2 # With 49 samples, the last two processes have an empty last batch
+def all_validated(): return [validated(n) for n in SIZES]
+
+def test_processes_agree_with_one(tmp_path):
+    results = in_processes(all_validated, 3, tmp_path)
+    for i,(expected,record,_) in enumerate(all_validated()):
         for rank,(result,r,n_warnings) in enumerate(o[i] for o in results):
             for k,v in expected.items():
-                np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=f'{k} of {sizes[i]}')
+                np.testing.assert_allclose(result[k], v, atol=1e-12, err_msg=f'{k} of {SIZES[i]}')
             assert str(r)==str(record)
             assert n_warnings==(rank==0 and bool(record['verdict']))
 
@@ -131,10 +133,9 @@ def by_torch_sampler(n, shuffle):
 def all_by_torch_sampler():
     return [by_torch_sampler(n, shuffle) for n,shuffle in ((51,False), (51,True), (40,False), (3,False))]
 
-@pytest.mark.parametrize('world', [2, slow(3)])
-def test_processes_agree_with_one_under_samplers_of_torch(tmp_path, world):
+def test_processes_agree_with_one_under_samplers_of_torch(tmp_path):
     expected = all_by_torch_sampler()
-    for result in in_processes(all_by_torch_sampler, world, tmp_path):
+    for result in in_processes(all_by_torch_sampler, 3, tmp_path):
         for (a,n),(b,m) in zip(result, expected):
             assert n==m
             for k,v in b.items(): np.testing.assert_allclose(a[k], v, atol=1e-12, err_msg=k)
@@ -187,7 +188,8 @@ def thresholds_by_torch_sampler():
     best = learn.thresh_find(bins=256, show_plot=False)
     return [(*best, best.table.to_csv())]
 
-@pytest.mark.parametrize('f', [found_thresholds, thresholds_by_torch_sampler])
-def test_processes_find_the_thresholds_of_one(tmp_path, f):
-    expected = f()
-    for result in in_processes(f, 2, tmp_path): assert result==expected
+def all_thresholds(): return found_thresholds(),thresholds_by_torch_sampler()
+
+def test_processes_find_the_thresholds_of_one(tmp_path):
+    expected = all_thresholds()
+    for result in in_processes(all_thresholds, 2, tmp_path): assert result==expected

@@ -187,35 +187,43 @@ def check_ours(e, kind, name, allowed):
 SOMETIMES = {'None in rows','None in arrays','other number of rows','other number of columns','empty array','image',
              'big numbers','big whole numbers','big unsigned','range','quantized tensor'}
 
-@pytest.mark.parametrize('kind', REFUSED)
+def test_what_is_no_table_is_named():
+    with warnings_as('ignore'):
+        for kind,make in REFUSED.items():
+            check_ours(outcome(judge, make(SCORES), TARGS), kind, 'judge', kind in SOMETIMES)
+            check_ours(outcome(judge, SCORES, make(TARGS)), kind, 'judge', kind in SOMETIMES)
+            check_ours(outcome(label_stats, make(TARGS)), kind, 'label_stats', kind in SOMETIMES)
+
+@pytest.mark.parametrize('kind', ['None','dict of outputs','list of names','ragged lists','tuple of two tensors'])
 def test_what_is_no_table_is_named_by_each_function(kind):
     make = REFUSED[kind]
     with warnings_as('ignore'):
         for name,f in TAKERS.items():
-            check_ours(outcome(f, make(SCORES), TARGS), kind, name, kind in SOMETIMES)
-            check_ours(outcome(f, SCORES, make(TARGS)), kind, name, kind in SOMETIMES)
-        for name,f in OF_TARGETS.items(): check_ours(outcome(f, make(TARGS)), kind, name, kind in SOMETIMES)
+            check_ours(outcome(f, make(SCORES), TARGS), kind, name, False)
+            check_ours(outcome(f, SCORES, make(TARGS)), kind, name, False)
+        for name,f in OF_TARGETS.items(): check_ours(outcome(f, make(TARGS)), kind, name, False)
 
-@pytest.mark.parametrize('kind', TAKEN)
-def test_what_has_one_meaning_is_taken(kind):
-    make = TAKEN[kind]
+def test_what_has_one_meaning_is_taken():
+    metric = F1ScoreMulti(sigmoid=False)
     with warnings_as('error'):
-        for preds,targs in ((make(SCORES), make(TARGS)), (make(SCORES), TARGS), (SCORES, make(TARGS))):
-            p,y = as_rows(preds, targs)
-            assert type(p) is type(y) is Tensor and not p.requires_grad
-            assert torch.equal(p.float(), torch.from_numpy(SCORES)) and torch.equal(y.float(), torch.from_numpy(TARGS))
-            assert F1ScoreMulti(sigmoid=False)(preds, targs)==F1ScoreMulti(sigmoid=False)(SCORES, TARGS)
-        assert torch.equal(pos_weight(make(TARGS)), pos_weight(TARGS))
-    assert label_stats(make(TARGS)).train.tolist()==TARGS.sum(0).tolist()
+        for kind,make in TAKEN.items():
+            for preds,targs in ((make(SCORES), make(TARGS)), (make(SCORES), TARGS), (SCORES, make(TARGS))):
+                p,y = as_rows(preds, targs)
+                assert type(p) is type(y) is Tensor and not p.requires_grad, kind
+                assert torch.equal(p.float(), torch.from_numpy(SCORES)), kind
+                assert torch.equal(y.float(), torch.from_numpy(TARGS)), kind
+                assert metric(preds, targs)==metric(SCORES, TARGS), kind
+            assert torch.equal(pos_weight(make(TARGS)), pos_weight(TARGS)), kind
+            assert label_stats(make(TARGS)).train.tolist()==TARGS.sum(0).tolist(), kind
 
 EVERYWHERE = 'list of tensors with gradients','series of lists','column of arrays','longdouble','nested tensor'
 
-@pytest.mark.parametrize('name', TAKERS)
-def test_what_has_one_meaning_is_taken_by_each_function(name):
+def test_what_has_one_meaning_is_taken_by_each_function():
     with warnings_as('ignore'):
-        for kind in EVERYWHERE: TAKERS[name](TAKEN[kind](SCORES), TAKEN[kind](TARGS))
+        for name,f in TAKERS.items():
+            for kind in EVERYWHERE: assert outcome(f, TAKEN[kind](SCORES), TAKEN[kind](TARGS)) is None, (name, kind)
 
-@pytest.mark.parametrize('kind,says', {
+SAYS = {
     'None': 'but this NoneType is not one: pass an array',
     'dict of outputs': 'this dict is not one',
     'ragged lists': r'this list of 40 \(list of \d, list of \d, list of \d\) is not one: pass .* lists of equally long',
@@ -227,10 +235,13 @@ def test_what_has_one_meaning_is_taken_by_each_function(name):
     'arrays and None': r'this tuple of 2 \(ndarray of the shape \(40, 3\), NoneType\)',
     'text in a frame': "column 'path' has text, such as 'x.jpg': .* select the columns",
     'list of names': "this list has text, such as 'a': .* one-hot encode label names",
-    'categories': "this Series has text, such as 'a'"}.items())
-def test_the_message_names_the_object(kind, says):
-    for preds,targs,what in ((REFUSED[kind](SCORES), TARGS, 'predictions'), (SCORES, REFUSED[kind](TARGS), 'targets')):
-        with pytest.raises(ValueError, match=f'^{what}: a table of numbers is needed.*{says}'): judge(preds, targs)
+    'categories': "this Series has text, such as 'a'"}
+
+def test_the_message_names_the_object():
+    for kind,says in SAYS.items():
+        make = REFUSED[kind]
+        for preds,targs,what in ((make(SCORES), TARGS, 'predictions'), (SCORES, make(TARGS), 'targets')):
+            with pytest.raises(ValueError, match=f'^{what}: a table of numbers is needed.*{says}'): judge(preds, targs)
 
 @pytest.mark.parametrize('dtype', [
     'uint16','uint32','uint64','float16','bfloat16','float8_e4m3fn','float8_e5m2','bool'])
@@ -250,8 +261,7 @@ FUNCTIONS = dict(judge=judge, report=accuracy_report, thresholds=best_thresholds
                  per_label=partial(best_thresholds, per_label=True), interpretation=MultiLabelInterpretation.from_preds,
                  comparison=lambda p, y, **kwargs: compare_models({'a': p, 'b': p[:,::-1].copy()}, y, **kwargs))
 
-@pytest.mark.parametrize('name', FUNCTIONS)
-@pytest.mark.parametrize('ignored', [-1,-999,math.nan])
+@pytest.mark.parametrize('name,ignored', [*((o, math.nan) for o in FUNCTIONS), ('judge', -1), ('thresholds', -999)])
 def test_predictions_of_ignored_targets_may_be_any_number(name, ignored):
     rng = np.random.default_rng(0)
     targs = (rng.random((300,3))<0.4).astype(float)

@@ -20,6 +20,7 @@ def test_after_fastai_comes_ours():
         'FBetaMulti','F1ScoreMulti','PrecisionMulti','RecallMulti','JaccardMulti','HammingLossMulti','APScoreMulti',
         'RocAucMulti','MatthewsCorrCoefMulti','BrierScoreMulti','accuracy_multi','BCEWithLogitsLossFlat'}
 
+@pytest.mark.slow
 def test_totals_do_not_drift_over_many_batches(monkeypatch):
     "A short run of `python -m benchmarks soak`, which takes 100,000 batches"
     monkeypatch.syspath_prepend(ROOT)
@@ -46,7 +47,7 @@ ROOMS_WITH_EXAMPLES = 'formulas','losses','lists','imbalance','splitting','digit
 # In the order of their names; methods that several classes share are one
 EXAMPLES = {o: name for name,o in sorted(functions().items(), reverse=True) if '\n\n    ' in inspect.getdoc(o)}
 
-@pytest.mark.parametrize('name', [*EXAMPLES.values()])
+@pytest.mark.parametrize('name', [slow(o) if o=='multilabel_dls' else o for o in EXAMPLES.values()])
 def test_examples_in_docstrings_run_and_return_what_they_show(name, tmp_path, monkeypatch):
     monkeypatch.setenv('FASTAI_HOME', str(tmp_path))
     logits,targs = simulate(60, 3, density=0.3)

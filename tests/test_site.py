@@ -86,6 +86,7 @@ def test_a_page_of_the_reference(module):
     assert heading=='### total' and directive.startswith('````{py:function} total(*args)\n')
     assert text=='As {py:obj}`total <m.total>`, *more*.' and other['source']=='### Other things'
 
+@pytest.mark.slow
 def test_every_notebook_is_a_page_without_its_directives():
     notebooks = {*(ROOT/'nbs').glob('*.ipynb'), *(ROOT/'nbs').glob('[!.]*/[!_.]*.ipynb')}
     pages = [o for _,_,files in docs.KINDS.values() for o in files]
@@ -339,6 +340,8 @@ def test_the_built_site_finds_names_and_pages(tmp_path):
     of_modules = [o.partition('/')[0] in docs.WINGS for o in find('CountsMetric')]
     assert not of_modules[0] and of_modules[-1] and of_modules==sorted(of_modules)
     assert 'CONTRIBUTING' not in find('test')[:5] # Who looks for a word wants to use the package, as a rule
+    pages = re.findall(r'\]\((.+?)\): ', (tmp_path/'site'/'llms.txt').read_text())
+    assert len(pages)>20 and all((tmp_path/'site'/o).exists() for o in pages)
     home = read('index.html')
     doors = [o['href'] for o in home.select('.doors a')]
     assert doors==['start.html','howto.html','reference.html','explanations.html']

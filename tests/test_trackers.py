@@ -101,6 +101,7 @@ def test_wandb_has_metrics_and_records(tmp_path, monkeypatch, digits_dls):
         assert {k: row[k] for k in o}==pytest.approx(o, rel=1e-6)
         assert row['zero_labels/verdict']==(learn.zero_labels.records[-1].verdict or 'none')
 
+@pytest.mark.slow
 def test_comet_has_metrics_and_records(tmp_path, monkeypatch):
     "In its offline mode: the contents of the archive"
     comet_ml = pytest.importorskip('comet_ml')
@@ -116,8 +117,8 @@ def test_comet_has_metrics_and_records(tmp_path, monkeypatch):
     archive = zipfile.ZipFile(next(tmp_path.glob('*.zip')))
     lines = [json.loads(o) for o in archive.read('messages.json').decode().splitlines()]
     logged = {}
-    for o in lines:
-        if m:=o['payload'].get('metric'): logged.setdefault(m['metricName'], []).append(float(m['metricValue']))
+    for m in filter(None, (o['payload'].get('metric') for o in lines)):
+        logged.setdefault(m['metricName'], []).append(float(m['metricValue']))
     for k in (*NAMES, *NUMBERS):
         assert logged[k if '/' in k else f'epoch__{k}']==pytest.approx([o[k] for o in wanted(learn)], rel=1e-6), k
     verdict = 'zero_labels/verdict: predicts nothing'

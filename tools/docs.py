@@ -438,6 +438,8 @@ def build(site):
         app.connect('env-updated', leave_out)
         app.connect('html-page-context', break_names)
         app.build()
+    text = (NBS/'llms.txt').read_text(encoding='utf-8')
+    (site/'llms.txt').write_text(re.sub(r'\]\((\S+)\.ipynb', r'](nbs/\1.html', text), encoding='utf-8')
     broken = sorted({*broken_links(site)})
     for o in broken: print(f'broken link in {o}', file=sys.stderr)
     return app.statuscode or len(broken)

@@ -1,4 +1,4 @@
-"""Write README.md from nbs/index.ipynb, and nbs/README.md, the list of all pages
+"""Write README.md from nbs/index.ipynb, and the list of all pages: nbs/README.md, and for programs nbs/llms.txt
 
 `--picture` first draws nbs/images/warning.png, the table and the message that nbs/index.ipynb saves, with Chromium.
 Without it, a picture of another run is an error."""
@@ -98,15 +98,20 @@ def entry(page, heading):
     return (f'\n### {heading}\n\n' if heading else '')+f'- [{title}]({page.relative_to(INDEX.parent)}): {summary}'
 
 def pages():
-    "The text of nbs/README.md: the lists of pages that the site has"
+    "The texts of nbs/README.md and nbs/llms.txt: the lists of pages that the site has"
     docs = runpy.run_path(root/'tools'/'docs.py')
+    kinds = [o for kind,o in docs['KINDS'].items() if kind!='making']
     sections = [f'## {title}\n\n{what}\n\n'+'\n'.join(entry(o, docs['HEADINGS'].get(o)) for o in files).lstrip()
-                for kind,(title,what,files) in docs['KINDS'].items() if kind!='making']
-    return '\n\n'.join(['# All pages', *sections])+'\n'
+                for title,what,files in kinds]
+    name,description = (docs['settings'][o] for o in ('lib_name','description'))
+    # As https://llmstxt.org wants it: no headings below the second level
+    plain = [f'## {title}\n\n'+'\n'.join(entry(o, None) for o in files) for title,_,files in kinds]
+    return {'nbs/README.md': '\n\n'.join(['# All pages', *sections])+'\n',
+            'nbs/llms.txt': '\n\n'.join([f'# {name}', f'> {description}', *plain])+'\n'}
 
 def render():
     "The files that are written: name -> text"
-    return {'README.md': readme(), 'nbs/README.md': pages()}
+    return {'README.md': readme(), **pages()}
 
 if __name__=='__main__':
     if '--picture' in sys.argv[1:]: draw()
