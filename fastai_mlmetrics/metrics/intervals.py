@@ -379,24 +379,3 @@ def simultaneous_level(
     draws = np.random.default_rng(0).standard_normal((n_draws, len(root)))@root.T
     farthest = np.quantile(np.abs(draws).max(1), ci)
     return 2*norm.cdf(farthest)-1
-
-# %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c6
-def is_miscalibrated(
-    p:Predictions, # Probabilities and targets
-    where:Tensor, # Which pairs count, N x C bools
-    n_bins:int, # Number of bins; 1: the difference of the means
-    least:float=0.02 # Errors up to this one do not matter
-)->bool:
-    "Whether the calibration error is larger than it would be by chance"
-    scores = p.scores.double()
-    bins = (scores*n_bins).long().clamp(0, n_bins-1)
-    differences = (scores-p.true.double()).where(where, 0)
-    # Labels of a sample, and samples of a group, may be wrong together
-    sums = scores.new_zeros(len(scores), n_bins).scatter_add_(1, bins, differences)
-    if p.groups is not None:
-        sums = scores.new_zeros(int(p.groups.max())+1, n_bins).index_add_(0, p.groups, sums)
-    error = sums.sum(0).abs().sum()
-    # Calibrated scores: the error in a bin is half-normal. Its mean, and three standard deviations
-    variance = (sums**2).sum(0)
-    chance = (2/math.pi*variance).sqrt().sum() + 3*((1-2/math.pi)*variance).sum().sqrt()
-    return bool(error > max(least*where.sum(), chance))

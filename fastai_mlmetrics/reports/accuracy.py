@@ -18,6 +18,7 @@ from fastai_mlmetrics.metrics.intervals import (
     Estimate, interval_table, macro_rankings, mean_without, most_observations, numbers_by_label,
     scores_without, why_no_intervals)
 from ..metrics.baselines import best_constant, predict_constant, random_ap
+from .labels import without_label
 
 # %% ../../nbs/reports/01_accuracy.ipynb #16100f3a
 class AccuracyReport(Table):
@@ -104,18 +105,6 @@ def _ranking_bounds(p):
             'lrap': [random_lrap, lraps.nanmean().item(), 1.]}
 
 # %% ../../nbs/reports/01_accuracy.ipynb #0dd4a713
-def without_label(
-    p:Predictions # Targets to count
-)->str: # '' if each sample has a label
-    "State how many samples have no label among the known targets"
-    tp,_,fn,_ = p.sample_counts
-    n,n_without = len(tp),int((tp+fn==0).sum())
-    if not n_without: return ''
-    is_known = p.counts.sum()==n*len(p.vocab) # Whether no target is ignored
-    verb = 'has' if n_without==1 else 'have'
-    return (f"{n_without:,} of {n:,} samples {verb} no label"
-            + note(not is_known, ' known to be true'))
-
 _BELOW_1 = 0.9995 # Ceilings that are shown as 1.000 are none
 
 def _accuracy_in_words(row, p):

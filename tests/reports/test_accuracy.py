@@ -110,7 +110,8 @@ def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division
     valid = np.ones_like(y, bool) if keep is None else keep
     frequency = np.where(valid.any(0), (y*valid).sum(0)/np.maximum(valid.sum(0), 1), 0)
     order = np.argsort(-frequency, kind='stable')
-    constants = [np.broadcast_to(np.isin(range(p.shape[1]), order[:k]), p.shape).astype(int) for k in range(p.shape[1]+1)]
+    c = p.shape[1]
+    constants = [np.broadcast_to(np.isin(range(c), order[:k]), p.shape).astype(int) for k in range(c+1)]
     with warnings_as('ignore'):
         f1s = [F1ScoreMulti(average='micro', ignore_index=-1)(o, targs) for o in constants]
         constant = constants[int(np.argmax(np.round(f1s, 12)))]
