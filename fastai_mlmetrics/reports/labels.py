@@ -17,7 +17,7 @@ from ..metrics.curves import label_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, rank_labels, rank_samples, RocAucMulti)
 from ..metrics.intervals import (
-    cell_numbers, counts_without, Estimate, estimate, numbers_by_label)
+    cell_numbers, counts_without, Estimate, estimates, numbers_by_label)
 from ..metrics.baselines import random_ap
 from typing import NamedTuple
 import sklearn.metrics as skm
@@ -62,7 +62,8 @@ def _f1_intervals(p, ci=0.95):
 
 def _average_f1_intervals(p, ci=0.95):
     "Compute confidence intervals of F1 in the four averages: 4 lower and 4 upper limits"
-    return np.array([estimate(F1ScoreMulti(average=o), p).limits(ci) for o in _AVERAGES]).T
+    of_averages = estimates({o: F1ScoreMulti(average=o) for o in _AVERAGES}, p)
+    return np.array([o.limits(ci) for o in of_averages.values()]).T
 
 def _metrics(p):
     "Compute the metrics of the report: `_Values` by column"

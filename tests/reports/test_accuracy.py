@@ -6,7 +6,6 @@ from reference import *
 from six_labels import SCORES, TARGS
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.intervals import in_average, interval_table, numbers_by_label
-from fastai_mlmetrics.reports import accuracy
 from fastai_mlmetrics.reports.accuracy import measure, row_metrics
 
 ROW_NAMES = ['accuracy_multi','accuracy_weighted','balanced_accuracy','subset_accuracy','jaccard_samples',
@@ -394,5 +393,5 @@ def test_nan_predictions_have_no_value():
 
 def test_without_intervals_nothing_is_computed_again(monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.metrics.intervals._label_without', None)
-    monkeypatch.setattr(accuracy, 'scores_without', None)
+    monkeypatch.setattr('fastai_mlmetrics.metrics.intervals.scores_without', None)
     measure(known(), None)
