@@ -366,7 +366,8 @@ def estimates(
     res = {}
     for name,without in scores_without(metrics, p).items():
         value = values[name]
-        bounded = 0<=value<=1 and not ((without<0) | (without>1)).any()
+        outside = (without<-1e-9) | (without>1+1e-9) # Beyond rounding
+        bounded = -1e-9<=value<=1+1e-9 and not outside.any()
         n_max = most_observations(metrics[name], p, numbers)
         res[name] = Estimate(value, without, p.sample_groups, n_max, bounded=bounded)
     return {name: res[name] for name in metrics}

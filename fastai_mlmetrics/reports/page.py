@@ -13,7 +13,6 @@ from ..core.tables import as_shown, label_index, some_names, three_decimals
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
-from ..thresholds.finding import plot_thresh_curve, stretched
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import describe, thresh_finding, which_thresholds
 from .labels import most_confused, report
@@ -21,7 +20,7 @@ from .accuracy import report_of
 from .comparison import ModelComparison
 from .plots import (
     most_mistakes_first, plot_calibration, plot_cardinality, plot_frequencies, plot_label_confusion,
-    plot_precision_recall, with_curve)
+    plot_precision_recall, plot_thresh_curve, stretched, with_curve)
 from .samples import (
     find_mistakes, mistakes, sample_inputs, sample_names, sample_paths, sample_titles, show)
 from base64 import b64encode

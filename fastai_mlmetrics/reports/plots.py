@@ -12,12 +12,15 @@ from ..core.tables import (
     label_columns, label_index, new_axes, plot_label, plot_name)
 from ..core.rules import is_probs
 from ..core.counts import ENOUGH
+from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import (
     F1ScoreMulti, PrecisionMulti, RecallMulti, SpecificityMulti)
 from ..metrics.curves import sort_curve
 from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, rank_labels, RocAucMulti)
+from ..thresholds.search import SearchTable
 from .labels import confusion_matrix, count_confusions, most_confused
+from scipy.special import expit, logit
 
 # %% ../../nbs/reports/03_plots.ipynb #c48462f5
 def _write_cells(ax, texts, shares):
@@ -153,6 +156,59 @@ def plot_thresholds(self,
     title = f"{plot_label(name, 30)}: true in {n_true:,} of {count_of(n, 'sample')}"
     ax.set_title(title, fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
+
+# %% ../../nbs/reports/03_plots.ipynb #fbdb7eb3
+def stretched(
+    thresh, # Thresholds
+    probs:bool # Whether they are probabilities, which are converted to logits
+):
+    "Place thresholds on an axis that is stretched near 0 and 1"
+    t = np.asarray(thresh, dtype=float)
+    return logit(np.clip(t, 1e-7, 1-1e-7)) if probs else t
+
+def _visible_range(x, values, nothing, marks):
+    "Return the ends of an axis with all marks, and the part of a curve that differs from both its ends"
+    shown = [*marks]
+    if len(x):
+        from_ends = np.fmin(abs(values-nothing), abs(values-values[-1])) # `nothing` may be nan
+        shown += [*x[from_ends > 0.02*np.ptp(values)]]
+    shown = shown or [*x] or [0.]
+    margin = 0.04*np.ptp(shown) or 0.5
+    return min(shown)-margin,max(shown)+margin
+
+def plot_thresh_curve(
+    m:CountsMetric, # Metric to plot
+    table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
+    marks:dict, # Thresholds to mark, by name
+    ax=None, # Axes to plot on; None: a new figure
+    figsize:tuple=(6.5,3.2) # Width and height of the new figure in inches
+):
+    "Plot a metric at all thresholds"
+    thresh = table.candidates()
+    probs = table.probs
+    all_folds = table.fold_masks()[:1]
+    values = table.averaged(m, thresh, all_folds)[0].numpy()
+    nothing = values[0] # Nothing is predicted at the first threshold
+    def back(x): return expit(x) if probs else x
+    x = stretched(thresh, probs)
+    drawn = np.isfinite(x) & ~np.isnan(values) # Margins may be infinite
+    x = x[drawn]
+    values = values[drawn]
+    low,high = _visible_range(x, values, nothing, stretched([*marks.values()], probs))
+    ax = new_axes(ax, figsize)
+    ax.plot(back(x), values)
+    ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
+    for name,t in marks.items():
+        is_now = name=='now'
+        color = 'k' if is_now else 'tab:red'
+        ls = '--' if is_now else '-'
+        ax.axvline(t, color=color, ls=ls, lw=1.2, label=f'{name}: {t:.3g}')
+    if probs:
+        ax.set_xscale('logit')
+        ax.xaxis.set_major_formatter('{x:g}')
+        ax.xaxis.set_minor_formatter('')
+    ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))
+    ax.legend(fontsize='small')
 
 # %% ../../nbs/reports/03_plots.ipynb #5e2f8222
 def most_mistakes_first(
