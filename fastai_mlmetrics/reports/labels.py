@@ -94,7 +94,8 @@ def without_label(
 def _label_rows(interp, metrics, sort):
     "Score each label, lowest in column `sort` first"
     tp,fp,fn,_ = interp.counts.numpy()
-    support,predicted = tp+fn,tp+fp
+    support = tp+fn
+    predicted = tp+fp
     columns = {name: o.by_label.numpy() for name,o in metrics.items()}
     columns['low'],columns['high'] = _f1_intervals(interp.predictions)
     if interp.scored:

@@ -133,14 +133,15 @@ def plot_thresholds(self,
     i = label_index(label, self.vocab)
     name = self.vocab[i]
     if not self.valid[:,i].any(): raise ValueError(f"label {name!r} has no target that counts")
+    # The curve, and the thresholds from end to end
     curve = _curve(self, i)
     scores = curve.score[0,1:] # Without the first step, above all scores
     thresh = self.predictions.rule_of(i).thresh
-    # From end to end of what a threshold can be
     ends = [0,1] if is_probs(self.preds) else [*scores[[0,-1]].tolist(), thresh]
     pad = 0.02*(max(ends)-min(ends))
     low = min(ends)-pad
     high = max(ends)+pad
+    # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
     for metric,cls in metrics.items():

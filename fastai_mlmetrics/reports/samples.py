@@ -179,12 +179,13 @@ def find_mistakes(
     found = _mistakes(interp, [kind], [i])
     shown = found[:check_int('max_n', max_n, 1)]
     tp,fp,fn,tn = interp.counts[:,i].tolist()
-    if kind=='missed':
-        mistake,samples,rank = 'missed',f"{count_of(tp+fn, 'sample')} with it",'lowest'
-    else:
-        mistake,samples,rank = 'a false positive',f"{count_of(fp+tn, 'sample')} without it",'highest'
-    title = (f"{some_labels([interp.vocab[i]])}: {mistake} in {len(found):,} of the {samples}, "
-             f"{interp.predictions.rule_of(i).describe()}")
+    name = some_labels([interp.vocab[i]])
+    rank = 'lowest' if kind=='missed' else 'highest'
+    title = f"{name}: missed in {len(found):,} of the {count_of(tp+fn, 'sample')} with it"
+    if kind=='false':
+        title = (f"{name}: a false positive in {len(found):,} of the {count_of(fp+tn, 'sample')} "
+                 "without it")
+    title += f", {interp.predictions.rule_of(i).describe()}"
     if len(shown)<len(found):
         scores = 'score' if len(shown)==1 else count_of(len(shown), 'score')
         title += f'; the {rank} {scores}'
