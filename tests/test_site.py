@@ -53,6 +53,7 @@ def test_definitions_are_found_in_cells():
     assert [*docs.defined(cell('@patch(as_prop=True)\ndef best(self:Learner): pass'))]==['Learner.best']
     made = cell("def _function_of(cls): ...\naccuracy = _function_of(Accuracy)\nnames = L('a')")
     assert [*docs.defined(made)]==['accuracy']
+    assert [*docs.defined(cell('class A:\n    plot = plot\n    _hidden = plot\n    n = 1'))]==['A','A.plot']
 
 def test_documentation_has_signature_and_arguments(module):
     text = docs.documented(module.Counter, 'Counter')

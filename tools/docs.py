@@ -181,9 +181,6 @@ def read(notebook):
     nb = NBProcessor(notebook, procs=[hide_line, strip_ansi, clean_magics, rm_header_dash], process=True).nb
     return [o for o in nb.cells if o.source.strip() and not {'hide','default_exp'} & {*o.directives_}]
 
-# Classes whose methods are documented as those of the class that inherits them
-PUBLIC_CLASS = dict.fromkeys(['LabelPlots','SampleViews','ResultsPage'], 'MultiLabelInterpretation')
-
 def defined(cell):
     "The public functions, classes and class methods of an exported cell; `Learner.thresh_find` where it is patched in"
     for o in ast.parse(cell.source).body:
@@ -191,9 +188,12 @@ def defined(cell):
         if not isinstance(o, (ast.FunctionDef,ast.ClassDef)) or o.name[0]=='_': continue
         patch = any(ast.unparse(d).startswith('patch') for d in o.decorator_list)
         owner = ast.unparse(o.args.args[0].annotation) if patch else None
-        yield f'{PUBLIC_CLASS.get(owner, owner)}.{o.name}' if patch else o.name
+        yield f'{owner}.{o.name}' if patch else o.name
         for m in o.body if isinstance(o, ast.ClassDef) else ():
             if 'classmethod' in map(ast.unparse, getattr(m, 'decorator_list', [])): yield f'{o.name}.{m.name}'
+            # A function that is a method: `plot_roc = plot_roc`
+            is_method = isinstance(m, ast.Assign) and isinstance(m.value, ast.Name) and m.targets[0].id[0]!='_'
+            if is_method: yield f'{o.name}.{m.targets[0].id}'
 
 WIDTH = 90 # Of a signature in one line; if it is longer, each argument has a line
 

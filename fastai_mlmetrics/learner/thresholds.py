@@ -24,8 +24,9 @@ from ..thresholds.tuning import Objective
 from ..thresholds.choosing import (
     choose, expectation, InUse, recommendation, thresh_table)
 from ..thresholds.finding import (
-    plot_thresh_curve, saturation, score_table, ThreshFinder, WithTable)
+    saturation, score_table, ThreshFinder, WithTable)
 from ..diagnosis.callback import ZeroLabelsCallback
+from ..reports.plots import plot_thresh_curve
 
 # %% ../../nbs/learner/00_thresholds.ipynb #e29b4b86
 def samples_key(

@@ -29,23 +29,13 @@ def constant_values(
     tp,fp,fn,tn = counts.double()[:,by_frequency(counts)]
     true = tp+fn # Positives of each label, the most frequent label first
     false = fp+tn
-    def first_k(x): return F.pad(x.cumsum(0), (1,0)) # Sums of the first k, from k = 0
     if m.average=='micro':
-        tp = first_k(true)
-        fp = first_k(false)
+        tp = F.pad(true.cumsum(0), (1,0)) # Of the first k labels, from k = 0
+        fp = F.pad(false.cumsum(0), (1,0))
         return m.values(tp, fp, fn=tp[-1]-tp, tn=fp[-1]-fp)
-    # Mean over labels: the first k have the value of always predicting them, the others of never
-    zero = torch.zeros_like(true)
-    without = m.values(zero, zero, fn=true, tn=false)
-    with_it = m.values(true, false, fn=zero, tn=zero)
-    is_weighted = m.average=='weighted' and true.any()
-    weight = true if is_weighted else torch.ones_like(true)
-    def total(without, with_it):
-        "Sum over labels for each k: change the first k from `without` to `with_it`"
-        return (without*weight).sum() + first_k((with_it-without)*weight)
-    values = total(without.nan_to_num(), with_it.nan_to_num())
-    defined = total((~without.isnan()).double(), (~with_it.isnan()).double())
-    return values/defined
+    is_first = torch.ones(len(true)+1, len(true), device=true.device).tril(-1) # A row for each k
+    is_other = 1-is_first
+    return m.averaged(torch.stack([true*is_first, false*is_first, true*is_other, false*is_other]))
 
 def best_constant(
     counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C

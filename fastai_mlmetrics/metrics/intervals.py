@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.predictions import effective_number, Predictions
 from .formulas import BalancedAccuracyMulti, F1ScoreMulti
 from .curves import Curve, label_curve
-from .ranking import APScoreMulti, RocAucMulti
+from .ranking import APScoreMulti, LRAP, rank_samples, RocAucMulti
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -300,6 +300,8 @@ def why_no_intervals(
     return ' '.join(f"No interval for {', '.join(names)}: {why}." for why,names in rows.items())
 
 # %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c2
+RANKINGS = 'ap_macro','roc_auc_macro','lrap'
+
 def numbers_by_label(p):
     "Count in how many samples, or groups of samples, each label is true, predicted and false: 3 x C"
     tp,fp,fn,tn = p.counts
@@ -351,17 +353,45 @@ def most_observations(
     if m.average=='micro': return n.sum().item()
     return in_average(n, true if m.average=='weighted' else 1)
 
+def estimates(
+    metrics:dict, # `CountsMetric`s by name, each with its average
+    p:Predictions, # Predictions to score
+    jackknife:bool=True # Whether to compute the values without each sample as well
+)->dict: # `Estimate` by name
+    "Compute metrics of all samples, and without each sample"
+    values = {name: m.averaged(p.sample_counts if m.average=='samples' else p.counts).item()
+              for name,m in metrics.items()}
+    if not jackknife: return {name: Estimate(value) for name,value in values.items()}
+    numbers = numbers_by_label(p)
+    res = {}
+    for name,without in scores_without(metrics, p).items():
+        value = values[name]
+        outside = (without<-1e-9) | (without>1+1e-9) # Beyond rounding
+        bounded = -1e-9<=value<=1+1e-9 and not outside.any()
+        n_max = most_observations(metrics[name], p, numbers)
+        res[name] = Estimate(value, without, p.sample_groups, n_max, bounded=bounded)
+    return {name: res[name] for name in metrics}
+
 def estimate(
     m, # `CountsMetric` with its average
     p:Predictions # Predictions to score
 )->Estimate:
     "Compute a metric of all samples, and without each sample"
-    counts = p.sample_counts if m.average=='samples' else p.counts
-    without, = scores_without({'': m}, p).values()
-    value = m.averaged(counts).item()
-    bounded = 0<=value<=1 and not ((without<0) | (without>1)).any()
-    n_max = most_observations(m, p, numbers_by_label(p))
-    return Estimate(value, without, p.sample_groups, n_max, bounded=bounded)
+    return estimates({'': m}, p)['']
+
+def ranking_estimates(
+    p:Predictions, # Scores and targets
+    jackknife:bool=True # Whether to compute the values without each sample as well
+)->dict: # `Estimate` of macro AP, macro ROC AUC and LRAP
+    "Compute rankings of all samples, and without each sample"
+    macro,without = macro_rankings(p, jackknife)
+    lraps, = rank_samples([LRAP()], p)
+    values = dict(zip(RANKINGS, [*macro.tolist(), lraps.nanmean().item()]))
+    if not jackknife: return {name: Estimate(value) for name,value in values.items()}
+    numbers = numbers_by_label(p)
+    n_max = [*(most_observations(m, p, numbers) for m in (APScoreMulti(), RocAucMulti())), math.inf]
+    rows = zip(values.items(), [*without, mean_without(lraps)], n_max)
+    return {name: Estimate(value, x, p.sample_groups, n) for (name,value),x,n in rows}
 
 # %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c4
 def simultaneous_level(
@@ -379,24 +409,3 @@ def simultaneous_level(
     draws = np.random.default_rng(0).standard_normal((n_draws, len(root)))@root.T
     farthest = np.quantile(np.abs(draws).max(1), ci)
     return 2*norm.cdf(farthest)-1
-
-# %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c6
-def is_miscalibrated(
-    p:Predictions, # Probabilities and targets
-    where:Tensor, # Which pairs count, N x C bools
-    n_bins:int, # Number of bins; 1: the difference of the means
-    least:float=0.02 # Errors up to this one do not matter
-)->bool:
-    "Whether the calibration error is larger than it would be by chance"
-    scores = p.scores.double()
-    bins = (scores*n_bins).long().clamp(0, n_bins-1)
-    differences = (scores-p.true.double()).where(where, 0)
-    # Labels of a sample, and samples of a group, may be wrong together
-    sums = scores.new_zeros(len(scores), n_bins).scatter_add_(1, bins, differences)
-    if p.groups is not None:
-        sums = scores.new_zeros(int(p.groups.max())+1, n_bins).index_add_(0, p.groups, sums)
-    error = sums.sum(0).abs().sum()
-    # Calibrated scores: the error in a bin is half-normal. Its mean, and three standard deviations
-    variance = (sums**2).sum(0)
-    chance = (2/math.pi*variance).sqrt().sum() + 3*((1-2/math.pi)*variance).sum().sqrt()
-    return bool(error > max(least*where.sum(), chance))

@@ -13,11 +13,11 @@ from ..core.rules import thresh_text
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, F1ScoreMulti, JaccardMulti, SubsetAccuracy)
-from ..metrics.ranking import APScoreMulti, LRAP, rank_samples, RocAucMulti
-from fastai_mlmetrics.metrics.intervals import (
-    Estimate, interval_table, macro_rankings, mean_without, most_observations, numbers_by_label,
-    scores_without, why_no_intervals)
+from ..metrics.ranking import LRAP, rank_samples
+from ..metrics.intervals import (
+    Estimate, estimates, interval_table, ranking_estimates, RANKINGS, why_no_intervals)
 from ..metrics.baselines import best_constant, predict_constant, random_ap
+from .labels import without_label
 
 # %% ../../nbs/reports/01_accuracy.ipynb #16100f3a
 class AccuracyReport(Table):
@@ -35,17 +35,12 @@ _ROWS = {'accuracy_multi': (AccuracyMulti, 'micro'),
          'f1_macro': (F1ScoreMulti, 'macro'),
          'f1_weighted': (F1ScoreMulti, 'weighted'),
          'f1_samples': (F1ScoreMulti, 'samples')}
-_RANKINGS = ['ap_macro','roc_auc_macro','lrap']
 
 def row_metrics(p):
     "Create the metrics of the rows that depend on a threshold"
     return {row: cls(average=average, zero_division=p.zero_division)
             for row,(cls,average) in _ROWS.items()}
 
-def score_rows(metrics, counts, sample_counts):
-    "Compute each row from the counts that its average reads"
-    return {row: m.averaged(sample_counts if m.average=='samples' else counts).item()
-            for row,m in metrics.items()}
 
 # %% ../../nbs/reports/01_accuracy.ipynb #9117837a
 def measure(
@@ -57,22 +52,10 @@ def measure(
         raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
     if p.nan_warning:
         warn_user(p.nan_warning)
-        return {row: Estimate(math.nan) for row in [*_ROWS, *_RANKINGS]}
+        return {row: Estimate(math.nan) for row in [*_ROWS, *RANKINGS]}
     jackknife = ci is not None and p.n_independent>1
-    metrics = row_metrics(p)
-    values = score_rows(metrics, p.counts, p.sample_counts)
-    without = scores_without(metrics, p) if jackknife else {}
-    if p.scored: # Binary predictions have no ranking
-        macro,macro_without = macro_rankings(p, jackknife)
-        lraps, = rank_samples([LRAP()], p)
-        values |= zip(_RANKINGS, [*macro.tolist(), lraps.nanmean().item()])
-        if jackknife: without |= zip(_RANKINGS, [*macro_without, mean_without(lraps)])
-    if not jackknife: return {row: Estimate(value) for row,value in values.items()}
-    numbers = numbers_by_label(p)
-    metrics |= dict(ap_macro=APScoreMulti(), roc_auc_macro=RocAucMulti())
-    n_max = {row: most_observations(m, p, numbers) for row,m in metrics.items()}
-    return {row: Estimate(values[row], without[row], p.sample_groups, n_max.get(row, math.inf))
-            for row in values}
+    rows = estimates(row_metrics(p), p, jackknife)
+    return rows | ranking_estimates(p, jackknife) if p.scored else rows # Binary ones rank nothing
 
 # %% ../../nbs/reports/01_accuracy.ipynb #6ee5425a
 def _bounds(p, labels):
@@ -81,10 +64,10 @@ def _bounds(p, labels):
     def nothing(tp, fp, fn, tn): return torch.stack([0*tp, 0*fp, tp+fn, fp+tn])
     def perfect(tp, fp, fn, tn): return torch.stack([tp+fn, 0*fp, 0*fn, fp+tn])
     constant = predict_constant(p, labels)
-    columns = [score_rows(metrics, nothing(*p.counts), nothing(*p.sample_counts)),
-               score_rows(metrics, constant.counts, constant.sample_counts),
-               score_rows(metrics, perfect(*p.counts), perfect(*p.sample_counts))]
-    return {row: [column[row] for column in columns] for row in metrics}
+    of_labels = nothing(*p.counts),constant.counts,perfect(*p.counts)
+    of_samples = nothing(*p.sample_counts),constant.sample_counts,perfect(*p.sample_counts)
+    return {row: [m.averaged(o).item() for o in (of_samples if m.average=='samples' else of_labels)]
+            for row,m in metrics.items()}
 
 def _ranking_bounds(p):
     "Score random scores, the labels' frequencies as scores, and a perfect ranking, by row"
@@ -104,18 +87,6 @@ def _ranking_bounds(p):
             'lrap': [random_lrap, lraps.nanmean().item(), 1.]}
 
 # %% ../../nbs/reports/01_accuracy.ipynb #0dd4a713
-def without_label(
-    p:Predictions # Targets to count
-)->str: # '' if each sample has a label
-    "State how many samples have no label among the known targets"
-    tp,_,fn,_ = p.sample_counts
-    n,n_without = len(tp),int((tp+fn==0).sum())
-    if not n_without: return ''
-    is_known = p.counts.sum()==n*len(p.vocab) # Whether no target is ignored
-    verb = 'has' if n_without==1 else 'have'
-    return (f"{n_without:,} of {n:,} samples {verb} no label"
-            + note(not is_known, ' known to be true'))
-
 _BELOW_1 = 0.9995 # Ceilings that are shown as 1.000 are none
 
 def _accuracy_in_words(row, p):
@@ -146,11 +117,11 @@ def _f1_in_words(row, constant, ci):
     return (f"F1 over samples is {row.value:.3f}{ceiling}{limits}; "
             f"predicting {constant} for every sample scores {row.constant:.3f}.")
 
-def _has_intervals(estimates): return any(o.without is not None for o in estimates.values())
+def _has_intervals(measured): return any(o.without is not None for o in measured.values())
 
-def _unknown_in_words(estimates, p, ci):
+def _unknown_in_words(measured, p, ci):
     "State which rows have no interval, and why; '' if all have one"
-    if ci is None or _has_intervals(estimates): return why_no_intervals(estimates)
+    if ci is None or _has_intervals(measured): return why_no_intervals(measured)
     return f"No intervals: only one {'sample' if p.groups is None else 'group'} has known targets."
 
 def _ceilings_in_words(ceilings, p):
@@ -167,7 +138,7 @@ def _ceilings_in_words(ceilings, p):
     return (f"No model can reach 1 in {rows}: {reasons}{note(reasons, ', and ')}"
             f"0/0 counts as {p.zero_division:g}. With `zero_division=nan`, 0/0 is left out.")
 
-def _reading(report, p, constant, ci, estimates):
+def _reading(report, p, constant, ci, measured):
     "Summarise the report in words"
     accuracy = report.loc['accuracy_multi']
     if math.isnan(accuracy.value):
@@ -175,8 +146,8 @@ def _reading(report, p, constant, ci, estimates):
     rule = note(p.scored, f"Predicted {p.rule.describe()}.")
     sentences = [rule, p.which_labels, _accuracy_in_words(accuracy, p),
                  _f1_in_words(report.loc['f1_samples'], constant, ci),
-                 _ceilings_in_words(report.ceiling, p), _unknown_in_words(estimates, p, ci),
-                 note(_has_intervals(estimates), p.sampling)]
+                 _ceilings_in_words(report.ceiling, p), _unknown_in_words(measured, p, ci),
+                 note(_has_intervals(measured), p.sampling)]
     return ' '.join(filter(None, sentences))
 
 def report_of(
@@ -184,12 +155,12 @@ def report_of(
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     "Report accuracy variants of checked predictions"
-    estimates = measure(p, ci)
+    measured = measure(p, ci)
     labels = best_constant(p.counts)
     bounds = _bounds(p, labels)
     if p.scored: bounds |= _ranking_bounds(p)
-    report = AccuracyReport(interval_table(estimates, ci))
-    report[['baseline','constant','ceiling']] = [bounds[row] for row in estimates]
+    report = AccuracyReport(interval_table(measured, ci))
+    report[['baseline','constant','ceiling']] = [bounds[row] for row in measured]
     to_gain = report.ceiling-report.baseline
     report['lift'] = (report.value-report.baseline)/to_gain.where(to_gain>0)
     if p.scored: # Binary predictions have no threshold
@@ -197,7 +168,7 @@ def report_of(
             report.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
         if p.rule.limits: report.index.name = p.rule.limits
     constant = some_labels(p.vocab[labels.nonzero().flatten().tolist()], 6) or 'nothing'
-    report.attrs['reading'] = _reading(report, p, constant, ci, estimates)
+    report.attrs['reading'] = _reading(report, p, constant, ci, measured)
     return report
 
 # %% ../../nbs/reports/01_accuracy.ipynb #b8ae881c

@@ -201,17 +201,15 @@ def _check_models(preds_by_name):
         raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
 
 def _is_by_model(thresh, models, vocab):
-    "Whether thresholds are a dict by model; an error if a model is missing"
+    "Whether thresholds are a dict by model; an error if it has only some of the models"
     if not isinstance(thresh, dict): return False
-    if thresh.keys()==models.keys(): return True
     # Models and labels may have names in common
-    if not thresh.keys() & models.keys() or thresh.keys() <= {*L(as_vocab(vocab))}: return False
-    missing = [name for name in models if name not in thresh]
-    unknown = [name for name in thresh if name not in models]
-    texts = [note(missing, f"has none for {some_names(missing)}"),
-             note(unknown, f"has one for {some_names(unknown)}, which is no model")]
-    raise ValueError(f"thresh is by model, but {' and '.join(filter(None, texts))}: "
-                     "pass one threshold for each model")
+    is_by_label = thresh.keys() <= {*L(as_vocab(vocab))}
+    is_by_model = thresh.keys()==models.keys()
+    if thresh.keys() & models.keys() and not (is_by_model or is_by_label):
+        raise ValueError(f"thresh is by model, but has {[*thresh]}: pass one threshold for each of "
+                         f"{[*models]}")
+    return is_by_model
 
 def _rules_in_words(models):
     "State how each model's labels are predicted"

@@ -8,29 +8,51 @@ __all__ = ['MultiLabelInterpretation']
 # %% ../../nbs/reports/06_interpret.ipynb #1dc36832
 from fastai.basics import *
 from ..core.inputs import label_vocab
-from ..core.messages import check_int, check_kwargs, count_of
-from ..core.tables import as_shown, some_names, Table
+from ..core.messages import check_kwargs, count_of
 from ..core.rules import complete_thresh, is_probs
 from ..core.predictions import Predictions, takes_predictions
 from ..core.decoding import Decoding, ignored_by
 from ..core.passes import get_dl, get_probs, groups_of
-from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
-from ..metrics.curves import label_curve
-from ..metrics.ranking import (
-    APScoreMulti, ExpectedCalibrationError, rank_labels, rank_samples, RocAucMulti)
-from ..metrics.intervals import (
-    cell_numbers, counts_without, Estimate, estimate, numbers_by_label)
-from ..metrics.baselines import random_ap
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import in_numbers, judge_of, Record
-from .accuracy import AccuracyReport, report_of, without_label
-from .plots import count_confusions, LabelPlots
-from .samples import SampleViews
-from .page import ResultsPage
+from .labels import (
+    confusion_matrix, most_confused, most_missed, print_classification_report, report)
+from .accuracy import AccuracyReport, report_of
+from .plots import (
+    plot_calibration, plot_cardinality, plot_confusion_matrices, plot_label_confusion,
+    plot_precision_recall, plot_roc, plot_thresholds)
+from .samples import (
+    empty, items, mistakes, plot_top_losses, samples_at, show, show_results)
+from .page import to_html
 from copy import deepcopy
 from functools import cached_property
-from typing import NamedTuple
-import sklearn.metrics as skm
+
+# %% ../../nbs/reports/06_interpret.ipynb #6f70285f
+def _judge(interp, **kwargs):
+    "Diagnose the predictions; `kwargs`: of the function `judge`"
+    # Remedies are calls of a Learner, if there is one that can follow them
+    decodes = interp.learn is not None and Decoding(interp.learn.loss_func).decodes
+    fields = dict(decodes=decodes, phase='validate' if decodes else '',
+                  other_data=interp.source not in ('arrays','validation set'))
+    return judge_of(interp.predictions, fields=fields, **kwargs)
+
+def judge(self,
+    **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
+)->Record: # Metrics and verdict; the repr is the report
+    """Diagnose predictions that are (nearly) empty, too many or useless, and suggest remedies
+
+        interp.judge().verdict"""
+    return _judge(self, **kwargs) if kwargs else deepcopy(self.record)
+
+def accuracy_report(self,
+    *,
+    zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
+    ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
+)->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
+    """Report accuracy variants of these predictions, with baselines and confidence intervals
+
+        interp.accuracy_report().value['f1_macro']"""
+    return report_of(self.predictions.replace(zero_division=zero_division), ci)
 
 # %% ../../nbs/reports/06_interpret.ipynb #123b68fe
 def _cross_entropy(p):
@@ -47,10 +69,35 @@ def _has_loss_per_target(loss, ignored):
     params = inspect.signature(getattr(loss, 'forward', loss)).parameters
     return hasattr(loss, 'reduction') or 'reduction' in params
 
-class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretation):
+class MultiLabelInterpretation(Interpretation):
     """Results of a multi-label model by label, pair of labels and sample
 
         interp = MultiLabelInterpretation.from_learner(learn)"""
+    # Methods that are functions of an interpretation
+    accuracy_report = accuracy_report
+    judge = judge
+    report = report
+    print_classification_report = print_classification_report
+    confusion_matrix = confusion_matrix
+    most_confused = most_confused
+    most_missed = most_missed
+    plot_confusion_matrices = plot_confusion_matrices
+    plot_confusion_matrix = plot_confusion_matrices # fastai's name
+    plot_label_confusion = plot_label_confusion
+    plot_thresholds = plot_thresholds
+    plot_precision_recall = plot_precision_recall
+    plot_roc = plot_roc
+    plot_cardinality = plot_cardinality
+    plot_calibration = plot_calibration
+    __getitem__ = samples_at
+    items = items
+    mistakes = mistakes
+    show = show
+    plot_top_losses = plot_top_losses
+    show_results = show_results
+    empty = empty
+    to_html = to_html
+
     targs = property(attrgetter('predictions.targs'), doc="Targets, N x C")
     vocab = property(attrgetter('predictions.vocab'), doc="Names of the labels")
     rule = property(attrgetter('predictions.rule'), doc="Threshold and limits")
@@ -96,17 +143,17 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
         return self.valid.any(1)
 
     @cached_property
-    def _record(self):
+    def record(self):
         "Record of these predictions, for the repr and the page"
-        return self._judge()
+        return _judge(self)
 
     def __repr__(self):
         n,c = self.preds.shape
         thresh = f', {self.rule.describe()}' if self.scored else ''
-        why = why_no_verdict(self._record)
-        verdict = f"No verdict: {why}" if why else problem(self._record) or "No warning"
+        why = why_no_verdict(self.record)
+        verdict = f"No verdict: {why}" if why else problem(self.record) or "No warning"
         return (f"{type(self).__name__} of {count_of(n, 'sample')} and {count_of(c, 'label')}"
-                f"{thresh}: {'; '.join(in_numbers(self._record))}. {verdict}.")
+                f"{thresh}: {'; '.join(in_numbers(self.record))}. {verdict}.")
 
     @classmethod
     def from_learner(cls,
@@ -155,218 +202,3 @@ class MultiLabelInterpretation(LabelPlots, SampleViews, ResultsPage, Interpretat
         check_kwargs('from_preds', cls.from_preds, kwargs)
         p = Predictions.of(preds, targs, **kwargs)
         return cls(None, None, _cross_entropy(p), p)
-
-# %% ../../nbs/reports/06_interpret.ipynb #6f70285f
-@patch
-def accuracy_report(self:MultiLabelInterpretation,
-    *,
-    zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
-    ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
-)->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
-    """Report accuracy variants of these predictions, with baselines and confidence intervals
-
-        interp.accuracy_report().value['f1_macro']"""
-    return report_of(self.predictions.replace(zero_division=zero_division), ci)
-
-@patch
-def _judge(self:MultiLabelInterpretation, **kwargs):
-    "Diagnose the predictions; `kwargs`: of the function `judge`"
-    # Remedies are calls of a Learner, if there is one that can follow them
-    decodes = self.learn is not None and Decoding(self.learn.loss_func).decodes
-    fields = dict(decodes=decodes, phase='validate' if decodes else '',
-                  other_data=self.source not in ('arrays','validation set'))
-    return judge_of(self.predictions, fields=fields, **kwargs)
-
-@patch
-def judge(self:MultiLabelInterpretation,
-    **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
-)->Record: # Metrics and verdict; the repr is the report
-    """Diagnose predictions that are (nearly) empty, too many or useless, and suggest remedies
-
-        interp.judge().verdict"""
-    return self._judge(**kwargs) if kwargs else deepcopy(self._record)
-
-# %% ../../nbs/reports/06_interpret.ipynb #bf9e8fec
-_AT_THRESH = dict(precision=PrecisionMulti(), recall=RecallMulti(), f1=F1ScoreMulti())
-_AVERAGES = 'micro','macro','weighted','samples'
-_RANKING = dict(ap=APScoreMulti(), roc_auc=RocAucMulti())
-_COLUMNS = ('support','predicted',*_AT_THRESH,'low','high','ap','chance','roc_auc',
-            'calibration_error','thresh')
-
-class _Values(NamedTuple):
-    "Values of a metric for a column of the report"
-    by_label:Tensor # C values
-    pooled:Tensor # Value of all sample-label pairs together
-    by_sample:Tensor # A value per sample with a target that counts
-
-    def averages(self, support):
-        "Return the rows at the end of the report: the micro, macro, weighted and samples averages"
-        macro,weighted = (F1ScoreMulti(average=o).average_labels(self.by_label, support)
-                          for o in ('macro','weighted'))
-        return [o.item() for o in (self.pooled, macro, weighted, self.by_sample.nanmean())]
-
-def _calibration(p):
-    "Compute the calibration error of each label, and of all pairs"
-    m = ExpectedCalibrationError(average=None, sigmoid=False, ignore_index=p.rule.ignore_index)
-    by_label = torch.from_numpy(m(p.scores, p.targs))
-    pooled = ExpectedCalibrationError().from_total(m.read()[0])
-    return _Values(by_label, pooled, by_label*math.nan) # Too few scores in a sample
-
-def _f1_intervals(p, ci=0.95):
-    "Compute confidence intervals of each label's F1: C lower and C upper limits"
-    without = _AT_THRESH['f1'].values(*counts_without(p)) # 5 x C
-    true,predicted,_ = numbers_by_label(p)
-    n_max = (true+predicted).where(true>1, 0).tolist() # 0: no interval, as for averages
-    seen = p.valid.any(1).cpu()
-    def limits(i):
-        cell = cell_numbers(*(o[:,i].cpu() for o in (p.true, p.predicted, p.valid)))[seen]
-        value = without[-1,i].item()
-        return Estimate(value, without[cell,i], p.sample_groups, n_max[i]).limits(ci)
-    return np.array([*map(limits, range(len(p.vocab)))]).T
-
-def _average_f1_intervals(p, ci=0.95):
-    "Compute confidence intervals of F1 in the four averages: 4 lower and 4 upper limits"
-    return np.array([estimate(F1ScoreMulti(average=o), p).limits(ci) for o in _AVERAGES]).T
-
-def _metrics(p):
-    "Compute the metrics of the report: `_Values` by column"
-    pooled_counts = p.counts.sum(1, keepdim=True)
-    res = {name: _Values(m.values(*p.counts), m.values(*pooled_counts), m.values(*p.sample_counts))
-           for name,m in _AT_THRESH.items()}
-    if not p.scored: return res # Binary predictions rank nothing
-    ms = [*_RANKING.values()]
-    curve = label_curve(p.scores.masked_select(p.valid), p.true.masked_select(p.valid))
-    pooled = [m.values(curve) for m in ms]
-    res |= zip(_RANKING, map(_Values, rank_labels(ms, p), pooled, rank_samples(ms, p)))
-    if is_probs(p.scores): res['calibration_error'] = _calibration(p)
-    return res
-
-# %% ../../nbs/reports/06_interpret.ipynb #f165b5d6
-@patch
-def _label_rows(self:MultiLabelInterpretation, metrics, sort):
-    "Score each label, lowest in column `sort` first"
-    tp,fp,fn,_ = self.counts.numpy()
-    support,predicted = tp+fn,tp+fp
-    columns = {name: o.by_label.numpy() for name,o in metrics.items()}
-    columns['low'],columns['high'] = _f1_intervals(self.predictions)
-    if self.scored:
-        tp,_,fn,_ = self.counts.double()
-        columns['chance'] = random_ap(tp+fn, self.counts.sum(0).double())
-    table = Table(dict(support=support, predicted=predicted, **columns,
-                       thresh=math.nan if self.rule.is_top_k else self.thresh),
-                  index=pd.Index(self.vocab, name='label', tupleize_cols=False))
-    def sort_key(column):
-        if sort=='label': # Names may be of several types
-            return column.map(as_shown) if column.dtype==object else column
-        if sort not in metrics: return column
-        # Nothing is known of labels that are neither true nor predicted: they come last
-        return column.mask(support+predicted==0)
-    return table.reindex(columns=_COLUMNS).sort_values(sort, kind='stable', key=sort_key)
-
-@patch
-def _average_rows(self:MultiLabelInterpretation, metrics):
-    "Score all labels, by the micro, macro, weighted and samples averages"
-    tp,fp,fn,_ = self.counts
-    support = tp+fn
-    columns = {name: o.averages(support) for name,o in metrics.items()}
-    columns['low'],columns['high'] = _average_f1_intervals(self.predictions)
-    is_common = not (self.rule.is_top_k or isinstance(self.thresh, tuple))
-    rows = [f'{o} avg' for o in _AVERAGES]
-    return Table(dict(support=support.sum().item(), predicted=(tp+fp).sum().item(), **columns,
-                      thresh=self.thresh if is_common else math.nan), rows, _COLUMNS)
-
-@patch
-def _report_text(self:MultiLabelInterpretation, averages):
-    "Describe what was predicted, and which samples and labels have no known target"
-    texts = [f'Predicted {self.rule.describe()}. low and high: 95% interval of f1. chance: average '
-             f'precision of a random ranking. {self.predictions.sampling}']
-    unlabelled = without_label(self.predictions) if averages else ''
-    if unlabelled:
-        tp,_,fn,_ = self.predictions.sample_counts
-        highest = (tp+fn>0).double().mean()
-        texts.append(f'{unlabelled}. In the samples average, 0/0 counts as 0, so its F1 is at '
-                     f'most {highest:.3f}.')
-    tp,_,fn,_ = self.counts
-    absent = [name for name,support in zip(self.vocab, tp+fn) if not support]
-    if absent:
-        texts.append(f'No sample has these labels, so they cannot be judged: {some_names(absent)}.')
-    return ' '.join(texts)
-
-@patch
-def report(self:MultiLabelInterpretation,
-    sort:str='f1', # Column to sort the labels by, ascending; 'label' is their names
-    averages:bool=True # Whether to append rows of micro, macro, weighted and samples averages
-)->Table: # A row per label
-    """Score each label, and all labels on average
-
-        interp.report('ap')"""
-    columns = ['label',*_COLUMNS]
-    if sort not in columns:
-        raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
-    metrics = _metrics(self.predictions)
-    res = self._label_rows(metrics, sort)
-    if averages:
-        rows = self._average_rows(metrics).astype(res.dtypes)
-        res = pd.concat([res, rows]).rename_axis('label')
-    res.attrs['reading'] = self._report_text(averages)
-    return res
-
-@patch
-def print_classification_report(self:MultiLabelInterpretation):
-    """Print scikit-learn's classification report
-
-        interp.print_classification_report()"""
-    true,predicted = (o[self.valid_samples].int().numpy() for o in (self.true, self.predicted))
-    names = [*map(as_shown, self.vocab)]
-    columns = [1] if len(names)==1 else None # scikit-learn takes a single column for two classes
-    print(skm.classification_report(true, predicted, labels=columns, target_names=names,
-                                    zero_division=0))
-
-# %% ../../nbs/reports/06_interpret.ipynb #af8ec9b5
-@patch
-def confusion_matrix(self:MultiLabelInterpretation)->np.ndarray: # C x 2 x 2: [[tn, fp], [fn, tp]]
-    """Count per-label 2 x 2 confusion matrices
-
-        interp.confusion_matrix()[interp.vocab.index('cat')]"""
-    return self.counts[[3,1,2,0]].T.reshape(-1, 2, 2).numpy()
-
-# %% ../../nbs/reports/06_interpret.ipynb #0cba7adf
-@patch
-def most_confused(self:MultiLabelInterpretation,
-    min_val:int=1, # Minimum number of samples with a confusion
-    k:int=10 # Maximum number of pairs; None: all
-)->Table: # A row per pair of labels, most frequent first
-    """Count how often one label is missed in samples where another is wrongly predicted
-
-        interp.most_confused(min_val=2)"""
-    counts = count_confusions(self.predictions)
-    pairs = counts.tocoo() # Row by row
-    frequent = pairs.data>=min_val
-    names = pd.Series([*self.vocab])
-    found = Table(dict(missed=names.take(pairs.row[frequent]).array,
-                       predicted=names.take(pairs.col[frequent]).array,
-                       samples=pairs.data[frequent]))
-    found = found.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
-    shown = found if k is None else found.head(check_int('k', k, 1))
-    text = ''
-    if not self.predicted.any():
-        text = "No label is predicted, so none is confused with another one."
-    elif not counts.nnz: text = "No sample has both a missed and a wrongly predicted label."
-    elif not len(found):
-        text = (f'No pair is in {min_val:,} samples; the most frequent is in '
-                f'{counts.max():,}.')
-    elif len(shown)<len(found):
-        text = f'The first {len(shown):,} of {len(found):,} pairs; k=None lists all.'
-    if text: shown.attrs['reading'] = text
-    return shown
-
-@patch
-def most_missed(self:MultiLabelInterpretation)->Table: # A row per label, most often missed first
-    """Count how often each label is true and not predicted
-
-        interp.most_missed().head()"""
-    tp,_,fn,_ = self.counts
-    support = tp+fn
-    res = Table(dict(missed=fn, support=support, share=(fn/support).nan_to_num()),
-                index=pd.Index(self.vocab, name='label', tupleize_cols=False))
-    return res[res.missed>0].sort_values(['missed','share'], ascending=False, kind='stable')

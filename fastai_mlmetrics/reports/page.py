@@ -12,29 +12,22 @@ from ..core.messages import (
 from ..core.tables import as_shown, label_index, some_names, three_decimals
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
-from ..metrics.intervals import is_miscalibrated
 from ..thresholds.search import ScoreTable
-from ..thresholds.finding import plot_thresh_curve, stretched
 from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import describe, thresh_finding, which_thresholds
+from .labels import most_confused, report
+from .accuracy import report_of
 from .comparison import ModelComparison
 from .plots import (
-    most_mistakes_first, plot_frequencies, with_curve)
+    most_mistakes_first, plot_calibration, plot_cardinality, plot_frequencies, plot_label_confusion,
+    plot_precision_recall, plot_thresh_curve, stretched, with_curve)
 from .samples import (
-    find_mistakes, sample_inputs, sample_names, sample_paths, sample_titles)
+    find_mistakes, mistakes, sample_inputs, sample_names, sample_paths, sample_titles, show)
 from base64 import b64encode
 from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from scipy.special import expit
 import fastai, fastai_mlmetrics
-
-# %% ../../nbs/reports/05_page.ipynb #c646a283
-class ResultsPage:
-    """Mixin of an interpretation, which writes its results to a page
-
-    It uses attributes of the interpretation (`predictions` and its parts, `counts`, `source`, `dl`,
-    `_record`), its tables (`report`, `accuracy_report`, `most_confused`), and the methods of
-    `LabelPlots` and `SampleViews`."""
 
 # %% ../../nbs/reports/05_page.ipynb #827cbcd7
 def glossary():
@@ -47,7 +40,7 @@ class _Results:
     "Values that several sections show"
     def __init__(self, interp, record, data, comparison, k, max_n):
         store_attr()
-        self.report = interp.report()
+        self.report = report(interp)
         # The rows of the report: labels, then averages
         self.labels = self.report[:len(interp.vocab)]
         self.averages = self.report[len(interp.vocab):]
@@ -57,7 +50,6 @@ class _Results:
         self.rated = enough if len(enough) else self.known
         self.k = k
         self.worst = self.most_mistakes(self.interp.true.any(0).numpy())
-        self.explained = set() # Terms whose definitions stand beside a table
         left_out = len(self.rated)<len(self.known)
         which = note(left_out, f", of those with at least {ENOUGH} positives")
         self.lowest = f"The lowest{which}"
@@ -68,15 +60,6 @@ class _Results:
         cols = [label_index(o, self.interp.vocab) for o in self.labels.index]
         ap = self.labels.ap.set_axis(cols).sort_index().to_numpy()
         return most_mistakes_first(self.interp.counts, ap, among)[:self.k]
-
-    def words(self, *names):
-        "Return the block of the terms that a table's names contain, whole or in parts"
-        used = {part.lower().replace(' ', '_') for name in map(as_shown, names)
-                for part in (name, name.rpartition('_')[0], *re.split('[ _]', name))}
-        found = {term: text for term,text in glossary().items()
-                 if term.lower().replace(' ', '_') in used}
-        self.explained |= found.keys()
-        return 'words',found
 
 def _with_values(column, k=3):
     "Name the first labels of a column with their values"
@@ -144,10 +127,9 @@ def _verdict(p):
 # %% ../../nbs/reports/05_page.ipynb #11b04ccf
 def _accuracy(p):
     "Show the accuracy report"
-    table = p.interp.accuracy_report()
+    table = report_of(p.interp.predictions)
     yield 'text',table.reading
     yield 'table',table
-    yield p.words(*table.columns, *table.index)
 
 def _comparison(p):
     "Show the paired differences between models, if they were passed"
@@ -156,7 +138,6 @@ def _comparison(p):
     for name,table in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',table
-        yield p.words(*table.columns, *table.index)
     yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
 
 def _labels(p):
@@ -167,7 +148,6 @@ def _labels(p):
                          f"{_with_values(p.rated.f1[:3])}.")
     yield 'text',p.report.reading
     yield 'labels',(p.labels,p.averages)
-    yield p.words('label', *p.labels, *p.averages.index)
 
 # %% ../../nbs/reports/05_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
@@ -229,55 +209,26 @@ def _thresholds(p):
                 plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='f1_micro'),
                 table, marks, figsize=(4.8,3.2))
     yield _slider(p, table.probs, marks, start)
-    yield p.words('thresh', 'micro', 'macro', 'held_out', 'sample with labels')
 
 def _curves(p):
     "Plot precision against recall of the labels with the most mistakes"
     cols = p.most_mistakes(with_curve(p.interp.counts)) # As in `plot_precision_recall`
     if not p.interp.scored or not cols: return
-    ap = p.labels.ap[[p.interp.vocab[i] for i in cols]].sort_values(kind='stable')
-    low = ap[ap<0.5]
-    if len(low):
-        yield 'finding',f"Average precision is below 0.5: {_with_values(low)}."
-    else: yield 'finding',f"The lowest average precision: {_with_values(ap[:1])}."
-    yield _plot(f"Curves of {p.which}. A dot is at the threshold in use. If a dot is far to the left "
-                "on a curve that stays high, a lower threshold finds more and costs little precision. "
-                "If a curve falls immediately, the highest scores of its label are wrong.",
-                p.interp.plot_precision_recall, labels=cols, figsize=(5.6,3.4))
-
-def _score_and_share(interp, where):
-    "Return the number of some pairs, their mean score and the share that is true; nan of none"
-    values = interp.preds[where],interp.true[where]
-    return len(values[0]),*(o.mean(dtype=torch.float64).item() for o in values)
+    yield _plot(f"Curves of {p.which}. A dot is at the threshold in use.",
+                plot_precision_recall, p.interp, labels=cols, figsize=(5.6,3.4))
 
 def _calibration(p):
     "Compare scores with the share of labels that is true"
-    interp = p.interp
-    error = p.averages.calibration_error['micro avg']
-    if math.isnan(error): return
-    _,score,base_rate = _score_and_share(interp, interp.valid)
-    # Most pairs are false, and have low scores: they would hide what is wrong with the others
-    is_high = interp.valid & (interp.preds>base_rate)
-    n_high,high_score,high_true = _score_and_share(interp, is_high)
-    is_off = any(is_miscalibrated(interp.predictions, *o) for o in ((interp.valid,15), (is_high,1)))
-    side = 'high' if score>base_rate else 'low'
-    how = ('close to probabilities' if not is_off else f'too {side} on average'
-           if abs(score-base_rate)>error/2 else 'too high in some ranges, and too low in others')
-    high = (f" Over the {n_high:,} pairs with a score above the base rate, "
-            f"the mean score is {high_score:.3f}, "
-            f"and a share of {high_true:.3f} is true.")
-    yield 'finding',(f"The scores are {how}: the calibration error is {error:.3f}. Over all "
-                     f"sample-label pairs, the mean score is {score:.3f}, and a share of "
-                     f"{base_rate:.3f} is true, the base rate.{note(n_high, high)}")
-    yield _plot("On the diagonal, scores are probabilities: of the labels with a score of 0.8, 80% "
-                "are true. Above it, scores are too low; below it, too high. The numbers at the top "
-                "count the sample-label pairs behind each point.", interp.plot_calibration)
+    if math.isnan(p.averages.calibration_error['micro avg']): return
+    yield _plot("On the diagonal, scores are probabilities. Above it, scores are too low; below it, too "
+                "high. The numbers at the top count the sample-label pairs behind each point.",
+                plot_calibration, p.interp)
 
 # %% ../../nbs/reports/05_page.ipynb #a7389e96
 def _confusions(p):
     "Show pairs of labels of which one is missed where the other is wrongly predicted"
     if len(p.interp.vocab)==1: return
-    pairs = p.interp.most_confused(k=None)
+    pairs = most_confused(p.interp, k=None)
     if not len(pairs):
         yield 'finding',pairs.reading
         return
@@ -289,7 +240,7 @@ def _confusions(p):
     yield 'table',pairs[:10].set_index('missed')
     yield _plot("Samples in which the label of the row is missed and the label of the column is "
                 "wrongly predicted; labels in most confusions come first.",
-                p.interp.plot_label_confusion)
+                plot_label_confusion, p.interp)
 
 def _item_last(table):
     "Move the items behind the columns that a narrow screen should show"
@@ -298,11 +249,10 @@ def _item_last(table):
 def _samples(p):
     "Show the most confident mistakes, with their samples"
     interp = p.interp
-    first = interp.mistakes(max_n=10)
+    first = mistakes(interp, max_n=10)
     if not len(first): return
     yield 'text',f"{first.reading} The most confident ones come first."
     yield 'table',_item_last(first)
-    yield p.words('sample', 'label', 'score', 'missed', 'false positive')
     if interp.dl is None: return # Arrays have no inputs
     yield 'text',f"Mistakes in {p.which}:"
     for i,kind in itertools.product(p.worst, ('missed','false')):
@@ -311,7 +261,7 @@ def _samples(p):
         inputs = sample_inputs(interp, idxs.tolist())
         yield 'heading',title
         if isinstance(inputs, pd.DataFrame):
-            yield 'table',_item_last(interp.show(i, kind, p.max_n))
+            yield 'table',_item_last(show(interp, i, kind, p.max_n))
             continue
         rows = zip(inputs, sample_titles(interp, idxs), sample_paths(interp, idxs), scores, idxs)
         yield 'texts' if isinstance(inputs[0], str) else 'samples',[
@@ -330,12 +280,12 @@ def _frequencies(p):
     else: yield 'finding',f"The rarest label is {_with_values(support[:1])}."
     yield _plot("In how many samples each label is true, in the order of the table of labels: are "
                 "the labels with a low F1 the rare ones?", plot_frequencies, p.labels)
-    yield _plot("Number of samples by their number of labels.", p.interp.plot_cardinality)
+    yield _plot("Number of samples by their number of labels.", plot_cardinality, p.interp)
 
 # %% ../../nbs/reports/05_page.ipynb #f32ded94
 def _glossary(p):
-    "Define the terms that no section has explained"
-    hidden = p.explained | ({'difference'} if p.comparison is None else set())
+    "Define the terms of the page"
+    hidden = {'difference'} if p.comparison is None else set()
     yield 'facts',{term: text for term,text in glossary().items() if term not in hidden}
 
 # %% ../../nbs/reports/05_page.ipynb #0c9922f1
@@ -351,7 +301,7 @@ SECTIONS = dict(
     confusions=('Which labels are confused', _confusions),
     samples=('Mistakes', _samples),
     frequencies=('How often labels occur', _frequencies),
-    glossary=('Other words', _glossary))
+    glossary=('The words of this page', _glossary))
 
 # %% ../../nbs/reports/05_page.ipynb #e7a11f52
 def _cell_text(o):
@@ -383,8 +333,7 @@ def _chosen(sections, without):
             raise ValueError(f"there is no section {name!r}: use one of {', '.join(SECTIONS)}")
     return [name for name in SECTIONS if name in shown and name not in hidden]
 
-@patch
-def to_html(self:ResultsPage,
+def to_html(self,
     path='report.html', # File to write; its folder is created if it is missing
     title:str='Results of a multi-label model', # Heading of the page
     *,
@@ -410,7 +359,7 @@ def to_html(self:ResultsPage,
         # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
         plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
         warnings.filterwarnings('ignore', 'Glyph')
-        results = _Results(self, self._record, data, comparison, k, max_n)
+        results = _Results(self, self.record, data, comparison, k, max_n)
         for name in progress(names):
             heading,section = SECTIONS[name]
             blocks = [*section(results)]

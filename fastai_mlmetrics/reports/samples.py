@@ -17,23 +17,13 @@ import textwrap
 from dataclasses import dataclass
 from numbers import Integral
 
-# %% ../../nbs/reports/04_samples.ipynb #74d977b5
-class SampleViews:
-    """Mixin of an interpretation, with its views of samples
-
-    The views use `predictions` and its parts (`preds`, `true`, `predicted`, `valid`,
-    `valid_samples`, `vocab` and `rule`), `counts`, fastai's `losses` and `top_losses`, and, for a
-    Learner's predictions, `learn`, `dl` and `rows_per_item`."""
-
 # %% ../../nbs/reports/04_samples.ipynb #bc49adc3
-@patch
-def _data_items(self:SampleViews, idxs):
+def _data_items(interp, idxs):
     "Return the data set's items of some samples: rows of a DataFrame, or a list"
-    items = getattr(self.dl.items, 'iloc', L(self.dl.items))
-    return items[[i//self.rows_per_item for i in idxs]]
+    items = getattr(interp.dl.items, 'iloc', L(interp.dl.items))
+    return items[[i//interp.rows_per_item for i in idxs]]
 
-@patch
-def __getitem__(self:SampleViews, idxs):
+def samples_at(self, idxs):
     """Get inputs, scores, targets, binary predictions and losses at `idxs`
 
         inputs,scores,targs,predicted,losses = interp[[0, 3]]"""
@@ -42,7 +32,7 @@ def __getitem__(self:SampleViews, idxs):
                          "use MultiLabelInterpretation.from_learner")
     idxs = L(to_builtin(idxs))
     is_table = hasattr(self.dl.dataset, 'ys') # The items of a table are processed already
-    items = self._data_items(idxs)
+    items = _data_items(self, idxs)
     dl = self.learn.dls.test_dl(items, with_labels=True, process=not is_table, bs=len(idxs))
     dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort them by length
     inputs = to_detach(next(iter(dl))[:getattr(dl, 'n_inp', 1)])
@@ -57,8 +47,7 @@ def _file(item, getter):
     is_image = isinstance(source, str) and Path(source).suffix.lower() in image_extensions
     return Path(source) if is_image else None
 
-@patch
-def items(self:SampleViews,
+def items(self,
     idxs # Indices of samples
 )->pd.Index: # Files, relative to `dls.path`, or names of a table's rows; None: there are no names
     """Return the files or rows of samples
@@ -69,7 +58,7 @@ def items(self:SampleViews,
         names = self.predictions.index
         return None if names is None else names[[*idxs]]
     if not (idxs and hasattr(self.dl, 'items')): return None
-    items = self._data_items(idxs)
+    items = _data_items(self, idxs)
     is_table = isinstance(items, pd.DataFrame)
     rows = (row for _,row in items.iterrows()) if is_table else items
     tls = getattr(self.dl.dataset, 'tls', None)
@@ -82,21 +71,20 @@ def items(self:SampleViews,
     return pd.Index([o.relative_to(folder) if o.is_relative_to(folder) else o
                      for o in (first_file, *files)], dtype=object)
 
-@patch
-def _add_items(self:SampleViews, table):
+def _add_items(interp, table):
     "Add a first column with the items of the samples that are a table's index, if these have names"
     samples,places = np.unique(table.index, return_inverse=True)
-    items = self.items(samples)
-    if items is not None: table.insert(0, 'item', items[places].to_flat_index())
+    names = items(interp, samples)
+    if names is not None: table.insert(0, 'item', names[places].to_flat_index())
 
 def sample_paths(
     interp, # A `MultiLabelInterpretation`
     idxs # Indices of the samples
 )->list: # Texts; '' for samples that are not files
     "Look up the paths of the files of samples"
-    items = interp.items(idxs)
-    if items is None: return ['' for _ in idxs]
-    return [str(o) if isinstance(o, Path) else '' for o in items]
+    names = items(interp, idxs)
+    if names is None: return ['' for _ in idxs]
+    return [str(o) if isinstance(o, Path) else '' for o in names]
 
 def _item_name(item):
     if isinstance(item, Path): return item.name
@@ -108,9 +96,9 @@ def sample_titles(
 )->list: # Such as 'sample 3' or 'sample 3, img_0817.png'
     "Name samples by their numbers, and by their items if these have names"
     numbers = [f'sample {i}' for i in L(to_builtin(idxs))]
-    items = interp.items(idxs)
-    if items is None: return numbers
-    return [f'{number}, {_item_name(item)}' for number,item in zip(numbers, items)]
+    names = items(interp, idxs)
+    if names is None: return numbers
+    return [f'{number}, {_item_name(name)}' for number,name in zip(numbers, names)]
 
 _NO_WORDS = {BOS,EOS,FLD,PAD} # Special tokens that stand for no word
 
@@ -141,28 +129,26 @@ def sample_inputs(
 # %% ../../nbs/reports/04_samples.ipynb #26248604
 _KINDS = 'missed','false'
 
-@patch
-def _mistakes(self:SampleViews, kinds, cols):
+def _mistakes(interp, kinds, cols):
     "List mistakes, most confident first: sample, column of the label, kind and score"
     for kind in kinds:
         if kind not in _KINDS:
             raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) "
                              "or 'false' (predicted, not true)")
-    true = self.true[:,cols]
-    wrong = true!=self.predicted[:,cols]
+    true = interp.true[:,cols]
+    wrong = true!=interp.predicted[:,cols]
     samples,places = wrong.nonzero().T
     label_cols = tensor(cols)[places]
     missed = true[samples,places]
-    scores = self.preds[samples,label_cols]
-    highest = float(is_probs(self.preds)) # Margins have no highest score: they count from 0
+    scores = interp.preds[samples,label_cols]
+    highest = float(is_probs(interp.preds)) # Margins have no highest score: they count from 0
     confidence = torch.where(missed, highest-scores, scores)
     res = pd.DataFrame(dict(sample=samples, col=label_cols, kind=np.where(missed, *_KINDS),
                             score=scores, confidence=confidence))
     res = res[res.kind.isin(kinds)]
     return res.sort_values('confidence', ascending=False, kind='stable')
 
-@patch
-def mistakes(self:SampleViews,
+def mistakes(self,
     label=None, # Name or index of a label; None: all labels
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
     max_n:int=None # Maximum number of mistakes; None: all
@@ -172,12 +158,12 @@ def mistakes(self:SampleViews,
         interp.mistakes(max_n=200).to_csv('check.csv')"""
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     kinds = _KINDS if kind is None else [kind]
-    found = self._mistakes(kinds, cols)
+    found = _mistakes(self, kinds, cols)
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
     res = Table(dict(label=names.array, kind=shown.kind.array, score=shown.score.array),
                 index=pd.Index(shown['sample'], name='sample'))
-    self._add_items(res)
+    _add_items(self, res)
     first = note(len(shown)<len(found), f'The first {len(shown):,} of ')
     res.attrs['reading'] = f"{first}{count_of(len(found), 'mistake')} {self.rule.describe()}."
     return res
@@ -190,15 +176,16 @@ def find_mistakes(
     max_n:int # Maximum number of samples
 ): # Indices, scores of the label, and a title
     "Find a label's false negatives or false positives, most confident mistakes first"
-    found = interp._mistakes([kind], [i])
+    found = _mistakes(interp, [kind], [i])
     shown = found[:check_int('max_n', max_n, 1)]
     tp,fp,fn,tn = interp.counts[:,i].tolist()
-    if kind=='missed':
-        mistake,samples,rank = 'missed',f"{count_of(tp+fn, 'sample')} with it",'lowest'
-    else:
-        mistake,samples,rank = 'a false positive',f"{count_of(fp+tn, 'sample')} without it",'highest'
-    title = (f"{some_labels([interp.vocab[i]])}: {mistake} in {len(found):,} of the {samples}, "
-             f"{interp.predictions.rule_of(i).describe()}")
+    name = some_labels([interp.vocab[i]])
+    rank = 'lowest' if kind=='missed' else 'highest'
+    title = f"{name}: missed in {len(found):,} of the {count_of(tp+fn, 'sample')} with it"
+    if kind=='false':
+        title = (f"{name}: a false positive in {len(found):,} of the {count_of(fp+tn, 'sample')} "
+                 "without it")
+    title += f", {interp.predictions.rule_of(i).describe()}"
     if len(shown)<len(found):
         scores = 'score' if len(shown)==1 else count_of(len(shown), 'score')
         title += f'; the {rank} {scores}'
@@ -302,25 +289,23 @@ def _selection_table(interp, inputs, selection):
     rows = [row(i, value) for i,value in zip(selection.idxs, selection.values.tolist())]
     table = Table(rows, index=selection.idxs).drop(columns='right')
     res = pd.concat([table, inputs], axis=1)
-    interp._add_items(res)
+    _add_items(interp, res)
     res.attrs['reading'] = f'{selection.title}.'
     return res.rename_axis('sample')
 
-@patch
-def _show(self:SampleViews, selection, nrows=None, ncols=None, figsize=None):
+def _show(interp, selection, nrows=None, ncols=None, figsize=None):
     "Plot samples if they are images, otherwise return a table"
     if nrows is not None: check_int('nrows', nrows, 1)
     if ncols is not None: check_int('ncols', ncols, 1)
     if not selection.idxs: return print('no samples to show')
-    inputs = sample_inputs(self, selection.idxs)
+    inputs = sample_inputs(interp, selection.idxs)
     if not isinstance(inputs, pd.DataFrame) and isinstance(inputs[0], str):
         inputs = pd.DataFrame(dict(input=inputs), index=selection.idxs)
-    if isinstance(inputs, pd.DataFrame): return _selection_table(self, inputs, selection)
-    return _plot_images(self, inputs, selection, nrows, ncols, figsize)
+    if isinstance(inputs, pd.DataFrame): return _selection_table(interp, inputs, selection)
+    return _plot_images(interp, inputs, selection, nrows, ncols, figsize)
 
-@patch
 @delegates(_plot_images)
-def show(self:SampleViews,
+def show(self,
     label, # Name or index of a label
     kind:str='missed', # 'missed' for false negatives, 'false' for false positives
     max_n:int=9, # Maximum number of samples
@@ -332,11 +317,10 @@ def show(self:SampleViews,
     i = label_index(label, self.vocab)
     idxs,scores,title = find_mistakes(self, i, kind, max_n)
     if not len(idxs): return print(title)
-    return self._show(_Selection(L(idxs.tolist()), scores, 'score', title, i, kind), **kwargs)
+    return _show(self, _Selection(L(idxs.tolist()), scores, 'score', title, i, kind), **kwargs)
 
-@patch
 @delegates(_plot_images)
-def plot_top_losses(self:SampleViews,
+def plot_top_losses(self,
     k, # Number of samples, or a list of ranks
     largest:bool=True, # Whether to show the highest losses; if not, the lowest
     **kwargs
@@ -352,11 +336,10 @@ def plot_top_losses(self:SampleViews,
     rank = 'highest' if largest else 'lowest'
     title = (f'{rank} losses: {len(idxs):,} of {int(defined.sum()):,} samples, '
              f'{self.rule.describe()}')
-    return self._show(_Selection(idxs, losses, 'loss', title), **kwargs)
+    return _show(self, _Selection(idxs, losses, 'loss', title), **kwargs)
 
-@patch
 @delegates(_plot_images)
-def show_results(self:SampleViews,
+def show_results(self,
     idxs, # Indices of the samples
     **kwargs
 ): # A `Table`, if the inputs are not images
@@ -365,11 +348,10 @@ def show_results(self:SampleViews,
         interp.show_results([0, 1, 2])"""
     idxs = L(to_builtin(idxs))
     title = f'Predicted {self.rule.describe()}'
-    return self._show(_Selection(idxs, self.losses[idxs], 'loss', title), **kwargs)
+    return _show(self, _Selection(idxs, self.losses[idxs], 'loss', title), **kwargs)
 
 # %% ../../nbs/reports/04_samples.ipynb #8d58bb16
-@patch
-def empty(self:SampleViews)->Table: # A row per sample, most true labels first
+def empty(self)->Table: # A row per sample, most true labels first
     """List the samples without a predicted label, with their true labels and their top-scoring label
 
         interp.empty().head()"""
@@ -379,7 +361,7 @@ def empty(self:SampleViews)->Table: # A row per sample, most true labels first
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1),
                      nearest=self.vocab[nearest.tolist()], score=scores),
                 index=pd.Index(idxs.tolist(), name='sample'))
-    self._add_items(res)
+    _add_items(self, res)
     n = int(self.valid_samples.sum())
     gets = 'gets' if len(idxs)==1 else 'get'
     res.attrs['reading'] = f'{len(idxs):,} of {n:,} samples {gets} no label {self.rule.describe()}.'

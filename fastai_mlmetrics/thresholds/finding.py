@@ -10,67 +10,17 @@ from fastai.basics import *
 from ..core.inputs import as_rows, group_numbers, group_values, label_names
 from ..core.messages import (
     check_int, check_kwargs, count_of, note, replaced, single_threaded, warn_user)
-from ..core.tables import new_axes, some_names
+from ..core.tables import some_names
 from ..core.counts import NOTHING_COUNTS
 from ..core.loop import is_split
 from ..core.predictions import Predictions, takes_predictions
-from ..metrics.streaming import CountsMetric
 from ..metrics.curves import MAX_BINS
 from .search import (
     ScoreHistogram, ScoreTable, SearchTable)
 from .tuning import Objective
 from .choosing import expectation, missed, thresh_table
 from pandas.util import hash_array
-from scipy.special import expit, logit
-
-# %% ../../nbs/thresholds/04_finding.ipynb #fbdb7eb3
-def stretched(
-    thresh, # Thresholds
-    probs:bool # Whether they are probabilities, which are converted to logits
-):
-    "Place thresholds on an axis that is stretched near 0 and 1"
-    t = np.asarray(thresh, dtype=float)
-    return logit(np.clip(t, 1e-7, 1-1e-7)) if probs else t
-
-def plot_thresh_curve(
-    m:CountsMetric, # Metric to plot
-    table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
-    marks:dict, # Thresholds to mark, by name
-    ax=None, # Axes to plot on; None: a new figure
-    figsize:tuple=(6.5,3.2) # Width and height of the new figure in inches
-):
-    "Plot a metric at all thresholds"
-    thresh = table.candidates()
-    probs = table.probs
-    all_folds = table.fold_masks()[:1]
-    values = table.averaged(m, thresh, all_folds)[0].numpy()
-    nothing = values[0] # Nothing is predicted at the first threshold
-    def back(x): return expit(x) if probs else x
-    x = stretched(thresh, probs)
-    drawn = np.isfinite(x) & ~np.isnan(values) # Margins may be infinite
-    x = x[drawn]
-    values = values[drawn]
-    # Show all marks, and the part of the curve that differs from both of its ends
-    from_ends = np.fmin(abs(values-nothing), abs(values-values[-1:]))
-    differs = from_ends > 0.02*np.ptp(values)
-    shown = [*x[differs], *stretched([*marks.values()], probs)] or x
-    margin = 0.04*np.ptp(shown) or 0.5
-    low = min(shown)-margin
-    high = max(shown)+margin
-    ax = new_axes(ax, figsize)
-    ax.plot(back(x), values)
-    ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
-    for name,t in marks.items():
-        is_now = name=='now'
-        color = 'k' if is_now else 'tab:red'
-        ls = '--' if is_now else '-'
-        ax.axvline(t, color=color, ls=ls, lw=1.2, label=f'{name}: {t:.3g}')
-    if probs:
-        ax.set_xscale('logit')
-        ax.xaxis.set_major_formatter('{x:g}')
-        ax.xaxis.set_minor_formatter('')
-    ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))
-    ax.legend(fontsize='small')
+from scipy.special import logit
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eec4ac59
 class WithTable:

@@ -3,7 +3,7 @@ from scipy import stats
 from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.intervals import (
-    Estimate, estimate, in_average, interval_table, is_miscalibrated, macro_rankings, numbers_by_label,
+    Estimate, estimate, in_average, interval_table, macro_rankings, numbers_by_label,
     simultaneous_level, why_no_intervals)
 
 def of(without, value=0.5, **kw): return Estimate(value, torch.tensor(without, dtype=torch.float64), **kw)
@@ -359,28 +359,6 @@ def test_all_intervals_hold_at_once():
     assert simultaneous_level(estimates[:1], 0.95)==simultaneous_level([estimates[0],constant], 0.95)==0.95
     assert simultaneous_level(estimates[:1]*5, 0.95)==pytest.approx(0.95, abs=0.005)
     assert simultaneous_level([], None) is None
-
-@pytest.mark.parametrize('n,c,n_groups', [(50,5,None), (100,40,None), (60,5,12)])
-@pytest.mark.parametrize('n_bins', [1,15])
-def test_calibrated_scores_are_rarely_called_miscalibrated(n, c, n_groups, n_bins):
-    "Also if labels of a sample, or samples of a group, are alike; scores that are far off always are"
-    def is_off(seed, power):
-        rng = np.random.default_rng(seed)
-        group = np.arange(n)%(n_groups or n)
-        p = 1/(1+np.exp(1-2*rng.normal(size=(n,c))[group]))
-        alike = rng.normal(size=(n,1)) if n_groups is None else rng.normal(size=(n,c))[group]
-        y = stats.norm.cdf(0.7*alike+0.51**0.5*rng.normal(size=(n,c)))<p
-        p = Predictions.of(p**power, y, groups=None if n_groups is None else group)
-        return is_miscalibrated(p, p.valid, n_bins)
-    assert np.mean([is_off(seed, 1) for seed in range(100)])<=0.05
-    assert np.mean([is_off(seed, 4) for seed in range(20)])>=0.95
-
-def test_small_calibration_errors_do_not_matter():
-    p = torch.full((100_000,1), 0.5)
-    y = torch.arange(100_000)[:,None]%1000
-    for true,is_off in ((515,False), (525,True)):
-        o = Predictions.of(p, (y<true).int())
-        assert is_miscalibrated(o, o.valid, 1)==is_off
 
 Y = tensor([[1,0,0], [1,1,0], [0,1,0], [0,0,0], [1,0,0]])
 P = tensor([[.9,.1,.2], [.8,.3,.7], [.6,.6,.1], [.2,.9,.4], [.3,.2,.3]])

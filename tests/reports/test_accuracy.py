@@ -6,7 +6,6 @@ from reference import *
 from six_labels import SCORES, TARGS
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.intervals import in_average, interval_table, numbers_by_label
-from fastai_mlmetrics.reports import accuracy
 from fastai_mlmetrics.reports.accuracy import measure, row_metrics
 
 ROW_NAMES = ['accuracy_multi','accuracy_weighted','balanced_accuracy','subset_accuracy','jaccard_samples',
@@ -110,7 +109,8 @@ def test_rows_are_metrics_of_predictions_zeros_and_constants(pair, zero_division
     valid = np.ones_like(y, bool) if keep is None else keep
     frequency = np.where(valid.any(0), (y*valid).sum(0)/np.maximum(valid.sum(0), 1), 0)
     order = np.argsort(-frequency, kind='stable')
-    constants = [np.broadcast_to(np.isin(range(p.shape[1]), order[:k]), p.shape).astype(int) for k in range(p.shape[1]+1)]
+    c = p.shape[1]
+    constants = [np.broadcast_to(np.isin(range(c), order[:k]), p.shape).astype(int) for k in range(c+1)]
     with warnings_as('ignore'):
         f1s = [F1ScoreMulti(average='micro', ignore_index=-1)(o, targs) for o in constants]
         constant = constants[int(np.argmax(np.round(f1s, 12)))]
@@ -393,5 +393,5 @@ def test_nan_predictions_have_no_value():
 
 def test_without_intervals_nothing_is_computed_again(monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.metrics.intervals._label_without', None)
-    monkeypatch.setattr(accuracy, 'scores_without', None)
+    monkeypatch.setattr('fastai_mlmetrics.metrics.intervals.scores_without', None)
     measure(known(), None)

@@ -61,10 +61,8 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     assert facts['threshold']=='0.5' and re.fullmatch(r'\d{4}-\d\d-\d\d \d\d:\d\d', facts['written'])
     assert facts['versions'].startswith(f'fastai_mlmetrics {version}, fastai ')
     assert torch.__version__ in facts['versions']
-    beside = [o.get_text() for o in page.select('.words dt')]
-    others = [o.get_text() for o in page.find(id='glossary').find_all('dt')]
-    assert {*beside}|{*others}=={*glossary()}-{'difference'} and not {*beside}&{*others}
-    assert {'support','f1','precision'} <= {o.get_text() for o in labels.find_next(class_='words').find_all('dt')}
+    terms = [o.get_text() for o in page.find(id='glossary').find_all('dt')]
+    assert terms==[o for o in glossary() if o!='difference'] and sections(page)[-1]=='glossary'
     for o in labels.thead.find_all('th')[1:]: # Each column is explained
         assert any(o.get_text() in k.lower() or o.get_text() in v for k,v in glossary().items()), o
 
@@ -159,56 +157,10 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     o = r.judge()
     assert (f'F1 is {o.per_label_f1:.3f} with thresholds per label, {o.global_f1:.3f} at the best global threshold '
             f'({o.suggested_thresh:.3g}), and {o.f1_micro:.3f} now') in finding('thresholds')
-    assert 'below 0.5: a (' in finding('curves') and 'f (' not in finding('curves') # Rare
     # The number of the table is that of the plot
     error = r.report().calibration_error['micro avg']
-    assert f'calibration error is {error:.3f}' in finding('calibration')
     assert any(f'expected calibration error {error:.3f}' in o for o in svgs(page))
     assert finding('confusions').startswith('Most often, ')
-
-@pytest.mark.parametrize('power,close', [(1,True), (4,False)])
-def test_calibrated_scores_of_a_small_set_are_called_probabilities(power, close, tmp_path):
-    "Their calibration error is above 0.02 by chance; how often they are is tested with `is_miscalibrated`"
-    for seed in (0,1,3):
-        rng = np.random.default_rng(seed)
-        p = 1/(1+np.exp(1-2*rng.normal(size=(50,5))))
-        y = rng.random(p.shape)<p
-        assert ExpectedCalibrationError(sigmoid=False)(p, y)>0.02
-        page = written(MultiLabelInterpretation.from_preds(p**power, y), tmp_path, sections='calibration')
-        assert ('The scores are close to probabilities' in page.text)==close
-
-@pytest.mark.slow
-@pytest.mark.parametrize('seed', range(8))
-def test_scores_are_called_probabilities_only_if_the_higher_ones_are(seed, tmp_path):
-    "Most pairs are false, with a low score, which is right whatever the others are"
-    gen = torch.Generator().manual_seed(seed)
-    def drawn(n=2000, c=20, mean=-4.):
-        p = (2*torch.randn(n, c, generator=gen)+mean).sigmoid().double()
-        return p,(torch.rand(n, c, generator=gen)<p).int()
-    def finding(scores, targs, **kw):
-        interp = MultiLabelInterpretation.from_preds(scores, targs, **kw)
-        page = written(interp, tmp_path, sections='calibration')
-        return page.find(class_='finding').get_text()
-    close = 'The scores are close to probabilities: '
-    for mean in (-4.,-2.): assert finding(*drawn(mean=mean)).startswith(close)
-    assert finding(*drawn(n=200)).startswith(close)
-    p,y = drawn(mean=-6.)
-    assert ExpectedCalibrationError(sigmoid=False)(p**2, y)<0.02 # Over all pairs, as if they were right
-    for distorted in (p**1.5, p**2):
-        assert finding(distorted, y).startswith('The scores are too low on average: ')
-    for weight in (2,5,20): # The odds that a model learns with this `pos_weight`
-        assert finding(weight*p/(1-p+weight*p), y).startswith('The scores are too high on average: ')
-    text = finding(p**2, y)
-    base = y.double().mean()
-    high = p**2>base
-    for o in (f'share of {base:.3f} is true, the base rate.', f'mean score is {(p**2).mean():.3f}',
-              f'Over the {high.sum():,} pairs with a score above the base rate, '
-              f'the mean score is {(p**2)[high].mean():.3f}, '
-              f'and a share of {y[high].double().mean():.3f} is true.'): assert o in text
-    ignored = torch.where(torch.rand(p.shape, generator=gen)<0.3, -1, y)
-    assert finding(p, ignored, ignore_index=-1).startswith(close)
-    flat = torch.full_like(p, y.double().mean().item()-1e-4)
-    assert finding(flat, y).startswith(close) and 'above it' not in finding(flat, y)
 
 def test_both_ways_to_threshold_are_compared(tmp_path):
     def finding(interp):

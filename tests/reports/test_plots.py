@@ -2,7 +2,11 @@
 import hypothesis
 import sklearn.metrics as skm
 from helpers import *
-from fastai_mlmetrics.reports.plots import count_confusions
+from six_labels import LOGITS, SCORES, TARGS
+from fastai_mlmetrics.core.predictions import Predictions
+from fastai_mlmetrics.reports.plots import plot_thresh_curve
+from fastai_mlmetrics.reports.labels import count_confusions
+from fastai_mlmetrics.thresholds.search import ScoreTable
 
 @pytest.mark.parametrize('c,density', [(1,0.3), (6,0.26), slow(20,0.0775), slow(80,0.035), slow(1000,0.02)])
 def test_plots_show_the_numbers_of_the_tables(c, density):
@@ -226,3 +230,56 @@ def test_confusions_are_counted_in_blocks(pair):
     many = 2**21//true.shape[1]//len(true)+2 # More than a block
     counts = count_confusions(SimpleNamespace(true=true.repeat(many, 1), predicted=predicted.repeat(many, 1)))
     test_eq(counts.toarray(), many*expected(true, predicted))
+
+def thresh_curve(m, preds, targs, marks, **kwargs):
+    "The axes after `plot_thresh_curve`"
+    ax = plt.subplots()[1]
+    table = ScoreTable(Predictions.of(preds, targs, thresh=None, **kwargs))
+    assert plot_thresh_curve(m, table, marks, ax=ax) is None
+    ax.figure.canvas.draw()
+    plt.close(ax.figure)
+    return ax
+
+@given(st.integers(0, 1000), st.sampled_from([1, 3, 40, 3000]), st.sampled_from([-12, -4, 0]),
+       st.sampled_from(['micro','macro','samples']))
+@pytest.mark.slow
+def test_the_drawn_peak_is_the_best(seed, n, bias, average):
+    "Curves of more than 2,048 positives are drawn at 2,048 of them; in micro, the best threshold may lie between"
+    logits,targs = simulate(n, 4, density=0.2, bias=bias, seed=seed)
+    scores = logits.sigmoid()
+    best = best_thresholds(logits, targs, average=average, per_label=False, sigmoid=True, cv=None)
+    ax = thresh_curve(F1ScoreMulti(average=average), scores, targs, {'best': best.thresh})
+    x,v = ax.lines[0].get_data()
+    exact,peak = average!='micro' or targs.sum()<=2048,max(0, *v)
+    assert best.score-(1e-9 if exact else 1/targs.sum())<=peak<=best.score+1e-9 and len(x)<=2*2048+1
+    low,high = ax.get_xlim()
+    assert low<best.thresh<high
+    if best.score>0 and best.score in v and best.thresh>1e-7:
+        assert min(abs(x[v==v.max()]/best.thresh-1))<1e-3
+    some = slice(None, None, max(1, len(x)//300))
+    for t,value in zip(x[some], v[some]):
+        expected = F1ScoreMulti(float(t), sigmoid=False, average=average)(scores, targs)
+        assert abs(expected-value)<1e-9 or min(t,1-t)<1e-6
+
+def test_small_thresholds_are_legible():
+    logits,targs = simulate(2000, 20, bias=-8)
+    marks = {'best':0.004, 'before':0.01, 'now':0.5}
+    ax = thresh_curve(F1ScoreMulti(average='micro'), logits.sigmoid(), targs, marks)
+    at = ax.transAxes.inverted().transform(ax.transData.transform([(t, 0) for t in marks.values()]))[:,0]
+    assert 0.02<at[0]<at[1]-0.05 and at[1]<at[2]-0.2 and at[2]<0.98
+    assert len(ax.get_xticks())>=4 and any(t<0.1 for t in ax.get_xticks())
+
+def test_curves_are_drawn_of_margins_and_missing_labels():
+    ax = thresh_curve(F1ScoreMulti(), LOGITS, TARGS, {'best':0.})
+    assert ax.get_xscale()=='linear' and ax.get_xlim()[0]<-1
+    valid = (torch.rand(300,6)<0.7)
+    missing = TARGS.masked_fill(~valid, -1)
+    best = best_thresholds(SCORES, missing, average='macro', per_label=False, ignore_index=-1)
+    ax = thresh_curve(F1ScoreMulti(ignore_index=-1), SCORES, missing, {'best':best.thresh}, ignore_index=-1)
+    assert max(ax.lines[0].get_ydata())==pytest.approx(best.score, abs=1e-9)
+
+@pytest.mark.parametrize('marks', [{}, {'now': 0.5}])
+def test_a_metric_that_is_undefined_at_all_thresholds_has_an_empty_curve(marks):
+    ax = thresh_curve(RecallMulti(average='micro', zero_division=math.nan), SCORES, 0*TARGS, marks)
+    low,high = ax.get_xlim()
+    assert not len(ax.lines[0].get_xdata()) and 0<low<0.5<high<1

@@ -1,12 +1,10 @@
-"Searches from arrays and from batches, their table and their plot"
+"Searches from arrays and from batches, and their table"
 import itertools, pickle
 from copy import deepcopy
 from helpers import *
 from fastai_mlmetrics.reports.comparison import ModelComparison
 from brute_force import *
 from fastai_mlmetrics.core.predictions import Predictions
-from fastai_mlmetrics.thresholds.search import ScoreTable
-from fastai_mlmetrics.thresholds.finding import plot_thresh_curve
 from six_labels import LOGITS, NAMES, SCORES, TARGS
 
 def test_logits_need_no_sigmoid():
@@ -252,53 +250,6 @@ def test_names_are_shown_as_they_are():
     vocab = ['<script>alert(1)</script>','$x$','_','b','B','']
     html = best_thresholds(SCORES, TARGS, average='macro', vocab=vocab).table._repr_html_()
     assert '<script>' not in html and '$x$' in html
-
-def drawn(m, preds, targs, marks, **kwargs):
-    "The axes after `plot_thresh_curve`"
-    ax = plt.subplots()[1]
-    table = ScoreTable(Predictions.of(preds, targs, thresh=None, **kwargs))
-    assert plot_thresh_curve(m, table, marks, ax=ax) is None
-    ax.figure.canvas.draw()
-    plt.close(ax.figure)
-    return ax
-
-@given(st.integers(0, 1000), st.sampled_from([1, 3, 40, 3000]), st.sampled_from([-12, -4, 0]),
-       st.sampled_from(['micro','macro','samples']))
-@pytest.mark.slow
-def test_the_drawn_peak_is_the_best(seed, n, bias, average):
-    "Curves of more than 2,048 positives are drawn at 2,048 of them; in micro, the best threshold may lie between"
-    logits,targs = simulate(n, 4, density=0.2, bias=bias, seed=seed)
-    scores = logits.sigmoid()
-    best = best_thresholds(logits, targs, average=average, per_label=False, sigmoid=True, cv=None)
-    ax = drawn(F1ScoreMulti(average=average), scores, targs, {'best': best.thresh})
-    x,v = ax.lines[0].get_data()
-    exact,peak = average!='micro' or targs.sum()<=2048,max(0, *v)
-    assert best.score-(1e-9 if exact else 1/targs.sum())<=peak<=best.score+1e-9 and len(x)<=2*2048+1
-    low,high = ax.get_xlim()
-    assert low<best.thresh<high
-    if best.score>0 and best.score in v and best.thresh>1e-7:
-        assert min(abs(x[v==v.max()]/best.thresh-1))<1e-3
-    some = slice(None, None, max(1, len(x)//300))
-    for t,value in zip(x[some], v[some]):
-        expected = F1ScoreMulti(float(t), sigmoid=False, average=average)(scores, targs)
-        assert abs(expected-value)<1e-9 or min(t,1-t)<1e-6
-
-def test_small_thresholds_are_legible():
-    logits,targs = simulate(2000, 20, bias=-8)
-    marks = {'best':0.004, 'before':0.01, 'now':0.5}
-    ax = drawn(F1ScoreMulti(average='micro'), logits.sigmoid(), targs, marks)
-    at = ax.transAxes.inverted().transform(ax.transData.transform([(t, 0) for t in marks.values()]))[:,0]
-    assert 0.02<at[0]<at[1]-0.05 and at[1]<at[2]-0.2 and at[2]<0.98
-    assert len(ax.get_xticks())>=4 and any(t<0.1 for t in ax.get_xticks())
-
-def test_curves_are_drawn_of_margins_and_missing_labels():
-    ax = drawn(F1ScoreMulti(), LOGITS, TARGS, {'best':0.})
-    assert ax.get_xscale()=='linear' and ax.get_xlim()[0]<-1
-    valid = (torch.rand(300,6)<0.7)
-    missing = TARGS.masked_fill(~valid, -1)
-    best = best_thresholds(SCORES, missing, average='macro', per_label=False, ignore_index=-1)
-    ax = drawn(F1ScoreMulti(ignore_index=-1), SCORES, missing, {'best':best.thresh}, ignore_index=-1)
-    assert max(ax.lines[0].get_ydata())==pytest.approx(best.score, abs=1e-9)
 
 def test_what_is_expected_comes_with_the_result():
     "And with a copy of it"
