@@ -204,6 +204,12 @@ def _tracked_validation(r, learn):
                 "fit, and may save, log or stop: call `learn.evaluate()` instead, which validates "
                 "without such callbacks")
 
+def _improved_after(best, records):
+    "Return the later record with the lowest loss, if loss and ranking are clearly better; else None"
+    better = [o for o in records if o.epoch>best.epoch and o.ap_micro>1.1*best.ap_micro
+              and 0<=o.valid_loss<0.9*best.valid_loss]
+    return min(better, key=lambda o: o.valid_loss, default=None)
+
 def _monitor_disagrees(r, learn):
     "A tracker of F1 chose an early epoch; loss and average precision improved after it"
     records = learn.zero_labels.fit_records
@@ -213,17 +219,16 @@ def _monitor_disagrees(r, learn):
         values = [o[cbs[0].idx] for o in learn.recorder.values]
         # Some epochs were not validated, or the model has diverged
         if len(values)!=len(records) or np.isnan(values).all(): continue
-        best = records[int((np.nanargmin if cbs[0].comp is np.less else np.nanargmax)(values))]
-        better = [o for o in records if o.epoch>best.epoch and o.ap_micro>1.1*best.ap_micro
-                  and 0<=o.valid_loss<0.9*best.valid_loss]
-        if not better: continue
-        o = min(better, key=lambda o: o.valid_loss)
+        find_best = np.nanargmin if cbs[0].comp is np.less else np.nanargmax
+        best = records[find_best(values)]
+        later = _improved_after(best, records)
+        if later is None: continue
         names = ' and '.join(f'`{type(cb).__name__}`' for cb in cbs)
         yield (f"by {monitor}, which depends on the threshold, epoch {best.epoch} was the best for "
-               f"{names}. But until epoch {o.epoch}, the validation loss fell from "
-               f"{best.valid_loss:.3g} to {o.valid_loss:.3g}, and micro average precision rose from "
-               f"{best.ap_micro:.3f} to {o.ap_micro:.3f}. Monitor `ap_macro` instead, which needs no "
-               "threshold: create the callback with `monitor='ap_macro'`, and set "
+               f"{names}. But until epoch {later.epoch}, the validation loss fell from "
+               f"{best.valid_loss:.3g} to {later.valid_loss:.3g}, and micro average precision rose "
+               f"from {best.ap_micro:.3f} to {later.ap_micro:.3f}. Monitor `ap_macro` instead, which "
+               "needs no threshold: create the callback with `monitor='ap_macro'`, and set "
                "`learn.metrics = multilabel_metrics(ranking=True)`")
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #266af9ca
@@ -249,31 +254,34 @@ def _stale_thresh(r, learn):
 _PREDICT = "but `predict` and `show_results`"
 def _use(names): return f"{some_names(names, 3)} use{note(len(names)==1, 's')}"
 
+def _with_thresh(metrics, rule, logits):
+    "Pair each metric whose threshold has an effect with that threshold, on probabilities"
+    if rule.is_top_k: return [] # Each sample gets the same number of labels, whatever the threshold
+    def is_top_k(m): return isinstance(m, CountsMetric) and m.rule.is_top_k
+    pairs = [(m, metric_thresh(m, logits)) for m in metrics if not is_top_k(m)]
+    return [(m, thresh) for m,thresh in pairs if thresh is not None]
+
 def _two_thresholds(r, learn):
     "The metrics' threshold is not the loss function's, which `predict` and `show_results` use"
     decoding = Decoding(learn.loss_func)
     if not (decoding.decodes and hasattr(learn.loss_func, 'thresh')): return
     rule = decoding.rule
-    ours = learn.metrics.filter(risinstance(CountsMetric))
-    def thresh(m): # If each sample gets the same number of labels, the threshold has no effect
-        is_top_k = rule.is_top_k or m in ours and m.rule.is_top_k
-        return None if is_top_k else metric_thresh(m, are_logits(r))
-    threshs = [(m, thresh(m)) for m in learn.metrics]
-    threshs = [(m, t) for m,t in threshs if t is not None]
-    others = [(m, t) for m,t in threshs if not np.allclose(t, rule.thresh, atol=1e-6)]
-    if not others: return _two_limits(ours, rule)
-    t = others[0][1]
-    found = sorted({exact_thresh(t) for _,t in others})
-    text = (f"{_use(L(m.name for m,_ in others).unique())} thresh={' or '.join(found)}, "
-            f"{_PREDICT} use {exact_thresh(rule.thresh)}")
-    stay = L(m.name for m,_ in threshs if m not in ours).unique()
+    with_thresh = _with_thresh(learn.metrics, rule, are_logits(r))
+    others = [(m, thresh) for m,thresh in with_thresh
+              if not np.allclose(thresh, rule.thresh, atol=1e-6)]
+    if not others: return _two_limits(learn.metrics.filter(risinstance(CountsMetric)), rule)
+    names = L(m.name for m,_ in others).unique()
+    found = sorted({exact_thresh(thresh) for _,thresh in others})
+    text = f"{_use(names)} thresh={' or '.join(found)}, {_PREDICT} use {exact_thresh(rule.thresh)}"
+    stay = L(m.name for m,_ in with_thresh if not isinstance(m, CountsMetric)).unique()
     if stay:
         return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`. Use classes of this "
                 "package instead, such as `F1ScoreMulti()`")
-    if len(found)>1 or not isinstance(t, float): return text
+    _,thresh = others[0]
+    if len(found)>1 or not isinstance(thresh, float): return text
     # A threshold other than the default was chosen, so it stays
-    set_ = set_thresh_code(rule.thresh if t==0.5 else t, rule.min_labels, rule.max_labels)
-    return f"{text}: {set_} sets one for all"
+    chosen = rule.thresh if thresh==0.5 else thresh
+    return f"{text}: {set_thresh_code(chosen, rule.min_labels, rule.max_labels)} sets one for all"
 
 def _two_limits(metrics, rule):
     "Describe metrics whose `min_labels` and `max_labels` are not those of the loss function"

@@ -170,27 +170,23 @@ def _hardly_learnt(r):
 
 def _better_model(r):
     "Advise training or another model, and show that no threshold helps"
-    now = f"Micro F1 is {r.f1_micro:.3f}"
-    constant = f"and {r.constant_f1:.3f} for the best constant prediction"
-    why = "no threshold is good enough"
-    if beats_constant(r.suggested_f1, r.constant_f1): why = "another threshold would hardly help"
-    first_call = ''
-    if r.suggested_thresh is None:
-        find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
-        first_call = f", but first call {find}"
-        why = "the scores lie too close together to see here whether another threshold helps"
-        numbers = f"{now}, {constant}"
-    elif r.suggested_f1<r.f1_micro+0.005 and not _without(r):
-        as_many = abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5
-        why = ("no global threshold is better than the present one"
-               + note(as_many, ", which predicts about as many labels as are true"))
-        numbers = f"{now}, {constant}"
-    else:
-        numbers = (f"{now} now, {r.suggested_f1:.3f} at the best global threshold "
-                   f"({exact_thresh(r.suggested_thresh)}{_without(r)}), {constant}")
     # A fit of several epochs has its own advice on training
     change = "Try another model" if r.loss_trend else "Train longer or try another model"
-    return f"{change}{first_call}: {why}. {numbers}."
+    now = f"Micro F1 is {r.f1_micro:.3f}"
+    constant = f"and {r.constant_f1:.3f} for the best constant prediction"
+    if r.suggested_thresh is None:
+        find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
+        return (f"{change}, but first call {find}: the scores lie too close together to see here "
+                f"whether another threshold helps. {now}, {constant}.")
+    if r.suggested_f1<r.f1_micro+0.005 and not _without(r):
+        as_many = abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5
+        balance = note(as_many, ", which predicts about as many labels as are true")
+        return (f"{change}: no global threshold is better than the present one{balance}. "
+                f"{now}, {constant}.")
+    is_good = beats_constant(r.suggested_f1, r.constant_f1)
+    why = "another threshold would hardly help" if is_good else "no threshold is good enough"
+    return (f"{change}: {why}. {now} now, {r.suggested_f1:.3f} at the best global threshold "
+            f"({exact_thresh(r.suggested_thresh)}{_without(r)}), {constant}.")
 
 REMEDIES = [ # All that match are shown
     Row('thresholds-per-label', per_label_helps, _own_thresholds),

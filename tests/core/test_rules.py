@@ -45,6 +45,12 @@ def test_min_labels_adds_the_highest_scores(pair, k):
         if (~row).any() and row.any(): assert s[row].min() > s[~row].max()
     same(EmptyRate(0.5, False, min_labels=1)(scores, y), 0)
 
+def test_min_labels_counts_what_is_predicted_already():
+    "With a threshold per label, a label that is predicted need not have the highest score"
+    scores = tensor([[.9,.6,.1], [.9,.4,.1]])
+    for k,expected in ((1, [[0,1,0], [1,0,0]]), (2, [[1,1,0], [1,1,0]])):
+        test_eq(binarize(scores, (.95,.5,.5), False, min_labels=k).int().tolist(), expected)
+
 TWO_ROWS,TWO_TARGS = tensor([[-.1,-.1,-.1],[.1,.1,.1]]),tensor([[0,0,0],[0,1,1]])
 
 def test_thresholds_on_logits_take_no_sigmoid():

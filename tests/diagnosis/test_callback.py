@@ -353,6 +353,14 @@ def test_a_frozen_phase_is_no_end(on_flag):
             learn.fine_tune(2, 0., freeze_epochs=1)
     assert len(learn.zero_labels.records)==3
 
+def test_a_flagged_fit_of_the_last_layers_raises_its_error():
+    "At its end, not the short report of a fit that `fine_tune` continues"
+    cb = ZeroLabelsCallback(on_flag='raise', patience=2)
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=cb, splitter=lambda m: [[], params(m)])
+    learn.freeze()
+    with learn.no_logging(), pytest.raises(ZeroLabelsError) as e: learn.fit(8, 0.)
+    assert e.value.record.frozen and e.value.record.epoch==2 and len(learn.zero_labels.records)==3
+
 # What it cannot compute it leaves out
 
 @pytest.mark.slow

@@ -284,7 +284,8 @@ def test_logits_at_a_threshold_of_their_own():
 
 @pytest.mark.parametrize('losses,trend,best', [
     ((math.nan,0.5,0.4), 'falls', 0.5), # The first one is unknown
-    ((-0.5,-1.,-0.8), '', -1.)]) # No percentage of a negative loss
+    ((-0.5,-1.,-0.8), '', -1.), # No percentage of a negative loss
+    ((-0.1,0.5,0.8), '', -0.1)]) # Nor of one that was negative
 def test_losses_that_have_no_meaning_have_no_trend(losses, trend, best):
     records = []
     for loss in losses:

@@ -294,3 +294,12 @@ def test_groups_in_bins_have_no_confidence():
               lambda: ThreshFinder(sigmoid=False, confidence=0.9, **kw).update(p, y, groups=groups)):
         with pytest.raises(ValueError, match='confidence= with groups= needs .* leave bins out'): f()
     assert best_thresholds(p, y, groups=groups, **kw).held_out and best_thresholds(p, y, confidence=0.9, **kw).thresh
+
+@pytest.mark.parametrize('at', [dict(at_recall={'c': 0.9}), dict(at_precision={'c': 0.9})], ids=str)
+def test_a_label_without_positives_keeps_the_threshold_that_it_has_without_a_requirement(at):
+    "No threshold comes nearest to a recall of no positives, and predicting every sample would be wrong for all"
+    logits,targs = simulate(300, 3)
+    targs[:,2] = 0
+    free,found = (best_thresholds(logits, targs, sigmoid=True, vocab=list('abc'), **o)
+                  for o in (dict(metric='f1', average='micro'), at))
+    assert found.thresh[2]==free.thresh>0.01
