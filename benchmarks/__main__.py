@@ -11,7 +11,7 @@ from fastai_mlmetrics.all import *
 from fastai_mlmetrics.metrics.formulas import *
 from fastai_mlmetrics.metrics.streaming import *
 from fastai_mlmetrics.metrics.ranking import *
-from fastai_mlmetrics.demo import get_learner
+from fastai_mlmetrics.demo import get_learner, multidigits, multilabel_dls
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MultilabelAccuracy, MultilabelF1Score
 from torchmetrics.functional.classification import multilabel_auroc, multilabel_average_precision

@@ -21,7 +21,6 @@ from .reports.interpret import MultiLabelInterpretation
 from .data.imbalance import label_stats, plot_cooccurrence, pos_weight
 from .data.splitting import StratifiedMultiLabelSplitter, stratified_split, stratified_folds
 from .data.losses import BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat
-from .data.digits import multidigits, multilabel_dls
 
 __all__ = [k for k in globals() if k[0]!='_']
 
