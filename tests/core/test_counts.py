@@ -212,6 +212,11 @@ def test_four_counts_from_three_sums():
 def test_six_numbers_describe_the_values_of_a_batch(preds, targs, expected):
     same(value_checks(Batch(tensor(preds), tensor(targs))), expected, 1e-7)
 
+def test_values_of_ignored_targets_are_not_checked():
+    rule = ThresholdRule(0.5, False, ignore_index=-1)
+    batch = Batch(tensor([[0.2,math.nan],[7.,0.4]]), tensor([[0,-1],[-1,1]]), rule)
+    same(batch.checks, [0,0,0.4,1,0,0], 1e-7)
+
 def test_the_numbers_of_batches_are_joined():
     checks = tensor([[0.1,0,0.7,1,0,1],[0.2,-1,0.6,2,0.5,2]])
     same(join_checks(checks), [0.1,-1,0.7,2,0.5,3], 1e-7)

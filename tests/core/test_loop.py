@@ -103,6 +103,12 @@ def test_what_makes_a_batch_another_one(part):
     else: assert loop_batch(learn) is not first
     if part=='number': assert loop_batch(learn) is not loop_batch(learn)
 
+def test_a_forgotten_batch_is_freed():
+    freed = weakref.ref(loop_batch(one_batch(iter=0)))
+    assert freed() is not None
+    forget_batch()
+    assert freed() is None
+
 def test_small_batches_are_copied_and_large_ones_are_not():
     for n,is_copied in ((LARGE//2, True), (LARGE//2+1, False)):
         preds,targs = torch.zeros(n, 1),torch.zeros(n, 1)

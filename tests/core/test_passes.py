@@ -240,12 +240,13 @@ def test_metrics_that_accumulate_are_the_only_ones():
 @pytest.mark.parametrize('shape,axis,vocab,is_wrong', [
     ((4,3,5), 1, None, True), ((4,3,5), 0, None, True), ((4,3,5), -1, None, False), ((4,3,5), 2, None, False),
     ((4,3,5), -2, None, True), ((4,3), 1, None, False), ((4,3), 0, None, False), ((4,3,5), None, None, False),
-    ((4,3,5), -1, 'abc', True), ((4,3,5), 1, 'abcde', False), ((4,3), -1, 'abcde', False)])
+    ((4,3,5), -1, 'abc', True), ((4,3,5), -1, 'abcdef', True), ((4,3,5), 1, 'abcde', False),
+    ((4,3), -1, 'abcde', False)])
 def test_labels_are_the_last_of_several_axes(shape, axis, vocab, is_wrong):
     "By the vocab; without one, by the axis of the loss function"
     loss = SimpleNamespace() if axis is None else SimpleNamespace(axis=axis)
     dls = SimpleNamespace(vocab=[*vocab]) if vocab else SimpleNamespace()
     learn = SimpleNamespace(dls=dls, loss_func=loss)
     if not is_wrong: return check_label_axis(learn, torch.zeros(shape))
-    why = 'there are 3 labels' if vocab else f'the loss function has axis={axis}'
+    why = f'there are {len(vocab)} labels' if vocab else f'the loss function has axis={axis}'
     with pytest.raises(ValueError, match=rf'{why}.*\(4, 3, 5\).*movedim'): check_label_axis(learn, torch.zeros(shape))
