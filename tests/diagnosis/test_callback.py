@@ -353,6 +353,14 @@ def test_a_frozen_phase_is_no_end(on_flag):
             learn.fine_tune(2, 0., freeze_epochs=1)
     assert len(learn.zero_labels.records)==3
 
+def test_a_fit_of_the_last_layers_that_ends_flagged_is_told_in_short():
+    "Also if its last validation is the one after which a longer fit would be told in full"
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), splitter=lambda m: [[], params(m)])
+    learn.freeze()
+    with recording(learn) as caught: learn.fit(4, 0.)
+    text, = [one_line(w.message) for w in caught]
+    assert 'only the last layers were trained' in text and 'What helps' not in text
+
 def test_a_flagged_fit_of_the_last_layers_raises_its_error():
     "At its end, not the short report of a fit that `fine_tune` continues"
     cb = ZeroLabelsCallback(on_flag='raise', patience=2)
