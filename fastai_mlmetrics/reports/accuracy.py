@@ -182,11 +182,12 @@ def accuracy_report(
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     """Report accuracy variants with baselines and confidence intervals
 
-    The columns are `value`, its interval from `low` to `high`, `baseline` (of predicting nothing, or a
-    random order), `constant` (of the same labels for every sample), `ceiling` and `lift`. `reading` is a
-    summary in words. With `labels`, everything is of these labels alone, except `min_labels` and
-    `max_labels`, which limit the number of all labels.
+        accuracy_report(preds, targs, thresh=0.3).loc['f1_macro']
 
-        accuracy_report(preds, targs, thresh=0.3).loc['f1_macro']"""
+    `value` is your model, `low` to `high` its interval. `baseline` is the value of predicting nothing
+    (for rankings, of a random order), `constant` of giving every sample the same labels, `ceiling` of
+    perfect predictions. `lift` is 0 at the baseline and 1 at the ceiling. `reading` says it in words.
+    With `labels`, everything is of these labels alone, except `min_labels` and `max_labels`, which
+    limit the number of all labels."""
     check_kwargs('accuracy_report', accuracy_report, kwargs)
     return report_of(Predictions.of(preds, targs, **kwargs), ci)

@@ -59,7 +59,8 @@ class ModelComparison(Table):
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows)-0.5, -0.5)
-        ax.set_xlabel(f"{plot_name(name) if len(parts)==1 else 'each model'} minus {plot_name(self.columns[0])}")
+        others = plot_name(name) if len(parts)==1 else 'each model'
+        ax.set_xlabel(f"{others} minus {plot_name(self.columns[0])}")
         if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/02_comparison.ipynb #ceba6d87
@@ -170,7 +171,7 @@ def _answer(row):
     return np.sign(row.difference)*_excludes_0(row)
 
 def _other_answer(model, first, given, level):
-    "Return the row of micro F1 at the best thresholds, if a model gains and the `given` answer changes"
+    "Return the row of micro F1 at the best thresholds, if a model gains and the answer changes"
     at_best = _at_best(model, first)
     if at_best is None or not (model.gain>=_GAIN or first.gain>=_GAIN): return None
     best = _difference_table({_ROW: at_best}, level).loc[_ROW]

@@ -220,8 +220,8 @@ def _curves(p):
 def _calibration(p):
     "Compare scores with the share of labels that is true"
     if math.isnan(p.averages.calibration_error['micro avg']): return
-    yield _plot("On the diagonal, scores are probabilities. Above it, scores are too low; below it, too "
-                "high. The numbers at the top count the sample-label pairs behind each point.",
+    yield _plot("On the diagonal, scores are probabilities. Above it, scores are too low; below it, "
+                "too high. The numbers at the top count the sample-label pairs behind each point.",
                 plot_calibration, p.interp)
 
 # %% ../../nbs/reports/05_page.ipynb #a7389e96

@@ -168,7 +168,7 @@ def stretched(
     return logit(np.clip(t, 1e-7, 1-1e-7)) if probs else t
 
 def _visible_range(x, values, nothing, marks):
-    "Return the ends of an axis with all marks, and the part of a curve that differs from both its ends"
+    "Return the ends of an axis with all marks, and the part of a curve that differs from its ends"
     shown = [*marks]
     if len(x):
         from_ends = np.fmin(abs(values-nothing), abs(values-values[-1])) # `nothing` may be nan
