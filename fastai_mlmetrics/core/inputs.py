@@ -134,9 +134,10 @@ def _first_text(o):
 
 def _text_problem(o):
     "Explain what to do about text in a table; '' if it has none"
-    where = f"this {type(o).__name__}"
+    o = as_frame(o)
     text = _first_text(o)
     if text is None: return ''
+    where = f"this {type(o).__name__}"
     if isinstance(o, pd.DataFrame):
         i = first(range(o.shape[1]), lambda i: _first_text(o.iloc[:,i]) is not None)
         where = f"column {o.columns[i]!r}"

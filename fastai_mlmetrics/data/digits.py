@@ -136,7 +136,8 @@ def _read_table(path):
     "Read and check the `train.csv` of the folder `path`"
     csv = path/'train.csv'
     df = pd.read_csv(csv, dtype=str, keep_default_na=False)
-    if missing := L('fname','labels','is_valid').filter(lambda o: o not in df):
+    missing = [o for o in ('fname','labels','is_valid') if o not in df]
+    if missing:
         raise ValueError(f"{csv} lacks {', '.join(missing)}: it has the columns "
                          f"{truncstr(str([*df]), 200)}, and needs fname, labels, is_valid")
     valid = df.is_valid.str.strip().str.lower().map({'true':True, '1':True, 'false':False, '0':False})
@@ -146,7 +147,9 @@ def _read_table(path):
     if not ''.join(df.labels).strip():
         raise ValueError(f"{csv} has no label in any of its {len(df)} rows: "
                          "write each picture's labels in the column labels, separated by spaces")
-    if absent := [o for o in (path/'train'/name for name in df.fname) if not o.is_file()]:
+    files = [path/'train'/name for name in df.fname]
+    absent = [o for o in files if not o.is_file()]
+    if absent:
         raise FileNotFoundError(f"{absent[0]} does not exist, but {csv} lists it "
                                 f"({len(absent)} of {len(df)} pictures are missing)")
     return df.assign(labels=df.labels.str.split().str.join(' '), is_valid=valid.astype(bool))

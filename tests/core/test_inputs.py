@@ -87,6 +87,10 @@ def test_errors_of_disk_and_memory_are_not_changed(error):
         with pytest.raises(type(error)) as e: judge(SCORES, o)
         assert e.value is error
 
+def test_text_in_tables_of_other_libraries_is_named():
+    table = OtherTable(pd.DataFrame(dict(cat=[0,1], path=['a.jpg','b.jpg'])))
+    with pytest.raises(ValueError, match="column 'path' has text, such as 'a.jpg'"): label_stats(table)
+
 def test_an_error_keeps_its_cause():
     for o in ([[1,2],[3]], pd.DataFrame(dict(a=pd.date_range('2020', periods=2)))):
         with pytest.raises(ValueError) as e: pos_weight(o)
