@@ -66,7 +66,7 @@ def thresh_helps(r):
     return thresh_gains(r, r.suggested_f1) and beats_constant(r.suggested_f1, r.constant_f1)
 
 def per_label_helps(r):
-    "Whether thresholds per label are clearly better than the best global one, those in use, a constant"
+    "Whether thresholds per label are clearly better than one for all, those in use, and a constant"
     gain,low,_ = r.per_label_gain
     f1 = r.per_label_f1
     return (low>0 and gain>=0.02 and is_better(f1, r.f1_micro) and beats_constant(f1, r.constant_f1))

@@ -46,7 +46,7 @@ def curves_of(
     "Make the curves of all labels, once for all metrics with the same batches"
     # The first batch keeps the curves, so that they live as long as the scores
     first_batch = stored[0]
-    if first_batch._batches!=stored[1:]: # Those of fewer batches would add up to a multiple of the scores
+    if first_batch._batches!=stored[1:]: # Curves of each reading would add up
         first_batch._batches = stored[1:]
         first_batch._curves = {}
     curves = first_batch._curves

@@ -233,8 +233,8 @@ def __call__(self:StreamMetric,
 ): # A float; an array for `average=None`
     """Compute the metric of these arrays alone, and add them to what was accumulated
 
-    So a loop may print the value of each batch, and `compute` returns that of all since `reset`. What a
-    Learner has accumulated stays as it is."""
+    So a loop may print the value of each batch, and `compute` returns that of all since `reset`. What
+    a Learner has accumulated stays as it is."""
     alone = copy(self) # The arguments, without what was accumulated
     learn = averaging_learner()
     alone.trained = getattr(learn, 'training', False) # MixUp makes soft targets
