@@ -283,7 +283,7 @@ def _end_fit(self:ZeroLabelsCallback, r):
     r = self._of_loaded_model(r)
     if r is None: return
     # Training goes on after a fit of the last layers, as in `fine_tune`
-    if r.verdict and r.frozen and not self.reported and r.validation!=self._fit.acted_on:
+    if r.verdict and r.frozen and not self.reported:
         self._report(describe_frozen, r)
     else: self._judge(r)
 
