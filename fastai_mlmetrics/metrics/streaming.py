@@ -227,8 +227,8 @@ def __call__(self:StreamMetric,
 ): # A float; an array for `average=None`
     """Compute the metric of these arrays alone, and add them to what was accumulated
 
-    So a loop may print the value of each batch, and `compute` returns that of all since `reset`. What
-    a Learner has accumulated stays as it is."""
+    So a loop may print the value of each batch, and `compute` returns that of all since `reset`, or
+    since the number of labels changed. What a Learner has accumulated stays as it is."""
     alone = copy(self) # The arguments, without what was accumulated
     # Predictions with a gradient are those of a training batch, whose targets MixUp makes soft
     alone.trained = getattr(preds, 'requires_grad', False)
@@ -236,6 +236,7 @@ def __call__(self:StreamMetric,
     value = alone.value
     if value is None: raise ValueError(NOTHING_COUNTS)
     if not self._in_learner:
+        if self.seen and alone.c!=self.c: self.reset() # Other labels are counted from the start
         self.count_batches()
         self._set_labels(alone.c)
         self._add(alone.total, alone.seen, alone.scored, alone._checks)
