@@ -382,9 +382,10 @@ def tune(self:Objective,
     "Tune a global threshold and, if wanted, one per label"
     if not self.per_label: return [self.tune_global(table)]
     free = self.without_constraint()
-    shared = free.tune_global(table)
     constraint = self.constraint
     of_each_label = constraint is not None and not constraint.by_name
+    # To compare with: the global threshold that keeps the minimum on average
+    shared = self.tune_global(table, nearest=True) if of_each_label else free.tune_global(table)
     # Labels without a constraint get what they get without it
     if of_each_label or not self.tunes_labels: tuned = shared
     elif self.jointly: tuned = free.tune_jointly(table)
