@@ -353,6 +353,18 @@ def test_a_frozen_phase_is_no_end(on_flag):
             learn.fine_tune(2, 0., freeze_epochs=1)
     assert len(learn.zero_labels.records)==3
 
+def test_what_on_flag_validates_is_not_reported():
+    "Although its verdict is a new one"
+    def act(r):
+        if r.epoch>4: return
+        learn.set_thresh(1e-6)
+        with learn.no_bar(): learn.validate()
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=act))
+    with recording(learn) as caught: learn.fit(6, 0.)
+    within, = [r for r in learn.zero_labels.records if r.phase=='validate']
+    assert within.verdict=='worse than a constant'
+    assert not [w for w in caught if w.message.record and w.message.record.phase=='validate']
+
 def test_a_fit_of_the_last_layers_that_ends_flagged_is_told_in_short():
     "Also if its last validation is the one after which a longer fit would be told in full"
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(), splitter=lambda m: [[], params(m)])
