@@ -192,9 +192,9 @@ ERRORS = {
     'is left out: fastai\'s own decoding has no such limit': [
         exported(BCEWithLogitsLossFlat(), min_labels=1),
         exported(BCEWithLogitsLossFlat(), min_labels=1, max_labels=2)],
-    'still needs fastai_mlmetrics, for ...': [exported(AsymmetricLossFlat()),
+    'still needs fastai_mlmetrics, perhaps for ...': [exported(AsymmetricLossFlat()),
                                               exported(sys.modules['fastai.losses'].BCEWithLogitsLossFlat())],
-    'groups are too large for these shares': [
+    'because groups are large, or many labels have few samples': [
         lambda: stratified_split(Y, 0.2, groups=[0]*39+[1], seed=0),
         lambda: stratified_split(Y, 0.2, groups=np.arange(40)//2, seed=0)]}
 
@@ -215,7 +215,7 @@ def test_a_cure_of_an_error_ends_it(message, monkeypatch, tmp_path):
 LISTED = ('targets must be 0 or 1','the model returns ..., and a batch has ...','predictions are NaN',
           'sample_weight needs the samples in one known order',
           'custom thresholds, not changed by `set_thresh`',"is left out: fastai's own decoding has no such limit",
-          'groups are too large for these shares')
+          'because groups are large, or many labels have few samples')
 
 def test_each_row_of_the_page_is_followed():
     assert rows('These numbers may mislead')==[*SETUP]

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #83fafe46
 from fastai.basics import *
-from ..core.messages import check_int, note
+from ..core.messages import check_int, note, single_threaded
 from ..metrics.streaming import CountsMetric
 from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
@@ -211,7 +211,7 @@ class Outcome:
     def score(self, m):
         "Compute a metric"
         counts = self.predictions.sample_counts if m.average=='samples' else self.cells
-        return m.averaged(counts).item()
+        return single_threaded(m.averaged, counts).item() # Sums of many samples depend on the threads
 
     def estimate(self, m):
         "Compute a metric, also without each sample, or in histograms without each fold"

@@ -88,6 +88,7 @@ def test_the_promised_f1_is_what_a_metric_counts(seed, dtype, kind, ignored, bia
     if ignored is not None: y[tensor(rng.random(y.shape)<0.2)] = ignored
     kw = dict(sigmoid=kind=='logits', ignore_index=ignored) | (dict(thresh=0.) if kind=='margins' else {})
     thresh,f1 = suggestion(zip(x.split(37), y.split(37)), **kw)
+    if thresh is None: return # All scores may be 1
     m = F1ScoreMulti(average='micro', **kw | dict(thresh=thresh))
     for batch in zip(x.split(37), y.split(37)): m.update(*batch)
     assert f1==m.compute()

@@ -367,7 +367,7 @@ def test_the_class_is_whole_in_its_module(tmp_path):
     test_eq(found, methods(MultiLabelInterpretation))
     for room,names in dict(plots=['plot_roc','plot_calibration','plot_confusion_matrix'],
                            samples=['mistakes','show','empty','items','__getitem__','show_results','plot_top_losses'],
-                           page=['to_html'], interpret=['report','judge','most_confused']).items():
+                           page=['to_html'], labels=['report','most_confused'], interpret=['judge']).items():
         for name in names: test_eq(found[name], f'fastai_mlmetrics.reports.{room}')
 
 def test_a_record_is_made_once(monkeypatch):
