@@ -127,6 +127,7 @@ class ZeroLabelsCallback(Callback):
         self._to_judge.pop(self._standalone, None)
         self.run_train = True
         ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.labels).check_names(self.learn)
+        for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.rule.check_names(self.learn)
         if self._is_validation: self._warn_of_pitfalls(pitfalls(None, self.learn, when='start'))
         if not self._standalone: self._fit = _FitState(running=True)
 

@@ -1046,3 +1046,12 @@ def test_a_copy_has_records_of_its_own():
     copied = copy(learn.zero_labels)
     copied.records.append('another')
     assert len(learn.zero_labels.records)==1 and copied.records[0] is learn.zero_labels.records[0]
+
+def test_an_unknown_label_of_a_metric_is_seen_before_the_first_batch():
+    logits,targs = simulate(60, 3)
+    learn = make_learner(logits, targs, [F1ScoreMulti(labels=['crsh'])], cbs=ZeroLabelsCallback())
+    learn.dls.vocab = ['billing','login','crash']
+    seen = []
+    learn.add_cb(Callback(before_batch=lambda: seen.append(1)))
+    with learn.no_logging(), pytest.raises(ValueError, match="did you mean 'crash'"): learn.fit(1)
+    assert not seen
