@@ -1886,8 +1886,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                   'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Tuned.__init__': ( 'thresholds/tuning.html#tuned.__init__',
                                                                                                            'fastai_mlmetrics/thresholds/tuning.py'),
-                                                    'fastai_mlmetrics.thresholds.tuning.Tuned.compared': ( 'thresholds/tuning.html#tuned.compared',
-                                                                                                           'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Tuned.fit': ( 'thresholds/tuning.html#tuned.fit',
                                                                                                       'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Tuned.held_out': ( 'thresholds/tuning.html#tuned.held_out',

@@ -273,7 +273,7 @@ def _rule_to_set(thresh, min_labels, max_labels, vocab, present):
     if vocab: rule.for_labels(len(vocab)) # Raises an error for another number of thresholds
     return rule
 
-def _announce(thresh, rule):
+def _announce(thresh):
     "Print what was set, and what to expect of it, if a search found it"
     expects = getattr(thresh, 'expects', '')
     if not expects or rank_distrib(): return
@@ -334,4 +334,4 @@ def set_thresh(self:Learner,
         cb.thresh = None # The loss function's
         cb.sigmoid = logits or cb.sigmoid
     _warn_of_kept(kept)
-    _announce(thresh, rule)
+    _announce(thresh)

@@ -12,7 +12,7 @@ from ..core.messages import new_warnings, warn_user
 from ..core.rules import ThresholdRule
 from ..core.counts import (
     check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
-from ..core.decoding import Decoding, ignored_by, range_words
+from ..core.decoding import Decoding, range_words
 from ..core.loop import (
     all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch, LoopBatch)
 from .arguments import declared_init

@@ -247,11 +247,6 @@ class Tuned:
         if not len(thresh) or np.isnan(thresh).any(): return None
         return Outcome(self.table, thresh)
 
-    @property
-    def compared(self):
-        "`Outcome` for comparisons with other thresholds: `held_out`"
-        return self.held_out
-
 # %% ../../nbs/thresholds/02_tuning.ipynb #5d0fa2d1
 @patch
 def tune_global(self:Objective,
