@@ -90,7 +90,7 @@ class ZeroLabelsCallback(Callback):
         self._to_judge = {} # Last `Record`
         self._learner = None # Weak reference to the Learner of these records
         self._in_on_flag = None # `Record` that `on_flag` was called with, while it runs
-        self._of_best_epoch = None # `Record` of the epoch that a `SaveModelCallback` saved
+        self.best_record = None # `Record` of the epoch that a `SaveModelCallback` saved
 
     def __getstate__(self):
         "Return the state of a copy or a pickle, which has the records, but has reported nothing"
@@ -144,7 +144,7 @@ class ZeroLabelsCallback(Callback):
             rule = Decoding(self.loss_func).args
             if self.thresh is not None: rule['thresh'] = self.thresh
             ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
-            labels = ifnone(self.labels, common_labels(self.learn.metrics, label_vocab(self.dls)))
+            labels = ifnone(self.labels, common_labels(self.learn.metrics))
             self._stats[self._standalone] = ValidationStats(
                 **rule, sigmoid=self.sigmoid, ignore_index=ignored, labels=labels)
 
@@ -180,7 +180,6 @@ class ZeroLabelsCallback(Callback):
             # Errors of these kinds are about the predictions or targets of the user
             with self._leaving_out("a validation", but=(ValueError,TypeError)):
                 stats.accumulate(self.learn)
-                if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
                 self._stats[self._standalone] = stats # Not if counting the batch has failed
 
     def after_cancel_validate(self): self._stats.pop(self._standalone, None)
@@ -205,9 +204,6 @@ class ZeroLabelsCallback(Callback):
         fields = stats.fields(vocab, decoding, **self._learner_fields(stats, decoding))
         if fields is None: return
         r = Record(fields)
-        if decoding.pos_weight is not None:
-            with self._leaving_out("how much `pos_weight` matters"):
-                r.pos_weight = stats.weighs_much(decoding.pos_weight)
         r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])
@@ -224,12 +220,14 @@ class ZeroLabelsCallback(Callback):
         "Return the fields of a record that describe the Learner"
         # A loss that ignores targets should not be replaced by one that does not
         ignored = decoding.ignore_index
-        can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and decoding.pos_weight is None
+        weight = decoding.pos_weight
+        can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and weight is None
                      and (stats.per_label.ignore_index is None or ignored is not None))
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
             min_accuracy=self.min_accuracy, max_empty=self.max_empty, ignore=self.ignore,
             decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=ignored,
+            pos_weight=weight is not None and bool((weight>1).any()),
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone
             other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid))
@@ -243,7 +241,7 @@ def after_epoch(self:ZeroLabelsCallback):
     with self._leaving_out("values for the trackers"): self.track(r)
     self._warn_of_pitfalls(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
-    if getattr(self._saver, 'new_best', False): self._of_best_epoch = r
+    if getattr(self.saver, 'new_best', False): self.best_record = r
     fit = self._fit
     fit.n_flagged = fit.n_flagged+1 if r.flagged and not r.learns else 0
     fit.n_healthy = 0 if problem(r) or why_no_verdict(r) else fit.n_healthy+1
@@ -255,7 +253,7 @@ def after_epoch(self:ZeroLabelsCallback):
     if fit.n_healthy>=self.patience: self._announce_clear(r)
 
 @patch(as_prop=True)
-def _saver(self:ZeroLabelsCallback):
+def saver(self:ZeroLabelsCallback):
     "The `SaveModelCallback` that loads the best epoch; None: there is none"
     savers = self.learn.cbs.filter(risinstance(SaveModelCallback))
     return first(savers.filter(lambda o: not (o.every_epoch or o.at_end))[::-1])
@@ -291,11 +289,11 @@ def _end_fit(self:ZeroLabelsCallback, r):
 @patch
 def _of_loaded_model(self:ZeroLabelsCallback, r):
     "Return the record of the epoch whose weights are loaded; None: it is unknown"
-    saver = self._saver
+    saver = self.saver
     # A callback that ended the fit may have kept the saver from loading the best epoch
     if saver is None or getattr(saver, 'new_best', False): return r
-    if self._of_best_epoch is None: return None
-    return Record(self._of_best_epoch | {k: r[k] for k in OF_FIT})
+    if self.best_record is None: return None
+    return Record(self.best_record | {k: r[k] for k in OF_FIT})
 
 @patch
 def _judge(self:ZeroLabelsCallback, r):
