@@ -89,7 +89,7 @@ class ZeroLabelsCallback(Callback):
         self._to_log = {} # `Record` that waits for `after_epoch`
         self._to_judge = {} # Last `Record`
         self._learner = None # Weak reference to the Learner of these records
-        self._in_on_flag = None # `Record` that `on_flag` was called with, while it runs
+        self._in_on_flag = False # Whether `on_flag` runs, which may validate or train
         self.best_record = None # `Record` of the epoch that a `SaveModelCallback` saved
 
     def __getstate__(self):
@@ -133,10 +133,6 @@ class ZeroLabelsCallback(Callback):
 
     def before_validate(self):
         "Start counting, but not for `lr_find` and `get_preds`"
-        if self._in_on_flag and self._in_on_flag.phase=='validate' and self._standalone:
-            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
-                               "validate or predict again. Do so after learn.validate(); the record "
-                               "is learn.zero_labels.records[-1]")
         self.after_cancel_validate()
         if not self._is_validation: return
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.warns_of_range = False
@@ -320,9 +316,8 @@ def _act(self:ZeroLabelsCallback, r):
         self._report(describe if is_new else describe_unchanged, r)
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
-        # `on_flag` may validate, which would wait forever for the lock. In a `validate()`,
-        # `before_validate` raises an error instead
-        with replaced(self, '_in_on_flag', r), replaced(self.learn, 'lock', threading.Lock()):
+        # `on_flag` may validate, which would wait forever for the lock of a `validate()`
+        with replaced(self, '_in_on_flag', True), replaced(self.learn, 'lock', threading.Lock()):
             self.on_flag(r)
 
 @patch

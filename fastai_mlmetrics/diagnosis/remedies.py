@@ -105,9 +105,8 @@ def _search(r, average, of_arrays):
 def _own_thresholds(r):
     "Advise a threshold per label, with the code to find and set them"
     how = _search(r, '', 'per_label=True')
-    independent = note(r.phase, " (samples taken as independent)")
     return (f"Use a threshold per label{_without(r)}: {how}. "
-            f"Cross-validated micro F1{independent}: {r.per_label_f1:.3f} per label, "
+            f"Cross-validated micro F1: {r.per_label_f1:.3f} per label, "
             f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The same score means a different "
             "probability for different labels.")
 

@@ -97,15 +97,15 @@ def test_function_may_apply_the_remedy():
     with learn.no_logging(): learn.fit(1, 0.)
     assert learn.recorder.values[-1][-1]==0 and values(learn)['f1_samples']>0.3
 
-def test_function_may_not_validate_in_a_validation_and_is_told_so():
-    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(on_flag=lambda r: learn.get_preds()))
-    with pytest.raises(RuntimeError, match=r'within learn.validate\(\), .*Do so after'), learn.no_logging():
-        learn.validate()
-    assert not learn.lock.locked() and len(learn.get_preds())==2
+def test_function_may_validate_in_a_validation():
+    "For which the Learner is locked"
     seen = []
-    learn.zero_labels.on_flag = seen.append
-    with learn.no_logging(): learn.validate()
-    assert seen[0] is learn.zero_labels.records[-1] and 'validation_context' not in vars(learn)
+    def act(r): seen.append((r, len(learn.get_preds()), learn.validate()))
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=act))
+    with learn.no_bar(), learn.no_logging(): expected = learn.validate()
+    (r,n,again), = seen
+    assert r is learn.zero_labels.records[0] and n==2 and again==expected
+    assert not learn.lock.locked() and 'validation_context' not in vars(learn)
 
 def test_function_may_validate_and_is_not_called_again():
     seen = []
