@@ -9,7 +9,7 @@ __all__ = ['ZeroLabelsCallback']
 from fastai.basics import *
 from ..core.inputs import fitting_names, label_vocab
 from ..core.messages import (
-    check_int, check_shares, hidden_by, new_warnings, replaced, without_prefix)
+    check_int, check_shares, hidden_by, new_warnings, replaced)
 from ..core.tables import Table
 from ..core.rules import ThresholdRule
 from ..core.passes import check_label_axis
@@ -19,12 +19,11 @@ from .validation import ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
 from .boxes import (
-    as_warning, in_brief, ZeroLabelsError, ZeroLabelsWarning)
+    as_warning, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
 from .records import (
     add_trend, all_clear, describe, describe_frozen, describe_unchanged, OF_FIT, Record)
 from .pitfalls import common_labels, error_text, known_codes, pitfalls
 from fastai.callback.tracker import SaveModelCallback
-from contextlib import nullcontext, redirect_stderr
 from weakref import ref
 
 # %% ../../nbs/diagnosis/06_callback.ipynb #ad57aede
@@ -147,7 +146,7 @@ class ZeroLabelsCallback(Callback):
     def _warn_of_pitfalls(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
         new = new_warnings(self.learn, texts)
-        if new: self.notify(as_warning("These numbers may mislead:", new, r))
+        if new: notify(as_warning("These numbers may mislead:", new, r))
 
     @contextmanager
     def _leaving_out(self,
@@ -159,7 +158,7 @@ class ZeroLabelsCallback(Callback):
         except but: raise
         except Exception as e:
             if new_warnings(self.learn, [f"Left out: {what}"]):
-                self.notify(as_warning(f"Left out, because of an error: {what}.", [error_text(e)]))
+                notify(as_warning(f"Left out, because of an error: {what}.", [error_text(e)]))
 
     @property
     def is_counting(self):
@@ -325,7 +324,7 @@ def _report(self:ZeroLabelsCallback, describe, r):
     "Show what `describe` makes of a record"
     warning = None
     with self._leaving_out("a report"): warning = describe(r)
-    if warning: self.notify(warning)
+    if warning: notify(warning)
 
 @patch
 def _announce_clear(self:ZeroLabelsCallback, r):
@@ -336,25 +335,7 @@ def _announce_clear(self:ZeroLabelsCallback, r):
         # The best epoch may be the one before the weights became NaN
         if not torch.as_tensor(self.learn.loss).isfinite().all(): return
         del self.reported[data]
-        is_hidden = hidden_by(ZeroLabelsWarning) is ZeroLabelsWarning
-        if not (is_hidden or rank_distrib()): _display(all_clear(r))
-
-def _display(warning):
-    "Show a box in a notebook, print text elsewhere"
-    if not IN_NOTEBOOK: return print(warning)
-    from IPython.display import display # Installed wherever there is a notebook
-    display(warning)
-
-@patch
-def notify(self:ZeroLabelsCallback, warning):
-    "Show a warning, in the first process only"
-    if rank_distrib(): return
-    if hidden_by(type(warning)) not in (None, type(warning)): return print(in_brief(warning))
-    printed = io.StringIO()
-    # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
-    with without_prefix(warning), redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
-        warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
-    if printed.getvalue(): _display(warning)
+        if hidden_by(ZeroLabelsWarning) is not ZeroLabelsWarning: show_box(all_clear(r))
 
 # %% ../../nbs/diagnosis/06_callback.ipynb #066f9c31
 _TRACKED = 'lift','empty_rate','suggested_thresh','flagged'

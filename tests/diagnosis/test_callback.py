@@ -6,6 +6,7 @@ from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback, Te
 from fastai.tabular.all import *
 from fastai.text.all import *
 from helpers import *
+from fastai_mlmetrics.diagnosis.boxes import notify
 from fastai_mlmetrics.diagnosis.records import Record, describe
 
 class Waking(Module):
@@ -455,12 +456,12 @@ def format_after_threads():
         def __str__(self):
             time.sleep(0.002) # another thread may come between
             return 'ours'
-    def notify(i):
+    def warn(i):
         waits.wait()
         for _ in range(20):
-            if i: ZeroLabelsCallback().notify(Slow('ours'))
+            if i: notify(Slow('ours'))
             else: warnings.warn_explicit("another's", UserWarning, 'file.py', 7)
-    threads = [threading.Thread(target=notify, args=[i]) for i in range(8)]
+    threads = [threading.Thread(target=warn, args=[i]) for i in range(8)]
     with contextlib.redirect_stderr(io.StringIO()) as err:
         for o in threads: o.start()
         for o in threads: o.join()
@@ -486,7 +487,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         with learn.no_logging(): learn.fit(2, 0.)
         assert capsys.readouterr().out.strip().startswith('Epoch 1: all clear')
         shown = []
-        monkeypatch.setattr('fastai_mlmetrics.diagnosis.callback.IN_NOTEBOOK', True)
+        monkeypatch.setattr('fastai_mlmetrics.diagnosis.boxes.IN_NOTEBOOK', True)
         monkeypatch.setattr('IPython.display.display', shown.append)
         learn.zero_labels.reported = {id(o): ('predicts nothing',o) for o in [learn.dls.valid_ds]}
         values(learn)
@@ -496,7 +497,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
 def warned_of():
     "The text of a warning in a terminal, where pytest does not record it"
     warnings.simplefilter('default', UserWarning)
-    with contextlib.redirect_stderr(io.StringIO()) as err: ZeroLabelsCallback().notify(describe(judged()))
+    with contextlib.redirect_stderr(io.StringIO()) as err: notify(describe(judged()))
     return err.getvalue()
 
 @pytest.mark.slow
@@ -534,7 +535,7 @@ def test_who_ignores_all_warnings_gets_a_line(category, is_told, capsys):
 @pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
 def test_a_warning_is_a_box_in_a_notebook(action, boxes, monkeypatch, capsys):
     shown = []
-    monkeypatch.setattr('fastai_mlmetrics.diagnosis.callback.IN_NOTEBOOK', True)
+    monkeypatch.setattr('fastai_mlmetrics.diagnosis.boxes.IN_NOTEBOOK', True)
     monkeypatch.setattr('IPython.display.display', shown.append)
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback())
     with warnings.catch_warnings(record=action=='recorded') as caught:

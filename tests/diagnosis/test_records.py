@@ -702,6 +702,13 @@ def test_the_same_labels_for_all_samples_are_no_success():
     r = judge(torch.tensor([0.9]+[0.1]*9).expand(100, 10), targs, min_accuracy=0.95)
     assert not r.verdict and 'The model predicts the same labels for every sample' in repr(r)
 
+@pytest.mark.parametrize('loss,trend', [(0.9995,'is flat'), (0.9985,'falls')])
+def test_a_fall_of_less_than_a_thousandth_does_not_count(loss, trend):
+    before,r = (Record(epoch=i, valid_loss=o, ap_micro=0.5, random_ap=0.1, collapsed=False, ap_median=0.5)
+                for i,o in enumerate((1.,loss)))
+    add_trend(r, [before])
+    assert r.loss_trend==trend and r.learns==(trend=='falls')
+
 def test_no_loss_trend_of_a_negative_loss():
     "As of a loss that is to be maximised"
     def trends(losses):
