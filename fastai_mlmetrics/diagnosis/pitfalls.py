@@ -219,10 +219,15 @@ def _two_thresholds(r, learn):
         return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`. Use classes of this "
                 "package instead, such as `F1ScoreMulti()`")
     _,thresh = others[0]
-    if len(found)>1 or not isinstance(thresh, float): return text
+    of_some = any(getattr(m, 'labels', None) is not None for m,_ in others)
+    # The record has the names of these labels if the callback looks at the same ones
+    are_known = not of_some or r.labels and learn.zero_labels.labels is None
+    if len(found)>1 or not (isinstance(thresh, float) and are_known): return text
     # A threshold other than the default was chosen, so it stays
     chosen = rule.thresh if thresh==0.5 else thresh
-    return f"{text}: {set_thresh_code(chosen, rule.min_labels, rule.max_labels)} sets one for all"
+    labels = r.labels if of_some else None
+    code = set_thresh_code(chosen, rule.min_labels, rule.max_labels, labels)
+    return f"{text}: {code} sets one for all"
 
 def _two_limits(metrics, rule):
     "Describe metrics whose `min_labels` and `max_labels` are not those of the loss function"

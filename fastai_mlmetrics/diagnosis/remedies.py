@@ -48,8 +48,9 @@ def exact_thresh(thresh):
 
 def set_thresh_code(thresh, min_labels=0, max_labels=None, labels=None):
     "Return the call of `set_thresh` to type; with `labels`, it changes only theirs"
-    t = exact_thresh(thresh) if isinstance(thresh, float) else 'learn.loss_func.thresh'
-    if labels: t = f"{{{', '.join(f'{label!r}: {t}' for label in labels)}}}"
+    is_one = isinstance(thresh, float)
+    t = exact_thresh(thresh) if is_one else 'learn.loss_func.thresh'
+    if labels and is_one: t = f"{{{', '.join(f'{label!r}: {t}' for label in labels)}}}"
     limits = limits_text(min_labels, max_labels)
     return f"`learn.set_thresh({', '.join(filter(None, (t, limits)))})`"
 

@@ -66,6 +66,20 @@ def test_metrics_and_loss_that_decide_apart_are_named(metrics, found):
     caught = pitfall_texts(make_learner(*GOOD, metrics(), cbs=ZeroLabelsCallback()), 2)
     assert found in caught[0] and len(caught)==1 if found else not caught
 
+@pytest.mark.parametrize('labels,callback,code', [
+    (['crash'], None, "`learn.set_thresh({'crash': 0.2})` sets one for all"),
+    ([2], None, "`learn.set_thresh({'crash': 0.2})` sets one for all"),
+    (['crash'], ['login'], None), (None, ['login'], '`learn.set_thresh(0.2)` sets one for all')], ids=str)
+def test_a_threshold_of_some_labels_is_not_set_for_others(labels, callback, code):
+    learn = make_learner(*simulate(c=3, density=0.3), multilabel_metrics(thresh=0.2, labels=labels),
+                         vocab=['billing','login','crash'], cbs=ZeroLabelsCallback(labels=callback))
+    text, = [o for o in pitfall_texts(learn) if 'use thresh=0.2, but' in o]
+    assert ('set_thresh' in text)==bool(code) and (code or '') in text
+    learn = make_learner(*simulate(c=3, density=0.3), vocab=['billing','login','crash'], cbs=ZeroLabelsCallback())
+    learn.set_thresh({'crash': 0.2})
+    learn.metrics = multilabel_metrics(labels=['crash'])
+    assert '`learn.set_thresh(learn.loss_func.thresh)` sets one for all' in ' '.join(pitfall_texts(learn))
+
 def test_the_threshold_that_was_chosen_is_kept():
     learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
     learn.set_thresh(0.3)
