@@ -53,6 +53,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                   'fastai_mlmetrics/core/decoding.py'),
                                                 'fastai_mlmetrics.core.decoding.Decoding.decodes': ( 'core/decoding.html#decoding.decodes',
                                                                                                      'fastai_mlmetrics/core/decoding.py'),
+                                                'fastai_mlmetrics.core.decoding.Decoding.ends_with_sigmoid': ( 'core/decoding.html#decoding.ends_with_sigmoid',
+                                                                                                               'fastai_mlmetrics/core/decoding.py'),
                                                 'fastai_mlmetrics.core.decoding.Decoding.has_thresh': ( 'core/decoding.html#decoding.has_thresh',
                                                                                                         'fastai_mlmetrics/core/decoding.py'),
                                                 'fastai_mlmetrics.core.decoding.Decoding.ignore_index': ( 'core/decoding.html#decoding.ignore_index',
