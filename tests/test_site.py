@@ -250,11 +250,7 @@ SEARCHES = {
         'export learner with thresholds; export without package; save model threshold; deploy; export model; use '
         'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; ONNX; images in '
         'deployment; export ONNX thresholds',
-    'howto/06_absent_labels': 'roc auc only one class; roc auc nan; Only one class present in y_true',
     'howto/07_paper_table': 'VOC 2007',
-    'howto/08_missing_targets':
-        'only positive labels known; missing targets; ignore missing targets; unlabelled; unknown labels; '
-        'ignore_index',
     'howto/09_own_metric': 'AccumMetric; metrics that are not sums',
     'howto/10_monitor_trackers':
         'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best model; '
@@ -285,12 +281,14 @@ SEARCHES = {
     'howto/21_submission':
         'ensemble of models average; submission CSV; predict new images; Kaggle submission; submission csv; test '
         'folder to submission.csv',
-    'howto/22_no_label': 'none of the above; samples without any label; from single-label to multi-label',
+    'howto/22_no_label':
+        'none of the above; samples without any label; from single-label to multi-label; only positive labels known; '
+        'missing targets; ignore missing targets; unlabelled; unknown labels; ignore_index; roc auc only one class; '
+        'roc auc nan; Only one class present in y_true',
     'howto/23_which_metric': 'which metric; micro vs macro f1; which metric do I report?',
     'howto/24_confusion_matrix': 'confusion matrix; confusion matrix multi label',
     'howto/25_oversampling': 'oversampling; WeightedDL; class imbalance; weighted sampler; imbalanced dataset',
     'howto/26_costs': 'costs of errors; costs of false positives and negatives',
-    'howto/27_hierarchical_labels': 'hierarchical labels',
     'howto/28_several_outputs': 'several outputs; multi-task model; model returns a tuple; two heads',
     'howto/29_required_recall':
         'minimum precision per label; recall of 0.95; minimum recall; guarantee a recall; recall of one label, the '

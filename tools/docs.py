@@ -20,7 +20,7 @@ NBS = ROOT/'nbs'
 TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorials','reference'))
 # The how-to pages by task, as the lists show them: heading -> numbers of pages
 TASKS = {'Choose metrics and thresholds': '23 09 29 26',
-         'Data and labels': '06 08 22 25 27 12',
+         'Data and labels': '22 25 12',
          'Train': '10 13 14 28 16 11',
          'Evaluate and report': '01 20 19 17 24 07 18',
          'Predict and deploy': '21 05 15',
@@ -71,11 +71,8 @@ TERMS = {
         'export model, save model threshold, images in deployment',
     'howto/05_production#with-fastai-alone': 'export learner',
     'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
-    'howto/06_absent_labels': 'validation set without a label, split, ROC AUC is nan, ROC AUC one class, '
-        'only one class is present in y_true, undefined metric',
     'howto/07_paper_table': 'mAP CP CR CF1',
     'howto/07_paper_table#notes': 'PASCAL VOC 2007, 11-point average precision',
-    'howto/08_missing_targets': 'unlabelled, unlabeled, unknown labels, only positives known, value -1',
     'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
@@ -108,13 +105,15 @@ TERMS = {
     'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data, collect more data',
     'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions, '
         'ensemble of models',
-    'howto/22_no_label': 'no finding, background images, multi-class to multi-label, empty labels',
+    'howto/22_no_label': 'no finding, background images, from single-label to multi-label, multi-class to multi-label, '
+        'empty labels, samples without any label, missing targets, unlabelled, unlabeled, unknown labels, '
+        'only positives known, value -1, validation set without a label, split, ROC AUC is nan, ROC AUC one class, '
+        'only one class is present in y_true, undefined metric',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
     'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
     'howto/25_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
         'balanced sampling',
     'howto/26_costs': 'cost-sensitive',
-    'howto/27_hierarchical_labels': 'hierarchy, parent label, taxonomy',
     'howto/28_several_outputs': 'multiple outputs, several targets, multi-task, multitask, two heads, multi-head, '
         'tuple of outputs',
     'howto/29_required_recall': 'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '

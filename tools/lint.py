@@ -187,12 +187,12 @@ def links():
             if not (folder/link).exists(): yield page,line_of(page, link),link
 
 def lengths():
-    "A how-to page has a title, a summary and under 400 words; README and first tutorial take a quarter of an hour"
+    "A how-to page has a title, a summary and under 600 words; README and first tutorial take a quarter of an hour"
     for page in (NBS/'howto').glob('*.ipynb'):
         text = source_of(page, 'markdown')
         if not re.match(r'# .+\n\n> .+', text): yield page,1,'no title, or no summary'
         n = len(re.findall(r"\w[\w.'-]*", text))
-        if n>=400: yield page,1,f'{n} words'
+        if n>=600: yield page,1,f'{n} words'
         if len(text_of(page))>=60_000: yield page,1,'60 kB or more'
     first = NBS/'index.ipynb',NBS/'tutorials'/'01_trust.ipynb'
     n = sum(len(prose(o).split()) for o in first)
