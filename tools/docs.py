@@ -22,8 +22,8 @@ TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorial
 TASKS = {'Choose metrics and thresholds': '23 09 29 26',
          'Data and labels': '22 25 12',
          'Train': '10 13 14 28 16 11',
-         'Evaluate and report': '01 20 19 17 24 07 18',
-         'Predict and deploy': '21 05 15',
+         'Evaluate and report': '01 20 19 17 24 18',
+         'Predict and deploy': '05 15',
          'Other libraries': '02 03 04'}
 HOWTO = [o for numbers in TASKS.values() for n in numbers.split() for o in NBS.glob(f'howto/{n}_*.ipynb')]
 # The wings of the package, from the ground up, with what they hold: the bold rows of the table in CONTRIBUTING.md
@@ -71,8 +71,6 @@ TERMS = {
         'export model, save model threshold, images in deployment',
     'howto/05_production#with-fastai-alone': 'export learner',
     'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
-    'howto/07_paper_table': 'mAP CP CR CF1',
-    'howto/07_paper_table#notes': 'PASCAL VOC 2007, 11-point average precision',
     'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
@@ -92,7 +90,8 @@ TERMS = {
     'howto/14_segmentation_sequences': 'padding, tokens, pixels',
     'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score, '
         'IoU of a segmentation',
-    'howto/15_no_internet_kaggle': 'air-gapped',
+    'howto/15_no_internet_kaggle': 'air-gapped, offline, submission CSV, Kaggle submission, predict new images, '
+        'sample submission, file names of predictions, ensemble of models',
     'howto/16_own_loop_timm': 'callback in a plain loop',
     'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test, "
         'compare two checkpoints',
@@ -103,14 +102,13 @@ TERMS = {
     'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size, '
         'difference of 0.02',
     'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data, collect more data',
-    'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions, '
-        'ensemble of models',
     'howto/22_no_label': 'no finding, background images, from single-label to multi-label, multi-class to multi-label, '
         'empty labels, samples without any label, missing targets, unlabelled, unlabeled, unknown labels, '
         'only positives known, value -1, validation set without a label, split, ROC AUC is nan, ROC AUC one class, '
         'only one class is present in y_true, undefined metric',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
     'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
+    'howto/24_confusion_matrix#results-table-for-a-paper': 'mAP CP CR CF1, PASCAL VOC 2007, 11-point average precision',
     'howto/25_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
         'balanced sampling',
     'howto/26_costs': 'cost-sensitive',
