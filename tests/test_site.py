@@ -254,14 +254,13 @@ SEARCHES = {
     'howto/10_monitor_trackers':
         'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best model; '
         'reduce learning rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 '
-        'per label during training; recall of one label; precision recall per class while training',
+        'per label during training; recall of one label; precision recall per class while training; '
+        'TrialPruned; hyperparameter search optuna; sweep; my own logger; on_flag function; record fields; stop a '
+        'bad run; stop training predicts nothing; silence a sweep; log to a file',
     'howto/11_processes_large_data':
         'callback overhead; GPU memory; several GPUs; 10 million samples; mixed precision; slow validation; '
         'gradient accumulation; validation out of memory',
     'howto/12_wrong_labels': 'wrong labels; relabel; cleanlab; k-fold; cross validation',
-    'howto/13_own_logger_sweep':
-        'TrialPruned; hyperparameter search optuna; sweep; my own logger; on_flag function; record fields; stop a '
-        'bad run; stop training predicts nothing; silence a sweep; log to a file',
     'howto/14_segmentation_sequences':
         'IoU segmentation; dice score segmentation; segmentation; padding; sequence; segmentation mask; padded '
         'tokens; N x C x H x W',

@@ -21,7 +21,7 @@ TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorial
 # The how-to pages by task, as the lists show them: heading -> numbers of pages
 TASKS = {'Choose metrics and thresholds': '23 09 29 26',
          'Data and labels': '22 25 12',
-         'Train': '10 13 14 28 16 11',
+         'Train': '10 14 28 16 11',
          'Evaluate and report': '01 20 19 17 24 18',
          'Predict and deploy': '05 15',
          'Other libraries': '02 03 04'}
@@ -74,7 +74,8 @@ TERMS = {
     'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
-        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights & Biases',
+        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights & Biases, '
+        'Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, log to a file',
     'howto/10_monitor_trackers#monitor-one-label':
         'one column for a label, F1 per label during training, recall of one label, '
         'precision and recall per class while training',
@@ -83,10 +84,8 @@ TERMS = {
     'howto/11_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
     'howto/11_processes_large_data#mixed-precision': 'fp16, half precision',
     'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
-    'howto/13_own_logger_sweep': 'Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, '
-        'log to a file',
-    'howto/13_own_logger_sweep#a-function-for-on_flag': 'on_flag function',
-    'howto/13_own_logger_sweep#the-fields-of-a-record': 'record fields',
+    'howto/10_monitor_trackers#a-function-for-on_flag': 'on_flag function',
+    'howto/10_monitor_trackers#the-fields-of-a-record': 'record fields',
     'howto/14_segmentation_sequences': 'padding, tokens, pixels',
     'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score, '
         'IoU of a segmentation',
