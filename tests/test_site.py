@@ -285,9 +285,9 @@ SEARCHES = {
     'howto/23_which_metric': 'which metric; micro vs macro f1; which metric do I report?',
     'howto/24_confusion_matrix': 'confusion matrix; confusion matrix multi label; VOC 2007',
     'howto/25_oversampling': 'oversampling; WeightedDL; class imbalance; weighted sampler; imbalanced dataset',
-    'howto/26_costs': 'costs of errors; costs of false positives and negatives',
     'howto/28_several_outputs': 'several outputs; multi-task model; model returns a tuple; two heads',
-    'howto/29_required_recall':
+    'howto/29_choose_threshold':
+        'costs of errors; costs of false positives and negatives; reset threshold; '
         'minimum precision per label; recall of 0.95; minimum recall; guarantee a recall; recall of one label, the '
         'others as they are; required precision; sensitivity at least 90%',
     'reference/01_metrics':

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
 TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorials','reference'))
 # The how-to pages by task, as the lists show them: heading -> numbers of pages
-TASKS = {'Choose metrics and thresholds': '23 09 29 26',
+TASKS = {'Choose metrics and thresholds': '29 23 09',
          'Data and labels': '22 25 12',
          'Train': '10 14 28 16 11',
          'Evaluate and report': '01 20 19 17 24 18',
@@ -110,12 +110,12 @@ TERMS = {
     'howto/24_confusion_matrix#results-table-for-a-paper': 'mAP CP CR CF1, PASCAL VOC 2007, 11-point average precision',
     'howto/25_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
         'balanced sampling',
-    'howto/26_costs': 'cost-sensitive',
     'howto/28_several_outputs': 'multiple outputs, several targets, multi-task, multitask, two heads, multi-head, '
         'tuple of outputs',
-    'howto/29_required_recall': 'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
+    'howto/29_choose_threshold': 'cost-sensitive, reset threshold, back to 0.5, '
+        'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
         'recall of one label and the others as they are',
-    'howto/29_required_recall#all-labels': 'minimum precision',
+    'howto/29_choose_threshold#a-required-recall-or-precision': 'minimum precision',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '

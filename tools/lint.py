@@ -193,7 +193,7 @@ def lengths():
         if not re.match(r'# .+\n\n> .+', text): yield page,1,'no title, or no summary'
         n = len(re.findall(r"\w[\w.'-]*", text))
         if n>=600: yield page,1,f'{n} words'
-        if len(text_of(page))>=60_000: yield page,1,'60 kB or more'
+        if len(text_of(page))>=80_000: yield page,1,'80 kB or more'
     first = NBS/'index.ipynb',NBS/'tutorials'/'01_trust.ipynb'
     n = sum(len(prose(o).split()) for o in first)
     if n>=1800: yield first[1],1,f'{n} words with those of the README'
