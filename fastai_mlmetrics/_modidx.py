@@ -121,8 +121,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                               'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._other_problem': ( 'core/inputs.html#_other_problem',
                                                                                                'fastai_mlmetrics/core/inputs.py'),
-                                              'fastai_mlmetrics.core.inputs._plain': ( 'core/inputs.html#_plain',
-                                                                                       'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._rows': ( 'core/inputs.html#_rows',
                                                                                       'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._stacked': ( 'core/inputs.html#_stacked',

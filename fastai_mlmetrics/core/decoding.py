@@ -230,18 +230,17 @@ def range_words(
 )->str: # None: nothing is wrong
     "Explain what is wrong with the range of the predictions, and what to do"
     if found is None: return None
-    if decoding is None or decoding.loss_func is None:
-        return found.text if found.kind=='logits' else PROBS_GIVEN
-    where = "to each metric and to ZeroLabelsCallback"
-    if found.kind=='logits': return f"{found.text}, {where}"
+    of_arrays = decoding is None or decoding.loss_func is None
+    where = note(not of_arrays, " to each metric and to ZeroLabelsCallback")
+    if found.kind=='logits': return f"{found.text}{where}"
+    if of_arrays: return PROBS_GIVEN
     seems = "predictions all lie in [0, 1], so the model seems to end with a sigmoid"
     replaces = decoding.is_replaceable and not decoding.decodes
     remove = decoding.advice(True) if replaces else _NO_SIGMOID
     if decoding.takes=='logits':
         return f"{seems}. The loss function ({decoding.name}) applies another: {remove}"
     if decoding.is_for_others: return f"{seems}: {remove}"
-    unless = note(not replaces, " if the loss function applies another")
-    return f"{seems}: pass sigmoid=False {where}, or {remove}{unless}"
+    return f"{seems}: pass sigmoid=False{where}, or {remove}"
 
 # %% ../../nbs/core/06_decoding.ipynb #5ab0c2f1
 def ignored_by(

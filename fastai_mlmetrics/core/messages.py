@@ -138,23 +138,11 @@ def written_whole(
     path:Path # File to write; its folder is created if it is missing
 ):
     "Context manager that yields a file for text, which gets its name when it is complete"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f'.{os.getpid()}-{threading.get_ident()}.part')
     try:
-        # The file that a link points to, so that the link is not replaced
-        target = path.resolve()
-        if target.is_dir():
-            raise IsADirectoryError("it is a folder. Pass the name of a file, such as "
-                                    f"{path/'report.html'}")
-        # `replace` would also replace a device, or a file without permission to write
-        is_protected = target.exists() and not (target.is_file() and os.access(target, os.W_OK))
-        if is_protected: raise PermissionError("it is protected")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f'.{os.getpid()}-{threading.get_ident()}.part')
-        file = part.open('w', encoding='utf-8')
-    except OSError as e:
-        raise type(e)(f"{path} cannot be written: {e.strerror or e}") from e
-    try:
-        with file: yield file
-        part.replace(target)
+        with part.open('w', encoding='utf-8') as file: yield file
+        part.replace(path)
     finally: part.unlink(missing_ok=True)
 
 # %% ../../nbs/core/01_messages.ipynb #f81a9a85
