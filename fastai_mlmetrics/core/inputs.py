@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/core/00_inputs.ipynb #8116c948
 from fastai.basics import *
+from numbers import Number
 
 # %% ../../nbs/core/00_inputs.ipynb #57fae1f2
 def to_builtin(
@@ -80,7 +81,7 @@ def _from_table(o):
     # numpy cannot read tensors with gradients or on a GPU, and does not stack the rows of a Series
     if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
     # numpy would load each item of a data set, and never finish with an endless object
-    if not (isinstance(o, _LISTS) or any(hasattr(o, name) for name in _CONVERTIBLE)):
+    if not (isinstance(o, (*_LISTS,Number)) or any(hasattr(o, name) for name in _CONVERTIBLE)):
         raise TypeError(f"{type(o).__name__} is no array")
     try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
     except (TypeError,ValueError,RuntimeError):

@@ -19,9 +19,18 @@ def nearest(
     names, # Existing names
     n:int=1, # Maximum number of names to return
     cutoff:float=0.6 # Lowest similarity, from 0 to 1
-)->list: # Texts, the most similar first; empty if none is similar
+)->list: # The most similar first; empty if none is similar
     "Find the names whose spelling is closest to `name`"
-    return difflib.get_close_matches(str(name), [str(o) for o in names], n, cutoff)
+    by_text = {str(o): o for o in names}
+    return [by_text[o] for o in difflib.get_close_matches(str(name), by_text, n, cutoff)]
+
+def suggestion(
+    name, # Name that was not found
+    names # Existing names
+)->str: # '' if none is similar
+    "Suggest the existing name that is closest to `name`"
+    near = nearest(name, names)
+    return note(near, f": did you mean {first(near)!r}?")
 
 def code_html(
     text:str # Text in which backticks mark code
@@ -38,9 +47,8 @@ def check_kwargs(
     params = inspect.signature(f).parameters
     if any(p.kind==p.VAR_KEYWORD for p in params.values()): return
     for k in kwargs.keys()-params.keys():
-        near = nearest(k, params, cutoff=0.7)
         every = ', '.join(o for o in params if o!='self')
-        hint = f": did you mean {near[0]!r}?" if near else f", but has {every}"
+        hint = suggestion(k, params) or f", but has {every}"
         raise TypeError(f"{name} has no argument {k!r}{hint}")
 
 def check_int(

@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import label_vocab
 from .messages import (
-    count_of, nearest, new_warnings, note, replaced, warn_user)
+    count_of, new_warnings, note, replaced, suggestion, warn_user)
 from .tables import some_names
 from .rules import is_probs
 from .decoding import Decoding, range_words
@@ -41,8 +41,8 @@ def _is_loader(o):
     "Whether `o` is a loader of fastai or torch, or has their methods, and is not a collection"
     def has(method): return hasattr(type(o), method)
     is_collection = has('__getitem__') or has('__contains__')
-    has_methods = has('__iter__') and has('__len__') and not is_collection
-    return has_methods or isinstance(o, (DataLoader,torch.utils.data.DataLoader))
+    is_own = has('__iter__') and has('__len__') and not is_collection # Such as NVIDIA DALI's
+    return is_own or isinstance(o, (DataLoader,torch.utils.data.DataLoader))
 
 def get_dl(
     learn:Learner, # Learner with the data
@@ -81,10 +81,8 @@ def groups_of(
     items = getattr(dl, 'items', getattr(getattr(dl, 'dataset', None), 'items', None))
     columns = getattr(items, 'columns', [])
     if groups in columns: return items[groups].to_numpy()
-    near = nearest(groups, L(map(str, columns)))
-    if near: hint = f": did you mean {near[0]!r}?"
-    elif len(columns): hint = f", which have {some_names([*columns], 6)}"
-    else: hint = ", which are not a table: pass an array with a value per sample"
+    hint = suggestion(groups, columns)
+    if not hint: hint = f", which have {some_names([*columns], 6) or 'none'}: pass a value per sample"
     raise ValueError(f"groups={groups!r} is no column of the loader's items{hint}")
 
 # %% ../../nbs/core/07_passes.ipynb #7c1d08b2

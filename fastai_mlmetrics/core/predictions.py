@@ -9,11 +9,10 @@ __all__ = []
 from fastai.basics import *
 from .inputs import (
     as_rows, columns_of, group_numbers, label_names, row_names)
-from .messages import note, PROBS_GIVEN, progress, warn_user
+from .messages import PROBS_GIVEN, progress, warn_user
 from .tables import some_names
-from fastai_mlmetrics.core.rules import (
-    as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores,
-    useless_thresh)
+from .rules import (
+    as_thresh, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores, useless_thresh)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
 from functools import cached_property
 from dataclasses import dataclass, replace
@@ -225,12 +224,7 @@ def _check_scale(preds, thresh, sigmoid):
     if seem_probs and useless: raise ValueError(f"{useless}: all predictions lie in [0, 1]")
     if not (probs or sigmoid) and is_prob_thresh(thresh):
         low,high = preds[~preds.isnan()].aminmax()
-        percent = note(0<=low<=high<=100, "If they are percentages, divide them by 100. ")
-        raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
-                         f"but thresh={thresh_text(thresh)} is for probabilities. {percent}"
-                         "For logits, pass sigmoid=True. For the margins of decision_function, pass "
-                         "thresh=0. For other scores, subtract the threshold: pass preds-thresh and "
-                         "thresh=0")
+        raise ValueError(RangeFound('logits', low.item(), high.item()).text)
 
 @patch
 def _check_values(self:Predictions):

@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import (
     as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload)
-from .messages import check_int, nearest, note, single_threaded
+from .messages import check_int, note, single_threaded, suggestion
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -114,10 +114,10 @@ class RangeFound(namedtuple('RangeFound', 'kind low high')):
     @property
     def text(self):
         "Advice if `kind` is 'logits', but the threshold is for probabilities"
-        percent = note(self.low>=0, "If they are percentages, divide them by 100. ")
+        percent = note(0<=self.low<=self.high<=100, "If they are percentages, divide them by 100. ")
         return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits, but the "
-                f"threshold is for probabilities. {percent}For logits, pass sigmoid=True, or a "
-                "threshold on logits such as thresh=0")
+                f"threshold is for probabilities. {percent}For logits, pass sigmoid=True, for "
+                "margins thresh=0, for other scores preds-thresh and thresh=0")
 
 # %% ../../nbs/core/03_rules.ipynb #239d9181
 def limits_text(
@@ -139,18 +139,6 @@ def useless_thresh(
     what = "above every probability, so no label would ever be predicted"
     if outside<0: what = "below every probability, so every label would always be predicted"
     return f"thresh={outside:g} is {what}"
-
-def check_limits(
-    min_labels:int, # Minimum number of labels per sample
-    max_labels:int # Maximum number of labels per sample; None: unlimited
-)->tuple: # Both as int or None
-    "Check limits on the number of labels"
-    min_labels = check_int('min_labels', min_labels)
-    if max_labels is None: return min_labels,None
-    max_labels = check_int('max_labels', max_labels, 1)
-    if max_labels<min_labels:
-        raise ValueError(f"max_labels={max_labels} should be at least min_labels={min_labels}")
-    return min_labels,max_labels
 
 def check_weight(
     sample_weight # One weight per sample, or None
@@ -186,7 +174,9 @@ class ThresholdRule:
         if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
             raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, "
                              "which may be nan")
-        min_labels,max_labels = check_limits(self.min_labels, self.max_labels)
+        min_labels = check_int('min_labels', self.min_labels)
+        max_labels = self.max_labels
+        if max_labels is not None: max_labels = check_int('max_labels', max_labels, max(min_labels, 1))
         labels = None if self.labels is None else tuple(L(to_builtin(self.labels)))
         if labels==(): raise ValueError("labels=[] leaves nothing to score")
         checked = dict(
@@ -310,10 +300,10 @@ def for_labels(self:ThresholdRule,
     def column(label):
         if vocab is not None and label in vocab: return vocab.index(label)
         if not isinstance(label, bool) and label in range(c): return int(label)
-        near = nearest(label, L(vocab))
-        why = f": did you mean {near[0]!r}?" if near else '' if vocab is not None else (
-            ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab")
-        raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{why}")
+        hint = note(isinstance(label, str), suggestion(label, ifnone(vocab, range(c))))
+        if vocab is None and not hint:
+            hint = ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab"
+        raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{hint}")
     return rule,tuple(map(column, self.labels))
 
 @patch

@@ -163,7 +163,7 @@ def test_limits_keep_the_highest_scores(data, most, least, each, one):
     scores,_ = data
     thresh = each[0] if one else each[:scores.shape[1]]
     if least>most:
-        with pytest.raises(ValueError, match=f'at least min_labels={least}'):
+        with pytest.raises(ValueError, match=f'max_labels={most} should be .* {least} or more'):
             ThresholdRule(min_labels=least, max_labels=most)
         return
     d = binarize(torch.from_numpy(scores), thresh, min_labels=least, max_labels=most).int().numpy()
