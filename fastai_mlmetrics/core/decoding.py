@@ -113,9 +113,8 @@ _FOR_LABELS = (nn.BCELoss, nn.BCEWithLogitsLoss, F.binary_cross_entropy,
 _FOR_OTHERS = (nn.CrossEntropyLoss, F.cross_entropy, nn.MSELoss, nn.L1Loss, F.mse_loss, F.l1_loss)
 
 def _is_one_of(func, losses):
-    "Whether a function or loss module is one of these functions, or of these classes"
-    modules = tuple(o for o in losses if isinstance(o, type))
-    return func in losses or isinstance(func, modules)
+    "Whether a function or loss module is one of these functions, or of exactly these classes"
+    return any(o in losses for o in (func, type(func)))
 
 @patch(as_prop=True)
 def is_for_others(self:Decoding):
@@ -130,14 +129,12 @@ def is_replaceable(self:Decoding):
 @patch(as_prop=True)
 def trains_on_all(self:Decoding):
     "Whether it is known to count each target; a custom one may ignore some"
-    if self.ignore_index is not None: return False
-    # A subclass with a `__call__` of its own may ignore targets
+    # A subclass may ignore targets by code of its own
     ours = package_of(Decoding)
     flat = isinstance(self.loss_func, BaseLoss)
-    if flat and package_of(type(self.loss_func).__call__) not in ('fastai',ours): return False
-    # No subclass of torch's losses: it may ignore targets, too
-    is_plain = any(o in _FOR_LABELS for o in (self.func, type(self.func)))
-    return is_plain or package_of(type(self.func))==ours
+    is_custom = flat and package_of(type(self.loss_func)) not in ('fastai',ours)
+    if is_custom or self.ignore_index is not None: return False
+    return _is_one_of(self.func, _FOR_LABELS) or package_of(type(self.func))==ours
 
 @patch
 def advice(self:Decoding,

@@ -124,16 +124,12 @@ def check_label_axis(learn, preds):
     n_axes = getattr(preds, 'ndim', 0)
     if n_axes<3: return
     vocab = label_vocab(getattr(learn, 'dls', None))
-    if vocab:
-        is_last = len(vocab)==preds.shape[-1]
-        why = f"there are {len(vocab)} labels"
-    else:
-        axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
-        is_last = axis%n_axes==n_axes-1
-        why = f"the loss function has axis={axis}"
+    axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
+    is_last = len(vocab)==preds.shape[-1] if vocab else axis%n_axes==n_axes-1
     if is_last: return
-    raise ValueError(f"the last axis of predictions should be the labels, but {why}, and predictions "
-                     f"have the shape {tuple(preds.shape)}. Let the model end with "
+    of_vocab = note(vocab, f", of which there are {len(vocab or ())}")
+    raise ValueError(f"the last axis of predictions should be labels{of_vocab}, but "
+                     f"predictions have the shape {tuple(preds.shape)}. Let the model end with "
                      "`.movedim(1, -1)`, move the targets as well, and leave out `axis=`")
 
 # %% ../../nbs/core/07_passes.ipynb #32c4160a

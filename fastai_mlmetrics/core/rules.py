@@ -47,10 +47,6 @@ def as_thresh(
     if by_name: thresh = [*thresh.values()]
     # The results of searches are tuples with one of these fields
     if isinstance(thresh, tuple): thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
-    shape = getattr(thresh, 'shape', ())
-    if len(shape)>1:
-        raise ValueError(f"thresh has the shape {tuple(shape)}, "
-                         "but should be a number, or one number per label")
     thresh = to_builtin(thresh)
     try:
         res = tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
@@ -71,15 +67,15 @@ def _in_order(thresh, names, vocab, by_name):
         if not by_name and len(names)==len(vocab): return thresh
         if by_name and unknown:
             raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, "
-                             "or targets in a DataFrame, or set dls.vocab of a Learner. Or pass "
-                             "thresh as a list, one number per label")
+                             "targets in a DataFrame, or thresh as a list, one number per label")
+    if unknown:
+        raise ValueError(f"thresh is for the labels {unknown[:3]}, which are not here"
+                         f"{suggestion(unknown[0], vocab)}")
     missing = [o for o in vocab if o not in names]
-    problems = [note(unknown, f"is for the labels {unknown[:3]}, which are not here"),
-                note(missing, f"lacks {missing[:3]}")]
-    problem = ', and '.join(filter(None, problems)) or "has more than one number for a label"
-    only_some = note(missing and not unknown, ": pass a number for each label. Only learn.set_thresh "
-                                              "accepts some labels, and keeps the other thresholds")
-    raise ValueError(f"thresh {problem}{only_some}")
+    if missing:
+        raise ValueError(f"thresh lacks {missing[:3]}: pass a number for each label. Only "
+                         "learn.set_thresh accepts some labels, and keeps the other thresholds")
+    raise ValueError("thresh has more than one number for a label")
 
 def complete_thresh(
     thresh, # Thresholds, as `as_thresh` takes them; with names, they may be of some labels only

@@ -248,5 +248,5 @@ def test_labels_are_the_last_of_several_axes(shape, axis, vocab, is_wrong):
     dls = SimpleNamespace(vocab=[*vocab]) if vocab else SimpleNamespace()
     learn = SimpleNamespace(dls=dls, loss_func=loss)
     if not is_wrong: return check_label_axis(learn, torch.zeros(shape))
-    why = f'there are {len(vocab)} labels' if vocab else f'the loss function has axis={axis}'
+    why = f'labels, of which there are {len(vocab)}, but' if vocab else 'labels, but'
     with pytest.raises(ValueError, match=rf'{why}.*\(4, 3, 5\).*movedim'): check_label_axis(learn, torch.zeros(shape))
