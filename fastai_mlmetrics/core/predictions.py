@@ -278,9 +278,8 @@ def takes_predictions(
 ):
     "Replace `**kwargs` of a function by the keyword arguments of `Predictions`"
     order = [*inspect.signature(Predictions.of).parameters]
-    def place(p):
-        is_common = p.kind is p.KEYWORD_ONLY and p.name in order
-        return p.kind,order.index(p.name) if is_common else len(order)
+    def place(p): # Common keywords first
+        return p.kind,[*order, p.name].index(p.name) if p.kind is p.KEYWORD_ONLY else 0
     def decorate(f):
         sig = inspect.signature(delegates(Predictions.of, but=[*but])(f))
         f.__signature__ = sig.replace(parameters=sorted(sig.parameters.values(), key=place))
