@@ -201,16 +201,19 @@ def group_numbers(
                          "cross-validation need several")
     return torch.from_numpy(numbers).long()
 
-def _check_index(preds, targs):
-    "Raise an error if two tables name their rows differently, or in another order"
-    of_preds = preds.index
-    of_targs = targs.index
-    # pandas numbers rows without names from 0
-    unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (of_preds, of_targs))
-    if [*of_preds]==[*of_targs] or unnamed and {*of_preds}!={*of_targs}: return
-    raise ValueError("predictions and targets have different indexes, or the same index in another "
-                     "order: which rows belong together? Select the rows of one by "
-                     ".loc[the index of the other], or drop its index by .reset_index(drop=True)")
+def check_index(
+    what:str, # What the tables are, for the error
+    *tables # Tables of any kind
+):
+    "Raise an error if tables of pandas name their rows differently, or in another order"
+    indexes = [o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series))]
+    for one,other in itertools.combinations(indexes, 2):
+        # pandas numbers rows without names from 0
+        unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (one, other))
+        if [*one]==[*other] or unnamed and {*one}!={*other}: continue
+        raise ValueError(f"{what} have different indexes, or the same index in another order: which "
+                         "rows belong together? Select the rows of one by .loc[the index of the "
+                         "other], or drop its index by .reset_index(drop=True)")
 
 def as_rows(
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
@@ -220,8 +223,7 @@ def as_rows(
     # Rows and columns of tables belong together by name
     preds = as_frame(preds)
     targs = as_frame(targs)
-    of_pandas = pd.DataFrame,pd.Series
-    if isinstance(preds, of_pandas) and isinstance(targs, of_pandas): _check_index(preds, targs)
+    check_index('predictions and targets', preds, targs)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
         targs = match_columns(targs, preds)
     # Two tensors

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/core/07_passes.ipynb #818bbad6
 from fastai.basics import *
-from .inputs import label_vocab
+from .inputs import check_index, label_vocab
 from .messages import (
     count_of, new_warnings, note, replaced, suggestion, warn_user)
 from .tables import some_names
@@ -77,8 +77,10 @@ def groups_of(
     groups # Group of each sample, or the name of a column of the loader's items; None: no groups
 ): # Group of each sample, in the order of the items; None: no groups
     "Look up the groups of samples in a column of a loader's items"
-    if not isinstance(groups, str): return groups
     items = getattr(dl, 'items', getattr(getattr(dl, 'dataset', None), 'items', None))
+    if not isinstance(groups, str):
+        check_index("groups and the loader's items", groups, items)
+        return groups
     columns = getattr(items, 'columns', [])
     if groups in columns: return items[groups].to_numpy()
     hint = suggestion(groups, columns)

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/core/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
 from .inputs import (
-    as_rows, columns_of, group_numbers, label_names, row_names)
+    as_rows, check_index, columns_of, group_numbers, label_names, row_names)
 from .messages import PROBS_GIVEN, progress, warn_user
 from .tables import some_names
 from .rules import (
@@ -60,6 +60,7 @@ class Predictions:
         "Check arrays of any kind"
         index = row_names(preds, targs)
         columns = columns_of(preds, targs)
+        check_index('groups and the arrays', groups, preds, targs)
         rows,targs = as_rows(preds, targs)
         groups = group_numbers(groups, len(rows), preds)
         preds = rows
@@ -129,8 +130,6 @@ class Predictions:
         numbers = [*range(n_labels)]
         names = None if [*self.vocab]==numbers else self.vocab
         rule,columns = self.rule.replace(labels=labels).for_labels(n_labels, names)
-        name,n = Counter(self.vocab[columns]).most_common(1)[0]
-        if n>1: raise ValueError(f"labels has {name!r} {n} times")
         cols = [*columns]
         thresh = rule.thresh
         if isinstance(thresh, tuple): thresh = tuple(thresh[i] for i in cols)

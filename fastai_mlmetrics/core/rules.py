@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/core/03_rules.ipynb #2c4108a7
 from fastai.basics import *
 from .inputs import (
-    as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload)
+    as_tensor, as_vocab, check_index, columns_of, label_vocab, to_builtin, upload)
 from .messages import check_int, note, single_threaded, suggestion
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -157,6 +157,7 @@ class ThresholdRule:
     min_labels:int=0 # Minimum number of labels per sample
     max_labels:int=None # Maximum number of labels per sample; None: unlimited
     names:tuple=None # Label names of the thresholds, in order; None: the names in `thresh`, if any
+    weight_index:object=None # pandas index of `sample_weight`; None: it has none
     by_name:bool=False # Whether thresholds came from a dict, which needs the names of the labels
 
     def __post_init__(self):
@@ -170,6 +171,11 @@ class ThresholdRule:
         if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
             raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, "
                              "which may be nan")
+        if self.ignore_index in (0,1):
+            raise ValueError(f"ignore_index={self.ignore_index} is the value of known targets: to "
+                             "leave out a label, pass labels= with the others")
+        weight_index = self.weight_index
+        if isinstance(self.sample_weight, pd.Series): weight_index = self.sample_weight.index
         min_labels = check_int('min_labels', self.min_labels)
         max_labels = self.max_labels
         if max_labels is not None: max_labels = check_int('max_labels', max_labels, max(min_labels, 1))
@@ -179,7 +185,7 @@ class ThresholdRule:
             thresh=thresh, names=ifnone(self.names, thresh_names(self.thresh)),
             by_name=self.by_name or isinstance(self.thresh, dict), labels=labels,
             sample_weight=check_weight(self.sample_weight), min_labels=min_labels,
-            max_labels=max_labels)
+            max_labels=max_labels, weight_index=weight_index)
         for name,value in checked.items(): object.__setattr__(self, name, value)
 
     def replace(self, **changes):
@@ -294,13 +300,29 @@ def for_labels(self:ThresholdRule,
     rule = self if thresh is self.thresh else self.replace(thresh=thresh)
     if self.labels is None: return rule,None
     def column(label):
+        if isinstance(label, bool): raise ValueError("labels is a mask: pass np.flatnonzero(labels)")
         if vocab is not None and label in vocab: return vocab.index(label)
-        if not isinstance(label, bool) and label in range(c): return int(label)
+        if label in range(c): return int(label)
         hint = note(isinstance(label, str), suggestion(label, ifnone(vocab, range(c))))
         if vocab is None and not hint:
             hint = ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab"
         raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{hint}")
-    return rule,tuple(map(column, self.labels))
+    columns = tuple(map(column, self.labels))
+    i,n = Counter(columns).most_common(1)[0]
+    if n>1: raise ValueError(f"labels has {ifnone(vocab, range(c))[i]!r} {n} times")
+    return rule,columns
+
+@patch
+def check_rows(self:ThresholdRule,
+    start:int, # Number of earlier samples
+    *tables # Predictions and targets
+):
+    "Raise an error if the weights and the tables name their rows differently, or in another order"
+    if self.weight_index is None: return
+    for o in tables:
+        if isinstance(o, (pd.DataFrame,pd.Series)):
+            weight = pd.Series(0, self.weight_index[start:start+len(o)])
+            check_index('sample_weight and the arrays', weight, o)
 
 @patch
 def vocab_for(self:ThresholdRule,

@@ -386,3 +386,37 @@ def test_what_vocab_is_refused():
 
 def test_an_empty_dict_is_named():
     with pytest.raises(ValueError, match='this dict is not one: pass an array'): judge({}, [[0,1]])
+
+# Rows of several tables
+
+PATIENTS = pd.Series(np.arange(300)//5, index=[f'row {i}' for i in range(300)])
+
+def by_row(x): return pd.DataFrame(x.numpy(), index=PATIENTS.index)
+
+@pytest.mark.parametrize('f', [
+    lambda p, y, groups: accuracy_report(p, y, groups=groups),
+    lambda p, y, groups: judge(p.to_numpy(), y, groups=groups),
+    lambda p, y, groups: judge(p, y.to_numpy(), groups=groups),
+    lambda p, y, groups: best_thresholds(p, y, groups=groups),
+    lambda p, y, groups: ThreshFinder().update(p, y, groups=groups),
+    lambda p, y, groups: MultiLabelInterpretation.from_preds(p, y, groups=groups),
+    lambda p, y, groups: compare_models(dict(a=p, b=p), y, groups=groups),
+    lambda p, y, groups: stratified_split(y, 0.2, groups=groups),
+    lambda p, y, groups: stratified_folds(y, 3, groups=groups),
+    lambda p, y, weight: AccuracyMulti(sigmoid=False, sample_weight=weight+1)(p, y),
+    lambda p, y, weight: AccuracyMulti(sigmoid=False, sample_weight=weight+1).update(p[:9].to_numpy(), y[:9])])
+def test_groups_and_weights_belong_to_their_rows(f):
+    "By position, samples of a patient would be in both parts"
+    p,y = by_row(SCORES),by_row(TARGS)
+    for other in (PATIENTS[::-1], PATIENTS.sample(frac=1, random_state=0), PATIENTS.set_axis(range(1000, 1300))):
+        with pytest.raises(ValueError, match='have different indexes, or the same index in another order'):
+            f(p, y, other)
+    for same in (PATIENTS, PATIENTS.reset_index(drop=True), PATIENTS.to_numpy()): f(p, y, same)
+
+def test_weights_of_batches_belong_to_their_rows():
+    p,y,weight = by_row(SCORES),by_row(TARGS),PATIENTS+1
+    m = AccuracyMulti(sigmoid=False, sample_weight=weight)
+    for i in range(0, 300, 100): m.update(p[i:i+100], y[i:i+100])
+    assert m.value==AccuracyMulti(sigmoid=False, sample_weight=weight.to_numpy())(p, y)
+    assert copy(m)(p, y)==m.value
+    with pytest.raises(ValueError, match='sample_weight and .* have different indexes'): m(p[:100], y[100:200])

@@ -287,3 +287,22 @@ def test_a_replaced_threshold_brings_its_names():
     assert plain.names is None and plain.for_labels(3, ['c','b','a'])[0].thresh==(0.4,0.5,0.6)
     assert plain.for_labels(3)[0].thresh==(0.4,0.5,0.6) # Without names of the labels
     assert rule.replace(max_labels=2).names==rule.names and rule.replace(max_labels=2).by_name
+
+@pytest.mark.parametrize('value', [0, 1, 0., True])
+def test_values_of_known_targets_are_not_ignored(value):
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).float()
+    for f in (lambda: F1ScoreMulti(ignore_index=value), lambda: judge(scores, targs, ignore_index=value),
+              lambda: label_stats(targs, ignore_index=value), lambda: stratified_split(targs, ignore_index=value),
+              lambda: BCEWithLogitsLossFlat(ignore_index=value)(scores, targs)):
+        with pytest.raises(ValueError, match=f'ignore_index={value} .*known targets.*labels='): f()
+
+def test_labels_twice_and_masks_are_refused():
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).int()
+    table = pd.DataFrame(targs.numpy(), columns=list('abc'))
+    for labels in ([2,2], ['c','c'], ['c',2]):
+        for f in (F1ScoreMulti(sigmoid=False, labels=labels), APScoreMulti(sigmoid=False, labels=labels),
+                  partial(accuracy_report, labels=labels), partial(best_thresholds, labels=labels)):
+            with pytest.raises(ValueError, match="labels has ('c'|2) 2 times"): f(scores, table)
+    for mask in (np.array([True,False,True]), [True,False,True]):
+        for f in (F1ScoreMulti(sigmoid=False, labels=mask), partial(judge, labels=mask)):
+            with pytest.raises(ValueError, match=r'mask.*np\.flatnonzero\(labels\)'): f(scores, table)
