@@ -7,7 +7,7 @@ __all__ = ['stratified_split', 'stratified_folds', 'StratifiedMultiLabelSplitter
 
 # %% ../../nbs/data/02_splitting.ipynb #950c38eb
 from fastai.basics import *
-from ..core.inputs import to_builtin
+from ..core.inputs import check_index, to_builtin
 from ..core.messages import check_int, count_of, warn_user
 from .imbalance import label_matrix, one_hot_rows
 import scipy.sparse as sp
@@ -129,6 +129,7 @@ def _group_numbers(groups, n_samples):
 
 def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
     "Assign each sample to a part"
+    check_index('groups and targets', groups, targs)
     _,targs,_ = label_matrix(targs, ignore_index=ignore_index)
     y = sp.csc_array(targs.nan_to_num().cpu().numpy())
     if groups is not None: groups = _group_numbers(groups, y.shape[0])
