@@ -188,7 +188,6 @@ PITFALLS = {
     'fastai-metrics': "these metrics are fastai's",
     'no-labels': 'none of the ... validation samples has a label',
     'same-targets': 'all ... validation samples have the same labels',
-    'labels-differ': 'the metrics score different labels',
     'binary-vocab': 'columns of zeros and ones are read as lists of labels',
     'single-letters': 'the labels are single letters',
     'absent-labels': 'no validation sample has ...',

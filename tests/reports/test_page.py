@@ -564,25 +564,6 @@ def scaled(n=800, c=8, **kw):
     logits,targs = simulate(n, c, 0.2, 4., -2.)
     return MultiLabelInterpretation.from_preds(logits+torch.linspace(-6, 6, c), targs, sigmoid=True, **kw)
 
-def test_a_sentence_below_the_verdict_chooses_between_thresholds(tmp_path):
-    def choice(interp):
-        part = written(interp, tmp_path, sections='verdict').find(id='verdict')
-        texts = [o.get_text() for o in part.find_all('p', class_=False)]
-        assert len(texts)<=1
-        return interp.judge(),''.join(texts)
-    r,text = choice(scaled())
-    assert text.startswith('Choose a threshold per label: ')
-    numbers = [float(o) for o in re.findall(r'\d\.\d+', text)]
-    assert numbers==[round(o, 3) for o in r.per_label_gain] and r.per_label_gain[1]>0
-    r,text = choice(interpretation(400, skill=2., bias=-4.))
-    assert text.startswith('Choose the global threshold: ') and r.suggested_f1>r.f1_micro
-    assert f'{r.per_label_f1:.3f} instead of {r.global_f1:.3f}' in text
-    # Neither helps, or nothing is known of them
-    helped = best_thresholds(scaled().preds, scaled().targs, per_label=True)
-    logits,targs = simulate(300, 5, 0.3)
-    binary = MultiLabelInterpretation.from_preds(logits>0, targs)
-    for interp in (scaled(thresh=helped), interpretation(400, c=1), binary): assert choice(interp)[1]==''
-
 @pytest.mark.parametrize('kw,color', [
     (dict(skill=8.), 'green'), (dict(skill=4., bias=-3.), 'blue'), (dict(bias=-9.), 'red')])
 def test_the_box_is_blue_where_a_model_without_a_verdict_could_be_better(tmp_path, kw, color):
