@@ -194,7 +194,6 @@ def plot_cooccurrence(
 def pos_weight(
     data, # `DataLoaders`, whose training targets are counted, or an array of targets, N x C
     max_weight:float=100., # Maximum weight, 1 or more; its inverse is the minimum
-    smooth:float=0., # Number of samples to add to the positives and to the negatives of each label
     ignore_index=None # Target value to ignore, which may be nan; None: ignore none
 )->Tensor: # C weights in float32, on the device of `data`
     """Compute weights of positives for `BCEWithLogitsLossFlat`: negatives over positives, per label
@@ -207,9 +206,7 @@ def pos_weight(
         targs = tensor([[1,0], [0,1], [1,0], [1,1]])
         pos_weight(targs) # [0.333, 1.0]
         BCEWithLogitsLossFlat(pos_weight=pos_weight(targs))"""
-    if not max_weight>=1 or not smooth>=0:
-        raise ValueError(f"max_weight={max_weight} must be at least 1, "
-                         f"and smooth={smooth} at least 0")
+    if not max_weight>=1: raise ValueError(f"max_weight={max_weight} must be at least 1")
     if isinstance(data, DataLoaders):
         targs = _loader_targets(data.train)
         if targs is None: raise ValueError("the training data have no samples")
@@ -222,5 +219,5 @@ def pos_weight(
     train = _as_matrix(targs, vocab, ignore_index)
     positives = train.nansum(0)
     n = (~train.isnan()).sum(0)
-    weights = (n-positives+smooth) / (positives+smooth)
+    weights = (n-positives)/positives
     return weights.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(device)
