@@ -22,13 +22,6 @@ import fastai.vision.models as vision_models
 _all_ = ['multidigits','multilabel_dls'] # The toy data of `data.digits` are exported here as well
 
 # %% ../nbs/demo.ipynb #8289f958
-def _download(url):
-    "Download a data set, with an error in words if that fails"
-    try: return untar_data(url)
-    except OSError as e:
-        raise ConnectionError(f"{url} cannot be downloaded ({e}): check the connection to the "
-                              "internet, or use 'digits', which are made without it") from e
-
 def get_data(
     data:str, # 'digits', 'pascal', or a folder with `train.csv` and the pictures in `train`
     out:str|Path, # Folder in which to make the digits
@@ -36,7 +29,7 @@ def get_data(
 )->DataLoaders:
     "Load the demo's data in batches of 32"
     if data=='digits': data = multidigits(Path(out)/f'multidigits_{size}', size=size)
-    if data=='pascal': data = _download(URLs.PASCAL_2007)
+    if data=='pascal': data = untar_data(URLs.PASCAL_2007)
     return multilabel_dls(data, size=size, bs=32)
 
 # %% ../nbs/demo.ipynb #0f91acb4

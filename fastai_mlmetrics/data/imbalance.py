@@ -13,6 +13,7 @@ from fastai_mlmetrics.core.inputs import (
 from ..core.messages import format_number, progress
 from ..core.tables import label_columns, new_axes, plot_name, Table
 from ..core.rules import ThresholdRule
+from operator import length_hint
 
 # %% ../../nbs/data/01_imbalance.ipynb #1f8d3980
 def _targets(ds):
@@ -21,16 +22,11 @@ def _targets(ds):
     if targets is not None: return targets
     return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
 
-def _length(o):
-    "Return the length of `o`, or None if it has none"
-    try: return len(o)
-    except TypeError: return None
-
 def _has_items(ds):
-    "Whether a data set has a length, and samples by number of which the last part is the target"
-    if isinstance(ds, torch.utils.data.IterableDataset) or _length(ds) is None: return False
-    if any(hasattr(ds, o) for o in ('ys','targets','tls','indices')): return True
-    return not len(ds) or isinstance(ds[0], (tuple,list,L))
+    "Whether a data set has samples by number, of which the last part is the target"
+    if isinstance(ds, torch.utils.data.IterableDataset) or not length_hint(ds): return False
+    names = 'ys','targets','tls','indices'
+    return any(hasattr(ds, o) for o in names) or isinstance(ds[0], (tuple,list,L))
 
 def _batch_targets(dl):
     "Read the targets of a loader batch by batch; None if it has no batches"
@@ -39,7 +35,7 @@ def _batch_targets(dl):
         dl = dl.new(shuffle=False, drop_last=False)
     targets = []
     with no_random(): # A loader draws random numbers, with which training should not begin
-        for batch in progress(dl, show=_length(dl) is not None):
+        for batch in progress(dl, show=length_hint(dl)>0):
             if not isinstance(batch, (tuple,list,L)) or len(batch)<2:
                 raise ValueError("the targets of these data cannot be read: a batch is "
                                  f"{truncstr(repr(type(batch).__name__), 40)}, but should be a tuple "
@@ -50,8 +46,7 @@ def _batch_targets(dl):
 def _loader_targets(dl):
     "Read the targets of a loader, or list of batches, as `_targets` does; None if it has no samples"
     ds = getattr(dl, 'dataset', None)
-    if not _has_items(ds): return _batch_targets(dl)
-    return _targets(ds) if len(ds) else None
+    return _targets(ds) if _has_items(ds) else _batch_targets(dl)
 
 def one_hot_rows(
     rows:list, # Label names of each sample

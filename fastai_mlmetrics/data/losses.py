@@ -47,9 +47,6 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
         weight,pos_weight = map(_as_weight, (weight,pos_weight))
         # A weight per label needs the label axis, which fastai keeps for `pos_weight` only
         if weight is not None and weight.numel()>1: kwargs.setdefault('flatten', False)
-        # torch refuses more axes than the predictions have
-        while pos_weight is not None and pos_weight.ndim>1 and len(pos_weight)==1:
-            pos_weight = pos_weight[0]
         super().__init__(weight=weight, pos_weight=pos_weight, reduction=reduction, **kwargs)
         self.thresh = _decoding_thresh(self.thresh)
         self.ignore_index = ignore_index
