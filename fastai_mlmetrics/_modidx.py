@@ -519,8 +519,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                    'fastai_mlmetrics/data/splitting.py'),
                                                  'fastai_mlmetrics.data.splitting._each': ( 'data/splitting.html#_each',
                                                                                             'fastai_mlmetrics/data/splitting.py'),
-                                                 'fastai_mlmetrics.data.splitting._group_numbers': ( 'data/splitting.html#_group_numbers',
-                                                                                                     'fastai_mlmetrics/data/splitting.py'),
                                                  'fastai_mlmetrics.data.splitting._item_targs': ( 'data/splitting.html#_item_targs',
                                                                                                   'fastai_mlmetrics/data/splitting.py'),
                                                  'fastai_mlmetrics.data.splitting._parts': ( 'data/splitting.html#_parts',

@@ -7,7 +7,7 @@ __all__ = ['stratified_split', 'stratified_folds', 'StratifiedMultiLabelSplitter
 
 # %% ../../nbs/data/02_splitting.ipynb #950c38eb
 from fastai.basics import *
-from ..core.inputs import to_builtin
+from ..core.inputs import group_values, to_builtin
 from ..core.messages import check_int, count_of, warn_user
 from .imbalance import label_matrix, one_hot_rows
 import scipy.sparse as sp
@@ -106,23 +106,11 @@ def _deal_groups(units, shares, rng):
     return options[faults.index(min(faults))]
 
 # %% ../../nbs/data/02_splitting.ipynb #c6d5d6da
-def _group_numbers(groups, n_samples):
-    "Check the group of each sample, and number the groups from 0"
-    names = [to_builtin(o) for o in to_builtin(groups)]
-    names = [tuple(o) if isinstance(o, list) else o for o in names] # Lists cannot be hashed
-    if len(names)!=n_samples:
-        raise ValueError(f"groups has {len(names):,} values, but there are {n_samples:,} samples")
-    numbers = pd.factorize(pd.Series(names, dtype=object))[0]
-    if (numbers<0).any():
-        raise ValueError("some groups are missing: give a sample without a group a value that no "
-                         "other sample has")
-    return numbers
-
 def _parts(targs, shares, seed, groups=None, ignore_index=None):
     "Assign each sample to a part"
     _,targs,_ = label_matrix(targs, ignore_index=ignore_index)
     y = sp.csc_array(targs.nan_to_num().cpu().numpy())
-    if groups is not None: groups = _group_numbers(groups, y.shape[0])
+    if groups is not None: groups = pd.factorize(group_values(groups, y.shape[0]))[0]
     units = _Units(y, groups)
     if len(units)<len(shares):
         n_units = count_of(len(units), 'sample' if groups is None else 'group')
