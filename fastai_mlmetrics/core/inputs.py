@@ -183,10 +183,14 @@ def columns_of(*tables):
     tables = map(as_frame, tables)
     return next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
 
-def row_names(*tables):
-    "Return the index of the first table that has one; None: rows are numbered from 0"
-    indexes = (o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series)))
-    return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
+def row_names(
+    *tables, # Anything; DataFrames and Series have names of rows
+    numbered=False # Whether to return numbers from 0, too, if they are the names of a table
+): # Index of the first table that has one; None: rows have no names
+    "Return the names of the rows"
+    indexes = [o.index for o in map(as_frame, tables) if isinstance(o, (pd.DataFrame,pd.Series))]
+    names = first(indexes, lambda o: not o.equals(pd.RangeIndex(len(o))))
+    return first(indexes) if names is None and numbered else names
 
 def group_values(
     groups, # Group of each sample, such as its patient: values of any kind
@@ -221,14 +225,16 @@ def group_numbers(
                          "cross-validation need several")
     return torch.from_numpy(numbers).long()
 
-def _check_index(preds, targs):
+def check_index(
+    first:pd.Index, # Names of the rows of a table
+    second:pd.Index, # Names of the rows of another table
+    what:str='predictions and targets' # Names of both tables, for the error
+):
     "Raise an error if two tables name their rows differently, or in another order"
-    of_preds = preds.index
-    of_targs = targs.index
     # pandas numbers rows without names from 0
-    unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (of_preds, of_targs))
-    if [*of_preds]==[*of_targs] or unnamed and {*of_preds}!={*of_targs}: return
-    raise ValueError("predictions and targets have different indexes, or the same index in another "
+    unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (first, second))
+    if [*first]==[*second] or unnamed and {*first}!={*second}: return
+    raise ValueError(f"{what} have different indexes, or the same index in another "
                      "order: which rows belong together? Select the rows of one by "
                      ".loc[the index of the other], or drop its index by .reset_index(drop=True)")
 
@@ -241,7 +247,8 @@ def as_rows(
     preds = as_frame(preds)
     targs = as_frame(targs)
     of_pandas = pd.DataFrame,pd.Series
-    if isinstance(preds, of_pandas) and isinstance(targs, of_pandas): _check_index(preds, targs)
+    if isinstance(preds, of_pandas) and isinstance(targs, of_pandas):
+        check_index(preds.index, targs.index)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
         targs = match_columns(targs, preds)
     # Two tensors
