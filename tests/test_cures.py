@@ -179,8 +179,8 @@ ERRORS = {
     'custom thresholds, not changed by `set_thresh`': [
         fit(F1ScoreMulti([0.2]*20), change=lambda o: o.set_thresh(0.3)),
         fit(F1ScoreMulti(), change=lambda o: o.set_thresh(0.3))],
-    'keep their threshold': [fit(accuracy_multi, change=lambda o: o.set_thresh(0.3)),
-                             fit(AccuracyMulti(), change=lambda o: o.set_thresh(0.3))],
+    'keep theirs': [fit(accuracy_multi, change=lambda o: o.set_thresh(0.3)),
+                    fit(AccuracyMulti(), change=lambda o: o.set_thresh(0.3))],
     "of the samples have no label, and average='samples' does not count": [
         lambda: half_empty().thresh_find(average='samples', show_plot=False),
         lambda: half_empty().thresh_find(average='micro', show_plot=False)],

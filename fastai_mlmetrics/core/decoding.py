@@ -116,9 +116,8 @@ _FOR_LABELS = (nn.BCELoss, nn.BCEWithLogitsLoss, F.binary_cross_entropy,
 _FOR_OTHERS = (nn.CrossEntropyLoss, F.cross_entropy, nn.MSELoss, nn.L1Loss, F.mse_loss, F.l1_loss)
 
 def _is_one_of(func, losses):
-    "Whether a function or loss module is one of these functions, or of these classes"
-    modules = tuple(o for o in losses if isinstance(o, type))
-    return func in losses or isinstance(func, modules)
+    "Whether a function or loss module is one of these functions, or of exactly these classes"
+    return any(o in losses for o in (func, type(func)))
 
 @patch(as_prop=True)
 def is_for_others(self:Decoding):
@@ -133,14 +132,12 @@ def is_replaceable(self:Decoding):
 @patch(as_prop=True)
 def trains_on_all(self:Decoding):
     "Whether it is known to count each target; a custom one may ignore some"
-    if self.ignore_index is not None: return False
-    # A subclass with a `__call__` of its own may ignore targets
+    # A subclass may ignore targets by code of its own
     ours = package_of(Decoding)
     flat = isinstance(self.loss_func, BaseLoss)
-    if flat and package_of(type(self.loss_func).__call__) not in ('fastai',ours): return False
-    # No subclass of torch's losses: it may ignore targets, too
-    is_plain = any(o in _FOR_LABELS for o in (self.func, type(self.func)))
-    return is_plain or package_of(type(self.func))==ours
+    is_custom = flat and package_of(type(self.loss_func)) not in ('fastai',ours)
+    if is_custom or self.ignore_index is not None: return False
+    return _is_one_of(self.func, _FOR_LABELS) or package_of(type(self.func))==ours
 
 @patch
 def advice(self:Decoding,
@@ -244,21 +241,19 @@ def range_words(
 )->str: # None: nothing is wrong
     "Explain what is wrong with the range of the predictions, and what to do"
     if found is None: return None
+    of_arrays = decoding is None or decoding.loss_func is None
+    where = note(not of_arrays, " to each metric and to ZeroLabelsCallback")
+    if found.kind=='logits': return f"{found.text}{where}"
+    if of_arrays: return PROBS_GIVEN
     # Logits that hardly depend on the input may all lie in [0, 1]
-    is_narrow = found.high-found.low<0.8
-    if decoding is not None and is_narrow and not decoding.ends_with_sigmoid: return None
-    if decoding is None or decoding.loss_func is None:
-        return found.text if found.kind=='logits' else PROBS_GIVEN
-    where = "to each metric and to ZeroLabelsCallback"
-    if found.kind=='logits': return f"{found.text}, {where}"
+    if found.high-found.low<0.8 and not decoding.ends_with_sigmoid: return None
     seems = "predictions all lie in [0, 1], so the model seems to end with a sigmoid"
     replaces = decoding.is_replaceable and not decoding.decodes
     remove = decoding.advice(True) if replaces else _NO_SIGMOID
     if decoding.takes=='logits':
         return f"{seems}. The loss function ({decoding.name}) applies another: {remove}"
     if decoding.is_for_others: return f"{seems}: {remove}"
-    unless = note(not replaces, " if the loss function applies another")
-    return f"{seems}: pass sigmoid=False {where}, or {remove}{unless}"
+    return f"{seems}: pass sigmoid=False{where}, or {remove}"
 
 # %% ../../nbs/core/06_decoding.ipynb #5ab0c2f1
 def ignored_by(

@@ -7,9 +7,9 @@ __all__ = []
 
 # %% ../../nbs/core/07_passes.ipynb #818bbad6
 from fastai.basics import *
-from .inputs import label_vocab
+from .inputs import check_index, label_vocab
 from .messages import (
-    count_of, nearest, new_warnings, note, replaced, warn_user)
+    count_of, new_warnings, note, replaced, suggestion, warn_user)
 from .tables import some_names
 from .rules import is_probs
 from .decoding import Decoding, range_words
@@ -41,8 +41,8 @@ def _is_loader(o):
     "Whether `o` is a loader of fastai or torch, or has their methods, and is not a collection"
     def has(method): return hasattr(type(o), method)
     is_collection = has('__getitem__') or has('__contains__')
-    has_methods = has('__iter__') and has('__len__') and not is_collection
-    return has_methods or isinstance(o, (DataLoader,torch.utils.data.DataLoader))
+    is_own = has('__iter__') and has('__len__') and not is_collection # Such as NVIDIA DALI's
+    return is_own or isinstance(o, (DataLoader,torch.utils.data.DataLoader))
 
 def get_dl(
     learn:Learner, # Learner with the data
@@ -74,18 +74,19 @@ def get_dl(
 
 def groups_of(
     dl, # Data loader whose samples have groups
-    groups # Group of each sample, or the name of a column of the loader's items; None: no groups
+    groups, # Group of each sample, or the name of a column of the loader's items; None: no groups
+    argument:str='groups' # Name of the argument, for errors
 ): # Group of each sample, in the order of the items; None: no groups
     "Look up the groups of samples in a column of a loader's items"
-    if not isinstance(groups, str): return groups
     items = getattr(dl, 'items', getattr(getattr(dl, 'dataset', None), 'items', None))
+    if not isinstance(groups, str):
+        check_index("groups and the loader's items", groups, items)
+        return groups
     columns = getattr(items, 'columns', [])
     if groups in columns: return items[groups].to_numpy()
-    near = nearest(groups, L(map(str, columns)))
-    if near: hint = f": did you mean {near[0]!r}?"
-    elif len(columns): hint = f", which have {some_names([*columns], 6)}"
-    else: hint = ", which are not a table: pass an array with a value per sample"
-    raise ValueError(f"groups={groups!r} is no column of the loader's items{hint}")
+    hint = suggestion(groups, columns)
+    if not hint: hint = f", which have {some_names([*columns], 6) or 'none'}: pass a value per sample"
+    raise ValueError(f"{argument}={groups!r} is no column of the loader's items{hint}")
 
 # %% ../../nbs/core/07_passes.ipynb #7c1d08b2
 def _parts(o):
@@ -126,16 +127,12 @@ def check_label_axis(learn, preds):
     n_axes = getattr(preds, 'ndim', 0)
     if n_axes<3: return
     vocab = label_vocab(getattr(learn, 'dls', None))
-    if vocab:
-        is_last = len(vocab)==preds.shape[-1]
-        why = f"there are {len(vocab)} labels"
-    else:
-        axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
-        is_last = axis%n_axes==n_axes-1
-        why = f"the loss function has axis={axis}"
+    axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
+    is_last = len(vocab)==preds.shape[-1] if vocab else axis%n_axes==n_axes-1
     if is_last: return
-    raise ValueError(f"the last axis of predictions should be the labels, but {why}, and predictions "
-                     f"have the shape {tuple(preds.shape)}. Let the model end with "
+    of_vocab = note(vocab, f", of which there are {len(vocab or ())}")
+    raise ValueError(f"the last axis of predictions should be labels{of_vocab}, but "
+                     f"predictions have the shape {tuple(preds.shape)}. Let the model end with "
                      "`.movedim(1, -1)`, move the targets as well, and leave out `axis=`")
 
 # %% ../../nbs/core/07_passes.ipynb #32c4160a

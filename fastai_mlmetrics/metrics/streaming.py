@@ -194,7 +194,9 @@ def accum_all(
     learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
     "Add predictions and targets of more samples to several metrics, which share the counts"
-    for m in metrics: m.count_batches()
+    for m in metrics:
+        m.count_batches()
+        m.rule.check_rows(m.seen, preds, targs)
     vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
     # Blocks of samples, each counted once for all metrics with one rule
     preds,targs = as_rows(preds, targs)

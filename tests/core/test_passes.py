@@ -180,9 +180,9 @@ def test_where_the_column_of_groups_is():
     inside = SimpleNamespace(dataset=SimpleNamespace(items=items))
     for dl in (SimpleNamespace(items=items), inside): assert groups_of(dl, 'patient').tolist()==[3,1,3]
     assert groups_of(inside, None) is None and groups_of(inside, [1,2,3])==[1,2,3]
-    for items,name,hint in ((items,'patent',r"did you mean 'patient'\?"), (items,'x','which have patient, fold$'),
-                            (pd.DataFrame([[1]*7]),'x','which have 0, 1, 2, 3, 4, 5 and 1 more$'),
-                            ([1,2],'x','which are not a table: pass an array')):
+    for items,name,hint in ((items,'patent',r"did you mean 'patient'\?"), (items,'x','which have patient, fold: pass'),
+                            (pd.DataFrame([[1]*7]),'x','which have 0, 1, 2, 3, 4, 5 and 1 more: pass'),
+                            ([1,2],'x','which have none: pass a value per sample')):
         with pytest.raises(ValueError, match=f"groups={name!r} is no column of the loader's items.*{hint}"):
             groups_of(SimpleNamespace(items=items), name)
 
@@ -248,5 +248,5 @@ def test_labels_are_the_last_of_several_axes(shape, axis, vocab, is_wrong):
     dls = SimpleNamespace(vocab=[*vocab]) if vocab else SimpleNamespace()
     learn = SimpleNamespace(dls=dls, loss_func=loss)
     if not is_wrong: return check_label_axis(learn, torch.zeros(shape))
-    why = f'there are {len(vocab)} labels' if vocab else f'the loss function has axis={axis}'
+    why = f'labels, of which there are {len(vocab)}, but' if vocab else 'labels, but'
     with pytest.raises(ValueError, match=rf'{why}.*\(4, 3, 5\).*movedim'): check_label_axis(learn, torch.zeros(shape))

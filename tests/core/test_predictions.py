@@ -25,7 +25,7 @@ def test_the_way_of_somebody_with_logits(f):
         return r.accuracy if 'accuracy' in r else r.value.iloc[0]
     def expected(logits, thresh): return (binarize(logits, thresh, False)==TARGS).double().mean().item()
     meant = expected(shifted, t)
-    with pytest.raises(ValueError, match=f'thresh={t:.3g} is for probabilities.*pass thresh=0.*preds-thresh'):
+    with pytest.raises(ValueError, match='threshold is for probabilities.*margins thresh=0.*preds-thresh and thresh=0'):
         f(shifted, TARGS, thresh=t)
     assert accuracy(shifted-t, thresh=0.)==pytest.approx(meant)
     found = best_thresholds(shifted, TARGS, per_label=False, sigmoid=True)
@@ -248,7 +248,7 @@ def test_a_few_scores_may_be_in_0_to_1_by_chance(n, told):
 @pytest.mark.parametrize('low,high,percent', [(0,100,True), (-0.1,100,False), (0,100.1,False), (20,80,True)])
 def test_scores_from_0_to_100_may_be_percentages(low, high, percent):
     scores = torch.linspace(low, high, 12).view(6, 2)
-    with pytest.raises(ValueError, match='are not probabilities') as e: Predictions.of(scores, torch.ones(6, 2))
+    with pytest.raises(ValueError, match='seem to be logits') as e: Predictions.of(scores, torch.ones(6, 2))
     assert ('divide them by 100' in str(e.value))==percent
     Predictions.of(scores, torch.ones(6, 2), sigmoid=True)
     Predictions.of(scores, torch.ones(6, 2), thresh=None)
@@ -278,9 +278,9 @@ def test_predictions_of_ignored_targets_are_replaced_among_probabilities_only():
     for given,kw in ((LOGITS,dict(sigmoid=True)), (SCORES,{})):
         assert torch.equal(Predictions.of(given, targs, ignore_index=-1, **kw).preds, given)
     far = LOGITS.masked_fill(targs==-1, 999.)
-    with pytest.raises(ValueError, match='are not probabilities') as e: Predictions.of(far, targs, ignore_index=-1)
+    with pytest.raises(ValueError, match='seem to be logits') as e: Predictions.of(far, targs, ignore_index=-1)
     assert '999' not in str(e.value)
-    with pytest.raises(ValueError, match=r'predictions from -?\d'):
+    with pytest.raises(ValueError, match=r'predictions like -?\d'):
         Predictions.of(LOGITS.masked_fill(TARGS>0, math.nan), TARGS)
 
 @pytest.mark.parametrize('n,told', [(9,False), (10,True)])

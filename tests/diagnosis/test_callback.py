@@ -915,10 +915,10 @@ def last_axis(**kwargs):
 def test_labels_on_another_axis_are_an_error(part):
     "Before the first batch counts; it says what to do, and that is right"
     axes,last = (0,3,1,2),(0,1,2,3)
-    for kwargs,why in ((dict(vocab=list('abc')), 'there are 3 labels'),
-                       (dict(loss_func=BCEWithLogitsLossFlat(axis=1)), 'the loss function has axis=1')):
+    for kwargs,why in ((dict(vocab=list('abc')), 'labels, of which there are 3, but predictions'),
+                       (dict(loss_func=BCEWithLogitsLossFlat(axis=1)), 'labels, but predictions')):
         learn = last_axis(**deepcopy(part), **kwargs)(axes)
-        says,of_all = (rf'last axis.*labels, but {why}.*\({n}, 3, 5, 7\).*`.movedim\(1, -1\)`'
+        says,of_all = (rf'last axis.*{why} have the shape \({n}, 3, 5, 7\).*`.movedim\(1, -1\)`'
                        for n in (16, 16 if learn.metrics else 32)) # Metrics look at the first batch
         with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
         if not learn.metrics: # The callback looks at the first batch of a training
