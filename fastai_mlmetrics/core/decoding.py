@@ -225,6 +225,15 @@ def range_found(self:Decoding,
     return RangeFound('probabilities', low, high) if 0<=low<high<=1 else None
 
 @patch(as_prop=True)
+def one_class_text(self:Decoding):
+    "Explain that it is for one class per sample; '' if it is not"
+    return note(isinstance(self.func, nn.CrossEntropyLoss),
+        f"the loss function ({self.name}) is for one class per sample or pixel, which is not "
+        "multi-label. For one class, use fastai's metrics, such as `accuracy` or `DiceMulti()`, without "
+        "ZeroLabelsCallback. For several labels, use targets of zeros and ones (`F.one_hot`), and "
+        "`loss_func=BCEWithLogitsLossFlat()`")
+
+@patch(as_prop=True)
 def ends_with_sigmoid(self:Decoding):
     "Whether a sigmoid may be the last step of the model, by the code of its last layers"
     layer = self.model

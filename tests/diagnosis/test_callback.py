@@ -1037,6 +1037,6 @@ def test_an_unknown_label_of_a_metric_is_seen_before_the_first_batch():
     learn = make_learner(logits, targs, [F1ScoreMulti(labels=['crsh'])], cbs=ZeroLabelsCallback())
     learn.dls.vocab = ['billing','login','crash']
     seen = []
-    learn.add_cb(Callback(before_batch=lambda: seen.append(1)))
+    learn.add_cb(Callback(before_batch=lambda o: seen.append(1)))
     with learn.no_logging(), pytest.raises(ValueError, match="did you mean 'crash'"): learn.fit(1)
     assert not seen
