@@ -64,7 +64,7 @@ SETUP = {
     'the validation set is empty': None,
     'none of the ... validation samples has a label': [
         lambda: learner(data=with_targets(none)), lambda: learner()],
-    'all ... validation samples have the same labels': [
+    'all ... samples have the same labels': [
         lambda: learner(data=with_targets(same)), lambda: learner()],
     'the scores of each sample sum to 1': [
         lambda: learner(model=nn.Sequential(Same(), nn.Softmax(-1)), loss_func=BCELossFlat()), lambda: learner()],

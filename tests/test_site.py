@@ -190,7 +190,7 @@ PITFALLS = {
     'one-class-loss': 'the loss function ... is for one class per sample or pixel',
     'no-validation': 'the validation set is empty',
     'no-labels': 'none of the ... validation samples has a label',
-    'same-targets': 'all ... validation samples have the same labels',
+    'same-targets': 'all ... samples have the same labels',
     'one-class': 'the scores of each sample sum to 1',
     'binary-vocab': 'columns of zeros and ones are read as lists of labels',
     'single-letters': 'the labels are single letters',

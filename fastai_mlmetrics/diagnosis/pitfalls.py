@@ -80,8 +80,8 @@ def _other_metrics(r, learn):
 def _no_validation(r, learn):
     "The validation set is empty, as with `valid_pct=0`"
     if learn.lock.locked() or getattr(learn.dls.valid, 'n', 1)!=0: return
-    return ("the validation set is empty, so all metrics are None, and the model cannot be judged: split "
-            "with a share such as `valid_pct=0.2`")
+    return ("the validation set is empty, so all metrics are None, and the model cannot be judged: "
+            "split with a share such as `valid_pct=0.2`")
 
 def _no_labels(r, learn):
     "No sample of the validation set has a label"
@@ -127,11 +127,11 @@ def _single_letters(r, learn):
 
 # Part of a label's name -> where it comes from, and what to write
 _SEPARATED = {
-    r"""^[\['"]|[\]'"]$""": "lists are saved as text: convert the column with `.map(ast.literal_eval)` first, "
-                         "and pass no `label_delim`",
+    r"""^[\['"]|[\]'"]$""": "lists are saved as text: convert the column with "
+                         "`.map(ast.literal_eval)` first, and pass no `label_delim`",
     r'^\s|\s$': "the separator comes with a blank: pass both, as in `label_delim=', '`",
-    r'^$|[,;|]$': "a text is empty, repeats the separator or ends with it: remove such separators from the "
-                 "column first, for example with `.str.strip(';')`"}
+    r'^$|[,;|]$': "a text is empty, repeats the separator or ends with it: remove such separators "
+                 "first, for example with `.str.strip(';')`"}
 
 def _wrong_separator(r, learn):
     "Names of labels are parts of texts that were split at the wrong separator"

@@ -44,7 +44,7 @@ def of_these(r):
 def same_targets(r):
     "Tell that all samples have the same labels; '' if they have not"
     if r.samples<ENOUGH or not r.constant_f1>=1: return ''
-    found = f"all {r.samples:,} {note(r.phase, 'validation ')}samples have the same labels"
+    found = f"all {r.samples:,} samples have the same labels"
     one_hot = ''
     if r.true_per_sample==r.n_labels:
         found = "every label is true in every sample"

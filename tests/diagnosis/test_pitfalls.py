@@ -349,7 +349,7 @@ def test_labels_that_are_single_letters_are_told():
 
 @pytest.mark.parametrize('row,says', [
     ([1.]*20, 'every label is true in every sample'),
-    ([1.]*5+[0.]*15, 'all 400 validation samples have the same labels')], ids=['all','some'])
+    ([1.]*5+[0.]*15, 'all 400 samples have the same labels')], ids=['all','some'])
 def test_targets_that_are_the_same_for_all_samples_are_told(row, says):
     targs = tensor(row).repeat(400, 1)
     learn = make_learner(9*targs-4, targs, cbs=ZeroLabelsCallback())
