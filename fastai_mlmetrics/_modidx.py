@@ -641,6 +641,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                              'fastai_mlmetrics/diagnosis/callback.py'),
                                                      'fastai_mlmetrics.diagnosis.callback.ZeroLabelsCallback.is_counting': ( 'diagnosis/callback.html#zerolabelscallback.is_counting',
                                                                                                                              'fastai_mlmetrics/diagnosis/callback.py'),
+                                                     'fastai_mlmetrics.diagnosis.callback.ZeroLabelsCallback.labels': ( 'diagnosis/callback.html#zerolabelscallback.labels',
+                                                                                                                        'fastai_mlmetrics/diagnosis/callback.py'),
                                                      'fastai_mlmetrics.diagnosis.callback.ZeroLabelsCallback.plot': ( 'diagnosis/callback.html#zerolabelscallback.plot',
                                                                                                                       'fastai_mlmetrics/diagnosis/callback.py'),
                                                      'fastai_mlmetrics.diagnosis.callback.ZeroLabelsCallback.report': ( 'diagnosis/callback.html#zerolabelscallback.report',
