@@ -13,6 +13,7 @@ from .metrics.lists import multilabel_metrics, paper_metrics
 from .thresholds.finding import best_thresholds, ThreshFinder
 from .reports.accuracy import accuracy_report
 from .reports.comparison import compare_models
+from .reports.slices import compare_slices
 from .diagnosis.boxes import ZeroLabelsWarning, ZeroLabelsError
 from .diagnosis.records import judge
 from .diagnosis.callback import ZeroLabelsCallback

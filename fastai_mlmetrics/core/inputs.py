@@ -166,10 +166,14 @@ def columns_of(*tables):
     tables = map(as_frame, tables)
     return next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
 
-def row_names(*tables):
-    "Return the index of the first table that has one; None: rows are numbered from 0"
-    indexes = (o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series)))
-    return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
+def row_names(
+    *tables, # Anything; DataFrames and Series have names of rows
+    numbered=False # Whether to return numbers from 0, too, if they are the names of a table
+): # Index of the first table that has one; None: rows have no names
+    "Return the names of the rows"
+    indexes = [o.index for o in map(as_frame, tables) if isinstance(o, (pd.DataFrame,pd.Series))]
+    names = first(indexes, lambda o: not o.equals(pd.RangeIndex(len(o))))
+    return first(indexes) if names is None and numbered else names
 
 def group_values(
     groups, # Group of each sample, such as its patient: values of any kind
@@ -269,9 +273,10 @@ def as_vocab(
     in_parts = names and is_iter(names[-1]) and not isinstance(names[-1], (str,bytes,tuple))
     return as_vocab(names[-1]) if in_parts else names
 
-def _has_labels(tl):
-    "Whether a part of a data set is multi-label targets, and not inputs or targets of another task"
-    return any(isinstance(f, (MultiCategorize,EncodedMultiCategorize)) for f in tl.tfms.fs)
+def _label_part(tls):
+    "Return the part of a fastai data set with the multi-label targets; if there is none, the last one"
+    encoders = MultiCategorize,EncodedMultiCategorize
+    return ([tl for tl in tls if any(isinstance(f, encoders) for f in tl.tfms.fs)] or tls)[-1]
 
 def label_vocab(
     dls # `DataLoaders`
@@ -281,8 +286,7 @@ def label_vocab(
     source = dls
     if 'vocab' not in getattr(dls, '__dict__', {}): # The user has not set it
         tls = getattr(dls, 'tls', None)
-        of_labels = L(tls).filter(_has_labels)
-        if tls: source = (of_labels or tls)[-1]
+        if tls: source = _label_part(tls)
         part = getattr(dls, 'train_ds', None)
         if isinstance(part, torch.utils.data.Subset): source = part.dataset
     vocab = as_vocab(getattr(source, 'vocab', None))
@@ -312,7 +316,7 @@ def stored_targets(
         if isinstance(whole, list): return [whole[i] for i in ds.indices]
         return whole if whole is None else whole[ds.indices]
     if hasattr(ds, 'targets'): return as_tensor(ds.targets) # torchvision's name
-    if hasattr(ds, 'tls'): return _item_targets(ds.tls[-1])
+    if hasattr(ds, 'tls'): return _item_targets(_label_part(ds.tls))
 
 def _item_targets(tl):
     "Read the targets of a `TfmdLists`, before they are encoded if they are names"

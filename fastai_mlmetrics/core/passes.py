@@ -74,7 +74,8 @@ def get_dl(
 
 def groups_of(
     dl, # Data loader whose samples have groups
-    groups # Group of each sample, or the name of a column of the loader's items; None: no groups
+    groups, # Group of each sample, or the name of a column of the loader's items; None: no groups
+    argument:str='groups' # Name of the argument, for errors
 ): # Group of each sample, in the order of the items; None: no groups
     "Look up the groups of samples in a column of a loader's items"
     items = getattr(dl, 'items', getattr(getattr(dl, 'dataset', None), 'items', None))
@@ -85,7 +86,7 @@ def groups_of(
     if groups in columns: return items[groups].to_numpy()
     hint = suggestion(groups, columns)
     if not hint: hint = f", which have {some_names([*columns], 6) or 'none'}: pass a value per sample"
-    raise ValueError(f"groups={groups!r} is no column of the loader's items{hint}")
+    raise ValueError(f"{argument}={groups!r} is no column of the loader's items{hint}")
 
 # %% ../../nbs/core/07_passes.ipynb #7c1d08b2
 def _parts(o):

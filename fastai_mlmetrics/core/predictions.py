@@ -112,14 +112,21 @@ class Predictions:
         if self.groups is None: return None
         return self.groups[self.valid.any(1).cpu()].unique(return_inverse=True)[1]
 
-    def counted(self):
-        "Keep the samples with a target that counts, and number their groups again"
-        rows = self.valid.any(1)
-        if rows.all(): rows = slice(None) # Without a copy
+    def at(self,
+        rows # Which samples, N bools
+    ): # `Predictions`
+        "Keep some samples, and number their groups again"
         def cut(p, **kwargs): return p.replace(preds=p.preds[rows], targs=p.targs[rows], **kwargs)
         all_labels = self.all_labels
         if all_labels is not None: all_labels = cut(all_labels, groups=None)
-        return cut(self, groups=self.sample_groups, all_labels=all_labels)
+        groups = self.groups
+        if groups is not None: groups = groups[rows.cpu()].unique(return_inverse=True)[1]
+        return cut(self, groups=groups, all_labels=all_labels)
+
+    def counted(self):
+        "Keep the samples with a target that counts, and number their groups again"
+        rows = self.valid.any(1)
+        return self if rows.all() else self.at(rows)
 
     def of_labels(self,
         labels # Labels to keep, by name or by index

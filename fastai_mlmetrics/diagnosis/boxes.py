@@ -7,7 +7,8 @@ __all__ = ['ZeroLabelsWarning', 'ZeroLabelsError']
 
 # %% ../../nbs/diagnosis/03_boxes.ipynb #c9e0573f
 from fastai.basics import *
-from ..core.messages import code_html, note
+from ..core.messages import code_html, hidden_by, note, without_prefix
+from contextlib import nullcontext, redirect_stderr
 from textwrap import shorten, wrap
 
 # %% ../../nbs/diagnosis/03_boxes.ipynb #d30d4f91
@@ -97,3 +98,19 @@ def in_brief(
     hint = "(Warnings are turned off: learn.zero_labels.explain() shows the whole report.)"
     return '\n'.join(wrap(f"{shorten(text, 160, placeholder=' ...')} {hint}", 80))
 
+def show_box(warning):
+    "Show a box in a notebook, print text elsewhere, in the first process only"
+    if rank_distrib(): return
+    if not IN_NOTEBOOK: return print(warning)
+    from IPython.display import display # Installed wherever there is a notebook
+    display(warning)
+
+def notify(warning):
+    "Show a warning, in the first process only"
+    if rank_distrib(): return
+    if hidden_by(type(warning)) not in (None, type(warning)): return print(in_brief(warning))
+    printed = io.StringIO()
+    # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
+    with without_prefix(warning), redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
+        warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
+    if printed.getvalue(): show_box(warning)

@@ -8,7 +8,7 @@ __all__ = ['judge']
 # %% ../../nbs/diagnosis/04_records.ipynb #e1f3dc05
 from fastai.basics import *
 from ..core.messages import check_kwargs, check_shares, note, plural
-from ..core.tables import some_labels, some_names, with_limits
+from ..core.tables import some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import label_curve
@@ -167,17 +167,6 @@ def describe(r):
     color = RED if bad else BLUE if helps or what_remains(r) else GREEN
     title = _title(r, bad or f"No warning{at}")
     return as_warning(title, facts, r, helps, color, n_facts=3)
-
-def which_thresholds(r):
-    "Advise either a global threshold or thresholds per label; '' if neither is a remedy"
-    if r.other_data or math.isnan(r.per_label_f1): return ''
-    if per_label_helps(r):
-        return ("Choose a threshold per label: cross-validated, micro F1 is higher than with the best "
-                f"global threshold, by {with_limits(*r.per_label_gain, ci=0.95)}.")
-    # A gain that is not clear is left to `thresh_find`, which has all scores
-    if not thresh_helps(r) or r.per_label_f1>r.global_f1: return ''
-    return ("Choose the global threshold: thresholds per label are no better, with a cross-validated "
-            f"micro F1 of {r.per_label_f1:.3f} instead of {r.global_f1:.3f}.")
 
 def thresh_finding(
     r, # `Record` of the predictions

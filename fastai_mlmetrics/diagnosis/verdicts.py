@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #b2640180
 from fastai.basics import *
-from ..core.messages import note
 from ..core.tables import some_names
 from ..core.counts import ENOUGH
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ class Row:
     about:frozenset=ANY # Subject of a verdict; for advice, subjects of the verdicts it fits
     flagged:bool=False # Whether a verdict counts towards `patience` and `on_flag`
     color:str=None # Color in plots
-    ranking:bool=False # Whether a verdict adds that the ranking is good, if it is
     verdict:str=None # Name of a verdict; None: the code with spaces
     states:tuple=() # Codes of facts that are not shown, because the verdict implies them
 
@@ -90,12 +88,12 @@ VERDICTS = [
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
         "The model is worse than predicting the same labels for every sample, with a micro F1 of "
         "{f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
-        color='tab:gray', ranking=True, states=('f1-micro',)),
+        color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
         "The model is hardly better than predicting the same labels for every sample, with a micro F1 "
         "of {f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
-        color='tab:brown', ranking=True, states=('f1-micro',)),
+        color='tab:brown', states=('f1-micro',)),
     # At its best threshold, a good model may predict as many labels
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
@@ -129,13 +127,8 @@ def problem(r, at=''):
     "Explain what is wrong `at` a threshold, with or without a verdict; '' if nothing is"
     row = diagnosis(r)
     if row is None: return ''
-    good = (1+r.constant_f1)/2 # Halfway from the best constant prediction to 1
-    ranks_well = (per_label_helps(r) and r.per_label_f1>=good
-                  or thresh_helps(r) and r.suggested_f1>=good)
-    good_ranking = row.ranking and ranks_well
     never = r.never_predicted
-    text = row.says(r, at=at, n_never=len(never), never=some_names(never))
-    return text + note(good_ranking, " (its ranking is good, its thresholds are not)")
+    return row.says(r, at=at, n_never=len(never), never=some_names(never))
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #80f595fb
 def zeros_are_beaten(r):

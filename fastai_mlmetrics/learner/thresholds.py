@@ -285,14 +285,10 @@ def _announce(thresh):
 
 def _warn_of_kept(metrics):
     "Warn of metrics that keep their own threshold"
-    custom = metrics.filter(risinstance(CountsMetric)).attrgot('name')
-    foreign = metrics.filter(risinstance(CountsMetric), negate=True).attrgot('name')
-    if custom:
-        warn_user(f"{', '.join(custom)}: custom thresholds, not changed by `set_thresh`. To change "
-                  "them, create the metrics without thresh=")
-    if foreign:
-        warn_user(f"{', '.join(foreign)}: functions and fastai's own metrics keep their threshold; "
-                  "classes of this package follow, such as AccuracyMulti()")
+    if not metrics: return
+    warn_user(f"{', '.join(metrics.attrgot('name'))}: custom thresholds, not changed by `set_thresh`. "
+              "Metrics of this package follow it, created without thresh=, such as AccuracyMulti(); "
+              "functions and fastai's own metrics keep theirs")
 
 # %% ../../nbs/learner/00_thresholds.ipynb #bfe3b7ba
 @patch

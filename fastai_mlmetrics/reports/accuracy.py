@@ -26,7 +26,7 @@ class AccuracyReport(Table):
         accuracy_report(preds, targs).reading"""
 
 # %% ../../nbs/reports/01_accuracy.ipynb #b5160421
-_ROWS = {'accuracy_multi': (AccuracyMulti, 'micro'),
+ROWS = {'accuracy_multi': (AccuracyMulti, 'micro'),
          'accuracy_weighted': (AccuracyMulti, 'weighted'),
          'balanced_accuracy': (BalancedAccuracyMulti, 'macro'),
          'subset_accuracy': (SubsetAccuracy, 'samples'),
@@ -39,7 +39,7 @@ _ROWS = {'accuracy_multi': (AccuracyMulti, 'micro'),
 def row_metrics(p):
     "Create the metrics of the rows that depend on a threshold"
     return {row: cls(average=average, zero_division=p.zero_division)
-            for row,(cls,average) in _ROWS.items()}
+            for row,(cls,average) in ROWS.items()}
 
 
 # %% ../../nbs/reports/01_accuracy.ipynb #9117837a
@@ -52,7 +52,7 @@ def measure(
         raise ValueError(f"ci={ci} should be between 0 and 1, such as 0.95, or None")
     if p.nan_warning:
         warn_user(p.nan_warning)
-        return {row: Estimate(math.nan) for row in [*_ROWS, *RANKINGS]}
+        return {row: Estimate(math.nan) for row in [*ROWS, *RANKINGS]}
     jackknife = ci is not None and p.n_independent>1
     rows = estimates(row_metrics(p), p, jackknife)
     return rows | ranking_estimates(p, jackknife) if p.scored else rows # Binary ones rank nothing

@@ -306,3 +306,19 @@ def test_labels_twice_and_masks_are_refused():
     for mask in (np.array([True,False,True]), [True,False,True]):
         for f in (F1ScoreMulti(sigmoid=False, labels=mask), partial(judge, labels=mask)):
             with pytest.raises(ValueError, match=r'mask.*np\.flatnonzero\(labels\)'): f(scores, table)
+
+@pytest.mark.parametrize('args,says', [
+    (dict(labels=[]), r'labels=\[\] leaves nothing to score'), (dict(sigmoid=0.3), 'sigmoid=0.3 should be True or False'),
+    (dict(thresh=1.5), 'thresh=1.5 is above every probability, so no label would ever be predicted'),
+    (dict(thresh=[0.3,-0.5]), 'thresh=-0.5 is below every probability, so every label would always be predicted'),
+    (dict(sample_weight=[0.,0.]), 'not all 0'), (dict(sample_weight=[1.,math.inf]), 'one finite number'),
+    (dict(sample_weight=[2.,-1.]), '0 or more'), (dict(sample_weight=[[1.]]), 'one finite number per sample')])
+def test_a_rule_names_a_wrong_argument(args, says):
+    with pytest.raises(ValueError, match=says): ThresholdRule(**args)
+
+def test_a_rule_takes_arguments_at_their_limits():
+    assert ThresholdRule(1.).thresh==1 and ThresholdRule(0.).thresh==0
+    close(ThresholdRule(sample_weight=[0.2,0.,0.3]).sample_weight, [0.2,0.,0.3]) # Their sum may be below 1
+    rule = ThresholdRule(min_labels=3)
+    assert rule.for_labels(3)==(rule,None)
+    with pytest.raises(ValueError, match='min_labels=3 is more than the 2 labels'): rule.for_labels(2)

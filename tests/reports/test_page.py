@@ -38,7 +38,7 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     interp = interpretation()
     page = written(interp, tmp_path, 'A title', data='some data')
     assert page.title.get_text()=='A title: some data' and page.h1.get_text()=='A title'
-    assert sections(page)==[o for o in SECTIONS if o!='comparison']
+    assert sections(page)==[o for o in SECTIONS if o not in ('comparison','slices')]
     assert not page.find(id='samples').img
     labels = page.find(id='labels').table
     report = interp.report()
@@ -102,7 +102,7 @@ def test_sections_are_left_out(tmp_path):
     interp = interpretation(100, 3)
     assert sections(written(interp, tmp_path, sections=['labels','verdict']))==['verdict','labels']
     page = written(interp, tmp_path, without=['labels','glossary'])
-    assert sections(page)==[o for o in SECTIONS if o not in ('labels','glossary','comparison')]
+    assert sections(page)==[o for o in SECTIONS if o not in ('labels','glossary','comparison','slices')]
     assert [o['href'][1:] for o in page.nav.find_all('a')]==sections(page)
     assert 'verdict' not in sections(written(interp, tmp_path, without='verdict'))
     for kw in (dict(sections=['labels','pictures']), dict(without='pictures')):
@@ -278,7 +278,7 @@ def test_a_comparison_is_shown(tmp_path):
     models = {'<old> & $a$': logits-targs, 'new': logits, 'other': logits+targs}
     two = compare_models(dict([*models.items()][:2]), targs, sigmoid=True)
     page = written(interp, tmp_path, comparison=two)
-    assert sections(page)==[*SECTIONS]
+    assert sections(page)==[o for o in SECTIONS if o!='slices']
     part = page.find(id='comparison')
     assert cells(part.table.thead)==[['',*two]] and cells(part.table.tbody)==shown(two)
     lines = two.reading.replace('`', '').splitlines()
@@ -293,12 +293,32 @@ def test_a_comparison_is_shown(tmp_path):
     with pytest.raises(TypeError, match='comparison is a dict: pass what compare_models returns'):
         interp.to_html(tmp_path/'none.html', comparison=models)
 
+def test_slices_are_shown(tmp_path):
+    logits,targs = simulate(300, 5, 0.3, bias=-2.)
+    site = pd.Series(['<b>','$c$','d']*100, name='site')
+    logits[site=='d',2] -= 4*targs[site=='d',2]
+    interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
+    page = written(interp, tmp_path, by=site)
+    assert sections(page)==[o for o in SECTIONS if o!='comparison']
+    part = page.find(id='slices')
+    slices = interp.compare_slices(site)
+    columns = ['samples','value','difference','difference_low','difference_high','result']
+    first,labels = part.find_all('table')
+    assert cells(first.thead)==[['site',*columns]] and cells(first.tbody)==shown(slices[columns])
+    assert cells(labels.tbody)==shown(slices.labels.set_axis(slices.labels.index.map(as_shown)))
+    assert as_shown(slices.labels.index[0])=='(d, 2)'
+    assert [o.get_text() for o in part.find_all('p')]==slices.reading.replace('`', '').splitlines()
+    texts = ''.join(ElementTree.fromstring(svgs(part)[0]).itertext())
+    assert 'f1_micro, minus that of all other samples' in texts and '<b>' in texts
+    page = written(interp, tmp_path, by=np.arange(300)%2, sections='slices')
+    assert len(page.find(id='slices').find_all('table'))==1 # No label differs
+
 @pytest.mark.slow
 def test_predictions_of_other_kinds_have_fewer_sections(tmp_path):
     logits,targs = simulate(200, 5, density=0.3)
     def of(preds, targs=targs, **kw):
         return {*sections(written(MultiLabelInterpretation.from_preds(preds, targs, **kw), tmp_path))}
-    whole = {*SECTIONS}-{'comparison'}
+    whole = {*SECTIONS}-{'comparison','slices'}
     assert of(logits>0)==whole-{'thresholds','curves','calibration'} # Binary
     assert of(logits, thresh=0.)==whole-{'calibration'} # Margins
     assert of(logits.sigmoid(), targs*0)==whole-{'thresholds','curves'}
@@ -563,25 +583,6 @@ def scaled(n=800, c=8, **kw):
     "An interpretation of scores whose scale differs between labels: no global threshold is good"
     logits,targs = simulate(n, c, 0.2, 4., -2.)
     return MultiLabelInterpretation.from_preds(logits+torch.linspace(-6, 6, c), targs, sigmoid=True, **kw)
-
-def test_a_sentence_below_the_verdict_chooses_between_thresholds(tmp_path):
-    def choice(interp):
-        part = written(interp, tmp_path, sections='verdict').find(id='verdict')
-        texts = [o.get_text() for o in part.find_all('p', class_=False)]
-        assert len(texts)<=1
-        return interp.judge(),''.join(texts)
-    r,text = choice(scaled())
-    assert text.startswith('Choose a threshold per label: ')
-    numbers = [float(o) for o in re.findall(r'\d\.\d+', text)]
-    assert numbers==[round(o, 3) for o in r.per_label_gain] and r.per_label_gain[1]>0
-    r,text = choice(interpretation(400, skill=2., bias=-4.))
-    assert text.startswith('Choose the global threshold: ') and r.suggested_f1>r.f1_micro
-    assert f'{r.per_label_f1:.3f} instead of {r.global_f1:.3f}' in text
-    # Neither helps, or nothing is known of them
-    helped = best_thresholds(scaled().preds, scaled().targs, per_label=True)
-    logits,targs = simulate(300, 5, 0.3)
-    binary = MultiLabelInterpretation.from_preds(logits>0, targs)
-    for interp in (scaled(thresh=helped), interpretation(400, c=1), binary): assert choice(interp)[1]==''
 
 @pytest.mark.parametrize('kw,color', [
     (dict(skill=8.), 'green'), (dict(skill=4., bias=-3.), 'blue'), (dict(bias=-9.), 'red')])
