@@ -411,4 +411,5 @@ def test_a_refusal_shows_the_digits_that_matter():
         for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
             with pytest.raises(ValueError, match=f' {shown}\\b.* seem to be logits|seem.* {shown}\\b'): f(p, TARGS)
         with pytest.raises(ValueError, match=f' {shown}\\b'): BrierScoreMulti(sigmoid=False)(p, TARGS)
-    with pytest.warns(UserWarning, match='already: pass sigmoid=False'): judge(rounded('1.0000001')[0], TARGS, sigmoid=True)
+    p,_ = rounded('1.0000001')
+    with pytest.warns(UserWarning, match='already: pass sigmoid=False'): judge(p, TARGS, sigmoid=True)
