@@ -20,7 +20,7 @@ from .validation import ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
 from .boxes import (
-    as_warning, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
+    as_warning, MISLEADING, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
 from .records import (
     add_trend, all_clear, describe, describe_frozen, describe_unchanged, OF_FIT, Record)
 from .pitfalls import common_labels, error_text, known_codes, pitfalls
@@ -149,7 +149,7 @@ class ZeroLabelsCallback(Callback):
     def _warn_of_pitfalls(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
         new = new_warnings(self.learn, texts)
-        if new: notify(as_warning("These numbers may mislead:", new, r))
+        if new: notify(as_warning(f"{MISLEADING}:", new, r))
 
     @contextmanager
     def _leaving_out(self,

@@ -249,7 +249,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
     model = Same()
     learn = make_learner(*COLLAPSED, multilabel_metrics(), model, cbs=ZeroLabelsCallback(patience=1))
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
-    model.forward = lambda x: turns(x + 0*model.w)
+    model.forward = partial(lambda x: turns(x + 0*model.w))
     with pytest.warns(UserWarning, match=says), learn.no_logging():
         learn.fit(3, 0.)
         learn.validate()
