@@ -103,6 +103,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                            'fastai_mlmetrics/core/decoding.py')},
             'fastai_mlmetrics.core.inputs': { 'fastai_mlmetrics.core.inputs._check_masks': ( 'core/inputs.html#_check_masks',
                                                                                              'fastai_mlmetrics/core/inputs.py'),
+                                              'fastai_mlmetrics.core.inputs._check_no_id': ( 'core/inputs.html#_check_no_id',
+                                                                                             'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._convert': ( 'core/inputs.html#_convert',
                                                                                          'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._described': ( 'core/inputs.html#_described',

@@ -233,6 +233,7 @@ def as_rows(
     check_index('predictions and targets', preds, targs)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
         targs = match_columns(targs, preds)
+        _check_no_id(preds, targs)
     # Two tensors
     preds = as_tensor(preds, 'predictions')
     targs = as_tensor(targs, 'targets')
@@ -245,6 +246,13 @@ def as_rows(
         targs = _with_label_axis(targs)
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]: raise ValueError(unequal)
     return preds.flatten(0, -2),targs.flatten(0, -2)
+
+def _check_no_id(preds, targs):
+    "Raise an error if a column of many values is the same in both tables"
+    for name,column in targs.items():
+        if preds[name].equals(column) and column.nunique()>3: # Targets are 0, 1 and missing
+            raise ValueError(f"column {name!r} is the same in predictions and targets, as an id is: leave "
+                             f"it out of both, or make it the index by .set_index({name!r})")
 
 def _with_label_axis(x): return x[:,None] if x.ndim==1 else x
 

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #83fafe46
 from fastai.basics import *
-from ..core.messages import check_int, note, single_threaded
+from ..core.messages import check_int, note, single_threaded, suggestion
 from ..metrics.streaming import CountsMetric
 from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
@@ -116,8 +116,13 @@ def _metric_class(metric):
     else: cls = metric
     if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
             and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
+        name = str(metric).lower()
+        hint = suggestion(first(METRICS, name.startswith) or name, METRICS)
+        beta = re.fullmatch(r'f([\d.]+)(_score)?', name)
+        if beta and not hint: hint = f": use metric='fbeta', beta={beta[1]}"
         raise ValueError(f"metric={metric!r} should be one of {', '.join(METRICS)}, or a class "
-                         "such as JaccardMulti, or an instance such as JaccardMulti(average='macro')")
+                         "such as JaccardMulti, or an instance such as JaccardMulti(average='macro')"
+                         f"{hint}")
     if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
         raise ValueError(f"{cls.__name__} has no best threshold: it is best where everything or "
                          "nothing is predicted, or does not depend on the threshold")

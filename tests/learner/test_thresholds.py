@@ -848,3 +848,9 @@ def test_a_model_of_several_outputs_is_named():
     learn = make_learner(logits, targs, model=Two(), loss_func=lambda p,y: F.mse_loss(p[0], y)+p[1].abs().sum())
     for f in (lambda: learn.set_thresh(0.3), lambda: learn.thresh_find(bins=64, show_plot=False)):
         with pytest.raises(ValueError, match='returns a tuple of 2'): f()
+
+@pytest.mark.parametrize('loss', [CrossEntropyLossFlat, nn.CrossEntropyLoss, MSELossFlat])
+def test_no_threshold_is_set_in_a_loss_of_other_tasks(loss):
+    learn = make_learner(*simulate(20), loss_func=loss())
+    with pytest.raises(ValueError, match='does not decode labels.*not made for labels; use `loss_func=BCEWith'):
+        learn.set_thresh(0.3)
