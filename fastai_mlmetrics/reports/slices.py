@@ -149,10 +149,14 @@ def _hits(p):
     y,predicted = (o.cpu() for o in (p.true, p.predicted))
     return (o.double() for o in (y & predicted, y, predicted, y | predicted))
 
+def _equal_groups(size):
+    "Return the number of groups of equal size from which a mean varies as much"
+    return size.sum(0)**2/(size**2).sum(0)
+
 def _correlation(size, error, squares, n_slices):
     "Estimate how alike the pairs of a group are, from 0 to 1; at least as in all labels together"
     n = size.sum(0)
-    n_groups = n**2/(size**2).sum(0) # Groups of equal size, of which each slice's share uses up one
+    n_groups = _equal_groups(size) # Of which the share of each slice uses up one
     between = (error**2).sum(0)*n_groups/(n_groups-n_slices) - squares
     most = (size**2-size).sum(0)*squares/n
     known = n_groups>n_slices
@@ -162,6 +166,7 @@ def _correlation(size, error, squares, n_slices):
 
 def _effective_numbers(p, numbers, shares, n):
     "Divide numbers of samples in each slice and outside, 2 x 3 x S x C, by Kish's design effect"
+    # For few groups, the correlation is no guide: 0
     hits,*counted = _hits(p)
     counted = torch.stack(counted, 1)
     errors = (hits[:,None]-shares.transpose(0, 1)[numbers].nan_to_num())*counted # N x 3 x C
@@ -169,7 +174,9 @@ def _effective_numbers(p, numbers, shares, n):
     size = zeros.index_add(0, p.groups, counted)
     error = zeros.index_add(0, p.groups, errors)
     correlation = _correlation(size, error, (errors**2).sum(0), shares.shape[1])
-    def effect(size): return 1 + ((size**2).sum(0)/size.sum(0)-1)*correlation
+    def effect(size):
+        effect = 1 + ((size**2).sum(0)/size.sum(0)-1)*correlation
+        return effect.where(_equal_groups(size)>=FEW_GROUPS, math.inf)
     effects = []
     for i in range(shares.shape[1]):
         rows = numbers==i
