@@ -7,7 +7,7 @@ __all__ = ['SliceComparison', 'compare_slices']
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0003
 from fastai.basics import *
-from ..core.inputs import as_frame, check_index, row_names
+from ..core.inputs import as_frame, check_index, row_names, to_builtin
 from ..core.messages import check_kwargs, count_of, note
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
@@ -32,8 +32,11 @@ def _categories(column):
     "Convert a column to categories: numbers of many values to quartiles, missing values to a category"
     is_number = is_numeric_dtype(column) or is_datetime64_any_dtype(column)
     if is_number and not is_bool_dtype(column) and column.nunique()>_MANY:
-        column = pd.qcut(column, 4, duplicates='drop')
-        column = column.cat.rename_categories(str) # Such as '(20.0, 41.0]': above 20, to 41
+        quartiles = pd.qcut(column, 4, duplicates='drop')
+        if len(quartiles.cat.categories)<2:
+            raise ValueError(f"by is {column.median()} in most samples, so it has no quartiles: pass "
+                             f"by!={column.median()}, or numbers cut as you like")
+        column = quartiles.cat.rename_categories(str) # Such as '(20.0, 41.0]': above 20, to 41
     column = column.astype('category')
     if not column.isna().any(): return column
     return column.cat.add_categories({_MISSING}-{*column.cat.categories}).fillna(_MISSING)
@@ -42,7 +45,7 @@ def _columns_of(by, n, n_items):
     "Convert the values that samples are sliced by to a table, and check its length"
     if isinstance(by, str):
         raise ValueError(f"by={by!r} is a name: pass a value per sample, such as df[{by!r}]")
-    if isinstance(by, Tensor): by = by.cpu().numpy()
+    if isinstance(by, (Tensor,L)): by = [*to_builtin(by)]
     table = as_frame(by)
     if not isinstance(table, pd.DataFrame): table = pd.DataFrame(table)
     if [*table.columns]==[0]: table.columns = ['slice'] # A list, or a Series without a name
@@ -320,7 +323,7 @@ def _table(
     found,numbers = numbers[p.valid.any(1).cpu()].unique(return_inverse=True)
     slices = slices[found.numpy()]
     p = p.counted()
-    differences = {name: _compare(p, numbers==i, measure) for i,name in enumerate(slices)}
+    differences = {o: _compare(p, numbers==i, measure) for i,o in enumerate(slices)}
     # The table, in which all differences hold at once
     level = simultaneous_level(differences.values(), ci)
     rows = []
