@@ -10,10 +10,9 @@ from fastai.basics import *
 from .inputs import label_vocab
 from .messages import note, PROBS_GIVEN
 from .rules import (
-    as_thresh, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
+    as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
 from fastai.metrics import ActivationType
 from scipy.special import expit
-
 
 # %% ../../nbs/core/06_decoding.ipynb #540493b5
 _NO_SIGMOID = "remove the sigmoid at the model's end"
@@ -201,7 +200,7 @@ def to_probs(self:Decoding,
     of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
     scores = to_scores(preds, not self.is_activated and of_preds.takes_logits)
     if not (self.is_activated or is_probs(scores)): raise ValueError(self.not_probs_text)
-    return scores
+    return clip_probs(scores)
 
 @patch(as_prop=True)
 def not_probs_text(self:Decoding):

@@ -255,7 +255,7 @@ def _two_thresholds(r, learn):
     _,thresh = others[0]
     of_some = any(getattr(m, 'labels', None) is not None for m,_ in others)
     # The record has the names of these labels if the callback looks at the same ones
-    are_known = not of_some or r.labels and learn.zero_labels.labels is None
+    are_known = not of_some or r.labels and learn.zero_labels.scored_labels is None
     if len(found)>1 or not (isinstance(thresh, float) and are_known): return text
     # A threshold other than the default was chosen, so it stays
     chosen = rule.thresh if thresh==0.5 else thresh

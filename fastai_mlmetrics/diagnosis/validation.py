@@ -177,6 +177,7 @@ class ValidationStats:
         of_all = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
             labels=None if self.scores_all else [*names],
+            label_counts=dict(zip(names, counts.T.tolist())),
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
             **self._ranking_fields(counts, names, defined, scored),
