@@ -120,7 +120,7 @@ def _single_letters(r, learn):
     vocab = label_vocab(learn.dls)
     if not vocab or any(not isinstance(o, str) or len(o)!=1 for o in vocab): return
     text = first(o for o in _raw_targets(learn.dls) if isinstance(o, str) and len(o)>1)
-    if text is None: return
+    if text is None or text.startswith('['): return # A list that is saved as text
     return (f"the labels are single letters, such as {some_names(vocab, 3)}: texts like {text!r} are "
             "read letter by letter. Pass the separator of the names, such as a space: "
             "`label_delim=' '` or `ColReader('labels', label_delim=' ')`")
@@ -131,10 +131,11 @@ _SEPARATED = {
                          "`.map(ast.literal_eval)` first, and pass no `label_delim`",
     r'^\s|\s$': "the separator comes with a blank: pass both, as in `label_delim=', '`",
     r'^$|[,;|]$': "a text is empty, repeats the separator or ends with it: remove such separators "
-                 "first, for example with `.str.strip(';')`"}
+                 "first, for example with `.str.strip('; ')` or `.str.split().str.join(' ')`"}
 
 def _wrong_separator(r, learn):
     "Names of labels are parts of texts that were split at the wrong separator"
+    if _single_letters(r, learn): return
     for pattern,cure in _SEPARATED.items():
         odd = [o for o in label_vocab(learn.dls) or [] if isinstance(o, str) and re.search(pattern, o)]
         if odd: return f"the labels have names such as {odd[0]!r}, because {cure}"
@@ -207,7 +208,8 @@ def _no_decoding(r, learn):
     decoding = Decoding(learn.loss_func)
     if decoding.decodes: return
     logits = are_logits(r)
-    probs = logits==bool(r.range_problem) # Whether the predictions are probabilities
+    # Whether the predictions are probabilities of a sigmoid
+    probs = logits==bool(r.range_problem) and not r.one_class
     again = (", with `sigmoid=True` for the metrics and this callback"
              if probs and not logits and decoding.is_replaceable else '')
     return (f"the loss function ({decoding.name}) does not decode, "

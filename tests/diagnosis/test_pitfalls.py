@@ -481,3 +481,20 @@ def test_no_validation_set_is_said():
     learn.metrics = OURS()
     text, = pitfall_texts(learn, 2)
     assert 'the validation set is empty, so all metrics are None' in text and 'valid_pct=0.2' in text
+
+@pytest.mark.parametrize('rows,delim,says', [
+    (['cat, dog','dog'], ',', "`label_delim=', '`"), (['cat;dog;','dog;'], ';', "`.str.strip('; ')`"),
+    (['cat  dog','dog'], ' ', "`.str.split().str.join(' ')`"), (["['cat', 'dog']","['dog']"], ', ', 'ast.literal_eval'),
+    (["['cat', 'dog']","['dog']"], None, 'ast.literal_eval'), (['cat, dog','dog'], None, 'letter by letter')], ids=str)
+def test_one_wrong_separator_has_one_cure(rows, delim, says):
+    block = DataBlock((RegressionBlock(2), MultiCategoryBlock), get_x=lambda o: [o.x, 1.],
+                      get_y=ColReader('labels', label_delim=delim), splitter=IndexSplitter(range(30, 60)))
+    text = ' '.join(pitfall_texts(rare_learner(rows*30, block)))
+    assert says in text and sum(o in text for o in ('letter by letter','names such as'))==1
+
+def test_a_softmax_is_not_taken_for_a_sigmoid():
+    for loss,sigmoid in ((BCELossFlat(), False), (BCEWithLogitsLossFlat(), True)):
+        text = ' '.join(pitfall_texts(make_learner(
+            *simulate(), OURS(sigmoid=sigmoid), nn.Sequential(Same(), nn.Softmax(-1)), loss_func=loss,
+            cbs=ZeroLabelsCallback(sigmoid=sigmoid))))
+        assert 'end the model without a softmax' in text and 'remove the sigmoid' not in text
