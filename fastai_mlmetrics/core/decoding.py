@@ -229,8 +229,8 @@ def one_class_text(self:Decoding):
     return note(isinstance(self.func, nn.CrossEntropyLoss),
         f"the loss function ({self.name}) is for one class per sample or pixel, which is not "
         "multi-label. For one class, use fastai's metrics, such as `accuracy` or `DiceMulti()`, "
-        "without ZeroLabelsCallback. For several labels, use targets of zeros and ones (`F.one_hot`), and "
-        "`loss_func=BCEWithLogitsLossFlat()`")
+        "without ZeroLabelsCallback. For several labels, use targets of zeros and ones (`F.one_hot`), "
+        "and `loss_func=BCEWithLogitsLossFlat()`")
 
 @patch
 def ends_with(self:Decoding,
@@ -244,8 +244,9 @@ def ends_with(self:Decoding,
         code = getattr(layer.forward, '__code__', None)
         if code is None: return unknown
         if any(name in o.lower() for o in code.co_names): return True
+        final = layer
         layer = last(layer.children(), None)
-    return False
+    return unknown and not type(final).__module__.startswith('torch.nn.')
 
 def range_words(
     found, # `RangeFound`; None: nothing is wrong

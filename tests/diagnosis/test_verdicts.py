@@ -9,7 +9,7 @@ HEALTHY = dict(
     range_problem='', accuracy=0.9, zeros_accuracy=0.8, constant_accuracy=0.8, labelled=100, n_labels=8, rated=8,
     true_per_sample=2., pred_per_sample=2., missed_rate=0.1, f1_micro=0.8, constant_f1=0.4,
     thresh=0.5, suggested_f1=0.8, global_gain=(0.1,-0.1,0.3), per_label_f1=0.8, per_label_gain=NO_GAIN,
-    dead=[], never_predicted=[], same_for_all=None)
+    dead=[], never_predicted=[], same_for_all=None, samples=100, one_class=False)
 
 def record(**changes): return add_verdict(Record(HEALTHY, **changes))
 
