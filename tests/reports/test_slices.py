@@ -200,11 +200,11 @@ def test_values_are_matched_by_their_index():
     expected = compare_slices(s, table, site)
     assert expected.value.tolist()==compare_slices(s, y, by).value.tolist()
     for preds,targs,other in ((s, table, site[::-1]), (pd.DataFrame(s), pd.DataFrame(y), pd.Series(by).sample(frac=1))):
-        with pytest.raises(ValueError, match='predictions and by have different indexes'):
+        with pytest.raises(ValueError, match='by and the arrays have different indexes'):
             compare_slices(preds, targs, other)
     interp = MultiLabelInterpretation.from_preds(s, table)
     assert interp.compare_slices(site).equals(expected)
-    with pytest.raises(ValueError, match='predictions and by have'): interp.compare_slices(site[::-1])
+    with pytest.raises(ValueError, match='by and the predictions have'): interp.compare_slices(site[::-1])
     assert compare_slices(s, table, site.tolist()).value.equals(expected.value) # Without an index, by position
 
 @pytest.mark.parametrize('by,match', [
