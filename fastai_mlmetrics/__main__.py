@@ -1,5 +1,5 @@
 "The main job: python -m fastai_mlmetrics"
-import sys, tempfile, warnings
+import sys, warnings
 from pathlib import Path
 from textwrap import fill
 from fastcore.script import call_parse
@@ -9,13 +9,6 @@ warnings.filterwarnings('ignore', category=FutureWarning)
 # torchvision's, of how fastai calls it
 warnings.filterwarnings('ignore', module='torchvision')
 sys.argv[0] = 'python -m fastai_mlmetrics' # as the usage names it
-
-def _check_folder(out):
-    "Check that files can be written to the folder `out`, which is not created yet"
-    place = next(o for o in (out, *out.absolute().parents) if o.exists())
-    try: tempfile.TemporaryFile(dir=place).close()
-    except OSError as e:
-        raise ValueError(f"{out} cannot be written to ({e.strerror}): give another folder") from e
 
 def main(
     data:str='digits', # 'digits' (made), 'pascal' (downloaded), or a folder with train.csv and train/
@@ -29,21 +22,16 @@ def main(
     out = out.expanduser()
     try:
         if epochs<1: raise ValueError(f"--epochs {epochs}: write 1 or more")
-        if not 0<=thresh<=1: raise ValueError(f"--thresh {thresh}: write a probability, from 0 to 1")
-        if size<16: raise ValueError(f"--size {size}: write 16 or more pixels")
-        if data not in ('digits','pascal') and not Path(data).expanduser().is_dir():
-            raise ValueError(f"--data {data}: there is no such folder; write 'digits', 'pascal', "
-                             "or the folder that holds train.csv")
-        _check_folder(out)
         # The imports of fastai take seconds, so they come after the checks
         print('Loading fastai ...', flush=True)
         from .demo import get_learner, prepare_data, run_demo
-        dls = prepare_data(data, arch, out, size)
+        learn = get_learner(prepare_data(data, arch, out, size), arch, thresh)
+        out.mkdir(parents=True, exist_ok=True)
     except (ValueError, OSError) as e:
         print(fill(f'fastai_mlmetrics: {e}', 79, break_long_words=False,
                    break_on_hyphens=False), file=sys.stderr)
         sys.exit(2)
-    run_demo(get_learner(dls, arch, thresh), epochs, out)
+    run_demo(learn, epochs, out)
 
 try: call_parse(main) # Runs it, because this file is run
 except KeyboardInterrupt:

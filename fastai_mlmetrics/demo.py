@@ -22,16 +22,6 @@ import fastai.vision.models as vision_models
 _all_ = ['multidigits','multilabel_dls'] # The toy data of `data.digits` are exported here as well
 
 # %% ../nbs/demo.ipynb #8289f958
-def _download(url):
-    "Download a data set, with an error in words if that fails"
-    try: return untar_data(url)
-    except OSError as e:
-        print('\r ', end='\r', flush=True) # Clears the line of fastai's progress bar
-        reason = getattr(e, 'reason', e) # `URLError` wraps the error of the socket
-        why = getattr(reason, 'strerror', None) or reason
-        raise ConnectionError(f"{url} cannot be downloaded ({why}): check the connection to the "
-                              "internet, or use 'digits', which are made without it") from e
-
 def get_data(
     data:str, # 'digits', 'pascal', or a folder with `train.csv` and the pictures in `train`
     out:str|Path, # Folder in which to make the digits
@@ -39,7 +29,7 @@ def get_data(
 )->DataLoaders:
     "Load the demo's data in batches of 32"
     if data=='digits': data = multidigits(Path(out)/f'multidigits_{size}', size=size)
-    if data=='pascal': data = _download(URLs.PASCAL_2007)
+    if data=='pascal': data = untar_data(URLs.PASCAL_2007)
     return multilabel_dls(data, size=size, bs=32)
 
 # %% ../nbs/demo.ipynb #0f91acb4
@@ -153,14 +143,6 @@ def _try_remedies(learn, before, thresh):
     print(fill(f"Micro F1 without further training: {f1}.", 79))
     return table
 
-def _print_what_remains(learn, epochs):
-    "Print the verdict that still holds after all epochs, if there is one"
-    r = learn.zero_labels.records[-1]
-    if not r.verdict: return
-    print('\n'+fill(f"Not cured after {count_of(epochs, 'epoch')}: the model still {r.verdict} with a "
-                    f"micro F1 of {r.f1_micro:.3f}. More training helps most here: "
-                    f"--epochs {15 if epochs<15 else 2*epochs}.", 79))
-
 def _write_page(learn, out, after):
     "Write the page of results"
     interp = MultiLabelInterpretation.from_learner(learn)
@@ -171,11 +153,10 @@ def _write_page(learn, out, after):
 def run_demo(
     learn:Learner, # Learner that `get_learner` created
     epochs:int=15, # Number of epochs, a fifth of them before the remedies
-    out:str|Path='.' # Folder for the figures and the report, created if it is missing
+    out:str|Path='.' # Folder for the figures and the report
 )->pd.DataFrame: # Metrics before and after the remedies
     "Train, show the warning, try the remedies, and compare"
     out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
     learn.remove_cb(ProgressCallback)
     learn.logger = partial(_print_row, learn.recorder)
     dls = learn.dls
@@ -203,7 +184,6 @@ def run_demo(
     _title(f'Before and after, with thresh={thresh} where no other is named')
     table = pd.DataFrame(table).round(3)
     print(table.to_string())
-    _print_what_remains(learn, epochs)
     learn.zero_labels.plot()
     _save(out, 'zero_labels.png', 'accuracy beside that of predicting nothing')
     _write_page(learn, out, after)

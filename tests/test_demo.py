@@ -1,8 +1,7 @@
 "The demo on the command line"
 import contextlib, io, runpy, signal, subprocess, time
 from helpers import *
-from fastai_mlmetrics.demo import (_print_row, _print_what_remains, _try_remedies, get_data, ticket_dls,
-                                  ticket_table, TICKETS)
+from fastai_mlmetrics.demo import _print_row, _try_remedies, get_data, ticket_dls, ticket_table, TICKETS
 
 def typed(*args, **kwargs):
     "Run the command in a new Python"
@@ -54,12 +53,8 @@ def test_the_main_job_shows_the_problem_and_the_cure(tmp_path):
 @pytest.mark.parametrize('args,message', [
     (('--epochs',0), 'write 1 or more'),
     slow(('--epochs',-1), '--epochs -1: write 1 or more'),
-    (('--thresh',2), r'--thresh 2.0: write a probability, from 0 to 1$'),
-    (('--thresh','nan'), '--thresh nan: write a probability'),
     slow(('--arch','resnet1'), "no architecture 'resnet1'"),
     (('--arch','ResNet'), "no architecture 'ResNet'"),
-    (('--size',4), 'size 4: write 16 or more'),
-    slow(('--size',-3), 'size -3: write 16 or more'),
     (('--data','pascal','--arch','resnet1'), "no architecture 'resnet1'")]) # before it downloads
 def test_bad_arguments_are_named_before_any_work(tmp_path, args, message):
     run = job(*args, '--out', tmp_path/'out')
@@ -75,8 +70,7 @@ def no_fastai(tmp_path):
     (('--help',), 0, r'^usage: python -m fastai_mlmetrics \[-h\]'),
     (('--size','x'), 2, "argument --size: invalid int value: 'x'"),
     (('--sizes','32'), 2, 'unrecognized arguments: --sizes 32'),
-    (('--epochs','0'), 2, 'write 1 or more'),
-    (('--data','no/such/folder'), 2, '^fastai_mlmetrics: --data no/such/folder: there is no such folder; .*')])
+    (('--epochs','0'), 2, 'write 1 or more')])
 def test_an_answer_without_fastai(no_fastai, tmp_path, args, code, message):
     run = typed(*args, env=no_fastai, cwd=tmp_path)
     assert run.returncode==code and re.search(message, run.stderr if code else run.stdout)
@@ -96,7 +90,7 @@ def test_each_fit_prints_a_table_with_a_head(capsys):
 def own(tmp_path): return multidigits(tmp_path/'own', n=30, size=32)
 
 @pytest.mark.parametrize('change,message', [
-    (dict(labels=''), 'no label'), (dict(fname=''), 'does not exist'), (dict(fname='.'), 'does not exist')])
+    (dict(fname=''), 'does not exist'), (dict(fname='.'), 'does not exist')])
 def test_a_bad_table_is_named_before_training(own, tmp_path, change, message):
     pd.read_csv(own/'train.csv').assign(**change).to_csv(own/'train.csv', index=False)
     assert failed(job('--data', own, '--out', tmp_path/'out'), f'own.*{message}')
@@ -113,11 +107,9 @@ def test_odd_labels_do_no_harm(own, tmp_path, labels):
 
 def test_a_folder_that_cannot_be_written_is_named(own, tmp_path):
     (tmp_path/'file').touch()
-    places = [tmp_path/'file', tmp_path/'file'/'out']
-    if Path('/proc').exists(): places.append(Path('/proc')) # where not even root can write
-    for out in places:
+    for out in (tmp_path/'file', tmp_path/'file'/'out'):
         run = job('--data', own, '--out', out)
-        assert failed(run, f'{out} cannot be written to .*give another folder') and 'Loading' not in run.stdout
+        assert failed(run, str(out)), run
 
 @pytest.mark.slow
 def test_a_tilde_is_the_home_folder(own, tmp_path):
@@ -126,6 +118,12 @@ def test_a_tilde_is_the_home_folder(own, tmp_path):
     assert run.returncode==0, run.stderr
     assert {o.name for o in (tmp_path/'out').iterdir()}=={'before.png','zero_labels.png','report.html'}
     assert not (tmp_path/'~').exists()
+
+@pytest.mark.parametrize('args,message', [
+    (('--thresh',2), 'thresh=2 is above every probability'), (('--size',4), 'size=4 should be .* 16 or more'),
+    (('--data','no/such/folder'), 'No such file or directory: .no/such/folder/train.csv')])
+def test_bad_arguments_are_named_before_training(args, message, tmp_path):
+    assert failed(job(*args, cwd=tmp_path), message)
 
 def test_missing_columns_are_named(tmp_path):
     (tmp_path/'train').mkdir()
@@ -159,26 +157,6 @@ def test_pascal_is_what_untar_data_brings(tmp_path, monkeypatch):
     dls = get_data('pascal', tmp_path, 32)
     assert asked==[URLs.PASCAL_2007] and dls.one_batch()[0].shape[1:]==(3,32,32)
 
-def test_pascal_without_a_connection_is_told_in_words(monkeypatch):
-    import socket, urllib.error
-    def offline(url): raise urllib.error.URLError(socket.gaierror(-2, 'Name or service not known'))
-    monkeypatch.setattr('fastai_mlmetrics.demo.untar_data', offline)
-    with pytest.raises(ConnectionError) as e: get_data('pascal', '.', 32)
-    text = str(e.value)
-    assert re.search(r"pascal.* cannot be downloaded \(Name or service not known\): .*connection.*'digits'", text)
-    assert not re.search('urlopen|Errno|\n', text)
-
-def test_no_progress_bar_is_left_where_a_download_fails(tmp_path, monkeypatch, capsys):
-    import socket
-    from fastai.data import external
-    def offline(*args, **kwargs): raise socket.gaierror(-2, 'Name or service not known')
-    monkeypatch.setattr(socket, 'getaddrinfo', offline)
-    monkeypatch.setattr(external, 'fastai_cfg', lambda: Config(tmp_path, 'config.ini', create=dict(
-        data='data', archive='archive')))
-    with pytest.raises(ConnectionError): get_data('pascal', tmp_path, 32)
-    line = capsys.readouterr().out
-    assert line.endswith('\r \r')
-
 def demo_learner(logits, targs, names):
     learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback(), vocab=names)
     with learn.no_logging(), warnings_as('ignore', ZeroLabelsWarning): learn.validate()
@@ -195,20 +173,6 @@ def test_the_remedies_are_scored_by_the_metric_and_the_names_that_the_callback_p
                         (r.suggested_f1,f'thresh={r.suggested_thresh}')):
         assert f'{number:.3f} ({name})' in text, name
     assert text.startswith('Micro F1 without') and max(map(len, lines.splitlines()))<80
-
-@pytest.mark.parametrize('bias,is_cured', [(-6,False), (0,True)])
-def test_the_demo_tells_what_it_could_not_cure(bias, is_cured, capsys):
-    _,targs = simulate(400, 20, density=0.1)
-    learn = demo_learner(4*(2*targs-1)+bias, targs, [f'l{i}' for i in range(20)])
-    _print_what_remains(learn, 2)
-    lines = capsys.readouterr().out
-    if is_cured: assert lines==''
-    else:
-        text = ' '.join(lines.split())
-        verdict = learn.zero_labels.records[-1].verdict
-        assert text.startswith(f'Not cured after 2 epochs: the model still {verdict} ')
-        assert text.endswith('--epochs 15.')
-    assert max(map(len, lines.splitlines()), default=0)<80
 
 # --- the toy data of the how-to pages
 

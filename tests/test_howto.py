@@ -60,7 +60,7 @@ def test_the_table_of_torchmetrics_and_sklearn_holds(data):
 
 def test_the_fields_of_a_record_exist():
     y = np.eye(3, dtype=int).repeat(10, 0)
-    fields = [o.strip(' `') for row in rows_of(page('own_logger')) for o in row[0].split(',')]
+    fields = [o.strip(' `') for row in rows_of(page('monitor_trackers')) for o in row[0].split(',')]
     assert len(fields)>12 and {*fields} <= {*judge(0.9*y, y)}
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def test_links_of_the_readme_on_an_index(metadata):
     m = metadata(settings_ini=(ROOT/'settings.ini').read_text()+urls).metadata
     assert m.project_urls=={'Source': 'https://host.example/o/n', 'Documentation': 'https://o.example/n'}
     found = links(m.long_description)
-    assert 'https://host.example/o/n/raw/HEAD/nbs/images/warning.png' in found
+    assert 'https://host.example/o/n/raw/HEAD/nbs/images/before_after.png' in found
     assert all('://' in o or o[0]=='#' for o in found)
 
 def test_code_keeps_its_brackets(metadata):

@@ -190,7 +190,7 @@ PITFALLS = {
     'fastai-metrics': "these metrics are fastai's",
     'no-labels': 'none of the ... validation samples has a label',
     'same-targets': 'all ... validation samples have the same labels',
-    'labels-differ': 'the metrics score different labels',
+    'one-class': 'the scores of each sample sum to 1',
     'binary-vocab': 'columns of zeros and ones are read as lists of labels',
     'single-letters': 'the labels are single letters',
     'absent-labels': 'no validation sample has ...',
@@ -252,27 +252,23 @@ SEARCHES = {
         'export learner with thresholds; export without package; save model threshold; deploy; export model; use '
         'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; ONNX; images in '
         'deployment; export ONNX thresholds',
-    'howto/06_absent_labels': 'roc auc only one class; roc auc nan; Only one class present in y_true',
-    'howto/07_paper_table': 'VOC 2007',
-    'howto/08_missing_targets':
-        'only positive labels known; missing targets; ignore missing targets; unlabelled; unknown labels; '
-        'ignore_index',
     'howto/09_own_metric': 'AccumMetric; metrics that are not sums',
     'howto/10_monitor_trackers':
         'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best model; '
         'reduce learning rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 '
-        'per label during training; recall of one label; precision recall per class while training',
+        'per label during training; recall of one label; precision recall per class while training; '
+        'TrialPruned; hyperparameter search optuna; sweep; my own logger; on_flag function; record fields; stop a '
+        'bad run; stop training predicts nothing; silence a sweep; log to a file',
     'howto/11_processes_large_data':
         'callback overhead; GPU memory; several GPUs; 10 million samples; mixed precision; slow validation; '
         'gradient accumulation; validation out of memory',
     'howto/12_wrong_labels': 'wrong labels; relabel; cleanlab; k-fold; cross validation',
-    'howto/13_own_logger_sweep':
-        'TrialPruned; hyperparameter search optuna; sweep; my own logger; on_flag function; record fields; stop a '
-        'bad run; stop training predicts nothing; silence a sweep; log to a file',
     'howto/14_segmentation_sequences':
         'IoU segmentation; dice score segmentation; segmentation; padding; sequence; segmentation mask; padded '
         'tokens; N x C x H x W',
-    'howto/15_no_internet_kaggle': 'Kaggle; no internet; offline',
+    'howto/15_no_internet_kaggle':
+        'Kaggle; no internet; offline; ensemble of models average; submission CSV; predict new images; Kaggle '
+        'submission; submission csv; test folder to submission.csv',
     'howto/16_own_loop_timm': 'timm; PyTorch loop; callback in a plain loop',
     'howto/17_compare_last_week':
         "last week's model; save predictions; compare two models; compare with last week; last month; last month's "
@@ -284,17 +280,16 @@ SEARCHES = {
     'howto/20_how_many_samples':
         'F1 difference 0.02; how many samples; significance; large enough; validation set large enough; is the '
         'validation set large enough for a difference of 0.02?; uncertainty',
-    'howto/21_submission':
-        'ensemble of models average; submission CSV; predict new images; Kaggle submission; submission csv; test '
-        'folder to submission.csv',
-    'howto/22_no_label': 'none of the above; samples without any label; from single-label to multi-label',
+    'howto/22_no_label':
+        'none of the above; samples without any label; from single-label to multi-label; only positive labels known; '
+        'missing targets; ignore missing targets; unlabelled; unknown labels; ignore_index; roc auc only one class; '
+        'roc auc nan; Only one class present in y_true',
     'howto/23_which_metric': 'which metric; micro vs macro f1; which metric do I report?',
-    'howto/24_confusion_matrix': 'confusion matrix; confusion matrix multi label',
+    'howto/24_confusion_matrix': 'confusion matrix; confusion matrix multi label; VOC 2007',
     'howto/25_oversampling': 'oversampling; WeightedDL; class imbalance; weighted sampler; imbalanced dataset',
-    'howto/26_costs': 'costs of errors; costs of false positives and negatives',
-    'howto/27_hierarchical_labels': 'hierarchical labels',
     'howto/28_several_outputs': 'several outputs; multi-task model; model returns a tuple; two heads',
-    'howto/29_required_recall':
+    'howto/29_choose_threshold':
+        'costs of errors; costs of false positives and negatives; reset threshold; '
         'minimum precision per label; recall of 0.95; minimum recall; guarantee a recall; recall of one label, the '
         'others as they are; required precision; sensitivity at least 90%',
     'reference/01_metrics':

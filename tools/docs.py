@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
 TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorials','reference'))
 # The how-to pages by task, as the lists show them: heading -> numbers of pages
-TASKS = {'Choose metrics and thresholds': '23 09 29 26',
-         'Data and labels': '06 08 22 25 27 12',
-         'Train': '10 13 14 28 16 11',
-         'Evaluate and report': '01 20 19 17 24 07 18',
-         'Predict and deploy': '21 05 15',
+TASKS = {'Choose metrics and thresholds': '29 23 09',
+         'Data and labels': '22 25 12',
+         'Train': '10 14 28 16 11',
+         'Evaluate and report': '01 20 19 17 24 18',
+         'Predict and deploy': '05 15',
          'Other libraries': '02 03 04'}
 HOWTO = [o for numbers in TASKS.values() for n in numbers.split() for o in NBS.glob(f'howto/{n}_*.ipynb')]
 # The wings of the package, from the ground up, with what they hold: the bold rows of the table in CONTRIBUTING.md
@@ -71,15 +71,11 @@ TERMS = {
         'export model, save model threshold, images in deployment',
     'howto/05_production#with-fastai-alone': 'export learner',
     'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
-    'howto/06_absent_labels': 'validation set without a label, split, ROC AUC is nan, ROC AUC one class, '
-        'only one class is present in y_true, undefined metric',
-    'howto/07_paper_table': 'mAP CP CR CF1',
-    'howto/07_paper_table#notes': 'PASCAL VOC 2007, 11-point average precision',
-    'howto/08_missing_targets': 'unlabelled, unlabeled, unknown labels, only positives known, value -1',
     'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
     'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
-        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights & Biases',
+        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights & Biases, '
+        'Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, log to a file',
     'howto/10_monitor_trackers#monitor-one-label':
         'one column for a label, F1 per label during training, recall of one label, '
         'precision and recall per class while training',
@@ -88,14 +84,13 @@ TERMS = {
     'howto/11_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
     'howto/11_processes_large_data#mixed-precision': 'fp16, half precision',
     'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
-    'howto/13_own_logger_sweep': 'Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, '
-        'log to a file',
-    'howto/13_own_logger_sweep#a-function-for-on_flag': 'on_flag function',
-    'howto/13_own_logger_sweep#the-fields-of-a-record': 'record fields',
+    'howto/10_monitor_trackers#a-function-for-on_flag': 'on_flag function',
+    'howto/10_monitor_trackers#the-fields-of-a-record': 'record fields',
     'howto/14_segmentation_sequences': 'padding, tokens, pixels',
     'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score, '
         'IoU of a segmentation',
-    'howto/15_no_internet_kaggle': 'air-gapped',
+    'howto/15_no_internet_kaggle': 'air-gapped, offline, submission CSV, Kaggle submission, predict new images, '
+        'sample submission, file names of predictions, ensemble of models',
     'howto/16_own_loop_timm': 'callback in a plain loop',
     'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test, "
         'compare two checkpoints',
@@ -106,20 +101,21 @@ TERMS = {
     'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size, '
         'difference of 0.02',
     'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data, collect more data',
-    'howto/21_submission': 'submission CSV, predict new images, sample submission, file names of predictions, '
-        'ensemble of models',
-    'howto/22_no_label': 'no finding, background images, multi-class to multi-label, empty labels',
+    'howto/22_no_label': 'no finding, background images, from single-label to multi-label, multi-class to multi-label, '
+        'empty labels, samples without any label, missing targets, unlabelled, unlabeled, unknown labels, '
+        'only positives known, value -1, validation set without a label, split, ROC AUC is nan, ROC AUC one class, '
+        'only one class is present in y_true, undefined metric',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
     'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
+    'howto/24_confusion_matrix#results-table-for-a-paper': 'mAP CP CR CF1, PASCAL VOC 2007, 11-point average precision',
     'howto/25_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
         'balanced sampling',
-    'howto/26_costs': 'cost-sensitive',
-    'howto/27_hierarchical_labels': 'hierarchy, parent label, taxonomy',
     'howto/28_several_outputs': 'multiple outputs, several targets, multi-task, multitask, two heads, multi-head, '
         'tuple of outputs',
-    'howto/29_required_recall': 'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
+    'howto/29_choose_threshold': 'cost-sensitive, reset threshold, back to 0.5, '
+        'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
         'recall of one label and the others as they are',
-    'howto/29_required_recall#all-labels': 'minimum precision',
+    'howto/29_choose_threshold#a-required-recall-or-precision': 'minimum precision',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '

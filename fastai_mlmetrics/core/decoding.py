@@ -10,10 +10,9 @@ from fastai.basics import *
 from .inputs import label_vocab
 from .messages import note, PROBS_GIVEN
 from .rules import (
-    as_thresh, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
+    as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
 from fastai.metrics import ActivationType
 from scipy.special import expit
-
 
 # %% ../../nbs/core/06_decoding.ipynb #540493b5
 _NO_SIGMOID = "remove the sigmoid at the model's end"
@@ -37,6 +36,7 @@ class Decoding:
     """What a loss function does with a model's predictions: activation, threshold and limits
 
     In the properties below, "it" is the loss function."""
+    model = None # Model of the Learner; None: unknown
     def __init__(self,
         loss_func, # Loss function of a Learner
         c:int=1, # Number of labels; 1: unknown
@@ -54,7 +54,9 @@ class Decoding:
         "Describe the loss function of a Learner"
         dls = getattr(learn, 'dls', None)
         n_labels = len(label_vocab(dls) or [])
-        return cls(getattr(learn, 'loss_func', None), n_labels, getattr(dls, 'device', None))
+        decoding = cls(getattr(learn, 'loss_func', None), n_labels, getattr(dls, 'device', None))
+        decoding.model = getattr(learn, 'model', None)
+        return decoding
 
     @property
     def name(self):
@@ -113,9 +115,8 @@ _FOR_LABELS = (nn.BCELoss, nn.BCEWithLogitsLoss, F.binary_cross_entropy,
 _FOR_OTHERS = (nn.CrossEntropyLoss, F.cross_entropy, nn.MSELoss, nn.L1Loss, F.mse_loss, F.l1_loss)
 
 def _is_one_of(func, losses):
-    "Whether a function or loss module is one of these functions, or of these classes"
-    modules = tuple(o for o in losses if isinstance(o, type))
-    return func in losses or isinstance(func, modules)
+    "Whether a function or loss module is one of these functions, or of exactly these classes"
+    return any(o in losses for o in (func, type(func)))
 
 @patch(as_prop=True)
 def is_for_others(self:Decoding):
@@ -130,14 +131,12 @@ def is_replaceable(self:Decoding):
 @patch(as_prop=True)
 def trains_on_all(self:Decoding):
     "Whether it is known to count each target; a custom one may ignore some"
-    if self.ignore_index is not None: return False
-    # A subclass with a `__call__` of its own may ignore targets
+    # A subclass may ignore targets by code of its own
     ours = package_of(Decoding)
     flat = isinstance(self.loss_func, BaseLoss)
-    if flat and package_of(type(self.loss_func).__call__) not in ('fastai',ours): return False
-    # No subclass of torch's losses: it may ignore targets, too
-    is_plain = any(o in _FOR_LABELS for o in (self.func, type(self.func)))
-    return is_plain or package_of(type(self.func))==ours
+    is_custom = flat and package_of(type(self.loss_func)) not in ('fastai',ours)
+    if is_custom or self.ignore_index is not None: return False
+    return _is_one_of(self.func, _FOR_LABELS) or package_of(type(self.func))==ours
 
 @patch
 def advice(self:Decoding,
@@ -201,7 +200,7 @@ def to_probs(self:Decoding,
     of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
     scores = to_scores(preds, not self.is_activated and of_preds.takes_logits)
     if not (self.is_activated or is_probs(scores)): raise ValueError(self.not_probs_text)
-    return scores
+    return clip_probs(scores)
 
 @patch(as_prop=True)
 def not_probs_text(self:Decoding):
@@ -224,24 +223,37 @@ def range_found(self:Decoding,
     low,high = outputs.tolist()
     return RangeFound('probabilities', low, high) if 0<=low<high<=1 else None
 
+@patch(as_prop=True)
+def ends_with_sigmoid(self:Decoding):
+    "Whether a sigmoid may be the last step of the model, by the code of its last layers"
+    layer = self.model
+    if layer is None: return True
+    while layer is not None:
+        code = getattr(layer.forward, '__code__', None)
+        if code is None or any('sigmoid' in o.lower() for o in code.co_names): return True
+        layer = last(layer.children(), None)
+    return False
+
 def range_words(
     found, # `RangeFound`; None: nothing is wrong
     decoding:Decoding=None # `Decoding` of a Learner; None, or without a loss function: of arrays
 )->str: # None: nothing is wrong
     "Explain what is wrong with the range of the predictions, and what to do"
     if found is None: return None
-    if decoding is None or decoding.loss_func is None:
-        return found.text if found.kind=='logits' else PROBS_GIVEN
-    where = "to each metric and to ZeroLabelsCallback"
-    if found.kind=='logits': return f"{found.text}, {where}"
+    # Logits that hardly depend on the input may all lie in [0, 1]
+    is_narrow = found.high-found.low<0.8
+    if decoding is not None and is_narrow and not decoding.ends_with_sigmoid: return None
+    of_arrays = decoding is None or decoding.loss_func is None
+    where = note(not of_arrays, " to each metric and to ZeroLabelsCallback")
+    if found.kind=='logits': return f"{found.text}{where}"
+    if of_arrays: return PROBS_GIVEN
     seems = "predictions all lie in [0, 1], so the model seems to end with a sigmoid"
     replaces = decoding.is_replaceable and not decoding.decodes
     remove = decoding.advice(True) if replaces else _NO_SIGMOID
     if decoding.takes=='logits':
         return f"{seems}. The loss function ({decoding.name}) applies another: {remove}"
     if decoding.is_for_others: return f"{seems}: {remove}"
-    unless = note(not replaces, " if the loss function applies another")
-    return f"{seems}: pass sigmoid=False {where}, or {remove}{unless}"
+    return f"{seems}: pass sigmoid=False{where}, or {remove}"
 
 # %% ../../nbs/core/06_decoding.ipynb #5ab0c2f1
 def ignored_by(

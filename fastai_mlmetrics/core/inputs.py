@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/core/00_inputs.ipynb #8116c948
 from fastai.basics import *
-from array import array
+import collections.abc
 from numbers import Number
 
 # %% ../../nbs/core/00_inputs.ipynb #57fae1f2
@@ -23,7 +23,10 @@ def as_tensor(
 )->Tensor: # Detached, without a subclass
     "Convert `o` to a plain tensor"
     _check_masks(o)
-    try: return _convert(o)
+    try:
+        x = _convert(o)
+        if x.is_complex(): raise TypeError("complex numbers")
+        return x
     except (TypeError,ValueError) as e: # Others, such as those of a disk, have another cause
         prefix = what and f"{what}: "
         raise ValueError(f"{prefix}a table of numbers is needed, with a row per sample and a column "
@@ -36,41 +39,29 @@ def _check_masks(o):
         raise ValueError("entries that numpy masks are not ignored: pass targets that are nan there, "
                          "as from targs.astype(float).filled(np.nan), and ignore_index=nan")
 
-# Types of numbers that torch cannot compare or sort
-_SMALL_FLOATS = [getattr(torch, o) for o in ('float8_e4m3fn','float8_e5m2') if hasattr(torch, o)]
-_UNSIGNED = [getattr(torch, o) for o in ('uint16','uint32','uint64') if hasattr(torch, o)]
-
-def _convert(o): return _plain(o) if isinstance(o, Tensor) else _from_table(o)
-
-def _plain(o):
-    "Convert a tensor of any kind to one in plain memory"
-    if o.is_complex(): raise TypeError("complex numbers")
-    if o.is_nested: return _stacked(o.detach().unbind())
-    if o.is_quantized: o = o.dequantize()
-    if o.layout!=torch.strided: o = o.to_dense()
-    if o.dtype in _UNSIGNED: return _from_numpy(o.cpu().numpy()).to(o.device)
-    if o.dtype in _SMALL_FLOATS: o = o.float()
+def _convert(o):
+    if not isinstance(o, Tensor): return _from_table(o)
+    if o.layout!=torch.strided: o = o.to_dense() # A sparse tensor
     return o if type(o) is Tensor and not o.requires_grad else o.detach().as_subclass(Tensor)
 
 def _from_numpy(a):
     "Convert an array of numbers to a tensor, also if torch refuses its type or layout"
-    if a.dtype.kind=='f' and a.itemsize>8: a = a.astype(np.float64) # `np.longdouble`
     if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder())
-    if a.dtype.kind=='u' and a.itemsize>1:
-        is_large = a.size and a.max()>np.iinfo(np.int64).max
-        a = a.astype(np.float64 if is_large else np.int64)
+    if a.dtype.kind=='u' and a.itemsize>1: a = a.astype(np.int64) # torch cannot compare `uint16`
     # torch refuses negative strides, and warns about read-only memory
     return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
 
 _LISTS = list,tuple,L
+_SEQUENCES = collections.abc.Sequence,collections.abc.ValuesView # Such as `datasets.Column`
 _ROWS = *_LISTS,Tensor,np.ndarray,pd.Series
 
 def _is_row(o): return isinstance(o, _ROWS) and getattr(o, 'ndim', 1)>0
 
 def as_frame(
     o # Anything
-): # DataFrame of a table; a Series, if its only column has cells that are rows; else `o`
-    "Convert a table of another library to pandas, and take a column whose cells are lists or arrays"
+): # DataFrame of a table; a Series, if its only column has cells that are rows; a list; else `o`
+    "Convert a table of another library to pandas, a sequence to a list, and take a column of rows"
+    if isinstance(o, _SEQUENCES) and not isinstance(o, (*_LISTS,str,bytes,memoryview)): return [*o]
     # In pyarrow; in polars
     names = getattr(o, 'column_names', getattr(o, 'columns', None))
     if names is not None and hasattr(o, '__array__') and not isinstance(o, pd.DataFrame):
@@ -92,15 +83,13 @@ def _from_table(o):
     rows = _rows(o)
     # numpy cannot read tensors with gradients or on a GPU, and does not stack the rows of a Series
     if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
-    is_known = isinstance(o, (*_LISTS,Number,range,memoryview,array))
     # numpy would load each item of a data set, and never finish with an endless object
-    if not (is_known or any(hasattr(o, name) for name in _CONVERTIBLE)):
+    if not (isinstance(o, (*_LISTS,Number)) or any(hasattr(o, name) for name in _CONVERTIBLE)):
         raise TypeError(f"{type(o).__name__} is no array")
     try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
     except (TypeError,ValueError,RuntimeError):
         if rows is None: raise
         return _stacked(rows)
-    if a.dtype.kind=='c' or a.dtype.names: raise TypeError(f"an array of {a.dtype}")
     if a.dtype==object:
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
         # A DataFrame converts itself, since numpy cannot convert pandas' NA
@@ -135,17 +124,16 @@ def _first_text(o):
 def _text_problem(o):
     "Explain what to do about text in a table; '' if it has none"
     o = as_frame(o)
-    text = _first_text(o)
-    if text is None: return ''
-    where = f"this {type(o).__name__}"
-    if isinstance(o, pd.DataFrame):
-        i = first(range(o.shape[1]), lambda i: _first_text(o.iloc[:,i]) is not None)
-        where = f"column {o.columns[i]!r}"
-        text = _first_text(o.iloc[:,i])
-    return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}: convert numbers by "
-            ".astype(float), select the columns of the labels, or one-hot encode label names: lists "
-            "by scikit-learn's MultiLabelBinarizer, texts by pd.Series(targs).str.get_dummies(' '), "
-            "with their separator")
+    parts = [(f"this {type(o).__name__}",o)]
+    if isinstance(o, pd.DataFrame): parts = [(f"column {k!r}",column) for k,column in o.items()]
+    for where,part in parts:
+        text = _first_text(part)
+        if text is not None:
+            return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}: convert numbers by "
+                    ".astype(float), select the columns of the labels, or one-hot encode label names: "
+                    "lists by scikit-learn's MultiLabelBinarizer, texts by "
+                    "pd.Series(targs).str.get_dummies(' '), with their separator")
+    return ''
 
 def _described(o):
     "Describe an object by its type, and by its shape or length"
@@ -157,7 +145,6 @@ def _described(o):
 def _other_problem(o):
     "State what was passed instead of a table, and what to pass"
     o = as_frame(o)
-    if isinstance(o, Tensor) and o.is_nested: o = [*o.unbind()]
     parts = [*dict.fromkeys(map(_described, _rows(o) or []))]
     found = f" ({', '.join(parts[:3])})" if parts else ''
     return (f"this {_described(o)}{found} is not one: pass an array, a tensor, a DataFrame, or lists "
@@ -173,9 +160,8 @@ def match_columns(
     has = Counter(df.columns)
     wrong = [o for o in wanted|has if not wanted[o]==has[o]==1]
     if wrong:
-        more = f" and {len(wrong)-5} more" if len(wrong)>5 else ''
         raise ValueError("tables must have the same columns. Only in one of them, or repeated: "
-                         f"{wrong[:5]}{more}")
+                         f"{truncstr(str(wrong), 60)}")
     return df[like.columns]
 
 def columns_of(*tables):
@@ -198,9 +184,6 @@ def group_values(
     items=() # Predictions as passed; an item of them, such as an image, may have several samples
 )->np.ndarray: # N values
     "Check the groups of samples, and repeat the group of an item for each of its samples"
-    if isinstance(groups, str):
-        raise ValueError(f"groups={groups!r} is a name: pass a value per sample, such as "
-                         f"df[{groups!r}]")
     values = np.asarray(groups.cpu() if isinstance(groups, Tensor) else groups).ravel()
     n_items = items.shape[0] if hasattr(items, 'shape') else len(items)
     if 0<n_items==len(values): values = values.repeat(n//n_items)
@@ -226,17 +209,18 @@ def group_numbers(
     return torch.from_numpy(numbers).long()
 
 def check_index(
-    first:pd.Index, # Names of the rows of a table
-    second:pd.Index, # Names of the rows of another table
-    what:str='predictions and targets' # Names of both tables, for the error
+    what:str, # What the tables are, for the error
+    *tables # Tables of any kind
 ):
-    "Raise an error if two tables name their rows differently, or in another order"
-    # pandas numbers rows without names from 0
-    unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (first, second))
-    if [*first]==[*second] or unnamed and {*first}!={*second}: return
-    raise ValueError(f"{what} have different indexes, or the same index in another "
-                     "order: which rows belong together? Select the rows of one by "
-                     ".loc[the index of the other], or drop its index by .reset_index(drop=True)")
+    "Raise an error if tables of pandas name their rows differently, or in another order"
+    indexes = [o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series))]
+    for one,other in itertools.combinations(indexes, 2):
+        # pandas numbers rows without names from 0
+        unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (one, other))
+        if [*one]==[*other] or unnamed and {*one}!={*other}: continue
+        raise ValueError(f"{what} have different indexes, or the same index in another order: which "
+                         "rows belong together? Select the rows of one by .loc[the index of the "
+                         "other], or drop its index by .reset_index(drop=True)")
 
 def as_rows(
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
@@ -246,11 +230,10 @@ def as_rows(
     # Rows and columns of tables belong together by name
     preds = as_frame(preds)
     targs = as_frame(targs)
-    of_pandas = pd.DataFrame,pd.Series
-    if isinstance(preds, of_pandas) and isinstance(targs, of_pandas):
-        check_index(preds.index, targs.index)
+    check_index('predictions and targets', preds, targs)
     if isinstance(preds, pd.DataFrame) and isinstance(targs, pd.DataFrame):
         targs = match_columns(targs, preds)
+        _check_no_id(preds, targs)
     # Two tensors
     preds = as_tensor(preds, 'predictions')
     targs = as_tensor(targs, 'targets')
@@ -264,6 +247,13 @@ def as_rows(
     if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]: raise ValueError(unequal)
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
+def _check_no_id(preds, targs):
+    "Raise an error if a column of many values is the same in both tables"
+    for name,column in targs.items():
+        if preds[name].equals(column) and column.nunique()>3: # Targets are 0, 1 and missing
+            raise ValueError(f"column {name!r} is the same in predictions and targets, as an id is: leave "
+                             f"it out of both, or make it the index by .set_index({name!r})")
+
 def _with_label_axis(x): return x[:,None] if x.ndim==1 else x
 
 def _unequal_text(preds, targs):
@@ -271,10 +261,12 @@ def _unequal_text(preds, targs):
     hint = "; both need a row per sample and a column per label"
     if preds[:1]==targs[:1] and targs[1:] in ((),(1,)):
         hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
-    elif 0 in preds[1:]: hint = ": there are no labels"
+    elif len(preds)==3 and preds[::2]==targs: hint = ". For crops of a sample, use preds.mean(1)"
     # `predict_proba` of scikit-learn returns a list with the probabilities of two classes per label
     elif len(preds)==3 and preds[2]==2:
         hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"
+    elif len(preds)==3 and preds[2]==1:
+        hint = ". For a list of N x 1 arrays, use np.concatenate(preds, axis=1)"
     return f"predictions have the shape {preds}, but targets {targs}{hint}"
 
 # %% ../../nbs/core/00_inputs.ipynb #a345f402
@@ -295,9 +287,10 @@ def as_vocab(
     in_parts = names and is_iter(names[-1]) and not isinstance(names[-1], (str,bytes,tuple))
     return as_vocab(names[-1]) if in_parts else names
 
-def _has_labels(tl):
-    "Whether a part of a data set is multi-label targets, and not inputs or targets of another task"
-    return any(isinstance(f, (MultiCategorize,EncodedMultiCategorize)) for f in tl.tfms.fs)
+def _label_part(tls):
+    "Return the part of a fastai data set with the multi-label targets; if there is none, the last one"
+    encoders = MultiCategorize,EncodedMultiCategorize
+    return ([tl for tl in tls if any(isinstance(f, encoders) for f in tl.tfms.fs)] or tls)[-1]
 
 def label_vocab(
     dls # `DataLoaders`
@@ -307,8 +300,7 @@ def label_vocab(
     source = dls
     if 'vocab' not in getattr(dls, '__dict__', {}): # The user has not set it
         tls = getattr(dls, 'tls', None)
-        of_labels = L(tls).filter(_has_labels)
-        if tls: source = (of_labels or tls)[-1]
+        if tls: source = _label_part(tls)
         part = getattr(dls, 'train_ds', None)
         if isinstance(part, torch.utils.data.Subset): source = part.dataset
     vocab = as_vocab(getattr(source, 'vocab', None))
@@ -338,7 +330,7 @@ def stored_targets(
         if isinstance(whole, list): return [whole[i] for i in ds.indices]
         return whole if whole is None else whole[ds.indices]
     if hasattr(ds, 'targets'): return as_tensor(ds.targets) # torchvision's name
-    if hasattr(ds, 'tls'): return _item_targets(ds.tls[-1])
+    if hasattr(ds, 'tls'): return _item_targets(_label_part(ds.tls))
 
 def _item_targets(tl):
     "Read the targets of a `TfmdLists`, before they are encoded if they are names"

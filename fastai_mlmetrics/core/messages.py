@@ -19,9 +19,18 @@ def nearest(
     names, # Existing names
     n:int=1, # Maximum number of names to return
     cutoff:float=0.6 # Lowest similarity, from 0 to 1
-)->list: # Texts, the most similar first; empty if none is similar
+)->list: # The most similar first; empty if none is similar
     "Find the names whose spelling is closest to `name`"
-    return difflib.get_close_matches(str(name), [str(o) for o in names], n, cutoff)
+    by_text = {str(o): o for o in names}
+    return [by_text[o] for o in difflib.get_close_matches(str(name), by_text, n, cutoff)]
+
+def suggestion(
+    name, # Name that was not found
+    names # Existing names
+)->str: # '' if none is similar
+    "Suggest the existing name that is closest to `name`"
+    near = nearest(name, names)
+    return note(near, f": did you mean {first(near)!r}?")
 
 def code_html(
     text:str # Text in which backticks mark code
@@ -38,9 +47,8 @@ def check_kwargs(
     params = inspect.signature(f).parameters
     if any(p.kind==p.VAR_KEYWORD for p in params.values()): return
     for k in kwargs.keys()-params.keys():
-        near = nearest(k, params, cutoff=0.7)
         every = ', '.join(o for o in params if o!='self')
-        hint = f": did you mean {near[0]!r}?" if near else f", but has {every}"
+        hint = suggestion(k, params) or f", but has {every}"
         raise TypeError(f"{name} has no argument {k!r}{hint}")
 
 def check_int(
@@ -138,23 +146,11 @@ def written_whole(
     path:Path # File to write; its folder is created if it is missing
 ):
     "Context manager that yields a file for text, which gets its name when it is complete"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f'.{os.getpid()}-{threading.get_ident()}.part')
     try:
-        # The file that a link points to, so that the link is not replaced
-        target = path.resolve()
-        if target.is_dir():
-            raise IsADirectoryError("it is a folder. Pass the name of a file, such as "
-                                    f"{path/'report.html'}")
-        # `replace` would also replace a device, or a file without permission to write
-        is_protected = target.exists() and not (target.is_file() and os.access(target, os.W_OK))
-        if is_protected: raise PermissionError("it is protected")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f'.{os.getpid()}-{threading.get_ident()}.part')
-        file = part.open('w', encoding='utf-8')
-    except OSError as e:
-        raise type(e)(f"{path} cannot be written: {e.strerror or e}") from e
-    try:
-        with file: yield file
-        part.replace(target)
+        with part.open('w', encoding='utf-8') as file: yield file
+        part.replace(path)
     finally: part.unlink(missing_ok=True)
 
 # %% ../../nbs/core/01_messages.ipynb #f81a9a85

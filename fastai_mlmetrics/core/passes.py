@@ -7,11 +7,11 @@ __all__ = []
 
 # %% ../../nbs/core/07_passes.ipynb #818bbad6
 from fastai.basics import *
-from .inputs import label_vocab
+from .inputs import check_index, label_vocab
 from .messages import (
-    count_of, nearest, new_warnings, note, replaced, warn_user)
+    count_of, new_warnings, note, replaced, suggestion, warn_user)
 from .tables import some_names
-from .rules import is_probs
+from .rules import clip_probs, is_probs
 from .decoding import Decoding, range_words
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
@@ -41,8 +41,8 @@ def _is_loader(o):
     "Whether `o` is a loader of fastai or torch, or has their methods, and is not a collection"
     def has(method): return hasattr(type(o), method)
     is_collection = has('__getitem__') or has('__contains__')
-    has_methods = has('__iter__') and has('__len__') and not is_collection
-    return has_methods or isinstance(o, (DataLoader,torch.utils.data.DataLoader))
+    is_own = has('__iter__') and has('__len__') and not is_collection # Such as NVIDIA DALI's
+    return is_own or isinstance(o, (DataLoader,torch.utils.data.DataLoader))
 
 def get_dl(
     learn:Learner, # Learner with the data
@@ -78,14 +78,14 @@ def groups_of(
     argument:str='groups' # Name of the argument, for errors
 ): # Group of each sample, in the order of the items; None: no groups
     "Look up the groups of samples in a column of a loader's items"
-    if not isinstance(groups, str): return groups
     items = getattr(dl, 'items', getattr(getattr(dl, 'dataset', None), 'items', None))
+    if not isinstance(groups, str):
+        check_index("groups and the loader's items", groups, items)
+        return groups
     columns = getattr(items, 'columns', [])
     if groups in columns: return items[groups].to_numpy()
-    near = nearest(groups, L(map(str, columns)))
-    if near: hint = f": did you mean {near[0]!r}?"
-    elif len(columns): hint = f", which have {some_names([*columns], 6)}"
-    else: hint = ", which are not a table: pass an array with a value per sample"
+    hint = suggestion(groups, columns)
+    if not hint: hint = f", which have {some_names([*columns], 6) or 'none'}: pass a value per sample"
     raise ValueError(f"{argument}={groups!r} is no column of the loader's items{hint}")
 
 # %% ../../nbs/core/07_passes.ipynb #7c1d08b2
@@ -127,16 +127,12 @@ def check_label_axis(learn, preds):
     n_axes = getattr(preds, 'ndim', 0)
     if n_axes<3: return
     vocab = label_vocab(getattr(learn, 'dls', None))
-    if vocab:
-        is_last = len(vocab)==preds.shape[-1]
-        why = f"there are {len(vocab)} labels"
-    else:
-        axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
-        is_last = axis%n_axes==n_axes-1
-        why = f"the loss function has axis={axis}"
+    axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
+    is_last = len(vocab)==preds.shape[-1] if vocab else axis%n_axes==n_axes-1
     if is_last: return
-    raise ValueError(f"the last axis of predictions should be the labels, but {why}, and predictions "
-                     f"have the shape {tuple(preds.shape)}. Let the model end with "
+    of_vocab = note(vocab, f", of which there are {len(vocab or ())}")
+    raise ValueError(f"the last axis of predictions should be labels{of_vocab}, but "
+                     f"predictions have the shape {tuple(preds.shape)}. Let the model end with "
                      "`.movedim(1, -1)`, move the targets as well, and leave out `axis=`")
 
 # %% ../../nbs/core/07_passes.ipynb #32c4160a
@@ -148,9 +144,18 @@ def get_probs(
     **kwargs # Arguments of `get_preds`
 )->list: # Probabilities, targets, and whatever else `get_preds` returns
     "Get predictions as probabilities, and preserve `Recorder` state"
+    dl = get_dl(learn, ds_idx, dl)
+    idxs = None
+    if hasattr(dl, 'get_idxs'):
+        idxs = dl.get_idxs()
+        dl = dl.new(get_idxs=partial(noop, idxs))
     with without_trackers(learn):
-        preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act,
+        preds,*rest = learn.get_preds(dl=dl, act=act, reorder=False,
                                       cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
+    # A callback may change the rows, such as to one per pixel: those stay in the order of the pass,
+    # where fastai would keep the first ones
+    if idxs is not None and len(idxs)==len(preds):
+        preds,*rest = nested_reorder([preds,*rest], tensor(idxs).argsort())
     check_label_axis(learn, preds)
     if act is None:
         decoding = Decoding.of(learn)
@@ -160,7 +165,7 @@ def get_probs(
         if text and new_warnings(learn, [text]): warn_user(text)
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
-    return [preds,*rest]
+    return [clip_probs(preds),*rest]
 
 class NeedsTargets(Callback):
     "Callback that raises an error for a batch without targets"

@@ -8,12 +8,11 @@ __all__ = []
 # %% ../../nbs/core/05_predictions.ipynb #0e0a932e
 from fastai.basics import *
 from .inputs import (
-    as_rows, columns_of, group_numbers, label_names, row_names)
-from .messages import note, PROBS_GIVEN, progress, warn_user
+    as_rows, check_index, columns_of, group_numbers, label_names, row_names)
+from .messages import PROBS_GIVEN, progress, warn_user
 from .tables import some_names
-from fastai_mlmetrics.core.rules import (
-    as_thresh, is_prob_thresh, is_probs, thresh_text, ThresholdRule, to_scores,
-    useless_thresh)
+from .rules import (
+    as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores, useless_thresh)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
 from functools import cached_property
 from dataclasses import dataclass, replace
@@ -61,6 +60,7 @@ class Predictions:
         "Check arrays of any kind"
         index = row_names(preds, targs)
         columns = columns_of(preds, targs)
+        check_index('groups and the arrays', groups, preds, targs)
         rows,targs = as_rows(preds, targs)
         groups = group_numbers(groups, len(rows), preds)
         preds = rows
@@ -71,6 +71,7 @@ class Predictions:
             # Predictions of ignored targets may be any number, such as the ignored value
             if not is_probs(preds) and is_probs(known):
                 preds = known.where((preds<0) | (preds>1), preds)
+        if preds.is_floating_point() and not sigmoid and is_probs(preds): preds = clip_probs(preds)
         vocab = _named(vocab, columns, preds.shape[1])
         if thresh is not None: thresh = as_thresh(thresh, vocab)
         if preds.is_floating_point():
@@ -137,8 +138,6 @@ class Predictions:
         numbers = [*range(n_labels)]
         names = None if [*self.vocab]==numbers else self.vocab
         rule,columns = self.rule.replace(labels=labels).for_labels(n_labels, names)
-        name,n = Counter(self.vocab[columns]).most_common(1)[0]
-        if n>1: raise ValueError(f"labels has {name!r} {n} times")
         cols = [*columns]
         thresh = rule.thresh
         if isinstance(thresh, tuple): thresh = tuple(thresh[i] for i in cols)
@@ -232,12 +231,7 @@ def _check_scale(preds, thresh, sigmoid):
     if seem_probs and useless: raise ValueError(f"{useless}: all predictions lie in [0, 1]")
     if not (probs or sigmoid) and is_prob_thresh(thresh):
         low,high = preds[~preds.isnan()].aminmax()
-        percent = note(0<=low<=high<=100, "If they are percentages, divide them by 100. ")
-        raise ValueError(f"predictions from {low:.3g} to {high:.3g} are not probabilities, "
-                         f"but thresh={thresh_text(thresh)} is for probabilities. {percent}"
-                         "For logits, pass sigmoid=True. For the margins of decision_function, pass "
-                         "thresh=0. For other scores, subtract the threshold: pass preds-thresh and "
-                         "thresh=0")
+        raise ValueError(RangeFound('logits', low.item(), high.item()).text)
 
 @patch
 def _check_values(self:Predictions):
@@ -291,9 +285,8 @@ def takes_predictions(
 ):
     "Replace `**kwargs` of a function by the keyword arguments of `Predictions`"
     order = [*inspect.signature(Predictions.of).parameters]
-    def place(p):
-        is_common = p.kind is p.KEYWORD_ONLY and p.name in order
-        return p.kind,order.index(p.name) if is_common else len(order)
+    def place(p): # Common keywords first
+        return p.kind,[*order, p.name].index(p.name) if p.kind is p.KEYWORD_ONLY else 0
     def decorate(f):
         sig = inspect.signature(delegates(Predictions.of, but=[*but])(f))
         f.__signature__ = sig.replace(parameters=sorted(sig.parameters.values(), key=place))

@@ -8,8 +8,8 @@ __all__ = []
 # %% ../../nbs/core/03_rules.ipynb #2c4108a7
 from fastai.basics import *
 from .inputs import (
-    as_tensor, as_vocab, columns_of, label_vocab, to_builtin, upload)
-from .messages import check_int, nearest, note, single_threaded
+    as_tensor, as_vocab, check_index, columns_of, label_vocab, to_builtin, upload)
+from .messages import check_int, note, single_threaded, suggestion
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,11 +22,24 @@ def to_scores(
     scores = preds if preds.dtype==torch.float64 else preds.float()
     return single_threaded(torch.sigmoid, scores) if sigmoid else scores
 
+def beyond_probs(
+    low, # Lowest score, or scores
+    high # Highest score, or scores
+): # Bool, or bools
+    "Whether scores are outside of [0, 1] by more than rounding: float16 has 1.001 next to 1"
+    return (low<-1e-6) | (high>1.002)
+
 def is_probs(
     scores:Tensor # Scores, as `to_scores` returns them
 )->bool: # False for logits and other margins
-    "Whether all scores are in [0, 1]"
-    return not ((scores<0) | (scores>1)).any() # NaN is neither
+    "Whether all scores are in [0, 1], up to rounding"
+    return not beyond_probs(scores, scores).any() # NaN is neither
+
+def clip_probs(
+    probs:Tensor # Probabilities, up to rounding
+)->Tensor: # `probs` itself if they are in [0, 1]
+    "Clip probabilities to [0, 1]"
+    return probs.clamp(0, 1) if ((probs<0) | (probs>1)).any() else probs
 
 # %% ../../nbs/core/03_rules.ipynb #eac70a7f
 def thresh_names(
@@ -47,10 +60,6 @@ def as_thresh(
     if by_name: thresh = [*thresh.values()]
     # The results of searches are tuples with one of these fields
     if isinstance(thresh, tuple): thresh = getattr(thresh, 'thresh', getattr(thresh, 'best', thresh))
-    shape = getattr(thresh, 'shape', ())
-    if len(shape)>1:
-        raise ValueError(f"thresh has the shape {tuple(shape)}, "
-                         "but should be a number, or one number per label")
     thresh = to_builtin(thresh)
     try:
         res = tuple(map(float, thresh)) if is_iter(thresh) else float(thresh)
@@ -71,15 +80,15 @@ def _in_order(thresh, names, vocab, by_name):
         if not by_name and len(names)==len(vocab): return thresh
         if by_name and unknown:
             raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, "
-                             "or targets in a DataFrame, or set dls.vocab of a Learner. Or pass "
-                             "thresh as a list, one number per label")
+                             "targets in a DataFrame, or thresh as a list, one number per label")
+    if unknown:
+        raise ValueError(f"thresh is for the labels {unknown[:3]}, which are not here"
+                         f"{suggestion(unknown[0], vocab)}")
     missing = [o for o in vocab if o not in names]
-    problems = [note(unknown, f"is for the labels {unknown[:3]}, which are not here"),
-                note(missing, f"lacks {missing[:3]}")]
-    problem = ', and '.join(filter(None, problems)) or "has more than one number for a label"
-    only_some = note(missing and not unknown, ": pass a number for each label. Only learn.set_thresh "
-                                              "accepts some labels, and keeps the other thresholds")
-    raise ValueError(f"thresh {problem}{only_some}")
+    if missing:
+        raise ValueError(f"thresh lacks {missing[:3]}: pass a number for each label. Only "
+                         "learn.set_thresh accepts some labels, and keeps the other thresholds")
+    raise ValueError("thresh has more than one number for a label")
 
 def complete_thresh(
     thresh, # Thresholds, as `as_thresh` takes them; with names, they may be of some labels only
@@ -114,10 +123,10 @@ class RangeFound(namedtuple('RangeFound', 'kind low high')):
     @property
     def text(self):
         "Advice if `kind` is 'logits', but the threshold is for probabilities"
-        percent = note(self.low>=0, "If they are percentages, divide them by 100. ")
-        return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits, but the "
-                f"threshold is for probabilities. {percent}For logits, pass sigmoid=True, or a "
-                "threshold on logits such as thresh=0")
+        percent = note(0<=self.low<=self.high<=100, "If they are percentages, divide them by 100. ")
+        return (f"predictions like {self.low:.4g} and {self.high:.4g} seem to be logits, but the "
+                f"threshold is for probabilities. {percent}For logits, pass sigmoid=True, for "
+                "margins thresh=0, for other scores preds-thresh and thresh=0")
 
 # %% ../../nbs/core/03_rules.ipynb #239d9181
 def limits_text(
@@ -140,18 +149,6 @@ def useless_thresh(
     if outside<0: what = "below every probability, so every label would always be predicted"
     return f"thresh={outside:g} is {what}"
 
-def check_limits(
-    min_labels:int, # Minimum number of labels per sample
-    max_labels:int # Maximum number of labels per sample; None: unlimited
-)->tuple: # Both as int or None
-    "Check limits on the number of labels"
-    min_labels = check_int('min_labels', min_labels)
-    if max_labels is None: return min_labels,None
-    max_labels = check_int('max_labels', max_labels, 1)
-    if max_labels<min_labels:
-        raise ValueError(f"max_labels={max_labels} should be at least min_labels={min_labels}")
-    return min_labels,max_labels
-
 def check_weight(
     sample_weight # One weight per sample, or None
 )->Tensor: # On the CPU, in float64; None if there are none
@@ -173,6 +170,7 @@ class ThresholdRule:
     min_labels:int=0 # Minimum number of labels per sample
     max_labels:int=None # Maximum number of labels per sample; None: unlimited
     names:tuple=None # Label names of the thresholds, in order; None: the names in `thresh`, if any
+    weight_index:object=None # pandas index of `sample_weight`; None: it has none
     by_name:bool=False # Whether thresholds came from a dict, which needs the names of the labels
 
     def __post_init__(self):
@@ -186,14 +184,21 @@ class ThresholdRule:
         if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
             raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, "
                              "which may be nan")
-        min_labels,max_labels = check_limits(self.min_labels, self.max_labels)
+        if self.ignore_index in (0,1):
+            raise ValueError(f"ignore_index={self.ignore_index} is the value of known targets: to "
+                             "leave out a label, pass labels= with the others")
+        weight_index = self.weight_index
+        if isinstance(self.sample_weight, pd.Series): weight_index = self.sample_weight.index
+        min_labels = check_int('min_labels', self.min_labels)
+        max_labels = self.max_labels
+        if max_labels is not None: max_labels = check_int('max_labels', max_labels, max(min_labels, 1))
         labels = None if self.labels is None else tuple(L(to_builtin(self.labels)))
         if labels==(): raise ValueError("labels=[] leaves nothing to score")
         checked = dict(
             thresh=thresh, names=ifnone(self.names, thresh_names(self.thresh)),
             by_name=self.by_name or isinstance(self.thresh, dict), labels=labels,
             sample_weight=check_weight(self.sample_weight), min_labels=min_labels,
-            max_labels=max_labels)
+            max_labels=max_labels, weight_index=weight_index)
         for name,value in checked.items(): object.__setattr__(self, name, value)
 
     def replace(self, **changes):
@@ -285,13 +290,11 @@ def range_found(self:ThresholdRule,
 ): # `RangeFound`; None: nothing is wrong
     "Check whether the range of predictions contradicts `thresh` or `sigmoid`"
     if self.is_top_k: return None
-    in_01 = 0<=low<high<=1
-    if self.sigmoid and in_01 and n>=10: # Fewer logits may be in [0, 1] by chance
+    is_beyond = beyond_probs(low, high)
+    if self.sigmoid and low<high and not is_beyond and n>=10: # Fewer logits may be in [0, 1] by chance
         return RangeFound('probabilities', low, high)
-    beyond_01 = low<0 or high>1
-    if not self.sigmoid and beyond_01 and is_prob_thresh(self.thresh):
+    if not self.sigmoid and is_beyond and is_prob_thresh(self.thresh):
         return RangeFound('logits', low, high)
-
 
 # %% ../../nbs/core/03_rules.ipynb #a0871284
 @patch
@@ -308,13 +311,29 @@ def for_labels(self:ThresholdRule,
     rule = self if thresh is self.thresh else self.replace(thresh=thresh)
     if self.labels is None: return rule,None
     def column(label):
+        if isinstance(label, bool): raise ValueError("labels is a mask: pass np.flatnonzero(labels)")
         if vocab is not None and label in vocab: return vocab.index(label)
-        if not isinstance(label, bool) and label in range(c): return int(label)
-        near = nearest(label, L(vocab))
-        why = f": did you mean {near[0]!r}?" if near else '' if vocab is not None else (
-            ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab")
-        raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{why}")
-    return rule,tuple(map(column, self.labels))
+        if label in range(c): return int(label)
+        hint = note(isinstance(label, str), suggestion(label, ifnone(vocab, range(c))))
+        if vocab is None and not hint:
+            hint = ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab"
+        raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{hint}")
+    columns = tuple(map(column, self.labels))
+    i,n = Counter(columns).most_common(1)[0]
+    if n>1: raise ValueError(f"labels has {ifnone(vocab, range(c))[i]!r} {n} times")
+    return rule,columns
+
+@patch
+def check_rows(self:ThresholdRule,
+    start:int, # Number of earlier samples
+    *tables # Predictions and targets
+):
+    "Raise an error if the weights and the tables name their rows differently, or in another order"
+    if self.weight_index is None: return
+    for o in tables:
+        if isinstance(o, (pd.DataFrame,pd.Series)):
+            weight = pd.Series(0, self.weight_index[start:start+len(o)])
+            check_index('sample_weight and the arrays', weight, o)
 
 @patch
 def vocab_for(self:ThresholdRule,

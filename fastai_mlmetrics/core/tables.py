@@ -7,7 +7,7 @@ __all__ = ['with_limits', 'Table']
 
 # %% ../../nbs/core/02_tables.ipynb #85de2a07
 from fastai.basics import *
-from .messages import check_int, code_html, nearest
+from .messages import check_int, code_html, note, suggestion
 import textwrap
 from numbers import Integral
 
@@ -60,10 +60,9 @@ def label_index(
     for names in (vocab, vocab.map(as_shown)): # Tables show the number 3 as they show '3'
         if label in names: return names.index(label)
     if isinstance(label, Integral) and 0<=label<len(vocab): return int(label)
-    near = nearest(label, vocab.map(as_shown), 3) if isinstance(label, str) else []
-    hint = (f"did you mean {' or '.join(map(repr, near))}?" if near else
-            f"it has {names_within(vocab, 60)}")
-    raise ValueError(f"label {label!r} is not in the vocab: {hint}")
+    near = note(isinstance(label, str), suggestion(label, vocab.map(as_shown)))
+    hint = near or f": it has {names_within(vocab, 60)}"
+    raise ValueError(f"label {label!r} is not in the vocab{hint}")
 
 def label_columns(
     labels, # Names or indices of labels; None: the first `k` columns of `order`

@@ -13,45 +13,58 @@ from fastai_mlmetrics.core.inputs import (
 from ..core.messages import format_number, progress
 from ..core.tables import label_columns, new_axes, plot_name, Table
 from ..core.rules import ThresholdRule
+from operator import length_hint
 
 # %% ../../nbs/data/01_imbalance.ipynb #1f8d3980
-def _targets(ds):
+def _n_inputs(data):
+    "Return how many parts of a batch are inputs; -1: all but the last"
+    with no_random(): return getattr(data, 'n_inp', -1) # fastai may draw a batch to know it
+
+def _labels_of(parts, n_inp, n_axes):
+    "Return the targets of labels in a sample or batch: of several, the last one with `n_axes` axes"
+    last = parts[-1]
+    targets = last if isinstance(last, (tuple,list)) else parts[n_inp:]
+    fit = [o for o in targets if np.ndim(o)==n_axes]
+    return fit[-1] if fit else last
+
+def _targets(ds, data):
     "Read the targets of a data set: a list of label names per sample, or an N x C tensor"
     targets = stored_targets(ds)
     if targets is not None: return targets
-    return torch.stack([as_tensor(ds[i][-1]) for i in range(len(ds))])
-
-def _length(o):
-    "Return the length of `o`, or None if it has none"
-    try: return len(o)
-    except TypeError: return None
+    n_inp = _n_inputs(data)
+    return torch.stack([as_tensor(_labels_of(ds[i], n_inp, 1)) for i in range(len(ds))])
 
 def _has_items(ds):
-    "Whether a data set has a length, and samples by number of which the last part is the target"
-    if isinstance(ds, torch.utils.data.IterableDataset) or _length(ds) is None: return False
-    if any(hasattr(ds, o) for o in ('ys','targets','tls','indices')): return True
-    return not len(ds) or isinstance(ds[0], (tuple,list,L))
+    "Whether a data set has samples by number, of which the last part is the target"
+    if isinstance(ds, torch.utils.data.IterableDataset) or not length_hint(ds): return False
+    names = 'ys','targets','tls','indices'
+    return any(hasattr(ds, o) for o in names) or isinstance(ds[0], (tuple,list,L))
 
-def _batch_targets(dl):
+def _batch_targets(dl, data):
     "Read the targets of a loader batch by batch; None if it has no batches"
     # All samples, in order, if fastai can make such a loader
     if getattr(dl, 'drop_last', False) and hasattr(dl, 'new'):
         dl = dl.new(shuffle=False, drop_last=False)
     targets = []
+    n_inp = _n_inputs(data)
     with no_random(): # A loader draws random numbers, with which training should not begin
-        for batch in progress(dl, show=_length(dl) is not None):
+        for batch in progress(dl, show=length_hint(dl)>0):
             if not isinstance(batch, (tuple,list,L)) or len(batch)<2:
                 raise ValueError("the targets of these data cannot be read: a batch is "
                                  f"{truncstr(repr(type(batch).__name__), 40)}, but should be a tuple "
                                  "of inputs and targets; pass the targets instead, N x C")
-            targets.append(as_tensor(batch[-1], 'targets').cpu())
+            targets.append(as_tensor(_labels_of(batch, n_inp, 2), 'targets').cpu())
     return torch.cat(targets) if targets else None
 
-def _loader_targets(dl):
-    "Read the targets of a loader, or list of batches, as `_targets` does; None if it has no samples"
-    ds = getattr(dl, 'dataset', None)
-    if not _has_items(ds): return _batch_targets(dl)
-    return _targets(ds) if len(ds) else None
+def _loader_targets(dl, data):
+    "Read the targets of a loader of `data` as `_targets` does; None if it has no samples"
+    ds = dl if isinstance(dl, Datasets) else getattr(dl, 'dataset', None)
+    return _targets(ds, data) if _has_items(ds) else _batch_targets(dl, data)
+
+def _loaders(data):
+    "List the loaders of `DataLoaders`, or a single loader or `Datasets`; [] for arrays"
+    if isinstance(data, DataLoaders): return data.loaders[:2]
+    return [data] if isinstance(data, (Datasets,DataLoader,torch.utils.data.DataLoader)) else []
 
 def one_hot_rows(
     rows:list, # Label names of each sample
@@ -76,10 +89,13 @@ def _as_matrix(targets, names, ignore_index):
     valid = ThresholdRule(ignore_index=ignore_index).valid(targets)
     wrong = (targets!=0) & (targets!=1)
     if valid is not None: wrong &= valid
-    wrong = targets[wrong]
-    if len(wrong):
-        raise ValueError(f"targets must be 0 or 1, but one is {format_number(wrong[0])}: "
-                         "name the value of missing ones with ignore_index")
+    if wrong.any():
+        i,j = wrong.nonzero()[0].tolist()
+        label = label_names(names, wrong.shape[1])[j]
+        value = format_number(targets[i,j])
+        raise ValueError(f"targets must be 0 or 1, but label {label!r} has {value}: "
+                         "round soft labels, leave out columns that are no labels, and name the value "
+                         "of missing ones with ignore_index")
     targets = targets.double()
     return targets if valid is None else targets.where(valid, math.nan)
 
@@ -93,15 +109,16 @@ def _arrays(data, valid):
     return [as_tensor(data, 'targets'),as_tensor(valid, 'targets')]
 
 def label_matrix(
-    data, # `DataLoaders` of any kind, or an array of targets, N x C
+    data, # `DataLoaders` of any kind, one loader, `Datasets`, or an array of targets, N x C
     valid=None, # Validation targets, N x C, if `data` is an array; None: none
     *,
     vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
     ignore_index=None # Target value to ignore, which may be nan; None: ignore none
 ): # C names; training and validation targets in float64, N x C of 0, 1 and nan (ignored)
     "Read the targets of all samples; labels that are not in the vocab come last"
-    if isinstance(data, DataLoaders):
-        parts = [_loader_targets(dl) for dl in data.loaders[:2]]
+    loaders = _loaders(data)
+    if loaders:
+        parts = [_loader_targets(dl, data) for dl in loaders]
         parts = [part for part in parts if part is not None]
         if not parts: raise ValueError("the data have no samples")
         vocab = label_vocab(data)
@@ -194,7 +211,6 @@ def plot_cooccurrence(
 def pos_weight(
     data, # `DataLoaders`, whose training targets are counted, or an array of targets, N x C
     max_weight:float=100., # Maximum weight, 1 or more; its inverse is the minimum
-    smooth:float=0., # Number of samples to add to the positives and to the negatives of each label
     ignore_index=None # Target value to ignore, which may be nan; None: ignore none
 )->Tensor: # C weights in float32, on the device of `data`
     """Compute weights of positives for `BCEWithLogitsLossFlat`: negatives over positives, per label
@@ -207,20 +223,19 @@ def pos_weight(
         targs = tensor([[1,0], [0,1], [1,0], [1,1]])
         pos_weight(targs) # [0.333, 1.0]
         BCEWithLogitsLossFlat(pos_weight=pos_weight(targs))"""
-    if not max_weight>=1 or not smooth>=0:
-        raise ValueError(f"max_weight={max_weight} must be at least 1, "
-                         f"and smooth={smooth} at least 0")
-    if isinstance(data, DataLoaders):
-        targs = _loader_targets(data.train)
+    if not max_weight>=1: raise ValueError(f"max_weight={max_weight} must be at least 1")
+    loaders = _loaders(data)
+    if loaders:
+        targs = _loader_targets(loaders[0], data)
         if targs is None: raise ValueError("the training data have no samples")
         vocab = label_vocab(data)
         device = getattr(data, 'device', None)
     else:
         targs = as_tensor(data, 'targets')
-        vocab = None
+        vocab = columns_of(data)
         device = targs.device
     train = _as_matrix(targs, vocab, ignore_index)
     positives = train.nansum(0)
     n = (~train.isnan()).sum(0)
-    weights = (n-positives+smooth) / (positives+smooth)
+    weights = (n-positives)/positives
     return weights.nan_to_num(1.).clamp(1/max_weight, max_weight).float().to(device)

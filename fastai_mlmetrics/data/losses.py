@@ -19,11 +19,6 @@ def _decoding_thresh(thresh):
                          "names to learn.set_thresh")
     return as_thresh(thresh)
 
-def _check_reduction(reduction):
-    "Check the name of a reduction, and return it"
-    if reduction in ('mean','sum','none'): return reduction
-    raise ValueError(f"reduction={reduction!r} should be 'mean', 'sum' or 'none'")
-
 def _as_weight(weight):
     "Return a weight, or one per label, as a tensor; None: there is none"
     if weight is None or isinstance(weight, Tensor): return weight
@@ -52,16 +47,9 @@ class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
         weight,pos_weight = map(_as_weight, (weight,pos_weight))
         # A weight per label needs the label axis, which fastai keeps for `pos_weight` only
         if weight is not None and weight.numel()>1: kwargs.setdefault('flatten', False)
-        # torch refuses more axes than the predictions have
-        while pos_weight is not None and pos_weight.ndim>1 and len(pos_weight)==1:
-            pos_weight = pos_weight[0]
-        super().__init__(weight=weight, pos_weight=pos_weight,
-                         reduction=_check_reduction(reduction), **kwargs)
+        super().__init__(weight=weight, pos_weight=pos_weight, reduction=reduction, **kwargs)
         self.thresh = _decoding_thresh(self.thresh)
         self.ignore_index = ignore_index
-
-    @BaseLoss.reduction.setter
-    def reduction(self, reduction): self.func.reduction = _check_reduction(reduction)
 
     def decodes(self, x): return binarize(x, self.thresh, sigmoid=False)
 
@@ -92,19 +80,11 @@ class AsymmetricLoss(Module):
         alpha:float=None, # Weight of positives, 0 to 1, and 1-alpha of negatives; None: 1 for both
         reduction:str='mean' # 'mean', 'sum' or 'none'
     ):
-        if min(gamma_neg, gamma_pos)<0 or not 0<=clip<1:
-            raise ValueError(f"gamma_neg={gamma_neg} and gamma_pos={gamma_pos} must be at "
-                             f"least 0, and clip={clip} at least 0 and below 1")
-        if alpha is not None and not 0<=alpha<=1:
-            raise ValueError(f"alpha={alpha} must be from 0 to 1, or None for no such "
-                             "weights (which torchvision writes as -1)")
+        # torchvision writes -1 for `alpha=None`
+        if min(gamma_neg, gamma_pos)<0 or not 0<=clip<1 or not 0<=ifnone(alpha, 0)<=1:
+            raise ValueError(f"gamma_neg={gamma_neg} and gamma_pos={gamma_pos} must be at least 0, "
+                             f"clip={clip} from 0 to below 1, and alpha={alpha} from 0 to 1, or None")
         store_attr()
-
-    @property
-    def reduction(self): return self._reduction
-
-    @reduction.setter
-    def reduction(self, reduction): self._reduction = _check_reduction(reduction)
 
     def forward(self, inp:Tensor, targ:Tensor)->Tensor:
         logits = to_scores(inp, sigmoid=False) # Half precision becomes float32
@@ -118,10 +98,6 @@ class AsymmetricLoss(Module):
             absent = (1-self.alpha)*absent
         loss = targ*present + (1-targ)*absent
         return loss if self.reduction=='none' else getattr(loss, self.reduction)()
-
-    def extra_repr(self):
-        names = 'gamma_neg','gamma_pos','clip','alpha'
-        return ', '.join(f'{k}={getattr(self, k)}' for k in names)
 
 # %% ../../nbs/data/00_losses.ipynb #88977930
 class AsymmetricLossFlat(BCEWithLogitsLossFlat):

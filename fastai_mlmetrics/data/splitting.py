@@ -7,7 +7,7 @@ __all__ = ['stratified_split', 'stratified_folds', 'StratifiedMultiLabelSplitter
 
 # %% ../../nbs/data/02_splitting.ipynb #950c38eb
 from fastai.basics import *
-from ..core.inputs import to_builtin
+from ..core.inputs import check_index, group_values, to_builtin
 from ..core.messages import check_int, count_of, warn_user
 from .imbalance import label_matrix, one_hot_rows
 import scipy.sparse as sp
@@ -17,22 +17,14 @@ class _Units:
     "Units to assign to parts, samples or whole groups of samples, with their counts"
     def __init__(self,
         y, # Targets, sparse, N x C
-        groups, # Number of the group of each sample; None: each sample is a unit
-        pairs, # Whether to count pairs of labels as well
-        share # Share of the smallest part; pairs of which it would get less than one are left out
+        groups # Number of the group of each sample; None: each sample is a unit
     ):
-        columns = [y]
-        if pairs and y.shape[1]>1:
-            with_later = [y[:,[i]].multiply(y[:,i+1:]) for i in range(y.shape[1]-1)]
-            each_pair = sp.hstack(with_later).tocsc()
-            columns.append(each_pair[:,each_pair.sum(0)*share>=1])
-        counts = sp.hstack([*columns, np.ones((y.shape[0], 1))]).tocsr()
+        counts = sp.hstack([y, np.ones((y.shape[0], 1))]).tocsr()
         if groups is not None:
             position = groups,np.arange(len(groups))
             counts = sp.csr_array((np.ones(len(groups)), position))@counts
             counts.sort_indices()
-        self.counts = counts # Units x columns: labels, pairs of labels, and (last) samples
-        self.n_labels = y.shape[1]
+        self.counts = counts # Units x columns: labels, and (last) samples
         self.totals = counts.sum(0)
         self.inverse_totals = 1/np.maximum(self.totals, 1)
         self.sizes = counts[:,[-1]].toarray()[:,0] # Samples per unit
@@ -40,7 +32,7 @@ class _Units:
     def __len__(self): return len(self.sizes)
 
     def rarest_first(self, rng):
-        "Order units by their rarest label or pair, then the largest first, then at random"
+        "Order units by their rarest label, then the largest first, then at random"
         rank = self.totals.argsort(kind='stable').argsort() # The rarest column has 0
         rank[-1] = len(rank) # Every unit has samples, which are not rare
         rarest = np.minimum.reduceat(rank[self.counts.indices], self.counts.indptr[:-1])
@@ -54,12 +46,12 @@ class _Units:
         "Measure how far parts are from their shares: samples first, then labels, then chi-square"
         totals = self.counts.T@(part[:,None]==np.arange(len(shares))) # Columns x parts
         distance = abs(totals[-1]-shares*self.totals[-1]).sum().round(6)
-        n_missing = (totals[:self.n_labels]==0).sum()
+        n_missing = (totals[:-1]==0).sum()
         deficit = shares-totals*self.inverse_totals[:,None]
         return distance,n_missing,(self.totals@deficit**2/shares).sum()
 
 # Iterative stratification (Sechidis et al., 2011) as a greedy decrease of chi-square.
-# A part should have its share of each column's total: of a label, a pair, the samples.
+# A part should have its share of each column's total: of a label, and of the samples.
 # `deficit` is the fraction of the total that the part has yet to get. Then
 #     chi_square = sum over columns and parts of total * deficit**2 / share
 # A unit in a part lowers the deficits of the unit's columns by `fraction`, which is the
@@ -80,7 +72,6 @@ def _deal(
     # For the rule: 1 where a part has no unit of a column yet, the number of such parts, and of
     # units to come. A column that no part lacks needs no rule
     lacks = np.ones((n_columns, len(shares)), int)
-    lacks[units.n_labels:-1] = 0 # A part may lack a pair, but no part may be empty
     n_lacking = lacks.sum(1)
     n_left = (counts>0).sum(0)
     part = np.empty(len(units), int)
@@ -115,24 +106,13 @@ def _deal_groups(units, shares, rng):
     return options[faults.index(min(faults))]
 
 # %% ../../nbs/data/02_splitting.ipynb #c6d5d6da
-def _group_numbers(groups, n_samples):
-    "Check the group of each sample, and number the groups from 0"
-    names = [to_builtin(o) for o in to_builtin(groups)]
-    names = [tuple(o) if isinstance(o, list) else o for o in names] # Lists cannot be hashed
-    if len(names)!=n_samples:
-        raise ValueError(f"groups has {len(names):,} values, but there are {n_samples:,} samples")
-    numbers = pd.factorize(pd.Series(names, dtype=object))[0]
-    if (numbers<0).any():
-        raise ValueError("some groups are missing: give a sample without a group a value that no "
-                         "other sample has")
-    return numbers
-
-def _parts(targs, shares, seed, groups=None, pairs=False, ignore_index=None):
+def _parts(targs, shares, seed, groups=None, ignore_index=None):
     "Assign each sample to a part"
+    check_index('groups and targets', groups, targs)
     _,targs,_ = label_matrix(targs, ignore_index=ignore_index)
     y = sp.csc_array(targs.nan_to_num().cpu().numpy())
-    if groups is not None: groups = _group_numbers(groups, y.shape[0])
-    units = _Units(y, groups, pairs, min(shares))
+    if groups is not None: groups = pd.factorize(group_values(groups, y.shape[0]))[0]
+    units = _Units(y, groups)
     if len(units)<len(shares):
         n_units = count_of(len(units), 'sample' if groups is None else 'group')
         raise ValueError(f"{n_units} cannot be split into {len(shares)} parts")
@@ -156,7 +136,6 @@ def stratified_split(
     seed:int=None, # Random seed of the split; None: drawn by torch, so that `set_seed` has an effect
     *,
     groups=None, # Group of each sample, N values; a group is never split; None: no groups
-    pairs:bool=False, # Whether to balance pairs of labels as well as labels
     ignore_index=None # Target value to ignore, which may be nan; None: ignore none
 )->tuple: # Lists of the indices of training and of validation
     """Split samples into training and validation, each with its share of every label
@@ -171,7 +150,7 @@ def stratified_split(
     if not (isinstance(valid_pct, Real) and 0<valid_pct<1):
         raise ValueError(f"valid_pct={valid_pct!r} should be one share between 0 and 1, such as 0.2: "
                          "for three parts, split twice")
-    part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, pairs, ignore_index)
+    part = _parts(targs, (1-valid_pct, valid_pct), seed, groups, ignore_index)
     return tuple(np.flatnonzero(part==i).tolist() for i in (0,1))
 
 @delegates(stratified_split, but='valid_pct')
@@ -218,7 +197,6 @@ def StratifiedMultiLabelSplitter(
     *,
     get_y, # Function of an item that returns its label names, or zeros and ones, as in `DataBlock`
     groups=None, # Function of an item that returns its group: a group is never split; None: no groups
-    pairs:bool=False, # Whether to balance pairs of labels as well as labels
     ignore_index=None # Target value to ignore if `get_y` returns zeros and ones; None: ignore none
 ): # Function of items, for `DataBlock(splitter=...)`
     """Create a splitter like `RandomSplitter`, with a share of every label on both sides
@@ -229,6 +207,6 @@ def StratifiedMultiLabelSplitter(
     def _inner(items):
         targs = _item_targs(items, get_y)
         group_of_each = None if groups is None else _each(groups, items, 'groups')
-        return stratified_split(targs, valid_pct, seed, groups=group_of_each, pairs=pairs,
+        return stratified_split(targs, valid_pct, seed, groups=group_of_each,
                                 ignore_index=ignore_index)
     return _inner

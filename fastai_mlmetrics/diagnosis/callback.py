@@ -9,22 +9,22 @@ __all__ = ['ZeroLabelsCallback']
 from fastai.basics import *
 from ..core.inputs import fitting_names, label_vocab
 from ..core.messages import (
-    check_int, check_shares, hidden_by, new_warnings, replaced, without_prefix)
+    check_int, check_shares, hidden_by, new_warnings, replaced)
 from ..core.tables import Table
 from ..core.rules import ThresholdRule
 from ..core.passes import check_label_axis
 from ..core.decoding import Decoding, ignored_by
-from ..metrics.streaming import StreamMetric
+from ..metrics.streaming import CountsMetric, StreamMetric
+from ..thresholds.tuning import METRICS
 from .validation import ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
 from .boxes import (
-    as_warning, in_brief, ZeroLabelsError, ZeroLabelsWarning)
+    as_warning, MISLEADING, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
 from .records import (
     add_trend, all_clear, describe, describe_frozen, describe_unchanged, OF_FIT, Record)
 from .pitfalls import common_labels, error_text, known_codes, pitfalls
 from fastai.callback.tracker import SaveModelCallback
-from contextlib import nullcontext, redirect_stderr
 from weakref import ref
 
 # %% ../../nbs/diagnosis/06_callback.ipynb #ad57aede
@@ -75,7 +75,8 @@ class ZeroLabelsCallback(Callback):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
                              "or a function of the record")
         ThresholdRule(ifnone(thresh, 0.5), sigmoid, labels) # Raises if they are wrong
-        store_attr()
+        store_attr(but='labels')
+        self.scored_labels = labels # `labels` is the table by label
         self._forget()
 
     def _forget(self):
@@ -89,8 +90,8 @@ class ZeroLabelsCallback(Callback):
         self._to_log = {} # `Record` that waits for `after_epoch`
         self._to_judge = {} # Last `Record`
         self._learner = None # Weak reference to the Learner of these records
-        self._in_on_flag = None # `Record` that `on_flag` was called with, while it runs
-        self._of_best_epoch = None # `Record` of the epoch that a `SaveModelCallback` saved
+        self._in_on_flag = False # Whether `on_flag` runs, which may validate or train
+        self.best_record = None # `Record` of the epoch that a `SaveModelCallback` saved
 
     def __getstate__(self):
         "Return the state of a copy or a pickle, which has the records, but has reported nothing"
@@ -126,17 +127,14 @@ class ZeroLabelsCallback(Callback):
         self._learner = ref(self.learn)
         self._to_judge.pop(self._standalone, None)
         self.run_train = True
-        ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.labels).check_names(self.learn)
+        rule = ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.scored_labels)
+        rule.check_names(self.learn)
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.rule.check_names(self.learn)
         if self._is_validation: self._warn_of_pitfalls(pitfalls(None, self.learn, when='start'))
         if not self._standalone: self._fit = _FitState(running=True)
 
     def before_validate(self):
         "Start counting, but not for `lr_find` and `get_preds`"
-        if self._in_on_flag and self._in_on_flag.phase=='validate' and self._standalone:
-            raise RuntimeError("on_flag was called within learn.validate(), where the Learner cannot "
-                               "validate or predict again. Do so after learn.validate(); the record "
-                               "is learn.zero_labels.records[-1]")
         self.after_cancel_validate()
         if not self._is_validation: return
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.warns_of_range = False
@@ -144,14 +142,14 @@ class ZeroLabelsCallback(Callback):
             rule = Decoding(self.loss_func).args
             if self.thresh is not None: rule['thresh'] = self.thresh
             ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
-            labels = ifnone(self.labels, common_labels(self.learn.metrics, label_vocab(self.dls)))
+            labels = ifnone(self.scored_labels, common_labels(self.learn.metrics))
             self._stats[self._standalone] = ValidationStats(
                 **rule, sigmoid=self.sigmoid, ignore_index=ignored, labels=labels)
 
     def _warn_of_pitfalls(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
         new = new_warnings(self.learn, texts)
-        if new: self.notify(as_warning("These numbers may mislead:", new, r))
+        if new: notify(as_warning(f"{MISLEADING}:", new, r))
 
     @contextmanager
     def _leaving_out(self,
@@ -163,7 +161,7 @@ class ZeroLabelsCallback(Callback):
         except but: raise
         except Exception as e:
             if new_warnings(self.learn, [f"Left out: {what}"]):
-                self.notify(as_warning(f"Left out, because of an error: {what}.", [error_text(e)]))
+                notify(as_warning(f"Left out, because of an error: {what}.", [error_text(e)]))
 
     @property
     def is_counting(self):
@@ -180,7 +178,6 @@ class ZeroLabelsCallback(Callback):
             # Errors of these kinds are about the predictions or targets of the user
             with self._leaving_out("a validation", but=(ValueError,TypeError)):
                 stats.accumulate(self.learn)
-                if self.iter==0: stats.check_batch(self.learn) # A GPU waits once per validation
                 self._stats[self._standalone] = stats # Not if counting the batch has failed
 
     def after_cancel_validate(self): self._stats.pop(self._standalone, None)
@@ -205,9 +202,6 @@ class ZeroLabelsCallback(Callback):
         fields = stats.fields(vocab, decoding, **self._learner_fields(stats, decoding))
         if fields is None: return
         r = Record(fields)
-        if decoding.pos_weight is not None:
-            with self._leaving_out("how much `pos_weight` matters"):
-                r.pos_weight = stats.weighs_much(decoding.pos_weight)
         r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])
@@ -224,12 +218,14 @@ class ZeroLabelsCallback(Callback):
         "Return the fields of a record that describe the Learner"
         # A loss that ignores targets should not be replaced by one that does not
         ignored = decoding.ignore_index
-        can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and decoding.pos_weight is None
+        weight = decoding.pos_weight
+        can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and weight is None
                      and (stats.per_label.ignore_index is None or ignored is not None))
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
             min_accuracy=self.min_accuracy, max_empty=self.max_empty, ignore=self.ignore,
             decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=ignored,
+            pos_weight=weight is not None and bool((weight>1).any()),
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone
             other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid))
@@ -243,7 +239,7 @@ def after_epoch(self:ZeroLabelsCallback):
     with self._leaving_out("values for the trackers"): self.track(r)
     self._warn_of_pitfalls(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
-    if getattr(self._saver, 'new_best', False): self._of_best_epoch = r
+    if getattr(self.saver, 'new_best', False): self.best_record = r
     fit = self._fit
     fit.n_flagged = fit.n_flagged+1 if r.flagged and not r.learns else 0
     fit.n_healthy = 0 if problem(r) or why_no_verdict(r) else fit.n_healthy+1
@@ -255,7 +251,7 @@ def after_epoch(self:ZeroLabelsCallback):
     if fit.n_healthy>=self.patience: self._announce_clear(r)
 
 @patch(as_prop=True)
-def _saver(self:ZeroLabelsCallback):
+def saver(self:ZeroLabelsCallback):
     "The `SaveModelCallback` that loads the best epoch; None: there is none"
     savers = self.learn.cbs.filter(risinstance(SaveModelCallback))
     return first(savers.filter(lambda o: not (o.every_epoch or o.at_end))[::-1])
@@ -291,11 +287,11 @@ def _end_fit(self:ZeroLabelsCallback, r):
 @patch
 def _of_loaded_model(self:ZeroLabelsCallback, r):
     "Return the record of the epoch whose weights are loaded; None: it is unknown"
-    saver = self._saver
+    saver = self.saver
     # A callback that ended the fit may have kept the saver from loading the best epoch
     if saver is None or getattr(saver, 'new_best', False): return r
-    if self._of_best_epoch is None: return None
-    return Record(self._of_best_epoch | {k: r[k] for k in OF_FIT})
+    if self.best_record is None: return None
+    return Record(self.best_record | {k: r[k] for k in OF_FIT})
 
 @patch
 def _judge(self:ZeroLabelsCallback, r):
@@ -322,9 +318,8 @@ def _act(self:ZeroLabelsCallback, r):
         self._report(describe if is_new else describe_unchanged, r)
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
-        # `on_flag` may validate, which would wait forever for the lock. In a `validate()`,
-        # `before_validate` raises an error instead
-        with replaced(self, '_in_on_flag', r), replaced(self.learn, 'lock', threading.Lock()):
+        # `on_flag` may validate, which would wait forever for the lock of a `validate()`
+        with replaced(self, '_in_on_flag', True), replaced(self.learn, 'lock', threading.Lock()):
             self.on_flag(r)
 
 @patch
@@ -332,7 +327,7 @@ def _report(self:ZeroLabelsCallback, describe, r):
     "Show what `describe` makes of a record"
     warning = None
     with self._leaving_out("a report"): warning = describe(r)
-    if warning: self.notify(warning)
+    if warning: notify(warning)
 
 @patch
 def _announce_clear(self:ZeroLabelsCallback, r):
@@ -343,25 +338,7 @@ def _announce_clear(self:ZeroLabelsCallback, r):
         # The best epoch may be the one before the weights became NaN
         if not torch.as_tensor(self.learn.loss).isfinite().all(): return
         del self.reported[data]
-        is_hidden = hidden_by(ZeroLabelsWarning) is ZeroLabelsWarning
-        if not (is_hidden or rank_distrib()): _display(all_clear(r))
-
-def _display(warning):
-    "Show a box in a notebook, print text elsewhere"
-    if not IN_NOTEBOOK: return print(warning)
-    from IPython.display import display # Installed wherever there is a notebook
-    display(warning)
-
-@patch
-def notify(self:ZeroLabelsCallback, warning):
-    "Show a warning, in the first process only"
-    if rank_distrib(): return
-    if hidden_by(type(warning)) not in (None, type(warning)): return print(in_brief(warning))
-    printed = io.StringIO()
-    # In a notebook, a warning that Python would print becomes a box; filters and recorders still apply
-    with without_prefix(warning), redirect_stderr(printed) if IN_NOTEBOOK else nullcontext():
-        warnings.warn_explicit(warning, None, 'ZeroLabelsCallback', 0)
-    if printed.getvalue(): _display(warning)
+        if hidden_by(ZeroLabelsWarning) is not ZeroLabelsWarning: show_box(all_clear(r))
 
 # %% ../../nbs/diagnosis/06_callback.ipynb #066f9c31
 _TRACKED = 'lift','empty_rate','suggested_thresh','flagged'
@@ -408,6 +385,26 @@ def report(self:ZeroLabelsCallback,
 
         learn.zero_labels.report()[['epoch','verdict','f1_micro']]"""
     return Table([dict(o) for o in self.records], columns=None if full else _COLUMNS)
+
+@patch
+def labels(self:ZeroLabelsCallback,
+    metric='f1' # Metric of each label: a name, as in `best_thresholds`, a class, or an instance
+)->Table: # Validations x labels
+    """Return a metric of each label at each validation
+
+    The threshold is that of the validation. nan: a label that the validation did not score. The
+    table has pandas' `plot`. Raises `ValueError` for an unknown metric.
+
+        learn.zero_labels.labels('recall')
+        learn.zero_labels.labels('f1')[['cat','dog']].plot()"""
+    m = METRICS.get(metric, metric) if isinstance(metric, str) else metric
+    if isinstance(m, type) and issubclass(m, CountsMetric): m = m()
+    if not isinstance(m, CountsMetric):
+        raise ValueError(f"metric={metric!r} should be one of {', '.join(METRICS)}, "
+                         "or a class such as JaccardMulti, or an instance of one")
+    rows = [dict(zip(r.label_counts, m.values(*torch.tensor([*r.label_counts.values()]).T).tolist()))
+            for r in self.records]
+    return Table(rows, index=pd.RangeIndex(len(rows), name='validation'))
 
 @patch
 def plot(self:ZeroLabelsCallback,

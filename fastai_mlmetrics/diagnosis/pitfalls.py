@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #d0ee7382
 from fastai.basics import *
-from ..core.inputs import label_names, label_vocab, stored_targets
+from ..core.inputs import label_vocab
 from ..core.messages import nearest, note
 from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh
@@ -15,14 +15,14 @@ from ..core.counts import ENOUGH
 from ..core.decoding import (
     Decoding, ignored_by, metric_thresh, range_words, unwrap)
 from ..metrics.streaming import CountsMetric, StreamMetric
-from .verdicts import not_muted, VERDICTS
+from .verdicts import (
+    not_muted, of_these, one_class_scores, same_targets, VERDICTS)
 from .remedies import (
     exact_thresh, LOSS_ADVICE, REMEDIES, set_thresh_code)
 from .records import FACTS
 from fastai.callback.progress import CSVLogger
 from fastai.callback.tracker import TrackerCallback
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #e4dabef8
 def are_logits(r):
@@ -32,6 +32,7 @@ def are_logits(r):
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #f951133e
 def _wrong_range(r, learn):
     "Probabilities passed as logits, so that everything is predicted; or logits as probabilities"
+    if r.one_class: return
     decoding = Decoding.of(learn)
     of_metrics = (range_words(m.range_found, decoding)
                   for m in learn.metrics if isinstance(m, StreamMetric))
@@ -44,6 +45,10 @@ def _two_sigmoids(r, learn):
             "`predict` apply the sigmoid of the loss function "
             f"({Decoding(learn.loss_func).name}) to them. Remove the sigmoid at the model's end, and "
             "leave out sigmoid=False")
+
+def _one_class(r, learn):
+    "The model ends with a softmax: one class per sample, not several labels"
+    return one_class_scores(r)
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #ebe54866
 _SHARED_NAMES = ('accuracy_multi average_precision_score brier_score_loss f1_score fbeta_score '
@@ -62,41 +67,18 @@ def _fastai_twins(r, learn):
             "metrics again, as in `learn.metrics = multilabel_metrics()`")
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #5b2a7040
-def _of_these(r):
-    "Name the labels if only some are scored"
-    return note(r.labels, f" (of these labels: {some_names(r.labels or [])})")
-
 def _no_labels(r, learn):
     "No sample of the validation set has a label"
     if r.true_per_sample or r.samples<ENOUGH: return
-    return (f"none of the {r.samples:,} validation samples has a label{_of_these(r)}, "
+    return (f"none of the {r.samples:,} validation samples has a label{of_these(r)}, "
             "so predicting nothing is right, and the model cannot be judged: check the targets")
 
-def labels_of(
-    metrics, # Metrics of a Learner
-    vocab=None # Names of the labels; None: unknown
-): # A set of labels for each distinct choice, or None for all labels
-    "List the distinct values of `labels` of metrics, as indices where these are known"
-    def index(label): return vocab.index(label) if vocab and label in vocab else label
-    choices = (o.labels for o in metrics if hasattr(o, 'labels'))
-    return [*dict.fromkeys(None if o is None else frozenset(map(index, o)) for o in choices)]
-
 def common_labels(
-    metrics, # Metrics of a Learner
-    vocab=None # Names of the labels; None: unknown
+    metrics # Metrics of a Learner
 ):
     "Return the labels that all metrics with an argument `labels` score; None: all, or they differ"
-    if len(labels_of(metrics, vocab))!=1: return None
-    return first(metrics, lambda o: hasattr(o, 'labels')).labels
-
-def _labels_differ(r, learn):
-    "Metrics score different labels, and together not all labels: the callback cannot choose"
-    vocab = label_vocab(learn.dls)
-    choices = labels_of(learn.metrics, vocab)
-    if learn.zero_labels.labels is not None or len(choices)<2 or None in choices: return
-    if vocab and len(frozenset.union(*choices))>=len(vocab): return # A metric per label
-    return ("the metrics score different labels, so ZeroLabelsCallback looks at all labels: "
-            "choose labels by `ZeroLabelsCallback(labels=[...])`")
+    choices = [o.labels for o in metrics if hasattr(o, 'labels')]
+    return choices[0] if choices and all(o==choices[0] for o in choices) else None
 
 _BINARY = {'0','1','0.0','1.0','False','True'}
 
@@ -129,48 +111,16 @@ def _single_letters(r, learn):
 
 def _same_targets(r, learn):
     "Every validation sample has the same labels, so a constant prediction is perfect"
-    if r.samples<ENOUGH or not r.constant_f1>=1 or _binary_vocab(r, learn): return
-    return (f"all {r.samples:,} validation samples have the same labels{_of_these(r)}, "
-            "so the best constant prediction is right for each, and the model cannot be judged: "
-            "check the targets")
-
-def _split_code(dls):
-    "Return the code that splits the data with each label in both parts"
-    if hasattr(dls, 'y_names'): # Of a table
-        return "`valid_idx=StratifiedMultiLabelSplitter(get_y=ColReader(y_names))(df)[1]`"
-    if not hasattr(dls.train, 'new'): return "`stratified_split(targs)`" # torch's `DataLoader`
-    return "`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`"
-
-def _train_positives(dls):
-    "Count the training samples of each label, by name; None: they are stored with the inputs"
-    targets = stored_targets(getattr(dls.train, 'dataset', None))
-    if isinstance(targets, list): return Counter(name for row in targets for name in {*row})
-    vocab = label_vocab(dls)
-    if targets is None or targets.ndim!=2 or len(vocab or targets.T)!=targets.shape[1]: return None
-    return Counter(dict(zip(label_names(vocab, targets.shape[1]), (targets==1).sum(0).tolist())))
-
-_counted = WeakKeyDictionary() # Cache: `DataLoaders` -> result of `_train_positives`
+    return None if _binary_vocab(r, learn) else same_targets(r)
 
 def _absent_labels(r, learn):
     "No validation sample has a certain label: macro averages count 0 for it"
     if not r.absent or r.labelled<ENOUGH or r.other_data: return
-    dls = learn.dls
-    if dls not in _counted: _counted[dls] = _train_positives(dls)
-    n = _counted[dls]
-    split = f"split again with {_split_code(dls)}"
-    if n is None:
-        return (f"no validation sample has {some_labels(r.absent, 3)}. If `label_stats(learn.dls)` "
-                f"counts two or more training samples of a label, {split}")
-    none = [o for o in r.absent if not n[o]]
-    single = [o for o in r.absent if n[o]==1]
-    several = [o for o in r.absent if n[o]>1]
-    advice = [
-        (several, f", but training samples have: {split}"),
-        (single, ". There is one training sample per label, too few to split: collect more samples"),
-        (none, ", and no training sample has. Remove such labels from the vocab. If the `DataBlock` "
-               "was used for other data, create it again: it keeps the vocab of its first data")]
-    return [f"no validation sample has {some_labels(names, 3)}{text}"
-            for names,text in advice if names]
+    return (f"no validation sample has {some_labels(r.absent, 3)}. Count the training samples with "
+            "`label_stats(learn.dls)`. If a label has two or more, split again with "
+            "`StratifiedMultiLabelSplitter` or `stratified_split`, and with `groups=` if several "
+            "samples are of one patient, user or other group. If not, collect more samples, or leave "
+            "the label out of the vocab")
 
 def _ignored_in_training(r, learn):
     "The metrics ignore missing targets, but the loss function does not"
@@ -204,32 +154,22 @@ def _tracked_validation(r, learn):
                 "fit, and may save, log or stop: call `learn.evaluate()` instead, which validates "
                 "without such callbacks")
 
-def _improved_after(best, records):
-    "Return the later record with the lowest loss, if loss and ranking are clearly better; else None"
-    better = [o for o in records if o.epoch>best.epoch and o.ap_micro>1.1*best.ap_micro
-              and 0<=o.valid_loss<0.9*best.valid_loss]
-    return min(better, key=lambda o: o.valid_loss, default=None)
-
 def _monitor_disagrees(r, learn):
     "A tracker of F1 chose an early epoch; loss and average precision improved after it"
-    records = learn.zero_labels.fit_records
+    cb = learn.zero_labels
     trackers = _trackers(learn, [m for m in learn.metrics if getattr(m, 'uses_thresh', False)])
-    for monitor in trackers.attrgot('monitor').unique():
-        cbs = trackers.filter(lambda o: o.monitor==monitor)
-        values = [o[cbs[0].idx] for o in learn.recorder.values]
-        # Some epochs were not validated, or the model has diverged
-        if len(values)!=len(records) or np.isnan(values).all(): continue
-        find_best = np.nanargmin if cbs[0].comp is np.less else np.nanargmax
-        best = records[find_best(values)]
-        later = _improved_after(best, records)
-        if later is None: continue
-        names = ' and '.join(f'`{type(cb).__name__}`' for cb in cbs)
-        yield (f"by {monitor}, which depends on the threshold, epoch {best.epoch} was the best for "
-               f"{names}. But until epoch {later.epoch}, the validation loss fell from "
-               f"{best.valid_loss:.3g} to {later.valid_loss:.3g}, and micro average precision rose "
-               f"from {best.ap_micro:.3f} to {later.ap_micro:.3f}. Monitor `ap_macro` instead, which "
-               "needs no threshold: create the callback with `monitor='ap_macro'`, and set "
-               "`learn.metrics = multilabel_metrics(ranking=True)`")
+    best = cb.best_record
+    if best is None or cb.saver not in trackers: return
+    later = first(cb.fit_records[::-1], lambda o: o.validation>best.validation
+                  and o.ap_micro>1.1*best.ap_micro and 0<=o.valid_loss<0.9*best.valid_loss)
+    if later is None: return
+    monitor = cb.saver.monitor
+    return (f"by {monitor}, which depends on the threshold, epoch {best.epoch} was the best. But "
+            f"until epoch {later.epoch}, the validation loss fell from {best.valid_loss:.3g} to "
+            f"{later.valid_loss:.3g}, and micro average precision rose from {best.ap_micro:.3f} to "
+            f"{later.ap_micro:.3f}. Monitor `ap_macro` instead, which needs no threshold: create the "
+            "callback with `monitor='ap_macro'`, and set "
+            "`learn.metrics = multilabel_metrics(ranking=True)`")
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #266af9ca
 def _no_decoding(r, learn):
@@ -278,10 +218,15 @@ def _two_thresholds(r, learn):
         return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`. Use classes of this "
                 "package instead, such as `F1ScoreMulti()`")
     _,thresh = others[0]
-    if len(found)>1 or not isinstance(thresh, float): return text
+    of_some = any(getattr(m, 'labels', None) is not None for m,_ in others)
+    # The record has the names of these labels if the callback looks at the same ones
+    are_known = not of_some or r.labels and learn.zero_labels.scored_labels is None
+    if len(found)>1 or not (isinstance(thresh, float) and are_known): return text
     # A threshold other than the default was chosen, so it stays
     chosen = rule.thresh if thresh==0.5 else thresh
-    return f"{text}: {set_thresh_code(chosen, rule.min_labels, rule.max_labels)} sets one for all"
+    labels = r.labels if of_some else None
+    code = set_thresh_code(chosen, rule.min_labels, rule.max_labels, labels)
+    return f"{text}: {code} sets one for all"
 
 def _two_limits(metrics, rule):
     "Describe metrics whose `min_labels` and `max_labels` are not those of the loss function"
@@ -308,7 +253,7 @@ PITFALLS = [
     Pitfall('fastai-metrics', 'validation', _fastai_twins),
     Pitfall('no-labels', 'validation', _no_labels),
     Pitfall('same-targets', 'validation', _same_targets),
-    Pitfall('labels-differ', 'start', _labels_differ),
+    Pitfall('one-class', 'validation', _one_class),
     Pitfall('binary-vocab', 'validation', _binary_vocab),
     Pitfall('single-letters', 'validation', _single_letters),
     Pitfall('absent-labels', 'validation', _absent_labels),

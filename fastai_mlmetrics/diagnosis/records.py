@@ -8,15 +8,15 @@ __all__ = ['judge']
 # %% ../../nbs/diagnosis/04_records.ipynb #e1f3dc05
 from fastai.basics import *
 from ..core.messages import check_kwargs, check_shares, note, plural
-from ..core.tables import some_labels, some_names, with_limits
+from ..core.tables import some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
 from fastai_mlmetrics.diagnosis.verdicts import (
-    add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, not_muted,
-    per_label_helps, problem, Row, thresh_gains, thresh_helps, why_no_verdict,
+    add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, not_muted, one_class_scores,
+    per_label_helps, problem, Row, same_targets, thresh_gains, thresh_helps, why_no_verdict,
     zeros_are_beaten)
 from .remedies import continued, matching, remedies, with_ap
 from .boxes import as_warning, BLUE, GREEN, RED
@@ -158,26 +158,17 @@ def describe(r):
     at = _at(r)
     bad = problem(r, at)
     facts = matching(_unstated(r), r)
+    # The callback has shown them
+    misleads = r.pitfalls if r.validation is None else []
     why = why_no_verdict(r)
     if why:
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         epoch = note(r.phase=='fit', f" on epoch {r.epoch}")
-        return as_warning(f"No verdict{epoch}{_for_labels(r)}: {why}.", facts, r)
+        return as_warning(f"No verdict{epoch}{_for_labels(r)}: {why}.", facts, r, misleading=misleads)
     helps = remedies(r)
-    color = RED if bad else BLUE if helps or what_remains(r) else GREEN
+    color = RED if bad else BLUE if helps or misleads or what_remains(r) else GREEN
     title = _title(r, bad or f"No warning{at}")
-    return as_warning(title, facts, r, helps, color, n_facts=3)
-
-def which_thresholds(r):
-    "Advise either a global threshold or thresholds per label; '' if neither is a remedy"
-    if r.other_data or math.isnan(r.per_label_f1): return ''
-    if per_label_helps(r):
-        return ("Choose a threshold per label: cross-validated, micro F1 is higher than with the best "
-                f"global threshold, by {with_limits(*r.per_label_gain, ci=0.95)}.")
-    # A gain that is not clear is left to `thresh_find`, which has all scores
-    if not thresh_helps(r) or r.per_label_f1>r.global_f1: return ''
-    return ("Choose the global threshold: thresholds per label are no better, with a cross-validated "
-            f"micro F1 of {r.per_label_f1:.3f} instead of {r.global_f1:.3f}.")
+    return as_warning(title, facts, r, helps, misleads, color, n_facts=3)
 
 def thresh_finding(
     r, # `Record` of the predictions
@@ -228,6 +219,7 @@ def judge_of(
     check_shares(min_accuracy=min_accuracy, max_empty=max_empty)
     stats = ValidationStats.of(p)
     r = Record(stats.fields(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields))
+    r.pitfalls = [*filter(None, (same_targets(r), one_class_scores(r)))]
     # The histogram has the ranking only roughly
     for o in r.dead if p.scored else ():
         scores,y,valid = p.column(p.vocab.index(o['label']))

@@ -48,8 +48,9 @@ def exact_thresh(thresh):
 
 def set_thresh_code(thresh, min_labels=0, max_labels=None, labels=None):
     "Return the call of `set_thresh` to type; with `labels`, it changes only theirs"
-    t = exact_thresh(thresh) if isinstance(thresh, float) else 'learn.loss_func.thresh'
-    if labels: t = f"{{{', '.join(f'{label!r}: {t}' for label in labels)}}}"
+    is_one = isinstance(thresh, float)
+    t = exact_thresh(thresh) if is_one else 'learn.loss_func.thresh'
+    if labels and is_one: t = f"{{{', '.join(f'{label!r}: {t}' for label in labels)}}}"
     limits = limits_text(min_labels, max_labels)
     return f"`learn.set_thresh({', '.join(filter(None, (t, limits)))})`"
 
@@ -66,16 +67,9 @@ def continued(
 
 def _another_thresh(r):
     "Advise the suggested global threshold, with the code to set it"
-    t = exact_thresh(r.suggested_thresh)
-    kind = note(not r.sigmoid, ', sigmoid=False') + _of_labels(r)
-    if r.decodes:
-        how = set_thresh_code(_as_probability(r, r.suggested_thresh), labels=r.labels)
-    elif not r.phase: how = f"pass `thresh={t}`"
-    else:
-        how = (f"write `learn.metrics = multilabel_metrics(thresh={t}{kind}"
-               f"{_ignoring(r.ignore_index)})`, and "
-               f"`learn.zero_labels.thresh = {t}` (if you pass the callback to `fit`, pass "
-               f"`ZeroLabelsCallback(thresh={t}{kind})`)")
+    how = set_thresh_code(_as_probability(r, r.suggested_thresh), labels=r.labels)
+    if not r.decodes: how += ", with a loss function that decodes"
+    if not (r.decodes or r.phase): how = f"pass `thresh={exact_thresh(r.suggested_thresh)}`"
     change = _change_of_thresh(r)
     if per_label_helps(r): change = continued("Or ", change)
     return (f"{change}: {how}. "
@@ -112,9 +106,8 @@ def _search(r, average, of_arrays):
 def _own_thresholds(r):
     "Advise a threshold per label, with the code to find and set them"
     how = _search(r, '', 'per_label=True')
-    independent = note(r.phase, " (samples taken as independent)")
     return (f"Use a threshold per label{_without(r)}: {how}. "
-            f"Cross-validated micro F1{independent}: {r.per_label_f1:.3f} per label, "
+            f"Cross-validated micro F1: {r.per_label_f1:.3f} per label, "
             f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The same score means a different "
             "probability for different labels.")
 
@@ -172,21 +165,16 @@ def _better_model(r):
     "Advise training or another model, and show that no threshold helps"
     # A fit of several epochs has its own advice on training
     change = "Try another model" if r.loss_trend else "Train longer or try another model"
-    now = f"Micro F1 is {r.f1_micro:.3f}"
-    constant = f"and {r.constant_f1:.3f} for the best constant prediction"
-    if r.suggested_thresh is None:
-        find = '`learn.thresh_find()`' if r.phase else '`best_thresholds`'
-        return (f"{change}, but first call {find}: the scores lie too close together to see here "
-                f"whether another threshold helps. {now}, {constant}.")
-    if r.suggested_f1<r.f1_micro+0.005 and not _without(r):
-        as_many = abs(r.pred_per_sample-r.true_per_sample) <= r.true_per_sample/5
-        balance = note(as_many, ", which predicts about as many labels as are true")
-        return (f"{change}: no global threshold is better than the present one{balance}. "
-                f"{now}, {constant}.")
-    is_good = beats_constant(r.suggested_f1, r.constant_f1)
-    why = "another threshold would hardly help" if is_good else "no threshold is good enough"
-    return (f"{change}: {why}. {now} now, {r.suggested_f1:.3f} at the best global threshold "
-            f"({exact_thresh(r.suggested_thresh)}{_without(r)}), {constant}.")
+    thresh = r.suggested_thresh
+    best = ''
+    if thresh is None: why = "the scores lie too close together to see whether another threshold helps"
+    else:
+        is_good = beats_constant(r.suggested_f1, r.constant_f1)
+        why = "another threshold would hardly help" if is_good else "no threshold is good enough"
+        best = (f"{r.suggested_f1:.3f} at the best global threshold "
+                f"({exact_thresh(thresh)}{_without(r)}), ")
+    return (f"{change}: {why}. Micro F1 is {r.f1_micro:.3f} now, {best}and {r.constant_f1:.3f} for "
+            "the best constant prediction.")
 
 REMEDIES = [ # All that match are shown
     Row('thresholds-per-label', per_label_helps, _own_thresholds),
@@ -208,7 +196,9 @@ REMEDIES = [ # All that match are shown
         "Train all layers: only the last ones are being trained. `fine_tune` does this next; before "
         "`fit`, call `learn.unfreeze()`.", about=ANY-{NO_VERDICT}),
     Row('training', _loss_advice, _training, about=ANY-{NO_VERDICT}),
-    Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
+    # Not while the model learns
+    Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r))
+            and not (r.loss_trend and r.learns),
         _better_model, about=MODEL|SAMPLES),
     # If most samples have a label, its `pos_weight` would be below 1
     Row('a-weighted-loss',

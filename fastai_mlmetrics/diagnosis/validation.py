@@ -8,10 +8,8 @@ __all__ = []
 # %% ../../nbs/diagnosis/00_validation.ipynb #44a94d52
 from fastai.basics import *
 from ..core.inputs import label_names
-from ..core.rules import ThresholdRule
-from ..core.counts import Batch, check_values, ENOUGH
+from ..core.counts import ENOUGH
 from ..core.decoding import range_words
-from ..core.loop import loop_batch
 from ..metrics.streaming import StreamMetric
 from ..metrics.formulas import (
     AccuracyLift, AccuracyMulti, F1ScoreMulti, PrecisionMulti, RecallMulti, ZerosAccuracy)
@@ -70,6 +68,7 @@ class _SampleCounts(NamedTuple):
     labelled:int # With a true label
     empty:int # Without a predicted label
     missed:int # With a true label, and without a predicted one
+    one_class:int # Whose predictions sum to 1
     each_tp:int # True positives that `min_labels=1` would give
     each_fp:int # False positives that `min_labels=1` would give
 
@@ -83,7 +82,6 @@ def _label_each(batch):
     top_tp = y.gather(1, top)[:,0]
     # An ignored label is neither a true nor a false positive, but may score highest
     top_fp = (1 if valid is None else valid.gather(1, top)[:,0].int())-top_tp
-    if batch.rule.max_labels==1: return top_tp,top_fp # Each sample gets its top label
     predicted = tp+fp if valid is None else batch.rule.binarize(batch.preds).sum(1)
     return tp.where(predicted>0, top_tp),fp.where(predicted>0, top_fp)
 
@@ -94,8 +92,9 @@ class _SampleCounter(StreamMetric):
         counted = tp+fp+fn+tn>0
         labelled = tp+fn>0
         empty = counted & (tp+fp==0)
+        one_class = counted & ((batch.preds.sum(1)-1).abs()<0.01)
         return torch.stack(_SampleCounts(
-            counted, labelled, empty, empty & labelled, *_label_each(batch))).sum(1)
+            counted, labelled, empty, empty & labelled, one_class, *_label_each(batch))).sum(1)
 
     @property
     def counts(self):
@@ -142,34 +141,10 @@ class ValidationStats:
         "Count `learn`'s current batch"
         for m in self.metrics: m.accumulate(learn)
 
-    def check_batch(self, learn):
-        "Raise an error now, not after the validation, if the batch has invalid targets"
-        current = loop_batch(learn)
-        if not len(current.preds): return # All samples are padding of a distributed loader
-        m = self.per_label
-        rule = ThresholdRule(ignore_index=m.rule.ignore_index, labels=m.rule.labels)
-        batch = Batch(current.preds, current.targs, rule, m.vocab)
-        check_values(batch.checks.tolist(), batch.n, in_learner=True, scored=batch.scored)
-
     def check(self):
         "Raise an error if any batch of the validation has invalid targets"
         read = self.per_label.read()
         if read: self.per_label.check_input(read[1])
-
-    def weighs_much(self,
-        weight:Tensor # `pos_weight` of the loss function; axes before the labels are of samples
-    )->bool:
-        "Return whether positives weigh clearly more than the root of negatives per positive"
-        tp,fp,fn,tn = self.per_label.read()[0]
-        true = tp+fn
-        false = fp+tn
-        known = (true>0) & (false>0)
-        is_by_label = weight.ndim and weight.shape[-1]>1
-        if is_by_label and self.columns is not None: weight = weight[...,[*self.columns]]
-        by_label = weight.cpu().expand(*weight.shape[:-1], len(true))
-        used = by_label[...,known].log().mean()
-        full = (false/true)[known].log().mean()
-        return bool(used > 0.75*full) # The logarithm of the root is half of it
 
     @classmethod
     def of(cls, p):
@@ -198,13 +173,16 @@ class ValidationStats:
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts)
+        samples = self.samples.counts
         of_all = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
             labels=None if self.scores_all else [*names],
+            label_counts=dict(zip(names, counts.T.tolist())),
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
             **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
+            one_class=scored and len(n)>1 and samples.one_class==samples.counted>=ENOUGH,
             range_problem=range_words(self.per_label.range_of(low, high), decoding),
             ap_micro=APScoreMulti().values(of_all).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())

@@ -25,7 +25,6 @@ class Row:
     about:frozenset=ANY # Subject of a verdict; for advice, subjects of the verdicts it fits
     flagged:bool=False # Whether a verdict counts towards `patience` and `on_flag`
     color:str=None # Color in plots
-    ranking:bool=False # Whether a verdict adds that the ranking is good, if it is
     verdict:str=None # Name of a verdict; None: the code with spaces
     states:tuple=() # Codes of facts that are not shown, because the verdict implies them
 
@@ -38,11 +37,34 @@ class Row:
         "Write the text about a record, with further fields for the template"
         return self.text(r) if callable(self.text) else self.text.format(**r, **fields)
 
+def of_these(r):
+    "Name the labels if only some are scored"
+    return note(r.labels, f" (of these labels: {some_names(r.labels or [])})")
+
+def same_targets(r):
+    "Tell that all samples have the same labels; '' if they have not"
+    if r.samples<ENOUGH or not r.constant_f1>=1: return ''
+    found = f"all {r.samples:,} {note(r.phase, 'validation ')}samples have the same labels"
+    one_hot = ''
+    if r.true_per_sample==r.n_labels:
+        found = "every label is true in every sample"
+        # Zeros and ones, read as lists of labels: each sample has both
+        one_hot = note(r.n_labels==2, ". For columns of zeros and ones, use "
+                       "`MultiCategoryBlock(encoded=True, vocab=...)` with their names")
+    return f"{found}{of_these(r)}, so the model cannot be judged: look at the targets{one_hot}"
+
+def one_class_scores(r):
+    "Tell that scores are those of a softmax; '' if they are not"
+    return note(r.one_class, "the scores of each sample sum to 1, as those of a softmax: these are "
+        "probabilities of one class per sample. For several labels per sample, end the model without "
+        "a softmax, and train it with `BCEWithLogitsLossFlat()`")
+
 def why_no_verdict(r):
     "Explain why a record has no verdict; '' if it can have one"
-    if r.range_problem: return r.range_problem
+    if r.range_problem: return one_class_scores(r) or r.range_problem
     if math.isnan(r.accuracy): return "some predictions are NaN"
     if not r.true_per_sample: return "all targets are 0"
+    if same_targets(r): return "all samples have the same labels"
     return f"fewer than {ENOUGH} samples have a label" if r.labelled<ENOUGH else ''
 
 def beats_constant(f1, constant):
@@ -90,12 +112,12 @@ VERDICTS = [
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
         "The model is worse than predicting the same labels for every sample, with a micro F1 of "
         "{f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
-        color='tab:gray', ranking=True, states=('f1-micro',)),
+        color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
         "The model is hardly better than predicting the same labels for every sample, with a micro F1 "
         "of {f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
-        color='tab:brown', ranking=True, states=('f1-micro',)),
+        color='tab:brown', states=('f1-micro',)),
     # At its best threshold, a good model may predict as many labels
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
@@ -129,13 +151,8 @@ def problem(r, at=''):
     "Explain what is wrong `at` a threshold, with or without a verdict; '' if nothing is"
     row = diagnosis(r)
     if row is None: return ''
-    good = (1+r.constant_f1)/2 # Halfway from the best constant prediction to 1
-    ranks_well = (per_label_helps(r) and r.per_label_f1>=good
-                  or thresh_helps(r) and r.suggested_f1>=good)
-    good_ranking = row.ranking and ranks_well
     never = r.never_predicted
-    text = row.says(r, at=at, n_never=len(never), never=some_names(never))
-    return text + note(good_ranking, " (its ranking is good, its thresholds are not)")
+    return row.says(r, at=at, n_never=len(never), never=some_names(never))
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #80f595fb
 def zeros_are_beaten(r):

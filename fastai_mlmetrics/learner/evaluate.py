@@ -108,10 +108,8 @@ def plot_metrics(self:Recorder,
         learn.recorder.plot_metrics(ncols=3)"""
     curves = _recorded_curves(self)
     if not curves:
-        records = note(hasattr(self.learn, 'zero_labels'),
-                       ". `learn.zero_labels.plot()` shows all validations")
         raise ValueError("no epoch is recorded: call it after `fit`, and before `validate`, "
-                         f"`get_preds` and the like, which reset fastai's Recorder{records}")
+                         "`get_preds` and the like, which reset fastai's Recorder")
     n = len(curves)
     ncols = min(check_int('ncols', ncols, 1), n)
     nrows = math.ceil(n/ncols)

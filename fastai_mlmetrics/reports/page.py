@@ -14,7 +14,7 @@ from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
 from ..diagnosis.verdicts import problem, why_no_verdict
-from ..diagnosis.records import describe, thresh_finding, which_thresholds
+from ..diagnosis.records import describe, thresh_finding
 from .labels import most_confused, report
 from .accuracy import report_of
 from .comparison import ModelComparison
@@ -118,12 +118,11 @@ def _data(p):
     yield 'facts',{name: text for name,text in facts.items() if text}
 
 def _verdict(p):
-    "Show the verdict, and the choice between one threshold and one per label"
+    "Show the verdict"
     r = p.record
     if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
         yield 'finding',"In micro F1, the model is better than a constant prediction."
     yield 'box',describe(r).html
-    yield 'text',which_thresholds(r)
 
 # %% ../../nbs/reports/06_page.ipynb #11b04ccf
 def _accuracy(p):

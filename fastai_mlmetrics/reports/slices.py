@@ -64,7 +64,7 @@ def _numbered(
     "Number the slices of the samples"
     table = _columns_of(by, n, n_items)
     if index is not None and isinstance(by, (pd.DataFrame,pd.Series)):
-        check_index(index, table.index, 'predictions and by')
+        check_index('predictions and by', pd.DataFrame(index=index), table)
     columns = [_categories(o).reset_index(drop=True) for _,o in table.items()]
     groups = pd.concat(columns, axis=1).groupby(columns, observed=True)
     names = groups.size().index

@@ -7,7 +7,7 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 
 # %% ../../nbs/thresholds/04_finding.ipynb #af45b3d9
 from fastai.basics import *
-from ..core.inputs import as_rows, group_numbers, group_values, label_names
+from ..core.inputs import as_rows, check_index, group_numbers, group_values, label_names
 from ..core.messages import (
     check_int, check_kwargs, count_of, note, replaced, single_threaded, warn_user)
 from ..core.tables import some_names
@@ -152,6 +152,7 @@ class ThreshFinder(ScoreHistogram):
         "Add more samples; those of a group are in one fold"
         if groups is None: return super().update(preds, targs)
         self._check_groups()
+        check_index('groups and the arrays', groups, preds, targs)
         preds,targs = as_rows(preds, targs)
         values = group_values(groups, len(preds)).astype(str).astype(object)
         # Hashes are the same in each batch and each process
@@ -223,7 +224,7 @@ def score_table(
         as_probs = note(not saturation(table, logits=table.scores),
                         ". If the scores are logits, pass sigmoid=True for thresholds on "
                         "probabilities")
-        warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, so the thresholds are "
+        warn_user(f"scores from {low:.4g} to {high:.4g} are not probabilities, so the thresholds are "
                   f"on the scale of the scores: pass them to metrics with sigmoid=False{as_probs}")
     elif p.rule.sigmoid:
         coarse = saturation(table, logits=p.preds)

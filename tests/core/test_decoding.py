@@ -98,8 +98,8 @@ def named(p, y): return F.binary_cross_entropy(p, y)
     (nn.BCELoss(weight=W), f': {KEEP}, and {FLAT}(weight=...)`'),
     (MSELossFlat(), f': this loss is not made for labels; {REMOVE}, and {FLAT}()`'),
     (nn.CrossEntropyLoss(), f': this loss is not made for labels; {REMOVE}, and {FLAT}()`'),
-    (named, f': {KEEP} if the loss function applies another'),
-    (lambda p, y, k: 0, f': {KEEP} if the loss function applies another')])
+    (named, f': {KEEP}'),
+    (lambda p, y, k: 0, f': {KEEP}')])
 def test_a_sigmoid_too_many_has_one_text(loss, expected):
     assert range_words(RangeFound('probabilities', 0.1, 0.9), Decoding(loss, 3))==SEEMS+expected
 
@@ -110,7 +110,7 @@ def test_arrays_have_no_loss_function():
         assert range_words(found, decoding)==PROBS_GIVEN and PROBS_GIVEN.endswith('pass sigmoid=False')
     logits = RangeFound('logits', -3., 3.)
     assert range_words(logits)==logits.text
-    assert range_words(logits, Decoding(nn.BCELoss()))==f'{logits.text}, to each metric and to ZeroLabelsCallback'
+    assert range_words(logits, Decoding(nn.BCELoss()))==f'{logits.text} to each metric and to ZeroLabelsCallback'
 
 @pytest.mark.parametrize('loss, through', [(BCEWithLogitsLossFlat(), torch.sigmoid), (nn.BCEWithLogitsLoss(), noop)])
 def test_two_sigmoids_show_in_the_range_of_predictions(loss, through):
@@ -123,3 +123,25 @@ def test_two_sigmoids_show_in_the_range_of_predictions(loss, through):
 
 def test_a_plain_function_trains_on_all_targets():
     assert Decoding(F.binary_cross_entropy_with_logits).trains_on_all and not Decoding(F.mse_loss).trains_on_all
+
+class Functional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 3)
+    def forward(self, x): return torch.sigmoid(self.fc(x))
+
+@pytest.mark.parametrize('make,ends', [
+    (lambda: nn.Linear(2, 3), False), (lambda: nn.Sequential(nn.Sigmoid(), nn.Linear(2, 3)), False),
+    (lambda: nn.Sequential(nn.Linear(2, 3), nn.Sigmoid()), True), (Functional, True),
+    (lambda: nn.Sequential(nn.Linear(2, 2), Functional()), True)])
+def test_a_sigmoid_is_removed_only_where_there_is_one(make, ends):
+    "Logits that hardly depend on the input lie in [0, 1] too"
+    model = make()
+    for o in model.parameters(): o.data.fill_(0.02)
+    list(model.parameters())[-1].data.fill_(0.4)
+    learn = make_learner(torch.randn(60, 2), (torch.rand(60, 3)<0.6).float(), multilabel_metrics(), model,
+                         cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.validate()
+    assert any('remove the sigmoid' in one_line(o.message) for o in caught)==ends
+    with recording(learn) as caught: learn.thresh_find(show_plot=False)
+    assert bool(learn.zero_labels.records[-1].range_problem)==ends

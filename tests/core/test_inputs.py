@@ -1,5 +1,5 @@
 "Tables of every kind become predictions, targets and label names; what is no table is named"
-import scipy.sparse
+import collections, scipy.sparse
 from fastai.data.all import CategoryMap
 from fastai.tabular.all import Normalize, TabularDataLoaders, tabular_learner
 from fastai.text.all import BaseTokenizer, TextBlock
@@ -192,7 +192,7 @@ def test_tables_that_differ_name_only_what_differs():
     names,m = [f'l{i}' for i in range(40)],F1ScoreMulti(sigmoid=False)
     def frame(columns): return pd.DataFrame(np.random.default_rng(0).random((20,40)), columns=columns)
     a,b = frame(names),frame([*names[:-7], *'tuvwxyz'])
-    differ = "Only in one of them, or repeated: ['l33', 'l34', 'l35', 'l36', 'l37'] and 9 more"
+    differ = "Only in one of them, or repeated: ['l33', 'l34', 'l35', 'l36', 'l37', 'l38'"
     with pytest.raises(ValueError, match=re.escape(differ)): m(a, (b>0.5).astype(int))
     twice = a.set_axis(['l0', *names[:-1]], axis=1)
     with pytest.raises(ValueError, match=re.escape("repeated: ['l0']")): m(twice, twice>0.5)
@@ -324,7 +324,7 @@ BAD_INPUT = {
     'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'], r"such as 'a b'.*str\.get_dummies\(' '\)"),
     'lists of names': (GIVEN, [['a','b'], ['c'], [], ['a'], ['b'], ['c'], ['a'], ['b']], 'MultiLabelBinarizer'),
     'empty': (GIVEN[:0], RIGHT[:0], 'there are no samples'),
-    'no labels': (GIVEN[:,:0], RIGHT[:,:0], 'there are no labels'),
+    'no labels': (GIVEN[:,:0], RIGHT[:,:0], 'a column per label'),
     'nothing': (GIVEN, None, 'NoneType'),
     'class 2': (GIVEN, 2*RIGHT, 'targets must be 0 or 1, but one is 2')}
 TAKERS = dict(metric=F1ScoreMulti(sigmoid=False), ranking=APScoreMulti(), bins=APScoreMulti(sigmoid=False, bins=64),
@@ -386,3 +386,80 @@ def test_what_vocab_is_refused():
 
 def test_an_empty_dict_is_named():
     with pytest.raises(ValueError, match='this dict is not one: pass an array'): judge({}, [[0,1]])
+
+# Rows of several tables
+
+PATIENTS = pd.Series(np.arange(300)//5, index=[f'row {i}' for i in range(300)])
+
+def by_row(x): return pd.DataFrame(x.numpy(), index=PATIENTS.index)
+
+@pytest.mark.parametrize('f', [
+    lambda p, y, groups: accuracy_report(p, y, groups=groups),
+    lambda p, y, groups: judge(p.to_numpy(), y, groups=groups),
+    lambda p, y, groups: judge(p, y.to_numpy(), groups=groups),
+    lambda p, y, groups: best_thresholds(p, y, groups=groups),
+    lambda p, y, groups: ThreshFinder().update(p, y, groups=groups),
+    lambda p, y, groups: MultiLabelInterpretation.from_preds(p, y, groups=groups),
+    lambda p, y, groups: compare_models(dict(a=p, b=p), y, groups=groups),
+    lambda p, y, groups: stratified_split(y, 0.2, groups=groups),
+    lambda p, y, groups: stratified_folds(y, 3, groups=groups),
+    lambda p, y, weight: AccuracyMulti(sigmoid=False, sample_weight=weight+1)(p, y),
+    lambda p, y, weight: AccuracyMulti(sigmoid=False, sample_weight=weight+1).update(p[:9].to_numpy(), y[:9])])
+def test_groups_and_weights_belong_to_their_rows(f):
+    "By position, samples of a patient would be in both parts"
+    p,y = by_row(SCORES),by_row(TARGS)
+    for other in (PATIENTS[::-1], PATIENTS.sample(frac=1, random_state=0), PATIENTS.set_axis(range(1000, 1300))):
+        with pytest.raises(ValueError, match='have different indexes, or the same index in another order'):
+            f(p, y, other)
+    for same in (PATIENTS, PATIENTS.reset_index(drop=True), PATIENTS.to_numpy()): f(p, y, same)
+
+def test_weights_of_batches_belong_to_their_rows():
+    p,y,weight = by_row(SCORES),by_row(TARGS),PATIENTS+1
+    m = AccuracyMulti(sigmoid=False, sample_weight=weight)
+    for i in range(0, 300, 100): m.update(p[i:i+100], y[i:i+100])
+    assert m.value==AccuracyMulti(sigmoid=False, sample_weight=weight.to_numpy())(p, y)
+    assert copy(m)(p, y)==m.value
+    with pytest.raises(ValueError, match='sample_weight and .* have different indexes'): m(p[:100], y[100:200])
+
+# Containers of rows
+
+class Column(collections.abc.Sequence):
+    "What `datasets.Column` is: a sequence that reads its rows"
+    def __init__(self, rows): self.rows = rows
+    def __len__(self): return len(self.rows)
+    def __getitem__(self, i): return self.rows[i]
+
+CONTAINERS = dict(column=Column, userlist=collections.UserList, deque=lambda o: collections.deque(o),
+                  values=lambda o: dict(enumerate(o)).values())
+
+@pytest.mark.parametrize('kind', CONTAINERS)
+@every_function
+def test_containers_of_rows_are_taken(f, kind):
+    make = CONTAINERS[kind]
+    expected = f(SCORES, TARGS)
+    for rows in (lambda x: make([*x.numpy()]), lambda x: make([*x])):
+        for preds,targs in ((rows(SCORES), rows(TARGS)), (rows(SCORES), TARGS)): assert_alike(f(preds, targs), expected)
+
+@pytest.mark.parametrize('kind', CONTAINERS)
+def test_containers_of_targets_are_taken(kind):
+    rows = CONTAINERS[kind](TARGS.tolist())
+    assert label_stats(rows).equals(label_stats(TARGS)) and torch.equal(pos_weight(rows), pos_weight(TARGS))
+    assert stratified_split(rows, seed=0)==stratified_split(TARGS, seed=0)
+    with pytest.raises(ValueError, match='one-hot'): label_stats(CONTAINERS[kind]([['cat'],['dog']]))
+    with pytest.raises(ValueError, match='has text'): judge(SCORES, CONTAINERS[kind](['cat']*300))
+
+@every_function
+def test_lists_of_columns_and_crops_are_named(f):
+    for preds,says in (([*SCORES.numpy().T[:,:,None]], r'list of N x 1 arrays, use np\.concatenate\(preds, axis=1\)'),
+                       (torch.stack([SCORES,SCORES], 1), r'crops.*preds\.mean\(1\)')):
+        with pytest.raises(ValueError, match=says): f(preds, TARGS)
+    assert_alike(f(np.concatenate([*SCORES.numpy().T[:,:,None]], axis=1), TARGS), f(SCORES, TARGS))
+
+@pytest.mark.parametrize('ids', [range(40), range(500, 540), np.arange(40)*.5, [f'{i}.png' for i in range(40)]])
+def test_an_id_column_in_both_tables_is_named(ids):
+    p,y = (pd.DataFrame(o, columns=['cat','dog']) for o in (np.random.default_rng(0).random((40,2)), np.eye(2)[[0,1]*20]))
+    both = [o.assign(image=ids) for o in (p, y)]
+    for f in (judge, accuracy_report, best_thresholds, MultiLabelInterpretation.from_preds, F1ScoreMulti(sigmoid=False),
+              lambda p, y: compare_models(dict(a=p, b=p), y)):
+        with pytest.raises(ValueError, match="column 'image' is the same .* by .set_index\\('image'\\)"): f(*both)
+        f(*(o.set_index('image') for o in both))

@@ -14,7 +14,7 @@ from fastai_mlmetrics.core.messages import progress, single_threaded
     (lambda: paper_metrics(top_k=3.5), 'top_k=3.5'),
     (lambda: F1ScoreMulti(min_labels=-1), 'min_labels=-1 should be a whole number, 0 or more'),
     (lambda: F1ScoreMulti(max_labels=0), 'max_labels=0 should be a whole number, 1 or more'),
-    (lambda: F1ScoreMulti(min_labels=3, max_labels=2), 'max_labels=2 should be at least min_labels=3')])
+    (lambda: F1ScoreMulti(min_labels=3, max_labels=2), 'max_labels=2 should be a whole number, 3 or more')])
 def test_whole_numbers_are_checked(make, message):
     with pytest.raises(ValueError, match=re.escape(message)): make()
 

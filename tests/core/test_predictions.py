@@ -25,7 +25,7 @@ def test_the_way_of_somebody_with_logits(f):
         return r.accuracy if 'accuracy' in r else r.value.iloc[0]
     def expected(logits, thresh): return (binarize(logits, thresh, False)==TARGS).double().mean().item()
     meant = expected(shifted, t)
-    with pytest.raises(ValueError, match=f'thresh={t:.3g} is for probabilities.*pass thresh=0.*preds-thresh'):
+    with pytest.raises(ValueError, match='threshold is for probabilities.*margins thresh=0.*preds-thresh and thresh=0'):
         f(shifted, TARGS, thresh=t)
     assert accuracy(shifted-t, thresh=0.)==pytest.approx(meant)
     found = best_thresholds(shifted, TARGS, per_label=False, sigmoid=True)
@@ -248,7 +248,7 @@ def test_a_few_scores_may_be_in_0_to_1_by_chance(n, told):
 @pytest.mark.parametrize('low,high,percent', [(0,100,True), (-0.1,100,False), (0,100.1,False), (20,80,True)])
 def test_scores_from_0_to_100_may_be_percentages(low, high, percent):
     scores = torch.linspace(low, high, 12).view(6, 2)
-    with pytest.raises(ValueError, match='are not probabilities') as e: Predictions.of(scores, torch.ones(6, 2))
+    with pytest.raises(ValueError, match='seem to be logits') as e: Predictions.of(scores, torch.ones(6, 2))
     assert ('divide them by 100' in str(e.value))==percent
     Predictions.of(scores, torch.ones(6, 2), sigmoid=True)
     Predictions.of(scores, torch.ones(6, 2), thresh=None)
@@ -278,9 +278,9 @@ def test_predictions_of_ignored_targets_are_replaced_among_probabilities_only():
     for given,kw in ((LOGITS,dict(sigmoid=True)), (SCORES,{})):
         assert torch.equal(Predictions.of(given, targs, ignore_index=-1, **kw).preds, given)
     far = LOGITS.masked_fill(targs==-1, 999.)
-    with pytest.raises(ValueError, match='are not probabilities') as e: Predictions.of(far, targs, ignore_index=-1)
+    with pytest.raises(ValueError, match='seem to be logits') as e: Predictions.of(far, targs, ignore_index=-1)
     assert '999' not in str(e.value)
-    with pytest.raises(ValueError, match=r'predictions from -?\d'):
+    with pytest.raises(ValueError, match=r'predictions like -?\d'):
         Predictions.of(LOGITS.masked_fill(TARGS>0, math.nan), TARGS)
 
 @pytest.mark.parametrize('n,told', [(9,False), (10,True)])
@@ -364,3 +364,52 @@ def test_keywords_of_predictions_come_first_and_stay_in_order():
     names = [*inspect.signature(f).parameters]
     assert names[:3]==['own','preds','thresh'] and names[-1]=='later' and 'labels' not in names
     assert names[2:-1]==[o for o in inspect.signature(Predictions.of).parameters if o in names[2:-1]]
+
+ROUNDED = {'1.0000001': (torch.float32, 1.0000001), '-1e-12': (torch.float64, -1e-12), '1.001': (torch.float16, 1.001)}
+
+def rounded(name):
+    "Probabilities of which one is a rounding outside of [0, 1], and the same ones inside"
+    dtype,value = ROUNDED[name]
+    p = SCORES.to(dtype).clone()
+    p[5,2] = value
+    assert p[5,2]<0 or p[5,2]>1
+    return p,p.clamp(0, 1)
+
+@pytest.mark.parametrize('name', ROUNDED)
+@every_function
+def test_probabilities_may_be_a_rounding_off(f, name):
+    p,inside = rounded(name)
+    with warnings_as('error'): assert_alike(f(p, TARGS), f(inside, TARGS))
+
+@pytest.mark.parametrize('name', ROUNDED)
+@pytest.mark.parametrize('make', [
+    lambda: F1ScoreMulti(sigmoid=False), lambda: APScoreMulti(sigmoid=False, bins=64),
+    lambda: RocAucMulti(sigmoid=False, bins=64), lambda: BrierScoreMulti(sigmoid=False),
+    lambda: ExpectedCalibrationError(sigmoid=False)])
+def test_metrics_take_what_rounding_makes_of_probabilities(make, name):
+    p,inside = rounded(name)
+    targs = TARGS.clone()
+    targs[5,2] = float(p[5,2]>1) # The highest score is a true positive, the lowest a true negative
+    with warnings_as('error'): assert make()(p, targs)==pytest.approx(make()(inside, targs), abs=1e-5)
+
+@pytest.mark.parametrize('name', ROUNDED)
+def test_searches_in_bins_take_what_rounding_makes_of_probabilities(name):
+    p,inside = rounded(name)
+    with warnings_as('error'):
+        for kw in (dict(bins=1024), dict(average='macro')):
+            assert best_thresholds(p, TARGS, **kw).thresh==best_thresholds(inside, TARGS, **kw).thresh
+        def found(preds):
+            finder = ThreshFinder('f1', 'macro', sigmoid=False)
+            finder.update(preds, TARGS)
+            return finder.compute().thresh
+        assert found(p)==found(inside)
+
+def test_a_refusal_shows_the_digits_that_matter():
+    for value,shown in ((1.0031, '1.003'), (-0.0125, '-0.0125')):
+        p = SCORES.clone()
+        p[5,2] = value
+        for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
+            with pytest.raises(ValueError, match=f' {shown}\\b.* seem to be logits|seem.* {shown}\\b'): f(p, TARGS)
+        with pytest.raises(ValueError, match=f' {shown}\\b'): BrierScoreMulti(sigmoid=False)(p, TARGS)
+    p,_ = rounded('1.0000001')
+    with pytest.warns(UserWarning, match='already: pass sigmoid=False'): judge(p, TARGS, sigmoid=True)

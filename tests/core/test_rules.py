@@ -141,7 +141,7 @@ def test_thresholds_are_matched_to_labels_by_name():
 @pytest.mark.parametrize('thresh,message', [
     (dict(b=0.4), r"thresh lacks \['a', 'c'\]: pass a number for each label"),
     (dict(a=0.2, b=0.4, c=0.6, d=0.5), r"thresh is for the labels \['d'\], which are not here$"),
-    (dict(a=0.2, d=0.4), r"thresh is for the labels \['d'\], which are not here, and lacks \['b', 'c'\]$"),
+    (dict(a=0.2, d=0.4), r"thresh is for the labels \['d'\], which are not here$"),
     (pd.Series([0.2, 0.3, 0.4, 0.5], list('abcc')), "thresh has more than one number for a label$")])
 def test_what_is_wrong_with_names(thresh, message):
     df,y = (pd.DataFrame(o.numpy(), columns=list('abc')) for o in simulate(20, 3))
@@ -163,7 +163,7 @@ def test_limits_keep_the_highest_scores(data, most, least, each, one):
     scores,_ = data
     thresh = each[0] if one else each[:scores.shape[1]]
     if least>most:
-        with pytest.raises(ValueError, match=f'at least min_labels={least}'):
+        with pytest.raises(ValueError, match=f'max_labels={most} should be .* {least} or more'):
             ThresholdRule(min_labels=least, max_labels=most)
         return
     d = binarize(torch.from_numpy(scores), thresh, min_labels=least, max_labels=most).int().numpy()
@@ -258,7 +258,7 @@ def test_metrics_match_thresholds_by_name_where_names_are_known():
         by_position = F1ScoreMulti(as_thresh(thresh), sigmoid=False)(p, y)
         assert F1ScoreMulti(thresh, sigmoid=False)(p.values, y.values)==by_position
         wrong = make_learner(logits, targs, [F1ScoreMulti(thresh)], vocab=list('abd'))
-        with pytest.raises(ValueError, match="thresh is for the labels .*'d'"): values(wrong)
+        with pytest.raises(ValueError, match="thresh is for the labels .*'c'"): values(wrong)
     assert F1ScoreMulti(by_name).rule!=F1ScoreMulti([0.2,0.5,0.7]).rule
     assert F1ScoreMulti(by_name).rule==F1ScoreMulti(by_name.copy()).rule
 
@@ -287,3 +287,39 @@ def test_a_replaced_threshold_brings_its_names():
     assert plain.names is None and plain.for_labels(3, ['c','b','a'])[0].thresh==(0.4,0.5,0.6)
     assert plain.for_labels(3)[0].thresh==(0.4,0.5,0.6) # Without names of the labels
     assert rule.replace(max_labels=2).names==rule.names and rule.replace(max_labels=2).by_name
+
+@pytest.mark.parametrize('value', [0, 1, 0., True])
+def test_values_of_known_targets_are_not_ignored(value):
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).float()
+    for f in (lambda: F1ScoreMulti(ignore_index=value), lambda: judge(scores, targs, ignore_index=value),
+              lambda: label_stats(targs, ignore_index=value), lambda: stratified_split(targs, ignore_index=value),
+              lambda: BCEWithLogitsLossFlat(ignore_index=value)(scores, targs)):
+        with pytest.raises(ValueError, match=f'ignore_index={value} .*known targets.*labels='): f()
+
+def test_labels_twice_and_masks_are_refused():
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).int()
+    table = pd.DataFrame(targs.numpy(), columns=list('abc'))
+    for labels in ([2,2], ['c','c'], ['c',2]):
+        for f in (F1ScoreMulti(sigmoid=False, labels=labels), APScoreMulti(sigmoid=False, labels=labels),
+                  partial(accuracy_report, labels=labels), partial(best_thresholds, labels=labels)):
+            with pytest.raises(ValueError, match="labels has ('c'|2) 2 times"): f(scores, table)
+    for mask in (np.array([True,False,True]), [True,False,True]):
+        for f in (F1ScoreMulti(sigmoid=False, labels=mask), partial(judge, labels=mask)):
+            with pytest.raises(ValueError, match=r'mask.*np\.flatnonzero\(labels\)'): f(scores, table)
+
+@pytest.mark.parametrize('args,says', [
+    (dict(labels=[]), r'labels=\[\] leaves nothing to score'),
+    (dict(sigmoid=0.3), 'sigmoid=0.3 should be True or False'),
+    (dict(thresh=1.5), 'thresh=1.5 is above every probability, so no label would ever be predicted'),
+    (dict(thresh=[0.3,-0.5]), 'thresh=-0.5 is below every probability, so every label would always be predicted'),
+    (dict(sample_weight=[0.,0.]), 'not all 0'), (dict(sample_weight=[1.,math.inf]), 'one finite number'),
+    (dict(sample_weight=[2.,-1.]), '0 or more'), (dict(sample_weight=[[1.]]), 'one finite number per sample')])
+def test_a_rule_names_a_wrong_argument(args, says):
+    with pytest.raises(ValueError, match=says): ThresholdRule(**args)
+
+def test_a_rule_takes_arguments_at_their_limits():
+    assert ThresholdRule(1.).thresh==1 and ThresholdRule(0.).thresh==0
+    close(ThresholdRule(sample_weight=[0.2,0.,0.3]).sample_weight, [0.2,0.,0.3]) # Their sum may be below 1
+    rule = ThresholdRule(min_labels=3)
+    assert rule.for_labels(3)==(rule,None)
+    with pytest.raises(ValueError, match='min_labels=3 is more than the 2 labels'): rule.for_labels(2)

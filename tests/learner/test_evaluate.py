@@ -154,8 +154,8 @@ CRUSH = dict(crush=0.2, rain=0.3, snow=0.4)
 @pytest.mark.parametrize('part,says', [
     (lambda: dict(metrics=F1ScoreMulti(labels=['crush'])),
      "label 'crush' is neither a name nor an index of the 3 labels: did you mean 'crash'"),
-    (lambda: dict(metrics=F1ScoreMulti(CRUSH)), r"labels \['crush'\], which are not here, and lacks \['crash'\]"),
-    (lambda: dict(cbs=ZeroLabelsCallback(CRUSH)), r"labels \['crush'\], which are not here, and lacks \['crash'\]"),
+    (lambda: dict(metrics=F1ScoreMulti(CRUSH)), r"labels \['crush'\], which are not here: did you mean 'crash'\?"),
+    (lambda: dict(cbs=ZeroLabelsCallback(CRUSH)), r"labels \['crush'\], which are not here: did you mean 'crash'\?"),
     (lambda: dict(metrics=F1ScoreMulti(labels=['rain']), vocab=None), 'a Learner whose dls has a vocab'),
     (lambda: dict(cbs=ZeroLabelsCallback(CRUSH), vocab=None), 'set learn.dls.vocab')])
 def test_unknown_labels_are_an_error(part, says):

@@ -553,28 +553,9 @@ def test_template_and_glossary_are_in_wheel_and_sdist(tmp_path):
     for name in ('fastai_mlmetrics/reports/page.html','fastai_mlmetrics/reports/glossary.txt'):
         assert (tmp_path/'lib'/name).exists() and any(o.endswith(name) for o in packed)
 
-def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
-    (tmp_path/'file').write_text('')
-    (tmp_path/'folder').mkdir()
-    before = {*tmp_path.rglob('*')}
-    monkeypatch.setattr('fastai_mlmetrics.reports.page.SECTIONS', dict(data=('None', None))) # Any work would fail
-    interp = interpretation(100, 3)
-    for path in (tmp_path/'folder', str(tmp_path/'folder')):
-        says = r'folder cannot be written: it is a folder. Pass the name of a file, such as .*folder/report\.html'
-        with pytest.raises(IsADirectoryError, match=says): interp.to_html(path, sections='data')
-    for name in ('file/page.html', 'file/in/page.html', 'n'*300+'.html'):
-        with pytest.raises(OSError, match='html cannot be written: '): interp.to_html(tmp_path/name, sections='data')
-    if Path('/dev/null').exists(): # Not replaced by a file
-        with pytest.raises(OSError, match='/dev/null cannot be written: it is protected'):
-            interp.to_html('/dev/null', sections='data')
-    monkeypatch.setattr(os, 'access', lambda *args: False)
-    with pytest.raises(OSError, match='file cannot be written: it is protected'):
-        interp.to_html(tmp_path/'file', sections='data')
-    assert {*tmp_path.rglob('*')}==before
-
 def test_a_page_is_there_when_it_is_whole(tmp_path, monkeypatch):
     interp = interpretation(100, 3)
-    path,link = tmp_path/'new'/'page.html',tmp_path/'link.html'
+    path = tmp_path/'new'/'page.html'
     def _stops(p):
         assert not path.exists() or path.read_text()=='the old one'
         raise KeyboardInterrupt
@@ -584,8 +565,7 @@ def test_a_page_is_there_when_it_is_whole(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt): interp.to_html(path)
         assert [*path.parent.iterdir()]==[path]*old
     assert path.read_text()=='the old one'
-    link.symlink_to(path)
-    assert interp.to_html(link, sections='labels')==link and link.is_symlink()
+    interp.to_html(path, sections='labels')
     assert [*path.parent.iterdir()]==[path] and path.read_text(encoding='utf-8').rstrip().endswith('</html>')
 
 @pytest.mark.slow
@@ -603,25 +583,6 @@ def scaled(n=800, c=8, **kw):
     "An interpretation of scores whose scale differs between labels: no global threshold is good"
     logits,targs = simulate(n, c, 0.2, 4., -2.)
     return MultiLabelInterpretation.from_preds(logits+torch.linspace(-6, 6, c), targs, sigmoid=True, **kw)
-
-def test_a_sentence_below_the_verdict_chooses_between_thresholds(tmp_path):
-    def choice(interp):
-        part = written(interp, tmp_path, sections='verdict').find(id='verdict')
-        texts = [o.get_text() for o in part.find_all('p', class_=False)]
-        assert len(texts)<=1
-        return interp.judge(),''.join(texts)
-    r,text = choice(scaled())
-    assert text.startswith('Choose a threshold per label: ')
-    numbers = [float(o) for o in re.findall(r'\d\.\d+', text)]
-    assert numbers==[round(o, 3) for o in r.per_label_gain] and r.per_label_gain[1]>0
-    r,text = choice(interpretation(400, skill=2., bias=-4.))
-    assert text.startswith('Choose the global threshold: ') and r.suggested_f1>r.f1_micro
-    assert f'{r.per_label_f1:.3f} instead of {r.global_f1:.3f}' in text
-    # Neither helps, or nothing is known of them
-    helped = best_thresholds(scaled().preds, scaled().targs, per_label=True)
-    logits,targs = simulate(300, 5, 0.3)
-    binary = MultiLabelInterpretation.from_preds(logits>0, targs)
-    for interp in (scaled(thresh=helped), interpretation(400, c=1), binary): assert choice(interp)[1]==''
 
 @pytest.mark.parametrize('kw,color', [
     (dict(skill=8.), 'green'), (dict(skill=4., bias=-3.), 'blue'), (dict(bias=-9.), 'red')])
