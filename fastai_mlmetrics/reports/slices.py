@@ -192,11 +192,10 @@ def _fisher(share, n, other_share, other_n):
     k = whole(share*n, share<other_share)
     all_k = k+whole(other_share*other_n, share>=other_share)
     all_n = n+other_n
-    def p_values(k):
-        tails = hypergeom.cdf(k, all_n, all_k, n),hypergeom.sf(k-1, all_n, all_k, n)
-        return np.minimum(2*np.minimum(*tails), 1)
-    extremes = np.maximum(0, n+all_k-all_n),np.minimum(n, all_k)
-    return p_values(k),np.minimum(*map(p_values, extremes))
+    count = hypergeom(all_n, all_k, n) # Of the hits that are in the slice by chance
+    tails = count.cdf(k),count.sf(k-1)
+    ends = count.pmf(np.maximum(0, n+all_k-all_n)),count.pmf(np.minimum(n, all_k))
+    return [np.minimum(2*np.minimum(*o), 1) for o in (tails, ends)]
 
 def _n_tests(lowest, alpha):
     "Count the tests to correct for, by Tarone's method"
