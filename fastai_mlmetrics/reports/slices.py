@@ -252,7 +252,7 @@ class SliceComparison(Table):
         ax.scatter(rows.difference, y, color=color, s=24, zorder=3)
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(y, [*map(plot_name, rows.index)])
-        ax.set_ylim(len(rows)-0.5, -0.5)
+        ax.set_ylim(max(len(rows), 1)-0.5, -0.5)
         ax.set_xlabel(f'{self.columns.name}, minus that of all other samples')
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0060
