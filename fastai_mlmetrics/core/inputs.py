@@ -169,14 +169,10 @@ def columns_of(*tables):
     tables = map(as_frame, tables)
     return next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
 
-def row_names(
-    *tables, # Anything; DataFrames and Series have names of rows
-    numbered=False # Whether to return numbers from 0, too, if they are the names of a table
-): # Index of the first table that has one; None: rows have no names
-    "Return the names of the rows"
-    indexes = [o.index for o in map(as_frame, tables) if isinstance(o, (pd.DataFrame,pd.Series))]
-    names = first(indexes, lambda o: not o.equals(pd.RangeIndex(len(o))))
-    return first(indexes) if names is None and numbered else names
+def row_names(*tables):
+    "Return the index of the first table that has one; None: rows are numbered from 0"
+    indexes = (o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series)))
+    return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
 
 def group_values(
     groups, # Group of each sample, such as its patient: values of any kind
