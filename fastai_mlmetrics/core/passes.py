@@ -11,7 +11,7 @@ from .inputs import check_index, label_vocab
 from .messages import (
     count_of, new_warnings, note, replaced, suggestion, warn_user)
 from .tables import some_names
-from .rules import is_probs
+from .rules import clip_probs, is_probs
 from .decoding import Decoding, range_words
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
@@ -144,9 +144,18 @@ def get_probs(
     **kwargs # Arguments of `get_preds`
 )->list: # Probabilities, targets, and whatever else `get_preds` returns
     "Get predictions as probabilities, and preserve `Recorder` state"
+    dl = get_dl(learn, ds_idx, dl)
+    idxs = None
+    if hasattr(dl, 'get_idxs'):
+        idxs = dl.get_idxs()
+        dl = dl.new(get_idxs=partial(noop, idxs))
     with without_trackers(learn):
-        preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act,
+        preds,*rest = learn.get_preds(dl=dl, act=act, reorder=False,
                                       cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
+    # A callback may change the rows, such as to one per pixel: those stay in the order of the pass,
+    # where fastai would keep the first ones
+    if idxs is not None and len(idxs)==len(preds):
+        preds,*rest = nested_reorder([preds,*rest], tensor(idxs).argsort())
     check_label_axis(learn, preds)
     if act is None:
         decoding = Decoding.of(learn)
@@ -156,7 +165,7 @@ def get_probs(
         if text and new_warnings(learn, [text]): warn_user(text)
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
-    return [preds,*rest]
+    return [clip_probs(preds),*rest]
 
 class NeedsTargets(Callback):
     "Callback that raises an error for a batch without targets"

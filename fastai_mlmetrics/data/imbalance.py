@@ -92,7 +92,8 @@ def _as_matrix(targets, names, ignore_index):
     if wrong.any():
         i,j = wrong.nonzero()[0].tolist()
         label = label_names(names, wrong.shape[1])[j]
-        raise ValueError(f"targets must be 0 or 1, but label {label!r} has {format_number(targets[i,j])}: "
+        value = format_number(targets[i,j])
+        raise ValueError(f"targets must be 0 or 1, but label {label!r} has {value}: "
                          "round soft labels, leave out columns that are no labels, and name the value "
                          "of missing ones with ignore_index")
     targets = targets.double()

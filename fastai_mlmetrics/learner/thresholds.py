@@ -312,11 +312,13 @@ def set_thresh(self:Learner,
     decoding = Decoding.of(self)
     vocab = label_vocab(self.dls)
     rule = _rule_to_set(thresh, min_labels, max_labels, vocab, decoding.args['thresh'])
-    if not decoding.decodes:
+    # fastai's `CrossEntropyLossFlat` decodes, but to one class
+    if not decoding.decodes or decoding.is_for_others:
         # It may take several outputs; then it is unknown whether they are logits
-        if decoding.loss_of_zeros is None: check_first_batch(self, self.dls.loaders[-1])
+        if decoding.loss_of_zeros is None and not decoding.is_for_others:
+            check_first_batch(self, self.dls.loaders[-1])
         advice = decoding.advice(decoding.takes=='probabilities')
-        raise ValueError(f"the loss function ({decoding.name}) does not decode, so there "
+        raise ValueError(f"the loss function ({decoding.name}) does not decode labels, so there "
                          f"is nothing to set: {advice}")
     logits = decoding.takes_logits
     # Metrics with another threshold than these have a custom one

@@ -679,7 +679,8 @@ def test_groups_are_a_column_of_the_items_or_an_array(digits_dls):
 
 def test_a_column_needs_a_table():
     learn = make_learner(*simulate(100, 3))
-    with pytest.raises(ValueError, match='which have none: pass a value per sample'): learn.thresh_find(groups='patient')
+    with pytest.raises(ValueError, match='which have none: pass a value per sample'):
+        learn.thresh_find(groups='patient')
 
 def said_of_tuning(learn, **kwargs):
     "Whether search and report say that the threshold in use was tuned on these samples"
@@ -847,3 +848,9 @@ def test_a_model_of_several_outputs_is_named():
     learn = make_learner(logits, targs, model=Two(), loss_func=lambda p,y: F.mse_loss(p[0], y)+p[1].abs().sum())
     for f in (lambda: learn.set_thresh(0.3), lambda: learn.thresh_find(bins=64, show_plot=False)):
         with pytest.raises(ValueError, match='returns a tuple of 2'): f()
+
+@pytest.mark.parametrize('loss', [CrossEntropyLossFlat, nn.CrossEntropyLoss, MSELossFlat])
+def test_no_threshold_is_set_in_a_loss_of_other_tasks(loss):
+    learn = make_learner(*simulate(20), loss_func=loss())
+    with pytest.raises(ValueError, match='does not decode labels.*not made for labels; use `loss_func=BCEWith'):
+        learn.set_thresh(0.3)

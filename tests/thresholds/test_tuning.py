@@ -452,3 +452,10 @@ def test_a_gain_in_histograms_has_an_interval_from_a_jackknife_over_folds(m):
     error = math.sqrt(1.5*4/5*((d-d.mean())**2).sum()) # Folds share training samples
     assert change.value==pytest.approx(difference(lambda o: o.cells))
     assert change.error==pytest.approx(error)
+
+@pytest.mark.parametrize('metric,says', [
+    ('f2', "use metric='fbeta', beta=2$"), ('F0.5', "use metric='fbeta', beta=0.5$"), ('f2_score', 'beta=2$'),
+    ('f1_score', "did you mean 'f1'"), ('F1', "did you mean 'f1'"), ('accuracy_multi', "did you mean 'accuracy'"),
+    ('jacard', "did you mean 'jaccard'"), ('f_beta', "did you mean 'fbeta'")])
+def test_a_metric_of_another_name_is_suggested(metric, says):
+    with pytest.raises(ValueError, match=f'^metric={metric!r} should be .*{says}'): Objective(metric)
