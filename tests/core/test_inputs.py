@@ -423,7 +423,8 @@ def test_weights_of_batches_belong_to_their_rows():
 
 @pytest.mark.parametrize('ids', [range(40), range(500, 540), np.arange(40)*.5, [f'{i}.png' for i in range(40)]])
 def test_an_id_column_in_both_tables_is_named(ids):
-    p,y = (pd.DataFrame(o, columns=['cat','dog']) for o in (np.random.default_rng(0).random((40,2)), np.eye(2)[[0,1]*20]))
+    arrays = np.random.default_rng(0).random((40,2)),np.eye(2)[[0,1]*20]
+    p,y = (pd.DataFrame(o, columns=['cat','dog']) for o in arrays)
     both = [o.assign(image=ids) for o in (p, y)]
     for f in (judge, accuracy_report, best_thresholds, MultiLabelInterpretation.from_preds, F1ScoreMulti(sigmoid=False),
               lambda p, y: compare_models(dict(a=p, b=p), y)):
