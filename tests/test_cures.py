@@ -62,6 +62,8 @@ SETUP = {
         lambda: learner(data=with_targets(none)), lambda: learner()],
     'all ... validation samples have the same labels': [
         lambda: learner(data=with_targets(same)), lambda: learner()],
+    'the scores of each sample sum to 1': [
+        lambda: learner(model=nn.Sequential(Same(), nn.Softmax(-1)), loss_func=BCELossFlat()), lambda: learner()],
     'columns of zeros and ones are read as lists of labels': None, # in test_pitfalls
     'the labels are single letters': None, # in test_pitfalls
     'no validation sample has ...': [

@@ -188,6 +188,7 @@ PITFALLS = {
     'fastai-metrics': "these metrics are fastai's",
     'no-labels': 'none of the ... validation samples has a label',
     'same-targets': 'all ... validation samples have the same labels',
+    'one-class': 'the scores of each sample sum to 1',
     'binary-vocab': 'columns of zeros and ones are read as lists of labels',
     'single-letters': 'the labels are single letters',
     'absent-labels': 'no validation sample has ...',

@@ -10,10 +10,9 @@ from fastai.basics import *
 from .inputs import label_vocab
 from .messages import note, PROBS_GIVEN
 from .rules import (
-    as_thresh, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
+    as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
 from fastai.metrics import ActivationType
 from scipy.special import expit
-
 
 # %% ../../nbs/core/06_decoding.ipynb #540493b5
 _NO_SIGMOID = "remove the sigmoid at the model's end"
@@ -37,6 +36,7 @@ class Decoding:
     """What a loss function does with a model's predictions: activation, threshold and limits
 
     In the properties below, "it" is the loss function."""
+    model = None # Model of the Learner; None: unknown
     def __init__(self,
         loss_func, # Loss function of a Learner
         c:int=1, # Number of labels; 1: unknown
@@ -54,7 +54,9 @@ class Decoding:
         "Describe the loss function of a Learner"
         dls = getattr(learn, 'dls', None)
         n_labels = len(label_vocab(dls) or [])
-        return cls(getattr(learn, 'loss_func', None), n_labels, getattr(dls, 'device', None))
+        decoding = cls(getattr(learn, 'loss_func', None), n_labels, getattr(dls, 'device', None))
+        decoding.model = getattr(learn, 'model', None)
+        return decoding
 
     @property
     def name(self):
@@ -198,7 +200,7 @@ def to_probs(self:Decoding,
     of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
     scores = to_scores(preds, not self.is_activated and of_preds.takes_logits)
     if not (self.is_activated or is_probs(scores)): raise ValueError(self.not_probs_text)
-    return scores
+    return clip_probs(scores)
 
 @patch(as_prop=True)
 def not_probs_text(self:Decoding):
@@ -221,12 +223,26 @@ def range_found(self:Decoding,
     low,high = outputs.tolist()
     return RangeFound('probabilities', low, high) if 0<=low<high<=1 else None
 
+@patch(as_prop=True)
+def ends_with_sigmoid(self:Decoding):
+    "Whether a sigmoid may be the last step of the model, by the code of its last layers"
+    layer = self.model
+    if layer is None: return True
+    while layer is not None:
+        code = getattr(layer.forward, '__code__', None)
+        if code is None or any('sigmoid' in o.lower() for o in code.co_names): return True
+        layer = last(layer.children(), None)
+    return False
+
 def range_words(
     found, # `RangeFound`; None: nothing is wrong
     decoding:Decoding=None # `Decoding` of a Learner; None, or without a loss function: of arrays
 )->str: # None: nothing is wrong
     "Explain what is wrong with the range of the predictions, and what to do"
     if found is None: return None
+    # Logits that hardly depend on the input may all lie in [0, 1]
+    is_narrow = found.high-found.low<0.8
+    if decoding is not None and is_narrow and not decoding.ends_with_sigmoid: return None
     of_arrays = decoding is None or decoding.loss_func is None
     where = note(not of_arrays, " to each metric and to ZeroLabelsCallback")
     if found.kind=='logits': return f"{found.text}{where}"

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/core/00_inputs.ipynb #8116c948
 from fastai.basics import *
+import collections.abc
 from numbers import Number
 
 # %% ../../nbs/core/00_inputs.ipynb #57fae1f2
@@ -51,14 +52,16 @@ def _from_numpy(a):
     return torch.from_numpy(a if a.flags.writeable and min(a.strides, default=0)>=0 else a.copy())
 
 _LISTS = list,tuple,L
+_SEQUENCES = collections.abc.Sequence,collections.abc.ValuesView # Such as `datasets.Column`
 _ROWS = *_LISTS,Tensor,np.ndarray,pd.Series
 
 def _is_row(o): return isinstance(o, _ROWS) and getattr(o, 'ndim', 1)>0
 
 def as_frame(
     o # Anything
-): # DataFrame of a table; a Series, if its only column has cells that are rows; else `o`
-    "Convert a table of another library to pandas, and take a column whose cells are lists or arrays"
+): # DataFrame of a table; a Series, if its only column has cells that are rows; a list; else `o`
+    "Convert a table of another library to pandas, a sequence to a list, and take a column of rows"
+    if isinstance(o, _SEQUENCES) and not isinstance(o, (*_LISTS,str,bytes,memoryview)): return [*o]
     # In pyarrow; in polars
     names = getattr(o, 'column_names', getattr(o, 'columns', None))
     if names is not None and hasattr(o, '__array__') and not isinstance(o, pd.DataFrame):
@@ -258,9 +261,12 @@ def _unequal_text(preds, targs):
     hint = "; both need a row per sample and a column per label"
     if preds[:1]==targs[:1] and targs[1:] in ((),(1,)):
         hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
+    elif len(preds)==3 and preds[::2]==targs: hint = ". For crops of a sample, use preds.mean(1)"
     # `predict_proba` of scikit-learn returns a list with the probabilities of two classes per label
     elif len(preds)==3 and preds[2]==2:
         hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"
+    elif len(preds)==3 and preds[2]==1:
+        hint = ". For a list of N x 1 arrays, use np.concatenate(preds, axis=1)"
     return f"predictions have the shape {preds}, but targets {targs}{hint}"
 
 # %% ../../nbs/core/00_inputs.ipynb #a345f402

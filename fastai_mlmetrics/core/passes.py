@@ -11,7 +11,7 @@ from .inputs import check_index, label_vocab
 from .messages import (
     count_of, new_warnings, note, replaced, suggestion, warn_user)
 from .tables import some_names
-from .rules import is_probs
+from .rules import clip_probs, is_probs
 from .decoding import Decoding, range_words
 from numbers import Integral
 from torch.utils.data import RandomSampler, SequentialSampler
@@ -156,7 +156,7 @@ def get_probs(
         if text and new_warnings(learn, [text]): warn_user(text)
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
-    return [preds,*rest]
+    return [clip_probs(preds),*rest]
 
 class NeedsTargets(Callback):
     "Callback that raises an error for a batch without targets"

@@ -12,7 +12,7 @@ from .inputs import (
 from .messages import PROBS_GIVEN, progress, warn_user
 from .tables import some_names
 from .rules import (
-    as_thresh, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores, useless_thresh)
+    as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores, useless_thresh)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
 from functools import cached_property
 from dataclasses import dataclass, replace
@@ -71,6 +71,7 @@ class Predictions:
             # Predictions of ignored targets may be any number, such as the ignored value
             if not is_probs(preds) and is_probs(known):
                 preds = known.where((preds<0) | (preds>1), preds)
+        if preds.is_floating_point() and not sigmoid and is_probs(preds): preds = clip_probs(preds)
         vocab = _named(vocab, columns, preds.shape[1])
         if thresh is not None: thresh = as_thresh(thresh, vocab)
         if preds.is_floating_point():

@@ -22,11 +22,24 @@ def to_scores(
     scores = preds if preds.dtype==torch.float64 else preds.float()
     return single_threaded(torch.sigmoid, scores) if sigmoid else scores
 
+def beyond_probs(
+    low, # Lowest score, or scores
+    high # Highest score, or scores
+): # Bool, or bools
+    "Whether scores are outside of [0, 1] by more than rounding: float16 has 1.001 next to 1"
+    return (low<-1e-6) | (high>1.002)
+
 def is_probs(
     scores:Tensor # Scores, as `to_scores` returns them
 )->bool: # False for logits and other margins
-    "Whether all scores are in [0, 1]"
-    return not ((scores<0) | (scores>1)).any() # NaN is neither
+    "Whether all scores are in [0, 1], up to rounding"
+    return not beyond_probs(scores, scores).any() # NaN is neither
+
+def clip_probs(
+    probs:Tensor # Probabilities, up to rounding
+)->Tensor: # `probs` itself if they are in [0, 1]
+    "Clip probabilities to [0, 1]"
+    return probs.clamp(0, 1) if ((probs<0) | (probs>1)).any() else probs
 
 # %% ../../nbs/core/03_rules.ipynb #eac70a7f
 def thresh_names(
@@ -111,7 +124,7 @@ class RangeFound(namedtuple('RangeFound', 'kind low high')):
     def text(self):
         "Advice if `kind` is 'logits', but the threshold is for probabilities"
         percent = note(0<=self.low<=self.high<=100, "If they are percentages, divide them by 100. ")
-        return (f"predictions like {self.low:.3g} and {self.high:.3g} seem to be logits, but the "
+        return (f"predictions like {self.low:.4g} and {self.high:.4g} seem to be logits, but the "
                 f"threshold is for probabilities. {percent}For logits, pass sigmoid=True, for "
                 "margins thresh=0, for other scores preds-thresh and thresh=0")
 
@@ -277,13 +290,11 @@ def range_found(self:ThresholdRule,
 ): # `RangeFound`; None: nothing is wrong
     "Check whether the range of predictions contradicts `thresh` or `sigmoid`"
     if self.is_top_k: return None
-    in_01 = 0<=low<high<=1
-    if self.sigmoid and in_01 and n>=10: # Fewer logits may be in [0, 1] by chance
+    is_beyond = beyond_probs(low, high)
+    if self.sigmoid and low<high and not is_beyond and n>=10: # Fewer logits may be in [0, 1] by chance
         return RangeFound('probabilities', low, high)
-    beyond_01 = low<0 or high>1
-    if not self.sigmoid and beyond_01 and is_prob_thresh(self.thresh):
+    if not self.sigmoid and is_beyond and is_prob_thresh(self.thresh):
         return RangeFound('logits', low, high)
-
 
 # %% ../../nbs/core/03_rules.ipynb #a0871284
 @patch

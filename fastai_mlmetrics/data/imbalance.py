@@ -92,9 +92,10 @@ def _as_matrix(targets, names, ignore_index):
     if wrong.any():
         i,j = wrong.nonzero()[0].tolist()
         label = label_names(names, wrong.shape[1])[j]
-        raise ValueError(f"targets must be 0 or 1, but label {label!r} has "
-                         f"{format_number(targets[i,j])}: round soft labels, leave out columns that "
-                         "are no labels, and name the value of missing ones with ignore_index")
+        value = format_number(targets[i,j])
+        raise ValueError(f"targets must be 0 or 1, but label {label!r} has {value}: "
+                         "round soft labels, leave out columns that are no labels, and name the value "
+                         "of missing ones with ignore_index")
     targets = targets.double()
     return targets if valid is None else targets.where(valid, math.nan)
 

@@ -39,6 +39,7 @@ class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
 # %% ../../nbs/diagnosis/03_boxes.ipynb #a7c3e915
 # Red: a problem; blue: nothing is wrong, but something could be better; green: all clear
 RED,BLUE,GREEN = '#d62728','#1f77b4','#2ca02c'
+MISLEADING = 'These numbers may mislead'
 
 def _lines(text):
     "Wrap a paragraph at 78 columns; its further lines are steps, which are indented"
@@ -64,13 +65,15 @@ def _as_list(items):
 def _folded(heading, items):
     return note(items, f'<details><summary>{heading}</summary>{_as_list(items)}</details>')
 
-def _as_box(title, facts, remedies, color, n_facts):
+def _headed(heading, items):
+    return note(items, f'<div style="margin-top:0.5em"><b>{heading}</b></div>{_as_list(items)}')
+
+def _as_box(title, facts, misleading, remedies, color, n_facts):
     "Format a message as a box of HTML, in which facts after `n_facts` and further remedies are folded"
     more_facts = facts[n_facts:] if n_facts else []
     box = (f'<b>{code_html(title)}</b>{_as_list(facts[:n_facts])}'
            + _folded('More numbers', more_facts)
-           + note(remedies, f'<div style="margin-top:0.5em"><b>What helps</b></div>'
-                            f'{_as_list(remedies[:1])}')
+           + _headed(MISLEADING, misleading) + _headed('What helps', remedies[:1])
            + _folded('More remedies', remedies[1:]))
     style = (f"display:inline-block; border-left:4px solid {color}; padding:0.2em 1em; "
              "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")
@@ -81,13 +84,15 @@ def as_warning(
     facts=(), # Sentences of the list below it
     r=None, # `Record` of the validation; None: the warning is not about a validation
     remedies=(), # Sentences of the list 'What helps'
+    misleading=(), # Sentences of the list 'These numbers may mislead'
     color=RED, # Colour of the box's left edge
     n_facts:int=None # Number of facts that the box does not fold; None: all
 )->ZeroLabelsWarning:
     "Format a message as text of at most 80 columns, and as a box for notebooks"
     facts = [*facts]
-    text = _as_text(title, {'': facts, 'What helps': remedies})
-    return ZeroLabelsWarning('\n'+text, r, _as_box(title, facts, remedies, color, n_facts))
+    text = _as_text(title, {'': facts, MISLEADING: misleading, 'What helps': remedies})
+    html = _as_box(title, facts, misleading, remedies, color, n_facts)
+    return ZeroLabelsWarning('\n'+text, r, html)
 
 def in_brief(
     warning:ZeroLabelsWarning # Warning that a filter for all warnings hides

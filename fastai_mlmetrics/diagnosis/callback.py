@@ -14,12 +14,13 @@ from ..core.tables import Table
 from ..core.rules import ThresholdRule
 from ..core.passes import check_label_axis
 from ..core.decoding import Decoding, ignored_by
-from ..metrics.streaming import StreamMetric
+from ..metrics.streaming import CountsMetric, StreamMetric
+from ..thresholds.tuning import METRICS
 from .validation import ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
 from .boxes import (
-    as_warning, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
+    as_warning, MISLEADING, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
 from .records import (
     add_trend, all_clear, describe, describe_frozen, describe_unchanged, OF_FIT, Record)
 from .pitfalls import common_labels, error_text, known_codes, pitfalls
@@ -74,7 +75,8 @@ class ZeroLabelsCallback(Callback):
             raise ValueError(f"on_flag={on_flag!r} should be 'warn', 'stop', 'raise', "
                              "or a function of the record")
         ThresholdRule(ifnone(thresh, 0.5), sigmoid, labels) # Raises if they are wrong
-        store_attr()
+        store_attr(but='labels')
+        self.scored_labels = labels # `labels` is the table by label
         self._forget()
 
     def _forget(self):
@@ -125,7 +127,8 @@ class ZeroLabelsCallback(Callback):
         self._learner = ref(self.learn)
         self._to_judge.pop(self._standalone, None)
         self.run_train = True
-        ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.labels).check_names(self.learn)
+        rule = ThresholdRule(ifnone(self.thresh, 0.5), self.sigmoid, self.scored_labels)
+        rule.check_names(self.learn)
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.rule.check_names(self.learn)
         if self._is_validation: self._warn_of_pitfalls(pitfalls(None, self.learn, when='start'))
         if not self._standalone: self._fit = _FitState(running=True)
@@ -139,14 +142,14 @@ class ZeroLabelsCallback(Callback):
             rule = Decoding(self.loss_func).args
             if self.thresh is not None: rule['thresh'] = self.thresh
             ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
-            labels = ifnone(self.labels, common_labels(self.learn.metrics))
+            labels = ifnone(self.scored_labels, common_labels(self.learn.metrics))
             self._stats[self._standalone] = ValidationStats(
                 **rule, sigmoid=self.sigmoid, ignore_index=ignored, labels=labels)
 
     def _warn_of_pitfalls(self, texts, r=None):
         "Warn of pitfalls that neither this callback nor a metric has warned of before"
         new = new_warnings(self.learn, texts)
-        if new: notify(as_warning("These numbers may mislead:", new, r))
+        if new: notify(as_warning(f"{MISLEADING}:", new, r))
 
     @contextmanager
     def _leaving_out(self,
@@ -382,6 +385,26 @@ def report(self:ZeroLabelsCallback,
 
         learn.zero_labels.report()[['epoch','verdict','f1_micro']]"""
     return Table([dict(o) for o in self.records], columns=None if full else _COLUMNS)
+
+@patch
+def labels(self:ZeroLabelsCallback,
+    metric='f1' # Metric of each label: a name, as in `best_thresholds`, a class, or an instance
+)->Table: # Validations x labels
+    """Return a metric of each label at each validation
+
+    The threshold is that of the validation. nan: a label that the validation did not score. The
+    table has pandas' `plot`. Raises `ValueError` for an unknown metric.
+
+        learn.zero_labels.labels('recall')
+        learn.zero_labels.labels('f1')[['cat','dog']].plot()"""
+    m = METRICS.get(metric, metric) if isinstance(metric, str) else metric
+    if isinstance(m, type) and issubclass(m, CountsMetric): m = m()
+    if not isinstance(m, CountsMetric):
+        raise ValueError(f"metric={metric!r} should be one of {', '.join(METRICS)}, "
+                         "or a class such as JaccardMulti, or an instance of one")
+    rows = [dict(zip(r.label_counts, m.values(*torch.tensor([*r.label_counts.values()]).T).tolist()))
+            for r in self.records]
+    return Table(rows, index=pd.RangeIndex(len(rows), name='validation'))
 
 @patch
 def plot(self:ZeroLabelsCallback,

@@ -15,7 +15,8 @@ from ..core.counts import ENOUGH
 from ..core.decoding import (
     Decoding, ignored_by, metric_thresh, range_words, unwrap)
 from ..metrics.streaming import CountsMetric, StreamMetric
-from .verdicts import not_muted, VERDICTS
+from .verdicts import (
+    not_muted, of_these, one_class_scores, same_targets, VERDICTS)
 from .remedies import (
     exact_thresh, LOSS_ADVICE, REMEDIES, set_thresh_code)
 from .records import FACTS
@@ -31,6 +32,7 @@ def are_logits(r):
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #f951133e
 def _wrong_range(r, learn):
     "Probabilities passed as logits, so that everything is predicted; or logits as probabilities"
+    if r.one_class: return
     decoding = Decoding.of(learn)
     of_metrics = (range_words(m.range_found, decoding)
                   for m in learn.metrics if isinstance(m, StreamMetric))
@@ -43,6 +45,10 @@ def _two_sigmoids(r, learn):
             "`predict` apply the sigmoid of the loss function "
             f"({Decoding(learn.loss_func).name}) to them. Remove the sigmoid at the model's end, and "
             "leave out sigmoid=False")
+
+def _one_class(r, learn):
+    "The model ends with a softmax: one class per sample, not several labels"
+    return one_class_scores(r)
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #ebe54866
 _SHARED_NAMES = ('accuracy_multi average_precision_score brier_score_loss f1_score fbeta_score '
@@ -61,14 +67,10 @@ def _fastai_twins(r, learn):
             "metrics again, as in `learn.metrics = multilabel_metrics()`")
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #5b2a7040
-def _of_these(r):
-    "Name the labels if only some are scored"
-    return note(r.labels, f" (of these labels: {some_names(r.labels or [])})")
-
 def _no_labels(r, learn):
     "No sample of the validation set has a label"
     if r.true_per_sample or r.samples<ENOUGH: return
-    return (f"none of the {r.samples:,} validation samples has a label{_of_these(r)}, "
+    return (f"none of the {r.samples:,} validation samples has a label{of_these(r)}, "
             "so predicting nothing is right, and the model cannot be judged: check the targets")
 
 def common_labels(
@@ -109,10 +111,7 @@ def _single_letters(r, learn):
 
 def _same_targets(r, learn):
     "Every validation sample has the same labels, so a constant prediction is perfect"
-    if r.samples<ENOUGH or not r.constant_f1>=1 or _binary_vocab(r, learn): return
-    return (f"all {r.samples:,} validation samples have the same labels{_of_these(r)}, "
-            "so the best constant prediction is right for each, and the model cannot be judged: "
-            "check the targets")
+    return None if _binary_vocab(r, learn) else same_targets(r)
 
 def _absent_labels(r, learn):
     "No validation sample has a certain label: macro averages count 0 for it"
@@ -221,7 +220,7 @@ def _two_thresholds(r, learn):
     _,thresh = others[0]
     of_some = any(getattr(m, 'labels', None) is not None for m,_ in others)
     # The record has the names of these labels if the callback looks at the same ones
-    are_known = not of_some or r.labels and learn.zero_labels.labels is None
+    are_known = not of_some or r.labels and learn.zero_labels.scored_labels is None
     if len(found)>1 or not (isinstance(thresh, float) and are_known): return text
     # A threshold other than the default was chosen, so it stays
     chosen = rule.thresh if thresh==0.5 else thresh
@@ -254,6 +253,7 @@ PITFALLS = [
     Pitfall('fastai-metrics', 'validation', _fastai_twins),
     Pitfall('no-labels', 'validation', _no_labels),
     Pitfall('same-targets', 'validation', _same_targets),
+    Pitfall('one-class', 'validation', _one_class),
     Pitfall('binary-vocab', 'validation', _binary_vocab),
     Pitfall('single-letters', 'validation', _single_letters),
     Pitfall('absent-labels', 'validation', _absent_labels),

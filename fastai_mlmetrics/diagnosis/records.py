@@ -15,8 +15,8 @@ from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
 from fastai_mlmetrics.diagnosis.verdicts import (
-    add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, not_muted,
-    per_label_helps, problem, Row, thresh_gains, thresh_helps, why_no_verdict,
+    add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, not_muted, one_class_scores,
+    per_label_helps, problem, Row, same_targets, thresh_gains, thresh_helps, why_no_verdict,
     zeros_are_beaten)
 from .remedies import continued, matching, remedies, with_ap
 from .boxes import as_warning, BLUE, GREEN, RED
@@ -158,15 +158,17 @@ def describe(r):
     at = _at(r)
     bad = problem(r, at)
     facts = matching(_unstated(r), r)
+    # The callback has shown them
+    misleads = r.pitfalls if r.validation is None else []
     why = why_no_verdict(r)
     if why:
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         epoch = note(r.phase=='fit', f" on epoch {r.epoch}")
-        return as_warning(f"No verdict{epoch}{_for_labels(r)}: {why}.", facts, r)
+        return as_warning(f"No verdict{epoch}{_for_labels(r)}: {why}.", facts, r, misleading=misleads)
     helps = remedies(r)
-    color = RED if bad else BLUE if helps or what_remains(r) else GREEN
+    color = RED if bad else BLUE if helps or misleads or what_remains(r) else GREEN
     title = _title(r, bad or f"No warning{at}")
-    return as_warning(title, facts, r, helps, color, n_facts=3)
+    return as_warning(title, facts, r, helps, misleads, color, n_facts=3)
 
 def thresh_finding(
     r, # `Record` of the predictions
@@ -217,6 +219,7 @@ def judge_of(
     check_shares(min_accuracy=min_accuracy, max_empty=max_empty)
     stats = ValidationStats.of(p)
     r = Record(stats.fields(p.vocab, min_accuracy=min_accuracy, max_empty=max_empty, **fields))
+    r.pitfalls = [*filter(None, (same_targets(r), one_class_scores(r)))]
     # The histogram has the ranking only roughly
     for o in r.dead if p.scored else ():
         scores,y,valid = p.column(p.vocab.index(o['label']))

@@ -196,7 +196,9 @@ REMEDIES = [ # All that match are shown
         "Train all layers: only the last ones are being trained. `fine_tune` does this next; before "
         "`fit`, call `learn.unfreeze()`.", about=ANY-{NO_VERDICT}),
     Row('training', _loss_advice, _training, about=ANY-{NO_VERDICT}),
-    Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r)),
+    # Not while the model learns
+    Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r))
+            and not (r.loss_trend and r.learns),
         _better_model, about=MODEL|SAMPLES),
     # If most samples have a label, its `pos_weight` would be below 1
     Row('a-weighted-loss',

@@ -68,6 +68,7 @@ class _SampleCounts(NamedTuple):
     labelled:int # With a true label
     empty:int # Without a predicted label
     missed:int # With a true label, and without a predicted one
+    one_class:int # Whose predictions sum to 1
     each_tp:int # True positives that `min_labels=1` would give
     each_fp:int # False positives that `min_labels=1` would give
 
@@ -91,8 +92,9 @@ class _SampleCounter(StreamMetric):
         counted = tp+fp+fn+tn>0
         labelled = tp+fn>0
         empty = counted & (tp+fp==0)
+        one_class = counted & ((batch.preds.sum(1)-1).abs()<0.01)
         return torch.stack(_SampleCounts(
-            counted, labelled, empty, empty & labelled, *_label_each(batch))).sum(1)
+            counted, labelled, empty, empty & labelled, one_class, *_label_each(batch))).sum(1)
 
     @property
     def counts(self):
@@ -171,13 +173,16 @@ class ValidationStats:
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts)
+        samples = self.samples.counts
         of_all = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
             labels=None if self.scores_all else [*names],
+            label_counts=dict(zip(names, counts.T.tolist())),
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
             **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
+            one_class=scored and len(n)>1 and samples.one_class==samples.counted>=ENOUGH,
             range_problem=range_words(self.per_label.range_of(low, high), decoding),
             ap_micro=APScoreMulti().values(of_all).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #b2640180
 from fastai.basics import *
+from ..core.messages import note
 from ..core.tables import some_names
 from ..core.counts import ENOUGH
 from dataclasses import dataclass
@@ -36,11 +37,34 @@ class Row:
         "Write the text about a record, with further fields for the template"
         return self.text(r) if callable(self.text) else self.text.format(**r, **fields)
 
+def of_these(r):
+    "Name the labels if only some are scored"
+    return note(r.labels, f" (of these labels: {some_names(r.labels or [])})")
+
+def same_targets(r):
+    "Tell that all samples have the same labels; '' if they have not"
+    if r.samples<ENOUGH or not r.constant_f1>=1: return ''
+    found = f"all {r.samples:,} {note(r.phase, 'validation ')}samples have the same labels"
+    one_hot = ''
+    if r.true_per_sample==r.n_labels:
+        found = "every label is true in every sample"
+        # Zeros and ones, read as lists of labels: each sample has both
+        one_hot = note(r.n_labels==2, ". For columns of zeros and ones, use "
+                       "`MultiCategoryBlock(encoded=True, vocab=...)` with their names")
+    return f"{found}{of_these(r)}, so the model cannot be judged: look at the targets{one_hot}"
+
+def one_class_scores(r):
+    "Tell that scores are those of a softmax; '' if they are not"
+    return note(r.one_class, "the scores of each sample sum to 1, as those of a softmax: these are "
+        "probabilities of one class per sample. For several labels per sample, end the model without "
+        "a softmax, and train it with `BCEWithLogitsLossFlat()`")
+
 def why_no_verdict(r):
     "Explain why a record has no verdict; '' if it can have one"
-    if r.range_problem: return r.range_problem
+    if r.range_problem: return one_class_scores(r) or r.range_problem
     if math.isnan(r.accuracy): return "some predictions are NaN"
     if not r.true_per_sample: return "all targets are 0"
+    if same_targets(r): return "all samples have the same labels"
     return f"fewer than {ENOUGH} samples have a label" if r.labelled<ENOUGH else ''
 
 def beats_constant(f1, constant):

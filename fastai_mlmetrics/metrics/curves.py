@@ -154,7 +154,7 @@ def bin_edges(
 
 def _to_place(scores, probs):
     "Map scores to the range of logits, in the same order"
-    return scores.logit() if probs else scores.sign()*(1e6*scores.abs()).log1p()
+    return scores.logit(eps=0) if probs else scores.sign()*(1e6*scores.abs()).log1p()
 
 def score_bins(
     scores:Tensor, # Scores, N x C
@@ -171,4 +171,4 @@ def score_bins(
     def edge(i): return edges.index_select(0, i.flatten()).view_as(scores)
     lower = scores<=edge(bin_of+1)
     higher = scores>edge(bin_of)
-    return bin_of.add_(lower).add_(higher, alpha=-1).clamp_(max=n_bins-1)
+    return bin_of.add_(lower).add_(higher, alpha=-1).clamp_(0, n_bins-1)

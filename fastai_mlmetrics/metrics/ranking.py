@@ -103,7 +103,7 @@ def curve_of_samples(
 def _histogram(batch, bins):
     preds,y,_ = batch.inputs
     is_logits = batch.rule.sigmoid and batch.scored
-    logits = preds.float() if is_logits else preds.float().logit()
+    logits = preds.float() if is_logits else preds.float().logit(eps=0)
     index = bin_index(bin_place(logits, bins).long(), y, bins)
     hist = torch.zeros(2, batch.c, bins, dtype=torch.float64, device=y.device)
     return add_to_histogram(hist, index, _pair_weights(batch))

@@ -9,7 +9,7 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor
 from ..core.messages import new_warnings, warn_user
-from ..core.rules import ThresholdRule
+from ..core.rules import beyond_probs, ThresholdRule
 from ..core.counts import (
     check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
 from ..core.decoding import Decoding, range_words
@@ -337,9 +337,9 @@ def check_input(self:StreamMetric,
         return False
     # Probabilities, if the metric needs them
     low,_,high,*_ = checks
-    if self.needs_probs and not self.sigmoid and (low<0 or high>1):
+    if self.needs_probs and not self.sigmoid and beyond_probs(low, high):
         raise ValueError(f"{self.name} is for probabilities, but there are predictions like "
-                         f"{low:.3g} and {high:.3g}: are they logits? Then pass sigmoid=True")
+                         f"{low:.4g} and {high:.4g}: are they logits? Then pass sigmoid=True")
     return True
 
 @patch

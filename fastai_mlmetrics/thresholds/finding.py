@@ -224,7 +224,7 @@ def score_table(
         as_probs = note(not saturation(table, logits=table.scores),
                         ". If the scores are logits, pass sigmoid=True for thresholds on "
                         "probabilities")
-        warn_user(f"scores from {low:.3g} to {high:.3g} are not probabilities, so the thresholds are "
+        warn_user(f"scores from {low:.4g} to {high:.4g} are not probabilities, so the thresholds are "
                   f"on the scale of the scores: pass them to metrics with sigmoid=False{as_probs}")
     elif p.rule.sigmoid:
         coarse = saturation(table, logits=p.preds)

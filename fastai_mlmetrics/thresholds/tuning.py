@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import cached_property
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #96bb229b
-_METRICS = dict(f1=F1ScoreMulti, fbeta=FBetaMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti,
+METRICS = dict(f1=F1ScoreMulti, fbeta=FBetaMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti,
                 balanced_accuracy=BalancedAccuracyMulti, matthews=MatthewsCorrCoefMulti,
                 precision=PrecisionMulti, recall=RecallMulti)
 
@@ -112,15 +112,15 @@ class Objective:
 def _metric_class(metric):
     "Return the class of `metric`, or raise an error if no threshold can be tuned for it"
     if isinstance(metric, CountsMetric): cls = type(metric)
-    elif isinstance(metric, str): cls = _METRICS.get(metric)
+    elif isinstance(metric, str): cls = METRICS.get(metric)
     else: cls = metric
     if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
             and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
         name = str(metric).lower()
-        hint = suggestion(first(_METRICS, name.startswith) or name, _METRICS)
+        hint = suggestion(first(METRICS, name.startswith) or name, METRICS)
         beta = re.fullmatch(r'f([\d.]+)(_score)?', name)
         if beta and not hint: hint = f": use metric='fbeta', beta={beta[1]}"
-        raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
+        raise ValueError(f"metric={metric!r} should be one of {', '.join(METRICS)}, or a class "
                          "such as JaccardMulti, or an instance such as JaccardMulti(average='macro')"
                          f"{hint}")
     if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
@@ -171,7 +171,7 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
              if least is not None}
     for name,other,alone in (('precision', 'recall', 'next to nothing'),
                              ('recall', 'precision', 'everything')):
-        if cls is _METRICS[name] and not isinstance(given.get(other), Real):
+        if cls is METRICS[name] and not isinstance(given.get(other), Real):
             raise ValueError(f"metric={name!r} also needs at_{other}=, one number for all labels: "
                              f"{name} alone is highest where {alone} is predicted")
     if len(given)>1:
@@ -184,9 +184,9 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
         raise ValueError("confidence= needs at_recall= or at_precision=, a minimum that it is for")
     (name,least), = given.items()
     _check_least(name, least, confidence)
-    if cls is _METRICS[name]:
+    if cls is METRICS[name]:
         raise ValueError(f"at_{name}= needs another metric than {metric!r}, such as metric='f1'")
-    return Constraint(name, _METRICS[name](**kwargs), least, confidence)
+    return Constraint(name, METRICS[name](**kwargs), least, confidence)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d211e657
 class Outcome:

@@ -123,3 +123,25 @@ def test_two_sigmoids_show_in_the_range_of_predictions(loss, through):
 
 def test_a_plain_function_trains_on_all_targets():
     assert Decoding(F.binary_cross_entropy_with_logits).trains_on_all and not Decoding(F.mse_loss).trains_on_all
+
+class Functional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 3)
+    def forward(self, x): return torch.sigmoid(self.fc(x))
+
+@pytest.mark.parametrize('make,ends', [
+    (lambda: nn.Linear(2, 3), False), (lambda: nn.Sequential(nn.Sigmoid(), nn.Linear(2, 3)), False),
+    (lambda: nn.Sequential(nn.Linear(2, 3), nn.Sigmoid()), True), (Functional, True),
+    (lambda: nn.Sequential(nn.Linear(2, 2), Functional()), True)])
+def test_a_sigmoid_is_removed_only_where_there_is_one(make, ends):
+    "Logits that hardly depend on the input lie in [0, 1] too"
+    model = make()
+    for o in model.parameters(): o.data.fill_(0.02)
+    list(model.parameters())[-1].data.fill_(0.4)
+    learn = make_learner(torch.randn(60, 2), (torch.rand(60, 3)<0.6).float(), multilabel_metrics(), model,
+                         cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.validate()
+    assert any('remove the sigmoid' in one_line(o.message) for o in caught)==ends
+    with recording(learn) as caught: learn.thresh_find(show_plot=False)
+    assert bool(learn.zero_labels.records[-1].range_problem)==ends

@@ -1,5 +1,5 @@
 "Tables of every kind become predictions, targets and label names; what is no table is named"
-import scipy.sparse
+import collections, scipy.sparse
 from fastai.data.all import CategoryMap
 from fastai.tabular.all import Normalize, TabularDataLoaders, tabular_learner
 from fastai.text.all import BaseTokenizer, TextBlock
@@ -430,3 +430,37 @@ def test_an_id_column_in_both_tables_is_named(ids):
               lambda p, y: compare_models(dict(a=p, b=p), y)):
         with pytest.raises(ValueError, match="column 'image' is the same .* by .set_index\\('image'\\)"): f(*both)
         f(*(o.set_index('image') for o in both))
+
+# Containers of rows
+
+class Column(collections.abc.Sequence):
+    "What `datasets.Column` is: a sequence that reads its rows"
+    def __init__(self, rows): self.rows = rows
+    def __len__(self): return len(self.rows)
+    def __getitem__(self, i): return self.rows[i]
+
+CONTAINERS = dict(column=Column, userlist=collections.UserList, deque=lambda o: collections.deque(o),
+                  values=lambda o: dict(enumerate(o)).values())
+
+@pytest.mark.parametrize('kind', CONTAINERS)
+@every_function
+def test_containers_of_rows_are_taken(f, kind):
+    make = CONTAINERS[kind]
+    expected = f(SCORES, TARGS)
+    for rows in (lambda x: make([*x.numpy()]), lambda x: make([*x])):
+        for preds,targs in ((rows(SCORES), rows(TARGS)), (rows(SCORES), TARGS)): assert_alike(f(preds, targs), expected)
+
+@pytest.mark.parametrize('kind', CONTAINERS)
+def test_containers_of_targets_are_taken(kind):
+    rows = CONTAINERS[kind](TARGS.tolist())
+    assert label_stats(rows).equals(label_stats(TARGS)) and torch.equal(pos_weight(rows), pos_weight(TARGS))
+    assert stratified_split(rows, seed=0)==stratified_split(TARGS, seed=0)
+    with pytest.raises(ValueError, match='one-hot'): label_stats(CONTAINERS[kind]([['cat'],['dog']]))
+    with pytest.raises(ValueError, match='has text'): judge(SCORES, CONTAINERS[kind](['cat']*300))
+
+@every_function
+def test_lists_of_columns_and_crops_are_named(f):
+    for preds,says in (([*SCORES.numpy().T[:,:,None]], r'list of N x 1 arrays, use np\.concatenate\(preds, axis=1\)'),
+                       (torch.stack([SCORES,SCORES], 1), r'crops.*preds\.mean\(1\)')):
+        with pytest.raises(ValueError, match=says): f(preds, TARGS)
+    assert_alike(f(np.concatenate([*SCORES.numpy().T[:,:,None]], axis=1), TARGS), f(SCORES, TARGS))

@@ -364,3 +364,52 @@ def test_keywords_of_predictions_come_first_and_stay_in_order():
     names = [*inspect.signature(f).parameters]
     assert names[:3]==['own','preds','thresh'] and names[-1]=='later' and 'labels' not in names
     assert names[2:-1]==[o for o in inspect.signature(Predictions.of).parameters if o in names[2:-1]]
+
+ROUNDED = {'1.0000001': (torch.float32, 1.0000001), '-1e-12': (torch.float64, -1e-12), '1.001': (torch.float16, 1.001)}
+
+def rounded(name):
+    "Probabilities of which one is a rounding outside of [0, 1], and the same ones inside"
+    dtype,value = ROUNDED[name]
+    p = SCORES.to(dtype).clone()
+    p[5,2] = value
+    assert p[5,2]<0 or p[5,2]>1
+    return p,p.clamp(0, 1)
+
+@pytest.mark.parametrize('name', ROUNDED)
+@every_function
+def test_probabilities_may_be_a_rounding_off(f, name):
+    p,inside = rounded(name)
+    with warnings_as('error'): assert_alike(f(p, TARGS), f(inside, TARGS))
+
+@pytest.mark.parametrize('name', ROUNDED)
+@pytest.mark.parametrize('make', [
+    lambda: F1ScoreMulti(sigmoid=False), lambda: APScoreMulti(sigmoid=False, bins=64),
+    lambda: RocAucMulti(sigmoid=False, bins=64), lambda: BrierScoreMulti(sigmoid=False),
+    lambda: ExpectedCalibrationError(sigmoid=False)])
+def test_metrics_take_what_rounding_makes_of_probabilities(make, name):
+    p,inside = rounded(name)
+    targs = TARGS.clone()
+    targs[5,2] = float(p[5,2]>1) # The highest score is a true positive, the lowest a true negative
+    with warnings_as('error'): assert make()(p, targs)==pytest.approx(make()(inside, targs), abs=1e-5)
+
+@pytest.mark.parametrize('name', ROUNDED)
+def test_searches_in_bins_take_what_rounding_makes_of_probabilities(name):
+    p,inside = rounded(name)
+    with warnings_as('error'):
+        for kw in (dict(bins=1024), dict(average='macro')):
+            assert best_thresholds(p, TARGS, **kw).thresh==best_thresholds(inside, TARGS, **kw).thresh
+        def found(preds):
+            finder = ThreshFinder('f1', 'macro', sigmoid=False)
+            finder.update(preds, TARGS)
+            return finder.compute().thresh
+        assert found(p)==found(inside)
+
+def test_a_refusal_shows_the_digits_that_matter():
+    for value,shown in ((1.0031, '1.003'), (-0.0125, '-0.0125')):
+        p = SCORES.clone()
+        p[5,2] = value
+        for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
+            with pytest.raises(ValueError, match=f' {shown}\\b.* seem to be logits|seem.* {shown}\\b'): f(p, TARGS)
+        with pytest.raises(ValueError, match=f' {shown}\\b'): BrierScoreMulti(sigmoid=False)(p, TARGS)
+    p,_ = rounded('1.0000001')
+    with pytest.warns(UserWarning, match='already: pass sigmoid=False'): judge(p, TARGS, sigmoid=True)

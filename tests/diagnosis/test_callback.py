@@ -249,7 +249,7 @@ def test_no_verdict_is_no_all_clear(turns, says, capsys):
     model = Same()
     learn = make_learner(*COLLAPSED, multilabel_metrics(), model, cbs=ZeroLabelsCallback(patience=1))
     with pytest.warns(ZeroLabelsWarning), learn.no_logging(): learn.fit(1, 0.)
-    model.forward = lambda x: turns(x + 0*model.w)
+    model.forward = partial(lambda x: turns(x + 0*model.w))
     with pytest.warns(UserWarning, match=says), learn.no_logging():
         learn.fit(3, 0.)
         learn.validate()
@@ -1040,3 +1040,23 @@ def test_an_unknown_label_of_a_metric_is_seen_before_the_first_batch():
     learn.add_cb(Callback(before_batch=lambda: seen.append(1)))
     with learn.no_logging(), pytest.raises(ValueError, match="did you mean 'crash'"): learn.fit(1)
     assert not seen
+
+@pytest.mark.parametrize('metric,each', [
+    ('f1', F1ScoreMulti), ('recall', RecallMulti), (FBetaMulti(beta=2), partial(FBetaMulti, beta=2)),
+    (SpecificityMulti, SpecificityMulti)])
+def test_labels_over_the_validations(metric, each):
+    "Each label has the metric's value at the threshold of the validation"
+    preds,targs = simulate(200, 4)
+    learn = make_learner(preds, targs, cbs=ZeroLabelsCallback())
+    for thresh in (0.5,0.2):
+        learn.set_thresh(thresh)
+        learn.validate()
+    table = learn.zero_labels.labels(metric)
+    close(table.to_numpy(), np.stack([each(thresh=o, average=None)(preds, targs) for o in (0.5,0.2)]))
+    assert table.index.name=='validation' and [*table.columns]==[*learn.zero_labels.records[0].label_counts]
+
+def test_some_labels_over_the_validations():
+    learn = make_learner(*simulate(200, 4), cbs=ZeroLabelsCallback(labels=[2,0]))
+    learn.validate()
+    assert {*learn.zero_labels.labels().columns}=={*learn.zero_labels.records[0].labels}
+    with pytest.raises(ValueError, match="metric='auc' should be one of f1"): learn.zero_labels.labels('auc')

@@ -802,3 +802,28 @@ def test_no_empty_bullet():
     text = 'of the samples with labels get no prediction'
     assert text not in one_line(judge(*GOOD, sigmoid=True))
     assert text in one_line(judge(*simulate(bias=-4), sigmoid=True))
+
+P,Y = (np.random.default_rng(i).random((300,3)) for i in (0,1))
+Y = (Y<0.3).astype(int)
+
+@pytest.mark.parametrize('preds,targs,kwargs,says', [
+    (P, np.ones((300,3)), {}, 'every label is true in every sample, so the model cannot be judged: look at the'),
+    (P[:,:2], np.ones((300,2)), {}, 'For columns of zeros and ones, use `MultiCategoryBlock(encoded=True, vocab=...)`'),
+    (P, np.repeat([[1,0,0]], 300, 0), {}, 'all 300 samples have the same labels'),
+    (P, np.stack([Y[:,0], *np.ones((2,300))], 1), dict(labels=[1,2]), 'every label is true in every sample (of these'),
+    (P/P.sum(1, keepdims=True), Y, {}, 'the scores of each sample sum to 1, as those of a softmax'),
+    (P/P.sum(1, keepdims=True), Y, dict(sigmoid=True), 'the scores of each sample sum to 1, as those of a softmax')])
+def test_targets_and_scores_that_mislead_are_named(preds, targs, kwargs, says):
+    r = judge(preds, targs, **kwargs)
+    text = one_line(r)
+    assert 'These numbers may mislead: - ' in text and says.replace('`', '') in text.replace('`', '')
+    assert says.split('`')[0] in r._repr_html_()
+    if len(np.unique(targs, axis=0))==1: assert not r.verdict and 'Lower' not in text and 'warning' not in text
+    assert 'may mislead' not in repr(judge(P, Y))
+    assert not judge((P>0.9).astype(int), Y).one_class and not judge(P[:,:1], Y[:,:1]).one_class
+
+def test_no_other_model_is_advised_while_the_loss_falls():
+    r = Record(judge(*simulate(skill=0., bias=0.), thresh=0.9, sigmoid=True), last_epoch=1, epoch=1, last_loss=1.,
+               last_ap=0.5)
+    for trend,learns,advised in (('falls',True,False), ('rises',True,False), ('rises',False,True), ('',False,True)):
+        assert any('another model' in o for o in remedies(Record(r, loss_trend=trend, learns=learns)))==advised

@@ -70,8 +70,8 @@ def test_bad_arguments_are_named():
             (dict(thresh=None), 'thresh=None should be'),
             (dict(thresh=['a']), 'should be a number')):
         with pytest.raises(ValueError, match=match): F1ScoreMulti(**kw)
-    for labels in ([True,False], [1.5], tensor([True,False])):
-        with pytest.raises(ValueError, match='neither a name nor an index'):
+    for labels,match in (([True,False],'a mask'), ([1.5],'neither a name nor an index'), (tensor([True,False]),'a mask')):
+        with pytest.raises(ValueError, match=match):
             F1ScoreMulti(labels=labels)(torch.zeros(3,2), torch.zeros(3,2))
     with pytest.raises(ValueError, match='shape'): F1ScoreMulti()(torch.zeros(3,0), torch.zeros(3,0))
     with pytest.warns(UserWarning, match='pos_label=0'): F1ScoreMulti(pos_label=0)
