@@ -1659,6 +1659,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                    'fastai_mlmetrics/reports/slices.py'),
                                                  'fastai_mlmetrics.reports.slices._effective_numbers': ( 'reports/slices.html#_effective_numbers',
                                                                                                          'fastai_mlmetrics/reports/slices.py'),
+                                                 'fastai_mlmetrics.reports.slices._equal_groups': ( 'reports/slices.html#_equal_groups',
+                                                                                                    'fastai_mlmetrics/reports/slices.py'),
                                                  'fastai_mlmetrics.reports.slices._fisher': ( 'reports/slices.html#_fisher',
                                                                                               'fastai_mlmetrics/reports/slices.py'),
                                                  'fastai_mlmetrics.reports.slices._hits': ( 'reports/slices.html#_hits',

@@ -155,6 +155,8 @@ def test_every_column_is_explained(reference):
     names = {*multilabel_metrics(full=True, ranking=True).attrgot('name'), *paper_metrics(top_k=3).attrgot('name')}
     names |= {o for table in tables for o in table.columns} | {*tables[0].index, *tables[3].index}
     names |= {*compare_models(dict(a=preds, b=preds), targs).columns} - {'a','b'}
+    slices = compare_slices(preds, targs, [0,1]*30)
+    names |= {*slices.columns} | {*slices.labels.columns}
     names |= {*callback._COLUMNS} | {o for f in ('empty','most_missed','most_confused') for o in getattr(interp, f)()}
     names |= {f'{o} avg' for o in ('micro','macro','weighted','samples')}
     names |= {'few positives','no positives','metric is undefined'} # fallbacks

@@ -135,6 +135,8 @@ TERMS = {
         'results as a DataFrame',
     'reference/04_reports#multilabel_metrics': 'fewer columns in the training table, fewer metrics',
     'reference/04_reports#compare_models': 'statistically significant, p-value',
+    'reference/04_reports#compare_slices': 'score by slice, subgroup, F1 per site, F1 per hospital, '
+        'per camera, by age, by sex, fairness, demographic bias',
     'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
         'too many warnings, patience, warning every epoch, warn at the end',
     'reference/05_learner#zerolabelserror': 'error instead of warning',

@@ -144,9 +144,18 @@ def get_probs(
     **kwargs # Arguments of `get_preds`
 )->list: # Probabilities, targets, and whatever else `get_preds` returns
     "Get predictions as probabilities, and preserve `Recorder` state"
+    dl = get_dl(learn, ds_idx, dl)
+    idxs = None
+    if hasattr(dl, 'get_idxs'):
+        idxs = dl.get_idxs()
+        dl = dl.new(get_idxs=partial(noop, idxs))
     with without_trackers(learn):
-        preds,*rest = learn.get_preds(dl=get_dl(learn, ds_idx, dl), act=act,
+        preds,*rest = learn.get_preds(dl=dl, act=act, reorder=False,
                                       cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
+    # A callback may change the rows, such as to one per pixel: those stay in the order of the pass,
+    # where fastai would keep the first ones
+    if idxs is not None and len(idxs)==len(preds):
+        preds,*rest = nested_reorder([preds,*rest], tensor(idxs).argsort())
     check_label_axis(learn, preds)
     if act is None:
         decoding = Decoding.of(learn)

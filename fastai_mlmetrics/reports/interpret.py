@@ -190,6 +190,8 @@ class MultiLabelInterpretation(Interpretation):
         with_loss = (labels is None and Decoding.of(learn).loss_of_zeros is not None
                      and _has_loss_per_target(learn.loss_func, ignored))
         preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
+        # If a callback changed the rows, these are not the loader's items, which cannot be shown
+        if len(preds)!=getattr(dl, 'n', len(preds)): dl = torch.utils.data.DataLoader(dl.dataset)
         rule = Decoding(learn.loss_func).args
         vocab = label_vocab(learn.dls)
         if thresh is not None: rule['thresh'] = complete_thresh(thresh, rule['thresh'], vocab)

@@ -27,9 +27,9 @@ def samples_at(self, idxs):
     """Get inputs, scores, targets, binary predictions and losses at `idxs`
 
         inputs,scores,targs,predicted,losses = interp[[0, 3]]"""
-    if self.dl is None:
-        raise ValueError("this interpretation was made of arrays, so it has no inputs to show: "
-                         "use MultiLabelInterpretation.from_learner")
+    if not hasattr(self.dl, 'items'):
+        raise ValueError("this interpretation has no inputs to show: it was made of arrays or of "
+                         "torch's loader, or a callback changed the number of rows")
     idxs = L(to_builtin(idxs))
     is_table = hasattr(self.dl.dataset, 'ys') # The items of a table are processed already
     items = _data_items(self, idxs)

@@ -7,7 +7,7 @@ __all__ = ['SliceComparison', 'compare_slices']
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0003
 from fastai.basics import *
-from ..core.inputs import as_frame, check_index, row_names
+from ..core.inputs import as_frame, check_index, row_names, to_builtin
 from ..core.messages import check_kwargs, count_of, note
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
@@ -32,8 +32,11 @@ def _categories(column):
     "Convert a column to categories: numbers of many values to quartiles, missing values to a category"
     is_number = is_numeric_dtype(column) or is_datetime64_any_dtype(column)
     if is_number and not is_bool_dtype(column) and column.nunique()>_MANY:
-        column = pd.qcut(column, 4, duplicates='drop')
-        column = column.cat.rename_categories(str) # Such as '(20.0, 41.0]': above 20, to 41
+        quartiles = pd.qcut(column, 4, duplicates='drop')
+        if len(quartiles.cat.categories)<2:
+            raise ValueError(f"by is {column.median()} in most samples, so it has no quartiles: pass "
+                             f"by!={column.median()}, or numbers cut as you like")
+        column = quartiles.cat.rename_categories(str) # Such as '(20.0, 41.0]': above 20, to 41
     column = column.astype('category')
     if not column.isna().any(): return column
     return column.cat.add_categories({_MISSING}-{*column.cat.categories}).fillna(_MISSING)
@@ -42,7 +45,7 @@ def _columns_of(by, n, n_items):
     "Convert the values that samples are sliced by to a table, and check its length"
     if isinstance(by, str):
         raise ValueError(f"by={by!r} is a name: pass a value per sample, such as df[{by!r}]")
-    if isinstance(by, Tensor): by = by.cpu().numpy()
+    if isinstance(by, (Tensor,L)): by = [*to_builtin(by)]
     table = as_frame(by)
     if not isinstance(table, pd.DataFrame): table = pd.DataFrame(table)
     if [*table.columns]==[0]: table.columns = ['slice'] # A list, or a Series without a name
@@ -149,10 +152,14 @@ def _hits(p):
     y,predicted = (o.cpu() for o in (p.true, p.predicted))
     return (o.double() for o in (y & predicted, y, predicted, y | predicted))
 
+def _equal_groups(size):
+    "Return the number of groups of equal size from which a mean varies as much"
+    return size.sum(0)**2/(size**2).sum(0)
+
 def _correlation(size, error, squares, n_slices):
     "Estimate how alike the pairs of a group are, from 0 to 1; at least as in all labels together"
     n = size.sum(0)
-    n_groups = n**2/(size**2).sum(0) # Groups of equal size, of which each slice's share uses up one
+    n_groups = _equal_groups(size) # Of which the share of each slice uses up one
     between = (error**2).sum(0)*n_groups/(n_groups-n_slices) - squares
     most = (size**2-size).sum(0)*squares/n
     known = n_groups>n_slices
@@ -162,6 +169,7 @@ def _correlation(size, error, squares, n_slices):
 
 def _effective_numbers(p, numbers, shares, n):
     "Divide numbers of samples in each slice and outside, 2 x 3 x S x C, by Kish's design effect"
+    # For few groups, the correlation is no guide: 0
     hits,*counted = _hits(p)
     counted = torch.stack(counted, 1)
     errors = (hits[:,None]-shares.transpose(0, 1)[numbers].nan_to_num())*counted # N x 3 x C
@@ -169,7 +177,9 @@ def _effective_numbers(p, numbers, shares, n):
     size = zeros.index_add(0, p.groups, counted)
     error = zeros.index_add(0, p.groups, errors)
     correlation = _correlation(size, error, (errors**2).sum(0), shares.shape[1])
-    def effect(size): return 1 + ((size**2).sum(0)/size.sum(0)-1)*correlation
+    def effect(size):
+        effect = 1 + ((size**2).sum(0)/size.sum(0)-1)*correlation
+        return effect.where(_equal_groups(size)>=FEW_GROUPS, math.inf)
     effects = []
     for i in range(shares.shape[1]):
         rows = numbers==i
@@ -313,7 +323,7 @@ def _table(
     found,numbers = numbers[p.valid.any(1).cpu()].unique(return_inverse=True)
     slices = slices[found.numpy()]
     p = p.counted()
-    differences = {name: _compare(p, numbers==i, measure) for i,name in enumerate(slices)}
+    differences = {o: _compare(p, numbers==i, measure) for i,o in enumerate(slices)}
     # The table, in which all differences hold at once
     level = simultaneous_level(differences.values(), ci)
     rows = []

@@ -250,3 +250,27 @@ def test_labels_are_the_last_of_several_axes(shape, axis, vocab, is_wrong):
     if not is_wrong: return check_label_axis(learn, torch.zeros(shape))
     why = f'labels, of which there are {len(vocab)}, but' if vocab else 'labels, but'
     with pytest.raises(ValueError, match=rf'{why}.*\(4, 3, 5\).*movedim'): check_label_axis(learn, torch.zeros(shape))
+
+class Rows(Callback):
+    "Make a row of each pixel or token, as the loss of a loop of one's own expects it"
+    def __init__(self, f): self.f = f
+    def after_pred(self): self.learn.pred,self.learn.yb = self.f(self.pred),(self.f(self.y),)
+
+@pytest.mark.parametrize('f,shape', [(lambda o: o.flatten(0, 1),(40,6,3)),
+                                     (lambda o: o.unflatten(0, (-1,2)).mean(1),(240,3))])
+def test_all_rows_of_a_callback_are_taken(f, shape):
+    "A row per pixel, and the mean of two crops"
+    logits,targs = simulate(240, 3, density=.3, bias=-1)
+    logits,targs = logits.view(shape),targs[::2].repeat_interleave(2, 0).view(shape)
+    learn = make_learner(logits, targs, F1ScoreMulti(average='micro'), bs=16, cbs=Rows(f))
+    expected = pytest.approx(learn.evaluate().value['f1_score_micro'])
+    scores,true = get_probs(learn)
+    test_close(scores, f(logits).sigmoid(), eps=1e-6)
+    assert torch.equal(true, f(targs)) and len(true)!=len(targs)
+    interp = MultiLabelInterpretation.from_learner(learn)
+    for o in (interp, learn): assert o.accuracy_report(ci=None).value['f1_micro']==expected
+    assert learn.thresh_find(show_plot=False).table.score['now']==expected
+    assert interp.source=='training set' # Both loaders have it
+    assert len(interp.plot_top_losses(3))==3 and interp.items([0]) is None
+    with pytest.raises(ValueError, match='a callback changed the number of rows'): interp[[0]]
+    with pytest.raises(ValueError, match=f'{len(true)}'): learn.accuracy_report(groups=[*range(len(targs))])

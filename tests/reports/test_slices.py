@@ -80,15 +80,19 @@ def test_the_interval_is_newcombe_s():
     np.testing.assert_allclose(t.difference[True], -t.difference[False])
 
 def test_copies_with_groups_say_what_one_of_each_says():
-    s,y,by = sliced(400)
+    s,y,by = sliced(2000)
     s[by==1,3] *= 0.4
     once = compare_slices(s, y, by)
-    copies = np.repeat(np.arange(400), 3)
+    copies = np.repeat(np.arange(2000), 3)
     often = compare_slices(s[copies], y[copies], by[copies], groups=copies)
     columns = ['value','low','high','difference','difference_low','difference_high']
     np.testing.assert_allclose(often[columns], once[columns], atol=2e-3)
     assert len(once.labels)>1 and often.labels.index.equals(once.labels.index)
     np.testing.assert_allclose(often.labels.p_value, once.labels.p_value, rtol=1e-6)
+    # Of less than 10 groups, nothing is known of a label
+    y[by==1,3] = np.arange((by==1).sum())<9
+    few = compare_slices(s[copies], y[copies], by[copies], groups=copies).labels.query("metric=='recall'")
+    assert (1,3) not in few.index and (1,3) in compare_slices(s, y, by).labels.query("metric=='recall'").index
 
 def test_shares_are_compared_by_fisher_s_exact_test():
     rng = np.random.default_rng(0)
@@ -171,7 +175,7 @@ def test_missing_values_are_a_slice():
     assert [*slices(age).samples]==[38,37,37,38,50] and slices(age).index[-1]=='missing'
     assert slices(by.fillna('missing')).index[-1]=='missing'
 
-@pytest.mark.parametrize('kind', [list, tuple, np.array, torch.tensor, pd.Series, pd.Categorical])
+@pytest.mark.parametrize('kind', [list, tuple, L, np.array, torch.tensor, pd.Series, pd.Categorical])
 def test_values_of_any_kind(kind):
     t = slices(kind([0,1,1,2]*50))
     assert t.samples.to_dict()=={0: 50, 1: 100, 2: 50} and t.index.name=='slice'
@@ -207,7 +211,8 @@ def test_values_are_matched_by_their_index():
     ('site', "by='site' is a name: pass a value per sample, such as df\\['site'\\]"),
     ([0,1]*50, 'by has 100 values, but there are 200 samples'),
     ([1]*200, 'by has 1 different value, but should have 2 to 200'),
-    ([*map(str, range(201))][:200]+['x'], 'by has 201 values')])
+    ([*map(str, range(201))], 'by has 201 values'),
+    ([0]*180+[*range(20)], 'by is 0.0 in most samples, so it has no quartiles: pass by!=0.0')])
 def test_bad_slices(by, match):
     with pytest.raises(ValueError, match=match): slices(by)
 
