@@ -247,8 +247,8 @@ def _check_no_id(preds, targs):
     "Raise an error if a column of many values is the same in both tables"
     for name,column in targs.items():
         if preds[name].equals(column) and column.nunique()>3: # Targets are 0, 1 and missing
-            raise ValueError(f"column {name!r} is the same in predictions and targets, as an id is: leave "
-                             f"it out of both, or make it the index by .set_index({name!r})")
+            raise ValueError(f"column {name!r} is the same in predictions and targets, as an id is: "
+                             f"leave it out of both, or make it the index by .set_index({name!r})")
 
 def _with_label_axis(x): return x[:,None] if x.ndim==1 else x
 
