@@ -58,14 +58,19 @@ SETUP = {
         lambda: learner(model=Sigmoid(), sigmoid=False), lambda: learner()],
     "these metrics are fastai's": [
         lambda: learner(metrics=[THEIRS.F1ScoreMulti()]), lambda: learner(metrics=[F1ScoreMulti()])],
+    'a metric is a list or a dict': None, # These four in test_pitfalls
+    'not for labels, but for one class per sample: ...': None,
+    'the loss function ... is for one class per sample or pixel': None,
+    'the validation set is empty': None,
     'none of the ... validation samples has a label': [
         lambda: learner(data=with_targets(none)), lambda: learner()],
-    'all ... validation samples have the same labels': [
+    'all ... samples have the same labels': [
         lambda: learner(data=with_targets(same)), lambda: learner()],
     'the scores of each sample sum to 1': [
         lambda: learner(model=nn.Sequential(Same(), nn.Softmax(-1)), loss_func=BCELossFlat()), lambda: learner()],
     'columns of zeros and ones are read as lists of labels': None, # in test_pitfalls
     'the labels are single letters': None, # in test_pitfalls
+    'the labels have names such as ..., because ...': None, # in test_pitfalls
     'no validation sample has ...': [
         lambda: split(with_targets(rarely)[1], lambda y: (range(200), range(200, 400))),
         lambda: split(with_targets(rarely)[1], lambda y: stratified_split(y, 0.5, seed=0))],

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/core/06_decoding.ipynb #67035af5
 from fastai.basics import *
 from .inputs import label_vocab
-from .messages import note, PROBS_GIVEN
+from .messages import note, PROBS_GIVEN, SOFTMAX_GIVEN
 from .rules import (
     as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
 from fastai.metrics import ActivationType
@@ -224,13 +224,26 @@ def range_found(self:Decoding,
     return RangeFound('probabilities', low, high) if 0<=low<high<=1 else None
 
 @patch(as_prop=True)
-def ends_with_sigmoid(self:Decoding):
-    "Whether a sigmoid may be the last step of the model, by the code of its last layers"
+def one_class_text(self:Decoding):
+    "Explain that it is for one class per sample; '' if it is not"
+    return note(isinstance(self.func, nn.CrossEntropyLoss),
+        f"the loss function ({self.name}) is for one class per sample or pixel, which is not "
+        "multi-label. For one class, use fastai's metrics, such as `accuracy` or `DiceMulti()`, "
+        "without ZeroLabelsCallback. For several labels, use targets of zeros and ones (`F.one_hot`), and "
+        "`loss_func=BCEWithLogitsLossFlat()`")
+
+@patch
+def ends_with(self:Decoding,
+    name:str, # 'sigmoid' or 'softmax'
+    unknown:bool=False # What to return if the code of the model is unknown
+)->bool:
+    "Whether an activation may be the last step of the model, by the code of its last layers"
     layer = self.model
-    if layer is None: return True
+    if layer is None: return unknown
     while layer is not None:
         code = getattr(layer.forward, '__code__', None)
-        if code is None or any('sigmoid' in o.lower() for o in code.co_names): return True
+        if code is None: return unknown
+        if any(name in o.lower() for o in code.co_names): return True
         layer = last(layer.children(), None)
     return False
 
@@ -240,13 +253,13 @@ def range_words(
 )->str: # None: nothing is wrong
     "Explain what is wrong with the range of the predictions, and what to do"
     if found is None: return None
-    # Logits that hardly depend on the input may all lie in [0, 1]
-    is_narrow = found.high-found.low<0.8
-    if decoding is not None and is_narrow and not decoding.ends_with_sigmoid: return None
     of_arrays = decoding is None or decoding.loss_func is None
     where = note(not of_arrays, " to each metric and to ZeroLabelsCallback")
     if found.kind=='logits': return f"{found.text}{where}"
     if of_arrays: return PROBS_GIVEN
+    if decoding.ends_with('softmax'): return SOFTMAX_GIVEN
+    # Logits that hardly depend on the input may all lie in [0, 1]
+    if found.high-found.low<0.8 and not decoding.ends_with('sigmoid', True): return None
     seems = "predictions all lie in [0, 1], so the model seems to end with a sigmoid"
     replaces = decoding.is_replaceable and not decoding.decodes
     remove = decoding.advice(True) if replaces else _NO_SIGMOID

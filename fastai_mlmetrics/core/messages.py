@@ -95,6 +95,11 @@ def count_of(
     return f"{n:,} {plural(n, noun)}"
 
 # %% ../../nbs/core/01_messages.ipynb #46ebe335
+SOFTMAX_GIVEN = (
+    "the scores of each sample sum to 1, as those of a softmax: these are probabilities of one class "
+    "per sample. For several labels per sample, end the model without a softmax, and train it with "
+    "`BCEWithLogitsLossFlat()`")
+
 PROBS_GIVEN = ("predictions all lie in [0, 1], so they seem to be probabilities already: "
                "pass sigmoid=False")
 

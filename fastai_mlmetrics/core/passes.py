@@ -130,6 +130,8 @@ def check_label_axis(learn, preds):
     axis = getattr(getattr(learn, 'loss_func', None), 'axis', -1)
     is_last = len(vocab)==preds.shape[-1] if vocab else axis%n_axes==n_axes-1
     if is_last: return
+    one_class = Decoding.of(learn).one_class_text
+    if one_class: raise ValueError(one_class)
     of_vocab = note(vocab, f", of which there are {len(vocab or ())}")
     raise ValueError(f"the last axis of predictions should be labels{of_vocab}, but "
                      f"predictions have the shape {tuple(preds.shape)}. Let the model end with "

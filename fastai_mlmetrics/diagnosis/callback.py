@@ -186,9 +186,10 @@ class ZeroLabelsCallback(Callback):
         "Record the validation"
         stats = self._stats.pop(self._standalone, None)
         if not stats: return
-        stats.check() # Invalid targets should end a training
         r = None
-        with self._leaving_out("the record of a validation"): r = self._record(stats)
+        with self._leaving_out("the record of a validation"):
+            stats.check() # Soft targets, for example, cannot be counted
+            r = self._record(stats)
         if r is None: return
         self.records.append(r)
         if not self._standalone: self.fit_records.append(r)
@@ -244,6 +245,7 @@ def after_epoch(self:ZeroLabelsCallback):
     fit.n_flagged = fit.n_flagged+1 if r.flagged and not r.learns else 0
     fit.n_healthy = 0 if problem(r) or why_no_verdict(r) else fit.n_healthy+1
     if fit.n_flagged==self.patience and r.epoch<self.n_epoch-1:
+        r.stopped = self.on_flag=='stop'
         # `after_fit` raises the error, when logger and progress bar are done
         if self.on_flag=='raise': fit.error = ZeroLabelsError(*describe(r).args, r)
         else: self._act(r)
@@ -412,22 +414,25 @@ def plot(self:ZeroLabelsCallback,
 ): # The two axes
     """Plot accuracy with the all-zeros baseline, the empty rate and micro F1, by validation
 
-    If a label is true in more than half of the samples, the best constant prediction is shown, too.
+    Validations of other data than the validation set are left out. If a label is true in more than
+    half of the samples, the best constant prediction is shown, too.
     Verdicts are shaded, and named in the legend. Raises `ValueError` before the first validation.
 
         learn.zero_labels.plot()"""
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
-    df = self.report(full=True)
+    # Not of `evaluate(dl=test_dl)`, if there are others
+    records = [o for o in self.records if not o.other_data] or self.records
+    df = Table([dict(o) for o in records])
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
     axs[0].plot(df.accuracy, 'o-', label='accuracy_multi')
     axs[0].plot(df.zeros_accuracy, 'k--', label='zeros_accuracy')
-    if any(map(zeros_are_beaten, self.records)):
+    if any(map(zeros_are_beaten, records)):
         axs[0].plot(df.constant_accuracy, 'k:', label='constant_accuracy')
     axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
     axs[1].plot(df.f1_micro, 'o-', label='f1_micro')
     axs[1].set_ylim(-0.03, 1.03)
     spans = {} # Of the verdicts that were found, for the legend
-    found = [diagnosis(r) for r in self.records]
+    found = [diagnosis(r) for r in records]
     for ax in axs:
         for i,o in enumerate(found):
             if o: spans[o.name] = ax.axvspan(i-0.5, i+0.5, color=o.color, alpha=0.15, lw=0)

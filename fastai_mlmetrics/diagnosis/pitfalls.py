@@ -66,7 +66,23 @@ def _fastai_twins(r, learn):
             "replaced this package's. Run `from fastai_mlmetrics.all import *` last, then create the "
             "metrics again, as in `learn.metrics = multilabel_metrics()`")
 
+def _other_metrics(r, learn):
+    "Metrics that are lists, or are for one class per sample, end a fit with an error"
+    if any(isinstance(unwrap(m), (list,tuple,L,dict)) for m in learn.metrics):
+        return ("a metric is a list or a dict: write one flat list, such as "
+                "`learn.metrics = [*multilabel_metrics(), APScoreMulti()]`")
+    names = [m.name for m in learn.metrics if getattr(m, 'dim_argmax', None) is not None
+             or getattr(unwrap(m), '__name__', '') in ('accuracy','error_rate','top_k_accuracy')]
+    return names and (f"not for labels, but for one class per sample: {some_names(names)}. Use "
+                      "`learn.metrics = multilabel_metrics()`")
+
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #5b2a7040
+def _no_validation(r, learn):
+    "The validation set is empty, as with `valid_pct=0`"
+    if learn.lock.locked() or getattr(learn.dls.valid, 'n', 1)!=0: return
+    return ("the validation set is empty, so all metrics are None, and the model cannot be judged: "
+            "split with a share such as `valid_pct=0.2`")
+
 def _no_labels(r, learn):
     "No sample of the validation set has a label"
     if r.true_per_sample or r.samples<ENOUGH: return
@@ -104,10 +120,25 @@ def _single_letters(r, learn):
     vocab = label_vocab(learn.dls)
     if not vocab or any(not isinstance(o, str) or len(o)!=1 for o in vocab): return
     text = first(o for o in _raw_targets(learn.dls) if isinstance(o, str) and len(o)>1)
-    if text is None: return
+    if text is None or text.startswith('['): return # A list that is saved as text
     return (f"the labels are single letters, such as {some_names(vocab, 3)}: texts like {text!r} are "
             "read letter by letter. Pass the separator of the names, such as a space: "
             "`label_delim=' '` or `ColReader('labels', label_delim=' ')`")
+
+# Part of a label's name -> where it comes from, and what to write
+_SEPARATED = {
+    r"""^[\['"]|[\]'"]$""": "lists are saved as text: convert the column with "
+                         "`.map(ast.literal_eval)` first, and pass no `label_delim`",
+    r'^\s|\s$': "the separator comes with a blank: pass both, as in `label_delim=', '`",
+    r'^$|[,;|]$': "a text is empty, repeats the separator or ends with it: remove such separators "
+                 "first, for example with `.str.strip('; ')` or `.str.split().str.join(' ')`"}
+
+def _wrong_separator(r, learn):
+    "Names of labels are parts of texts that were split at the wrong separator"
+    if _single_letters(r, learn): return
+    for pattern,cure in _SEPARATED.items():
+        odd = [o for o in label_vocab(learn.dls) or [] if isinstance(o, str) and re.search(pattern, o)]
+        if odd: return f"the labels have names such as {odd[0]!r}, because {cure}"
 
 def _same_targets(r, learn):
     "Every validation sample has the same labels, so a constant prediction is perfect"
@@ -177,12 +208,18 @@ def _no_decoding(r, learn):
     decoding = Decoding(learn.loss_func)
     if decoding.decodes: return
     logits = are_logits(r)
-    probs = logits==bool(r.range_problem) # Whether the predictions are probabilities
+    # Whether the predictions are probabilities of a sigmoid
+    probs = logits==bool(r.range_problem) and not r.one_class
     again = (", with `sigmoid=True` for the metrics and this callback"
              if probs and not logits and decoding.is_replaceable else '')
     return (f"the loss function ({decoding.name}) does not decode, "
             "so `predict` and `show_results` show no label, however good the model: "
             f"{decoding.advice(probs)}{again}")
+
+def _one_class_loss(r, learn):
+    "`CrossEntropyLossFlat` is for one class per sample or pixel"
+    decoding = Decoding(learn.loss_func)
+    return note(decoding.decodes, decoding.one_class_text) # Others have the check `no-decoding`
 
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #72c63648
 def _stale_thresh(r, learn):
@@ -251,11 +288,15 @@ PITFALLS = [
     Pitfall('wrong-range', 'validation', _wrong_range),
     Pitfall('two-sigmoids', 'validation', _two_sigmoids),
     Pitfall('fastai-metrics', 'validation', _fastai_twins),
+    Pitfall('other-metrics', 'start', _other_metrics),
+    Pitfall('one-class-loss', 'start', _one_class_loss),
+    Pitfall('no-validation', 'start', _no_validation),
     Pitfall('no-labels', 'validation', _no_labels),
     Pitfall('same-targets', 'validation', _same_targets),
     Pitfall('one-class', 'validation', _one_class),
-    Pitfall('binary-vocab', 'validation', _binary_vocab),
-    Pitfall('single-letters', 'validation', _single_letters),
+    Pitfall('binary-vocab', 'start', _binary_vocab),
+    Pitfall('single-letters', 'start', _single_letters),
+    Pitfall('wrong-separator', 'start', _wrong_separator),
     Pitfall('absent-labels', 'validation', _absent_labels),
     Pitfall('ignored-in-training', 'start', _ignored_in_training),
     Pitfall('tracked-upside-down', 'start', _tracked_upside_down),

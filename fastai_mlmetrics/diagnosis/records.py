@@ -18,7 +18,8 @@ from fastai_mlmetrics.diagnosis.verdicts import (
     add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, not_muted, one_class_scores,
     per_label_helps, problem, Row, same_targets, thresh_gains, thresh_helps, why_no_verdict,
     zeros_are_beaten)
-from .remedies import continued, matching, remedies, with_ap
+from .remedies import (
+    continued, matching, matching_rows, REMEDIES, remedies, with_ap)
 from .boxes import as_warning, BLUE, GREEN, RED
 
 # %% ../../nbs/diagnosis/04_records.ipynb #4f2ec306
@@ -28,12 +29,17 @@ OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
 
 OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
     min_accuracy=0.5, max_empty=0.5, ignore=(), decodes=False, pos_weight=False, can_weigh=False,
-    loss_ignores=None, other_data=False, pitfalls=())
+    loss_ignores=None, other_data=False, pitfalls=(), stopped=False)
 
 class Record(AttrDict):
     "Metrics of one validation, as plain data"
     _repr_markdown_ = None # Notebooks would prefer it to the report
     def __init__(self, *args, **kwargs): super().__init__(OF_LEARNER | dict(*args, **kwargs))
+    @property
+    def remedies(self):
+        "Codes of the remedies of the report, the first is the one to try first"
+        if self.other_data or why_no_verdict(self): return []
+        return [o.code for o in matching_rows(REMEDIES, self)]
     def __repr__(self): return str(describe(self)).strip()
     def _repr_html_(self): return describe(self).html
 
@@ -132,7 +138,8 @@ def _at(r):
 def _title(r, text):
     "Begin a title with the epoch of a fit, and end it with the labels, if only some are scored"
     if r.phase=='fit': text = continued(f"Epoch {r.epoch}: ", text)
-    return f"{text}{_for_labels(r)}."
+    end = note(r.stopped, f" `on_flag='stop'` ended the fit at epoch {r.epoch}.")
+    return f"{text}{_for_labels(r)}.{end}"
 
 def _for_labels(r):
     labels = r.labels or []

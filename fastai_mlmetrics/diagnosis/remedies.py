@@ -207,10 +207,14 @@ REMEDIES = [ # All that match are shown
                    and not r.collapsed and not r.labels), # Weights would change all labels
         _weights, about=MODEL|SAMPLES)]
 
+def matching_rows(rows, r):
+    "List the rows that apply to a record, and are not muted"
+    about = next((o.about for o in VERDICTS if o.name==r.verdict), frozenset([NO_VERDICT]))
+    return [o for o in not_muted(rows, r) if o.about & about and o.applies(r)]
+
 def matching(rows, r):
     "List the texts of the rows that apply to a record, and are not muted"
-    about = next((o.about for o in VERDICTS if o.name==r.verdict), frozenset([NO_VERDICT]))
-    return [o.says(r) for o in not_muted(rows, r) if o.about & about and o.applies(r)]
+    return [o.says(r) for o in matching_rows(rows, r)]
 
 def remedies(r):
     "List remedies: sentences with the code to type in backticks"

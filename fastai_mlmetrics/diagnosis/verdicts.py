@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #b2640180
 from fastai.basics import *
-from ..core.messages import note
+from ..core.messages import note, SOFTMAX_GIVEN
 from ..core.tables import some_names
 from ..core.counts import ENOUGH
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def of_these(r):
 def same_targets(r):
     "Tell that all samples have the same labels; '' if they have not"
     if r.samples<ENOUGH or not r.constant_f1>=1: return ''
-    found = f"all {r.samples:,} {note(r.phase, 'validation ')}samples have the same labels"
+    found = f"all {r.samples:,} samples have the same labels"
     one_hot = ''
     if r.true_per_sample==r.n_labels:
         found = "every label is true in every sample"
@@ -55,9 +55,7 @@ def same_targets(r):
 
 def one_class_scores(r):
     "Tell that scores are those of a softmax; '' if they are not"
-    return note(r.one_class, "the scores of each sample sum to 1, as those of a softmax: these are "
-        "probabilities of one class per sample. For several labels per sample, end the model without "
-        "a softmax, and train it with `BCEWithLogitsLossFlat()`")
+    return note(r.one_class, SOFTMAX_GIVEN)
 
 def why_no_verdict(r):
     "Explain why a record has no verdict; '' if it can have one"

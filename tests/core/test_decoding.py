@@ -145,3 +145,17 @@ def test_a_sigmoid_is_removed_only_where_there_is_one(make, ends):
     assert any('remove the sigmoid' in one_line(o.message) for o in caught)==ends
     with recording(learn) as caught: learn.thresh_find(show_plot=False)
     assert bool(learn.zero_labels.records[-1].range_problem)==ends
+
+def test_narrow_logits_at_a_threshold_for_probabilities_are_told():
+    learn = make_learner(torch.randn(60, 2), (torch.rand(60, 3)<0.6).float(), F1ScoreMulti(sigmoid=False),
+                         nn.Linear(2, 3))
+    for o in learn.model.parameters(): o.data.fill_(-0.02)
+    with recording(learn) as caught: learn.validate()
+    assert any('seem to be logits' in str(o.message) for o in caught)
+
+@pytest.mark.parametrize('f', [Learner.validate, partial(Learner.thresh_find, show_plot=False), Learner.accuracy_report])
+def test_a_softmax_is_named_as_one(f):
+    learn = make_learner(*GOOD, multilabel_metrics(), nn.Sequential(Same(), nn.Softmax(-1)))
+    with recording(learn) as caught: f(learn)
+    text = ' '.join(one_line(o.message) for o in caught)
+    assert 'end the model without a softmax' in text and 'sigmoid' not in text

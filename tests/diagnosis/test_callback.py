@@ -74,6 +74,8 @@ def test_better_ranking_is_learning():
 def test_stop_ends_the_fit():
     learn,caught = trained(*COLLAPSED, n_epoch=6, on_flag='stop')
     assert len(learn.recorder.values)==4==len(learn.zero_labels.records) and len(caught)==1
+    assert "at threshold 0.5. `on_flag='stop'` ended the fit at epoch 3." in one_line(caught[0].message)
+    assert "ended the fit" in repr(learn.zero_labels.explain())
     with pytest.warns(ZeroLabelsWarning, match=r'^\nAs before, the model predicts \(nearly\) nothing'): values(learn)
 
 def test_raise_ends_the_fit_with_an_error():
@@ -273,6 +275,13 @@ def test_the_plot_shows_the_columns_of_the_report():
     test_eq(list(right.lines[0].get_ydata()), report.empty_rate.tolist())
     assert len(left.patches)==3
 
+def test_other_data_are_in_no_plot_of_the_validation_set():
+    learn,_ = trained(*GOOD, n_epoch=2)
+    with recording(learn): learn.evaluate(dl=make_learner(*COLLAPSED).dls.valid)
+    left,_ = learn.zero_labels.plot()
+    test_eq(list(left.lines[0].get_ydata()), learn.zero_labels.report().accuracy.tolist()[:2])
+    assert len(learn.zero_labels.report())==3
+
 def test_the_plot_agrees_with_the_boxes():
     "Each validation whose box is red is shaded, by its verdict; the others are white"
     gen = torch.Generator().manual_seed(0)
@@ -440,11 +449,13 @@ def test_errors_of_the_data_still_end_a_fit(error, monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.diagnosis.callback.ValidationStats.accumulate', bad)
     with pytest.raises(error, match='these targets'), learn.no_logging(): learn.fit(1, 0.)
 
-def test_invalid_targets_of_a_later_batch_end_a_fit():
+def test_soft_targets_end_no_fit_and_are_told():
     logits,targs = simulate(64)
-    targs[-1,0] = 0.5
-    learn = make_learner(logits, targs, cbs=ZeroLabelsCallback())
-    with pytest.raises(ValueError, match='0.5'), learn.no_logging(): learn.fit(1, 0.)
+    learn = make_learner(logits, targs*0.8+0.1, cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.fit(2, 0.)
+    text, = [one_line(o.message) for o in caught]
+    assert 'Left out' in text and 'targets must be 0 or 1' in text and not learn.zero_labels.records
+    assert len(learn.recorder.values)==2
 
 # How a warning behaves
 
@@ -1037,7 +1048,7 @@ def test_an_unknown_label_of_a_metric_is_seen_before_the_first_batch():
     learn = make_learner(logits, targs, [F1ScoreMulti(labels=['crsh'])], cbs=ZeroLabelsCallback())
     learn.dls.vocab = ['billing','login','crash']
     seen = []
-    learn.add_cb(Callback(before_batch=lambda: seen.append(1)))
+    learn.add_cb(Callback(before_batch=lambda o: seen.append(1)))
     with learn.no_logging(), pytest.raises(ValueError, match="did you mean 'crash'"): learn.fit(1)
     assert not seen
 

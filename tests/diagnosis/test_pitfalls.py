@@ -349,7 +349,7 @@ def test_labels_that_are_single_letters_are_told():
 
 @pytest.mark.parametrize('row,says', [
     ([1.]*20, 'every label is true in every sample'),
-    ([1.]*5+[0.]*15, 'all 400 validation samples have the same labels')], ids=['all','some'])
+    ([1.]*5+[0.]*15, 'all 400 samples have the same labels')], ids=['all','some'])
 def test_targets_that_are_the_same_for_all_samples_are_told(row, says):
     targs = tensor(row).repeat(400, 1)
     learn = make_learner(9*targs-4, targs, cbs=ZeroLabelsCallback())
@@ -432,3 +432,69 @@ def test_several_thresholds_of_the_metrics_are_not_set_for_the_loss(metrics):
     "Which of them is meant is unknown"
     text, = [o for o in pitfall_texts(make_learner(*GOOD, metrics, cbs=ZeroLabelsCallback())) if 'thresh=' in o]
     assert 'but `predict` and `show_results` use 0.5' in text and 'set_thresh' not in text
+
+def started(metrics=None, data=None, vocab=None, **kwargs):
+    "The box before the first batch, and the error that ends a fit"
+    learn = make_learner(*data or simulate(60, 3), metrics, vocab=vocab, cbs=ZeroLabelsCallback(), **kwargs)
+    seen = []
+    learn.add_cb(Callback(before_batch=lambda o: seen.append(len(caught))))
+    error = None
+    with warnings.catch_warnings(record=True) as caught, learn.no_logging():
+        warnings.simplefilter('always', ZeroLabelsWarning)
+        try: learn.fit(1, 0.)
+        except Exception as e: error = e
+    return ' '.join(one_line(o.message) for o in caught[:first(seen) or 0]),error
+
+OURS,THEIRS = multilabel_metrics,sys.modules['fastai.metrics']
+
+@pytest.mark.parametrize('metrics,says', [
+    (lambda: [OURS(), APScoreMulti()], '`learn.metrics = [*multilabel_metrics(), APScoreMulti()]`'),
+    (lambda: {'f1': F1ScoreMulti()}, 'write one flat list'), (lambda: [(F1ScoreMulti(),)], 'write one flat list'),
+    (lambda: [THEIRS.accuracy, THEIRS.error_rate], 'for one class per sample: accuracy, error_rate. Use'),
+    (lambda: [F1ScoreMulti(), THEIRS.F1Score()], 'for one class per sample: f1_score. Use'),
+    (lambda: [partial(THEIRS.top_k_accuracy, k=2)], 'for one class per sample: top_k'),
+    (OURS, None), (lambda: [accuracy_multi, F1ScoreMulti, THEIRS.accuracy_multi], None)])
+def test_metrics_that_end_a_fit_are_seen_before_the_first_batch(metrics, says):
+    text,error = started(metrics())
+    assert (says in text and error) if says else not error and 'flat list' not in text and 'one class' not in text
+
+@pytest.mark.parametrize('vocab,says', [
+    (['dog','cat',' dog'], "names such as ' dog', because the separator comes with a blank: pass both"),
+    (['','cat','dog'], "names such as '', because a text is empty, repeats the separator or ends with it"),
+    (['cat','dog','dog;'], "names such as 'dog;'"), (["['cat'","'dog']",'x'], '`.map(ast.literal_eval)`'),
+    (['cat','dog','New York (US)'], None), ([1,2,3], None)])
+def test_names_that_betray_a_wrong_separator_are_seen_before_the_first_batch(vocab, says):
+    text,_ = started(vocab=vocab)
+    assert says in text if says else not text
+
+def test_one_class_per_pixel_is_no_multi_label_task():
+    pixels = torch.randn(20, 4, 8, 8),torch.randint(0, 4, (20,8,8))
+    for metrics in (OURS(), []):
+        text,error = started(metrics, pixels, loss_func=CrossEntropyLossFlat(axis=1))
+        for o in (text, str(error)): assert 'DiceMulti()' in o and 'F.one_hot' in o and 'movedim' not in o
+    text,_ = started(OURS(), (torch.randn(60, 4), torch.randint(0, 4, (60,))), loss_func=CrossEntropyLossFlat())
+    assert 'is for one class per sample or pixel' in text
+
+def test_no_validation_set_is_said():
+    block = label_block(valid=[])
+    learn = rare_learner(USUAL, block)
+    learn.metrics = OURS()
+    text, = pitfall_texts(learn, 2)
+    assert 'the validation set is empty, so all metrics are None' in text and 'valid_pct=0.2' in text
+
+@pytest.mark.parametrize('rows,delim,says', [
+    (['cat, dog','dog'], ',', "`label_delim=', '`"), (['cat;dog;','dog;'], ';', "`.str.strip('; ')`"),
+    (['cat  dog','dog'], ' ', "`.str.split().str.join(' ')`"), (["['cat', 'dog']","['dog']"], ', ', 'ast.literal_eval'),
+    (["['cat', 'dog']","['dog']"], None, 'ast.literal_eval'), (['cat, dog','dog'], None, 'letter by letter')], ids=str)
+def test_one_wrong_separator_has_one_cure(rows, delim, says):
+    block = DataBlock((RegressionBlock(2), MultiCategoryBlock), get_x=lambda o: [o.x, 1.],
+                      get_y=ColReader('labels', label_delim=delim), splitter=IndexSplitter(range(30, 60)))
+    text = ' '.join(pitfall_texts(rare_learner(rows*30, block)))
+    assert says in text and sum(o in text for o in ('letter by letter','names such as'))==1
+
+def test_a_softmax_is_not_taken_for_a_sigmoid():
+    for loss,sigmoid in ((BCELossFlat(), False), (BCEWithLogitsLossFlat(), True)):
+        text = ' '.join(pitfall_texts(make_learner(
+            *simulate(), OURS(sigmoid=sigmoid), nn.Sequential(Same(), nn.Softmax(-1)), loss_func=loss,
+            cbs=ZeroLabelsCallback(sigmoid=sigmoid))))
+        assert 'end the model without a softmax' in text and 'remove the sigmoid' not in text

@@ -827,3 +827,10 @@ def test_no_other_model_is_advised_while_the_loss_falls():
                last_ap=0.5)
     for trend,learns,advised in (('falls',True,False), ('rises',True,False), ('rises',False,True), ('',False,True)):
         assert any('another model' in o for o in remedies(Record(r, loss_trend=trend, learns=learns)))==advised
+
+def test_remedies_of_a_record_are_codes():
+    r = judge(*COLLAPSED, sigmoid=True)
+    assert r.remedies[0]=='another-threshold' and len(r.remedies)==len(remedies(r))
+    assert 'Lower the threshold' in remedies(r)[0]
+    assert Record(r, other_data=True).remedies==[]==judge(P, np.ones((300,3))).remedies
+    assert 'another-threshold' not in Record(r, ignore=('another-threshold',)).remedies
