@@ -84,3 +84,46 @@ def test_the_commands_without_internet_install_the_package(tmp_path):
     (Path(purelib)/'deps.pth').write_text('\n'.join(o for o in sys.path if 'site-packages' in o))
     found = run(f"{python} 'import fastai_mlmetrics as o; print(o.__file__)'", env=env, cwd=purelib).stdout
     assert found.startswith(purelib)
+
+def run_page(name):
+    "The page's variables after all its cells, and the value of each cell by the heading above it"
+    space,values,heading = {},{},''
+    for cell in json.loads(page(name).read_text())['cells']:
+        source = ''.join(cell['source'])
+        if cell['cell_type']=='markdown':
+            heading = re.findall(r'(?m)^#+ (.+)', source)[-1] if re.search('(?m)^#+ ', source) else heading
+            continue
+        *body,last = ast.parse(source).body
+        if not isinstance(last, ast.Expr): body,last = [*body, last],None
+        exec(compile(ast.Module(body, []), name, 'exec'), space)
+        if last: values.setdefault(heading, []).append(eval(ast.unparse(last), space))
+    return space,values
+
+@pytest.mark.slow
+def test_a_model_that_predicts_nothing_is_cured_by_training_then_by_a_threshold():
+    space,values = run_page('predicts_nothing')
+    trained_twice = space['learn'].zero_labels.records[1].f1_micro
+    before,after = (space[o].value for o in ('before','after'))
+    empty = next(o for shown in values.values() for o in shown if isinstance(o, dict) and 'highest_score' in o)
+    again = next(o for o in values['2. The threshold is too high: tune it'] if isinstance(o, dict))
+    assert empty['predicted']==[] and empty['highest_score']<0.5
+    assert {*again['predicted']}=={*again['true'].split()}
+    assert trained_twice<0.2 and before['f1_micro']>0.5
+    assert after['f1_micro']>before['f1_micro'] and after['empty_rate']<before['empty_rate']
+
+def test_loaders_of_each_kind_of_file_have_the_labels():
+    space,values = run_page('csv_to_dataloaders')
+    for name in ('in one column','a column per label','are in the path'):
+        assert [*next(o[-1] for k,o in values.items() if name in k)]==['beach','city','sunset']
+    vocab,loss = values['Tables with several targets'][-1]
+    assert vocab==space['targets'] and 'BCEWithLogitsLoss' in str(loss)
+    assert values['Texts'][-1]==['billing','crash','login','refund']
+    stats,shares = values['A validation set that has every label']
+    assert (stats.missing_from=='').all() and (stats.valid>0).all()
+    assert (shares.loc[True]-shares.loc[False]).abs().max()<0.1
+
+def test_each_heading_is_the_text_of_fastais_error():
+    _,values = run_page('fastai_errors')
+    errors = {k.strip('`'): str(v[-1]).replace("\\'", "'") for k,v in values.items() if k.startswith('`')}
+    assert len(errors)>8
+    for heading,error in errors.items(): assert heading in error, (heading,error)

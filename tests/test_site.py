@@ -240,14 +240,11 @@ def search(site):
 SEARCHES = {
     'index': 'license; pip install',
     'tutorials/02_forum_thread':
-        'accuracy multi always 0.95; show_results no labels; accuracy 0.95 F1 0; high accuracy low F1; predict '
-        'returns empty; accuracy always 0.9 multilabel; no tags predicted; accuracy_multi too high; f1 is zero; val '
-        'f1 stays 0; show_results empty',
+        'accuracy multi always 0.95; high accuracy low F1; accuracy always 0.9 multilabel; accuracy_multi too high',
     'tutorials/03_whose_accuracy': 'logits or probabilities; sigmoid or softmax; keras accuracy',
     'tutorials/04_arrays': 'numpy arrays',
     'tutorials/05_tables_and_texts':
-        'tabular data several targets; text classification; one-hot; one hot encoded csv; tabular multi-label; '
-        'ULMFiT',
+        'text classification; tabular multi-label; ULMFiT',
     'howto/01_test_score': 'leakage; test-time augmentation; tta; score on test set',
     'howto/02_other_libraries': 'sklearn classification_report; torchmetrics',
     'howto/03_hugging_face': 'Hugging Face trainer; huggingface trainer; bert',
@@ -296,6 +293,17 @@ SEARCHES = {
         'costs of errors; costs of false positives and negatives; reset threshold; '
         'minimum precision per label; recall of 0.95; minimum recall; guarantee a recall; recall of one label, the '
         'others as they are; required precision; sensitivity at least 90%',
+    'howto/30_predicts_nothing':
+        'show_results no labels; accuracy 0.95 F1 0; predict returns empty; learn.predict returns an empty list; '
+        'no tags predicted; f1 is zero; val f1 stays 0; show_results empty; predicts nothing; F1 is 0',
+    'howto/31_csv_to_dataloaders':
+        'csv to dataloaders; ImageDataLoaders several labels; tabular data several targets; one-hot; '
+        'one hot encoded csv; label_delim; TextDataLoaders; load my csv; names with commas',
+    'howto/32_fastai_errors':
+        'error_rate; accuracy AssertionError; Expected input batch_size to match target batch_size; '
+        'was not included in the training dataset; object of type float has no len; unhashable type list; '
+        'Target size must be the same as input size; multilabel-indicator is not supported; mixup; cutmix; '
+        'learning rate finder; lr_find',
     'reference/01_metrics':
         'F0.5; logits probabilities; do metrics take logits; F1ScoreMulti; sample weights; hamming loss; '
         'accuracy_multi; balanced accuracy; specificity; matthews correlation; exact match ratio; subset accuracy; '
@@ -324,8 +332,7 @@ SEARCHES = {
     'reference/08_terms': 'average to choose; which average; held_out; baseline; glossary; false positives',
     'reference/09_messages':
         'predicts nothing; model predicts no labels; over-predicts; unfreeze; soft labels; predictions seem to be '
-        'logits; targets must be 0 or 1; label smoothing; Target size must be the same as input size; model '
-        'predicts everything',
+        'logits; targets must be 0 or 1; label smoothing; model predicts everything',
     'benchmarks/results': 'overhead; GPU cost',
     'CONTRIBUTING': 'add a metric; how to contribute; run tests add a metric; build the site',
     'CHANGELOG': 'changelog',

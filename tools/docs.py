@@ -19,8 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT/'nbs'
 TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorials','reference'))
 # The how-to pages by task, as the lists show them: heading -> numbers of pages
-TASKS = {'Choose metrics and thresholds': '29 23 09',
-         'Data and labels': '22 25 12',
+TASKS = {'When something is wrong': '30 32',
+         'Data and labels': '31 22 25 12',
+         'Choose metrics and thresholds': '29 23 09',
          'Train': '10 14 28 16 11',
          'Evaluate and report': '01 20 19 17 24 18',
          'Predict and deploy': '05 15',
@@ -54,14 +55,11 @@ KINDS = dict(
 # Words of users that are not in the titles, for the search: it matches them word by word. Page or section -> phrases
 TERMS = {
     'index': 'getting started, quick start, pip install, installation',
-    'tutorials/02_forum_thread': 'show_results without labels, predict returns nothing, predict returns empty, '
-        'no tags predicted, empty predictions, high accuracy low F1, accuracy always 0.9, accuracy always 0.95, '
-        'accuracy too high, F1 is 0, F1 is zero, F1 stays 0',
+    'tutorials/02_forum_thread': 'high accuracy low F1, accuracy always 0.9, accuracy always 0.95, accuracy too high',
     'tutorials/03_whose_accuracy': 'sigmoid or softmax, categorical_crossentropy',
     'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
     'tutorials/04_arrays': 'numpy arrays, without fastai',
-    'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular, several targets in a table, '
-        'one-hot columns of a CSV, columns of 0/1',
+    'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
     'howto/02_other_libraries': 'sklearn classification_report',
     'howto/02_other_libraries#notes': 'torchmetrics value in the training table',
@@ -116,6 +114,15 @@ TERMS = {
         'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
         'recall of one label and the others as they are',
     'howto/29_choose_threshold#a-required-recall-or-precision': 'minimum precision',
+    'howto/30_predicts_nothing': 'show_results without labels, predict returns nothing, predict returns empty list, '
+        'no tags predicted, empty predictions, F1 is zero, F1 stays 0, unfreeze',
+    'howto/31_csv_to_dataloaders': 'ImageDataLoaders, TextDataLoaders, TabularDataLoaders, TabularPandas, DataBlock, '
+        'label_delim, label_col, y_block, MultiCategoryBlock, several targets in a table, one-hot columns of a CSV, '
+        'columns of 0/1, load my data, valid_idx, valid_col, names with commas',
+    'howto/32_fastai_errors': 'error_rate fails, accuracy fails, AssertionError, KeyError, shape mismatch, '
+        'Exception occured in Recorder when calling event after_batch, 0D or 1D target tensor expected multi-target '
+        'not supported, target size must be the same as input size, not included in the training dataset red_4 red_5',
+    'howto/32_fastai_errors#mixup-cutmix-and-lr_find-need-nothing': 'mixup, cutmix, learning rate finder',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
     'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '
@@ -161,7 +168,7 @@ TERMS = {
         'predicts too many labels, model predicts everything',
     'reference/09_messages#what-helps': 'unfreeze, frozen layers',
     'reference/09_messages#common-errors': 'soft labels, label smoothing, '
-        'targets must be 0 or 1, target size must be the same as input size',
+        'targets must be 0 or 1',
     'reference/08_terms#counts': 'false positives, false negatives',
     'reference/08_terms#evaluation': 'held_out',
     'reference/08_terms#which-average': 'which average to choose, macro or micro',

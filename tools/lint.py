@@ -149,7 +149,8 @@ def outputs():
 
 # Numbers that no output can show: versions, levels and rules, and what others have measured
 ELSEWHERE = {'index': '3.10 95%', '02_forum_thread': '0.96', '03_whose_accuracy': '1.6 0.76 0.62',
-             '10_monitor_trackers': '0.5', '05_production': '2.6', '02_ranking': '0.5',
+             '10_monitor_trackers': '0.5',
+             '30_predicts_nothing': '0.5 0.95', '05_production': '2.6', '02_ranking': '0.5',
              '09_messages': '0.5 1%', '08_terms': '0.8 80% 95%'}
 
 def prose(page):

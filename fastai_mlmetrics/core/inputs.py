@@ -169,14 +169,10 @@ def columns_of(*tables):
     tables = map(as_frame, tables)
     return next((o.columns for o in tables if isinstance(o, pd.DataFrame)), None)
 
-def row_names(
-    *tables, # Anything; DataFrames and Series have names of rows
-    numbered=False # Whether to return numbers from 0, too, if they are the names of a table
-): # Index of the first table that has one; None: rows have no names
-    "Return the names of the rows"
-    indexes = [o.index for o in map(as_frame, tables) if isinstance(o, (pd.DataFrame,pd.Series))]
-    names = first(indexes, lambda o: not o.equals(pd.RangeIndex(len(o))))
-    return first(indexes) if names is None and numbered else names
+def row_names(*tables):
+    "Return the index of the first table that has one; None: rows are numbered from 0"
+    indexes = (o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series)))
+    return next((o for o in indexes if not o.equals(pd.RangeIndex(len(o)))), None)
 
 def group_values(
     groups, # Group of each sample, such as its patient: values of any kind
@@ -251,8 +247,8 @@ def _check_no_id(preds, targs):
     "Raise an error if a column of many values is the same in both tables"
     for name,column in targs.items():
         if preds[name].equals(column) and column.nunique()>3: # Targets are 0, 1 and missing
-            raise ValueError(f"column {name!r} is the same in predictions and targets, as an id is: leave "
-                             f"it out of both, or make it the index by .set_index({name!r})")
+            raise ValueError(f"column {name!r} is the same in predictions and targets, as an id is: "
+                             f"leave it out of both, or make it the index by .set_index({name!r})")
 
 def _with_label_axis(x): return x[:,None] if x.ndim==1 else x
 

@@ -171,8 +171,9 @@ def _better_model(r):
     else:
         is_good = beats_constant(r.suggested_f1, r.constant_f1)
         why = "another threshold would hardly help" if is_good else "no threshold is good enough"
-        best = (f"{r.suggested_f1:.3f} at the best global threshold "
-                f"({exact_thresh(thresh)}{_without(r)}), ")
+        if r.suggested_f1>r.f1_micro: # Thresholds that predict very many labels are not suggested
+            best = (f"{r.suggested_f1:.3f} at the best global threshold "
+                    f"({exact_thresh(thresh)}{_without(r)}), ")
     return (f"{change}: {why}. Micro F1 is {r.f1_micro:.3f} now, {best}and {r.constant_f1:.3f} for "
             "the best constant prediction.")
 

@@ -81,5 +81,5 @@ def export_plain(self:Learner,
     with _made_plain(self): self.export(fname)
     path = self.path/fname
     if not rank_distrib() and _needs_package(path): # The first process writes the file
-        warn_user(f"{path} still needs {_PACKAGE[:-1]}, perhaps for a loss function: use fastai's own "
-                  "instead, or install the package where the file is loaded")
+        warn_user(f"{path} still needs {_PACKAGE[:-1]}, perhaps for a loss function or a model: use "
+                  "fastai's own instead, or install the package where the file is loaded")

@@ -12,7 +12,7 @@ from .formulas import BalancedAccuracyMulti, F1ScoreMulti
 from .curves import Curve, label_curve
 from .ranking import APScoreMulti, LRAP, rank_samples, RocAucMulti
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from scipy.stats import norm, t as student_t
 
@@ -175,6 +175,8 @@ _TOO_FEW = ("at least one label has no positives here, or only in a single sampl
 _ALONE = "it depends on a single sample or group"
 _CONSTANT = "it is the same without each sample, so its spread is unknown"
 
+_ROUNDING = 1e-10 # Standard errors below it are 0
+
 def _degrees_of_freedom(changes, most):
     "Estimate a variance's degrees of freedom by Satterthwaite's formula; at least 5, at most `most`"
     s2,s4 = ((changes**power).sum().item() for power in (2,4))
@@ -182,6 +184,16 @@ def _degrees_of_freedom(changes, most):
     spread = s4 - s2**2/len(changes)
     free = 2*s2**2/spread if spread>0 else most
     return min(max(free, 5), most)
+
+def _of_trainings(parts, ci):
+    "Return the standard error and the quantile of a sum of variances (Welch and Satterthwaite)"
+    variance = sum(v for v,_ in parts)
+    weighted = sum(v**2/free for v,free in parts)
+    if not weighted: return 0.,1.
+    t = student_t.ppf(0.975, variance**2/weighted)
+    # Rows share their trainings, so that all variances are too low, or too high, at once: the
+    # quantile for all rows exceeds that for a single one by the same factor as a normal one does
+    return variance**0.5,t*norm.ppf((1+ci)/2)/norm.ppf(0.975)
 
 def _wilson(share, n, t):
     "Compute Wilson's limits of a share of `n` observations, for a quantile `t`"
@@ -199,13 +211,15 @@ class Estimate:
     is_difference:bool=False # Whether the value is a difference of two scores
     variance_factor:float=1. # Factor on the jackknife's variance, if more than the samples varies
     bounded:bool=True # Whether scores are in [0, 1], and differences in [-1, 1]
+    trainings:tuple=() # If a mean over trainings: its variance between them, degrees of freedom
 
     def minus(self, other):
         "Subtract another model's score of the same samples"
         value = self.value-other.value
         if self.without is None or other.without is None: return Estimate(value, is_difference=True)
         return Estimate(value, self.without-other.without, self.groups,
-                        is_difference=True, bounded=self.bounded and other.bounded)
+                        is_difference=True, bounded=self.bounded and other.bounded,
+                        trainings=self.trainings+other.trainings)
 
     @cached_property
     def changes(self):
@@ -240,7 +254,7 @@ class Estimate:
     @property
     def varies(self):
         "Whether the value depends on the samples, beyond rounding"
-        return self.error>1e-10
+        return self.error>_ROUNDING
 
     @cached_property
     def why_unknown(self):
@@ -259,11 +273,14 @@ class Estimate:
         value = self.value
         # Without any variation, nothing is known but `n`, the number of samples or groups
         n = len(self.changes) if self.groups is None else effective_number(self.groups)
-        t = student_t.ppf((1+ci)/2, _degrees_of_freedom(self.changes, n-1))
+        error = self.error
+        free = _degrees_of_freedom(self.changes, n-1)
+        t = student_t.ppf((1+ci)/2, free)
+        if self.trainings: error,t = _of_trainings([(error**2,free), *self.trainings], ci)
         if self.is_difference or not self.bounded:
             # Without any variation, the models are equal, or one is always better by the same amount
             # Wilson's lower limit of n of n observations is n/(n+t**2)
-            half = t*self.error if self.varies else t**2/(n+t**2)*(value!=0)
+            half = t*error if error>_ROUNDING else t**2/(n+t**2)*(value!=0)
             low,high = value-half,value+half
         else:
             # A share of `n_equal` observations has this variance; 0: the value is 0 or 1
@@ -280,6 +297,17 @@ def _variance(changes):
     "Jackknife variance of a value, from the contributions of samples or groups"
     n = len(changes)
     return (n-1)/n*(changes**2).sum().item()
+
+def mean_of_runs(
+    runs:list # `Estimate`s of several trainings, on the same samples
+)->Estimate:
+    "Average the scores of several trainings of a model"
+    values = [o.value for o in runs]
+    mean = replace(runs[0], value=np.mean(values).item())
+    if len(runs)==1 or any(o.without is None for o in runs): return mean
+    variance = np.var(values, ddof=1).item()/len(runs)
+    return replace(mean, without=torch.stack([o.without for o in runs]).mean(0),
+                   n_max=min(o.n_max for o in runs), trainings=((variance,len(runs)-1),))
 
 def interval_table(
     estimates:dict, # `Estimate` by row

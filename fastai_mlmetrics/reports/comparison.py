@@ -9,27 +9,25 @@ __all__ = ['ModelComparison', 'compare_models']
 from fastai.basics import *
 from ..core.inputs import as_vocab, columns_of
 from ..core.messages import (
-    check_kwargs, count_of, note, plural, single_threaded)
+    check_kwargs, count_of, note, plural)
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_names, Table, three_decimals, with_limits)
 from ..core.predictions import Predictions, takes_predictions
-from ..metrics.formulas import F1ScoreMulti
 from ..metrics.intervals import (
-    Estimate, estimate, interval_table, simultaneous_level, why_no_intervals)
-from ..thresholds.search import ScoreTable
-from ..thresholds.tuning import Objective
+    interval_table, mean_of_runs, simultaneous_level, why_no_intervals)
 from .accuracy import measure
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
-_DIFFERENCE = ['difference','low','high'] # Last columns of a comparison; models have the others
+_DIFFERENCE = ['difference','low','high','spread'] # Last columns; models have the others
 
 class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`
 
     Columns: the scores, the `difference` from the first model, and its interval from `low` to `high`.
     The intervals of all rows and models hold at once: if `low` is above 0, or `high` below it, the
-    difference is significant.
+    difference is significant. Of several trainings, a score is the mean, the interval includes what
+    they vary by, and `spread` is the standard deviation of a difference of single trainings.
 
         compare_models({'a': probs, 'b': others}, targs).plot()"""
     _format = staticmethod(three_decimals) # As in the `reading`; thousandths tell models apart
@@ -37,9 +35,10 @@ class ModelComparison(Table):
     @property
     def parts(self):
         "Each further model's table of differences from the first one, by its name"
-        first,*others = self.columns.drop(_DIFFERENCE)
+        first,*others = self.columns.drop(_DIFFERENCE, errors='ignore')
         if self.index.nlevels==1: return {others[0]: self}
-        return {name: self.loc[name][[first,name,*_DIFFERENCE]] for name in others}
+        columns = self.columns.intersection(_DIFFERENCE)
+        return {name: self.loc[name][[first,name,*columns]] for name in others}
 
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: a new figure
@@ -114,82 +113,18 @@ def _compared(name, first, table, differences, ci):
 
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
-_ROW = 'f1_micro' # Whose answer is checked at other thresholds
-_GAIN = 0.01 # What at least one of the models has to gain in it at its best threshold
-
-@dataclass
-class _Model:
-    "One model's results for a comparison"
-    rows:dict # `Estimate` of each row of its report
-    rule:str # How its labels are predicted, in words
-    best_f1:Estimate=None # Held-out micro F1 at its best threshold; None: no intervals
-    best_thresh:float=None # This threshold; None: `best_f1` is at the given thresholds
-
-    @property
-    def gain(self):
-        "How much higher micro F1 is at the best threshold"
-        return self.best_f1.value-self.rows[_ROW].value
-
-def _minus(a, b):
-    "Subtract an estimate of another model on the same samples"
-    return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: no interval
-
 def _subtract(rows, first):
     "Subtract the first model's rows from another one's, `Estimate`s by row"
-    return {row: _minus(o, first[row]) for row,o in rows.items() if row in first}
-
-def _is_tunable(p):
-    "Whether a global threshold without limits predicts the labels, and any target is positive"
-    tp,_,fn,_ = p.counts
-    has_global_thresh = p.scored and isinstance(p.rule.thresh, float) and not p.rule.limits
-    return has_global_thresh and bool((tp+fn).any())
-
-def _tune(model, p):
-    "Add the best global threshold of a model, with its held-out micro F1, also without each sample"
-    given = model.rows[_ROW]
-    if given.without is None: return model
-    unchanged = replace(model, best_f1=given)
-    if not _is_tunable(p): return unchanged
-    tuned = single_threaded(Objective().tune_global, ScoreTable(p, cv=5))
-    if not tuned.held_out: return unchanged
-    micro_f1 = F1ScoreMulti(average='micro', zero_division=p.zero_division)
-    best_f1 = estimate(micro_f1, tuned.held_out.predictions)
-    return replace(model, best_f1=best_f1, best_thresh=tuned.value)
+    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: no interval
+    return {row: minus(o, first[row]) for row,o in rows.items() if row in first}
 
 def _difference_table(differences, level):
-    "Tabulate differences, `Estimate`s by row, with their intervals"
-    return interval_table(differences, level).rename(columns=dict(value='difference'))
-
-def _at_best(model, first):
-    "Subtract held-out micro F1 of two models at their best thresholds; None: these are not tuned"
-    has_f1 = model.best_f1 is not None and first.best_f1 is not None
-    is_tuned = model.best_thresh is not None or first.best_thresh is not None
-    return _minus(model.best_f1, first.best_f1) if has_f1 and is_tuned else None
-
-def _answer(row):
-    "Return 1 if a model is significantly better than the first one, -1 if it is worse, else 0"
-    return np.sign(row.difference)*_excludes_0(row)
-
-def _other_answer(model, first, given, level):
-    "Return the row of micro F1 at the best thresholds, if a model gains and the answer changes"
-    at_best = _at_best(model, first)
-    if at_best is None or not (model.gain>=_GAIN or first.gain>=_GAIN): return None
-    best = _difference_table({_ROW: at_best}, level).loc[_ROW]
-    return None if _answer(best)==_answer(given) else best
-
-def _depends(name, best, models):
-    "Warn that the answer in micro F1 is another one at the best thresholds, the row `best`"
-    answer = "the difference in micro F1 may be chance"
-    if best.difference==0: answer = "the models are equal in micro F1"
-    if _excludes_0(best):
-        word = 'better' if best.difference>0 else 'worse'
-        answer = f"{as_shown(name)} is {word} in micro F1, by {_with_limits(best)}"
-    def code(thresh): return '...' if thresh is None else format(thresh, '.4g')
-    thresholds = ', '.join(f"{k!r}: {code(model.best_thresh)}" for k,model in models.items()
-                           if model.best_f1 is not None)
-    return ("\nThe answer depends on the thresholds: with the best threshold of each model, on "
-            f"held-out samples, {answer}. To compare the models at these thresholds, pass "
-            f"thresh={{{thresholds}}}, preferably with other samples than these.")
+    "Tabulate differences, `Estimate`s by row, with their intervals, and what trainings vary by"
+    table = interval_table(differences, level).rename(columns=dict(value='difference'))
+    if any(o.trainings for o in differences.values()):
+        # A mean's variance times the number of runs is that of a single run
+        table['spread'] = [sum(v*(free+1) for v,free in o.trainings)**0.5 for o in differences.values()]
+    return table
 
 # %% ../../nbs/reports/02_comparison.ipynb #ae31eb16
 def _check_models(preds_by_name):
@@ -212,26 +147,31 @@ def _is_by_model(thresh, models, vocab):
                          f"{[*models]}")
     return is_by_model
 
-def _rules_in_words(models):
+def _rules_in_words(rules):
     "State how each model's labels are predicted"
-    rules = {model.rule for model in models.values()}
-    if len(rules)==1: return f"Predicted {rules.pop()}."
-    return f"Predicted: {'; '.join(f'{as_shown(k)} {o.rule}' for k,o in models.items())}."
+    if len({*rules.values()})==1: return f"Predicted {first(rules.values())}."
+    return f"Predicted: {'; '.join(f'{as_shown(k)} {o}' for k,o in rules.items())}."
 
-def _measure_model(name, preds, targs, ci, kwargs):
-    "Check the predictions of a model and measure it; return the `Predictions` and the `_Model`"
+def _runs_of(preds, targs):
+    "List the predictions of a model's trainings; usually there is one"
+    is_list = isinstance(preds, (list,tuple)) and len(preds)>0
+    return [*preds] if is_list and all(np.shape(o)==np.shape(targs) for o in preds) else [preds]
+
+def _check_runs(runs):
+    "Raise an error if only some models have several trainings"
+    n = {name: len(o) for name,o in runs.items()}
+    if min(n.values())==1<max(n.values()):
+        raise ValueError(f"the models have {n} trainings: pass one of each model, or two or more, "
+                         "since nobody knows how much a single one varies")
+
+def _measure_model(name, runs, targs, ci, kwargs):
+    "Check the predictions of a model; return those of its last training, and an `Estimate` by row"
     try:
-        p = Predictions.of(preds, targs, **kwargs)
-        rows = measure(p, ci)
+        checked = [Predictions.of(preds, targs, **kwargs) for preds in runs]
+        measured = [measure(p, ci) for p in checked]
     except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from e
-    rule = p.rule.describe() if p.scored else 'as binary predictions'
-    return p,_tune(_Model(rows, rule), p)
-
-def _level_of(differences, models, first, ci):
-    "Return the confidence level of each interval at which all that is shown or said holds at once"
-    shown = [o for rows in differences.values() for o in rows.values()]
-    said = [_at_best(models[name], first) for name in differences]
-    return simultaneous_level([*shown, *filter(None, said)], ci)
+    rows = [row for row in measured[0] if all(row in o for o in measured)]
+    return checked[-1],{row: mean_of_runs([o[row] for o in measured]) for row in rows}
 
 def _at_once(tables, ci):
     "State what the intervals hold for; '' without intervals"
@@ -240,45 +180,53 @@ def _at_once(tables, ci):
 
 @takes_predictions(but=['thresh'])
 def compare_models(
-    preds_by_name:dict, # Predictions of each model by its name; the others are compared with the first
+    preds_by_name:dict, # Predictions of each model by its name, or a list of those of its trainings
     targs, # Targets of the same shape, each 0 or 1
     *,
     thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by name
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->ModelComparison: # A row for each row of the report and each model after the first
-    """Compare models by the paired differences of their scores, with confidence intervals
+    """Say whether a model is better than the first one, or whether the difference may be chance
 
-    A difference is above 0 where the model scores higher than the first one. The
-    intervals are so wide that those of all rows and models hold at once.
+        compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})
+        compare_models({'a': [run1, run2, run3], 'b': [run4, run5, run6]}, targs)
 
-        compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})"""
+    Each model is compared with the first on the same samples. A difference is significant if 0 is not
+    between `low` and `high`; these intervals are so wide that those of all rows and models hold at
+    once. Give each model its own threshold, tuned on other samples. A model may be a list of runs
+    with other random seeds: then a lucky seed is not called better."""
     check_kwargs('compare_models', compare_models, kwargs)
     _check_models(preds_by_name)
     # Measure each model
-    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *preds_by_name.values()))
+    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
+    _check_runs(runs)
+    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *L(runs.values()).concat()))
     is_by_model = _is_by_model(thresh, preds_by_name, vocab)
-    models = {}
-    for name,preds in preds_by_name.items():
+    models,rules = {},{}
+    for name,preds in runs.items():
         kwargs['thresh'] = thresh[name] if is_by_model else thresh
         p,models[name] = _measure_model(name, preds, targs, ci, kwargs)
+        rules[name] = p.rule.describe() if p.scored else 'as binary predictions'
     # Subtract the first model from each other one
-    first,*others = models
-    differences = {name: _subtract(models[name].rows, models[first].rows) for name in others}
-    level = _level_of(differences, models, models[first], ci)
+    base,*others = models
+    differences = {name: _subtract(models[name], models[base]) for name in others}
+    level = simultaneous_level([o for rows in differences.values() for o in rows.values()], ci)
     # Tabulate the differences, and put them into words
     tables = {}
     texts = []
     for name,by_row in differences.items():
-        scores = {k: {row: models[k].rows[row].value for row in by_row} for k in (first, name)}
-        table = ModelComparison(scores).join(_difference_table(by_row, level))
-        best = _other_answer(models[name], models[first], table.loc[_ROW], level)
-        tables[name] = table
-        texts.append(_compared(name, first, table, by_row, ci)
-                     + ('' if best is None else _depends(name, best, models)))
+        scores = {k: {row: models[k][row].value for row in by_row} for k in (base, name)}
+        tables[name] = ModelComparison(scores).join(_difference_table(by_row, level))
+        texts.append(_compared(name, base, tables[name], by_row, ci))
     res = tables[name]
-    if len(tables)>1: res = pd.concat(tables, names=['model',None])[[*models,*_DIFFERENCE]]
-    last_line = [_rules_in_words(models), p.which_labels, _at_once(tables.values(), ci),
+    if len(tables)>1:
+        columns = res.columns.intersection(_DIFFERENCE)
+        res = pd.concat(tables, names=['model',None])[[*models,*columns]]
+    n_runs = min(map(len, runs.values()))
+    last_line = [_rules_in_words(rules), p.which_labels, _at_once(tables.values(), ci),
+                 note(n_runs>1, f"Scores are means over {n_runs} or more trainings of each model, and "
+                      "intervals include what these vary by."),
                  note(ci is not None, p.sampling)]
     res.attrs['reading'] = '\n'.join([*texts, ' '.join(filter(None, last_line))])
     return res

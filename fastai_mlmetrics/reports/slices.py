@@ -7,7 +7,7 @@ __all__ = ['SliceComparison', 'compare_slices']
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0003
 from fastai.basics import *
-from ..core.inputs import as_frame, check_index, row_names, to_builtin
+from ..core.inputs import as_frame, check_index, to_builtin
 from ..core.messages import check_kwargs, count_of, note
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
@@ -58,13 +58,10 @@ _MOST = 200 # Maximum number of slices
 def _numbered(
     by, # Value of each sample, or a table of several columns, which are crossed
     n:int, # Number of samples
-    n_items:int, # Number of items, each with one sample or several
-    index # Names of the samples or items; None: they have no names
+    n_items:int # Number of items, each with one sample or several
 )->tuple: # Slice of each sample, N numbers from 0, and an Index of the slices
     "Number the slices of the samples"
     table = _columns_of(by, n, n_items)
-    if index is not None and isinstance(by, (pd.DataFrame,pd.Series)):
-        check_index('predictions and by', pd.DataFrame(index=index), table)
     columns = [_categories(o).reset_index(drop=True) for _,o in table.items()]
     groups = pd.concat(columns, axis=1).groupby(columns, observed=True)
     names = groups.size().index
@@ -195,11 +192,10 @@ def _fisher(share, n, other_share, other_n):
     k = whole(share*n, share<other_share)
     all_k = k+whole(other_share*other_n, share>=other_share)
     all_n = n+other_n
-    def p_values(k):
-        tails = hypergeom.cdf(k, all_n, all_k, n),hypergeom.sf(k-1, all_n, all_k, n)
-        return np.minimum(2*np.minimum(*tails), 1)
-    extremes = np.maximum(0, n+all_k-all_n),np.minimum(n, all_k)
-    return p_values(k),np.minimum(*map(p_values, extremes))
+    count = hypergeom(all_n, all_k, n) # Of the hits that are in the slice by chance
+    tails = count.cdf(k),count.sf(k-1)
+    ends = count.pmf(np.maximum(0, n+all_k-all_n)),count.pmf(np.minimum(n, all_k))
+    return [np.minimum(2*np.minimum(*o), 1) for o in (tails, ends)]
 
 def _n_tests(lowest, alpha):
     "Count the tests to correct for, by Tarone's method"
@@ -256,7 +252,7 @@ class SliceComparison(Table):
         ax.scatter(rows.difference, y, color=color, s=24, zorder=3)
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(y, [*map(plot_name, rows.index)])
-        ax.set_ylim(len(rows)-0.5, -0.5)
+        ax.set_ylim(max(len(rows), 1)-0.5, -0.5)
         ax.set_xlabel(f'{self.columns.name}, minus that of all other samples')
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0060
@@ -308,7 +304,6 @@ def _table(
     p:Predictions, # Predictions to compare
     by, # Value of each sample, or a table of several columns, which are crossed
     n_items:int, # Number of items, each with one sample or several
-    index, # Names of the samples or items; None: they have no names
     metric, # Row of `accuracy_report`, or a metric with an average
     ci:float # Confidence level, in (0, 1)
 )->SliceComparison:
@@ -319,7 +314,7 @@ def _table(
     if name in RANKINGS and not p.scored:
         raise ValueError(f"{name} needs scores, but these are binary predictions")
     # Slices of the samples that count
-    numbers,slices = _numbered(by, len(p.preds), n_items, index)
+    numbers,slices = _numbered(by, len(p.preds), n_items)
     found,numbers = numbers[p.valid.any(1).cpu()].unique(return_inverse=True)
     slices = slices[found.numpy()]
     p = p.counted()
@@ -357,7 +352,8 @@ def slices_of(self,
     is_list = isinstance(by, (list,tuple,L)) and len(by)<n_items
     if isinstance(by, str) or is_list and all(isinstance(o, str) for o in by):
         by = pd.DataFrame({name: groups_of(self.dl, name, 'by') for name in L(by)})
-    return _table(p, by, n_items, p.index, metric, ci)
+    elif p.index is not None: check_index('by and the predictions', by, pd.DataFrame(index=p.index))
+    return _table(p, by, n_items, metric, ci)
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0080
 @takes_predictions()
@@ -382,4 +378,5 @@ def compare_slices(
     check_kwargs('compare_slices', compare_slices, kwargs)
     p = Predictions.of(preds, targs, **kwargs)
     n_items = preds.shape[0] if hasattr(preds, 'shape') else len(preds)
-    return _table(p, by, n_items, row_names(preds, targs, numbered=True), metric, ci)
+    check_index('by and the arrays', by, preds, targs)
+    return _table(p, by, n_items, metric, ci)

@@ -421,6 +421,16 @@ def test_weights_of_batches_belong_to_their_rows():
     assert copy(m)(p, y)==m.value
     with pytest.raises(ValueError, match='sample_weight and .* have different indexes'): m(p[:100], y[100:200])
 
+@pytest.mark.parametrize('ids', [range(40), range(500, 540), np.arange(40)*.5, [f'{i}.png' for i in range(40)]])
+def test_an_id_column_in_both_tables_is_named(ids):
+    arrays = np.random.default_rng(0).random((40,2)),np.eye(2)[[0,1]*20]
+    p,y = (pd.DataFrame(o, columns=['cat','dog']) for o in arrays)
+    both = [o.assign(image=ids) for o in (p, y)]
+    for f in (judge, accuracy_report, best_thresholds, MultiLabelInterpretation.from_preds, F1ScoreMulti(sigmoid=False),
+              lambda p, y: compare_models(dict(a=p, b=p), y)):
+        with pytest.raises(ValueError, match="column 'image' is the same .* by .set_index\\('image'\\)"): f(*both)
+        f(*(o.set_index('image') for o in both))
+
 # Containers of rows
 
 class Column(collections.abc.Sequence):
@@ -454,12 +464,3 @@ def test_lists_of_columns_and_crops_are_named(f):
                        (torch.stack([SCORES,SCORES], 1), r'crops.*preds\.mean\(1\)')):
         with pytest.raises(ValueError, match=says): f(preds, TARGS)
     assert_alike(f(np.concatenate([*SCORES.numpy().T[:,:,None]], axis=1), TARGS), f(SCORES, TARGS))
-
-@pytest.mark.parametrize('ids', [range(40), range(500, 540), np.arange(40)*.5, [f'{i}.png' for i in range(40)]])
-def test_an_id_column_in_both_tables_is_named(ids):
-    p,y = (pd.DataFrame(o, columns=['cat','dog']) for o in (np.random.default_rng(0).random((40,2)), np.eye(2)[[0,1]*20]))
-    both = [o.assign(image=ids) for o in (p, y)]
-    for f in (judge, accuracy_report, best_thresholds, MultiLabelInterpretation.from_preds, F1ScoreMulti(sigmoid=False),
-              lambda p, y: compare_models(dict(a=p, b=p), y)):
-        with pytest.raises(ValueError, match="column 'image' is the same .* by .set_index\\('image'\\)"): f(*both)
-        f(*(o.set_index('image') for o in both))

@@ -323,3 +323,35 @@ def test_a_rule_takes_arguments_at_their_limits():
     rule = ThresholdRule(min_labels=3)
     assert rule.for_labels(3)==(rule,None)
     with pytest.raises(ValueError, match='min_labels=3 is more than the 2 labels'): rule.for_labels(2)
+
+def test_labels_to_score_are_named_once():
+    rule,columns = ThresholdRule(labels=['b',2]).for_labels(3, [*'abc'])
+    assert columns==(1,2)
+    for labels in ([2,2], ['c',2], [0,'a']):
+        rule = ThresholdRule(labels=labels)
+        with pytest.raises(ValueError, match='labels has .* 2 times'): rule.for_labels(3, [*'abc'])
+    with pytest.raises(ValueError, match="label 'doog' is neither .*did you mean 'dog'"):
+        ThresholdRule(labels=['doog']).for_labels(2, ['cat','dog'])
+
+def test_which_ranges_of_predictions_are_wrong():
+    of_logits,of_probs = ThresholdRule(0.5),ThresholdRule(0.5, sigmoid=False)
+    assert of_logits.range_found(0.1, 0.9, 10).kind=='probabilities' and of_logits.range_found(0.1, 0.9, 9) is None
+    assert of_logits.range_found(-0.1, 0.9, 10) is None and of_logits.range_found(0.1, 1.1, 10) is None
+    assert of_probs.range_found(0.1, 0.9, 10) is None and of_probs.range_found(-3, 4, 1).kind=='logits'
+    for thresh,wrong in ((0., False), (1., False), ((0.,0.3), True), ((0.3,2.), False), ((-1.,0.3), False)):
+        rule = ThresholdRule(thresh, sigmoid=False)
+        assert (rule.range_found(-3, 4, 100) is not None)==wrong, thresh
+
+@pytest.mark.parametrize('vocab', [[*'abc'], np.array([*'abc']), pd.Index([*'abc']), dict(enumerate('abc'))],
+                         ids=lambda o: type(o).__name__)
+def test_present_thresholds_complete_those_of_some_labels(vocab):
+    assert complete_thresh(dict(b=0.1), 0.5, vocab)==dict(a=0.5, b=0.1, c=0.5)
+    assert complete_thresh(dict(b=0.1), (0.2,0.3,0.4), vocab)==dict(a=0.2, b=0.1, c=0.4)
+    assert complete_thresh(0.3, 0.5, vocab)==0.3
+
+def test_weights_of_pandas_keep_their_index():
+    y = pd.DataFrame(np.eye(3), index=[*'abc'])
+    rule = ThresholdRule(sample_weight=pd.Series([1.,2.,3.], index=[*'abc']))
+    rule.check_rows(0, y)
+    with pytest.raises(ValueError, match='sample_weight and the arrays have different indexes'):
+        rule.check_rows(0, y[::-1])

@@ -70,7 +70,7 @@ def test_export_plain_leaves_out_the_logger_that_fastai_cannot_export(tmp_path):
 @pytest.mark.parametrize('loss', [AsymmetricLossFlat,SigmoidFocalLossFlat])
 def test_export_plain_tells_of_a_loss_of_this_package(loss, tmp_path):
     learn = make_learner(*simulate(64), multilabel_metrics(), loss_func=loss(), path=tmp_path)
-    with pytest.warns(UserWarning, match='perhaps for a loss function: use'): learn.export_plain()
+    with pytest.warns(UserWarning, match="perhaps for a loss function or a model: use fastai's"): learn.export_plain()
 
 class Watcher(Callback):
     "A callback of a user that looks for the column that it monitors"

@@ -5,7 +5,7 @@ from fastai_mlmetrics.core.predictions import Predictions
 from six_labels import SCORES, TARGS
 from fastai_mlmetrics.metrics.intervals import Estimate, interval_table, simultaneous_level
 from fastai_mlmetrics.reports.accuracy import measure
-from fastai_mlmetrics.reports.comparison import _other_answer, _subtract, ModelComparison
+from fastai_mlmetrics.reports.comparison import _subtract, ModelComparison
 
 AT_ONCE = ' The 95% intervals of the {} differences hold at once.'
 INDEPENDENT = ('Samples are taken as independent: if some are alike, such as images of a patient, '
@@ -126,46 +126,6 @@ def test_the_thresholds_in_use_are_named():
     assert last(binary)=='Predicted as binary predictions.'
     assert last(dict(a=models['a'].sigmoid(), b=binary['b']))=='Predicted: a at thresh=0.5; b as binary predictions.'
 
-DEPENDS = ('The answer depends on the thresholds: with the best threshold of each model, on held-out samples, ')
-
-def test_a_comparison_that_the_threshold_decides_says_so():
-    "The better model has low scores, and loses at 0.5"
-    models,y = two_models(400)
-    models['b'] = models['b']-3
-    t = compare_models(models, y, sigmoid=True)
-    assert t.high['f1_micro']<0 and f'{DEPENDS}b is better in micro F1, by ' in t.reading
-    # At the thresholds that it names
-    thresh = eval(re.search('pass thresh=({.*?})', t.reading)[1])
-    best = {k: best_thresholds(o.sigmoid(), y) for k,o in models.items()}
-    at = compare_models(models, y, sigmoid=True, thresh=thresh)
-    for k,o in best.items(): assert at[k]['f1_micro']==pytest.approx(o.score, abs=0.005)
-    assert at.low['f1_micro']>0 and DEPENDS not in at.reading
-    swapped = compare_models({k: models[k] for k in 'ba'}, y, sigmoid=True)
-    assert f'{DEPENDS}a is worse in micro F1, by ' in swapped.reading
-    three = compare_models({**models, 'c': models['b']-1}, y, sigmoid=True)
-    thresh = eval(re.search('pass thresh=({.*?})', three.reading)[1])
-    assert [*thresh]==['a','b','c'] and DEPENDS not in compare_models({**models, 'c': models['b']-1}, y, sigmoid=True,
-                                                                      thresh=thresh).reading
-    # A difference that thresholds make
-    models['b'] = models['a']-3
-    assert f'{DEPENDS}the models are equal in micro F1.' in compare_models(models, y, sigmoid=True).reading
-    margins = compare_models(models, y, thresh=0.)
-    assert DEPENDS in margins.reading and margins.high['f1_micro']<0
-
-def test_a_threshold_that_decides_nothing_is_no_matter():
-    models,y = two_models(400)
-    models['b'] = models['b']-3
-    by_label = [0.5]*8
-    for kw in (dict(thresh=by_label), dict(ci=None), dict(min_labels=1), dict(min_labels=2, max_labels=2)):
-        assert DEPENDS not in compare_models(models, y, sigmoid=True, **kw).reading, kw
-    binary = {k: (o>0).int() for k,o in models.items()}
-    assert DEPENDS not in compare_models(binary, y).reading
-    assert DEPENDS not in compare_models(models, y*0, sigmoid=True).reading
-    # The other one may have a better threshold
-    mixed = compare_models(models, y, sigmoid=True, thresh=dict(a=by_label, b=0.5)).reading
-    assert DEPENDS in mixed and "pass thresh={'a': ..., 'b': 0." in mixed
-    assert DEPENDS not in compare_models(two_models(400, gain=2.)[0], y, sigmoid=True).reading
-
 def test_thresholds_by_label_are_for_all_models():
     "A dict whose keys are labels is for all models"
     models,y = two_models()
@@ -225,18 +185,6 @@ def test_mistakes_in_a_comparison_are_named():
     with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
     assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
     assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5. '+INDEPENDENT
-
-@pytest.mark.parametrize('gains,warns', [((0.,0.0101),True), ((0.0101,0.),True), ((0.0099,0.0099),False)])
-def test_a_gain_of_a_hundredth_is_needed_to_depend_on_thresholds(gains, warns):
-    "Of one of the models"
-    from fastai_mlmetrics.reports.comparison import _Model
-    spread = torch.linspace(-1e-5, 1e-5, 50, dtype=torch.float64)
-    def model(f1, gain, k):
-        return _Model({'f1_micro': Estimate(f1)}, '', Estimate(f1+gain, f1+gain+k*spread), 0.3)
-    first = model(0.5, gains[0], 0)
-    other = model(0.505, gains[1], 1)
-    given = pd.Series(dict(difference=0.005, low=-0.1, high=0.1)) # May be chance
-    assert (_other_answer(other, first, given, 0.95) is not None)==warns
 
 def test_rows_that_are_read_most_are_named_first():
     from fastai_mlmetrics.reports.comparison import _rows_in_words
@@ -298,3 +246,52 @@ def test_rows_of_two_models_are_subtracted():
     for rows in (_subtract(binary, without_intervals), _subtract(without_intervals, binary)):
         assert all(o.without is None for o in rows.values())
     assert interval_table(without_intervals, 0.95)[['low','high']].isna().all(axis=None)
+
+# Several trainings
+
+def trainings(skill, y, n_runs, seed, spread=0.3, shared=0.7):
+    "Scores of trainings whose skill varies, with errors that all of them share"
+    rng = np.random.default_rng(seed)
+    errors = np.random.default_rng(99).normal(size=y.shape)
+    return [1/(1+np.exp(1.3-shared*errors-0.7*rng.normal(size=y.shape)-(skill+spread*rng.normal())*y)) for _ in range(n_runs)]
+
+def test_trainings_are_averaged():
+    "Values and spread are those of the reports of each training, and errors those of Welch's test"
+    y = (np.random.default_rng(0).random((400,5))<0.3).astype(int)
+    runs = dict(a=trainings(2, y, 3, 1), b=trainings(3, y, 4, 2))
+    t = compare_models(runs, y)
+    values = {k: pd.DataFrame([accuracy_report(p, y, ci=None).value for p in o]) for k,o in runs.items()}
+    for k,o in values.items(): pd.testing.assert_series_equal(t[k], o.mean(), check_names=False)
+    a,b = values.values()
+    close(t.spread, (a.var()+b.var())**0.5)
+    within = compare_models({k: o[:1]*2 for k,o in runs.items()}, y) # trainings that do not vary
+    assert (within.spread==0).all() and (t.high-t.low>1.5*(within.high-within.low)).mean()>0.8
+    one = compare_models({k: o[0] for k,o in runs.items()}, y)
+    pd.testing.assert_frame_equal(within[one.columns][['a','b','difference']], one[['a','b','difference']])
+    assert 'spread' not in one and 'means over 3 or more trainings' in t.reading
+    three = compare_models({**runs, 'c': runs['a']}, y)
+    assert [*three.parts]==['b','c'] and 'spread' in three.parts['b']
+    three.plot()
+
+@pytest.mark.parametrize('make', [list, tuple])
+def test_a_list_of_runs_is_no_list_of_rows(make):
+    y = (np.random.default_rng(0).random((60,4))<0.3).astype(int)
+    models = {k: trainings(2, y, 2, i) for i,k in enumerate('ab')}
+    rows = {k: o[0].tolist() for k,o in models.items()}
+    assert compare_models(rows, y.tolist()).equals(compare_models({k: o[0] for k,o in models.items()}, y))
+    tensors = {k: make(map(torch.tensor, o)) for k,o in models.items()}
+    pd.testing.assert_frame_equal(compare_models(tensors, torch.tensor(y)), compare_models(models, y))
+    with pytest.raises(ValueError, match="trainings: pass one of each model, or two or more"):
+        compare_models(dict(models, b=models['b'][0]), y)
+
+@pytest.mark.slow
+def test_a_lucky_seed_is_no_better_model():
+    "Of equal models, 40 of 50 single trainings differ significantly, and next to none of three each"
+    def claims(n_runs, skill, seed):
+        y = (np.random.default_rng(seed).random((800,6))<0.3).astype(int)
+        models = dict(a=trainings(2, y, n_runs, 1000+seed), b=trainings(skill, y, n_runs, 2000+seed))
+        r = compare_models({k: o if n_runs>1 else o[0] for k,o in models.items()}, y)
+        return ((r.low>0) | (r.high<0)).any()
+    assert np.mean([claims(1, 2, seed) for seed in range(20)])>0.5
+    assert np.mean([claims(3, 2, seed) for seed in range(60)])<=0.1
+    assert np.mean([claims(5, 3, seed) for seed in range(20)])>0.7

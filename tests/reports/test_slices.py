@@ -200,11 +200,11 @@ def test_values_are_matched_by_their_index():
     expected = compare_slices(s, table, site)
     assert expected.value.tolist()==compare_slices(s, y, by).value.tolist()
     for preds,targs,other in ((s, table, site[::-1]), (pd.DataFrame(s), pd.DataFrame(y), pd.Series(by).sample(frac=1))):
-        with pytest.raises(ValueError, match='predictions and by have different indexes'):
+        with pytest.raises(ValueError, match='by and the arrays have different indexes'):
             compare_slices(preds, targs, other)
     interp = MultiLabelInterpretation.from_preds(s, table)
     assert interp.compare_slices(site).equals(expected)
-    with pytest.raises(ValueError, match='predictions and by have'): interp.compare_slices(site[::-1])
+    with pytest.raises(ValueError, match='by and the predictions have'): interp.compare_slices(site[::-1])
     assert compare_slices(s, table, site.tolist()).value.equals(expected.value) # Without an index, by position
 
 @pytest.mark.parametrize('by,match', [
@@ -305,6 +305,9 @@ def test_differences_are_plotted_in_their_order():
     t.plot(ax=ax)
     assert [o.get_text() for o in ax.get_yticklabels()]==[*t.sort_values('difference').index.map(str)]
     assert ax.get_xlabel()=='f1_micro, minus that of all other samples'
+    with warnings_as('error'): compare_slices(*sliced(20)).plot() # No slice has enough samples
+    assert not plt.gca().get_yticklabels()
+    plt.close()
     plt.close()
 
 def test_columns_of_a_loader_s_items():
@@ -332,6 +335,22 @@ def test_equal_slices_differ_in_few_draws(n_slices, c):
     tables = [compare_slices(*sliced(400, c, n_slices, seed)) for seed in range(150)]
     assert np.mean([(t.result.isin(['lower','higher'])).any() for t in tables])<0.09
     assert np.mean([len(t.labels)>0 for t in tables])<0.09
+
+@pytest.mark.slow
+@pytest.mark.parametrize('metric', ['f1_micro','f1_samples'])
+def test_intervals_of_slices_that_differ_contain_the_truth(metric):
+    "All differences at once in 95 % of draws, each score in 95 %"
+    rng = np.random.default_rng(0)
+    def draw(n):
+        by = rng.choice(4, n, p=[0.1,0.2,0.3,0.4])
+        y = (rng.random((n, 8))<np.linspace(0.05, 0.4, 8)).astype(int)
+        return 1/(1+np.exp(rng.normal(size=y.shape)-np.array([1,2,2,4])[by][:,None]*(y-0.5))),y,by
+    truth = compare_slices(*draw(300_000), metric=metric)
+    tables = [compare_slices(*draw(300), metric=metric) for _ in range(150)]
+    def covers(what, low, high): return [(t[low]<=truth[what]) & (truth[what]<=t[high]) for t in tables]
+    assert 0.91<np.mean([o.all() for o in covers('difference', 'difference_low', 'difference_high')])<=1
+    assert 0.92<np.mean(covers('value', 'low', 'high'))<0.98
+    assert np.mean([t.result[0]=='lower' for t in tables])>0.9
 
 def test_many_samples_take_a_second():
     s,y,by = sliced(40_000, 20, 10)
