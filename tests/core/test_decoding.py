@@ -153,7 +153,8 @@ def test_narrow_logits_at_a_threshold_for_probabilities_are_told():
     with recording(learn) as caught: learn.validate()
     assert any('seem to be logits' in str(o.message) for o in caught)
 
-@pytest.mark.parametrize('f', [Learner.validate, partial(Learner.thresh_find, show_plot=False), Learner.accuracy_report])
+@pytest.mark.parametrize('f', [
+    Learner.validate, partial(Learner.thresh_find, show_plot=False), Learner.accuracy_report])
 def test_a_softmax_is_named_as_one(f):
     learn = make_learner(*GOOD, multilabel_metrics(), nn.Sequential(Same(), nn.Softmax(-1)))
     with recording(learn) as caught: f(learn)
