@@ -156,8 +156,9 @@ def check_weight(
     if sample_weight is None: return None
     w = as_tensor(sample_weight).cpu().double().clone()
     if w.ndim==1 and (w>=0).all() and 0<w.sum()<math.inf: return w
+    pairs = note(w.ndim==2, ". To leave out pairs, pass targets of nan, and ignore_index=math.nan")
     raise ValueError("sample_weight should be one finite number per sample, 0 or more and not "
-                     f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
+                     f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}{pairs}")
 
 @dataclass(frozen=True, eq=False)
 class ThresholdRule:
