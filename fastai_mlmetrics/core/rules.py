@@ -70,6 +70,8 @@ def as_thresh(
 
 def _in_order(thresh, names, vocab, by_name):
     "Put plain thresholds with names into the order of `vocab`"
+    is_partial = by_name and vocab is not None and isinstance(thresh, tuple) and len(thresh)<len(vocab)
+    if names is None and is_partial: names = (*range(len(thresh)),)
     # A global threshold may have names, too: those of the labels that it was tuned for
     if names is None or vocab is None or isinstance(thresh, float): return thresh
     if [*map(str, names)]==[*map(str, vocab)]: return thresh

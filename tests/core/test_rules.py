@@ -322,3 +322,23 @@ def test_a_rule_takes_arguments_at_their_limits():
     rule = ThresholdRule(min_labels=3)
     assert rule.for_labels(3)==(rule,None)
     with pytest.raises(ValueError, match='min_labels=3 is more than the 2 labels'): rule.for_labels(2)
+
+def test_suggestions_do_not_point_back():
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).int()
+    roads = pd.DataFrame(targs.numpy(), columns=['road','river','sea'])
+    for f in (F1ScoreMulti(sigmoid=False, labels=['2']), partial(judge, labels=['2'])):
+        with pytest.raises(ValueError, match=r"label '2' is neither .*: did you mean 2\?"): f(scores, targs)
+    for thresh in ({'raod': 0.3}, {'raod': 0.3, 'river': 0.2, 'sea': 0.4}):
+        for f in (F1ScoreMulti(thresh, sigmoid=False), partial(judge, thresh=thresh)):
+            with pytest.raises(ValueError, match=r"\['raod'\], which are not here: did you mean 'road'\?$"):
+                f(scores, roads)
+        learn = make_learner(scores.logit(), targs.float(), vocab=[*roads.columns])
+        with pytest.raises(ValueError, match=r"not here: did you mean 'road'\?$"): learn.set_thresh(thresh)
+
+def test_partial_thresholds_by_number_are_named_as_by_name():
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).int()
+    for f in (F1ScoreMulti({0: 0.3}, sigmoid=False), partial(judge, thresh={0: 0.3}),
+              partial(accuracy_report, thresh={0: 0.3})):
+        with pytest.raises(ValueError, match=r'thresh lacks \[1, 2\]: pass a number for each label'): f(scores, targs)
+    assert F1ScoreMulti({0: 0.3, 1: 0.2, 2: 0.4}, sigmoid=False)(scores, targs)==F1ScoreMulti(
+        [0.3,0.2,0.4], sigmoid=False)(scores, targs)
