@@ -57,7 +57,7 @@ def check_values(
         swapped = abs(fraction)>0 and (low,high)==(0,1) # It is NaN if a target is
         are_signs = (low_targ,fraction)==(-1,0)
         text = _wrong_target_text(wrong_target, swapped, are_signs, in_learner)
-        raise ValueError(text + note(ignored, f". If several values mark missing targets, {_ONE_CODE}"))
+        raise ValueError(text + note(ignored, _ONE_CODE))
     if nans:
         samples = "all samples" if nans==n else count_of(int(nans), 'sample')
         text = f"predictions are NaN in {samples}, and so are the metrics"
@@ -68,7 +68,8 @@ def check_values(
         raise ValueError("integer predictions are binary, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
 
-_ONE_CODE = ("pass np.where((targs==0) | (targs==1), targs, np.nan) and ignore_index=math.nan")
+_ONE_CODE = (". If several values mark missing targets, pass "
+             "np.where((targs==0) | (targs==1), targs, np.nan) and ignore_index=math.nan")
 
 def _wrong_target_text(target, swapped, are_signs, in_learner):
     "State what is wrong with a target other than 0 and 1, and what to write"

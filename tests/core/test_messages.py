@@ -81,7 +81,8 @@ def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
 
 WORDS = dict(num_labels='leave it out', num_classes='leave it out', n_labels='leave it out', multilabel='leave it out',
              task='leave it out', class_names="did you mean 'vocab'", label_names="did you mean 'vocab'",
-             target_names="did you mean 'vocab'", from_logits="did you mean 'sigmoid'", threshold="did you mean 'thresh'",
+             target_names="did you mean 'vocab'", from_logits="did you mean 'sigmoid'",
+             threshold="did you mean 'thresh'",
              ignore_value="did you mean 'ignore_index'")
 
 @pytest.mark.parametrize('word', WORDS)
@@ -96,4 +97,4 @@ def test_words_of_other_libraries_are_known(word):
 def test_words_of_other_libraries_for_metrics():
     for word,ours in dict(sample_weights='sample_weight', weights='sample_weight', top_k='max_labels',
                           reduction='average').items():
-        with pytest.raises(TypeError, match=f"has no argument '{word}': did you mean '{ours}'"): F1ScoreMulti(**{word: 1})
+        with pytest.raises(TypeError, match=f"no argument '{word}': did you mean '{ours}'"): F1ScoreMulti(**{word: 1})
