@@ -308,7 +308,8 @@ def test_labels_twice_and_masks_are_refused():
             with pytest.raises(ValueError, match=r'mask.*np\.flatnonzero\(labels\)'): f(scores, table)
 
 @pytest.mark.parametrize('args,says', [
-    (dict(labels=[]), r'labels=\[\] leaves nothing to score'), (dict(sigmoid=0.3), 'sigmoid=0.3 should be True or False'),
+    (dict(labels=[]), r'labels=\[\] leaves nothing to score'),
+    (dict(sigmoid=0.3), 'sigmoid=0.3 should be True or False'),
     (dict(thresh=1.5), 'thresh=1.5 is above every probability, so no label would ever be predicted'),
     (dict(thresh=[0.3,-0.5]), 'thresh=-0.5 is below every probability, so every label would always be predicted'),
     (dict(sample_weight=[0.,0.]), 'not all 0'), (dict(sample_weight=[1.,math.inf]), 'one finite number'),
