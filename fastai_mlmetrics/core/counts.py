@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/core/04_counts.ipynb #03ed4954
 from fastai.basics import *
 from .inputs import upload
-from .messages import count_of, format_number, single_threaded
+from .messages import count_of, format_number, note, single_threaded
 from .rules import ThresholdRule, to_scores
 from functools import cached_property
 
@@ -44,7 +44,8 @@ def check_values(
     n:int, # Number of samples
     trained:bool=False, # Whether these are training samples, for which MixUp makes soft targets
     in_learner:bool=False, # Whether the predictions come from a Learner
-    scored:bool=True # Whether predictions are scores; otherwise they must be 0 or 1
+    scored:bool=True, # Whether predictions are scores; otherwise they must be 0 or 1
+    ignored:bool=False # Whether targets of `ignore_index` are left out already
 )->str: # Warning: why the metrics are nan; None: the values are valid
     "Raise an error for invalid targets or binary predictions, and count samples with NaN"
     low,low_targ,high,high_targ,fraction,nans = checks
@@ -55,7 +56,8 @@ def check_values(
     if wrong_target is not None:
         swapped = abs(fraction)>0 and (low,high)==(0,1) # It is NaN if a target is
         are_signs = (low_targ,fraction)==(-1,0)
-        raise ValueError(_wrong_target_text(wrong_target, swapped, are_signs, in_learner))
+        text = _wrong_target_text(wrong_target, swapped, are_signs, in_learner)
+        raise ValueError(text + note(ignored, _ONE_CODE))
     if nans:
         samples = "all samples" if nans==n else count_of(int(nans), 'sample')
         text = f"predictions are NaN in {samples}, and so are the metrics"
@@ -65,6 +67,9 @@ def check_values(
     if not scored and (low<0 or high>1):
         raise ValueError("integer predictions are binary, 0 or 1, "
                          f"but one is {low if low<0 else high:.0f}: pass scores instead")
+
+_ONE_CODE = (". If several values mark missing targets, pass "
+             "np.where((targs==0) | (targs==1), targs, np.nan) and ignore_index=math.nan")
 
 def _wrong_target_text(target, swapped, are_signs, in_learner):
     "State what is wrong with a target other than 0 and 1, and what to write"

@@ -38,6 +38,12 @@ def code_html(
     "Escape a text for HTML, and mark code with `<code>`"
     return re.sub('`(.*?)`', r'<code>\1</code>', html.escape(text, quote=False))
 
+# Arguments of other libraries, and ours
+_THEIRS = dict(class_names='vocab', label_names='vocab', target_names='vocab', classes='vocab',
+               from_logits='sigmoid', logits='sigmoid', weights='sample_weight', reduction='average',
+               top_k='max_labels', k='max_labels')
+_NEEDLESS = 'num_labels','num_classes','n_labels','n_classes','multilabel','multi_label','task'
+
 def check_kwargs(
     name:str, # Name of the function or class
     f, # Function with the allowed arguments
@@ -48,7 +54,9 @@ def check_kwargs(
     if any(p.kind==p.VAR_KEYWORD for p in params.values()): return
     for k in kwargs.keys()-params.keys():
         every = ', '.join(o for o in params if o!='self')
-        hint = suggestion(k, params) or f", but has {every}"
+        ours = _THEIRS.get(k)
+        hint = suggestion(ours if ours in params else k, params) or f", but has {every}"
+        if k in _NEEDLESS: hint = ": leave it out, since each column is a label"
         raise TypeError(f"{name} has no argument {k!r}{hint}")
 
 def check_int(

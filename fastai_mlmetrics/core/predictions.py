@@ -11,8 +11,9 @@ from .inputs import (
     as_rows, check_index, columns_of, group_numbers, label_names, row_names)
 from .messages import PROBS_GIVEN, progress, warn_user
 from .tables import some_names
-from .rules import (
-    as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores, useless_thresh)
+from fastai_mlmetrics.core.rules import (
+    as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores,
+    useless_thresh)
 from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
 from functools import cached_property
 from dataclasses import dataclass, replace
@@ -239,7 +240,8 @@ def _check_values(self:Predictions):
     checks = [b.checks for b in self.blocks()]
     if not checks: raise ValueError(NOTHING_COUNTS)
     checks = join_checks(torch.stack(checks)).tolist()
-    return check_values(checks, len(self.preds), scored=self.scored)
+    ignored = self.rule.ignore_index is not None
+    return check_values(checks, len(self.preds), scored=self.scored, ignored=ignored)
 
 # %% ../../nbs/core/05_predictions.ipynb #ff2b3711
 # Elements that are read together: their intermediate results fit into a CPU cache

@@ -70,6 +70,8 @@ def as_thresh(
 
 def _in_order(thresh, names, vocab, by_name):
     "Put plain thresholds with names into the order of `vocab`"
+    is_partial = by_name and vocab is not None and isinstance(thresh, tuple) and len(thresh)<len(vocab)
+    if names is None and is_partial: names = (*range(len(thresh)),)
     # A global threshold may have names, too: those of the labels that it was tuned for
     if names is None or vocab is None or isinstance(thresh, float): return thresh
     if [*map(str, names)]==[*map(str, vocab)]: return thresh
@@ -156,8 +158,9 @@ def check_weight(
     if sample_weight is None: return None
     w = as_tensor(sample_weight).cpu().double().clone()
     if w.ndim==1 and (w>=0).all() and 0<w.sum()<math.inf: return w
+    pairs = note(w.ndim==2, ". To leave out pairs, pass targets of nan, and ignore_index=math.nan")
     raise ValueError("sample_weight should be one finite number per sample, 0 or more and not "
-                     f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}")
+                     f"all 0, but has the shape {tuple(w.shape)} and the sum {w.sum():.3g}{pairs}")
 
 @dataclass(frozen=True, eq=False)
 class ThresholdRule:

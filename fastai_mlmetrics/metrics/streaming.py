@@ -331,7 +331,8 @@ def check_input(self:StreamMetric,
                          f"but there were {self.seen:,} samples")
     # Targets of 0 and 1, and no NaN in predictions
     takes_scores = self.scored or self.ignores_scale
-    problem = check_values(checks, self.seen, self.trained, self._in_learner, takes_scores)
+    ignored = self.rule.ignore_index is not None
+    problem = check_values(checks, self.seen, self.trained, self._in_learner, takes_scores, ignored)
     if problem:
         self._warn(problem)
         return False

@@ -261,3 +261,24 @@ def test_whole_numbers_are_0_or_1_unless_they_are_scores(low, high, bad):
     if bad is None: assert check_values(checks, 5, scored=False) is None
     else:
         with pytest.raises(ValueError, match=f'but one is {bad}:'): check_values(checks, 5, scored=False)
+
+@pytest.mark.parametrize('first', [-1, math.nan])
+def test_two_codes_for_missing_targets_end_in_no_circle(first):
+    "Following the message works at once"
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).float()
+    targs[::7,0],targs[::5,1] = -1,math.nan
+    known = torch.where(targs==-1, math.nan, targs)
+    for f in (F1ScoreMulti(sigmoid=False, ignore_index=first), partial(judge, ignore_index=first),
+              partial(best_thresholds, ignore_index=first)):
+        with pytest.raises(ValueError, match='several values mark missing targets') as e: f(scores, targs)
+        code = re.search(r'pass (np\.where\(.*\)) and ignore_index=math\.nan', str(e.value))[1]
+        targs_of_one_code = eval(code, dict(np=np, targs=targs))
+        np.testing.assert_array_equal(targs_of_one_code, known)
+    judge(scores, targs_of_one_code, ignore_index=math.nan)
+    with pytest.raises(ValueError) as e: judge(scores, targs)
+    assert 'several values' not in str(e.value)
+
+def test_weights_of_pairs_are_named():
+    for weight in (torch.rand(300, 3), np.ones((300, 3))):
+        with pytest.raises(ValueError, match=r'shape \(300, 3\).*leave out pairs.*nan.*ignore_index=math\.nan'):
+            F1ScoreMulti(sample_weight=weight)

@@ -78,3 +78,23 @@ def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
     monkeypatch.undo()
     assert '/1 ' in texts[0] and f'/{len(page.SECTIONS)} ' in texts[1]
     assert all(o.rstrip(' ').endswith('\r') for o in texts) # The bar is removed
+
+WORDS = dict(num_labels='leave it out', num_classes='leave it out', n_labels='leave it out', multilabel='leave it out',
+             task='leave it out', class_names="did you mean 'vocab'", label_names="did you mean 'vocab'",
+             target_names="did you mean 'vocab'", from_logits="did you mean 'sigmoid'",
+             threshold="did you mean 'thresh'",
+             ignore_value="did you mean 'ignore_index'")
+
+@pytest.mark.parametrize('word', WORDS)
+def test_words_of_other_libraries_are_known(word):
+    scores,targs = torch.rand(300, 3),torch.rand(300, 3)<0.3
+    for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
+        with pytest.raises(TypeError, match=f"has no argument '{word}': {WORDS[word]}"): f(scores, targs, **{word: 3})
+    with pytest.raises(TypeError, match=f"no argument '{word}'") as e: F1ScoreMulti(**{word: 3})
+    assert 'vocab' not in str(e.value) # A metric has none
+    if WORDS[word]=='leave it out': assert 'leave it out' in str(e.value)
+
+def test_words_of_other_libraries_for_metrics():
+    for word,ours in dict(sample_weights='sample_weight', weights='sample_weight', top_k='max_labels',
+                          reduction='average').items():
+        with pytest.raises(TypeError, match=f"no argument '{word}': did you mean '{ours}'"): F1ScoreMulti(**{word: 1})

@@ -355,3 +355,23 @@ def test_weights_of_pandas_keep_their_index():
     rule.check_rows(0, y)
     with pytest.raises(ValueError, match='sample_weight and the arrays have different indexes'):
         rule.check_rows(0, y[::-1])
+
+def test_suggestions_do_not_point_back():
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).int()
+    roads = pd.DataFrame(targs.numpy(), columns=['road','river','sea'])
+    for f in (F1ScoreMulti(sigmoid=False, labels=['2']), partial(judge, labels=['2'])):
+        with pytest.raises(ValueError, match=r"label '2' is neither .*: did you mean 2\?"): f(scores, targs)
+    for thresh in ({'raod': 0.3}, {'raod': 0.3, 'river': 0.2, 'sea': 0.4}):
+        for f in (F1ScoreMulti(thresh, sigmoid=False), partial(judge, thresh=thresh)):
+            with pytest.raises(ValueError, match=r"\['raod'\], which are not here: did you mean 'road'\?$"):
+                f(scores, roads)
+        learn = make_learner(scores.logit(), targs.float(), vocab=[*roads.columns])
+        with pytest.raises(ValueError, match=r"not here: did you mean 'road'\?$"): learn.set_thresh(thresh)
+
+def test_partial_thresholds_by_number_are_named_as_by_name():
+    scores,targs = torch.rand(300, 3),(torch.rand(300, 3)<0.3).int()
+    for f in (F1ScoreMulti({0: 0.3}, sigmoid=False), partial(judge, thresh={0: 0.3}),
+              partial(accuracy_report, thresh={0: 0.3})):
+        with pytest.raises(ValueError, match=r'thresh lacks \[1, 2\]: pass a number for each label'): f(scores, targs)
+    assert F1ScoreMulti({0: 0.3, 1: 0.2, 2: 0.4}, sigmoid=False)(scores, targs)==F1ScoreMulti(
+        [0.3,0.2,0.4], sigmoid=False)(scores, targs)
