@@ -123,7 +123,8 @@ def _difference_table(differences, level):
     table = interval_table(differences, level).rename(columns=dict(value='difference'))
     if any(o.trainings for o in differences.values()):
         # A mean's variance times the number of runs is that of a single run
-        table['spread'] = [sum(v*(free+1) for v,free in o.trainings)**0.5 for o in differences.values()]
+        table['spread'] = [sum(v*(free+1) for v,free in o.trainings)**0.5
+                           for o in differences.values()]
     return table
 
 # %% ../../nbs/reports/02_comparison.ipynb #ae31eb16
@@ -178,6 +179,19 @@ def _at_once(tables, ci):
     n = sum((table.high>table.low).sum() for table in tables)
     return note(n>1, f"The {100*(ci or 0):g}% intervals of the {n} differences hold at once.")
 
+def _joined(tables, models):
+    "Join the tables of several models to one"
+    *_,last_one = tables.values()
+    if len(tables)==1: return last_one
+    columns = last_one.columns.intersection(_DIFFERENCE)
+    return pd.concat(tables, names=['model',None])[[*models,*columns]]
+
+def _runs_in_words(runs):
+    "State of how many trainings the scores are means; '' of one"
+    n = min(map(len, runs.values()))
+    return note(n>1, f"Scores are means over {n} or more trainings of each model, and intervals "
+                "include what these vary by.")
+
 @takes_predictions(but=['thresh'])
 def compare_models(
     preds_by_name:dict, # Predictions of each model by its name, or a list of those of its trainings
@@ -219,14 +233,8 @@ def compare_models(
         scores = {k: {row: models[k][row].value for row in by_row} for k in (base, name)}
         tables[name] = ModelComparison(scores).join(_difference_table(by_row, level))
         texts.append(_compared(name, base, tables[name], by_row, ci))
-    res = tables[name]
-    if len(tables)>1:
-        columns = res.columns.intersection(_DIFFERENCE)
-        res = pd.concat(tables, names=['model',None])[[*models,*columns]]
-    n_runs = min(map(len, runs.values()))
+    res = _joined(tables, models)
     last_line = [_rules_in_words(rules), p.which_labels, _at_once(tables.values(), ci),
-                 note(n_runs>1, f"Scores are means over {n_runs} or more trainings of each model, and "
-                      "intervals include what these vary by."),
-                 note(ci is not None, p.sampling)]
+                 _runs_in_words(runs), note(ci is not None, p.sampling)]
     res.attrs['reading'] = '\n'.join([*texts, ' '.join(filter(None, last_line))])
     return res

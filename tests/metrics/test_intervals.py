@@ -107,7 +107,7 @@ def test_ignored_samples_are_in_no_group():
 @pytest.mark.parametrize('groups,match', [
     ([1]*59, 'groups has 59 values, but there are 60 samples'), (['a']*60, "of one group, 'a'"),
     ([*range(59), math.nan], 'has 1 missing values of 60'), ([None]+['a','b','c']*20, 'groups has 61 values'),
-    ('patient', r"a name: pass a value per sample, such as df\['patient'\]")])
+    ('patient', 'groups has 1 values, but there are 60 samples')])
 def test_groups_that_are_none(groups, match):
     rng = np.random.default_rng(0)
     preds,targs = rng.random((60,3)),rng.random((60,3))<0.4

@@ -253,7 +253,8 @@ def trainings(skill, y, n_runs, seed, spread=0.3, shared=0.7):
     "Scores of trainings whose skill varies, with errors that all of them share"
     rng = np.random.default_rng(seed)
     errors = np.random.default_rng(99).normal(size=y.shape)
-    return [1/(1+np.exp(1.3-shared*errors-0.7*rng.normal(size=y.shape)-(skill+spread*rng.normal())*y)) for _ in range(n_runs)]
+    def logits(): return shared*errors + 0.7*rng.normal(size=y.shape) + (skill+spread*rng.normal())*y - 1.3
+    return [1/(1+np.exp(-logits())) for _ in range(n_runs)]
 
 def test_trainings_are_averaged():
     "Values and spread are those of the reports of each training, and errors those of Welch's test"

@@ -95,7 +95,7 @@ def test_mistakes_are_named():
             f('zebra')
         with pytest.raises(ValueError, match="20 is not in the vocab"): f(20)
     with pytest.raises(ValueError, match="kind='wrong' should be 'missed'.*or 'false'"): named.show('red_3', 'wrong')
-    with pytest.raises(ValueError, match='from_learner'): named[[0]]
+    with pytest.raises(ValueError, match='has no inputs to show'): named[[0]]
     with pytest.raises(ValueError, match='NaN in all samples'): make(logits*math.nan, targs)
 
 # Of Learners
