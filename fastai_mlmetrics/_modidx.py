@@ -1403,6 +1403,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                       'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._measure_model': ( 'reports/comparison.html#_measure_model',
                                                                                                              'fastai_mlmetrics/reports/comparison.py'),
+                                                     'fastai_mlmetrics.reports.comparison._n_axes': ( 'reports/comparison.html#_n_axes',
+                                                                                                      'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._rows_in_words': ( 'reports/comparison.html#_rows_in_words',
                                                                                                              'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._rules_in_words': ( 'reports/comparison.html#_rules_in_words',

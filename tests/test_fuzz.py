@@ -53,7 +53,7 @@ def cases(draw):
     if dtype in FLOATS: preds = preds.to(dtype)
     else: preds = torch.from_numpy(g.integers(0, rarely(4, 2), (n,c))).to(dtype)
     y = torch.from_numpy((g.random((n,c))<one(0.05,0.3,1.,0.)).astype(float)).to(one(*FLOATS, *INTEGERS))
-    ignore = one(None,None,-1,math.nan,0)
+    ignore = one(None,None,-1,math.nan,2)
     def holds(dtype, value):
         "Whether `dtype` can represent `value`"
         if dtype in FLOATS: return True
@@ -90,7 +90,7 @@ def expected(cls, kw, preds, y):
     if not len(y): return None
     if thresh.ndim and len(thresh)!=c: return 'error'
     if cls not in RANKED and kw['min_labels']>c: return 'error'
-    if kw['labels'] and max(kw['labels'])>=c: return 'error'
+    if kw['labels'] and (max(kw['labels'])>=c or len({*kw['labels']})<len(kw['labels'])): return 'error'
     if w is not None and len(w)!=len(y): return 'error'
     columns = ifnone(kw['labels'], [*range(c)])
     k = kw.get('min_labels', 0) if preds.is_floating_point() else 0

@@ -53,7 +53,9 @@ def test_examples_in_docstrings_run_and_return_what_they_show(name, tmp_path, mo
     logits,targs = simulate(60, 3, density=0.3)
     names = ['cat','dog','cancer']
     scope = dict(globals(), logits=logits, targs=targs, names=names, preds=logits.sigmoid(), probs=logits.sigmoid(),
-                 others=(logits+1).sigmoid(), df=pd.DataFrame(dict(site=['north','south']*30)))
+                 others=(logits+1).sigmoid(),
+                 runs_of_a=[logits.sigmoid()]*3, runs_of_b=[(logits+1).sigmoid()]*3,
+                 df=pd.DataFrame(dict(site=['north','south']*30)))
     scope['interp'] = MultiLabelInterpretation.from_preds(scope['probs'], targs, vocab=names)
     learn = scope['learn'] = make_learner(logits, targs, multilabel_metrics(), path=tmp_path, vocab=names,
                                           cbs=ZeroLabelsCallback())

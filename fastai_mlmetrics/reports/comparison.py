@@ -153,10 +153,15 @@ def _rules_in_words(rules):
     if len({*rules.values()})==1: return f"Predicted {first(rules.values())}."
     return f"Predicted: {'; '.join(f'{as_shown(k)} {o}' for k,o in rules.items())}."
 
+def _n_axes(table):
+    "Count the axes of an array, or of lists in lists"
+    if hasattr(table, 'ndim'): return table.ndim
+    return 1+_n_axes(table[0]) if isinstance(table, (list,tuple)) and len(table) else 0
+
 def _runs_of(preds, targs):
     "List the predictions of a model's trainings; usually there is one"
-    is_list = isinstance(preds, (list,tuple)) and len(preds)>0
-    return [*preds] if is_list and all(np.shape(o)==np.shape(targs) for o in preds) else [preds]
+    is_list = isinstance(preds, list) and _n_axes(preds)==_n_axes(targs)+1
+    return [*preds] if is_list else [preds]
 
 def _check_runs(runs):
     "Raise an error if only some models have several trainings"
@@ -204,7 +209,7 @@ def compare_models(
     """Say whether a model is better than the first one, or whether the difference may be chance
 
         compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})
-        compare_models({'a': [run1, run2, run3], 'b': [run4, run5, run6]}, targs)
+        compare_models({'a': runs_of_a, 'b': runs_of_b}, targs) # lists of several trainings
 
     Each model is compared with the first on the same samples. A difference is significant if 0 is not
     between `low` and `high`; these intervals are so wide that those of all rows and models hold at

@@ -274,13 +274,12 @@ def test_trainings_are_averaged():
     assert [*three.parts]==['b','c'] and 'spread' in three.parts['b']
     three.plot()
 
-@pytest.mark.parametrize('make', [list, tuple])
-def test_a_list_of_runs_is_no_list_of_rows(make):
+def test_a_list_of_runs_is_no_list_of_rows():
     y = (np.random.default_rng(0).random((60,4))<0.3).astype(int)
     models = {k: trainings(2, y, 2, i) for i,k in enumerate('ab')}
     rows = {k: o[0].tolist() for k,o in models.items()}
     assert compare_models(rows, y.tolist()).equals(compare_models({k: o[0] for k,o in models.items()}, y))
-    tensors = {k: make(map(torch.tensor, o)) for k,o in models.items()}
+    tensors = {k: [*map(torch.tensor, o)] for k,o in models.items()}
     pd.testing.assert_frame_equal(compare_models(tensors, torch.tensor(y)), compare_models(models, y))
     with pytest.raises(ValueError, match="trainings: pass one of each model, or two or more"):
         compare_models(dict(models, b=models['b'][0]), y)
