@@ -1,4 +1,4 @@
-"""Honest metrics for multi-label fastai models
+"""Metrics for multi-label fastai models, and a warning if a high accuracy means next to nothing
 
 A model that predicts hardly any label still scores an `accuracy_multi` of 0.92 if labels are rare.
 `multilabel_metrics` shows accuracy beside that of predicting nothing, and F1 in three averages;

@@ -104,7 +104,7 @@ FACTS = [ # All that match, and that the verdict does not state, are shown
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
     Row('f1-micro', lambda r: True,
         _F1+"; the best constant prediction scores {constant_f1:.3f}"),
-    Row('samples-without-labels', lambda r: r.missed_rate>0.005, _EMPTY),
+    Row('samples-without-prediction', lambda r: r.missed_rate>0.005, _EMPTY),
     Row('f1-macro', lambda r: r.dead, _MACRO, about=LABELS_OR_NONE),
     Row('precision-and-recall', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
         "{precision_micro:.0%} of the predicted labels are right, "
@@ -127,7 +127,7 @@ def _unstated(r):
 def in_numbers(r):
     "List F1 with its baseline, and the failures that the verdict does not state"
     unstated = {o.code for o in _unstated(r)}
-    codes = unstated & {'samples-without-labels','never-predicted','never-correct'}
+    codes = unstated & {'samples-without-prediction','never-predicted','never-correct'}
     return [*_facts(r, 'f1-micro'), _MACRO.format(**r), *_facts(r, *codes)]
 
 def _at(r):
@@ -147,7 +147,7 @@ def _for_labels(r):
 
 def what_remains(r):
     "List what keeps a model without a verdict from being all clear"
-    texts = _facts(r, 'samples-without-labels') if r.missed_rate>=0.1 else []
+    texts = _facts(r, 'samples-without-prediction') if r.missed_rate>=0.1 else []
     baseline = "predicting nothing"
     its_accuracy = r.zeros_accuracy
     if zeros_are_beaten(r):

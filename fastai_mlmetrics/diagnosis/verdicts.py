@@ -103,10 +103,10 @@ LABELS_OR_NONE = LABELS|{NO_VERDICT}
 VERDICTS = [
     Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
         "The model predicts (nearly) nothing{at}", about=MODEL, flagged=True, color='tab:red',
-        states=('samples-without-labels','f1-micro','never-predicted')),
+        states=('samples-without-prediction','f1-micro','never-predicted')),
     Row('leaves-samples-empty', lambda r: r.missed_rate >= r.max_empty,
         "{missed_rate:.0%} of the samples with labels get no prediction{at}", about=SAMPLES,
-        flagged=True, color='tab:orange', states=('samples-without-labels',)),
+        flagged=True, color='tab:orange', states=('samples-without-prediction',)),
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
         "The model is worse than predicting the same labels for every sample, with a micro F1 of "
         "{f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,

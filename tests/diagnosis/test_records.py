@@ -797,7 +797,7 @@ def test_one_number_is_printed_in_one_way():
 
 def test_no_empty_bullet():
     "Neither does 1 of 200 samples, which rounds to 0 %, make one"
-    row, = [o for o in FACTS if o.code=='samples-without-labels']
+    row, = [o for o in FACTS if o.code=='samples-without-prediction']
     assert not row.applies(AttrDict(missed_rate=1/200)) and row.applies(AttrDict(missed_rate=1/100))
     text = 'of the samples with labels get no prediction'
     assert text not in one_line(judge(*GOOD, sigmoid=True))
