@@ -133,8 +133,15 @@ def with_limits(
     level = f'{100*ci:g}% interval ' if ci else ''
     return f'{value} ({level}{low} to {high})'
 
+def _text_width(default):
+    "Return how many characters of a text to show: those that the user set in pandas, or `default`"
+    most = pd.options.display.max_colwidth
+    return default if most in (50,600) else most # The defaults of pandas and fastai
+
 class Table(pd.DataFrame):
-    "DataFrame shown with three decimals, all columns, and `attrs['reading']` as a text below"
+    """DataFrame shown with three decimals, all columns, and `attrs['reading']` as a text below
+
+    Of more than 20 rows, it shows the first ten, and those that `attrs['averages']` names."""
     _format = staticmethod(format_cell) # Formats a number
 
     @property
@@ -143,19 +150,32 @@ class Table(pd.DataFrame):
     @property
     def reading(self): return self.attrs.get('reading', '')
 
-    def _options(self):
-        return dict(float_format=self._format, na_rep='-', max_rows=pd.options.display.max_rows,
-                    show_dimensions='truncate')
+    def _options(self): return dict(float_format=self._format, na_rep='-')
+
+    def _shown(self):
+        "Return the rows to show, and the texts below them"
+        texts = self.reading.splitlines()
+        most = pd.options.display.max_rows
+        if most==60: most = 20 # pandas' default, which the user did not change
+        if most is None or len(self)<=most: return self,texts
+        is_average = self.index.isin(self.attrs.get('averages', []))
+        rows, = (~is_average).nonzero()
+        shown = rows[:min(most, pd.options.display.min_rows or most)]
+        text = (f'{len(shown):,} of {len(rows):,} rows; `pd.options.display.max_rows = None` '
+                'shows all.')
+        return self.iloc[[*shown, *is_average.nonzero()[0]]],[text,*texts]
 
     def _repr_html_(self):
-        lines = code_html(self.reading).splitlines()
-        words = ''.join(f'<p style="max-width:50em">{o}</p>' for o in lines)
-        with pd.option_context('display.max_colwidth', None):
-            return self.to_html(notebook=True, **self._options()) + words
+        rows,texts = self._shown()
+        words = ''.join(f'<p style="max-width:50em">{code_html(o)}</p>' for o in texts)
+        with pd.option_context('display.max_colwidth', _text_width(200)):
+            return rows.to_html(notebook=True, **self._options()) + words
 
     def __repr__(self):
         width = shutil.get_terminal_size().columns
-        words = [textwrap.fill(o, min(width, 80)) for o in self.reading.splitlines()]
-        def short(n): return lambda o: shorten(o, n) if isinstance(o, str) else o
-        rows = self.rename(index=short(25)).apply(lambda column: column.map(short(40)))
+        rows,texts = self._shown()
+        words = [textwrap.fill(o, min(width, 80)) for o in texts]
+        def short(n): return lambda o: shorten(o, n) if n and isinstance(o, str) else o
+        rows = rows.rename(index=short(25))
+        rows = rows.apply(lambda column: column.map(short(_text_width(40))))
         return '\n\n'.join([rows.to_string(line_width=width, **self._options()), *words])

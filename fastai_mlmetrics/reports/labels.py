@@ -154,6 +154,7 @@ def report(self,
     if averages:
         rows = _average_rows(self, metrics).astype(res.dtypes)
         res = pd.concat([res, rows]).rename_axis('label')
+        res.attrs['averages'] = [*rows.index]
     res.attrs['reading'] = _report_text(self, averages)
     return res
 

@@ -27,3 +27,19 @@ def test_code_in_a_text_below_a_table_is_code():
     assert t._repr_html_().endswith('<p style="max-width:50em"><code>best</code> is &lt;best&gt;</p>'
                                     '<p style="max-width:50em">see <code>now</code></p>')
     assert '`best` is <best>' in repr(t)
+
+def test_long_tables_show_ten_rows_and_say_so():
+    df = Table(dict(f1=np.linspace(0, 1, 60)), index=[f'label{i}' for i in range(60)])
+    for text in (repr(df), df._repr_html_()):
+        assert 'label9' in text and 'label10' not in text and '10 of 60 rows' in text
+    df.attrs['averages'] = ['label59']
+    assert 'label59' in repr(df) and '10 of 59 rows' in repr(df)
+    with pd.option_context('display.max_rows', None):
+        assert 'label58' in repr(df) and 'rows' not in repr(df)
+    assert 'rows' not in repr(df[:20]) and 'label19' in repr(df[:20])
+
+def test_long_texts_follow_pandas():
+    text = 'x'*150
+    df = Table(dict(item=[text]))
+    assert text in df._repr_html_() and text not in repr(df)
+    with pd.option_context('display.max_colwidth', None): assert text in repr(df) and text in df._repr_html_()
