@@ -127,6 +127,7 @@ class MultiLabelInterpretation(Interpretation):
         predictions:Predictions # Scores or binary predictions, targets, names and threshold
     ):
         self.predictions = predictions
+        self.given = None # Files or texts of samples that no Learner has
         if predictions.nan_warning: raise ValueError(predictions.nan_warning)
         # Predictions of three axes have several rows per item
         self.rows_per_item = len(predictions.preds)//len(losses)
@@ -209,11 +210,19 @@ class MultiLabelInterpretation(Interpretation):
     def from_preds(cls,
         preds, # Predictions: the last axis is the labels, all others are samples
         targs, # Targets of the same shape, each 0 or 1
+        *,
+        items=None, # Image file or text of each sample, to be shown; None: samples have numbers
         **kwargs
     ):
-        """Create from arrays of predictions and targets, without inputs
+        """Create from arrays of predictions and targets of any library
 
             MultiLabelInterpretation.from_preds(preds, targs, vocab=['cat', 'dog'])"""
         check_kwargs('from_preds', cls.from_preds, kwargs)
         p = Predictions.of(preds, targs, **kwargs)
-        return cls(None, None, _cross_entropy(p), p)
+        res = cls(None, None, _cross_entropy(p), p)
+        if items is None: return res
+        res.given = [*items]
+        if len(res.given)!=len(p.preds):
+            raise ValueError(f"items has {len(res.given):,} values, but there are "
+                             f"{count_of(len(p.preds), 'sample')}")
+        return res

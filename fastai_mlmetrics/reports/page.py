@@ -262,7 +262,7 @@ def _samples(p):
     if not len(first): return
     yield 'text',f"{first.reading} The most confident ones come first."
     yield 'table',_item_last(first)
-    if interp.dl is None: return # Arrays have no inputs
+    if interp.dl is None and interp.given is None: return # Nothing to show
     yield 'text',f"Mistakes in {p.which}:"
     for i,kind in itertools.product(p.worst, ('missed','false')):
         idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)

@@ -21,6 +21,7 @@ from ..metrics.ranking import (
 from ..thresholds.search import SearchTable
 from .labels import confusion_matrix, count_confusions, most_confused
 from scipy.special import expit, logit
+from scipy.stats import binomtest
 
 # %% ../../nbs/reports/04_plots.ipynb #c48462f5
 def _write_cells(ax, texts, shares):
@@ -361,6 +362,8 @@ def plot_calibration(self,
 ):
     """Plot how often labels are true by their score; calibrated scores are on the diagonal
 
+    The band is the 95% interval (Wilson's) of each point, as if its pairs were independent.
+
         interp.plot_calibration(bins=10)"""
     bins = check_int('bins', bins, 1)
     m = ExpectedCalibrationError(bins, sigmoid=False, ignore_index=self.rule.ignore_index)
@@ -369,7 +372,11 @@ def plot_calibration(self,
     used = (n>0).nonzero().flatten().numpy()
     ax = new_axes(ax, figsize)
     ax.plot([0,1], [0,1], 'k:', lw=1)
-    ax.plot((score_sum/n)[used], (true/n)[used], 'o-', ms=4)
+    mean_score = (score_sum/n)[used]
+    ax.plot(mean_score, (true/n)[used], 'o-', ms=4)
+    intervals = [binomtest(int(k), int(of)).proportion_ci(method='wilson')
+                 for k,of in zip(true[used], n[used])]
+    ax.fill_between(mean_score, *zip(*intervals), alpha=0.2, lw=0)
     ax.set(xlabel='mean score', ylabel='share that is true', xlim=(-0.02,1.02), ylim=(-0.02,1.02))
     ax.set_title(f'expected calibration error {error:.3f}', fontsize=10)
     # How many pairs are behind each point

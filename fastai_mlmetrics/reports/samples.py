@@ -7,11 +7,13 @@ __all__ = []
 
 # %% ../../nbs/reports/05_samples.ipynb #04cec717
 from fastai.basics import *
-from ..core.inputs import to_builtin
+from ..core.inputs import group_values, to_builtin
 from ..core.messages import check_int, count_of, note
 from ..core.tables import (
     as_shown, escape_mathtext, label_index, names_within, plot_name, some_labels, Table)
 from ..core.rules import is_probs
+from ..core.passes import groups_of
+from fastai.vision.core import image2tensor, PILImage
 from fastai.text.core import BOS, EOS, FLD, PAD, TK_MAJ, TK_REP, TK_UP, TK_WREP, UNK
 import textwrap
 from dataclasses import dataclass
@@ -54,6 +56,9 @@ def items(self,
 
         interp.items([3, 140])"""
     idxs = L(to_builtin(idxs))
+    if self.given is not None: # Texts are no names
+        files = [_file(self.given[i], noop) for i in idxs]
+        if idxs and None not in files: return pd.Index(files, dtype=object)
     if self.dl is None: # Arrays, which may have been DataFrames
         names = self.predictions.index
         return None if names is None else names[[*idxs]]
@@ -111,17 +116,25 @@ def _without_tokens(text):
     words = [o for o in text.split() if o not in _NO_WORDS]
     return ' '.join(words).replace(UNK, '…')
 
+_MOST_COLUMNS = 8 # Of a table with many features, more leave no room for the labels
+
 def sample_inputs(
     interp, # A `MultiLabelInterpretation`
     idxs # Indices of the samples
 ): # A list of images or of texts, or a DataFrame, without columns if there are no inputs
     "Get the inputs of some samples"
+    if interp.given is not None:
+        shown = [interp.given[i] for i in idxs]
+        files = [_file(o, noop) for o in shown]
+        if None in files: return [truncstr(str(o), 200) for o in shown]
+        return [TensorImage(image2tensor(PILImage.create(o))) for o in files]
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
     inputs,_,targs,*_ = interp[idxs]
     x,_,samples = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
     if samples is None: # The inputs are rows of a table
-        return x.decode().items[[*x.cat_names,*x.cont_names]].set_axis(idxs)
+        columns = [*x.cat_names,*x.cont_names][:_MOST_COLUMNS]
+        return x.decode().items[columns].set_axis(idxs)
     shown = samples.itemgot(0)
     if isinstance(shown[0], TensorImageBase): return shown
     return [truncstr(_without_tokens(str(o)), 200) for o in shown]
@@ -151,7 +164,8 @@ def _mistakes(interp, kinds, cols):
 def mistakes(self,
     label=None, # Name or index of a label; None: all labels
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
-    max_n:int=None # Maximum number of mistakes; None: all
+    max_n:int=None, # Maximum number of mistakes; None: all
+    groups=None # Group of each sample, or a column of the items: list one mistake of each; None: all
 )->Table: # A row per mistake: item (if samples have names), label, kind, score
     """List mistakes, most confident first, among which wrong targets are frequent
 
@@ -159,13 +173,20 @@ def mistakes(self,
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     kinds = _KINDS if kind is None else [kind]
     found = _mistakes(self, kinds, cols)
+    each = ''
+    if groups is not None:
+        groups = group_values(groups_of(self.dl, groups), len(self.preds))
+        found = found[~pd.Series(groups[found['sample']], found.index).duplicated()]
+        each = ', one of each group,'
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
     res = Table(dict(label=names.array, kind=shown.kind.array, score=shown.score.array),
                 index=pd.Index(shown['sample'], name='sample'))
     _add_items(self, res)
     first = note(len(shown)<len(found), f'The first {len(shown):,} of ')
-    res.attrs['reading'] = f"{first}{count_of(len(found), 'mistake')} {self.rule.describe()}."
+    of_label = '' if label is None else f' of label {some_labels([self.vocab[cols[0]]])}'
+    res.attrs['reading'] = (f"{first}{count_of(len(found), 'mistake')}{of_label}{each} "
+                            f"{self.rule.describe()}.")
     return res
 
 # %% ../../nbs/reports/05_samples.ipynb #5ec9e88f

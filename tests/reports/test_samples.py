@@ -302,3 +302,49 @@ def test_an_argument_that_does_not_exist_is_an_error():
     for f in (partial(interp.show, 0), partial(interp.plot_top_losses, 3), partial(interp.show_results, [0,1])):
         with pytest.raises(TypeError, match='nrow'): f(nrow=1)
         assert [*inspect.signature(f).parameters][-3:]==['nrows','ncols','figsize']
+
+# Items of any library
+
+@pytest.fixture
+def given():
+    rng = np.random.default_rng(0)
+    return rng.random((40,4)),(rng.random((40,4))<0.3).astype(int)
+
+def test_texts_of_any_library_are_shown(given, tmp_path):
+    texts = [f'text number {i}' for i in range(40)]
+    interp = MultiLabelInterpretation.from_preds(*given, items=texts)
+    shown = interp.show(0, 'false', max_n=3)
+    assert [*shown.input]==[texts[i] for i in shown.index] and 'item' not in interp.mistakes()
+    page = interp.to_html(tmp_path/'page.html').read_text()
+    assert 'text number' in page and 'text number' not in (
+        MultiLabelInterpretation.from_preds(*given).to_html(tmp_path/'other.html').read_text())
+    with pytest.raises(ValueError, match='items has 39 values, but there are 40 samples'):
+        MultiLabelInterpretation.from_preds(*given, items=texts[:-1])
+
+@pytest.mark.parametrize('kind', [Path, str])
+def test_image_files_of_any_library_are_shown(given, tmp_path, kind):
+    files = [kind(tmp_path/f'{i}.png') for i in range(40)]
+    for i,o in enumerate(files): PILImage.create(np.full((8,8,3), 6*i, np.uint8)).save(o)
+    interp = MultiLabelInterpretation.from_preds(*given, items=files)
+    found = interp.mistakes(0)
+    assert [*map(str, found['item'])]==[str(files[i]) for i in found.index]
+    interp.show(0, 'false', max_n=2)
+    ax = plt.gcf().axes[0]
+    assert ax.images[0].get_array().shape[:2]==(8,8) and '.png' in ax.get_title()
+    plt.close('all')
+
+def test_one_mistake_of_each_group(given):
+    "The most confident one"
+    interp = MultiLabelInterpretation.from_preds(*given, vocab=[*'abcd'])
+    groups = np.arange(40)//8
+    every,one = interp.mistakes(),interp.mistakes(groups=groups)
+    assert len(one)==5 and 'one of each group' in one.reading
+    for (i,row) in one.iterrows():
+        first_one = every[groups[every.index]==groups[i]].iloc[0]
+        assert row.equals(first_one) and first_one.name==i
+    with pytest.raises(ValueError, match='groups has 39 values'): interp.mistakes(groups=groups[1:])
+
+def test_a_list_of_mistakes_names_its_label(given):
+    interp = MultiLabelInterpretation.from_preds(*given, vocab=[*'abcd'])
+    assert ' mistakes of label c at thresh=0.5.' in interp.mistakes(2).reading
+    assert ' of label' not in interp.mistakes(max_n=2).reading
