@@ -82,6 +82,7 @@ def _label_each(batch):
     top_tp = y.gather(1, top)[:,0]
     # An ignored label is neither a true nor a false positive, but may score highest
     top_fp = (1 if valid is None else valid.gather(1, top)[:,0].int())-top_tp
+    if batch.rule.max_labels==1: return top_tp,top_fp # Each sample gets its top label
     predicted = tp+fp if valid is None else batch.rule.binarize(batch.preds).sum(1)
     return tp.where(predicted>0, top_tp),fp.where(predicted>0, top_fp)
 
