@@ -14,23 +14,14 @@ from threadpoolctl import ThreadpoolController
 from weakref import WeakKeyDictionary
 
 # %% ../../nbs/core/01_messages.ipynb #6f3d2e51
-def nearest(
-    name, # Name that was not found
-    names, # Existing names
-    n:int=1, # Maximum number of names to return
-    cutoff:float=0.6 # Lowest similarity, from 0 to 1
-)->list: # The most similar first; empty if none is similar
-    "Find the names whose spelling is closest to `name`"
-    by_text = {str(o): o for o in names}
-    return [by_text[o] for o in difflib.get_close_matches(str(name), by_text, n, cutoff)]
-
 def suggestion(
     name, # Name that was not found
     names # Existing names
 )->str: # '' if none is similar
-    "Suggest the existing name that is closest to `name`"
-    near = nearest(name, names)
-    return note(near, f": did you mean {first(near)!r}?")
+    "Suggest the existing name whose spelling is closest to `name`"
+    by_text = {str(o): o for o in names}
+    near = difflib.get_close_matches(str(name), by_text, 1)
+    return f": did you mean {by_text[near[0]]!r}?" if near else ''
 
 def code_html(
     text:str # Text in which backticks mark code

@@ -167,7 +167,8 @@ def get_probs(
         if text and new_warnings(learn, [text]): warn_user(text)
     elif not is_probs(preds):
         raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
-    return [clip_probs(preds),*rest]
+    else: preds = clip_probs(preds)
+    return [preds,*rest]
 
 class NeedsTargets(Callback):
     "Callback that raises an error for a batch without targets"

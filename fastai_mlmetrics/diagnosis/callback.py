@@ -14,8 +14,8 @@ from ..core.tables import Table
 from ..core.rules import ThresholdRule
 from ..core.passes import check_label_axis
 from ..core.decoding import Decoding, ignored_by
-from ..metrics.streaming import CountsMetric, StreamMetric
-from ..thresholds.tuning import METRICS
+from ..metrics.streaming import StreamMetric
+from ..thresholds.tuning import metric_class
 from .validation import ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
@@ -399,11 +399,8 @@ def labels(self:ZeroLabelsCallback,
 
         learn.zero_labels.labels('recall')
         learn.zero_labels.labels('f1')[['cat','dog']].plot()"""
-    m = METRICS.get(metric, metric) if isinstance(metric, str) else metric
-    if isinstance(m, type) and issubclass(m, CountsMetric): m = m()
-    if not isinstance(m, CountsMetric):
-        raise ValueError(f"metric={metric!r} should be one of {', '.join(METRICS)}, "
-                         "or a class such as JaccardMulti, or an instance of one")
+    cls = metric_class(metric)
+    m = metric if isinstance(metric, cls) else cls()
     rows = [dict(zip(r.label_counts, m.values(*torch.tensor([*r.label_counts.values()]).T).tolist()))
             for r in self.records]
     return Table(rows, index=pd.RangeIndex(len(rows), name='validation'))

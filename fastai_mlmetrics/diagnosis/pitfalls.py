@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/diagnosis/05_pitfalls.ipynb #d0ee7382
 from fastai.basics import *
 from ..core.inputs import label_vocab
-from ..core.messages import nearest, note
+from ..core.messages import note, suggestion
 from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh
 from ..core.counts import ENOUGH
@@ -334,7 +334,6 @@ def known_codes(
     known = [row.code for table in tables for row in table]
     for code in codes:
         if code in known: continue
-        near = nearest(code, known)
-        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
-        raise ValueError(f"ignore: no message has the code {code!r}: {hint}")
+        hint = suggestion(code, known) or f": use one of {', '.join(known)}"
+        raise ValueError(f"ignore: no message has the code {code!r}{hint}")
     return codes

@@ -192,7 +192,7 @@ def _joined(tables, models):
     return pd.concat(tables, names=['model',None])[[*models,*columns]]
 
 def _runs_in_words(runs):
-    "State of how many trainings the scores are means; '' of one"
+    "State the number of trainings over which scores are averaged; '' if it is 1"
     n = min(map(len, runs.values()))
     return note(n>1, f"Scores are means over {n} or more trainings of each model, and intervals "
                 "include what these vary by.")

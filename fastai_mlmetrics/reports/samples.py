@@ -49,6 +49,12 @@ def _file(item, getter):
     is_image = isinstance(source, str) and Path(source).suffix.lower() in image_extensions
     return Path(source) if is_image else None
 
+def _given_files(interp, idxs):
+    "Return the files that were passed for some samples; []: none were, or not for all of them"
+    if interp.given is None: return []
+    files = [_file(interp.given[i], noop) for i in idxs]
+    return [] if None in files else files
+
 def items(self,
     idxs # Indices of samples
 )->pd.Index: # Files, relative to `dls.path`, or names of a table's rows; None: there are no names
@@ -56,9 +62,8 @@ def items(self,
 
         interp.items([3, 140])"""
     idxs = L(to_builtin(idxs))
-    if self.given is not None: # Texts are no names
-        files = [_file(self.given[i], noop) for i in idxs]
-        if idxs and None not in files: return pd.Index(files, dtype=object)
+    files = _given_files(self, idxs)
+    if files: return pd.Index(files, dtype=object)
     if self.dl is None: # Arrays, which may have been DataFrames
         names = self.predictions.index
         return None if names is None else names[[*idxs]]
@@ -123,11 +128,9 @@ def sample_inputs(
     idxs # Indices of the samples
 ): # A list of images or of texts, or a DataFrame, without columns if there are no inputs
     "Get the inputs of some samples"
-    if interp.given is not None:
-        shown = [interp.given[i] for i in idxs]
-        files = [_file(o, noop) for o in shown]
-        if None in files: return [truncstr(str(o), 200) for o in shown]
-        return [TensorImage(image2tensor(PILImage.create(o))) for o in files]
+    files = _given_files(interp, idxs)
+    if files: return [TensorImage(image2tensor(PILImage.create(o))) for o in files]
+    if interp.given is not None: return [truncstr(str(interp.given[i]), 200) for i in idxs]
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
     inputs,_,targs,*_ = interp[idxs]
@@ -184,7 +187,7 @@ def mistakes(self,
                 index=pd.Index(shown['sample'], name='sample'))
     _add_items(self, res)
     first = note(len(shown)<len(found), f'The first {len(shown):,} of ')
-    of_label = '' if label is None else f' of label {some_labels([self.vocab[cols[0]]])}'
+    of_label = '' if label is None else f' of label {as_shown(self.vocab[cols[0]])}'
     res.attrs['reading'] = (f"{first}{count_of(len(found), 'mistake')}{of_label}{each} "
                             f"{self.rule.describe()}.")
     return res

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #63fd6063
 from fastai.basics import *
-from ..core.messages import nearest
+from ..core.messages import suggestion
 from scipy.stats import binom
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #e64e3a96
@@ -92,8 +92,7 @@ class Constraint:
             return
         unknown = [o for o in self.least if o not in vocab]
         if unknown:
-            near = nearest(unknown[0], vocab)
-            hint = f": did you mean {near[0]!r}?" if near else ""
+            hint = suggestion(unknown[0], vocab)
             if isinstance(vocab[0], int): hint = ": pass their names as vocab="
             raise ValueError(f"at_{self.name}: {unknown[0]!r} is none of the labels "
                              f"{[*vocab[:5]]}{'...' if len(vocab)>5 else ''}{hint}")

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import cached_property
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #96bb229b
-METRICS = dict(f1=F1ScoreMulti, fbeta=FBetaMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti,
+_METRICS = dict(f1=F1ScoreMulti, fbeta=FBetaMulti, jaccard=JaccardMulti, accuracy=AccuracyMulti,
                 balanced_accuracy=BalancedAccuracyMulti, matthews=MatthewsCorrCoefMulti,
                 precision=PrecisionMulti, recall=RecallMulti)
 
@@ -38,7 +38,7 @@ class Objective:
         min_positives:int=5 # Minimum positives for a label's own threshold, unless tuned jointly
     ):
         # Which metric, and which average?
-        cls = _metric_class(metric)
+        cls = _tunable_class(metric)
         average = _metric_average(metric, cls, average)
         self.m = _make_metric(metric, cls, average, zero_division, beta)
         self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
@@ -109,20 +109,27 @@ class Objective:
         return np.where(best>-math.inf, thresh[at], math.nan)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #878608da
-def _metric_class(metric):
-    "Return the class of `metric`, or raise an error if no threshold can be tuned for it"
+def metric_class(
+    metric # Name of a metric, a `CountsMetric` class, or an instance of one
+): # `CountsMetric` class
+    "Return the class of `metric`, or raise an error if it is no metric of confusion counts"
     if isinstance(metric, CountsMetric): cls = type(metric)
-    elif isinstance(metric, str): cls = METRICS.get(metric)
+    elif isinstance(metric, str): cls = _METRICS.get(metric)
     else: cls = metric
     if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
             and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
         name = str(metric).lower()
-        hint = suggestion(first(METRICS, name.startswith) or name, METRICS)
+        hint = suggestion(first(_METRICS, name.startswith) or name, _METRICS)
         beta = re.fullmatch(r'f([\d.]+)(_score)?', name)
         if beta and not hint: hint = f": use metric='fbeta', beta={beta[1]}"
-        raise ValueError(f"metric={metric!r} should be one of {', '.join(METRICS)}, or a class "
+        raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
                          "such as JaccardMulti, or an instance such as JaccardMulti(average='macro')"
                          f"{hint}")
+    return cls
+
+def _tunable_class(metric):
+    "Return the class of `metric`, or raise an error if no threshold can be tuned for it"
+    cls = metric_class(metric)
     if issubclass(cls, (EmptyRate,LabelCardinality,ZerosAccuracy)):
         raise ValueError(f"{cls.__name__} has no best threshold: it is best where everything or "
                          "nothing is predicted, or does not depend on the threshold")
@@ -171,7 +178,7 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
              if least is not None}
     for name,other,alone in (('precision', 'recall', 'next to nothing'),
                              ('recall', 'precision', 'everything')):
-        if cls is METRICS[name] and not isinstance(given.get(other), Real):
+        if cls is _METRICS[name] and not isinstance(given.get(other), Real):
             raise ValueError(f"metric={name!r} also needs at_{other}=, one number for all labels: "
                              f"{name} alone is highest where {alone} is predicted")
     if len(given)>1:
@@ -184,9 +191,9 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
         raise ValueError("confidence= needs at_recall= or at_precision=, a minimum that it is for")
     (name,least), = given.items()
     _check_least(name, least, confidence)
-    if cls is METRICS[name]:
+    if cls is _METRICS[name]:
         raise ValueError(f"at_{name}= needs another metric than {metric!r}, such as metric='f1'")
-    return Constraint(name, METRICS[name](**kwargs), least, confidence)
+    return Constraint(name, _METRICS[name](**kwargs), least, confidence)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d211e657
 class Outcome:
