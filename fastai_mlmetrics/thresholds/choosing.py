@@ -13,7 +13,7 @@ from ..core.rules import as_thresh, thresh_text, ThresholdRule
 from ..core.counts import ENOUGH
 from ..metrics.baselines import constant_score
 from .search import SearchTable
-from .tuning import gain, is_worth, Objective, Outcome, Tuned
+from .tuning import gain, Objective, Outcome, Tuned
 from functools import cached_property
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #c0ffee01
@@ -129,7 +129,8 @@ def choose(
     kept = [o for o in (best, per_label) if not missed(objective, o, range(o.table.c))]
     if len(kept)==1: return kept[0]
     if not (best.held_out and per_label.held_out): return best
-    return per_label if is_worth(gain(objective.m, per_label.held_out, best.held_out)) else best
+    change = gain(objective.m, per_label.held_out, best.held_out)
+    return per_label if change.value>change.error else best
 
 def expectation(
     objective:Objective, # Metric that the thresholds are scored by
