@@ -23,8 +23,7 @@ from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
 from ..thresholds.choosing import (
     choose, expectation, InUse, recommendation, thresh_table)
-from ..thresholds.finding import (
-    saturation, score_table, ThreshFinder, WithTable)
+from ..thresholds.finding import saturation, score_table, ThreshFinder, WithTable
 from ..diagnosis.callback import ZeroLabelsCallback
 from ..reports.plots import plot_thresh_curve
 
@@ -133,12 +132,6 @@ def _tune(asked, objective, label_objective, table, vocab, per_label):
     of_labels = label_objective.tune_required(table, usual)
     return best,of_labels,of_labels
 
-def _check_args(labels, bins, kwargs):
-    "Raise if arguments of `thresh_find` exclude each other, or do not exist"
-    if labels is not None and bins is not None:
-        raise ValueError("thresh_find(labels=...) needs all scores: leave out bins")
-    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
-
 def _plot(objective, table, options, ax, figsize):
     "Plot the metric at all thresholds, and mark the global ones"
     marks = {'now' if o.in_use else o.name: o.value for o in options if not o.per_label}
@@ -204,7 +197,9 @@ def thresh_find(self:Learner,
     `set_thresh` sets thresholds per label where you ask for them (macro or weighted average, a minimum
     of labels by name, `per_label=True`), else `best`, or `per_label` if its held-out score is higher
     by more than a standard error. With `labels`, all others keep their thresholds."""
-    _check_args(labels, bins, kwargs)
+    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
+    if labels is not None and bins is not None:
+        raise ValueError("thresh_find(labels=...) needs all scores: leave out bins")
     asked,objective,label_objective = _objectives(metric, average, per_label, **kwargs)
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
@@ -236,10 +231,6 @@ def _updated_loss(loss, rule, tuned_on):
     loss.__dict__.update(args, decodes=partial(binarize, sigmoid=False, **args), tuned_on=tuned_on)
     return loss
 
-def _is_same(a, b):
-    "Whether two thresholds, a number or one per label, are equal up to rounding"
-    return np.shape(a)==np.shape(b) and np.allclose(a, b, atol=1e-6)
-
 def _updated_metric(m, rule, usual, logits):
     "Copy metric `m`, and make the copy threshold by `rule`; None if it keeps a custom threshold"
     thresh = metric_thresh(m, logits) # None: it has no threshold
@@ -248,7 +239,8 @@ def _updated_metric(m, rule, usual, logits):
     if m.rule.is_top_k and m.has_own_limits: return m # Its threshold has no effect
     follows = m.follows_set_thresh
     if thresh is not None and not follows:
-        follows = any(_is_same(thresh, o) for o in usual)
+        alike = [o for o in usual if np.shape(o)==np.shape(thresh)]
+        follows = any(np.allclose(thresh, o, atol=1e-6) for o in alike)
         if not follows: return None
     limits = m.rule if m.has_own_limits else rule
     m = copy(m)

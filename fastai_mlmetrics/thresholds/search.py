@@ -113,8 +113,7 @@ class SearchTable:
     folds first, then all but each of them. A subclass defines `row`, `candidates` and `count`, as
     `ScoreTable` does, and the attributes `total`, the numbers of negatives and positives of each
     label, folds x 2 x C; `probs`, whether thresholds are in [0, 1]; `everything`, a threshold below
-    all scores; and `ends`, a high and a low probability, beyond which no threshold divides the
-    scores."""
+    all scores; and `highest`, a probability above which no threshold divides the scores."""
     show = True # Whether long loops may show a progress bar
     has_samples = False # Whether it knows each sample's scores
     dtype = np.float32 # Of scores and thresholds
@@ -173,8 +172,7 @@ class ScoreTable(SearchTable):
         self.valid = self.p.valid.cpu()
         self.dtype = self.scores.numpy().dtype
         self.probs = is_probs(self.scores)
-        info = np.finfo(self.dtype)
-        self.ends = 1-8*info.eps,info.tiny
+        self.highest = 1-8*np.finfo(self.dtype).eps
         lowest = self.scores.min().item()
         if not self.probs: self.everything = lowest-1
         elif lowest==0: self.everything = BELOW_ALL
@@ -302,7 +300,7 @@ class BinnedTable(SearchTable):
         # The last bin has all lower scores, also probabilities of exactly 0
         self.edges[-1] = self.everything = BELOW_ALL if edges[0]==1 else -np.inf
         self.probs = edges[0]==1
-        self.ends = edges[1],edges[-2]
+        self.highest = edges[1]
         self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
         # Number of targets of the label that has most: ignored targets are in no histogram

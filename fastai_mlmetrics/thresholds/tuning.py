@@ -79,9 +79,9 @@ class Objective:
         return f"{self.m.average} {name}"
 
     @property
-    def required(self):
-        "Metric with a constraint, by its name; {} for none"
-        return {self.constraint.name: self.constraint.m} if self.constraint else {}
+    def metrics(self):
+        "The metric, as 'score', and the one that a constraint is for, by their columns in tables"
+        return {'score': self.m} | ({self.constraint.name: self.constraint.m} if self.constraint else {})
 
     def without_constraint(self):
         "Return an objective for the same metric, without the constraint"
@@ -148,11 +148,10 @@ def _metric_average(metric, cls, average):
 
 def _make_metric(metric, cls, average, zero_division, beta):
     "Make a metric of class `cls`, or copy an instance"
-    is_instance = isinstance(metric, CountsMetric)
-    takes_beta = cls is FBetaMulti and not is_instance
-    if beta!=1 and not takes_beta: raise ValueError(f"beta={beta} is for metric='fbeta' alone")
-    if is_instance: m = copy(metric)
-    elif takes_beta: m = cls(beta=beta, average=average)
+    if beta!=1 and metric not in ('fbeta',FBetaMulti):
+        raise ValueError(f"beta={beta} is for metric='fbeta' alone")
+    if isinstance(metric, CountsMetric): m = copy(metric)
+    elif cls is FBetaMulti: m = cls(beta=beta, average=average)
     else: m = cls(average=average)
     if zero_division is not None: m.zero_division = zero_division
     rule = m.rule
@@ -349,27 +348,21 @@ def tune_required(self:Objective,
     for i,least in table.each(constraint.least_by_label.items()):
         row = table.row(i)
         curve = row.curve(masks)
+        # The best threshold that keeps the constraint, with a confidence for as many samples as
+        # groups tell of
         values = row.values(self.m, masks)
         plain = self.best(row.thresh, values, constraint.without_confidence().kept_at(curve, least))
         effect = constraint.design_effect_of(table, i, plain[0])
         best = self.best(row.thresh, values, constraint.kept_at(curve, least, effect))
-        near = self._nearest(row, masks, table.everything)
+        # The one that comes nearest
+        near = table.everything
+        if constraint.name=='precision':
+            near = self.maximising(constraint.m).best(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
         near = np.where((curve.true.numpy()>0) & ~np.isnan(near), near, thresh[:,i])
         thresh[:,i] = np.where(np.isnan(best), near, best)
         fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))
-
-@patch
-def _nearest(self:Objective,
-    row, # `SearchRow` of a label
-    masks, # Which folds count, S x folds of 0 and 1
-    everything # Threshold that predicts everything
-): # S thresholds
-    "Find the threshold of a label that comes nearest to keeping the constraint"
-    constraint = self.constraint
-    if constraint.name=='recall': return np.full(len(masks), everything)
-    return self.maximising(constraint.m).best(row.thresh, row.values(constraint.m, masks))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b03
 @patch
