@@ -354,7 +354,7 @@ class ScoreHistogram(StreamMetric):
     n_folds = 5
     seed = 42
     shard = 0,1
-    sample_folds = None # Function from samples' numbers to folds; None: folds are drawn by number
+    sample_folds = None # Fold of each sample; None: folds are drawn by the numbers of samples
     bins = None # Number of bins, as `bin_edges` takes it; None: `label_bins`
     def accumulate(self, learn):
         self.shard = shard_of(getattr(learn, 'dl', None))
@@ -362,16 +362,14 @@ class ScoreHistogram(StreamMetric):
 
     def deal(self, groups):
         "Deal the groups of all samples, in their order, to folds"
-        self.sample_folds = deal_folds(groups, self.n_folds, self.seed).__getitem__
+        self.sample_folds = deal_folds(groups, self.n_folds, self.seed)
 
     def folds(self, batch):
         "Draw the fold of each sample of a batch"
         first,step = self.shard
-        if self.sample_folds is None:
-            folds = draw_folds(first+step*batch.start, batch.n, step, self.n_folds, self.seed)
-        else:
-            numbers = torch.arange(batch.start, batch.start+batch.n, device='cpu')
-            folds = self.sample_folds(first + step*numbers)
+        start = first+step*batch.start
+        if self.sample_folds is not None: folds = self.sample_folds[start::step][:batch.n]
+        else: folds = draw_folds(start, batch.n, step, self.n_folds, self.seed)
         return upload(folds, batch.preds.device)
 
     @property

@@ -81,7 +81,9 @@ class Objective:
     @property
     def metrics(self):
         "The metric, as 'score', and the one that a constraint is for, by their columns in tables"
-        return {'score': self.m} | ({self.constraint.name: self.constraint.m} if self.constraint else {})
+        res = {'score': self.m}
+        if self.constraint: res[self.constraint.name] = self.constraint.m
+        return res
 
     def without_constraint(self):
         "Return an objective for the same metric, without the constraint"
@@ -324,15 +326,19 @@ def tune_jointly(self:Objective,
     # Dinkelbach: v is the sum of N over that of D so far. Each label takes the threshold with the
     # highest N - v*D, which gives the next v, until it no longer rises
     for _ in range(100): # Five are enough, as a rule
-        # Equal values may be rounded differently; ties go to the highest threshold
-        best = [((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in ratios]
-        sum_n = sum(n[sets,step] for (n,_),step in zip(ratios, best))
-        sum_d = sum(d[sets,step] for (_,d),step in zip(ratios, best))
+        thresh = []
+        sum_n = 0
+        sum_d = 0
+        for row,(n,d) in zip(rows, ratios):
+            # Equal values may be rounded differently; ties go to the highest threshold
+            best = ((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1)
+            thresh.append(row.thresh[best])
+            sum_n = sum_n + n[sets,best]
+            sum_d = sum_d + d[sets,best]
         before = v
         v = np.divide(self.sign*sum_n, sum_d, out=np.zeros(len(v)), where=sum_d>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
-    thresh = np.stack([row.thresh[step] for row,step in zip(rows, best)], -1)
-    return Tuned('per_label', table, thresh, per_label=True, fallback=('',)*table.c)
+    return Tuned('per_label', table, np.stack(thresh, -1), per_label=True, fallback=('',)*table.c)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5e7490a5
 @patch
