@@ -236,7 +236,7 @@ def frequency_weights(
     counts, # Numbers of negatives and of positives of each label, 2 x ... x C
     frequencies # Shares of positives that they should have, C; nan: as in `counts`
 )->Tensor: # Weights of negatives and of positives, of the shape of `counts`
-    "Weigh negatives and positives so that a label has its frequency, and as many samples as before"
+    "Weigh negatives and positives so that each label has its frequency, and its number of samples"
     negatives,positives = counts
     n = negatives+positives
     weights = torch.stack([(1-frequencies)*n/negatives, frequencies*n/positives])
