@@ -223,8 +223,8 @@ def check_frequencies(
     res = torch.full((len(vocab),), math.nan, dtype=torch.float64, device='cpu')
     for i,frequency in zip(columns, frequencies.values()):
         if not isinstance(frequency, Real) or not 0<frequency<1:
-            raise ValueError(f"frequencies: {frequency!r} for {vocab[i]!r} should be above 0 and below "
-                             "1, such as 0.01 if one sample in 100 has the label")
+            raise ValueError(f"frequencies: {frequency!r} for {vocab[i]!r} should be above 0 and "
+                             "below 1, such as 0.01 if one sample in 100 has the label")
         for kind,n in (('positives',tp+fn), ('negatives',fp+tn)):
             if n[i]==0:
                 raise ValueError(f"frequencies: {vocab[i]!r} has no {kind} here, so nothing is known "
