@@ -148,6 +148,8 @@ def _styled(html, table):
     marked,ruled = (table.index.isin(table.attrs.get(o, [])) for o in ('marked','ruled'))
     styles = [note(m, _MARKED)+note(r, _RULED) for m,r in zip(marked, ruled)]
     tags = [f'<tr style="{o}">' if o else '<tr>' for o in styles]
+    if ruled.any(): # Else browsers do not draw the lines of rows
+        head = head.replace('class="dataframe"', 'class="dataframe" style="border-collapse:collapse"')
     return f'{head}<tbody>{before}' + ''.join(map(str.__add__, tags, rows))
 
 class Table(pd.DataFrame):

@@ -53,9 +53,9 @@ class OutcomeInUse(Outcome):
 ABOUT = (
     "Rows: `now` is the threshold in use, `best` one threshold for all labels, and `per_label` one "
     "for each label, whose rows follow. Columns: `held_out` is the score on samples that were not "
-    "used for tuning, so go by it; `score` is that on all samples, which is too high; `range` is between "
-    "which values the threshold moved as a fifth of the samples was left out, `support` the number of "
-    "positives, and `fallback` why a label has no threshold of its own.")
+    "used for tuning, so go by it; `score` is that on all samples, which is too high; `range` is "
+    "between which values the threshold moved as a fifth of the samples was left out, `support` the "
+    "number of positives, and `fallback` why a label has no threshold of its own.")
 
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
