@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.messages import count_of, note
 from ..core.tables import some_names, Table, with_limits
 from ..core.rules import as_thresh, thresh_text, ThresholdRule
-from ..core.counts import ENOUGH
+from ..core.counts import at_frequencies, ENOUGH
 from ..metrics.baselines import constant_score
 from .search import SearchTable
 from .tuning import gain, Objective, Outcome, Tuned
@@ -47,7 +47,7 @@ class OutcomeInUse(Outcome):
         self.predictions = counted
 
     @property
-    def cells(self): return self.predictions.counts
+    def cells(self): return at_frequencies(self.predictions.counts, self.table.frequencies)
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #9d524bb8
 ABOUT = (
@@ -151,6 +151,11 @@ def choose(
     change = gain(objective.m, per_label.held_out, best.held_out)
     return per_label if change.value>change.error else best
 
+def _on_new_samples(table):
+    "State which samples a held-out score is expected on"
+    has_others = table.frequencies is not None
+    return 'expected on new samples' + note(has_others, ' with these frequencies')
+
 def expectation(
     objective:Objective, # Metric that the thresholds are scored by
     chosen:Tuned, # Thresholds to set
@@ -160,7 +165,8 @@ def expectation(
     m = objective.m
     if not chosen.held_out:
         return f"{objective.in_words} is {chosen.fit.score(m):.3f} on the samples used for tuning"
-    text = f"{objective.in_words} {chosen.held_out.score(m):.3f} is expected on new samples"
+    score = chosen.held_out.score(m)
+    text = f"{objective.in_words} {score:.3f} is {_on_new_samples(chosen.table)}"
     if now is None or now.compared is None: return text
     return f"{text} ({now.compared.score(m):.3f} before)"
 
@@ -168,12 +174,13 @@ def _constant_score(objective, table):
     "Score the best prediction of the same labels for every sample"
     negatives,positives = torch.from_numpy(table.total.sum(0)).double()
     counts = torch.stack([0*positives, 0*positives, positives, negatives])
+    counts = at_frequencies(counts, table.frequencies)
     return constant_score(objective.m, counts, table.p if table.has_samples else None, objective.sign)
 
 def _never_predicted(objective, chosen):
     "State how many frequent labels an option never predicts, if they are many"
-    tp,fp,fn,_ = chosen.fit.cells
-    frequent = tp+fn>=ENOUGH
+    tp,fp,_,_ = chosen.fit.cells
+    frequent = torch.from_numpy(chosen.table.true>=ENOUGH)
     n = frequent.sum().item()
     never = (frequent & (tp+fp==0)).sum().item()
     if objective.m.average=='macro' or never<max(1, n/4): return ''
@@ -184,8 +191,8 @@ def _what_it_gains(objective, chosen, now):
     "Compare the held-out score of the chosen threshold with the one in use"
     m = objective.m
     score = chosen.held_out.score(m)
-    text = (f"`{chosen.name}` is recommended: {objective.in_words} {score:.3f} is expected on new "
-            "samples")
+    text = (f"`{chosen.name}` is recommended: {objective.in_words} {score:.3f} is "
+            f"{_on_new_samples(chosen.table)}")
     if now is None or now.compared is None: return f"{text}."
     change = gain(m, chosen.held_out, now.compared)
     in_use = f"the one in use, {', '.join(filter(None, (thresh_text(now.value), now.limits)))}"
