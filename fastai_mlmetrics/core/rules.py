@@ -55,6 +55,9 @@ def as_thresh(
     vocab=None # Names of the labels, in order; None: thresholds stay in the order given
 ): # A float, or a tuple of C floats
     "Convert a threshold to plain numbers, those with names in the order of the labels"
+    if isinstance(thresh, pd.DataFrame):
+        raise ValueError("thresh is a table: pass the thresholds themselves, `found` for "
+                         "`found.table`")
     names = thresh_names(thresh)
     by_name = isinstance(thresh, dict)
     if by_name: thresh = [*thresh.values()]
@@ -84,8 +87,10 @@ def _in_order(thresh, names, vocab, by_name):
             raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, "
                              "targets in a DataFrame, or thresh as a list, one number per label")
     if unknown:
-        raise ValueError(f"thresh is for the labels {unknown[:3]}, which are not here"
-                         f"{suggestion(unknown[0], vocab)}")
+        name = unknown[0]
+        is_index = isinstance(name, int) and name in range(len(vocab))
+        hint = suggestion(vocab[name] if is_index else name, vocab)
+        raise ValueError(f"thresh is for the labels {unknown[:3]}, which are not here{hint}")
     missing = [o for o in vocab if o not in names]
     if missing:
         raise ValueError(f"thresh lacks {missing[:3]}: pass a number for each label. Only "

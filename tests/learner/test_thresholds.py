@@ -588,6 +588,29 @@ def test_what_cannot_be_set_is_named():
     with pytest.raises(ValueError, match='2 values.*20 labels'): learn.set_thresh([0.1,0.2])
     with pytest.raises(ValueError, match='thresh=3'): learn.set_thresh(3)
 
+def test_a_number_in_place_of_a_name_and_a_table_in_place_of_thresholds():
+    "The name is suggested; the table is not printed"
+    learn = make_learner(*simulate(100, 4, density=0.3), vocab=[*'abcd'])
+    for number,hint in ((2, ": did you mean 'c'"), (7, '')):
+        with pytest.raises(ValueError, match=rf'labels \[{number}\], which are not here{hint}$'):
+            learn.set_thresh({number: 0.3})
+    found = learn.thresh_find(show_plot=False)
+    for f in (learn.set_thresh, F1ScoreMulti):
+        with pytest.raises(ValueError, match='^thresh is a table: pass the thresholds themselves, `found` for'):
+            f(found.table)
+
+def test_scores_of_one_class_are_named():
+    logits,_ = simulate(100, 4)
+    targs = F.one_hot(torch.arange(100)%4, 4).float()
+    probs = logits.softmax(1)
+    for bins in (None, 64):
+        with pytest.warns(UserWarning, match='sum to 1, as those of a softmax'):
+            best_thresholds(probs, targs, bins=bins)
+    for scores,y in ((logits.sigmoid(), targs), (probs[:19], targs[:19]), (probs[:,:1], targs[:,:1])):
+        with warnings_as('error'): best_thresholds(scores, y)
+    learn = make_learner(probs, targs, loss_func=OfProbs())
+    with pytest.warns(UserWarning, match='sum to 1, as those of a softmax'): learn.thresh_find(show_plot=False)
+
 def test_metrics_follow_set_thresh_after_a_new_loss():
     "Metrics that have followed `set_thresh` follow it again after the loss function was replaced"
     logits,targs = simulate(200, bias=-3)

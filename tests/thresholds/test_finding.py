@@ -211,6 +211,12 @@ def test_results_are_tuples_still():
     other = res._replace(score=0.)
     assert repr(other).startswith('BestThresholds(thresh=') and other._repr_html_() is None
 
+def test_thresholds_per_label_have_the_name_that_thresh_find_gives_them():
+    res = best_thresholds(SCORES, TARGS, average='macro')
+    assert res.per_label is res.thresh
+    with pytest.raises(AttributeError, match='this is one threshold for all labels, `thresh`: .* pass per_label=True'):
+        best_thresholds(SCORES, TARGS).per_label
+
 def test_without_folds_there_is_no_held_out_score():
     for average in ('micro','macro'):
         none,single = best_thresholds(SCORES, TARGS, average=average, cv=None),best_thresholds(SCORES[:1], TARGS[:1])
