@@ -1737,8 +1737,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                 'fastai_mlmetrics/thresholds/choosing.py'),
                                                       'fastai_mlmetrics.thresholds.choosing._never_predicted': ( 'thresholds/choosing.html#_never_predicted',
                                                                                                                  'fastai_mlmetrics/thresholds/choosing.py'),
-                                                      'fastai_mlmetrics.thresholds.choosing._on_new_samples': ( 'thresholds/choosing.html#_on_new_samples',
-                                                                                                                'fastai_mlmetrics/thresholds/choosing.py'),
                                                       'fastai_mlmetrics.thresholds.choosing._range': ( 'thresholds/choosing.html#_range',
                                                                                                        'fastai_mlmetrics/thresholds/choosing.py'),
                                                       'fastai_mlmetrics.thresholds.choosing._required': ( 'thresholds/choosing.html#_required',
@@ -1937,8 +1935,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                         'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Objective.in_words': ( 'thresholds/tuning.html#objective.in_words',
                                                                                                                'fastai_mlmetrics/thresholds/tuning.py'),
-                                                    'fastai_mlmetrics.thresholds.tuning.Objective.maximising': ( 'thresholds/tuning.html#objective.maximising',
-                                                                                                                 'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Objective.metrics': ( 'thresholds/tuning.html#objective.metrics',
                                                                                                               'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Objective.name': ( 'thresholds/tuning.html#objective.name',
@@ -1992,4 +1988,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                     'fastai_mlmetrics.thresholds.tuning.gain': ( 'thresholds/tuning.html#gain',
                                                                                                  'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.metric_class': ( 'thresholds/tuning.html#metric_class',
-                                                                                                         'fastai_mlmetrics/thresholds/tuning.py')}}}
+                                                                                                         'fastai_mlmetrics/thresholds/tuning.py'),
+                                                    'fastai_mlmetrics.thresholds.tuning.thresh_of_highest': ( 'thresholds/tuning.html#thresh_of_highest',
+                                                                                                              'fastai_mlmetrics/thresholds/tuning.py')}}}

@@ -68,18 +68,14 @@ _MANY = 0.05 # Share of all positives; a warning is shown if more scores are sat
 
 def saturation(
     table:SearchTable, # Scores and targets
-    call:str='best_thresholds(logits, targs, sigmoid=False)', # Finds a threshold on logits
-    logits:Tensor=None # Logits of the scores; None: unknown
-)->str: # '' if there are few, or if their logits are equal, too
+    call:str='best_thresholds(logits, targs, sigmoid=False)' # Finds a threshold on logits
+)->str: # '' if there are few
     "State how many negatives and positives have saturated scores, which only logits can separate"
     limit = logit(float(table.highest))
     thresh = np.array(table.highest if table.probs else limit, table.dtype)
     saturated = table.count(np.full((table.n_folds,1), thresh)).sum((0,2))
     negatives,positives = map(int, saturated)
     if min(saturated)<=_MANY*table.true.sum(): return ''
-    if logits is not None:
-        beyond = logits[logits>limit]
-        if (beyond==beyond[0]).all(): return '' # Nothing separates equal logits
     return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits of "
             f"about {limit:.0f} or more, so no threshold on probabilities separates them. "
             f"Tune a threshold on logits: {call}. Pass it to metrics with sigmoid=False")
@@ -207,13 +203,13 @@ def score_table(
     table = ScoreTable(p, cv, seed)
     if not table.probs:
         low,high = table.scores.aminmax()
-        as_probs = note(not saturation(table, logits=table.scores),
+        as_probs = note(not saturation(table),
                         ". If the scores are logits, pass sigmoid=True for thresholds on "
                         "probabilities")
         warn_user(f"scores from {low:.4g} to {high:.4g} are not probabilities, so the thresholds are "
                   f"on the scale of the scores: pass them to metrics with sigmoid=False{as_probs}")
     elif p.rule.sigmoid:
-        coarse = saturation(table, logits=p.preds)
+        coarse = saturation(table)
         if coarse: warn_user(coarse)
     return table
 

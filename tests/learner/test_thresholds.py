@@ -201,7 +201,7 @@ def test_what_is_set_is_printed(capsys):
 @pytest.mark.parametrize('kw,match', [
     (dict(at_recall=0.9, confidence=0.9), 'confidence= is for the minimum of each label: pass per_label=True'),
     (dict(at_recall={'a': 0.9}, per_label=False), 'leave out per_label=False'),
-    (dict(at_recall={'aa': 0.9}), "'aa' is none of the labels"),
+    (dict(at_recall={'aa': 0.9}), "label 'aa' is not in the vocab: did you mean 'a'"),
     (dict(metric=SubsetAccuracy, average='samples', at_recall={'a': 0.9}), 'has no threshold per label'),
     (dict(metric=AccuracyLift, per_label=True), 'has no threshold per label'),
     (dict(at_recall=0.9, confidence=0.9, per_label=True, bins=64, groups=np.arange(120)//4),

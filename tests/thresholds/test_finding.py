@@ -103,11 +103,9 @@ def test_saturation_in_float64_begins_later():
 def test_saturation_that_no_threshold_could_divide_is_not_told():
     logits,targs = saturated()
     separated = np.where(targs==1, logits, -logits)
-    equal = np.where(logits>40, np.float32(40), np.float32(-2))
     few = np.where(np.arange(400)[:,None]<20, logits, logits-40)
-    for o in (separated, -separated, equal, few):
+    for o in (separated, -separated, few):
         for bins in (None, 1024):
-            if o is equal and bins: continue # Histograms do not tell equal logits
             with warnings_as('error'): best_thresholds(o, targs, sigmoid=True, bins=bins)
 
 def test_saturation_is_told_once_by_a_metric():
@@ -370,7 +368,7 @@ def test_a_required_precision_is_that_at_the_frequency():
 @pytest.mark.parametrize('kw,match', [
     (dict(average='samples'), "frequencies= weighs the counts of labels, which average='samples' does not use"),
     (dict(at_precision={0: 0.5}, confidence=0.9), 'at_precision= with confidence= is tested on samples as they are'),
-    (dict(frequencies={'0': 0.1}), "label '0' is neither"),
+    (dict(frequencies={'a': 0.1}), "label 'a' is not in the vocab"),
     (dict(frequencies={0: 10}), "10 for 0 should be above 0")], ids=str)
 def test_what_is_unknown_at_other_frequencies(kw, match):
     s,y = draw(200, HERE)
