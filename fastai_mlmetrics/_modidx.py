@@ -391,6 +391,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                           'fastai_mlmetrics/core/rules.py'),
                                              'fastai_mlmetrics.core.rules.to_scores': ( 'core/rules.html#to_scores',
                                                                                         'fastai_mlmetrics/core/rules.py'),
+                                             'fastai_mlmetrics.core.rules.top_labels': ( 'core/rules.html#top_labels',
+                                                                                         'fastai_mlmetrics/core/rules.py'),
                                              'fastai_mlmetrics.core.rules.useless_thresh': ( 'core/rules.html#useless_thresh',
                                                                                              'fastai_mlmetrics/core/rules.py')},
             'fastai_mlmetrics.core.tables': { 'fastai_mlmetrics.core.tables.Table': ( 'core/tables.html#table',

@@ -245,6 +245,14 @@ class ThresholdRule:
     def __repr__(self): return f"ThresholdRule(thresh={self.thresh}, sigmoid={self.sigmoid})"
 
 # %% ../../nbs/core/03_rules.ipynb #10653b19
+def top_labels(
+    preds:Tensor, # Floating-point predictions, N x C
+    k:int # Number of labels; more than C: all
+)->Tensor: # N x k columns, the highest prediction first
+    "Find the top-scoring labels of each sample"
+    # Predictions of ignored targets may be NaN, which torch would rank first
+    return preds.nan_to_num(-math.inf, math.inf, -math.inf).topk(min(k, preds.shape[-1])).indices
+
 @patch
 def binarize(self:ThresholdRule,
     preds:Tensor, # Predictions, N x C; bools and integers are binary already
@@ -252,18 +260,19 @@ def binarize(self:ThresholdRule,
 )->Tensor: # N x C, zeros and ones in `dtype`
     "Threshold predictions"
     if not preds.is_floating_point(): return preds.bool().to(dtype)
-    def top(scores, k): return scores.topk(min(k, preds.shape[-1])).indices
     if self.is_top_k:
-        return torch.zeros_like(preds, dtype=dtype).scatter_(-1, top(preds, self.max_labels), 1)
+        highest = top_labels(preds, self.max_labels)
+        return torch.zeros_like(preds, dtype=dtype).scatter_(-1, highest, 1)
     scores = to_scores(preds, self.sigmoid)
     thresh = self.thresh
     if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype)
     res = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
     if self.max_labels:
-        highest = top(preds.masked_fill(~res.bool(), -math.inf), self.max_labels)
+        highest = top_labels(preds.masked_fill(~res.bool(), -math.inf), self.max_labels)
         res = torch.zeros_like(res).scatter_(-1, highest, res.gather(-1, highest))
     if not self.min_labels: return res
-    return res.scatter(-1, top(preds.masked_fill(res.bool(), math.inf), self.min_labels), 1)
+    highest = top_labels(preds.masked_fill(res.bool(), math.inf), self.min_labels)
+    return res.scatter(-1, highest, 1)
 
 def binarize(
     preds:Tensor, # Predictions, N x C; bools and integers are binary already

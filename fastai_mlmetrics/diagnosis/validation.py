@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/diagnosis/00_validation.ipynb #44a94d52
 from fastai.basics import *
 from ..core.inputs import label_names
+from ..core.rules import top_labels
 from ..core.counts import ENOUGH
 from ..core.decoding import range_words
 from ..metrics.streaming import StreamMetric
@@ -78,7 +79,7 @@ def _label_each(batch):
     # Binary predictions have no highest score. Some labels may not include the top-scoring one
     if not batch.scored or batch.columns is not None: return tp,fp
     _,y,valid = batch.inputs
-    top = batch.preds.topk(1).indices # Breaks ties as `binarize` does
+    top = top_labels(batch.preds, 1)
     top_tp = y.gather(1, top)[:,0]
     # An ignored label is neither a true nor a false positive, but may score highest
     top_fp = (1 if valid is None else valid.gather(1, top)[:,0].int())-top_tp

@@ -1,5 +1,5 @@
 "The threshold rule: scores to binary predictions, thresholds by name, limits"
-import pickle, sklearn.metrics as skm
+import fastai_mlmetrics.metrics.formulas, pickle, sklearn.metrics as skm
 from helpers import *
 from fastai_mlmetrics.core.rules import as_thresh, complete_thresh
 from six_labels import LOGITS, NAMES, SCORES, TARGS, assert_alike, interpretation, record, report
@@ -375,3 +375,56 @@ def test_partial_thresholds_by_number_are_named_as_by_name():
         with pytest.raises(ValueError, match=r'thresh lacks \[1, 2\]: pass a number for each label'): f(scores, targs)
     assert F1ScoreMulti({0: 0.3, 1: 0.2, 2: 0.4}, sigmoid=False)(scores, targs)==F1ScoreMulti(
         [0.3,0.2,0.4], sigmoid=False)(scores, targs)
+
+# --- predictions of ignored targets are not ranked, also if they are NaN
+
+LIMITS = dict(least=dict(min_labels=1), most=dict(max_labels=1), both=dict(min_labels=1, max_labels=2),
+              two=dict(min_labels=2, max_labels=2))
+WITH_LIMITS = [c for c in vars(fastai_mlmetrics.metrics.formulas).values() if isinstance(c, type)
+               and issubclass(c, CountsMetric) and 'min_labels' in inspect.signature(c).parameters and c.func_name]
+
+@pytest.fixture
+def unknown():
+    "Logits with NaN and with the lowest values where targets are ignored, and targets; each sample has others"
+    logits,targs = simulate(120, 5, density=0.3)
+    is_unknown = torch.arange(5)==torch.arange(120)[:,None]%4
+    targs = targs.masked_fill(is_unknown, -1)
+    return logits.masked_fill(is_unknown, math.nan),logits.masked_fill(is_unknown, -50.),targs
+
+@pytest.mark.parametrize('limits', LIMITS.values(), ids=LIMITS)
+def test_nan_of_an_ignored_target_is_never_among_the_top_labels(unknown, limits):
+    logits,low,targs = unknown
+    for cls in WITH_LIMITS:
+        m = cls(*([2] if cls is FBetaMulti else []), thresh=0.05, ignore_index=-1, **limits)
+        expected = m(low, targs)
+        same(m(logits, targs), expected, of=cls)
+        learn = make_learner(logits, targs, m)
+        with learn.no_logging(), warnings_as('ignore', ZeroLabelsWarning): same(learn.validate()[1], expected, of=cls)
+
+@pytest.mark.parametrize('limits', LIMITS.values(), ids=LIMITS)
+def test_reports_and_records_do_not_rank_nan_of_ignored_targets(unknown, limits):
+    logits,low,targs = unknown
+    kw = dict(thresh=0.05, ignore_index=-1, **limits)
+    for f in (report, record, interpretation):
+        assert_alike(f(logits.sigmoid(), targs, **kw), f(low.sigmoid(), targs, **kw))
+    # Ignored values outside of [0, 1] are left out of the range of probabilities
+    outside = logits.sigmoid().nan_to_num(-1)
+    assert_alike(report(outside, targs, **kw), report(low.sigmoid(), targs, **kw))
+    records = []
+    for preds in (logits, low):
+        learn = make_learner(preds, targs, cbs=ZeroLabelsCallback(ignore_index=-1))
+        learn.set_thresh(0.05, **limits)
+        with learn.no_logging(), warnings_as('ignore'): learn.validate()
+        records.append(dict(learn.zero_labels.records[-1].items()))
+    assert len(records[0])>20
+    for k in {*records[0]}-{'valid_loss','last_loss'}: test_eq(*(str(r[k]) for r in records))
+
+def test_the_smallest_case_of_an_ignored_nan():
+    preds,targs = tensor([[math.nan,-1,-2]]),tensor([[-1,1,0]])
+    same(RecallMulti(average='micro', ignore_index=-1, min_labels=1)(preds, targs), 1)
+    test_eq(binarize(preds, min_labels=1).tolist(), [[False,True,False]])
+    for m in (PrecisionAtK(1, ignore_index=-1), OneError(ignore_index=-1), LRAP(ignore_index=-1)):
+        same(m(preds, targs), 1-m.is_loss)
+    # A NaN whose target counts makes the metric NaN, as without limits
+    with pytest.warns(UserWarning, match='predictions are NaN in all samples'):
+        assert math.isnan(RecallMulti(min_labels=1)(preds, tensor([[0,1,0]])))
