@@ -23,7 +23,7 @@ from .plots import (
     most_mistakes_first, plot_calibration, plot_cardinality, plot_frequencies, plot_label_confusion,
     plot_precision_recall, plot_thresh_curve, stretched, with_curve)
 from .samples import (
-    find_mistakes, mistakes, sample_inputs, sample_names, sample_paths, sample_titles, show)
+    find_mistakes, mistakes, sample_inputs, sample_names, sample_titles, show)
 from base64 import b64encode
 from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -272,11 +272,11 @@ def _samples(p):
         if isinstance(inputs, pd.DataFrame):
             yield 'table',_item_last(show(interp, i, kind, p.max_n))
             continue
-        rows = zip(inputs, sample_titles(interp, idxs), sample_paths(interp, idxs), scores, idxs)
+        rows = zip(inputs, sample_titles(interp, idxs), scores, idxs)
         yield 'texts' if isinstance(inputs[0], str) else 'samples',[
             dict(input=truncstr(o, 200) if isinstance(o, str) else _thumbnail(o), title=name,
-                 path=path, score=format_cell(score), names=sample_names(interp, sample, 80, i, kind))
-            for o,name,path,score,sample in rows]
+                 score=format_cell(score), names=sample_names(interp, sample, 80, i, kind))
+            for o,name,score,sample in rows]
 
 def _frequencies(p):
     "Show how often labels occur, and how many a sample has"

@@ -9,8 +9,9 @@ __all__ = []
 from fastai.basics import *
 from ..core.inputs import group_values, to_builtin
 from ..core.messages import check_int, count_of, note
-from ..core.tables import (
-    as_shown, escape_mathtext, format_cell, label_index, names_within, plot_name, some_labels, Table)
+from fastai_mlmetrics.core.tables import (
+    as_shown, escape_mathtext, format_cell, label_index, names_within, plot_name, shorten, some_labels,
+    Table)
 from ..core.rules import is_probs
 from ..core.passes import groups_of
 from fastai.vision.core import Image, image2tensor, PILImage
@@ -82,19 +83,6 @@ def _add_items(interp, table):
     names = items(interp, samples)
     if names is not None: table.insert(0, 'item', names[places].to_flat_index())
 
-def sample_paths(
-    interp, # A `MultiLabelInterpretation`
-    idxs # Indices of the samples
-)->list: # Texts; '' for samples that are not files
-    "Look up the paths of the files of samples"
-    names = items(interp, idxs)
-    if names is None: return ['' for _ in idxs]
-    return [str(o) if isinstance(o, Path) else '' for o in names]
-
-def _item_name(item):
-    if isinstance(item, Path): return item.name
-    return f'row {item}' if isinstance(item, Integral) else as_shown(item)
-
 def sample_titles(
     interp, # A `MultiLabelInterpretation`
     idxs # Indices of the samples
@@ -103,7 +91,8 @@ def sample_titles(
     numbers = [f'sample {i}' for i in L(to_builtin(idxs))]
     names = items(interp, idxs)
     if names is None: return numbers
-    return [f'{number}, {_item_name(name)}' for number,name in zip(numbers, names)]
+    names = [f'row {o}' if isinstance(o, Integral) else shorten(o, 40) for o in names]
+    return [f'{number}, {name}' for number,name in zip(numbers, names)]
 
 _NO_WORDS = {BOS,EOS,FLD,PAD} # Special tokens that stand for no word
 
@@ -224,16 +213,12 @@ def find_mistakes(
     found = _mistakes(interp, [kind], [i])
     shown = found[:check_int('max_n', max_n, 1)]
     tp,fp,fn,tn = interp.counts[:,i].tolist()
-    name = some_labels([interp.vocab[i]])
-    rank = 'lowest' if kind=='missed' else 'highest'
-    title = f"{name}: missed in {len(found):,} of the {count_of(tp+fn, 'sample')} with it"
-    if kind=='false':
-        title = (f"{name}: a false positive in {len(found):,} of the {count_of(fp+tn, 'sample')} "
-                 "without it")
+    n = len(found)
+    title = f"{some_labels([interp.vocab[i]])}: "
+    if kind=='missed': title += f"missed in {n:,} of the {count_of(tp+fn, 'sample')} with it"
+    else: title += f"a false positive in {n:,} of the {count_of(fp+tn, 'sample')} without it"
     title += f", {interp.predictions.rule_of(i).describe()}"
-    if len(shown)<len(found):
-        scores = 'score' if len(shown)==1 else count_of(len(shown), 'score')
-        title += f'; the {rank} {scores}'
+    title += note(len(shown)<n, f'; the {len(shown)} most confident')
     return shown['sample'],shown.score,title
 
 # %% ../../nbs/reports/05_samples.ipynb #bacb6cb8
