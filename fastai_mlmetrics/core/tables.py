@@ -142,7 +142,7 @@ class Table(pd.DataFrame):
     """DataFrame shown with three decimals, all columns, and `attrs['reading']` as a text below
 
     Of more than 20 rows, it shows the first ten, and those that `attrs['averages']` names."""
-    _format = staticmethod(format_cell) # Formats a number
+    formatted = staticmethod(format_cell) # Formats a number
 
     @property
     def _constructor(self): return type(self)
@@ -150,7 +150,7 @@ class Table(pd.DataFrame):
     @property
     def reading(self): return self.attrs.get('reading', '')
 
-    def _options(self): return dict(float_format=self._format, na_rep='-')
+    def _options(self): return dict(float_format=self.formatted, na_rep='-')
 
     def _shown(self):
         "Return the rows to show, and the texts below them"

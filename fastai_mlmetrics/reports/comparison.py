@@ -30,7 +30,7 @@ class ModelComparison(Table):
     they vary by, and `spread` is the standard deviation of a difference of single trainings.
 
         compare_models({'a': probs, 'b': others}, targs).plot()"""
-    _format = staticmethod(three_decimals) # As in the `reading`; thousandths tell models apart
+    formatted = staticmethod(three_decimals) # As in the `reading`; thousandths tell models apart
 
     @property
     def parts(self):

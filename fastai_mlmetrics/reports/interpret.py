@@ -7,7 +7,7 @@ __all__ = ['MultiLabelInterpretation']
 
 # %% ../../nbs/reports/07_interpret.ipynb #1dc36832
 from fastai.basics import *
-from ..core.inputs import label_vocab
+from ..core.inputs import check_index, label_vocab
 from ..core.messages import check_kwargs, count_of
 from ..core.rules import complete_thresh, is_probs
 from ..core.predictions import Predictions, takes_predictions
@@ -211,7 +211,7 @@ class MultiLabelInterpretation(Interpretation):
         preds, # Predictions: the last axis is the labels, all others are samples
         targs, # Targets of the same shape, each 0 or 1
         *,
-        items=None, # Image file or text of each sample, to be shown; None: samples have numbers
+        items=None, # Text or image of each sample, or a table of inputs; None: samples have numbers
         **kwargs
     ):
         """Create from arrays of predictions and targets of any library
@@ -221,7 +221,8 @@ class MultiLabelInterpretation(Interpretation):
         p = Predictions.of(preds, targs, **kwargs)
         res = cls(None, None, _cross_entropy(p), p)
         if items is None: return res
-        res.given = [*items]
+        check_index('items and predictions', items, preds, targs)
+        res.given = items if isinstance(items, pd.DataFrame) else [*items]
         if len(res.given)!=len(p.preds):
             raise ValueError(f"items has {len(res.given):,} values, but there are "
                              f"{count_of(len(p.preds), 'sample')}")

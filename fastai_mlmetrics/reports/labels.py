@@ -26,8 +26,8 @@ import sklearn.metrics as skm
 _AT_THRESH = dict(precision=PrecisionMulti(), recall=RecallMulti(), f1=F1ScoreMulti())
 _AVERAGES = 'micro','macro','weighted','samples'
 _RANKING = dict(ap=APScoreMulti(), roc_auc=RocAucMulti())
-_COLUMNS = ('support','predicted',*_AT_THRESH,'low','high','ap','chance','roc_auc',
-            'calibration_error','thresh')
+_COLUMNS = ('support','predicted','thresh',*_AT_THRESH,'low','high','ap','chance','roc_auc',
+            'calibration_error')
 
 class _Values(NamedTuple):
     "Values of a metric for a column of the report"

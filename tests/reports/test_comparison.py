@@ -204,7 +204,8 @@ def test_a_comparison_has_three_decimals():
     one_more[tuple(np.argwhere(y & (probs>0.5))[0])] = 0.1
     t = compare_models(dict(a=probs, b=one_more), y)
     assert t.difference['accuracy_multi']==pytest.approx(-1/8000)
-    for text in (t.to_string(float_format=t._format), repr(t).partition('\n\n')[0], t._repr_html_().partition('<p')[0]):
+    shown = t.to_string(float_format=t.formatted)
+    for text in (shown, repr(t).partition('\n\n')[0], t._repr_html_().partition('<p')[0]):
         numbers = re.findall(r'-?\d\.\d+', text)
         assert len(numbers)>=5*len(t)-10 and all(re.fullmatch(r'-?\d\.\d{3}', o) for o in numbers)
         assert '-0.000' not in text

@@ -386,3 +386,7 @@ def test_a_record_is_made_once(monkeypatch):
     assert type(interp.judge()) is type(judge(interp.preds, interp.targs))
     interp.judge(max_empty=0.9)
     assert len(calls)==2 and calls[1]['max_empty']==0.9
+
+def test_the_threshold_stands_beside_the_number_of_predictions():
+    columns = [*MultiLabelInterpretation.from_preds(*simulate(50, 3, density=.3), sigmoid=True).report()]
+    test_eq(columns[1:3], ['predicted','thresh'])

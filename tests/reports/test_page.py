@@ -3,8 +3,8 @@ import base64, io, json, os, shutil, subprocess, sys, tarfile
 from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
-from fastai_mlmetrics.core.tables import as_shown
-from fastai_mlmetrics.reports.page import glossary, SECTIONS
+from fastai_mlmetrics.core.tables import as_shown, format_cell
+from fastai_mlmetrics.reports.page import _cells, glossary, SECTIONS
 from helpers import *
 from reference import *
 from pytest import approx
@@ -27,7 +27,7 @@ def shown(table):
     "What a page shows of a table"
     def text(o):
         if not isinstance(o, float): return str(o)
-        return '-' if math.isnan(o) else f'{o:.3f}'.replace('-0.000', '0.000')
+        return '-' if math.isnan(o) else table.formatted(o)
     return [[str(name), *map(text, row)] for name,*row in table.itertuples(name=None)]
 
 def svgs(page):
@@ -642,3 +642,7 @@ def test_a_threshold_is_typed_in_a_browser(tmp_path):
     places = [nearest, nearest, nearest, 0, len(thresh)-1]
     assert steps.typed==[[i, shown(thresh[i]), f'at {shown(thresh[i])}'] for i in places]
     assert steps.lines==1
+
+def test_small_numbers_are_those_of_tables():
+    text = _cells([0.000463,0.4,math.nan], [False]*3, format_cell)
+    test_eq([o[0] for o in text], ['0.000463','0.400','-'])
