@@ -1185,6 +1185,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                              'fastai_mlmetrics/metrics/intervals.py')},
             'fastai_mlmetrics.metrics.lists': { 'fastai_mlmetrics.metrics.lists._check_args': ( 'metrics/lists.html#_check_args',
                                                                                                 'fastai_mlmetrics/metrics/lists.py'),
+                                                'fastai_mlmetrics.metrics.lists._listed': ( 'metrics/lists.html#_listed',
+                                                                                            'fastai_mlmetrics/metrics/lists.py'),
                                                 'fastai_mlmetrics.metrics.lists._ranking_kwargs': ( 'metrics/lists.html#_ranking_kwargs',
                                                                                                     'fastai_mlmetrics/metrics/lists.py'),
                                                 'fastai_mlmetrics.metrics.lists.multilabel_metrics': ( 'metrics/lists.html#multilabel_metrics',
