@@ -160,7 +160,7 @@ def get_probs(
         preds,*rest = nested_reorder([preds,*rest], tensor(idxs).argsort())
     check_label_axis(learn, preds)
     if act is None:
-        decoding = Decoding.of(learn)
+        decoding = Decoding.of(learn, preds.shape[-1])
         text = range_words(decoding.range_found(preds), decoding)
         preds = decoding.to_probs(preds)
         # Callback or metrics may have shown this warning

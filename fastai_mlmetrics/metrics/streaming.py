@@ -47,7 +47,6 @@ class StreamMetric(AccumMetric):
     needs_probs = False # Whether only scores in [0, 1] are valid
     ignores_scale = False # Whether predictions may be on any scale
     is_loss = False # Whether lower is better
-    is_mean = False # Whether it is a mean over samples or pairs
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
 
@@ -408,10 +407,7 @@ class CountsMetric(StreamMetric):
     def counts(self):
         "`tp`, `fp`, `fn` and `tn` of each label, 4 x C; for average='samples', sum and weight"
         read = self.read()
-        if read is None: return None
-        total,_ = read
-        is_whole = self.average!='samples' and self.rule.sample_weight is None
-        return total.long() if is_whole else total
+        return None if read is None else read[0]
 
 # %% ../../nbs/metrics/01_streaming.ipynb #16337be1
 class MicroMetric(CountsMetric):
@@ -423,7 +419,6 @@ class MicroMetric(CountsMetric):
 # %% ../../nbs/metrics/01_streaming.ipynb #7c943bda
 class SampleMetric(CountsMetric):
     "Base class of metrics that are a mean over samples"
-    is_mean = True
     order = MicroMetric.order
     without = MicroMetric.without
     averages = 'samples',
