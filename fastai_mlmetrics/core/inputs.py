@@ -86,7 +86,10 @@ def _from_table(o):
     # numpy would load each item of a data set, and never finish with an endless object
     if not (isinstance(o, (*_LISTS,Number)) or any(hasattr(o, name) for name in _CONVERTIBLE)):
         raise TypeError(f"{type(o).__name__} is no array")
-    a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
+    try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
+    except (TypeError,ValueError,RuntimeError):
+        if rows is None: raise
+        return _stacked(rows)
     if a.dtype==object:
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
         # A DataFrame converts itself, since numpy cannot convert pandas' NA

@@ -182,31 +182,33 @@ class ThresholdRule:
 
     def __post_init__(self):
         "Check the arguments, and replace them by plain numbers and tuples"
-        thresh = as_thresh(self.thresh)
+        def store(**fields): # The instance is frozen
+            for name,value in fields.items(): object.__setattr__(self, name, value)
+        # Threshold, with the names that it came with
+        given = self.thresh
+        store(thresh=as_thresh(given), names=ifnone(self.names, thresh_names(given)),
+              by_name=self.by_name or isinstance(given, dict))
         if self.sigmoid not in (True,False):
             raise ValueError(f"sigmoid={self.sigmoid!r} should be True or False")
-        useless = useless_thresh(thresh)
+        useless = useless_thresh(self.thresh)
         if self.sigmoid and useless:
             raise ValueError(f"{useless}. For a threshold on logits, pass sigmoid=False")
+        # Which pairs count
         if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
             raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, "
                              "which may be nan")
         if self.ignore_index in (0,1):
             raise ValueError(f"ignore_index={self.ignore_index} is the value of known targets: to "
                              "leave out a label, pass labels= with the others")
-        weight_index = self.weight_index
-        if isinstance(self.sample_weight, pd.Series): weight_index = self.sample_weight.index
-        min_labels = check_int('min_labels', self.min_labels)
-        max_labels = self.max_labels
-        if max_labels is not None: max_labels = check_int('max_labels', max_labels, max(min_labels, 1))
-        labels = None if self.labels is None else tuple(L(to_builtin(self.labels)))
-        if labels==(): raise ValueError("labels=[] leaves nothing to score")
-        checked = dict(
-            thresh=thresh, names=ifnone(self.names, thresh_names(self.thresh)),
-            by_name=self.by_name or isinstance(self.thresh, dict), labels=labels,
-            sample_weight=check_weight(self.sample_weight), min_labels=min_labels,
-            max_labels=max_labels, weight_index=weight_index)
-        for name,value in checked.items(): object.__setattr__(self, name, value)
+        if self.labels is not None: store(labels=tuple(L(to_builtin(self.labels))))
+        if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
+        # Weights
+        if isinstance(self.sample_weight, pd.Series): store(weight_index=self.sample_weight.index)
+        store(sample_weight=check_weight(self.sample_weight))
+        # Limits
+        store(min_labels=check_int('min_labels', self.min_labels))
+        if self.max_labels is not None:
+            store(max_labels=check_int('max_labels', self.max_labels, max(self.min_labels, 1)))
 
     def replace(self, **changes):
         "Copy the rule with other arguments; names of the labels go with the threshold they came with"

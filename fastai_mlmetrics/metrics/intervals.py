@@ -144,7 +144,6 @@ def macro_rankings(
     by_label = []
     total = np.zeros((2,n)) # Sum over labels of the values that are defined
     n_defined = np.zeros((2,n)) # In how many labels they are defined
-    is_sample = np.zeros(n, bool) # Whether any target counts
     for columns in p.by_label():
         scores,y,valid = map(np.asarray, columns)
         y = y[valid]
@@ -156,9 +155,9 @@ def macro_rankings(
         defined = ~np.isnan(without)
         total += np.where(defined, without, 0)
         n_defined += defined
-        is_sample |= valid
-    with np.errstate(invalid='ignore'): means = (total/n_defined)[:,is_sample]
-    return torch.stack(by_label).nanmean(0),torch.from_numpy(means)
+    with np.errstate(invalid='ignore'): means = torch.from_numpy(total/n_defined)
+    counts = p.valid.any(1).cpu() # Samples with a target that counts
+    return torch.stack(by_label).nanmean(0),means[:,counts]
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc51ac55
 _NOT_COMPUTED = "it was not computed"
@@ -257,31 +256,40 @@ class Estimate:
         if not (self.bounded or self.varies): return _CONSTANT
         return ''
 
+    def _wilson(self, n, t):
+        "Compute the interval of a share of as many observations as have the variance of the score"
+        p = self.value
+        n_equal = p*(1-p)/self.error**2 if self.varies else 0
+        # Where the score is 0 or 1, or never changes, nothing is known but `n`
+        if not n_equal: n_equal = n
+        if self._nearly_constant(n): n_equal = min(n_equal, n)
+        return _wilson(p, min(n_equal, self.n_max), t)
+
+    def _half_width(self, n, error, t):
+        "Return half the width of a symmetric interval"
+        if error>_ROUNDING: return t*error
+        # Models that never differ are equal, or one is always better by the same amount: then as far
+        # as the lower limit of n of n successes, which is n/(n+t**2) by Wilson
+        return t**2/(n+t**2) if self.value else 0.
+
     def limits(self,
         ci:float # Confidence level, in (0, 1)
     )->tuple: # Lower and upper limit; nan: there is no interval, for the reason `why_unknown`
         "Compute the confidence interval of the value"
         if self.why_unknown: return math.nan,math.nan
-        value = self.value
-        # Without any variation, nothing is known but `n`, the number of samples or groups
         n = len(self.changes) if self.groups is None else effective_number(self.groups)
         error = self.error
         free = _degrees_of_freedom(self.changes, n-1)
         t = student_t.ppf((1+ci)/2, free)
         if self.trainings: error,t = _of_trainings([(error**2,free), *self.trainings], ci)
-        if self.is_difference or not self.bounded:
-            # Without any variation, the models are equal, or one is always better by the same amount
-            # Wilson's lower limit of n of n observations is n/(n+t**2)
-            half = t*error if error>_ROUNDING else t**2/(n+t**2)*(value!=0)
-            low,high = value-half,value+half
+        if self.bounded and not self.is_difference: low,high = self._wilson(n, t)
         else:
-            # A share of `n_equal` observations has this variance; 0: the value is 0 or 1
-            n_equal = (value*(1-value)/self.error**2 if self.varies else 0) or n
-            if self._nearly_constant(n): n_equal = min(n_equal, n)
-            low,high = _wilson(value, min(n_equal, self.n_max), t)
+            half = self._half_width(n, error, t)
+            low = self.value-half
+            high = self.value+half
         # The jackknife may miss up to a third of a large bias
-        low = min(low-self.bias, low-1.5*self.bias, value)
-        high = max(high-self.bias, high-1.5*self.bias, value)
+        low = min(low-self.bias, low-1.5*self.bias, self.value)
+        high = max(high-self.bias, high-1.5*self.bias, self.value)
         if not self.bounded: return low,high
         return max(low, -1 if self.is_difference else 0),min(high, 1)
 
