@@ -22,17 +22,17 @@ def with_tests(*pins):
     "The package with some versions of its dependencies, and the rest of what the tests need"
     return ROOT,*pins,*(o for o in test if name_of(o) not in map(name_of, pins))
 
-# plum-dispatch 2.10 has what fastai 2.8.1 cannot export
+PLUM = 'plum-dispatch<2.10' # with a newer one, fastai 2.8.8 and older cannot export a Learner
 # nbdev, which brings IPython, needs a newer fastcore, so tests of notebooks and of the site are skipped; with today's
 # onnxscript, torch 2.2 cannot be imported, and today's transformers refuses it: only notebooks need both
 NEWER = {name_of(o) for o in tools} # packages that the tests need newer than this package does
 OLDEST = [*(o.replace('>=', '==') for o in requirements if name_of(o) not in NEWER),
-          'plum-dispatch<2.10', *(o for o in tools if not o.startswith(('nbdev','onnx','transformers')))]
+          PLUM, *(o for o in tools if not o.startswith(('nbdev','onnx','transformers')))]
 MATRIX = {
     'oldest': ('3.10', (ROOT, *OLDEST)),
-    'colab': ('3.13', with_tests('fastai==2.8.8', 'fastcore==2.2.12', 'numpy==2.1.3', 'pandas==2.2.*',
+    'colab': ('3.13', with_tests('fastai==2.8.8', 'fastcore==2.2.12', PLUM, 'numpy==2.1.3', 'pandas==2.2.*',
                                  'scikit-learn==1.6.1')),
-    'kaggle': ('3.12', with_tests('fastcore<2')),
+    'kaggle': ('3.12', with_tests('fastcore<2', PLUM, 'numpy==2.1.*', 'pandas==2.2.*')),
     **{v: (v, (f'{ROOT}[dev]',)) for v in ('3.10','3.11','3.12','3.13','3.14')}}
 
 def interpreter(version):
