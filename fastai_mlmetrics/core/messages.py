@@ -193,6 +193,14 @@ def progress(
         if bar: bar.on_iter_end() # Removes the bar
 
 # %% ../../nbs/core/01_messages.ipynb #391e73b0
+@cache # Many classes share an `__init__`
+def _argument_lines(f):
+    "List the arguments of a function, and what it returns, with their comments"
+    docs = docments(f, full=True, args_kwargs=True)
+    order = *inspect.signature(f).parameters,'return' # Older versions of fastcore have another
+    texts = {k: docs[k].docment for k in order if k in docs}
+    return [f"  {k.replace('return', 'returns')}: {v}" for k,v in texts.items() if v]
+
 def document(
     *objects # Functions and classes; of another package's class, only methods patched in here change
 ):
@@ -201,15 +209,11 @@ def document(
     def is_ours(o): return (getattr(o, '__module__', None) or '').partition('.')[0]==ours
     methods = [getattr(m, '__func__', m) for o in objects for base in getattr(o, '__mro__', ())
                for m in base.__dict__.values()]
-    args = cache(partial(docments, full=True, args_kwargs=True)) # Many classes share an `__init__`
     for o in {*filter(is_ours, [*objects, *methods])}:
         f = o.__init__ if isinstance(o, type) else o
         if not (o.__doc__ and inspect.isfunction(f) and is_ours(f)): continue
-        try: docs = args(f)
+        try: lines = _argument_lines(f)
         except OSError: return # A frozen application has no source
-        order = *inspect.signature(f).parameters,'return' # Older versions of fastcore have another
-        texts = {k: docs[k].docment for k in order if k in docs}
-        lines = [f"  {k.replace('return', 'returns')}: {v}" for k,v in texts.items() if v]
         text = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0]
         if lines: o.__doc__ = '\n'.join([text, '', 'Arguments:', *lines])
 

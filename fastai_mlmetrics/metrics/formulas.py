@@ -126,7 +126,6 @@ class AccuracyMulti(MicroMetric):
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
         AccuracyMulti()(logits, targs) # 0.778"""
-    is_mean = True
     def ratio(self, tp, fp, fn, tn): return tp+tn,tp+fp+fn+tn
 
 # %% ../../nbs/metrics/02_formulas.ipynb #e019c8d2
@@ -141,7 +140,6 @@ class HammingLossMulti(MicroMetric):
         HammingLossMulti()(logits, targs) # 0.222"""
     func_name = 'hamming_loss'
     is_loss = True
-    is_mean = True
     def ratio(self, tp, fp, fn, tn): return fp+fn,tp+fp+fn+tn
 
 # %% ../../nbs/metrics/02_formulas.ipynb #806583d5
@@ -156,7 +154,6 @@ class ZerosAccuracy(MicroMetric):
         ZerosAccuracy()(logits, targs) # 0.556"""
     uses_thresh = False
     ignores_scale = True
-    is_mean = True
     def formula(self, tp, fp, fn, tn): return (fp+tn)/(tp+fp+fn+tn)
 
 class AccuracyLift(MicroMetric):
@@ -270,7 +267,6 @@ class BrierScoreMulti(StreamMetric):
     func_name = 'brier_score_loss'
     needs_probs = True
     is_loss = True
-    is_mean = True
     order = 'thresh','sigmoid','sample_weight','pos_label'
     without = 'min_labels','max_labels'
     defaults = dict(pos_label=None) # As fastai's

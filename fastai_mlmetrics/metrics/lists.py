@@ -15,6 +15,15 @@ from fastai_mlmetrics.metrics.formulas import (
 from .ranking import APScoreMulti, LRAP, RocAucMulti
 
 # %% ../../nbs/metrics/05_lists.ipynb #6824f29f
+# Column -> class, average
+_TO_TRAIN = dict(
+    accuracy_multi=(AccuracyMulti, 'micro'), zeros_accuracy=(ZerosAccuracy, 'micro'),
+    empty_rate=(EmptyRate, 'samples'), f1_macro=(F1ScoreMulti, 'macro'),
+    f1_micro=(F1ScoreMulti, 'micro'), f1_samples=(F1ScoreMulti, 'samples'))
+_FULL = dict(
+    f1_weighted=(F1ScoreMulti, 'weighted'), precision_samples=(PrecisionMulti, 'samples'),
+    recall_samples=(RecallMulti, 'samples'))
+
 _OF_ONE = 'pos_label','average','name' # Arguments of a single metric
 
 def _check_args(f, thresh, kwargs):
@@ -23,9 +32,14 @@ def _check_args(f, thresh, kwargs):
     if is_array: raise ValueError(f"call it: metrics={f.__name__}()")
     check_kwargs(f.__name__, f, kwargs)
 
+def _listed(table, kwargs, ending=''):
+    "Make the metrics of a table, with `ending` added to their names"
+    return L(cls(average=average, name=name+ending, **kwargs)
+             for name,(cls,average) in table.items())
+
 def _ranking_kwargs(kwargs):
     "Leave out the arguments that metrics without a threshold do not take"
-    return {k: v for k,v in kwargs.items() if k not in ('min_labels','max_labels')}
+    return {k: v for k,v in kwargs.items() if k not in ('thresh','min_labels','max_labels')}
 
 @delegates(CountsMetric.__init__, but=_OF_ONE)
 def multilabel_metrics(
@@ -47,20 +61,11 @@ def multilabel_metrics(
     _check_args(multilabel_metrics, thresh, kwargs)
     if bins is not None and not ranking:
         raise ValueError(f"bins={bins} are for metrics without a threshold: add ranking=True")
-    def metric(cls, name, **kw):
-        return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
-    res = L(metric(AccuracyMulti, 'accuracy_multi'),
-            metric(ZerosAccuracy, 'zeros_accuracy'),
-            metric(EmptyRate, 'empty_rate'),
-            metric(F1ScoreMulti, 'f1_macro', average='macro'),
-            metric(F1ScoreMulti, 'f1_micro', average='micro'),
-            metric(F1ScoreMulti, 'f1_samples', average='samples'))
-    if full:
-        res += [metric(F1ScoreMulti, 'f1_weighted', average='weighted'),
-                metric(PrecisionMulti, 'precision_samples', average='samples'),
-                metric(RecallMulti, 'recall_samples', average='samples')]
+    kwargs = dict(thresh=thresh, sigmoid=sigmoid, **kwargs)
+    res = _listed(_TO_TRAIN, kwargs)
+    if full: res += _listed(_FULL, kwargs)
     if ranking:
-        kw = dict(sigmoid=sigmoid, **_ranking_kwargs(kwargs))
+        kw = _ranking_kwargs(kwargs)
         res.append(APScoreMulti(name='ap_macro', bins=bins, **kw))
         # `zero_division` is for 0/0 of counts: AUC and LRAP keep their own defaults
         kw.pop('zero_division', None)
@@ -68,7 +73,7 @@ def multilabel_metrics(
     return res
 
 # %% ../../nbs/metrics/05_lists.ipynb #bfcfdea4
-_PAPER_METRICS = dict( # Column -> class, average
+_IN_PAPERS = dict(
     CP=(PrecisionMulti, 'macro'), CR=(RecallMulti, 'macro'), CF1=(CF1, 'macro'),
     OP=(PrecisionMulti, 'micro'), OR=(RecallMulti, 'micro'), OF1=(F1ScoreMulti, 'micro'))
 
@@ -92,16 +97,11 @@ def paper_metrics(
     _check_args(paper_metrics, thresh, kwargs)
     if above_thresh and top_k is None:
         raise ValueError("above_thresh=True is for top-k metrics: add top_k=")
-    def six(end='', **limits):
-        "CP, CR, CF1, OP, OR and OF1, with `end` added to their names"
-        kw = {**kwargs, **limits}
-        return [cls(thresh=thresh, sigmoid=sigmoid, average=average, name=name+end, **kw)
-                for name,(cls,average) in _PAPER_METRICS.items()]
-    mAP = APScoreMulti(sigmoid=sigmoid, name='mAP', voc=voc, bins=bins,
-                       **_ranking_kwargs(kwargs))
-    res = L(mAP) + six()
+    kwargs = dict(thresh=thresh, sigmoid=sigmoid, **kwargs)
+    res = L(APScoreMulti(name='mAP', voc=voc, bins=bins, **_ranking_kwargs(kwargs)))
+    res += _listed(_IN_PAPERS, kwargs)
     if top_k is not None:
         top_k = check_int('top_k', top_k, 1)
-        min_labels = 0 if above_thresh else top_k
-        res += six(f'_{top_k}', min_labels=min_labels, max_labels=top_k)
+        limits = dict(min_labels=0 if above_thresh else top_k, max_labels=top_k)
+        res += _listed(_IN_PAPERS, kwargs | limits, f'_{top_k}')
     return res

@@ -54,9 +54,7 @@ def curves_of(
         first_batch._curves = {}
     curves = first_batch._curves
     key = pooled,split
-    # If one process does not have the curves, all processes gather the scores
-    missing = torch.tensor(int(key not in curves), device=stored[0].y.device)
-    if all_reduce(missing, split):
+    if key not in curves:
         def join(parts):
             "Join the batches, and the processes, to C x N; 1 x CN if pooled; None if there are none"
             if parts[0] is None: return None
@@ -86,9 +84,6 @@ class CurveMetric(StreamMetric):
         # Bins need logits or probabilities; a sorted ranking is the same on any scale
         self.needs_probs = bins is not None
         self.ignores_scale = bins is None
-        if bins is not None and self.average=='samples':
-            raise ValueError(f"bins={bins} are for averages over labels: with average='samples', "
-                             "nothing is stored, so leave it out")
 
     def curve_formula(self, c): raise NotImplementedError
 

@@ -11,11 +11,12 @@ from ..core.inputs import as_rows, as_tensor
 from ..core.messages import new_warnings, warn_user
 from ..core.rules import beyond_probs, ThresholdRule
 from ..core.counts import (
-    check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
+    Batch, check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
 from ..core.decoding import Decoding, range_words
 from ..core.loop import (
-    all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch, LoopBatch)
+    all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch)
 from .arguments import declared_init
+from torch.utils.data import RandomSampler
 from weakref import ref
 
 # %% ../../nbs/metrics/01_streaming.ipynb #68335e2a
@@ -46,7 +47,6 @@ class StreamMetric(AccumMetric):
     needs_probs = False # Whether only scores in [0, 1] are valid
     ignores_scale = False # Whether predictions may be on any scale
     is_loss = False # Whether lower is better
-    is_mean = False # Whether it is a mean over samples or pairs
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
 
@@ -130,7 +130,7 @@ class StreamMetric(AccumMetric):
 # %% ../../nbs/metrics/01_streaming.ipynb #01f977e4
 _MANY = 256 # Maximum number of batches in the list
 _FEW = 16 # Maximum number of checks in the list: many small tensors fragment the memory
-# Elements of whole arrays that are counted together: they fit into a CPU cache
+# Predictions of whole arrays that are counted together: they fit into a CPU cache
 _BLOCK = 2**20
 
 @patch
@@ -165,18 +165,15 @@ def _begin(self:StreamMetric, learn):
     self.vocab = self.rule.vocab_for(learn)
     self.trained = getattr(learn, 'training', False)
     self.split = is_split(dl)
-    if self.rule.sample_weight is not None: self._check_order(dl)
+    if self.rule.sample_weight is not None: _check_order(dl)
     self._check_names(getattr(learn, 'metrics', None))
 
-@patch
-def _check_order(self:StreamMetric, dl):
+def _check_order(dl):
     "Raise if the samples of a loader are not in one known order"
     sampler = getattr(dl, 'sampler', None)
-    has_random_sampler = isinstance(sampler, torch.utils.data.RandomSampler)
-    shuffled = getattr(dl, 'shuffle', has_random_sampler)
-    if shuffled or self.split:
-        raise ValueError("sample_weight needs the samples in one known order, but this loader is "
-                         + ("shuffled: pass shuffle=False" if shuffled else "distributed"))
+    if is_split(dl) or getattr(dl, 'shuffle', isinstance(sampler, RandomSampler)):
+        raise ValueError("sample_weight needs the samples in one known order: pass a loader with "
+                         "shuffle=False, in a single process")
 
 @patch
 def _check_names(self:StreamMetric, metrics):
@@ -187,24 +184,6 @@ def _check_names(self:StreamMetric, metrics):
     self._warn(f"several metrics are named {twice}, and so are their columns: "
                "give each a name=")
 
-def accum_all(
-    metrics:list, # Metrics
-    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
-    targs, # Targets of the same shape
-    learn=None # Learner whose vocab names the labels; None: only DataFrames name them
-):
-    "Add predictions and targets of more samples to several metrics, which share the counts"
-    for m in metrics:
-        m.count_batches()
-        m.rule.check_rows(m.seen, preds, targs)
-    vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
-    # Blocks of samples, each counted once for all metrics with one rule
-    preds,targs = as_rows(preds, targs)
-    if not len(preds): return
-    step = max(1, _BLOCK//preds.shape[1])
-    for block in map(LoopBatch, preds.split(step), targs.split(step)):
-        for m,vocab in zip(metrics, vocabs): m.add(join_batches([block], m.rule, vocab, m.seen))
-
 @patch
 def accum_values(self:StreamMetric,
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
@@ -212,13 +191,19 @@ def accum_values(self:StreamMetric,
     learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
     "Add predictions and targets of more samples; `accum_values` and `update` are one method"
-    accum_all([self], preds, targs, learn)
+    self.count_batches()
+    self.rule.check_rows(self.seen, preds, targs)
+    vocab = self.rule.vocab_for(learn, preds, targs)
+    preds,targs = as_rows(preds, targs)
+    if not len(preds): return
+    step = max(1, _BLOCK//preds.shape[1])
+    for block in zip(preds.split(step), targs.split(step)):
+        self.add(Batch(*block, self.rule, vocab, self.seen))
 
 StreamMetric.update = StreamMetric.accum_values # torchmetrics' name
 
 @patch
-def compute(self:StreamMetric
-): # A float; an array for `average=None`; None if nothing was added
+def compute(self:StreamMetric):
     "Return the value over all batches; torchmetrics' name for `value`"
     return self.value
 
@@ -343,22 +328,13 @@ def check_input(self:StreamMetric,
                          f"{low:.4g} and {high:.4g}: are they logits? Then pass sigmoid=True")
     return True
 
-@patch
-def range_of(self:StreamMetric,
-    low:float, # Lowest prediction
-    high:float # Highest prediction
-): # `RangeFound`; None: nothing is wrong
-    "Check whether the range of the predictions contradicts `thresh` or `sigmoid`"
-    if self.ignores_scale or not self.scored: return None
-    return self.rule.range_found(low, high, n=self.seen*self.c)
-
 @patch(as_prop=True)
 def range_found(self:StreamMetric):
-    "What is wrong with the range of all predictions that were added; None: nothing"
+    "How the range of all predictions contradicts `thresh` or `sigmoid`; None: it does not"
     read = self.read()
-    if read is None: return None
+    if read is None or self.ignores_scale or not self.scored: return None
     _,(low,_,high,*_) = read
-    return self.range_of(low, high)
+    return self.rule.range_found(low, high, n=self.seen*self.c)
 
 @patch
 def _warn_of_range(self:StreamMetric):
@@ -431,10 +407,7 @@ class CountsMetric(StreamMetric):
     def counts(self):
         "`tp`, `fp`, `fn` and `tn` of each label, 4 x C; for average='samples', sum and weight"
         read = self.read()
-        if read is None: return None
-        total,_ = read
-        is_whole = self.average!='samples' and self.rule.sample_weight is None
-        return total.long() if is_whole else total
+        return None if read is None else read[0]
 
 # %% ../../nbs/metrics/01_streaming.ipynb #16337be1
 class MicroMetric(CountsMetric):
@@ -446,7 +419,6 @@ class MicroMetric(CountsMetric):
 # %% ../../nbs/metrics/01_streaming.ipynb #7c943bda
 class SampleMetric(CountsMetric):
     "Base class of metrics that are a mean over samples"
-    is_mean = True
     order = MicroMetric.order
     without = MicroMetric.without
     averages = 'samples',

@@ -183,7 +183,7 @@ def test_lists_of_what_scikit_learn_predicts():
     for args,match in (
             ((both, TARGS), 'np.stack([p[:,1] for p in preds], axis=1)'),
             (([*both[:5], both[5][:,:1]], TARGS),
-             'list of 6 (ndarray of the shape (300, 2), ndarray of the shape (300, 1))'),
+             'this list is not one: pass an array, a tensor, a DataFrame, or lists of equally long'),
             ((SCORES, TARGS.T), 'but targets (6, 300); both need a row per sample and a column per label')):
         with pytest.raises(ValueError, match=re.escape(match)): accuracy_report(*args)
     assert_alike(accuracy_report(np.stack([p[:,1] for p in both], axis=1), TARGS), accuracy_report(SCORES, TARGS))
