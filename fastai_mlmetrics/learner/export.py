@@ -76,8 +76,6 @@ def export_plain(self:Learner,
     Warns if the file still needs this package.
 
         learn.export_plain('model.pkl')"""
-    if not isinstance(fname, (str,Path)):
-        raise TypeError(f"fname should be the name of a file, but is a {type(fname).__name__}")
     with _made_plain(self): self.export(fname)
     path = self.path/fname
     if not rank_distrib() and _needs_package(path): # The first process writes the file

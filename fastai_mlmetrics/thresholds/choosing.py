@@ -13,7 +13,7 @@ from ..core.rules import as_thresh, thresh_text, ThresholdRule
 from ..core.counts import ENOUGH
 from ..metrics.baselines import constant_score
 from .search import SearchTable
-from .tuning import gain, is_worth, Objective, Outcome, Tuned
+from .tuning import gain, Objective, Outcome, Tuned
 from functools import cached_property
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #c0ffee01
@@ -21,42 +21,33 @@ class InUse(Tuned):
     "Threshold that a Learner currently uses"
     in_use = True
     held_out = None # It may have been tuned on any of the samples
+    value = None # In all its digits
+    fit = None # `OutcomeInUse`
     def __init__(self,
         table:SearchTable, # Scores and targets
         rule:dict, # Arguments of the `ThresholdRule` that is in use
         counted, # Predictions of that rule: `Predictions`, or a metric with its `counts`
         tuned_here:bool=False # Whether the threshold was tuned on the samples of `table`
     ):
-        self.counted = counted
         self.tuned_here = tuned_here
-        self.rule_thresh = as_thresh(rule['thresh'])
         self.limits = ThresholdRule(**rule).limits
-        thresh = np.array([L(self.rule_thresh)], dtype=table.dtype)
-        super().__init__(f'now, {self.limits}' if self.limits else 'now', table, thresh,
-                         per_label=isinstance(self.rule_thresh, tuple))
-
-    @property
-    def value(self): return self.rule_thresh # In all its digits
-
-    @cached_property
-    def fit(self): return OutcomeInUse(self.table, super().fit.thresh, self.counted)
-
-    @property
-    def compared(self):
-        "`Outcome` for comparisons; None: histograms by fold cannot apply limits on labels"
-        return self.fit if self.table.has_samples or not self.limits else None
+        self.value = as_thresh(rule['thresh'])
+        name = f'now, {self.limits}' if self.limits else 'now'
+        thresh = np.array([L(self.value)], dtype=table.dtype)
+        super().__init__(name, table, thresh, per_label=isinstance(self.value, tuple))
+        self.fit = OutcomeInUse(table, thresh.repeat(table.n_folds, 0), counted)
+        # For comparisons; None: histograms by fold cannot apply limits on labels
+        self.compared = self.fit if table.has_samples or not self.limits else None
 
 class OutcomeInUse(Outcome):
     "Predictions of the rule in use, with its limits on the number of labels"
+    predictions = None
     def __init__(self, table, thresh, counted):
         super().__init__(table, thresh)
-        self.counted = counted
+        self.predictions = counted
 
     @property
-    def predictions(self): return self.counted
-
-    @property
-    def cells(self): return self.counted.counts
+    def cells(self): return self.predictions.counts
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #9d524bb8
 def thresh_table(
@@ -65,29 +56,30 @@ def thresh_table(
     vocab:L # C names
 )->Table: # A row per option, and then per label if thresholds were tuned per label
     "Tabulate thresholds and their scores"
-    m = objective.m
-    required = objective.required
     table = options[0].table
-    per_label = next((o for o in options if o.per_label and not o.in_use), None)
-    support = table.true.tolist()
-    # An outcome is None if there are no held-out scores
-    def total(m, outcome): return outcome.score(m) if outcome else math.nan
-    def of_labels(m, outcome):
-        return m.values(*outcome.cells).tolist() if outcome else np.full(table.c, math.nan)
-    def scores(f, option):
-        return (f(m, option.fit), f(m, option.held_out),
-                *(f(other, o) for other in required.values() for o in (option.fit, option.held_out)))
-    def global_thresh(o): return (math.nan,'') if o.per_label else (o.value,_range(o.thresh[:,0]))
-    rows = [(o.name, *global_thresh(o), sum(support), *scores(total, o)) for o in options]
+    def total(m, outcome): return outcome.score(m)
+    res = pd.DataFrame([dict(label=o.name, threshold=math.nan if o.per_label else o.value,
+                             range='' if o.per_label else _range(o.thresh[:,0]),
+                             support=table.true.sum(), **_scores(objective, o, total))
+                        for o in options])
+    per_label = first(options, lambda o: o.per_label and not o.in_use)
     if per_label:
-        ranges = map(_range, per_label.thresh.T)
-        rows += zip(vocab, per_label.value, ranges, support, *scores(of_labels, per_label))
-    index,*values = zip(*rows)
-    columns = ['threshold','range','support','score','held_out',
-               *(f'{name}{end}' for name in required for end in ('','_held_out'))]
-    res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
-    if per_label and any(per_label.fallback):
-        res['fallback'] = [*('' for _ in options), *per_label.fallback]
+        def each(m, outcome): return m.values(*outcome.cells).tolist()
+        of_labels = pd.DataFrame(dict(label=vocab, threshold=per_label.value,
+                                      range=[*map(_range, per_label.thresh.T)], support=table.true,
+                                      **_scores(objective, per_label, each)))
+        res = pd.concat([res, of_labels])
+        if any(per_label.fallback):
+            res['fallback'] = [*('' for _ in options), *per_label.fallback]
+    return Table(res.set_index('label'))
+
+def _scores(objective, option, f):
+    "Compute the columns of scores: `f` of a metric and an outcome, on all samples and held out"
+    res = {}
+    for name,m in objective.metrics.items():
+        held_out = 'held_out' if name=='score' else f'{name}_held_out'
+        res[name] = f(m, option.fit)
+        res[held_out] = f(m, option.held_out) if option.held_out else math.nan
     return res
 
 def _range(thresh):
@@ -129,7 +121,8 @@ def choose(
     kept = [o for o in (best, per_label) if not missed(objective, o, range(o.table.c))]
     if len(kept)==1: return kept[0]
     if not (best.held_out and per_label.held_out): return best
-    return per_label if is_worth(gain(objective.m, per_label.held_out, best.held_out)) else best
+    change = gain(objective.m, per_label.held_out, best.held_out)
+    return per_label if change.value>change.error else best
 
 def expectation(
     objective:Objective, # Metric that the thresholds are scored by

@@ -7,19 +7,17 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 
 # %% ../../nbs/thresholds/04_finding.ipynb #af45b3d9
 from fastai.basics import *
-from ..core.inputs import as_rows, check_index, group_numbers, group_values, label_names
+from ..core.inputs import group_numbers, label_names
 from ..core.messages import (
-    check_int, check_kwargs, count_of, note, replaced, single_threaded, warn_user)
+    check_int, check_kwargs, count_of, note, single_threaded, warn_user)
 from ..core.tables import some_names
 from ..core.counts import NOTHING_COUNTS
 from ..core.loop import is_split
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import MAX_BINS
-from .search import (
-    ScoreHistogram, ScoreTable, SearchTable)
+from .search import ScoreHistogram, ScoreTable, SearchTable
 from .tuning import Objective
 from .choosing import expectation, missed, thresh_table
-from pandas.util import hash_array
 from scipy.special import logit
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eec4ac59
@@ -61,21 +59,17 @@ def saturation(
     logits:Tensor=None # Logits of the scores; None: unknown
 )->str: # '' if there are few, or if their logits are equal, too
     "State how many negatives and positives have saturated scores, which only logits can separate"
-    limits = logit(np.array(table.ends, dtype=float))
-    thresh = np.array(table.ends if table.probs else limits, table.dtype)
-    high,low = (table.count(np.full((table.n_folds,1), t)).sum((0,2)) for t in thresh)
-    total = table.total.sum((0,2)) # Of negatives and positives
-    saturated = high,total-low
-    for numbers,limit,sign,side in zip(saturated, limits, (1,-1), ('more','less')):
-        if min(numbers)<=_MANY*total[1]: continue
-        if logits is not None:
-            beyond = logits[sign*logits>sign*limit]
-            if (beyond==beyond[0]).all(): continue # Nothing separates equal logits
-        negatives,positives = map(int, numbers)
-        return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits "
-                f"of about {limit:.0f} or {side}, so no threshold on probabilities separates them. "
-                f"Tune a threshold on logits: {call}. Pass it to metrics with sigmoid=False")
-    return ''
+    limit = logit(float(table.highest))
+    thresh = np.array(table.highest if table.probs else limit, table.dtype)
+    saturated = table.count(np.full((table.n_folds,1), thresh)).sum((0,2))
+    negatives,positives = map(int, saturated)
+    if min(saturated)<=_MANY*table.true.sum(): return ''
+    if logits is not None:
+        beyond = logits[logits>limit]
+        if (beyond==beyond[0]).all(): return '' # Nothing separates equal logits
+    return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits of "
+            f"about {limit:.0f} or more, so no threshold on probabilities separates them. "
+            f"Tune a threshold on logits: {call}. Pass it to metrics with sigmoid=False")
 
 def find_best(
     objective:Objective, # Metric to maximise
@@ -144,34 +138,12 @@ class ThreshFinder(ScoreHistogram):
         for k,v in kwargs.items(): setattr(self, k, v)
         self.average = m.average
 
-    def update(self,
-        preds, # Predictions: the last axis is the labels, all others are samples
-        targs, # Targets of the same shape, each 0 or 1
-        groups=None # Group of each sample, such as its patient; None: samples are independent
-    ):
-        "Add more samples; those of a group are in one fold"
-        if groups is None: return super().update(preds, targs)
-        self._check_groups()
-        check_index('groups and the arrays', groups, preds, targs)
-        preds,targs = as_rows(preds, targs)
-        values = group_values(groups, len(preds)).astype(str).astype(object)
-        # Hashes are the same in each batch and each process
-        hashes = hash_array(values, hash_key=f'{self.seed:016d}')
-        folds = torch.from_numpy((hashes%self.n_folds).astype(int))
-        first = self.seen
-        with replaced(self, 'sample_folds', lambda numbers: folds[numbers-first]):
-            super().update(preds, targs)
-
     def deal(self, groups):
-        self._check_groups()
-        super().deal(groups)
-
-    def _check_groups(self):
-        "Raise an error for groups with a confidence, as histograms do not know their design effect"
         constraint = self.objective.constraint
         if constraint and constraint.confidence:
             raise ValueError("confidence= with groups= needs each sample's scores, which bins= does "
                              "not keep: leave bins out")
+        super().deal(groups)
 
     def deal_items(self,
         groups, # Group of each sample of a loader, in the order of its items

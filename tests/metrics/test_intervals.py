@@ -159,7 +159,8 @@ def test_folds_never_divide_a_group(bins):
         seen = []
         folds = finder.folds
         finder.folds = lambda batch: seen.append(folds(batch)) or seen[-1]
-        for o in (slice(0, 150),slice(150, 400)): finder.update(preds[o], targs[o], groups=groups[o])
+        finder.deal(torch.from_numpy(groups))
+        for o in (slice(0, 150),slice(150, 400)): finder.update(preds[o], targs[o])
         fold = torch.cat(seen)
     by_group = pd.Series(fold.numpy()).groupby(groups).nunique()
     assert (by_group==1).all() and fold.unique().numel()==5
@@ -418,3 +419,18 @@ def test_without_a_jackknife_there_is_no_interval():
         assert abs(difference.value)==pytest.approx(0.2) and difference.without is None and difference.is_difference
         assert np.isnan(difference.limits(0.95)).all()
     assert simultaneous_level([alone, alone], None) is None
+
+@pytest.mark.parametrize('average', ['micro','macro','weighted'])
+@pytest.mark.parametrize('ignored', [False,True])
+def test_values_without_each_sample_at_other_frequencies(average, ignored):
+    "By brute force: the frequencies are the same without the sample, so that the weights differ"
+    logits,targs = simulate(40, 3, density=0.4, skill=1.)
+    if ignored: targs[::7,1] = math.nan
+    kw = dict(ignore_index=math.nan, thresh=0.04)
+    p = Predictions.of(logits.sigmoid(), targs, **kw).at_frequencies({0: 0.05, 2: 0.7})
+    m = F1ScoreMulti(average=average)
+    assert estimate(m, p).value==m.averaged(p.counts).item()!=m.averaged(p.plain_counts).item()
+    for i,value in enumerate(estimate(m, p).without.tolist()):
+        others = torch.arange(40)!=i
+        rest = Predictions.of(logits[others].sigmoid(), targs[others], **kw).at_frequencies({0: 0.05, 2: 0.7})
+        assert value==pytest.approx(m.averaged(rest.counts).item(), abs=1e-12)

@@ -291,7 +291,7 @@ def test_groups_in_bins_have_no_confidence():
     groups = np.arange(800)//4
     kw = dict(average='macro', at_recall=0.8, bins=1024)
     for f in (lambda: best_thresholds(p, y, groups=groups, confidence=0.9, **kw),
-              lambda: ThreshFinder(sigmoid=False, confidence=0.9, **kw).update(p, y, groups=groups)):
+              lambda: ThreshFinder(sigmoid=False, confidence=0.9, **kw).deal(torch.from_numpy(groups))):
         with pytest.raises(ValueError, match='confidence= with groups= needs .* leave bins out'): f()
     assert best_thresholds(p, y, groups=groups, **kw).held_out and best_thresholds(p, y, confidence=0.9, **kw).thresh
 

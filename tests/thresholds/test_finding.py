@@ -94,12 +94,6 @@ def test_saturated_logits_of_a_learner(bins):
         learn.thresh_find(show_plot=False, bins=bins)
     assert not any(COARSE in str(o.message) for o in caught)
 
-@pytest.mark.parametrize('bins', [None, 1024])
-def test_saturation_near_zero(bins):
-    logits,targs = saturated()
-    with pytest.warns(UserWarning, match=f'have logits of about -{24 if bins else 87} or less'):
-        best_thresholds(logits-160, targs, sigmoid=True, bins=bins)
-
 def test_saturation_in_float64_begins_later():
     logits,targs = saturated()
     with warnings_as('error'): best_thresholds(logits.astype(float)-20, targs, sigmoid=True)
