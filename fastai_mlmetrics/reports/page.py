@@ -13,7 +13,6 @@ from ..core.tables import as_shown, format_cell, label_index, some_names
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
-from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import describe, thresh_finding
 from .labels import most_confused, report
 from .accuracy import report_of
@@ -119,10 +118,7 @@ def _data(p):
 
 def _verdict(p):
     "Show the verdict"
-    r = p.record
-    if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
-        yield 'finding',"In micro F1, the model is better than a constant prediction."
-    yield 'box',describe(r).html
+    yield 'box',describe(p.record).html
 
 # %% ../../nbs/reports/06_page.ipynb #11b04ccf
 def _accuracy(p):
