@@ -207,7 +207,7 @@ def _plain_counts(batch):
 def check_frequencies(
     frequencies, # Share of positives where the model is used: by label name or number, or one each
     vocab, # C names
-    counts # `tp`, `fp`, `fn` and `tn` of each label here, 4 x C
+    counts # Numbers of negatives and of positives of each label here, 2 x C
 )->Tensor: # C numbers, nan where it is as here; None: everywhere
     "Put label frequencies in the order of the labels, or raise an error"
     if not isinstance(frequencies, (dict,pd.Series)):
@@ -219,13 +219,12 @@ def check_frequencies(
     if not frequencies: return None
     names = None if [*vocab]==[*range(len(vocab))] else vocab
     _,columns = ThresholdRule(labels=[*frequencies]).for_labels(len(vocab), names)
-    tp,fp,fn,tn = counts
     res = torch.full((len(vocab),), math.nan, dtype=torch.float64, device='cpu')
     for i,frequency in zip(columns, frequencies.values()):
         if not isinstance(frequency, Real) or not 0<frequency<1:
             raise ValueError(f"frequencies: {frequency!r} for {vocab[i]!r} should be above 0 and "
                              "below 1, such as 0.01 if one sample in 100 has the label")
-        for kind,n in (('positives',tp+fn), ('negatives',fp+tn)):
+        for kind,n in zip(('negatives','positives'), counts):
             if n[i]==0:
                 raise ValueError(f"frequencies: {vocab[i]!r} has no {kind} here, so nothing is known "
                                  "of its score at another frequency: leave it out")
