@@ -1,6 +1,6 @@
 "Fixtures of all tests"
 # The process that starts the others reads this file too, so fastai is imported where a fixture needs it
-import gc, pytest, sys
+import gc, pytest
 from hypothesis import HealthCheck, settings
 
 # `pytest` tries the same 10 inputs each time; `.ci/run` tries 40 others: `--hypothesis-profile random`
@@ -25,11 +25,11 @@ def pytest_pycollect_makeitem(name, obj):
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch):
-    "A terminal of 80 columns, nothing was said before, and no figure is left open"
+    "A terminal of 80 columns, nothing has been said, and no figure is left open"
     from matplotlib import pyplot as plt
-    messages = sys.modules.get('fastai_mlmetrics.core.messages')
-    if messages: messages.said.clear()
+    from fastai_mlmetrics.core.messages import said
     monkeypatch.setenv('COLUMNS', '80')
+    said.clear()
     yield
     plt.close('all')
 

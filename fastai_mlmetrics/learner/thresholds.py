@@ -8,7 +8,7 @@ __all__ = ['SuggestedThresholds']
 # %% ../../nbs/learner/00_thresholds.ipynb #140327f1
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
-from ..core.messages import check_kwargs, note, single_threaded, warn_user
+from ..core.messages import check_kwargs, note, said_once, single_threaded, warn_user
 from ..core.tables import some_labels
 from ..core.rules import (
     as_thresh, binarize, complete_thresh, thresh_names, thresh_text,
@@ -161,8 +161,10 @@ def _suggested(objective, now, best, of_labels, chosen, vocab, is_part):
     shown = thresh_table(objective, options, vocab)
     row = options.index(chosen) # The rows of options come before those of labels
     shown['advice'] = ['set' if i==row else '' for i in range(len(shown))]
+    shown.attrs['marked'] = [chosen.name]
     shown.attrs['reading'] = recommendation(objective, chosen, now, vocab)
-    if table.has_samples: shown.attrs['reading'] += f"\n{table.p.sampling}"
+    if table.has_samples and chosen.held_out:
+        shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
     names = vocab if is_part or chosen.per_label else None
     res = SuggestedThresholds(best.value, of_labels and of_labels.value)
     return res.with_table(shown, thresh=chosen.value, names=names,

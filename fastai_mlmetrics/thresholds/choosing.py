@@ -50,6 +50,13 @@ class OutcomeInUse(Outcome):
     def cells(self): return self.predictions.counts
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #9d524bb8
+ABOUT = (
+    "Rows: `now` is the threshold in use, `best` one threshold for all labels, and `per_label` one "
+    "for each label, whose rows follow. Columns: `held_out` is the score on samples that were not "
+    "used for tuning, so go by it; `score` is that on all samples, which is too high; `range` is "
+    "between which values the threshold moved as a fifth of the samples was left out, `support` the "
+    "number of positives, and `fallback` why a label has no threshold of its own.")
+
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
     options:list, # `Tuned`, the simplest first
@@ -59,27 +66,31 @@ def thresh_table(
     table = options[0].table
     def total(m, outcome): return outcome.score(m)
     res = pd.DataFrame([dict(label=o.name, threshold=math.nan if o.per_label else o.value,
+                             **_scores(objective, o, total),
                              range='' if o.per_label else _range(o.thresh[:,0]),
-                             support=table.true.sum(), **_scores(objective, o, total))
+                             support=table.true.sum())
                         for o in options])
     per_label = first(options, lambda o: o.per_label and not o.in_use)
     if per_label:
         def each(m, outcome): return m.values(*outcome.cells).tolist()
         of_labels = pd.DataFrame(dict(label=vocab, threshold=per_label.value,
-                                      range=[*map(_range, per_label.thresh.T)], support=table.true,
-                                      **_scores(objective, per_label, each)))
+                                      **_scores(objective, per_label, each),
+                                      range=[*map(_range, per_label.thresh.T)], support=table.true))
         res = pd.concat([res, of_labels])
         if any(per_label.fallback):
             res['fallback'] = [*('' for _ in options), *per_label.fallback]
-    return Table(res.set_index('label'))
+    res = Table(res.set_index('label'))
+    res.attrs['about'] = ABOUT
+    if per_label: res.attrs['ruled'] = [options[-1].name]
+    return res
 
 def _scores(objective, option, f):
     "Compute the columns of scores: `f` of a metric and an outcome, on all samples and held out"
     res = {}
     for name,m in objective.metrics.items():
         held_out = 'held_out' if name=='score' else f'{name}_held_out'
-        res[name] = f(m, option.fit)
         res[held_out] = f(m, option.held_out) if option.held_out else math.nan
+        res[name] = f(m, option.fit)
     return res
 
 def _range(thresh):
@@ -108,6 +119,22 @@ def missed(
         return bool(constraint.confidence) and not is_sure
     return [f"{name} of {vocab[i]} is {values[i]:.3f}"
             for i,least in constraint.least_by_label.items() if is_missed(i, least)]
+
+def _required(objective):
+    "State the minimum that an objective requires, and of which samples"
+    constraint = objective.constraint
+    return constraint.text + note(constraint.confidence is None, ' on these samples')
+
+def not_kept(
+    objective:Objective, # Objective with or without a constraint
+    option:Tuned, # Thresholds
+    vocab:L # C names
+)->str: # '' if it keeps the constraint, or there is none
+    "State that an option does not keep the required minimum, and by how much"
+    misses = missed(objective, option, vocab)
+    if not misses: return ''
+    return (f"`{option.name}` does not keep {_required(objective)}, but comes nearest: "
+            f"{some_names(misses, 3)}.")
 
 def choose(
     objective:Objective, # Metric that the thresholds are scored by
@@ -163,42 +190,37 @@ def _what_it_gains(objective, chosen, now):
     change = gain(m, chosen.held_out, now.compared)
     in_use = f"the one in use, {', '.join(filter(None, (thresh_text(now.value), now.limits)))}"
     if now.tuned_here: in_use += ", which was tuned on these samples"
-    if not change.value>=0.0005: # What is shown as 0.000 is none
-        return (f"Held out, no threshold is better than {in_use}: {objective.in_words} is {score:.3f} "
-                f"with `{chosen.name}`, and {now.compared.score(m):.3f} now.")
+    if not change.value>0:
+        return (f"Held out, `{chosen.name}` is not better than {in_use}: {objective.in_words} is "
+                f"{score:.3f}, and {now.compared.score(m):.3f} now.")
+    if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
-    chance = note(low<=0, "; with so few samples, this may be chance")
     by = with_limits(change.value, low, high, ci=0.95)
-    return f"{text}, {by} more than with {in_use}{chance}."
+    return f"{text}, {by} more than with {in_use}{note(low<=0, '; this may be chance')}."
 
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
-    required = objective.constraint.text
-    if objective.constraint.confidence is None: required += " on these samples"
-    text = expectation(objective, chosen, now)
-    expects = f"{text[0].upper()}{text[1:]}."
-    misses = missed(objective, chosen, vocab)
-    if not misses: return f"`{chosen.name}` is recommended: it keeps {required}. {expects}"
-    return (f"No threshold keeps {required}. `{chosen.name}` comes nearest: {some_names(misses, 3)}. "
-            f"{expects}")
+    text = not_kept(objective, chosen, vocab)
+    if not text:
+        text = f"`{chosen.name}` is recommended: it keeps {_required(objective)}."
+    expects = expectation(objective, chosen, now)
+    return f"{text} {expects[0].upper()}{expects[1:]}."
 
 def recommendation(
     objective:Objective, # Metric that the thresholds are scored by
     chosen:Tuned, # Thresholds to set
     now:InUse, # Threshold in use; None: there is none
     vocab:L # C names
-)->str:
+)->str: # At most two sentences
     "Say what the chosen thresholds are expected to do on new samples, the most important thing first"
-    texts = []
-    if objective.constraint: texts.append(_what_it_keeps(objective, chosen, now, vocab))
-    elif not chosen.held_out:
-        texts.append(f"`{chosen.name}` is recommended; its score is that of the samples it was tuned "
-                     "on, so expect less on new ones.")
-    else:
-        constant = _constant_score(objective, chosen.table)
-        if not objective.sign*(chosen.held_out.score(objective.m)-constant)>0:
-            texts.append("Held out, no threshold is better than predicting the same labels for every "
-                         f"sample, which scores {constant:.3f}.")
-        texts.append(_what_it_gains(objective, chosen, now))
-    texts.append(_never_predicted(objective, chosen))
-    return ' '.join(filter(None, texts))
+    if objective.constraint: return _what_it_keeps(objective, chosen, now, vocab)
+    never = _never_predicted(objective, chosen)
+    if not chosen.held_out:
+        return (f"`{chosen.name}` is recommended; its score is that of the samples it was tuned on, "
+                f"so expect less on new ones. {never}").strip()
+    gains = _what_it_gains(objective, chosen, now)
+    constant = _constant_score(objective, chosen.table)
+    is_better = objective.sign*(chosen.held_out.score(objective.m)-constant)>1e-9
+    if is_better: return f"{gains} {never}".strip()
+    return (f"Held out, `{chosen.name}` is not better than predicting the same labels for every "
+            f"sample, which scores {constant:.3f}. {gains}")

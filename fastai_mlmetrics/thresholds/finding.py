@@ -9,15 +9,14 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 from fastai.basics import *
 from ..core.inputs import group_numbers, label_names
 from ..core.messages import (
-    check_int, check_kwargs, count_of, note, single_threaded, warn_user)
-from ..core.tables import some_names
+    check_int, check_kwargs, count_of, note, said_once, single_threaded, warn_user)
 from ..core.counts import NOTHING_COUNTS
 from ..core.loop import is_split
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import MAX_BINS
 from .search import ScoreHistogram, ScoreTable, SearchTable
 from .tuning import Objective
-from .choosing import expectation, missed, thresh_table
+from .choosing import expectation, not_kept, thresh_table
 from scipy.special import logit
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eec4ac59
@@ -83,13 +82,10 @@ def find_best(
     score = best.fit.score(objective.m)
     held_out = best.held_out and best.held_out.score(objective.m)
     shown = thresh_table(objective, options, vocab)
-    misses = missed(objective, best, vocab)
-    texts = []
-    if misses:
-        required = objective.constraint.text
-        texts.append(f"No threshold keeps {required}: {some_names(misses, 3)}.")
-    if table.has_samples and best.held_out: texts.append(table.p.sampling)
-    shown.attrs['reading'] = ' '.join(texts)
+    shown.attrs['marked'] = [best.name]
+    texts = [not_kept(objective, best, vocab)]
+    if table.has_samples and best.held_out: texts.append(said_once(table.p.sampling))
+    shown.attrs['reading'] = '\n'.join(filter(None, texts))
     res = BestThresholds(best.value, score, held_out, best.fallback)
     names = vocab if best.per_label else None
     return res.with_table(shown, names=names, expects=expectation(objective, best))

@@ -191,7 +191,7 @@ def test_the_table_has_the_numbers_of_the_result():
     res = best_thresholds(SCORES, TARGS, average='macro', vocab=NAMES)
     t,y = res.table,TARGS.numpy()
     assert list(t.index)==['best','per_label',*NAMES]
-    assert list(t.columns)==['threshold','range','support','score','held_out'] and res.fallback==('',)*6
+    assert list(t.columns)==['threshold','held_out','score','range','support'] and res.fallback==('',)*6
     test_eq(tuple(t.threshold[2:]), res.thresh)
     test_eq(t.support.tolist(), [y.sum()]*2 + y.sum(0).tolist())
     p = (SCORES>tensor(res.thresh)).numpy()
