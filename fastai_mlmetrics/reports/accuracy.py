@@ -46,9 +46,10 @@ class AccuracyReport(Table):
         sentences = [text for row,text in a.get('sentences', {}).items() if row in self.index]
         limited = [f"{in_words(row)} (at most {ceiling:.3f})"
                    for row,ceiling in a.get('limited', {}).items() if row in self.index]
-        exceptions = [note(limited, f"{a.get('why_limited')}, so no model can reach 1 in {', '.join(limited)}."),
-                      no_intervals_in_words(a.get('reasons', {}), self.index), a.get('reading', '')]
-        return ' '.join(o.strip() for o in [*sentences[:2], *exceptions] if o)
+        why = f"{a.get('why_limited')}, so no model can reach 1 in {', '.join(limited)}."
+        exceptions = [note(limited, why), no_intervals_in_words(a.get('reasons', {}), self.index)]
+        texts = [*sentences[:2], *exceptions, a.get('reading', '')]
+        return ' '.join(o.strip() for o in texts if o)
 
 # %% ../../nbs/reports/01_accuracy.ipynb #b5160421
 ROWS = {'accuracy_multi': (AccuracyMulti, 'micro'),
@@ -149,17 +150,19 @@ def why_unknown(
 
 _FIRST = 'f1_micro','accuracy_multi' # Rows that matter most
 
-_ABOUT = ("Predicted {rule}. `value` is the score of the model, `low` to `high` its interval. `baseline` is "
-          "the score of predicting nothing (for rankings, of a random order), `constant` that of giving every "
-          "sample the same labels, here {labels}, `ceiling` that of perfect predictions. `lift` is 0 at "
-          "the baseline and 1 at the ceiling. 0/0 counts as {zero_division:g}; with "
-          "`zero_division=nan`, it is left out.")
+_ABOUT = (
+    "Predicted {rule}. `value` is the score of the model, `low` to `high` its interval. `baseline` "
+    "is the score of predicting nothing (for rankings, of a random order), `constant` that of "
+    "giving every sample the same labels, here {labels}, `ceiling` that of perfect predictions. "
+    "`lift` is 0 at the baseline and 1 at the ceiling. 0/0 counts as {zero_division:g}; with "
+    "`zero_division=nan`, it is left out.")
 
 def _describe(report, p, labels, measured, ci):
     "Store what the rows mean, and what applies to only some of them"
-    rows = [row for row in dict.fromkeys([*_FIRST, *report.index]) if report.value.notna()[row]]
+    known = report[report.value.notna()]
+    rows = sorted(known.index, key=[*_FIRST, *known.index].index)
     constant = some_labels(p.vocab[labels.nonzero().flatten().tolist()], 6) or 'none'
-    limited = report.ceiling[(report.ceiling<_BELOW_1) & report.value.notna()]
+    limited = known.ceiling[known.ceiling<_BELOW_1]
     report.attrs |= dict(
         sentences={row: _sentence(row, report.loc[row], ci) for row in rows},
         limited=limited.to_dict(), why_limited=_why_limited(p),

@@ -183,11 +183,39 @@ def _joined(tables, models):
     columns = last_one.columns.intersection(_DIFFERENCE)
     return pd.concat(tables, names=['model',None])[[*models,*columns]]
 
-_ABOUT = ("The columns of models have their scores. `difference` is that of a model minus the first "
-          "one, `low` to `high` its interval, which holds for all rows and models at once: a difference "
-          "is significant if 0 is not between them. If there are several trainings of each model, scores "
-          "are their means, intervals include what trainings vary by, and `spread` is the standard "
-          "deviation of a difference of single trainings. ")
+def _measure_models(preds_by_name, targs, thresh, ci, kwargs):
+    "Return each model's `Estimate`s by row, and its predictions (of the last training)"
+    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
+    _check_runs(runs)
+    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *L(runs.values()).concat()))
+    is_by_model = _is_by_model(thresh, preds_by_name, vocab)
+    predictions = {}
+    measured = {}
+    for name,preds in runs.items():
+        kwargs['thresh'] = thresh[name] if is_by_model else thresh
+        predictions[name],measured[name] = _measure_model(name, preds, targs, ci, kwargs)
+    return measured,predictions
+
+_ABOUT = (
+    "The columns of models have their scores. `difference` is that of a model minus the first one, "
+    "`low` to `high` its interval, which holds for all rows and models at once: a difference is "
+    "significant if 0 is not between them. If there are several trainings of each model, scores are "
+    "their means, intervals include what trainings vary by, and `spread` is the standard deviation "
+    "of a difference of single trainings. ")
+
+def _describe(table, predictions, differences, ci):
+    "Store what the columns are, and what applies to only some rows"
+    p,*_ = predictions.values() # What is said is alike for all models
+    table.attrs['about'] = _ABOUT+_rules_in_words({
+        name: o.rule.describe() if o.scored else 'as binary predictions'
+        for name,o in predictions.items()})
+    if ci is None:
+        text = "Without intervals (ci=None), it is unknown which differences may be chance."
+    else:
+        text = said_once(p.sampling) if table.low.notna().any() else ''
+        reasons = [why_unknown(rows, p) for rows in differences.values()]
+        table.attrs['reasons'] = dict(ChainMap(*reasons))
+    table.attrs['reading'] = ' '.join(filter(None, [p.which_labels, text]))
 
 @takes_predictions(but=['thresh'])
 def compare_models(
@@ -210,17 +238,7 @@ def compare_models(
     with other random seeds: then a lucky seed is not called better."""
     check_kwargs('compare_models', compare_models, kwargs)
     _check_models(preds_by_name)
-    # Measure each model
-    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
-    _check_runs(runs)
-    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *L(runs.values()).concat()))
-    is_by_model = _is_by_model(thresh, preds_by_name, vocab)
-    measured = {}
-    rules = {}
-    for name,preds in runs.items():
-        kwargs['thresh'] = thresh[name] if is_by_model else thresh
-        p,measured[name] = _measure_model(name, preds, targs, ci, kwargs)
-        rules[name] = p.rule.describe() if p.scored else 'as binary predictions'
+    measured,predictions = _measure_models(preds_by_name, targs, thresh, ci, kwargs)
     # Subtract the first model from each other one
     base,*others = measured
     differences = {name: _subtract(measured[name], measured[base]) for name in others}
@@ -232,13 +250,5 @@ def compare_models(
         scores = {k: {row: measured[k][row].value for row in by_row} for k in (base, name)}
         tables[name] = ModelComparison(scores).join(_difference_table(by_row, level))
     res = _joined(tables, measured)
-    # What applies to only some rows, and what is said once
-    res.attrs['about'] = _ABOUT+_rules_in_words(rules)
-    if ci is None:
-        text = "Without intervals (ci=None), it is unknown which differences may be chance."
-    else:
-        text = said_once(p.sampling) if res.low.notna().any() else ''
-        reasons = [why_unknown(rows, p) for rows in differences.values()]
-        res.attrs['reasons'] = dict(ChainMap(*reasons))
-    res.attrs['reading'] = ' '.join(filter(None, [p.which_labels, text]))
+    _describe(res, predictions, differences, ci)
     return res

@@ -116,7 +116,8 @@ def _mistakes_in_words(label):
     "Count the mistakes in a label, a row of the report"
     missed = round(label.support*(1-label.recall))
     wrong = round(label.predicted*(1-label.precision))
-    return (f"Of {some_labels([label.name])}, {missed:,} of {count_of(int(label.support), 'positive')} "
+    positives = count_of(int(label.support), 'positive')
+    return (f"Of {some_labels([label.name])}, {missed:,} of {positives} "
             f"{'is' if missed==1 else 'are'} missed, and {wrong:,} of "
             f"{count_of(int(label.predicted), 'prediction')} {'is' if wrong==1 else 'are'} wrong.")
 
@@ -157,10 +158,12 @@ def _unlabelled_in_words(p):
     unlabelled = without_label(p)
     tp,_,fn,_ = p.sample_counts
     highest = (tp+fn>0).double().mean()
-    return note(unlabelled, f"{unlabelled}, so F1 in the samples average is at most {highest:.3f}.")
+    text = f"{unlabelled}, so F1 in the samples average is at most {highest:.3f}."
+    return note(unlabelled, text)
 
-_ABOUT = ("Predicted {rule}. `low` to `high` is the 95% interval of `f1`, `chance` the average precision of "
-          "a random ranking. In the averages, 0/0 counts as 0.")
+_ABOUT = (
+    "Predicted {rule}. `low` to `high` is the 95% interval of `f1`, `chance` the average precision "
+    "of a random ranking. In the averages, 0/0 counts as 0.")
 
 def report(self,
     sort:str='f1', # Column to sort the labels by, ascending; 'label' is their names
@@ -185,8 +188,9 @@ def report(self,
         res = pd.concat([res, rows]).rename_axis('label')
         res.attrs['averages'] = [*rows.index]
     p = self.predictions
-    res.attrs |= dict(unlabelled=_unlabelled_in_words(p), about=_ABOUT.format(rule=self.rule.describe()),
-                      reading=said_once(p.sampling) if res.low.notna().any() else '')
+    res.attrs['about'] = _ABOUT.format(rule=self.rule.describe())
+    res.attrs['unlabelled'] = _unlabelled_in_words(p)
+    res.attrs['reading'] = said_once(p.sampling) if res.low.notna().any() else ''
     return res
 
 def print_classification_report(self):

@@ -63,8 +63,8 @@ def _numbered(
     groups = pd.concat(columns, axis=1).groupby(columns, observed=True)
     names = groups.size().index
     if not 2<=len(names)<=_MOST:
-        raise ValueError(f"by makes {count_of(len(names), 'slice')}, but should make 2 to {_MOST}: pass "
-                         "the hospital or the camera of each sample, or numbers cut as you like")
+        raise ValueError(f"by makes {count_of(len(names), 'slice')}, but should make 2 to {_MOST}: "
+                         "pass the hospital or the camera of each sample, or numbers cut as you like")
     numbers = torch.from_numpy(groups.ngroup().to_numpy().repeat(n//len(table)))
     if names.nlevels>1: return numbers,pd.MultiIndex.from_tuples([*names], names=names.names)
     return numbers,pd.Index([*names], name=names.name, tupleize_cols=False)
@@ -144,7 +144,7 @@ def _compare(p, mask, measure):
 _METRICS = 'recall','precision','f1'
 
 def _shares(p):
-    """Compute recall, precision and Jaccard index of each label, and of how many pairs they are shares
+    """Compute recall, precision and Jaccard index of labels, and of how many pairs they are shares
 
     2 x 3 x C. The Jaccard index J stands for F1, which is no share, but 2 J / (1 + J)."""
     tp,fp,fn,_ = p.counts
@@ -267,9 +267,9 @@ def _labels_in_words(labels, n_pairs):
 
 def _unknown_in_words(table):
     "State which slices have no interval, and why"
-    reasons = pd.Series(table.attrs['reasons'], dtype=object).reindex(table.index)
-    return ' '.join(f"Too few in {some_names(names)}: {why}."
-                    for why,names in reasons.groupby(reasons).groups.items())
+    slices = defaultdict(list)
+    for name in table.index: slices[table.attrs['reasons'][name]].append(name)
+    return ' '.join(f"Too few in {some_names(names)}: {why}." for why,names in slices.items() if why)
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0070
 def _measure_of(metric):
@@ -282,9 +282,10 @@ def _measure_of(metric):
     raise ValueError(f"metric={metric!r} should be one of {', '.join([*ROWS, *RANKINGS])}, or a "
                      "metric with an average, such as JaccardMulti(average='micro')")
 
-_ABOUT = ("`value` is the score of a slice, `low` to `high` its interval. `difference` is this score minus "
-          "that of all other samples, `difference_low` to `difference_high` its interval, which holds for "
-          "all slices at once. `result` is 'lower' or 'higher' if 0 is not between them.")
+_ABOUT = (
+    "`value` is the score of a slice, `low` to `high` its interval. `difference` is this score "
+    "minus that of all other samples, `difference_low` to `difference_high` its interval, which "
+    "holds for all slices at once. `result` is 'lower' or 'higher' if 0 is not between them.")
 
 def _table(
     p:Predictions, # Predictions to compare
@@ -319,9 +320,9 @@ def _table(
     table.labels = _label_table(shares, slices, p.vocab, 1-ci)
     n_pairs = len(slices)*len(p.vocab)
     table.labels.attrs['reading'] = _labels_in_words(table.labels, n_pairs)
+    reasons = {name: o.why_unknown for name,o in zip(slices, differences)}
     sampling = said_once(p.sampling) if low.notna().any() else ''
-    table.attrs |= dict(n_labels=len(p.vocab), about=_ABOUT,
-                        reasons={o: d.why_unknown for o,d in zip(slices, differences) if d.why_unknown},
+    table.attrs |= dict(n_labels=len(p.vocab), about=_ABOUT, reasons=reasons,
                         reading=' '.join(filter(None, [p.which_labels, sampling])))
     return table
 

@@ -191,7 +191,7 @@ def test_a_label_that_is_absent_leaves_its_averages_without_an_interval():
     r = accuracy_report(preds, targs)
     macro = ['balanced_accuracy','f1_macro','ap_macro','roc_auc_macro']
     assert [*r.index[r.low.isna()]]==macro
-    why = "No interval for balanced_accuracy, macro F1, ap_macro, roc_auc_macro: at least one label has no positives here"
+    why = 'No interval for balanced_accuracy, macro F1, ap_macro, roc_auc_macro: at least one label has no positives'
     assert r.reading.count('No interval')==1 and why in r.reading
     report = MultiLabelInterpretation.from_preds(preds, targs).report()
     assert [*report.index[report.low.isna()]][-1:]==['macro avg'] and report.low['weighted avg']>0

@@ -130,7 +130,7 @@ def test_a_label_that_fails_in_a_slice_is_found():
     assert f1.value==pytest.approx(skm.f1_score(y[by==0,3], s[by==0,3]>0.5))
     text = t.reading
     assert (f' 4 of 24 pairs of slice and label differ: recall of d is {inside:.2f} in site 0, '
-                          f'and {outside:.2f} elsewhere, the largest difference. Samples are taken as independent') in text
+            f'and {outside:.2f} elsewhere, the largest difference. Samples are taken as independent') in text
     assert t.result['site 0']=='lower'
     assert text.startswith('Compared with all other samples, micro F1 is lower in site 0 by 0.')
     only = t.loc[['site 1']].reading
