@@ -331,16 +331,6 @@ def interval_table(
     rows = [(o.value, *o.limits(ci)) for o in estimates.values()]
     return pd.DataFrame(rows, [*estimates], ['value','low','high'], dtype=float)
 
-def why_no_intervals(
-    estimates:dict # `Estimate` by row
-)->str: # '' if all that are computed have one
-    "State which rows have no interval, and why"
-    rows = defaultdict(list)
-    for row,o in estimates.items():
-        has_reason = o.without is not None and not math.isnan(o.value)
-        if has_reason and o.why_unknown: rows[o.why_unknown].append(f"'{row}'")
-    return ' '.join(f"No interval for {', '.join(names)}: {why}." for why,names in rows.items())
-
 # %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c2
 RANKINGS = 'ap_macro','roc_auc_macro','lrap'
 

@@ -8,7 +8,7 @@ __all__ = ['SliceComparison', 'compare_slices']
 # %% ../../nbs/reports/03_slices.ipynb #51ce0003
 from fastai.basics import *
 from ..core.inputs import as_frame, check_index, to_builtin
-from ..core.messages import check_kwargs, count_of, note
+from ..core.messages import check_kwargs, count_of, note, said_once
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
 from ..core.predictions import (
@@ -18,7 +18,7 @@ from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import CF1
 from ..metrics.intervals import (
     Estimate, estimate, ranking_estimates, RANKINGS, simultaneous_level)
-from .accuracy import ROWS, row_metrics
+from .accuracy import in_words, ROWS, row_metrics
 from dataclasses import dataclass
 from functools import cached_property
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
@@ -63,8 +63,8 @@ def _numbered(
     groups = pd.concat(columns, axis=1).groupby(columns, observed=True)
     names = groups.size().index
     if not 2<=len(names)<=_MOST:
-        raise ValueError(f"by makes {count_of(len(names), 'slice')}, but should make 2 to {_MOST}: pass "
-                         "the hospital or the camera of each sample, or numbers cut as you like")
+        raise ValueError(f"by makes {count_of(len(names), 'slice')}, but should make 2 to {_MOST}: "
+                         "pass the hospital or the camera of each sample, or numbers cut as you like")
     numbers = torch.from_numpy(groups.ngroup().to_numpy().repeat(n//len(table)))
     if names.nlevels>1: return numbers,pd.MultiIndex.from_tuples([*names], names=names.names)
     return numbers,pd.Index([*names], name=names.name, tupleize_cols=False)
@@ -144,7 +144,7 @@ def _compare(p, mask, measure):
 _METRICS = 'recall','precision','f1'
 
 def _shares(p):
-    """Compute recall, precision and Jaccard index of each label, and of how many pairs they are shares
+    """Compute recall, precision and Jaccard index of labels, and of how many pairs they are shares
 
     2 x 3 x C. The Jaccard index J stands for F1, which is no share, but 2 J / (1 + J)."""
     tp,fp,fn,_ = p.counts
@@ -212,6 +212,16 @@ class SliceComparison(Table):
     _metadata = ['labels'] # pandas keeps it in copies
     labels = None
 
+    @property
+    def reading(self):
+        "What the slices and their labels mean, in two sentences, and the exceptions that concern them"
+        if 'result' not in self or self.labels is None: return ''
+        of_slices = self.labels.index.droplevel(-1).isin(self.index)
+        n_pairs = len(self)*self.attrs['n_labels']
+        texts = [_slices_in_words(self), _labels_in_words(self.labels[of_slices], n_pairs),
+                 _unknown_in_words(self), self.attrs['reading']]
+        return ' '.join(filter(None, texts))
+
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: a new figure
         figsize:tuple=None # Width and height in inches; None: by the number of rows
@@ -231,15 +241,15 @@ class SliceComparison(Table):
 # %% ../../nbs/reports/03_slices.ipynb #51ce0060
 def _slices_in_words(table):
     "State which slices differ from all other samples"
-    name = table.columns.name
+    name = in_words(table.columns.name)
     parts = []
     for result in ('lower','higher'):
         rows = table[table.result==result].sort_values('difference', key=np.abs, ascending=False)
-        texts = [f"in {as_shown(o.Index)} by "
+        texts = [f"{as_shown(o.Index)} by "
                  f"{with_limits(o.difference, o.difference_low, o.difference_high)}"
                  for o in rows.itertuples()]
-        if texts: parts.append(f"{result} {some_names(texts, 3)}")
-    if parts: return f"{name} is {'; it is '.join(parts)} than in all other samples."
+        if texts: parts.append(f"{result} in {some_names(texts, 3)}")
+    if parts: return f"Compared with all other samples, {name} is {' and '.join(parts)}."
     if table.difference_low.notna().any(): return f"Each difference in {name} may be chance."
     return f"No slice has enough samples to compare its {name}."
 
@@ -255,11 +265,11 @@ def _labels_in_words(labels, n_pairs):
             f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere"
             f"{note(n>1, ', the largest difference')}.")
 
-def _unknown_in_words(slices, differences):
+def _unknown_in_words(table):
     "State which slices have no interval, and why"
-    reasons = pd.Series([o.why_unknown for o in differences], slices)
-    return ' '.join(f"Too few in {some_names(names)}: {why}."
-                    for why,names in reasons[reasons>''].groupby(reasons).groups.items())
+    slices = defaultdict(list)
+    for name in table.index: slices[table.attrs['reasons'][name]].append(name)
+    return ' '.join(f"Too few in {some_names(names)}: {why}." for why,names in slices.items() if why)
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0070
 def _measure_of(metric):
@@ -271,6 +281,11 @@ def _measure_of(metric):
     elif metric in ROWS: return lambda p: estimate(row_metrics(p)[metric], p),metric
     raise ValueError(f"metric={metric!r} should be one of {', '.join([*ROWS, *RANKINGS])}, or a "
                      "metric with an average, such as JaccardMulti(average='micro')")
+
+_ABOUT = (
+    "`value` is the score of a slice, `low` to `high` its interval. `difference` is this score "
+    "minus that of all other samples, `difference_low` to `difference_high` its interval, which "
+    "holds for all slices at once. `result` is 'lower' or 'higher' if 0 is not between them.")
 
 def _table(
     p:Predictions, # Predictions to compare
@@ -301,13 +316,14 @@ def _table(
     low,high = table.difference_low,table.difference_high
     table['result'] = np.select([low.isna(), high<0, low>0], ['too few','lower','higher'], '')
     table.columns.name = name
-    # The labels that differ, and both tables in words
+    # The labels that differ, and what applies to only some slices
     table.labels = _label_table(shares, slices, p.vocab, 1-ci)
-    of_labels = _labels_in_words(table.labels, len(slices)*len(p.vocab))
-    table.labels.attrs['reading'] = of_labels
-    last_line = [_unknown_in_words(slices, differences), p.which_labels, p.sampling]
-    table.attrs['reading'] = (f"{_slices_in_words(table)} {of_labels}\n"
-                              f"{' '.join(filter(None, last_line))}")
+    n_pairs = len(slices)*len(p.vocab)
+    table.labels.attrs['reading'] = _labels_in_words(table.labels, n_pairs)
+    reasons = {name: o.why_unknown for name,o in zip(slices, differences)}
+    sampling = said_once(p.sampling) if low.notna().any() else ''
+    table.attrs |= dict(n_labels=len(p.vocab), about=_ABOUT, reasons=reasons,
+                        reading=' '.join(filter(None, [p.which_labels, sampling])))
     return table
 
 def slices_of(self,

@@ -282,7 +282,6 @@ def test_a_comparison_is_shown(tmp_path):
     assert cells(part.table.thead)==[['',*two]] and cells(part.table.tbody)==shown(two)
     lines = two.reading.replace('`', '').splitlines()
     assert [o.get_text() for o in part.find_all('p')]==lines and not part.find('old')
-    assert 'Predicted at thresh=0.5.' in part.get_text()
     texts = ''.join(ElementTree.fromstring(svgs(page)[0]).itertext())
     assert 'new minus <old> & $a$' in texts and 'f1_micro' in texts
     three = compare_models(models, targs, sigmoid=True)

@@ -128,19 +128,21 @@ def test_a_label_that_fails_in_a_slice_is_found():
     assert (row.value,row.elsewhere)==(pytest.approx(inside),pytest.approx(outside)) and row.difference<0
     f1 = t.labels.loc[('site 0','d')].set_index('metric').loc['f1']
     assert f1.value==pytest.approx(skm.f1_score(y[by==0,3], s[by==0,3]>0.5))
-    first,second = t.reading.splitlines()
-    assert first.endswith(f' 4 of 24 pairs of slice and label differ: recall of d is {inside:.2f} in site 0, '
-                          f'and {outside:.2f} elsewhere, the largest difference.')
-    assert t.result['site 0']=='lower' and first.startswith('f1_micro is lower in site 0 by 0.')
-    assert second.startswith('Samples are taken as independent')
-    assert t.labels.reading in first and pickle.loads(pickle.dumps(t)).labels.equals(t.labels)
+    text = t.reading
+    assert (f' 4 of 24 pairs of slice and label differ: recall of d is {inside:.2f} in site 0, '
+            f'and {outside:.2f} elsewhere, the largest difference. Samples are taken as independent') in text
+    assert t.result['site 0']=='lower'
+    assert text.startswith('Compared with all other samples, micro F1 is lower in site 0 by 0.')
+    only = t.loc[['site 1']].reading
+    assert 'site 0' not in only and 'of 6 pairs of slice and label differs' in only and repr(t[['value']])
+    assert t.labels.reading in text and pickle.loads(pickle.dumps(t)).labels.equals(t.labels)
     assert t.head(1).labels is t.labels and len(t.copy().labels)==len(t.labels)
 
 def test_equal_slices_do_not_differ():
     t = compare_slices(*sliced(1200))
     assert (t.result=='').all() and not len(t.labels)
-    assert t.reading.startswith('Each difference in f1_micro may be chance. None of the 24 pairs of slice and label '
-                                'differs from all other samples in recall, precision or F1.\n')
+    assert t.reading.startswith('Each difference in micro F1 may be chance. None of the 24 pairs of slice and label '
+                                'differs from all other samples in recall, precision or F1. ')
     assert [*t.labels]==['metric','value','elsewhere','difference','p_value'] and t.labels.index.nlevels==2
 
 # What samples are sliced by
@@ -220,7 +222,7 @@ def test_small_slices_have_no_interval():
     # Of groups, the effective number counts
     groups = np.r_[np.zeros(60), np.arange(1, 10), np.arange(10, 141)].astype(int)
     t = compare_slices(s, y, np.r_[[0]*69, [1]*131], groups=groups)
-    assert (t.result=='too few').all() and 'No slice has enough samples to compare its f1_micro.' in t.reading
+    assert (t.result=='too few').all() and 'No slice has enough samples to compare its micro F1.' in t.reading
     # A label without positives
     y[:,0] = np.arange(200)>=19
     t = compare_slices(s, y, np.r_[[0]*19, [1]*181], metric='f1_macro')
