@@ -8,7 +8,7 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 # %% ../../nbs/metrics/01_streaming.ipynb #86d5e6b2
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor
-from ..core.messages import new_warnings, warn_user
+from ..core.messages import new_warnings, suggestion, warn_user
 from ..core.rules import beyond_probs, ThresholdRule
 from ..core.counts import (
     Batch, check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
@@ -71,8 +71,9 @@ class StreamMetric(AccumMetric):
         name:str=None # Column name; None: fastai's name, and the average if it is not the default
     ):
         if average not in self.averages:
-            raise ValueError(f"{type(self).__name__} has no average={average!r}: "
-                             f"use one of {', '.join(map(repr, self.averages))}")
+            raise ValueError(f"{type(self).__name__} has no average={average!r}: use one of "
+                             f"{', '.join(map(repr, self.averages))}"
+                             f"{suggestion(average, self.averages)}")
         if not isinstance(zero_division, Real):
             raise ValueError(f"zero_division={zero_division!r} should be a number, "
                              "such as 0, 1 or nan")
