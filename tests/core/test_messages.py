@@ -104,8 +104,9 @@ METRICS = 'f1','fbeta','jaccard','accuracy','balanced_accuracy','matthews','prec
 
 @pytest.mark.parametrize('ours,theirs', [
     ('f1', 'F1 f1_score micro_f1 f1_macro macro-f1 MultilabelF1Score multilabel_f1_score F.f1 dice DiceCoefficient'),
-    ('fbeta', 'fbeta_score FBetaScore f_beta'), ('jaccard', 'iou IoU MeanIoU mean_io_u BinaryIoU JaccardIndex jacard'),
-    ('accuracy', 'acc accuracy_score BinaryAccuracy accuracy_multi'), ('balanced_accuracy', 'balanced_accuracy_score bal'),
+    ('fbeta', 'fbeta_score FBetaScore f_beta'), ('jaccard', 'iou IoU MeanIoU mean_io_u BinaryIoU JaccardIndex'),
+    ('accuracy', 'acc accuracy_score BinaryAccuracy accuracy_multi'),
+    ('balanced_accuracy', 'balanced_accuracy_score bal'),
     ('matthews', 'mcc MCC matthews_corrcoef MultilabelMatthewsCorrCoef phi'),
     ('precision', 'prec MultilabelPrecision ppv'), ('recall', 'sensitivity tpr Recall recall_score')])
 def test_metrics_of_other_libraries_are_known(ours, theirs):
@@ -116,7 +117,8 @@ def test_no_name_is_better_than_a_wrong_one(name): test_eq(suggestion(name, METR
 
 def test_arguments_of_other_libraries_are_known():
     names = [*inspect.signature(best_thresholds).parameters]
-    for ours,theirs in dict(cv='folds n_folds n_splits', seed='random_state', vocab='names class_names classes').items():
+    words = dict(cv='folds n_folds n_splits', seed='random_state', vocab='names class_names classes')
+    for ours,theirs in words.items():
         for name in theirs.split(): test_eq(suggestion(name, names), f": did you mean {ours!r}?")
 
 @pytest.mark.parametrize('name,names,near', [
