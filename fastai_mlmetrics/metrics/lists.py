@@ -32,6 +32,13 @@ def _check_args(f, thresh, kwargs):
     if is_array: raise ValueError(f"call it: metrics={f.__name__}()")
     check_kwargs(f.__name__, f, kwargs)
 
+class _Metrics(L):
+    "List of metrics, which fastai calls like a function if it is a part of another list"
+    def __call__(self, *args):
+        raise ValueError("a metric is a list: write one flat list, such as "
+                         "metrics=[*multilabel_metrics(), APScoreMulti()]")
+    def _new(self, *args, **kwargs): return L(*args, **kwargs) # A Learner stores a plain list
+
 def _listed(table, kwargs, ending=''):
     "Make the metrics of a table, with `ending` added to their names"
     return L(cls(average=average, name=name+ending, **kwargs)
@@ -70,7 +77,7 @@ def multilabel_metrics(
         # `zero_division` is for 0/0 of counts: AUC and LRAP keep their own defaults
         kw.pop('zero_division', None)
         res += [RocAucMulti(name='roc_auc_macro', bins=bins, **kw), LRAP(name='lrap', **kw)]
-    return res
+    return _Metrics(res)
 
 # %% ../../nbs/metrics/05_lists.ipynb #bfcfdea4
 _IN_PAPERS = dict(
@@ -104,4 +111,4 @@ def paper_metrics(
         top_k = check_int('top_k', top_k, 1)
         limits = dict(min_labels=0 if above_thresh else top_k, max_labels=top_k)
         res += _listed(_IN_PAPERS, kwargs | limits, f'_{top_k}')
-    return res
+    return _Metrics(res)
