@@ -216,12 +216,11 @@ def progress(
 
 # %% ../../nbs/core/01_messages.ipynb #391e73b0
 @cache # Many classes share an `__init__`
-def _argument_lines(f):
-    "List the arguments of a function, and what it returns, with their comments"
+def _argument_texts(f):
+    "Return the comments of a function's arguments, and of what it returns, by name"
     docs = docments(f, full=True, args_kwargs=True)
     order = *inspect.signature(f).parameters,'return' # Older versions of fastcore have another
-    texts = {k: docs[k].docment for k in order if k in docs}
-    return [f"  {k.replace('return', 'returns')}: {v}" for k,v in texts.items() if v]
+    return {k: docs[k].docment for k in order if k in docs and docs[k].docment}
 
 def document(
     *objects # Functions and classes; of another package's class, only methods patched in here change
@@ -234,8 +233,10 @@ def document(
     for o in {*filter(is_ours, [*objects, *methods])}:
         f = o.__init__ if isinstance(o, type) else o
         if not (o.__doc__ and inspect.isfunction(f) and is_ours(f)): continue
-        try: lines = _argument_lines(f)
+        try: texts = _argument_texts(f)
         except OSError: return # A frozen application has no source
+        of_class = getattr(o, 'argument_texts', {}) # Where the comment is one for many classes
+        lines = [f"  {k.replace('return', 'returns')}: {of_class.get(k, v)}" for k,v in texts.items()]
         text = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0]
         if lines: o.__doc__ = '\n'.join([text, '', 'Arguments:', *lines])
 

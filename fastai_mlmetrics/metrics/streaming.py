@@ -15,7 +15,7 @@ from ..core.counts import (
 from ..core.decoding import Decoding, range_words
 from ..core.loop import (
     all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch)
-from .arguments import declared_init
+from .arguments import average_text, declared_init
 from torch.utils.data import RandomSampler
 from weakref import ref
 
@@ -55,6 +55,7 @@ class StreamMetric(AccumMetric):
         declares = {'order','without','defaults'} & cls.__dict__.keys()
         if declares: cls.__init__ = declared_init(cls)
         cls.defaults = super(cls, cls).defaults | cls.defaults
+        cls.argument_texts = dict(average=average_text(cls.averages)) # For `help`
 
     def __init__(self,
         *,
@@ -62,7 +63,7 @@ class StreamMetric(AccumMetric):
         sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if it has them; None: by label
+        average:str='micro', # One of `averages`
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
