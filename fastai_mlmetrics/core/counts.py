@@ -51,10 +51,10 @@ def check_values(
     "Raise an error for invalid targets or binary predictions, and count samples with NaN"
     low,low_targ,high,high_targ,fraction,nans = checks
     wrong_target = first((low_targ, high_targ, fraction), lambda o: o not in (0,1))
-    if wrong_target is not None and trained:
-        return ("targets must be 0 or 1, but MixUp and CutMix make soft targets, with which "
-                "train_metrics are nan")
     if wrong_target is not None:
+        if trained:
+            return ("targets must be 0 or 1, but MixUp and CutMix make soft targets, with which "
+                    "train_metrics are nan")
         swapped = abs(fraction)>0 and (low,high)==(0,1) # It is NaN if a target is
         are_signs = (low_targ,fraction)==(-1,0)
         text = _wrong_target_text(wrong_target, swapped, are_signs, in_learner)

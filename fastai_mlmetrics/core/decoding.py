@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/core/06_decoding.ipynb #67035af5
 from fastai.basics import *
-from .inputs import label_vocab
+from .inputs import label_vocab, ONE_CLASS
 from .messages import note, PROBS_GIVEN, SOFTMAX_GIVEN
 from .rules import (
     as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
@@ -49,12 +49,13 @@ class Decoding:
 
     @classmethod
     def of(cls,
-        learn # Learner, or an object in its place, which may have no loss function
+        learn, # Learner, or an object in its place, which may have no loss function
+        c:int=None # Number of labels; None: as many as have a name
     ): # `Decoding`
         "Describe the loss function of a Learner"
         dls = getattr(learn, 'dls', None)
-        n_labels = len(label_vocab(dls) or [])
-        decoding = cls(getattr(learn, 'loss_func', None), n_labels, getattr(dls, 'device', None))
+        if c is None: c = len(label_vocab(dls) or [])
+        decoding = cls(getattr(learn, 'loss_func', None), c, getattr(dls, 'device', None))
         decoding.model = getattr(learn, 'model', None)
         return decoding
 
@@ -197,8 +198,7 @@ def to_probs(self:Decoding,
     preds:Tensor # Predictions of `get_preds`: after the activation, if there is one
 )->Tensor: # In [0, 1]
     "Convert predictions to probabilities"
-    of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
-    scores = to_scores(preds, not self.is_activated and of_preds.takes_logits)
+    scores = to_scores(preds, not self.is_activated and self.takes_logits)
     if not (self.is_activated or is_probs(scores)): raise ValueError(self.not_probs_text)
     return clip_probs(scores)
 
@@ -214,8 +214,7 @@ def range_found(self:Decoding,
     preds:Tensor # Predictions of `get_preds`: after the activation, if there is one
 ): # `RangeFound`; None: nothing is wrong
     "Check whether the model ends with a sigmoid, and the loss function applies another"
-    of_preds = Decoding(self.loss_func, preds.shape[-1], self.device)
-    if preds.numel()<10 or of_preds.takes!='logits': return None
+    if preds.numel()<10 or self.takes!='logits': return None
     low,high = preds.double().aminmax()
     outputs = torch.stack([low, high])
     # Undo the activation
@@ -226,11 +225,8 @@ def range_found(self:Decoding,
 @patch(as_prop=True)
 def one_class_text(self:Decoding):
     "Explain that it is for one class per sample; '' if it is not"
-    return note(isinstance(self.func, nn.CrossEntropyLoss),
-        f"the loss function ({self.name}) is for one class per sample or pixel, which is not "
-        "multi-label. For one class, use fastai's metrics, such as `accuracy` or `DiceMulti()`, "
-        "without ZeroLabelsCallback. For several labels, use targets of zeros and ones (`F.one_hot`), "
-        "and `loss_func=BCEWithLogitsLossFlat()`")
+    is_for_one = isinstance(self.func, nn.CrossEntropyLoss)
+    return note(is_for_one, f"the loss function ({self.name}) is for {ONE_CLASS}")
 
 @patch
 def ends_with(self:Decoding,

@@ -135,20 +135,12 @@ def _text_problem(o):
                     "pd.Series(targs).str.get_dummies(' '), with their separator")
     return ''
 
-def _described(o):
-    "Describe an object by its type, and by its shape or length"
-    kind = type(o).__name__
-    shape = getattr(o, 'shape', None)
-    if isinstance(shape, tuple): return f"{kind} of the shape {tuple(shape)}"
-    return f"{kind} of {len(o)}" if isinstance(o, _LISTS) else kind
-
 def _other_problem(o):
     "State what was passed instead of a table, and what to pass"
-    o = as_frame(o)
-    parts = [*dict.fromkeys(map(_described, _rows(o) or []))]
-    found = f" ({', '.join(parts[:3])})" if parts else ''
-    return (f"this {_described(o)}{found} is not one: pass an array, a tensor, a DataFrame, or lists "
-            "of equally long rows; of several arrays, the one with a column per label")
+    shape = getattr(o, 'shape', None)
+    of_shape = f" of the shape {tuple(shape)}" if isinstance(shape, tuple) else ''
+    return (f"this {type(o).__name__}{of_shape} is not one: pass an array, a tensor, a DataFrame, or "
+            "lists of equally long rows; of several arrays, the one with a column per label")
 
 # %% ../../nbs/core/00_inputs.ipynb #34ac7cb9
 def match_columns(
@@ -236,11 +228,12 @@ def as_rows(
     if preds.device!=targs.device:
         raise ValueError(f"predictions are on {preds.device}, but targets on {targs.device}")
     # One shape
-    unequal = _unequal_text(tuple(preds.shape), tuple(targs.shape))
-    if preds.ndim+targs.ndim<=3: # A single label
+    shapes = tuple(preds.shape),tuple(targs.shape)
+    if preds.ndim+targs.ndim<=3: # A single label: N and N, or N and N x 1
         preds = _with_label_axis(preds)
         targs = _with_label_axis(targs)
-    if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]: raise ValueError(unequal)
+    if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
+        raise ValueError(_unequal_text(*shapes))
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
 def _check_no_id(preds, targs):
@@ -252,12 +245,21 @@ def _check_no_id(preds, targs):
 
 def _with_label_axis(x): return x[:,None] if x.ndim==1 else x
 
+ONE_CLASS = (
+    "one class per sample or pixel, which is not multi-label. For one class, use fastai's metrics, "
+    "such as `accuracy` or `DiceMulti()`, without ZeroLabelsCallback. For several labels, use targets "
+    "of zeros and ones (`F.one_hot`), and `loss_func=BCEWithLogitsLossFlat()`")
+
 def _unequal_text(preds, targs):
     "State what to do about predictions and targets of these shapes"
+    has_classes = len(preds)>2 and math.prod(preds)>math.prod(targs)
     hint = "; both need a row per sample and a column per label"
     if preds[:1]==targs[:1] and targs[1:] in ((),(1,)):
         hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
     elif len(preds)==3 and preds[::2]==targs: hint = ". For crops of a sample, use preds.mean(1)"
+    # Without the axis of the classes, which is the second or the last one
+    elif has_classes and targs in (preds[:1]+preds[2:], preds[:-1]):
+        hint = f". These are {ONE_CLASS}"
     # `predict_proba` of scikit-learn returns a list with the probabilities of two classes per label
     elif len(preds)==3 and preds[2]==2:
         hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"

@@ -44,6 +44,16 @@ def _is_loader(o):
     is_own = has('__iter__') and has('__len__') and not is_collection # Such as NVIDIA DALI's
     return is_own or isinstance(o, (DataLoader,torch.utils.data.DataLoader))
 
+def _whole_in_order(dl):
+    "Return a loader of the same samples, all of them and in order"
+    partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
+    if partly and hasattr(dl, 'new'): return dl.new(shuffle=False, drop_last=False)
+    # torch's loaders have one of these samplers, unless the user passed another
+    sampler = type(getattr(dl, 'sampler', None))
+    if not (sampler is RandomSampler or sampler is SequentialSampler and partly): return dl
+    return torch.utils.data.DataLoader(dl.dataset, dl.batch_size, num_workers=dl.num_workers,
+                                       collate_fn=dl.collate_fn, pin_memory=dl.pin_memory)
+
 def get_dl(
     learn:Learner, # Learner with the data
     ds_idx=1, # Data to load: 0 for training, 1 for validation, or a data loader
@@ -60,13 +70,7 @@ def get_dl(
         one = note(isinstance(dl, DataLoaders), ", one of its own (`dls.valid`) or a new one")
         raise TypeError(f"{name} is a {type(dl).__name__}, but should be 0 for training, 1 for "
                         f"validation, or a loader{one}: learn.dls.test_dl(items, with_labels=True)")
-    partly = getattr(dl, 'shuffle', False) or getattr(dl, 'drop_last', False)
-    # torch's loaders have one of these samplers, unless the user passed another
-    sampler = type(getattr(dl, 'sampler', None))
-    if partly and hasattr(dl, 'new'): dl = dl.new(shuffle=False, drop_last=False)
-    elif sampler is RandomSampler or sampler is SequentialSampler and partly:
-        dl = torch.utils.data.DataLoader(dl.dataset, dl.batch_size, num_workers=dl.num_workers,
-                                         collate_fn=dl.collate_fn, pin_memory=dl.pin_memory)
+    dl = _whole_in_order(dl)
     if not len(dl):
         raise ValueError("there are no such data (an exported Learner has none): "
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
@@ -160,7 +164,7 @@ def get_probs(
         preds,*rest = nested_reorder([preds,*rest], tensor(idxs).argsort())
     check_label_axis(learn, preds)
     if act is None:
-        decoding = Decoding.of(learn)
+        decoding = Decoding.of(learn, preds.shape[-1])
         text = range_words(decoding.range_found(preds), decoding)
         preds = decoding.to_probs(preds)
         # Callback or metrics may have shown this warning

@@ -61,24 +61,19 @@ class Predictions:
         groups=None # Group of each sample, such as its patient; None: samples are independent
     ): # `Predictions`
         "Check arrays of any kind"
+        # Names of rows and columns, if there are tables
         index = row_names(preds, targs)
         columns = columns_of(preds, targs)
         check_index('groups and the arrays', groups, preds, targs)
-        rows,targs = as_rows(preds, targs)
-        groups = group_numbers(groups, len(rows), preds)
-        preds = rows
-        known = preds # Predictions of targets that count; nan for all others
-        if ignore_index is not None and preds.is_floating_point():
-            valid = ThresholdRule(ignore_index=ignore_index).valid(targs)
-            known = preds.masked_fill(~valid, math.nan)
-            # Predictions of ignored targets may be any number, such as the ignored value
-            if not is_probs(preds) and is_probs(known):
-                preds = known.where((preds<0) | (preds>1), preds)
-        if preds.is_floating_point() and not sigmoid and is_probs(preds): preds = clip_probs(preds)
+        # Two tensors
+        items = preds
+        preds,targs = as_rows(preds, targs)
+        groups = group_numbers(groups, len(preds), items)
         vocab = _named(vocab, columns, preds.shape[1])
+        # The rule
         if thresh is not None: thresh = as_thresh(thresh, vocab)
         if preds.is_floating_point():
-            _check_scale(known, thresh, sigmoid)
+            preds = _checked_scores(preds, targs, thresh, sigmoid, ignore_index)
             rule = ThresholdRule(ifnone(thresh, 0.5), sigmoid, ignore_index=ignore_index,
                                  min_labels=min_labels, max_labels=max_labels)
         else: # Binary predictions have neither threshold nor limits
@@ -248,6 +243,18 @@ def _check_scale(preds, thresh, sigmoid):
     if not (probs or sigmoid) and is_prob_thresh(thresh):
         low,high = preds[~preds.isnan()].aminmax()
         raise ValueError(RangeFound('logits', low.item(), high.item()).text)
+
+def _checked_scores(preds, targs, thresh, sigmoid, ignore_index):
+    "Check the scale of scores or logits, and clip probabilities to [0, 1]"
+    known = preds # Predictions of targets that count; nan for all others
+    if ignore_index is not None:
+        valid = ThresholdRule(ignore_index=ignore_index).valid(targs)
+        known = preds.masked_fill(~valid, math.nan)
+    _check_scale(known, thresh, sigmoid)
+    if sigmoid or not is_probs(known): return preds
+    # Predictions of ignored targets may be any number, such as the ignored value
+    if not is_probs(preds): preds = known.where((preds<0) | (preds>1), preds)
+    return clip_probs(preds)
 
 @patch
 def _check_values(self:Predictions):

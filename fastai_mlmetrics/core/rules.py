@@ -46,8 +46,9 @@ def thresh_names(
     thresh # Thresholds, as `as_thresh` takes them
 ): # Tuple of names; None: no names, or only numbers from 0
     "Return the label names that thresholds come with"
+    names = ()
     if isinstance(thresh, (pd.Series,dict)): names = (*thresh.keys(),)
-    else: names = (*(getattr(thresh, 'names', None) or ()),) if isinstance(thresh, tuple) else ()
+    elif isinstance(thresh, tuple): names = (*(getattr(thresh, 'names', None) or ()),)
     return None if names==(*range(len(names)),) else names
 
 def as_thresh(
@@ -73,29 +74,32 @@ def as_thresh(
 
 def _in_order(thresh, names, vocab, by_name):
     "Put plain thresholds with names into the order of `vocab`"
-    is_partial = by_name and vocab is not None and isinstance(thresh, tuple) and len(thresh)<len(vocab)
-    if names is None and is_partial: names = (*range(len(thresh)),)
     # A global threshold may have names, too: those of the labels that it was tuned for
-    if names is None or vocab is None or isinstance(thresh, float): return thresh
-    if [*map(str, names)]==[*map(str, vocab)]: return thresh
+    if vocab is None or isinstance(thresh, float): return thresh
+    if names is None and by_name and len(thresh)<len(vocab): names = (*range(len(thresh)),)
+    if names is None or [*map(str, names)]==[*map(str, vocab)]: return thresh
     if {*names}=={*vocab} and len({*names})==len(names):
         return tuple(thresh[names.index(o)] for o in vocab)
+    is_numbered = [*vocab]==[*range(len(vocab))] # Labels without names are numbered from 0
+    if is_numbered and not by_name and len(names)==len(vocab): return thresh
+    raise ValueError(_names_text(names, vocab, is_numbered and by_name))
+
+def _names_text(names, vocab, needs_vocab):
+    "State how the names of thresholds differ from those of the labels"
     unknown = [o for o in names if o not in vocab]
-    if [*vocab]==[*range(len(vocab))]: # Labels without names are numbered from 0
-        if not by_name and len(names)==len(vocab): return thresh
-        if by_name and unknown:
-            raise ValueError("thresh is by name, but the labels have no names here: pass vocab=, "
-                             "targets in a DataFrame, or thresh as a list, one number per label")
+    missing = [o for o in vocab if o not in names]
+    if unknown and needs_vocab:
+        return ("thresh is by name, but the labels have no names here: pass vocab=, targets in a "
+                "DataFrame, or thresh as a list, one number per label")
     if unknown:
         name = unknown[0]
         is_index = isinstance(name, int) and name in range(len(vocab))
         hint = suggestion(vocab[name] if is_index else name, vocab)
-        raise ValueError(f"thresh is for the labels {unknown[:3]}, which are not here{hint}")
-    missing = [o for o in vocab if o not in names]
+        return f"thresh is for the labels {unknown[:3]}, which are not here{hint}"
     if missing:
-        raise ValueError(f"thresh lacks {missing[:3]}: pass a number for each label. Only "
-                         "learn.set_thresh accepts some labels, and keeps the other thresholds")
-    raise ValueError("thresh has more than one number for a label")
+        return (f"thresh lacks {missing[:3]}: pass a number for each label. Only learn.set_thresh "
+                "accepts some labels, and keeps the other thresholds")
+    return "thresh has more than one number for a label"
 
 def complete_thresh(
     thresh, # Thresholds, as `as_thresh` takes them; with names, they may be of some labels only
@@ -183,31 +187,33 @@ class ThresholdRule:
 
     def __post_init__(self):
         "Check the arguments, and replace them by plain numbers and tuples"
-        thresh = as_thresh(self.thresh)
+        def store(**fields): # The instance is frozen
+            for name,value in fields.items(): object.__setattr__(self, name, value)
+        # Threshold, with the names that it came with
+        given = self.thresh
+        store(thresh=as_thresh(given), names=ifnone(self.names, thresh_names(given)),
+              by_name=self.by_name or isinstance(given, dict))
         if self.sigmoid not in (True,False):
             raise ValueError(f"sigmoid={self.sigmoid!r} should be True or False")
-        useless = useless_thresh(thresh)
+        useless = useless_thresh(self.thresh)
         if self.sigmoid and useless:
             raise ValueError(f"{useless}. For a threshold on logits, pass sigmoid=False")
+        # Which pairs count
         if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
             raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, "
                              "which may be nan")
         if self.ignore_index in (0,1):
             raise ValueError(f"ignore_index={self.ignore_index} is the value of known targets: to "
                              "leave out a label, pass labels= with the others")
-        weight_index = self.weight_index
-        if isinstance(self.sample_weight, pd.Series): weight_index = self.sample_weight.index
-        min_labels = check_int('min_labels', self.min_labels)
-        max_labels = self.max_labels
-        if max_labels is not None: max_labels = check_int('max_labels', max_labels, max(min_labels, 1))
-        labels = None if self.labels is None else tuple(L(to_builtin(self.labels)))
-        if labels==(): raise ValueError("labels=[] leaves nothing to score")
-        checked = dict(
-            thresh=thresh, names=ifnone(self.names, thresh_names(self.thresh)),
-            by_name=self.by_name or isinstance(self.thresh, dict), labels=labels,
-            sample_weight=check_weight(self.sample_weight), min_labels=min_labels,
-            max_labels=max_labels, weight_index=weight_index)
-        for name,value in checked.items(): object.__setattr__(self, name, value)
+        if self.labels is not None: store(labels=tuple(L(to_builtin(self.labels))))
+        if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
+        # Weights
+        if isinstance(self.sample_weight, pd.Series): store(weight_index=self.sample_weight.index)
+        store(sample_weight=check_weight(self.sample_weight))
+        # Limits
+        store(min_labels=check_int('min_labels', self.min_labels))
+        if self.max_labels is not None:
+            store(max_labels=check_int('max_labels', self.max_labels, max(self.min_labels, 1)))
 
     def replace(self, **changes):
         "Copy the rule with other arguments; names of the labels go with the threshold they came with"
@@ -314,6 +320,16 @@ def range_found(self:ThresholdRule,
         return RangeFound('logits', low, high)
 
 # %% ../../nbs/core/03_rules.ipynb #a0871284
+def _label_column(label, c, vocab):
+    "Return the column of a label, which is a name or an index"
+    if isinstance(label, bool): raise ValueError("labels is a mask: pass np.flatnonzero(labels)")
+    if vocab is not None and label in vocab: return vocab.index(label)
+    if label in range(c): return int(label)
+    hint = note(isinstance(label, str), suggestion(label, ifnone(vocab, range(c))))
+    if vocab is None and not hint:
+        hint = ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab"
+    raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{hint}")
+
 @patch
 def for_labels(self:ThresholdRule,
     c:int, # Number of labels
@@ -327,15 +343,7 @@ def for_labels(self:ThresholdRule,
     if self.min_labels>c: raise ValueError(f"min_labels={self.min_labels} is more than the {c} labels")
     rule = self if thresh is self.thresh else self.replace(thresh=thresh)
     if self.labels is None: return rule,None
-    def column(label):
-        if isinstance(label, bool): raise ValueError("labels is a mask: pass np.flatnonzero(labels)")
-        if vocab is not None and label in vocab: return vocab.index(label)
-        if label in range(c): return int(label)
-        hint = note(isinstance(label, str), suggestion(label, ifnone(vocab, range(c))))
-        if vocab is None and not hint:
-            hint = ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab"
-        raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{hint}")
-    columns = tuple(map(column, self.labels))
+    columns = tuple(_label_column(label, c, vocab) for label in self.labels)
     i,n = Counter(columns).most_common(1)[0]
     if n>1: raise ValueError(f"labels has {ifnone(vocab, range(c))[i]!r} {n} times")
     return rule,columns
@@ -365,7 +373,8 @@ def vocab_for(self:ThresholdRule,
 @patch
 def check_names(self:ThresholdRule, learn):
     "Raise an error for label names that `learn` does not have"
-    if vocab:=self.vocab_for(learn): self.for_labels(len(vocab), vocab)
-    elif any(isinstance(o, str) for o in [*(self.labels or ()), *(self.names or ())]):
+    vocab = self.vocab_for(learn)
+    if vocab: self.for_labels(len(vocab), vocab)
+    elif any(isinstance(o, str) for o in (*L(self.labels), *L(self.names))):
         raise ValueError("names of labels are known only if the Learner's dls has a vocab: "
                          "set learn.dls.vocab")

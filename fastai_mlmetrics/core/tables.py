@@ -158,7 +158,7 @@ class Table(pd.DataFrame):
     Of more than 20 rows, it shows the first ten, and those that `attrs['averages']` names.
     In HTML, rows that `attrs['marked']` names are bold, a line is below rows that `attrs['ruled']`
     names, and `attrs['about']`, what rows and columns are, is folded."""
-    _format = staticmethod(format_cell) # Formats a number
+    formatted = staticmethod(format_cell) # Formats a number
 
     @property
     def _constructor(self): return type(self)
@@ -166,7 +166,7 @@ class Table(pd.DataFrame):
     @property
     def reading(self): return self.attrs.get('reading', '')
 
-    def _options(self): return dict(float_format=self._format, na_rep='-')
+    def _options(self): return dict(float_format=self.formatted, na_rep='-')
 
     def _shown(self):
         "Return the rows to show, and the texts below them"

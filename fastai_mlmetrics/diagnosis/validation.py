@@ -170,7 +170,6 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Of each label, 4 x C
         if not counts.any(): return None
-        low,_,high,*_ = checks # Lowest and highest prediction
         defined = self.per_label.check_input(checks) # Whether metrics have a value
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
@@ -185,7 +184,7 @@ class ValidationStats:
             **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
             one_class=scored and len(n)>1 and samples.one_class==samples.counted>=ENOUGH,
-            range_problem=range_words(self.per_label.range_of(low, high), decoding),
+            range_problem=range_words(self.per_label.range_found, decoding),
             ap_micro=APScoreMulti().values(of_all).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 

@@ -10,8 +10,9 @@ from fastai.basics import *
 from ..core.counts import at_frequencies
 from ..core.predictions import effective_number, Predictions
 from .formulas import BalancedAccuracyMulti, F1ScoreMulti
-from .curves import Curve, label_curve
-from .ranking import APScoreMulti, LRAP, rank_samples, RocAucMulti
+from .curves import Curve
+from .ranking import (
+    APScoreMulti, LRAP, rank_labels, rank_samples, RocAucMulti)
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -81,75 +82,67 @@ def scores_without(
     return res
 
 # %% ../../nbs/metrics/06_intervals.ipynb #63061343
-class _Ties:
-    "Distinct scores of a label's positives, from the highest down, with counts at each score"
+class _Levels:
+    "Distinct scores of a label, from the highest down, with the positives and negatives at each"
     def __init__(self,
-        curve:Curve, # Result of `label_curve`, with two steps per tie: before and after
         scores, # N scores
         y # N bools, the targets
     ):
-        tp = curve.tp[0].numpy()
-        fp = curve.fp[0].numpy()
-        # The steps of the curve: nothing, then before and after each tie, then everything
-        before = slice(1,-1,2)
-        after = slice(2,-1,2)
-        self.pos = tp[-1] # Number of positives
-        self.neg = fp[-1] # Number of negatives
-        self.positives_above = tp[before]
-        self.positives_down_to = tp[after] # These above, and those of the tie itself
-        self.size = self.positives_down_to-self.positives_above
-        self.negatives_above = fp[before]
-        self.negatives_down_to = fp[after]
-        ascending = np.unique(scores[y])
-        # For each sample, the first tie that its score reaches; the number of ties if it reaches none
-        self.place = len(ascending)-np.searchsorted(ascending, scores, 'right')
-        self.is_member = np.append(ascending[::-1], np.nan)[self.place]==scores
+        levels,self.of_sample = np.unique(-scores, return_inverse=True)
+        self.positives = np.bincount(self.of_sample, y, len(levels))
+        self.negatives = np.bincount(self.of_sample, ~y, len(levels))
+        # True and false positives if all samples down to a level are predicted
+        self.tp = self.positives.cumsum()
+        self.fp = self.negatives.cumsum()
+
+    @property
+    def curve(self):
+        "`Curve` of a single row"
+        tp,fp = (F.pad(torch.from_numpy(o)[None], (1,0)) for o in (self.tp, self.fp))
+        return Curve(tp, fp)
 
 def _ap_without(
-    ties:_Ties, # Ties of a label
+    level:_Levels, # Levels of a label
     y # N bools, the targets
 ): # N values; nan for 0/0
     "Recompute a label's average precision without each sample"
-    # Average precision is the sum over ties of size * positives_down_to/n_down_to, divided by pos
-    size = ties.size
-    tp = ties.positives_down_to
-    n = tp+ties.negatives_down_to
+    # Average precision is the sum over levels of positives * tp/n, divided by `n_true`
+    n_true = y.sum()
+    positives = level.positives
+    tp = level.tp
+    n = tp+level.fp
     n_less = np.maximum(n-1, 1)
-    def sum_before(terms): return np.append(0, terms.cumsum()) # Before each tie, and before the end
-    def sum_from(terms): return terms.sum()-sum_before(terms) # From each tie, and from the end
-    unchanged = sum_before(size*tp/n) # Ties above the sample
-    # A negative is missing in n from its place on
-    without_negative = (unchanged + sum_from(size*tp/n_less))/ties.pos
-    # A positive is missing in n and tp from its own tie on, and in the size of this tie
-    at_tie = (size-1)*(tp-1)/n_less
-    below = sum_from(size*(tp-1)/n_less)[1:]
-    without_positive = (unchanged[:-1] + at_tie + below)/(ties.pos-1)
-    return np.where(y, np.append(without_positive, np.nan)[ties.place],
-                    without_negative[ties.place])
+    def above(terms): return terms.cumsum()-terms
+    def below(terms): return terms.sum()-terms.cumsum()
+    unchanged = above(positives*tp/n)
+    # A negative is missing in n, from its level on down
+    terms = positives*tp/n_less
+    without_negative = (unchanged + terms + below(terms))/n_true
+    # A positive is missing in n and tp, and at its own level in the positives
+    terms = (tp-1)/n_less
+    without_positive = (unchanged + (positives-1)*terms + below(positives*terms))/(n_true-1)
+    return np.where(y, without_positive[level.of_sample], without_negative[level.of_sample])
 
 def _auc_without(
-    ties:_Ties, # Ties of a label
+    level:_Levels, # Levels of a label
     y # N bools, the targets
 ): # N values; nan for 0/0
     "Recompute a label's ROC AUC without each sample"
-    # AUC is the share of pairs (positive, negative) that the positive wins: pairs_won/(pos*neg).
-    # A positive wins against negatives that score lower, and half of those that score the same
-    wins = ties.neg - (ties.negatives_above+ties.negatives_down_to)/2 # Of a positive in each tie
-    pairs_won = ties.size@wins
-    wins_of_sample = np.append(wins, 0)[ties.place]
-    # A negative loses against positives that score higher, and half of those that score the same
-    higher_positives = np.append(ties.positives_above, ties.pos)[ties.place]
-    equal_positives = np.append(ties.size, 0)[ties.place]*ties.is_member
-    losses_of_sample = higher_positives + equal_positives/2
-    return np.where(y, (pairs_won-wins_of_sample)/((ties.pos-1)*ties.neg),
-                    (pairs_won-losses_of_sample)/(ties.pos*(ties.neg-1)))
+    # AUC is the share of pairs (positive, negative) that the positive wins; a tie is half a win
+    n_true = y.sum()
+    n_false = len(y)-n_true
+    wins = n_false - level.fp + level.negatives/2 # Of a positive at each level
+    losses = level.tp - level.positives/2 # Of a negative at each level: pairs that the positive wins
+    pairs_won = level.positives@wins
+    without_positive = (pairs_won-wins)/((n_true-1)*n_false)
+    without_negative = (pairs_won-losses)/(n_true*(n_false-1))
+    return np.where(y, without_positive[level.of_sample], without_negative[level.of_sample])
 
-def _label_without(curve, scores, y, zero_division):
+def _label_without(level, y, zero_division):
     "Recompute AP and ROC AUC of a label without each sample: 2 x N"
-    ties = _Ties(curve, scores, y)
     with np.errstate(all='ignore'): # 0/0, for instance without the only positive
-        ap = _ap_without(ties, y)
-        auc = _auc_without(ties, y)
+        ap = _ap_without(level, y)
+        auc = _auc_without(level, y)
     if len(y)>1: ap[np.isnan(ap)] = zero_division
     return np.stack([ap, auc])
 
@@ -160,27 +153,25 @@ def macro_rankings(
 )->tuple: # 2 values, and 2 x N values without each sample (None if not wanted)
     "Compute macro AP and ROC AUC in one pass over the labels"
     metrics = APScoreMulti(zero_division=p.zero_division),RocAucMulti()
+    if not jackknife: return torch.stack(rank_labels(metrics, p)).nanmean(1),None
     n = len(p.targs)
     by_label = []
     total = np.zeros((2,n)) # Sum over labels of the values that are defined
     n_defined = np.zeros((2,n)) # In how many labels they are defined
-    is_sample = np.zeros(n, bool) # Whether any target counts
     for columns in p.by_label():
         scores,y,valid = map(np.asarray, columns)
-        curve = label_curve(scores[valid], y[valid])
-        value = torch.cat([m.values(curve) for m in metrics])
+        y = y[valid]
+        level = _Levels(scores[valid], y)
+        value = torch.cat([m.values(level.curve) for m in metrics])
         by_label.append(value)
-        if not jackknife: continue
         without = value.numpy()[:,None].repeat(n, 1) # Unchanged where its target is ignored
-        without[:,valid] = _label_without(curve, scores[valid], y[valid], p.zero_division)
+        without[:,valid] = _label_without(level, y, p.zero_division)
         defined = ~np.isnan(without)
         total += np.where(defined, without, 0)
         n_defined += defined
-        is_sample |= valid
-    macro = torch.stack(by_label).nanmean(0)
-    if not jackknife: return macro,None
-    with np.errstate(invalid='ignore'): means = (total/n_defined)[:,is_sample]
-    return macro,torch.from_numpy(means)
+    with np.errstate(invalid='ignore'): means = torch.from_numpy(total/n_defined)
+    counts = p.valid.any(1).cpu() # Samples with a target that counts
+    return torch.stack(by_label).nanmean(0),means[:,counts]
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc51ac55
 _NOT_COMPUTED = "it was not computed"
@@ -279,31 +270,40 @@ class Estimate:
         if not (self.bounded or self.varies): return _CONSTANT
         return ''
 
+    def _wilson(self, n, t):
+        "Compute the interval of a share of as many observations as have the variance of the score"
+        p = self.value
+        n_equal = p*(1-p)/self.error**2 if self.varies else 0
+        # Where the score is 0 or 1, or never changes, nothing is known but `n`
+        if not n_equal: n_equal = n
+        if self._nearly_constant(n): n_equal = min(n_equal, n)
+        return _wilson(p, min(n_equal, self.n_max), t)
+
+    def _half_width(self, n, error, t):
+        "Return half the width of a symmetric interval"
+        if error>_ROUNDING: return t*error
+        # Models that never differ are equal, or one is always better by the same amount: then as far
+        # as the lower limit of n of n successes, which is n/(n+t**2) by Wilson
+        return t**2/(n+t**2) if self.value else 0.
+
     def limits(self,
         ci:float # Confidence level, in (0, 1)
     )->tuple: # Lower and upper limit; nan: there is no interval, for the reason `why_unknown`
         "Compute the confidence interval of the value"
         if self.why_unknown: return math.nan,math.nan
-        value = self.value
-        # Without any variation, nothing is known but `n`, the number of samples or groups
         n = len(self.changes) if self.groups is None else effective_number(self.groups)
         error = self.error
         free = _degrees_of_freedom(self.changes, n-1)
         t = student_t.ppf((1+ci)/2, free)
         if self.trainings: error,t = _of_trainings([(error**2,free), *self.trainings], ci)
-        if self.is_difference or not self.bounded:
-            # Without any variation, the models are equal, or one is always better by the same amount
-            # Wilson's lower limit of n of n observations is n/(n+t**2)
-            half = t*error if error>_ROUNDING else t**2/(n+t**2)*(value!=0)
-            low,high = value-half,value+half
+        if self.bounded and not self.is_difference: low,high = self._wilson(n, t)
         else:
-            # A share of `n_equal` observations has this variance; 0: the value is 0 or 1
-            n_equal = (value*(1-value)/self.error**2 if self.varies else 0) or n
-            if self._nearly_constant(n): n_equal = min(n_equal, n)
-            low,high = _wilson(value, min(n_equal, self.n_max), t)
+            half = self._half_width(n, error, t)
+            low = self.value-half
+            high = self.value+half
         # The jackknife may miss up to a third of a large bias
-        low = min(low-self.bias, low-1.5*self.bias, value)
-        high = max(high-self.bias, high-1.5*self.bias, value)
+        low = min(low-self.bias, low-1.5*self.bias, self.value)
+        high = max(high-self.bias, high-1.5*self.bias, self.value)
         if not self.bounded: return low,high
         return max(low, -1 if self.is_difference else 0),min(high, 1)
 
@@ -330,16 +330,6 @@ def interval_table(
     "Tabulate estimates with their confidence limits"
     rows = [(o.value, *o.limits(ci)) for o in estimates.values()]
     return pd.DataFrame(rows, [*estimates], ['value','low','high'], dtype=float)
-
-def why_no_intervals(
-    estimates:dict # `Estimate` by row
-)->str: # '' if all that are computed have one
-    "State which rows have no interval, and why"
-    rows = defaultdict(list)
-    for row,o in estimates.items():
-        has_reason = o.without is not None and not math.isnan(o.value)
-        if has_reason and o.why_unknown: rows[o.why_unknown].append(f"'{row}'")
-    return ' '.join(f"No interval for {', '.join(names)}: {why}." for why,names in rows.items())
 
 # %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c2
 RANKINGS = 'ap_macro','roc_auc_macro','lrap'
@@ -405,14 +395,14 @@ def estimates(
               for name,m in metrics.items()}
     if not jackknife: return {name: Estimate(value) for name,value in values.items()}
     numbers = numbers_by_label(p)
+    without = scores_without(metrics, p)
     res = {}
-    for name,without in scores_without(metrics, p).items():
-        value = values[name]
-        outside = (without<-1e-9) | (without>1+1e-9) # Beyond rounding
-        bounded = -1e-9<=value<=1+1e-9 and not outside.any()
-        n_max = most_observations(metrics[name], p, numbers)
-        res[name] = Estimate(value, without, p.sample_groups, n_max, bounded=bounded)
-    return {name: res[name] for name in metrics}
+    for name,m in metrics.items():
+        outside = (without[name]<-1e-9) | (without[name]>1+1e-9) # Beyond rounding
+        n_max = most_observations(m, p, numbers)
+        res[name] = Estimate(values[name], without[name], p.sample_groups, n_max,
+                             bounded=not outside.any())
+    return res
 
 def estimate(
     m, # `CountsMetric` with its average

@@ -15,6 +15,15 @@ from fastai_mlmetrics.metrics.formulas import (
 from .ranking import APScoreMulti, LRAP, RocAucMulti
 
 # %% ../../nbs/metrics/05_lists.ipynb #6824f29f
+# Column -> class, average
+_TO_TRAIN = dict(
+    accuracy_multi=(AccuracyMulti, 'micro'), zeros_accuracy=(ZerosAccuracy, 'micro'),
+    empty_rate=(EmptyRate, 'samples'), f1_macro=(F1ScoreMulti, 'macro'),
+    f1_micro=(F1ScoreMulti, 'micro'), f1_samples=(F1ScoreMulti, 'samples'))
+_FULL = dict(
+    f1_weighted=(F1ScoreMulti, 'weighted'), precision_samples=(PrecisionMulti, 'samples'),
+    recall_samples=(RecallMulti, 'samples'))
+
 _OF_ONE = 'pos_label','average','name' # Arguments of a single metric
 
 def _check_args(f, thresh, kwargs):
@@ -23,9 +32,21 @@ def _check_args(f, thresh, kwargs):
     if is_array: raise ValueError(f"call it: metrics={f.__name__}()")
     check_kwargs(f.__name__, f, kwargs)
 
+class _Metrics(L):
+    "List of metrics, which fastai calls like a function if it is a part of another list"
+    def __call__(self, *args):
+        raise ValueError("a metric is a list: write one flat list, such as "
+                         "metrics=[*multilabel_metrics(), APScoreMulti()]")
+    def _new(self, *args, **kwargs): return L(*args, **kwargs) # A Learner stores a plain list
+
+def _listed(table, kwargs, ending=''):
+    "Make the metrics of a table, with `ending` added to their names"
+    return L(cls(average=average, name=name+ending, **kwargs)
+             for name,(cls,average) in table.items())
+
 def _ranking_kwargs(kwargs):
     "Leave out the arguments that metrics without a threshold do not take"
-    return {k: v for k,v in kwargs.items() if k not in ('min_labels','max_labels')}
+    return {k: v for k,v in kwargs.items() if k not in ('thresh','min_labels','max_labels')}
 
 @delegates(CountsMetric.__init__, but=_OF_ONE)
 def multilabel_metrics(
@@ -37,38 +58,37 @@ def multilabel_metrics(
     bins:int=None, # Number of histogram bins that ranking metrics store; None: all scores
     **kwargs
 )->L: # Metrics of a Learner
-    """Return metrics to train with: accuracy, its baseline, the empty rate, and F1 in three averages
+    """Return metrics for the training table of a multi-label Learner
 
-    The baseline is the accuracy of a model that predicts nothing. The averages of F1 are macro, micro
-    and samples.
+        learn = vision_learner(dls, resnet18, metrics=multilabel_metrics())
 
-        multilabel_metrics()[-1].name # 'f1_samples'
+    The columns are `accuracy_multi`; `zeros_accuracy`, the accuracy of a model that predicts no
+    label, to compare it with; `empty_rate`, the share of samples for which your model predicts no
+    label; and F1: `f1_macro` counts each label alike, `f1_micro` each sample-label pair,
+    `f1_samples` each sample. `ranking=True` adds `ap_macro` (mAP), `roc_auc_macro` and `lrap`,
+    which need no threshold, so they are the ones to monitor.
+
+    Then tune the threshold: `learn.thresh_find()` tunes micro F1,
+    `learn.thresh_find(average='macro')` macro F1, and `accuracy_report` shows all of them with
+    intervals. On arrays:
+
         [m(logits, targs) for m in multilabel_metrics(thresh=0.3, ranking=True)]"""
     _check_args(multilabel_metrics, thresh, kwargs)
     if bins is not None and not ranking:
         raise ValueError(f"bins={bins} are for metrics without a threshold: add ranking=True")
-    def metric(cls, name, **kw):
-        return cls(thresh=thresh, sigmoid=sigmoid, name=name, **kw, **kwargs)
-    res = L(metric(AccuracyMulti, 'accuracy_multi'),
-            metric(ZerosAccuracy, 'zeros_accuracy'),
-            metric(EmptyRate, 'empty_rate'),
-            metric(F1ScoreMulti, 'f1_macro', average='macro'),
-            metric(F1ScoreMulti, 'f1_micro', average='micro'),
-            metric(F1ScoreMulti, 'f1_samples', average='samples'))
-    if full:
-        res += [metric(F1ScoreMulti, 'f1_weighted', average='weighted'),
-                metric(PrecisionMulti, 'precision_samples', average='samples'),
-                metric(RecallMulti, 'recall_samples', average='samples')]
+    kwargs = dict(thresh=thresh, sigmoid=sigmoid, **kwargs)
+    res = _listed(_TO_TRAIN, kwargs)
+    if full: res += _listed(_FULL, kwargs)
     if ranking:
-        kw = dict(sigmoid=sigmoid, **_ranking_kwargs(kwargs))
+        kw = _ranking_kwargs(kwargs)
         res.append(APScoreMulti(name='ap_macro', bins=bins, **kw))
         # `zero_division` is for 0/0 of counts: AUC and LRAP keep their own defaults
         kw.pop('zero_division', None)
         res += [RocAucMulti(name='roc_auc_macro', bins=bins, **kw), LRAP(name='lrap', **kw)]
-    return res
+    return _Metrics(res)
 
 # %% ../../nbs/metrics/05_lists.ipynb #bfcfdea4
-_PAPER_METRICS = dict( # Column -> class, average
+_IN_PAPERS = dict(
     CP=(PrecisionMulti, 'macro'), CR=(RecallMulti, 'macro'), CF1=(CF1, 'macro'),
     OP=(PrecisionMulti, 'micro'), OR=(RecallMulti, 'micro'), OF1=(F1ScoreMulti, 'micro'))
 
@@ -85,23 +105,21 @@ def paper_metrics(
 )->L: # Metrics of a Learner
     """Return mAP, CP, CR, CF1, OP, OR and OF1, as papers on multi-label images report them
 
-    C is an average over labels (macro), O one over all pairs (micro).
+        learn = vision_learner(dls, resnet18, metrics=paper_metrics(top_k=3))
 
-        paper_metrics().attrgot('name') # ['mAP', 'CP', 'CR', 'CF1', 'OP', 'OR', 'OF1']
+    P, R and F1 are precision, recall and F1; C is the average over labels (macro), O that over all
+    pairs (micro). `top_k=3` adds `CP_3` to `OF1_3`, for the three top-scoring labels of each image.
+    Values are fractions, where papers report percent. On arrays:
+
         [m(logits, targs) for m in paper_metrics(top_k=3)]"""
     _check_args(paper_metrics, thresh, kwargs)
     if above_thresh and top_k is None:
         raise ValueError("above_thresh=True is for top-k metrics: add top_k=")
-    def six(end='', **limits):
-        "CP, CR, CF1, OP, OR and OF1, with `end` added to their names"
-        kw = {**kwargs, **limits}
-        return [cls(thresh=thresh, sigmoid=sigmoid, average=average, name=name+end, **kw)
-                for name,(cls,average) in _PAPER_METRICS.items()]
-    mAP = APScoreMulti(sigmoid=sigmoid, name='mAP', voc=voc, bins=bins,
-                       **_ranking_kwargs(kwargs))
-    res = L(mAP) + six()
+    kwargs = dict(thresh=thresh, sigmoid=sigmoid, **kwargs)
+    res = L(APScoreMulti(name='mAP', voc=voc, bins=bins, **_ranking_kwargs(kwargs)))
+    res += _listed(_IN_PAPERS, kwargs)
     if top_k is not None:
         top_k = check_int('top_k', top_k, 1)
-        min_labels = 0 if above_thresh else top_k
-        res += six(f'_{top_k}', min_labels=min_labels, max_labels=top_k)
-    return res
+        limits = dict(min_labels=0 if above_thresh else top_k, max_labels=top_k)
+        res += _listed(_IN_PAPERS, kwargs | limits, f'_{top_k}')
+    return _Metrics(res)

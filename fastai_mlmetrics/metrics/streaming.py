@@ -8,14 +8,15 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 # %% ../../nbs/metrics/01_streaming.ipynb #86d5e6b2
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor
-from ..core.messages import new_warnings, warn_user
+from ..core.messages import new_warnings, suggestion, warn_user
 from ..core.rules import beyond_probs, ThresholdRule
 from ..core.counts import (
-    check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
+    Batch, check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
 from ..core.decoding import Decoding, range_words
 from ..core.loop import (
-    all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch, LoopBatch)
-from .arguments import declared_init
+    all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch)
+from .arguments import average_text, declared_init
+from torch.utils.data import RandomSampler
 from weakref import ref
 
 # %% ../../nbs/metrics/01_streaming.ipynb #68335e2a
@@ -46,7 +47,6 @@ class StreamMetric(AccumMetric):
     needs_probs = False # Whether only scores in [0, 1] are valid
     ignores_scale = False # Whether predictions may be on any scale
     is_loss = False # Whether lower is better
-    is_mean = False # Whether it is a mean over samples or pairs
     uses_thresh = False # Whether the value depends on the threshold
     follows_set_thresh = False # Whether `Learner.set_thresh` has set the threshold
 
@@ -55,6 +55,7 @@ class StreamMetric(AccumMetric):
         declares = {'order','without','defaults'} & cls.__dict__.keys()
         if declares: cls.__init__ = declared_init(cls)
         cls.defaults = super(cls, cls).defaults | cls.defaults
+        cls.argument_texts = dict(average=average_text(cls.averages)) # For `help`
 
     def __init__(self,
         *,
@@ -62,7 +63,7 @@ class StreamMetric(AccumMetric):
         sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if it has them; None: by label
+        average:str='micro', # One of `averages`
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
@@ -71,8 +72,9 @@ class StreamMetric(AccumMetric):
         name:str=None # Column name; None: fastai's name, and the average if it is not the default
     ):
         if average not in self.averages:
-            raise ValueError(f"{type(self).__name__} has no average={average!r}: "
-                             f"use one of {', '.join(map(repr, self.averages))}")
+            raise ValueError(f"{type(self).__name__} has no average={average!r}: use one of "
+                             f"{', '.join(map(repr, self.averages))}"
+                             f"{suggestion(average, self.averages)}")
         if not isinstance(zero_division, Real):
             raise ValueError(f"zero_division={zero_division!r} should be a number, "
                              "such as 0, 1 or nan")
@@ -99,6 +101,8 @@ class StreamMetric(AccumMetric):
         # What was counted
         self.total = None # Sum of `from_batch` over the batches that were counted; None: none was
         self.seen = 0 # Number of samples that were counted
+        self.start = 0 # Number of samples before these, whose weights come first in `sample_weight`
+        self.is_part = False # Whether there may be more weights than samples
         self.c = None # Number of labels of the predictions; None: unknown yet
         self.scored = False # Whether any predictions were scores, not binary
         self._checks = [] # `value_checks` of the batches that were counted
@@ -130,7 +134,7 @@ class StreamMetric(AccumMetric):
 # %% ../../nbs/metrics/01_streaming.ipynb #01f977e4
 _MANY = 256 # Maximum number of batches in the list
 _FEW = 16 # Maximum number of checks in the list: many small tensors fragment the memory
-# Elements of whole arrays that are counted together: they fit into a CPU cache
+# Predictions of whole arrays that are counted together: they fit into a CPU cache
 _BLOCK = 2**20
 
 @patch
@@ -165,18 +169,15 @@ def _begin(self:StreamMetric, learn):
     self.vocab = self.rule.vocab_for(learn)
     self.trained = getattr(learn, 'training', False)
     self.split = is_split(dl)
-    if self.rule.sample_weight is not None: self._check_order(dl)
+    if self.rule.sample_weight is not None: _check_order(dl)
     self._check_names(getattr(learn, 'metrics', None))
 
-@patch
-def _check_order(self:StreamMetric, dl):
+def _check_order(dl):
     "Raise if the samples of a loader are not in one known order"
     sampler = getattr(dl, 'sampler', None)
-    has_random_sampler = isinstance(sampler, torch.utils.data.RandomSampler)
-    shuffled = getattr(dl, 'shuffle', has_random_sampler)
-    if shuffled or self.split:
-        raise ValueError("sample_weight needs the samples in one known order, but this loader is "
-                         + ("shuffled: pass shuffle=False" if shuffled else "distributed"))
+    if is_split(dl) or getattr(dl, 'shuffle', isinstance(sampler, RandomSampler)):
+        raise ValueError("sample_weight needs the samples in one known order: pass a loader with "
+                         "shuffle=False, in a single process")
 
 @patch
 def _check_names(self:StreamMetric, metrics):
@@ -187,24 +188,6 @@ def _check_names(self:StreamMetric, metrics):
     self._warn(f"several metrics are named {twice}, and so are their columns: "
                "give each a name=")
 
-def accum_all(
-    metrics:list, # Metrics
-    preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
-    targs, # Targets of the same shape
-    learn=None # Learner whose vocab names the labels; None: only DataFrames name them
-):
-    "Add predictions and targets of more samples to several metrics, which share the counts"
-    for m in metrics:
-        m.count_batches()
-        m.rule.check_rows(m.seen, preds, targs)
-    vocabs = [m.rule.vocab_for(learn, preds, targs) for m in metrics]
-    # Blocks of samples, each counted once for all metrics with one rule
-    preds,targs = as_rows(preds, targs)
-    if not len(preds): return
-    step = max(1, _BLOCK//preds.shape[1])
-    for block in map(LoopBatch, preds.split(step), targs.split(step)):
-        for m,vocab in zip(metrics, vocabs): m.add(join_batches([block], m.rule, vocab, m.seen))
-
 @patch
 def accum_values(self:StreamMetric,
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
@@ -212,13 +195,19 @@ def accum_values(self:StreamMetric,
     learn=None # Learner whose vocab names the labels; None: only DataFrames name them
 ):
     "Add predictions and targets of more samples; `accum_values` and `update` are one method"
-    accum_all([self], preds, targs, learn)
+    self.count_batches()
+    self.rule.check_rows(self.start+self.seen, preds, targs)
+    vocab = self.rule.vocab_for(learn, preds, targs)
+    preds,targs = as_rows(preds, targs)
+    if not len(preds): return
+    step = max(1, _BLOCK//preds.shape[1])
+    for block in zip(preds.split(step), targs.split(step)):
+        self.add(Batch(*block, self.rule, vocab, self.start+self.seen))
 
 StreamMetric.update = StreamMetric.accum_values # torchmetrics' name
 
 @patch
-def compute(self:StreamMetric
-): # A float; an array for `average=None`; None if nothing was added
+def compute(self:StreamMetric):
     "Return the value over all batches; torchmetrics' name for `value`"
     return self.value
 
@@ -231,15 +220,19 @@ def __call__(self:StreamMetric,
 
     So a loop may print the value of each batch, and `compute` returns that of all since `reset`, or
     since the number of labels changed. What a Learner has accumulated stays as it is."""
+    self.count_batches()
     alone = copy(self) # The arguments, without what was accumulated
     # Predictions with a gradient are those of a training batch, whose targets MixUp makes soft
     alone.trained = getattr(preds, 'requires_grad', False)
+    # Of the weights of all samples, a batch has the next ones; after the last one, the first ones
+    weight = self.rule.sample_weight
+    alone.is_part = True
+    if weight is not None and self.seen<len(weight): alone.start = self.seen
     alone.accum_values(preds, targs)
     value = alone.value
     if value is None: raise ValueError(NOTHING_COUNTS)
     if not self._in_learner:
         if self.seen and alone.c!=self.c: self.reset() # Other labels are counted from the start
-        self.count_batches()
         self._set_labels(alone.c)
         self._add(alone.total, alone.seen, alone.scored, alone._checks)
     return value
@@ -326,9 +319,11 @@ def check_input(self:StreamMetric,
     "Return whether there is a value; raise or warn if predictions or targets are invalid"
     # One weight for each sample
     weight = self.rule.sample_weight
-    if weight is not None and self.seen!=len(weight):
-        raise ValueError(f"sample_weight has {len(weight)} values, "
-                         f"but there were {self.seen:,} samples")
+    if weight is not None:
+        seen = self.start+self.seen
+        if seen>len(weight) or seen<len(weight) and not self.is_part:
+            raise ValueError(f"sample_weight has {len(weight)} values, "
+                             f"but there were {seen:,} samples")
     # Targets of 0 and 1, and no NaN in predictions
     takes_scores = self.scored or self.ignores_scale
     ignored = self.rule.ignore_index is not None
@@ -343,22 +338,13 @@ def check_input(self:StreamMetric,
                          f"{low:.4g} and {high:.4g}: are they logits? Then pass sigmoid=True")
     return True
 
-@patch
-def range_of(self:StreamMetric,
-    low:float, # Lowest prediction
-    high:float # Highest prediction
-): # `RangeFound`; None: nothing is wrong
-    "Check whether the range of the predictions contradicts `thresh` or `sigmoid`"
-    if self.ignores_scale or not self.scored: return None
-    return self.rule.range_found(low, high, n=self.seen*self.c)
-
 @patch(as_prop=True)
 def range_found(self:StreamMetric):
-    "What is wrong with the range of all predictions that were added; None: nothing"
+    "How the range of all predictions contradicts `thresh` or `sigmoid`; None: it does not"
     read = self.read()
-    if read is None: return None
+    if read is None or self.ignores_scale or not self.scored: return None
     _,(low,_,high,*_) = read
-    return self.range_of(low, high)
+    return self.rule.range_found(low, high, n=self.seen*self.c)
 
 @patch
 def _warn_of_range(self:StreamMetric):
@@ -431,10 +417,7 @@ class CountsMetric(StreamMetric):
     def counts(self):
         "`tp`, `fp`, `fn` and `tn` of each label, 4 x C; for average='samples', sum and weight"
         read = self.read()
-        if read is None: return None
-        total,_ = read
-        is_whole = self.average!='samples' and self.rule.sample_weight is None
-        return total.long() if is_whole else total
+        return None if read is None else read[0]
 
 # %% ../../nbs/metrics/01_streaming.ipynb #16337be1
 class MicroMetric(CountsMetric):
@@ -446,7 +429,6 @@ class MicroMetric(CountsMetric):
 # %% ../../nbs/metrics/01_streaming.ipynb #7c943bda
 class SampleMetric(CountsMetric):
     "Base class of metrics that are a mean over samples"
-    is_mean = True
     order = MicroMetric.order
     without = MicroMetric.without
     averages = 'samples',

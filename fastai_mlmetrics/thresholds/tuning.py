@@ -130,9 +130,10 @@ def metric_class(
     else: cls = metric
     if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
             and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
-        name = str(metric).lower()
-        hint = suggestion(first(_METRICS, name.startswith) or name, _METRICS)
-        beta = re.fullmatch(r'f([\d.]+)(_score)?', name)
+        name = metric
+        if not isinstance(metric, str): name = getattr(metric, '__name__', type(metric).__name__)
+        hint = suggestion(name, _METRICS)
+        beta = re.fullmatch(r'f([\d.]+)(_?score)?', name.lower())
         if beta and not hint: hint = f": use metric='fbeta', beta={beta[1]}"
         raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
                          "such as JaccardMulti, or an instance such as JaccardMulti(average='macro')"

@@ -123,7 +123,7 @@ def test_columns_are_the_vocab():
     for p,t in ((preds,targs), (preds,TARGS), (SCORES,targs)):
         assert list(MultiLabelInterpretation.from_preds(p, t).vocab)==list('abcdef')
         assert judge(SCORES*0, targs).never_predicted==list('abcdef')
-    assert 'predicting ' in accuracy_report(preds, targs, ci=None).reading
+    assert ' scores ' in accuracy_report(preds, targs, ci=None).reading
     interp = MultiLabelInterpretation.from_preds(preds, targs, vocab=dict(enumerate('uvwxyz')))
     assert list(interp.vocab)==list('uvwxyz')
 
@@ -183,7 +183,7 @@ def test_lists_of_what_scikit_learn_predicts():
     for args,match in (
             ((both, TARGS), 'np.stack([p[:,1] for p in preds], axis=1)'),
             (([*both[:5], both[5][:,:1]], TARGS),
-             'list of 6 (ndarray of the shape (300, 2), ndarray of the shape (300, 1))'),
+             'this list is not one: pass an array, a tensor, a DataFrame, or lists of equally long'),
             ((SCORES, TARGS.T), 'but targets (6, 300); both need a row per sample and a column per label')):
         with pytest.raises(ValueError, match=re.escape(match)): accuracy_report(*args)
     assert_alike(accuracy_report(np.stack([p[:,1] for p in both], axis=1), TARGS), accuracy_report(SCORES, TARGS))
@@ -233,7 +233,7 @@ def test_target_columns_keep_their_names(block):
         found = learn.thresh_find(show_plot=False)
         assert list(found.table.index[3:])==COLUMNS
         assert [*learn.evaluate().index[1:3]]==['accuracy_multi','zeros_accuracy']
-        assert re.search('predicting (red|blue|green)', learn.accuracy_report(thresh=found.best).reading)
+        assert re.search('here (red|blue|green)', learn.accuracy_report(thresh=found.best).attrs['about'])
         assert list(MultiLabelInterpretation.from_learner(learn).vocab)==COLUMNS
         learn.metrics = [F1ScoreMulti(labels=['blue'], name='f1_blue')]
         assert learn.evaluate().value['f1_blue']>=0
@@ -276,7 +276,7 @@ def test_texts_have_the_vocab_of_their_labels():
     y = torch.stack([y for _,y in dls.valid_ds])
     scores = (y*0.5+torch.rand(y.shape)*0.5).as_subclass(Tensor)
     assert list(best_thresholds(scores, y, average='macro', vocab=dls.vocab).table.index[2:])==['x','y']
-    assert 'predicting x, y for every' in accuracy_report(scores, y, vocab=dls.vocab).reading
+    assert 'here x, y, ' in accuracy_report(scores, y, vocab=dls.vocab).attrs['about']
     test_eq(list(MultiLabelInterpretation.from_preds(scores, y, vocab=dls.vocab).vocab), ['x','y'])
     test_eq(judge(scores*0, y, vocab=dls.vocab).never_predicted, ['x','y'])
 
@@ -367,7 +367,7 @@ def test_every_kind_of_vocab(vocab):
     test_eq(as_vocab(vocab), NAMES)
     test_eq(label_vocab(SimpleNamespace(vocab=vocab)), NAMES)
     test_eq(list(best_thresholds(SCORES, TARGS, average='macro', vocab=vocab, cv=None).table.index[2:]), NAMES)
-    assert re.search('predicting [a-f]', accuracy_report(SCORES, TARGS, vocab=vocab, ci=None).reading)
+    assert re.search('here [a-f]', accuracy_report(SCORES, TARGS, vocab=vocab, ci=None).attrs['about'])
     assert judge(SCORES*0, TARGS, vocab=vocab).never_predicted==NAMES
     test_eq(list(MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=vocab).vocab), NAMES)
 
@@ -464,3 +464,26 @@ def test_lists_of_columns_and_crops_are_named(f):
                        (torch.stack([SCORES,SCORES], 1), r'crops.*preds\.mean\(1\)')):
         with pytest.raises(ValueError, match=says): f(preds, TARGS)
     assert_alike(f(np.concatenate([*SCORES.numpy().T[:,:,None]], axis=1), TARGS), f(SCORES, TARGS))
+
+# --- one class per pixel or token
+
+PIXELS = torch.arange(2*4*5).view(2, 4, 5)%3 # One of three classes per pixel
+
+@pytest.mark.parametrize('preds,targs', [
+    (torch.rand(2, 3, 4, 5), PIXELS), (torch.rand(2, 4, 5, 3), PIXELS), (torch.rand(2, 4, 3), PIXELS[:,:,0]),
+    (torch.rand(2, 3, 4, 5, 6), PIXELS[...,None].expand(2, 4, 5, 6))], ids=lambda o: str(tuple(o.shape)))
+def test_one_class_per_pixel_is_no_multi_label_target(preds, targs):
+    for f in (F1ScoreMulti(), APScoreMulti(), accuracy_multi, partial(judge, sigmoid=True)):
+        with pytest.raises(ValueError, match='one class per sample or pixel, .*DiceMulti.*one_hot'): f(preds, targs)
+
+@pytest.mark.parametrize('loss', [CrossEntropyLossFlat(axis=1), lambda p, y: p.mean()], ids=['cross entropy','custom'])
+@pytest.mark.parametrize('vocab', [None, ['sky','road','car'], [*range(5)]], ids=['none','three','as wide'])
+def test_one_class_per_pixel_in_a_learner_without_the_callback(loss, vocab):
+    learn = make_learner(torch.rand(2, 3, 4, 5), PIXELS, multilabel_metrics(), loss_func=loss, vocab=vocab)
+    with learn.no_logging(), pytest.raises(ValueError, match='one class per sample or pixel.*DiceMulti.*one_hot'):
+        learn.validate()
+
+def test_other_shapes_are_not_taken_for_pixels():
+    for preds,targs,says in (((2,4,3), (2,3), r'crops of a sample, use preds.mean\(1\)'),
+                             ((2,1,4,5), (2,4,5), 'both need a row per sample'), ((2,3,4,5), (2,4,6), 'both need')):
+        with pytest.raises(ValueError, match=says): F1ScoreMulti()(torch.rand(preds), torch.zeros(targs))

@@ -6,7 +6,6 @@ from reference import *
 from fastai_mlmetrics.core import loop
 from fastai_mlmetrics.core.loop import (all_reduce, Batch, forget_batch, gather, is_split, join_batches, LARGE,
                                         loop_batch, LoopBatch)
-from fastai_mlmetrics.metrics.streaming import accum_all
 
 # Which samples, of which process
 
@@ -136,7 +135,7 @@ def test_a_function_among_the_metrics_does_not_break_the_sharing(monkeypatch):
     logits,targs = simulate(64)
     metrics = [F1ScoreMulti(), accuracy_multi, EmptyRate(), subset_accuracy, F1ScoreMulti(average='micro')]
     learn = make_learner(logits, targs, metrics, bs=16)
-    monkeypatch.setattr('fastai_mlmetrics.core.loop.Batch', Counting)
+    for room in ('core.loop','metrics.streaming'): monkeypatch.setattr(f'fastai_mlmetrics.{room}.Batch', Counting)
     v = values(learn)
     assert sorted(made)==[16]*8+[64] # The classes together, and each function each batch
     assert v['f1_score']==F1ScoreMulti()(logits, targs)
@@ -217,24 +216,27 @@ def counted(monkeypatch):
         def predicted(self):
             made.append(self)
             return super().predicted
-    monkeypatch.setattr('fastai_mlmetrics.core.loop.Batch', Counting)
+    for room in ('core.loop','metrics.streaming'): monkeypatch.setattr(f'fastai_mlmetrics.{room}.Batch', Counting)
     return made
 
 EVERY_AVERAGE = [cls(average=a) for cls in BINARY for a in averages(cls)] + [AccuracyLift()]
 
 @pytest.mark.parametrize('option', [None, 'ignore_index', 'sample_weight'])
-def test_several_metrics_walk_through_arrays_together(option, counted, monkeypatch):
-    "Values are those of each metric alone, and each block of samples is counted once"
-    monkeypatch.setattr('fastai_mlmetrics.metrics.streaming._BLOCK', 1000)
+def test_blocks_of_an_array_have_the_value_of_the_array(option, counted, monkeypatch):
     logits,targs = simulate(300, 8, density=0.3)
     if option=='ignore_index': targs[::7] = -1
     kw = {option: dict(ignore_index=-1, sample_weight=np.arange(300)%3+1.)[option]} if option else {}
     averages = 'micro','macro','weighted','samples',None
     metrics = [*(F1ScoreMulti(average=a, **kw) for a in averages), AccuracyMulti(**kw), EmptyRate(**kw),
                BrierScoreMulti(**kw), APScoreMulti(**kw), LRAP(**kw), RocAucMulti(bins=64, **kw)]
-    accum_all(metrics, logits, targs)
-    assert [o.n for o in counted]==[125,125,50]
-    for m in metrics: same(m.value, deepcopy(m)(logits, targs))
+    expected = [m(logits, targs) for m in metrics]
+    monkeypatch.setattr('fastai_mlmetrics.metrics.streaming._BLOCK', 1000)
+    for m,value in zip(metrics, expected):
+        m.reset()
+        counted.clear()
+        m.update(logits, targs)
+        if isinstance(m, CountsMetric): assert [o.n for o in counted]==[125,125,50]
+        same(m.value, value, 1e-9, of=m)
 
 def test_all_share_one_count_however_they_were_made(counted):
     logits,targs = simulate(50)

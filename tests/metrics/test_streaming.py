@@ -156,7 +156,7 @@ def test_sample_weights_need_an_order():
         learn = make_learner(logits, targs, F1ScoreMulti(sample_weight=np.ones(n)))
         with pytest.raises(ValueError, match=f'{n} values.*50 samples'): values(learn)
     learn = make_learner(logits, targs, F1ScoreMulti(sample_weight=np.ones(50)))
-    with pytest.raises(ValueError, match='shuffled'), learn.no_logging(): learn.validate(0)
+    with pytest.raises(ValueError, match='shuffle=False'), learn.no_logging(): learn.validate(0)
 
 class Bare(Learner):
     "As in the notebooks of fastai"
@@ -493,17 +493,17 @@ def test_samples_that_are_added_come_after_the_batches_that_wait():
     m.update(logits[25:], targs[25:])
     assert m.value==F1ScoreMulti(sample_weight=weight)(logits, targs)
 
-@pytest.mark.parametrize('make,why', [
-    (lambda ds: torch.utils.data.DataLoader(ds, shuffle=True), 'shuffled'),
+@pytest.mark.parametrize('make,has_order', [
+    (lambda ds: torch.utils.data.DataLoader(ds, shuffle=True), False),
     (lambda ds: torch.utils.data.DataLoader(
-        ds, sampler=torch.utils.data.DistributedSampler(ds, 2, 0, shuffle=False)), 'distributed'),
-    (torch.utils.data.DataLoader, None)])
-def test_sample_weights_need_a_loader_in_order(make, why):
+        ds, sampler=torch.utils.data.DistributedSampler(ds, 2, 0, shuffle=False)), False),
+    (torch.utils.data.DataLoader, True)])
+def test_sample_weights_need_a_loader_in_order(make, has_order):
     logits,targs = simulate(8, 3)
     learn = SimpleNamespace(dl=make(torch.utils.data.TensorDataset(logits, targs)), pred=logits, yb=(targs,), iter=0)
     m = F1ScoreMulti(sample_weight=np.ones(8))
-    if why is None: return m.accumulate(learn)
-    with pytest.raises(ValueError, match=f'this loader is {why}'): m.accumulate(learn)
+    if has_order: return m.accumulate(learn)
+    with pytest.raises(ValueError, match='one known order.*shuffle=False, in a single process'): m.accumulate(learn)
 
 @pytest.mark.parametrize('low,high,kw,kind', [
     # Logits in [0, 1]
@@ -567,3 +567,41 @@ def test_weighted_counts_are_no_whole_numbers():
     m = RecallMulti(sample_weight=[0.25,1.5], average=None, sigmoid=False)
     m.update(tensor([[1,0],[1,1]]), tensor([[1,0],[0,1]]))
     same(m.counts, [[0.25,1.5], [1.5,0], [0,0], [0,0.25]])
+
+@pytest.mark.parametrize('make', [F1ScoreMulti, partial(F1ScoreMulti, average='samples'), APScoreMulti, LRAP,
+                                  BrierScoreMulti], ids=str)
+def test_a_call_takes_the_weights_of_its_samples(make):
+    "Called batch by batch, as updated; a batch has the value of its samples with their weights"
+    logits,targs = simulate(60, 4, density=0.3)
+    weight = np.arange(60)%7+1.
+    m,updated = make(sample_weight=weight),make(sample_weight=weight)
+    for epoch in range(2):
+        m.reset()
+        for rows in (slice(0, 25), slice(25, 50), slice(50, 60)):
+            same(m(logits[rows], targs[rows]), make(sample_weight=weight[rows])(logits[rows], targs[rows]))
+            if not epoch: updated.update(logits[rows], targs[rows])
+        same(m.compute(), updated.compute())
+    for _ in range(2): same(m(logits, targs), updated.compute()) # Whole arrays, again and again
+    with pytest.raises(ValueError, match='sample_weight has 60 values, but there were 61 samples'):
+        make(sample_weight=weight)(*simulate(61, 4))
+    m.reset()
+    m(logits[:25], targs[:25])
+    with pytest.raises(ValueError, match='sample_weight has 60 values, but there were 25 samples'): m.compute()
+
+def test_a_batch_whose_weights_are_zero_has_no_value():
+    logits,targs = simulate(20, 3, density=0.3)
+    m = F1ScoreMulti(sample_weight=[0.]*10+[1.]*10)
+    assert math.isnan(m(logits[:10], targs[:10]))
+    m(logits[10:], targs[10:])
+    same(m.compute(), F1ScoreMulti()(logits[10:], targs[10:]))
+
+def test_weights_of_pandas_are_matched_in_a_call_of_a_batch():
+    logits,targs = simulate(20, 3, density=0.3)
+    index = [f'row {i}' for i in range(20)]
+    y = pd.DataFrame(targs.numpy(), index=index)
+    m = F1ScoreMulti(sample_weight=pd.Series(np.arange(20)+1., index))
+    for rows in (slice(0, 12), slice(12, 20)): m(logits[rows], y[rows])
+    same(m.compute(), F1ScoreMulti(sample_weight=np.arange(20)+1.)(logits, targs))
+    m.reset()
+    m(logits[:12], y[:12])
+    with pytest.raises(ValueError, match='sample_weight and the arrays have different indexes'): m(logits[:8], y[:8])

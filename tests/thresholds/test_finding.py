@@ -177,7 +177,8 @@ def test_a_finder_shows_what_it_does():
     'ExpectedCalibrationError'])
 def test_examples_of_docstrings_run(name):
     logits,targs = simulate(200, 5, density=0.3)
-    names = dict(globals(), logits=logits, targs=targs, probs=logits.sigmoid(),
+    names = dict(globals(), logits=logits, targs=targs, probs=logits.sigmoid(), probs_a=logits.sigmoid(),
+                 probs_b=(logits+torch.randn(200, 5)).sigmoid(),
                  others=(logits+torch.randn(200, 5)).sigmoid(), runs_of_a=[logits.sigmoid()]*2,
                  runs_of_b=[logits.sigmoid()]*2)
     code = example(names[name])
