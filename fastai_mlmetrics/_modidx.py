@@ -1959,6 +1959,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                       'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Objective.__init__': ( 'thresholds/tuning.html#objective.__init__',
                                                                                                                'fastai_mlmetrics/thresholds/tuning.py'),
+                                                    'fastai_mlmetrics.thresholds.tuning.Objective._best_kept': ( 'thresholds/tuning.html#objective._best_kept',
+                                                                                                                 'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Objective._check_shared': ( 'thresholds/tuning.html#objective._check_shared',
                                                                                                                     'fastai_mlmetrics/thresholds/tuning.py'),
                                                     'fastai_mlmetrics.thresholds.tuning.Objective._why_none': ( 'thresholds/tuning.html#objective._why_none',
