@@ -9,6 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import upload
 from .messages import count_of, format_number, note, single_threaded
+from .tables import label_index
 from .rules import ThresholdRule, to_scores
 from functools import cached_property
 
@@ -217,10 +218,9 @@ def check_frequencies(
         frequencies = enumerate(frequencies)
     frequencies = dict(frequencies)
     if not frequencies: return None
-    names = None if [*vocab]==[*range(len(vocab))] else vocab
-    _,columns = ThresholdRule(labels=[*frequencies]).for_labels(len(vocab), names)
     res = torch.full((len(vocab),), math.nan, dtype=torch.float64, device='cpu')
-    for i,frequency in zip(columns, frequencies.values()):
+    for label,frequency in frequencies.items():
+        i = label_index(label, L(vocab))
         if not isinstance(frequency, Real) or not 0<frequency<1:
             raise ValueError(f"frequencies: {frequency!r} for {vocab[i]!r} should be above 0 and "
                              "below 1, such as 0.01 if one sample in 100 has the label")

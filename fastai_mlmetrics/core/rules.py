@@ -56,6 +56,9 @@ def as_thresh(
     vocab=None # Names of the labels, in order; None: thresholds stay in the order given
 ): # A float, or a tuple of C floats
     "Convert a threshold to plain numbers, those with names in the order of the labels"
+    if isinstance(thresh, pd.DataFrame):
+        raise ValueError("thresh is a table: pass the thresholds themselves, `found` for "
+                         "`found.table`")
     names = thresh_names(thresh)
     by_name = isinstance(thresh, dict)
     if by_name: thresh = [*thresh.values()]
@@ -89,8 +92,10 @@ def _names_text(names, vocab, needs_vocab):
         return ("thresh is by name, but the labels have no names here: pass vocab=, targets in a "
                 "DataFrame, or thresh as a list, one number per label")
     if unknown:
-        return (f"thresh is for the labels {unknown[:3]}, which are not here"
-                f"{suggestion(unknown[0], vocab)}")
+        name = unknown[0]
+        is_index = isinstance(name, int) and name in range(len(vocab))
+        hint = suggestion(vocab[name] if is_index else name, vocab)
+        return f"thresh is for the labels {unknown[:3]}, which are not here{hint}"
     if missing:
         return (f"thresh lacks {missing[:3]}: pass a number for each label. Only learn.set_thresh "
                 "accepts some labels, and keeps the other thresholds")

@@ -151,11 +151,6 @@ def choose(
     change = gain(objective.m, per_label.held_out, best.held_out)
     return per_label if change.value>change.error else best
 
-def _on_new_samples(table):
-    "State which samples a held-out score is expected on"
-    has_others = table.frequencies is not None
-    return 'expected on new samples' + note(has_others, ' with these frequencies')
-
 def expectation(
     objective:Objective, # Metric that the thresholds are scored by
     chosen:Tuned, # Thresholds to set
@@ -165,8 +160,8 @@ def expectation(
     m = objective.m
     if not chosen.held_out:
         return f"{objective.in_words} is {chosen.fit.score(m):.3f} on the samples used for tuning"
-    score = chosen.held_out.score(m)
-    text = f"{objective.in_words} {score:.3f} is {_on_new_samples(chosen.table)}"
+    at = note(chosen.table.frequencies is not None, ' with these frequencies')
+    text = f"{objective.in_words} {chosen.held_out.score(m):.3f} is expected on new samples{at}"
     if now is None or now.compared is None: return text
     return f"{text} ({now.compared.score(m):.3f} before)"
 
@@ -190,16 +185,14 @@ def _never_predicted(objective, chosen):
 def _what_it_gains(objective, chosen, now):
     "Compare the held-out score of the chosen threshold with the one in use"
     m = objective.m
-    score = chosen.held_out.score(m)
-    text = (f"`{chosen.name}` is recommended: {objective.in_words} {score:.3f} is "
-            f"{_on_new_samples(chosen.table)}")
+    text = f"`{chosen.name}` is recommended: {expectation(objective, chosen)}"
     if now is None or now.compared is None: return f"{text}."
     change = gain(m, chosen.held_out, now.compared)
     in_use = f"the one in use, {', '.join(filter(None, (thresh_text(now.value), now.limits)))}"
     if now.tuned_here: in_use += ", which was tuned on these samples"
     if not change.value>0:
         return (f"Held out, `{chosen.name}` is not better than {in_use}: {objective.in_words} is "
-                f"{score:.3f}, and {now.compared.score(m):.3f} now.")
+                f"{chosen.held_out.score(m):.3f}, and {now.compared.score(m):.3f} now.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
     by = with_limits(change.value, low, high, ci=0.95)

@@ -105,26 +105,20 @@ class Objective:
         res.constraint = None
         return res
 
-    def maximising(self,
-        m:CountsMetric # Metric whose high values are good
-    ):
-        "Return an objective for another metric, without the constraint"
-        res = self.without_constraint()
-        res.m = m
-        res.sign = 1
-        return res
+    def best(self, thresh, values, kept=None):
+        "Find the best threshold of each set of folds, as `thresh_of_highest`"
+        return thresh_of_highest(thresh, self.sign*values, kept)
 
-    def best(self,
-        thresh, # M thresholds, from the highest down
-        values:Tensor, # Values of the metric at the thresholds, S x M
-        kept=None # Which thresholds satisfy the constraint, S x M bools; None: all
-    ): # S thresholds; nan: the metric is undefined, or the constraint fails, at each of them
-        "Find the best threshold of each set of folds; ties go to the highest one"
-        values = self.sign*values
-        if kept is not None: values = values.where(torch.as_tensor(kept), math.nan)
-        # Equal values may be rounded differently
-        best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
-        return np.where(best>-math.inf, thresh[at], math.nan)
+def thresh_of_highest(
+    thresh, # M thresholds, from the highest down
+    values:Tensor, # Values of a metric at the thresholds, S x M
+    kept=None # Which thresholds satisfy a constraint, S x M bools; None: all
+): # S thresholds; nan: the metric is undefined, or the constraint fails, at each of them
+    "Find the threshold of the highest value of each set of folds; ties go to the highest threshold"
+    if kept is not None: values = values.where(torch.as_tensor(kept), math.nan)
+    # Equal values may be rounded differently
+    best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
+    return np.where(best>-math.inf, thresh[at], math.nan)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #878608da
 def metric_class(
@@ -293,7 +287,7 @@ def tune_global(self:Objective,
         kept = constraint.is_kept(required, constraint.least)
     best = self.best(thresh, values, kept)
     if constraint and nearest:
-        near = self.maximising(constraint.m).best(thresh, required)
+        near = thresh_of_highest(thresh, required)
         best = np.where(np.isnan(best), near, best)
     if not np.isnan(best[0]): return Tuned('best', table, best[:,None])
     if constraint: raise ValueError(self._why_none(required[0].nan_to_num(-math.inf).max().item()))
@@ -380,7 +374,7 @@ def tune_required(self:Objective,
         # The one that comes nearest
         near = table.everything
         if constraint.name=='precision':
-            near = self.maximising(constraint.m).best(row.thresh, row.values(constraint.m, masks))
+            near = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
         has_positives = masks@table.total[:,1,i]>0
         near = np.where(has_positives & ~np.isnan(near), near, thresh[:,i])
