@@ -127,6 +127,7 @@ class MultiLabelInterpretation(Interpretation):
     ):
         self.predictions = predictions
         self.given = None # Files or texts of samples that no Learner has
+        self.required = '' # What a search for the threshold had to keep, such as a recall; '': nothing
         if predictions.nan_warning: raise ValueError(predictions.nan_warning)
         # Predictions of three axes have several rows per item
         self.rows_per_item = len(predictions.preds)//len(losses)
@@ -200,7 +201,9 @@ class MultiLabelInterpretation(Interpretation):
             valid_share = by_item(p.valid).mean(1, dtype=torch.float32)
             item_losses = losses[0].flatten()/valid_share
         else: item_losses = by_item(_cross_entropy(p)).nanmean(1)
-        return cls(learn, dl, item_losses, p)
+        res = cls(learn, dl, item_losses, p)
+        res.required = getattr(learn.loss_func if thresh is None else thresh, 'required', '')
+        return res
 
     @classmethod
     @takes_predictions(but=['zero_division'])
@@ -217,6 +220,7 @@ class MultiLabelInterpretation(Interpretation):
         check_kwargs('from_preds', cls.from_preds, kwargs)
         p = Predictions.of(preds, targs, **kwargs)
         res = cls(None, None, _cross_entropy(p), p)
+        res.required = getattr(kwargs.get('thresh'), 'required', '')
         if items is None: return res
         check_index('items and predictions', items, preds, targs)
         res.given = items if isinstance(items, pd.DataFrame) else [*items]
