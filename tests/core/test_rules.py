@@ -1,7 +1,7 @@
 "The threshold rule: scores to binary predictions, thresholds by name, limits"
 import fastai_mlmetrics.metrics.formulas, pickle, sklearn.metrics as skm
 from helpers import *
-from fastai_mlmetrics.core.rules import as_thresh, complete_thresh
+from fastai_mlmetrics.core.rules import as_thresh, BELOW_ALL, complete_thresh, useless_thresh
 from six_labels import LOGITS, NAMES, SCORES, TARGS, assert_alike, interpretation, record, report
 
 def test_a_series_of_thresholds_is_its_values():
@@ -428,3 +428,7 @@ def test_the_smallest_case_of_an_ignored_nan():
     # A NaN whose target counts makes the metric NaN, as without limits
     with pytest.warns(UserWarning, match='predictions are NaN in all samples'):
         assert math.isnan(RecallMulti(min_labels=1)(preds, tensor([[0,1,0]])))
+
+def test_a_threshold_below_all_probabilities_is_of_use():
+    assert useless_thresh(BELOW_ALL)=='' and 'below every probability' in useless_thresh(2*BELOW_ALL)
+    assert binarize(torch.zeros(1, 2), BELOW_ALL, sigmoid=False).all()
