@@ -25,9 +25,11 @@ def pytest_pycollect_makeitem(name, obj):
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch):
-    "A terminal of 80 columns, and no figure is left open"
+    "A terminal of 80 columns, nothing has been said, and no figure is left open"
     from matplotlib import pyplot as plt
+    from fastai_mlmetrics.core.messages import said
     monkeypatch.setenv('COLUMNS', '80')
+    said.clear()
     yield
     plt.close('all')
 

@@ -6,7 +6,7 @@ warnings.filterwarnings('ignore', category=FutureWarning) # of torch, for a func
 import matplotlib
 matplotlib.use('agg')
 import sklearn.metrics as skm
-import ast, concurrent.futures, contextlib, gc, inspect, multiprocessing, numpy as np, pytest, sys, textwrap
+import ast, concurrent.futures, contextlib, gc, inspect, json, multiprocessing, numpy as np, pytest, sys, textwrap
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from fastai.vision.all import *
@@ -37,6 +37,20 @@ def in_process(f, *args):
     "The result of `f` in a process of its own"
     context = multiprocessing.get_context(START)
     with concurrent.futures.ProcessPoolExecutor(1, context) as ex: return ex.submit(f, *args).result()
+
+def run_notebook(notebook):
+    "The notebook's variables after all its cells, and the value of each cell by the heading above it"
+    space,values,heading = {},{},''
+    for cell in json.loads(notebook.read_text())['cells']:
+        source = ''.join(cell['source'])
+        if cell['cell_type']=='markdown':
+            heading = re.findall(r'(?m)^#+ (.+)', source)[-1] if re.search('(?m)^#+ ', source) else heading
+            continue
+        *body,last = ast.parse(source).body
+        if not isinstance(last, ast.Expr): body,last = [*body, last],None
+        exec(compile(ast.Module(body, []), notebook.name, 'exec'), space)
+        if last: values.setdefault(heading, []).append(eval(ast.unparse(last), space))
+    return space,values
 
 @st.composite
 def binary_pairs(draw, min_labels=2, max_labels=6, max_samples=12):

@@ -25,4 +25,6 @@ def rounded(o):
     if hasattr(o, '_fields'): return type(o)(*map(rounded, o))
     return [*map(rounded, o)] if isinstance(o, (list,tuple)) else o
 
-def assert_alike(a, b): assert str(rounded(a))==str(rounded(b))
+def without_sampling(o): return re.sub(r'\s*Samples\s+are\s+taken.*', '', str(rounded(o)), flags=re.S) # Said once
+
+def assert_alike(a, b): assert without_sampling(a)==without_sampling(b)

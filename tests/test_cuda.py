@@ -5,14 +5,13 @@ from helpers import *
 sys.path.insert(0, str(ROOT))
 from benchmarks.gpu import fake_gpu
 from fastai_mlmetrics.metrics.streaming import MicroMetric
-from fastai_mlmetrics.thresholds.search import FoldedMetric
 from fastai_mlmetrics.metrics.ranking import CurveMetric, LabelRanking
 from fastai_mlmetrics.diagnosis.validation import ValidationStats
 
 if NO_FAKE_GPU: pytest.skip(NO_FAKE_GPU, allow_module_level=True)
 
 CLASSES = [o for o in (globals()[k] for k in dir()) if isinstance(o, type) and issubclass(o, StreamMetric)
-           and o not in (StreamMetric,CountsMetric,MicroMetric,SampleMetric,CurveMetric,LabelRanking,FoldedMetric)]
+           and o not in (StreamMetric,CountsMetric,MicroMetric,SampleMetric,CurveMetric,LabelRanking)]
 N,C = 9,4
 FIRST = {FBetaMulti: dict(beta=2), PrecisionAtK: dict(k=2), RecallAtK: dict(k=2)} # Arguments without a default
 WEIGHT,EACH = dict(sample_weight=np.ones(3*N)),dict(thresh=[0.1,0.2,0.3,0.4])

@@ -167,7 +167,7 @@ test_any_input = given(case=cases())(check)
 if __name__=='__main__':
     seconds,seed = float(sys.argv[1]),int((sys.argv[2:] or [0])[0])
     begun = time.time()
-    endless = settings(max_examples=2000, derandomize=False, database=None)
+    endless = settings(max_examples=2000, derandomize=False, database=None, deadline=None)
     try:
         while time.time()-begun<seconds:
             hypothesis.seed(seed)(endless(given(case=cases())(check)))()

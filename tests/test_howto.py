@@ -85,19 +85,7 @@ def test_the_commands_without_internet_install_the_package(tmp_path):
     found = run(f"{python} 'import fastai_mlmetrics as o; print(o.__file__)'", env=env, cwd=purelib).stdout
     assert found.startswith(purelib)
 
-def run_page(name):
-    "The page's variables after all its cells, and the value of each cell by the heading above it"
-    space,values,heading = {},{},''
-    for cell in json.loads(page(name).read_text())['cells']:
-        source = ''.join(cell['source'])
-        if cell['cell_type']=='markdown':
-            heading = re.findall(r'(?m)^#+ (.+)', source)[-1] if re.search('(?m)^#+ ', source) else heading
-            continue
-        *body,last = ast.parse(source).body
-        if not isinstance(last, ast.Expr): body,last = [*body, last],None
-        exec(compile(ast.Module(body, []), name, 'exec'), space)
-        if last: values.setdefault(heading, []).append(eval(ast.unparse(last), space))
-    return space,values
+def run_page(name): return run_notebook(page(name))
 
 @pytest.mark.slow
 def test_a_model_that_predicts_nothing_is_cured_by_training_then_by_a_threshold():

@@ -39,27 +39,24 @@ HEADINGS = ({ROOMS[wing][0]: f'{wing}\n\n{what[0].upper()}{what[1:]}.' for wing,
 PAGES = [*sorted(ROOT.glob('benchmarks/*.md')), *(ROOT/f'{o}.md' for o in ('CONTRIBUTING','RELEASING','CHANGELOG'))]
 UNSEARCHED = MODULES # Of those who change the package
 FILES = [*PAGES, *ROOT.glob('benchmarks/*.png'), *NBS.glob('images/*.png')]
-EXPLAIN = '02_forum_thread','03_whose_accuracy'
 
 # The kinds of pages, each with a page that lists them: file -> title, what for, pages
 KINDS = dict(
-    start=('Start', 'Train, read the message, tune, test.',
-           [o for o in TUTORIALS if o.stem not in EXPLAIN]),
+    start=('Start', 'Train, read the message, tune, test.', TUTORIALS),
     howto=('How to', 'One task per page, with code to copy.', HOWTO),
     reference=('Reference', 'Each name, column and message.', REFERENCE),
-    explanations=('Explanations', 'Why accuracy misleads, and what the numbers mean.',
-                  [o for o in TUTORIALS if o.stem in EXPLAIN]),
     making=('How it is made', 'For contributors: the notebooks that the package is generated from, with the '
             'source folded, and benchmarks.', [*MODULES, *PAGES]))
 
 # Words of users that are not in the titles, for the search: it matches them word by word. Page or section -> phrases
 TERMS = {
     'index': 'getting started, quick start, pip install, installation',
-    'tutorials/02_forum_thread': 'high accuracy low F1, accuracy always 0.9, accuracy always 0.95, accuracy too high',
-    'tutorials/03_whose_accuracy': 'sigmoid or softmax, categorical_crossentropy',
-    'tutorials/03_whose_accuracy#logits-and-probabilities': 'logits or probabilities',
-    'tutorials/04_arrays': 'numpy arrays, without fastai',
-    'tutorials/05_tables_and_texts': 'text classification, ULMFiT, tabular',
+    'tutorials/01_start#texts-and-tables': 'text classification, ULMFiT, tabular multi-label',
+    'tutorials/02_fastbook': 'high accuracy low F1, accuracy always 0.9, accuracy always 0.95, '
+        'accuracy too high, PASCAL',
+    'tutorials/02_fastbook#whose-accuracy-fastai-keras-and-scikit-learn': 'categorical_crossentropy',
+    'tutorials/02_fastbook#logits-and-probabilities': 'logits or probabilities, sigmoid or softmax',
+    'tutorials/03_arrays': 'numpy arrays, without fastai',
     'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
     'howto/02_other_libraries': 'sklearn classification_report',
     'howto/02_other_libraries#notes': 'torchmetrics value in the training table',
@@ -339,7 +336,7 @@ def contents(kind, cells, names, objects):
     return '\n\n'.join([f'# {title}', text, '\n'.join(pages), *index, *tables, tree])
 
 DOORS = '\n'.join(['```{container} doors', *(f'- [**{title}**]({k}.md) {text}' for k,(title,text,_) in
-                                           [*KINDS.items()][:4]), '```'])
+                                           [*KINDS.items()][:3]), '```'])
 
 def all_cells(): return {o: read(o) for o in [NBS/'index.ipynb', *HOWTO, *TUTORIALS, *REFERENCE, *MODULES]}
 

@@ -148,7 +148,7 @@ def outputs():
             yield notebook,line_of(notebook, o),f'{o} in an output'
 
 # Numbers that no output can show: versions, levels and rules, and what others have measured
-ELSEWHERE = {'index': '3.10 95%', '02_forum_thread': '0.96', '03_whose_accuracy': '1.6 0.76 0.62',
+ELSEWHERE = {'index': '3.10 95%', '02_fastbook': '0.76 0.98',
              '10_monitor_trackers': '0.5',
              '30_predicts_nothing': '0.5 0.95', '05_production': '2.6', '02_ranking': '0.5',
              '09_messages': '0.5 1%', '08_terms': '0.8 80% 95%'}
@@ -195,7 +195,7 @@ def lengths():
         n = len(re.findall(r"\w[\w.'-]*", text))
         if n>=600: yield page,1,f'{n} words'
         if len(text_of(page))>=80_000: yield page,1,'80 kB or more'
-    first = NBS/'index.ipynb',NBS/'tutorials'/'01_trust.ipynb'
+    first = NBS/'index.ipynb',NBS/'tutorials'/'01_start.ipynb'
     n = sum(len(prose(o).split()) for o in first)
     if n>=1800: yield first[1],1,f'{n} words with those of the README'
     readme = ROOT/'README.md'

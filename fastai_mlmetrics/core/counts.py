@@ -202,3 +202,52 @@ def _plain_counts(batch):
     tp = sums(preds.mul_(targs)) # In place, since new memory costs time
     of_labels,of_samples = map(cells, tp, predicted, true, n)
     return of_labels.double(),of_samples.double()
+
+# %% ../../nbs/core/04_counts.ipynb #f4e90002
+def check_frequencies(
+    frequencies, # Share of positives where the model is used: by label name or number, or one each
+    vocab, # C names
+    counts # Numbers of negatives and of positives of each label here, 2 x C
+)->Tensor: # C numbers, nan where it is as here; None: everywhere
+    "Put label frequencies in the order of the labels, or raise an error"
+    if not isinstance(frequencies, (dict,pd.Series)):
+        if np.shape(frequencies)!=(len(vocab),):
+            raise ValueError(f"frequencies={frequencies!r} should be a dict by label, such as "
+                             f"{{{vocab[0]!r}: 0.01}}, or {len(vocab)} numbers, one per label")
+        frequencies = enumerate(frequencies)
+    frequencies = dict(frequencies)
+    if not frequencies: return None
+    names = None if [*vocab]==[*range(len(vocab))] else vocab
+    _,columns = ThresholdRule(labels=[*frequencies]).for_labels(len(vocab), names)
+    res = torch.full((len(vocab),), math.nan, dtype=torch.float64, device='cpu')
+    for i,frequency in zip(columns, frequencies.values()):
+        if not isinstance(frequency, Real) or not 0<frequency<1:
+            raise ValueError(f"frequencies: {frequency!r} for {vocab[i]!r} should be above 0 and "
+                             "below 1, such as 0.01 if one sample in 100 has the label")
+        for kind,n in zip(('negatives','positives'), counts):
+            if n[i]==0:
+                raise ValueError(f"frequencies: {vocab[i]!r} has no {kind} here, so nothing is known "
+                                 "of its score at another frequency: leave it out")
+        res[i] = frequency
+    return res
+
+def frequency_weights(
+    counts, # Numbers of negatives and of positives of each label, 2 x ... x C
+    frequencies # Shares of positives that they should have, C; nan: as in `counts`
+)->Tensor: # Weights of negatives and of positives, of the shape of `counts`
+    "Weigh negatives and positives so that each label has its frequency, and its number of samples"
+    negatives,positives = counts
+    n = negatives+positives
+    weights = torch.stack([(1-frequencies)*n/negatives, frequencies*n/positives])
+    # Where a label has no positives, they need no weight
+    return torch.where(frequencies.isnan(), 1., weights).nan_to_num(0, posinf=0)
+
+def at_frequencies(
+    cells, # `tp`, `fp`, `fn` and `tn` of each label, 4 x ... x C
+    frequencies # As `check_frequencies` returns them; None: as they are
+)->Tensor: # 4 x ... x C
+    "Weigh confusion counts so that each label has its frequency"
+    if frequencies is None: return cells
+    tp,fp,fn,tn = cells
+    negative,positive = frequency_weights(torch.stack([fp+tn, tp+fn]), frequencies)
+    return torch.stack([tp*positive, fp*negative, fn*positive, tn*negative])

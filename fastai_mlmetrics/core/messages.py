@@ -250,3 +250,14 @@ def single_threaded(
     "Call `f` while torch uses a single thread"
     # `torch.set_num_threads` would change threads that start meanwhile, and not change them back
     with _OPENMP.limit(limits=1): return f(*args)
+
+# %% ../../nbs/core/01_messages.ipynb #5a1d0001
+said = set() # Texts that this process has shown
+
+def said_once(
+    text:str # Text that need not be read twice
+)->str: # `text` the first time, '' afterwards
+    "Return a text only once per process"
+    if text in said: return ''
+    said.add(text)
+    return text

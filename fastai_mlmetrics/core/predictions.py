@@ -14,7 +14,8 @@ from .tables import some_names
 from fastai_mlmetrics.core.rules import (
     as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores,
     useless_thresh)
-from .counts import Batch, check_values, join_checks, NOTHING_COUNTS
+from .counts import (
+    at_frequencies, Batch, check_frequencies, check_values, join_checks, NOTHING_COUNTS)
 from functools import cached_property
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,7 @@ class Predictions:
     columns:tuple=None # Indices of the labels in the arrays that were passed; None: these are all
     # A limit counts all labels of a sample, also those that are not scored
     all_labels:object=None # `Predictions` of all labels, to predict with limits; None: these are all
+    frequencies:Tensor=None # Shares of positives that `counts` are weighed to, C; None: as they are
 
     @classmethod
     def of(cls,
@@ -195,10 +197,23 @@ class Predictions:
         of_labels,of_samples = zip(*(b.counts for b in self.blocks()))
         return sum(o.cpu() for o in of_labels),torch.cat([o.cpu() for o in of_samples], 1)
 
+    def at_frequencies(self,
+        frequencies # Share of positives by label name or number, or one per label; None: as here
+    ): # `Predictions` whose `counts` are weighed
+        "Count labels as in data where they have other frequencies"
+        if frequencies is None: return self
+        tp,fp,fn,tn = self.plain_counts
+        return self.replace(frequencies=check_frequencies(frequencies, self.vocab, (fp+tn, tp+fn)))
+
+    @property
+    def plain_counts(self):
+        "`tp`, `fp`, `fn` and `tn` of each label in float64, 4 x C, without weights"
+        return self._cells[0]
+
     @property
     def counts(self):
-        "`tp`, `fp`, `fn` and `tn` of each label in float64, 4 x C"
-        return self._cells[0]
+        "`tp`, `fp`, `fn` and `tn` of each label in float64, 4 x C, at the `frequencies`"
+        return at_frequencies(self.plain_counts, self.frequencies)
 
     @property
     def sample_counts(self):

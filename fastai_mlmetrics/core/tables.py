@@ -138,11 +138,27 @@ def _text_width(default):
     most = pd.options.display.max_colwidth
     return default if most in (50,600) else most # The defaults of pandas and fastai
 
+_MARKED = 'font-weight:bold; background:rgba(255,200,0,0.2);'
+_RULED = 'border-bottom:2px solid gray;'
+
+def _styled(html, table):
+    "Style the rows of a table's HTML that its `attrs` name"
+    head,_,body = html.partition('<tbody>')
+    before,*rows = body.split('<tr>')
+    marked,ruled = (table.index.isin(table.attrs.get(o, [])) for o in ('marked','ruled'))
+    styles = [note(m, _MARKED)+note(r, _RULED) for m,r in zip(marked, ruled)]
+    tags = [f'<tr style="{o}">' if o else '<tr>' for o in styles]
+    if ruled.any(): # Else browsers do not draw the lines of rows
+        head = head.replace('class="dataframe"', 'class="dataframe" style="border-collapse:collapse"')
+    return f'{head}<tbody>{before}' + ''.join(map(str.__add__, tags, rows))
+
 class Table(pd.DataFrame):
     """DataFrame shown with three decimals, all columns, and `attrs['reading']` as a text below
 
-    Of more than 20 rows, it shows the first ten, and those that `attrs['averages']` names."""
-    _format = staticmethod(format_cell) # Formats a number
+    Of more than 20 rows, it shows the first ten, and those that `attrs['averages']` names.
+    In HTML, rows that `attrs['marked']` names are bold, a line is below rows that `attrs['ruled']`
+    names, and `attrs['about']`, what rows and columns are, is folded."""
+    formatted = staticmethod(format_cell) # Formats a number
 
     @property
     def _constructor(self): return type(self)
@@ -150,7 +166,7 @@ class Table(pd.DataFrame):
     @property
     def reading(self): return self.attrs.get('reading', '')
 
-    def _options(self): return dict(float_format=self._format, na_rep='-')
+    def _options(self): return dict(float_format=self.formatted, na_rep='-')
 
     def _shown(self):
         "Return the rows to show, and the texts below them"
@@ -168,8 +184,12 @@ class Table(pd.DataFrame):
     def _repr_html_(self):
         rows,texts = self._shown()
         words = ''.join(f'<p style="max-width:50em">{code_html(o)}</p>' for o in texts)
+        if 'about' in self.attrs:
+            words += ('<details style="max-width:50em"><summary>About this table</summary>'
+                      f"{code_html(self.attrs['about'])}</details>")
         with pd.option_context('display.max_colwidth', _text_width(200)):
-            return rows.to_html(notebook=True, **self._options()) + words
+            html = rows.to_html(notebook=True, **self._options())
+        return _styled(html, rows) + words
 
     def __repr__(self):
         width = shutil.get_terminal_size().columns

@@ -8,12 +8,12 @@ __all__ = ['SuggestedThresholds']
 # %% ../../nbs/learner/00_thresholds.ipynb #140327f1
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
-from ..core.messages import check_kwargs, note, single_threaded, warn_user
+from ..core.messages import check_kwargs, note, said_once, single_threaded, warn_user
 from ..core.tables import some_labels
 from ..core.rules import (
     as_thresh, binarize, complete_thresh, thresh_names, thresh_text,
     ThresholdRule, useless_thresh)
-from ..core.counts import NOTHING_COUNTS
+from ..core.counts import check_frequencies, NOTHING_COUNTS
 from ..core.predictions import Predictions
 from ..core.decoding import Decoding, ignored_by, metric_thresh
 from ..core.passes import (
@@ -23,8 +23,7 @@ from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
 from ..thresholds.choosing import (
     choose, expectation, InUse, recommendation, thresh_table)
-from ..thresholds.finding import (
-    saturation, score_table, ThreshFinder, WithTable)
+from ..thresholds.finding import saturation, score_table, ThreshFinder, WithTable
 from ..diagnosis.callback import ZeroLabelsCallback
 from ..reports.plots import plot_thresh_curve
 
@@ -58,8 +57,10 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best per
 def _objectives(metric, average, per_label, **kwargs):
     "Return what was asked for, and the `Objective`s of one threshold and of thresholds per label"
     asked = Objective(metric, average, per_label, **kwargs) # Raises for wrong arguments
-    return (asked, _global_objective(metric, average, **kwargs),
-            _label_objective(asked, metric, average, **kwargs))
+    shared = asked.without_constraint()
+    if asked.constraint and not asked.constraint.by_name: # One threshold keeps it on these samples
+        shared.constraint = asked.constraint.without_confidence()
+    return asked,shared,_label_objective(asked, metric, average, **kwargs)
 
 def _label_objective(asked, metric, average, **kwargs):
     "Return the `Objective` of per-label thresholds; None: no average is tuned for labels"
@@ -74,12 +75,6 @@ def _label_objective(asked, metric, average, **kwargs):
     objective.m.average = 'macro' # Also of an instance
     return objective
 
-def _global_objective(metric, average, at_recall=None, at_precision=None, confidence=None, **kwargs):
-    "Return the `Objective` of one threshold, which keeps the minimum of an average on these samples"
-    minimums = dict(at_recall=at_recall, at_precision=at_precision)
-    of_average = {k: v for k,v in minimums.items() if not isinstance(v, dict)}
-    return Objective(metric, average, False, **of_average, **kwargs)
-
 def _warn_of_saturation(learn, table):
     "Warn if thresholds on probabilities are too coarse for the model's logits"
     coarse = saturation(table, 'best_thresholds(*learn.get_preds(act=noop), sigmoid=False)')
@@ -87,30 +82,41 @@ def _warn_of_saturation(learn, table):
     if coarse and decoding.takes_logits:
         warn_user(f"{coarse}; set_thresh takes thresholds on probabilities only")
 
-def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bins, groups):
+def _read_scores(learn, dl, in_use, cv, seed, groups, labels, frequencies):
+    "Predict the data; return a table of all scores, and the predictions of the rule in use"
+    rule = ThresholdRule(sigmoid=False, **in_use)
+    p = Predictions.of(*get_probs(learn, dl=dl), thresh=None, vocab=label_vocab(learn.dls),
+                       ignore_index=rule.ignore_index, groups=groups)
+    counted = p.replace(rule=rule)
+    if labels is not None: counted = counted.of_labels(labels)
+    counted = counted.at_frequencies(frequencies)
+    return score_table(counted, cv, seed),counted
+
+def _read_bins(learn, dl, in_use, cv, seed, groups, decoding, objective, bins, frequencies):
+    "Predict in batches; return histograms of the scores, and a metric with the rule in use"
+    if decoding.loss_of_zeros is None: check_first_batch(learn, dl) # It may take several outputs
+    logits = decoding.takes_logits # In batches, predictions come before the activation
+    finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=in_use['ignore_index'],
+                          cv=cv, seed=seed)
+    counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
+    if groups is not None: finder.deal_items(groups, dl)
+    accumulate_metrics(learn, [finder, counted], dl=dl)
+    found = counted.range_found
+    if found and found.kind=='logits': raise ValueError(decoding.not_probs_text)
+    table = finder.table
+    if table is None: raise ValueError(NOTHING_COUNTS)
+    if frequencies is not None:
+        names = label_names(label_vocab(learn.dls), table.c)
+        table.frequencies = check_frequencies(frequencies, names, table.total.sum(0))
+    return table,counted
+
+def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bins, groups,
+             frequencies):
     "Predict the data; return a `SearchTable`, what is counted by the rule in use, and label names"
     in_use = dict(ignore_index=ignore_index, **decoding.args)
-    groups = groups_of(dl, groups)
-    if bins is None:
-        p = Predictions.of(*get_probs(learn, dl=dl), thresh=None, vocab=label_vocab(learn.dls),
-                           ignore_index=ignore_index, groups=groups)
-        counted = p.replace(rule=ThresholdRule(sigmoid=False, **in_use))
-        if labels is not None: counted = counted.of_labels(labels)
-        table = score_table(counted, cv, seed)
-    else:
-        # It may take several outputs
-        if decoding.loss_of_zeros is None: check_first_batch(learn, dl)
-        # In batches, predictions come before the activation
-        logits = decoding.takes_logits
-        finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=ignore_index,
-                              cv=cv, seed=seed)
-        counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
-        if groups is not None: finder.deal_items(groups, dl)
-        accumulate_metrics(learn, [finder, counted], dl=dl)
-        found = counted.range_found
-        if found and found.kind=='logits': raise ValueError(decoding.not_probs_text)
-        table = finder.table
-        if table is None: raise ValueError(NOTHING_COUNTS)
+    data = learn,dl,in_use,cv,seed,groups_of(dl, groups)
+    if bins is None: table,counted = _read_scores(*data, labels, frequencies)
+    else: table,counted = _read_bins(*data, decoding, objective, bins, frequencies)
     table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
     _warn_of_saturation(learn, table)
     names = label_vocab(learn.dls) if labels is None else counted.vocab
@@ -132,12 +138,6 @@ def _tune(asked, objective, label_objective, table, vocab, per_label):
     usual = choose(objective.without_constraint(), best, of_labels, wanted)
     of_labels = label_objective.tune_required(table, usual)
     return best,of_labels,of_labels
-
-def _check_args(labels, bins, kwargs):
-    "Raise if arguments of `thresh_find` exclude each other, or do not exist"
-    if labels is not None and bins is not None:
-        raise ValueError("thresh_find(labels=...) needs all scores: leave out bins")
-    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
 
 def _plot(objective, table, options, ax, figsize):
     "Plot the metric at all thresholds, and mark the global ones"
@@ -166,8 +166,10 @@ def _suggested(objective, now, best, of_labels, chosen, vocab, is_part):
     shown = thresh_table(objective, options, vocab)
     row = options.index(chosen) # The rows of options come before those of labels
     shown['advice'] = ['set' if i==row else '' for i in range(len(shown))]
+    shown.attrs['marked'] = [chosen.name]
     shown.attrs['reading'] = recommendation(objective, chosen, now, vocab)
-    if table.has_samples: shown.attrs['reading'] += f"\n{table.p.sampling}"
+    if table.has_samples and chosen.held_out:
+        shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
     names = vocab if is_part or chosen.per_label else None
     res = SuggestedThresholds(best.value, of_labels and of_labels.value)
     return res.with_table(shown, thresh=chosen.value, names=names,
@@ -191,26 +193,30 @@ def thresh_find(self:Learner,
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
     per_label:bool=None, # Whether to recommend a threshold per label; None: if that is clearly better
+    frequencies=None, # Frequency of labels where the model is used, by name or one each; None: as here
     **kwargs
 )->SuggestedThresholds: # Fields `best` and `per_label`, and `thresh`; displayed as a table
     """Find a better threshold than 0.5, and say what to expect of it
 
-        learn.set_thresh(learn.thresh_find())                # find it, and set it
-        learn.set_thresh(learn.thresh_find(average='macro')) # if rare labels matter
+        learn.set_thresh(learn.thresh_find()) # Find it, and set it
+        learn.set_thresh(learn.thresh_find(average='macro')) # If rare labels matter
         learn.set_thresh(learn.thresh_find(at_recall={'cancer': 0.95}))
 
-    Tunes one threshold for all labels (`best`) and one per label (`per_label`), and compares them with
-    the one in use (`now`). Go by `held_out`, the score on samples that were not used for tuning.
-    `set_thresh` sets thresholds per label where you ask for them (macro or weighted average, a minimum
-    of labels by name, `per_label=True`), else `best`, or `per_label` if its held-out score is higher
-    by more than a standard error. With `labels`, all others keep their thresholds."""
-    _check_args(labels, bins, kwargs)
+    Plots the metric at all thresholds, and tabulates the threshold in use (`now`), one for all labels
+    (`best`) and one per label (`per_label`). Go by `held_out`, the score on samples that were not used
+    for tuning. What `set_thresh` sets is marked: thresholds per label where you ask for them (macro or
+    weighted average, a minimum of labels by name, `per_label=True`), else `best`, or `per_label` if
+    that is held out better by more than a standard error. With `labels`, all others keep theirs."""
+    check_kwargs('thresh_find', Learner.thresh_find, kwargs)
+    if labels is not None and bins is not None:
+        raise ValueError("thresh_find(labels=...) needs all scores: leave out bins")
     asked,objective,label_objective = _objectives(metric, average, per_label, **kwargs)
+    asked.check_frequencies(frequencies)
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     dl = get_dl(self, ds_idx, dl)
     table,counted,vocab = _predict(self, decoding, ifnone(label_objective, objective), dl, cv, seed,
-                                   labels, ignored, bins, groups)
+                                   labels, ignored, bins, groups, frequencies)
     now = _in_use(decoding, table, counted, vocab)
     best,of_labels,chosen = single_threaded(_tune, asked, objective, label_objective, table, vocab,
                                             per_label)
@@ -236,10 +242,6 @@ def _updated_loss(loss, rule, tuned_on):
     loss.__dict__.update(args, decodes=partial(binarize, sigmoid=False, **args), tuned_on=tuned_on)
     return loss
 
-def _is_same(a, b):
-    "Whether two thresholds, a number or one per label, are equal up to rounding"
-    return np.shape(a)==np.shape(b) and np.allclose(a, b, atol=1e-6)
-
 def _updated_metric(m, rule, usual, logits):
     "Copy metric `m`, and make the copy threshold by `rule`; None if it keeps a custom threshold"
     thresh = metric_thresh(m, logits) # None: it has no threshold
@@ -248,7 +250,8 @@ def _updated_metric(m, rule, usual, logits):
     if m.rule.is_top_k and m.has_own_limits: return m # Its threshold has no effect
     follows = m.follows_set_thresh
     if thresh is not None and not follows:
-        follows = any(_is_same(thresh, o) for o in usual)
+        alike = [o for o in usual if np.shape(o)==np.shape(thresh)]
+        follows = any(np.allclose(thresh, o, atol=1e-6) for o in alike)
         if not follows: return None
     limits = m.rule if m.has_own_limits else rule
     m = copy(m)
@@ -272,6 +275,17 @@ def _rule_to_set(thresh, min_labels, max_labels, vocab, present):
     rule = ThresholdRule(thresh, min_labels=min_labels, max_labels=max_labels)
     if vocab: rule.for_labels(len(vocab)) # Raises an error for another number of thresholds
     return rule
+
+def _check_decodes(learn, decoding):
+    "Raise an error if a loss function does not decode labels"
+    # fastai's `CrossEntropyLossFlat` decodes, but to one class
+    if decoding.decodes and not decoding.is_for_others: return
+    # It may take several outputs; then it is unknown whether they are logits
+    if decoding.loss_of_zeros is None and not decoding.is_for_others:
+        check_first_batch(learn, learn.dls.loaders[-1])
+    advice = decoding.advice(decoding.takes=='probabilities')
+    raise ValueError(f"the loss function ({decoding.name}) does not decode labels, so there "
+                     f"is nothing to set: {advice}")
 
 def _announce(thresh):
     "Print what was set, and what to expect of it, if a search found it"
@@ -297,39 +311,29 @@ def set_thresh(self:Learner,
     min_labels:int=0, # Minimum number of labels per sample
     max_labels:int=None # Maximum number of labels per sample; None: unlimited
 ):
-    """Set the threshold of `predict`, `show_results`, metrics and callback of this Learner
-
-    The loss function stores it. Reports follow; other Learners do not change.
-    Labels that a dict leaves out keep their present threshold.
-    `export` stores thresholds, `save` does not: write `json.dumps(learn.loss_func.thresh)` to a file,
-    and pass it to `set_thresh` after `load`. Warns of metrics that keep their own threshold.
-    Raises `ValueError` for thresholds outside [0, 1] or of another number than the labels, and if the
-    loss function does not decode.
+    """Use a threshold from now on: in metrics, `predict`, `show_results`, reports and the callback
 
         learn.set_thresh(learn.thresh_find()) # What was found; prints what to expect of it
-        learn.set_thresh(0.3, min_labels=1)
-        learn.set_thresh({'cancer': 0.1}) # The other labels keep theirs"""
+        learn.set_thresh(0.3, min_labels=1) # And never predict nothing
+        learn.set_thresh({'cancer': 0.1}) # The other labels keep theirs
+
+    Other Learners do not change. After more training, tune it again, because the scores change.
+    `learn.export` stores the threshold, `learn.save` does not: write
+    `json.dumps(learn.loss_func.thresh)` to a file, and pass it to `set_thresh` after `load`. Metrics
+    that were created with a threshold of their own keep it, with a warning."""
     decoding = Decoding.of(self)
     vocab = label_vocab(self.dls)
     rule = _rule_to_set(thresh, min_labels, max_labels, vocab, decoding.args['thresh'])
-    # fastai's `CrossEntropyLossFlat` decodes, but to one class
-    if not decoding.decodes or decoding.is_for_others:
-        # It may take several outputs; then it is unknown whether they are logits
-        if decoding.loss_of_zeros is None and not decoding.is_for_others:
-            check_first_batch(self, self.dls.loaders[-1])
-        advice = decoding.advice(decoding.takes=='probabilities')
-        raise ValueError(f"the loss function ({decoding.name}) does not decode labels, so there "
-                         f"is nothing to set: {advice}")
+    _check_decodes(self, decoding)
     logits = decoding.takes_logits
     # Metrics with another threshold than these have a custom one
     usual = 0.5,as_thresh(decoding.args['thresh']),rule.thresh
     updated = self.metrics.map(_updated_metric, rule=rule, usual=usual, logits=logits)
-    kept = L(m for m,new in zip(self.metrics, updated) if new is None)
+    _warn_of_kept(L(m for m,new in zip(self.metrics, updated) if new is None))
     # Copies, because other Learners may share the loss function and the metrics
     self.loss_func = _updated_loss(self.loss_func, rule, getattr(thresh, 'tuned_on', {}))
     self.metrics = L(map(ifnone, updated, self.metrics))
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
         cb.thresh = None # The loss function's
         cb.sigmoid = logits or cb.sigmoid
-    _warn_of_kept(kept)
     _announce(thresh)

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc1c54b5
 from fastai.basics import *
+from ..core.counts import at_frequencies
 from ..core.predictions import effective_number, Predictions
 from .formulas import BalancedAccuracyMulti, F1ScoreMulti
 from .curves import Curve
@@ -34,11 +35,17 @@ def as_bools(batch):
 def counts_without(p):
     "Count each label without one `tp`, `fp`, `fn` or `tn`, and unchanged: 4 x 5 x C"
     one_pair = F.pad(torch.eye(4, dtype=torch.float64, device='cpu'), (0,1))
-    return p.counts[:,None]-one_pair[...,None] # -1: there is no such pair to leave out
+    without = p.plain_counts[:,None]-one_pair[...,None] # -1: there is no such pair to leave out
+    return at_frequencies(without, p.frequencies)
 
 def cell_numbers(y, predicted, valid):
     "Return which of the five cases of `counts_without` each pair is"
     return (3-2*predicted.byte()-y.byte()).where(valid, _NOT_COUNTED).long()
+
+def _numbers_of(batch):
+    "Return which of the five cases of `counts_without` each pair of a batch is, N x C"
+    y,valid = as_bools(batch)
+    return cell_numbers(y, batch.predicted.cpu(), valid)
 
 def _label_averages_without(metrics, p):
     "Recompute averages over labels without each sample, R x N"
@@ -46,12 +53,20 @@ def _label_averages_without(metrics, p):
     label_values = [m.values(*counts) for m in metrics] # Each 5 x C
     supports = counts[0]+counts[2]
     def averages(batch):
-        y,valid = as_bools(batch)
-        cell = cell_numbers(y, batch.predicted.cpu(), valid)
+        cell = _numbers_of(batch)
         support = supports.gather(0, cell)
         return torch.stack([m.average_labels(values.gather(0, cell), support)
                             for m,values in zip(metrics, label_values)])
     return p.by_sample(averages)
+
+def _totals_without(p):
+    "Count all labels together without each sample, 4 x N"
+    if p.frequencies is None: return p.counts.sum(1)[:,None]-p.sample_counts
+    counts = counts_without(p)
+    def totals(batch):
+        cell = _numbers_of(batch)
+        return torch.stack([o.gather(0, cell).sum(1) for o in counts])
+    return p.by_sample(totals)
 
 def scores_without(
     metrics:dict, # `CountsMetric`s by name, each with its average
@@ -63,8 +78,7 @@ def scores_without(
     if of_labels: res = dict(zip(of_labels, _label_averages_without([*of_labels.values()], p)))
     for name,m in metrics.items():
         if m.average=='samples': res[name] = mean_without(m.values(*p.sample_counts))
-        if m.average=='micro':
-            res[name] = m.values(*(p.counts.sum(1)[:,None]-p.sample_counts))
+        if m.average=='micro': res[name] = m.values(*_totals_without(p))
     return res
 
 # %% ../../nbs/metrics/06_intervals.ipynb #63061343
@@ -317,22 +331,12 @@ def interval_table(
     rows = [(o.value, *o.limits(ci)) for o in estimates.values()]
     return pd.DataFrame(rows, [*estimates], ['value','low','high'], dtype=float)
 
-def why_no_intervals(
-    estimates:dict # `Estimate` by row
-)->str: # '' if all that are computed have one
-    "State which rows have no interval, and why"
-    rows = defaultdict(list)
-    for row,o in estimates.items():
-        has_reason = o.without is not None and not math.isnan(o.value)
-        if has_reason and o.why_unknown: rows[o.why_unknown].append(f"'{row}'")
-    return ' '.join(f"No interval for {', '.join(names)}: {why}." for why,names in rows.items())
-
 # %% ../../nbs/metrics/06_intervals.ipynb #e0b5a7c2
 RANKINGS = 'ap_macro','roc_auc_macro','lrap'
 
 def numbers_by_label(p):
     "Count in how many samples, or groups of samples, each label is true, predicted and false: 3 x C"
-    tp,fp,fn,tn = p.counts
+    tp,fp,fn,tn = p.plain_counts
     if p.groups is None: return torch.stack([tp+fn, tp+fp, fp+tn])
     n_pairs = torch.zeros(p.n_independent, 3*len(p.vocab), device='cpu') # In each group
     for batch in p.blocks():

@@ -8,14 +8,14 @@ __all__ = ['ModelComparison', 'compare_models']
 # %% ../../nbs/reports/02_comparison.ipynb #8edba6b5
 from fastai.basics import *
 from ..core.inputs import as_vocab, columns_of
-from ..core.messages import (
-    check_kwargs, count_of, note, plural)
+from ..core.messages import check_kwargs, count_of, note, said_once
 from ..core.tables import (
-    as_shown, new_axes, plot_name, some_names, Table, three_decimals, with_limits)
+    as_shown, new_axes, plot_name, Table, three_decimals, with_limits)
 from ..core.predictions import Predictions, takes_predictions
-from ..metrics.intervals import (
-    interval_table, mean_of_runs, simultaneous_level, why_no_intervals)
-from .accuracy import measure
+from ..metrics.intervals import interval_table, mean_of_runs, simultaneous_level
+from .accuracy import (
+    in_words, measure, no_intervals_in_words, why_unknown)
+from collections import ChainMap
 from dataclasses import replace
 
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
@@ -30,15 +30,26 @@ class ModelComparison(Table):
     they vary by, and `spread` is the standard deviation of a difference of single trainings.
 
         compare_models({'a': probs, 'b': others}, targs).plot()"""
-    _format = staticmethod(three_decimals) # As in the `reading`; thousandths tell models apart
+    formatted = staticmethod(three_decimals) # As in the `reading`; thousandths tell models apart
 
     @property
     def parts(self):
         "Each further model's table of differences from the first one, by its name"
-        first,*others = self.columns.drop(_DIFFERENCE, errors='ignore')
-        if self.index.nlevels==1: return {others[0]: self}
+        scores = self.columns.drop(_DIFFERENCE, errors='ignore')
+        if self.index.nlevels==1: return {scores[1]: self} if len(scores)==2 else {}
         columns = self.columns.intersection(_DIFFERENCE)
-        return {name: self.loc[name][[first,name,*columns]] for name in others}
+        names = [name for name in scores[1:] if name in self.index.get_level_values(0)]
+        return {name: self.loc[name][[scores[0],name,*columns]] for name in names}
+
+    @property
+    def reading(self):
+        "What the differences mean, in a line per model, and the exceptions that concern these rows"
+        if not {*_DIFFERENCE[:3]} <= {*self.columns}: return ''
+        texts = [_compared(name, self.columns[0], part) for name,part in self.parts.items()]
+        rows = self.index.get_level_values(-1).unique()
+        reasons = no_intervals_in_words(self.attrs.get('reasons', {}), rows)
+        exceptions = ' '.join(filter(None, [reasons, self.attrs.get('reading', '')]))
+        return '\n'.join(filter(None, [*texts, exceptions]))
 
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: a new figure
@@ -63,14 +74,7 @@ class ModelComparison(Table):
         if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/02_comparison.ipynb #ceba6d87
-_OFTEN = ['f1_samples','f1_macro','accuracy_multi','subset_accuracy'] # Named first
-
-_IN_WORDS = dict( # Rows of the report in a sentence
-    accuracy_multi='elementwise accuracy', accuracy_weighted='weighted accuracy',
-    balanced_accuracy='balanced accuracy', subset_accuracy='subset accuracy',
-    jaccard_samples='Jaccard accuracy', f1_micro='micro F1', f1_macro='macro F1',
-    f1_weighted='weighted F1', f1_samples='F1 over samples', ap_macro='macro AP',
-    roc_auc_macro='macro ROC AUC', lrap='LRAP')
+_OFTEN = ['f1_micro','f1_macro','accuracy_multi'] # Named first
 
 def _with_limits(row):
     "Format the size of a difference and its interval"
@@ -82,35 +86,28 @@ def _excludes_0(rows):
 
 def _rows_in_words(table):
     "Name three rows with their differences, and count the others"
-    names = ([row for row in _OFTEN if row in table.index]
-             + [row for row in table.index if row not in _OFTEN])
-    texts = [f"{_IN_WORDS[row]}, by {_with_limits(table.loc[row])}" for row in names[:3]]
-    if len(names)>3: texts.append(count_of(len(names)-3, 'more row'))
+    rows = sorted(table.index, key=[*_OFTEN, *table.index].index)
+    texts = [f"{in_words(row)} by {_with_limits(table.loc[row])}" for row in rows[:3]]
+    if len(rows)>3: texts.append(count_of(len(rows)-3, 'more row'))
     *others,last_one = texts
-    return note(others, f"{'; '.join(others)}, and ") + last_one
+    return note(others, f"{', '.join(others)} and ") + last_one
 
-def _compared(name, first, table, differences, ci):
-    "Summarise the differences of a model from the first one in words"
+def _compared(name, first, table):
+    "Summarise the differences of a model from the first one in two sentences"
     name = as_shown(name)
     first = as_shown(first)
     table = table.dropna(subset='difference')
     if not len(table): return f"{name} and {first} cannot be compared: some predictions are NaN."
     if (table.difference==0).all(): return f"{name} and {first} have the same scores."
-    if ci is None: return "Without intervals (ci=None), it is unknown which differences may be chance."
-    if all(o.without is None for o in differences.values()):
-        return "No intervals: only one sample or group has known targets."
+    if table.low.isna().all(): return ''
     significant = {'better': table[table.low>0], 'worse': table[table.high<0]}
     sentences = [f"{name} is {word} than {first} in {_rows_in_words(rows)}."
                  for word,rows in significant.items() if len(rows)]
-    varies = table.high>table.low # Not so in rows of equal scores, or without intervals
-    chance = table.index[~_excludes_0(table) & varies]
-    if len(chance) and not sentences:
-        sentences.append(f"Each difference between {name} and {first} may be chance.")
-    elif len(chance):
-        names = some_names([*map(_IN_WORDS.get, chance)], 3)
-        sentences.append(f"The {plural(len(chance), 'difference')} in {names} may be chance.")
-    return ' '.join(filter(None, [*sentences, why_no_intervals(differences)]))
-
+    may_be_chance = ~_excludes_0(table) & (table.high>table.low)
+    if may_be_chance.any() and len(sentences)<2:
+        which = 'The other differences' if sentences else f"Each difference between {name} and {first}"
+        sentences.append(f"{which} may be chance.")
+    return ' '.join(sentences)
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
 def _subtract(rows, first):
@@ -179,11 +176,6 @@ def _measure_model(name, runs, targs, ci, kwargs):
     rows = [row for row in measured[0] if all(row in o for o in measured)]
     return checked[-1],{row: mean_of_runs([o[row] for o in measured]) for row in rows}
 
-def _at_once(tables, ci):
-    "State what the intervals hold for; '' without intervals"
-    n = sum((table.high>table.low).sum() for table in tables)
-    return note(n>1, f"The {100*(ci or 0):g}% intervals of the {n} differences hold at once.")
-
 def _joined(tables, models):
     "Join the tables of several models to one"
     *_,last_one = tables.values()
@@ -191,11 +183,39 @@ def _joined(tables, models):
     columns = last_one.columns.intersection(_DIFFERENCE)
     return pd.concat(tables, names=['model',None])[[*models,*columns]]
 
-def _runs_in_words(runs):
-    "State the number of trainings over which scores are averaged; '' if it is 1"
-    n = min(map(len, runs.values()))
-    return note(n>1, f"Scores are means over {n} or more trainings of each model, and intervals "
-                "include what these vary by.")
+def _measure_models(preds_by_name, targs, thresh, ci, kwargs):
+    "Return each model's `Estimate`s by row, and its predictions (of the last training)"
+    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
+    _check_runs(runs)
+    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *L(runs.values()).concat()))
+    is_by_model = _is_by_model(thresh, preds_by_name, vocab)
+    predictions = {}
+    measured = {}
+    for name,preds in runs.items():
+        kwargs['thresh'] = thresh[name] if is_by_model else thresh
+        predictions[name],measured[name] = _measure_model(name, preds, targs, ci, kwargs)
+    return measured,predictions
+
+_ABOUT = (
+    "The columns of models have their scores. `difference` is that of a model minus the first one, "
+    "`low` to `high` its interval, which holds for all rows and models at once: a difference is "
+    "significant if 0 is not between them. If there are several trainings of each model, scores are "
+    "their means, intervals include what trainings vary by, and `spread` is the standard deviation "
+    "of a difference of single trainings. ")
+
+def _describe(table, predictions, differences, ci):
+    "Store what the columns are, and what applies to only some rows"
+    p,*_ = predictions.values() # What is said is alike for all models
+    table.attrs['about'] = _ABOUT+_rules_in_words({
+        name: o.rule.describe() if o.scored else 'as binary predictions'
+        for name,o in predictions.items()})
+    if ci is None:
+        text = "Without intervals (ci=None), it is unknown which differences may be chance."
+    else:
+        text = said_once(p.sampling) if table.low.notna().any() else ''
+        reasons = [why_unknown(rows, p) for rows in differences.values()]
+        table.attrs['reasons'] = dict(ChainMap(*reasons))
+    table.attrs['reading'] = ' '.join(filter(None, [p.which_labels, text]))
 
 @takes_predictions(but=['thresh'])
 def compare_models(
@@ -208,6 +228,7 @@ def compare_models(
 )->ModelComparison: # A row for each row of the report and each model after the first
     """Say whether a model is better than the first one, or whether the difference may be chance
 
+        compare_models({'resnet18': probs_a, 'resnet50': probs_b}, targs)
         compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})
         compare_models({'a': runs_of_a, 'b': runs_of_b}, targs) # lists of several trainings
 
@@ -217,29 +238,17 @@ def compare_models(
     with other random seeds: then a lucky seed is not called better."""
     check_kwargs('compare_models', compare_models, kwargs)
     _check_models(preds_by_name)
-    # Measure each model
-    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
-    _check_runs(runs)
-    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *L(runs.values()).concat()))
-    is_by_model = _is_by_model(thresh, preds_by_name, vocab)
-    models,rules = {},{}
-    for name,preds in runs.items():
-        kwargs['thresh'] = thresh[name] if is_by_model else thresh
-        p,models[name] = _measure_model(name, preds, targs, ci, kwargs)
-        rules[name] = p.rule.describe() if p.scored else 'as binary predictions'
+    measured,predictions = _measure_models(preds_by_name, targs, thresh, ci, kwargs)
     # Subtract the first model from each other one
-    base,*others = models
-    differences = {name: _subtract(models[name], models[base]) for name in others}
-    level = simultaneous_level([o for rows in differences.values() for o in rows.values()], ci)
-    # Tabulate the differences, and put them into words
+    base,*others = measured
+    differences = {name: _subtract(measured[name], measured[base]) for name in others}
+    every = [o for rows in differences.values() for o in rows.values()]
+    level = simultaneous_level(every, ci)
+    # Tabulate the differences
     tables = {}
-    texts = []
     for name,by_row in differences.items():
-        scores = {k: {row: models[k][row].value for row in by_row} for k in (base, name)}
+        scores = {k: {row: measured[k][row].value for row in by_row} for k in (base, name)}
         tables[name] = ModelComparison(scores).join(_difference_table(by_row, level))
-        texts.append(_compared(name, base, tables[name], by_row, ci))
-    res = _joined(tables, models)
-    last_line = [_rules_in_words(rules), p.which_labels, _at_once(tables.values(), ci),
-                 _runs_in_words(runs), note(ci is not None, p.sampling)]
-    res.attrs['reading'] = '\n'.join([*texts, ' '.join(filter(None, last_line))])
+    res = _joined(tables, measured)
+    _describe(res, predictions, differences, ci)
     return res

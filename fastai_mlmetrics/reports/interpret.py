@@ -7,14 +7,13 @@ __all__ = ['MultiLabelInterpretation']
 
 # %% ../../nbs/reports/07_interpret.ipynb #1dc36832
 from fastai.basics import *
-from ..core.inputs import label_vocab
+from ..core.inputs import check_index, label_vocab
 from ..core.messages import check_kwargs, count_of
 from ..core.rules import complete_thresh, is_probs
 from ..core.predictions import Predictions, takes_predictions
 from ..core.decoding import Decoding, ignored_by
 from ..core.passes import get_dl, get_probs, groups_of
-from ..diagnosis.verdicts import problem, why_no_verdict
-from ..diagnosis.records import in_numbers, judge_of, Record
+from ..diagnosis.records import finding, in_numbers, judge_of, Record
 from .labels import (
     confusion_matrix, most_confused, most_missed, print_classification_report, report)
 from .accuracy import AccuracyReport, report_of
@@ -164,10 +163,8 @@ class MultiLabelInterpretation(Interpretation):
     def __repr__(self):
         n,c = self.preds.shape
         thresh = f', {self.rule.describe()}' if self.scored else ''
-        why = why_no_verdict(self.record)
-        verdict = f"No verdict: {why}" if why else problem(self.record) or "No warning"
         return (f"{type(self).__name__} of {count_of(n, 'sample')} and {count_of(c, 'label')}"
-                f"{thresh}: {'; '.join(in_numbers(self.record))}. {verdict}.")
+                f"{thresh}: {'; '.join(in_numbers(self.record))}. {finding(self.record)}.")
 
     @classmethod
     def from_learner(cls,
@@ -211,7 +208,7 @@ class MultiLabelInterpretation(Interpretation):
         preds, # Predictions: the last axis is the labels, all others are samples
         targs, # Targets of the same shape, each 0 or 1
         *,
-        items=None, # Image file or text of each sample, to be shown; None: samples have numbers
+        items=None, # Text or image of each sample, or a table of inputs; None: samples have numbers
         **kwargs
     ):
         """Create from arrays of predictions and targets of any library
@@ -221,7 +218,8 @@ class MultiLabelInterpretation(Interpretation):
         p = Predictions.of(preds, targs, **kwargs)
         res = cls(None, None, _cross_entropy(p), p)
         if items is None: return res
-        res.given = [*items]
+        check_index('items and predictions', items, preds, targs)
+        res.given = items if isinstance(items, pd.DataFrame) else [*items]
         if len(res.given)!=len(p.preds):
             raise ValueError(f"items has {len(res.given):,} values, but there are "
                              f"{count_of(len(p.preds), 'sample')}")

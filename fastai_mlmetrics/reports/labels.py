@@ -7,8 +7,8 @@ __all__ = []
 
 # %% ../../nbs/reports/00_labels.ipynb #1abe0008
 from fastai.basics import *
-from ..core.messages import check_int, note
-from ..core.tables import as_shown, some_names, Table
+from ..core.messages import check_int, count_of, note, said_once
+from ..core.tables import as_shown, some_labels, some_names, Table
 from ..core.rules import is_probs
 from ..core.predictions import Predictions
 from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
@@ -26,8 +26,8 @@ import sklearn.metrics as skm
 _AT_THRESH = dict(precision=PrecisionMulti(), recall=RecallMulti(), f1=F1ScoreMulti())
 _AVERAGES = 'micro','macro','weighted','samples'
 _RANKING = dict(ap=APScoreMulti(), roc_auc=RocAucMulti())
-_COLUMNS = ('support','predicted',*_AT_THRESH,'low','high','ap','chance','roc_auc',
-            'calibration_error','thresh')
+_COLUMNS = ('support','predicted','thresh',*_AT_THRESH,'low','high','ap','chance','roc_auc',
+            'calibration_error')
 
 class _Values(NamedTuple):
     "Values of a metric for a column of the report"
@@ -91,6 +91,36 @@ def without_label(
     return (f"{n_without:,} of {n:,} samples {verb} no label"
             + note(not is_known, ' known to be true'))
 
+class LabelReport(Table):
+    "Table of labels and their averages, with a summary of its rows in words as its `reading`"
+    @property
+    def reading(self):
+        "Which of these labels are worst, and the exceptions that concern these rows"
+        if not {'support','predicted','precision','recall','f1'} <= {*self.columns}: return ''
+        is_average = self.index.isin(self.attrs.get('averages', []))
+        labels = self[~is_average]
+        known = labels[labels.support>0].sort_values('f1', kind='stable')
+        texts = []
+        if len(known)>1:
+            lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in known.f1[:3].items()])
+            texts.append(f"F1 is lowest for {lowest}.")
+        if len(known): texts.append(_mistakes_in_words(known.iloc[0]))
+        if 'samples avg' in self.index[is_average]: texts.append(self.attrs['unlabelled'])
+        absent = labels.index[labels.support==0]
+        if len(absent):
+            texts.append("No sample has these labels, so they cannot be judged: "
+                         f"{some_names(absent)}.")
+        return ' '.join(filter(None, [*texts, self.attrs.get('reading', '')]))
+
+def _mistakes_in_words(label):
+    "Count the mistakes in a label, a row of the report"
+    missed = round(label.support*(1-label.recall))
+    wrong = round(label.predicted*(1-label.precision))
+    positives = count_of(int(label.support), 'positive')
+    return (f"Of {some_labels([label.name])}, {missed:,} of {positives} "
+            f"{'is' if missed==1 else 'are'} missed, and {wrong:,} of "
+            f"{count_of(int(label.predicted), 'prediction')} {'is' if wrong==1 else 'are'} wrong.")
+
 def _label_rows(interp, metrics, sort):
     "Score each label, lowest in column `sort` first"
     tp,fp,fn,_ = interp.counts.numpy()
@@ -101,9 +131,9 @@ def _label_rows(interp, metrics, sort):
     if interp.scored:
         tp,_,fn,_ = interp.counts.double()
         columns['chance'] = random_ap(tp+fn, interp.counts.sum(0).double())
-    table = Table(dict(support=support, predicted=predicted, **columns,
-                       thresh=math.nan if interp.rule.is_top_k else interp.thresh),
-                  index=pd.Index(interp.vocab, name='label', tupleize_cols=False))
+    table = LabelReport(dict(support=support, predicted=predicted, **columns,
+                             thresh=math.nan if interp.rule.is_top_k else interp.thresh),
+                        index=pd.Index(interp.vocab, name='label', tupleize_cols=False))
     def sort_key(column):
         if sort=='label': # Names may be of several types
             return column.map(as_shown) if column.dtype==object else column
@@ -123,29 +153,31 @@ def _average_rows(interp, metrics):
     return Table(dict(support=support.sum().item(), predicted=(tp+fp).sum().item(), **columns,
                       thresh=interp.thresh if is_common else math.nan), rows, _COLUMNS)
 
-def _report_text(interp, averages):
-    "Describe what was predicted, and which samples and labels have no known target"
-    texts = [f'Predicted {interp.rule.describe()}. low and high: 95% interval of f1. chance: average '
-             f'precision of a random ranking. {interp.predictions.sampling}']
-    unlabelled = without_label(interp.predictions) if averages else ''
-    if unlabelled:
-        tp,_,fn,_ = interp.predictions.sample_counts
-        highest = (tp+fn>0).double().mean()
-        texts.append(f'{unlabelled}. In the samples average, 0/0 counts as 0, so its F1 is at '
-                     f'most {highest:.3f}.')
-    tp,_,fn,_ = interp.counts
-    absent = [name for name,support in zip(interp.vocab, tp+fn) if not support]
-    if absent:
-        texts.append(f'No sample has these labels, so they cannot be judged: {some_names(absent)}.')
-    return ' '.join(texts)
+def _unlabelled_in_words(p):
+    "State how high F1 over samples can be if samples have no label"
+    unlabelled = without_label(p)
+    tp,_,fn,_ = p.sample_counts
+    highest = (tp+fn>0).double().mean()
+    text = f"{unlabelled}, so F1 in the samples average is at most {highest:.3f}."
+    return note(unlabelled, text)
+
+_ABOUT = (
+    "Predicted {rule}. `low` to `high` is the 95% interval of `f1`, `chance` the average precision "
+    "of a random ranking. In the averages, 0/0 counts as 0.")
 
 def report(self,
     sort:str='f1', # Column to sort the labels by, ascending; 'label' is their names
     averages:bool=True # Whether to append rows of micro, macro, weighted and samples averages
 )->Table: # A row per label
-    """Score each label, and all labels on average
+    """Score each label, the lowest F1 first, and all labels on average
 
-        interp.report('ap')"""
+        interp = MultiLabelInterpretation.from_learner(learn)
+        interp.report()
+        interp.report('ap') # the lowest average precision first
+
+    A row has the label's positives (`support`), how often it is `predicted`, its threshold, precision,
+    recall, F1 with its 95% interval, average precision beside that of a random ranking (`chance`), ROC
+    AUC and calibration error. Next: `interp.show('cat', 'missed')` shows mistakes in a label."""
     columns = ['label',*_COLUMNS]
     if sort not in columns:
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")
@@ -155,7 +187,10 @@ def report(self,
         rows = _average_rows(self, metrics).astype(res.dtypes)
         res = pd.concat([res, rows]).rename_axis('label')
         res.attrs['averages'] = [*rows.index]
-    res.attrs['reading'] = _report_text(self, averages)
+    p = self.predictions
+    res.attrs['about'] = _ABOUT.format(rule=self.rule.describe())
+    res.attrs['unlabelled'] = _unlabelled_in_words(p)
+    res.attrs['reading'] = said_once(p.sampling) if res.low.notna().any() else ''
     return res
 
 def print_classification_report(self):

@@ -9,11 +9,10 @@ __all__ = []
 from fastai.basics import *
 from ..core.messages import (
     check_int, code_html, count_of, note, progress, written_whole)
-from ..core.tables import as_shown, label_index, some_names, three_decimals
+from ..core.tables import as_shown, format_cell, label_index, some_names
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
-from ..diagnosis.verdicts import problem, why_no_verdict
 from ..diagnosis.records import describe, thresh_finding
 from .labels import most_confused, report
 from .accuracy import report_of
@@ -23,7 +22,7 @@ from .plots import (
     most_mistakes_first, plot_calibration, plot_cardinality, plot_frequencies, plot_label_confusion,
     plot_precision_recall, plot_thresh_curve, stretched, with_curve)
 from .samples import (
-    find_mistakes, mistakes, sample_inputs, sample_names, sample_paths, sample_titles, show)
+    find_mistakes, mistakes, sample_inputs, sample_names, sample_titles, show)
 from base64 import b64encode
 from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -119,10 +118,7 @@ def _data(p):
 
 def _verdict(p):
     "Show the verdict"
-    r = p.record
-    if not (why_no_verdict(r) or problem(r)): # Otherwise the box begins with it
-        yield 'finding',"In micro F1, the model is better than a constant prediction."
-    yield 'box',describe(r).html
+    yield 'box',describe(p.record).html
 
 # %% ../../nbs/reports/06_page.ipynb #11b04ccf
 def _accuracy(p):
@@ -272,11 +268,11 @@ def _samples(p):
         if isinstance(inputs, pd.DataFrame):
             yield 'table',_item_last(show(interp, i, kind, p.max_n))
             continue
-        rows = zip(inputs, sample_titles(interp, idxs), sample_paths(interp, idxs), scores, idxs)
+        rows = zip(inputs, sample_titles(interp, idxs), scores, idxs)
         yield 'texts' if isinstance(inputs[0], str) else 'samples',[
-            dict(input=o if isinstance(o, str) else _thumbnail(o), title=name, path=path,
-                 score=f'{score:.3f}', names=sample_names(interp, sample, 80, i, kind))
-            for o,name,path,score,sample in rows]
+            dict(input=truncstr(o, 200) if isinstance(o, str) else _thumbnail(o), title=name,
+                 score=format_cell(score), names=sample_names(interp, sample, 80, i, kind))
+            for o,name,score,sample in rows]
 
 def _frequencies(p):
     "Show how often labels occur, and how many a sample has"
@@ -315,19 +311,20 @@ SECTIONS = dict(
     glossary=('The words of this page', _glossary))
 
 # %% ../../nbs/reports/06_page.ipynb #e7a11f52
-def _cell_text(o):
-    if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else three_decimals(o)
+def _cell_text(o, number=format_cell):
+    if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else number(o)
     return o.name if isinstance(o, Path) else as_shown(o)
 
-def _cells(values, is_text):
+def _cells(values, is_text, number):
     "Return for each cell its text, whether its column is text, and its tooltip"
     paths = [str(o) if isinstance(o, Path) else '' for o in values]
-    return [*zip(map(_cell_text, values), is_text, paths)]
+    return [*zip([_cell_text(o, number) for o in values], is_text, paths)]
 
 def _rows(table):
     "List the rows of a table: the name and the cells"
     is_text = [o.kind not in 'biuf' for o in table.dtypes]
-    return [(_cell_text(name), _cells(cells, is_text)) for name,*cells in table.itertuples(name=None)]
+    return [(_cell_text(name), _cells(cells, is_text, table.formatted))
+            for name,*cells in table.itertuples(name=None)]
 
 _env = Environment(loader=PackageLoader('fastai_mlmetrics.reports', '.'), autoescape=True,
                    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -39,11 +39,6 @@ def _matrix_axes(n, ncols, figsize):
     for ax in axs.flat[n:]: ax.axis('off')
     return fig,axs.flat[:n]
 
-def _threshold_of(interp, cols):
-    "Describe the threshold of some labels"
-    rule = interp.predictions.rule_of(*cols) if len(cols)==1 else interp.rule
-    return rule.describe()
-
 def plot_confusion_matrices(self,
     normalize:bool=False, # Whether to show fractions of each row instead of counts
     title:str=None, # Title of the figure; None: the selection of labels and the threshold
@@ -63,7 +58,8 @@ def plot_confusion_matrices(self,
     f1 = F1ScoreMulti(zero_division=math.nan).values(*self.counts.double())
     cols = label_columns(labels, self.vocab, f1.argsort(stable=True).tolist(), k)
     if title is None:
-        title = _threshold_of(self, cols)
+        rule = self.predictions.rule_of(*cols) if len(cols)==1 else self.rule
+        title = rule.describe()
         if labels is None and len(cols)<len(f1):
             title = f'lowest F1: {len(cols)} of {len(f1):,} labels, {title}'
     ncols = min(check_int('ncols', ncols, 1), len(cols))
@@ -134,25 +130,22 @@ def plot_thresholds(self,
     i = label_index(label, self.vocab)
     name = self.vocab[i]
     if not self.valid[:,i].any(): raise ValueError(f"label {name!r} has no target that counts")
-    # The curve, and the thresholds from end to end
     curve = _curve(self, i)
-    scores = curve.score[0,1:] # Without the first step, above all scores
     thresh = self.predictions.rule_of(i).thresh
-    ends = [0,1] if is_probs(self.preds) else [*scores[[0,-1]].tolist(), thresh]
-    pad = 0.02*(max(ends)-min(ends))
-    low = min(ends)-pad
-    high = max(ends)+pad
+    scores = curve.score[0,1:].tolist() # From the highest down; the first step is above all of them
+    ends = [0,1] if is_probs(self.preds) else [*scores, thresh]
+    x = [max(ends), *scores, min(ends)]
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
     for metric,cls in metrics.items():
         values = curve.values(cls(zero_division=math.nan))[0]
-        x = [high, *scores.tolist(), low]
-        ax.plot(x, np.r_[values, values[-1]], drawstyle='steps-post', label=metric)
+        ax.plot(x, [*values, values[-1]], drawstyle='steps-post', label=metric)
     if not self.rule.is_top_k:
         limits = f',\nwithout {self.rule.limits}' if self.rule.limits else ''
         ax.axvline(thresh, color='k', ls='--', lw=1, label=f'now: {thresh:.3g}{limits}')
-    ax.set(xlabel='threshold', xlim=(low,high), ylim=(-0.03,1.03))
+    ax.margins(x=0.02)
+    ax.set(xlabel='threshold', ylim=(-0.03,1.03))
     n_true = int(curve.true)
     n = int(curve.true+curve.false)
     title = f"{plot_label(name, 30)}: true in {n_true:,} of {count_of(n, 'sample')}"
@@ -244,7 +237,8 @@ def _curve_labels(interp, labels, k, order):
                          f"it is true in {tp+fn:,} of {tp+fp+fn+tn:,} samples")
     return cols
 
-_LINE_STYLES = '-','--',':','-.'
+# Ten colors, then again with another style of line
+_LINES = plt.cycler(ls=['-','--',':','-.'])*plt.cycler(color=[f'C{i}' for i in range(10)])
 
 def _plot_curves(interp,
     point, # Function of `tp`, `fp`, `fn` and `tn` that returns x and y
@@ -266,15 +260,12 @@ def _plot_curves(interp,
     cols = _curve_labels(interp, labels, k, order)
     legend_columns = math.ceil(len(cols)/20)
     ax = new_axes(ax, figsize or (4.4+2.4*legend_columns, 4))
-    for nth,i in enumerate(cols):
-        # Ten colors, then again with another style of line
-        color = f'C{nth%10}'
-        ls = _LINE_STYLES[nth//10%4]
+    for i,style in zip(cols, itertools.cycle(_LINES)):
         x,y = point(*_curve(interp, i).cells)
-        ax.plot(x[0], y[0].nan_to_num(1), color=color, ls=ls,
+        ax.plot(x[0], y[0].nan_to_num(1), **style,
                 label=f'{area[i]:.2f}  {plot_label(interp.vocab[i], 30)}', **line)
         dot_x,dot_y = point(*interp.counts[:,i].double())
-        ax.plot(dot_x, dot_y, 'o', color=color, ms=8, mec='w', clip_on=False, zorder=3)
+        ax.plot(dot_x, dot_y, 'o', color=style['color'], ms=8, mec='w', clip_on=False, zorder=3)
     if labels is None and len(cols)<has_curve.sum():
         name += f',\n{choice} {len(cols)} of {has_curve.sum():,}'
     ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legend_columns,

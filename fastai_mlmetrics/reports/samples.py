@@ -9,11 +9,12 @@ __all__ = []
 from fastai.basics import *
 from ..core.inputs import group_values, to_builtin
 from ..core.messages import check_int, count_of, note
-from ..core.tables import (
-    as_shown, escape_mathtext, label_index, names_within, plot_name, some_labels, Table)
+from fastai_mlmetrics.core.tables import (
+    as_shown, escape_mathtext, format_cell, label_index, names_within, plot_name, shorten, some_labels,
+    Table)
 from ..core.rules import is_probs
 from ..core.passes import groups_of
-from fastai.vision.core import image2tensor, PILImage
+from fastai.vision.core import Image, image2tensor, PILImage
 from fastai.text.core import BOS, EOS, FLD, PAD, TK_MAJ, TK_REP, TK_UP, TK_WREP, UNK
 import textwrap
 from dataclasses import dataclass
@@ -49,12 +50,6 @@ def _file(item, getter):
     is_image = isinstance(source, str) and Path(source).suffix.lower() in image_extensions
     return Path(source) if is_image else None
 
-def _given_files(interp, idxs):
-    "Return the files that were passed for some samples; []: none were, or not for all of them"
-    if interp.given is None: return []
-    files = [_file(interp.given[i], noop) for i in idxs]
-    return [] if None in files else files
-
 def items(self,
     idxs # Indices of samples
 )->pd.Index: # Files, relative to `dls.path`, or names of a table's rows; None: there are no names
@@ -62,8 +57,9 @@ def items(self,
 
         interp.items([3, 140])"""
     idxs = L(to_builtin(idxs))
-    files = _given_files(self, idxs)
-    if files: return pd.Index(files, dtype=object)
+    if isinstance(self.given, list): # Texts are no names
+        files = [_file(self.given[i], noop) for i in idxs]
+        if idxs and None not in files: return pd.Index(files, dtype=object)
     if self.dl is None: # Arrays, which may have been DataFrames
         names = self.predictions.index
         return None if names is None else names[[*idxs]]
@@ -87,19 +83,6 @@ def _add_items(interp, table):
     names = items(interp, samples)
     if names is not None: table.insert(0, 'item', names[places].to_flat_index())
 
-def sample_paths(
-    interp, # A `MultiLabelInterpretation`
-    idxs # Indices of the samples
-)->list: # Texts; '' for samples that are not files
-    "Look up the paths of the files of samples"
-    names = items(interp, idxs)
-    if names is None: return ['' for _ in idxs]
-    return [str(o) if isinstance(o, Path) else '' for o in names]
-
-def _item_name(item):
-    if isinstance(item, Path): return item.name
-    return f'row {item}' if isinstance(item, Integral) else as_shown(item)
-
 def sample_titles(
     interp, # A `MultiLabelInterpretation`
     idxs # Indices of the samples
@@ -108,7 +91,8 @@ def sample_titles(
     numbers = [f'sample {i}' for i in L(to_builtin(idxs))]
     names = items(interp, idxs)
     if names is None: return numbers
-    return [f'{number}, {_item_name(name)}' for number,name in zip(numbers, names)]
+    names = [f'row {o}' if isinstance(o, Integral) else shorten(o, 40) for o in names]
+    return [f'{number}, {name}' for number,name in zip(numbers, names)]
 
 _NO_WORDS = {BOS,EOS,FLD,PAD} # Special tokens that stand for no word
 
@@ -123,24 +107,45 @@ def _without_tokens(text):
 
 _MOST_COLUMNS = 8 # Of a table with many features, more leave no room for the labels
 
+def _columns_shown(table, rows):
+    "Return a table's columns; of many, those in which some of its rows differ most from all"
+    if table.shape[1]<=_MOST_COLUMNS: return [*table]
+    numbers = table.select_dtypes('number')
+    differences = (numbers.iloc[rows].mean()-numbers.mean()).abs()/numbers.std()
+    return [*differences.reindex(table.columns).sort_values(ascending=False).index[:_MOST_COLUMNS]]
+
+def _as_text(o):
+    "Convert an item to text; a tensor or an array of one number is shown as this number"
+    is_array = isinstance(o, (Tensor,np.ndarray))
+    return f'{o.item():.6g}' if is_array and o.reshape(-1).shape==(1,) else str(o)
+
+def _as_input(o):
+    "Convert an item of any library to an image or a text"
+    if isinstance(o, (Tensor,np.ndarray)) and o.ndim in (2,3):
+        channels_last = o.ndim==3 and o.shape[2]<=4<o.shape[0] # H x W x C
+        return TensorImageBase(tensor(o).cpu().movedim(-1, 0) if channels_last else tensor(o).cpu())
+    source = o if isinstance(o, Image.Image) else _file(o, noop)
+    return _as_text(o) if source is None else TensorImage(image2tensor(PILImage.create(source)))
+
 def sample_inputs(
     interp, # A `MultiLabelInterpretation`
     idxs # Indices of the samples
 ): # A list of images or of texts, or a DataFrame, without columns if there are no inputs
     "Get the inputs of some samples"
-    files = _given_files(interp, idxs)
-    if files: return [TensorImage(image2tensor(PILImage.create(o))) for o in files]
-    if interp.given is not None: return [truncstr(str(interp.given[i]), 200) for i in idxs]
+    if interp.given is not None:
+        given = interp.given
+        if not isinstance(given, pd.DataFrame): return [_as_input(given[i]) for i in idxs]
+        return given[_columns_shown(given, [*idxs])].iloc[[*idxs]].set_axis(idxs)
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
     inputs,_,targs,*_ = interp[idxs]
     x,_,samples = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
     if samples is None: # The inputs are rows of a table
-        columns = [*x.cat_names,*x.cont_names][:_MOST_COLUMNS]
+        columns = _columns_shown(dl.items[[*x.cat_names,*x.cont_names]], [*idxs])
         return x.decode().items[columns].set_axis(idxs)
     shown = samples.itemgot(0)
     if isinstance(shown[0], TensorImageBase): return shown
-    return [truncstr(_without_tokens(str(o)), 200) for o in shown]
+    return [_without_tokens(_as_text(o)) for o in shown]
 
 # %% ../../nbs/reports/05_samples.ipynb #26248604
 _KINDS = 'missed','false'
@@ -165,7 +170,7 @@ def _mistakes(interp, kinds, cols):
     return res.sort_values('confidence', ascending=False, kind='stable')
 
 def mistakes(self,
-    label=None, # Name or index of a label; None: all labels
+    label=None, # Name or index of a label; None: all. A number among names is `max_n`: `mistakes(5)`
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
     max_n:int=None, # Maximum number of mistakes; None: all
     groups=None # Group of each sample, or a column of the items: list one mistake of each; None: all
@@ -173,12 +178,17 @@ def mistakes(self,
     """List mistakes, most confident first, among which wrong targets are frequent
 
         interp.mistakes(max_n=200).to_csv('check.csv')"""
+    is_name = str(label) in self.vocab.map(as_shown)
+    if isinstance(label, Integral) and not is_name and max_n is None:
+        max_n = label
+        label = None
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     kinds = _KINDS if kind is None else [kind]
     found = _mistakes(self, kinds, cols)
     each = ''
     if groups is not None:
-        groups = group_values(groups_of(self.dl, groups), len(self.preds))
+        items = self.losses[::self.rows_per_item]
+        groups = group_values(groups_of(self.dl, groups), len(self.preds), items)
         found = found[~pd.Series(groups[found['sample']], found.index).duplicated()]
         each = ', one of each group,'
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
@@ -203,16 +213,12 @@ def find_mistakes(
     found = _mistakes(interp, [kind], [i])
     shown = found[:check_int('max_n', max_n, 1)]
     tp,fp,fn,tn = interp.counts[:,i].tolist()
-    name = some_labels([interp.vocab[i]])
-    rank = 'lowest' if kind=='missed' else 'highest'
-    title = f"{name}: missed in {len(found):,} of the {count_of(tp+fn, 'sample')} with it"
-    if kind=='false':
-        title = (f"{name}: a false positive in {len(found):,} of the {count_of(fp+tn, 'sample')} "
-                 "without it")
+    n = len(found)
+    title = f"{some_labels([interp.vocab[i]])}: "
+    if kind=='missed': title += f"missed in {n:,} of the {count_of(tp+fn, 'sample')} with it"
+    else: title += f"a false positive in {n:,} of the {count_of(fp+tn, 'sample')} without it"
     title += f", {interp.predictions.rule_of(i).describe()}"
-    if len(shown)<len(found):
-        scores = 'score' if len(shown)==1 else count_of(len(shown), 'score')
-        title += f'; the {rank} {scores}'
+    title += note(len(shown)<n, f'; the {len(shown)} most confident')
     return shown['sample'],shown.score,title
 
 # %% ../../nbs/reports/05_samples.ipynb #bacb6cb8
@@ -299,7 +305,7 @@ def _plot_images(interp, images, selection,
     names = sample_titles(interp, idxs)
     values = selection.values.tolist()
     for ax,image,name,value,caption in zip(axs.flat, images, names, values, captions):
-        image_title = f'{plot_name(name, chars)}\n{selection.value_name} {value:.3f}'
+        image_title = f'{plot_name(name, chars)}\n{selection.value_name} {format_cell(value)}'
         _draw_image(ax, image, image_title, caption)
 
 # %% ../../nbs/reports/05_samples.ipynb #1f5998a8
@@ -314,7 +320,9 @@ def _selection_table(interp, inputs, selection):
     table = Table(rows, index=selection.idxs).drop(columns='right')
     res = pd.concat([table, inputs], axis=1)
     _add_items(interp, res)
-    res.attrs['reading'] = f'{selection.title}.'
+    most = note(inputs.shape[1]==_MOST_COLUMNS, f' At most {_MOST_COLUMNS} columns of the inputs are '
+                'shown: those in which these samples differ most from all.')
+    res.attrs['reading'] = f'{selection.title}.{most}'
     return res.rename_axis('sample')
 
 def _show(interp, selection, nrows=None, ncols=None, figsize=None):

@@ -8,7 +8,7 @@ __all__ = ['SliceComparison', 'compare_slices']
 # %% ../../nbs/reports/03_slices.ipynb #51ce0003
 from fastai.basics import *
 from ..core.inputs import as_frame, check_index, to_builtin
-from ..core.messages import check_kwargs, count_of, note
+from ..core.messages import check_kwargs, count_of, note, said_once
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
 from ..core.predictions import (
@@ -18,7 +18,7 @@ from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import CF1
 from ..metrics.intervals import (
     Estimate, estimate, ranking_estimates, RANKINGS, simultaneous_level)
-from .accuracy import ROWS, row_metrics
+from .accuracy import in_words, ROWS, row_metrics
 from dataclasses import dataclass
 from functools import cached_property
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
@@ -32,11 +32,8 @@ def _categories(column):
     "Convert a column to categories: numbers of many values to quartiles, missing values to a category"
     is_number = is_numeric_dtype(column) or is_datetime64_any_dtype(column)
     if is_number and not is_bool_dtype(column) and column.nunique()>_MANY:
-        quartiles = pd.qcut(column, 4, duplicates='drop')
-        if len(quartiles.cat.categories)<2:
-            raise ValueError(f"by is {column.median()} in most samples, so it has no quartiles: pass "
-                             f"by!={column.median()}, or numbers cut as you like")
-        column = quartiles.cat.rename_categories(str) # Such as '(20.0, 41.0]': above 20, to 41
+        column = pd.qcut(column, 4, duplicates='drop')
+        column = column.cat.rename_categories(str) # Such as '(20.0, 41.0]': above 20, to 41
     column = column.astype('category')
     if not column.isna().any(): return column
     return column.cat.add_categories({_MISSING}-{*column.cat.categories}).fillna(_MISSING)
@@ -66,8 +63,8 @@ def _numbered(
     groups = pd.concat(columns, axis=1).groupby(columns, observed=True)
     names = groups.size().index
     if not 2<=len(names)<=_MOST:
-        raise ValueError(f"by has {count_of(len(names), 'different value')}, but should have 2 to "
-                         f"{_MOST}, such as the hospital or the camera of each sample")
+        raise ValueError(f"by makes {count_of(len(names), 'slice')}, but should make 2 to {_MOST}: "
+                         "pass the hospital or the camera of each sample, or numbers cut as you like")
     numbers = torch.from_numpy(groups.ngroup().to_numpy().repeat(n//len(table)))
     if names.nlevels>1: return numbers,pd.MultiIndex.from_tuples([*names], names=names.names)
     return numbers,pd.Index([*names], name=names.name, tupleize_cols=False)
@@ -127,62 +124,40 @@ class _Difference:
         def distance(x, y): return (x**2 + y**2 - 2*r*x*y)**0.5
         return a-b-distance(a-low_a, high_b-b),a-b+distance(high_a-a, b-low_b)
 
+    def row(self,
+        ci:float, # Confidence level of the slice's score
+        level:float # Confidence level of the difference
+    )->tuple:
+        "Return the score of the slice and the difference, each with its lower and upper limit"
+        of_slice = (math.nan,math.nan) if self.why_unknown else self.inside.limits(ci)
+        return self.inside.value,*of_slice,self.value,*self.limits(level)
+
 def _compare(p, mask, measure):
-    "Compare the samples in `mask`, N bools, with all others"
+    "Compare the samples in `mask`, N bools, with all others: their scores, and shares of their labels"
     masks = mask,~mask
+    parts = [p.at(o.to(p.preds.device)) for o in masks]
     units = [o.nonzero().flatten() if p.groups is None else p.groups[o].unique() for o in masks]
-    estimates = (measure(p.at(o.to(p.preds.device))) for o in masks)
-    return _Difference(*estimates, units, p.n_independent)
+    shares = torch.stack([_shares(part) for part in parts])
+    return _Difference(*map(measure, parts), units, p.n_independent),shares
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0040
 _METRICS = 'recall','precision','f1'
 
-def _shares(cells):
-    "Return the shares of true positives, and the numbers of which they are shares, 3 x S x C each"
-    tp,fp,fn = cells
-    # The last one is the Jaccard index J, since F1 = 2 J / (1 + J)
+def _shares(p):
+    """Compute recall, precision and Jaccard index of labels, and of how many pairs they are shares
+
+    2 x 3 x C. The Jaccard index J stands for F1, which is no share, but 2 J / (1 + J)."""
+    tp,fp,fn,_ = p.counts
     n = torch.stack([tp+fn, tp+fp, tp+fp+fn])
-    return tp/n,n
-
-def _hits(p):
-    "Return whether each label is a true positive, true, predicted, and one of both, N x C each"
-    y,predicted = (o.cpu() for o in (p.true, p.predicted))
-    return (o.double() for o in (y & predicted, y, predicted, y | predicted))
-
-def _equal_groups(size):
-    "Return the number of groups of equal size from which a mean varies as much"
-    return size.sum(0)**2/(size**2).sum(0)
-
-def _correlation(size, error, squares, n_slices):
-    "Estimate how alike the pairs of a group are, from 0 to 1; at least as in all labels together"
-    n = size.sum(0)
-    n_groups = _equal_groups(size) # Of which the share of each slice uses up one
-    between = (error**2).sum(0)*n_groups/(n_groups-n_slices) - squares
-    most = (size**2-size).sum(0)*squares/n
-    known = n_groups>n_slices
-    of_all = (between*known).nansum(-1, keepdim=True)/(most*known).nansum(-1, keepdim=True)
-    own = (between/most).where(known, 1)
-    return own.fmax(of_all).nan_to_num(0).clamp(0, 1)
-
-def _effective_numbers(p, numbers, shares, n):
-    "Divide numbers of samples in each slice and outside, 2 x 3 x S x C, by Kish's design effect"
-    # For few groups, the correlation is no guide: 0
-    hits,*counted = _hits(p)
-    counted = torch.stack(counted, 1)
-    errors = (hits[:,None]-shares.transpose(0, 1)[numbers].nan_to_num())*counted # N x 3 x C
-    zeros = torch.zeros(p.n_independent, *counted.shape[1:], dtype=torch.float64, device='cpu')
-    size = zeros.index_add(0, p.groups, counted)
-    error = zeros.index_add(0, p.groups, errors)
-    correlation = _correlation(size, error, (errors**2).sum(0), shares.shape[1])
-    def effect(size):
-        effect = 1 + ((size**2).sum(0)/size.sum(0)-1)*correlation
-        return effect.where(_equal_groups(size)>=FEW_GROUPS, math.inf)
-    effects = []
-    for i in range(shares.shape[1]):
-        rows = numbers==i
-        inside = zeros.index_add(0, p.groups[rows], counted[rows])
-        effects.append(torch.stack([effect(inside), effect(size-inside)]))
-    return n/torch.stack(effects, 2)
+    share = tp/n
+    if p.groups is not None:
+        # All pairs of a group may be alike: count groups of equal size that vary as much as these
+        pairs = torch.stack([p.true, p.predicted, p.true | p.predicted], 1).cpu().double()
+        size = torch.zeros(p.n_independent, *pairs.shape[1:], dtype=torch.float64, device='cpu')
+        size.index_add_(0, p.groups, pairs)
+        n_groups = size.sum(0)**2/(size**2).sum(0)
+        n = n_groups.where(n_groups>=FEW_GROUPS, 0) # Of fewer, nothing is known
+    return torch.stack([share, n])
 
 def _fisher(share, n, other_share, other_n):
     "Compare shares by Fisher's exact test: p-values, and the lowest ones that these numbers allow"
@@ -203,32 +178,30 @@ def _n_tests(lowest, alpha):
     n_possible = np.searchsorted(np.sort(lowest), alpha/n, 'right')
     return n[n_possible<=n][0]
 
-def _label_table(p, numbers, slices, alpha):
+def _label_table(shares, slices, vocab, alpha):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    hits,true,predicted,_ = _hits(p)
-    cells = torch.zeros(3, len(slices), len(p.vocab), dtype=torch.float64, device='cpu')
-    cells.index_add_(1, numbers, torch.stack([hits, predicted-hits, true-hits]))
-    values,n = zip(_shares(cells), _shares(cells.sum(1, keepdim=True)-cells))
-    n = torch.stack(n)
-    if p.groups is not None: n = _effective_numbers(p, numbers, values[0], n)
-    values,n = torch.stack(values).numpy(),n.nan_to_num().numpy()
+    inside,outside = torch.stack(shares, 1).numpy()
+    value,n = inside.swapaxes(0, 1) # Each S x 3 x C
+    elsewhere,n_elsewhere = outside.swapaxes(0, 1)
     # Test the shares that are known on both sides
-    tested = (n>=1).all(0)
+    tested = (n>=1) & (n_elsewhere>=1)
     p_values = np.ones(tested.shape)
     if tested.any():
-        inside,outside = zip(values[:,tested], n[:,tested])
-        p_tested,lowest = _fisher(*inside, *outside)
+        known = [o[tested] for o in (value, n, elsewhere, n_elsewhere)]
+        p_tested,lowest = _fisher(*known)
         p_values[tested] = np.minimum(p_tested*_n_tests(lowest, alpha), 1)
-    values[:,2] *= 2/(1+values[:,2]) # From the Jaccard index to F1
     # List those that differ
-    metric,i,label = (p_values<=alpha).nonzero()
-    value,elsewhere = values[:,metric,i,label]
-    rows = slices[i]
-    levels = [*map(rows.get_level_values, range(rows.nlevels))]
-    labels = pd.Index([*p.vocab], tupleize_cols=False)[label]
-    index = pd.MultiIndex.from_arrays([*levels, labels], names=[*slices.names,'label'])
-    table = Table(dict(metric=np.array(_METRICS)[metric], value=value, elsewhere=elsewhere,
-                       difference=value-elsewhere, p_value=p_values[metric,i,label]), index)
+    found = (p_values<=alpha).nonzero()
+    i,metric,label = found
+    table = Table(dict(metric=np.array(_METRICS)[metric], value=value[found],
+                       elsewhere=elsewhere[found], p_value=p_values[found]))
+    for side in ('value','elsewhere'): # From the Jaccard index to F1
+        table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
+    table.insert(3, 'difference', table.value-table.elsewhere)
+    index = slices[i].to_frame(index=False)
+    names = pd.Series([vocab[o] for o in label], dtype=object)
+    index.insert(index.shape[1], 'label', names, allow_duplicates=True)
+    table.index = pd.MultiIndex.from_frame(index)
     return table.sort_values('difference', key=np.abs, ascending=False, kind='stable')
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0050
@@ -238,6 +211,16 @@ class SliceComparison(Table):
         compare_slices(probs, targs, df['site']).labels"""
     _metadata = ['labels'] # pandas keeps it in copies
     labels = None
+
+    @property
+    def reading(self):
+        "What the slices and their labels mean, in two sentences, and the exceptions that concern them"
+        if 'result' not in self or self.labels is None: return ''
+        of_slices = self.labels.index.droplevel(-1).isin(self.index)
+        n_pairs = len(self)*self.attrs['n_labels']
+        texts = [_slices_in_words(self), _labels_in_words(self.labels[of_slices], n_pairs),
+                 _unknown_in_words(self), self.attrs['reading']]
+        return ' '.join(filter(None, texts))
 
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: a new figure
@@ -258,15 +241,15 @@ class SliceComparison(Table):
 # %% ../../nbs/reports/03_slices.ipynb #51ce0060
 def _slices_in_words(table):
     "State which slices differ from all other samples"
-    name = table.columns.name
+    name = in_words(table.columns.name)
     parts = []
     for result in ('lower','higher'):
         rows = table[table.result==result].sort_values('difference', key=np.abs, ascending=False)
-        texts = [f"in {as_shown(o.Index)} by "
+        texts = [f"{as_shown(o.Index)} by "
                  f"{with_limits(o.difference, o.difference_low, o.difference_high)}"
                  for o in rows.itertuples()]
-        if texts: parts.append(f"{result} {some_names(texts, 3)}")
-    if parts: return f"{name} is {'; it is '.join(parts)} than in all other samples."
+        if texts: parts.append(f"{result} in {some_names(texts, 3)}")
+    if parts: return f"Compared with all other samples, {name} is {' and '.join(parts)}."
     if table.difference_low.notna().any(): return f"Each difference in {name} may be chance."
     return f"No slice has enough samples to compare its {name}."
 
@@ -282,12 +265,11 @@ def _labels_in_words(labels, n_pairs):
             f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere"
             f"{note(n>1, ', the largest difference')}.")
 
-def _unknown_in_words(differences):
+def _unknown_in_words(table):
     "State which slices have no interval, and why"
     slices = defaultdict(list)
-    for name,o in differences.items():
-        if o.why_unknown: slices[o.why_unknown].append(name)
-    return ' '.join(f"Too few in {some_names(names)}: {why}." for why,names in slices.items())
+    for name in table.index: slices[table.attrs['reasons'][name]].append(name)
+    return ' '.join(f"Too few in {some_names(names)}: {why}." for why,names in slices.items() if why)
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0070
 def _measure_of(metric):
@@ -299,6 +281,11 @@ def _measure_of(metric):
     elif metric in ROWS: return lambda p: estimate(row_metrics(p)[metric], p),metric
     raise ValueError(f"metric={metric!r} should be one of {', '.join([*ROWS, *RANKINGS])}, or a "
                      "metric with an average, such as JaccardMulti(average='micro')")
+
+_ABOUT = (
+    "`value` is the score of a slice, `low` to `high` its interval. `difference` is this score "
+    "minus that of all other samples, `difference_low` to `difference_high` its interval, which "
+    "holds for all slices at once. `result` is 'lower' or 'higher' if 0 is not between them.")
 
 def _table(
     p:Predictions, # Predictions to compare
@@ -318,27 +305,25 @@ def _table(
     found,numbers = numbers[p.valid.any(1).cpu()].unique(return_inverse=True)
     slices = slices[found.numpy()]
     p = p.counted()
-    differences = {o: _compare(p, numbers==i, measure) for i,o in enumerate(slices)}
+    masks = [numbers==i for i in range(len(slices))]
+    differences,shares = zip(*(_compare(p, mask, measure) for mask in masks))
     # The table, in which all differences hold at once
-    level = simultaneous_level(differences.values(), ci)
-    rows = []
-    for o in differences.values():
-        of_slice = (math.nan,math.nan) if o.why_unknown else o.inside.limits(ci)
-        rows.append((o.inside.value, *of_slice, o.value, *o.limits(level)))
+    level = simultaneous_level(differences, ci)
     columns = ['value','low','high','difference','difference_low','difference_high']
-    table = SliceComparison(rows, slices, columns)
+    table = SliceComparison([o.row(ci, level) for o in differences], slices, columns)
     table.insert(0, 'samples', numbers.bincount().numpy())
     table.insert(1, 'positives', numbers.bincount(p.true.sum(1).cpu()).long().numpy())
     low,high = table.difference_low,table.difference_high
     table['result'] = np.select([low.isna(), high<0, low>0], ['too few','lower','higher'], '')
     table.columns.name = name
-    # The labels that differ, and both tables in words
-    table.labels = _label_table(p, numbers, slices, 1-ci)
-    of_labels = _labels_in_words(table.labels, len(slices)*len(p.vocab))
-    table.labels.attrs['reading'] = of_labels
-    last_line = [_unknown_in_words(differences), p.which_labels, p.sampling]
-    table.attrs['reading'] = (f"{_slices_in_words(table)} {of_labels}\n"
-                              f"{' '.join(filter(None, last_line))}")
+    # The labels that differ, and what applies to only some slices
+    table.labels = _label_table(shares, slices, p.vocab, 1-ci)
+    n_pairs = len(slices)*len(p.vocab)
+    table.labels.attrs['reading'] = _labels_in_words(table.labels, n_pairs)
+    reasons = {name: o.why_unknown for name,o in zip(slices, differences)}
+    sampling = said_once(p.sampling) if low.notna().any() else ''
+    table.attrs |= dict(n_labels=len(p.vocab), about=_ABOUT, reasons=reasons,
+                        reading=' '.join(filter(None, [p.which_labels, sampling])))
     return table
 
 def slices_of(self,

@@ -10,10 +10,10 @@ from fastai.basics import *
 from ..core.messages import count_of, note
 from ..core.tables import some_names, Table, with_limits
 from ..core.rules import as_thresh, thresh_text, ThresholdRule
-from ..core.counts import ENOUGH
+from ..core.counts import at_frequencies, ENOUGH
 from ..metrics.baselines import constant_score
 from .search import SearchTable
-from .tuning import gain, is_worth, Objective, Outcome, Tuned
+from .tuning import gain, Objective, Outcome, Tuned
 from functools import cached_property
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #c0ffee01
@@ -21,73 +21,76 @@ class InUse(Tuned):
     "Threshold that a Learner currently uses"
     in_use = True
     held_out = None # It may have been tuned on any of the samples
+    value = None # In all its digits
+    fit = None # `OutcomeInUse`
     def __init__(self,
         table:SearchTable, # Scores and targets
         rule:dict, # Arguments of the `ThresholdRule` that is in use
         counted, # Predictions of that rule: `Predictions`, or a metric with its `counts`
         tuned_here:bool=False # Whether the threshold was tuned on the samples of `table`
     ):
-        self.counted = counted
         self.tuned_here = tuned_here
-        self.rule_thresh = as_thresh(rule['thresh'])
         self.limits = ThresholdRule(**rule).limits
-        thresh = np.array([L(self.rule_thresh)], dtype=table.dtype)
-        super().__init__(f'now, {self.limits}' if self.limits else 'now', table, thresh,
-                         per_label=isinstance(self.rule_thresh, tuple))
-
-    @property
-    def value(self): return self.rule_thresh # In all its digits
-
-    @cached_property
-    def fit(self): return OutcomeInUse(self.table, super().fit.thresh, self.counted)
-
-    @property
-    def compared(self):
-        "`Outcome` for comparisons; None: histograms by fold cannot apply limits on labels"
-        return self.fit if self.table.has_samples or not self.limits else None
+        self.value = as_thresh(rule['thresh'])
+        name = f'now, {self.limits}' if self.limits else 'now'
+        thresh = np.array([L(self.value)], dtype=table.dtype)
+        super().__init__(name, table, thresh, per_label=isinstance(self.value, tuple))
+        self.fit = OutcomeInUse(table, thresh.repeat(table.n_folds, 0), counted)
+        # For comparisons; None: histograms by fold cannot apply limits on labels
+        self.compared = self.fit if table.has_samples or not self.limits else None
 
 class OutcomeInUse(Outcome):
     "Predictions of the rule in use, with its limits on the number of labels"
+    predictions = None
     def __init__(self, table, thresh, counted):
         super().__init__(table, thresh)
-        self.counted = counted
+        self.predictions = counted
 
     @property
-    def predictions(self): return self.counted
-
-    @property
-    def cells(self): return self.counted.counts
+    def cells(self): return at_frequencies(self.predictions.counts, self.table.frequencies)
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #9d524bb8
+ABOUT = (
+    "Rows: `now` is the threshold in use, `best` one threshold for all labels, and `per_label` one "
+    "for each label, whose rows follow. Columns: `held_out` is the score on samples that were not "
+    "used for tuning, so go by it; `score` is that on all samples, which is too high; `range` is "
+    "between which values the threshold moved as a fifth of the samples was left out, `support` the "
+    "number of positives, and `fallback` why a label has no threshold of its own.")
+
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
     options:list, # `Tuned`, the simplest first
     vocab:L # C names
 )->Table: # A row per option, and then per label if thresholds were tuned per label
     "Tabulate thresholds and their scores"
-    m = objective.m
-    required = objective.required
     table = options[0].table
-    per_label = next((o for o in options if o.per_label and not o.in_use), None)
-    support = table.true.tolist()
-    # An outcome is None if there are no held-out scores
-    def total(m, outcome): return outcome.score(m) if outcome else math.nan
-    def of_labels(m, outcome):
-        return m.values(*outcome.cells).tolist() if outcome else np.full(table.c, math.nan)
-    def scores(f, option):
-        return (f(m, option.fit), f(m, option.held_out),
-                *(f(other, o) for other in required.values() for o in (option.fit, option.held_out)))
-    def global_thresh(o): return (math.nan,'') if o.per_label else (o.value,_range(o.thresh[:,0]))
-    rows = [(o.name, *global_thresh(o), sum(support), *scores(total, o)) for o in options]
+    def total(m, outcome): return outcome.score(m)
+    res = pd.DataFrame([dict(label=o.name, threshold=math.nan if o.per_label else o.value,
+                             **_scores(objective, o, total),
+                             range='' if o.per_label else _range(o.thresh[:,0]),
+                             support=table.true.sum())
+                        for o in options])
+    per_label = first(options, lambda o: o.per_label and not o.in_use)
     if per_label:
-        ranges = map(_range, per_label.thresh.T)
-        rows += zip(vocab, per_label.value, ranges, support, *scores(of_labels, per_label))
-    index,*values = zip(*rows)
-    columns = ['threshold','range','support','score','held_out',
-               *(f'{name}{end}' for name in required for end in ('','_held_out'))]
-    res = Table(dict(zip(columns, values)), index=pd.Index(index, name='label'))
-    if per_label and any(per_label.fallback):
-        res['fallback'] = [*('' for _ in options), *per_label.fallback]
+        def each(m, outcome): return m.values(*outcome.cells).tolist()
+        of_labels = pd.DataFrame(dict(label=vocab, threshold=per_label.value,
+                                      **_scores(objective, per_label, each),
+                                      range=[*map(_range, per_label.thresh.T)], support=table.true))
+        res = pd.concat([res, of_labels])
+        if any(per_label.fallback):
+            res['fallback'] = [*('' for _ in options), *per_label.fallback]
+    res = Table(res.set_index('label'))
+    res.attrs['about'] = ABOUT
+    if per_label: res.attrs['ruled'] = [options[-1].name]
+    return res
+
+def _scores(objective, option, f):
+    "Compute the columns of scores: `f` of a metric and an outcome, on all samples and held out"
+    res = {}
+    for name,m in objective.metrics.items():
+        held_out = 'held_out' if name=='score' else f'{name}_held_out'
+        res[held_out] = f(m, option.held_out) if option.held_out else math.nan
+        res[name] = f(m, option.fit)
     return res
 
 def _range(thresh):
@@ -117,6 +120,22 @@ def missed(
     return [f"{name} of {vocab[i]} is {values[i]:.3f}"
             for i,least in constraint.least_by_label.items() if is_missed(i, least)]
 
+def _required(objective):
+    "State the minimum that an objective requires, and of which samples"
+    constraint = objective.constraint
+    return constraint.text + note(constraint.confidence is None, ' on these samples')
+
+def not_kept(
+    objective:Objective, # Objective with or without a constraint
+    option:Tuned, # Thresholds
+    vocab:L # C names
+)->str: # '' if it keeps the constraint, or there is none
+    "State that an option does not keep the required minimum, and by how much"
+    misses = missed(objective, option, vocab)
+    if not misses: return ''
+    return (f"`{option.name}` does not keep {_required(objective)}, but comes nearest: "
+            f"{some_names(misses, 3)}.")
+
 def choose(
     objective:Objective, # Metric that the thresholds are scored by
     best:Tuned, # Global threshold
@@ -129,7 +148,13 @@ def choose(
     kept = [o for o in (best, per_label) if not missed(objective, o, range(o.table.c))]
     if len(kept)==1: return kept[0]
     if not (best.held_out and per_label.held_out): return best
-    return per_label if is_worth(gain(objective.m, per_label.held_out, best.held_out)) else best
+    change = gain(objective.m, per_label.held_out, best.held_out)
+    return per_label if change.value>change.error else best
+
+def _on_new_samples(table):
+    "State which samples a held-out score is expected on"
+    has_others = table.frequencies is not None
+    return 'expected on new samples' + note(has_others, ' with these frequencies')
 
 def expectation(
     objective:Objective, # Metric that the thresholds are scored by
@@ -140,7 +165,8 @@ def expectation(
     m = objective.m
     if not chosen.held_out:
         return f"{objective.in_words} is {chosen.fit.score(m):.3f} on the samples used for tuning"
-    text = f"{objective.in_words} {chosen.held_out.score(m):.3f} is expected on new samples"
+    score = chosen.held_out.score(m)
+    text = f"{objective.in_words} {score:.3f} is {_on_new_samples(chosen.table)}"
     if now is None or now.compared is None: return text
     return f"{text} ({now.compared.score(m):.3f} before)"
 
@@ -148,12 +174,13 @@ def _constant_score(objective, table):
     "Score the best prediction of the same labels for every sample"
     negatives,positives = torch.from_numpy(table.total.sum(0)).double()
     counts = torch.stack([0*positives, 0*positives, positives, negatives])
+    counts = at_frequencies(counts, table.frequencies)
     return constant_score(objective.m, counts, table.p if table.has_samples else None, objective.sign)
 
 def _never_predicted(objective, chosen):
     "State how many frequent labels an option never predicts, if they are many"
-    tp,fp,fn,_ = chosen.fit.cells
-    frequent = tp+fn>=ENOUGH
+    tp,fp,_,_ = chosen.fit.cells
+    frequent = torch.from_numpy(chosen.table.true>=ENOUGH)
     n = frequent.sum().item()
     never = (frequent & (tp+fp==0)).sum().item()
     if objective.m.average=='macro' or never<max(1, n/4): return ''
@@ -164,48 +191,43 @@ def _what_it_gains(objective, chosen, now):
     "Compare the held-out score of the chosen threshold with the one in use"
     m = objective.m
     score = chosen.held_out.score(m)
-    text = (f"`{chosen.name}` is recommended: {objective.in_words} {score:.3f} is expected on new "
-            "samples")
+    text = (f"`{chosen.name}` is recommended: {objective.in_words} {score:.3f} is "
+            f"{_on_new_samples(chosen.table)}")
     if now is None or now.compared is None: return f"{text}."
     change = gain(m, chosen.held_out, now.compared)
     in_use = f"the one in use, {', '.join(filter(None, (thresh_text(now.value), now.limits)))}"
     if now.tuned_here: in_use += ", which was tuned on these samples"
-    if not change.value>=0.0005: # What is shown as 0.000 is none
-        return (f"Held out, no threshold is better than {in_use}: {objective.in_words} is {score:.3f} "
-                f"with `{chosen.name}`, and {now.compared.score(m):.3f} now.")
+    if not change.value>0:
+        return (f"Held out, `{chosen.name}` is not better than {in_use}: {objective.in_words} is "
+                f"{score:.3f}, and {now.compared.score(m):.3f} now.")
+    if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
-    chance = note(low<=0, "; with so few samples, this may be chance")
     by = with_limits(change.value, low, high, ci=0.95)
-    return f"{text}, {by} more than with {in_use}{chance}."
+    return f"{text}, {by} more than with {in_use}{note(low<=0, '; this may be chance')}."
 
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
-    required = objective.constraint.text
-    if objective.constraint.confidence is None: required += " on these samples"
-    text = expectation(objective, chosen, now)
-    expects = f"{text[0].upper()}{text[1:]}."
-    misses = missed(objective, chosen, vocab)
-    if not misses: return f"`{chosen.name}` is recommended: it keeps {required}. {expects}"
-    return (f"No threshold keeps {required}. `{chosen.name}` comes nearest: {some_names(misses, 3)}. "
-            f"{expects}")
+    text = not_kept(objective, chosen, vocab)
+    if not text:
+        text = f"`{chosen.name}` is recommended: it keeps {_required(objective)}."
+    expects = expectation(objective, chosen, now)
+    return f"{text} {expects[0].upper()}{expects[1:]}."
 
 def recommendation(
     objective:Objective, # Metric that the thresholds are scored by
     chosen:Tuned, # Thresholds to set
     now:InUse, # Threshold in use; None: there is none
     vocab:L # C names
-)->str:
+)->str: # At most two sentences
     "Say what the chosen thresholds are expected to do on new samples, the most important thing first"
-    texts = []
-    if objective.constraint: texts.append(_what_it_keeps(objective, chosen, now, vocab))
-    elif not chosen.held_out:
-        texts.append(f"`{chosen.name}` is recommended; its score is that of the samples it was tuned "
-                     "on, so expect less on new ones.")
-    else:
-        constant = _constant_score(objective, chosen.table)
-        if not objective.sign*(chosen.held_out.score(objective.m)-constant)>0:
-            texts.append("Held out, no threshold is better than predicting the same labels for every "
-                         f"sample, which scores {constant:.3f}.")
-        texts.append(_what_it_gains(objective, chosen, now))
-    texts.append(_never_predicted(objective, chosen))
-    return ' '.join(filter(None, texts))
+    if objective.constraint: return _what_it_keeps(objective, chosen, now, vocab)
+    never = _never_predicted(objective, chosen)
+    if not chosen.held_out:
+        return (f"`{chosen.name}` is recommended; its score is that of the samples it was tuned on, "
+                f"so expect less on new ones. {never}").strip()
+    gains = _what_it_gains(objective, chosen, now)
+    constant = _constant_score(objective, chosen.table)
+    is_better = objective.sign*(chosen.held_out.score(objective.m)-constant)>1e-9
+    if is_better: return f"{gains} {never}".strip()
+    return (f"Held out, `{chosen.name}` is not better than predicting the same labels for every "
+            f"sample, which scores {constant:.3f}. {gains}")

@@ -118,13 +118,14 @@ class Constraint:
         return value>=least-1e-9
 
     def kept_at(self,
-        curve, # Confusion counts of a label as the threshold falls, S rows
+        row, # `SearchRow` of a label
+        masks, # Which folds count, S x folds of 0 and 1
         least:float, # Minimum value
         effect:float=1 # Design effect of groups
     ): # Bools, S x M: at which thresholds the minimum is reached
         "Find the thresholds at which a label keeps its minimum"
-        if self.confidence is None: return self.is_kept(curve.values(self.m)[:,:-1].numpy(), least)
-        tp,fp,fn,_ = (o[:,:-1].numpy() for o in curve.cells)
+        if self.confidence is None: return self.is_kept(row.values(self.m, masks).numpy(), least)
+        tp,fp,fn,_ = (o[:,:-1].numpy() for o in row.counts(masks).cells)
         if self.name=='recall':
             n = np.floor((tp+fn)[:,:1]/effect) # The same at all thresholds
             return fn <= most_misses(n, least, self.confidence)*effect

@@ -7,19 +7,16 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 
 # %% ../../nbs/thresholds/04_finding.ipynb #af45b3d9
 from fastai.basics import *
-from ..core.inputs import as_rows, check_index, group_numbers, group_values, label_names
+from ..core.inputs import group_numbers, label_names
 from ..core.messages import (
-    check_int, check_kwargs, count_of, note, replaced, single_threaded, warn_user)
-from ..core.tables import some_names
+    check_int, check_kwargs, count_of, note, said_once, single_threaded, warn_user)
 from ..core.counts import NOTHING_COUNTS
 from ..core.loop import is_split
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import MAX_BINS
-from .search import (
-    ScoreHistogram, ScoreTable, SearchTable)
+from .search import ScoreHistogram, ScoreTable, SearchTable
 from .tuning import Objective
-from .choosing import expectation, missed, thresh_table
-from pandas.util import hash_array
+from .choosing import expectation, not_kept, thresh_table
 from scipy.special import logit
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eec4ac59
@@ -61,21 +58,17 @@ def saturation(
     logits:Tensor=None # Logits of the scores; None: unknown
 )->str: # '' if there are few, or if their logits are equal, too
     "State how many negatives and positives have saturated scores, which only logits can separate"
-    limits = logit(np.array(table.ends, dtype=float))
-    thresh = np.array(table.ends if table.probs else limits, table.dtype)
-    high,low = (table.count(np.full((table.n_folds,1), t)).sum((0,2)) for t in thresh)
-    total = table.total.sum((0,2)) # Of negatives and positives
-    saturated = high,total-low
-    for numbers,limit,sign,side in zip(saturated, limits, (1,-1), ('more','less')):
-        if min(numbers)<=_MANY*total[1]: continue
-        if logits is not None:
-            beyond = logits[sign*logits>sign*limit]
-            if (beyond==beyond[0]).all(): continue # Nothing separates equal logits
-        negatives,positives = map(int, numbers)
-        return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits "
-                f"of about {limit:.0f} or {side}, so no threshold on probabilities separates them. "
-                f"Tune a threshold on logits: {call}. Pass it to metrics with sigmoid=False")
-    return ''
+    limit = logit(float(table.highest))
+    thresh = np.array(table.highest if table.probs else limit, table.dtype)
+    saturated = table.count(np.full((table.n_folds,1), thresh)).sum((0,2))
+    negatives,positives = map(int, saturated)
+    if min(saturated)<=_MANY*table.true.sum(): return ''
+    if logits is not None:
+        beyond = logits[logits>limit]
+        if (beyond==beyond[0]).all(): return '' # Nothing separates equal logits
+    return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits of "
+            f"about {limit:.0f} or more, so no threshold on probabilities separates them. "
+            f"Tune a threshold on logits: {call}. Pass it to metrics with sigmoid=False")
 
 def find_best(
     objective:Objective, # Metric to maximise
@@ -89,13 +82,10 @@ def find_best(
     score = best.fit.score(objective.m)
     held_out = best.held_out and best.held_out.score(objective.m)
     shown = thresh_table(objective, options, vocab)
-    misses = missed(objective, best, vocab)
-    texts = []
-    if misses:
-        required = objective.constraint.text
-        texts.append(f"No threshold keeps {required}: {some_names(misses, 3)}.")
-    if table.has_samples and best.held_out: texts.append(table.p.sampling)
-    shown.attrs['reading'] = ' '.join(texts)
+    shown.attrs['marked'] = [best.name]
+    texts = [not_kept(objective, best, vocab)]
+    if table.has_samples and best.held_out: texts.append(said_once(table.p.sampling))
+    shown.attrs['reading'] = '\n'.join(filter(None, texts))
     res = BestThresholds(best.value, score, held_out, best.fallback)
     names = vocab if best.per_label else None
     return res.with_table(shown, names=names, expects=expectation(objective, best))
@@ -111,6 +101,7 @@ class ThreshFinder(ScoreHistogram):
         for batch in zip(logits.split(64), targs.split(64)): finder.update(*batch)
         finder.compute().thresh"""
     needs_probs = True
+    frequencies = None # Shares of positives that labels are weighed to, C; None: as they are
     @delegates(Objective)
     def __init__(self,
         metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
@@ -144,34 +135,12 @@ class ThreshFinder(ScoreHistogram):
         for k,v in kwargs.items(): setattr(self, k, v)
         self.average = m.average
 
-    def update(self,
-        preds, # Predictions: the last axis is the labels, all others are samples
-        targs, # Targets of the same shape, each 0 or 1
-        groups=None # Group of each sample, such as its patient; None: samples are independent
-    ):
-        "Add more samples; those of a group are in one fold"
-        if groups is None: return super().update(preds, targs)
-        self._check_groups()
-        check_index('groups and the arrays', groups, preds, targs)
-        preds,targs = as_rows(preds, targs)
-        values = group_values(groups, len(preds)).astype(str).astype(object)
-        # Hashes are the same in each batch and each process
-        hashes = hash_array(values, hash_key=f'{self.seed:016d}')
-        folds = torch.from_numpy((hashes%self.n_folds).astype(int))
-        first = self.seen
-        with replaced(self, 'sample_folds', lambda numbers: folds[numbers-first]):
-            super().update(preds, targs)
-
     def deal(self, groups):
-        self._check_groups()
-        super().deal(groups)
-
-    def _check_groups(self):
-        "Raise an error for groups with a confidence, as histograms do not know their design effect"
         constraint = self.objective.constraint
         if constraint and constraint.confidence:
             raise ValueError("confidence= with groups= needs each sample's scores, which bins= does "
                              "not keep: leave bins out")
+        super().deal(groups)
 
     def deal_items(self,
         groups, # Group of each sample of a loader, in the order of its items
@@ -193,7 +162,9 @@ class ThreshFinder(ScoreHistogram):
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
         check_search(has_nan, '' if self.scored else 'binary', hist[:,1].any())
         self._warn_of_range()
-        return super().table
+        table = super().table
+        table.frequencies = self.frequencies
+        return table
 
     def compute(self)->BestThresholds: # None if nothing was added
         "Tune thresholds on all batches"
@@ -236,6 +207,7 @@ def _find_in_bins(objective, p, bins, cv, seed):
     "Find the best thresholds in histograms of the scores"
     finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
                           ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
+    finder.frequencies = p.frequencies
     if p.groups is not None: finder.deal(p.groups)
     finder.update(p.preds, p.targs)
     return finder.compute()
@@ -254,34 +226,32 @@ def best_thresholds(
     at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
     confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
     min_positives:int=5, # Minimum positives for a label's own threshold, unless tuned jointly
+    frequencies=None, # Frequency of labels where the model is used, by name or one each; None: as here
     cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     **kwargs
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
-    """Tune the threshold, global or per label, that optimises `metric`
+    """Find the threshold with the best F1, or another metric, for all labels or for each
 
-    `held_out` is the score on samples that were not used for tuning. `score` is that on the samples
-    that were, so it is too high.
+        best = best_thresholds(probs, targs) # One threshold, for micro F1
+        best = best_thresholds(probs, targs, average='macro') # One per label
+        F1ScoreMulti(best, sigmoid=False)(probs, targs) # In a Learner: learn.set_thresh(best)
 
-    For the micro and samples averages of F1, F-beta, Jaccard and accuracy, thresholds per label are
-    tuned jointly, to maximise the micro average. For others, they are tuned one by one, and a label
-    with fewer than `min_positives` gets the global threshold.
+    `held_out` is the score on samples that were not used for tuning, so go by it. `score` is that on
+    all samples, which is too high. `range` is between which values a threshold moved as a fifth of the
+    samples was left out, `fallback` why a label got the global threshold, such as few positives.
 
-    A required recall or precision is that of the average, or with thresholds per label that of each
-    label. A dict requires it of some labels: all others get the thresholds that they have without it.
-    It holds on these samples, and with `confidence` on new ones, label by label. With `labels`, only
-    these are tuned, and `Learner.set_thresh` keeps the thresholds of the others.
-
-        targs = tensor([[1,0], [0,1], [1,0], [1,1]])
-        probs = tensor([[0.9,0.1], [0.3,0.2], [0.4,0.1], [0.8,0.3]])
-        best_thresholds(probs, targs, per_label=True).thresh # (0.35, 0.15)
-        best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""
+    `at_recall=0.9` requires a minimum of the average, or of each label if there is a threshold per
+    label; `at_recall={'cancer': 0.9}` of this label alone, and the others get what they get without
+    it. It holds on these samples, and with `confidence=0.9` on new ones, with this probability. If
+    the data have more positives than reality, pass `frequencies={'cancer': 0.001}`."""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
     objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
                           confidence, min_positives)
+    objective.check_frequencies(frequencies)
     kwargs['ignore_index'] = ifnone(kwargs.get('ignore_index'), objective.m.ignore_index)
-    p = Predictions.of(preds, targs, thresh=None, **kwargs)
+    p = Predictions.of(preds, targs, thresh=None, **kwargs).at_frequencies(frequencies)
     if bins is None: best = find_best(objective, score_table(p, cv, seed), p.vocab)
     else: best = _find_in_bins(objective, p, bins, cv, seed)
     # A global threshold of some labels has their names, so that `set_thresh` keeps the others

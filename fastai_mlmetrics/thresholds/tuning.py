@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/thresholds/02_tuning.ipynb #83fafe46
 from fastai.basics import *
 from ..core.messages import check_int, note, single_threaded, suggestion
+from ..core.counts import at_frequencies
 from ..metrics.streaming import CountsMetric
 from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
@@ -37,32 +38,47 @@ class Objective:
         confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
         min_positives:int=5 # Minimum positives for a label's own threshold, unless tuned jointly
     ):
-        # Which metric, and which average?
+        # Metric and average
         cls = _tunable_class(metric)
         average = _metric_average(metric, cls, average)
         self.m = _make_metric(metric, cls, average, zero_division, beta)
         self.sign = -1 if self.m.is_loss else 1 # Values times `sign` are best where they are highest
-        self.metric_name = metric
-        if not isinstance(metric, str):
-            self.metric_name = self.m.func_name or camel2snake(cls.__name__)
+        is_named = isinstance(metric, str)
+        self.metric_name = metric if is_named else self.m.func_name or camel2snake(cls.__name__)
         self.m.name = self.name
-        # With which constraint?
+        # Constraint
         self.constraint = _constraint(metric, cls, at_recall, at_precision, confidence,
                                       average=average, zero_division=self.m.zero_division)
         by_name = self.constraint is not None and self.constraint.by_name
-        # For which labels?
-        self.tunes_labels = ifnone(per_label, average in ('macro','weighted')) # Without constraint too
+        # One threshold or one per label, which a constraint of some labels needs in any case
+        self.tunes_labels = ifnone(per_label, average in ('macro','weighted'))
         self.per_label = self.tunes_labels or (by_name and per_label is None)
         is_ratio = cls.formula is CountsMetric.formula
         self.jointly = self.tunes_labels and is_ratio and average in ('micro','samples')
         self.min_positives = check_int('min_positives', min_positives)
-        if self.per_label: return
+        if not self.per_label: self._check_shared(by_name, confidence)
+
+    def _check_shared(self, by_name, confidence):
+        "Raise an error if one threshold for all labels cannot keep the constraint"
         if by_name:
             raise ValueError("a minimum for labels by name needs a threshold per label: leave out "
                              "per_label=False")
         if confidence is not None:
             raise ValueError("confidence= is for the minimum of each label: pass per_label=True. "
                              "The minimum of an average can only be kept on these samples")
+
+    def check_frequencies(self,
+        frequencies # Label frequencies to score at; None: those of the data
+    ):
+        "Raise an error if nothing is known at other label frequencies"
+        if frequencies is None: return
+        if self.m.average=='samples':
+            raise ValueError("frequencies= weighs the counts of labels, which average='samples' does "
+                             "not use: pass average='micro' or 'macro'")
+        constraint = self.constraint
+        if constraint and constraint.confidence and constraint.name=='precision':
+            raise ValueError("at_precision= with confidence= is tested on samples as they are: leave "
+                             "confidence or frequencies out")
 
     @property
     def name(self):
@@ -77,9 +93,11 @@ class Objective:
         return f"{self.m.average} {name}"
 
     @property
-    def required(self):
-        "Metric with a constraint, by its name; {} for none"
-        return {self.constraint.name: self.constraint.m} if self.constraint else {}
+    def metrics(self):
+        "The metric, as 'score', and the one that a constraint is for, by their columns in tables"
+        res = {'score': self.m}
+        if self.constraint: res[self.constraint.name] = self.constraint.m
+        return res
 
     def without_constraint(self):
         "Return an objective for the same metric, without the constraint"
@@ -147,11 +165,10 @@ def _metric_average(metric, cls, average):
 
 def _make_metric(metric, cls, average, zero_division, beta):
     "Make a metric of class `cls`, or copy an instance"
-    is_instance = isinstance(metric, CountsMetric)
-    takes_beta = cls is FBetaMulti and not is_instance
-    if beta!=1 and not takes_beta: raise ValueError(f"beta={beta} is for metric='fbeta' alone")
-    if is_instance: m = copy(metric)
-    elif takes_beta: m = cls(beta=beta, average=average)
+    if beta!=1 and metric not in ('fbeta',FBetaMulti):
+        raise ValueError(f"beta={beta} is for metric='fbeta' alone")
+    if isinstance(metric, CountsMetric): m = copy(metric)
+    elif cls is FBetaMulti: m = cls(beta=beta, average=average)
     else: m = cls(average=average)
     if zero_division is not None: m.zero_division = zero_division
     rule = m.rule
@@ -162,9 +179,9 @@ def _make_metric(metric, cls, average, zero_division, beta):
 
 def _check_least(name, least, confidence):
     "Raise an error unless the minimum is a number in (0, 1], or a dict of such numbers"
-    if isinstance(least, dict) and not least:
-        raise ValueError(f"at_{name}={{}} names no label")
-    for label,value in least.items() if isinstance(least, dict) else [(None, least)]:
+    by_label = least if isinstance(least, dict) else {'': least}
+    if not by_label: raise ValueError(f"at_{name}={{}} names no label")
+    for label,value in by_label.items():
         if not (isinstance(value, Real) and 0<value<=1):
             of_label = note(isinstance(least, dict), f" for {label!r}")
             raise ValueError(f"at_{name}={value!r}{of_label} should be above 0 and at most 1, or a "
@@ -175,16 +192,15 @@ def _check_least(name, least, confidence):
 
 def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
     "Return the `Constraint` of an objective; None: there is none"
-    given = {name: least for name,least in (('recall',at_recall), ('precision',at_precision))
-             if least is not None}
-    for name,other,alone in (('precision', 'recall', 'next to nothing'),
-                             ('recall', 'precision', 'everything')):
-        if cls is _METRICS[name] and not isinstance(given.get(other), Real):
-            raise ValueError(f"metric={name!r} also needs at_{other}=, one number for all labels: "
-                             f"{name} alone is highest where {alone} is predicted")
+    minimums = dict(recall=at_recall, precision=at_precision)
+    given = {name: least for name,least in minimums.items() if least is not None}
     if len(given)>1:
         raise ValueError("at_recall and at_precision cannot be required at once: pass one, and let "
                          "metric= be the other, such as metric='precision' with at_recall=0.9")
+    for name,other in (('precision','recall'), ('recall','precision')):
+        if cls is _METRICS[name] and not isinstance(given.get(other), Real):
+            raise ValueError(f"metric={name!r} also needs at_{other}=, one number for all labels: "
+                             "alone, it is highest where everything or next to nothing is predicted")
     if confidence is not None and not 0.5<=confidence<1:
         raise ValueError(f"confidence={confidence} should be from 0.5 to below 1, such as 0.9")
     if not given:
@@ -192,8 +208,6 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
         raise ValueError("confidence= needs at_recall= or at_precision=, a minimum that it is for")
     (name,least), = given.items()
     _check_least(name, least, confidence)
-    if cls is _METRICS[name]:
-        raise ValueError(f"at_{name}= needs another metric than {metric!r}, such as metric='f1'")
     return Constraint(name, _METRICS[name](**kwargs), least, confidence)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d211e657
@@ -213,8 +227,8 @@ class Outcome:
 
     @property
     def cells(self):
-        "`tp`, `fp`, `fn` and `tn` of each label, 4 x C"
-        return self.by_fold.sum(1)
+        "`tp`, `fp`, `fn` and `tn` of each label at the table's frequencies, 4 x C"
+        return at_frequencies(self.by_fold.sum(1), self.table.frequencies)
 
     @cached_property
     def predictions(self):
@@ -229,8 +243,9 @@ class Outcome:
     def estimate(self, m):
         "Compute a metric, also without each sample, or in histograms without each fold"
         if self.table.has_samples: return estimate(m, self.predictions)
-        without_fold = (self.by_fold.sum(1, keepdim=True)-self.by_fold).unbind(1)
-        return Estimate(self.score(m), torch.stack([m.averaged(o) for o in without_fold]))
+        without_fold = self.by_fold.sum(1, keepdim=True)-self.by_fold
+        cells = at_frequencies(without_fold, self.table.frequencies).unbind(1)
+        return Estimate(self.score(m), torch.stack([m.averaged(o) for o in cells]))
 
 class Tuned:
     "A threshold, or one per label, tuned on all folds, and on all but each of them"
@@ -267,30 +282,22 @@ def tune_global(self:Objective,
     nearest:bool=False # Whether to use the nearest threshold if none satisfies the constraint
 )->Tuned:
     "Tune one threshold for all labels"
-    # Values of a metric at all candidates
     masks = table.fold_masks()
-    if self.m.average=='micro':
-        row = table.row()
-        thresh = row.thresh
-        values_of = partial(row.values, masks=masks)
-    else:
-        thresh = table.candidates()
-        values_of = partial(table.averaged, thresh=thresh, masks=masks)
-    # The best of those that satisfy the constraint
-    values = values_of(self.m)
+    is_exact = self.m.average=='micro' and table.frequencies is None
+    thresh = table.row().thresh if is_exact else table.candidates()
+    values = table.averaged(self.m, thresh, masks)
     constraint = self.constraint
-    if constraint is None: best = self.best(thresh, values)
-    else:
-        required = values_of(constraint.m)
-        best = self.best(thresh, values, constraint.is_kept(required, constraint.least))
-        if nearest:
-            near = self.maximising(constraint.m).best(thresh, required)
-            best = np.where(np.isnan(best), near, best)
+    kept = None
+    if constraint:
+        required = table.averaged(constraint.m, thresh, masks)
+        kept = constraint.is_kept(required, constraint.least)
+    best = self.best(thresh, values, kept)
+    if constraint and nearest:
+        near = self.maximising(constraint.m).best(thresh, required)
+        best = np.where(np.isnan(best), near, best)
     if not np.isnan(best[0]): return Tuned('best', table, best[:,None])
-    if constraint is None:
-        raise ValueError(f"{self.name} is undefined (0/0) at every threshold: pass zero_division=0 or "
-                         "1")
-    raise ValueError(self._why_none(required[0].nan_to_num(-math.inf).max().item()))
+    if constraint: raise ValueError(self._why_none(required[0].nan_to_num(-math.inf).max().item()))
+    raise ValueError(f"{self.name} is undefined (0/0) at every threshold: pass zero_division=0 or 1")
 
 @patch
 def _why_none(self:Objective,
@@ -336,15 +343,19 @@ def tune_jointly(self:Objective,
     # Dinkelbach: v is the sum of N over that of D so far. Each label takes the threshold with the
     # highest N - v*D, which gives the next v, until it no longer rises
     for _ in range(100): # Five are enough, as a rule
-        # Equal values may be rounded differently; ties go to the highest threshold
-        best = [((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1) for n,d in ratios]
-        sum_n = sum(n[sets,step] for (n,_),step in zip(ratios, best))
-        sum_d = sum(d[sets,step] for (_,d),step in zip(ratios, best))
+        thresh = []
+        sum_n = 0
+        sum_d = 0
+        for row,(n,d) in zip(rows, ratios):
+            # Equal values may be rounded differently; ties go to the highest threshold
+            best = ((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1)
+            thresh.append(row.thresh[best])
+            sum_n = sum_n + n[sets,best]
+            sum_d = sum_d + d[sets,best]
         before = v
         v = np.divide(self.sign*sum_n, sum_d, out=np.zeros(len(v)), where=sum_d>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
-    thresh = np.stack([row.thresh[step] for row,step in zip(rows, best)], -1)
-    return Tuned('per_label', table, thresh, per_label=True, fallback=('',)*table.c)
+    return Tuned('per_label', table, np.stack(thresh, -1), per_label=True, fallback=('',)*table.c)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5e7490a5
 @patch
@@ -359,28 +370,23 @@ def tune_required(self:Objective,
     fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.each(constraint.least_by_label.items()):
         row = table.row(i)
-        curve = row.curve(masks)
+        # The best threshold that keeps the constraint, with a confidence for as many samples as
+        # groups tell of
         values = row.values(self.m, masks)
-        plain = self.best(row.thresh, values, constraint.without_confidence().kept_at(curve, least))
+        on_these = constraint.without_confidence()
+        plain = self.best(row.thresh, values, on_these.kept_at(row, masks, least))
         effect = constraint.design_effect_of(table, i, plain[0])
-        best = self.best(row.thresh, values, constraint.kept_at(curve, least, effect))
-        near = self._nearest(row, masks, table.everything)
+        best = self.best(row.thresh, values, constraint.kept_at(row, masks, least, effect))
+        # The one that comes nearest
+        near = table.everything
+        if constraint.name=='precision':
+            near = self.maximising(constraint.m).best(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
-        near = np.where((curve.true.numpy()>0) & ~np.isnan(near), near, thresh[:,i])
+        has_positives = masks@table.total[:,1,i]>0
+        near = np.where(has_positives & ~np.isnan(near), near, thresh[:,i])
         thresh[:,i] = np.where(np.isnan(best), near, best)
         fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))
-
-@patch
-def _nearest(self:Objective,
-    row, # `SearchRow` of a label
-    masks, # Which folds count, S x folds of 0 and 1
-    everything # Threshold that predicts everything
-): # S thresholds
-    "Find the threshold of a label that comes nearest to keeping the constraint"
-    constraint = self.constraint
-    if constraint.name=='recall': return np.full(len(masks), everything)
-    return self.maximising(constraint.m).best(row.thresh, row.values(constraint.m, masks))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b03
 @patch
@@ -413,9 +419,3 @@ def gain(
     is larger than that of the samples: 1.5 times as large for five folds, as simulations show."""
     if m.is_loss: a,b = b,a
     return replace(a.estimate(m).minus(b.estimate(m)), variance_factor=1.5)
-
-def is_worth(
-    change:Estimate # Held-out gain of thresholds per label
-)->bool:
-    "Whether thresholds per label gain more than a standard error over a global threshold"
-    return change.value>change.error

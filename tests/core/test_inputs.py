@@ -123,7 +123,7 @@ def test_columns_are_the_vocab():
     for p,t in ((preds,targs), (preds,TARGS), (SCORES,targs)):
         assert list(MultiLabelInterpretation.from_preds(p, t).vocab)==list('abcdef')
         assert judge(SCORES*0, targs).never_predicted==list('abcdef')
-    assert 'predicting ' in accuracy_report(preds, targs, ci=None).reading
+    assert ' scores ' in accuracy_report(preds, targs, ci=None).reading
     interp = MultiLabelInterpretation.from_preds(preds, targs, vocab=dict(enumerate('uvwxyz')))
     assert list(interp.vocab)==list('uvwxyz')
 
@@ -233,7 +233,7 @@ def test_target_columns_keep_their_names(block):
         found = learn.thresh_find(show_plot=False)
         assert list(found.table.index[3:])==COLUMNS
         assert [*learn.evaluate().index[1:3]]==['accuracy_multi','zeros_accuracy']
-        assert re.search('predicting (red|blue|green)', learn.accuracy_report(thresh=found.best).reading)
+        assert re.search('here (red|blue|green)', learn.accuracy_report(thresh=found.best).attrs['about'])
         assert list(MultiLabelInterpretation.from_learner(learn).vocab)==COLUMNS
         learn.metrics = [F1ScoreMulti(labels=['blue'], name='f1_blue')]
         assert learn.evaluate().value['f1_blue']>=0
@@ -276,7 +276,7 @@ def test_texts_have_the_vocab_of_their_labels():
     y = torch.stack([y for _,y in dls.valid_ds])
     scores = (y*0.5+torch.rand(y.shape)*0.5).as_subclass(Tensor)
     assert list(best_thresholds(scores, y, average='macro', vocab=dls.vocab).table.index[2:])==['x','y']
-    assert 'predicting x, y for every' in accuracy_report(scores, y, vocab=dls.vocab).reading
+    assert 'here x, y, ' in accuracy_report(scores, y, vocab=dls.vocab).attrs['about']
     test_eq(list(MultiLabelInterpretation.from_preds(scores, y, vocab=dls.vocab).vocab), ['x','y'])
     test_eq(judge(scores*0, y, vocab=dls.vocab).never_predicted, ['x','y'])
 
@@ -367,7 +367,7 @@ def test_every_kind_of_vocab(vocab):
     test_eq(as_vocab(vocab), NAMES)
     test_eq(label_vocab(SimpleNamespace(vocab=vocab)), NAMES)
     test_eq(list(best_thresholds(SCORES, TARGS, average='macro', vocab=vocab, cv=None).table.index[2:]), NAMES)
-    assert re.search('predicting [a-f]', accuracy_report(SCORES, TARGS, vocab=vocab, ci=None).reading)
+    assert re.search('here [a-f]', accuracy_report(SCORES, TARGS, vocab=vocab, ci=None).attrs['about'])
     assert judge(SCORES*0, TARGS, vocab=vocab).never_predicted==NAMES
     test_eq(list(MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=vocab).vocab), NAMES)
 

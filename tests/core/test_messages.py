@@ -3,7 +3,7 @@ import io, threading
 from helpers import *
 from fastai_mlmetrics.core import predictions
 from fastai_mlmetrics.reports import page
-from fastai_mlmetrics.core.messages import progress, single_threaded, suggestion
+from fastai_mlmetrics.core.messages import progress, said_once, single_threaded, suggestion
 
 @pytest.mark.parametrize('make,message', [
     (lambda: PrecisionAtK(math.nan), 'k=nan should be a whole number, 1 or more'),
@@ -99,6 +99,9 @@ def test_words_of_other_libraries_for_metrics():
     for word,ours in dict(sample_weights='sample_weight', weights='sample_weight', top_k='max_labels',
                           reduction='average').items():
         with pytest.raises(TypeError, match=f"no argument '{word}': did you mean '{ours}'"): F1ScoreMulti(**{word: 1})
+
+def test_a_text_is_said_once():
+    test_eq([said_once(o) for o in ('a','a','b','a')], ['a','','b',''])
 
 METRICS = 'f1','fbeta','jaccard','accuracy','balanced_accuracy','matthews','precision','recall'
 

@@ -219,20 +219,20 @@ def test_a_threshold_in_words():
     many = dict(thresh=[0.15345,0.9,0.0312,0.5,0.5,0.5], min_labels=1)
     by_label = '0.0312 to 0.9 by label'
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **many)
-    assert f'Predicted at thresh={by_label}, min_labels=1.' in interp.report().reading
-    assert f'Predicted at thresh={by_label}, min_labels=1.' in accuracy_report(SCORES, TARGS, **many).reading
+    for r in (interp.report(), accuracy_report(SCORES, TARGS, **many)):
+        assert f'Predicted at thresh={by_label}, min_labels=1.' in r.attrs['about']
     assert f'at threshold {by_label}' in one_line(repr(judge(SCORES, TARGS, **many)))
 
 def test_exactly_two_labels_need_no_threshold():
     two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **two)
     r = interp.report()
-    assert f'Predicted {text}' in r.reading and r.thresh.isna().all()
+    assert f'Predicted {text}' in r.attrs['about'] and r.thresh.isna().all()
     interp.plot_thresholds(0)
     assert plt.gca().get_legend_handles_labels()[1]==['precision','recall','f1']
     plt.close()
     r = accuracy_report(SCORES, TARGS, **two)
-    assert f'Predicted {text}' in r.reading and r.columns.name is None and 'thresh=' not in repr(r)
+    assert f'Predicted {text}' in r.attrs['about'] and r.columns.name is None and 'thresh=' not in repr(r)
     assert text in one_line(repr(judge(SCORES, TARGS, **two)))
 
 def test_metrics_match_thresholds_by_name_where_names_are_known():

@@ -43,3 +43,15 @@ def test_long_texts_follow_pandas():
     df = Table(dict(item=[text]))
     assert text in df._repr_html_() and text not in repr(df)
     with pd.option_context('display.max_colwidth', None): assert text in repr(df) and text in df._repr_html_()
+
+def test_rows_are_marked_and_ruled_in_html_alone():
+    "By their names, also if rows are left out; what rows and columns are is folded"
+    t = Table(dict(x=[1.,2.,3.]), index=['a','b','c'])
+    plain = t._repr_html_()
+    assert '<tr style="font' not in plain and '<details' not in plain
+    t.attrs |= dict(marked=['b'], ruled=['b'], about='Columns: `x`.')
+    for table in (t, t.loc[['c','b']]):
+        styled = re.findall('<tr style="(.*?)">\\s*<th>(.*?)</th>', table._repr_html_().partition('<tbody>')[2])
+        assert [o[1] for o in styled]==['b'] and 'bold' in styled[0][0] and 'border-bottom' in styled[0][0]
+    assert 'About this table</summary>Columns: <code>x</code>.</details>' in t._repr_html_()
+    assert 'Columns' not in repr(t)

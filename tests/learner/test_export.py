@@ -103,8 +103,3 @@ def test_export_plain_leaves_out_whatever_monitors_its_metrics(tmp_path):
     learn.export_plain()
     with warnings_as('ignore'): plain = load_learner(tmp_path/'export.pkl')
     assert not plain.cbs.filter(risinstance(Watcher)) and len(learn.cbs.filter(risinstance(Watcher)))==1
-
-def test_export_plain_needs_the_name_of_a_file():
-    learn = make_learner(*simulate(20))
-    with pytest.raises(TypeError, match='fname should be the name of a file, but is a DataLoaders'):
-        learn.export_plain(learn.dls)

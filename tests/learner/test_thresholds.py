@@ -1,6 +1,7 @@
 "Thresholds of a Learner: `thresh_find` and `set_thresh`"
 import contextlib, io, itertools, json, pickle, sklearn.metrics as skm
 from helpers import *
+from fastai_mlmetrics.core.messages import said
 from fastai_mlmetrics.core.rules import as_thresh
 from fastai_mlmetrics.thresholds.tuning import Objective
 from fastai_mlmetrics.learner.thresholds import SuggestedThresholds
@@ -64,7 +65,7 @@ def test_found_thresholds_are_a_table():
     scores,found = logits.sigmoid(),learn.thresh_find(show_plot=False)
     t = found.table
     assert [*t.index]==['now','best','per_label',*NAMES] and found._fields==('best','per_label')
-    assert [*t.columns]==['threshold','range','support','score','held_out','advice']
+    assert [*t.columns]==['threshold','held_out','score','range','support','advice']
     best,per_label = found
     for name,thresh in dict(now=0.5, best=best, per_label=tensor(per_label)).items():
         f1 = skm.f1_score(targs, scores>thresh, average='micro')
@@ -222,9 +223,28 @@ def test_a_requirement_is_said_with_its_confidence():
     assert find(at_recall={'b': 0.9})==find(unnamed, at_recall={1: 0.9})
     for kw in (dict(average='macro', at_precision=0.7), dict(at_precision=0.7, confidence=0.8, per_label=True)):
         missing = find(**kw).table
-        assert missing.reading.startswith('No threshold keeps a precision of at least 0.7 on ')
-        assert f'`per_label` comes nearest: precision of c is {missing.precision["c"]:.3f}. ' in missing.reading
+        assert missing.reading.startswith('`per_label` does not keep a precision of at least 0.7 on ')
+        assert f' but comes nearest: precision of c is {missing.precision["c"]:.3f}. ' in missing.reading
         assert missing.precision['c']<0.7
+
+def test_what_stands_under_the_table_and_how_the_recommended_row_is_seen():
+    "At most two sentences on what it means, and once per process on independence; legends are folded"
+    logits,targs = simulate(300, 6, density=0.3, skill=1.5, bias=-3)
+    learn = make_learner(logits, targs, vocab=[*'abcdef'])
+    first,second = learn.thresh_find(show_plot=False),learn.thresh_find(show_plot=False)
+    *rows,meaning,independence = repr(first).split('\n\n')
+    assert independence.startswith('Samples are taken as independent') and len(rows)==1
+    assert repr(second).split('\n\n')==[*rows, meaning] and len(meaning.split())<40
+    html = first._repr_html_()
+    row, = re.findall('<tr style="font-weight:bold[^>]*>\\s*<th>(.*?)</th>', html)
+    assert row==advised(first)
+    ruled, = re.findall('<tr style="[^"]*border-bottom[^>]*>\\s*<th>(.*?)</th>', html)
+    assert ruled=='per_label'
+    assert [*first.table.columns[:2]]==['threshold','held_out'] # Also on a telephone
+    folded, = re.findall('<details.*?</summary>(.*?)</details>', html)
+    assert folded.startswith('Rows: <code>now</code> is the threshold in use') and 'Rows:' not in repr(first)
+    for name in ('now','best','per_label','held_out','score','range','support','fallback'):
+        assert f'<code>{name}</code>' in folded
 
 def test_states_without_a_comparison():
     logits,targs = simulate(300, 6, density=0.3, skill=1.5, bias=-3)
@@ -665,7 +685,9 @@ def test_groups_are_a_column_of_the_items_or_an_array(digits_dls):
     items['writer'] = [f'writer {i%12}' for i in range(len(items))]
     try:
         for f in (learn.accuracy_report, partial(learn.thresh_find, show_plot=False)):
-            by_name,by_array = f(groups='writer'),f(groups=items.writer.to_numpy())
+            by_name = f(groups='writer')
+            said.clear()
+            by_array = f(groups=items.writer.to_numpy())
             assert repr(by_name)==repr(by_array) and 'The 12 groups are' in one_line(by_name)
         interp = MultiLabelInterpretation.from_learner(learn, groups='writer')
         assert interp.predictions.n_independent==12

@@ -7,7 +7,6 @@ from fastai_mlmetrics.metrics.intervals import Estimate, interval_table, simulta
 from fastai_mlmetrics.reports.accuracy import measure
 from fastai_mlmetrics.reports.comparison import _subtract, ModelComparison
 
-AT_ONCE = ' The 95% intervals of the {} differences hold at once.'
 INDEPENDENT = ('Samples are taken as independent: if some are alike, such as images of a patient, '
                'pass `groups=`.')
 
@@ -62,15 +61,15 @@ def test_the_same_model_twice_has_no_difference():
     (a,_),y = two_models()[0].values(),two_models()[1]
     t = compare_models(dict(a=a, b=a.clone()), y, sigmoid=True)
     assert (t.difference==0).all() and (limits(t)==0).all(axis=None)
-    assert t.reading=='b and a have the same scores.\nPredicted at thresh=0.5. '+INDEPENDENT
+    assert t.reading=='b and a have the same scores.\n'+INDEPENDENT
 
 def test_swapped_models_negate():
     models,y = two_models()
     t,u = (compare_models({k: models[k] for k in o}, y, sigmoid=True) for o in ('ab','ba'))
     pd.testing.assert_series_equal(t.difference, -u.difference)
     pd.testing.assert_series_equal(t.low, -u.high, check_names=False)
-    assert 'b is better than a in F1 over samples, by' in t.reading
-    assert 'a is worse than b in F1 over samples, by' in u.reading
+    assert 'b is better than a in micro F1 by' in t.reading
+    assert 'a is worse than b in micro F1 by' in u.reading
 
 def test_a_constant_difference_has_an_interval():
     "One model is always right, the other one never"
@@ -116,8 +115,8 @@ def test_each_model_may_have_its_threshold():
 def test_the_thresholds_in_use_are_named():
     models,y = two_models()
     def last(models=models, **kw):
-        t = compare_models(models, y, **kw)
-        return t.reading.splitlines()[-1].removesuffix(AT_ONCE.format(len(t))+' '+INDEPENDENT)
+        about = compare_models(models, y, **kw).attrs['about']
+        return about[about.index('Predicted'):]
     assert last(sigmoid=True)=='Predicted at thresh=0.5.'
     assert last(sigmoid=True, thresh=dict(a=0.3, b=[0.2]*7+[0.6]))==\
         'Predicted: a at thresh=0.3; b at thresh=0.2 to 0.6 by label.'
@@ -168,7 +167,7 @@ def test_plot_is_in_the_order_of_the_table():
 def test_without_intervals_no_difference_is_called_chance():
     models,y = two_models()
     assert compare_models(models, y, sigmoid=True, ci=None).reading==(
-        'Without intervals (ci=None), it is unknown which differences may be chance.\nPredicted at thresh=0.5.')
+        'Without intervals (ci=None), it is unknown which differences may be chance.')
 
 def test_mistakes_in_a_comparison_are_named():
     models,y = two_models()
@@ -184,16 +183,25 @@ def test_mistakes_in_a_comparison_are_named():
     models['b'][0,0] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
     assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
-    assert t.reading=='b and a cannot be compared: some predictions are NaN.\nPredicted at thresh=0.5. '+INDEPENDENT
+    assert t.reading=='b and a cannot be compared: some predictions are NaN.'
 
 def test_rows_that_are_read_most_are_named_first():
     from fastai_mlmetrics.reports.comparison import _rows_in_words
-    rows = ['lrap','subset_accuracy','accuracy_multi','f1_macro','f1_samples']
+    rows = ['lrap','subset_accuracy','accuracy_multi','f1_macro','f1_micro']
     table = pd.DataFrame(dict(difference=0.2, low=0.1, high=0.3), index=rows)
     limits = 'by 0.200 (0.100 to 0.300)'
-    assert _rows_in_words(table)==(f'F1 over samples, {limits}; macro F1, {limits}; elementwise accuracy, {limits}, '
-                                   'and 2 more rows')
-    assert _rows_in_words(table.iloc[:2])==f'subset accuracy, {limits}, and LRAP, {limits}'
+    assert _rows_in_words(table)==f'micro F1 {limits}, macro F1 {limits}, accuracy_multi {limits} and 2 more rows'
+    assert _rows_in_words(table.iloc[:2])==f'lrap {limits} and subset_accuracy {limits}'
+
+def test_the_reading_of_a_comparison_is_about_the_rows_that_are_shown():
+    models,y = two_models()
+    t = compare_models(models, y, sigmoid=True)
+    o = t.loc['f1_micro']
+    only = f'b is better than a in micro F1 by {o.difference:.3f} ({o.low:.3f} to {o.high:.3f}).'
+    assert t.loc[['f1_micro']].reading==f'{only}\n{INDEPENDENT}' and only in repr(t.loc[['f1_micro']])
+    assert t[['a','b']].reading=='' and repr(t.T) and repr(t[['difference','low','high']])
+    again = compare_models(dict(**models, c=models['a']), y, sigmoid=True)
+    assert again.loc[['c']].reading=='c and a have the same scores.' and repr(again.loc['b'])
 
 def test_a_comparison_has_three_decimals():
     "Also of a difference of a single mistake, which other tables show in three digits"
@@ -204,7 +212,8 @@ def test_a_comparison_has_three_decimals():
     one_more[tuple(np.argwhere(y & (probs>0.5))[0])] = 0.1
     t = compare_models(dict(a=probs, b=one_more), y)
     assert t.difference['accuracy_multi']==pytest.approx(-1/8000)
-    for text in (t.to_string(float_format=t._format), repr(t).partition('\n\n')[0], t._repr_html_().partition('<p')[0]):
+    shown = t.to_string(float_format=t.formatted)
+    for text in (shown, repr(t).partition('\n\n')[0], t._repr_html_().partition('<p')[0]):
         numbers = re.findall(r'-?\d\.\d+', text)
         assert len(numbers)>=5*len(t)-10 and all(re.fullmatch(r'-?\d\.\d{3}', o) for o in numbers)
         assert '-0.000' not in text
@@ -218,12 +227,9 @@ def test_the_reading_goes_by_the_intervals_of_the_table():
     alone = interval_table(_subtract(b, a), 0.95)
     rows = (t.high-t.low)/(alone.high-alone.low)
     assert ((1.15<rows) & (rows<1.7)).all()
-    words = {'f1_samples': 'F1 over samples', 'f1_macro': 'macro F1', 'accuracy_multi': 'elementwise accuracy'}
-    better,chance = (t.reading.split(' may be chance.')[0].split(' The difference')+[''])[:2]
-    for row,word in words.items():
-        significant = t.low[row]>0
-        assert significant==(f'{word}, by ' in better)
-    assert AT_ONCE.format(12).strip() in t.reading and 'four of five' not in t.reading and 'by chance' not in t.reading
+    for row,word in {'f1_micro': 'micro F1', 'f1_macro': 'macro F1', 'accuracy_multi': 'accuracy_multi'}.items():
+        assert (t.low[row]>0)==(f'{word} by ' in t.reading)
+    assert 'four of five' not in t.reading and 'by chance' not in t.reading
 
 @pytest.mark.slow
 def test_equal_models_are_called_different_in_few_draws():
@@ -269,7 +275,7 @@ def test_trainings_are_averaged():
     assert (within.spread==0).all() and (t.high-t.low>1.5*(within.high-within.low)).mean()>0.8
     one = compare_models({k: o[0] for k,o in runs.items()}, y)
     pd.testing.assert_frame_equal(within[one.columns][['a','b','difference']], one[['a','b','difference']])
-    assert 'spread' not in one and 'means over 3 or more trainings' in t.reading
+    assert 'spread' not in one
     three = compare_models({**runs, 'c': runs['a']}, y)
     assert [*three.parts]==['b','c'] and 'spread' in three.parts['b']
     three.plot()

@@ -16,7 +16,7 @@ def test_the_report_has_scikit_learn_s_values():
     vocab,thresh = list('abcdefghijklmnopqrst'),np.linspace(0.1, 0.9, 20)
     r = MultiLabelInterpretation.from_preds(s, y, vocab=vocab, thresh=thresh).report()
     assert r.loc['t','thresh']==0.9 and r.loc['a','predicted']==(s[:,0]>0.1).sum()
-    assert math.isnan(r.loc['macro avg','thresh']) and 'thresh=0.1 to 0.9' in r.reading
+    assert math.isnan(r.loc['macro avg','thresh']) and 'thresh=0.1 to 0.9' in r.attrs['about']
     with pytest.raises(ValueError, match="sort='zz' is not a column.*support, predicted.*f1"): interp.report(sort='zz')
 
 AVERAGES = ('micro','macro','weighted','samples')
@@ -44,7 +44,7 @@ def test_averages_are_scikit_learn_s(c, absent):
 
 def test_the_report_fits_into_a_terminal():
     r = arrays_of()[0].report()
-    assert 'Predicted at thresh=0.5' in repr(r)
+    assert 'F1 is lowest for ' in repr(r)
     assert max(map(len, repr(r).splitlines()))<=80
 
 def test_the_printed_report_has_the_same_averages(capsys):
@@ -215,9 +215,21 @@ def test_a_report_tells_what_never_occurs():
     def reading(names):
         p,y = logits[:,:len(names)],targs[:,:len(names)]
         return MultiLabelInterpretation.from_preds(p, y, sigmoid=True, vocab=names).report().reading
-    assert reading(list('abcd')).endswith(' No sample has these labels, so they cannot be judged: b, d.')
-    assert reading(list('abc')).endswith(' No sample has these labels, so they cannot be judged: b.')
-    assert 'Nothing' not in reading(['a'])
+    assert ' No sample has these labels, so they cannot be judged: b, d.' in reading(list('abcd'))
+    assert ' No sample has these labels, so they cannot be judged: b.' in reading(list('abc'))
+    assert 'cannot be judged' not in reading(['a'])
+
+def test_the_reading_of_a_report_is_about_the_rows_that_are_shown():
+    interp,p,y,s = arrays_of()
+    r = interp.report()
+    first = r.index[0]
+    o = r.loc[first]
+    missed,wrong = int(((y==1) & (p==0))[:,first].sum()),int(((y==0) & (p==1))[:,first].sum())
+    counts = f'Of label {first}, {missed} of {int(o.support)} positives are missed, and {wrong} of {int(o.predicted)} '
+    assert f'F1 is lowest for {first} ({o.f1:.3f}), ' in r.reading and counts in r.reading
+    assert 'samples average' in r.reading and 'samples average' not in r.head(3).reading
+    assert f'Of label {r.index[3]}, ' in r.iloc[3:4].reading and 'lowest' not in r.iloc[3:4].reading
+    assert r[['f1']].reading=='' and repr(r.T)
 
 def test_an_interpretation_says_what_it_holds():
     logits,targs = simulate(2000, 5, density=0.3)
@@ -230,12 +242,12 @@ def test_an_interpretation_says_what_it_holds():
         f1 = interp.report().f1
         start = f"MultiLabelInterpretation of 2,000 samples and 5 labels, at {at}: "
         assert repr(interp).startswith(
-            f"{start}micro F1 {f1['micro avg']:.3f}; the best constant prediction scores "
-            f"{interp.judge().constant_f1:.3f}; macro F1 {f1['macro avg']:.3f}"), repr(interp)
-    assert text(2000, 5).endswith('. 75% of the samples with labels get no prediction.')
-    assert text(2000, 5, thresh=0.05).endswith('. No warning.')
+            f"{start}micro F1 is {f1['micro avg']:.3f}; the same labels for every sample score "
+            f"{interp.judge().constant_f1:.3f}; macro F1 is {f1['macro avg']:.3f}"), repr(interp)
+    assert text(2000, 5).endswith('. The model predicts no label for 75% of the samples that should get one.')
+    assert text(2000, 5, thresh=0.05).endswith('. The model beats predicting the same labels for every sample.')
     assert text(1, 1).startswith('MultiLabelInterpretation of 1 sample and 1 label, at thresh=0.5: micro F1 ')
-    assert text(30, 1).endswith('. No verdict: fewer than 20 samples have a label.')
+    assert text(30, 1).endswith('. The model cannot be judged, because fewer than 20 samples have a label.')
     binary = MultiLabelInterpretation.from_preds(logits>0, targs)
     assert repr(binary).startswith('MultiLabelInterpretation of 2,000 samples and 5 labels: micro F1 ')
 
@@ -386,3 +398,7 @@ def test_a_record_is_made_once(monkeypatch):
     assert type(interp.judge()) is type(judge(interp.preds, interp.targs))
     interp.judge(max_empty=0.9)
     assert len(calls)==2 and calls[1]['max_empty']==0.9
+
+def test_the_threshold_stands_beside_the_number_of_predictions():
+    columns = [*MultiLabelInterpretation.from_preds(*simulate(50, 3, density=.3), sigmoid=True).report()]
+    test_eq(columns[1:3], ['predicted','thresh'])

@@ -205,7 +205,8 @@ def test_images_have_the_names_of_their_files(tmp_path):
             test_eq(np.array(dls.valid_ds[i][0]), np.array(PILImage.create(tmp_path/file)))
         interp.show_results([2])
         title = plt.gcf().axes[0].get_title()
-        assert title.startswith(f'sample 2, {files[0].name}\nloss ')
+        assert title.startswith('sample 2, ') and f'{files[0].name}\nloss ' in title
+        if dls is of_table: assert 'im/' in title
         plt.close('all')
 
 def test_samples_without_files_are_not_loaded_for_their_names():
@@ -346,5 +347,63 @@ def test_one_mistake_of_each_group(given):
 
 def test_a_list_of_mistakes_names_its_label(given):
     interp = MultiLabelInterpretation.from_preds(*given, vocab=[*'abcd'])
-    assert ' mistakes of label c at thresh=0.5.' in interp.mistakes(2).reading
+    assert ' mistakes of label c at thresh=0.5.' in interp.mistakes('c').reading
     assert ' of label' not in interp.mistakes(max_n=2).reading
+
+def test_items_are_images_arrays_and_tables(given):
+    "As PIL and PyTorch have them, with few of many columns: those that are unusual in the samples that are shown"
+    rng = np.random.default_rng(0)
+    arrays = rng.integers(0, 255, (40,8,12,3), dtype=np.uint8)
+    tensors = [tensor(o).permute(2, 0, 1)/255 for o in arrays]
+    for items in ([PILImage.create(o) for o in arrays], [Image.fromarray(o) for o in arrays], arrays, tensors):
+        interp = MultiLabelInterpretation.from_preds(*given, items=items)
+        interp.show(0, 'false', max_n=2)
+        test_eq(plt.gcf().axes[0].images[0].get_array().shape[:2], (8,12))
+        plt.close('all')
+    table = pd.DataFrame(rng.normal(size=(40,128)), [f'r{i}' for i in range(40)]).add_prefix('x')
+    table.loc['r3','x77'] = 90.
+    with warnings_as('error'):
+        shown = MultiLabelInterpretation.from_preds(*given, items=table).show_results([3])
+    inputs = [o for o in shown if o.startswith('x')]
+    assert len(inputs)==8 and inputs[0]=='x77' and shown['x77'].item()==90 and 'At most 8 columns' in shown.reading
+    numbers = [tensor([0.1+i]) for i in range(40)]
+    shown = MultiLabelInterpretation.from_preds(*given, items=numbers).show_results([0,2])
+    test_eq([*shown.input], ['0.1','2.1'])
+    with pytest.raises(ValueError, match='different indexes'):
+        p,y = (pd.DataFrame(o, table.index) for o in given)
+        MultiLabelInterpretation.from_preds(p, y, items=table[::-1])
+
+def test_long_texts_are_whole(given):
+    interp = MultiLabelInterpretation.from_preds(*given, items=[f'{i} '+'a word '*90 for i in range(40)])
+    shown = interp.show_results([3])
+    assert shown.input.item()==interp.given[3] and interp.given[3] not in repr(shown)
+    with pd.option_context('display.max_colwidth', None): assert interp.given[3] in repr(shown)
+
+def test_wide_tables_of_a_learner_show_eight_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f'x{i}' for i in range(128)]
+    df = pd.DataFrame(rng.normal(size=(100,128)), columns=names)
+    df[['a','b']] = rng.integers(0, 2, (100,2))
+    table = TabularPandas(df, procs=[Normalize], cont_names=names, y_names=['a','b'],
+                          splits=([*range(70)],[*range(70, 100)]),
+                          y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']))
+    learn = tabular_learner(table.dataloaders(bs=16, device=CPU), layers=[8])
+    with warnings_as('error', pd.errors.PerformanceWarning):
+        interp = MultiLabelInterpretation.from_learner(learn, thresh=0.01)
+        for shown in (interp.show('a', 'false'), interp.plot_top_losses(3)):
+            assert len([o for o in shown if o[0]=='x'])==8
+            test_close(shown.iloc[0,-1], df.loc[shown['item'].iloc[0], shown.columns[-1]], eps=1e-4)
+        interp.to_html(tmp_path/'page.html')
+
+def test_a_number_among_names_is_a_number_of_mistakes(given):
+    interp = MultiLabelInterpretation.from_preds(*given, vocab=[*'abcd'])
+    pd.testing.assert_frame_equal(interp.mistakes(5), interp.mistakes(max_n=5))
+    assert len(interp.mistakes(5))==5 and ' of label c at' in interp.mistakes('c').reading
+    assert 'mistakes of label 3 at' in MultiLabelInterpretation.from_preds(*given).mistakes(3).reading
+    test_eq(len(interp.mistakes(3, max_n=2)), 2)
+
+def test_groups_of_items_with_several_samples():
+    logits,targs = (o.view(10, 8, 3) for o in simulate(80, 3, density=.3, bias=-1))
+    interp = MultiLabelInterpretation.from_learner(make_learner(logits, targs))
+    one = interp.mistakes(groups=[*'aabbccddee'])
+    assert len(one)==5 and len({*(one.index//16)})==5

@@ -112,7 +112,7 @@ def test_a_gain_that_may_be_chance_is_called_that():
     "As may that of copies, which are known by their groups"
     scores,y = calibrated(60, 0)
     copies = np.arange(60).repeat(10)
-    assert 'more than with the one in use, 0.5; with so few samples, this may be chance.' in reading(scores, y)
+    assert 'more than with the one in use, 0.5; this may be chance.' in reading(scores, y)
     assert 'more than with the one in use, 0.5.' in reading(scores[copies], y[copies])
     assert 'may be chance' in reading(scores[copies], y[copies], groups=copies)
 
@@ -127,8 +127,8 @@ def test_that_nothing_is_better_than_what_is_in_use_is_said_first(kw, said):
     in_use = skm.f1_score(y, of_use, average='micro')
     assert held<in_use
     text = recommendation(objective, best, now, range(8))
-    assert text==(f'Held out, no threshold is better than the one in use, {said}: micro F1 is {held:.3f} with `best`, '
-                  f'and {in_use:.3f} now.')
+    assert text==(f'Held out, `best` is not better than the one in use, {said}: micro F1 is {held:.3f}, and '
+                  f'{in_use:.3f} now.')
 
 @pytest.mark.parametrize('average', ['micro','macro','samples'])
 def test_a_constant_that_is_not_beaten_is_said_first(average):
@@ -141,13 +141,13 @@ def test_a_constant_that_is_not_beaten_is_said_first(average):
     of_average = constants(average)
     best = of_average[max(of_micro, key=of_micro.get)] if average=='samples' else max(of_average.values())
     text = reading(rng.random(y.shape), y, average=average)
-    assert text.startswith('Held out, no threshold is better than predicting the same labels for every sample, which '
-                           f'scores {best:.3f}. ')
+    assert re.match(r'Held out, `\w+` is not better than predicting the same labels for every sample, which scores '
+                    f'{best:.3f}. ', text)
     assert 'the same labels' not in reading(*calibrated(400, 0, skill=4), average=average)
 
 def test_a_constant_that_is_only_reached_is_named():
     y = np.random.default_rng(0).random((100,3))<[0.6,0.1,0.1]
-    assert reading(np.tile([0.9,0.2,0.1], (100,1)), y).startswith('Held out, no threshold is better than predicting')
+    assert reading(np.tile([0.9,0.2,0.1], (100,1)), y).startswith('Held out, `best` is not better than predicting')
 
 def test_without_a_held_out_score_or_a_threshold_in_use():
     scores,y = calibrated(60, 0)
@@ -170,7 +170,7 @@ def test_what_a_requirement_costs():
     objective,now,best,per_label = options(noise, y, at=dict(at_precision=0.6))
     of = skm.precision_score(y, noise>per_label.value, average=None)
     assert recommendation(objective, per_label, now, 'abcdefgh').startswith(
-        'No threshold keeps a precision of at least 0.6 on these samples. `per_label` comes nearest: precision of a is '
+        '`per_label` does not keep a precision of at least 0.6 on these samples, but comes nearest: precision of a is '
         f'{of[0]:.3f}, precision of b is {of[1]:.3f}. Micro F1 ')
     objective = Objective(per_label=True, at_recall=0.8, confidence=0.9)
     objective.constraint.look_up(range(8))
@@ -214,7 +214,7 @@ def test_the_table_has_the_tuned_thresholds_of_labels():
     objective,*rows = options(scores, y, thresh=in_use)
     t = thresh_table(objective, rows, L('a','b','c'))
     assert [*t.index]==['now','best','per_label','a','b','c'] and 'fallback' not in t
-    assert [*t.columns]==['threshold','range','support','score','held_out']
+    assert [*t.columns]==['threshold','held_out','score','range','support']
     assert [*t.threshold[['a','b','c']]]==[*rows[2].value]!=[*in_use]
     assert np.isnan(t.threshold[['now','per_label']].astype(float)).all() and t.threshold['best']==rows[1].value
     assert np.isnan(t.held_out['now']) and t.held_out[1:].notna().all()
@@ -255,6 +255,76 @@ def test_frequent_labels_that_are_never_predicted_are_counted(positives, predict
     "From a quarter of them on"
     cells = torch.stack([tensor(predicted), tensor(predicted)*0, tensor(positives)-tensor(predicted)])
     cells = torch.cat([cells, 100-cells.sum(0, keepdim=True)])
-    chosen = SimpleNamespace(name='best', fit=SimpleNamespace(cells=cells))
+    table = SimpleNamespace(true=np.array(positives))
+    chosen = SimpleNamespace(name='best', fit=SimpleNamespace(cells=cells), table=table)
     text = _never_predicted(SimpleNamespace(m=SimpleNamespace(average=average)), chosen)
     assert (f'`best` never predicts {n} with at least 20 positives' in text) if n else text==''
+
+# True in every state
+
+STATES = [dict(n=n, thresh=thresh, seed=seed, skill=skill, metric=metric, average=average)
+          for n,skill,seed in ((60,1.5,0), (60,0,1), (300,1.5,2), (300,0.3,3), (300,3,4))
+          for thresh in (0.2, 0.35, 0.5, (0.1,0.2,0.3,0.4), 'best')
+          for metric,average in (('f1','micro'), ('f1','macro'), ('f1','samples'), (HammingLossMulti,'micro'))]
+
+def sentences(text): return re.split(r'(?<=\.) (?=[A-Z`])', text)
+
+def best_constant(m, y, sign):
+    "By brute force over all sets of labels"
+    return sign*max(sign*m(np.tile(o, (len(y),1)), y) for o in itertools.product([0,1], repeat=y.shape[1]))
+
+@pytest.mark.parametrize('wanted', [None,True,False])
+def test_each_sentence_is_true_in_every_state(wanted):
+    "What is compared with what, and with which result, by scores that the table has, or by brute force"
+    said = Counter()
+    for state in STATES:
+        n,seed,skill,thresh = (state[o] for o in ('n','seed','skill','thresh'))
+        scores,y = calibrated(n, seed, 4, skill)
+        kw = dict(metric=state['metric'], average=state['average'])
+        if thresh=='best': thresh = best_thresholds(scores, y, **kw, per_label=True).thresh # On these samples
+        objective,now,best,per_label = options(scores, y, thresh=thresh, **kw)
+        chosen = choose(objective, best, per_label, wanted)
+        table = thresh_table(objective, [now,best,per_label], range(4))
+        held,before = table.held_out[chosen.name],table.score['now']
+        better = objective.sign*(held-before)
+        text = recommendation(objective, chosen, now, range(4))
+        parts = sentences(text)
+        assert len(parts)<=2 and f'`{chosen.name}`' in parts[0]
+        for part in parts:
+            numbers = [*map(float, re.findall(r'\d\.\d+', part))]
+            if 'is not better than the one in use' in part:
+                said['not better'] += 1
+                assert better<=0 and numbers[-2:]==[round(held, 3), round(before, 3)]
+            elif 'the same labels for every sample' in part:
+                said['constant'] += 1
+                m = objective.m
+                assert objective.sign*(held-numbers[-1])<=0.0005
+                of_all = best_constant(m, y, objective.sign)
+                if m.average!='samples': assert numbers[-1]==pytest.approx(of_all, abs=6e-4)
+            elif 'is recommended' in part:
+                said['better'] += 1
+                assert better>0 and numbers[0]==round(held, 3)
+                if 'less than 0.001' in part: assert better<0.0005
+                else: assert numbers[1]==pytest.approx(better, abs=6e-4)
+                assert ('may be chance' in part)==(' -' in part or '(95% interval 0.000' in part)
+            else: assert 'never predicts' in part
+    assert min(said[o] for o in ('not better','constant','better'))>=5
+
+@pytest.mark.parametrize('wanted', [None,True,False])
+def test_what_is_said_of_a_requirement_is_true_in_every_state(wanted):
+    "Of all labels together for one threshold, of each label for thresholds per label"
+    said = Counter()
+    for (n,skill,seed),(name,least) in itertools.product(
+            ((60,1.5,0), (300,0,1), (300,3,2)),
+            (('recall',0.8), ('recall',1.), ('precision',0.6), ('precision',0.95))):
+        scores,y = calibrated(n, seed, 4, skill)
+        objective,now,best,per_label = options(scores, y, at={f'at_{name}': least})
+        chosen = choose(objective, best, per_label, wanted)
+        score = dict(recall=skm.recall_score, precision=skm.precision_score)[name]
+        average = None if chosen.per_label else 'micro'
+        kept = np.all(score(y, scores>chosen.value, average=average, zero_division=0)>=least-1e-9)
+        first,second = sentences(recommendation(objective, chosen, now, range(4)))
+        assert f'`{chosen.name}`' in first and second.startswith('Micro F1 ')
+        assert ('it keeps a' in first)==kept==('does not keep' not in first)
+        said[bool(kept)] += 1
+    assert min(said.values())>=2
