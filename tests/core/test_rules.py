@@ -221,7 +221,7 @@ def test_a_threshold_in_words():
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **many)
     for r in (interp.report(), accuracy_report(SCORES, TARGS, **many)):
         assert f'Predicted at thresh={by_label}, min_labels=1.' in r.attrs['about']
-    assert f'at threshold {by_label}' in one_line(repr(judge(SCORES, TARGS, **many)))
+    assert one_line(repr(judge(SCORES, TARGS, **many))).startswith(f'At threshold {by_label}, min_labels=1, ')
 
 def test_exactly_two_labels_need_no_threshold():
     two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
@@ -233,7 +233,7 @@ def test_exactly_two_labels_need_no_threshold():
     plt.close()
     r = accuracy_report(SCORES, TARGS, **two)
     assert f'Predicted {text}' in r.attrs['about'] and r.columns.name is None and 'thresh=' not in repr(r)
-    assert text in one_line(repr(judge(SCORES, TARGS, **two)))
+    assert one_line(repr(judge(SCORES, TARGS, **two))).startswith('With min_labels=2, max_labels=2, ')
 
 def test_metrics_match_thresholds_by_name_where_names_are_known():
     "A metric matches thresholds to the labels by name, if the names of the labels are known, else by position"
