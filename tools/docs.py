@@ -237,6 +237,7 @@ def documentation(o, name):
     f = o.__init__ if is_class else o.fget if is_prop else o.__func__ if is_cls_method else o
     ours = getattr(f, '__module__', '').startswith(settings['lib_name'])
     docs = {k: v for k,v in docments(f, full=True, args_kwargs=True).items() if k not in ('self','cls')} if ours else {}
+    for k,text in getattr(o, 'argument_texts', {}).items(): docs[k].docment = text
     return 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function',docs
 
 def documented(o, name, *options, text=None):

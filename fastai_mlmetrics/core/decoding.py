@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/core/06_decoding.ipynb #67035af5
 from fastai.basics import *
-from .inputs import label_vocab
+from .inputs import label_vocab, ONE_CLASS
 from .messages import note, PROBS_GIVEN, SOFTMAX_GIVEN
 from .rules import (
     as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores)
@@ -225,11 +225,8 @@ def range_found(self:Decoding,
 @patch(as_prop=True)
 def one_class_text(self:Decoding):
     "Explain that it is for one class per sample; '' if it is not"
-    return note(isinstance(self.func, nn.CrossEntropyLoss),
-        f"the loss function ({self.name}) is for one class per sample or pixel, which is not "
-        "multi-label. For one class, use fastai's metrics, such as `accuracy` or `DiceMulti()`, "
-        "without ZeroLabelsCallback. For several labels, use targets of zeros and ones (`F.one_hot`), "
-        "and `loss_func=BCEWithLogitsLossFlat()`")
+    is_for_one = isinstance(self.func, nn.CrossEntropyLoss)
+    return note(is_for_one, f"the loss function ({self.name}) is for {ONE_CLASS}")
 
 @patch
 def ends_with(self:Decoding,

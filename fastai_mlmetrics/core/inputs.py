@@ -203,9 +203,10 @@ def check_index(
     "Raise an error if tables of pandas name their rows differently, or in another order"
     indexes = [o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series))]
     for one,other in itertools.combinations(indexes, 2):
-        # pandas numbers rows without names from 0
-        unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (one, other))
-        if [*one]==[*other] or unnamed and {*one}!={*other}: continue
+        if [*one]==[*other]: continue
+        # pandas numbers rows without names from 0: beside names, such rows go by position
+        has_numbers = any(o.equals(pd.RangeIndex(len(o))) for o in (one, other))
+        if has_numbers and {*one}!={*other}: continue
         raise ValueError(f"{what} have different indexes, or the same index in another order: which "
                          "rows belong together? Select the rows of one by .loc[the index of the "
                          "other], or drop its index by .reset_index(drop=True)")
@@ -245,12 +246,21 @@ def _check_no_id(preds, targs):
 
 def _with_label_axis(x): return x[:,None] if x.ndim==1 else x
 
+ONE_CLASS = (
+    "one class per sample or pixel, which is not multi-label. For one class, use fastai's metrics, "
+    "such as `accuracy` or `DiceMulti()`, without ZeroLabelsCallback. For several labels, use targets "
+    "of zeros and ones (`F.one_hot`), and `loss_func=BCEWithLogitsLossFlat()`")
+
 def _unequal_text(preds, targs):
     "State what to do about predictions and targets of these shapes"
+    has_classes = len(preds)>2 and math.prod(preds)>math.prod(targs)
     hint = "; both need a row per sample and a column per label"
     if preds[:1]==targs[:1] and targs[1:] in ((),(1,)):
         hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
     elif len(preds)==3 and preds[::2]==targs: hint = ". For crops of a sample, use preds.mean(1)"
+    # Without the axis of the classes, which is the second or the last one
+    elif has_classes and targs in (preds[:1]+preds[2:], preds[:-1]):
+        hint = f". These are {ONE_CLASS}"
     # `predict_proba` of scikit-learn returns a list with the probabilities of two classes per label
     elif len(preds)==3 and preds[2]==2:
         hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"

@@ -24,7 +24,7 @@ def is_split(
 
 def _n_unpadded(dl, n, i=0):
     "Return how many samples of batch `i`, which has `n`, are not repeats"
-    if hasattr(dl, 'n_padded'): # fastai: each process has a contiguous part
+    if hasattr(dl, 'n_padded'): # fastai: each process has one part, and has read `dl.i` of it
         first_of_batch = dl.rank*dl.n_padded//dl.world_size + dl.i - n
         n_left = dl.n - first_of_batch
     else: # torch: each process has every `num_replicas`-th sample
@@ -109,11 +109,12 @@ def _unpadded_batch(learn):
     preds = learn.pred
     targs = detuplify(learn.yb)
     check_single(preds, learn.yb)
-    check_label_axis(learn, preds)
     dl = getattr(learn, 'dl', None)
-    if not is_split(dl): return as_rows(preds, targs)
-    n = _n_unpadded(dl, len(preds), getattr(learn, 'iter', 0))
-    return as_rows(preds[:n], targs[:n])
+    n = len(preds)
+    if is_split(dl): n = _n_unpadded(dl, n, getattr(learn, 'iter', 0))
+    rows = as_rows(preds[:n], targs[:n])
+    check_label_axis(learn, preds)
+    return rows
 
 def join_batches(
     batches:list, # `LoopBatch`es of one kind

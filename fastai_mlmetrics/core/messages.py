@@ -14,13 +14,34 @@ from threadpoolctl import ThreadpoolController
 from weakref import WeakKeyDictionary
 
 # %% ../../nbs/core/01_messages.ipynb #6f3d2e51
+# Word in the names of other libraries -> ours
+_THEIRS = dict(
+    # Arguments
+    names='vocab', classes='vocab', logits='sigmoid', weights='sample_weight', reduction='average',
+    k='max_labels', folds='cv', splits='cv', state='seed',
+    # Metrics
+    dice='f1', iou='jaccard', mcc='matthews', phi='matthews', sensitivity='recall', tpr='recall',
+    ppv='precision', beta='fbeta')
+
+def _words(name): return re.split('[ _.-]', name)
+
+def _is_part(a, b):
+    "Whether a name begins like another one, or has only words of it"
+    return len(a)>1 and not a.isdecimal() and (b.startswith(a) or {*_words(a)}<={*_words(b)})
+
 def suggestion(
     name, # Name that was not found
     names # Existing names
 )->str: # '' if none is similar
-    "Suggest the existing name whose spelling is closest to `name`"
-    by_text = {str(o): o for o in names}
-    near = difflib.get_close_matches(str(name), by_text, 1)
+    "Suggest the existing name that means the same in another library, or the most similar one"
+    by_text = {camel2snake(str(o)): o for o in names}
+    text = camel2snake(str(name))
+    joined = text.replace('_', '') # 'IoU' became 'io_u'
+    theirs = [o for o in _THEIRS if o in _words(text) or len(o)>2 and joined.endswith(o)]
+    ours = [_THEIRS[o] for o in theirs if _THEIRS[o] in by_text]
+    parts = [o for o in by_text if _is_part(o, text) or _is_part(text, o)]
+    def close(candidates, least): return difflib.get_close_matches(text, candidates, 1, least)
+    near = ours or close(by_text, 0.8) or close(parts, 0) or close(by_text, 0.6)
     return f": did you mean {by_text[near[0]]!r}?" if near else ''
 
 def code_html(
@@ -29,11 +50,11 @@ def code_html(
     "Escape a text for HTML, and mark code with `<code>`"
     return re.sub('`(.*?)`', r'<code>\1</code>', html.escape(text, quote=False))
 
-# Arguments of other libraries, and ours
-_THEIRS = dict(class_names='vocab', label_names='vocab', target_names='vocab', classes='vocab',
-               from_logits='sigmoid', logits='sigmoid', weights='sample_weight', reduction='average',
-               top_k='max_labels', k='max_labels')
-_NEEDLESS = 'num_labels','num_classes','n_labels','n_classes','multilabel','multi_label','task'
+# Arguments of other libraries that are not needed -> why
+_NEEDLESS = dict.fromkeys(
+    ['num_labels','num_classes','n_labels','n_classes','multilabel','multi_label','task'],
+    "each column is a label")
+_NO_VOCAB = "labels are named by `dls.vocab`, or by the columns of a DataFrame"
 
 def check_kwargs(
     name:str, # Name of the function or class
@@ -44,10 +65,11 @@ def check_kwargs(
     params = inspect.signature(f).parameters
     if any(p.kind==p.VAR_KEYWORD for p in params.values()): return
     for k in kwargs.keys()-params.keys():
+        needless = _NEEDLESS.get(k)
+        if 'vocab' not in params and suggestion(k, ['vocab']): needless = _NO_VOCAB
         every = ', '.join(o for o in params if o!='self')
-        ours = _THEIRS.get(k)
-        hint = suggestion(ours if ours in params else k, params) or f", but has {every}"
-        if k in _NEEDLESS: hint = ": leave it out, since each column is a label"
+        hint = suggestion(k, params) or f", but has {every}"
+        if needless: hint = f": leave it out, since {needless}"
         raise TypeError(f"{name} has no argument {k!r}{hint}")
 
 def check_int(
@@ -194,12 +216,11 @@ def progress(
 
 # %% ../../nbs/core/01_messages.ipynb #391e73b0
 @cache # Many classes share an `__init__`
-def _argument_lines(f):
-    "List the arguments of a function, and what it returns, with their comments"
+def _argument_texts(f):
+    "Return the comments of a function's arguments, and of what it returns, by name"
     docs = docments(f, full=True, args_kwargs=True)
     order = *inspect.signature(f).parameters,'return' # Older versions of fastcore have another
-    texts = {k: docs[k].docment for k in order if k in docs}
-    return [f"  {k.replace('return', 'returns')}: {v}" for k,v in texts.items() if v]
+    return {k: docs[k].docment for k in order if k in docs and docs[k].docment}
 
 def document(
     *objects # Functions and classes; of another package's class, only methods patched in here change
@@ -212,8 +233,10 @@ def document(
     for o in {*filter(is_ours, [*objects, *methods])}:
         f = o.__init__ if isinstance(o, type) else o
         if not (o.__doc__ and inspect.isfunction(f) and is_ours(f)): continue
-        try: lines = _argument_lines(f)
+        try: texts = _argument_texts(f)
         except OSError: return # A frozen application has no source
+        of_class = getattr(o, 'argument_texts', {}) # Where the comment is one for many classes
+        lines = [f"  {k.replace('return', 'returns')}: {of_class.get(k, v)}" for k,v in texts.items()]
         text = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0]
         if lines: o.__doc__ = '\n'.join([text, '', 'Arguments:', *lines])
 

@@ -202,8 +202,8 @@ class Predictions:
     ): # `Predictions` whose `counts` are weighed
         "Count labels as in data where they have other frequencies"
         if frequencies is None: return self
-        checked = check_frequencies(frequencies, self.vocab, self.plain_counts)
-        return self.replace(frequencies=checked)
+        tp,fp,fn,tn = self.plain_counts
+        return self.replace(frequencies=check_frequencies(frequencies, self.vocab, (fp+tn, tp+fn)))
 
     @property
     def plain_counts(self):

@@ -37,9 +37,10 @@ class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
     `ZeroLabelsCallback(on_flag='raise')` raises it, with the attributes of `ZeroLabelsWarning`."""
 
 # %% ../../nbs/diagnosis/03_boxes.ipynb #a7c3e915
-# Red: a problem; blue: nothing is wrong, but something could be better; green: all clear
+# Red: a problem; blue: no problem, but something could be better; green: nothing to do
 RED,BLUE,GREEN = '#d62728','#1f77b4','#2ca02c'
 MISLEADING = 'These numbers may mislead'
+_N_FACTS = 3 # Further facts, and remedies but the first, are folded in a notebook
 
 def _lines(text):
     "Wrap a paragraph at 78 columns; its further lines are steps, which are indented"
@@ -62,19 +63,15 @@ def _as_list(items):
     rows = [f'<li>{code_html(item)}</li>'.replace('\n', '<br>') for item in items]
     return note(rows, f'<ul style="margin:0.3em 0">{"".join(rows)}</ul>')
 
-def _folded(heading, items):
-    return note(items, f'<details><summary>{heading}</summary>{_as_list(items)}</details>')
-
 def _headed(heading, items):
-    return note(items, f'<div style="margin-top:0.5em"><b>{heading}</b></div>{_as_list(items)}')
+    title = note(heading, f'<div style="margin-top:0.5em"><b>{heading}</b></div>')
+    return note(items, title+_as_list(items))
 
-def _as_box(title, facts, misleading, remedies, color, n_facts):
-    "Format a message as a box of HTML, in which facts after `n_facts` and further remedies are folded"
-    more_facts = facts[n_facts:] if n_facts else []
-    box = (f'<b>{code_html(title)}</b>{_as_list(facts[:n_facts])}'
-           + _folded('More numbers', more_facts)
-           + _headed(MISLEADING, misleading) + _headed('What helps', remedies[:1])
-           + _folded('More remedies', remedies[1:]))
+def _as_box(title, lists, more, color):
+    "Format a title and lists, by their headings, as a box of HTML; `more` is folded"
+    box = f'<b>{code_html(title)}</b>'
+    for heading,items in lists.items(): box += _headed(heading, items)
+    box += note(more, f'<details><summary>More</summary>{_as_list(more)}</details>')
     style = (f"display:inline-block; border-left:4px solid {color}; padding:0.2em 1em; "
              "max-width:52em; box-sizing:border-box; overflow-wrap:anywhere")
     return f'<div style="{style}">{box}</div>'
@@ -83,16 +80,19 @@ def as_warning(
     title:str, # First line, with code in backticks, as in all texts
     facts=(), # Sentences of the list below it
     r=None, # `Record` of the validation; None: the warning is not about a validation
-    remedies=(), # Sentences of the list 'What helps'
+    remedies=(), # Sentences that say what helps, the most helpful first
     misleading=(), # Sentences of the list 'These numbers may mislead'
     color=RED, # Colour of the box's left edge
-    n_facts:int=None # Number of facts that the box does not fold; None: all
+    heading:str='What to do', # Heading of the remedies
+    full:bool=False # Whether the text has all facts and remedies; a box always has them, folded
 )->ZeroLabelsWarning:
     "Format a message as text of at most 80 columns, and as a box for notebooks"
-    facts = [*facts]
-    text = _as_text(title, {'': facts, MISLEADING: misleading, 'What helps': remedies})
-    html = _as_box(title, facts, misleading, remedies, color, n_facts)
-    return ZeroLabelsWarning('\n'+text, r, html)
+    facts,remedies = [*facts],[*remedies]
+    more = facts[_N_FACTS:]+remedies[1:]
+    lists = {'': facts[:_N_FACTS], MISLEADING: misleading, heading: remedies[:1]}
+    if full: text = _as_text(title, lists | {'': facts, heading: remedies})
+    else: text = _as_text(title, lists)+note(more, '\nMore: `learn.zero_labels.explain()`')
+    return ZeroLabelsWarning('\n'+text, r, _as_box(title, lists, more, color))
 
 def in_brief(
     warning:ZeroLabelsWarning # Warning that a filter for all warnings hides

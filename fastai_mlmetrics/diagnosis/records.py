@@ -14,12 +14,12 @@ from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import label_curve
 from ..metrics.ranking import APScoreMulti
 from .validation import ValidationStats
-from fastai_mlmetrics.diagnosis.verdicts import (
-    add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, not_muted, one_class_scores,
-    per_label_helps, problem, Row, same_targets, thresh_gains, thresh_helps, why_no_verdict,
-    zeros_are_beaten)
+from .verdicts import (
+    add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, never_predicts, not_muted,
+    one_class_scores, per_label_helps, problem, Row, same_targets, sentence, thresh_gains,
+    thresh_helps, why_no_verdict, without_label, zeros_are_beaten)
 from .remedies import (
-    continued, matching, matching_rows, REMEDIES, remedies, with_ap)
+    continued, matching, matching_rows, REMEDIES, remedies)
 from .boxes import as_warning, BLUE, GREEN, RED
 
 # %% ../../nbs/diagnosis/04_records.ipynb #4f2ec306
@@ -29,7 +29,7 @@ OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
 
 OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
     min_accuracy=0.5, max_empty=0.5, ignore=(), decodes=False, pos_weight=False, can_weigh=False,
-    loss_ignores=None, other_data=False, pitfalls=(), stopped=False)
+    loss_ignores=None, other_data=False, pitfalls=(), stopped=False, stale=False)
 
 class Record(AttrDict):
     "Metrics of one validation, as plain data"
@@ -40,7 +40,7 @@ class Record(AttrDict):
         "Codes of the remedies of the report, the first is the one to try first"
         if self.other_data or why_no_verdict(self): return []
         return [o.code for o in matching_rows(REMEDIES, self)]
-    def __repr__(self): return str(describe(self)).strip()
+    def __repr__(self): return str(describe(self, full=True)).strip()
     def _repr_html_(self): return describe(self).html
 
 # %% ../../nbs/diagnosis/04_records.ipynb #5b95b73d
@@ -73,12 +73,8 @@ def add_trend(
 
 
 # %% ../../nbs/diagnosis/04_records.ipynb #78aa4522
-_F1 = "micro F1 {f1_micro:.3f}"
-_MACRO = "macro F1 {f1_macro:.3f}"
-_NEVER = "never predicted"
-_WRONG = "predicted, but never correctly"
-_ACCURACY = "accuracy {accuracy:.3f}; predicting nothing at all scores {zeros_accuracy:.3f}"
-_EMPTY = "{missed_rate:.0%} of the samples with labels get no prediction"
+_MACRO = "macro F1 is {f1_macro:.3f}"
+_ACCURACY = "accuracy_multi is {accuracy:.3f}; predicting no label at all scores {zeros_accuracy:.3f}"
 
 def _wrong(r):
     "List the labels that are predicted, but never correctly"
@@ -86,13 +82,13 @@ def _wrong(r):
 
 def _accuracy(r):
     "Compare accuracy with its baselines"
-    best = f"; the best constant prediction scores {r.constant_accuracy:.3f}"
+    best = f", the same labels for every sample {r.constant_accuracy:.3f}"
     return _ACCURACY.format(**r) + note(zeros_are_beaten(r), best)
 
 def _never_predicted(r):
     "Name the labels that are never predicted, and say if that may be on purpose"
     on_purpose = r.dead and is_choice(r)
-    return (f"{_NEVER}: {some_labels(r.never_predicted)}"
+    return (f"never predicted: {some_labels(r.never_predicted)}"
             + note(on_purpose, "; thresholds for the best micro F1 may leave labels out"))
 
 FACTS = [ # All that match, and that the verdict does not state, are shown
@@ -103,15 +99,16 @@ FACTS = [ # All that match, and that the verdict does not state, are shown
     Row('labels-per-sample', lambda r: True,
         "{pred_per_sample:.2f} labels per sample predicted, {true_per_sample:.2f} true"),
     Row('f1-micro', lambda r: True,
-        _F1+"; the best constant prediction scores {constant_f1:.3f}"),
-    Row('samples-without-prediction', lambda r: r.missed_rate>0.005, _EMPTY),
+        "micro F1 is {f1_micro:.3f}; the same labels for every sample score {constant_f1:.3f}"),
+    Row('samples-without-prediction', lambda r: r.missed_rate>0.005,
+        lambda r: f"no label is predicted for {without_label(r)}"),
     Row('f1-macro', lambda r: r.dead, _MACRO, about=LABELS_OR_NONE),
     Row('precision-and-recall', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
         "{precision_micro:.0%} of the predicted labels are right, "
         "and {recall_micro:.0%} of the true ones predicted"),
     Row('never-predicted', lambda r: r.never_predicted, _never_predicted),
-    Row('never-correct', _wrong, lambda r: f"{_WRONG}: {some_labels(_wrong(r))}",
-        about=LABELS_OR_NONE),
+    Row('never-correct', _wrong,
+        lambda r: f"predicted, but never correctly: {some_labels(_wrong(r))}", about=LABELS_OR_NONE),
     Row('labels-without-samples', lambda r: r.absent,
         lambda r: f"no sample has these labels, so they cannot be judged: {some_names(r.absent)}")]
 
@@ -131,9 +128,9 @@ def in_numbers(r):
     return [*_facts(r, 'f1-micro'), _MACRO.format(**r), *_facts(r, *codes)]
 
 def _at(r):
-    "Describe the threshold in use; '' for binary predictions"
+    "Begin a sentence with the threshold in use; '' for binary predictions"
     rule = ThresholdRule(r.thresh, r.sigmoid, min_labels=r.min_labels, max_labels=r.max_labels)
-    return note(r.scored, f" {rule.describe('at threshold ')}")
+    return note(r.scored, f"{rule.describe('at threshold ')}, ")
 
 def _title(r, text):
     "Begin a title with the epoch of a fit, and end it with the labels, if only some are scored"
@@ -146,36 +143,46 @@ def _for_labels(r):
     return note(labels, f", for the {plural(len(labels), 'label')} {some_names(labels)}")
 
 def what_remains(r):
-    "List what keeps a model without a verdict from being all clear"
-    texts = _facts(r, 'samples-without-prediction') if r.missed_rate>=0.1 else []
-    baseline = "predicting nothing"
+    "List what is wrong with a model that has no verdict, as clauses about it"
+    texts = []
+    if r.missed_rate>=0.1: texts.append(f"it predicts no label for {without_label(r)}")
+    baseline = "predicting no label at all"
     its_accuracy = r.zeros_accuracy
     if zeros_are_beaten(r):
-        baseline = "the best constant prediction"
+        baseline = "the same labels for every sample"
         its_accuracy = r.constant_accuracy
     if r.accuracy<its_accuracy:
-        texts.append(f"accuracy {r.accuracy:.3f} is below the {its_accuracy:.3f} of {baseline}")
-    for code,words,predicted in (('never-predicted',_NEVER,False), ('never-correct',_WRONG,True)):
-        dead = [o for o in r.dead if bool(o['predicted'])==predicted]
-        if dead and code not in r.ignore: texts.append(f"{words}: {with_ap(dead)}")
+        texts.append(f"its accuracy_multi, {r.accuracy:.3f}, is below the {its_accuracy:.3f} of "
+                     f"{baseline}")
+    wrong = _wrong(r)
+    if len(r.dead)>len(wrong) and 'never-predicted' not in r.ignore:
+        texts.append(f"it {never_predicts(r)}")
+    if wrong and 'never-correct' not in r.ignore:
+        texts.append(f"it is never right about {len(wrong)} of {r.n_labels} labels that it predicts")
     return texts
 
-def describe(r):
-    "Report a record in full, with or without a verdict"
-    at = _at(r)
-    bad = problem(r, at)
+def finding(r, at=''):
+    "Say in a sentence how good a model is, after words such as 'at threshold 0.5, '"
+    why = why_no_verdict(r)
+    if why: return f"The model cannot be judged, because {why}"
+    remains = what_remains(r)
+    good = "the model beats predicting the same labels for every sample"
+    if not beats_constant(r.f1_micro, r.constant_f1): good = "the model has no known problem"
+    return problem(r, at) or sentence(at, good, note(remains, f", but {first(remains)}"))
+
+def describe(r, full=False):
+    "Report a record, with or without a verdict; in `full`, with all facts and remedies as text, too"
     facts = matching(_unstated(r), r)
     # The callback has shown them
     misleads = r.pitfalls if r.validation is None else []
-    why = why_no_verdict(r)
-    if why:
+    if why_no_verdict(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
-        epoch = note(r.phase=='fit', f" on epoch {r.epoch}")
-        return as_warning(f"No verdict{epoch}{_for_labels(r)}: {why}.", facts, r, misleading=misleads)
+        return as_warning(_title(r, finding(r)), facts, r, misleading=misleads, full=full)
     helps = remedies(r)
+    bad = problem(r)
     color = RED if bad else BLUE if helps or misleads or what_remains(r) else GREEN
-    title = _title(r, bad or f"No warning{at}")
-    return as_warning(title, facts, r, helps, misleads, color, n_facts=3)
+    heading = 'What to do' if bad else 'You could improve this'
+    return as_warning(_title(r, finding(r, _at(r))), facts, r, helps, misleads, color, heading, full)
 
 def thresh_finding(
     r, # `Record` of the predictions
@@ -192,28 +199,25 @@ def thresh_finding(
     per_label = note(has_folds, f'{r.per_label_f1:.3f} with thresholds per label, ')
     best = '' if r.suggested_thresh is None else f' ({r.suggested_thresh:.3g})'
     constant = note(not beats_constant(np.fmax(best_f1, r.per_label_f1), r.constant_f1),
-                    f"; the best constant prediction scores {r.constant_f1:.3f}")
+                    f"; the same labels for every sample score {r.constant_f1:.3f}")
     return (f"{what}: {how}micro F1 is {per_label}{best_f1:.3f} at the best global "
             f"threshold{best}{without}, and {r.f1_micro:.3f} now{constant}.")
 
-def _summary(r): return '; '.join([*_facts(r, 'labels-per-sample'), _F1.format(**r)])
-
 def describe_unchanged(r):
     "Report in a line that the verdict has not changed"
-    text = continued("As before, ", problem(r, _at(r)))
-    return as_warning(_title(r, f"{text}: {_summary(r)}"), r=r)
+    return as_warning(_title(r, continued("As before, ", problem(r, _at(r)))), r=r)
 
 def describe_frozen(r):
     "Report a fit of the last layers in short, because the other layers are trained next"
-    why = "only the last layers were trained; for remedies, call `learn.zero_labels.explain()`"
-    return as_warning(_title(r, continued("So far, ", problem(r, _at(r)))), [why, _summary(r)], r)
+    why = "only the last layers were trained; `learn.zero_labels.explain()` says what helps"
+    return as_warning(_title(r, continued("So far, ", problem(r, _at(r)))), [why], r)
 
 def all_clear(r):
     "Announce that an earlier verdict no longer holds; to print, because good news is no warning"
-    remains = what_remains(r)
-    facts = [*_facts(r, 'labels-per-sample', 'f1-micro'), _MACRO.format(**r), *remains]
-    title = f"{'The earlier warning no longer applies' if remains else 'All clear'}{_at(r)}"
-    return as_warning(_title(r, title), facts, r, color=BLUE if remains else GREEN)
+    title = f"The earlier warning no longer applies. {finding(r, _at(r))}"
+    facts = [*_facts(r, 'labels-per-sample', 'f1-micro'), _MACRO.format(**r),
+             *_facts(r, 'never-predicted', 'never-correct')]
+    return as_warning(_title(r, title), facts, r, color=BLUE if what_remains(r) else GREEN, full=True)
 
 # %% ../../nbs/diagnosis/04_records.ipynb #9e08daec
 def judge_of(
@@ -239,19 +243,21 @@ def judge(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     *,
-    min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
-    max_empty:float=0.5, # Flag if at least this share of the samples with labels gets no prediction
+    min_accuracy:float=0.5, # Below it, a model is never called hardly better than a constant
+    max_empty:float=0.5, # Share of the labelled samples without a prediction that is too much
     **kwargs
 )->Record: # Metrics and verdict; the repr is the report
-    """Diagnose predictions that are (nearly) empty, too many or useless, and suggest remedies
+    """Say what is wrong with multi-label predictions, and what helps
 
-    Returns a `Record`, a dict with attributes, whose repr is the report. `verdict` says what is wrong
-    ('' if nothing is), `flagged` whether `ZeroLabelsCallback` would act on it. Other fields hold the
-    numbers: `accuracy`, `f1_micro`, `missed_rate`, `never_predicted`, `suggested_thresh` and more.
+        judge(probs, targs)
+        judge(logits, targs, sigmoid=True, thresh=0.3)
+
+    Finds predictions that are (nearly) empty, too many, or nothing better than the same labels for
+    every sample. The result is shown as text; its fields are the numbers: `verdict` ('' if nothing is
+    wrong), `f1_micro`, `suggested_thresh`, `never_predicted` and more; `remedies` are the codes of
+    what helps. With `labels`, all numbers describe these labels alone; `min_labels` and `max_labels`
+    still limit the number of all labels.
     Raises `ValueError` for shapes that differ, targets other than 0 and 1, scores outside [0, 1] with
-    a `thresh` inside and `sigmoid=False`, and if all targets are ignored. With `labels`, all numbers
-    describe these labels alone. `min_labels` and `max_labels` still limit the number of all labels.
-
-        judge(probs, targs, thresh=0.3)"""
+    a `thresh` inside and `sigmoid=False`, and if all targets are ignored."""
     check_kwargs('judge', judge, kwargs)
     return judge_of(Predictions.of(preds, targs, **kwargs), min_accuracy, max_empty)

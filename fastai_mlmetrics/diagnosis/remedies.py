@@ -27,20 +27,26 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted
     Row('loss-falls', lambda r: r.loss_trend=='falls',
         "Train longer: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('ranking-improves', lambda r: r.learns,
-        "Train longer: micro average precision is still rising, {last_ap:.3f} {when}."),
-    Row('overfits', lambda r: r.overfits,
-        "Use fewer epochs, or more data: the validation loss has risen, from {best_loss:.3g} to "
-        "{last_loss:.3g} {when}, while the training loss went on falling.")]
+        "Train longer: micro average precision is still rising, {last_ap:.3f} {when}.")]
 
 def _loss_advice(r):
     "Return the row of `LOSS_ADVICE` that applies; None: there is none, or it is muted"
     return first(not_muted(LOSS_ADVICE, r), lambda row: row.applies(r)) if r.loss_trend else None
 
+def _when(r):
+    "Say when the last losses were: not now, if an earlier epoch was loaded"
+    if r.last_epoch==r.epoch: return 'now'
+    return f'at epoch {r.last_epoch} (epoch {r.epoch} is loaded)'
+
 def _training(r):
     "Write the advice of `LOSS_ADVICE`, with the losses"
-    now = r.last_epoch==r.epoch # False if an earlier epoch was loaded
-    when = 'now' if now else f'at epoch {r.last_epoch} (epoch {r.epoch} is loaded)'
-    return _loss_advice(r).text.format(**r, when=when)
+    return _loss_advice(r).text.format(**r, when=_when(r))
+
+def _overfitting(r):
+    "Advise fewer epochs, with the losses"
+    return ("Use fewer epochs, or more data: the validation loss has risen, "
+            f"from {r.best_loss:.3g} to {r.last_loss:.3g} {_when(r)}, while the training loss "
+            "went on falling.")
 
 def exact_thresh(thresh):
     "Format a threshold with all its digits, to be typed; per-label thresholds as their range"
@@ -175,11 +181,16 @@ def _better_model(r):
             best = (f"{r.suggested_f1:.3f} at the best global threshold "
                     f"({exact_thresh(thresh)}{_without(r)}), ")
     return (f"{change}: {why}. Micro F1 is {r.f1_micro:.3f} now, {best}and {r.constant_f1:.3f} for "
-            "the best constant prediction.")
+            "the same labels for every sample.")
 
-REMEDIES = [ # All that match are shown
-    Row('thresholds-per-label', per_label_helps, _own_thresholds),
-    Row('another-threshold', thresh_helps, _another_thresh),
+REMEDIES = [ # All that match; the first one helps most
+    Row('unfreezing', lambda r: r.frozen,
+        "Train all layers: only the last ones are being trained. `fine_tune` does this next; before "
+        "`fit`, call `learn.unfreeze()`.", about=ANY-{NO_VERDICT}),
+    # While a model learns, its scores change, and thresholds with them
+    Row('training', _loss_advice, _training, about=ANY-{NO_VERDICT}),
+    Row('thresholds-per-label', lambda r: per_label_helps(r) and not r.stale, _own_thresholds),
+    Row('another-threshold', lambda r: thresh_helps(r) and not r.stale, _another_thresh),
     Row('scores', lambda r: r.verdict and not r.scored,
         "Pass probabilities or logits instead: these predictions are binary, so no threshold can be "
         "tuned."),
@@ -193,10 +204,8 @@ REMEDIES = [ # All that match are shown
         "Use a smaller `pos_weight` in the loss, such as the square root of the present one, "
         "and train on.",
         about=MODEL|LABELS),
-    Row('unfreezing', lambda r: r.frozen,
-        "Train all layers: only the last ones are being trained. `fine_tune` does this next; before "
-        "`fit`, call `learn.unfreeze()`.", about=ANY-{NO_VERDICT}),
-    Row('training', _loss_advice, _training, about=ANY-{NO_VERDICT}),
+    Row('overfits', lambda r: r.overfits and not _loss_advice(r), _overfitting,
+        about=ANY-{NO_VERDICT}),
     # Not while the model learns
     Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r))
             and not (r.loss_trend and r.learns),
@@ -221,5 +230,5 @@ def remedies(r):
     if not r.other_data: return matching(REMEDIES, r)
     judged = 'MultiLabelInterpretation.from_learner(learn).judge()'
     call = judged if r.validation is None else 'learn.evaluate()'
-    return [f"For remedies, call `{call}`, which reads the validation set. A threshold that is tuned "
-            "on test data makes the test score too optimistic."]
+    return [f"Call `{call}`, which reads the validation set and says what helps. A threshold that is "
+            "tuned on test data makes the test score too optimistic."]

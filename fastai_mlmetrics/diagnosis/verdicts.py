@@ -33,9 +33,15 @@ class Row:
         "Name of the verdict, such as 'predicts nothing'"
         return self.verdict or self.code.replace('-', ' ')
 
-    def says(self, r, **fields):
-        "Write the text about a record, with further fields for the template"
-        return self.text(r) if callable(self.text) else self.text.format(**r, **fields)
+    def says(self, r):
+        "Write the text about a record"
+        return self.text(r) if callable(self.text) else self.text.format(**r)
+
+def without_label(r):
+    "Say for which share of the samples that have a label none is predicted"
+    return f"{r.missed_rate:.0%} of the samples"+note(r.labelled<r.samples, " that should get one")
+
+def never_predicts(r): return f"never predicts {len(r.never_predicted)} of {r.n_labels} labels"
 
 def of_these(r):
     "Name the labels if only some are scored"
@@ -102,32 +108,32 @@ LABELS_OR_NONE = LABELS|{NO_VERDICT}
 # The first match wins; a row about `NO_PART` is a problem, but no verdict
 VERDICTS = [
     Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
-        "The model predicts (nearly) nothing{at}", about=MODEL, flagged=True, color='tab:red',
+        "the model predicts (nearly) no label", about=MODEL, flagged=True, color='tab:red',
         states=('samples-without-prediction','f1-micro','never-predicted')),
     Row('leaves-samples-empty', lambda r: r.missed_rate >= r.max_empty,
-        "{missed_rate:.0%} of the samples with labels get no prediction{at}", about=SAMPLES,
-        flagged=True, color='tab:orange', states=('samples-without-prediction',)),
+        lambda r: f"the model predicts no label for {without_label(r)}", about=SAMPLES, flagged=True,
+        color='tab:orange', states=('samples-without-prediction',)),
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
-        "The model is worse than predicting the same labels for every sample, with a micro F1 of "
-        "{f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
+        "the model is worse than predicting the same labels for every sample, with a micro F1 of "
+        "{f1_micro:.3f} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
         color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        "The model is hardly better than predicting the same labels for every sample, with a micro F1 "
-        "of {f1_micro:.3f}{at} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
+        "the model is hardly better than predicting the same labels for every sample, with a micro F1 "
+        "of {f1_micro:.3f} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
         color='tab:brown', states=('f1-micro',)),
     # At its best threshold, a good model may predict as many labels
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
-        "The model predicts far more labels than are true, {pred_per_sample:.2f} per sample{at} "
+        "the model predicts far more labels than are true, {pred_per_sample:.2f} per sample "
         "instead of {true_per_sample:.2f}", about=MODEL, color='tab:blue', verdict='over-predicts',
         states=('labels-per-sample',)),
     Row('never-predicts-some-labels',
         lambda r: sum(not d['predicted'] for d in r.dead) >= max(r.rated/4, 1) and not is_choice(r),
-        "The model never predicts {n_never} of {n_labels} labels ({never}){at}", about=LABELS,
+        lambda r: f"the model {never_predicts(r)} ({some_names(r.never_predicted)})", about=LABELS,
         color='tab:purple', states=('never-predicted',)),
     Row('the-same-for-all-samples', lambda r: r.same_for_all,
-        "The model predicts the same labels for every sample{at}", about=NO_PART, color='tab:olive')]
+        "the model predicts the same labels for every sample", about=NO_PART, color='tab:olive')]
 
 def not_muted(rows, r):
     "List the rows whose codes are not muted in a record"
@@ -145,14 +151,17 @@ def diagnosis(r):
     rows = not_muted(VERDICTS, r)
     return first(rows, lambda o: o.name==r.verdict if o.about else o.applies(r))
 
+def sentence(*parts):
+    "Join the parts of a sentence, which begins with a capital"
+    text = ''.join(parts)
+    return text[0].upper()+text[1:]
+
 def problem(r, at=''):
-    "Explain what is wrong `at` a threshold, with or without a verdict; '' if nothing is"
+    "Explain what is wrong, after words such as 'at threshold 0.5, '; '' if nothing is"
     row = diagnosis(r)
-    if row is None: return ''
-    never = r.never_predicted
-    return row.says(r, at=at, n_never=len(never), never=some_names(never))
+    return '' if row is None else sentence(at, row.says(r))
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #80f595fb
 def zeros_are_beaten(r):
-    "Whether the best constant prediction is more accurate than predicting nothing"
+    "Whether the best labels for all samples are more accurate than predicting nothing"
     return r.constant_accuracy>r.zeros_accuracy

@@ -32,13 +32,13 @@ def accuracy_report(self:Learner,
     dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
     **kwargs # Arguments of the function `accuracy_report`
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
-    """Report accuracy variants of this Learner's predictions, with baselines and confidence intervals
+    """Report accuracies, F1 and rankings, each with its interval and what a trivial model scores
 
-    Uses the Learner's threshold, limits, label names and `ignore_index` unless others are passed.
-    `groups` may be the name of a column of the loader's items.
-    Raises `ValueError` if the data have no targets.
+        learn.accuracy_report() # Or of a test set: learn.accuracy_report(dl=test_dl)
 
-        learn.accuracy_report(dl=learn.dls.train, ci=None)"""
+    Predicts the validation set with the Learner's threshold, limits, label names and `ignore_index`,
+    unless you pass others. `groups` may name a column of the loader's items, such as the patient. The
+    columns are those of the function `accuracy_report`; `.reading` says in words what they mean."""
     dl = get_dl(self, ds_idx, dl)
     scores,targs = get_probs(self, dl=dl)
     decoding = Decoding(self.loss_func)
@@ -54,21 +54,31 @@ def accuracy_report(self:Learner,
     return res
 
 # %% ../../nbs/learner/01_evaluate.ipynb #3cafe145
+class _NeedsClasses(Callback):
+    "Callback that raises an error for multi-label targets of a loss function for one class"
+    def after_pred(self):
+        text = Decoding.of(self.learn).one_class_text
+        targs = self.yb[0]
+        # fastai's own flattens the targets, and could not say what is wrong
+        if text and isinstance(self.loss_func, BaseLoss) and self.pred.shape==targs.shape:
+            raise ValueError(text)
+
 @patch
 def evaluate(self:Learner,
     ds_idx=1, # Data to validate on: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to validate on; None: the loader of `ds_idx`
     cbs=None # Callbacks for this validation; None: no further ones
 )->Table: # A row for the loss and for each metric: its `value` and its `thresh`
-    """Validate, and return the loss and the metrics as a table
+    """Tabulate the loss and the metrics of the validation set, or of a test set
 
-    Callbacks that track, save, log or stop do not run, so a test set never changes a checkpoint.
-    Returns a `Table` with the columns `value` and `thresh`, the threshold of metrics that have one.
-    Raises `ValueError` if the data have no targets.
+        learn.evaluate() # Or of a test set: learn.evaluate(dl=test_dl)
 
-        learn.evaluate(dl=learn.dls.train)"""
+    As `learn.validate()`, but without callbacks that track, save, log or stop, so a test set never
+    changes a checkpoint. `value` is the metric, and `thresh` the threshold that it has. For intervals
+    and baselines, go on with `learn.accuracy_report()`."""
     with without_trackers(self):
-        values = self.validate(dl=get_dl(self, ds_idx, dl), cbs=L(cbs)+NeedsTargets())
+        values = self.validate(dl=get_dl(self, ds_idx, dl),
+                               cbs=[*L(cbs), NeedsTargets(), _NeedsClasses()])
     def thresh_of(m): return m.rule.text if getattr(m, 'uses_thresh', False) else ''
     return Table(dict(value=[*values], thresh=['', *self.metrics.map(thresh_of)]),
                  index=pd.Index(['loss', *self.metrics.attrgot('name')], name='metric'))
@@ -103,9 +113,9 @@ def plot_metrics(self:Recorder,
 ):
     """Plot the loss and each metric by epoch, for validation and, if recorded, for training
 
-    Raises `ValueError` if no epoch is recorded: `validate` and `get_preds` reset fastai's Recorder.
+        learn.recorder.plot_metrics(ncols=3)
 
-        learn.recorder.plot_metrics(ncols=3)"""
+    Call it after `fit`, and before `validate` or `get_preds`, which reset fastai's Recorder."""
     curves = _recorded_curves(self)
     if not curves:
         raise ValueError("no epoch is recorded: call it after `fit`, and before `validate`, "

@@ -70,12 +70,11 @@ def export_plain(self:Learner,
 ):
     """Export a Learner that can be loaded without this package
 
-    Keeps thresholds; leaves out this package's metrics, callback and limits (with a warning),
-    callbacks that monitor one of these metrics, such as `SaveModelCallback`, and fastai's `CSVLogger`,
-    which cannot be exported.
-    Warns if the file still needs this package.
+        learn.export_plain('model.pkl') # Then, anywhere: load_learner('model.pkl')
 
-        learn.export_plain('model.pkl')"""
+    The thresholds stay. This package's metrics, callback and limits are left out (limits with a
+    warning), and so are callbacks that monitor one of these metrics, and fastai's `CSVLogger`, which
+    cannot be exported. It warns if the file still needs this package."""
     with _made_plain(self): self.export(fname)
     path = self.path/fname
     if not rank_distrib() and _needs_package(path): # The first process writes the file

@@ -13,7 +13,7 @@ from ..core.tables import some_labels
 from ..core.rules import (
     as_thresh, binarize, complete_thresh, thresh_names, thresh_text,
     ThresholdRule, useless_thresh)
-from ..core.counts import NOTHING_COUNTS
+from ..core.counts import check_frequencies, NOTHING_COUNTS
 from ..core.predictions import Predictions
 from ..core.decoding import Decoding, ignored_by, metric_thresh
 from ..core.passes import (
@@ -82,17 +82,18 @@ def _warn_of_saturation(learn, table):
     if coarse and decoding.takes_logits:
         warn_user(f"{coarse}; set_thresh takes thresholds on probabilities only")
 
-def _read_scores(learn, dl, in_use, cv, seed, groups, labels):
+def _read_scores(learn, dl, in_use, cv, seed, groups, labels, frequencies):
     "Predict the data; return a table of all scores, and the predictions of the rule in use"
     rule = ThresholdRule(sigmoid=False, **in_use)
     p = Predictions.of(*get_probs(learn, dl=dl), thresh=None, vocab=label_vocab(learn.dls),
                        ignore_index=rule.ignore_index, groups=groups)
     counted = p.replace(rule=rule)
     if labels is not None: counted = counted.of_labels(labels)
+    counted = counted.at_frequencies(frequencies)
     return score_table(counted, cv, seed),counted
 
-def _read_bins(learn, dl, in_use, cv, seed, groups, decoding, objective, bins):
-    "Predict in batches; return histograms of the scores, and a metric that counts by the rule in use"
+def _read_bins(learn, dl, in_use, cv, seed, groups, decoding, objective, bins, frequencies):
+    "Predict in batches; return histograms of the scores, and a metric with the rule in use"
     if decoding.loss_of_zeros is None: check_first_batch(learn, dl) # It may take several outputs
     logits = decoding.takes_logits # In batches, predictions come before the activation
     finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=in_use['ignore_index'],
@@ -104,14 +105,18 @@ def _read_bins(learn, dl, in_use, cv, seed, groups, decoding, objective, bins):
     if found and found.kind=='logits': raise ValueError(decoding.not_probs_text)
     table = finder.table
     if table is None: raise ValueError(NOTHING_COUNTS)
+    if frequencies is not None:
+        names = label_names(label_vocab(learn.dls), table.c)
+        table.frequencies = check_frequencies(frequencies, names, table.total.sum(0))
     return table,counted
 
-def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bins, groups):
+def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bins, groups,
+             frequencies):
     "Predict the data; return a `SearchTable`, what is counted by the rule in use, and label names"
     in_use = dict(ignore_index=ignore_index, **decoding.args)
     data = learn,dl,in_use,cv,seed,groups_of(dl, groups)
-    if bins is None: table,counted = _read_scores(*data, labels)
-    else: table,counted = _read_bins(*data, decoding, objective, bins)
+    if bins is None: table,counted = _read_scores(*data, labels, frequencies)
+    else: table,counted = _read_bins(*data, decoding, objective, bins, frequencies)
     table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
     _warn_of_saturation(learn, table)
     names = label_vocab(learn.dls) if labels is None else counted.vocab
@@ -189,28 +194,30 @@ def thresh_find(self:Learner,
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
     per_label:bool=None, # Whether to recommend a threshold per label; None: if that is clearly better
+    frequencies=None, # Frequency of labels where the model is used, by name or one each; None: as here
     **kwargs
 )->SuggestedThresholds: # Fields `best` and `per_label`, and `thresh`; displayed as a table
     """Find a better threshold than 0.5, and say what to expect of it
 
-        learn.set_thresh(learn.thresh_find())                # find it, and set it
-        learn.set_thresh(learn.thresh_find(average='macro')) # if rare labels matter
+        learn.set_thresh(learn.thresh_find()) # Find it, and set it
+        learn.set_thresh(learn.thresh_find(average='macro')) # If rare labels matter
         learn.set_thresh(learn.thresh_find(at_recall={'cancer': 0.95}))
 
-    Tunes one threshold for all labels (`best`) and one per label (`per_label`), and compares them with
-    the one in use (`now`). Go by `held_out`, the score on samples that were not used for tuning.
-    `set_thresh` sets thresholds per label where you ask for them (macro or weighted average, a minimum
-    of labels by name, `per_label=True`), else `best`, or `per_label` if its held-out score is higher
-    by more than a standard error. With `labels`, all others keep their thresholds."""
+    Plots the metric at all thresholds, and tabulates the threshold in use (`now`), one for all labels
+    (`best`) and one per label (`per_label`). Go by `held_out`, the score on samples that were not used
+    for tuning. What `set_thresh` sets is marked: thresholds per label where you ask for them (macro or
+    weighted average, a minimum of labels by name, `per_label=True`), else `best`, or `per_label` if
+    that is held out better by more than a standard error. With `labels`, all others keep theirs."""
     check_kwargs('thresh_find', Learner.thresh_find, kwargs)
     if labels is not None and bins is not None:
         raise ValueError("thresh_find(labels=...) needs all scores: leave out bins")
     asked,objective,label_objective = _objectives(metric, average, per_label, **kwargs)
+    asked.check_frequencies(frequencies)
     decoding = Decoding.of(self)
     ignored = ifnone(ignore_index, ignored_by(self.metrics))
     dl = get_dl(self, ds_idx, dl)
     table,counted,vocab = _predict(self, decoding, ifnone(label_objective, objective), dl, cv, seed,
-                                   labels, ignored, bins, groups)
+                                   labels, ignored, bins, groups, frequencies)
     now = _in_use(decoding, table, counted, vocab)
     best,of_labels,chosen = single_threaded(_tune, asked, objective, label_objective, table, vocab,
                                             per_label)
@@ -307,18 +314,16 @@ def set_thresh(self:Learner,
     min_labels:int=0, # Minimum number of labels per sample
     max_labels:int=None # Maximum number of labels per sample; None: unlimited
 ):
-    """Set the threshold of `predict`, `show_results`, metrics and callback of this Learner
-
-    The loss function stores it. Reports follow; other Learners do not change.
-    Labels that a dict leaves out keep their present threshold.
-    `export` stores thresholds, `save` does not: write `json.dumps(learn.loss_func.thresh)` to a file,
-    and pass it to `set_thresh` after `load`. Warns of metrics that keep their own threshold.
-    Raises `ValueError` for thresholds outside [0, 1] or of another number than the labels, and if the
-    loss function does not decode.
+    """Use a threshold from now on: in metrics, `predict`, `show_results`, reports and the callback
 
         learn.set_thresh(learn.thresh_find()) # What was found; prints what to expect of it
-        learn.set_thresh(0.3, min_labels=1)
-        learn.set_thresh({'cancer': 0.1}) # The other labels keep theirs"""
+        learn.set_thresh(0.3, min_labels=1) # And never predict nothing
+        learn.set_thresh({'cancer': 0.1}) # The other labels keep theirs
+
+    Other Learners do not change. After more training, tune it again, because the scores change.
+    `learn.export` stores the threshold, `learn.save` does not: write
+    `json.dumps(learn.loss_func.thresh)` to a file, and pass it to `set_thresh` after `load`. Metrics
+    that were created with a threshold of their own keep it, with a warning."""
     decoding = Decoding.of(self)
     vocab = label_vocab(self.dls)
     rule = _rule_to_set(thresh, min_labels, max_labels, vocab, decoding.args['thresh'])

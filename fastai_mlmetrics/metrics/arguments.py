@@ -11,6 +11,18 @@ from ..core.messages import check_kwargs
 from functools import wraps
 
 # %% ../../nbs/metrics/00_arguments.ipynb #359a04a7
+_AVERAGES = { # Value of the argument `average` -> what it is
+    'micro': "all sample-label pairs together", 'macro': "mean over labels",
+    'weighted': "mean over labels, weighted by their positives", 'samples': "mean over samples",
+    None: "one value per label"}
+
+def average_text(
+    averages:tuple # Values of `average` that a class takes
+)->str:
+    "Explain the argument `average` of a metric class"
+    texts = [f"{o!r}: {_AVERAGES.get(o, '')}" for o in averages]
+    return '; '.join(texts) if len(texts)>1 else f"Always {texts[0]}"
+
 def declared_signature(
     cls # Metric class that declares its arguments
 )->inspect.Signature:

@@ -20,9 +20,12 @@ from .streaming import (
 class PrecisionMulti(CountsMetric):
     """Precision: fraction of predicted labels that are true
 
-    tp / (tp + fp), in [0, 1], 1 is best; 0/0 if nothing is predicted.
-    scikit-learn's `precision_score`. fastai's class also predicts scores equal to `thresh`, and drops
-    a `thresh` of 0.
+        learn = vision_learner(dls, resnet18, metrics=PrecisionMulti())
+
+    The column `precision_score` is the mean over labels, in [0, 1]; 1 is best. If it is
+    low, there are many false positives: a higher threshold predicts fewer, and
+    `learn.thresh_find()` tunes it. tp / (tp + fp), as scikit-learn's `precision_score`; a
+    label that is never predicted is 0/0, and counts as 0 unless you pass `zero_division`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -34,8 +37,13 @@ class PrecisionMulti(CountsMetric):
 class RecallMulti(CountsMetric):
     """Recall: fraction of true labels that are predicted
 
-    tp / (tp + fn), in [0, 1], 1 is best; 0/0 if nothing is true. scikit-learn's `recall_score`.
-    fastai's class also predicts scores equal to `thresh`, and drops a `thresh` of 0.
+        learn = vision_learner(dls, resnet18, metrics=RecallMulti())
+
+    The column `recall_score` is the mean over labels, in [0, 1]; 1 is best. If it is low,
+    many labels are missed: a lower threshold finds more, and
+    `learn.thresh_find(at_recall=0.9)` tunes it. tp / (tp + fn), as scikit-learn's
+    `recall_score`; a label without positives is 0/0, and counts as 0 unless you pass
+    `zero_division`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -47,9 +55,17 @@ class RecallMulti(CountsMetric):
 class F1ScoreMulti(CountsMetric):
     """F1 score: harmonic mean of precision and recall
 
-    2 tp / (2 tp + fp + fn), in [0, 1], 1 is best; 0/0 if nothing is true and nothing predicted.
-    scikit-learn's `f1_score`. fastai's class also predicts scores equal to `thresh`, and drops a
-    `thresh` of 0.
+        learn = vision_learner(dls, resnet18, metrics=F1ScoreMulti())
+
+    The column `f1_score` is the mean over labels ('macro', as in fastai), so a rare label
+    counts as much as a frequent one; in [0, 1], 1 is best. Then tune the threshold:
+    `learn.thresh_find()` tunes micro F1, in which frequent labels count more, and
+    `learn.thresh_find(average='macro')` this number. `accuracy_report` shows all
+    averages.
+
+    2 tp / (2 tp + fp + fn), as scikit-learn's `f1_score`; a label that is neither true
+    nor predicted is 0/0, and counts as 0 unless you pass `zero_division`. fastai's class
+    also predicts scores equal to `thresh`, and drops a `thresh` of 0.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -61,9 +77,13 @@ class F1ScoreMulti(CountsMetric):
 class FBetaMulti(CountsMetric):
     """F-beta score: weighted harmonic mean of precision and recall
 
-    (1 + beta²) tp / ((1 + beta²) tp + beta² fn + fp), in [0, 1], 1 is best; 0/0 if nothing is true and
-    nothing predicted. scikit-learn's `fbeta_score`. fastai's class also predicts scores equal to
-    `thresh`, and drops a `thresh` of 0.
+        learn = vision_learner(dls, resnet18, metrics=FBetaMulti(2))
+
+    The column `fbeta_score_2` is the mean over labels, in [0, 1]; 1 is best. With
+    `beta=2`, recall is twice as important as precision, with `beta=0.5` half as
+    important. To tune a threshold for it: `learn.thresh_find(metric='fbeta', beta=2)`. (1
+    + beta²) tp / ((1 + beta²) tp + beta² fn + fp), as scikit-learn's `fbeta_score`; 0/0
+    if nothing is true and nothing predicted.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -86,11 +106,14 @@ class FBetaMulti(CountsMetric):
 
 # %% ../../nbs/metrics/02_formulas.ipynb #b7aba4f4
 class JaccardMulti(CountsMetric):
-    """Jaccard index: intersection of predicted and true labels, divided by their union
+    """Jaccard index (IoU): intersection of predicted and true labels, divided by their union
 
-    tp / (tp + fp + fn), in [0, 1], 1 is best; 0/0 if nothing is true and nothing predicted.
-    scikit-learn's `jaccard_score`. fastai's class also predicts scores equal to `thresh`, and drops a
-    `thresh` of 0.
+        learn = vision_learner(dls, resnet18, metrics=JaccardMulti())
+
+    The column `jaccard_score` is the mean over labels, in [0, 1]; 1 is best. It is never
+    above F1, and ranks models in the same way for a single label. To tune a threshold for
+    it: `learn.thresh_find(metric='jaccard')`. tp / (tp + fp + fn), as scikit-learn's
+    `jaccard_score`; 0/0 if nothing is true and nothing predicted.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -102,8 +125,11 @@ class JaccardMulti(CountsMetric):
 class CF1(CountsMetric):
     """CF1: harmonic mean of macro precision and macro recall, as in papers on multi-label images
 
-    2 P R / (P + R), with P and R the means over labels; in [0, 1], 1 is best, 0 if P and R are 0.
-    Never below macro F1, the mean of the labels' F1 scores. Not in scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=CF1())
+
+    The column `CF1` is in [0, 1]; 1 is best. It is never below macro F1 (`F1ScoreMulti`),
+    so compare it only with the CF1 of other papers; `paper_metrics()` shows all that they
+    report. 2 P R / (P + R), with P and R the means over labels; 0 if P and R are 0.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -120,8 +146,12 @@ class CF1(CountsMetric):
 class AccuracyMulti(MicroMetric):
     """Accuracy: fraction of sample-label pairs that are predicted correctly
 
-    (tp + tn) / (tp + fp + fn + tn), in [0, 1], 1 is best; compare it with `ZerosAccuracy`.
-    fastai's function `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
+        learn = vision_learner(dls, resnet18, metrics=[AccuracyMulti(), ZerosAccuracy()])
+
+    The column `accuracy_multi` is in [0, 1]; 1 is best. With many labels it is high even
+    if nothing is predicted, so compare it with `ZerosAccuracy`, or look at F1
+    (`multilabel_metrics()` shows all). (tp + tn) / (tp + fp + fn + tn): fastai's function
+    `accuracy_multi`, and one minus scikit- learn's `hamming_loss`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -132,8 +162,12 @@ class AccuracyMulti(MicroMetric):
 class HammingLossMulti(MicroMetric):
     """Hamming loss: fraction of sample-label pairs that are predicted wrongly
 
-    (fp + fn) / (tp + fp + fn + tn), in [0, 1], 0 is best. scikit-learn's `hamming_loss`.
-    fastai's class ignores its `labels`; here they are the labels to score.
+        learn = vision_learner(dls, resnet18, metrics=HammingLossMulti())
+
+    The column `hamming_loss` is one minus accuracy, in [0, 1]; 0 is best. It is low even
+    if nothing is predicted, so look at F1, too. (fp + fn) / (tp + fp + fn + tn), as
+    scikit-learn's `hamming_loss`. `labels` are the labels to score; fastai's class
+    ignores them.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -144,10 +178,14 @@ class HammingLossMulti(MicroMetric):
 
 # %% ../../nbs/metrics/02_formulas.ipynb #806583d5
 class ZerosAccuracy(MicroMetric):
-    """Accuracy of the all-zeros baseline, a model that predicts nothing
+    """Accuracy of a model that predicts nothing: the number that `AccuracyMulti` has to beat
 
-    (fp + tn) / (tp + fp + fn + tn), in [0, 1]: the number that `AccuracyMulti` has to beat.
-    The predictions do not matter, unless they are NaN. Not in scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=[AccuracyMulti(), ZerosAccuracy()])
+
+    The column `zeros_accuracy` is the share of targets that are 0, such as 0.92 for 20
+    labels and 1.6 of them per sample. Your predictions do not matter, unless they are
+    NaN. If `accuracy_multi` is below it, there are more false positives than true ones.
+    (fp + tn) / (tp + fp + fn + tn).
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -157,10 +195,14 @@ class ZerosAccuracy(MicroMetric):
     def formula(self, tp, fp, fn, tn): return (fp+tn)/(tp+fp+fn+tn)
 
 class AccuracyLift(MicroMetric):
-    """Lift over the all-zeros baseline: fraction of its errors that the model removes
+    """Lift over predicting nothing: fraction of its errors that the model removes
 
-    (tp - fp) / (tp + fn), which is (accuracy - zeros) / (1 - zeros); 1 is best, and below 0,
-    predicting nothing would be better. 0/0 if nothing is true. Not in scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=AccuracyLift())
+
+    The column `accuracy_lift` is at most 1, which is best. At 0, accuracy is that of
+    predicting nothing, and below 0 it is lower: then there are more false positives than
+    true ones, so raise the threshold. (tp - fp) / (tp + fn), which is (accuracy - zeros)
+    / (1 - zeros); nan if nothing is true.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -173,8 +215,12 @@ class AccuracyLift(MicroMetric):
 class SpecificityMulti(CountsMetric):
     """Specificity: fraction of the pairs whose target is 0 that are not predicted
 
-    tn / (tn + fp), in [0, 1], 1 is best; 0/0 if everything is true. scikit-learn's `recall_score` with
-    zeros and ones swapped. The weights of `average='weighted'` are tp + fn, as in torchmetrics.
+        learn = vision_learner(dls, resnet18, metrics=SpecificityMulti())
+
+    The column `specificity_score` is the mean over labels, in [0, 1]; 1 is best. It is 1
+    if nothing is predicted, so read it beside `RecallMulti`. tn / (tn + fp), as
+    scikit-learn's `recall_score` with zeros and ones swapped; 0/0 if everything is true.
+    The weights of `average='weighted'` are tp + fn, as in torchmetrics.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -185,8 +231,12 @@ class SpecificityMulti(CountsMetric):
 class BalancedAccuracyMulti(CountsMetric):
     """Balanced accuracy: mean of recall and specificity, over those that are defined
 
-    Mean of tp / (tp + fn) and tn / (tn + fp), in [0, 1], 1 is best, 0.5 is chance.
-    scikit-learn's `balanced_accuracy_score` of each label; there is no average over samples.
+        learn = vision_learner(dls, resnet18, metrics=BalancedAccuracyMulti())
+
+    The column `balanced_accuracy_score` is the mean over labels, in [0, 1]; 1 is best,
+    0.5 is chance, also for a rare label. To tune a threshold for it:
+    `learn.thresh_find(metric='balanced_accuracy')`. Mean of tp / (tp + fn) and tn / (tn +
+    fp), as scikit-learn's `balanced_accuracy_score` of each label.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -199,9 +249,14 @@ class BalancedAccuracyMulti(CountsMetric):
 class MatthewsCorrCoefMulti(CountsMetric):
     """Matthews correlation coefficient: correlation of predictions and targets
 
-    (tp tn - fp fn) / √((tp + fp) (tp + fn) (tn + fp) (tn + fn)), in [-1, 1], 0 is chance; 0 if only
-    the predictions are constant, 0/0 if the targets are. scikit-learn's `matthews_corrcoef` of each
-    label. fastai's class passes all labels at once, for which scikit-learn raises an error.
+        learn = vision_learner(dls, resnet18, metrics=MatthewsCorrCoefMulti())
+
+    The column `matthews_corrcoef` is the mean over labels, in [-1, 1]; 1 is best, 0 is
+    chance. To tune a threshold for it: `learn.thresh_find(metric='matthews')`. (tp tn -
+    fp fn) / √((tp + fp) (tp + fn) (tn + fp) (tn + fn)), as scikit-learn's
+    `matthews_corrcoef` of each label; 0 if only the predictions are constant, 0/0 if the
+    targets are. fastai's class passes all labels at once, for which scikit-learn raises
+    an error.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -222,8 +277,12 @@ class MatthewsCorrCoefMulti(CountsMetric):
 class SubsetAccuracy(SampleMetric):
     """Subset accuracy, or exact match ratio: fraction of samples with all labels right
 
-    Mean of fp + fn = 0 over samples, in [0, 1], 1 is best. scikit-learn's `accuracy_score` of
-    multi-label arrays.
+        learn = vision_learner(dls, resnet18, metrics=SubsetAccuracy())
+
+    The column `subset_accuracy` is in [0, 1]; 1 is best. One wrong label of many makes a
+    sample wrong, so it is low where there are many labels;
+    `F1ScoreMulti(average='samples')` counts each of them. Mean of fp + fn = 0 over
+    samples, as scikit-learn's `accuracy_score` of multi-label arrays.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -233,19 +292,26 @@ class SubsetAccuracy(SampleMetric):
 class EmptyRate(SampleMetric):
     """Empty rate: fraction of samples for which no label is predicted
 
-    Mean of tp + fp = 0 over samples, in [0, 1]; low is good. Not in scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=EmptyRate())
+
+    The column `empty_rate` is in [0, 1]. If each sample has a label, it should be near 0.
+    If it is near 1, the threshold is too high (`learn.thresh_find()`), or the model has
+    not learnt enough yet. Mean of tp + fp = 0 over samples; 0 with `min_labels=1`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        EmptyRate(thresh=0.2)(logits, targs) # 0.0"""
+        EmptyRate(thresh=0.9)(logits, targs) # 0.667"""
     is_loss = True
     def formula(self, tp, fp, fn, tn): return tp+fp==0
 
 class LabelCardinality(SampleMetric):
     """Label cardinality of the predictions: mean number of labels predicted per sample
 
-    Mean of tp + fp over samples, in [0, C]; the cardinality of the targets is `targs.sum(1).mean()`.
-    Not in scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=LabelCardinality())
+
+    The column `label_cardinality` is in [0, C]. Compare it with that of the targets,
+    `targs.sum(1).mean()`: if it is lower, lower the threshold, if it is higher, raise it.
+    Mean of tp + fp over samples.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -256,9 +322,13 @@ class LabelCardinality(SampleMetric):
 class BrierScoreMulti(StreamMetric):
     """Brier score: mean squared difference between the probability of a label and its target
 
-    Mean of (p - y)² over sample-label pairs, in [0, 1], 0 is best; p = 0.5 everywhere has 0.25.
-    scikit-learn's `brier_score_loss` of each label. fastai's class applies a threshold first, so its
-    number is not a Brier score.
+        learn = vision_learner(dls, resnet18, metrics=BrierScoreMulti())
+
+    The column `brier_score_loss` is the mean over sample-label pairs, in [0, 1]; 0 is
+    best, 0.25 is p = 0.5 everywhere. It needs no threshold. For rare labels it is low
+    even if all probabilities are 0, so compare models with each other. Mean of (p - y)²,
+    as scikit-learn's `brier_score_loss` of each label. fastai's class applies a threshold
+    first, so its number is not a Brier score.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -305,7 +375,8 @@ def _function_of(cls, name, shown):
     targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
     logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
     {name}(logits, targs) # {shown}'''
-    f.__doc__ = f"{title}\n\n`{cls.__name__}` as a function.\n{example}"
+    call = f'    learn = vision_learner(dls, resnet18, metrics={name})'
+    f.__doc__ = f"{title}\n\n{call}\n\n`{cls.__name__}` as a function, also of arrays:\n{example}"
     return f
 
 accuracy_multi  = _function_of(AccuracyMulti,  'accuracy_multi', 0.778)
@@ -321,8 +392,8 @@ def categorical_accuracy(
 )->Tensor: # 0-d, in [0, 1]
     """Categorical accuracy: fraction of samples whose top-scoring label is their first true label
 
-    What Keras computes for `metrics=['accuracy']` if targets have several columns. It judges one label
-    per sample; for multi-label models, use `accuracy_multi` and `subset_accuracy`.
+    It judges one label per sample, so in a Learner use `metrics=multilabel_metrics()` instead. This is
+    what Keras computes for `metrics=['accuracy']` if targets have several columns:
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])

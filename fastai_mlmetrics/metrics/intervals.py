@@ -39,6 +39,7 @@ def counts_without(p):
 
 def cell_numbers(y, predicted, valid):
     "Return which of the five cases of `counts_without` each pair is"
+    # From 0 for a true positive to 3 for a true negative
     return (3-2*predicted.byte()-y.byte()).where(valid, _NOT_COUNTED).long()
 
 def _numbers_of(batch):
@@ -359,10 +360,10 @@ def _observations(m, numbers, p):
     "Return the number of observations that each label's score depends on, C; None: all samples"
     true,predicted,false = numbers
     if isinstance(m, APScoreMulti): return true
-    # Half of these depend on the positives. The variance is that of 2 to 4 positives' shares: 3 where
-    # half of them are found
+    # A mean of a share of the positives and one of the negatives. With n = 1/(1/true + 1/false), its
+    # variance is that of a share of 2n to 4n: 3n if all negatives and half of the positives are right
     if isinstance(m, (BalancedAccuracyMulti,RocAucMulti)): return 3/(1/true+1/false)
-    # So does half of these; near 1, an error costs half as much as in recall
+    # F1 is 2 tp / (true + predicted): a share of as many, in which each true positive counts twice
     n = true+predicted if isinstance(m, F1ScoreMulti) else None
     if p.frequencies is None: return n
     negative,positive = frequency_weights(torch.stack([false, true]), p.frequencies)

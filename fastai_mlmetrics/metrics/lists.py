@@ -32,6 +32,13 @@ def _check_args(f, thresh, kwargs):
     if is_array: raise ValueError(f"call it: metrics={f.__name__}()")
     check_kwargs(f.__name__, f, kwargs)
 
+class _Metrics(L):
+    "List of metrics, which fastai calls like a function if it is a part of another list"
+    def __call__(self, *args):
+        raise ValueError("a metric is a list: write one flat list, such as "
+                         "metrics=[*multilabel_metrics(), APScoreMulti()]")
+    def _new(self, *args, **kwargs): return L(*args, **kwargs) # A Learner stores a plain list
+
 def _listed(table, kwargs, ending=''):
     "Make the metrics of a table, with `ending` added to their names"
     return L(cls(average=average, name=name+ending, **kwargs)
@@ -51,12 +58,21 @@ def multilabel_metrics(
     bins:int=None, # Number of histogram bins that ranking metrics store; None: all scores
     **kwargs
 )->L: # Metrics of a Learner
-    """Return metrics to train with: accuracy, its baseline, the empty rate, and F1 in three averages
+    """Return metrics for the training table of a multi-label Learner
 
-    The baseline is the accuracy of a model that predicts nothing. The averages of F1 are macro, micro
-    and samples.
+        learn = vision_learner(dls, resnet18, metrics=multilabel_metrics())
 
-        multilabel_metrics()[-1].name # 'f1_samples'
+    The columns are `accuracy_multi`; `zeros_accuracy`, the accuracy of a model that
+    predicts no label, to compare it with; `empty_rate`, the share of samples for which
+    your model predicts no label; and F1: `f1_macro` counts each label alike, `f1_micro`
+    each sample-label pair, `f1_samples` each sample. `ranking=True` adds `ap_macro`
+    (mAP), `roc_auc_macro` and `lrap`, which need no threshold, so they are the ones to
+    monitor.
+
+    Then tune the threshold: `learn.thresh_find()` tunes micro F1,
+    `learn.thresh_find(average='macro')` macro F1, and `accuracy_report` shows all of them
+    with intervals. On arrays:
+
         [m(logits, targs) for m in multilabel_metrics(thresh=0.3, ranking=True)]"""
     _check_args(multilabel_metrics, thresh, kwargs)
     if bins is not None and not ranking:
@@ -70,7 +86,7 @@ def multilabel_metrics(
         # `zero_division` is for 0/0 of counts: AUC and LRAP keep their own defaults
         kw.pop('zero_division', None)
         res += [RocAucMulti(name='roc_auc_macro', bins=bins, **kw), LRAP(name='lrap', **kw)]
-    return res
+    return _Metrics(res)
 
 # %% ../../nbs/metrics/05_lists.ipynb #bfcfdea4
 _IN_PAPERS = dict(
@@ -90,9 +106,12 @@ def paper_metrics(
 )->L: # Metrics of a Learner
     """Return mAP, CP, CR, CF1, OP, OR and OF1, as papers on multi-label images report them
 
-    C is an average over labels (macro), O one over all pairs (micro).
+        learn = vision_learner(dls, resnet18, metrics=paper_metrics(top_k=3))
 
-        paper_metrics().attrgot('name') # ['mAP', 'CP', 'CR', 'CF1', 'OP', 'OR', 'OF1']
+    P, R and F1 are precision, recall and F1; C is the average over labels (macro), O that
+    over all pairs (micro). `top_k=3` adds `CP_3` to `OF1_3`, for the three top-scoring
+    labels of each image. Values are fractions, where papers report percent. On arrays:
+
         [m(logits, targs) for m in paper_metrics(top_k=3)]"""
     _check_args(paper_metrics, thresh, kwargs)
     if above_thresh and top_k is None:
@@ -104,4 +123,4 @@ def paper_metrics(
         top_k = check_int('top_k', top_k, 1)
         limits = dict(min_labels=0 if above_thresh else top_k, max_labels=top_k)
         res += _listed(_IN_PAPERS, kwargs | limits, f'_{top_k}')
-    return res
+    return _Metrics(res)

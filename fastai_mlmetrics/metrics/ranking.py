@@ -134,15 +134,20 @@ def from_total(self:CurveMetric, total):
 class APScoreMulti(CurveMetric):
     """Average precision (mAP): area under the precision-recall curve, as a sum of steps
 
-    Sum of (recall gained) x (precision) over all thresholds, in [0, 1], 1 is best; a random ranking
-    has about the label's share of samples. 0/0 if nothing is true. scikit-learn's
-    `average_precision_score`. fastai's class ranks sigmoids, so that high logits are tied, and raises
-    an error with `sigmoid=False`.
+        learn = vision_learner(dls, resnet18, metrics=APScoreMulti())
+
+    The column `average_precision_score` is the mean over labels, in [0, 1]; 1 is best,
+    and a random ranking has about the label's share of samples. It needs no threshold, so
+    it is the number to monitor in training:
+    `SaveModelCallback(monitor='average_precision_score')`.
+
+    Sum of (recall gained) x (precision) over all thresholds, as scikit-learn's
+    `average_precision_score`; 0/0 if nothing is true. fastai's class ranks sigmoids, so
+    that high logits are tied, and raises an error with `sigmoid=False`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        APScoreMulti()(logits, targs) # 0.833
-    """
+        APScoreMulti()(logits, targs) # 0.833"""
     func_name = 'average_precision_score'
     order = 'sigmoid','average','pos_label','sample_weight'
     def __init__(self,
@@ -176,15 +181,19 @@ class APScoreMulti(CurveMetric):
 class RocAucMulti(CurveMetric):
     """ROC AUC: probability that a positive scores higher than a negative, ties counting half
 
-    Area under recall by false positive rate, in [0, 1], 1 is best, 0.5 is chance. 0/0 if all samples
-    have the label, or none: left out of the average by default, where scikit-learn's `roc_auc_score`
-    and fastai's class return nan. fastai's class ranks sigmoids, so that high logits are tied, and
-    raises an error with `sigmoid=False`.
+        learn = vision_learner(dls, resnet18, metrics=RocAucMulti())
+
+    The column `roc_auc_score` is the mean over labels, in [0, 1]; 1 is best, 0.5 is
+    chance. It needs no threshold. For a rare label it is high even if precision is low,
+    so look at `APScoreMulti`, too.
+
+    Area under recall by false positive rate, as scikit-learn's `roc_auc_score`. A label
+    that all samples have, or none, is 0/0 and left out of the mean, where scikit-learn
+    and fastai's class return nan.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        RocAucMulti(average=None)(logits, targs) # [1.0, 1.0, 0.5]
-    """
+        RocAucMulti(average=None)(logits, targs) # [1.0, 1.0, 0.5]"""
     func_name = 'roc_auc_score'
     order = 'sigmoid','average','sample_weight','max_fpr'
     defaults = dict(zero_division=math.nan)
@@ -223,14 +232,16 @@ class LabelRanking(CurveMetric):
 class LRAP(LabelRanking):
     """Label ranking average precision: mean over samples of the average precision of its labels
 
-    For each true label, the fraction of true ones among the labels that score at least as high; in
-    (0, 1], 1 is best, and 1 for a sample without labels. scikit-learn's
-    `label_ranking_average_precision_score`, and fastai's `LRAP`.
+        learn = vision_learner(dls, resnet18, metrics=LRAP())
+
+    The column `lrap` tells whether the true labels of a sample score above its others, in
+    (0, 1]; 1 is best. It needs no threshold. For each true label, the fraction of true
+    ones among the labels that score at least as high, as scikit-learn's
+    `label_ranking_average_precision_score`; 1 for a sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        LRAP()(logits, targs) # 0.944
-    """
+        LRAP()(logits, targs) # 0.944"""
     func_name = 'lrap'
     defaults = dict(zero_division=1.)
     voc = None # Average precision without interpolation, of a sample's labels
@@ -239,13 +250,15 @@ class LRAP(LabelRanking):
 class CoverageError(LabelRanking):
     """Coverage error: how many top-scoring labels include all true ones, mean over samples
 
-    In [0, C]; at best the mean number of labels per sample, and 0 for a sample without labels.
-    scikit-learn's `coverage_error`. Not in fastai.
+        learn = vision_learner(dls, resnet18, metrics=CoverageError())
+
+    The column `coverage_error` is in [0, C]; at best it is the mean number of labels per
+    sample. It tells how long a list of suggestions must be for nothing to be missed. As
+    scikit-learn's `coverage_error`; 0 for a sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        CoverageError()(logits, targs) # 1.667
-    """
+        CoverageError()(logits, targs) # 1.667"""
     is_loss = True
     def curve_formula(self, c):
         predicted = (c.tp+c.fp)[:,1:]
@@ -255,13 +268,15 @@ class CoverageError(LabelRanking):
 class LabelRankingLoss(LabelRanking):
     """Label ranking loss: fraction of pairs of a true and a false label in the wrong order or tied
 
-    Mean over samples, in [0, 1], 0 is best; 0/0 for a sample with no label or all of them.
-    scikit-learn's `label_ranking_loss`. Not in fastai.
+        learn = vision_learner(dls, resnet18, metrics=LabelRankingLoss())
+
+    The column `label_ranking_loss` is the mean over samples, in [0, 1]; 0 is best. It
+    needs no threshold. As scikit-learn's `label_ranking_loss`; 0/0 for a sample with no
+    label or all of them.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        LabelRankingLoss()(logits, targs) # 0.167
-    """
+        LabelRankingLoss()(logits, targs) # 0.167"""
     is_loss = True
     def curve_formula(self, c):
         wrong = c.tp.diff()*c.fp[:,1:] # True labels of each step, times false ones not below them
@@ -280,13 +295,16 @@ def _hits(c, k):
 class PrecisionAtK(LabelRanking):
     """Precision at k: fraction of the `k` top-scoring labels that are true
 
-    Mean over samples, in [0, 1], 1 is best; 0 for a sample without labels. For ties, the mean over all
-    orders. As in information retrieval; not in scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=PrecisionAtK(3))
+
+    The column `precision_at_3` is the mean over samples, in [0, 1]; 1 is best. Use it for
+    tags that are suggested, of which you show `k`. It cannot reach 1 where samples have
+    fewer than `k` labels, so look at `RecallAtK`, too. For ties, the mean over all
+    orders; 0 for a sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        PrecisionAtK(2)(logits, targs) # 0.5
-    """
+        PrecisionAtK(2)(logits, targs) # 0.5"""
     func_name = 'precision_at'
     order = 'k',*LabelRanking.order
     def __init__(self,
@@ -307,26 +325,29 @@ class PrecisionAtK(LabelRanking):
 class RecallAtK(PrecisionAtK):
     """Recall at k: fraction of the true labels that are among the `k` top-scoring ones
 
-    Mean over samples, in [0, 1], 1 is best; 0/0 for a sample without labels. For ties, the mean over
-    all orders. As in information retrieval; not in scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=RecallAtK(3))
+
+    The column `recall_at_3` is the mean over samples, in [0, 1]; 1 is best. It cannot
+    reach 1 where samples have more than `k` labels. For ties, the mean over all orders;
+    0/0 for a sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        RecallAtK(2)(logits, targs) # 0.833
-    """
+        RecallAtK(2)(logits, targs) # 0.833"""
     func_name = 'recall_at'
     def curve_formula(self, c): return _hits(c, self.k)/c.true
 
 class OneError(LabelRanking):
     """One-error: fraction of samples whose top-scoring label is not true
 
-    One minus `PrecisionAtK(1)`, in [0, 1], 0 is best; 1 for a sample without labels. Not in
-    scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=OneError())
+
+    The column `one_error` is in [0, 1]; 0 is best. One minus `PrecisionAtK(1)`; 1 for a
+    sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        OneError()(logits, targs) # 0.0
-    """
+        OneError()(logits, targs) # 0.0"""
     is_loss = True
     def curve_formula(self, c): return 1-_hits(c, 1)
 
@@ -334,14 +355,17 @@ class OneError(LabelRanking):
 class ExpectedCalibrationError(StreamMetric):
     """Expected calibration error: mean distance between scores and the fraction that is true, by bins
 
-    Sum over bins of |sum of scores - number of true labels| / N, in [0, 1], 0 is best. torchmetrics'
-    `BinaryCalibrationError` for average='micro', where all labels share the bins, and its mean over
-    labels for 'macro'. Not in scikit-learn or fastai.
+        learn = vision_learner(dls, resnet18, metrics=ExpectedCalibrationError())
+
+    The column `expected_calibration_error` pools all labels in the same bins, in [0, 1];
+    0 is best: of the pairs that score about 0.8, 80 % are true. `plot_calibration` of
+    `MultiLabelInterpretation` shows where scores are too high or too low. Sum over bins
+    of |sum of scores - number of true labels| / N: torchmetrics'
+    `BinaryCalibrationError`, and with `average='macro'` its mean over labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        ExpectedCalibrationError(average='macro')(logits, targs) # 0.31
-    """
+        ExpectedCalibrationError(average='macro')(logits, targs) # 0.31"""
     averages = 'micro','macro','weighted',None
     needs_probs = True
     is_loss = True

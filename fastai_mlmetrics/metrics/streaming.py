@@ -8,14 +8,14 @@ __all__ = ['StreamMetric', 'CountsMetric', 'MicroMetric', 'SampleMetric']
 # %% ../../nbs/metrics/01_streaming.ipynb #86d5e6b2
 from fastai.basics import *
 from ..core.inputs import as_rows, as_tensor
-from ..core.messages import new_warnings, warn_user
+from ..core.messages import new_warnings, suggestion, warn_user
 from ..core.rules import beyond_probs, ThresholdRule
 from ..core.counts import (
     Batch, check_values, join_checks, NOTHING_COUNTS, sum_and_weight)
 from ..core.decoding import Decoding, range_words
 from ..core.loop import (
     all_reduce, forget_batch, gather, is_split, join_batches, LARGE, loop_batch)
-from .arguments import declared_init
+from .arguments import average_text, declared_init
 from torch.utils.data import RandomSampler
 from weakref import ref
 
@@ -55,6 +55,7 @@ class StreamMetric(AccumMetric):
         declares = {'order','without','defaults'} & cls.__dict__.keys()
         if declares: cls.__init__ = declared_init(cls)
         cls.defaults = super(cls, cls).defaults | cls.defaults
+        cls.argument_texts = dict(average=average_text(cls.averages)) # For `help`
 
     def __init__(self,
         *,
@@ -62,7 +63,7 @@ class StreamMetric(AccumMetric):
         sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
-        average:str='micro', # 'micro', 'macro', 'weighted', 'samples', if it has them; None: by label
+        average:str='micro', # One of `averages`
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
@@ -71,8 +72,9 @@ class StreamMetric(AccumMetric):
         name:str=None # Column name; None: fastai's name, and the average if it is not the default
     ):
         if average not in self.averages:
-            raise ValueError(f"{type(self).__name__} has no average={average!r}: "
-                             f"use one of {', '.join(map(repr, self.averages))}")
+            raise ValueError(f"{type(self).__name__} has no average={average!r}: use one of "
+                             f"{', '.join(map(repr, self.averages))}"
+                             f"{suggestion(average, self.averages)}")
         if not isinstance(zero_division, Real):
             raise ValueError(f"zero_division={zero_division!r} should be a number, "
                              "such as 0, 1 or nan")
@@ -99,6 +101,8 @@ class StreamMetric(AccumMetric):
         # What was counted
         self.total = None # Sum of `from_batch` over the batches that were counted; None: none was
         self.seen = 0 # Number of samples that were counted
+        self.start = 0 # Number of samples before these, whose weights come first in `sample_weight`
+        self.is_part = False # Whether there may be more weights than samples
         self.c = None # Number of labels of the predictions; None: unknown yet
         self.scored = False # Whether any predictions were scores, not binary
         self._checks = [] # `value_checks` of the batches that were counted
@@ -192,13 +196,13 @@ def accum_values(self:StreamMetric,
 ):
     "Add predictions and targets of more samples; `accum_values` and `update` are one method"
     self.count_batches()
-    self.rule.check_rows(self.seen, preds, targs)
+    self.rule.check_rows(self.start+self.seen, preds, targs)
     vocab = self.rule.vocab_for(learn, preds, targs)
     preds,targs = as_rows(preds, targs)
     if not len(preds): return
     step = max(1, _BLOCK//preds.shape[1])
     for block in zip(preds.split(step), targs.split(step)):
-        self.add(Batch(*block, self.rule, vocab, self.seen))
+        self.add(Batch(*block, self.rule, vocab, self.start+self.seen))
 
 StreamMetric.update = StreamMetric.accum_values # torchmetrics' name
 
@@ -216,15 +220,19 @@ def __call__(self:StreamMetric,
 
     So a loop may print the value of each batch, and `compute` returns that of all since `reset`, or
     since the number of labels changed. What a Learner has accumulated stays as it is."""
+    self.count_batches()
     alone = copy(self) # The arguments, without what was accumulated
     # Predictions with a gradient are those of a training batch, whose targets MixUp makes soft
     alone.trained = getattr(preds, 'requires_grad', False)
+    # Of the weights of all samples, a batch has the next ones; after the last one, the first ones
+    weight = self.rule.sample_weight
+    alone.is_part = True
+    if weight is not None and self.seen<len(weight): alone.start = self.seen
     alone.accum_values(preds, targs)
     value = alone.value
     if value is None: raise ValueError(NOTHING_COUNTS)
     if not self._in_learner:
         if self.seen and alone.c!=self.c: self.reset() # Other labels are counted from the start
-        self.count_batches()
         self._set_labels(alone.c)
         self._add(alone.total, alone.seen, alone.scored, alone._checks)
     return value
@@ -311,9 +319,11 @@ def check_input(self:StreamMetric,
     "Return whether there is a value; raise or warn if predictions or targets are invalid"
     # One weight for each sample
     weight = self.rule.sample_weight
-    if weight is not None and self.seen!=len(weight):
-        raise ValueError(f"sample_weight has {len(weight)} values, "
-                         f"but there were {self.seen:,} samples")
+    if weight is not None:
+        seen = self.start+self.seen
+        if seen>len(weight) or seen<len(weight) and not self.is_part:
+            raise ValueError(f"sample_weight has {len(weight)} values, "
+                             f"but there were {seen:,} samples")
     # Targets of 0 and 1, and no NaN in predictions
     takes_scores = self.scored or self.ignores_scale
     ignored = self.rule.ignore_index is not None

@@ -13,8 +13,7 @@ from ..core.rules import complete_thresh, is_probs
 from ..core.predictions import Predictions, takes_predictions
 from ..core.decoding import Decoding, ignored_by
 from ..core.passes import get_dl, get_probs, groups_of
-from ..diagnosis.verdicts import problem, why_no_verdict
-from ..diagnosis.records import in_numbers, judge_of, Record
+from ..diagnosis.records import finding, in_numbers, judge_of, Record
 from .labels import (
     confusion_matrix, most_confused, most_missed, print_classification_report, report)
 from .accuracy import AccuracyReport, report_of
@@ -167,10 +166,8 @@ class MultiLabelInterpretation(Interpretation):
     def __repr__(self):
         n,c = self.preds.shape
         thresh = f', {self.rule.describe()}' if self.scored else ''
-        why = why_no_verdict(self.record)
-        verdict = f"No verdict: {why}" if why else problem(self.record) or "No warning"
         return (f"{type(self).__name__} of {count_of(n, 'sample')} and {count_of(c, 'label')}"
-                f"{thresh}: {'; '.join(in_numbers(self.record))}. {verdict}.")
+                f"{thresh}: {'; '.join(in_numbers(self.record))}. {finding(self.record)}.")
 
     @classmethod
     def from_learner(cls,

@@ -13,8 +13,7 @@ from ..core.tables import as_shown, format_cell, label_index, some_names
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
-from ..diagnosis.verdicts import problem, why_no_verdict
-from ..diagnosis.records import describe, thresh_finding
+from ..diagnosis.records import describe, finding, thresh_finding
 from .labels import most_confused, report
 from .accuracy import report_of
 from .comparison import ModelComparison
@@ -135,14 +134,9 @@ def opening(
     return f"{precision}; of 100 true ones, {of_100(tp, tp+fn)} found.{required}"
 
 def _verdict(p):
-    "Say whether there is a problem; what helps is folded"
-    r = p.record
-    if why_no_verdict(r): yield 'finding',"The model cannot be judged on these samples."
-    elif problem(r): yield 'finding',f"{problem(r)}."
-    else:
-        yield 'finding',("The model is better than giving every sample the same labels: micro F1 "
-                         f"{r.f1_micro:.3f} instead of {r.constant_f1:.3f}.")
-    yield 'folded',("Numbers, and what helps", 'box', describe(r).html)
+    "Say how good the model is; numbers and what helps are folded"
+    yield 'finding',f"{finding(p.record)}."
+    yield 'folded',("Numbers, and what helps", 'box', describe(p.record).html)
 
 # %% ../../nbs/reports/06_page.ipynb #11b04ccf
 def _accuracy(p):

@@ -10,7 +10,7 @@ from fastai.basics import *
 from ..core.messages import count_of, note
 from ..core.tables import some_names, Table, with_limits
 from ..core.rules import as_thresh, thresh_text, ThresholdRule
-from ..core.counts import ENOUGH
+from ..core.counts import at_frequencies, ENOUGH
 from ..metrics.baselines import constant_score
 from .search import SearchTable
 from .tuning import gain, Objective, Outcome, Tuned
@@ -47,7 +47,7 @@ class OutcomeInUse(Outcome):
         self.predictions = counted
 
     @property
-    def cells(self): return self.predictions.counts
+    def cells(self): return at_frequencies(self.predictions.counts, self.table.frequencies)
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #9d524bb8
 ABOUT = (
@@ -160,7 +160,8 @@ def expectation(
     m = objective.m
     if not chosen.held_out:
         return f"{objective.in_words} is {chosen.fit.score(m):.3f} on the samples used for tuning"
-    text = f"{objective.in_words} {chosen.held_out.score(m):.3f} is expected on new samples"
+    at = note(chosen.table.frequencies is not None, ' with these frequencies')
+    text = f"{objective.in_words} {chosen.held_out.score(m):.3f} is expected on new samples{at}"
     if now is None or now.compared is None: return text
     return f"{text} ({now.compared.score(m):.3f} before)"
 
@@ -168,12 +169,13 @@ def _constant_score(objective, table):
     "Score the best prediction of the same labels for every sample"
     negatives,positives = torch.from_numpy(table.total.sum(0)).double()
     counts = torch.stack([0*positives, 0*positives, positives, negatives])
+    counts = at_frequencies(counts, table.frequencies)
     return constant_score(objective.m, counts, table.p if table.has_samples else None, objective.sign)
 
 def _never_predicted(objective, chosen):
     "State how many frequent labels an option never predicts, if they are many"
-    tp,fp,fn,_ = chosen.fit.cells
-    frequent = tp+fn>=ENOUGH
+    tp,fp,_,_ = chosen.fit.cells
+    frequent = torch.from_numpy(chosen.table.true>=ENOUGH)
     n = frequent.sum().item()
     never = (frequent & (tp+fp==0)).sum().item()
     if objective.m.average=='macro' or never<max(1, n/4): return ''
@@ -183,16 +185,14 @@ def _never_predicted(objective, chosen):
 def _what_it_gains(objective, chosen, now):
     "Compare the held-out score of the chosen threshold with the one in use"
     m = objective.m
-    score = chosen.held_out.score(m)
-    text = (f"`{chosen.name}` is recommended: {objective.in_words} {score:.3f} is expected on new "
-            "samples")
+    text = f"`{chosen.name}` is recommended: {expectation(objective, chosen)}"
     if now is None or now.compared is None: return f"{text}."
     change = gain(m, chosen.held_out, now.compared)
     in_use = f"the one in use, {', '.join(filter(None, (thresh_text(now.value), now.limits)))}"
     if now.tuned_here: in_use += ", which was tuned on these samples"
     if not change.value>0:
         return (f"Held out, `{chosen.name}` is not better than {in_use}: {objective.in_words} is "
-                f"{score:.3f}, and {now.compared.score(m):.3f} now.")
+                f"{chosen.held_out.score(m):.3f}, and {now.compared.score(m):.3f} now.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
     by = with_limits(change.value, low, high, ci=0.95)

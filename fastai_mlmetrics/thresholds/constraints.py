@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #63fd6063
 from fastai.basics import *
-from ..core.messages import suggestion
+from ..core.tables import label_index
 from scipy.stats import binom
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #e64e3a96
@@ -90,13 +90,8 @@ class Constraint:
         if not self.by_name:
             self.least_by_label = dict.fromkeys(range(len(vocab)), self.least)
             return
-        unknown = [o for o in self.least if o not in vocab]
-        if unknown:
-            hint = suggestion(unknown[0], vocab)
-            if isinstance(vocab[0], int): hint = ": pass their names as vocab="
-            raise ValueError(f"at_{self.name}: {unknown[0]!r} is none of the labels "
-                             f"{[*vocab[:5]]}{'...' if len(vocab)>5 else ''}{hint}")
-        self.least_by_label = {vocab.index(name): least for name,least in self.least.items()}
+        vocab = L(vocab)
+        self.least_by_label = {label_index(o, vocab): least for o,least in self.least.items()}
 
     @property
     def text(self):
@@ -118,13 +113,14 @@ class Constraint:
         return value>=least-1e-9
 
     def kept_at(self,
-        curve, # Confusion counts of a label as the threshold falls, S rows
+        row, # `SearchRow` of a label
+        masks, # Which folds count, S x folds of 0 and 1
         least:float, # Minimum value
         effect:float=1 # Design effect of groups
     ): # Bools, S x M: at which thresholds the minimum is reached
         "Find the thresholds at which a label keeps its minimum"
-        if self.confidence is None: return self.is_kept(curve.values(self.m)[:,:-1].numpy(), least)
-        tp,fp,fn,_ = (o[:,:-1].numpy() for o in curve.cells)
+        if self.confidence is None: return self.is_kept(row.values(self.m, masks).numpy(), least)
+        tp,fp,fn,_ = (o[:,:-1].numpy() for o in row.counts(masks).cells)
         if self.name=='recall':
             n = np.floor((tp+fn)[:,:1]/effect) # The same at all thresholds
             return fn <= most_misses(n, least, self.confidence)*effect

@@ -9,8 +9,8 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 from fastai.basics import *
 from ..core.inputs import group_numbers, label_names
 from ..core.messages import (
-    check_int, check_kwargs, count_of, note, said_once, single_threaded, warn_user)
-from ..core.counts import NOTHING_COUNTS
+    check_int, check_kwargs, count_of, note, said_once, single_threaded, SOFTMAX_GIVEN, warn_user)
+from ..core.counts import ENOUGH, NOTHING_COUNTS
 from ..core.loop import is_split
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import MAX_BINS
@@ -36,6 +36,12 @@ class WithTable:
 
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
     "`thresh`, its `score` and `held_out` score, and `fallback`: why labels have none of their own"
+    @property
+    def per_label(self):
+        "Thresholds per label, as the result of `thresh_find` has them"
+        if isinstance(self.thresh, tuple): return self.thresh
+        raise AttributeError("this is one threshold for all labels, `thresh`: for one per label, pass "
+                             "per_label=True or average='macro'")
 
 # %% ../../nbs/thresholds/04_finding.ipynb #2dc37eb4
 def check_search(
@@ -51,22 +57,26 @@ def check_search(
     if not any_true:
         warn_user("no target is true, so no threshold is better than another: check the targets")
 
+def warn_of_softmax(
+    p:Predictions # Scores and targets
+):
+    "Warn if the scores of each sample are probabilities of one class"
+    n,c = p.preds.shape
+    if not p.scored or n<ENOUGH or c==1: return
+    if ((p.preds.sum(1)-1).abs()<0.01).all(): warn_user(SOFTMAX_GIVEN)
+
 _MANY = 0.05 # Share of all positives; a warning is shown if more scores are saturated
 
 def saturation(
     table:SearchTable, # Scores and targets
-    call:str='best_thresholds(logits, targs, sigmoid=False)', # Finds a threshold on logits
-    logits:Tensor=None # Logits of the scores; None: unknown
-)->str: # '' if there are few, or if their logits are equal, too
+    call:str='best_thresholds(logits, targs, sigmoid=False)' # Finds a threshold on logits
+)->str: # '' if there are few
     "State how many negatives and positives have saturated scores, which only logits can separate"
     limit = logit(float(table.highest))
     thresh = np.array(table.highest if table.probs else limit, table.dtype)
     saturated = table.count(np.full((table.n_folds,1), thresh)).sum((0,2))
     negatives,positives = map(int, saturated)
     if min(saturated)<=_MANY*table.true.sum(): return ''
-    if logits is not None:
-        beyond = logits[logits>limit]
-        if (beyond==beyond[0]).all(): return '' # Nothing separates equal logits
     return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits of "
             f"about {limit:.0f} or more, so no threshold on probabilities separates them. "
             f"Tune a threshold on logits: {call}. Pass it to metrics with sigmoid=False")
@@ -103,6 +113,7 @@ class ThreshFinder(ScoreHistogram):
         for batch in zip(logits.split(64), targs.split(64)): finder.update(*batch)
         finder.compute().thresh"""
     needs_probs = True
+    frequencies = None # Shares of positives that labels are weighed to, C; None: as they are
     @delegates(Objective)
     def __init__(self,
         metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
@@ -163,7 +174,9 @@ class ThreshFinder(ScoreHistogram):
         if not hist.any(): raise ValueError(NOTHING_COUNTS)
         check_search(has_nan, '' if self.scored else 'binary', hist[:,1].any())
         self._warn_of_range()
-        return super().table
+        table = super().table
+        table.frequencies = self.frequencies
+        return table
 
     def compute(self)->BestThresholds: # None if nothing was added
         "Tune thresholds on all batches"
@@ -188,16 +201,17 @@ def score_table(
     "Make a search table, with an error or a warning if no threshold can be found"
     binary = '' if p.scored else f'binary ({p.preds.dtype})'
     check_search(p.nan_warning, binary, p.true.any())
+    warn_of_softmax(p)
     table = ScoreTable(p, cv, seed)
     if not table.probs:
         low,high = table.scores.aminmax()
-        as_probs = note(not saturation(table, logits=table.scores),
+        as_probs = note(not saturation(table),
                         ". If the scores are logits, pass sigmoid=True for thresholds on "
                         "probabilities")
         warn_user(f"scores from {low:.4g} to {high:.4g} are not probabilities, so the thresholds are "
                   f"on the scale of the scores: pass them to metrics with sigmoid=False{as_probs}")
     elif p.rule.sigmoid:
-        coarse = saturation(table, logits=p.preds)
+        coarse = saturation(table)
         if coarse: warn_user(coarse)
     return table
 
@@ -206,6 +220,8 @@ def _find_in_bins(objective, p, bins, cv, seed):
     "Find the best thresholds in histograms of the scores"
     finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
                           ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
+    warn_of_softmax(p)
+    finder.frequencies = p.frequencies
     if p.groups is not None: finder.deal(p.groups)
     finder.update(p.preds, p.targs)
     return finder.compute()
@@ -224,34 +240,32 @@ def best_thresholds(
     at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
     confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
     min_positives:int=5, # Minimum positives for a label's own threshold, unless tuned jointly
+    frequencies=None, # Frequency of labels where the model is used, by name or one each; None: as here
     cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     **kwargs
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
-    """Tune the threshold, global or per label, that optimises `metric`
+    """Find the threshold with the best F1, or another metric, for all labels or for each
 
-    `held_out` is the score on samples that were not used for tuning. `score` is that on the samples
-    that were, so it is too high.
+        best = best_thresholds(probs, targs) # One threshold, for micro F1
+        best = best_thresholds(probs, targs, average='macro') # One per label
+        F1ScoreMulti(best, sigmoid=False)(probs, targs) # In a Learner: learn.set_thresh(best)
 
-    For the micro and samples averages of F1, F-beta, Jaccard and accuracy, thresholds per label are
-    tuned jointly, to maximise the micro average. For others, they are tuned one by one, and a label
-    with fewer than `min_positives` gets the global threshold.
+    `held_out` is the score on samples that were not used for tuning, so go by it. `score` is that on
+    all samples, which is too high. `range` is between which values a threshold moved as a fifth of the
+    samples was left out, `fallback` why a label got the global threshold, such as few positives.
 
-    A required recall or precision is that of the average, or with thresholds per label that of each
-    label. A dict requires it of some labels: all others get the thresholds that they have without it.
-    It holds on these samples, and with `confidence` on new ones, label by label. With `labels`, only
-    these are tuned, and `Learner.set_thresh` keeps the thresholds of the others.
-
-        targs = tensor([[1,0], [0,1], [1,0], [1,1]])
-        probs = tensor([[0.9,0.1], [0.3,0.2], [0.4,0.1], [0.8,0.3]])
-        best_thresholds(probs, targs, per_label=True).thresh # (0.35, 0.15)
-        best_thresholds(probs, targs, metric='precision', at_recall=0.95, average='macro').thresh"""
+    `at_recall=0.9` requires a minimum of the average, or of each label if there is a threshold per
+    label; `at_recall={'cancer': 0.9}` of this label alone, and the others get what they get without
+    it. It holds on these samples, and with `confidence=0.9` on new ones, with this probability. If
+    the data have more positives than reality, pass `frequencies={'cancer': 0.001}`."""
     check_kwargs('best_thresholds', best_thresholds, kwargs)
     objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
                           confidence, min_positives)
+    objective.check_frequencies(frequencies)
     kwargs['ignore_index'] = ifnone(kwargs.get('ignore_index'), objective.m.ignore_index)
-    p = Predictions.of(preds, targs, thresh=None, **kwargs)
+    p = Predictions.of(preds, targs, thresh=None, **kwargs).at_frequencies(frequencies)
     if bins is None: best = find_best(objective, score_table(p, cv, seed), p.vocab)
     else: best = _find_in_bins(objective, p, bins, cv, seed)
     # A global threshold of some labels has their names, so that `set_thresh` keeps the others

@@ -10,6 +10,7 @@ from fastai.basics import *
 from ..core.inputs import upload
 from ..core.messages import check_int, progress
 from ..core.rules import BELOW_ALL, is_prob_thresh, is_probs, ThresholdRule
+from ..core.counts import frequency_weights
 from ..core.loop import is_split
 from ..core.predictions import Predictions
 from ..metrics.streaming import CountsMetric, StreamMetric
@@ -92,15 +93,24 @@ class SearchRow:
     "Confusion counts of one row of sample-label pairs at thresholds, by fold"
     def __init__(self,
         thresh, # M thresholds
-        above # Numbers of negatives and positives above each threshold, and of all, folds x 2 x (M+1)
+        above, # Numbers of negatives and positives above each threshold, and of all, folds x 2 x (M+1)
+        frequency=None # Share of positives that `curve` is weighed to; None: as it is
     ): store_attr()
 
-    def curve(self,
+    def counts(self,
         masks # Which folds count, S x folds of 0 and 1
     )->Curve: # S rows; the last step, after all thresholds, predicts everything
         "Add up the folds that count"
         fp,tp = np.tensordot(masks, self.above, 1).swapaxes(0, 1)
         return Curve(torch.from_numpy(tp), torch.from_numpy(fp))
+
+    def curve(self, masks):
+        "Add up the folds that count, and weigh them to the frequency"
+        counts = self.counts(masks)
+        if self.frequency is None: return counts
+        weights = frequency_weights(torch.stack([counts.false, counts.true]), self.frequency)
+        negative,positive = weights[...,None]
+        return Curve(counts.tp*positive, counts.fp*negative)
 
     def values(self, m, masks):
         "Compute a metric at each threshold, S x M"
@@ -118,6 +128,7 @@ class SearchTable:
     has_samples = False # Whether it knows each sample's scores
     dtype = np.float32 # Of scores and thresholds
     everything = 0.
+    frequencies = None # Shares of positives that labels are weighed to, C; None: as they are
     def __init__(self,
         n_folds:int, # Number of folds
         n_seen:int, # Number of samples
@@ -140,11 +151,15 @@ class SearchTable:
         masks # Which folds count, S x folds of 0 and 1
     )->Tensor: # S x M
         "Compute a metric of all labels at each threshold"
-        if m.average=='micro': return self.row(thresh=thresh).values(m, masks)
+        if m.average=='micro' and self.frequencies is None:
+            return self.row(thresh=thresh).values(m, masks)
+        curves = (self.row(i, thresh).curve(masks) for i in self.each(range(self.c)))
+        if m.average=='micro':
+            cells = sum(torch.stack(curve.cells) for curve in curves)
+            return m.values(*cells)[:,:-1]
         total = 0
         total_weight = 0
-        for i in self.each(range(self.c)):
-            curve = self.row(i, thresh).curve(masks)
+        for curve in curves:
             value = curve.values(m)[:,:-1]
             # If no label has a positive, the tiny weights make the mean an unweighted one
             weight = curve.true[:,None]+1e-30 if m.average=='weighted' else 1
@@ -152,6 +167,12 @@ class SearchTable:
             total = total + weight*value.nan_to_num()
             total_weight = total_weight + weight
         return total/total_weight
+
+    def frequency(self,
+        i:int # Label; None: the pairs of all labels
+    ):
+        "Return the share of positives that a row is weighed to; None: as it is"
+        return None if i is None or self.frequencies is None else self.frequencies[i]
 
     def each(self, items):
         "Iterate with a progress bar, as one of several loops"
@@ -167,6 +188,7 @@ class ScoreTable(SearchTable):
         seed:int=42 # Random seed of the folds
     ):
         self.p = p.counted()
+        self.frequencies = p.frequencies
         self.scores = self.p.scores.cpu()
         self.y = self.p.true.cpu()
         self.valid = self.p.valid.cpu()
@@ -235,7 +257,7 @@ class ScoreTable(SearchTable):
         n_cells = 2*self.n_folds
         added = np.bincount(step*n_cells+cell[::-1], minlength=n_steps*n_cells)
         above = added.reshape(n_steps, self.n_folds, 2).cumsum(0)
-        return SearchRow(thresh, np.moveaxis(above, 0, 2))
+        return SearchRow(thresh, np.moveaxis(above, 0, 2), self.frequency(i))
 
     def candidates(self): # From the highest down
         "Place candidates for all labels at 2,048 quantiles of the true scores"
@@ -323,7 +345,8 @@ class BinnedTable(SearchTable):
         # In no bin, in the first bin, in the first two
         above = np.zeros((*hist.shape[:2], n_bins+1))
         hist.cumsum(2, out=above[...,1:])
-        return SearchRow(thresh, above[...,np.append(self._bins_above(thresh), n_bins)])
+        steps = np.append(self._bins_above(thresh), n_bins)
+        return SearchRow(thresh, above[...,steps], self.frequency(i))
 
     def candidates(self): return self.row().thresh
 

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/thresholds/02_tuning.ipynb #83fafe46
 from fastai.basics import *
 from ..core.messages import check_int, note, single_threaded, suggestion
+from ..core.counts import at_frequencies
 from ..metrics.streaming import CountsMetric
 from fastai_mlmetrics.metrics.formulas import (
     AccuracyMulti, BalancedAccuracyMulti, EmptyRate, F1ScoreMulti, FBetaMulti,
@@ -66,6 +67,19 @@ class Objective:
             raise ValueError("confidence= is for the minimum of each label: pass per_label=True. "
                              "The minimum of an average can only be kept on these samples")
 
+    def check_frequencies(self,
+        frequencies # Label frequencies to score at; None: those of the data
+    ):
+        "Raise an error if nothing is known at other label frequencies"
+        if frequencies is None: return
+        if self.m.average=='samples':
+            raise ValueError("frequencies= weighs the counts of labels, which average='samples' does "
+                             "not use: pass average='micro' or 'macro'")
+        constraint = self.constraint
+        if constraint and constraint.confidence and constraint.name=='precision':
+            raise ValueError("at_precision= with confidence= is tested on samples as they are: leave "
+                             "confidence or frequencies out")
+
     @property
     def name(self):
         "Name of the metric and its average, such as 'f1_micro'"
@@ -91,26 +105,20 @@ class Objective:
         res.constraint = None
         return res
 
-    def maximising(self,
-        m:CountsMetric # Metric whose high values are good
-    ):
-        "Return an objective for another metric, without the constraint"
-        res = self.without_constraint()
-        res.m = m
-        res.sign = 1
-        return res
+    def best(self, thresh, values, kept=None):
+        "Find the best threshold of each set of folds, as `thresh_of_highest`"
+        return thresh_of_highest(thresh, self.sign*values, kept)
 
-    def best(self,
-        thresh, # M thresholds, from the highest down
-        values:Tensor, # Values of the metric at the thresholds, S x M
-        kept=None # Which thresholds satisfy the constraint, S x M bools; None: all
-    ): # S thresholds; nan: the metric is undefined, or the constraint fails, at each of them
-        "Find the best threshold of each set of folds; ties go to the highest one"
-        values = self.sign*values
-        if kept is not None: values = values.where(torch.as_tensor(kept), math.nan)
-        # Equal values may be rounded differently
-        best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
-        return np.where(best>-math.inf, thresh[at], math.nan)
+def thresh_of_highest(
+    thresh, # M thresholds, from the highest down
+    values:Tensor, # Values of a metric at the thresholds, S x M
+    kept=None # Which thresholds satisfy a constraint, S x M bools; None: all
+): # S thresholds; nan: the metric is undefined, or the constraint fails, at each of them
+    "Find the threshold of the highest value of each set of folds; ties go to the highest threshold"
+    if kept is not None: values = values.where(torch.as_tensor(kept), math.nan)
+    # Equal values may be rounded differently
+    best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
+    return np.where(best>-math.inf, thresh[at], math.nan)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #878608da
 def metric_class(
@@ -122,9 +130,10 @@ def metric_class(
     else: cls = metric
     if not (isinstance(cls, type) and issubclass(cls, CountsMetric)
             and (cls.formula,cls.ratio)!=(CountsMetric.formula,CountsMetric.ratio)):
-        name = str(metric).lower()
-        hint = suggestion(first(_METRICS, name.startswith) or name, _METRICS)
-        beta = re.fullmatch(r'f([\d.]+)(_score)?', name)
+        name = metric
+        if not isinstance(metric, str): name = getattr(metric, '__name__', type(metric).__name__)
+        hint = suggestion(name, _METRICS)
+        beta = re.fullmatch(r'f([\d.]+)(_?score)?', name.lower())
         if beta and not hint: hint = f": use metric='fbeta', beta={beta[1]}"
         raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
                          "such as JaccardMulti, or an instance such as JaccardMulti(average='macro')"
@@ -212,8 +221,8 @@ class Outcome:
 
     @property
     def cells(self):
-        "`tp`, `fp`, `fn` and `tn` of each label, 4 x C"
-        return self.by_fold.sum(1)
+        "`tp`, `fp`, `fn` and `tn` of each label at the table's frequencies, 4 x C"
+        return at_frequencies(self.by_fold.sum(1), self.table.frequencies)
 
     @cached_property
     def predictions(self):
@@ -228,8 +237,9 @@ class Outcome:
     def estimate(self, m):
         "Compute a metric, also without each sample, or in histograms without each fold"
         if self.table.has_samples: return estimate(m, self.predictions)
-        without_fold = (self.by_fold.sum(1, keepdim=True)-self.by_fold).unbind(1)
-        return Estimate(self.score(m), torch.stack([m.averaged(o) for o in without_fold]))
+        without_fold = self.by_fold.sum(1, keepdim=True)-self.by_fold
+        cells = at_frequencies(without_fold, self.table.frequencies).unbind(1)
+        return Estimate(self.score(m), torch.stack([m.averaged(o) for o in cells]))
 
 class Tuned:
     "A threshold, or one per label, tuned on all folds, and on all but each of them"
@@ -267,7 +277,8 @@ def tune_global(self:Objective,
 )->Tuned:
     "Tune one threshold for all labels"
     masks = table.fold_masks()
-    thresh = table.row().thresh if self.m.average=='micro' else table.candidates()
+    is_exact = self.m.average=='micro' and table.frequencies is None
+    thresh = table.row().thresh if is_exact else table.candidates()
     values = table.averaged(self.m, thresh, masks)
     constraint = self.constraint
     kept = None
@@ -276,7 +287,7 @@ def tune_global(self:Objective,
         kept = constraint.is_kept(required, constraint.least)
     best = self.best(thresh, values, kept)
     if constraint and nearest:
-        near = self.maximising(constraint.m).best(thresh, required)
+        near = thresh_of_highest(thresh, required)
         best = np.where(np.isnan(best), near, best)
     if not np.isnan(best[0]): return Tuned('best', table, best[:,None])
     if constraint: raise ValueError(self._why_none(required[0].nan_to_num(-math.inf).max().item()))
@@ -353,19 +364,20 @@ def tune_required(self:Objective,
     fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.each(constraint.least_by_label.items()):
         row = table.row(i)
-        curve = row.curve(masks)
         # The best threshold that keeps the constraint, with a confidence for as many samples as
         # groups tell of
         values = row.values(self.m, masks)
-        plain = self.best(row.thresh, values, constraint.without_confidence().kept_at(curve, least))
+        on_these = constraint.without_confidence()
+        plain = self.best(row.thresh, values, on_these.kept_at(row, masks, least))
         effect = constraint.design_effect_of(table, i, plain[0])
-        best = self.best(row.thresh, values, constraint.kept_at(curve, least, effect))
+        best = self.best(row.thresh, values, constraint.kept_at(row, masks, least, effect))
         # The one that comes nearest
         near = table.everything
         if constraint.name=='precision':
-            near = self.maximising(constraint.m).best(row.thresh, row.values(constraint.m, masks))
+            near = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
-        near = np.where((curve.true.numpy()>0) & ~np.isnan(near), near, thresh[:,i])
+        has_positives = masks@table.total[:,1,i]>0
+        near = np.where(has_positives & ~np.isnan(near), near, thresh[:,i])
         thresh[:,i] = np.where(np.isnan(best), near, best)
         fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))

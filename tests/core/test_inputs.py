@@ -464,3 +464,26 @@ def test_lists_of_columns_and_crops_are_named(f):
                        (torch.stack([SCORES,SCORES], 1), r'crops.*preds\.mean\(1\)')):
         with pytest.raises(ValueError, match=says): f(preds, TARGS)
     assert_alike(f(np.concatenate([*SCORES.numpy().T[:,:,None]], axis=1), TARGS), f(SCORES, TARGS))
+
+# --- one class per pixel or token
+
+PIXELS = torch.arange(2*4*5).view(2, 4, 5)%3 # One of three classes per pixel
+
+@pytest.mark.parametrize('preds,targs', [
+    (torch.rand(2, 3, 4, 5), PIXELS), (torch.rand(2, 4, 5, 3), PIXELS), (torch.rand(2, 4, 3), PIXELS[:,:,0]),
+    (torch.rand(2, 3, 4, 5, 6), PIXELS[...,None].expand(2, 4, 5, 6))], ids=lambda o: str(tuple(o.shape)))
+def test_one_class_per_pixel_is_no_multi_label_target(preds, targs):
+    for f in (F1ScoreMulti(), APScoreMulti(), accuracy_multi, partial(judge, sigmoid=True)):
+        with pytest.raises(ValueError, match='one class per sample or pixel, .*DiceMulti.*one_hot'): f(preds, targs)
+
+@pytest.mark.parametrize('loss', [CrossEntropyLossFlat(axis=1), lambda p, y: p.mean()], ids=['cross entropy','custom'])
+@pytest.mark.parametrize('vocab', [None, ['sky','road','car'], [*range(5)]], ids=['none','three','as wide'])
+def test_one_class_per_pixel_in_a_learner_without_the_callback(loss, vocab):
+    learn = make_learner(torch.rand(2, 3, 4, 5), PIXELS, multilabel_metrics(), loss_func=loss, vocab=vocab)
+    with learn.no_logging(), pytest.raises(ValueError, match='one class per sample or pixel.*DiceMulti.*one_hot'):
+        learn.validate()
+
+def test_other_shapes_are_not_taken_for_pixels():
+    for preds,targs,says in (((2,4,3), (2,3), r'crops of a sample, use preds.mean\(1\)'),
+                             ((2,1,4,5), (2,4,5), 'both need a row per sample'), ((2,3,4,5), (2,4,6), 'both need')):
+        with pytest.raises(ValueError, match=says): F1ScoreMulti()(torch.rand(preds), torch.zeros(targs))

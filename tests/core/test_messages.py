@@ -3,7 +3,7 @@ import io, threading
 from helpers import *
 from fastai_mlmetrics.core import predictions
 from fastai_mlmetrics.reports import page
-from fastai_mlmetrics.core.messages import progress, said_once, single_threaded
+from fastai_mlmetrics.core.messages import progress, said_once, single_threaded, suggestion
 
 @pytest.mark.parametrize('make,message', [
     (lambda: PrecisionAtK(math.nan), 'k=nan should be a whole number, 1 or more'),
@@ -82,7 +82,7 @@ def test_a_long_report_and_page_show_their_progress(monkeypatch, tmp_path):
 WORDS = dict(num_labels='leave it out', num_classes='leave it out', n_labels='leave it out', multilabel='leave it out',
              task='leave it out', class_names="did you mean 'vocab'", label_names="did you mean 'vocab'",
              target_names="did you mean 'vocab'", from_logits="did you mean 'sigmoid'",
-             threshold="did you mean 'thresh'",
+             names="did you mean 'vocab'", threshold="did you mean 'thresh'",
              ignore_value="did you mean 'ignore_index'")
 
 @pytest.mark.parametrize('word', WORDS)
@@ -90,9 +90,10 @@ def test_words_of_other_libraries_are_known(word):
     scores,targs = torch.rand(300, 3),torch.rand(300, 3)<0.3
     for f in (judge, accuracy_report, MultiLabelInterpretation.from_preds):
         with pytest.raises(TypeError, match=f"has no argument '{word}': {WORDS[word]}"): f(scores, targs, **{word: 3})
-    with pytest.raises(TypeError, match=f"no argument '{word}'") as e: F1ScoreMulti(**{word: 3})
-    assert 'vocab' not in str(e.value) # A metric has none
-    if WORDS[word]=='leave it out': assert 'leave it out' in str(e.value)
+    of_metric = WORDS[word]
+    if 'vocab' in of_metric: of_metric = 'leave it out, since labels are named by `dls.vocab`, or by the columns of'
+    for f in (F1ScoreMulti, multilabel_metrics):
+        with pytest.raises(TypeError, match=f"no argument '{word}': {of_metric}"): f(**{word: 3})
 
 def test_words_of_other_libraries_for_metrics():
     for word,ours in dict(sample_weights='sample_weight', weights='sample_weight', top_k='max_labels',
@@ -101,3 +102,37 @@ def test_words_of_other_libraries_for_metrics():
 
 def test_a_text_is_said_once():
     test_eq([said_once(o) for o in ('a','a','b','a')], ['a','','b',''])
+
+METRICS = 'f1','fbeta','jaccard','accuracy','balanced_accuracy','matthews','precision','recall'
+
+@pytest.mark.parametrize('ours,theirs', [
+    ('f1', 'F1 f1_score micro_f1 f1_macro macro-f1 MultilabelF1Score multilabel_f1_score F.f1 dice DiceCoefficient'),
+    ('fbeta', 'fbeta_score FBetaScore f_beta'), ('jaccard', 'iou IoU MeanIoU mean_io_u BinaryIoU JaccardIndex'),
+    ('accuracy', 'acc accuracy_score BinaryAccuracy accuracy_multi'),
+    ('balanced_accuracy', 'balanced_accuracy_score bal'),
+    ('matthews', 'mcc MCC matthews_corrcoef MultilabelMatthewsCorrCoef phi'),
+    ('precision', 'prec MultilabelPrecision ppv'), ('recall', 'sensitivity tpr Recall recall_score')])
+def test_metrics_of_other_libraries_are_known(ours, theirs):
+    for name in theirs.split(): test_eq(suggestion(name, METRICS), f": did you mean {ours!r}?")
+
+@pytest.mark.parametrize('name', ['F2Score','f2','map','roc_auc','cohen_kappa','hamming','loss','x'])
+def test_no_name_is_better_than_a_wrong_one(name): test_eq(suggestion(name, METRICS), '')
+
+def test_arguments_of_other_libraries_are_known():
+    names = [*inspect.signature(best_thresholds).parameters]
+    words = dict(cv='folds n_folds n_splits', seed='random_state', vocab='names class_names classes')
+    for ours,theirs in words.items():
+        for name in theirs.split(): test_eq(suggestion(name, names), f": did you mean {ours!r}?")
+
+@pytest.mark.parametrize('name,names,near', [
+    ('light', ['car','traffic light'], 'traffic light'), ('red car', ['car','bus'], 'car'), ('2', [0,1,2], 2),
+    ('dgo', ['dog','cat'], 'dog'), ('Dog', ['dog','cat'], 'dog'), ('z', [*'abc'], None)])
+def test_names_of_labels_are_suggested(name, names, near):
+    test_eq(suggestion(name, names), '' if near is None else f': did you mean {near!r}?')
+
+def test_an_average_is_suggested():
+    for cls,average,near in ((F1ScoreMulti,'macros',"'macro'"), (F1ScoreMulti,'sample',"'samples'"),
+                             (APScoreMulti,'none','None')):
+        with pytest.raises(ValueError, match=rf"has no average='{average}': use one of .*: did you mean {near}\?"):
+            cls(average=average)
+    with pytest.raises(ValueError, match="LRAP has no average='macro': use one of 'samples'$"): LRAP(average='macro')

@@ -144,11 +144,11 @@ def more_training():
     after = fit(learn, 20, 1e-3)
     assert after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
 
-@remedy('training')
+@remedy('overfits')
 def fewer_epochs_or_more_data():
     learn = learner(100, layers=(200,))
     before = fit(learn, 30, 1e-2)
-    assert 'Use fewer epochs, or more data' in loss_advice(before, 'overfits')
+    assert 'Use fewer epochs, or more data' in advice(before, 'overfits')
     epochs = 1+int(np.argmin([o.valid_loss for o in learn.zero_labels.records]))
     for n,e in ((100,epochs), (2000,30)):
         assert fit(learner(n, layers=(200,)), e, 1e-2).valid_loss<0.8*before.valid_loss
@@ -196,7 +196,7 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     learn.dls = DataLoaders(make_learner(logits[::2], targs[::2]).dls.valid, learn.dls.valid, device=learn.dls.device)
     of = MultiLabelInterpretation
     calls = {'Use a threshold per label: `learn.set_thresh(learn.thresh_find())`.': of.from_learner(learn),
-             'For remedies, call `MultiLabelInterpretation.from_learner(learn).judge()`': of.from_learner(learn, 0),
+             'Call `MultiLabelInterpretation.from_learner(learn).judge()`': of.from_learner(learn, 0),
              'per label: `best_thresholds(preds, targs, per_label=True)`.': of.from_preds(logits, targs, sigmoid=True)}
     for call,interp in calls.items():
         helps = remedies(interp.judge())
@@ -262,4 +262,4 @@ def test_what_helps_is_what_a_search_finds():
 def test_no_threshold_is_called_the_best_that_is_worse_than_the_present_one():
     "At this threshold, more labels are predicted than a threshold that is suggested may predict"
     text = one_line(judge(*simulate(400, 8, density=0.2, skill=0.2, bias=-3, seed=6), thresh=0.0225, sigmoid=True))
-    assert 'no threshold is good enough. Micro F1 is 0.342 now, and 0.332 for the best constant' in text
+    assert 'no threshold is good enough. Micro F1 is 0.342 now, and 0.332 for the same labels' in text

@@ -228,3 +228,18 @@ def test_losses_are_known_as_such():
 def test_f_beta_has_beta_in_its_name():
     found = [FBetaMulti(o, average=a).name for o,a in ((0.5,'macro'), (2,'macro'), (2.,'micro'))]
     test_eq(found, ['fbeta_score_0.5','fbeta_score_2','fbeta_score_2_micro'])
+
+@pytest.mark.parametrize('cls,text', [
+    *((c, "Always 'samples': mean over samples") for c in (
+        LRAP, CoverageError, LabelRankingLoss, OneError, PrecisionAtK, RecallAtK, SubsetAccuracy, EmptyRate)),
+    (CF1, "Always 'macro': mean over labels"),
+    *((c, "'micro': all sample-label pairs together; 'macro': mean over labels; 'weighted': mean over labels, weighted "
+          "by their positives; None: one value per label") for c in (BalancedAccuracyMulti, MatthewsCorrCoefMulti)),
+    *((c, "'micro': all sample-label pairs together; 'macro': mean over labels; 'weighted': mean over labels, weighted "
+          "by their positives; 'samples': mean over samples; None: one value per label")
+      for c in (F1ScoreMulti, AccuracyMulti, APScoreMulti, BrierScoreMulti)),
+    (AccuracyLift, "'micro': all sample-label pairs together; None: one value per label")])
+def test_help_explains_the_averages_of_the_class(cls, text):
+    line, = re.findall(r'(?m)^  average: (.*)', cls.__doc__)
+    test_eq(line, text)
+    for o in cls.averages: assert repr(o) in line

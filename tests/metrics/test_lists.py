@@ -147,8 +147,9 @@ def test_a_list_that_is_not_called_is_named():
 
 def test_bins_without_a_histogram_are_an_error():
     with pytest.raises(ValueError, match='bins=64 .*ranking=True'): multilabel_metrics(bins=64)
-    for cls in (APScoreMulti, RocAucMulti):
-        with pytest.raises(ValueError, match="bins=64 .*average='samples'"): cls(average='samples', bins=64)
+    logits,targs = simulate(60)
+    for cls in (APScoreMulti, RocAucMulti): # An average over samples stores nothing
+        assert cls(average='samples', bins=64)(logits, targs)==cls(average='samples')(logits, targs)
     with pytest.raises(ValueError, match='above_thresh=True .*top_k='): paper_metrics(above_thresh=True)
 
 @pytest.mark.parametrize('f', [multilabel_metrics, paper_metrics])
@@ -180,3 +181,16 @@ def test_ranking_metrics_are_those_of_the_report(zero_division):
     for name,row in dict(ap_macro='ap_macro', roc_auc_macro='roc_auc_macro', lrap='lrap', f1_macro='f1_macro',
                          f1_samples='f1_samples').items():
         assert ms[name]==pytest.approx(report[row]), name
+
+@pytest.mark.parametrize('make', [multilabel_metrics, paper_metrics])
+def test_a_list_in_a_list_says_how_to_write_one(make):
+    data = simulate(60)
+    nested = make_learner(*data, [make(), BrierScoreMulti()])
+    with nested.no_logging(), pytest.raises(ValueError, match=r'write one flat list, such as metrics=\[\*multilabel_'):
+        nested.validate()
+    metrics = make()
+    for flat in ([*metrics, BrierScoreMulti()], metrics+[BrierScoreMulti()]):
+        learn = make_learner(*data, flat)
+        with learn.no_logging(): assert len(learn.validate())==len(metrics)+2
+    # A Learner that is exported needs no class of this package for its list
+    assert all(type(o) is L for o in (make_learner(*data, metrics).metrics, metrics[:2], metrics+[]))

@@ -567,3 +567,50 @@ def test_weighted_counts_are_no_whole_numbers():
     m = RecallMulti(sample_weight=[0.25,1.5], average=None, sigmoid=False)
     m.update(tensor([[1,0],[1,1]]), tensor([[1,0],[0,1]]))
     same(m.counts, [[0.25,1.5], [1.5,0], [0,0], [0,0.25]])
+
+@pytest.mark.parametrize('make', [F1ScoreMulti, partial(F1ScoreMulti, average='samples'), APScoreMulti, LRAP,
+                                  BrierScoreMulti], ids=str)
+def test_a_call_takes_the_weights_of_its_samples(make):
+    "Called batch by batch, as updated; a batch has the value of its samples with their weights"
+    logits,targs = simulate(60, 4, density=0.3)
+    weight = np.arange(60)%7+1.
+    m,updated = make(sample_weight=weight),make(sample_weight=weight)
+    for epoch in range(2):
+        m.reset()
+        for rows in (slice(0, 25), slice(25, 50), slice(50, 60)):
+            same(m(logits[rows], targs[rows]), make(sample_weight=weight[rows])(logits[rows], targs[rows]))
+            if not epoch: updated.update(logits[rows], targs[rows])
+        same(m.compute(), updated.compute())
+    for _ in range(2): same(m(logits, targs), updated.compute()) # Whole arrays, again and again
+    with pytest.raises(ValueError, match='sample_weight has 60 values, but there were 61 samples'):
+        make(sample_weight=weight)(*simulate(61, 4))
+    m.reset()
+    m(logits[:25], targs[:25])
+    with pytest.raises(ValueError, match='sample_weight has 60 values, but there were 25 samples'): m.compute()
+
+def test_a_batch_whose_weights_are_zero_has_no_value():
+    logits,targs = simulate(20, 3, density=0.3)
+    m = F1ScoreMulti(sample_weight=[0.]*10+[1.]*10)
+    assert math.isnan(m(logits[:10], targs[:10]))
+    m(logits[10:], targs[10:])
+    same(m.compute(), F1ScoreMulti()(logits[10:], targs[10:]))
+
+def test_weights_of_pandas_are_matched_in_a_call_of_a_batch():
+    logits,targs = simulate(20, 3, density=0.3)
+    index = [f'row {i}' for i in range(20)]
+    y = pd.DataFrame(targs.numpy(), index=index)
+    m = F1ScoreMulti(sample_weight=pd.Series(np.arange(20)+1., index))
+    for rows in (slice(0, 12), slice(12, 20)): m(logits[rows], y[rows])
+    same(m.compute(), F1ScoreMulti(sample_weight=np.arange(20)+1.)(logits, targs))
+    m.reset()
+    m(logits[:12], y[:12])
+    with pytest.raises(ValueError, match='sample_weight and the arrays have different indexes'): m(logits[:8], y[:8])
+
+def test_at_most_256_batches_wait():
+    logits,targs = simulate(1, 3)
+    m,learn = F1ScoreMulti(),SimpleNamespace()
+    for learn.iter in range(256):
+        learn.pred,learn.yb = logits+0,(targs+0,)
+        m.accumulate(learn)
+        assert len(m._batches)<256
+    assert m.seen==256 and not m._batches

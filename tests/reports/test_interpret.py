@@ -242,12 +242,12 @@ def test_an_interpretation_says_what_it_holds():
         f1 = interp.report().f1
         start = f"MultiLabelInterpretation of 2,000 samples and 5 labels, at {at}: "
         assert repr(interp).startswith(
-            f"{start}micro F1 {f1['micro avg']:.3f}; the best constant prediction scores "
-            f"{interp.judge().constant_f1:.3f}; macro F1 {f1['macro avg']:.3f}"), repr(interp)
-    assert text(2000, 5).endswith('. 75% of the samples with labels get no prediction.')
-    assert text(2000, 5, thresh=0.05).endswith('. No warning.')
+            f"{start}micro F1 is {f1['micro avg']:.3f}; the same labels for every sample score "
+            f"{interp.judge().constant_f1:.3f}; macro F1 is {f1['macro avg']:.3f}"), repr(interp)
+    assert text(2000, 5).endswith('. The model predicts no label for 75% of the samples that should get one.')
+    assert text(2000, 5, thresh=0.05).endswith('. The model beats predicting the same labels for every sample.')
     assert text(1, 1).startswith('MultiLabelInterpretation of 1 sample and 1 label, at thresh=0.5: micro F1 ')
-    assert text(30, 1).endswith('. No verdict: fewer than 20 samples have a label.')
+    assert text(30, 1).endswith('. The model cannot be judged, because fewer than 20 samples have a label.')
     binary = MultiLabelInterpretation.from_preds(logits>0, targs)
     assert repr(binary).startswith('MultiLabelInterpretation of 2,000 samples and 5 labels: micro F1 ')
 

@@ -255,7 +255,8 @@ def test_frequent_labels_that_are_never_predicted_are_counted(positives, predict
     "From a quarter of them on"
     cells = torch.stack([tensor(predicted), tensor(predicted)*0, tensor(positives)-tensor(predicted)])
     cells = torch.cat([cells, 100-cells.sum(0, keepdim=True)])
-    chosen = SimpleNamespace(name='best', fit=SimpleNamespace(cells=cells))
+    table = SimpleNamespace(true=np.array(positives))
+    chosen = SimpleNamespace(name='best', fit=SimpleNamespace(cells=cells), table=table)
     text = _never_predicted(SimpleNamespace(m=SimpleNamespace(average=average)), chosen)
     assert (f'`best` never predicts {n} with at least 20 positives' in text) if n else text==''
 

@@ -185,8 +185,8 @@ def test_a_required_score_is_held_out_as_well():
 @pytest.mark.parametrize('kw,match', [
     (dict(metric='precision', at_recall={'a': 0.9}), 'one number for all labels'),
     (dict(at_recall=0.9, at_precision=0.5), 'cannot be required at once'),
-    (dict(at_recall={'z': 0.9}, per_label=True), "'z' is none of the labels"),
-    (dict(at_recall={'z': 0.9}, per_label=True, vocab=None), 'pass their names as vocab='),
+    (dict(at_recall={'z': 0.9}, per_label=True), "label 'z' is not in the vocab: it has a, b, c, d"),
+    (dict(at_recall={'z': 0.9}, per_label=True, vocab=None), "label 'z' is not in the vocab: it has 0, 1, 2, 3"),
     (dict(at_recall={'zoo': 0.9}, per_label=True, vocab=[*'bcd', 'zoom']), "did you mean 'zoom'"),
     (dict(at_recall={}, per_label=True), 'names no label'),
     (dict(at_recall={'a': 90}, per_label=True), "at_recall=90 for 'a' should be above 0"),
@@ -218,6 +218,10 @@ def small(n=60, c=3, **kw):
 def test_groups_never_say_more_than_their_samples():
     assert design_effect(np.tile([0.,1.], 50), np.arange(100)//2)==1
 
+def row_of(curve):
+    "A row of a search table with one set of folds"
+    return SimpleNamespace(counts=lambda masks: curve, values=lambda m, masks: curve.values(m)[:,:-1])
+
 @pytest.mark.parametrize('effect', [1,2.5])
 @pytest.mark.parametrize('name', ['recall','precision'])
 def test_what_is_kept_with_a_confidence_is_a_binomial_test(name, effect):
@@ -234,7 +238,7 @@ def test_what_is_kept_with_a_confidence_is_a_binomial_test(name, effect):
     if name=='precision':
         n = np.floor((np.array(tp)+fp)/effect)
         expected = fixed_sequences(n, np.floor(np.array(tp)/effect), 0.5, 0.8, y[valid].sum().item()/effect/0.5)
-    kept = constraint(name, float(least), float(confidence)).kept_at(curve, float(least), effect)
+    kept = constraint(name, float(least), float(confidence)).kept_at(row_of(curve), None, float(least), effect)
     assert kept.shape==(1,len(tp)) and kept[0].tolist()==[*expected] and 0<kept.sum()<len(tp)
 
 def test_without_a_confidence_the_value_on_these_samples_counts():
@@ -242,7 +246,7 @@ def test_without_a_confidence_the_value_on_these_samples_counts():
     curve = label_curve([0.9,0.8,0.7,0.6,0.5], [1,0,1,1,0])
     c = constraint('precision', 2/3)
     values = curve.values(c.m)[0,:-1]
-    assert c.kept_at(curve, 2/3+1e-10)[0].tolist()==(values>=2/3-1e-9).tolist()
+    assert c.kept_at(row_of(curve), None, 2/3+1e-10)[0].tolist()==(values>=2/3-1e-9).tolist()
     assert c.is_kept(2/3, 2/3) and c.is_kept(2/3-1e-12, 2/3) and not c.is_kept(0.66, 2/3)
 
 def test_a_constraint_in_words_and_without_its_confidence():

@@ -1,5 +1,5 @@
 "Searches from arrays and from batches, and their table"
-import itertools, pickle
+import itertools, pickle, sklearn.metrics as skm
 from copy import deepcopy
 from helpers import *
 from fastai_mlmetrics.reports.comparison import ModelComparison
@@ -103,11 +103,9 @@ def test_saturation_in_float64_begins_later():
 def test_saturation_that_no_threshold_could_divide_is_not_told():
     logits,targs = saturated()
     separated = np.where(targs==1, logits, -logits)
-    equal = np.where(logits>40, np.float32(40), np.float32(-2))
     few = np.where(np.arange(400)[:,None]<20, logits, logits-40)
-    for o in (separated, -separated, equal, few):
+    for o in (separated, -separated, few):
         for bins in (None, 1024):
-            if o is equal and bins: continue # Histograms do not tell equal logits
             with warnings_as('error'): best_thresholds(o, targs, sigmoid=True, bins=bins)
 
 def test_saturation_is_told_once_by_a_metric():
@@ -179,7 +177,8 @@ def test_a_finder_shows_what_it_does():
     'ExpectedCalibrationError'])
 def test_examples_of_docstrings_run(name):
     logits,targs = simulate(200, 5, density=0.3)
-    names = dict(globals(), logits=logits, targs=targs, probs=logits.sigmoid(),
+    names = dict(globals(), logits=logits, targs=targs, probs=logits.sigmoid(), probs_a=logits.sigmoid(),
+                 probs_b=(logits+torch.randn(200, 5)).sigmoid(),
                  others=(logits+torch.randn(200, 5)).sigmoid(), runs_of_a=[logits.sigmoid()]*2,
                  runs_of_b=[logits.sigmoid()]*2)
     code = example(names[name])
@@ -210,6 +209,12 @@ def test_results_are_tuples_still():
     for copied in (deepcopy(res), pickle.loads(pickle.dumps(res))): assert copied==res and repr(copied)==repr(res)
     other = res._replace(score=0.)
     assert repr(other).startswith('BestThresholds(thresh=') and other._repr_html_() is None
+
+def test_thresholds_per_label_have_the_name_that_thresh_find_gives_them():
+    res = best_thresholds(SCORES, TARGS, average='macro')
+    assert res.per_label is res.thresh
+    with pytest.raises(AttributeError, match='this is one threshold for all labels, `thresh`: .* pass per_label=True'):
+        best_thresholds(SCORES, TARGS).per_label
 
 def test_without_folds_there_is_no_held_out_score():
     for average in ('micro','macro'):
@@ -288,3 +293,86 @@ def test_thresholds_of_chosen_labels(kw, bins):
 def test_more_bins_than_edges_of_three_digits_are_refused():
     with pytest.raises(ValueError, match='bins=4097 should be at most 4096'): ThreshFinder(bins=4097)
     assert ThreshFinder(bins=4096).bins==4096
+
+# Other label frequencies
+
+HERE,THERE = np.array([0.3,0.2,0.4,0.1]),np.array([0.01,0.03,0.1,0.1])
+
+def draw(n, frequencies, seed=0):
+    "Scores whose distribution among the positives, and among the negatives, of a label is the same everywhere"
+    rng = np.random.default_rng(seed)
+    y = rng.random((n,4))<frequencies
+    return (1/(1+np.exp(-rng.normal(size=y.shape)-2*y+1.5))).astype(np.float32),y
+
+@pytest.mark.parametrize('metric', ['f1','matthews','accuracy'])
+def test_a_frequency_counts_as_copies_of_the_negatives(metric):
+    "Of one label; and of two labels whose frequencies change alike, in the micro average"
+    rng = np.random.default_rng(0)
+    y = np.stack([rng.permutation(np.arange(80)<40) for _ in range(2)], 1)
+    scores = (rng.random((80,2))+y/2).astype(np.float32)/2
+    for cols in ([0], [0,1]):
+        s,t = scores[:,cols],y[:,cols]
+        # Three more rows with the negatives alone, so that one sample in five has the label
+        copies = np.tile(s, (4,1)),np.concatenate([t, *[np.where(t, np.nan, 0)]*3])
+        kw = dict(metric=metric, cv=None)
+        found = best_thresholds(s, t, frequencies=[0.2]*len(cols), **kw)
+        expected = best_thresholds(*copies, ignore_index=np.nan, **kw)
+        assert found.thresh==expected.thresh and found.score==pytest.approx(expected.score, abs=1e-12)
+        assert found.score!=best_thresholds(s, t, **kw).score
+
+@pytest.mark.parametrize('average,per_label', [
+    ('micro',False), ('micro',True), ('macro',True), ('macro',False), ('weighted',True)])
+def test_at_frequencies_is_as_on_data_that_have_them(average, per_label):
+    "Score, held-out score and thresholds of an enriched set, and of samples drawn at the frequencies"
+    kw = dict(average=average, per_label=per_label)
+    enriched,there,new = draw(8000, HERE),draw(60_000, THERE, 1),draw(60_000, THERE, 2)
+    found,own = best_thresholds(*enriched, frequencies=THERE, **kw),best_thresholds(*there, **kw)
+    plain = best_thresholds(*enriched, **kw)
+    def fresh(o): return F1ScoreMulti(o, sigmoid=False, average=average)(*new)
+    assert found.score==pytest.approx(own.score, abs=0.02) and abs(plain.score-own.score)>0.1
+    assert found.held_out==pytest.approx(fresh(found), abs=0.02) and fresh(found)>fresh(own)-0.01
+    assert fresh(found)>fresh(plain)+0.05
+    np.testing.assert_allclose(found.thresh, own.thresh, atol=0.08)
+    if average!='micro' and per_label: np.testing.assert_allclose(found.table.score, own.table.score, atol=0.08)
+
+def test_frequencies_of_some_labels_in_bins_and_in_a_learner():
+    "By name, or by number; the other labels keep theirs"
+    logits,targs = simulate(2000, 4, density=0.3, skill=2.)
+    some = dict(b=0.02, d=0.6)
+    learn = make_learner(logits, targs, vocab=[*'abcd'])
+    scores = learn.get_preds()[0]
+    for kw in ({}, dict(average='macro'), dict(per_label=True)):
+        found = best_thresholds(scores, targs, vocab=[*'abcd'], frequencies=some, **kw)
+        assert found==best_thresholds(scores, targs, frequencies={1: 0.02, 3: 0.6}, **kw)
+        of_all = best_thresholds(scores, targs, frequencies=[0.3,0.02,0.3,0.6], **kw)
+        assert found.score==pytest.approx(of_all.score, abs=0.02)
+        binned = best_thresholds(scores, targs, vocab=[*'abcd'], frequencies=some, bins=1024, **kw)
+        np.testing.assert_allclose([binned.score, binned.held_out], [found.score, found.held_out], atol=0.01)
+        table = learn.thresh_find(show_plot=False, frequencies=some, **kw).table
+        row = 'per_label' if kw else 'best'
+        assert table.held_out[row]==pytest.approx(found.held_out)
+        assert 'on new samples with these frequencies' in table.reading
+        p = Predictions.of(scores, targs).at_frequencies({1: 0.02, 3: 0.6})
+        m = F1ScoreMulti(average=kw.get('average', 'micro'))
+        assert table.score['now']==pytest.approx(m.averaged(p.counts).item())
+        in_bins = learn.thresh_find(show_plot=False, frequencies=some, bins=1024, **kw).table
+        assert in_bins.score['now']==pytest.approx(table.score['now'])
+
+def test_a_required_precision_is_that_at_the_frequency():
+    enriched,there = draw(8000, HERE),draw(100_000, THERE, 1)
+    kw = dict(average='macro', at_precision={0: 0.5})
+    for frequencies,kept in ((THERE, True), (None, False)):
+        t = best_thresholds(*enriched, frequencies=frequencies, **kw).thresh[0]
+        precision = skm.precision_score(there[1][:,0], there[0][:,0]>t)
+        assert (precision>0.42)==kept
+
+@pytest.mark.parametrize('kw,match', [
+    (dict(average='samples'), "frequencies= weighs the counts of labels, which average='samples' does not use"),
+    (dict(at_precision={0: 0.5}, confidence=0.9), 'at_precision= with confidence= is tested on samples as they are'),
+    (dict(frequencies={'a': 0.1}), "label 'a' is not in the vocab"),
+    (dict(frequencies={0: 10}), "10 for 0 should be above 0")], ids=str)
+def test_what_is_unknown_at_other_frequencies(kw, match):
+    s,y = draw(200, HERE)
+    learn = make_learner(torch.from_numpy(s).logit(), torch.from_numpy(y).float())
+    for f in (partial(best_thresholds, s, y), partial(learn.thresh_find, show_plot=False)):
+        with pytest.raises(ValueError, match=match): f(**dict(frequencies={0: 0.1}) | kw)

@@ -456,6 +456,11 @@ def test_a_gain_in_histograms_has_an_interval_from_a_jackknife_over_folds(m):
 @pytest.mark.parametrize('metric,says', [
     ('f2', "use metric='fbeta', beta=2$"), ('F0.5', "use metric='fbeta', beta=0.5$"), ('f2_score', 'beta=2$'),
     ('f1_score', "did you mean 'f1'"), ('F1', "did you mean 'f1'"), ('accuracy_multi', "did you mean 'accuracy'"),
-    ('jacard', "did you mean 'jaccard'"), ('f_beta', "did you mean 'fbeta'")])
+    ('jacard', "did you mean 'jaccard'"), ('f_beta', "did you mean 'fbeta'"), ('F2Score', 'beta=2$'),
+    ('mcc', "did you mean 'matthews'"), ('acc', "did you mean 'accuracy'")])
 def test_a_metric_of_another_name_is_suggested(metric, says):
     with pytest.raises(ValueError, match=f'^metric={metric!r} should be .*{says}'): Objective(metric)
+
+def test_a_function_of_another_library_is_suggested():
+    for f,name in ((skm.f1_score, 'f1'), (skm.matthews_corrcoef, 'matthews')):
+        with pytest.raises(ValueError, match=f"should be .*did you mean '{name}'"): Objective(f)
