@@ -29,8 +29,8 @@ def value_checks(
     low,high = preds.aminmax()
     low_targ,high_targ = targs.aminmax()
     # The range of predictions with NaN is NaN; reading it costs nothing on a CPU
-    has_nan = preds.device.type!='cpu' or math.isnan(low)
-    nans = preds.isnan().any(1).sum() if has_nan else torch.zeros_like(low)
+    may_have_nan = preds.device.type!='cpu' or math.isnan(low)
+    nans = preds.isnan().any(1).sum() if may_have_nan else torch.zeros_like(low)
     six = low,low_targ,high,high_targ,targs.frac().amax(),nans
     return torch.stack([o.float() for o in six])
 
@@ -55,8 +55,8 @@ def check_values(
         if trained:
             return ("targets must be 0 or 1, but MixUp and CutMix make soft targets, with which "
                     "train_metrics are nan")
-        swapped = abs(fraction)>0 and (low,high)==(0,1) # It is NaN if a target is
-        are_signs = (low_targ,fraction)==(-1,0)
+        swapped = abs(fraction)>0 and (low,high)==(0,1) # Not if a target is NaN
+        are_signs = (low_targ,fraction)==(-1,0) # Whole numbers from -1
         text = _wrong_target_text(wrong_target, swapped, are_signs, in_learner)
         raise ValueError(text + note(ignored, _ONE_CODE))
     if nans:
@@ -196,6 +196,7 @@ def _plain_counts(batch):
     _,targs,valid = batch.inputs
     preds = batch.predicted
     by_label = torch.float64 if batch.n>2**24 else torch.float32 # More than float32 counts exactly
+    # Each is a pair: of each label, and of each sample
     def sums(x): return x.sum(0, dtype=by_label),x.sum(1)
     predicted = sums(preds)
     true = sums(targs)

@@ -76,8 +76,10 @@ def _in_order(thresh, names, vocab, by_name):
     "Put plain thresholds with names into the order of `vocab`"
     # A global threshold may have names, too: those of the labels that it was tuned for
     if vocab is None or isinstance(thresh, float): return thresh
-    if names is None and by_name and len(thresh)<len(vocab): names = (*range(len(thresh)),)
-    if names is None or [*map(str, names)]==[*map(str, vocab)]: return thresh
+    if names is None and by_name and len(thresh)<len(vocab): # A dict of some numbers from 0
+        names = (*range(len(thresh)),)
+    in_order = names is None or [*map(str, names)]==[*map(str, vocab)] # Numbers may be text
+    if in_order: return thresh
     if {*names}=={*vocab} and len({*names})==len(names):
         return tuple(thresh[names.index(o)] for o in vocab)
     is_numbered = [*vocab]==[*range(len(vocab))] # Labels without names are numbered from 0
@@ -277,13 +279,15 @@ def binarize(self:ThresholdRule,
     scores = to_scores(preds, self.sigmoid)
     thresh = self.thresh
     if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype)
-    res = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
-    if self.max_labels:
-        highest = top_labels(preds.masked_fill(~res.bool(), -math.inf), self.max_labels)
-        res = torch.zeros_like(res).scatter_(-1, highest, res.gather(-1, highest))
-    if not self.min_labels: return res
-    highest = top_labels(preds.masked_fill(res.bool(), math.inf), self.min_labels)
-    return res.scatter(-1, highest, 1)
+    predicted = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
+    if self.max_labels: # Of the predicted labels, only the highest ones stay
+        highest = top_labels(preds.masked_fill(~predicted.bool(), -math.inf), self.max_labels)
+        stay = predicted.gather(-1, highest)
+        predicted = torch.zeros_like(predicted).scatter_(-1, highest, stay)
+    if self.min_labels: # The highest others are added, after those that are predicted already
+        first_ones = top_labels(preds.masked_fill(predicted.bool(), math.inf), self.min_labels)
+        predicted = predicted.scatter(-1, first_ones, 1)
+    return predicted
 
 def binarize(
     preds:Tensor, # Predictions, N x C; bools and integers are binary already

@@ -173,7 +173,8 @@ def _suggested(objective, options, chosen, now, vocab, is_part):
     res = SuggestedThresholds(**{o.name: o.value for o in options if not o.in_use})
     return res.with_table(shown, thresh=chosen.value, names=names,
                           tuned_on=samples_key(vocab, table.total.sum(0)),
-                          expects=expectation(objective, chosen, now))
+                          expects=expectation(objective, chosen, now),
+                          required=objective.constraint.text if objective.constraint else '')
 
 @patch
 @delegates(Objective)
@@ -233,12 +234,14 @@ def copy_loss(
     res.__dict__ = dict(loss.__dict__)
     return res
 
-def _updated_loss(loss, rule, tuned_on):
-    "Copy `loss`, and make the copy decode by `rule`"
+def _updated_loss(loss, rule, found):
+    "Copy `loss`, and make the copy decode by `rule`, and know what was `found`"
     loss = copy_loss(loss)
     args = dict(thresh=rule.thresh, min_labels=rule.min_labels, max_labels=rule.max_labels)
+    args['decodes'] = partial(binarize, sigmoid=False, **args)
     # Not by `setattr`, which a module refuses if `thresh` is one of its buffers
-    loss.__dict__.update(args, decodes=partial(binarize, sigmoid=False, **args), tuned_on=tuned_on)
+    loss.__dict__.update(args, tuned_on=getattr(found, 'tuned_on', {}),
+                         required=getattr(found, 'required', ''))
     return loss
 
 def _updated_metric(m, rule, usual, logits):
@@ -330,7 +333,7 @@ def set_thresh(self:Learner,
     updated = self.metrics.map(_updated_metric, rule=rule, usual=usual, logits=logits)
     _warn_of_kept(L(m for m,new in zip(self.metrics, updated) if new is None))
     # Copies, because other Learners may share the loss function and the metrics
-    self.loss_func = _updated_loss(self.loss_func, rule, getattr(thresh, 'tuned_on', {}))
+    self.loss_func = _updated_loss(self.loss_func, rule, thresh)
     self.metrics = L(map(ifnone, updated, self.metrics))
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
         cb.thresh = None # The loss function's

@@ -24,6 +24,7 @@ class WithTable:
     "Mixin for tuples that are displayed as their `table`, with the `names` of the labels"
     table = names = None # `names` are set if `thresh` has a number per label
     expects = '' # What to expect on new samples, in words
+    required = '' # What the thresholds had to keep, in words
     def __repr__(self): return super().__repr__() if self.table is None else repr(self.table)
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 
@@ -98,7 +99,8 @@ def find_best(
     shown.attrs['reading'] = '\n'.join(filter(None, texts))
     res = BestThresholds(best.value, score, held_out, best.fallback)
     names = vocab if best.per_label else None
-    return res.with_table(shown, names=names, expects=expectation(objective, best))
+    required = objective.constraint.text if objective.constraint else ''
+    return res.with_table(shown, names=names, expects=expectation(objective, best), required=required)
 
 # %% ../../nbs/thresholds/04_finding.ipynb #d71ff1e5
 class ThreshFinder(ScoreHistogram):
@@ -246,6 +248,7 @@ def best_thresholds(
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
     """Find the threshold with the best F1, or another metric, for all labels or for each
 
+        best_thresholds([0.9,0.3,0.4,0.8], [1,0,1,1]).thresh # 0.35
         best = best_thresholds(probs, targs) # One threshold, for micro F1
         best = best_thresholds(probs, targs, average='macro') # One per label
         F1ScoreMulti(best, sigmoid=False)(probs, targs) # In a Learner: learn.set_thresh(best)

@@ -154,7 +154,8 @@ def _metric_average(metric, cls, average):
     averages = [o for o in cls.averages if o]
     if average not in averages:
         raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
-                         f"use one of {', '.join(map(repr, averages))}")
+                         f"use one of {', '.join(map(repr, averages))}"
+                         f"{suggestion(average, averages)}")
     return average
 
 def _make_metric(metric, cls, average, zero_division, beta):
