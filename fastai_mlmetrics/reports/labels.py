@@ -100,13 +100,14 @@ class LabelReport(Table):
         if not {'support','predicted','precision','recall','f1'} <= {*self.columns}: return ''
         is_average = self.index.isin(self.attrs.get('averages', []))
         labels = self[~is_average]
-        enough = labels[labels.support>=ENOUGH] # The F1 of other labels may be chance
-        known = enough if len(enough) else labels[labels.support>0]
-        known = known.sort_values('f1', kind='stable')
+        with_label = labels[labels.support>0].sort_values('f1', kind='stable')
+        enough = with_label[with_label.support>=ENOUGH] # The F1 of other labels may be chance
+        known = enough if len(enough) else with_label
         texts = []
         if len(known)>1:
+            of_these = note(len(known)<len(with_label), f" of those with {ENOUGH} positives or more")
             lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in known.f1[:3].items()])
-            texts.append(f"F1 is lowest for {lowest}.")
+            texts.append(f"F1{of_these} is lowest for {lowest}.")
         if len(known): texts.append(_mistakes_in_words(known.iloc[0]))
         if 'samples avg' in self.index[is_average]: texts.append(self.attrs['unlabelled'])
         absent = labels.index[labels.support==0]

@@ -402,3 +402,12 @@ def test_a_record_is_made_once(monkeypatch):
 def test_the_threshold_stands_beside_the_number_of_predictions():
     columns = [*MultiLabelInterpretation.from_preds(*simulate(50, 3, density=.3), sigmoid=True).report()]
     test_eq(columns[1:3], ['predicted','thresh'])
+
+@pytest.mark.parametrize('call,match', [
+    (lambda o: o.mistakes(k=5), "mistakes has no argument 'k', but has label, kind, max_n, groups"),
+    (lambda o: o.report(sorted='f1'), "report has no argument 'sorted': did you mean 'sort'"),
+    (lambda o: o.show(0, max=3), "show has no argument 'max': did you mean 'max_n'"),
+    (lambda o: o.most_confused(min_vals=3), "did you mean 'min_val'")])
+def test_an_unknown_argument_of_a_method_is_named(call, match):
+    with pytest.raises(TypeError, match=match): call(arrays_of()[0])
+    assert [*inspect.signature(MultiLabelInterpretation.mistakes).parameters][1:]==['label','kind','max_n','groups']
