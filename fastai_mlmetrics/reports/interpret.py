@@ -39,9 +39,11 @@ def _judge(interp, **kwargs):
 def judge(self,
     **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
 )->Record: # Metrics and verdict; the repr is the report
-    """Diagnose predictions that are (nearly) empty, too many or useless, and suggest remedies
+    """Say what is wrong with the predictions, and what helps
 
-        interp.judge().verdict"""
+        interp.judge()
+
+    The result is shown as text; its fields are the numbers, as `f1_micro` or `never_predicted`."""
     return _judge(self, **kwargs) if kwargs else deepcopy(self.record)
 
 def accuracy_report(self,
@@ -50,9 +52,10 @@ def accuracy_report(self,
     frequencies=None, # Label frequencies in use, by name or one per label; None: as here
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
-    """Report accuracy variants of these predictions, with baselines and confidence intervals
+    """Report accuracies, F1 and ranking metrics, with intervals and what a trivial model would score
 
-        interp.accuracy_report().value['f1_macro']"""
+        interp.accuracy_report()
+        interp.accuracy_report(frequencies={'crash': 0.001}) # rarer in use than here"""
     p = self.predictions.replace(zero_division=zero_division).at_frequencies(frequencies)
     return report_of(p, ci)
 
@@ -62,9 +65,10 @@ def compare_slices(self,
     metric='f1_micro', # Row of `accuracy_report`, or a metric with an average
     ci:float=0.95 # Confidence level of the intervals, in (0, 1)
 )->SliceComparison: # A row per slice
-    """Compare the samples of each slice, such as a hospital, with all other samples
+    """Say for whom the model fails: compare each hospital, camera or age with all other samples
 
-        interp.compare_slices('site')"""
+        interp.compare_slices('site') # a column of the loader's items
+        interp.compare_slices(df['age']).plot()"""
     return slices_of(self, by, metric, ci)
 
 # %% ../../nbs/reports/07_interpret.ipynb #123b68fe
@@ -93,9 +97,16 @@ def checked(
     return call
 
 class MultiLabelInterpretation(Interpretation):
-    """Results of a multi-label model by label, pair of labels and sample
+    """Where a multi-label model fails: for which labels, pairs of labels and samples
 
-        interp = MultiLabelInterpretation.from_learner(learn)"""
+        interp = MultiLabelInterpretation.from_learner(learn)
+        interp.report()                # F1, precision, recall, AP of each label, the worst first
+        interp.show('cat', 'missed')   # images in which the cat was missed
+        interp.mistakes()              # all mistakes, the most confident first
+        interp.to_html('report.html')  # everything on one page
+
+    `from_preds` takes arrays of any library. Also: `accuracy_report`, `compare_slices`, `judge`,
+    `most_confused`, `most_missed`, `empty`, and plots of thresholds, curves and calibration."""
     # Methods that are functions of an interpretation
     accuracy_report = accuracy_report
     compare_slices = compare_slices
@@ -190,11 +201,13 @@ class MultiLabelInterpretation(Interpretation):
         groups=None, # Group of each sample, or a column of the items; None: samples are independent
         labels=None # Labels to score, by name or by index; None: all
     ):
-        """Predict once, and store the predictions
+        """Predict the validation set or a test set once, and interpret the predictions
 
-        With `labels`, the loss of a sample is the cross-entropy of these labels.
+            interp = MultiLabelInterpretation.from_learner(learn)
+            interp = MultiLabelInterpretation.from_learner(learn, dl=test_dl, groups='patient')
 
-            MultiLabelInterpretation.from_learner(learn, thresh=0.3)"""
+        Threshold, limits and ignored targets are those of the Learner, unless others are passed. With
+        `labels`, the loss of a sample is the cross-entropy of these labels."""
         dl = get_dl(learn, ds_idx, dl)
         ignored = ifnone(ignore_index, ignored_by(learn.metrics))
         # Neither a loss of all labels nor one of several outputs is a loss of these labels
@@ -226,9 +239,12 @@ class MultiLabelInterpretation(Interpretation):
         items=None, # Text or image of each sample, or a table of inputs; None: samples have numbers
         **kwargs
     ):
-        """Create from arrays of predictions and targets of any library
+        """Interpret predictions and targets of any library
 
-            MultiLabelInterpretation.from_preds(preds, targs, vocab=['cat', 'dog'])"""
+            interp = MultiLabelInterpretation.from_preds(probs, targs, vocab=['cat', 'dog'])
+            interp = MultiLabelInterpretation.from_preds(probs, targs, items=df['text'])
+
+        With `items`, `show` and `to_html` show the texts, images or rows of the mistakes."""
         check_kwargs('from_preds', cls.from_preds, kwargs)
         p = Predictions.of(preds, targs, **kwargs)
         res = cls(None, None, _cross_entropy(p), p)
