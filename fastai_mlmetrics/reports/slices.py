@@ -359,8 +359,8 @@ def compare_slices(
 
     `value` is the score of a slice, `low` to `high` its interval. `difference` is this score minus
     that of all other samples; the intervals from `difference_low` to `difference_high` hold for all
-    slices at once. `result` is 'lower' or 'higher' if 0 is not in the interval. Numbers with many values are
-    cut into quartiles, and the columns of a table are crossed."""
+    slices at once. `result` is 'lower' or 'higher' if 0 is not in the interval. Numbers with many
+    values are cut into quartiles, and the columns of a table are crossed."""
     check_kwargs('compare_slices', compare_slices, kwargs)
     p = Predictions.of(preds, targs, **kwargs)
     n_items = preds.shape[0] if hasattr(preds, 'shape') else len(preds)

@@ -226,7 +226,7 @@ def test_the_reading_of_a_report_is_about_the_rows_that_are_shown():
     o = r.loc[first]
     missed,wrong = int(((y==1) & (p==0))[:,first].sum()),int(((y==0) & (p==1))[:,first].sum())
     counts = f'Of label {first}, {missed} of {int(o.support)} positives are missed, and {wrong} of {int(o.predicted)} '
-    assert f'F1 is lowest for {first} ({o.f1:.3f}), ' in r.reading and counts in r.reading
+    assert f'is lowest for {first} ({o.f1:.3f}), ' in r.reading and counts in r.reading
     assert 'samples average' in r.reading and 'samples average' not in r.head(3).reading
     assert f'Of label {r.index[3]}, ' in r.iloc[3:4].reading and 'lowest' not in r.iloc[3:4].reading
     assert r[['f1']].reading=='' and repr(r.T)
