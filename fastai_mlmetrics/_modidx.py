@@ -1515,6 +1515,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                    'fastai_mlmetrics/reports/interpret.py'),
                                                     'fastai_mlmetrics.reports.interpret.accuracy_report': ( 'reports/interpret.html#accuracy_report',
                                                                                                             'fastai_mlmetrics/reports/interpret.py'),
+                                                    'fastai_mlmetrics.reports.interpret.checked': ( 'reports/interpret.html#checked',
+                                                                                                    'fastai_mlmetrics/reports/interpret.py'),
                                                     'fastai_mlmetrics.reports.interpret.compare_slices': ( 'reports/interpret.html#compare_slices',
                                                                                                            'fastai_mlmetrics/reports/interpret.py'),
                                                     'fastai_mlmetrics.reports.interpret.judge': ( 'reports/interpret.html#judge',
