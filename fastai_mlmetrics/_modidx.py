@@ -257,6 +257,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                            'fastai_mlmetrics/core/passes.py'),
                                               'fastai_mlmetrics.core.passes._parts': ( 'core/passes.html#_parts',
                                                                                        'fastai_mlmetrics/core/passes.py'),
+                                              'fastai_mlmetrics.core.passes._predict': ( 'core/passes.html#_predict',
+                                                                                         'fastai_mlmetrics/core/passes.py'),
                                               'fastai_mlmetrics.core.passes._tracks': ( 'core/passes.html#_tracks',
                                                                                         'fastai_mlmetrics/core/passes.py'),
                                               'fastai_mlmetrics.core.passes._whole_in_order': ( 'core/passes.html#_whole_in_order',
