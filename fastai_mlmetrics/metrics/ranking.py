@@ -414,8 +414,9 @@ def rank_labels(
 )->list: # C values of each metric
     "Score the ranking of each label's samples, with one sort per label"
     by_label = []
-    for scores,y,valid in p.by_label():
+    for i,(scores,y,valid) in enumerate(p.by_label()):
         curve = label_curve(scores[valid], y[valid])
+        if p.frequencies is not None: curve = curve.at_frequency(p.frequencies[i:i+1])
         by_label.append(torch.stack([m.values(curve) for m in metrics]))
     return [*torch.cat(by_label, 1)]
 

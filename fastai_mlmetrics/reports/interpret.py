@@ -47,12 +47,14 @@ def judge(self,
 def accuracy_report(self,
     *,
     zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
+    frequencies=None, # Label frequencies in use, by name or one per label; None: as here
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     """Report accuracy variants of these predictions, with baselines and confidence intervals
 
         interp.accuracy_report().value['f1_macro']"""
-    return report_of(self.predictions.replace(zero_division=zero_division), ci)
+    p = self.predictions.replace(zero_division=zero_division).at_frequencies(frequencies)
+    return report_of(p, ci)
 
 def compare_slices(self,
     by, # Name of a column of the loader's items, several names, or a value per sample

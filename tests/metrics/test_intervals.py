@@ -458,3 +458,17 @@ def test_values_without_each_sample_at_other_frequencies(average, ignored):
         others = torch.arange(40)!=i
         rest = Predictions.of(logits[others].sigmoid(), targs[others], **kw).at_frequencies({0: 0.05, 2: 0.7})
         assert value==pytest.approx(m.averaged(rest.counts).item(), abs=1e-12)
+
+@pytest.mark.parametrize('ignored', [False,True])
+def test_rankings_without_each_sample_at_other_frequencies(ignored):
+    "Also of scores that are tied"
+    logits,targs = simulate(40, 3, density=0.4, skill=1.)
+    if ignored: targs[::7,1] = math.nan
+    scores,kw = (10*logits.sigmoid()).round()/10,dict(ignore_index=math.nan)
+    p = Predictions.of(scores, targs, **kw).at_frequencies({0: 0.05, 2: 0.7})
+    value,without = macro_rankings(p, True)
+    assert not torch.allclose(value, macro_rankings(p.replace(frequencies=None), False)[0])
+    for i in range(40):
+        others = torch.arange(40)!=i
+        rest = Predictions.of(scores[others], targs[others], **kw).at_frequencies({0: 0.05, 2: 0.7})
+        torch.testing.assert_close(without[:,i], macro_rankings(rest, False)[0], atol=1e-12, rtol=0)
