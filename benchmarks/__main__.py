@@ -240,7 +240,8 @@ def memory(rows=(*((o, *s) for o in [*STREAMED][:3:2] for s in (FEW,MANY)), *((o
     """Memory
 
     Seconds, and growth of the peak memory in MB after a small first run, each in a separate process, on Linux. The
-    peak is higher than the memory [between batches](../nbs/howto/11_processes_large_data.ipynb#memory-and-time).
+    peak is higher than the memory [between
+    batches](../nbs/howto/04_loop_lightning_gpus.ipynb#mixed-precision-and-memory).
     Samples come in batches of 1,000, which are not stored. `accuracy_report` takes one array, and its time includes
     the intervals."""
     for name,n,c in rows:

@@ -21,11 +21,11 @@ TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorial
 # The how-to pages by task, as the lists show them: heading -> numbers of pages
 TASKS = {'When something is wrong': '30 32',
          'Data and labels': '31 22 25 12',
-         'Choose metrics and thresholds': '29 23 09',
-         'Train': '10 14 28 16 11',
-         'Evaluate and report': '01 20 19 17 24 18',
-         'Predict and deploy': '05 15',
-         'Other libraries': '02 03 04'}
+         'Choose metrics and thresholds': '29 23',
+         'Train': '10 04 14',
+         'Evaluate and report': '01 17 24',
+         'Save and predict': '05 15',
+         'Other libraries': '02 03'}
 HOWTO = [o for numbers in TASKS.values() for n in numbers.split() for o in NBS.glob(f'howto/{n}_*.ipynb')]
 # The wings of the package, from the ground up, with what they hold: the bold rows of the table in CONTRIBUTING.md
 WINGS = dict(re.findall(r'(?m)^\| \*\*`nbs/(\w+)/`\*\* \| \*\*(.+)\*\* \|$',
@@ -57,62 +57,69 @@ TERMS = {
     'tutorials/02_fastbook#whose-accuracy-fastai-keras-and-scikit-learn': 'categorical_crossentropy',
     'tutorials/02_fastbook#logits-and-probabilities': 'logits or probabilities, sigmoid or softmax',
     'tutorials/03_arrays': 'numpy arrays, without fastai',
-    'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
+    'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA, unbiased score',
+    'howto/01_test_score#several-images-per-patient': 'groups, grouped data, patients, clustered samples, '
+        'independent samples, frames of a video, same patient in train and test',
+    'howto/01_test_score#my-test-set-has-more-positives-than-reality': 'prevalence, prior shift, enriched test set, '
+        'balanced test set, label shift, frequencies',
+    'howto/01_test_score#how-many-samples': 'validation set large enough, sample size, uncertainty, '
+        'which label needs more data, collect more data',
     'howto/02_other_libraries': 'sklearn classification_report',
     'howto/02_other_libraries#notes': 'torchmetrics value in the training table',
     'howto/03_hugging_face': 'huggingface, BERT, transformers',
-    'howto/04_lightning_pytorch': 'DDP, LightningModule',
+    'howto/04_loop_lightning_gpus': 'callback in a plain loop, DDP, LightningModule, Lightning, out of memory, '
+        '10 million samples, gradient accumulation, slow validation, GPU memory',
+    'howto/04_loop_lightning_gpus#several-gpus-in-fastai': 'multiple GPUs, multi-GPU, two GPUs, T4 x2, accelerate, '
+        'distributed training',
+    'howto/04_loop_lightning_gpus#mixed-precision-and-memory': 'fp16, half precision, bf16',
     'howto/05_production': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
-        'export model, save model threshold, images in deployment',
-    'howto/05_production#with-fastai-alone': 'export learner',
+        'export model, save model threshold, images in deployment, Gradio, ONNX, Hugging Face Spaces',
+    'howto/05_production#export-load_learner-with-this-package-or-with-fastai-alone': 'export learner, export, '
+        'without package',
     'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
-    'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
-    'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
-        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights & Biases, '
-        'Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, log to a file',
+        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights and Biases, '
+        'Weights & Biases, Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, '
+        'log to a file, TensorBoard',
     'howto/10_monitor_trackers#monitor-one-label':
         'one column for a label, F1 per label during training, recall of one label, '
         'precision and recall per class while training',
-    'howto/11_processes_large_data': '10 million samples, out of memory, gradient accumulation',
-    'howto/11_processes_large_data#memory-and-time': 'cost and overhead of the callback, GPU memory, slow validation',
-    'howto/11_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
-    'howto/11_processes_large_data#mixed-precision': 'fp16, half precision',
-    'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
     'howto/10_monitor_trackers#a-function-for-on_flag': 'on_flag function',
     'howto/10_monitor_trackers#the-fields-of-a-record': 'record fields',
-    'howto/14_segmentation_sequences': 'padding, tokens, pixels',
-    'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score, '
+    'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation, '
+        'cross validation',
+    'howto/14_other_shapes': 'padding, tokens, pixels, sequence, segmentation',
+    'howto/14_other_shapes#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score, '
         'IoU of a segmentation',
+    'howto/14_other_shapes#several-outputs-or-targets': 'multiple outputs, several targets, multi-task, multitask, '
+        'two heads, multi-head, tuple of outputs, model returns a tuple',
     'howto/15_no_internet_kaggle': 'air-gapped, offline, submission CSV, Kaggle submission, predict new images, '
-        'sample submission, file names of predictions, ensemble of models',
-    'howto/16_own_loop_timm': 'callback in a plain loop',
-    'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test, "
-        'compare two checkpoints',
-    'howto/18_calibrate': 'calibration, calibrate probabilities, isotonic regression, temperature scaling, '
-        'scores are not probabilities, probabilities too high',
-    'howto/19_groups': 'groups, grouped data, patients, clustered samples, independent samples, frames of a video, '
-        'same patient in train and test',
-    'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size, '
-        'difference of 0.02',
-    'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data, collect more data',
+        'sample submission, file names of predictions, ensemble of models, ensemble, ensembling, average of folds',
+    'howto/17_compare_models': "last week's model, last month's predictions, old predictions, previous model, "
+        'A/B test, compare two checkpoints, statistically significant, significance, difference of 0.02, '
+        'save predictions',
+    'howto/17_compare_models#was-it-the-seed': 'which seed, random seed, lucky seed, several runs, '
+        'variance of training',
+    'howto/17_compare_models#f1-per-hospital-for-whom-does-it-fail': 'F1 per hospital, F1 per site, per camera, '
+        'by age, by sex, fairness, demographic bias, subgroup, score by slice',
     'howto/22_no_label': 'no finding, background images, from single-label to multi-label, multi-class to multi-label, '
-        'empty labels, samples without any label, missing targets, unlabelled, unlabeled, unknown labels, '
-        'only positives known, value -1, validation set without a label, split, ROC AUC is nan, ROC AUC one class, '
-        'only one class is present in y_true, undefined metric',
+        'empty labels, samples without any label, missing targets, missing labels, unlabelled, unlabeled, '
+        'unknown labels, only positives known, value -1, validation set without a label, split, ROC AUC is nan, '
+        'ROC AUC one class, only one class is present in y_true, undefined metric',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
     'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
     'howto/24_confusion_matrix#results-table-for-a-paper': 'mAP CP CR CF1, PASCAL VOC 2007, 11-point average precision',
-    'howto/25_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
-        'balanced sampling',
-    'howto/28_several_outputs': 'multiple outputs, several targets, multi-task, multitask, two heads, multi-head, '
-        'tuple of outputs',
-    'howto/29_choose_threshold': 'cost-sensitive, reset threshold, back to 0.5, '
+    'howto/25_rare_labels': 'class imbalance, WeightedRandomSampler, weighted sampler, imbalanced data set, '
+        'imbalanced dataset, balanced sampling, oversampling, pos_weight, undersampling, long tail',
+    'howto/25_rare_labels#calibration-probabilities-after-pos_weight': 'calibration, calibrate probabilities, '
+        'isotonic regression, temperature scaling, scores are not probabilities, probabilities too high, '
+        'undo pos_weight, Platt scaling, make scores calibrated',
+    'howto/29_choose_threshold': 'cost-sensitive, reset threshold, back to 0.5, threshold per class, '
         'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
         'recall of one label and the others as they are',
     'howto/29_choose_threshold#a-required-recall-or-precision': 'minimum precision',
     'howto/30_predicts_nothing': 'show_results without labels, predict returns nothing, predict returns empty list, '
-        'no tags predicted, empty predictions, F1 is zero, F1 stays 0, unfreeze',
+        'no tags predicted, empty predictions, F1 is zero, F1 is 0, F1 stays 0, unfreeze',
     'howto/31_csv_to_dataloaders': 'ImageDataLoaders, TextDataLoaders, TabularDataLoaders, TabularPandas, DataBlock, '
         'label_delim, label_col, y_block, MultiCategoryBlock, several targets in a table, one-hot columns of a CSV, '
         'columns of 0/1, load my data, valid_idx, valid_col, names with commas',
