@@ -127,56 +127,59 @@ TERMS = {
         'Exception occured in Recorder when calling event after_batch, 0D or 1D target tensor expected multi-target '
         'not supported, target size must be the same as input size, not included in the training dataset red_4 red_5',
     'howto/32_fastai_errors#mixup-cutmix-and-lr_find-need-nothing': 'mixup, cutmix, learning rate finder',
+    'reference/01_metrics#a-metric-of-your-own': 'custom metric, AccumMetric, metrics that are not sums, median',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
-    'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '
+    'reference/01_metrics#arguments-of-all-metrics': 'do metrics take logits or probabilities, sample weights, '
         'score some labels, score five of eighty labels, subset of labels, select labels, exclude labels',
-    'reference/02_ranking#apscoremulti': 'mean average precision, VOC 2007, 11-point average precision',
-    'reference/02_ranking#rocaucmulti': 'AUC multilabel, AUROC',
-    'reference/02_ranking#precisionatk': 'top k, top-k accuracy, precision at k, precision at 3, precision@3',
-    'reference/03_thresholds': 'which threshold, threshold per label, threshold for each class, best threshold, '
+    'reference/01_metrics#apscoremulti': 'mean average precision, VOC 2007, 11-point average precision',
+    'reference/01_metrics#rocaucmulti': 'AUC multilabel, AUROC',
+    'reference/01_metrics#precisionatk': 'top k, top-k accuracy, precision at k, precision at 3, precision@3',
+    'reference/02_thresholds': 'which threshold, threshold per label, threshold for each class, best threshold, '
         'optimal threshold for F1, choose threshold, cut-off, threshold too low, threshold overfitting',
-    'reference/03_thresholds#learnerset_thresh':
+    'reference/02_thresholds#learnerset_thresh':
         'min_labels, predict at least one label, always predict one label, max_labels, at most two labels, '
         'top 3 labels, limit number of labels, '
         'threshold of each label by name, dict of thresholds, thresholds after more training',
-    'reference/03_thresholds#learnerthresh_find':
+    'reference/02_thresholds#learnerthresh_find':
         'which threshold to set, best or per_label',
-    'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife, '
+    'reference/03_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife, '
         'results as a DataFrame',
-    'reference/04_reports#multilabel_metrics': 'fewer columns in the training table, fewer metrics',
-    'reference/04_reports#compare_models': 'statistically significant, p-value',
-    'reference/04_reports#compare_slices': 'score by slice, subgroup, F1 per site, F1 per hospital, '
-        'per camera, by age, by sex, fairness, demographic bias',
-    'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
+    'reference/01_metrics#multilabel_metrics': 'fewer columns in the training table, fewer metrics',
+    'reference/03_reports#compare_models': 'statistically significant, p-value',
+    'reference/03_reports#multilabelinterpretationreport': '500 classes, many classes, hundreds of labels, 1000 labels',
+    'reference/03_reports#multilabelinterpretationplot_roc': 'ROC curve',
+    'reference/01_metrics#hamminglossmulti': 'Hamming, Hamming score',
+    'reference/01_metrics#subsetaccuracy': 'exact match, exact match ratio',
+    'reference/04_callback#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
         'too many warnings, patience, warning every epoch, warn at the end',
-    'reference/05_learner#zerolabelserror': 'error instead of warning',
-    'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings, '
+    'reference/04_callback#zerolabelserror': 'error instead of warning',
+    'reference/04_callback#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings, '
         'treat warnings as errors',
-    'reference/06_interpretation':
+    'reference/03_reports':
         'precision and recall per class, which labels are confused, wrong images, HTML report',
-    'reference/06_interpretation#multilabelinterpretationprint_classification_report': 'classification report sklearn',
-    'reference/06_interpretation#plots': 'save a plot, save a figure, savefig',
-    'reference/06_interpretation#multilabelinterpretationitems': 'file names, wrong predictions to CSV',
-    'reference/06_interpretation#multilabelinterpretationplot_top_losses':
+    'reference/03_reports#multilabelinterpretationprint_classification_report': 'classification report sklearn',
+    'reference/03_reports#plots': 'save a plot, save a figure, savefig',
+    'reference/03_reports#multilabelinterpretationitems': 'file names, wrong predictions to CSV',
+    'reference/03_reports#multilabelinterpretationplot_top_losses':
         'top losses, worst images, ten most wrong images, hardest samples',
-    'reference/07_data#labels': 'rare classes, class imbalance, long tail',
-    'reference/06_interpretation#multilabelinterpretationto_html': 'report to send, report for a colleague',
-    'reference/07_data#splitting': 'iterative stratification, three parts, 60 20 20',
-    'reference/07_data#stratified_folds': 'k-fold cross-validation, kfold, one threshold for all folds',
-    'reference/07_data#losses':
+    'reference/05_data#labels': 'rare classes, long tail distribution',
+    'reference/03_reports#multilabelinterpretationto_html': 'report to send, report for a colleague',
+    'reference/05_data#splitting': 'iterative stratification, three parts, 60 20 20',
+    'reference/05_data#stratified_folds': 'k-fold cross-validation, kfold, one threshold for all folds',
+    'reference/05_data#losses':
         'BCE, BCEWithLogitsLoss, class weights, rare labels loss, focal loss, asymmetric loss',
-    'reference/07_data#bcewithlogitslossflat': 'weight positives by 3, weighted BCE',
-    'reference/08_terms': 'what a column means',
-    'reference/09_messages#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
+    'reference/05_data#bcewithlogitslossflat': 'weight positives by 3, weighted BCE',
+    'reference/06_terms': 'what a column means',
+    'reference/04_callback#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
         'predicts too many labels, model predicts everything',
-    'reference/09_messages#what-helps': 'unfreeze, frozen layers',
-    'reference/09_messages#common-errors': 'soft labels, label smoothing, '
+    'reference/04_callback#what-helps': 'unfreeze, frozen layers',
+    'reference/04_callback#common-errors': 'NaN loss, loss is nan, soft labels, label smoothing, '
         'targets must be 0 or 1',
-    'reference/08_terms#counts': 'false positives, false negatives',
-    'reference/08_terms#evaluation': 'held_out',
-    'reference/08_terms#which-average': 'which average to choose, macro or micro',
-    'reference/08_terms#baselines': 'chance level',
+    'reference/06_terms#counts': 'false positives, false negatives',
+    'reference/06_terms#evaluation': 'held_out',
+    'reference/06_terms#which-average': 'which average to choose, macro or micro',
+    'reference/06_terms#baselines': 'chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed, runtime, how long does it take',
     'CONTRIBUTING': 'how to contribute, pull request, run the tests, add a metric, build the site',
     'RELEASING': 'release to PyPI', 'CHANGELOG': "what's new"}
@@ -247,6 +250,12 @@ def documentation(o, name):
     for k,text in getattr(o, 'argument_texts', {}).items(): docs[k].docment = text
     return 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function',docs
 
+def in_table(o, docs):
+    "The arguments to explain: of a metric, those that the table of all metrics lacks, or that differ"
+    if not hasattr(o, 'argument_texts'): return docs
+    usual = documentation(import_module(f"{settings['lib_name']}.metrics.formulas").F1ScoreMulti, 'F1ScoreMulti')[1]
+    return {k: v for k,v in docs.items() if k not in usual or v.docment!=usual[k].docment}
+
 def documented(o, name, *options, text=None):
     "A signature, the docstring or `text`, and a table of the arguments, as a directive of Sphinx"
     kind,docs = documentation(o, name)
@@ -254,7 +263,7 @@ def documented(o, name, *options, text=None):
     return '\n'.join([f"````{{py:{kind}}} {name}{'' if kind=='property' else signature(docs)}",
                       f':module: {module_of(o)}', *[':classmethod:']*inspect.ismethod(o), *options, '',
                       doc_of(o) if text is None else text, '',
-                      *table(docs, returns), '````'])
+                      *table(in_table(o, docs), returns), '````'])
 
 def linked(text, names):
     "`text` with the public names in it linked to where they are documented"
@@ -272,7 +281,8 @@ def signatures(names, objects):
         returns = [docs.pop('return')] if 'return' in docs else []
         summary = re.sub('`([^`]*)`', r'<code>\1</code>', summary_of(objects[name]))
         parts += [f'<details><summary><code>{name}</code>: {summary}</summary>',
-                  f'```python\n{wrapped(name, docs)}\n```', '\n'.join(table(docs, returns)), '</details>']
+                  f'```python\n{wrapped(name, docs)}\n```', '\n'.join(table(in_table(objects[name], docs), returns)),
+                  '</details>']
     return '\n\n'.join(filter(None, parts))
 
 def subject(cell):
