@@ -336,7 +336,7 @@ FIRST = {
     'howto/17_compare_models': 'f1 per hospital; which seed',
     'howto/22_no_label': 'missing labels',
     'howto/24_confusion_matrix': 'confusion matrix',
-    'howto/25_rare_labels': 'class imbalance; calibration; oversampling; pos_weight',
+    'howto/25_rare_labels': 'class imbalance; calibration; oversampling',
     'howto/29_choose_threshold': 'reset threshold; threshold per class',
     'howto/30_predicts_nothing': 'predict returns nothing; f1 is 0',
     'howto/32_fastai_errors':
@@ -345,7 +345,8 @@ FIRST = {
         'Target size must be the same as input size',
     'reference/01_metrics': 'mean average precision; hamming; exact match',
     'reference/03_reports': '500 classes; roc curve',
-    'reference/04_callback': 'nan loss'}
+    'reference/04_callback': 'nan loss',
+    'reference/05_data': 'pos_weight'}
 
 @pytest.mark.slow
 def test_the_built_site_finds_names_and_pages(tmp_path):

@@ -411,7 +411,8 @@ def sources(folder):
         (folder/o.relative_to(ROOT)).parent.mkdir(exist_ok=True)
         shutil.copy(o, folder/o.relative_to(ROOT))
     for o in PAGES:
-        text = dict(cell_type='markdown', source=o.read_text(encoding='utf-8'))
+        source = re.sub(r'\(nbs/README\.md#how-it-is-made\)', '(making.md)', o.read_text(encoding='utf-8'))
+        text = dict(cell_type='markdown', source=source)
         indexed(dict(cells=[text]), str(o.relative_to(ROOT).with_suffix('')))
         (folder/o.relative_to(ROOT)).write_text(text['source'], encoding='utf-8')
 
