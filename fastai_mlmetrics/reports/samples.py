@@ -175,9 +175,14 @@ def mistakes(self,
     max_n:int=None, # Maximum number of mistakes; None: all
     groups=None # Group of each sample, or a column of the items: list one mistake of each; None: all
 )->Table: # A row per mistake: item (if samples have names), label, kind, score
-    """List mistakes, most confident first, among which wrong targets are frequent
+    """List all mistakes, the most confident first: if a target is wrong, it is probably among these
 
-        interp.mistakes(max_n=200).to_csv('check.csv')"""
+        interp.mistakes(9)
+        interp.mistakes('cat', kind='missed')
+        interp.mistakes(max_n=200).to_csv('check.csv') # a list to check by hand
+
+    A row has the sample, its file or row if it has a name, the label, the kind of mistake and the
+    score. Next: `interp.show('cat')` shows the samples."""
     is_name = str(label) in self.vocab.map(as_shown)
     if isinstance(label, Integral) and not is_name and max_n is None:
         max_n = label
@@ -343,9 +348,12 @@ def show(self,
     max_n:int=9, # Maximum number of samples
     **kwargs
 ): # A `Table`, if the inputs are not images
-    """Show false negatives or false positives of a label, most confident mistakes first
+    """Show the samples in which a label is missed or wrongly predicted, the most confident first
 
-        interp.show('cat', 'false', max_n=3)"""
+        interp.show('cat')                   # images in which the cat was missed
+        interp.show('cat', 'false', max_n=3) # and those with a cat that is not there
+
+    Images are plotted; texts and rows of a table are returned as a table."""
     i = label_index(label, self.vocab)
     idxs,scores,title = find_mistakes(self, i, kind, max_n)
     if not len(idxs): return print(title)
@@ -359,7 +367,9 @@ def plot_top_losses(self,
 ): # A `Table`, if the inputs are not images
     """Show the samples with the highest losses
 
-        interp.plot_top_losses(6)"""
+        interp.plot_top_losses(6)
+
+    For mistakes in a single label, use `interp.show('cat')`."""
     ranks = slice(check_int('k', k, 1)) if isinstance(k, Real) else L(k)
     losses,idxs = self.top_losses(None, largest)
     defined = ~losses.isnan() # Samples without a valid target have no loss

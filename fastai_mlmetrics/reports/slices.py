@@ -353,15 +353,16 @@ def compare_slices(
     ci:float=0.95, # Confidence level of the intervals, in (0, 1)
     **kwargs
 )->SliceComparison: # A row per slice
-    """Compare the samples of each slice, such as a hospital, with all other samples
+    """Say for whom a model fails: compare each hospital, camera or age with all other samples
 
-        compare_slices(probs, targs, df['site']).plot()
+        slices = compare_slices(probs, targs, df['site'])
+        slices.labels # the labels that differ in a slice
+        slices.plot()
 
-    `value` is the score of the slice, `low` to `high` its interval. `difference` is the score minus
+    `value` is the score of a slice, `low` to `high` its interval. `difference` is this score minus
     that of all other samples; the intervals from `difference_low` to `difference_high` hold for all
-    slices at once. `result` is 'lower' or 'higher' if the interval excludes 0. The attribute `labels`
-    is a table of the labels that differ in a slice. Numbers with many values are cut into
-    quartiles."""
+    slices at once. `result` is 'lower' or 'higher' if 0 is not in the interval. Numbers with many
+    values are cut into quartiles, and the columns of a table are crossed."""
     check_kwargs('compare_slices', compare_slices, kwargs)
     p = Predictions.of(preds, targs, **kwargs)
     n_items = preds.shape[0] if hasattr(preds, 'shape') else len(preds)
