@@ -168,8 +168,8 @@ def validation(learners=LEARNERS, repeats=15):
     Milliseconds of `learn.validate()` without metrics, and the time that is added by our nine metrics, by
     `ZeroLabelsCallback` in addition to these, and by fastai's seven metrics instead. Each value is the median of the
     differences within 15 rounds. So times of the same metrics differ from the first table, which measures them without
-    a Learner, and fastai's and scikit-learn's only once. *Below x*: the time cannot be distinguished from 0; x is the
-    upper limit of the 95% interval, or the interval's width if the limit is below 0."""
+    a Learner, and fastai's and scikit-learn's only once. *Below 99*: too small to measure; it is less than 99 ms, with
+    95% confidence."""
     for name,learner in learners.items():
         learn = learner()
         learn.remove_cbs(learn.cbs.filter(lambda o: isinstance(o, (ProgressCallback, ZeroLabelsCallback))))
@@ -240,7 +240,8 @@ def memory(rows=(*((o, *s) for o in [*STREAMED][:3:2] for s in (FEW,MANY)), *((o
     """Memory
 
     Seconds, and growth of the peak memory in MB after a small first run, each in a separate process, on Linux. The
-    peak is higher than the memory [between batches](../nbs/howto/11_processes_large_data.ipynb#memory-and-time).
+    peak is higher than the memory [between
+    batches](../nbs/howto/04_loop_lightning_gpus.ipynb#mixed-precision-and-memory).
     Samples come in batches of 1,000, which are not stored. `accuracy_report` takes one array, and its time includes
     the intervals."""
     for name,n,c in rows:
@@ -360,11 +361,11 @@ def summary(tables):
     m,free,resnet = m.iloc[min(1, len(m)-1)],v.iloc[0],v.iloc[-1]
     def added(difference): return str(difference).replace('below', 'less than')
     fastai_adds = added(free["fastai's metrics"])
-    train = (f'**Training**: for {m["samples x labels"]} (samples x labels), our nine metrics add '
-             f'{added(free.metrics)} ms to a validation, the callback {added(free.callback)} ms, and fastai\'s seven '
-             f'metrics {fastai_adds} ms. A resnet18 validates small images in '
-             f'{short(resnet.validation)} ms {accelerator()}; metrics add {added(resnet.metrics)} ms, and the callback '
-             f'{added(resnet.callback)} ms.')
+    train = (f'You will hardly notice metrics and callback while you train: for {m["samples x labels"]} (samples x '
+             f'labels), a validation takes {added(free.metrics)} ms longer with our nine metrics, and '
+             f'{added(free.callback)} ms more with the callback. fastai\'s seven metrics take {fastai_adds} ms. '
+             f'Beside a resnet18, which validates small images in {short(resnet.validation)} ms {accelerator()}, '
+             f'metrics add {added(resnet.metrics)} ms, and the callback {added(resnet.callback)} ms.')
     n = t['samples x labels'].iloc[0]
     of = t[t['samples x labels']==n].set_index('thresholds')
     one,per = of.loc['global, micro F1'],of.loc['per label, jointly for micro F1']
@@ -414,7 +415,8 @@ def cpu():
 
 def write(tables, file):
     "Replace `file` by the page of `tables`"
-    lines = ['# Benchmarks', *(f'- {o}' for o in summary(tables)), f'Measured on {where()}',
+    answer,*more = summary(tables)
+    lines = ['# Benchmarks', answer, *(f'- {o}' for o in more), f'Measured on {where()}',
              *(section(f, tables[f.__name__]) for f in PAGE),
              '`python -m benchmarks --save` wrote this page; `python -m benchmarks all` measures more.']
     Path(file).write_text('\n\n'.join(lines)+'\n')

@@ -33,7 +33,7 @@ def test_the_page_begins_with_its_three_sentences_and_replaces_the_last_one(benc
     bench.write(tables, page)
     text = page.read_text()
     assert re.findall(r'^(?:- \*\*|## )([\w ]+)', text, re.M)==[
-        'Training','Thresholds and intervals','Memory',
+        'Thresholds and intervals','Memory',
         'Metrics of a validation','Thresholds','Validation with the callback',
         'Memory','Waiting for a GPU','On a GPU']
     assert 'older' not in text and not re.search(r'-\d|nan|e[-+]\d', text)

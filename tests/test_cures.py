@@ -6,7 +6,7 @@ from helpers import *
 
 def rows(heading):
     "The messages in the tables below a heading of the page"
-    cells = json.loads((ROOT/'nbs'/'reference'/'09_messages.ipynb').read_text())['cells']
+    cells = json.loads((ROOT/'nbs'/'reference'/'04_callback.ipynb').read_text())['cells']
     text = '\n'.join(''.join(o['source']) for o in cells if o['cell_type']=='markdown')
     section = text.partition(f'\n## {heading}\n')[2].partition('\n## ')[0]
     found = re.findall(r'(?m)^\| ([^|]+) \|(?: [^|]+ \|){1,2}$', section)

@@ -115,3 +115,98 @@ def test_each_heading_is_the_text_of_fastais_error():
     errors = {k.strip('`'): str(v[-1]).replace("\\'", "'") for k,v in values.items() if k.startswith('`')}
     assert len(errors)>8
     for heading,error in errors.items(): assert heading in error, (heading,error)
+
+@pytest.mark.slow
+def test_groups_widen_the_interval_of_a_test_score():
+    space,values = run_page('test_score')
+    alone,by_patient,report = (space[o] for o in ('alone','by_patient','report'))
+    assert by_patient.high-by_patient.low > 1.2*(alone.high-alone.low)
+    probs,targs = space['learn'].get_preds(dl=space['test_dl'])
+    predicted = probs>space['found'].thresh
+    assert len(targs)==1000 and report.value['f1_micro']==pytest.approx(skm.f1_score(targs, predicted, average='micro'))
+    thresh = next(o for o in values['My test set has more positives than reality'])
+    assert thresh.iloc[1]>thresh.iloc[0] # A rarer label has more false positives for each true one
+
+def test_the_positives_that_a_label_needs():
+    "The table on the page of the test score"
+    from fastai_mlmetrics.thresholds.constraints import most_misses, n_needed
+    assert (n_needed(0.9, 0.9),n_needed(0.95, 0.95))==(22,59)
+    assert [*most_misses([90,91], 0.9, 0.9)]==[4,5]
+    def low(n, f1=0.7): # Lower limit of an F1 with n positives, and as many predictions
+        right = round(f1*n)
+        targs,predicted = np.zeros((2, 20*n, 1), int)
+        targs[:n] = predicted[n-right:2*n-right] = 1
+        return MultiLabelInterpretation.from_preds(predicted, targs).report().low.iloc[0]
+    assert low(15)<0.5<low(20)
+
+def test_twice_the_samples_that_the_width_asks_for_show_a_difference_in_four_of_five_sets():
+    "The formula at the end of the page that compares models"
+    def draw(n, seed=0):
+        rng = np.random.default_rng(seed)
+        targs = (rng.random((n,8))<np.geomspace(0.02, 0.4, 8)).astype(int)
+        noise = rng.normal(size=targs.shape)
+        logits = [4*targs+2*noise-4, 4.4*targs+2*noise+0.6*rng.normal(size=targs.shape)-4]
+        return dict(zip('ab', (1/(1+np.exp(-o)) for o in logits))),targs
+    measured = compare_models(*draw(1000)).loc['f1_micro']
+    real = compare_models(*draw(20_000), ci=None).difference['f1_micro']
+    n = round(2*1000*((measured.high-measured.low)/2/real)**2)
+    found = [compare_models(*draw(n, seed)).low['f1_micro']>0 for seed in range(1, 61)]
+    assert 0.6<np.mean(found)<0.97
+
+@pytest.mark.slow
+def test_a_model_is_better_over_all_seeds_and_fails_in_one_hospital():
+    space,_ = run_page('compare_models')
+    d = space['compared'].loc['f1_micro']
+    f1 = [skm.f1_score(space['targs'], space['probs'][k]>space['thresh'][k], average='micro') for k in 'AB']
+    np.testing.assert_allclose([d.A, d.B], f1, atol=1e-6)
+    assert d.low>0 and (space['of_runs'].low[['f1_micro','ap_macro']]>0).all()
+    assert (space['slices'].result=='').all() and ('west','login') in space['slices'].labels.index
+
+def test_neither_weights_nor_oversampling_beat_tuned_thresholds():
+    space,values = run_page('rare_labels')
+    plain,*others = (space['means'][o] for o in ('as they are','oversampled','pos_weight'))
+    for o in others:
+        assert o['mean score of rare']>2*plain['mean score of rare']
+        assert plain['macro F1, tuned']>max(o['macro F1 at 0.5'], o['macro F1, tuned']) and plain['mAP']>o['mAP']
+    p,weight = np.random.default_rng(0).random((50,3)),np.array([2.,9,30])
+    np.testing.assert_allclose(space['undo'](weight*p/(1-p+weight*p), weight), p)
+
+@pytest.mark.dev
+def test_metrics_of_other_loops_are_those_of_scikit_learn():
+    for o in ('timm','lightning'): pytest.importorskip(o)
+    space,_ = run_page('loop_lightning')
+    probs,targs = space['logits'].sigmoid().numpy(),space['targs'].numpy()
+    f1 = partial(skm.f1_score, targs, average='micro', zero_division=0)
+    assert space['rows'][-1]['f1_micro']==pytest.approx(f1(probs>0.5))
+    assert space['best'].score==pytest.approx(f1(probs>np.array(space['best'].thresh)))
+    weights = torch.load(space['folder']/'best.ckpt', weights_only=False)['state_dict']
+    log = space['log'].sort_values('ap_macro')
+    torch.manual_seed(0)
+    x = torch.randn(1200, 10)
+    y = (x[:,:4] + 0.5*torch.randn(1200, 4) > 1)[1000:]
+    preds = F.linear(x[1000:], weights['model.weight'], weights['model.bias'])
+    assert len(log)==3 and log.ap_macro.iloc[-1]==pytest.approx(skm.average_precision_score(y, preds), abs=1e-6)
+
+@pytest.mark.slow
+def test_other_shapes_are_scored_by_label():
+    space,values = run_page('other_shapes')
+    real = space['targs'][...,0]!=-100
+    p = space['logits'][real]>0
+    assert space['f1']==pytest.approx(skm.f1_score(space['targs'][real], p, average='macro'), abs=1e-6)
+    table,learn = space['table'],space['learn']
+    report = learn.accuracy_report()
+    assert report.value['f1_micro']==pytest.approx(table.value['f1_micro'], abs=1e-6)
+    with torch.no_grad(): right = [learn.model.eval()(x)[1].argmax(1)==y for x,_,y in learn.dls.valid]
+    assert table.value['accuracy']==pytest.approx(torch.cat(right).float().mean().item(), abs=1e-6)
+
+@pytest.mark.dev
+@pytest.mark.slow
+def test_a_served_model_predicts_the_same_labels():
+    for o in ('timm','onnxruntime','onnxscript'): pytest.importorskip(o)
+    space,values = run_page('production')
+    assert space['by_fastai'].endswith('False') # without this package
+    assert space['served_labels']==space['fastai_labels'] and any(space['served_labels'])
+    assert 'no label' not in next(iter(values['A Gradio app']))
+    images,served = space['images'],space['served']
+    program = torch.export.export(served, (images,), dynamic_shapes=space['shapes']).module()
+    assert torch.allclose(program(images[:1].repeat(3,1,1,1)), served(images[:1]), atol=1e-5)

@@ -207,7 +207,7 @@ PITFALLS = {
     'two-thresholds': '... but `predict` and `show_results` ...'}
 
 def test_every_message_is_explained(reference):
-    text = text_of(reference['messages'])
+    text = text_of(reference['callback'])
     def in_dots(template): return re.sub(r'\{[^}]*\}', '...', template.replace('{at}', ''))
     for v in verdicts.VERDICTS: assert f'| `{v.name}` | {in_dots(v.text)} |' in text and v.flagged==bool(
         re.search(rf'(?m)^\| `{v.name}` .* yes \|$', text))
@@ -244,98 +244,109 @@ SEARCHES = {
         'accuracy multi always 0.95; high accuracy low F1; accuracy always 0.9 multilabel; accuracy_multi too high; '
         'fastbook chapter 6; PASCAL; logits or probabilities; sigmoid or softmax; keras accuracy',
     'tutorials/03_arrays': 'numpy arrays; xgboost',
-    'howto/01_test_score': 'leakage; test-time augmentation; tta; score on test set',
+    'howto/01_test_score':
+        'leakage; test-time augmentation; tta; score on test set; same patient in train and test; prevalence; '
+        'several images per patient; patient groups; groups; how many samples; validation set large enough; '
+        'uncertainty',
     'howto/02_other_libraries': 'sklearn classification_report; torchmetrics',
-    'howto/03_hugging_face': 'Hugging Face trainer; huggingface trainer; bert',
-    'howto/04_lightning_pytorch': 'Lightning; pytorch lightning callback',
+    'howto/03_hugging_face': 'Hugging Face trainer; bert',
+    'howto/04_loop_lightning_gpus':
+        'pytorch lightning callback; several GPUs; gradient accumulation; validation out of memory; GPU memory; '
+        'timm; PyTorch loop; callback in a plain loop; mixed precision; 10 million samples; slow validation',
     'howto/05_production':
         'export learner with thresholds; export without package; save model threshold; deploy; export model; use '
-        'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; ONNX; images in '
+        'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; images in '
         'deployment; export ONNX thresholds',
-    'howto/09_own_metric': 'AccumMetric; metrics that are not sums',
     'howto/10_monitor_trackers':
         'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best model; '
         'reduce learning rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 '
         'per label during training; recall of one label; precision recall per class while training; '
         'TrialPruned; hyperparameter search optuna; sweep; my own logger; on_flag function; record fields; stop a '
         'bad run; stop training predicts nothing; silence a sweep; log to a file',
-    'howto/11_processes_large_data':
-        'callback overhead; GPU memory; several GPUs; 10 million samples; mixed precision; slow validation; '
-        'gradient accumulation; validation out of memory',
-    'howto/12_wrong_labels': 'wrong labels; relabel; cleanlab; k-fold; cross validation',
-    'howto/14_segmentation_sequences':
-        'IoU segmentation; dice score segmentation; segmentation; padding; sequence; segmentation mask; padded '
-        'tokens; N x C x H x W',
+    'howto/12_wrong_labels': 'wrong labels; relabel; cleanlab; k-fold',
+    'howto/14_other_shapes':
+        'IoU segmentation; dice score segmentation; padding; sequence; segmentation mask; padded tokens; '
+        'N x C x H x W; several outputs; multi-task model; model returns a tuple; two heads',
     'howto/15_no_internet_kaggle':
-        'Kaggle; no internet; offline; ensemble of models average; submission CSV; predict new images; Kaggle '
-        'submission; submission csv; test folder to submission.csv',
-    'howto/16_own_loop_timm': 'timm; PyTorch loop; callback in a plain loop',
-    'howto/17_compare_last_week':
-        "last week's model; save predictions; compare two models; compare with last week; last month; last month's "
-        'predictions; old predictions; previous model',
-    'howto/18_calibrate':
-        'probabilities are too high; Platt scaling; undo pos_weight; calibrate probabilities; make scores '
-        'calibrated; calibrate; isotonic; temperature',
-    'howto/19_groups': 'same patient in train and test; several images per patient; patient groups; groups',
-    'howto/20_how_many_samples':
-        'F1 difference 0.02; how many samples; significance; large enough; validation set large enough; is the '
-        'validation set large enough for a difference of 0.02?; uncertainty',
+        'no internet; offline; ensemble of models average; submission CSV; predict new images; Kaggle '
+        'submission; test folder to submission.csv',
+    'howto/17_compare_models':
+        "last week's model; save predictions; compare two models; compare with last week; last month's "
+        'predictions; previous model; F1 difference 0.02; significance; fairness',
     'howto/22_no_label':
         'none of the above; samples without any label; from single-label to multi-label; only positive labels known; '
         'missing targets; ignore missing targets; unlabelled; unknown labels; ignore_index; roc auc only one class; '
         'roc auc nan; Only one class present in y_true',
     'howto/23_which_metric': 'which metric; micro vs macro f1; which metric do I report?',
-    'howto/24_confusion_matrix': 'confusion matrix; confusion matrix multi label; VOC 2007',
-    'howto/25_oversampling': 'oversampling; WeightedDL; class imbalance; weighted sampler; imbalanced dataset',
-    'howto/28_several_outputs': 'several outputs; multi-task model; model returns a tuple; two heads',
+    'howto/24_confusion_matrix': 'confusion matrix multi label; VOC 2007',
+    'howto/25_rare_labels':
+        'WeightedDL; weighted sampler; imbalanced dataset; probabilities are too high; Platt scaling; '
+        'undo pos_weight; calibrate probabilities; calibrate; isotonic; temperature',
     'howto/29_choose_threshold':
-        'costs of errors; costs of false positives and negatives; reset threshold; '
+        'costs of errors; costs of false positives and negatives; '
         'minimum precision per label; recall of 0.95; minimum recall; guarantee a recall; recall of one label, the '
         'others as they are; required precision; sensitivity at least 90%',
     'howto/30_predicts_nothing':
         'show_results no labels; accuracy 0.95 F1 0; predict returns empty; learn.predict returns an empty list; '
-        'no tags predicted; f1 is zero; val f1 stays 0; show_results empty; predicts nothing; F1 is 0',
+        'no tags predicted; f1 is zero; val f1 stays 0; show_results empty; predicts nothing',
     'howto/31_csv_to_dataloaders':
         'csv to dataloaders; ImageDataLoaders several labels; tabular data several targets; one-hot; '
         'one hot encoded csv; label_delim; TextDataLoaders; load my csv; names with commas',
     'howto/32_fastai_errors':
-        'error_rate; accuracy AssertionError; Expected input batch_size to match target batch_size; '
-        'was not included in the training dataset; object of type float has no len; unhashable type list; '
-        'Target size must be the same as input size; multilabel-indicator is not supported; mixup; cutmix; '
-        'learning rate finder; lr_find',
+        'error_rate; accuracy AssertionError; multilabel-indicator is not supported; lr_find',
     'reference/01_metrics':
         'F0.5; logits probabilities; do metrics take logits; F1ScoreMulti; sample weights; hamming loss; '
         'accuracy_multi; balanced accuracy; specificity; matthews correlation; exact match ratio; subset accuracy; '
-        'iou; score five of eighty labels; score some labels; subset of labels',
-    'reference/02_ranking':
-        'mAP; mean average precision; precision at k; precision at 3; precision@3; top k; top-k accuracy; auc '
-        'multilabel; 11-point',
-    'reference/03_thresholds':
+        'iou; score five of eighty labels; score some labels; subset of labels; mAP; precision at k; '
+        'precision at 3; precision@3; top k; top-k accuracy; auc multilabel; 11-point; AccumMetric; custom metric; '
+        'metrics that are not sums; show fewer metrics',
+    'reference/02_thresholds':
         'at most two labels; always predict one label; per class threshold overfitting; which threshold; which of '
         'three thresholds; per label; pick threshold; best threshold; set_thresh; choose threshold; min_labels; '
         'max_labels; predict at least one label; top 3 labels; threshold for each class; optimal threshold f1; '
         'threshold too low; threshold per label by name; dict of thresholds',
-    'reference/04_reports':
-        'show fewer metrics; results as dataframe; show fewer columns in table; interval threshold; statistically '
-        'significant; bootstrap; jackknife',
-    'reference/05_learner':
-        'treat warnings as errors; raise error instead of warning; suppress warning; silence; quiet; once per run; '
-        'warn once per run; turn off warnings',
-    'reference/06_interpretation':
+    'reference/03_reports':
+        'results as dataframe; interval threshold; statistically significant; bootstrap; jackknife; '
         'classification report like sklearn; HTML report; precision recall curve; which labels are confused; '
-        'precision recall per class; wrong predictions csv; most wrong images; ten most wrong images; worst images; '
+        'precision recall per class; wrong predictions csv; most wrong images; worst images; '
         'file names; save a plot; savefig; top losses; report to send',
-    'reference/07_data':
-        'weight positives 3; split 60 20 20; one threshold for all folds; long tail distribution; stratified split; '
-        'class weights; bce; focal loss; pos_weight; BCEWithLogitsLoss; iterative stratification; rare classes',
-    'reference/08_terms': 'average to choose; which average; held_out; baseline; glossary; false positives',
-    'reference/09_messages':
-        'predicts nothing; model predicts no labels; over-predicts; unfreeze; soft labels; predictions seem to be '
+    'reference/04_callback':
+        'treat warnings as errors; raise error instead of warning; suppress warning; silence; quiet; '
+        'warn once per run; turn off warnings; over-predicts; unfreeze; soft labels; predictions seem to be '
         'logits; targets must be 0 or 1; label smoothing; model predicts everything',
+    'reference/05_data':
+        'weight positives 3; split 60 20 20; one threshold for all folds; long tail distribution; stratified split; '
+        'class weights; bce; focal loss; BCEWithLogitsLoss; iterative stratification; rare classes',
+    'reference/06_terms': 'average to choose; held_out; baseline; glossary; false positives',
     'benchmarks/results': 'overhead; GPU cost',
     'CONTRIBUTING': 'add a metric; how to contribute; run tests add a metric; build the site',
     'CHANGELOG': 'changelog',
     'RELEASING': 'release'}
+
+# What newcomers type, and the page that must come first
+FIRST = {
+    'howto/01_test_score': 'my test set has more positives than reality',
+    'howto/03_hugging_face': 'huggingface',
+    'howto/04_loop_lightning_gpus': 'lightning',
+    'howto/05_production': 'gradio; export; onnx',
+    'howto/10_monitor_trackers': 'weights and biases; early stopping',
+    'howto/12_wrong_labels': 'label noise; cross validation',
+    'howto/14_other_shapes': 'segmentation',
+    'howto/15_no_internet_kaggle': 'kaggle; ensemble',
+    'howto/17_compare_models': 'f1 per hospital; which seed',
+    'howto/22_no_label': 'missing labels',
+    'howto/24_confusion_matrix': 'confusion matrix',
+    'howto/25_rare_labels': 'class imbalance; calibration; oversampling',
+    'howto/29_choose_threshold': 'reset threshold; threshold per class',
+    'howto/30_predicts_nothing': 'predict returns nothing; f1 is 0',
+    'howto/32_fastai_errors':
+        'mixup; cutmix; learning rate finder; ==: 32 640; Expected input batch_size to match target batch_size; '
+        'was not included in the training dataset; object of type float has no len; unhashable type list; '
+        'Target size must be the same as input size',
+    'reference/01_metrics': 'mean average precision; hamming; exact match',
+    'reference/03_reports': '500 classes; roc curve',
+    'reference/04_callback': 'nan loss',
+    'reference/05_data': 'pos_weight'}
 
 @pytest.mark.slow
 def test_the_built_site_finds_names_and_pages(tmp_path):
@@ -345,6 +356,9 @@ def test_the_built_site_finds_names_and_pages(tmp_path):
     missed = {words: (page, find(words)[:5]) for page,searches in SEARCHES.items() for words in searches.split('; ')
               if page not in find(words)[:3]}
     assert not missed
+    others = {words: (page, find(words)[:5]) for page,searches in FIRST.items() for words in searches.split('; ')
+              if find(words)[:1]!=[page]}
+    assert not others
     assert find('zqx')==[] and find('zqx Kaggle')==find('Kaggle') # A word of no page is ignored
     of_modules = [o.partition('/')[0] in docs.WINGS for o in find('CountsMetric')]
     assert not of_modules[0] and of_modules[-1] and of_modules==sorted(of_modules)
@@ -362,8 +376,11 @@ def test_the_built_site_finds_names_and_pages(tmp_path):
     assert {'F1ScoreMulti','best_thresholds','Learner.thresh_find'} <= {*names} and len(names)==len({*names})
     f1 = read('nbs/reference/01_metrics.html').find(id='fastai_mlmetrics.metrics.formulas.F1ScoreMulti').parent
     arguments = [o.get_text() for o in f1.select('tbody tr td:first-child')]
-    assert arguments==[*inspect.signature(F1ScoreMulti).parameters]
-    links = [o['href'] for o in read('nbs/howto/09_own_metric.html').select('article a.reference.internal')]
+    assert arguments==[] # but in one table for all metrics
+    table = read('nbs/reference/01_metrics.html').find(id='arguments-of-all-metrics').select('tbody tr td:first-child')
+    explained = {name for o in table for name in o.get_text().split(', ')}
+    assert {*inspect.signature(F1ScoreMulti).parameters} <= explained
+    links = [o['href'] for o in read('nbs/metrics/02_formulas.html').select('article a.reference.internal')]
     shown = fastai_mlmetrics.all.__all__
     assert links and not any('../0' in o and o.rpartition('.')[2] in shown for o in links) # to the reference
 

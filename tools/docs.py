@@ -21,11 +21,11 @@ TUTORIALS,REFERENCE = (sorted(NBS.glob(f'{o}/[!_.]*.ipynb')) for o in ('tutorial
 # The how-to pages by task, as the lists show them: heading -> numbers of pages
 TASKS = {'When something is wrong': '30 32',
          'Data and labels': '31 22 25 12',
-         'Choose metrics and thresholds': '29 23 09',
-         'Train': '10 14 28 16 11',
-         'Evaluate and report': '01 20 19 17 24 18',
-         'Predict and deploy': '05 15',
-         'Other libraries': '02 03 04'}
+         'Choose metrics and thresholds': '29 23',
+         'Train': '10 04 14',
+         'Evaluate and report': '01 17 24',
+         'Save and predict': '05 15',
+         'Other libraries': '02 03'}
 HOWTO = [o for numbers in TASKS.values() for n in numbers.split() for o in NBS.glob(f'howto/{n}_*.ipynb')]
 # The wings of the package, from the ground up, with what they hold: the bold rows of the table in CONTRIBUTING.md
 WINGS = dict(re.findall(r'(?m)^\| \*\*`nbs/(\w+)/`\*\* \| \*\*(.+)\*\* \|$',
@@ -57,62 +57,69 @@ TERMS = {
     'tutorials/02_fastbook#whose-accuracy-fastai-keras-and-scikit-learn': 'categorical_crossentropy',
     'tutorials/02_fastbook#logits-and-probabilities': 'logits or probabilities, sigmoid or softmax',
     'tutorials/03_arrays': 'numpy arrays, without fastai',
-    'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA',
+    'howto/01_test_score': 'test set, final score, leakage, test-time augmentation, TTA, unbiased score',
+    'howto/01_test_score#several-images-per-patient': 'groups, grouped data, patients, clustered samples, '
+        'independent samples, frames of a video, same patient in train and test',
+    'howto/01_test_score#my-test-set-has-more-positives-than-reality': 'prevalence, prior shift, enriched test set, '
+        'balanced test set, label shift, frequencies',
+    'howto/01_test_score#how-many-samples': 'validation set large enough, sample size, uncertainty, '
+        'which label needs more data, collect more data',
     'howto/02_other_libraries': 'sklearn classification_report',
     'howto/02_other_libraries#notes': 'torchmetrics value in the training table',
     'howto/03_hugging_face': 'huggingface, BERT, transformers',
-    'howto/04_lightning_pytorch': 'DDP, LightningModule',
+    'howto/04_loop_lightning_gpus': 'callback in a plain loop, DDP, LightningModule, Lightning, out of memory, '
+        '10 million samples, gradient accumulation, slow validation, GPU memory',
+    'howto/04_loop_lightning_gpus#several-gpus-in-fastai': 'multiple GPUs, multi-GPU, two GPUs, T4 x2, accelerate, '
+        'distributed training',
+    'howto/04_loop_lightning_gpus#mixed-precision-and-memory': 'fp16, half precision, bf16',
     'howto/05_production': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
-        'export model, save model threshold, images in deployment',
-    'howto/05_production#with-fastai-alone': 'export learner',
+        'export model, save model threshold, images in deployment, Gradio, ONNX, Hugging Face Spaces',
+    'howto/05_production#export-load_learner-with-this-package-or-with-fastai-alone': 'export learner, export, '
+        'without package',
     'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
-    'howto/09_own_metric#a-metric-that-cannot-be-summed-over-batches': 'AccumMetric, metrics that are not sums, median',
-    'howto/09_own_metric': 'custom metric',
     'howto/10_monitor_trackers': 'stop early, early stopping, save best model, checkpoint, resume from a checkpoint, '
-        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights & Biases, '
-        'Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, log to a file',
+        'metrics on the training set, ReduceLROnPlateau, reduce learning rate on plateau, wandb, Weights and Biases, '
+        'Weights & Biases, Optuna, prune, TrialPruned, hyperparameter search, my own logger, silence a sweep, '
+        'log to a file, TensorBoard',
     'howto/10_monitor_trackers#monitor-one-label':
         'one column for a label, F1 per label during training, recall of one label, '
         'precision and recall per class while training',
-    'howto/11_processes_large_data': '10 million samples, out of memory, gradient accumulation',
-    'howto/11_processes_large_data#memory-and-time': 'cost and overhead of the callback, GPU memory, slow validation',
-    'howto/11_processes_large_data#several-processes': 'multiple GPUs, multi-GPU, two GPUs',
-    'howto/11_processes_large_data#mixed-precision': 'fp16, half precision',
-    'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation',
     'howto/10_monitor_trackers#a-function-for-on_flag': 'on_flag function',
     'howto/10_monitor_trackers#the-fields-of-a-record': 'record fields',
-    'howto/14_segmentation_sequences': 'padding, tokens, pixels',
-    'howto/14_segmentation_sequences#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score, '
+    'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation, '
+        'cross validation',
+    'howto/14_other_shapes': 'padding, tokens, pixels, sequence, segmentation',
+    'howto/14_other_shapes#segmentation-b-x-c-x-h-x-w': 'N x C x H x W, NxCxHxW, NCHW, Dice score, '
         'IoU of a segmentation',
+    'howto/14_other_shapes#several-outputs-or-targets': 'multiple outputs, several targets, multi-task, multitask, '
+        'two heads, multi-head, tuple of outputs, model returns a tuple',
     'howto/15_no_internet_kaggle': 'air-gapped, offline, submission CSV, Kaggle submission, predict new images, '
-        'sample submission, file names of predictions, ensemble of models',
-    'howto/16_own_loop_timm': 'callback in a plain loop',
-    'howto/17_compare_last_week': "last month's predictions, old predictions, previous model, A/B test, "
-        'compare two checkpoints',
-    'howto/18_calibrate': 'calibration, calibrate probabilities, isotonic regression, temperature scaling, '
-        'scores are not probabilities, probabilities too high',
-    'howto/19_groups': 'groups, grouped data, patients, clustered samples, independent samples, frames of a video, '
-        'same patient in train and test',
-    'howto/20_how_many_samples': 'validation set large enough, statistically significant, sample size, '
-        'difference of 0.02',
-    'howto/20_how_many_samples#positives-for-a-label': 'which label needs more data, collect more data',
+        'sample submission, file names of predictions, ensemble of models, ensemble, ensembling, average of folds',
+    'howto/17_compare_models': "last week's model, last month's predictions, old predictions, previous model, "
+        'A/B test, compare two checkpoints, statistically significant, significance, difference of 0.02, '
+        'save predictions',
+    'howto/17_compare_models#was-it-the-seed': 'which seed, random seed, lucky seed, several runs, '
+        'variance of training',
+    'howto/17_compare_models#f1-per-hospital-for-whom-does-it-fail': 'F1 per hospital, F1 per site, per camera, '
+        'by age, by sex, fairness, demographic bias, subgroup, score by slice',
     'howto/22_no_label': 'no finding, background images, from single-label to multi-label, multi-class to multi-label, '
-        'empty labels, samples without any label, missing targets, unlabelled, unlabeled, unknown labels, '
-        'only positives known, value -1, validation set without a label, split, ROC AUC is nan, ROC AUC one class, '
-        'only one class is present in y_true, undefined metric',
+        'empty labels, samples without any label, missing targets, missing labels, unlabelled, unlabeled, '
+        'unknown labels, only positives known, value -1, validation set without a label, split, ROC AUC is nan, '
+        'ROC AUC one class, only one class is present in y_true, undefined metric',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
     'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
     'howto/24_confusion_matrix#results-table-for-a-paper': 'mAP CP CR CF1, PASCAL VOC 2007, 11-point average precision',
-    'howto/25_oversampling': 'WeightedRandomSampler, weighted sampler, imbalanced data set, imbalanced dataset, '
-        'balanced sampling',
-    'howto/28_several_outputs': 'multiple outputs, several targets, multi-task, multitask, two heads, multi-head, '
-        'tuple of outputs',
-    'howto/29_choose_threshold': 'cost-sensitive, reset threshold, back to 0.5, '
+    'howto/25_rare_labels': 'class imbalance, WeightedRandomSampler, weighted sampler, imbalanced data set, '
+        'imbalanced dataset, balanced sampling, oversampling, pos_weight, undersampling, long tail',
+    'howto/25_rare_labels#calibration-probabilities-after-pos_weight': 'calibration, calibrate probabilities, '
+        'isotonic regression, temperature scaling, scores are not probabilities, probabilities too high, '
+        'undo pos_weight, Platt scaling, make scores calibrated',
+    'howto/29_choose_threshold': 'cost-sensitive, reset threshold, back to 0.5, threshold per class, '
         'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
         'recall of one label and the others as they are',
     'howto/29_choose_threshold#a-required-recall-or-precision': 'minimum precision',
     'howto/30_predicts_nothing': 'show_results without labels, predict returns nothing, predict returns empty list, '
-        'no tags predicted, empty predictions, F1 is zero, F1 stays 0, unfreeze',
+        'no tags predicted, empty predictions, F1 is zero, F1 is 0, F1 stays 0, unfreeze',
     'howto/31_csv_to_dataloaders': 'ImageDataLoaders, TextDataLoaders, TabularDataLoaders, TabularPandas, DataBlock, '
         'label_delim, label_col, y_block, MultiCategoryBlock, several targets in a table, one-hot columns of a CSV, '
         'columns of 0/1, load my data, valid_idx, valid_col, names with commas',
@@ -120,56 +127,59 @@ TERMS = {
         'Exception occured in Recorder when calling event after_batch, 0D or 1D target tensor expected multi-target '
         'not supported, target size must be the same as input size, not included in the training dataset red_4 red_5',
     'howto/32_fastai_errors#mixup-cutmix-and-lr_find-need-nothing': 'mixup, cutmix, learning rate finder',
+    'reference/01_metrics#a-metric-of-your-own': 'custom metric, AccumMetric, metrics that are not sums, median',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
-    'reference/01_metrics#what-all-metric-classes-share': 'do metrics take logits or probabilities, sample weights, '
+    'reference/01_metrics#arguments-of-all-metrics': 'do metrics take logits or probabilities, sample weights, '
         'score some labels, score five of eighty labels, subset of labels, select labels, exclude labels',
-    'reference/02_ranking#apscoremulti': 'mean average precision, VOC 2007, 11-point average precision',
-    'reference/02_ranking#rocaucmulti': 'AUC multilabel, AUROC',
-    'reference/02_ranking#precisionatk': 'top k, top-k accuracy, precision at k, precision at 3, precision@3',
-    'reference/03_thresholds': 'which threshold, threshold per label, threshold for each class, best threshold, '
+    'reference/01_metrics#apscoremulti': 'mean average precision, VOC 2007, 11-point average precision',
+    'reference/01_metrics#rocaucmulti': 'AUC multilabel, AUROC',
+    'reference/01_metrics#precisionatk': 'top k, top-k accuracy, precision at k, precision at 3, precision@3',
+    'reference/02_thresholds': 'which threshold, threshold per label, threshold for each class, best threshold, '
         'optimal threshold for F1, choose threshold, cut-off, threshold too low, threshold overfitting',
-    'reference/03_thresholds#learnerset_thresh':
+    'reference/02_thresholds#learnerset_thresh':
         'min_labels, predict at least one label, always predict one label, max_labels, at most two labels, '
         'top 3 labels, limit number of labels, '
         'threshold of each label by name, dict of thresholds, thresholds after more training',
-    'reference/03_thresholds#learnerthresh_find':
+    'reference/02_thresholds#learnerthresh_find':
         'which threshold to set, best or per_label',
-    'reference/04_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife, '
+    'reference/03_reports#accuracy_report': 'confidence interval, interval threshold, bootstrap, jackknife, '
         'results as a DataFrame',
-    'reference/04_reports#multilabel_metrics': 'fewer columns in the training table, fewer metrics',
-    'reference/04_reports#compare_models': 'statistically significant, p-value',
-    'reference/04_reports#compare_slices': 'score by slice, subgroup, F1 per site, F1 per hospital, '
-        'per camera, by age, by sex, fairness, demographic bias',
-    'reference/05_learner#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
+    'reference/01_metrics#multilabel_metrics': 'fewer columns in the training table, fewer metrics',
+    'reference/03_reports#compare_models': 'statistically significant, p-value',
+    'reference/03_reports#multilabelinterpretationreport': '500 classes, many classes, hundreds of labels, 1000 labels',
+    'reference/03_reports#multilabelinterpretationplot_roc': 'ROC curve',
+    'reference/01_metrics#hamminglossmulti': 'Hamming, Hamming score',
+    'reference/01_metrics#subsetaccuracy': 'exact match, exact match ratio',
+    'reference/04_callback#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
         'too many warnings, patience, warning every epoch, warn at the end',
-    'reference/05_learner#zerolabelserror': 'error instead of warning',
-    'reference/05_learner#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings, '
+    'reference/04_callback#zerolabelserror': 'error instead of warning',
+    'reference/04_callback#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings, '
         'treat warnings as errors',
-    'reference/06_interpretation':
+    'reference/03_reports':
         'precision and recall per class, which labels are confused, wrong images, HTML report',
-    'reference/06_interpretation#multilabelinterpretationprint_classification_report': 'classification report sklearn',
-    'reference/06_interpretation#plots': 'save a plot, save a figure, savefig',
-    'reference/06_interpretation#multilabelinterpretationitems': 'file names, wrong predictions to CSV',
-    'reference/06_interpretation#multilabelinterpretationplot_top_losses':
+    'reference/03_reports#multilabelinterpretationprint_classification_report': 'classification report sklearn',
+    'reference/03_reports#plots': 'save a plot, save a figure, savefig',
+    'reference/03_reports#multilabelinterpretationitems': 'file names, wrong predictions to CSV',
+    'reference/03_reports#multilabelinterpretationplot_top_losses':
         'top losses, worst images, ten most wrong images, hardest samples',
-    'reference/07_data#labels': 'rare classes, class imbalance, long tail',
-    'reference/06_interpretation#multilabelinterpretationto_html': 'report to send, report for a colleague',
-    'reference/07_data#splitting': 'iterative stratification, three parts, 60 20 20',
-    'reference/07_data#stratified_folds': 'k-fold cross-validation, kfold, one threshold for all folds',
-    'reference/07_data#losses':
+    'reference/05_data#labels': 'rare classes, long tail distribution',
+    'reference/03_reports#multilabelinterpretationto_html': 'report to send, report for a colleague',
+    'reference/05_data#splitting': 'iterative stratification, three parts, 60 20 20',
+    'reference/05_data#stratified_folds': 'k-fold cross-validation, kfold, one threshold for all folds',
+    'reference/05_data#losses':
         'BCE, BCEWithLogitsLoss, class weights, rare labels loss, focal loss, asymmetric loss',
-    'reference/07_data#bcewithlogitslossflat': 'weight positives by 3, weighted BCE',
-    'reference/08_terms': 'what a column means',
-    'reference/09_messages#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
+    'reference/05_data#bcewithlogitslossflat': 'weight positives by 3, weighted BCE',
+    'reference/06_terms': 'what a column means',
+    'reference/04_callback#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
         'predicts too many labels, model predicts everything',
-    'reference/09_messages#what-helps': 'unfreeze, frozen layers',
-    'reference/09_messages#common-errors': 'soft labels, label smoothing, '
+    'reference/04_callback#what-helps': 'unfreeze, frozen layers',
+    'reference/04_callback#common-errors': 'NaN loss, loss is nan, soft labels, label smoothing, '
         'targets must be 0 or 1',
-    'reference/08_terms#counts': 'false positives, false negatives',
-    'reference/08_terms#evaluation': 'held_out',
-    'reference/08_terms#which-average': 'which average to choose, macro or micro',
-    'reference/08_terms#baselines': 'chance level',
+    'reference/06_terms#counts': 'false positives, false negatives',
+    'reference/06_terms#evaluation': 'held_out',
+    'reference/06_terms#which-average': 'which average to choose, macro or micro',
+    'reference/06_terms#baselines': 'chance level',
     'benchmarks/results': 'overhead, GPU cost, slow, speed, runtime, how long does it take',
     'CONTRIBUTING': 'how to contribute, pull request, run the tests, add a metric, build the site',
     'RELEASING': 'release to PyPI', 'CHANGELOG': "what's new"}
@@ -240,6 +250,12 @@ def documentation(o, name):
     for k,text in getattr(o, 'argument_texts', {}).items(): docs[k].docment = text
     return 'class' if is_class else 'property' if is_prop else 'method' if '.' in name else 'function',docs
 
+def in_table(o, docs):
+    "The arguments to explain: of a metric, those that the table of all metrics lacks, or that differ"
+    if not hasattr(o, 'argument_texts'): return docs
+    usual = documentation(import_module(f"{settings['lib_name']}.metrics.formulas").F1ScoreMulti, 'F1ScoreMulti')[1]
+    return {k: v for k,v in docs.items() if k not in usual or v.docment!=usual[k].docment}
+
 def documented(o, name, *options, text=None):
     "A signature, the docstring or `text`, and a table of the arguments, as a directive of Sphinx"
     kind,docs = documentation(o, name)
@@ -247,7 +263,7 @@ def documented(o, name, *options, text=None):
     return '\n'.join([f"````{{py:{kind}}} {name}{'' if kind=='property' else signature(docs)}",
                       f':module: {module_of(o)}', *[':classmethod:']*inspect.ismethod(o), *options, '',
                       doc_of(o) if text is None else text, '',
-                      *table(docs, returns), '````'])
+                      *table(in_table(o, docs), returns), '````'])
 
 def linked(text, names):
     "`text` with the public names in it linked to where they are documented"
@@ -265,7 +281,8 @@ def signatures(names, objects):
         returns = [docs.pop('return')] if 'return' in docs else []
         summary = re.sub('`([^`]*)`', r'<code>\1</code>', summary_of(objects[name]))
         parts += [f'<details><summary><code>{name}</code>: {summary}</summary>',
-                  f'```python\n{wrapped(name, docs)}\n```', '\n'.join(table(docs, returns)), '</details>']
+                  f'```python\n{wrapped(name, docs)}\n```', '\n'.join(table(in_table(objects[name], docs), returns)),
+                  '</details>']
     return '\n\n'.join(filter(None, parts))
 
 def subject(cell):
@@ -394,7 +411,8 @@ def sources(folder):
         (folder/o.relative_to(ROOT)).parent.mkdir(exist_ok=True)
         shutil.copy(o, folder/o.relative_to(ROOT))
     for o in PAGES:
-        text = dict(cell_type='markdown', source=o.read_text(encoding='utf-8'))
+        source = re.sub(r'\(nbs/README\.md#how-it-is-made\)', '(making.md)', o.read_text(encoding='utf-8'))
+        text = dict(cell_type='markdown', source=source)
         indexed(dict(cells=[text]), str(o.relative_to(ROOT).with_suffix('')))
         (folder/o.relative_to(ROOT)).write_text(text['source'], encoding='utf-8')
 

@@ -15,9 +15,9 @@ def text_of(path): return path.read_text(encoding='utf-8')
 
 CONTRIBUTING = text_of(ROOT/'CONTRIBUTING.md')
 # The order in which wings may import each other stands in one place, the table of CONTRIBUTING.md
-TABLE = re.findall(r'(?m)^\| (?:\*\*)?`(?:nbs/(\w+)/|(\d\d_\w+\.ipynb))`', CONTRIBUTING)
+TABLE = re.findall(r'(?m)^\| (?:\*\*)?`nbs/(\w+)/`', CONTRIBUTING)
 NOT_WINGS = 'howto','reference','tutorials'
-WINGS = [wing for wing,_ in TABLE if wing and wing not in NOT_WINGS] # From the ground up
+WINGS = [wing for wing in TABLE if wing not in NOT_WINGS] # From the ground up
 ROOMS = [f'{wing}.{o.stem[3:]}' for wing in WINGS for o in sorted((NBS/wing).glob('[0-9]*.ipynb'))] + ['demo']
 NOTEBOOKS = sorted(NBS.glob('**/[!.]*.ipynb'))
 PAGES = [o for o in NOTEBOOKS if o.parent.name in NOT_WINGS or o.stem=='index']
@@ -112,13 +112,8 @@ def patches():
             if rooms.get(patched, room)!=room: yield path_of(room),o.lineno,f'{patched} is of {rooms[patched]}'
 
 def layout():
-    "The table of CONTRIBUTING.md names each notebook, and the package has a module for each, and no more"
-    table,named,wing = ROOT/'CONTRIBUTING.md',[],None
-    for folder,notebook in TABLE:
-        wing = folder or wing
-        if notebook: named.append(f'{wing}/{notebook}')
-    notebooks = [f'{wing}/{o.name}' for wing in WINGS for o in sorted((NBS/wing).glob('*.ipynb'))]
-    if named!=notebooks: yield table,1,f'other notebooks, or another order: {[*{*named}^{*notebooks}]}'
+    "The table of CONTRIBUTING.md names each folder, and the package has a module for each notebook, and no more"
+    table = ROOT/'CONTRIBUTING.md'
     folders = {o.parent.name for o in NOTEBOOKS}-{'nbs'}
     for o in folders ^ {*WINGS, *NOT_WINGS}: yield table,line_of(table, f'nbs/{o}/'),f'nbs/{o}'
     modules = {f'{o.parent.name}.{o.stem}' for o in PACKAGE.glob('*/[!_]*.py')}
@@ -150,8 +145,8 @@ def outputs():
 # Numbers that no output can show: versions, levels and rules, and what others have measured
 ELSEWHERE = {'index': '3.10 95%', '02_fastbook': '0.76 0.98',
              '10_monitor_trackers': '0.5',
-             '30_predicts_nothing': '0.5 0.95', '05_production': '2.6', '02_ranking': '0.5',
-             '09_messages': '0.5 1%', '08_terms': '0.8 80% 95%'}
+             '30_predicts_nothing': '0.5 0.95', '05_production': '2.6', '01_metrics': '0.5',
+             '04_callback': '0.5 1% 0.15', '06_terms': '0.8 80% 95%'}
 
 def prose(page):
     "The text of a page, without code and addresses"

@@ -27,9 +27,9 @@ def entry(page, heading):
 def pages():
     "The texts of nbs/README.md and nbs/llms.txt: the lists of pages that the site has"
     docs = runpy.run_path(root/'tools'/'docs.py')
-    kinds = [o for kind,o in docs['KINDS'].items() if kind!='making']
+    *kinds,(making,what_for,_) = docs['KINDS'].values()
     sections = [f'## {title}\n\n{what}\n\n'+'\n'.join(entry(o, docs['HEADINGS'].get(o)) for o in files).lstrip()
-                for title,what,files in kinds]
+                for title,what,files in [*kinds, (making, what_for, docs['MODULES'])]]
     name,description = (docs['settings'][o] for o in ('lib_name','description'))
     # As https://llmstxt.org wants it: no headings below the second level
     plain = [f'## {title}\n\n'+'\n'.join(entry(o, None) for o in files) for title,_,files in kinds]

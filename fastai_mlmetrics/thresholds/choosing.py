@@ -63,25 +63,29 @@ def thresh_table(
     vocab:L # C names
 )->Table: # A row per option, and then per label if thresholds were tuned per label
     "Tabulate thresholds and their scores"
-    table = options[0].table
-    def total(m, outcome): return outcome.score(m)
-    res = pd.DataFrame([dict(label=o.name, threshold=math.nan if o.per_label else o.value,
-                             **_scores(objective, o, total),
-                             range='' if o.per_label else _range(o.thresh[:,0]),
-                             support=table.true.sum())
-                        for o in options])
+    rows = [pd.DataFrame([_option_row(objective, o)]) for o in options]
     per_label = first(options, lambda o: o.per_label and not o.in_use)
-    if per_label:
-        def each(m, outcome): return m.values(*outcome.cells).tolist()
-        of_labels = pd.DataFrame(dict(label=vocab, threshold=per_label.value,
-                                      **_scores(objective, per_label, each),
-                                      range=[*map(_range, per_label.thresh.T)], support=table.true))
-        res = pd.concat([res, of_labels])
-        if any(per_label.fallback):
-            res['fallback'] = [*('' for _ in options), *per_label.fallback]
-    res = Table(res.set_index('label'))
+    if per_label: rows.append(_label_rows(objective, per_label, vocab))
+    res = Table(pd.concat(rows).set_index('label'))
+    if 'fallback' in res: res['fallback'] = res.fallback.fillna('')
     res.attrs['about'] = ABOUT
     if per_label: res.attrs['ruled'] = [options[-1].name]
+    return res
+
+def _option_row(objective, option):
+    "Score an option over all labels"
+    def score(m, outcome): return outcome.score(m)
+    return dict(label=option.name, threshold=math.nan if option.per_label else option.value,
+                **_scores(objective, option, score),
+                range='' if option.per_label else _range(option.thresh[:,0]),
+                support=option.table.true.sum())
+
+def _label_rows(objective, option, vocab):
+    "Score thresholds per label, a row per label"
+    def score(m, outcome): return m.values(*outcome.cells).tolist()
+    res = pd.DataFrame(dict(label=vocab, threshold=option.value, **_scores(objective, option, score),
+                            range=[*map(_range, option.thresh.T)], support=option.table.true))
+    if any(option.fallback): res['fallback'] = option.fallback
     return res
 
 def _scores(objective, option, f):

@@ -154,7 +154,8 @@ def _metric_average(metric, cls, average):
     averages = [o for o in cls.averages if o]
     if average not in averages:
         raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
-                         f"use one of {', '.join(map(repr, averages))}")
+                         f"use one of {', '.join(map(repr, averages))}"
+                         f"{suggestion(average, averages)}")
     return average
 
 def _make_metric(metric, cls, average, zero_division, beta):
@@ -353,6 +354,16 @@ def tune_jointly(self:Objective,
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5e7490a5
 @patch
+def _best_kept(self:Objective, table, i, row, least):
+    "Find the best thresholds of a label that keep the constraint, and the design effect of groups"
+    constraint = self.constraint
+    masks = table.fold_masks()
+    values = row.values(self.m, masks)
+    on_these = constraint.without_confidence().kept_at(row, masks, least)
+    effect = constraint.design_effect_of(table, i, self.best(row.thresh, values, on_these)[0])
+    return self.best(row.thresh, values, constraint.kept_at(row, masks, least, effect)),effect
+
+@patch
 def tune_required(self:Objective,
     table:SearchTable, # Scores and targets
     tuned:Tuned # Thresholds of the labels without a constraint
@@ -364,14 +375,8 @@ def tune_required(self:Objective,
     fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.each(constraint.least_by_label.items()):
         row = table.row(i)
-        # The best threshold that keeps the constraint, with a confidence for as many samples as
-        # groups tell of
-        values = row.values(self.m, masks)
-        on_these = constraint.without_confidence()
-        plain = self.best(row.thresh, values, on_these.kept_at(row, masks, least))
-        effect = constraint.design_effect_of(table, i, plain[0])
-        best = self.best(row.thresh, values, constraint.kept_at(row, masks, least, effect))
-        # The one that comes nearest
+        best,effect = self._best_kept(table, i, row, least)
+        # Else the one that comes nearest
         near = table.everything
         if constraint.name=='precision':
             near = thresh_of_highest(row.thresh, row.values(constraint.m, masks))

@@ -276,7 +276,7 @@ def test_arguments_of_an_instance_differ_from_the_defaults():
     ('recall', dict(at_precision=1), r'no global threshold keeps a precision of at least 1 \(micro average\): the '
                                      'highest precision on these samples is 0'),
     ('precision', dict(average='samples', at_recall=0.99), 'zero_division=nan leaves them out'),
-    (AccuracyLift, dict(average='macro'), "no single number with average='macro': use one of 'micro'$"),
+    (AccuracyLift, dict(average='macro'), "no single number with average='macro': use one of 'micro'"),
     ('f1', dict(average=None), "use one of 'micro', 'macro', 'weighted', 'samples'$")], 
     ids=lambda o: re.sub(' at 0x.*>', '', str(o)))
 def test_what_cannot_be_tuned(metric, kw, match):
@@ -464,3 +464,6 @@ def test_a_metric_of_another_name_is_suggested(metric, says):
 def test_a_function_of_another_library_is_suggested():
     for f,name in ((skm.f1_score, 'f1'), (skm.matthews_corrcoef, 'matthews')):
         with pytest.raises(ValueError, match=f"should be .*did you mean '{name}'"): Objective(f)
+
+def test_an_average_is_suggested():
+    with pytest.raises(ValueError, match="use one of 'micro', .*: did you mean 'macro'"): Objective(average='macros')
