@@ -13,12 +13,12 @@ sys.argv[0] = 'python -m fastai_mlmetrics' # as the usage names it
 def main(
     data:str='digits', # 'digits' (made), 'pascal' (downloaded), or a folder with train.csv and train/
     arch:str='small', # 'small', or one of fastai's architectures, such as 'resnet18'
-    epochs:int=15, # Number of epochs, a fifth of them before the remedies
+    epochs:int=15, # Number of epochs, a fifth of them before the first look
     thresh:float=0.5, # Labels with probabilities above it are predicted
     out:Path='mlmetrics_demo', # Folder for the data set, the figures and the report
     size:int=64 # Height and width of the pictures in pixels
 ):
-    "Train a multi-label model that predicts nothing at first, show the warning, and try the remedies"
+    "Train a multi-label model that predicts nothing at first, show the warning, and try what helps"
     out = out.expanduser()
     try:
         if epochs<1: raise ValueError(f"--epochs {epochs}: write 1 or more")

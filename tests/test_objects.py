@@ -5,6 +5,7 @@ from array import array as StandardArray
 import PIL.Image
 import scipy.sparse
 from helpers import *
+from fastai_mlmetrics.core import messages
 from fastai_mlmetrics.core.inputs import as_rows
 
 N,C = 40,3
@@ -254,15 +255,16 @@ def test_predictions_of_ignored_targets_may_be_any_number(name, ignored):
     targs = (rng.random((300,3))<0.4).astype(float)
     preds = 0.4*targs+0.6*rng.random((300,3))
     targs[:100,1] = ignored
-    def said(value):
+    def text(value):
+        messages.said.clear() # Sentences that are shown once
         p = preds.copy()
         p[:100,1] = value
         res = FUNCTIONS[name](p, targs, ignore_index=ignored)
         if name=='interpretation': return str(res.report())+str(res.top_losses(5))
         return str(getattr(res, 'reading', res))
     with warnings_as('error'):
-        expected = said(0.5)
-        for value in (ignored, math.nan, 7, -1): assert said(value)==expected
+        expected = text(0.5)
+        for value in (ignored, math.nan, 7, -1): assert text(value)==expected
 
 def test_a_model_without_a_threshold_is_named():
     models = dict(a=SCORES, b=1-SCORES)

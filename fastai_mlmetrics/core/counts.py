@@ -9,6 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import upload
 from .messages import count_of, format_number, note, single_threaded
+from .tables import label_index
 from .rules import ThresholdRule, to_scores
 from functools import cached_property
 
@@ -28,8 +29,8 @@ def value_checks(
     low,high = preds.aminmax()
     low_targ,high_targ = targs.aminmax()
     # The range of predictions with NaN is NaN; reading it costs nothing on a CPU
-    has_nan = preds.device.type!='cpu' or math.isnan(low)
-    nans = preds.isnan().any(1).sum() if has_nan else torch.zeros_like(low)
+    may_have_nan = preds.device.type!='cpu' or math.isnan(low)
+    nans = preds.isnan().any(1).sum() if may_have_nan else torch.zeros_like(low)
     six = low,low_targ,high,high_targ,targs.frac().amax(),nans
     return torch.stack([o.float() for o in six])
 
@@ -54,8 +55,8 @@ def check_values(
         if trained:
             return ("targets must be 0 or 1, but MixUp and CutMix make soft targets, with which "
                     "train_metrics are nan")
-        swapped = abs(fraction)>0 and (low,high)==(0,1) # It is NaN if a target is
-        are_signs = (low_targ,fraction)==(-1,0)
+        swapped = abs(fraction)>0 and (low,high)==(0,1) # Not if a target is NaN
+        are_signs = (low_targ,fraction)==(-1,0) # Whole numbers from -1
         text = _wrong_target_text(wrong_target, swapped, are_signs, in_learner)
         raise ValueError(text + note(ignored, _ONE_CODE))
     if nans:
@@ -195,6 +196,7 @@ def _plain_counts(batch):
     _,targs,valid = batch.inputs
     preds = batch.predicted
     by_label = torch.float64 if batch.n>2**24 else torch.float32 # More than float32 counts exactly
+    # Each is a pair: of each label, and of each sample
     def sums(x): return x.sum(0, dtype=by_label),x.sum(1)
     predicted = sums(preds)
     true = sums(targs)
@@ -217,10 +219,9 @@ def check_frequencies(
         frequencies = enumerate(frequencies)
     frequencies = dict(frequencies)
     if not frequencies: return None
-    names = None if [*vocab]==[*range(len(vocab))] else vocab
-    _,columns = ThresholdRule(labels=[*frequencies]).for_labels(len(vocab), names)
     res = torch.full((len(vocab),), math.nan, dtype=torch.float64, device='cpu')
-    for i,frequency in zip(columns, frequencies.values()):
+    for label,frequency in frequencies.items():
+        i = label_index(label, L(vocab))
         if not isinstance(frequency, Real) or not 0<frequency<1:
             raise ValueError(f"frequencies: {frequency!r} for {vocab[i]!r} should be above 0 and "
                              "below 1, such as 0.01 if one sample in 100 has the label")

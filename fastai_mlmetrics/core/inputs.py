@@ -203,9 +203,10 @@ def check_index(
     "Raise an error if tables of pandas name their rows differently, or in another order"
     indexes = [o.index for o in tables if isinstance(o, (pd.DataFrame,pd.Series))]
     for one,other in itertools.combinations(indexes, 2):
-        # pandas numbers rows without names from 0
-        unnamed = any(o.equals(pd.RangeIndex(len(o))) for o in (one, other))
-        if [*one]==[*other] or unnamed and {*one}!={*other}: continue
+        if [*one]==[*other]: continue
+        # pandas numbers rows without names from 0: beside names, such rows go by position
+        has_numbers = any(o.equals(pd.RangeIndex(len(o))) for o in (one, other))
+        if has_numbers and {*one}!={*other}: continue
         raise ValueError(f"{what} have different indexes, or the same index in another order: which "
                          "rows belong together? Select the rows of one by .loc[the index of the "
                          "other], or drop its index by .reset_index(drop=True)")

@@ -24,7 +24,7 @@ def is_split(
 
 def _n_unpadded(dl, n, i=0):
     "Return how many samples of batch `i`, which has `n`, are not repeats"
-    if hasattr(dl, 'n_padded'): # fastai: each process has a contiguous part
+    if hasattr(dl, 'n_padded'): # fastai: each process has one part, and has read `dl.i` of it
         first_of_batch = dl.rank*dl.n_padded//dl.world_size + dl.i - n
         n_left = dl.n - first_of_batch
     else: # torch: each process has every `num_replicas`-th sample

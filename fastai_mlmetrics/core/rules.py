@@ -56,6 +56,9 @@ def as_thresh(
     vocab=None # Names of the labels, in order; None: thresholds stay in the order given
 ): # A float, or a tuple of C floats
     "Convert a threshold to plain numbers, those with names in the order of the labels"
+    if isinstance(thresh, pd.DataFrame):
+        raise ValueError("thresh is a table: pass the thresholds themselves, `found` for "
+                         "`found.table`")
     names = thresh_names(thresh)
     by_name = isinstance(thresh, dict)
     if by_name: thresh = [*thresh.values()]
@@ -73,8 +76,10 @@ def _in_order(thresh, names, vocab, by_name):
     "Put plain thresholds with names into the order of `vocab`"
     # A global threshold may have names, too: those of the labels that it was tuned for
     if vocab is None or isinstance(thresh, float): return thresh
-    if names is None and by_name and len(thresh)<len(vocab): names = (*range(len(thresh)),)
-    if names is None or [*map(str, names)]==[*map(str, vocab)]: return thresh
+    if names is None and by_name and len(thresh)<len(vocab): # A dict of some numbers from 0
+        names = (*range(len(thresh)),)
+    in_order = names is None or [*map(str, names)]==[*map(str, vocab)] # Numbers may be text
+    if in_order: return thresh
     if {*names}=={*vocab} and len({*names})==len(names):
         return tuple(thresh[names.index(o)] for o in vocab)
     is_numbered = [*vocab]==[*range(len(vocab))] # Labels without names are numbered from 0
@@ -89,8 +94,10 @@ def _names_text(names, vocab, needs_vocab):
         return ("thresh is by name, but the labels have no names here: pass vocab=, targets in a "
                 "DataFrame, or thresh as a list, one number per label")
     if unknown:
-        return (f"thresh is for the labels {unknown[:3]}, which are not here"
-                f"{suggestion(unknown[0], vocab)}")
+        name = unknown[0]
+        is_index = isinstance(name, int) and name in range(len(vocab))
+        hint = suggestion(vocab[name] if is_index else name, vocab)
+        return f"thresh is for the labels {unknown[:3]}, which are not here{hint}"
     if missing:
         return (f"thresh lacks {missing[:3]}: pass a number for each label. Only learn.set_thresh "
                 "accepts some labels, and keeps the other thresholds")
@@ -272,13 +279,15 @@ def binarize(self:ThresholdRule,
     scores = to_scores(preds, self.sigmoid)
     thresh = self.thresh
     if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype)
-    res = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
-    if self.max_labels:
-        highest = top_labels(preds.masked_fill(~res.bool(), -math.inf), self.max_labels)
-        res = torch.zeros_like(res).scatter_(-1, highest, res.gather(-1, highest))
-    if not self.min_labels: return res
-    highest = top_labels(preds.masked_fill(res.bool(), math.inf), self.min_labels)
-    return res.scatter(-1, highest, 1)
+    predicted = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
+    if self.max_labels: # Of the predicted labels, only the highest ones stay
+        highest = top_labels(preds.masked_fill(~predicted.bool(), -math.inf), self.max_labels)
+        stay = predicted.gather(-1, highest)
+        predicted = torch.zeros_like(predicted).scatter_(-1, highest, stay)
+    if self.min_labels: # The highest others are added, after those that are predicted already
+        first_ones = top_labels(preds.masked_fill(predicted.bool(), math.inf), self.min_labels)
+        predicted = predicted.scatter(-1, first_ones, 1)
+    return predicted
 
 def binarize(
     preds:Tensor, # Predictions, N x C; bools and integers are binary already

@@ -10,10 +10,12 @@ from fastai.basics import *
 from fastai_mlmetrics.core.inputs import (
     as_frame, as_tensor, columns_of, label_names, label_vocab, match_columns,
     stored_targets)
-from ..core.messages import format_number, progress
-from ..core.tables import label_columns, new_axes, plot_name, Table
+from ..core.messages import count_of, format_number, progress
+from ..core.tables import (
+    as_shown, label_columns, new_axes, plot_name, some_names, Table)
 from ..core.rules import ThresholdRule
 from operator import length_hint
+from scipy.stats import hypergeom
 
 # %% ../../nbs/data/01_imbalance.ipynb #1f8d3980
 def _n_inputs(data):
@@ -143,21 +145,43 @@ def _irlbl(freq):
     "Compute IRLbl: the highest label frequency over each label's; nan if never true"
     return freq.nan_to_num().max()/freq.where(freq>0, math.nan)
 
+def _differs(train, valid):
+    "Whether each label's share differs between two parts by more than chance, over all labels"
+    n_hits,n = ((part==1).sum(0).numpy() for part in (valid, valid*0+1))
+    all_hits = n_hits+(train==1).sum(0).numpy()
+    all_n = n+(~train.isnan()).sum(0).numpy()
+    by_chance = hypergeom(all_n, all_hits, n) # Of the hits that are in validation
+    p_value = 2*np.minimum(by_chance.cdf(n_hits), by_chance.sf(n_hits-1))
+    return p_value*len(p_value)<=0.05
+
+def _differences_in_words(rows, n_labels):
+    "Name the labels that are more or less frequent in validation than in training; '' for none"
+    if not len(rows): return ''
+    found = [f"{as_shown(label)} ({row.train_freq:.3f} and {row.valid_freq:.3f})"
+             for label,row in rows.iterrows()]
+    return (f"{len(rows)} of {count_of(n_labels, 'label')} differ between training and validation by "
+            f"more than chance, as a share of the samples: {some_names(found, 3)}. `stratified_split` "
+            "keeps the shares alike.")
+
 @delegates(label_matrix)
 def label_stats(
     data, # `DataLoaders` of multi-label data of any kind, or an array of targets, N x C
     valid=None, # Validation targets, N x C, if `data` is an array; None: none
     **kwargs
 )->Table: # A row per label
-    """Count each label in training and validation
+    """Count each label in training and validation, before you train
+
+        label_stats(dls)
+        label_stats(train_targs, valid_targs, vocab=names)
 
     Returns a `Table` with a row per label: `train`, `valid` (numbers of samples), `train_freq`,
     `valid_freq` (shares), `IRLbl` (how many times as frequent the most frequent label is),
-    `missing_from` (parts). Lists of batches, and an `IterableDataset`, are read batch by batch, with a
-    progress bar if that takes long. Raises `ValueError` for targets that are not N x C of 0 and 1, and
-    for batches without targets.
-
-        label_stats(targs, vocab=names)"""
+    `missing_from` (parts). A sentence below it names the labels whose share differs between the
+    parts by more than chance, by Fisher's exact test of independent samples, corrected for the
+    number of labels.
+    Lists of batches, and an `IterableDataset`, are read batch by batch, with a progress bar if that
+    takes long. Raises `ValueError` for targets that are not N x C of 0 and 1, and for batches without
+    targets."""
     names,train,valid = label_matrix(data, valid, **kwargs)
     n_train,train_freq = _frequencies(train)
     n_valid,valid_freq = _frequencies(valid)
@@ -169,7 +193,9 @@ def label_stats(
         train=n_train, valid=n_valid, train_freq=train_freq, valid_freq=valid_freq,
         IRLbl=_irlbl(train_freq), missing_from=missing)
     res = Table(columns, index=pd.Index(names, name='label', tupleize_cols=False))
-    return res if len(valid) else res.drop(columns=['valid','valid_freq'])
+    if not len(valid): return res.drop(columns=['valid','valid_freq'])
+    res.attrs['reading'] = _differences_in_words(res[_differs(train, valid)], len(names))
+    return res
 
 # %% ../../nbs/data/01_imbalance.ipynb #c64c1d54
 @delegates(label_matrix, but='valid')
@@ -215,14 +241,14 @@ def pos_weight(
 )->Tensor: # C weights in float32, on the device of `data`
     """Compute weights of positives for `BCEWithLogitsLossFlat`: negatives over positives, per label
 
-    Returns C weights from 1/`max_weight` to `max_weight`; 1 for a label whose targets are all ignored.
-    A weighted loss shifts all scores, so tune the threshold again after training. Lists of batches
-    and an `IterableDataset` are read batch by batch. Raises `ValueError` for targets that are not
-    N x C of 0 and 1, for batches without targets, and for arguments out of range.
+        learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(dls).sqrt())
+        pos_weight(tensor([[1,0], [0,1], [1,0], [1,1]])) # [0.333, 1.0]
 
-        targs = tensor([[1,0], [0,1], [1,0], [1,1]])
-        pos_weight(targs) # [0.333, 1.0]
-        BCEWithLogitsLossFlat(pos_weight=pos_weight(targs))"""
+    The full weights make most models predict too much, so begin with their square root. A weighted
+    loss raises all scores: tune the threshold again after training.
+    Returns C weights from 1/`max_weight` to `max_weight`; 1 for a label whose targets are all ignored.
+    Lists of batches and an `IterableDataset` are read batch by batch. Raises `ValueError` for targets
+    that are not N x C of 0 and 1, for batches without targets, and for arguments out of range."""
     if not max_weight>=1: raise ValueError(f"max_weight={max_weight} must be at least 1")
     loaders = _loaders(data)
     if loaders:

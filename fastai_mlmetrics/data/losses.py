@@ -28,14 +28,13 @@ def _as_weight(weight):
 class BCEWithLogitsLossFlat(fastai.losses.BCEWithLogitsLossFlat):
     """Binary cross-entropy on logits, fastai's loss of the same name with `ignore_index`
 
+        learn = vision_learner(dls, resnet18, loss_func=BCEWithLogitsLossFlat(ignore_index=-1))
+        learn.loss_func = BCEWithLogitsLossFlat(pos_weight=pos_weight(dls).sqrt())
+
     -log p if the label is present, -log(1 - p) if it is absent, with p the sigmoid of the logit; 0 if
     the target is ignored. Without `ignore_index` it equals fastai's loss and torch's
     `BCEWithLogitsLoss`. Unlike fastai's, it also takes a `weight` of one number per label.
-    Raises `ValueError` for another `reduction`.
-
-        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
-        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        BCEWithLogitsLossFlat(ignore_index=-1)(logits, targs) # 0.509"""
+    Raises `ValueError` for another `reduction`."""
     def __init__(self,
         weight=None, # Weight of each label; None: all count equally
         *,
@@ -101,15 +100,13 @@ class AsymmetricLoss(Module):
 
 # %% ../../nbs/data/00_losses.ipynb #88977930
 class AsymmetricLossFlat(BCEWithLogitsLossFlat):
-    """Asymmetric loss for `loss_func=` of a Learner
+    """Asymmetric loss of a Learner, for many labels of which few are true
+
+        learn = vision_learner(dls, resnet18, loss_func=AsymmetricLossFlat())
 
     `AsymmetricLoss`, with the activation, the decoding and the `ignore_index` of
-    `BCEWithLogitsLossFlat`. Its sigmoids are higher than probabilities, so tune the threshold. Not in
-    fastai. Raises `ValueError` for an argument out of range.
-
-        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
-        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        AsymmetricLossFlat(gamma_neg=2)(logits, targs) # 0.326"""
+    `BCEWithLogitsLossFlat`. Its sigmoids are higher than probabilities, so tune the threshold after
+    training. Not in fastai. Raises `ValueError` for an argument out of range."""
     def __init__(self,
         gamma_neg:float=4., # Focusing exponent of negatives, 0 or more; higher: easy pairs count less
         gamma_pos:float=0., # Focusing exponent of positives, 0 or more; higher: easy pairs count less
@@ -128,15 +125,13 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
         self.ignore_index = ignore_index
 
 class SigmoidFocalLossFlat(AsymmetricLossFlat):
-    """Focal loss of each label, for `loss_func=` of a Learner
+    """Focal loss of each label
+
+        learn = vision_learner(dls, resnet18, loss_func=SigmoidFocalLossFlat())
 
     -(1 - p)^`gamma` log p if the label is present, -p^`gamma` log(1 - p) if it is absent, with p the
     sigmoid of the logit. Source: Lin et al., ICCV 2017 (arXiv 1708.02002). torchvision's
-    `sigmoid_focal_loss` without `alpha`. fastai's `FocalLossFlat` is for single-label data.
-
-        targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
-        logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
-        SigmoidFocalLossFlat()(logits, targs) # 0.236"""
+    `sigmoid_focal_loss` without `alpha`. fastai's `FocalLossFlat` is for single-label data."""
     @delegates(AsymmetricLossFlat.__init__, but='gamma_neg,gamma_pos,clip')
     def __init__(self,
         gamma:float=2., # Focusing exponent, 0 or more; higher: easy pairs count less

@@ -140,13 +140,16 @@ def stratified_split(
 )->tuple: # Lists of the indices of training and of validation
     """Split samples into training and validation, each with its share of every label
 
-    Returns two lists of indices, neither of them empty. A label with two samples or more is in both,
-    with rare exceptions. With `groups`, the size of validation may be some samples off its share. With
-    `seed`, the random states of torch and numpy are left alone. Raises `ValueError` for targets other
-    than 0 and 1, and for arguments out of range. Warns if a part is more than a third off its share.
+        train,valid = stratified_split(df[labels], 0.2, seed=42)
+        train,valid = stratified_split(df[labels], 0.2, seed=42, groups=df.patient)
 
-        targs = tensor([[1,0], [0,1], [1,0], [1,1]])
-        stratified_split(targs, 0.5, seed=42) # ([0, 1], [2, 3])"""
+    A random split leaves rare labels out of validation, where nothing can then be said of them. With
+    `groups`, all samples of a patient or film are in one part, and the size of validation may be
+    some samples off its share. For three parts, split twice.
+    Returns two lists of positions (for `iloc`), neither of them empty. A label with two samples or
+    more is in both, with rare exceptions. With `seed`, the random states of torch and numpy are left
+    alone. Raises `ValueError` for targets other than 0 and 1, and for arguments out of range. Warns
+    if a part is more than a third off its share."""
     if not (isinstance(valid_pct, Real) and 0<valid_pct<1):
         raise ValueError(f"valid_pct={valid_pct!r} should be one share between 0 and 1, such as 0.2: "
                          "for three parts, split twice")
@@ -162,10 +165,10 @@ def stratified_folds(
 )->list: # `k` pairs of lists of the indices of training and of validation
     """Split samples into folds for cross-validation, each with its share of every label
 
-    Returns `k` pairs of index lists, as scikit-learn's `cv=` takes them. Each sample is in validation
-    once. Raises `ValueError` as `stratified_split` does.
+        for train,valid in stratified_folds(targs, k=5, seed=42): print(len(train), len(valid))
 
-        for train,valid in stratified_folds(targs, k=5, seed=42): print(len(train), len(valid))"""
+    Returns `k` pairs of lists of positions, as scikit-learn's `cv=` takes them. Each sample is in
+    validation once. Raises `ValueError` as `stratified_split` does."""
     k = check_int('k', k, 2)
     part = _parts(targs, (1/k,)*k, seed, **kwargs)
     return [tuple(np.flatnonzero(o).tolist() for o in (part!=i, part==i)) for i in range(k)]
@@ -199,11 +202,13 @@ def StratifiedMultiLabelSplitter(
     groups=None, # Function of an item that returns its group: a group is never split; None: no groups
     ignore_index=None # Target value to ignore if `get_y` returns zeros and ones; None: ignore none
 ): # Function of items, for `DataBlock(splitter=...)`
-    """Create a splitter like `RandomSplitter`, with a share of every label on both sides
+    """Create a splitter for a `DataBlock`, with a share of every label on both sides
 
-    Returns a function of the items that returns the indices of training and of validation.
+        splitter = StratifiedMultiLabelSplitter(seed=42, get_y=ColReader('labels', label_delim=' '))
+        dblock = DataBlock((ImageBlock, MultiCategoryBlock), splitter=splitter, ...)
 
-        splitter = StratifiedMultiLabelSplitter(seed=42, get_y=ColReader('labels', label_delim=' '))"""
+    Use it like fastai's `RandomSplitter`, with the `get_y` of your `DataBlock`.
+    `groups=ColReader('patient')` keeps all samples of a patient in one part."""
     def _inner(items):
         targs = _item_targs(items, get_y)
         group_of_each = None if groups is None else _each(groups, items, 'groups')

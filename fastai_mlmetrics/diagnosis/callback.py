@@ -41,32 +41,32 @@ class _FitState:
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 
 class ZeroLabelsCallback(Callback):
-    """Warn if a multi-label model predicts (nearly) nothing, too much, or no better than a constant
+    """Warn if a multi-label model looks accurate, but predicts (nearly) nothing
 
-    Compares each validation with the all-zeros baseline, and reports a verdict with remedies: in a fit
-    after `patience` flagged validations without improvement and at the end; in `learn.validate()` at
-    once. The message is a `ZeroLabelsWarning`; with `on_flag='raise'`, a flagged model raises a
-    `ZeroLabelsError`.
+        learn = vision_learner(dls, resnet18, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
 
-    A function for `on_flag` replaces the warning of a flagged model. It gets the `Record` of the
-    validation whenever the warning would come: once after `patience` consecutive flagged validations
-    without improvement, at the end of the fit, and after `learn.validate()`. Fields of a record are
-    `epoch`, `verdict`, `flagged`, `f1_micro`, `empty_rate`, `suggested_thresh` and others.
-    See also `learn.zero_labels.explain()`, `.report()`, `.plot()`, `.records`.
+    After each validation it checks whether the model predicts nothing, too much, or nothing better
+    than the same labels for every sample. If so, it warns at the end of the training, and says what
+    to type; earlier only if the model stays bad for `patience` validations while neither loss nor
+    ranking improves. `learn.validate()` warns at once.
 
-        learn.add_cb(ZeroLabelsCallback(on_flag=lambda r: print(r.epoch, r.verdict, r.f1_micro)))"""
+    `learn.zero_labels.explain()` shows the last message in full, `.report()` all validations,
+    `.labels()` each label over the epochs, `.plot()` the accuracy beside that of predicting nothing.
+
+    The message is a `ZeroLabelsWarning`. `on_flag='stop'` also ends the training, `'raise'` raises a
+    `ZeroLabelsError`. A function gets the `Record` of the validation, instead of a warning."""
     order,remove_on_fetch = 65,True # After `Recorder` has written the table's row
     name = 'zero_labels' # Of subclasses, too
     def __init__(self,
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
         sigmoid:bool=True, # Whether the predictions are logits
-        min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
-        max_empty:float=0.5, # Flag if at least this share of the samples with labels has no prediction
-        patience:int=3, # Consecutive flagged validations without improvement before acting
+        min_accuracy:float=0.5, # Below it, a model is never called hardly better than a constant
+        max_empty:float=0.5, # Share of the labelled samples without a prediction that is too much
+        patience:int=3, # Bad validations in a row before a warning within a fit, or good ones after it
         on_flag='warn', # How to act: 'warn', 'stop' (and warn), 'raise', or a function of the record
         ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
         labels=None, # Labels to look at, by name or by index; None: those of the metrics if all agree
-        ignore=() # Codes of the verdicts, facts, remedies and mistakes in the set-up to mute
+        ignore=() # Codes of messages to hide, such as 'over-predicts'
     ):
         patience = check_int('patience', patience, 1)
         check_shares(min_accuracy=min_accuracy, max_empty=max_empty)

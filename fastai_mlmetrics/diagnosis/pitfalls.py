@@ -226,7 +226,7 @@ def _stale_thresh(r, learn):
     "The threshold was tuned before this training, which has changed the scores"
     if not Decoding(learn.loss_func).tuned_on: return
     return ("the threshold was tuned before this training, which has changed the scores. Tune it "
-            "again, with the same arguments as before: `learn.set_thresh(learn.thresh_find())`")
+            "again, with the arguments that you gave then: `learn.set_thresh(learn.thresh_find())`")
 
 _PREDICT = "but `predict` and `show_results`"
 def _use(names): return f"{some_names(names, 3)} use{note(len(names)==1, 's')}"

@@ -243,19 +243,21 @@ def judge(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     *,
-    min_accuracy:float=0.5, # Minimum accuracy to flag a model as no better than a constant
-    max_empty:float=0.5, # Flag if at least this share of the samples with labels gets no prediction
+    min_accuracy:float=0.5, # Below it, a model is never called hardly better than a constant
+    max_empty:float=0.5, # Share of the labelled samples without a prediction that is too much
     **kwargs
 )->Record: # Metrics and verdict; the repr is the report
-    """Diagnose predictions that are (nearly) empty, too many or useless, and suggest remedies
+    """Say what is wrong with multi-label predictions, and what helps
 
-    Returns a `Record`, a dict with attributes, whose repr is the report. `verdict` says what is wrong
-    ('' if nothing is), `flagged` whether `ZeroLabelsCallback` would act on it. Other fields hold the
-    numbers: `accuracy`, `f1_micro`, `missed_rate`, `never_predicted`, `suggested_thresh` and more.
+        judge(probs, targs)
+        judge(logits, targs, sigmoid=True, thresh=0.3)
+
+    Finds predictions that are (nearly) empty, too many, or nothing better than the same labels for
+    every sample. The result is shown as text; its fields are the numbers: `verdict` ('' if nothing is
+    wrong), `f1_micro`, `suggested_thresh`, `never_predicted` and more; `remedies` are the codes of
+    what helps. With `labels`, all numbers describe these labels alone; `min_labels` and `max_labels`
+    still limit the number of all labels.
     Raises `ValueError` for shapes that differ, targets other than 0 and 1, scores outside [0, 1] with
-    a `thresh` inside and `sigmoid=False`, and if all targets are ignored. With `labels`, all numbers
-    describe these labels alone. `min_labels` and `max_labels` still limit the number of all labels.
-
-        judge(probs, targs, thresh=0.3)"""
+    a `thresh` inside and `sigmoid=False`, and if all targets are ignored."""
     check_kwargs('judge', judge, kwargs)
     return judge_of(Predictions.of(preds, targs, **kwargs), min_accuracy, max_empty)

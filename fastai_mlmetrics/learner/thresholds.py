@@ -144,11 +144,11 @@ def _plot(objective, table, options, ax, figsize):
     marks = {'now' if o.in_use else o.name: o.value for o in options if not o.per_label}
     plot_thresh_curve(objective.m, table, marks, ax, figsize)
 
-def _warn_if_unlabelled(table, ignore_index):
+def _warn_if_unlabelled(table):
     "Warn if many samples have no label, for which the samples average counts no false positives"
     unlabelled = 1-table.y.any(1).double().mean().item()
     if unlabelled<=0.25: return
-    known = note(ignore_index is not None, " known to be true")
+    known = note(table.p.rule.ignore_index is not None, " known to be true")
     warn_user(f"{unlabelled:.0%} of the samples have no label{known}, and average='samples' does not "
               "count their false positives: average='micro' does")
 
@@ -159,10 +159,9 @@ def _in_use(decoding, table, counted, vocab):
     is_tuned_here = are_same_samples(decoding.tuned_on, samples_key(vocab, table.total.sum(0)))
     return InUse(table, rule, counted, is_tuned_here)
 
-def _suggested(objective, now, best, of_labels, chosen, vocab, is_part):
+def _suggested(objective, options, chosen, now, vocab, is_part):
     "Return the thresholds with their table, in which the chosen one is marked"
     table = chosen.table
-    options = [o for o in (now, best, of_labels) if o]
     shown = thresh_table(objective, options, vocab)
     row = options.index(chosen) # The rows of options come before those of labels
     shown['advice'] = ['set' if i==row else '' for i in range(len(shown))]
@@ -171,10 +170,11 @@ def _suggested(objective, now, best, of_labels, chosen, vocab, is_part):
     if table.has_samples and chosen.held_out:
         shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
     names = vocab if is_part or chosen.per_label else None
-    res = SuggestedThresholds(best.value, of_labels and of_labels.value)
+    res = SuggestedThresholds(**{o.name: o.value for o in options if not o.in_use})
     return res.with_table(shown, thresh=chosen.value, names=names,
                           tuned_on=samples_key(vocab, table.total.sum(0)),
-                          expects=expectation(objective, chosen, now))
+                          expects=expectation(objective, chosen, now),
+                          required=objective.constraint.text if objective.constraint else '')
 
 @patch
 @delegates(Objective)
@@ -213,16 +213,16 @@ def thresh_find(self:Learner,
     asked,objective,label_objective = _objectives(metric, average, per_label, **kwargs)
     asked.check_frequencies(frequencies)
     decoding = Decoding.of(self)
-    ignored = ifnone(ignore_index, ignored_by(self.metrics))
-    dl = get_dl(self, ds_idx, dl)
-    table,counted,vocab = _predict(self, decoding, ifnone(label_objective, objective), dl, cv, seed,
-                                   labels, ignored, bins, groups, frequencies)
+    table,counted,vocab = _predict(
+        self, decoding, ifnone(label_objective, objective), get_dl(self, ds_idx, dl), cv, seed, labels,
+        ifnone(ignore_index, ignored_by(self.metrics)), bins, groups, frequencies)
     now = _in_use(decoding, table, counted, vocab)
     best,of_labels,chosen = single_threaded(_tune, asked, objective, label_objective, table, vocab,
                                             per_label)
-    if objective.m.average=='samples': _warn_if_unlabelled(table, ignored)
-    if show_plot: _plot(objective, table, [o for o in (now, best, of_labels) if o], ax, figsize)
-    return _suggested(objective, now, best, of_labels, chosen, vocab, is_part=labels is not None)
+    if objective.m.average=='samples': _warn_if_unlabelled(table)
+    options = [o for o in (now, best, of_labels) if o]
+    if show_plot: _plot(objective, table, options, ax, figsize)
+    return _suggested(objective, options, chosen, now, vocab, is_part=labels is not None)
 
 # %% ../../nbs/learner/00_thresholds.ipynb #1a49bbfc
 def copy_loss(
@@ -234,12 +234,14 @@ def copy_loss(
     res.__dict__ = dict(loss.__dict__)
     return res
 
-def _updated_loss(loss, rule, tuned_on):
-    "Copy `loss`, and make the copy decode by `rule`"
+def _updated_loss(loss, rule, found):
+    "Copy `loss`, and make the copy decode by `rule`, and know what was `found`"
     loss = copy_loss(loss)
     args = dict(thresh=rule.thresh, min_labels=rule.min_labels, max_labels=rule.max_labels)
+    args['decodes'] = partial(binarize, sigmoid=False, **args)
     # Not by `setattr`, which a module refuses if `thresh` is one of its buffers
-    loss.__dict__.update(args, decodes=partial(binarize, sigmoid=False, **args), tuned_on=tuned_on)
+    loss.__dict__.update(args, tuned_on=getattr(found, 'tuned_on', {}),
+                         required=getattr(found, 'required', ''))
     return loss
 
 def _updated_metric(m, rule, usual, logits):
@@ -331,7 +333,7 @@ def set_thresh(self:Learner,
     updated = self.metrics.map(_updated_metric, rule=rule, usual=usual, logits=logits)
     _warn_of_kept(L(m for m,new in zip(self.metrics, updated) if new is None))
     # Copies, because other Learners may share the loss function and the metrics
-    self.loss_func = _updated_loss(self.loss_func, rule, getattr(thresh, 'tuned_on', {}))
+    self.loss_func = _updated_loss(self.loss_func, rule, thresh)
     self.metrics = L(map(ifnone, updated, self.metrics))
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
         cb.thresh = None # The loss function's

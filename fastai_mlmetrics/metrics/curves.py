@@ -40,6 +40,13 @@ class Curve:
         "Return a metric at each step"
         return m.values(*self.cells).expand_as(self.tp) # A formula may ignore the predictions
 
+    def at_frequency(self,
+        frequency # Share of positives that each row should have, R numbers; nan: as here
+    ): # `Curve`
+        "Weigh the false positives so that positives have another frequency"
+        weight = (1-frequency)/frequency*self.true/self.false
+        return Curve(self.tp, self.fp*weight.where(~frequency.isnan(), 1)[:,None], self.score)
+
 # %% ../../nbs/metrics/03_curves.ipynb #1bd8f74e
 def sort_curve(
     scores:Tensor, # Scores, R x N

@@ -22,10 +22,10 @@ class PrecisionMulti(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=PrecisionMulti())
 
-    The column `precision_score` is the mean over labels, in [0, 1]; 1 is best. If it is low, there
-    are many false positives: a higher threshold predicts fewer, and `learn.thresh_find()` tunes it.
-    tp / (tp + fp), as scikit-learn's `precision_score`; a label that is never predicted is 0/0, and
-    counts as 0 unless you pass `zero_division`.
+    The column `precision_score` is the mean over labels, in [0, 1]; 1 is best. If it is
+    low, there are many false positives: a higher threshold predicts fewer, and
+    `learn.thresh_find()` tunes it. tp / (tp + fp), as scikit-learn's `precision_score`; a
+    label that is never predicted is 0/0, and counts as 0 unless you pass `zero_division`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -39,10 +39,11 @@ class RecallMulti(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=RecallMulti())
 
-    The column `recall_score` is the mean over labels, in [0, 1]; 1 is best. If it is low, many
-    labels are missed: a lower threshold finds more, and `learn.thresh_find(at_recall=0.9)` tunes it.
-    tp / (tp + fn), as scikit-learn's `recall_score`; a label without positives is 0/0, and counts as
-    0 unless you pass `zero_division`.
+    The column `recall_score` is the mean over labels, in [0, 1]; 1 is best. If it is low,
+    many labels are missed: a lower threshold finds more, and
+    `learn.thresh_find(at_recall=0.9)` tunes it. tp / (tp + fn), as scikit-learn's
+    `recall_score`; a label without positives is 0/0, and counts as 0 unless you pass
+    `zero_division`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -56,14 +57,15 @@ class F1ScoreMulti(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=F1ScoreMulti())
 
-    The column `f1_score` is the mean over labels ('macro', as in fastai), so a rare label counts as
-    much as a frequent one; in [0, 1], 1 is best. Then tune the threshold: `learn.thresh_find()`
-    tunes micro F1, in which frequent labels count more, and `learn.thresh_find(average='macro')`
-    this number. `accuracy_report` shows all averages.
+    The column `f1_score` is the mean over labels ('macro', as in fastai), so a rare label
+    counts as much as a frequent one; in [0, 1], 1 is best. Then tune the threshold:
+    `learn.thresh_find()` tunes micro F1, in which frequent labels count more, and
+    `learn.thresh_find(average='macro')` this number. `accuracy_report` shows all
+    averages.
 
-    2 tp / (2 tp + fp + fn), as scikit-learn's `f1_score`; a label that is neither true nor predicted
-    is 0/0, and counts as 0 unless you pass `zero_division`. fastai's class also predicts scores
-    equal to `thresh`, and drops a `thresh` of 0.
+    2 tp / (2 tp + fp + fn), as scikit-learn's `f1_score`; a label that is neither true
+    nor predicted is 0/0, and counts as 0 unless you pass `zero_division`. fastai's class
+    also predicts scores equal to `thresh`, and drops a `thresh` of 0.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -77,10 +79,11 @@ class FBetaMulti(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=FBetaMulti(2))
 
-    The column `fbeta_score_2` is the mean over labels, in [0, 1]; 1 is best. With `beta=2`, recall
-    is twice as important as precision, with `beta=0.5` half as important. To tune a threshold for
-    it: `learn.thresh_find(metric='fbeta', beta=2)`. (1 + beta²) tp / ((1 + beta²) tp + beta² fn +
-    fp), as scikit-learn's `fbeta_score`; 0/0 if nothing is true and nothing predicted.
+    The column `fbeta_score_2` is the mean over labels, in [0, 1]; 1 is best. With
+    `beta=2`, recall is twice as important as precision, with `beta=0.5` half as
+    important. To tune a threshold for it: `learn.thresh_find(metric='fbeta', beta=2)`. (1
+    + beta²) tp / ((1 + beta²) tp + beta² fn + fp), as scikit-learn's `fbeta_score`; 0/0
+    if nothing is true and nothing predicted.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -107,10 +110,10 @@ class JaccardMulti(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=JaccardMulti())
 
-    The column `jaccard_score` is the mean over labels, in [0, 1]; 1 is best. It is never above F1,
-    and ranks models in the same way for a single label. To tune a threshold for it:
-    `learn.thresh_find(metric='jaccard')`. tp / (tp + fp + fn), as scikit-learn's `jaccard_score`;
-    0/0 if nothing is true and nothing predicted.
+    The column `jaccard_score` is the mean over labels, in [0, 1]; 1 is best. It is never
+    above F1, and ranks models in the same way for a single label. To tune a threshold for
+    it: `learn.thresh_find(metric='jaccard')`. tp / (tp + fp + fn), as scikit-learn's
+    `jaccard_score`; 0/0 if nothing is true and nothing predicted.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -124,9 +127,9 @@ class CF1(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=CF1())
 
-    The column `CF1` is in [0, 1]; 1 is best. It is never below macro F1 (`F1ScoreMulti`), so compare
-    it only with the CF1 of other papers; `paper_metrics()` shows all that they report. 2 P R / (P +
-    R), with P and R the means over labels; 0 if P and R are 0.
+    The column `CF1` is in [0, 1]; 1 is best. It is never below macro F1 (`F1ScoreMulti`),
+    so compare it only with the CF1 of other papers; `paper_metrics()` shows all that they
+    report. 2 P R / (P + R), with P and R the means over labels; 0 if P and R are 0.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -145,10 +148,10 @@ class AccuracyMulti(MicroMetric):
 
         learn = vision_learner(dls, resnet18, metrics=[AccuracyMulti(), ZerosAccuracy()])
 
-    The column `accuracy_multi` is in [0, 1]; 1 is best. With many labels it is high even if nothing
-    is predicted, so compare it with `ZerosAccuracy`, or look at F1 (`multilabel_metrics()` shows
-    all). (tp + tn) / (tp + fp + fn + tn): fastai's function `accuracy_multi`, and one minus scikit-
-    learn's `hamming_loss`.
+    The column `accuracy_multi` is in [0, 1]; 1 is best. With many labels it is high even
+    if nothing is predicted, so compare it with `ZerosAccuracy`, or look at F1
+    (`multilabel_metrics()` shows all). (tp + tn) / (tp + fp + fn + tn): fastai's function
+    `accuracy_multi`, and one minus scikit- learn's `hamming_loss`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -161,9 +164,10 @@ class HammingLossMulti(MicroMetric):
 
         learn = vision_learner(dls, resnet18, metrics=HammingLossMulti())
 
-    The column `hamming_loss` is one minus accuracy, in [0, 1]; 0 is best. It is low even if nothing
-    is predicted, so look at F1, too. (fp + fn) / (tp + fp + fn + tn), as scikit-learn's
-    `hamming_loss`. `labels` are the labels to score; fastai's class ignores them.
+    The column `hamming_loss` is one minus accuracy, in [0, 1]; 0 is best. It is low even
+    if nothing is predicted, so look at F1, too. (fp + fn) / (tp + fp + fn + tn), as
+    scikit-learn's `hamming_loss`. `labels` are the labels to score; fastai's class
+    ignores them.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -178,9 +182,10 @@ class ZerosAccuracy(MicroMetric):
 
         learn = vision_learner(dls, resnet18, metrics=[AccuracyMulti(), ZerosAccuracy()])
 
-    The column `zeros_accuracy` is the share of targets that are 0, such as 0.92 for 20 labels and
-    1.6 of them per sample. Your predictions do not matter, unless they are NaN. If `accuracy_multi`
-    is below it, there are more false positives than true ones. (fp + tn) / (tp + fp + fn + tn).
+    The column `zeros_accuracy` is the share of targets that are 0, such as 0.92 for 20
+    labels and 1.6 of them per sample. Your predictions do not matter, unless they are
+    NaN. If `accuracy_multi` is below it, there are more false positives than true ones.
+    (fp + tn) / (tp + fp + fn + tn).
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -194,10 +199,10 @@ class AccuracyLift(MicroMetric):
 
         learn = vision_learner(dls, resnet18, metrics=AccuracyLift())
 
-    The column `accuracy_lift` is at most 1, which is best. At 0, accuracy is that of predicting
-    nothing, and below 0 it is lower: then there are more false positives than true ones, so raise
-    the threshold. (tp - fp) / (tp + fn), which is (accuracy - zeros) / (1 - zeros); nan if nothing
-    is true.
+    The column `accuracy_lift` is at most 1, which is best. At 0, accuracy is that of
+    predicting nothing, and below 0 it is lower: then there are more false positives than
+    true ones, so raise the threshold. (tp - fp) / (tp + fn), which is (accuracy - zeros)
+    / (1 - zeros); nan if nothing is true.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -212,10 +217,10 @@ class SpecificityMulti(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=SpecificityMulti())
 
-    The column `specificity_score` is the mean over labels, in [0, 1]; 1 is best. It is 1 if nothing
-    is predicted, so read it beside `RecallMulti`. tn / (tn + fp), as scikit-learn's `recall_score`
-    with zeros and ones swapped; 0/0 if everything is true. The weights of `average='weighted'` are
-    tp + fn, as in torchmetrics.
+    The column `specificity_score` is the mean over labels, in [0, 1]; 1 is best. It is 1
+    if nothing is predicted, so read it beside `RecallMulti`. tn / (tn + fp), as
+    scikit-learn's `recall_score` with zeros and ones swapped; 0/0 if everything is true.
+    The weights of `average='weighted'` are tp + fn, as in torchmetrics.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -228,10 +233,10 @@ class BalancedAccuracyMulti(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=BalancedAccuracyMulti())
 
-    The column `balanced_accuracy_score` is the mean over labels, in [0, 1]; 1 is best, 0.5 is
-    chance, also for a rare label. To tune a threshold for it:
-    `learn.thresh_find(metric='balanced_accuracy')`. Mean of tp / (tp + fn) and tn / (tn + fp), as
-    scikit-learn's `balanced_accuracy_score` of each label.
+    The column `balanced_accuracy_score` is the mean over labels, in [0, 1]; 1 is best,
+    0.5 is chance, also for a rare label. To tune a threshold for it:
+    `learn.thresh_find(metric='balanced_accuracy')`. Mean of tp / (tp + fn) and tn / (tn +
+    fp), as scikit-learn's `balanced_accuracy_score` of each label.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -246,11 +251,12 @@ class MatthewsCorrCoefMulti(CountsMetric):
 
         learn = vision_learner(dls, resnet18, metrics=MatthewsCorrCoefMulti())
 
-    The column `matthews_corrcoef` is the mean over labels, in [-1, 1]; 1 is best, 0 is chance. To
-    tune a threshold for it: `learn.thresh_find(metric='matthews')`. (tp tn - fp fn) / √((tp + fp)
-    (tp + fn) (tn + fp) (tn + fn)), as scikit-learn's `matthews_corrcoef` of each label; 0 if only
-    the predictions are constant, 0/0 if the targets are. fastai's class passes all labels at once,
-    for which scikit-learn raises an error.
+    The column `matthews_corrcoef` is the mean over labels, in [-1, 1]; 1 is best, 0 is
+    chance. To tune a threshold for it: `learn.thresh_find(metric='matthews')`. (tp tn -
+    fp fn) / √((tp + fp) (tp + fn) (tn + fp) (tn + fn)), as scikit-learn's
+    `matthews_corrcoef` of each label; 0 if only the predictions are constant, 0/0 if the
+    targets are. fastai's class passes all labels at once, for which scikit-learn raises
+    an error.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -273,9 +279,10 @@ class SubsetAccuracy(SampleMetric):
 
         learn = vision_learner(dls, resnet18, metrics=SubsetAccuracy())
 
-    The column `subset_accuracy` is in [0, 1]; 1 is best. One wrong label of many makes a sample
-    wrong, so it is low where there are many labels; `F1ScoreMulti(average='samples')` counts each of
-    them. Mean of fp + fn = 0 over samples, as scikit-learn's `accuracy_score` of multi-label arrays.
+    The column `subset_accuracy` is in [0, 1]; 1 is best. One wrong label of many makes a
+    sample wrong, so it is low where there are many labels;
+    `F1ScoreMulti(average='samples')` counts each of them. Mean of fp + fn = 0 over
+    samples, as scikit-learn's `accuracy_score` of multi-label arrays.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -287,9 +294,9 @@ class EmptyRate(SampleMetric):
 
         learn = vision_learner(dls, resnet18, metrics=EmptyRate())
 
-    The column `empty_rate` is in [0, 1]. If each sample has a label, it should be near 0. If it is
-    near 1, the threshold is too high (`learn.thresh_find()`), or the model has not learnt enough
-    yet. Mean of tp + fp = 0 over samples; 0 with `min_labels=1`.
+    The column `empty_rate` is in [0, 1]. If each sample has a label, it should be near 0.
+    If it is near 1, the threshold is too high (`learn.thresh_find()`), or the model has
+    not learnt enough yet. Mean of tp + fp = 0 over samples; 0 with `min_labels=1`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -303,8 +310,8 @@ class LabelCardinality(SampleMetric):
         learn = vision_learner(dls, resnet18, metrics=LabelCardinality())
 
     The column `label_cardinality` is in [0, C]. Compare it with that of the targets,
-    `targs.sum(1).mean()`: if it is lower, lower the threshold, if it is higher, raise it. Mean of tp
-    + fp over samples.
+    `targs.sum(1).mean()`: if it is lower, lower the threshold, if it is higher, raise it.
+    Mean of tp + fp over samples.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -317,10 +324,11 @@ class BrierScoreMulti(StreamMetric):
 
         learn = vision_learner(dls, resnet18, metrics=BrierScoreMulti())
 
-    The column `brier_score_loss` is the mean over sample-label pairs, in [0, 1]; 0 is best, 0.25 is
-    p = 0.5 everywhere. It needs no threshold. For rare labels it is low even if all probabilities
-    are 0, so compare models with each other. Mean of (p - y)², as scikit-learn's `brier_score_loss`
-    of each label. fastai's class applies a threshold first, so its number is not a Brier score.
+    The column `brier_score_loss` is the mean over sample-label pairs, in [0, 1]; 0 is
+    best, 0.25 is p = 0.5 everywhere. It needs no threshold. For rare labels it is low
+    even if all probabilities are 0, so compare models with each other. Mean of (p - y)²,
+    as scikit-learn's `brier_score_loss` of each label. fastai's class applies a threshold
+    first, so its number is not a Brier score.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])

@@ -7,13 +7,12 @@ __all__ = []
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc1c54b5
 from fastai.basics import *
-from ..core.counts import at_frequencies
+from ..core.counts import at_frequencies, frequency_weights
 from ..core.predictions import effective_number, Predictions
 from .formulas import BalancedAccuracyMulti, F1ScoreMulti
 from .curves import Curve
 from .ranking import (
     APScoreMulti, LRAP, rank_labels, rank_samples, RocAucMulti)
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from scipy.stats import norm, t as student_t
@@ -40,6 +39,7 @@ def counts_without(p):
 
 def cell_numbers(y, predicted, valid):
     "Return which of the five cases of `counts_without` each pair is"
+    # From 0 for a true positive to 3 for a true negative
     return (3-2*predicted.byte()-y.byte()).where(valid, _NOT_COUNTED).long()
 
 def _numbers_of(batch):
@@ -103,23 +103,32 @@ class _Levels:
 
 def _ap_without(
     level:_Levels, # Levels of a label
-    y # N bools, the targets
+    y, # N bools, the targets
+    frequency:float # Share of positives that the label is weighed to; nan: as here
 ): # N values; nan for 0/0
     "Recompute a label's average precision without each sample"
-    # Average precision is the sum over levels of positives * tp/n, divided by `n_true`
+    # Average precision is the sum over levels of positives * precision, divided by `n_true`
     n_true = y.sum()
+    n_false = len(y)-n_true
     positives = level.positives
     tp = level.tp
-    n = tp+level.fp
-    n_less = np.maximum(n-1, 1)
+    fp = level.fp
+    def weight(n_true, n_false): # Of a negative, where a positive counts as 1
+        return 1 if math.isnan(frequency) else n_true/n_false*(1-frequency)/frequency
+    def precision(tp, fp, weight):
+        n = tp+weight*fp
+        return tp/np.where(n>0, n, 1)
     def above(terms): return terms.cumsum()-terms
     def below(terms): return terms.sum()-terms.cumsum()
-    unchanged = above(positives*tp/n)
-    # A negative is missing in n, from its level on down
-    terms = positives*tp/n_less
+    # A negative is missing in fp, from its level on down
+    w = weight(n_true, n_false-1)
+    terms = positives*precision(tp, fp-1, w)
+    unchanged = above(positives*precision(tp, fp, w))
     without_negative = (unchanged + terms + below(terms))/n_true
-    # A positive is missing in n and tp, and at its own level in the positives
-    terms = (tp-1)/n_less
+    # A positive is missing in tp, and at its own level in the positives
+    w = weight(n_true-1, n_false)
+    terms = precision(tp-1, fp, w)
+    unchanged = above(positives*precision(tp, fp, w))
     without_positive = (unchanged + (positives-1)*terms + below(positives*terms))/(n_true-1)
     return np.where(y, without_positive[level.of_sample], without_negative[level.of_sample])
 
@@ -138,10 +147,10 @@ def _auc_without(
     without_negative = (pairs_won-losses)/(n_true*(n_false-1))
     return np.where(y, without_positive[level.of_sample], without_negative[level.of_sample])
 
-def _label_without(level, y, zero_division):
+def _label_without(level, y, frequency, zero_division):
     "Recompute AP and ROC AUC of a label without each sample: 2 x N"
     with np.errstate(all='ignore'): # 0/0, for instance without the only positive
-        ap = _ap_without(level, y)
+        ap = _ap_without(level, y, frequency)
         auc = _auc_without(level, y)
     if len(y)>1: ap[np.isnan(ap)] = zero_division
     return np.stack([ap, auc])
@@ -158,14 +167,16 @@ def macro_rankings(
     by_label = []
     total = np.zeros((2,n)) # Sum over labels of the values that are defined
     n_defined = np.zeros((2,n)) # In how many labels they are defined
-    for columns in p.by_label():
+    frequencies = ifnone(p.frequencies, torch.full((len(p.vocab),), math.nan, device='cpu'))
+    for frequency,columns in zip(frequencies, p.by_label()):
         scores,y,valid = map(np.asarray, columns)
         y = y[valid]
         level = _Levels(scores[valid], y)
-        value = torch.cat([m.values(level.curve) for m in metrics])
+        curve = level.curve.at_frequency(frequency[None])
+        value = torch.cat([m.values(curve) for m in metrics])
         by_label.append(value)
         without = value.numpy()[:,None].repeat(n, 1) # Unchanged where its target is ignored
-        without[:,valid] = _label_without(level, y, p.zero_division)
+        without[:,valid] = _label_without(level, y, frequency.item(), p.zero_division)
         defined = ~np.isnan(without)
         total += np.where(defined, without, 0)
         n_defined += defined
@@ -345,14 +356,22 @@ def numbers_by_label(p):
         n_pairs.index_add_(0, p.sample_groups[batch.start:batch.start+batch.n], which.float())
     return (n_pairs>0).sum(0).view(3, -1).double()
 
-def _observations(m, numbers):
+def _observations(m, numbers, p):
     "Return the number of observations that each label's score depends on, C; None: all samples"
     true,predicted,false = numbers
     if isinstance(m, APScoreMulti): return true
-    # Half of these depend on the positives; near 1, an error costs half as much as in recall
-    if isinstance(m, F1ScoreMulti): return true+predicted
-    # So it does here. The variance is that of 2 to 4 positives' shares: 3 where half of them are found
+    # A mean of a share of the positives and one of the negatives. With n = 1/(1/true + 1/false), its
+    # variance is that of a share of 2n to 4n: 3n if all negatives and half of the positives are right
     if isinstance(m, (BalancedAccuracyMulti,RocAucMulti)): return 3/(1/true+1/false)
+    # F1 is 2 tp / (true + predicted): a share of as many, in which each true positive counts twice
+    n = true+predicted if isinstance(m, F1ScoreMulti) else None
+    if p.frequencies is None: return n
+    negative,positive = frequency_weights(torch.stack([false, true]), p.frequencies)
+    if n is None: # Kish's effective number of weighted samples
+        return (negative*false+positive*true)**2/(negative**2*false+positive**2*true)
+    # Without any false positive, nobody knows how many there are; each counts as many positives
+    has_none = p.plain_counts[1]==0
+    return n/(negative/positive).clamp(min=1).where(has_none, 1)
 
 def in_average(
     n, # Numbers of observations of the labels, C
@@ -375,7 +394,7 @@ def most_observations(
 )->float: # inf: no limit; 0: nothing is known of a label, so there is no interval
     "Return the maximum number of observations in the interval of a metric"
     if m.average=='samples': return _alike(m.values(*p.sample_counts))
-    n = _observations(m, numbers)
+    n = _observations(m, numbers, p)
     if n is None: return math.inf
     true = numbers[0]
     is_label = p.counts.sum(0)>0 # Whether any target counts

@@ -62,15 +62,16 @@ def multilabel_metrics(
 
         learn = vision_learner(dls, resnet18, metrics=multilabel_metrics())
 
-    The columns are `accuracy_multi`; `zeros_accuracy`, the accuracy of a model that predicts no
-    label, to compare it with; `empty_rate`, the share of samples for which your model predicts no
-    label; and F1: `f1_macro` counts each label alike, `f1_micro` each sample-label pair,
-    `f1_samples` each sample. `ranking=True` adds `ap_macro` (mAP), `roc_auc_macro` and `lrap`,
-    which need no threshold, so they are the ones to monitor.
+    The columns are `accuracy_multi`; `zeros_accuracy`, the accuracy of a model that
+    predicts no label, to compare it with; `empty_rate`, the share of samples for which
+    your model predicts no label; and F1: `f1_macro` counts each label alike, `f1_micro`
+    each sample-label pair, `f1_samples` each sample. `ranking=True` adds `ap_macro`
+    (mAP), `roc_auc_macro` and `lrap`, which need no threshold, so they are the ones to
+    monitor.
 
     Then tune the threshold: `learn.thresh_find()` tunes micro F1,
-    `learn.thresh_find(average='macro')` macro F1, and `accuracy_report` shows all of them with
-    intervals. On arrays:
+    `learn.thresh_find(average='macro')` macro F1, and `accuracy_report` shows all of them
+    with intervals. On arrays:
 
         [m(logits, targs) for m in multilabel_metrics(thresh=0.3, ranking=True)]"""
     _check_args(multilabel_metrics, thresh, kwargs)
@@ -107,9 +108,9 @@ def paper_metrics(
 
         learn = vision_learner(dls, resnet18, metrics=paper_metrics(top_k=3))
 
-    P, R and F1 are precision, recall and F1; C is the average over labels (macro), O that over all
-    pairs (micro). `top_k=3` adds `CP_3` to `OF1_3`, for the three top-scoring labels of each image.
-    Values are fractions, where papers report percent. On arrays:
+    P, R and F1 are precision, recall and F1; C is the average over labels (macro), O that
+    over all pairs (micro). `top_k=3` adds `CP_3` to `OF1_3`, for the three top-scoring
+    labels of each image. Values are fractions, where papers report percent. On arrays:
 
         [m(logits, targs) for m in paper_metrics(top_k=3)]"""
     _check_args(paper_metrics, thresh, kwargs)

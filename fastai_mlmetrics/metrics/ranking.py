@@ -136,13 +136,14 @@ class APScoreMulti(CurveMetric):
 
         learn = vision_learner(dls, resnet18, metrics=APScoreMulti())
 
-    The column `average_precision_score` is the mean over labels, in [0, 1]; 1 is best, and a random
-    ranking has about the label's share of samples. It needs no threshold, so it is the number to
-    monitor in training: `SaveModelCallback(monitor='average_precision_score')`.
+    The column `average_precision_score` is the mean over labels, in [0, 1]; 1 is best,
+    and a random ranking has about the label's share of samples. It needs no threshold, so
+    it is the number to monitor in training:
+    `SaveModelCallback(monitor='average_precision_score')`.
 
     Sum of (recall gained) x (precision) over all thresholds, as scikit-learn's
-    `average_precision_score`; 0/0 if nothing is true. fastai's class ranks sigmoids, so that high
-    logits are tied, and raises an error with `sigmoid=False`.
+    `average_precision_score`; 0/0 if nothing is true. fastai's class ranks sigmoids, so
+    that high logits are tied, and raises an error with `sigmoid=False`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -182,13 +183,13 @@ class RocAucMulti(CurveMetric):
 
         learn = vision_learner(dls, resnet18, metrics=RocAucMulti())
 
-    The column `roc_auc_score` is the mean over labels, in [0, 1]; 1 is best, 0.5 is chance. It needs
-    no threshold. For a rare label it is high even if precision is low, so look at `APScoreMulti`,
-    too.
+    The column `roc_auc_score` is the mean over labels, in [0, 1]; 1 is best, 0.5 is
+    chance. It needs no threshold. For a rare label it is high even if precision is low,
+    so look at `APScoreMulti`, too.
 
-    Area under recall by false positive rate, as scikit-learn's `roc_auc_score`. A label that all
-    samples have, or none, is 0/0 and left out of the mean, where scikit-learn and fastai's class
-    return nan.
+    Area under recall by false positive rate, as scikit-learn's `roc_auc_score`. A label
+    that all samples have, or none, is 0/0 and left out of the mean, where scikit-learn
+    and fastai's class return nan.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -233,10 +234,10 @@ class LRAP(LabelRanking):
 
         learn = vision_learner(dls, resnet18, metrics=LRAP())
 
-    The column `lrap` tells whether the true labels of a sample score above its others, in (0, 1]; 1
-    is best. It needs no threshold. For each true label, the fraction of true ones among the labels
-    that score at least as high, as scikit-learn's `label_ranking_average_precision_score`; 1 for a
-    sample without labels.
+    The column `lrap` tells whether the true labels of a sample score above its others, in
+    (0, 1]; 1 is best. It needs no threshold. For each true label, the fraction of true
+    ones among the labels that score at least as high, as scikit-learn's
+    `label_ranking_average_precision_score`; 1 for a sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -251,9 +252,9 @@ class CoverageError(LabelRanking):
 
         learn = vision_learner(dls, resnet18, metrics=CoverageError())
 
-    The column `coverage_error` is in [0, C]; at best it is the mean number of labels per sample. It
-    tells how long a list of suggestions must be for nothing to be missed. As scikit-learn's
-    `coverage_error`; 0 for a sample without labels.
+    The column `coverage_error` is in [0, C]; at best it is the mean number of labels per
+    sample. It tells how long a list of suggestions must be for nothing to be missed. As
+    scikit-learn's `coverage_error`; 0 for a sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -269,8 +270,9 @@ class LabelRankingLoss(LabelRanking):
 
         learn = vision_learner(dls, resnet18, metrics=LabelRankingLoss())
 
-    The column `label_ranking_loss` is the mean over samples, in [0, 1]; 0 is best. It needs no
-    threshold. As scikit-learn's `label_ranking_loss`; 0/0 for a sample with no label or all of them.
+    The column `label_ranking_loss` is the mean over samples, in [0, 1]; 0 is best. It
+    needs no threshold. As scikit-learn's `label_ranking_loss`; 0/0 for a sample with no
+    label or all of them.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -295,9 +297,10 @@ class PrecisionAtK(LabelRanking):
 
         learn = vision_learner(dls, resnet18, metrics=PrecisionAtK(3))
 
-    The column `precision_at_3` is the mean over samples, in [0, 1]; 1 is best. Use it for tags that
-    are suggested, of which you show `k`. It cannot reach 1 where samples have fewer than `k` labels,
-    so look at `RecallAtK`, too. For ties, the mean over all orders; 0 for a sample without labels.
+    The column `precision_at_3` is the mean over samples, in [0, 1]; 1 is best. Use it for
+    tags that are suggested, of which you show `k`. It cannot reach 1 where samples have
+    fewer than `k` labels, so look at `RecallAtK`, too. For ties, the mean over all
+    orders; 0 for a sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -324,9 +327,9 @@ class RecallAtK(PrecisionAtK):
 
         learn = vision_learner(dls, resnet18, metrics=RecallAtK(3))
 
-    The column `recall_at_3` is the mean over samples, in [0, 1]; 1 is best. It cannot reach 1 where
-    samples have more than `k` labels. For ties, the mean over all orders; 0/0 for a sample without
-    labels.
+    The column `recall_at_3` is the mean over samples, in [0, 1]; 1 is best. It cannot
+    reach 1 where samples have more than `k` labels. For ties, the mean over all orders;
+    0/0 for a sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -339,8 +342,8 @@ class OneError(LabelRanking):
 
         learn = vision_learner(dls, resnet18, metrics=OneError())
 
-    The column `one_error` is in [0, 1]; 0 is best. One minus `PrecisionAtK(1)`; 1 for a sample
-    without labels.
+    The column `one_error` is in [0, 1]; 0 is best. One minus `PrecisionAtK(1)`; 1 for a
+    sample without labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -354,11 +357,11 @@ class ExpectedCalibrationError(StreamMetric):
 
         learn = vision_learner(dls, resnet18, metrics=ExpectedCalibrationError())
 
-    The column `expected_calibration_error` pools all labels in the same bins, in [0, 1]; 0 is best:
-    of the pairs that score about 0.8, 80 % are true. `plot_calibration` of
-    `MultiLabelInterpretation` shows where scores are too high or too low. Sum over bins of |sum of
-    scores - number of true labels| / N: torchmetrics' `BinaryCalibrationError`, and with
-    `average='macro'` its mean over labels.
+    The column `expected_calibration_error` pools all labels in the same bins, in [0, 1];
+    0 is best: of the pairs that score about 0.8, 80 % are true. `plot_calibration` of
+    `MultiLabelInterpretation` shows where scores are too high or too low. Sum over bins
+    of |sum of scores - number of true labels| / N: torchmetrics'
+    `BinaryCalibrationError`, and with `average='macro'` its mean over labels.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -411,8 +414,9 @@ def rank_labels(
 )->list: # C values of each metric
     "Score the ranking of each label's samples, with one sort per label"
     by_label = []
-    for scores,y,valid in p.by_label():
+    for i,(scores,y,valid) in enumerate(p.by_label()):
         curve = label_curve(scores[valid], y[valid])
+        if p.frequencies is not None: curve = curve.at_frequency(p.frequencies[i:i+1])
         by_label.append(torch.stack([m.values(curve) for m in metrics]))
     return [*torch.cat(by_label, 1)]
 

@@ -48,6 +48,7 @@ class AccuracyReport(Table):
                    for row,ceiling in a.get('limited', {}).items() if row in self.index]
         why = f"{a.get('why_limited')}, so no model can reach 1 in {', '.join(limited)}."
         exceptions = [note(limited, why), no_intervals_in_words(a.get('reasons', {}), self.index)]
+        exceptions += [text for text,rows in a.get('exceptions', {}).items() if rows & {*self.index}]
         texts = [*sentences[:2], *exceptions, a.get('reading', '')]
         return ' '.join(o.strip() for o in texts if o)
 
@@ -67,6 +68,7 @@ def row_metrics(p):
     return {row: cls(average=average, zero_division=p.zero_division)
             for row,(cls,average) in ROWS.items()}
 
+OVER_SAMPLES = [row for row,(_,average) in ROWS.items() if average=='samples']+['lrap']
 
 # %% ../../nbs/reports/01_accuracy.ipynb #9117837a
 def measure(
@@ -80,8 +82,14 @@ def measure(
         warn_user(p.nan_warning)
         return {row: Estimate(math.nan) for row in [*ROWS, *RANKINGS]}
     jackknife = ci is not None and p.n_independent>1
-    rows = estimates(row_metrics(p), p, jackknife)
-    return rows | ranking_estimates(p, jackknife) if p.scored else rows # Binary ones rank nothing
+    metrics = row_metrics(p)
+    if p.frequencies is not None: # They do not tell which labels a sample has
+        metrics = {row: m for row,m in metrics.items() if row not in OVER_SAMPLES}
+    found = estimates(metrics, p, jackknife)
+    if p.scored: found |= ranking_estimates(p, jackknife) # Binary predictions rank nothing
+    if p.frequencies is not None: found |= dict.fromkeys(OVER_SAMPLES, Estimate(math.nan))
+    rows = [*ROWS, *RANKINGS] if p.scored else [*ROWS]
+    return {row: found[row] for row in rows}
 
 # %% ../../nbs/reports/01_accuracy.ipynb #6ee5425a
 def _bounds(p, labels):
@@ -157,6 +165,16 @@ _ABOUT = (
     "`lift` is 0 at the baseline and 1 at the ceiling. 0/0 counts as {zero_division:g}; with "
     "`zero_division=nan`, it is left out.")
 
+_NO_VALUE = ("Rows over samples have no value at other frequencies, which do not tell which labels "
+             "occur together.")
+
+def _frequencies_in_words(p):
+    "Name the labels with other frequencies than here; '' if all are as here"
+    if p.frequencies is None: return ''
+    given = [f'{o:g} of {some_labels([name])}'
+             for name,o in zip(p.vocab, p.frequencies.tolist()) if not math.isnan(o)]
+    return f"Scores are weighed to a frequency of {some_names(given)}."
+
 def _describe(report, p, labels, measured, ci):
     "Store what the rows mean, and what applies to only some of them"
     known = report[report.value.notna()]
@@ -169,8 +187,11 @@ def _describe(report, p, labels, measured, ci):
         reasons=why_unknown(measured, p) if ci is not None else {},
         about=_ABOUT.format(rule=p.rule.describe() if p.scored else 'as binary predictions',
                             labels=constant, zero_division=p.zero_division))
-    texts = [note(not len(rows), "Some predictions are NaN, so there is nothing to report."),
-             p.which_labels, report.low.notna().any() and said_once(p.sampling)]
+    if p.frequencies is not None:
+        report.attrs['exceptions'] = {_NO_VALUE: {*OVER_SAMPLES}}
+    unknown = note(not len(rows), "Some predictions are NaN, so there is nothing to report.")
+    sampling = said_once(p.sampling) if report.low.notna().any() else ''
+    texts = [unknown, _frequencies_in_words(p), p.which_labels, sampling]
     report.attrs['reading'] = ' '.join(filter(None, texts))
 
 def report_of(
@@ -182,6 +203,7 @@ def report_of(
     labels = best_constant(p.counts)
     bounds = _bounds(p, labels)
     if p.scored: bounds |= _ranking_bounds(p)
+    if p.frequencies is not None: bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
     report = AccuracyReport(interval_table(measured, ci))
     report[['baseline','constant','ceiling']] = [bounds[row] for row in measured]
     to_gain = report.ceiling-report.baseline
@@ -199,12 +221,14 @@ def accuracy_report(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     *,
+    frequencies=None, # Label frequencies in use, by name or one per label; None: as here
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     """Report accuracies, F1 and ranking metrics, with intervals and what a trivial model would score
 
         accuracy_report(probs, targs, thresh=0.3)
+        accuracy_report(probs, targs, frequencies={'crash': 0.001}) # rarer in use than here
 
     `value` is your model, `low` to `high` its interval. `baseline` is the score of predicting nothing
     (for rankings, of a random order), `constant` of giving every sample the same labels, `ceiling` of
@@ -213,4 +237,5 @@ def accuracy_report(
     `MultiLabelInterpretation.from_preds(probs, targs).report()` scores each label. With `labels`,
     everything is of these labels alone, but `min_labels` and `max_labels` limit the number of all."""
     check_kwargs('accuracy_report', accuracy_report, kwargs)
-    return report_of(Predictions.of(preds, targs, **kwargs), ci)
+    p = Predictions.of(preds, targs, **kwargs).at_frequencies(frequencies)
+    return report_of(p, ci)

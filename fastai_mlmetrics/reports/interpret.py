@@ -47,12 +47,14 @@ def judge(self,
 def accuracy_report(self,
     *,
     zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
+    frequencies=None, # Label frequencies in use, by name or one per label; None: as here
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
     """Report accuracy variants of these predictions, with baselines and confidence intervals
 
         interp.accuracy_report().value['f1_macro']"""
-    return report_of(self.predictions.replace(zero_division=zero_division), ci)
+    p = self.predictions.replace(zero_division=zero_division).at_frequencies(frequencies)
+    return report_of(p, ci)
 
 def compare_slices(self,
     by, # Name of a column of the loader's items, several names, or a value per sample
@@ -127,6 +129,7 @@ class MultiLabelInterpretation(Interpretation):
     ):
         self.predictions = predictions
         self.given = None # Files or texts of samples that no Learner has
+        self.required = '' # What a search for the threshold had to keep, such as a recall; '': nothing
         if predictions.nan_warning: raise ValueError(predictions.nan_warning)
         # Predictions of three axes have several rows per item
         self.rows_per_item = len(predictions.preds)//len(losses)
@@ -200,7 +203,9 @@ class MultiLabelInterpretation(Interpretation):
             valid_share = by_item(p.valid).mean(1, dtype=torch.float32)
             item_losses = losses[0].flatten()/valid_share
         else: item_losses = by_item(_cross_entropy(p)).nanmean(1)
-        return cls(learn, dl, item_losses, p)
+        res = cls(learn, dl, item_losses, p)
+        res.required = getattr(learn.loss_func if thresh is None else thresh, 'required', '')
+        return res
 
     @classmethod
     @takes_predictions(but=['zero_division'])
@@ -217,6 +222,7 @@ class MultiLabelInterpretation(Interpretation):
         check_kwargs('from_preds', cls.from_preds, kwargs)
         p = Predictions.of(preds, targs, **kwargs)
         res = cls(None, None, _cross_entropy(p), p)
+        res.required = getattr(kwargs.get('thresh'), 'required', '')
         if items is None: return res
         check_index('items and predictions', items, preds, targs)
         res.given = items if isinstance(items, pd.DataFrame) else [*items]

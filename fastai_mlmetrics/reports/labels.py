@@ -10,6 +10,7 @@ from fastai.basics import *
 from ..core.messages import check_int, count_of, note, said_once
 from ..core.tables import as_shown, some_labels, some_names, Table
 from ..core.rules import is_probs
+from ..core.counts import ENOUGH
 from ..core.predictions import Predictions
 from ..metrics.formulas import F1ScoreMulti, PrecisionMulti, RecallMulti
 from ..metrics.curves import label_curve
@@ -27,7 +28,7 @@ _AT_THRESH = dict(precision=PrecisionMulti(), recall=RecallMulti(), f1=F1ScoreMu
 _AVERAGES = 'micro','macro','weighted','samples'
 _RANKING = dict(ap=APScoreMulti(), roc_auc=RocAucMulti())
 _COLUMNS = ('support','predicted','thresh',*_AT_THRESH,'low','high','ap','chance','roc_auc',
-            'calibration_error')
+            'ece')
 
 class _Values(NamedTuple):
     "Values of a metric for a column of the report"
@@ -75,7 +76,7 @@ def _metrics(p):
     curve = label_curve(p.scores.masked_select(p.valid), p.true.masked_select(p.valid))
     pooled = [m.values(curve) for m in ms]
     res |= zip(_RANKING, map(_Values, rank_labels(ms, p), pooled, rank_samples(ms, p)))
-    if is_probs(p.scores): res['calibration_error'] = _calibration(p)
+    if is_probs(p.scores): res['ece'] = _calibration(p)
     return res
 
 # %% ../../nbs/reports/00_labels.ipynb #f165b5d6
@@ -99,7 +100,9 @@ class LabelReport(Table):
         if not {'support','predicted','precision','recall','f1'} <= {*self.columns}: return ''
         is_average = self.index.isin(self.attrs.get('averages', []))
         labels = self[~is_average]
-        known = labels[labels.support>0].sort_values('f1', kind='stable')
+        enough = labels[labels.support>=ENOUGH] # The F1 of other labels may be chance
+        known = enough if len(enough) else labels[labels.support>0]
+        known = known.sort_values('f1', kind='stable')
         texts = []
         if len(known)>1:
             lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in known.f1[:3].items()])
@@ -177,7 +180,7 @@ def report(self,
 
     A row has the label's positives (`support`), how often it is `predicted`, its threshold, precision,
     recall, F1 with its 95% interval, average precision beside that of a random ranking (`chance`), ROC
-    AUC and calibration error. Next: `interp.show('cat', 'missed')` shows mistakes in a label."""
+    AUC and expected calibration error (`ece`). Next: `interp.show('cat', 'missed')` shows mistakes."""
     columns = ['label',*_COLUMNS]
     if sort not in columns:
         raise ValueError(f"sort={sort!r} is not a column: use one of {', '.join(columns)}")

@@ -13,7 +13,7 @@ from ..core.tables import as_shown, format_cell, label_index, some_names
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
-from ..diagnosis.records import describe, thresh_finding
+from ..diagnosis.records import describe, finding, thresh_finding
 from .labels import most_confused, report
 from .accuracy import report_of
 from .comparison import ModelComparison
@@ -47,24 +47,26 @@ class _Results:
         # The labels with positives, and of these, the labels with enough positives to tell much
         self.known = self.labels[self.labels.support>0]
         enough = self.known[self.known.support>=ENOUGH]
-        self.rated = enough if len(enough) else self.known
         self.k = k
         self.worst = self.most_mistakes(self.interp.true.any(0).numpy())
-        left_out = len(self.rated)<len(self.known)
+        left_out = 0<len(enough)<len(self.known)
         which = note(left_out, f", of those with at least {ENOUGH} positives")
-        self.lowest = f"The lowest{which}"
         self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{which}"
+
+    def plain(self, text):
+        "Leave out what the section on the samples says, and write the threshold in words"
+        text = text.replace(self.interp.predictions.sampling, '').strip()
+        return text.replace('thresh=', 'threshold ')
+
+    def about(self, table):
+        "Return the block that tells what the rows and columns of a table are"
+        return 'folded',("About this table", 'text', table.attrs['about'])
 
     def most_mistakes(self, among):
         "Return the columns of the `k` labels with the most mistakes"
         cols = [label_index(o, self.interp.vocab) for o in self.labels.index]
         ap = self.labels.ap.set_axis(cols).sort_index().to_numpy()
         return most_mistakes_first(self.interp.counts, ap, among)[:self.k]
-
-def _with_values(column, k=3):
-    "Name the first labels of a column with their values"
-    digits = '' if column.dtype.kind in 'iu' else '.3f'
-    return some_names([f'{as_shown(o)} ({v:{digits}})' for o,v in column.items()], k)
 
 def _saved(kind, **kwargs):
     "Save the current figure, and close it; return its bytes and their URI"
@@ -90,13 +92,12 @@ def _thumbnail(image):
 
 # %% ../../nbs/reports/06_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
-    'training set': "Yes: this is the Learner's training set. Expect lower scores on new samples.",
-    'validation set': "Not in training: this is the Learner's validation set. If the threshold or "
-                      "the epoch was chosen on it, expect somewhat lower scores on new samples.",
-    'another loader': "Not as far as is known: this is not the Learner's training or validation "
-                      "set.",
-    'arrays': "Unknown: these are arrays. If the samples were used to train the model, or to tune "
-              "its threshold, expect lower scores on new samples."}
+    'training set': "Yes: these are the training samples. Expect lower scores on new ones.",
+    'validation set': "Not in training: these are the validation samples. If the threshold or the "
+                      "epoch was chosen on them, expect somewhat lower scores on new ones.",
+    'another loader': "Not as far as is known: these are neither training nor validation samples.",
+    'arrays': "Unknown. If the samples were used to train the model, or to tune its threshold, expect "
+              "lower scores on new ones."}
 
 _PACKAGES = fastai_mlmetrics,fastai,torch
 
@@ -104,10 +105,12 @@ def _data(p):
     "State what was validated, and the versions of the packages"
     interp = p.interp
     known = note(not interp.valid.all(), ' known')
+    groups = interp.predictions.groups
+    sampling = interp.predictions.sampling
     facts = {
         'data set': p.data,
         'samples': f"{len(interp.preds):,}, {p.record.labelled:,} of them with a{known} label",
-        'independence': interp.predictions.sampling,
+        'independence': "Samples are taken as independent." if groups is None else sampling,
         'labels': f'{p.record.n_labels:,}',
         'threshold': interp.rule.text if interp.scored else 'none: the predictions are binary',
         'ignored targets': note(known, f'{1-interp.valid.double().mean():.1%}'),
@@ -116,32 +119,50 @@ def _data(p):
         'versions': ', '.join(f'{o.__name__} {o.__version__}' for o in _PACKAGES)}
     yield 'facts',{name: text for name,text in facts.items() if text}
 
+def opening(
+    interp # A `MultiLabelInterpretation`
+)->str:
+    "State in plain words how many labels are right, and what was required"
+    tp,fp,fn,_ = interp.counts.sum(1).tolist()
+    if not tp+fn: return "No sample has a label, so nothing can be said of the model."
+    def of_100(part, whole):
+        n = round(100*part/whole)
+        return f"{n} {'is' if n==1 else 'are'}"
+    precision = "The model predicts no label"
+    if tp+fp: precision = f"Of 100 predicted labels, {of_100(tp, tp+fp)} right"
+    required = note(interp.required, f" Required of the threshold: {interp.required}.")
+    return f"{precision}; of 100 true ones, {of_100(tp, tp+fn)} found.{required}"
+
 def _verdict(p):
-    "Show the verdict"
-    yield 'box',describe(p.record).html
+    "Say how good the model is; numbers and what helps are folded"
+    yield 'finding',f"{finding(p.record)}."
+    yield 'folded',("Numbers, and what helps", 'box', describe(p.record).html)
 
 # %% ../../nbs/reports/06_page.ipynb #11b04ccf
 def _accuracy(p):
     "Show the accuracy report"
     table = report_of(p.interp.predictions)
-    yield 'text',table.reading
+    yield 'text',table.attrs['sentences'].get('f1_micro')
     yield 'table',table
+    yield p.about(table)
 
 def _comparison(p):
     "Show the paired differences between models, if they were passed"
     if p.comparison is None: return
-    for line in p.comparison.reading.splitlines(): yield 'text',line
+    for line in p.plain(p.comparison.reading).splitlines(): yield 'text',line
     for name,table in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',table
+    yield p.about(p.comparison)
     yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
 
 def _slices(p):
     "Compare the samples of each slice with all others, if `by` was passed"
     if p.by is None: return
     slices = slices_of(p.interp, p.by)
-    for line in slices.reading.splitlines(): yield 'text',line
+    yield 'text',p.plain(slices.reading)
     yield 'table',slices[['samples','value','difference','difference_low','difference_high','result']]
+    yield p.about(slices)
     if len(slices.labels): yield 'table',slices.labels
     yield _plot("Differences with their intervals. Grey ones may be chance.", slices.plot)
 
@@ -149,10 +170,10 @@ def _labels(p):
     "Show the table of labels, and name those with the lowest F1"
     if len(p.known)>1:
         n_low = (p.known.f1<0.5).sum()
-        yield 'finding',(f"Labels with an F1 below 0.5: {n_low:,} of {len(p.known):,}. {p.lowest}: "
-                         f"{_with_values(p.rated.f1[:3])}.")
-    yield 'text',p.report.reading
+        yield 'finding',f"Labels with an F1 below 0.5: {n_low:,} of {len(p.known):,}."
+    yield 'text',p.plain(p.report.reading)
     yield 'labels',(p.labels,p.averages)
+    yield p.about(p.report)
 
 # %% ../../nbs/reports/06_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
@@ -224,7 +245,7 @@ def _curves(p):
 
 def _calibration(p):
     "Compare scores with the share of labels that is true"
-    if math.isnan(p.averages.calibration_error['micro avg']): return
+    if math.isnan(p.averages.ece['micro avg']): return
     yield _plot("On the diagonal, scores are probabilities. Above it, scores are too low; below it, "
                 "too high. The numbers at the top count the sample-label pairs behind each point.",
                 plot_calibration, p.interp)
@@ -256,7 +277,7 @@ def _samples(p):
     interp = p.interp
     first = mistakes(interp, max_n=10)
     if not len(first): return
-    yield 'text',f"{first.reading} The most confident ones come first."
+    yield 'text',f"{p.plain(first.reading)} The most confident ones come first."
     yield 'table',_item_last(first)
     if interp.dl is None and interp.given is None: return # Nothing to show
     yield 'text',f"Mistakes in {p.which}:"
@@ -264,7 +285,7 @@ def _samples(p):
         idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)
         if not len(idxs): continue
         inputs = sample_inputs(interp, idxs.tolist())
-        yield 'heading',title
+        yield 'heading',p.plain(title)
         if isinstance(inputs, pd.DataFrame):
             yield 'table',_item_last(show(interp, i, kind, p.max_n))
             continue
@@ -277,12 +298,11 @@ def _samples(p):
 def _frequencies(p):
     "Show how often labels occur, and how many a sample has"
     support = p.labels.support.sort_values(kind='stable')
-    rare = support[support<ENOUGH]
-    if len(rare):
+    rare = [f'{as_shown(o)} ({n:,})' for o,n in support.items() if n<ENOUGH]
+    if rare:
         occur = 'occurs' if len(rare)==1 else 'occur'
         yield 'finding',(f"{len(rare):,} of {count_of(len(support), 'label')} {occur} in fewer than "
-                         f"{ENOUGH} samples, so their values are uncertain: {_with_values(rare)}.")
-    else: yield 'finding',f"The rarest label is {_with_values(support[:1])}."
+                         f"{ENOUGH} samples, so their values are uncertain: {some_names(rare, 3)}.")
     yield _plot("In how many samples each label is true, in the order of the table of labels: are "
                 "the labels with a low F1 the rare ones?", plot_frequencies, p.labels)
     yield _plot("Number of samples by their number of labels.", plot_cardinality, p.interp)
@@ -292,11 +312,12 @@ def _glossary(p):
     "Define the terms of the page"
     compared = p.comparison is not None or p.by is not None
     hidden = set() if compared else {'difference'}
-    yield 'facts',{term: text for term,text in glossary().items() if term not in hidden}
+    terms = {term: text for term,text in glossary().items() if term not in hidden}
+    yield 'folded',(f"{len(terms)} terms", 'facts', terms)
 
 # %% ../../nbs/reports/06_page.ipynb #0c9922f1
 SECTIONS = dict(
-    verdict=('Verdict', _verdict),
+    verdict=('In short', _verdict),
     data=('What was validated', _data),
     accuracy=('Accuracy, F1 and ranking', _accuracy),
     comparison=('Models compared', _comparison),
@@ -353,9 +374,14 @@ def to_html(self,
     k:int=5, # Number of labels with the most mistakes, whose curves and mistakes are shown
     max_n:int=6 # Maximum number of samples per label and kind of mistake
 )->Path: # The file
-    """Write all results to a self-contained HTML page
+    """Write all results to a self-contained HTML page, for readers without a notebook
 
-        interp.to_html('report.html', data='PASCAL, validation set', without='samples')"""
+        interp = MultiLabelInterpretation.from_learner(learn)
+        interp.to_html('report.html', data='PASCAL, validation set')
+        interp.to_html('report.html', without='samples') # if nobody may see the images
+
+    The page opens with a sentence in plain words; everything about code is folded. Next: send the
+    file, which needs nothing else, or add `by='site'` to show for whom the model fails."""
     names = _chosen(sections, without)
     if not isinstance(comparison, (ModelComparison,NoneType)):
         raise TypeError(f"comparison is a {type(comparison).__name__}: "
@@ -374,5 +400,5 @@ def to_html(self,
             blocks = [*section(results)]
             if blocks: shown[name] = heading,blocks
         page = _env.get_template('page.html')
-        file.write(page.render(title=title, data=data, sections=shown))
+        file.write(page.render(title=title, opening=opening(self), data=data, sections=shown))
     return path

@@ -8,7 +8,8 @@ __all__ = ['SliceComparison', 'compare_slices']
 # %% ../../nbs/reports/03_slices.ipynb #51ce0003
 from fastai.basics import *
 from ..core.inputs import as_frame, check_index, to_builtin
-from ..core.messages import check_kwargs, count_of, note, said_once
+from ..core.messages import (
+    check_kwargs, count_of, note, said_once, suggestion)
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
 from ..core.predictions import (
@@ -279,8 +280,9 @@ def _measure_of(metric):
         if metric.average and not isinstance(metric, CF1): return partial(estimate, metric),metric.name
     elif metric in RANKINGS: return lambda p: ranking_estimates(p)[metric],metric
     elif metric in ROWS: return lambda p: estimate(row_metrics(p)[metric], p),metric
+    hint = note(isinstance(metric, str), suggestion(metric, [*ROWS, *RANKINGS]))
     raise ValueError(f"metric={metric!r} should be one of {', '.join([*ROWS, *RANKINGS])}, or a "
-                     "metric with an average, such as JaccardMulti(average='micro')")
+                     f"metric with an average, such as JaccardMulti(average='micro'){hint}")
 
 _ABOUT = (
     "`value` is the score of a slice, `low` to `high` its interval. `difference` is this score "

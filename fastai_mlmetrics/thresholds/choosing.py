@@ -63,25 +63,29 @@ def thresh_table(
     vocab:L # C names
 )->Table: # A row per option, and then per label if thresholds were tuned per label
     "Tabulate thresholds and their scores"
-    table = options[0].table
-    def total(m, outcome): return outcome.score(m)
-    res = pd.DataFrame([dict(label=o.name, threshold=math.nan if o.per_label else o.value,
-                             **_scores(objective, o, total),
-                             range='' if o.per_label else _range(o.thresh[:,0]),
-                             support=table.true.sum())
-                        for o in options])
+    rows = [pd.DataFrame([_option_row(objective, o)]) for o in options]
     per_label = first(options, lambda o: o.per_label and not o.in_use)
-    if per_label:
-        def each(m, outcome): return m.values(*outcome.cells).tolist()
-        of_labels = pd.DataFrame(dict(label=vocab, threshold=per_label.value,
-                                      **_scores(objective, per_label, each),
-                                      range=[*map(_range, per_label.thresh.T)], support=table.true))
-        res = pd.concat([res, of_labels])
-        if any(per_label.fallback):
-            res['fallback'] = [*('' for _ in options), *per_label.fallback]
-    res = Table(res.set_index('label'))
+    if per_label: rows.append(_label_rows(objective, per_label, vocab))
+    res = Table(pd.concat(rows).set_index('label'))
+    if 'fallback' in res: res['fallback'] = res.fallback.fillna('')
     res.attrs['about'] = ABOUT
     if per_label: res.attrs['ruled'] = [options[-1].name]
+    return res
+
+def _option_row(objective, option):
+    "Score an option over all labels"
+    def score(m, outcome): return outcome.score(m)
+    return dict(label=option.name, threshold=math.nan if option.per_label else option.value,
+                **_scores(objective, option, score),
+                range='' if option.per_label else _range(option.thresh[:,0]),
+                support=option.table.true.sum())
+
+def _label_rows(objective, option, vocab):
+    "Score thresholds per label, a row per label"
+    def score(m, outcome): return m.values(*outcome.cells).tolist()
+    res = pd.DataFrame(dict(label=vocab, threshold=option.value, **_scores(objective, option, score),
+                            range=[*map(_range, option.thresh.T)], support=option.table.true))
+    if any(option.fallback): res['fallback'] = option.fallback
     return res
 
 def _scores(objective, option, f):
@@ -151,11 +155,6 @@ def choose(
     change = gain(objective.m, per_label.held_out, best.held_out)
     return per_label if change.value>change.error else best
 
-def _on_new_samples(table):
-    "State which samples a held-out score is expected on"
-    has_others = table.frequencies is not None
-    return 'expected on new samples' + note(has_others, ' with these frequencies')
-
 def expectation(
     objective:Objective, # Metric that the thresholds are scored by
     chosen:Tuned, # Thresholds to set
@@ -165,8 +164,8 @@ def expectation(
     m = objective.m
     if not chosen.held_out:
         return f"{objective.in_words} is {chosen.fit.score(m):.3f} on the samples used for tuning"
-    score = chosen.held_out.score(m)
-    text = f"{objective.in_words} {score:.3f} is {_on_new_samples(chosen.table)}"
+    at = note(chosen.table.frequencies is not None, ' with these frequencies')
+    text = f"{objective.in_words} {chosen.held_out.score(m):.3f} is expected on new samples{at}"
     if now is None or now.compared is None: return text
     return f"{text} ({now.compared.score(m):.3f} before)"
 
@@ -190,16 +189,14 @@ def _never_predicted(objective, chosen):
 def _what_it_gains(objective, chosen, now):
     "Compare the held-out score of the chosen threshold with the one in use"
     m = objective.m
-    score = chosen.held_out.score(m)
-    text = (f"`{chosen.name}` is recommended: {objective.in_words} {score:.3f} is "
-            f"{_on_new_samples(chosen.table)}")
+    text = f"`{chosen.name}` is recommended: {expectation(objective, chosen)}"
     if now is None or now.compared is None: return f"{text}."
     change = gain(m, chosen.held_out, now.compared)
     in_use = f"the one in use, {', '.join(filter(None, (thresh_text(now.value), now.limits)))}"
     if now.tuned_here: in_use += ", which was tuned on these samples"
     if not change.value>0:
         return (f"Held out, `{chosen.name}` is not better than {in_use}: {objective.in_words} is "
-                f"{score:.3f}, and {now.compared.score(m):.3f} now.")
+                f"{chosen.held_out.score(m):.3f}, and {now.compared.score(m):.3f} now.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
     by = with_limits(change.value, low, high, ci=0.95)

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #63fd6063
 from fastai.basics import *
-from ..core.messages import suggestion
+from ..core.tables import label_index
 from scipy.stats import binom
 
 # %% ../../nbs/thresholds/01_constraints.ipynb #e64e3a96
@@ -90,13 +90,8 @@ class Constraint:
         if not self.by_name:
             self.least_by_label = dict.fromkeys(range(len(vocab)), self.least)
             return
-        unknown = [o for o in self.least if o not in vocab]
-        if unknown:
-            hint = suggestion(unknown[0], vocab)
-            if isinstance(vocab[0], int): hint = ": pass their names as vocab="
-            raise ValueError(f"at_{self.name}: {unknown[0]!r} is none of the labels "
-                             f"{[*vocab[:5]]}{'...' if len(vocab)>5 else ''}{hint}")
-        self.least_by_label = {vocab.index(name): least for name,least in self.least.items()}
+        vocab = L(vocab)
+        self.least_by_label = {label_index(o, vocab): least for o,least in self.least.items()}
 
     @property
     def text(self):

@@ -9,8 +9,8 @@ __all__ = ['ThreshFinder', 'best_thresholds']
 from fastai.basics import *
 from ..core.inputs import group_numbers, label_names
 from ..core.messages import (
-    check_int, check_kwargs, count_of, note, said_once, single_threaded, warn_user)
-from ..core.counts import NOTHING_COUNTS
+    check_int, check_kwargs, count_of, note, said_once, single_threaded, SOFTMAX_GIVEN, warn_user)
+from ..core.counts import ENOUGH, NOTHING_COUNTS
 from ..core.loop import is_split
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import MAX_BINS
@@ -24,6 +24,7 @@ class WithTable:
     "Mixin for tuples that are displayed as their `table`, with the `names` of the labels"
     table = names = None # `names` are set if `thresh` has a number per label
     expects = '' # What to expect on new samples, in words
+    required = '' # What the thresholds had to keep, in words
     def __repr__(self): return super().__repr__() if self.table is None else repr(self.table)
     def _repr_html_(self): return None if self.table is None else self.table._repr_html_()
 
@@ -35,6 +36,12 @@ class WithTable:
 
 class BestThresholds(WithTable, namedtuple('BestThresholds', 'thresh score held_out fallback')):
     "`thresh`, its `score` and `held_out` score, and `fallback`: why labels have none of their own"
+    @property
+    def per_label(self):
+        "Thresholds per label, as the result of `thresh_find` has them"
+        if isinstance(self.thresh, tuple): return self.thresh
+        raise AttributeError("this is one threshold for all labels, `thresh`: for one per label, pass "
+                             "per_label=True or average='macro'")
 
 # %% ../../nbs/thresholds/04_finding.ipynb #2dc37eb4
 def check_search(
@@ -50,22 +57,26 @@ def check_search(
     if not any_true:
         warn_user("no target is true, so no threshold is better than another: check the targets")
 
+def warn_of_softmax(
+    p:Predictions # Scores and targets
+):
+    "Warn if the scores of each sample are probabilities of one class"
+    n,c = p.preds.shape
+    if not p.scored or n<ENOUGH or c==1: return
+    if ((p.preds.sum(1)-1).abs()<0.01).all(): warn_user(SOFTMAX_GIVEN)
+
 _MANY = 0.05 # Share of all positives; a warning is shown if more scores are saturated
 
 def saturation(
     table:SearchTable, # Scores and targets
-    call:str='best_thresholds(logits, targs, sigmoid=False)', # Finds a threshold on logits
-    logits:Tensor=None # Logits of the scores; None: unknown
-)->str: # '' if there are few, or if their logits are equal, too
+    call:str='best_thresholds(logits, targs, sigmoid=False)' # Finds a threshold on logits
+)->str: # '' if there are few
     "State how many negatives and positives have saturated scores, which only logits can separate"
     limit = logit(float(table.highest))
     thresh = np.array(table.highest if table.probs else limit, table.dtype)
     saturated = table.count(np.full((table.n_folds,1), thresh)).sum((0,2))
     negatives,positives = map(int, saturated)
     if min(saturated)<=_MANY*table.true.sum(): return ''
-    if logits is not None:
-        beyond = logits[logits>limit]
-        if (beyond==beyond[0]).all(): return '' # Nothing separates equal logits
     return (f"{count_of(negatives, 'negative')} and {count_of(positives, 'positive')} have logits of "
             f"about {limit:.0f} or more, so no threshold on probabilities separates them. "
             f"Tune a threshold on logits: {call}. Pass it to metrics with sigmoid=False")
@@ -88,7 +99,8 @@ def find_best(
     shown.attrs['reading'] = '\n'.join(filter(None, texts))
     res = BestThresholds(best.value, score, held_out, best.fallback)
     names = vocab if best.per_label else None
-    return res.with_table(shown, names=names, expects=expectation(objective, best))
+    required = objective.constraint.text if objective.constraint else ''
+    return res.with_table(shown, names=names, expects=expectation(objective, best), required=required)
 
 # %% ../../nbs/thresholds/04_finding.ipynb #d71ff1e5
 class ThreshFinder(ScoreHistogram):
@@ -189,16 +201,17 @@ def score_table(
     "Make a search table, with an error or a warning if no threshold can be found"
     binary = '' if p.scored else f'binary ({p.preds.dtype})'
     check_search(p.nan_warning, binary, p.true.any())
+    warn_of_softmax(p)
     table = ScoreTable(p, cv, seed)
     if not table.probs:
         low,high = table.scores.aminmax()
-        as_probs = note(not saturation(table, logits=table.scores),
+        as_probs = note(not saturation(table),
                         ". If the scores are logits, pass sigmoid=True for thresholds on "
                         "probabilities")
         warn_user(f"scores from {low:.4g} to {high:.4g} are not probabilities, so the thresholds are "
                   f"on the scale of the scores: pass them to metrics with sigmoid=False{as_probs}")
     elif p.rule.sigmoid:
-        coarse = saturation(table, logits=p.preds)
+        coarse = saturation(table)
         if coarse: warn_user(coarse)
     return table
 
@@ -207,6 +220,7 @@ def _find_in_bins(objective, p, bins, cv, seed):
     "Find the best thresholds in histograms of the scores"
     finder = ThreshFinder(objective, bins=bins, sigmoid=p.rule.sigmoid, vocab=p.vocab,
                           ignore_index=p.rule.ignore_index, cv=cv, seed=seed)
+    warn_of_softmax(p)
     finder.frequencies = p.frequencies
     if p.groups is not None: finder.deal(p.groups)
     finder.update(p.preds, p.targs)

@@ -37,13 +37,11 @@ def _groups(scores, probs):
 
 def _middles(scores, n_below, probs):
     "Return a threshold in the middle of each gap; `n_below` is how many scores are below it"
-    n = len(scores)
-    lower = scores[n_below-1]
-    upper = scores[n_below%n] # Both ends wrap around, and are replaced below
     lowest = np.nextafter(scores[0], -np.inf, dtype=scores.dtype)
     if probs: lowest = 0 if scores[0]>0 else BELOW_ALL
-    lower[n_below==0] = lowest
-    upper[n_below==n] = 1 if probs else np.inf
+    with_ends = np.concatenate([[lowest], scores, [1 if probs else np.inf]], dtype=scores.dtype)
+    lower = with_ends[n_below]
+    upper = with_ends[n_below+1]
     with np.errstate(invalid='ignore'): # The middle of infinite scores
         middle = ((lower.astype(float)+upper)/2).astype(scores.dtype)
     return np.where(middle<upper, middle, lower) # Neighbours in float32 have no middle

@@ -105,26 +105,20 @@ class Objective:
         res.constraint = None
         return res
 
-    def maximising(self,
-        m:CountsMetric # Metric whose high values are good
-    ):
-        "Return an objective for another metric, without the constraint"
-        res = self.without_constraint()
-        res.m = m
-        res.sign = 1
-        return res
+    def best(self, thresh, values, kept=None):
+        "Find the best threshold of each set of folds, as `thresh_of_highest`"
+        return thresh_of_highest(thresh, self.sign*values, kept)
 
-    def best(self,
-        thresh, # M thresholds, from the highest down
-        values:Tensor, # Values of the metric at the thresholds, S x M
-        kept=None # Which thresholds satisfy the constraint, S x M bools; None: all
-    ): # S thresholds; nan: the metric is undefined, or the constraint fails, at each of them
-        "Find the best threshold of each set of folds; ties go to the highest one"
-        values = self.sign*values
-        if kept is not None: values = values.where(torch.as_tensor(kept), math.nan)
-        # Equal values may be rounded differently
-        best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
-        return np.where(best>-math.inf, thresh[at], math.nan)
+def thresh_of_highest(
+    thresh, # M thresholds, from the highest down
+    values:Tensor, # Values of a metric at the thresholds, S x M
+    kept=None # Which thresholds satisfy a constraint, S x M bools; None: all
+): # S thresholds; nan: the metric is undefined, or the constraint fails, at each of them
+    "Find the threshold of the highest value of each set of folds; ties go to the highest threshold"
+    if kept is not None: values = values.where(torch.as_tensor(kept), math.nan)
+    # Equal values may be rounded differently
+    best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
+    return np.where(best>-math.inf, thresh[at], math.nan)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #878608da
 def metric_class(
@@ -160,7 +154,8 @@ def _metric_average(metric, cls, average):
     averages = [o for o in cls.averages if o]
     if average not in averages:
         raise ValueError(f"{cls.__name__} has no single number with average={average!r}: "
-                         f"use one of {', '.join(map(repr, averages))}")
+                         f"use one of {', '.join(map(repr, averages))}"
+                         f"{suggestion(average, averages)}")
     return average
 
 def _make_metric(metric, cls, average, zero_division, beta):
@@ -293,7 +288,7 @@ def tune_global(self:Objective,
         kept = constraint.is_kept(required, constraint.least)
     best = self.best(thresh, values, kept)
     if constraint and nearest:
-        near = self.maximising(constraint.m).best(thresh, required)
+        near = thresh_of_highest(thresh, required)
         best = np.where(np.isnan(best), near, best)
     if not np.isnan(best[0]): return Tuned('best', table, best[:,None])
     if constraint: raise ValueError(self._why_none(required[0].nan_to_num(-math.inf).max().item()))
@@ -359,6 +354,16 @@ def tune_jointly(self:Objective,
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5e7490a5
 @patch
+def _best_kept(self:Objective, table, i, row, least):
+    "Find the best thresholds of a label that keep the constraint, and the design effect of groups"
+    constraint = self.constraint
+    masks = table.fold_masks()
+    values = row.values(self.m, masks)
+    on_these = constraint.without_confidence().kept_at(row, masks, least)
+    effect = constraint.design_effect_of(table, i, self.best(row.thresh, values, on_these)[0])
+    return self.best(row.thresh, values, constraint.kept_at(row, masks, least, effect)),effect
+
+@patch
 def tune_required(self:Objective,
     table:SearchTable, # Scores and targets
     tuned:Tuned # Thresholds of the labels without a constraint
@@ -370,17 +375,11 @@ def tune_required(self:Objective,
     fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.each(constraint.least_by_label.items()):
         row = table.row(i)
-        # The best threshold that keeps the constraint, with a confidence for as many samples as
-        # groups tell of
-        values = row.values(self.m, masks)
-        on_these = constraint.without_confidence()
-        plain = self.best(row.thresh, values, on_these.kept_at(row, masks, least))
-        effect = constraint.design_effect_of(table, i, plain[0])
-        best = self.best(row.thresh, values, constraint.kept_at(row, masks, least, effect))
-        # The one that comes nearest
+        best,effect = self._best_kept(table, i, row, least)
+        # Else the one that comes nearest
         near = table.everything
         if constraint.name=='precision':
-            near = self.maximising(constraint.m).best(row.thresh, row.values(constraint.m, masks))
+            near = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
         has_positives = masks@table.total[:,1,i]>0
         near = np.where(has_positives & ~np.isnan(near), near, thresh[:,i])

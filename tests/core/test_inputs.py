@@ -63,8 +63,7 @@ HIDDEN = np.ma.array([[1,7],[0,1]], mask=[[0,1],[0,0]])
 @pytest.mark.parametrize('f', [
     *FUNCTIONS.values(), categorical_accuracy, lambda p, y: label_stats(y), lambda p, y: pos_weight(y),
     lambda p, y: label_stats([[0,1]], y), lambda p, y: stratified_split(y), lambda p, y: stratified_folds(y, 2),
-    lambda p, y: ThreshFinder().update(p, y), lambda p, y: ThreshFinder().update(p, y, groups=[1,2]),
-    lambda p, y: F1ScoreMulti(sample_weight=y)])
+    lambda p, y: ThreshFinder().update(p, y), lambda p, y: F1ScoreMulti(sample_weight=y)])
 def test_masked_entries_have_one_error_wherever_arrays_come_in(f, masked):
     p = np.array([[.9,.1],[.2,.8]])
     for preds,targs in ((p, masked), (masked, masked)):
@@ -398,7 +397,6 @@ def by_row(x): return pd.DataFrame(x.numpy(), index=PATIENTS.index)
     lambda p, y, groups: judge(p.to_numpy(), y, groups=groups),
     lambda p, y, groups: judge(p, y.to_numpy(), groups=groups),
     lambda p, y, groups: best_thresholds(p, y, groups=groups),
-    lambda p, y, groups: ThreshFinder().update(p, y, groups=groups),
     lambda p, y, groups: MultiLabelInterpretation.from_preds(p, y, groups=groups),
     lambda p, y, groups: compare_models(dict(a=p, b=p), y, groups=groups),
     lambda p, y, groups: stratified_split(y, 0.2, groups=groups),

@@ -1,7 +1,7 @@
 "The threshold rule: scores to binary predictions, thresholds by name, limits"
 import fastai_mlmetrics.metrics.formulas, pickle, sklearn.metrics as skm
 from helpers import *
-from fastai_mlmetrics.core.rules import as_thresh, complete_thresh
+from fastai_mlmetrics.core.rules import as_thresh, BELOW_ALL, complete_thresh, useless_thresh
 from six_labels import LOGITS, NAMES, SCORES, TARGS, assert_alike, interpretation, record, report
 
 def test_a_series_of_thresholds_is_its_values():
@@ -221,7 +221,7 @@ def test_a_threshold_in_words():
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, **many)
     for r in (interp.report(), accuracy_report(SCORES, TARGS, **many)):
         assert f'Predicted at thresh={by_label}, min_labels=1.' in r.attrs['about']
-    assert f'at threshold {by_label}' in one_line(repr(judge(SCORES, TARGS, **many)))
+    assert one_line(repr(judge(SCORES, TARGS, **many))).startswith(f'At threshold {by_label}, min_labels=1, ')
 
 def test_exactly_two_labels_need_no_threshold():
     two,text = dict(min_labels=2, max_labels=2),'with min_labels=2, max_labels=2.'
@@ -233,7 +233,7 @@ def test_exactly_two_labels_need_no_threshold():
     plt.close()
     r = accuracy_report(SCORES, TARGS, **two)
     assert f'Predicted {text}' in r.attrs['about'] and r.columns.name is None and 'thresh=' not in repr(r)
-    assert text in one_line(repr(judge(SCORES, TARGS, **two)))
+    assert one_line(repr(judge(SCORES, TARGS, **two))).startswith('With min_labels=2, max_labels=2, ')
 
 def test_metrics_match_thresholds_by_name_where_names_are_known():
     "A metric matches thresholds to the labels by name, if the names of the labels are known, else by position"
@@ -428,3 +428,7 @@ def test_the_smallest_case_of_an_ignored_nan():
     # A NaN whose target counts makes the metric NaN, as without limits
     with pytest.warns(UserWarning, match='predictions are NaN in all samples'):
         assert math.isnan(RecallMulti(min_labels=1)(preds, tensor([[0,1,0]])))
+
+def test_a_threshold_below_all_probabilities_is_of_use():
+    assert useless_thresh(BELOW_ALL)=='' and 'below every probability' in useless_thresh(2*BELOW_ALL)
+    assert binarize(torch.zeros(1, 2), BELOW_ALL, sigmoid=False).all()

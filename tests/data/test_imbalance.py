@@ -401,3 +401,27 @@ def test_the_label_with_a_wrong_target_is_named():
         with pytest.raises(ValueError, match="label 'cat' has 0.[09]5: round soft labels"): f(df*0.9+0.05)
         with pytest.raises(ValueError, match="'?id'? has 2: .* leave out columns that are no labels"): f(with_id)
         f((df*0.9+0.05).round())
+
+def test_labels_whose_share_differs_by_more_than_chance_are_named():
+    rng = np.random.default_rng(0)
+    train,valid = rng.random((1000,20))<0.1,rng.random((250,20))<0.1
+    test_eq(label_stats(train, valid).reading, '')
+    valid[:,3] = rng.random(250)<0.3
+    stats = label_stats(train, valid, vocab=[f'l{i}' for i in range(20)])
+    row = stats.loc['l3']
+    assert stats.reading==('1 of 20 labels differ between training and validation by more than chance, as a share of '
+                           f'the samples: l3 ({row.train_freq:.3f} and {row.valid_freq:.3f}). `stratified_split` keeps '
+                           'the shares alike.')
+    assert label_stats(train).reading=='' and label_stats(train[:0], valid).reading==''
+    from scipy.stats import fisher_exact
+    from fastai_mlmetrics.data.imbalance import _differs
+    n_true = [[o[:,3].sum(), (~o[:,3]).sum()] for o in (train,valid)]
+    assert fisher_exact(n_true)[1]*20<=0.05 and _differs(*map(lambda o: tensor(o).double(), (train,valid))).sum()==1
+
+def test_splits_of_one_set_are_not_said_to_differ():
+    "In any label, in at most 5 % of splits"
+    rng = np.random.default_rng(1)
+    def is_said(c):
+        y = rng.random((800,c))<rng.uniform(0.01, 0.4, c)
+        return bool(label_stats(y[:640], y[640:]).reading)
+    assert np.mean([is_said(c) for c in (5,20,80) for _ in range(100)])<=0.05

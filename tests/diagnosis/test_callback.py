@@ -167,6 +167,7 @@ def test_what_the_metrics_ignore_is_ignored():
     with warnings.catch_warnings(record=True): v = values(learn)
     assert learn.zero_labels.records[-1].accuracy==v['accuracy_multi']
     kw = dict(ignore_index=-1)
+    learn.accuracy_report() # It alone says that samples are taken as independent
     for f in (lambda **kw: learn.thresh_find(show_plot=False, **kw),
               learn.accuracy_report,
               lambda **kw: MultiLabelInterpretation.from_learner(learn, **kw).report()):

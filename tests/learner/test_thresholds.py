@@ -201,7 +201,7 @@ def test_what_is_set_is_printed(capsys):
 @pytest.mark.parametrize('kw,match', [
     (dict(at_recall=0.9, confidence=0.9), 'confidence= is for the minimum of each label: pass per_label=True'),
     (dict(at_recall={'a': 0.9}, per_label=False), 'leave out per_label=False'),
-    (dict(at_recall={'aa': 0.9}), "'aa' is none of the labels"),
+    (dict(at_recall={'aa': 0.9}), "label 'aa' is not in the vocab: did you mean 'a'"),
     (dict(metric=SubsetAccuracy, average='samples', at_recall={'a': 0.9}), 'has no threshold per label'),
     (dict(metric=AccuracyLift, per_label=True), 'has no threshold per label'),
     (dict(at_recall=0.9, confidence=0.9, per_label=True, bins=64, groups=np.arange(120)//4),
@@ -588,6 +588,29 @@ def test_what_cannot_be_set_is_named():
     with pytest.raises(ValueError, match='2 values.*20 labels'): learn.set_thresh([0.1,0.2])
     with pytest.raises(ValueError, match='thresh=3'): learn.set_thresh(3)
 
+def test_a_number_in_place_of_a_name_and_a_table_in_place_of_thresholds():
+    "The name is suggested; the table is not printed"
+    learn = make_learner(*simulate(100, 4, density=0.3), vocab=[*'abcd'])
+    for number,hint in ((2, ": did you mean 'c'?"), (7, '')):
+        with pytest.raises(ValueError, match=rf'labels \[{number}\], which are not here{re.escape(hint)}$'):
+            learn.set_thresh({number: 0.3})
+    found = learn.thresh_find(show_plot=False)
+    for f in (learn.set_thresh, F1ScoreMulti):
+        with pytest.raises(ValueError, match='^thresh is a table: pass the thresholds themselves, `found` for'):
+            f(found.table)
+
+def test_scores_of_one_class_are_named():
+    logits,_ = simulate(100, 4)
+    targs = F.one_hot(torch.arange(100)%4, 4).float()
+    probs = logits.softmax(1)
+    for bins in (None, 64):
+        with pytest.warns(UserWarning, match='sum to 1, as those of a softmax'):
+            best_thresholds(probs, targs, bins=bins)
+    for scores,y in ((logits.sigmoid(), targs), (probs[:19], targs[:19]), (probs[:,:1], targs[:,:1])):
+        with warnings_as('error'): best_thresholds(scores, y)
+    learn = make_learner(probs, targs, loss_func=OfProbs())
+    with pytest.warns(UserWarning, match='sum to 1, as those of a softmax'): learn.thresh_find(show_plot=False)
+
 def test_metrics_follow_set_thresh_after_a_new_loss():
     "Metrics that have followed `set_thresh` follow it again after the loss function was replaced"
     logits,targs = simulate(200, bias=-3)
@@ -685,10 +708,11 @@ def test_groups_are_a_column_of_the_items_or_an_array(digits_dls):
     items['writer'] = [f'writer {i%12}' for i in range(len(items))]
     try:
         for f in (learn.accuracy_report, partial(learn.thresh_find, show_plot=False)):
-            by_name = f(groups='writer')
-            said.clear()
-            by_array = f(groups=items.writer.to_numpy())
-            assert repr(by_name)==repr(by_array) and 'The 12 groups are' in one_line(by_name)
+            texts = []
+            for groups in ('writer',items.writer.to_numpy()):
+                said.clear()
+                texts.append(one_line(f(groups=groups)))
+            assert texts[0]==texts[1] and 'The 12 groups are' in texts[0]
         interp = MultiLabelInterpretation.from_learner(learn, groups='writer')
         assert interp.predictions.n_independent==12
         in_bins = [learn.thresh_find(groups=o, bins=1024, show_plot=False) for o in ('writer',items.writer)]

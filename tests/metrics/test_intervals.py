@@ -3,7 +3,7 @@ from scipy import stats
 from helpers import *
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.intervals import (
-    Estimate, estimate, in_average, interval_table, macro_rankings, numbers_by_label,
+    Estimate, estimate, in_average, interval_table, macro_rankings, mean_of_runs, numbers_by_label,
     simultaneous_level)
 
 def of(without, value=0.5, **kw): return Estimate(value, torch.tensor(without, dtype=torch.float64), **kw)
@@ -419,6 +419,31 @@ def test_without_a_jackknife_there_is_no_interval():
         assert np.isnan(difference.limits(0.95)).all()
     assert simultaneous_level([alone, alone], None) is None
 
+def test_a_difference_is_bounded_only_if_both_scores_are():
+    a,b = of([0.4,0.6]),of([0.3,0.7], bounded=False)
+    assert a.minus(a).bounded and not a.minus(b).bounded and not b.minus(a).bounded
+
+@pytest.mark.parametrize('n_changed,nearly', [(2, True), (4, True), (6, False), (20, False)])
+def test_a_score_is_nearly_constant_if_five_samples_at_most_change_it(n_changed, nearly):
+    without = np.full(1000, 0.9995)
+    without[:n_changed] += [0.001,-0.001]*(n_changed//2)
+    assert of(without, value=0.9995)._nearly_constant(1000)==nearly
+    assert not of(without, value=0.9)._nearly_constant(1000) # 100 of 1,000 observations
+
+def test_two_intervals_hold_at_once_at_a_higher_level():
+    gen = torch.Generator().manual_seed(0)
+    independent = [of(0.5+torch.randn(2000, generator=gen).numpy()) for _ in range(2)]
+    assert simultaneous_level(independent, 0.95)==pytest.approx(math.sqrt(0.95), abs=0.004)
+    assert simultaneous_level(independent[:1], 0.95)==0.95
+    assert simultaneous_level([independent[0]]*2, 0.95)==pytest.approx(0.95, abs=0.004)
+
+def test_a_mean_of_trainings_has_the_fewest_observations_of_them():
+    runs = [of([0.4,0.6,0.5], value=v, n_max=n) for v,n in ((0.4, 50), (0.6, 20), (0.5, 30))]
+    mean = mean_of_runs(runs)
+    assert mean.n_max==20 and mean.value==pytest.approx(0.5)
+    variance,free = mean.trainings[0]
+    assert free==2 and variance==pytest.approx(0.01/3)
+
 @pytest.mark.parametrize('average', ['micro','macro','weighted'])
 @pytest.mark.parametrize('ignored', [False,True])
 def test_values_without_each_sample_at_other_frequencies(average, ignored):
@@ -433,3 +458,17 @@ def test_values_without_each_sample_at_other_frequencies(average, ignored):
         others = torch.arange(40)!=i
         rest = Predictions.of(logits[others].sigmoid(), targs[others], **kw).at_frequencies({0: 0.05, 2: 0.7})
         assert value==pytest.approx(m.averaged(rest.counts).item(), abs=1e-12)
+
+@pytest.mark.parametrize('ignored', [False,True])
+def test_rankings_without_each_sample_at_other_frequencies(ignored):
+    "Also of scores that are tied"
+    logits,targs = simulate(40, 3, density=0.4, skill=1.)
+    if ignored: targs[::7,1] = math.nan
+    scores,kw = (10*logits.sigmoid()).round()/10,dict(ignore_index=math.nan)
+    p = Predictions.of(scores, targs, **kw).at_frequencies({0: 0.05, 2: 0.7})
+    value,without = macro_rankings(p, True)
+    assert not torch.allclose(value, macro_rankings(p.replace(frequencies=None), False)[0])
+    for i in range(40):
+        others = torch.arange(40)!=i
+        rest = Predictions.of(scores[others], targs[others], **kw).at_frequencies({0: 0.05, 2: 0.7})
+        torch.testing.assert_close(without[:,i], macro_rankings(rest, False)[0], atol=1e-12, rtol=0)

@@ -605,3 +605,12 @@ def test_weights_of_pandas_are_matched_in_a_call_of_a_batch():
     m.reset()
     m(logits[:12], y[:12])
     with pytest.raises(ValueError, match='sample_weight and the arrays have different indexes'): m(logits[:8], y[:8])
+
+def test_at_most_256_batches_wait():
+    logits,targs = simulate(1, 3)
+    m,learn = F1ScoreMulti(),SimpleNamespace()
+    for learn.iter in range(256):
+        learn.pred,learn.yb = logits+0,(targs+0,)
+        m.accumulate(learn)
+        assert len(m._batches)<256
+    assert m.seen==256 and not m._batches

@@ -407,3 +407,55 @@ def test_without_intervals_nothing_is_computed_again(monkeypatch):
     monkeypatch.setattr('fastai_mlmetrics.metrics.intervals._label_without', None)
     monkeypatch.setattr('fastai_mlmetrics.metrics.intervals.scores_without', None)
     measure(known(), None)
+
+# Other label frequencies than here
+
+def weights(y, frequencies):
+    "A weight per pair: positives p'/p, negatives (1-p')/(1-p)"
+    w = np.ones(y.shape)
+    for i,f in frequencies.items(): w[:,i] = np.where(y[:,i], f/y[:,i].mean(), (1-f)/(1-y[:,i].mean()))
+    return w
+
+def test_scores_at_other_frequencies_are_weighed():
+    y,s = TARGS.int().numpy(),SCORES.double().numpy()
+    frequencies = {1: 0.01, 3: 0.2}
+    w = weights(y, frequencies)
+    r = accuracy_report(SCORES, TARGS, frequencies={'b': 0.01, 'd': 0.2}, vocab=list('abcdef'))
+    plain = accuracy_report(SCORES, TARGS)
+    flat = dict(sample_weight=w.ravel())
+    same(r.value['f1_micro'], skm.f1_score(y.ravel(), s.ravel()>0.5, **flat))
+    same(r.value['accuracy_multi'], skm.accuracy_score(y.ravel(), s.ravel()>0.5, **flat))
+    def macro(f, s): return np.mean([f(y[:,i], s[:,i], sample_weight=w[:,i]) for i in range(6)])
+    same(r.value['f1_macro'], macro(skm.f1_score, s>0.5))
+    same(r.value['ap_macro'], macro(skm.average_precision_score, s), 1e-9)
+    same(r.value['ap_macro'], accuracy_report(SCORES, TARGS, frequencies=frequencies, ci=None).value['ap_macro'], 1e-12)
+    same(r.loc['roc_auc_macro'], plain.loc['roc_auc_macro'])
+    # So are predicting nothing, and the same labels for every sample
+    same(r.baseline['accuracy_multi'], ((1-y)*w).mean())
+    order = (y*w).mean(0).argsort()[::-1]
+    constants = [np.tile(np.isin(range(6), order[:k]), 300) for k in range(1, 7)]
+    same(r.constant['f1_micro'], max(skm.f1_score(y.ravel(), o, **flat) for o in constants))
+    assert (r.low<r.value)[r.value.notna()].all() and r.ceiling['f1_micro']==1
+    one_each = accuracy_report(SCORES, TARGS, frequencies=[*TARGS.mean(0).tolist()])
+    over_samples = ['subset_accuracy','jaccard_samples','f1_samples','lrap']
+    same(one_each.value.drop(over_samples), plain.value.drop(over_samples), 1e-6)
+    interp = MultiLabelInterpretation.from_preds(SCORES, TARGS)
+    assert interp.accuracy_report(frequencies=frequencies).equals(r)
+
+def test_rows_over_samples_have_no_value_at_other_frequencies():
+    r = accuracy_report(SCORES, TARGS, frequencies={0: 0.01, 2: 0.02})
+    over_samples = ['subset_accuracy','jaccard_samples','f1_samples','lrap']
+    assert [*r.index[r.value.isna()]]==over_samples and r.loc[over_samples].isna().all(axis=None)
+    assert r.reading.count('Rows over samples have no value')==1 and 'f1_samples' not in r.reading
+    assert 'no value' in r.loc[['lrap']].reading and 'no value' not in r.loc[['f1_micro']].reading
+    assert 'Scores are weighed to a frequency of 0.01 of label 0, 0.02 of label 2.' in r.loc[['f1_micro']].reading
+    of_binary = accuracy_report(SCORES>0.5, TARGS, frequencies={0: 0.01})
+    assert [*of_binary.index]==ROW_NAMES[:-3] and of_binary.value['f1_micro']>0
+    with pytest.raises(ValueError, match='should be above 0'): accuracy_report(SCORES, TARGS, frequencies={0: 5})
+
+def test_without_a_false_positive_nobody_knows_how_many_there_are():
+    "Each would count as many positives"
+    y = (np.arange(400)%2)[:,None]
+    perfect = accuracy_report(y, y, frequencies=[0.001])
+    assert perfect.value['f1_micro']==1 and perfect.low['f1_micro']<0.4 and perfect.low['accuracy_multi']>0.98
+    assert accuracy_report(y, y).low['f1_micro']>0.98

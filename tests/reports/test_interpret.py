@@ -40,7 +40,7 @@ def test_averages_are_scikit_learn_s(c, absent):
             assert row.predicted==p.sum() and row.thresh==0.5
             if not absent and a!='samples':
                 np.testing.assert_allclose(row.roc_auc, skm.roc_auc_score(y, s, average=a), atol=1e-6)
-    assert math.isnan(r.loc['samples avg','calibration_error']) and r.loc['micro avg','calibration_error']<1
+    assert math.isnan(r.loc['samples avg','ece']) and r.loc['micro avg','ece']<1
 
 def test_the_report_fits_into_a_terminal():
     r = arrays_of()[0].report()
@@ -138,7 +138,7 @@ def test_missing_truths_and_margins():
     c = MultiLabelInterpretation.from_preds(logits, targs, thresh=0.)
     test_eq(c.predicted, a.predicted)
     test_close(c.losses, a.losses, 1e-5)
-    same = [o for o in a.report() if o not in ('thresh','calibration_error')]
+    same = [o for o in a.report() if o not in ('thresh','ece')]
     pd.testing.assert_frame_equal(a.report('label')[same], c.report('label')[same])
     c.plot_thresholds(0)
     with pytest.raises(ValueError, match='probabilities'): c.plot_calibration()
@@ -175,7 +175,7 @@ def test_decisions_are_not_decided_again():
         assert torch.equal(interp.predicted, scores>0.7)
         a,b = interp.accuracy_report(),accuracy_report(scores>0.7, targs, **kw)
         pd.testing.assert_frame_equal(a, b)
-        assert interp.report()[['ap','roc_auc','calibration_error']].isna().all(None) # they rank scores
+        assert interp.report()[['ap','roc_auc','ece']].isna().all(None) # they rank scores
 
 @pytest.mark.parametrize('loss', [
     Masked(), lambda p, y: Masked()(p, y), MaskedFlat()], ids=['module','function','flat'])

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from fastai.tabular.all import *
 from fastai_mlmetrics.core.tables import as_shown, format_cell
+from fastai_mlmetrics.reports import page as page_module
 from fastai_mlmetrics.reports.page import _cells, glossary, SECTIONS
 from helpers import *
 from reference import *
@@ -46,7 +47,7 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     assert cells(labels.tbody)==shown(report[:12]) and cells(labels.tfoot)==shown(report[12:])
     accuracy,report = page.find(id='accuracy'),interp.accuracy_report()
     assert cells(accuracy.table.thead)==[['',*report]] and cells(accuracy.table.tbody)==shown(report)
-    assert report.reading.replace('`', '') in accuracy.get_text()
+    assert report.loc[['f1_micro']].reading.split('. ')[0] in accuracy.p.get_text()
     def letters(o): return re.sub(r'[^\w.]', '', str(o))
     box = page.find(class_='box')
     for o in box.find_all('summary'): o.decompose()
@@ -57,7 +58,7 @@ def test_the_numbers_are_those_of_the_reports(tmp_path):
     r,version = interp.judge(),sys.modules['fastai_mlmetrics'].__version__
     assert facts['data set']=='some data' and facts['samples']==f'300, {r.labelled} of them with a label'
     assert facts['labels']=='12'
-    assert facts['seen before?'].startswith('Unknown: these are arrays.')
+    assert facts['seen before?'].startswith('Unknown. If the samples were used')
     assert facts['threshold']=='0.5' and re.fullmatch(r'\d{4}-\d\d-\d\d \d\d:\d\d', facts['written'])
     assert facts['versions'].startswith(f'fastai_mlmetrics {version}, fastai ')
     assert torch.__version__ in facts['versions']
@@ -133,7 +134,8 @@ def test_a_page_is_written_of_any_model(tmp_path, kw, out):
 @pytest.mark.slow
 def test_a_good_model_is_better_than_a_constant(tmp_path):
     page = written(MultiLabelInterpretation.from_preds(*GOOD, sigmoid=True), tmp_path)
-    assert 'the model beats predicting the same labels for every sample' in page.find(id='verdict').get_text()
+    finding = page.find(id='verdict').find(class_='finding').get_text()
+    assert finding=='The model beats predicting the same labels for every sample.'
 
 def test_each_section_begins_with_what_it_shows(tmp_path):
     "Each section begins with what it shows"
@@ -146,25 +148,25 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     def finding(name): return page.find(id=name).find(class_='finding').get_text()
     r = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
     f1 = F1ScoreMulti(average=None)(logits, targs)
-    assert 'the model beats predicting the same labels' in page.find(id='verdict').b.get_text()
+    assert finding('verdict').startswith('The model beats predicting the same labels for every sample, but it ')
     box = page.find(class_='box').get_text()
     assert f'micro F1 is {r.judge().f1_micro:.3f}' in box and 'never predicted: b' in box
-    assert finding('labels').startswith(f'Labels with an F1 below 0.5: {(f1<0.5).sum()} of 6. '
-                                        'The lowest, of those with at least 20 positives: a (0.000), b (0.000), ')
+    assert finding('labels')==f'Labels with an F1 below 0.5: {(f1<0.5).sum()} of 6.'
+    assert page.find(id='labels').find_all('p')[1].get_text().startswith('F1 is lowest for a (0.000), b (0.000), ')
     assert finding('frequencies')==('1 of 6 labels occurs in fewer than 20 samples, so their values are uncertain: '
                                     'f (7).')
     o = r.judge()
     assert (f'F1 is {o.per_label_f1:.3f} with thresholds per label, {o.global_f1:.3f} at the best global threshold '
             f'({o.suggested_thresh:.3g}), and {o.f1_micro:.3f} now') in finding('thresholds')
     # The number of the table is that of the plot
-    error = r.report().calibration_error['micro avg']
+    error = r.report().ece['micro avg']
     assert any(f'expected calibration error {error:.3f}' in o for o in svgs(page))
     assert finding('confusions').startswith('Most often, ')
 
 def test_both_ways_to_threshold_are_compared(tmp_path):
     def finding(interp):
         page = written(interp, tmp_path, sections='thresholds')
-        return page.find(class_='finding').get_text()
+        return page.find(id='thresholds').find(class_='finding').get_text()
     def scaled(n=800, c=8, **kw):
         "Scores whose scale differs between labels: no global threshold is good"
         logits,targs = simulate(n, c, 0.2, 4., -2.)
@@ -255,14 +257,42 @@ def test_rare_labels_are_not_what_is_shown(tmp_path):
     mistakes = [wrong['abcdefghijkl'.index(o)].item() for o in names]
     assert mistakes==sorted(mistakes, reverse=True)
     assert 'the 6 labels with the most mistakes, of those with at least 20 positives' in page.get_text()
-    low = page.find(id='labels').find(class_='finding').get_text()
-    assert 'The lowest, of those with at least 20 positives: g (0.000)' in low
+    assert page.find(id='labels').find_all('p')[1].get_text().startswith('F1 is lowest for g (0.000), ')
+
+def test_a_page_opens_in_plain_words(tmp_path):
+    "And names of code stand in folded notes alone"
+    logits,targs = simulate(400, 5, 0.3, 3., -2.)
+    best = best_thresholds(logits.sigmoid(), targs, at_recall={'a': 0.9}, vocab=list('abcde'), cv=None)
+    interp = MultiLabelInterpretation.from_preds(logits.sigmoid(), targs, thresh=best, vocab=list('abcde'))
+    page = written(interp, tmp_path, by=np.arange(400)%3)
+    tp,fp,fn,_ = interp.counts.sum(1).tolist()
+    opening = page.h1.find_next('p').get_text()
+    assert opening==(f'Of 100 predicted labels, {100*tp/(tp+fp):.0f} are right; of 100 true ones, {100*tp/(tp+fn):.0f} '
+                     'are found. Required of the threshold: a recall of at least 0.9 for a.')
+    for o in page.find_all('code'): assert o.find_parent('details'), o.parent
+    for name in ('thresh=','groups=','Learner','zero_division','compare_models'):
+        plain = BeautifulSoup(str(page.body), 'html.parser')
+        for o in plain.find_all(['details','script']): o.decompose()
+        assert name not in plain.get_text(), name
+    assert interpretation().required==''
+    nothing = MultiLabelInterpretation.from_preds(targs*0, targs)
+    assert page_module.opening(nothing)=='The model predicts no label; of 100 true ones, 0 are found.'
+    assert 'No sample has a label' in page_module.opening(MultiLabelInterpretation.from_preds(targs, targs*0))
+
+def test_a_required_recall_is_remembered_by_the_learner():
+    logits,targs = simulate(300, 3, 0.3)
+    learn = make_learner(logits, targs)
+    learn.set_thresh(learn.thresh_find(at_recall=0.9, show_plot=False))
+    assert MultiLabelInterpretation.from_learner(learn).required=='a recall of at least 0.9'
+    assert MultiLabelInterpretation.from_learner(learn, thresh=0.5).required==''
+    learn.set_thresh(0.4)
+    assert MultiLabelInterpretation.from_learner(learn).required==''
 
 def test_nothing_confused_has_a_reason(tmp_path):
     words = {-99.: 'No label is predicted, so none is confused', -30.: 'No sample has both a missed and a wrongly'}
     for bias,text in words.items():
         page = written(interpretation(skill=60., bias=bias), tmp_path, sections='confusions')
-        assert page.find(class_='finding').get_text().startswith(text)
+        assert page.find(id='confusions').find(class_='finding').get_text().startswith(text)
 
 @pytest.mark.slow
 def test_a_long_table_says_so(tmp_path):
@@ -281,7 +311,7 @@ def test_a_comparison_is_shown(tmp_path):
     part = page.find(id='comparison')
     assert cells(part.table.thead)==[['',*two]] and cells(part.table.tbody)==shown(two)
     lines = two.reading.replace('`', '').splitlines()
-    assert [o.get_text() for o in part.find_all('p')]==lines and not part.find('old')
+    assert [o.get_text() for o in part.find_all('p', recursive=False)]==lines[:1] and not part.find('old')
     texts = ''.join(ElementTree.fromstring(svgs(page)[0]).itertext())
     assert 'new minus <old> & $a$' in texts and 'f1_micro' in texts
     three = compare_models(models, targs, sigmoid=True)
@@ -305,7 +335,7 @@ def test_slices_are_shown(tmp_path):
     assert cells(first.thead)==[['site',*columns]] and cells(first.tbody)==shown(slices[columns])
     assert cells(labels.tbody)==shown(slices.labels.set_axis(slices.labels.index.map(as_shown)))
     assert as_shown(slices.labels.index[0])=='(d, 2)'
-    assert [o.get_text() for o in part.find_all('p')]==slices.reading.replace('`', '').splitlines()
+    assert [o.get_text() for o in part.find_all('p', recursive=False)]==[slices.reading.split(' Samples are')[0]]
     texts = ''.join(ElementTree.fromstring(svgs(part)[0]).itertext())
     assert 'f1_micro, minus that of all other samples' in texts and '<b>' in texts
     page = written(interp, tmp_path, by=np.arange(300)%2, sections='slices')
@@ -571,10 +601,9 @@ def test_code_in_sentences_is_shown_as_code(tmp_path):
     logits,targs = simulate(300, 5, 0.3, bias=-2.)
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=['a`<b>`','b','c','d','e'])
     page = written(interp, tmp_path, comparison=compare_models(dict(a=logits-targs, b=logits), targs, sigmoid=True))
-    for name in ('data','accuracy','labels','comparison'):
+    for name in ('verdict','accuracy','labels','comparison'):
         part = page.find(id=name)
-        assert 'groups=' in [o.get_text() for o in part.find_all('code')], name
-        assert '`' not in ''.join(o.get_text() for o in part.find_all(['p','dd'])), name
+        assert part.details.find('code') and '`' not in ''.join(o.get_text() for o in part.find_all(['p','dd'])), name
     assert not page.find('b', string='`') and 'a`<b>`' in [row[0] for row in cells(page.find(id='labels').tbody)]
 
 def scaled(n=800, c=8, **kw):
@@ -590,7 +619,8 @@ def test_the_box_is_blue_where_a_model_without_a_verdict_could_be_better(tmp_pat
     box = part.find(class_='box')
     colors = dict(red='#d62728', blue='#1f77b4', green='#2ca02c')
     assert [k for k,o in colors.items() if o in box.div['style']]==[color]
-    assert ('the model beats' in box.b.get_text())==(color!='red')
+    better = part.find(class_='finding').get_text().startswith('The model beats')
+    assert ('the model beats' in box.b.get_text())==better==(color!='red')
     headings = dict(red=['What to do'], blue=['You could improve this'], green=[])[color]
     assert [o.get_text() for o in box.find_all('b')[1:]]==headings
 

@@ -279,6 +279,8 @@ def test_bad_arguments():
     for metric in ('f1', CF1(), F1ScoreMulti(average=None), 3, None):
         with pytest.raises(ValueError, match='metric=.* should be one of accuracy_multi.*lrap, or a metric with'):
             compare_slices(s, y, by, metric=metric)
+    with pytest.raises(ValueError, match=r"metric='f1' .*average='micro'\): did you mean 'f1_micro'\?$"):
+        compare_slices(s, y, by, metric='f1')
     for ci in (0, 1, 95):
         with pytest.raises(ValueError, match=f'ci={ci} should be between 0 and 1'): compare_slices(s, y, by, ci=ci)
     with pytest.raises(ValueError, match='ap_macro needs scores'): compare_slices(s>0.5, y, by, metric='ap_macro')

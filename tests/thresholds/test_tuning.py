@@ -464,3 +464,6 @@ def test_a_metric_of_another_name_is_suggested(metric, says):
 def test_a_function_of_another_library_is_suggested():
     for f,name in ((skm.f1_score, 'f1'), (skm.matthews_corrcoef, 'matthews')):
         with pytest.raises(ValueError, match=f"should be .*did you mean '{name}'"): Objective(f)
+
+def test_an_average_is_suggested():
+    with pytest.raises(ValueError, match="use one of 'micro', .*: did you mean 'macro'"): Objective(average='macros')
