@@ -114,6 +114,7 @@ _NEXT = """
 Now with your own data: add two arguments to your learner, train, and tune the
 threshold.
 
+    from fastai.vision.all import *
     from fastai_mlmetrics.all import *
     learn = vision_learner(dls, resnet18, metrics=multilabel_metrics(),
                            cbs=ZeroLabelsCallback())

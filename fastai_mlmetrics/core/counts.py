@@ -57,8 +57,7 @@ def check_values(
                     "train_metrics are nan")
         swapped = abs(fraction)>0 and (low,high)==(0,1) # Not if a target is NaN
         are_signs = (low_targ,fraction)==(-1,0) # Whole numbers from -1
-        text = _wrong_target_text(wrong_target, swapped, are_signs, in_learner)
-        raise ValueError(text + note(ignored, _ONE_CODE))
+        raise ValueError(_wrong_target_text(wrong_target, swapped, are_signs, in_learner, ignored))
     if nans:
         samples = "all samples" if nans==n else count_of(int(nans), 'sample')
         text = f"predictions are NaN in {samples}, and so are the metrics"
@@ -72,12 +71,13 @@ def check_values(
 _ONE_CODE = (". If several values mark missing targets, pass "
              "np.where((targs==0) | (targs==1), targs, np.nan) and ignore_index=math.nan")
 
-def _wrong_target_text(target, swapped, are_signs, in_learner):
+def _wrong_target_text(target, swapped, are_signs, in_learner, ignored):
     "State what is wrong with a target other than 0 and 1, and what to write"
     text = f"targets must be 0 or 1, but one is {format_number(target)}"
     if swapped:
         return (f"{text}, and predictions are from 0 to 1: are they swapped? "
                 "Predictions come first")
+    if ignored: return text + _ONE_CODE # Another value is ignored already
     if are_signs: text += ". If -1 marks negatives, pass (targs+1)/2"
     if target>0: text += ". One-hot encode class indices, and round soft labels"
     if target%1 and not math.isnan(target): return text # Missing targets are whole or nan

@@ -72,7 +72,7 @@ def get_dl(
                         f"validation, or a loader{one}: learn.dls.test_dl(items, with_labels=True)")
     dl = _whole_in_order(dl)
     if not len(dl):
-        raise ValueError("there are no such data (an exported Learner has none): "
+        raise ValueError("there are no such data (an exported Learner and `valid_pct=0` have none): "
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
     return dl
 

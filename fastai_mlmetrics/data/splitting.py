@@ -9,6 +9,7 @@ __all__ = ['stratified_split', 'stratified_folds', 'StratifiedMultiLabelSplitter
 from fastai.basics import *
 from ..core.inputs import check_index, group_values, to_builtin
 from ..core.messages import check_int, count_of, warn_user
+from ..core.tables import some_labels
 from .imbalance import label_matrix, one_hot_rows
 import scipy.sparse as sp
 
@@ -109,7 +110,7 @@ def _deal_groups(units, shares, rng):
 def _parts(targs, shares, seed, groups=None, ignore_index=None):
     "Assign each sample to a part"
     check_index('groups and targets', groups, targs)
-    _,targs,_ = label_matrix(targs, ignore_index=ignore_index)
+    names,targs,_ = label_matrix(targs, ignore_index=ignore_index)
     y = sp.csc_array(targs.nan_to_num().cpu().numpy())
     if groups is not None: groups = pd.factorize(group_values(groups, y.shape[0]))[0]
     units = _Units(y, groups)
@@ -121,7 +122,11 @@ def _parts(targs, shares, seed, groups=None, ignore_index=None):
     rng = np.random.default_rng(check_int('seed', seed))
     shares = np.array(shares)
     if groups is None: part = _deal(units, shares, units.rarest_first(rng))
-    else: part = _deal_groups(units, shares, rng)[groups]
+    else:
+        part = _deal_groups(units, shares, rng)[groups]
+        n_groups = (units.counts[:,:-1]>0).sum(0)
+        few = names[[*((n_groups>0) & (n_groups<len(shares))).nonzero()[0]]]
+        if few: warn_user(f"{some_labels(few)}: in fewer groups than parts, so some part has none")
     sizes = np.bincount(part)
     wanted = shares*len(part)
     if (abs(sizes-wanted)>np.maximum(1, wanted/3)).any():

@@ -8,8 +8,7 @@ __all__ = ['ZeroLabelsCallback']
 # %% ../../nbs/diagnosis/06_callback.ipynb #0f5de6e7
 from fastai.basics import *
 from ..core.inputs import fitting_names, label_vocab
-from ..core.messages import (
-    check_int, check_shares, hidden_by, new_warnings, replaced)
+from ..core.messages import check_int, check_shares, hidden_by, new_warnings, replaced
 from ..core.tables import Table
 from ..core.rules import ThresholdRule
 from ..core.passes import check_label_axis
@@ -21,8 +20,9 @@ from .verdicts import (
     add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
 from .boxes import (
     as_warning, MISLEADING, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
-from .records import (
-    add_trend, all_clear, describe, describe_frozen, describe_unchanged, OF_FIT, Record)
+from fastai_mlmetrics.diagnosis.records import (
+    add_trend, all_clear, describe, describe_frozen, describe_unchanged, keep_trend, OF_FIT, Record,
+    since_then)
 from .pitfalls import common_labels, error_text, known_codes, pitfalls
 from fastai.callback.tracker import SaveModelCallback
 from weakref import ref
@@ -206,6 +206,7 @@ class ZeroLabelsCallback(Callback):
         r.pitfalls = pitfalls(r, self.learn)
         if not self._standalone:
             add_trend(r, self.fit_records, self.patience, self._losses[1])
+        elif self.fit_records: keep_trend(r, self.fit_records[-1])
         return add_verdict(r)
 
     @property
@@ -226,7 +227,7 @@ class ZeroLabelsCallback(Callback):
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
             min_accuracy=self.min_accuracy, max_empty=self.max_empty, ignore=self.ignore,
             decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=ignored,
-            stale=bool(decoding.tuned_on) and not self._standalone, # Training has changed the scores
+            tuned=bool(decoding.tuned_on),
             pos_weight=weight is not None and bool((weight>1).any()),
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone
@@ -279,7 +280,8 @@ def _end_fit(self:ZeroLabelsCallback, r):
     self._fit.running = False
     if self._fit.error: raise self._fit.error
     if r is None or self._in_on_flag: return
-    self._warn_of_pitfalls(pitfalls(r, self.learn, when='end'), r)
+    r.pitfalls = [*r.pitfalls, *pitfalls(r, self.learn, when='end')]
+    self._warn_of_pitfalls(r.pitfalls, r)
     r = self._of_loaded_model(r)
     if r is None: return
     # Training goes on after a fit of the last layers, as in `fine_tune`
@@ -376,7 +378,9 @@ def explain(self:ZeroLabelsCallback)->Record:
 
         learn.zero_labels.explain()"""
     if not self.records: raise ValueError("there is nothing to explain before the first validation")
-    return self.records[-1]
+    learn = self._learner and self._learner()
+    if self.thresh is not None or not learn: return self.records[-1]
+    return since_then(self.records[-1], Decoding(learn.loss_func).args['thresh'])
 
 @patch
 def report(self:ZeroLabelsCallback,
@@ -431,13 +435,12 @@ def plot(self:ZeroLabelsCallback,
     axs[1].set_ylim(-0.03, 1.03)
     spans = {} # Of the verdicts that were found, for the legend
     found = [diagnosis(r) for r in records]
+    style = dict(ncols=3, frameon=False, fontsize='small')
     for ax in axs:
         for i,o in enumerate(found):
             if o: spans[o.name] = ax.axvspan(i-0.5, i+0.5, color=o.color, alpha=0.15, lw=0)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), ncols=3, frameon=False,
-                  fontsize='small', columnspacing=1)
-    fig.legend([*spans.values()], [*spans], loc='outside lower center', ncols=3, frameon=False,
-               fontsize='small')
+        ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), columnspacing=1, **style)
+    fig.legend([*spans.values()], [*spans], loc='outside lower center', **style)
     return axs

@@ -29,7 +29,7 @@ OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
 
 OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
     min_accuracy=0.5, max_empty=0.5, ignore=(), decodes=False, pos_weight=False, can_weigh=False,
-    loss_ignores=None, other_data=False, pitfalls=(), stopped=False, stale=False)
+    loss_ignores=None, other_data=False, pitfalls=(), stopped=False, tuned=False)
 
 class Record(AttrDict):
     "Metrics of one validation, as plain data"
@@ -41,7 +41,7 @@ class Record(AttrDict):
         if self.other_data or why_no_verdict(self): return []
         return [o.code for o in matching_rows(REMEDIES, self)]
     def __repr__(self): return str(describe(self, full=True)).strip()
-    def _repr_html_(self): return describe(self).html
+    def _repr_html_(self): return describe(self, full=True).html
 
 # %% ../../nbs/diagnosis/04_records.ipynb #5b95b73d
 def add_trend(
@@ -71,6 +71,15 @@ def add_trend(
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
         r.overfits = rises and r.train_loss<min(0.9*best.train_loss, loss)
 
+def keep_trend(r, last):
+    "Copy the trend of the last epoch to a validation of the same weights, which have the same loss"
+    if np.isclose(r.valid_loss, last.valid_loss, rtol=1e-4): r.update({k: last[k] for k in OF_FIT})
+
+def since_then(r, thresh):
+    "Copy a record if its threshold is no longer in use, so that it advises none"
+    if np.array_equal(thresh, r.thresh): return r
+    changed = "the threshold was changed after this validation: `learn.evaluate()` shows what it gives"
+    return Record(r | dict(pitfalls=[*r.pitfalls, changed], tuned=True))
 
 # %% ../../nbs/diagnosis/04_records.ipynb #78aa4522
 _MACRO = "macro F1 is {f1_macro:.3f}"
@@ -173,8 +182,8 @@ def finding(r, at=''):
 def describe(r, full=False):
     "Report a record, with or without a verdict; in `full`, with all facts and remedies as text, too"
     facts = matching(_unstated(r), r)
-    # The callback has shown them
-    misleads = r.pitfalls if r.validation is None else []
+    # Of a validation, the callback has shown them by themselves
+    misleads = r.pitfalls if full or r.validation is None else []
     if why_no_verdict(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         return as_warning(_title(r, finding(r)), facts, r, misleading=misleads, full=full)

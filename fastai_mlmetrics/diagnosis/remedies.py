@@ -176,7 +176,7 @@ def _better_model(r):
     if thresh is None: why = "the scores lie too close together to see whether another threshold helps"
     else:
         is_good = beats_constant(r.suggested_f1, r.constant_f1)
-        why = "another threshold would hardly help" if is_good else "no threshold is good enough"
+        why = "no other threshold is clearly better" if is_good else "no threshold is good enough"
         if r.suggested_f1>r.f1_micro: # Thresholds that predict very many labels are not suggested
             best = (f"{r.suggested_f1:.3f} at the best global threshold "
                     f"({exact_thresh(thresh)}{_without(r)}), ")
@@ -189,12 +189,14 @@ REMEDIES = [ # All that match; the first one helps most
         "`fit`, call `learn.unfreeze()`.", about=ANY-{NO_VERDICT}),
     # While a model learns, its scores change, and thresholds with them
     Row('training', _loss_advice, _training, about=ANY-{NO_VERDICT}),
-    Row('thresholds-per-label', lambda r: per_label_helps(r) and not r.stale, _own_thresholds),
-    Row('another-threshold', lambda r: thresh_helps(r) and not r.stale, _another_thresh),
+    # A threshold that was searched for is what the user wants: a recall, or the best macro F1
+    Row('thresholds-per-label', lambda r: per_label_helps(r) and not r.tuned, _own_thresholds),
+    Row('another-threshold', lambda r: thresh_helps(r) and not r.tuned, _another_thresh),
     Row('scores', lambda r: r.verdict and not r.scored,
         "Pass probabilities or logits instead: these predictions are binary, so no threshold can be "
         "tuned."),
-    Row('thresholds-for-macro-f1', lambda r: _dead(r, True), _per_label, about=LABELS_OR_NONE),
+    Row('thresholds-for-macro-f1', lambda r: _dead(r, True) and not r.tuned, _per_label,
+        about=LABELS_OR_NONE),
     Row('more-samples', lambda r: _dead(r, False), _hardly_learnt, about=LABELS_OR_NONE),
     # Where many samples have no label, a label each would often be wrong
     Row('a-label-each', lambda r: _too_few(r) and not r.min_labels and r.n_labels>1

@@ -31,8 +31,10 @@ from functools import cached_property, wraps
 def _judge(interp, **kwargs):
     "Diagnose the predictions; `kwargs`: of the function `judge`"
     # Remedies are calls of a Learner, if there is one that can follow them
-    decodes = interp.learn is not None and Decoding(interp.learn.loss_func).decodes
+    decoding = interp.learn and Decoding(interp.learn.loss_func)
+    decodes = bool(decoding and decoding.decodes)
     fields = dict(decodes=decodes, phase='validate' if decodes else '',
+                  tuned=bool(decoding and decoding.tuned_on),
                   other_data=interp.source not in ('arrays','validation set'))
     return judge_of(interp.predictions, fields=fields, **kwargs)
 

@@ -208,7 +208,11 @@ def _what_it_keeps(objective, chosen, now, vocab):
     if not text:
         text = f"`{chosen.name}` is recommended: it keeps {_required(objective)}."
     expects = expectation(objective, chosen, now)
-    return f"{text} {expects[0].upper()}{expects[1:]}."
+    _,_,fn,tn = chosen.fit.cells
+    n_all = (fn+tn==0).sum().item()
+    everything = note(n_all>chosen.table.c/4, f", because {n_all} of "
+                      f"{count_of(chosen.table.c, 'label')} are predicted for every sample")
+    return f"{text} {expects[0].upper()}{expects[1:]}{everything}."
 
 def recommendation(
     objective:Objective, # Metric that the thresholds are scored by

@@ -322,3 +322,9 @@ def test_a_frequency_needs_positives_and_negatives(kind):
     with pytest.raises(ValueError, match=f"'login' has no {kind} here"):
         check_frequencies({'login': 0.1}, ['crash','login'], numbers)
     check_frequencies({'crash': 0.1}, ['crash','login'], numbers)
+
+@pytest.mark.parametrize('code', [-1,math.nan])
+def test_two_codes_of_missing_targets_do_not_send_each_others_way(code):
+    targs = tensor([[1,0,-1],[0,math.nan,1]]*10)
+    with pytest.raises(ValueError) as e: accuracy_report(torch.rand(20, 3), targs, ignore_index=code)
+    assert 'np.where' in str(e.value) and 'pass ignore_index' not in str(e.value) and '(targs+1)/2' not in str(e.value)

@@ -356,3 +356,11 @@ def test_a_sample_without_a_group(missing):
 def test_arguments_that_are_no_functions_are_an_error(kw):
     with pytest.raises(TypeError, match=f'{[*kw][-1]} should be a function of an item, such as ColReader'):
         StratifiedMultiLabelSplitter(**kw)([[0,1],[1,0]]*20)
+
+def test_a_label_in_fewer_groups_than_parts_is_told():
+    targs = (np.random.default_rng(0).random((300,3))<0.3).astype(int)
+    groups = np.arange(300)//5
+    with warnings_as('error'): stratified_split(targs, 0.2, groups=groups, seed=0)
+    targs[:,2] = np.arange(300)<5
+    with pytest.warns(UserWarning, match='label 2: in fewer groups than parts, so some part has none'):
+        stratified_split(targs, 0.2, groups=groups, seed=0)

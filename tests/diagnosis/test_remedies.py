@@ -263,3 +263,29 @@ def test_no_threshold_is_called_the_best_that_is_worse_than_the_present_one():
     "At this threshold, more labels are predicted than a threshold that is suggested may predict"
     text = one_line(judge(*simulate(400, 8, density=0.2, skill=0.2, bias=-3, seed=6), thresh=0.0225, sigmoid=True))
     assert 'no threshold is good enough. Micro F1 is 0.342 now, and 0.332 for the same labels' in text
+
+def test_a_threshold_that_was_searched_for_stays():
+    "A required recall, or the best macro F1, is not undone by advice for micro F1; nor is a threshold set twice"
+    learn = make_learner(*scales(), multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with recording(learn): learn.validate()
+    advised = {'thresholds-per-label','another-threshold','thresholds-for-macro-f1'}
+    assert advised & {*learn.zero_labels.explain().remedies}
+    with learn.no_logging(), contextlib.redirect_stdout(io.StringIO()):
+        learn.set_thresh(learn.thresh_find(at_recall=0.95, show_plot=False))
+    changed = 'the threshold was changed after this validation: learn.evaluate() shows what it gives'
+    assert changed in one_line(repr(learn.zero_labels.explain()))
+    assert not advised & {*learn.zero_labels.explain().remedies}
+    with recording(learn): learn.validate()
+    last = learn.zero_labels.explain()
+    assert not advised & {*last.remedies} and changed not in one_line(repr(last))
+    assert not advised & {*MultiLabelInterpretation.from_learner(learn).judge().remedies}
+    learn.set_thresh(0.5) # Chosen by hand
+    with recording(learn): learn.validate()
+    assert advised & {*learn.zero_labels.explain().remedies}
+
+def test_the_trend_of_a_fit_holds_for_a_validation_of_its_weights():
+    learn = learner(layers=(50,))
+    before = fit(learn, 4, 1e-3)
+    assert before.loss_trend=='falls' and validated(learn).remedies[0]=='training'
+    with torch.no_grad(): learn.model[-1].bias += 1
+    assert not validated(learn).loss_trend

@@ -328,3 +328,10 @@ def test_what_is_said_of_a_requirement_is_true_in_every_state(wanted):
         assert ('it keeps a' in first)==kept==('does not keep' not in first)
         said[bool(kept)] += 1
     assert min(said.values())>=2
+
+def test_a_requirement_that_predicts_everything_is_told():
+    "With few positives, only a threshold below all scores is sure to keep a recall"
+    learn = make_learner(*simulate(200, 8, density=0.05))
+    with learn.no_logging():
+        found = learn.thresh_find(at_recall=0.9, confidence=0.9, per_label=True, show_plot=False)
+    assert re.search(r'because \d of 8 labels are predicted for every sample\.', one_line(repr(found)))
