@@ -171,7 +171,7 @@ TERMS = {
         'BCE, BCEWithLogitsLoss, class weights, rare labels loss, focal loss, asymmetric loss',
     'reference/05_data#bcewithlogitslossflat': 'weight positives by 3, weighted BCE',
     'reference/06_terms': 'what a column means',
-    'reference/04_callback#verdicts': 'model predicts nothing, model predicts no labels, over-predicts, '
+    'reference/04_callback#what-can-be-wrong': 'model predicts nothing, model predicts no labels, over-predicts, '
         'predicts too many labels, model predicts everything',
     'reference/04_callback#what-helps': 'unfreeze, frozen layers',
     'reference/04_callback#common-errors': 'NaN loss, loss is nan, soft labels, label smoothing, '

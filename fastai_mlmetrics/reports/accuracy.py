@@ -229,7 +229,7 @@ def accuracy_report(
     """Report accuracies, F1 and ranking metrics, with intervals and what a trivial model would score
 
         accuracy_report(probs, targs, thresh=0.3)
-        accuracy_report(probs, targs, frequencies={'crash': 0.001}) # rarer in use than here
+        accuracy_report(probs, targs, vocab=names, frequencies={'cancer': 0.001}) # in use
 
     `value` is your model, `low` to `high` its interval. `baseline` is the score of predicting nothing
     (for rankings, of a random order), `constant` of giving every sample the same labels, `ceiling` of

@@ -204,7 +204,7 @@ class MultiLabelInterpretation(Interpretation):
         """Predict the validation set or a test set once, and interpret the predictions
 
             interp = MultiLabelInterpretation.from_learner(learn)
-            interp = MultiLabelInterpretation.from_learner(learn, dl=test_dl, groups='patient')
+            interp = MultiLabelInterpretation.from_learner(learn, dl=test_dl)
 
         Threshold, limits and ignored targets are those of the Learner, unless others are passed. With
         `labels`, the loss of a sample is the cross-entropy of these labels."""
@@ -241,7 +241,7 @@ class MultiLabelInterpretation(Interpretation):
     ):
         """Interpret predictions and targets of any library
 
-            interp = MultiLabelInterpretation.from_preds(probs, targs, vocab=['cat', 'dog'])
+            interp = MultiLabelInterpretation.from_preds(probs, targs, vocab=['cat', 'dog', 'cow'])
             interp = MultiLabelInterpretation.from_preds(probs, targs, items=df['text'])
 
         With `items`, `show` and `to_html` show the texts, images or rows of the mistakes."""
