@@ -185,17 +185,20 @@ def plot_thresh_curve(
     figsize:tuple=(6.5,3.2) # Width and height of the new figure in inches
 ):
     "Plot a metric at all thresholds"
+    # The metric at each threshold; nothing is predicted at the first one
     thresh = table.candidates()
-    probs = table.probs
     all_folds = table.fold_masks()[:1]
     values = table.averaged(m, thresh, all_folds)[0].numpy()
-    nothing = values[0] # Nothing is predicted at the first threshold
+    nothing = values[0]
+    # Where they are drawn; margins may be infinite
+    probs = table.probs
     def back(x): return expit(x) if probs else x
     x = stretched(thresh, probs)
-    drawn = np.isfinite(x) & ~np.isnan(values) # Margins may be infinite
+    drawn = np.isfinite(x) & ~np.isnan(values)
     x = x[drawn]
     values = values[drawn]
     low,high = _visible_range(x, values, nothing, stretched([*marks.values()], probs))
+    # The curve, and a line for each mark
     ax = new_axes(ax, figsize)
     ax.plot(back(x), values)
     ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')

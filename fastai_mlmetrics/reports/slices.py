@@ -150,15 +150,39 @@ def _shares(p):
     2 x 3 x C. The Jaccard index J stands for F1, which is no share, but 2 J / (1 + J)."""
     tp,fp,fn,_ = p.counts
     n = torch.stack([tp+fn, tp+fp, tp+fp+fn])
-    share = tp/n
-    if p.groups is not None:
-        # All pairs of a group may be alike: count groups of equal size that vary as much as these
-        pairs = torch.stack([p.true, p.predicted, p.true | p.predicted], 1).cpu().double()
-        size = torch.zeros(p.n_independent, *pairs.shape[1:], dtype=torch.float64, device='cpu')
-        size.index_add_(0, p.groups, pairs)
-        n_groups = size.sum(0)**2/(size**2).sum(0)
-        n = n_groups.where(n_groups>=FEW_GROUPS, 0) # Of fewer, nothing is known
-    return torch.stack([share, n])
+    return torch.stack([tp/n, n])
+
+def _equal_groups(size):
+    "Return the number of groups of equal size from which a mean varies as much"
+    return size.sum(0)**2/(size**2).sum(0)
+
+def _correlation(size, error, squares, n_slices):
+    "Estimate how alike the pairs of a group are, from 0 to 1; at least as in all labels together"
+    n = size.sum(0)
+    n_groups = _equal_groups(size) # Of which the share of each slice uses up one
+    between = (error**2).sum(0)*n_groups/(n_groups-n_slices) - squares
+    most = (size**2-size).sum(0)*squares/n
+    known = n_groups>n_slices
+    of_all = (between*known).nansum(-1, keepdim=True)/(most*known).nansum(-1, keepdim=True)
+    own = (between/most).where(known, 1)
+    return own.fmax(of_all).nan_to_num(0).clamp(0, 1)
+
+def _effective_numbers(p, numbers, shares, n):
+    "Divide numbers of pairs in each slice and outside, 2 x S x 3 x C, by Kish's design effect"
+    y,predicted = (o.cpu() for o in (p.true, p.predicted))
+    counted = torch.stack([y, predicted, y | predicted], 1).double() # N x 3 x C
+    hits = (y & predicted).double()[:,None]
+    errors = (hits-shares[numbers].nan_to_num())*counted
+    zeros = torch.zeros(p.n_independent, *counted.shape[1:], dtype=torch.float64, device='cpu')
+    def by_group(x, rows=slice(None)): return zeros.index_add(0, p.groups[rows], x[rows])
+    size = by_group(counted)
+    correlation = _correlation(size, by_group(errors), (errors**2).sum(0), len(shares))
+    def effect(size):
+        effect = 1 + ((size**2).sum(0)/size.sum(0)-1)*correlation
+        return effect.where(_equal_groups(size)>=FEW_GROUPS, math.inf) # Of few, nothing is known
+    inside = [by_group(counted, numbers==i) for i in range(len(shares))]
+    effects = [torch.stack([*map(effect, sizes)]) for sizes in (inside, [size-o for o in inside])]
+    return n/torch.stack(effects)
 
 def _fisher(share, n, other_share, other_n):
     "Compare shares by Fisher's exact test: p-values, and the lowest ones that these numbers allow"
@@ -188,9 +212,12 @@ def _p_values(inside, outside, alpha):
         p_values[tested] = np.minimum(alone*_n_tests(lowest, alpha), 1)
     return p_values
 
-def _label_table(shares, slices, vocab, alpha):
+def _label_table(p, numbers, slices, shares, alpha):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    inside,outside = torch.stack(shares, 2).numpy() # Each 2 x S x 3 x C
+    shares = torch.stack(shares, 2) # Of the slices and outside, each 2 x S x 3 x C
+    if p.groups is not None:
+        shares[:,1] = _effective_numbers(p, numbers, shares[0,0], shares[:,1])
+    inside,outside = shares.nan_to_num().numpy()
     p_values = _p_values(inside, outside, alpha)
     found = (p_values<=alpha).nonzero()
     i,metric,label = found
@@ -201,7 +228,7 @@ def _label_table(shares, slices, vocab, alpha):
     table.insert(3, 'difference', table.value-table.elsewhere)
     # A row is named by its slice and its label
     index = slices[i].to_frame(index=False)
-    names = pd.Series([vocab[o] for o in label], dtype=object)
+    names = pd.Series([p.vocab[o] for o in label], dtype=object)
     index.insert(index.shape[1], 'label', names, allow_duplicates=True)
     table.index = pd.MultiIndex.from_frame(index)
     return table.sort_values('difference', key=np.abs, ascending=False, kind='stable')
@@ -325,7 +352,7 @@ def _table(
     table.insert(0, 'samples', numbers.bincount().numpy())
     table.insert(1, 'positives', numbers.bincount(p.true.sum(1).cpu()).long().numpy())
     table.columns.name = name
-    table.labels = _label_table(shares, slices, p.vocab, 1-ci)
+    table.labels = _label_table(p, numbers, slices, shares, 1-ci)
     # What applies to only some slices
     sampling = said_once(p.sampling) if table.low.notna().any() else ''
     table.attrs = dict(n_labels=len(p.vocab), about=_ABOUT,

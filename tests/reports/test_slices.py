@@ -5,7 +5,7 @@ from helpers import *
 from fastai.tabular.all import tabular_learner, TabularDataLoaders
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.intervals import estimate
-from fastai_mlmetrics.reports.slices import _compare, _fisher, _measure_of, _n_tests
+from fastai_mlmetrics.reports.slices import _compare, _correlation, _fisher, _measure_of, _n_tests
 
 def sliced(n=300, c=6, n_slices=4, seed=0, skill=2.):
     "Scores, targets, and slices of unequal sizes"
@@ -113,6 +113,16 @@ def test_only_tests_that_can_be_significant_are_corrected_for():
     # The lowest number K such that at most K tests can reach 0.05 / K
     for lowest,k in (([0.02]*5, 3), ([0.009]*5, 5), ([0.012,0.012,0.3,0.4], 2), ([0.2]*4, 1)):
         assert _n_tests(np.array(lowest), 0.05)==k
+
+def test_the_intraclass_correlation():
+    rng = np.random.default_rng(0)
+    for true in (0, 0.5, 1):
+        alike = rng.random((400, 1, 3))<true
+        values = np.where(alike, rng.random((400, 1, 3)), rng.random((400, 5, 3)))<0.3
+        errors = torch.tensor(values-values.mean((0,1)))
+        size = torch.full((400, 1, 3), 5.).double()
+        found = _correlation(size, errors.sum(1, keepdim=True), (errors**2).sum((0,1))[None], 1)
+        assert (found-true).abs().max()<0.08
 
 def test_a_label_that_fails_in_a_slice_is_found():
     s,y,by = sliced(1200, skill=4)
