@@ -53,12 +53,17 @@ def test_examples_in_docstrings_run_and_return_what_they_show(name, tmp_path, mo
     logits,targs = simulate(60, 3, density=0.3)
     names = ['cat','dog','cancer']
     scope = dict(globals(), logits=logits, targs=targs, names=names, preds=logits.sigmoid(), probs=logits.sigmoid(),
-                 others=(logits+1).sigmoid(),
+                 others=(logits+1).sigmoid(), probs_a=logits.sigmoid(), probs_b=(logits+1).sigmoid(),
                  runs_of_a=[logits.sigmoid()]*3, runs_of_b=[(logits+1).sigmoid()]*3,
-                 df=pd.DataFrame(dict(site=['north','south']*30)))
+                 df=pd.DataFrame(targs.int().numpy(), columns=names).assign(
+                     site=['north','south']*30, patient=range(60), labels='cat dog', text='a text'),
+                 labels=names, train_targs=targs[:40], valid_targs=targs[40:], resnet18=None)
     scope['interp'] = MultiLabelInterpretation.from_preds(scope['probs'], targs, vocab=names)
     learn = scope['learn'] = make_learner(logits, targs, multilabel_metrics(), path=tmp_path, vocab=names,
                                           cbs=ZeroLabelsCallback())
+    def vision_learner(dls, arch, loss_func=BCEWithLogitsLossFlat(), **kwargs):
+        return Learner(dls, learn.model, loss_func, **kwargs)
+    scope |= dict(dls=learn.dls, test_dl=learn.dls.valid, vision_learner=vision_learner)
     with warnings_as('ignore'), learn.no_logging(), contextlib.redirect_stdout(io.StringIO()):
         if 'learn' in example(functions()[name]): learn.fit(1, 0.)
         if name=='ZeroLabelsCallback': learn.remove_cbs(learn.cbs.filter(risinstance(ZeroLabelsCallback)))

@@ -109,17 +109,18 @@ def several_text(
     if None in outputs and None in targets: return ''
     # The output and the target of the labels probably have the same shape
     def shape(o): return tuple(getattr(o, 'shape', ()))
-    pairs = [(i, j) for i,j in itertools.product(outputs, targets)
+    alike = [(i, j) for i,j in itertools.product(outputs, targets)
              if len(shape(outputs[i]))>1 and shape(outputs[i])==shape(targets[j])]
-    i,j = first(pairs) or (first(outputs),first(targets))
-    pred = 'self.pred' if i is None else f'self.pred[{i!r}]'
-    target = f'self.yb[0][{j!r}]' if isinstance(detuplify(yb), dict) else f'self.yb[{j or 0}]'
-    returned = 'one tensor' if i is None else f'a {type(preds).__name__} of {len(outputs)}'
+    output,target = first(alike) or (first(outputs),first(targets)) # Keys or indices
+    pred = 'self.pred' if output is None else f'self.pred[{output!r}]'
+    targ = f'self.yb[{target or 0}]'
+    if isinstance(detuplify(yb), dict): targ = f'self.yb[0][{target!r}]'
+    returned = 'one tensor' if output is None else f'a {type(preds).__name__} of {len(outputs)}'
     return (
         "metrics, thresholds and reports take one output and one target, but the model returns "
         f"{returned}, and a batch has {count_of(len(targets), 'target')}: add a callback whose "
         f"`after_loss` selects those of the labels, such as `self.learn.pred = {pred}` and "
-        f"`self.learn.yb = ({target},)`")
+        f"`self.learn.yb = ({targ},)`")
 
 def check_single(preds, yb):
     "Raise an error if there are several outputs or targets"
@@ -142,6 +143,19 @@ def check_label_axis(learn, preds):
                      "`.movedim(1, -1)`, move the targets as well, and leave out `axis=`")
 
 # %% ../../nbs/core/07_passes.ipynb #32c4160a
+def _predict(learn, dl, **kwargs):
+    "Get predictions and targets, in the order of the loader's items"
+    idxs = None # Order in which this pass reads the items
+    if hasattr(dl, 'get_idxs'):
+        idxs = dl.get_idxs()
+        dl = dl.new(get_idxs=partial(noop, idxs))
+    with without_trackers(learn):
+        res = learn.get_preds(dl=dl, reorder=False, cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
+    # A callback may change the rows, such as to one per pixel: those stay in the order of the pass,
+    # where fastai would keep the first ones
+    is_per_item = idxs is not None and len(idxs)==len(res[0])
+    return nested_reorder(res, tensor(idxs).argsort()) if is_per_item else res
+
 def get_probs(
     learn:Learner, # Learner whose model predicts
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
@@ -150,29 +164,18 @@ def get_probs(
     **kwargs # Arguments of `get_preds`
 )->list: # Probabilities, targets, and whatever else `get_preds` returns
     "Get predictions as probabilities, and preserve `Recorder` state"
-    dl = get_dl(learn, ds_idx, dl)
-    idxs = None
-    if hasattr(dl, 'get_idxs'):
-        idxs = dl.get_idxs()
-        dl = dl.new(get_idxs=partial(noop, idxs))
-    with without_trackers(learn):
-        preds,*rest = learn.get_preds(dl=dl, act=act, reorder=False,
-                                      cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
-    # A callback may change the rows, such as to one per pixel: those stay in the order of the pass,
-    # where fastai would keep the first ones
-    if idxs is not None and len(idxs)==len(preds):
-        preds,*rest = nested_reorder([preds,*rest], tensor(idxs).argsort())
+    preds,*rest = _predict(learn, get_dl(learn, ds_idx, dl), act=act, **kwargs)
     check_label_axis(learn, preds)
-    if act is None:
-        decoding = Decoding.of(learn, preds.shape[-1])
-        text = range_words(decoding.range_found(preds), decoding)
-        preds = decoding.to_probs(preds)
-        # Callback or metrics may have shown this warning
-        if text and new_warnings(learn, [text]): warn_user(text)
-    elif not is_probs(preds):
-        raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
-    else: preds = clip_probs(preds)
-    return [preds,*rest]
+    if act is not None:
+        if not is_probs(preds):
+            raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
+        return [clip_probs(preds),*rest]
+    decoding = Decoding.of(learn, preds.shape[-1])
+    text = range_words(decoding.range_found(preds), decoding)
+    probs = decoding.to_probs(preds)
+    # Callback or metrics may have shown this warning
+    if text and new_warnings(learn, [text]): warn_user(text)
+    return [probs,*rest]
 
 class NeedsTargets(Callback):
     "Callback that raises an error for a batch without targets"

@@ -205,7 +205,7 @@ def StratifiedMultiLabelSplitter(
     """Create a splitter for a `DataBlock`, with a share of every label on both sides
 
         splitter = StratifiedMultiLabelSplitter(seed=42, get_y=ColReader('labels', label_delim=' '))
-        dblock = DataBlock((ImageBlock, MultiCategoryBlock), splitter=splitter, ...)
+        dblock = DataBlock((ImageBlock, MultiCategoryBlock), splitter=splitter)
 
     Use it like fastai's `RandomSplitter`, with the `get_y` of your `DataBlock`.
     `groups=ColReader('patient')` keeps all samples of a patient in one part."""

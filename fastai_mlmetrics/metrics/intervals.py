@@ -281,10 +281,10 @@ class Estimate:
         if not (self.bounded or self.varies): return _CONSTANT
         return ''
 
-    def _wilson(self, n, t):
+    def _share_limits(self, n, error, t):
         "Compute the interval of a share of as many observations as have the variance of the score"
         p = self.value
-        n_equal = p*(1-p)/self.error**2 if self.varies else 0
+        n_equal = p*(1-p)/error**2 if error>_ROUNDING else 0
         # Where the score is 0 or 1, or never changes, nothing is known but `n`
         if not n_equal: n_equal = n
         if self._nearly_constant(n): n_equal = min(n_equal, n)
@@ -302,12 +302,13 @@ class Estimate:
     )->tuple: # Lower and upper limit; nan: there is no interval, for the reason `why_unknown`
         "Compute the confidence interval of the value"
         if self.why_unknown: return math.nan,math.nan
+        # Number of samples, or of groups of equal size
         n = len(self.changes) if self.groups is None else effective_number(self.groups)
         error = self.error
         free = _degrees_of_freedom(self.changes, n-1)
         t = student_t.ppf((1+ci)/2, free)
         if self.trainings: error,t = _of_trainings([(error**2,free), *self.trainings], ci)
-        if self.bounded and not self.is_difference: low,high = self._wilson(n, t)
+        if self.bounded and not self.is_difference: low,high = self._share_limits(n, error, t)
         else:
             half = self._half_width(n, error, t)
             low = self.value-half

@@ -17,6 +17,7 @@ from ..metrics.ranking import LRAP, rank_samples
 from ..metrics.intervals import (
     Estimate, estimates, interval_table, ranking_estimates, RANKINGS)
 from ..metrics.baselines import best_constant, predict_constant, random_ap
+from ..thresholds.finding import warn_of_softmax
 from .labels import without_label
 
 # %% ../../nbs/reports/01_accuracy.ipynb #16100f3a
@@ -228,7 +229,7 @@ def accuracy_report(
     """Report accuracies, F1 and ranking metrics, with intervals and what a trivial model would score
 
         accuracy_report(probs, targs, thresh=0.3)
-        accuracy_report(probs, targs, frequencies={'crash': 0.001}) # rarer in use than here
+        accuracy_report(probs, targs, vocab=names, frequencies={'cancer': 0.001}) # in use
 
     `value` is your model, `low` to `high` its interval. `baseline` is the score of predicting nothing
     (for rankings, of a random order), `constant` of giving every sample the same labels, `ceiling` of
@@ -237,5 +238,6 @@ def accuracy_report(
     `MultiLabelInterpretation.from_preds(probs, targs).report()` scores each label. With `labels`,
     everything is of these labels alone, but `min_labels` and `max_labels` limit the number of all."""
     check_kwargs('accuracy_report', accuracy_report, kwargs)
-    p = Predictions.of(preds, targs, **kwargs).at_frequencies(frequencies)
-    return report_of(p, ci)
+    p = Predictions.of(preds, targs, **kwargs)
+    warn_of_softmax(p)
+    return report_of(p.at_frequencies(frequencies), ci)

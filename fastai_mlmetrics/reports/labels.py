@@ -100,13 +100,14 @@ class LabelReport(Table):
         if not {'support','predicted','precision','recall','f1'} <= {*self.columns}: return ''
         is_average = self.index.isin(self.attrs.get('averages', []))
         labels = self[~is_average]
-        enough = labels[labels.support>=ENOUGH] # The F1 of other labels may be chance
-        known = enough if len(enough) else labels[labels.support>0]
-        known = known.sort_values('f1', kind='stable')
+        with_label = labels[labels.support>0].sort_values('f1', kind='stable')
+        enough = with_label[with_label.support>=ENOUGH] # The F1 of other labels may be chance
+        known = enough if len(enough) else with_label
         texts = []
         if len(known)>1:
+            of_these = note(len(known)<len(with_label), f" of labels with {ENOUGH} positives or more")
             lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in known.f1[:3].items()])
-            texts.append(f"F1 is lowest for {lowest}.")
+            texts.append(f"F1{of_these} is lowest for {lowest}.")
         if len(known): texts.append(_mistakes_in_words(known.iloc[0]))
         if 'samples avg' in self.index[is_average]: texts.append(self.attrs['unlabelled'])
         absent = labels.index[labels.support==0]
@@ -199,7 +200,9 @@ def report(self,
 def print_classification_report(self):
     """Print scikit-learn's classification report
 
-        interp.print_classification_report()"""
+        interp.print_classification_report()
+
+    It has neither intervals nor rankings: these are in `interp.report()`."""
     true,predicted = (o[self.valid_samples].int().numpy() for o in (self.true, self.predicted))
     names = [*map(as_shown, self.vocab)]
     columns = [1] if len(names)==1 else None # scikit-learn takes a single column for two classes
@@ -208,9 +211,11 @@ def print_classification_report(self):
 
 # %% ../../nbs/reports/00_labels.ipynb #af8ec9b5
 def confusion_matrix(self)->np.ndarray: # C x 2 x 2: [[tn, fp], [fn, tp]]
-    """Count per-label 2 x 2 confusion matrices
+    """Count each label's true and false positives and negatives
 
-        interp.confusion_matrix()[interp.vocab.index('cat')]"""
+        interp.confusion_matrix()[interp.vocab.index('cat')] # [[tn, fp], [fn, tp]]
+
+    Next: `interp.plot_confusion_matrices()` draws them."""
     return self.counts[[3,1,2,0]].T.reshape(-1, 2, 2).numpy()
 
 # %% ../../nbs/reports/00_labels.ipynb #0cba7adf
@@ -231,9 +236,12 @@ def most_confused(self,
     min_val:int=1, # Minimum number of samples with a confusion
     k:int=10 # Maximum number of pairs; None: all
 )->Table: # A row per pair of labels, most frequent first
-    """Count how often one label is missed in samples where another is wrongly predicted
+    """List which label is predicted where another one is missed
 
-        interp.most_confused(min_val=2)"""
+        interp.most_confused(min_val=2)
+
+    A row is a pair of labels, with the number of samples in which the first is true and not predicted,
+    and the second predicted and not true. Next: `interp.show('cat', 'missed')` shows such samples."""
     counts = count_confusions(self.predictions)
     pairs = counts.tocoo() # Row by row
     frequent = pairs.data>=min_val
@@ -256,9 +264,12 @@ def most_confused(self,
     return shown
 
 def most_missed(self)->Table: # A row per label, most often missed first
-    """Count how often each label is true and not predicted
+    """List how often each label is true and not predicted
 
-        interp.most_missed().head()"""
+        interp.most_missed().head()
+
+    `share` is the part of the positives that is missed. If it is large, see whether another threshold
+    helps: `interp.plot_thresholds('cat')`."""
     tp,_,fn,_ = self.counts
     support = tp+fn
     res = Table(dict(missed=fn, support=support, share=(fn/support).nan_to_num()),

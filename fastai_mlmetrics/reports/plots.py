@@ -51,9 +51,10 @@ def plot_confusion_matrices(self,
     labels=None, # Labels to plot, by name or by index; None: `k` labels
     figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
-    """Plot per-label 2 x 2 confusion matrices
+    """Plot a 2 x 2 confusion matrix of each label, the lowest F1 first
 
-        interp.plot_confusion_matrices(labels=['cat', 'dog'])"""
+        interp.plot_confusion_matrices()
+        interp.plot_confusion_matrices(labels=['cat', 'dog'], normalize=True)"""
     # Of labels that are neither true nor predicted, F1 is nan, which comes last
     f1 = F1ScoreMulti(zero_division=math.nan).values(*self.counts.double())
     cols = label_columns(labels, self.vocab, f1.argsort(stable=True).tolist(), k)
@@ -91,9 +92,12 @@ def plot_label_confusion(self,
     ax:plt.Axes=None, # Axes to plot on; None: a new figure
     figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
-    """Plot a heat map of how often each label is missed where another one is wrongly predicted
+    """Plot which label is predicted where another one is missed
 
-        interp.plot_label_confusion(k=12)"""
+        interp.plot_label_confusion(k=12)
+
+    Cell (i, j) counts samples where label i is a false negative and label j a false positive. As a
+    list: `interp.most_confused()`."""
     k = check_int('k', k, 1)
     counts = count_confusions(self.predictions)
     if not counts.nnz: return print(most_confused(self).reading)
@@ -126,7 +130,9 @@ def plot_thresholds(self,
 ):
     """Plot precision, recall and F1 of a label at all thresholds
 
-        interp.plot_thresholds('cat')"""
+        interp.plot_thresholds('cat')
+
+    A dashed line is at the threshold in use. Next: `learn.thresh_find()` finds a better one."""
     i = label_index(label, self.vocab)
     name = self.vocab[i]
     if not self.valid[:,i].any(): raise ValueError(f"label {name!r} has no target that counts")
@@ -286,10 +292,9 @@ def plot_precision_recall(self,
 ):
     """Plot precision against recall of some labels, with a dot at the threshold in use
 
-    By default, of the labels that `to_html` shows: those with the most mistakes, of labels with at
-    least 20 positives.
+        interp.plot_precision_recall(['cat', 'dog'])
 
-        interp.plot_precision_recall(['cat', 'dog'])"""
+    By default, these are the labels with the most mistakes, of those with at least 20 positives."""
     ax = _plot_curves(self, _recall_and_precision, APScoreMulti(), 'average precision',
                            True, labels, k, ax, figsize, drawstyle='steps-pre')
     ax.set(xlabel='recall', ylabel='precision')
@@ -351,11 +356,12 @@ def plot_calibration(self,
     ax:plt.Axes=None, # Axes to plot on; None: a new figure
     figsize:tuple=(4,3.8) # Width and height in inches
 ):
-    """Plot how often labels are true by their score; calibrated scores are on the diagonal
+    """Plot how often labels are true by their score: are scores probabilities?
 
-    The band is the 95% interval (Wilson's) of each point, as if its pairs were independent.
+        interp.plot_calibration(bins=10)
 
-        interp.plot_calibration(bins=10)"""
+    Calibrated scores are on the diagonal. The band is the 95% interval (Wilson's) of each point, as if
+    its pairs were independent."""
     bins = check_int('bins', bins, 1)
     m = ExpectedCalibrationError(bins, sigmoid=False, ignore_index=self.rule.ignore_index)
     error = m(self.preds, self.targs)

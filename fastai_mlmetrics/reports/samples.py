@@ -50,6 +50,18 @@ def _file(item, getter):
     is_image = isinstance(source, str) and Path(source).suffix.lower() in image_extensions
     return Path(source) if is_image else None
 
+def _files_of_items(interp, items):
+    "Return the files of a data set's items; None: these are no files"
+    rows = (row for _,row in items.iterrows()) if isinstance(items, pd.DataFrame) else items
+    tls = getattr(interp.dl.dataset, 'tls', None)
+    getter = Pipeline(tls[0].tfms.fs[:1]) if tls else noop
+    files = (_file(row, getter) for row in rows)
+    # Where the first sample has no file, the others, which may be large, are not loaded
+    first_file = next(files)
+    if first_file is None: return None
+    folder = interp.learn.dls.path
+    return [o.relative_to(folder) if o.is_relative_to(folder) else o for o in (first_file, *files)]
+
 def items(self,
     idxs # Indices of samples
 )->pd.Index: # Files, relative to `dls.path`, or names of a table's rows; None: there are no names
@@ -57,25 +69,17 @@ def items(self,
 
         interp.items([3, 140])"""
     idxs = L(to_builtin(idxs))
-    if isinstance(self.given, list): # Texts are no names
-        files = [_file(self.given[i], noop) for i in idxs]
-        if idxs and None not in files: return pd.Index(files, dtype=object)
-    if self.dl is None: # Arrays, which may have been DataFrames
+    if self.dl is None: # Arrays, which may have been DataFrames, with or without given files
+        is_list = isinstance(self.given, list)
+        files = [_file(self.given[i], noop) for i in idxs] if is_list else [] # Texts are no files
+        if files and None not in files: return pd.Index(files, dtype=object)
         names = self.predictions.index
         return None if names is None else names[[*idxs]]
     if not (idxs and hasattr(self.dl, 'items')): return None
     items = _data_items(self, idxs)
-    is_table = isinstance(items, pd.DataFrame)
-    rows = (row for _,row in items.iterrows()) if is_table else items
-    tls = getattr(self.dl.dataset, 'tls', None)
-    getter = Pipeline(tls[0].tfms.fs[:1]) if tls else noop
-    files = (_file(row, getter) for row in rows)
-    # Where the first sample has no file, the others, which may be large, are not loaded
-    first_file = next(files)
-    if first_file is None: return items.index if is_table else None
-    folder = self.learn.dls.path
-    return pd.Index([o.relative_to(folder) if o.is_relative_to(folder) else o
-                     for o in (first_file, *files)], dtype=object)
+    files = _files_of_items(self, items)
+    if files is not None: return pd.Index(files, dtype=object)
+    return items.index if isinstance(items, pd.DataFrame) else None
 
 def _add_items(interp, table):
     "Add a first column with the items of the samples that are a table's index, if these have names"
@@ -169,15 +173,26 @@ def _mistakes(interp, kinds, cols):
     res = res[res.kind.isin(kinds)]
     return res.sort_values('confidence', ascending=False, kind='stable')
 
+def _one_of_each(interp, found, groups):
+    "Keep the first mistake of each group of samples"
+    items = interp.losses[::interp.rows_per_item]
+    groups = group_values(groups_of(interp.dl, groups), len(interp.preds), items)
+    return found[~pd.Series(groups[found['sample']], found.index).duplicated()]
+
 def mistakes(self,
     label=None, # Name or index of a label; None: all. A number among names is `max_n`: `mistakes(5)`
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
     max_n:int=None, # Maximum number of mistakes; None: all
     groups=None # Group of each sample, or a column of the items: list one mistake of each; None: all
 )->Table: # A row per mistake: item (if samples have names), label, kind, score
-    """List mistakes, most confident first, among which wrong targets are frequent
+    """List all mistakes, the most confident first: if a target is wrong, it is probably among these
 
-        interp.mistakes(max_n=200).to_csv('check.csv')"""
+        interp.mistakes(9)
+        interp.mistakes('cat', kind='missed')
+        interp.mistakes(max_n=200).to_csv('check.csv') # a list to check by hand
+
+    A row has the sample, its file or row if it has a name, the label, the kind of mistake and the
+    score. Next: `interp.show('cat')` shows the samples."""
     is_name = str(label) in self.vocab.map(as_shown)
     if isinstance(label, Integral) and not is_name and max_n is None:
         max_n = label
@@ -185,12 +200,7 @@ def mistakes(self,
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     kinds = _KINDS if kind is None else [kind]
     found = _mistakes(self, kinds, cols)
-    each = ''
-    if groups is not None:
-        items = self.losses[::self.rows_per_item]
-        groups = group_values(groups_of(self.dl, groups), len(self.preds), items)
-        found = found[~pd.Series(groups[found['sample']], found.index).duplicated()]
-        each = ', one of each group,'
+    if groups is not None: found = _one_of_each(self, found, groups)
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
     res = Table(dict(label=names.array, kind=shown.kind.array, score=shown.score.array),
@@ -198,6 +208,7 @@ def mistakes(self,
     _add_items(self, res)
     first = note(len(shown)<len(found), f'The first {len(shown):,} of ')
     of_label = '' if label is None else f' of label {as_shown(self.vocab[cols[0]])}'
+    each = note(groups is not None, ', one of each group,')
     res.attrs['reading'] = (f"{first}{count_of(len(found), 'mistake')}{of_label}{each} "
                             f"{self.rule.describe()}.")
     return res
@@ -343,9 +354,12 @@ def show(self,
     max_n:int=9, # Maximum number of samples
     **kwargs
 ): # A `Table`, if the inputs are not images
-    """Show false negatives or false positives of a label, most confident mistakes first
+    """Show the samples in which a label is missed or wrongly predicted, the most confident first
 
-        interp.show('cat', 'false', max_n=3)"""
+        interp.show('cat')                   # images in which the cat was missed
+        interp.show('cat', 'false', max_n=3) # and those with a cat that is not there
+
+    Images are plotted; texts and rows of a table are returned as a table."""
     i = label_index(label, self.vocab)
     idxs,scores,title = find_mistakes(self, i, kind, max_n)
     if not len(idxs): return print(title)
@@ -359,7 +373,9 @@ def plot_top_losses(self,
 ): # A `Table`, if the inputs are not images
     """Show the samples with the highest losses
 
-        interp.plot_top_losses(6)"""
+        interp.plot_top_losses(6)
+
+    For mistakes in a single label, use `interp.show('cat')`."""
     ranks = slice(check_int('k', k, 1)) if isinstance(k, Real) else L(k)
     losses,idxs = self.top_losses(None, largest)
     defined = ~losses.isnan() # Samples without a valid target have no loss

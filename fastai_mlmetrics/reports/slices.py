@@ -179,26 +179,27 @@ def _n_tests(lowest, alpha):
     n_possible = np.searchsorted(np.sort(lowest), alpha/n, 'right')
     return n[n_possible<=n][0]
 
-def _label_table(shares, slices, vocab, alpha):
-    "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    inside,outside = torch.stack(shares, 1).numpy()
-    value,n = inside.swapaxes(0, 1) # Each S x 3 x C
-    elsewhere,n_elsewhere = outside.swapaxes(0, 1)
-    # Test the shares that are known on both sides
-    tested = (n>=1) & (n_elsewhere>=1)
+def _p_values(inside, outside, alpha):
+    "Compare shares and their numbers, 2 x S x 3 x C each; p-values that hold for all at once"
+    tested = (inside[1]>=1) & (outside[1]>=1) # Known on both sides
     p_values = np.ones(tested.shape)
     if tested.any():
-        known = [o[tested] for o in (value, n, elsewhere, n_elsewhere)]
-        p_tested,lowest = _fisher(*known)
-        p_values[tested] = np.minimum(p_tested*_n_tests(lowest, alpha), 1)
-    # List those that differ
+        alone,lowest = _fisher(*inside[:,tested], *outside[:,tested])
+        p_values[tested] = np.minimum(alone*_n_tests(lowest, alpha), 1)
+    return p_values
+
+def _label_table(shares, slices, vocab, alpha):
+    "Tabulate the slices and labels that differ from all other samples, the largest difference first"
+    inside,outside = torch.stack(shares, 2).numpy() # Each 2 x S x 3 x C
+    p_values = _p_values(inside, outside, alpha)
     found = (p_values<=alpha).nonzero()
     i,metric,label = found
-    table = Table(dict(metric=np.array(_METRICS)[metric], value=value[found],
-                       elsewhere=elsewhere[found], p_value=p_values[found]))
+    table = Table(dict(metric=np.array(_METRICS)[metric], value=inside[0][found],
+                       elsewhere=outside[0][found], p_value=p_values[found]))
     for side in ('value','elsewhere'): # From the Jaccard index to F1
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)
+    # A row is named by its slice and its label
     index = slices[i].to_frame(index=False)
     names = pd.Series([vocab[o] for o in label], dtype=object)
     index.insert(index.shape[1], 'label', names, allow_duplicates=True)
@@ -289,6 +290,16 @@ _ABOUT = (
     "minus that of all other samples, `difference_low` to `difference_high` its interval, which "
     "holds for all slices at once. `result` is 'lower' or 'higher' if 0 is not between them.")
 
+def _difference_table(differences, slices, ci):
+    "Tabulate differences, whose intervals hold at once"
+    level = simultaneous_level(differences, ci)
+    columns = ['value','low','high','difference','difference_low','difference_high']
+    table = SliceComparison([o.row(ci, level) for o in differences], slices, columns)
+    low = table.difference_low
+    high = table.difference_high
+    table['result'] = np.select([low.isna(), high<0, low>0], ['too few','lower','higher'], '')
+    return table
+
 def _table(
     p:Predictions, # Predictions to compare
     by, # Value of each sample, or a table of several columns, which are crossed
@@ -307,25 +318,21 @@ def _table(
     found,numbers = numbers[p.valid.any(1).cpu()].unique(return_inverse=True)
     slices = slices[found.numpy()]
     p = p.counted()
-    masks = [numbers==i for i in range(len(slices))]
-    differences,shares = zip(*(_compare(p, mask, measure) for mask in masks))
-    # The table, in which all differences hold at once
-    level = simultaneous_level(differences, ci)
-    columns = ['value','low','high','difference','difference_low','difference_high']
-    table = SliceComparison([o.row(ci, level) for o in differences], slices, columns)
+    # Each slice and its labels, compared with all other samples
+    compared = [_compare(p, numbers==i, measure) for i in range(len(slices))]
+    differences,shares = zip(*compared)
+    table = _difference_table(differences, slices, ci)
     table.insert(0, 'samples', numbers.bincount().numpy())
     table.insert(1, 'positives', numbers.bincount(p.true.sum(1).cpu()).long().numpy())
-    low,high = table.difference_low,table.difference_high
-    table['result'] = np.select([low.isna(), high<0, low>0], ['too few','lower','higher'], '')
     table.columns.name = name
-    # The labels that differ, and what applies to only some slices
     table.labels = _label_table(shares, slices, p.vocab, 1-ci)
+    # What applies to only some slices
+    sampling = said_once(p.sampling) if table.low.notna().any() else ''
+    table.attrs = dict(n_labels=len(p.vocab), about=_ABOUT,
+                       reasons={name: o.why_unknown for name,o in zip(slices, differences)},
+                       reading=' '.join(filter(None, [p.which_labels, sampling])))
     n_pairs = len(slices)*len(p.vocab)
     table.labels.attrs['reading'] = _labels_in_words(table.labels, n_pairs)
-    reasons = {name: o.why_unknown for name,o in zip(slices, differences)}
-    sampling = said_once(p.sampling) if low.notna().any() else ''
-    table.attrs |= dict(n_labels=len(p.vocab), about=_ABOUT, reasons=reasons,
-                        reading=' '.join(filter(None, [p.which_labels, sampling])))
     return table
 
 def slices_of(self,
@@ -353,15 +360,16 @@ def compare_slices(
     ci:float=0.95, # Confidence level of the intervals, in (0, 1)
     **kwargs
 )->SliceComparison: # A row per slice
-    """Compare the samples of each slice, such as a hospital, with all other samples
+    """Say for whom a model fails: compare each hospital, camera or age with all other samples
 
-        compare_slices(probs, targs, df['site']).plot()
+        slices = compare_slices(probs, targs, df['site'])
+        slices.labels # the labels that differ in a slice
+        slices.plot()
 
-    `value` is the score of the slice, `low` to `high` its interval. `difference` is the score minus
+    `value` is the score of a slice, `low` to `high` its interval. `difference` is this score minus
     that of all other samples; the intervals from `difference_low` to `difference_high` hold for all
-    slices at once. `result` is 'lower' or 'higher' if the interval excludes 0. The attribute `labels`
-    is a table of the labels that differ in a slice. Numbers with many values are cut into
-    quartiles."""
+    slices at once. `result` is 'lower' or 'higher' if 0 is not in the interval. Numbers with many
+    values are cut into quartiles, and the columns of a table are crossed."""
     check_kwargs('compare_slices', compare_slices, kwargs)
     p = Predictions.of(preds, targs, **kwargs)
     n_items = preds.shape[0] if hasattr(preds, 'shape') else len(preds)

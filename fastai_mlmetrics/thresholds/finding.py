@@ -248,6 +248,7 @@ def best_thresholds(
 )->BestThresholds: # `thresh`, `score`, `held_out` and `fallback`; displayed as a table
     """Find the threshold with the best F1, or another metric, for all labels or for each
 
+        best_thresholds([0.9,0.3,0.4,0.8], [1,0,1,1]).thresh # 0.35
         best = best_thresholds(probs, targs) # One threshold, for micro F1
         best = best_thresholds(probs, targs, average='macro') # One per label
         F1ScoreMulti(best, sigmoid=False)(probs, targs) # In a Learner: learn.set_thresh(best)

@@ -686,7 +686,7 @@ def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
     monkeypatch.setattr(Objective, 'best', stop)
     for bins in (None, 64): interrupted(lambda: learn.thresh_find(bins=bins, show_plot=False))
 
-@pytest.mark.parametrize('name', ['judge','ZeroLabelsWarning','ZeroLabelsCallback','ZeroLabelsCallback.explain',
+@pytest.mark.parametrize('name', ['judge','ZeroLabelsWarning','ZeroLabelsCallback.explain',
     'ZeroLabelsCallback.report','ZeroLabelsCallback.plot','Learner.accuracy_report','Learner.evaluate',
     'Learner.export_plain','Learner.set_thresh','Learner.thresh_find','Recorder.plot_metrics','SuggestedThresholds'])
 def test_examples_of_docstrings_run(name, tmp_path):
@@ -696,9 +696,8 @@ def test_examples_of_docstrings_run(name, tmp_path):
     with warnings_as('ignore'), learn.no_logging(): learn.fit(1, 0.)
     code = example(eval(name))
     assert name.rpartition('.')[2] in code or name=='SuggestedThresholds'
-    if name=='ZeroLabelsCallback': learn.remove_cbs(learn.cbs.filter(risinstance(ZeroLabelsCallback)))
     with warnings_as('ignore'), learn.no_logging():
-        exec(code, dict(globals(), learn=learn, probs=logits.sigmoid(), targs=targs))
+        exec(code, dict(globals(), learn=learn, dls=learn.dls, logits=logits, probs=logits.sigmoid(), targs=targs))
     plt.close('all')
 
 def test_groups_are_a_column_of_the_items_or_an_array(digits_dls):

@@ -459,3 +459,11 @@ def test_without_a_false_positive_nobody_knows_how_many_there_are():
     perfect = accuracy_report(y, y, frequencies=[0.001])
     assert perfect.value['f1_micro']==1 and perfect.low['f1_micro']<0.4 and perfect.low['accuracy_multi']>0.98
     assert accuracy_report(y, y).low['f1_micro']>0.98
+
+def test_scores_of_one_class_are_named():
+    "As judge names them"
+    with pytest.warns(UserWarning, match='scores of each sample sum to 1, as those of a softmax'):
+        accuracy_report(torch.randn(60, 4).softmax(1), (torch.rand(60, 4)<0.3).float(), ci=None)
+    with warnings_as('error'):
+        accuracy_report(SCORES, TARGS, ci=None)
+        accuracy_report(torch.ones(60, 1), torch.ones(60, 1), ci=None)

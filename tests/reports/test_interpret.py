@@ -44,7 +44,7 @@ def test_averages_are_scikit_learn_s(c, absent):
 
 def test_the_report_fits_into_a_terminal():
     r = arrays_of()[0].report()
-    assert 'F1 is lowest for ' in repr(r)
+    assert 'is lowest for ' in repr(r)
     assert max(map(len, repr(r).splitlines()))<=80
 
 def test_the_printed_report_has_the_same_averages(capsys):
@@ -226,7 +226,7 @@ def test_the_reading_of_a_report_is_about_the_rows_that_are_shown():
     o = r.loc[first]
     missed,wrong = int(((y==1) & (p==0))[:,first].sum()),int(((y==0) & (p==1))[:,first].sum())
     counts = f'Of label {first}, {missed} of {int(o.support)} positives are missed, and {wrong} of {int(o.predicted)} '
-    assert f'F1 is lowest for {first} ({o.f1:.3f}), ' in r.reading and counts in r.reading
+    assert f'is lowest for {first} ({o.f1:.3f}), ' in r.reading and counts in r.reading
     assert 'samples average' in r.reading and 'samples average' not in r.head(3).reading
     assert f'Of label {r.index[3]}, ' in r.iloc[3:4].reading and 'lowest' not in r.iloc[3:4].reading
     assert r[['f1']].reading=='' and repr(r.T)
@@ -402,3 +402,12 @@ def test_a_record_is_made_once(monkeypatch):
 def test_the_threshold_stands_beside_the_number_of_predictions():
     columns = [*MultiLabelInterpretation.from_preds(*simulate(50, 3, density=.3), sigmoid=True).report()]
     test_eq(columns[1:3], ['predicted','thresh'])
+
+@pytest.mark.parametrize('call,match', [
+    (lambda o: o.mistakes(k=5), "mistakes has no argument 'k', but has label, kind, max_n, groups"),
+    (lambda o: o.report(sorted='f1'), "report has no argument 'sorted': did you mean 'sort'"),
+    (lambda o: o.show(0, max=3), "show has no argument 'max': did you mean 'max_n'"),
+    (lambda o: o.most_confused(min_vals=3), "did you mean 'min_val'")])
+def test_an_unknown_argument_of_a_method_is_named(call, match):
+    with pytest.raises(TypeError, match=match): call(arrays_of()[0])
+    assert [*inspect.signature(MultiLabelInterpretation.mistakes).parameters][1:]==['label','kind','max_n','groups']
