@@ -50,6 +50,7 @@ EXAMPLES = {o: name for name,o in sorted(functions().items(), reverse=True) if '
 @pytest.mark.parametrize('name', [slow(o) if o=='multilabel_dls' else o for o in EXAMPLES.values()])
 def test_examples_in_docstrings_run_and_return_what_they_show(name, tmp_path, monkeypatch):
     monkeypatch.setenv('FASTAI_HOME', str(tmp_path))
+    monkeypatch.chdir(tmp_path) # Some write a file
     logits,targs = simulate(60, 3, density=0.3)
     names = ['cat','dog','cancer']
     scope = dict(globals(), logits=logits, targs=targs, names=names, preds=logits.sigmoid(), probs=logits.sigmoid(),
