@@ -236,3 +236,15 @@ def test_the_table_for_a_paper_has_the_values_of_scikit_learn():
     cp,cr = (f(y, p>0.5, average='macro') for f in (skm.precision_score, skm.recall_score))
     expected = [skm.average_precision_score(y, p), skm.f1_score(y, p>0.5, average='micro'), 2*cp*cr/(cp+cr)]
     np.testing.assert_allclose([table[o]['ours'] for o in ('mAP','OF1','CF1')], 100*np.array(expected), atol=1e-4)
+
+@pytest.mark.slow
+def test_a_required_recall_holds_and_tuned_thresholds_cost_least():
+    space,_ = run_page('choose_threshold')
+    found,strict,learn = (space[o] for o in ('found','strict','learn'))
+    assert found.per_label[2]==pytest.approx(found.table.loc['crash','threshold']) and found.per_label[2]<found.best
+    assert found.table.loc['crash','recall_held_out']>0.9
+    np.testing.assert_allclose(learn.loss_func.thresh, strict.thresh, atol=1e-6)
+    total,scores,by_formula = (space[o] for o in ('total','scores','by_formula'))
+    best = total(space['expit'](space['z']), by_formula)
+    assert total(scores, space['tuned'])<1.05*best
+    assert total(scores, by_formula)>1.1*best and total(scores, 0.5)>1.1*best
