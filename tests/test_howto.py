@@ -211,3 +211,40 @@ def test_a_served_model_predicts_the_same_labels():
     images,served = space['images'],space['served']
     program = torch.export.export(served, (images,), dynamic_shapes=space['shapes']).module()
     assert torch.allclose(program(images[:1].repeat(3,1,1,1)), served(images[:1]), atol=1e-5)
+
+@pytest.mark.slow
+def test_the_most_confident_mistakes_are_wrong_labels(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path) # The page writes a file
+    space,_ = run_page('wrong_labels')
+    assert space['wrong'][:100].mean()>0.9 and len(pd.read_csv('check.csv'))==150
+    targs = space['targs']
+    of_folds = MultiLabelInterpretation.from_preds(space['preds'], targs).mistakes(max_n=100)
+    assert space['flipped'][of_folds.index,targs.columns.get_indexer(of_folds.label)].mean()>0.8
+
+def test_only_accuracy_and_two_f1_prefer_frequent_labels_alone():
+    space,_ = run_page('which_metric')
+    targs,models = space['targs'],space['models']
+    t = pd.DataFrame({k: {name: m(scores, targs) for name,m in space['metrics'].items()}
+                      for k,scores in models.items()})
+    assert (t.drop(index='AUC').nothing.drop('accuracy')<0.1).all() and t.nothing.accuracy>0.9
+    higher = t['frequent labels only']>t['all labels']
+    assert {*t.index[higher]}=={'accuracy','micro F1','samples F1'}
+
+def test_the_table_for_a_paper_has_the_values_of_scikit_learn():
+    space,_ = run_page('confusion_matrix')
+    y,p,table = space['targs'].numpy(),space['preds']['ours'].numpy(),space['table']
+    cp,cr = (f(y, p>0.5, average='macro') for f in (skm.precision_score, skm.recall_score))
+    expected = [skm.average_precision_score(y, p), skm.f1_score(y, p>0.5, average='micro'), 2*cp*cr/(cp+cr)]
+    np.testing.assert_allclose([table[o]['ours'] for o in ('mAP','OF1','CF1')], 100*np.array(expected), atol=1e-4)
+
+@pytest.mark.slow
+def test_a_required_recall_holds_and_tuned_thresholds_cost_least():
+    space,_ = run_page('choose_threshold')
+    found,strict,learn = (space[o] for o in ('found','strict','learn'))
+    assert found.per_label[2]==pytest.approx(found.table.loc['crash','threshold']) and found.per_label[2]<found.best
+    assert found.table.loc['crash','recall_held_out']>0.9
+    np.testing.assert_allclose(learn.loss_func.thresh, strict.thresh, atol=1e-6)
+    total,scores,by_formula = (space[o] for o in ('total','scores','by_formula'))
+    best = total(space['expit'](space['z']), by_formula)
+    assert total(scores, space['tuned'])<1.05*best
+    assert total(scores, by_formula)>1.1*best and total(scores, 0.5)>1.1*best
