@@ -417,8 +417,9 @@ def plot(self:ZeroLabelsCallback,
     """Plot accuracy with the all-zeros baseline, the empty rate and micro F1, by validation
 
     Validations of other data than the validation set are left out. If a label is true in more than
-    half of the samples, the best constant prediction is shown, too.
-    Verdicts are shaded, and named in the legend. Raises `ValueError` before the first validation.
+    half of the samples, the accuracy of the same labels for every sample is shown, too.
+    Where there is a problem, the background is shaded, and the legend names it.
+    Raises `ValueError` before the first validation.
 
         learn.zero_labels.plot()"""
     if not self.records: raise ValueError("there is nothing to plot before the first validation")

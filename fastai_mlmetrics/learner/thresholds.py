@@ -297,7 +297,9 @@ def _announce(thresh):
     is_global = isinstance(as_thresh(thresh), float)
     what = 'one threshold' if is_global else 'a threshold per label'
     for_some = note(is_global and names, f" for {some_labels(names or [])}")
-    print(f"Set {what}{for_some}, {thresh_text(thresh)}: {expects}.")
+    required = getattr(thresh, 'required', '')
+    why = note(required, f", for {required}")
+    print(f"Set {what}{for_some}, {thresh_text(thresh)}{why}: {expects}.")
 
 def _warn_of_kept(metrics):
     "Warn of metrics that keep their own threshold"

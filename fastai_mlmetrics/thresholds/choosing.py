@@ -105,19 +105,23 @@ def _range(thresh):
 def missed(
     objective:Objective, # Objective with or without a constraint
     option:Tuned, # Thresholds
-    vocab:L # C names
+    vocab:L, # C names
+    outcome=None, # `Outcome` of the option to look at; None: that on these samples
+    margin:float=0. # What may be missing to the minimum
 )->list: # Texts such as 'recall of cancer is 0.82'
-    "List what misses the minimum that the objective requires, with its value on these samples"
+    "List what misses the minimum that the objective requires, with its value"
     constraint = objective.constraint
     if constraint is None: return []
     name = constraint.name
+    outcome = ifnone(outcome, option.fit)
     if not (constraint.by_name or option.per_label):
-        value = option.fit.score(constraint.m)
-        return [] if constraint.is_kept(value, constraint.least) else [f"{name} is {value:.3f}"]
-    values = constraint.m.values(*option.fit.cells).tolist()
+        value = outcome.score(constraint.m)
+        is_kept = constraint.is_kept(value, constraint.least-margin)
+        return [] if is_kept else [f"{name} is {value:.3f}"]
+    values = constraint.m.values(*outcome.cells).tolist()
     def is_missed(i, least):
         if name=='recall' and not option.table.true[i]: return False # There is nothing to find
-        if not constraint.is_kept(values[i], least): return True
+        if not constraint.is_kept(values[i], least-margin): return True
         # With a confidence, these samples may keep what new ones would not
         is_sure = option.per_label and (name=='recall' or not option.fallback[i])
         return bool(constraint.confidence) and not is_sure
@@ -206,7 +210,9 @@ def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
     text = not_kept(objective, chosen, vocab)
     if not text:
-        text = f"`{chosen.name}` is recommended: it keeps {_required(objective)}."
+        far = missed(objective, chosen, vocab, chosen.held_out, 0.1) if chosen.held_out else []
+        text = (f"`{chosen.name}` is recommended: it keeps {_required(objective)}"
+                f"{note(far, f', but held out, {some_names(far, 3)}')}.")
     expects = expectation(objective, chosen, now)
     _,_,fn,tn = chosen.fit.cells
     n_all = (fn+tn==0).sum().item()

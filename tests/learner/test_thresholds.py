@@ -157,7 +157,8 @@ def test_what_is_found_is_what_is_set(before, tickets, capsys):
         assert learn.loss_func.thresh==found.thresh and learn.loss_func.min_labels==0
         assert {m.rule.thresh for m in learn.metrics if m.uses_thresh}=={found.thresh}
         what = 'one threshold' if is_global else 'a threshold per label'
-        assert re.match(rf'Set {what}, [\d.]+( to [\d.]+)?: \w+ \w+ {row.held_out:.3f} is expected on new samples '
+        assert re.match(rf'Set {what}, [\d.]+( to [\d.]+)?(, for a recall of at least [^:]+)?: '
+                        rf'\w+ \w+ {row.held_out:.3f} is expected on new samples '
                         rf'\({found.table.score.iloc[0]:.3f} before\)\.$', said)
         decoded = (probs>tensor(found.thresh)).int()
         average = kw.get('average', 'micro')

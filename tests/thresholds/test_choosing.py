@@ -335,3 +335,12 @@ def test_a_requirement_that_predicts_everything_is_told():
     with learn.no_logging():
         found = learn.thresh_find(at_recall=0.9, confidence=0.9, per_label=True, show_plot=False)
     assert re.search(r'because \d of 8 labels are predicted for every sample\.', one_line(repr(found)))
+
+def test_a_precision_that_only_these_samples_keep_is_told():
+    "Where a label is rare, no predicted negative here means little"
+    learn = make_learner(*simulate(600, 6, density=0.2, skill=2.), vocab=[*'abcdef'])
+    def find(**kwargs):
+        with learn.no_logging(): return learn.thresh_find(show_plot=False, **kwargs).table.reading
+    rare = find(at_precision={'a': 0.9}, frequencies={'a': 0.01})
+    assert ' on these samples, but held out, precision of a is 0.' in rare
+    assert 'but held out' not in find(at_recall={'a': 0.9})
