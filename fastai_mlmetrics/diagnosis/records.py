@@ -126,9 +126,11 @@ def _facts(r, *codes):
     return [o.says(r) for o in not_muted(FACTS, r) if o.code in codes and o.applies(r)]
 
 def _unstated(r):
-    "List the rows of `FACTS` that the verdict does not state"
+    "List the rows of `FACTS` that the title does not state"
     row = diagnosis(r)
-    return FACTS if row is None else [o for o in FACTS if o.code not in row.states]
+    stated = row.states if row else ()
+    if row is None and what_remains(r) and r.missed_rate>=0.1: stated = 'samples-without-prediction',
+    return [o for o in FACTS if o.code not in stated]
 
 def in_numbers(r):
     "List F1 with its baseline, and the failures that the verdict does not state"

@@ -289,7 +289,7 @@ def _check_decodes(learn, decoding):
     raise ValueError(f"the loss function ({decoding.name}) does not decode labels, so there "
                      f"is nothing to set: {advice}")
 
-def _announce(thresh):
+def _announce(thresh, rule):
     "Print what was set, and what to expect of it, if a search found it"
     expects = getattr(thresh, 'expects', '')
     if not expects or rank_distrib(): return
@@ -299,7 +299,9 @@ def _announce(thresh):
     for_some = note(is_global and names, f" for {some_labels(names or [])}")
     required = getattr(thresh, 'required', '')
     why = note(required, f", for {required}")
-    print(f"Set {what}{for_some}, {thresh_text(thresh)}{why}: {expects}.")
+    # The search knows no limits, with which other labels are predicted
+    end = f", with {rule.limits}" if rule.limits else f": {expects}"
+    print(f"Set {what}{for_some}, {thresh_text(thresh)}{why}{end}.")
 
 def _warn_of_kept(metrics):
     "Warn of metrics that keep their own threshold"
@@ -340,4 +342,4 @@ def set_thresh(self:Learner,
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
         cb.thresh = None # The loss function's
         cb.sigmoid = logits or cb.sigmoid
-    _announce(thresh)
+    _announce(thresh, rule)

@@ -835,3 +835,9 @@ def test_remedies_of_a_record_are_codes():
     assert 'Lower the threshold' in remedies(r)[0]
     assert Record(r, other_data=True).remedies==[]==judge(P, np.ones((300,3))).remedies
     assert 'another-threshold' not in Record(r, ignore=('another-threshold',)).remedies
+
+def test_what_the_title_says_is_no_fact_again():
+    logits,targs = simulate(600, 10, density=0.15, skill=8.)
+    r = judge(logits-12*(torch.arange(600)%3==0)[:,None], targs, sigmoid=True)
+    assert not r.verdict and 'but it predicts no label for' in one_line(repr(r))
+    assert 'no label is predicted for' not in one_line(repr(r))

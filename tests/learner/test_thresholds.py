@@ -900,3 +900,10 @@ def test_no_threshold_is_set_in_a_loss_of_other_tasks(loss):
     learn = make_learner(*simulate(20), loss_func=loss())
     with pytest.raises(ValueError, match='does not decode labels.*not made for labels; use `loss_func=BCEWith'):
         learn.set_thresh(0.3)
+
+def test_nothing_is_promised_with_limits(capsys):
+    "The search knows none, and with a label for every sample others are predicted"
+    learn = make_learner(*simulate(bias=-2.), multilabel_metrics())
+    with learn.no_logging(): found = learn.thresh_find(show_plot=False)
+    learn.set_thresh(found, min_labels=1)
+    assert capsys.readouterr().out.strip()==f'Set one threshold, {found.thresh:.3g}, with min_labels=1.'
