@@ -213,10 +213,9 @@ def test_a_served_model_predicts_the_same_labels():
     assert torch.allclose(program(images[:1].repeat(3,1,1,1)), served(images[:1]), atol=1e-5)
 
 @pytest.mark.slow
-def test_the_most_confident_mistakes_are_wrong_labels(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path) # The page writes a file
+def test_the_most_confident_mistakes_are_wrong_labels():
     space,_ = run_page('wrong_labels')
-    assert space['wrong'][:100].mean()>0.9 and len(pd.read_csv('check.csv'))==150
+    assert space['wrong'][:100].mean()>0.9 and len(pd.read_csv(space['folder']/'check.csv'))==150
     targs = space['targs']
     of_folds = MultiLabelInterpretation.from_preds(space['preds'], targs).mistakes(max_n=100)
     assert space['flipped'][of_folds.index,targs.columns.get_indexer(of_folds.label)].mean()>0.8
