@@ -205,7 +205,7 @@ def thresh_finding(
     if math.isnan(best_f1): return ''
     if per_label_helps(r): what = 'Thresholds per label would help'
     elif thresh_helps(r) or thresh_gains(r, best_f1): what = 'Another threshold would help'
-    else: what = 'Other thresholds would hardly help'
+    else: what = 'No other threshold is clearly better'
     how = note(has_folds, 'cross-validated, ')
     per_label = note(has_folds, f'{r.per_label_f1:.3f} with thresholds per label, ')
     best = '' if r.suggested_thresh is None else f' ({r.suggested_thresh:.3g})'

@@ -170,7 +170,7 @@ def test_both_ways_to_threshold_are_compared(tmp_path):
         logits,targs = simulate(n, c, 0.2, 4., -2.)
         logits = logits + torch.linspace(-6, 6, c)
         return MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, **kw),targs
-    neither = 'Other thresholds would hardly help: '
+    neither = 'No other threshold is clearly better: '
     assert finding(interpretation(400, skill=4., bias=-2.4)).startswith(neither)
     assert finding(interpretation(400, skill=2., bias=-4.)).startswith('Another threshold would help: ')
     only = finding(interpretation(400, c=1))
