@@ -124,10 +124,10 @@ def _parts(targs, shares, seed, groups=None, ignore_index=None):
     if groups is None: part = _deal(units, shares, units.rarest_first(rng))
     else:
         part = _deal_groups(units, shares, rng)[groups]
-        n_groups = (units.counts[:,:-1]>0).sum(0)
+        n_groups = (units.counts[:,:-1]>0).sum(0) # The last column counts samples
         few = names[[*((n_groups>0) & (n_groups<len(shares))).nonzero()[0]]]
         if few: warn_user(f"{some_labels(few)}: in fewer groups than parts, so some part has none")
-    sizes = np.bincount(part)
+    sizes = np.bincount(part, minlength=len(shares))
     wanted = shares*len(part)
     if (abs(sizes-wanted)>np.maximum(1, wanted/3)).any():
         warn_user(f"the parts have {sizes.tolist()} samples, instead of "

@@ -254,11 +254,12 @@ def _two_thresholds(r, learn):
     if stay:
         return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`. Use classes of this "
                 "package instead, such as `F1ScoreMulti()`")
-    _,thresh = others[0]
+    if len(found)>1: return text
+    _,thresh = others[0] # All have this one
     of_some = any(getattr(m, 'labels', None) is not None for m,_ in others)
     # The record has the names of these labels if the callback looks at the same ones
     are_known = not of_some or r.labels and learn.zero_labels.scored_labels is None
-    if len(found)>1 or not (isinstance(thresh, float) and are_known): return text
+    if not (isinstance(thresh, float) and are_known): return text
     # A threshold other than the default was chosen, so it stays
     chosen = rule.thresh if thresh==0.5 else thresh
     labels = r.labels if of_some else None

@@ -62,7 +62,7 @@ def add_trend(
     # Loss: NaN is never the best one, and a fall of less than a thousandth does not count
     best = min(before, key=lambda o: np.nan_to_num(o.valid_loss, nan=math.inf), default=None)
     r.best_loss = best.valid_loss if before else math.inf
-    falls = loss < r.best_loss-0.001*abs(r.best_loss)
+    falls = bool(before) and loss < r.best_loss-0.001*abs(r.best_loss)
     r.learns = bool(falls or ranks_better)
     if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
     # A percentage of a negative loss has no meaning

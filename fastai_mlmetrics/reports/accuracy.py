@@ -176,11 +176,12 @@ def _frequencies_in_words(p):
              for name,o in zip(p.vocab, p.frequencies.tolist()) if not math.isnan(o)]
     return f"Scores are weighed to a frequency of {some_names(given)}."
 
-def _describe(report, p, labels, measured, ci):
+def _describe(report, p, is_constant, measured, ci):
     "Store what the rows mean, and what applies to only some of them"
     known = report[report.value.notna()]
-    rows = sorted(known.index, key=[*_FIRST, *known.index].index)
-    constant = some_labels(p.vocab[labels.nonzero().flatten().tolist()], 6) or 'none'
+    rows = [o for o in _FIRST if o in known.index]
+    rows += [o for o in known.index if o not in rows]
+    constant = some_labels(p.vocab[is_constant.nonzero().flatten().tolist()], 6) or 'none'
     limited = known.ceiling[known.ceiling<_BELOW_1]
     report.attrs |= dict(
         sentences={row: _sentence(row, report.loc[row], ci) for row in rows},

@@ -214,10 +214,10 @@ def _p_values(inside, outside, alpha):
 
 def _label_table(p, numbers, slices, shares, alpha):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    shares = torch.stack(shares, 2) # Of the slices and outside, each 2 x S x 3 x C
-    if p.groups is not None:
-        shares[:,1] = _effective_numbers(p, numbers, shares[0,0], shares[:,1])
-    inside,outside = shares.nan_to_num().numpy()
+    # Each: in the slices and outside of them, x slices x metrics x labels
+    share,number = torch.stack(shares, 2).unbind(1)
+    if p.groups is not None: number = _effective_numbers(p, numbers, share[0], number)
+    inside,outside = torch.stack([share, number], 1).nan_to_num().numpy()
     p_values = _p_values(inside, outside, alpha)
     found = (p_values<=alpha).nonzero()
     i,metric,label = found
