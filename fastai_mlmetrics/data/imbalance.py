@@ -214,14 +214,19 @@ def plot_cooccurrence(
 
         plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
+    # Which labels
     true = train.nan_to_num() # In float64, which autocast leaves alone
     n_together = true.T@true.sum(1) - true.sum(0) # Other labels of the samples with each label
     most_often = n_together.argsort(descending=True, stable=True)[:k]
     where = label_columns(labels, names, most_often.sort().values.tolist(), k)
+    # In how many samples two of them are true, of those in which both are known
     true = true[:,where]
     shown = true.T@true
-    if normalize: shown = (shown/(true.T@(~train[:,where].isnan()).double())).nan_to_num()
+    if normalize:
+        known = (~train[:,where].isnan()).double()
+        shown = (shown/(true.T@known)).nan_to_num()
     shown.fill_diagonal_(math.nan)
+    # The heat map
     ax = new_axes(ax, figsize or (2.5+0.2*len(where), max(2.8, 1.2+0.2*len(where))))
     ax.set_facecolor('0.85') # The diagonal
     image = ax.imshow(shown.numpy(), cmap='Blues', vmin=0)

@@ -70,11 +70,8 @@ def _deal(
     counts = units.counts
     n_columns = counts.shape[1]
     deficit = np.tile(shares, (n_columns, 1))
-    # For the rule: 1 where a part has no unit of a column yet, the number of such parts, and of
-    # units to come. A column that no part lacks needs no rule
-    lacks = np.ones((n_columns, len(shares)), int)
-    n_lacking = lacks.sum(1)
-    n_left = (counts>0).sum(0)
+    lacks = np.ones((n_columns, len(shares)), bool) # Whether a part has no unit of a column yet
+    n_left = (counts>0).sum(0) # Units of each column that are yet to be assigned
     part = np.empty(len(units), int)
     for unit in order:
         # The unit's columns
@@ -82,20 +79,16 @@ def _deal(
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns]
-        open_columns = columns[n_lacking[columns]>0]
         # The part that needs it most
         decrease = (2*count@deficit[columns] - count@fraction)/shares
-        if len(open_columns):
-            scarce = open_columns[n_left[open_columns]<=n_lacking[open_columns]]
-            decrease += 1e9*lacks[scarce].sum(0) # More than any chi-square
+        is_scarce = n_left[columns]<=lacks[columns].sum(1)
+        if is_scarce.any(): decrease += 1e9*lacks[columns[is_scarce]].sum(0) # More than any chi-square
         chosen = decrease.argmax()
-        part[unit] = chosen
         # What is left to assign
+        part[unit] = chosen
         deficit[columns,chosen] -= fraction
-        if len(open_columns):
-            n_left[open_columns] -= 1
-            n_lacking[open_columns] -= lacks[open_columns,chosen]
-            lacks[open_columns,chosen] = 0
+        lacks[columns,chosen] = False
+        n_left[columns] -= 1
     return part
 
 def _deal_groups(units, shares, rng):
@@ -124,16 +117,25 @@ def _parts(targs, shares, seed, groups=None, ignore_index=None):
     if groups is None: part = _deal(units, shares, units.rarest_first(rng))
     else:
         part = _deal_groups(units, shares, rng)[groups]
-        n_groups = (units.counts[:,:-1]>0).sum(0) # The last column counts samples
-        few = names[[*((n_groups>0) & (n_groups<len(shares))).nonzero()[0]]]
-        if few: warn_user(f"{some_labels(few)}: in fewer groups than parts, so some part has none")
+        _warn_of_few_groups(units, len(shares), names)
+    _warn_of_sizes(part, shares)
+    return part
+
+def _warn_of_few_groups(units, n_parts, names):
+    "Warn of labels that occur in fewer groups than there are parts"
+    n_groups = (units.counts[:,:-1]>0).sum(0) # The last column counts samples
+    few = np.flatnonzero((n_groups>0) & (n_groups<n_parts))
+    if len(few):
+        warn_user(f"{some_labels(names[few])}: in fewer groups than parts, so some part has none")
+
+def _warn_of_sizes(part, shares):
+    "Warn if a part has a third more or fewer samples than its share"
     sizes = np.bincount(part, minlength=len(shares))
     wanted = shares*len(part)
-    if (abs(sizes-wanted)>np.maximum(1, wanted/3)).any():
-        warn_user(f"the parts have {sizes.tolist()} samples, instead of "
-                  f"{wanted.round().astype(int).tolist()}, because groups are large, or many labels "
-                  "have few samples: choose other shares, smaller groups or fewer labels")
-    return part
+    if (abs(sizes-wanted)<=np.maximum(1, wanted/3)).all(): return
+    warn_user(f"the parts have {sizes.tolist()} samples, instead of "
+              f"{wanted.round().astype(int).tolist()}, because groups are large, or many labels "
+              "have few samples: choose other shares, smaller groups or fewer labels")
 
 def stratified_split(
     targs, # Targets, N x C of 0 and 1

@@ -254,17 +254,20 @@ def _two_thresholds(r, learn):
     if stay:
         return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`. Use classes of this "
                 "package instead, such as `F1ScoreMulti()`")
-    if len(found)>1: return text
+    code = _one_for_all(r, learn, others, rule) if len(found)==1 else ''
+    return text + note(code, f": {code} sets one for all")
+
+def _one_for_all(r, learn, others, rule):
+    "Return the call that gives metrics and loss function one threshold; '' if none would"
     _,thresh = others[0] # All have this one
-    of_some = any(getattr(m, 'labels', None) is not None for m,_ in others)
-    # The record has the names of these labels if the callback looks at the same ones
-    are_known = not of_some or r.labels and learn.zero_labels.scored_labels is None
-    if not (isinstance(thresh, float) and are_known): return text
+    if not isinstance(thresh, float): return ''
     # A threshold other than the default was chosen, so it stays
-    chosen = rule.thresh if thresh==0.5 else thresh
-    labels = r.labels if of_some else None
-    code = set_thresh_code(chosen, rule.min_labels, rule.max_labels, labels)
-    return f"{text}: {code} sets one for all"
+    if thresh==0.5: thresh = rule.thresh
+    of_some = any(getattr(m, 'labels', None) is not None for m,_ in others)
+    if not of_some: return set_thresh_code(thresh, rule.min_labels, rule.max_labels)
+    # The record has the names of these labels if the callback looks at the same ones
+    if not r.labels or learn.zero_labels.scored_labels is not None: return ''
+    return set_thresh_code(thresh, rule.min_labels, rule.max_labels, r.labels)
 
 def _two_limits(metrics, rule):
     "Describe metrics whose `min_labels` and `max_labels` are not those of the loss function"

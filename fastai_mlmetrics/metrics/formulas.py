@@ -151,7 +151,7 @@ class AccuracyMulti(MicroMetric):
     The column `accuracy_multi` is in [0, 1]; 1 is best. With many labels it is high even
     if nothing is predicted, so compare it with `ZerosAccuracy`, or look at F1
     (`multilabel_metrics()` shows all). (tp + tn) / (tp + fp + fn + tn): fastai's function
-    `accuracy_multi`, and one minus scikit- learn's `hamming_loss`.
+    `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])

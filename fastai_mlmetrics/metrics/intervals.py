@@ -147,13 +147,20 @@ def _auc_without(
     without_negative = (pairs_won-losses)/(n_true*(n_false-1))
     return np.where(y, without_positive[level.of_sample], without_negative[level.of_sample])
 
-def _label_without(level, y, frequency, zero_division):
-    "Recompute AP and ROC AUC of a label without each sample: 2 x N"
+def _label_ranking(metrics, column, frequency):
+    "Compute AP and ROC AUC of a label, and again without each sample: 2 values, 2 x N"
+    scores,y,valid = map(np.asarray, column)
+    y = y[valid]
+    level = _Levels(scores[valid], y)
+    curve = level.curve.at_frequency(frequency[None])
+    values = torch.cat([m.values(curve) for m in metrics])
     with np.errstate(all='ignore'): # 0/0, for instance without the only positive
-        ap = _ap_without(level, y, frequency)
+        ap = _ap_without(level, y, frequency.item())
         auc = _auc_without(level, y)
-    if len(y)>1: ap[np.isnan(ap)] = zero_division
-    return np.stack([ap, auc])
+    if len(y)>1: ap[np.isnan(ap)] = metrics[0].zero_division
+    without = values.numpy()[:,None].repeat(len(valid), 1) # Unchanged where its target is ignored
+    without[:,valid] = ap,auc
+    return values,without
 
 # %% ../../nbs/metrics/06_intervals.ipynb #f7fb7d65
 def macro_rankings(
@@ -163,26 +170,18 @@ def macro_rankings(
     "Compute macro AP and ROC AUC in one pass over the labels"
     metrics = APScoreMulti(zero_division=p.zero_division),RocAucMulti()
     if not jackknife: return torch.stack(rank_labels(metrics, p)).nanmean(1),None
-    n = len(p.targs)
-    by_label = []
-    total = np.zeros((2,n)) # Sum over labels of the values that are defined
-    n_defined = np.zeros((2,n)) # In how many labels they are defined
     frequencies = ifnone(p.frequencies, torch.full((len(p.vocab),), math.nan, device='cpu'))
-    for frequency,columns in zip(frequencies, p.by_label()):
-        scores,y,valid = map(np.asarray, columns)
-        y = y[valid]
-        level = _Levels(scores[valid], y)
-        curve = level.curve.at_frequency(frequency[None])
-        value = torch.cat([m.values(curve) for m in metrics])
-        by_label.append(value)
-        without = value.numpy()[:,None].repeat(n, 1) # Unchanged where its target is ignored
-        without[:,valid] = _label_without(level, y, frequency.item(), p.zero_division)
-        defined = ~np.isnan(without)
-        total += np.where(defined, without, 0)
-        n_defined += defined
+    by_label = [] # Values of each label
+    total = 0 # Sum over labels of the values without each sample that are defined, 2 x N
+    n_defined = 0 # In how many labels these are defined, 2 x N
+    for column,frequency in zip(p.by_label(), frequencies):
+        values,without = _label_ranking(metrics, column, frequency)
+        by_label.append(values)
+        total = total + np.nan_to_num(without)
+        n_defined = n_defined + ~np.isnan(without)
     with np.errstate(invalid='ignore'): means = torch.from_numpy(total/n_defined)
-    counts = p.valid.any(1).cpu() # Samples with a target that counts
-    return torch.stack(by_label).nanmean(0),means[:,counts]
+    is_counted = p.valid.any(1).cpu() # Whether a sample has a target that counts
+    return torch.stack(by_label).nanmean(0),means[:,is_counted]
 
 # %% ../../nbs/metrics/06_intervals.ipynb #bc51ac55
 _NOT_COMPUTED = "it was not computed"

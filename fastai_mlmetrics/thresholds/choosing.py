@@ -114,19 +114,22 @@ def missed(
     if constraint is None: return []
     name = constraint.name
     outcome = ifnone(outcome, option.fit)
-    if not (constraint.by_name or option.per_label):
+    if not (constraint.by_name or option.per_label): # A minimum of the average
         value = outcome.score(constraint.m)
         is_kept = constraint.is_kept(value, constraint.least-margin)
         return [] if is_kept else [f"{name} is {value:.3f}"]
     values = constraint.m.values(*outcome.cells).tolist()
-    def is_missed(i, least):
-        if name=='recall' and not option.table.true[i]: return False # There is nothing to find
-        if not constraint.is_kept(values[i], least-margin): return True
-        # With a confidence, these samples may keep what new ones would not
-        is_sure = option.per_label and (name=='recall' or not option.fallback[i])
-        return bool(constraint.confidence) and not is_sure
     return [f"{name} of {vocab[i]} is {values[i]:.3f}"
-            for i,least in constraint.least_by_label.items() if is_missed(i, least)]
+            for i,least in constraint.least_by_label.items()
+            if _misses(constraint, option, i, values[i], least-margin)]
+
+def _misses(constraint, option, i, value, least):
+    "Whether label `i` misses its minimum, or may miss it on new samples if these were asked for"
+    if constraint.name=='recall' and not option.table.true[i]: return False # There is nothing to find
+    if not constraint.is_kept(value, least): return True
+    if not constraint.confidence: return False
+    is_proven = option.per_label and (constraint.name=='recall' or not option.fallback[i])
+    return not is_proven
 
 def _required(objective):
     "State the minimum that an objective requires, and of which samples"

@@ -281,26 +281,25 @@ class ScoreTable(SearchTable):
 @patch
 def averaged(self:ScoreTable, m, thresh, masks):
     if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, masks)
-    # Add up the changes of all samples at each threshold, and then over the thresholds
-    n_steps = len(thresh)+1
-    shape = self.n_folds,n_steps
-    totals = np.zeros(shape) # Changes of the sum of the values at each threshold
-    numbers = np.zeros(shape) # Changes of how many are defined
+    # A sample's value changes where the thresholds, as they fall, pass one of its scores. So add up
+    # the changes of all samples at each threshold; their running sum is the sum of the values
+    of_sum = np.zeros((self.n_folds, len(thresh)+1))
+    of_number = np.zeros_like(of_sum) # Of how many values are defined
     n_rows = max(1, 2**20//self.c)
     tensors = self.fold,self.scores,self.y,self.valid
     for fold,*rows in zip(*(o.split(n_rows) for o in tensors)):
         curve = sort_curve(*rows)
         values = curve.values(m)
-        # The first of the thresholds, from the highest down, that a score exceeds
-        step_of_change = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
-        step_of_change[:,0] = 0 # Nothing is predicted
-        # Row of fold, column of step
-        cell = (n_steps*fold.numpy()[:,None] + step_of_change).ravel()
-        for changes,x in (totals,values.nan_to_num()),(numbers,(~values.isnan()).double()):
-            change = x.diff(prepend=torch.zeros_like(x[:,:1])).numpy()
-            changes += np.bincount(cell, change.ravel(), changes.size).reshape(shape)
-    total,n = (torch.from_numpy(masks@o.cumsum(1)[:,:-1]) for o in (totals, numbers))
+        # The first threshold that a score exceeds
+        step = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
+        step[:,0] = 0 # Nothing is predicted
+        place = fold.numpy()[:,None],step
+        np.add.at(of_sum, place, _changes(values.nan_to_num()))
+        np.add.at(of_number, place, _changes((~values.isnan()).double()))
+    total,n = (torch.from_numpy(masks@o.cumsum(1)[:,:-1]) for o in (of_sum, of_number))
     return total/n
+
+def _changes(x): return x.diff(prepend=torch.zeros_like(x[:,:1])).numpy()
 
 # %% ../../nbs/thresholds/00_search.ipynb #c94f5bab
 class BinnedTable(SearchTable):

@@ -328,29 +328,28 @@ def tune_jointly(self:Objective,
 )->Tuned:
     "Tune a threshold for each label, so that together they maximise the micro average"
     masks = table.fold_masks()
-    rows = [table.row(i) for i in table.each(range(table.c))]
-    def ratio(row): # N and D at each threshold
-        return [o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(masks).cells)]
-    ratios = [*map(ratio, rows)]
+    sets = np.arange(len(masks)) # Sets of folds
     scale = max(1, table.true.sum())
-    sets = np.arange(len(masks))
+    # The metric is a sum over labels of N, divided by one of D: both at each threshold of each label
+    options = []
+    for i in table.each(range(table.c)):
+        row = table.row(i)
+        n,d = (o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(masks).cells))
+        options.append((row.thresh, self.sign*n, d))
+    def best_of(thresh, n, d, v):
+        "Choose the threshold with the highest N - v*D; return it, its N and its D, for each set"
+        # Equal values may be rounded differently; ties go to the highest threshold
+        best = ((n-v[:,None]*d)/scale).round(12).argmax(1)
+        return thresh[best],n[sets,best],d[sets,best]
+    # Dinkelbach: the best thresholds for v give the next v, the metric, until it no longer rises
     v = np.zeros(len(masks))
-    # Dinkelbach: v is the sum of N over that of D so far. Each label takes the threshold with the
-    # highest N - v*D, which gives the next v, until it no longer rises
     for _ in range(100): # Five are enough, as a rule
-        thresh = []
-        sum_n = 0
-        sum_d = 0
-        for row,(n,d) in zip(rows, ratios):
-            # Equal values may be rounded differently; ties go to the highest threshold
-            best = ((self.sign*n - v[:,None]*d)/scale).round(12).argmax(1)
-            thresh.append(row.thresh[best])
-            sum_n = sum_n + n[sets,best]
-            sum_d = sum_d + d[sets,best]
+        thresh,n,d = (np.stack(o, -1) for o in zip(*(best_of(*option, v) for option in options)))
         before = v
-        v = np.divide(self.sign*sum_n, sum_d, out=np.zeros(len(v)), where=sum_d>0)
+        total = d.sum(1)
+        v = np.divide(n.sum(1), total, out=np.zeros(len(v)), where=total>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
-    return Tuned('per_label', table, np.stack(thresh, -1), per_label=True, fallback=('',)*table.c)
+    return Tuned('per_label', table, thresh, per_label=True, fallback=('',)*table.c)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5e7490a5
 @patch
@@ -376,14 +375,14 @@ def tune_required(self:Objective,
     for i,least in table.each(constraint.least_by_label.items()):
         row = table.row(i)
         best,effect = self._best_kept(table, i, row, least)
-        # Else the one that comes nearest
-        near = table.everything
+        # Where no threshold keeps the minimum, the one that comes nearest
+        nearest = table.everything
         if constraint.name=='precision':
-            near = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
+            nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
         has_positives = masks@table.total[:,1,i]>0
-        near = np.where(has_positives & ~np.isnan(near), near, thresh[:,i])
-        thresh[:,i] = np.where(np.isnan(best), near, best)
+        nearest = np.where(has_positives & ~np.isnan(nearest), nearest, thresh[:,i])
+        thresh[:,i] = np.where(np.isnan(best), nearest, best)
         fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))
 
