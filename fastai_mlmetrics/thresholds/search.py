@@ -236,10 +236,9 @@ class ScoreTable(SearchTable):
 
     def _by_fold(self, pairs):
         "Count the negatives and the positives among some pairs, N x C bools: folds x 2 x C"
-        def count(x):
-            zeros = torch.zeros(self.n_folds, self.c, dtype=torch.int32, device='cpu')
-            return zeros.index_add_(0, self.fold, x.int()).numpy()
-        return np.stack([count(pairs & ~self.y), count(pairs & self.y)], 1)
+        pairs,y,fold = (o.numpy() for o in (pairs, self.y, self.fold))
+        def count(x): return [np.count_nonzero(x[fold==k], axis=0) for k in range(self.n_folds)]
+        return np.stack([count(pairs & ~y), count(pairs & y)], 1)
 
     def row(self,
         i:int=None, # Label; None: the pairs of all labels
