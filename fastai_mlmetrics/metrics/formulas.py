@@ -81,9 +81,10 @@ class FBetaMulti(CountsMetric):
 
     The column `fbeta_score_2` is the mean over labels, in [0, 1]; 1 is best. With
     `beta=2`, recall is twice as important as precision, with `beta=0.5` half as
-    important. To tune a threshold for it: `learn.thresh_find(metric='fbeta', beta=2)`. (1
-    + beta²) tp / ((1 + beta²) tp + beta² fn + fp), as scikit-learn's `fbeta_score`; 0/0
-    if nothing is true and nothing predicted.
+    important. To tune a threshold for it: `learn.thresh_find(metric='fbeta', beta=2)`.
+
+    (1 + beta²) tp / ((1 + beta²) tp + beta² fn + fp), as scikit-learn's `fbeta_score`;
+    0/0 if nothing is true and nothing predicted.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -150,8 +151,10 @@ class AccuracyMulti(MicroMetric):
 
     The column `accuracy_multi` is in [0, 1]; 1 is best. With many labels it is high even
     if nothing is predicted, so compare it with `ZerosAccuracy`, or look at F1
-    (`multilabel_metrics()` shows all). (tp + tn) / (tp + fp + fn + tn): fastai's function
-    `accuracy_multi`, and one minus scikit-learn's `hamming_loss`.
+    (`multilabel_metrics()` shows all).
+
+    (tp + tn) / (tp + fp + fn + tn): fastai's function `accuracy_multi`, and one minus
+    scikit-learn's `hamming_loss`.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -201,8 +204,10 @@ class AccuracyLift(MicroMetric):
 
     The column `accuracy_lift` is at most 1, which is best. At 0, accuracy is that of
     predicting nothing, and below 0 it is lower: then there are more false positives than
-    true ones, so raise the threshold. (tp - fp) / (tp + fn), which is (accuracy - zeros)
-    / (1 - zeros); nan if nothing is true.
+    true ones, so raise the threshold.
+
+    (tp - fp) / (tp + fn), which is (accuracy - zeros) / (1 - zeros); nan if nothing is
+    true.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -235,8 +240,10 @@ class BalancedAccuracyMulti(CountsMetric):
 
     The column `balanced_accuracy_score` is the mean over labels, in [0, 1]; 1 is best,
     0.5 is chance, also for a rare label. To tune a threshold for it:
-    `learn.thresh_find(metric='balanced_accuracy')`. Mean of tp / (tp + fn) and tn / (tn +
-    fp), as scikit-learn's `balanced_accuracy_score` of each label.
+    `learn.thresh_find(metric='balanced_accuracy')`.
+
+    Mean of tp / (tp + fn) and tn / (tn + fp), as scikit-learn's
+    `balanced_accuracy_score` of each label.
 
         targs = tensor([[1,0,1], [0,1,0], [1,0,0]])
         logits = tensor([[2.,-1.,-2.], [-1.,3.,-1.], [1.,0.5,-3.]])
@@ -252,8 +259,9 @@ class MatthewsCorrCoefMulti(CountsMetric):
         learn = vision_learner(dls, resnet18, metrics=MatthewsCorrCoefMulti())
 
     The column `matthews_corrcoef` is the mean over labels, in [-1, 1]; 1 is best, 0 is
-    chance. To tune a threshold for it: `learn.thresh_find(metric='matthews')`. (tp tn -
-    fp fn) / √((tp + fp) (tp + fn) (tn + fp) (tn + fn)), as scikit-learn's
+    chance. To tune a threshold for it: `learn.thresh_find(metric='matthews')`.
+
+    (tp tn - fp fn) / √((tp + fp) (tp + fn) (tn + fp) (tn + fn)), as scikit-learn's
     `matthews_corrcoef` of each label; 0 if only the predictions are constant, 0/0 if the
     targets are. fastai's class passes all labels at once, for which scikit-learn raises
     an error.
