@@ -68,7 +68,7 @@ def _fastai_twins(r, learn):
 
 def _other_metrics(r, learn):
     "Metrics that are lists, or are for one class per sample, end a fit with an error"
-    if any(isinstance(unwrap(m), (list,tuple,L,dict)) for m in learn.metrics):
+    if any(isinstance(unwrap(m), (list,tuple,L,dict,str)) for m in learn.metrics):
         return ("a metric is a list or a dict: write one flat list, such as "
                 "`learn.metrics = [*multilabel_metrics(), APScoreMulti()]`")
     names = [m.name for m in learn.metrics if getattr(m, 'dim_argmax', None) is not None

@@ -404,7 +404,7 @@ def test_nan_predictions_have_no_value():
     assert [*measured]==[*measure(known(), None)]
 
 def test_without_intervals_nothing_is_computed_again(monkeypatch):
-    monkeypatch.setattr('fastai_mlmetrics.metrics.intervals._label_without', None)
+    monkeypatch.setattr('fastai_mlmetrics.metrics.intervals._label_ranking', None)
     monkeypatch.setattr('fastai_mlmetrics.metrics.intervals.scores_without', None)
     measure(known(), None)
 
