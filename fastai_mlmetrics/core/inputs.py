@@ -70,7 +70,7 @@ def as_frame(
     return o.iloc[:,0] if is_one and any(map(_is_row, o.iloc[:,0])) else o
 
 def _rows(o):
-    "List the rows of a list, or of a Series or an array whose cells are rows; None: they are numbers"
+    "List the rows of a list, or of a Series or an array whose cells are rows; None: it has none"
     if isinstance(o, _LISTS): return [*o]
     is_objects = isinstance(o, (pd.Series,np.ndarray)) and o.dtype==object and o.ndim==1
     return [*o] if is_objects and any(map(_is_row, o)) else None
@@ -81,19 +81,21 @@ def _from_table(o):
     "Convert anything but a tensor"
     o = as_frame(o)
     rows = _rows(o)
-    # numpy cannot read tensors with gradients or on a GPU, and does not stack the rows of a Series
-    if rows and (not isinstance(o, _LISTS) or isinstance(rows[0], Tensor)): return _stacked(rows)
+    # numpy does not stack the rows of a Series, and cannot read tensors with gradients or on a GPU
+    if rows and (isinstance(o, (pd.Series,np.ndarray)) or isinstance(rows[0], Tensor)):
+        return _stacked(rows)
     # numpy would load each item of a data set, and never finish with an endless object
-    if not (isinstance(o, (*_LISTS,Number)) or any(hasattr(o, name) for name in _CONVERTIBLE)):
-        raise TypeError(f"{type(o).__name__} is no array")
+    is_array = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, name) for name in _CONVERTIBLE)
+    if not is_array: raise TypeError(f"{type(o).__name__} is no array")
     try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
     except (TypeError,ValueError,RuntimeError):
         if rows is None: raise
         return _stacked(rows)
     if a.dtype==object:
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
-        # A DataFrame converts itself, since numpy cannot convert pandas' NA
-        a = np.asarray((o if hasattr(o, 'astype') else a).astype(float))
+        # An array or a table converts itself, since numpy cannot convert pandas' NA
+        numbers = o.astype(float) if hasattr(o, 'astype') else a.astype(float)
+        a = np.asarray(numbers)
     return _from_numpy(a)
 
 def _stacked(rows):

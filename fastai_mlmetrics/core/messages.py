@@ -222,16 +222,20 @@ def _argument_texts(f):
     order = *inspect.signature(f).parameters,'return' # Older versions of fastcore have another
     return {k: docs[k].docment for k in order if k in docs and docs[k].docment}
 
+def _methods(cls):
+    "List the methods of a class, own and inherited ones; [] for a function"
+    classes = getattr(cls, '__mro__', ())
+    return [getattr(m, '__func__', m) for base in classes for m in base.__dict__.values()]
+
 def document(
-    *objects # Functions and classes; of another package's class, only methods patched in here change
+    *objects # Functions and classes. Of a class of fastai, the methods change that this package adds
 ):
     "Append the comments of the arguments to the docstrings"
     ours = __name__.partition('.')[0]
     def is_ours(o): return (getattr(o, '__module__', None) or '').partition('.')[0]==ours
-    methods = [getattr(m, '__func__', m) for o in objects for base in getattr(o, '__mro__', ())
-               for m in base.__dict__.values()]
-    for o in {*filter(is_ours, [*objects, *methods])}:
+    for o in {*filter(is_ours, [*objects, *itertools.chain(*map(_methods, objects))])}:
         f = o.__init__ if isinstance(o, type) else o
+        # A class may have inherited its `__init__` from fastai
         if not (o.__doc__ and inspect.isfunction(f) and is_ours(f)): continue
         try: texts = _argument_texts(f)
         except OSError: return # A frozen application has no source

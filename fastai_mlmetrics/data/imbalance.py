@@ -216,7 +216,8 @@ def plot_cooccurrence(
     names,train,_ = label_matrix(data, **kwargs)
     # Which labels
     true = train.nan_to_num() # In float64, which autocast leaves alone
-    n_together = true.T@true.sum(1) - true.sum(0) # Other labels of the samples with each label
+    # Number of other labels, summed over the samples with each label
+    n_together = true.T@true.sum(1) - true.sum(0)
     most_often = n_together.argsort(descending=True, stable=True)[:k]
     where = label_columns(labels, names, most_often.sort().values.tolist(), k)
     # In how many samples two of them are true, of those in which both are known

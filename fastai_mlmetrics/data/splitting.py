@@ -69,7 +69,7 @@ def _deal(
     "Assign each unit to the part that needs it most"
     counts = units.counts
     n_columns = counts.shape[1]
-    deficit = np.tile(shares, (n_columns, 1))
+    deficit = np.tile(shares, (n_columns, 1)) # Columns x parts, as fractions of the column's total
     lacks = np.ones((n_columns, len(shares)), bool) # Whether a part has no unit of a column yet
     n_left = (counts>0).sum(0) # Units of each column that are yet to be assigned
     part = np.empty(len(units), int)
@@ -79,8 +79,9 @@ def _deal(
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns]
-        # The part that needs it most
+        # By how much chi-square decreases if the unit goes to each part
         decrease = (2*count@deficit[columns] - count@fraction)/shares
+        # Columns with no more units left than there are parts without one: these parts come first
         is_scarce = n_left[columns]<=lacks[columns].sum(1)
         if is_scarce.any(): decrease += 1e9*lacks[columns[is_scarce]].sum(0) # More than any chi-square
         chosen = decrease.argmax()

@@ -17,7 +17,7 @@ from ..metrics.streaming import StreamMetric
 from ..thresholds.tuning import metric_class
 from .validation import ValidationStats
 from .verdicts import (
-    add_verdict, diagnosis, problem, why_no_verdict, zeros_are_beaten)
+    add_verdict, diagnosis, problem, why_no_verdict, constant_beats_zeros)
 from .boxes import (
     as_warning, MISLEADING, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
 from fastai_mlmetrics.diagnosis.records import (
@@ -138,7 +138,7 @@ class ZeroLabelsCallback(Callback):
         self.after_cancel_validate()
         if not self._is_validation: return
         for m in self.learn.metrics.filter(risinstance(StreamMetric)): m.warns_of_range = False
-        with self._leaving_out("a validation"): # A custom loss may have any `thresh`
+        with self._tolerating_errors("a validation"): # A custom loss may have any `thresh`
             rule = Decoding(self.loss_func).args
             if self.thresh is not None: rule['thresh'] = self.thresh
             ignored = ifnone(self.ignore_index, ignored_by(self.learn.metrics))
@@ -152,7 +152,7 @@ class ZeroLabelsCallback(Callback):
         if new: notify(as_warning(f"{MISLEADING}:", new, r))
 
     @contextmanager
-    def _leaving_out(self,
+    def _tolerating_errors(self,
         what, # What is computed
         but=() # Errors to raise nevertheless
     ):
@@ -176,7 +176,7 @@ class ZeroLabelsCallback(Callback):
         elif self.is_counting and len(self.yb):
             stats = self._stats.pop(self._standalone)
             # Errors of these kinds are about the predictions or targets of the user
-            with self._leaving_out("a validation", but=(ValueError,TypeError)):
+            with self._tolerating_errors("a validation", but=(ValueError,TypeError)):
                 stats.accumulate(self.learn)
                 self._stats[self._standalone] = stats # Not if counting the batch has failed
 
@@ -187,7 +187,7 @@ class ZeroLabelsCallback(Callback):
         stats = self._stats.pop(self._standalone, None)
         if not stats: return
         r = None
-        with self._leaving_out("the record of a validation"):
+        with self._tolerating_errors("the record of a validation"):
             stats.check() # Soft targets, for example, cannot be counted
             r = self._record(stats)
         if r is None: return
@@ -239,7 +239,7 @@ def after_epoch(self:ZeroLabelsCallback):
     "Log the epoch's validation, act on it, or announce that all is clear"
     r = self._to_log.pop(self._standalone, None)
     if r is None: return
-    with self._leaving_out("values for the trackers"): self.track(r)
+    with self._tolerating_errors("values for the trackers"): self.track(r)
     self._warn_of_pitfalls(r.pitfalls, r)
     if self._standalone: return # `after_fit` judges it
     if getattr(self.saver, 'new_best', False): self.best_record = r
@@ -251,7 +251,7 @@ def after_epoch(self:ZeroLabelsCallback):
         # `after_fit` raises the error, when logger and progress bar are done
         if self.on_flag=='raise': fit.error = ZeroLabelsError(*describe(r).args, r)
         else: self._act(r)
-        if self.on_flag in ('stop','raise'): raise CancelFitException
+        if r.stopped or fit.error: raise CancelFitException
     if fit.n_healthy>=self.patience: self._announce_clear(r)
 
 @patch(as_prop=True)
@@ -331,7 +331,7 @@ def _act(self:ZeroLabelsCallback, r):
 def _report(self:ZeroLabelsCallback, describe, r):
     "Show what `describe` makes of a record"
     warning = None
-    with self._leaving_out("a report"): warning = describe(r)
+    with self._tolerating_errors("a report"): warning = describe(r)
     if warning: notify(warning)
 
 @patch
@@ -339,7 +339,7 @@ def _announce_clear(self:ZeroLabelsCallback, r):
     "Show that all is clear, if a verdict was reported and nothing is wrong now"
     data = id(self._data)
     if data not in self.reported or why_no_verdict(r) or problem(r): return
-    with self._leaving_out("a report"):
+    with self._tolerating_errors("a report"):
         # The best epoch may be the one before the weights became NaN
         if not torch.as_tensor(self.learn.loss).isfinite().all(): return
         del self.reported[data]
@@ -423,13 +423,13 @@ def plot(self:ZeroLabelsCallback,
 
         learn.zero_labels.plot()"""
     if not self.records: raise ValueError("there is nothing to plot before the first validation")
-    # Not of `evaluate(dl=test_dl)`, if there are others
+    # Without test sets, unless there is nothing else to plot
     records = [o for o in self.records if not o.other_data] or self.records
     df = Table([dict(o) for o in records])
     fig,axs = plt.subplots(1, 2, figsize=figsize, layout='constrained')
     axs[0].plot(df.accuracy, 'o-', label='accuracy_multi')
     axs[0].plot(df.zeros_accuracy, 'k--', label='zeros_accuracy')
-    if any(map(zeros_are_beaten, records)):
+    if any(map(constant_beats_zeros, records)):
         axs[0].plot(df.constant_accuracy, 'k:', label='constant_accuracy')
     axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
     axs[1].plot(df.f1_micro, 'o-', label='f1_micro')

@@ -238,22 +238,26 @@ def _with_thresh(metrics, rule, logits):
     pairs = [(m, metric_thresh(m, logits)) for m in metrics if not is_top_k(m)]
     return [(m, thresh) for m,thresh in pairs if thresh is not None]
 
-def _two_thresholds(r, learn):
-    "The metrics' threshold is not the loss function's, which `predict` and `show_results` use"
+def _two_rules(r, learn):
+    "Metrics have another threshold, or other limits, than `predict` and `show_results`"
     decoding = Decoding(learn.loss_func)
     if not (decoding.decodes and hasattr(learn.loss_func, 'thresh')): return
-    rule = decoding.rule
+    of_counts = learn.metrics.filter(risinstance(CountsMetric))
+    return _two_thresholds(r, learn, decoding.rule) or _two_limits(of_counts, decoding.rule)
+
+def _two_thresholds(r, learn, rule):
+    "Describe metrics whose threshold is not that of the loss function; None: there are none"
     with_thresh = _with_thresh(learn.metrics, rule, are_logits(r))
     others = [(m, thresh) for m,thresh in with_thresh
               if not np.allclose(thresh, rule.thresh, atol=1e-6)]
-    if not others: return _two_limits(learn.metrics.filter(risinstance(CountsMetric)), rule)
+    if not others: return
     names = L(m.name for m,_ in others).unique()
     found = sorted({exact_thresh(thresh) for _,thresh in others})
     text = f"{_use(names)} thresh={' or '.join(found)}, {_PREDICT} use {exact_thresh(rule.thresh)}"
-    stay = L(m.name for m,_ in with_thresh if not isinstance(m, CountsMetric)).unique()
-    if stay:
-        return (f"{text}: {some_names(stay, 3)} cannot follow `learn.set_thresh`. Use classes of this "
-                "package instead, such as `F1ScoreMulti()`")
+    cannot_follow = L(m.name for m,_ in with_thresh if not isinstance(m, CountsMetric)).unique()
+    if cannot_follow:
+        return (f"{text}: {some_names(cannot_follow, 3)} cannot follow `learn.set_thresh`. Use classes "
+                "of this package instead, such as `F1ScoreMulti()`")
     code = _one_for_all(r, learn, others, rule) if len(found)==1 else ''
     return text + note(code, f": {code} sets one for all")
 
@@ -270,7 +274,7 @@ def _one_for_all(r, learn, others, rule):
     return set_thresh_code(thresh, rule.min_labels, rule.max_labels, r.labels)
 
 def _two_limits(metrics, rule):
-    "Describe metrics whose `min_labels` and `max_labels` are not those of the loss function"
+    "Describe metrics whose limits are not those of the loss function; None: there are none"
     # Metrics with custom limits, such as top-k metrics, differ on purpose
     apart = metrics.filter(lambda m: m.rule.limits!=rule.limits
                            and not m.has_own_limits and m.uses_thresh)
@@ -308,7 +312,7 @@ PITFALLS = [
     Pitfall('monitor', 'end', _monitor_disagrees),
     Pitfall('stale-threshold', 'end', _stale_thresh),
     Pitfall('no-decoding', 'validation', _no_decoding),
-    Pitfall('two-thresholds', 'validation', _two_thresholds)]
+    Pitfall('two-thresholds', 'validation', _two_rules)]
 
 def error_text(e):
     "Describe an error in a line"

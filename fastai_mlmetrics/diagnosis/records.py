@@ -17,7 +17,7 @@ from .validation import ValidationStats
 from .verdicts import (
     add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, never_predicts, not_muted,
     one_class_scores, per_label_helps, problem, Row, same_targets, sentence, thresh_gains,
-    thresh_helps, why_no_verdict, without_label, zeros_are_beaten)
+    thresh_helps, why_no_verdict, without_label, constant_beats_zeros)
 from .remedies import (
     continued, matching, matching_rows, REMEDIES, remedies)
 from .boxes import as_warning, BLUE, GREEN, RED
@@ -52,7 +52,9 @@ def add_trend(
 ):
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
+    has_losses = train_loss is not None
     r.train_loss = ifnone(train_loss, math.nan)
+    # Advice speaks of the last epoch, also if a better one is loaded then
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-patience:]
@@ -60,16 +62,16 @@ def add_trend(
     best_median = max((o.ap_median for o in before), default=-math.inf)
     ranks_better = r.ap_median>max(best_median, 1.2*r.random_ap) and not r.collapsed
     # Loss: NaN is never the best one, and a fall of less than a thousandth does not count
-    best = min(before, key=lambda o: np.nan_to_num(o.valid_loss, nan=math.inf), default=None)
-    r.best_loss = best.valid_loss if before else math.inf
+    best_record = min(before, key=lambda o: np.nan_to_num(o.valid_loss, nan=math.inf), default=None)
+    r.best_loss = best_record.valid_loss if before else math.inf
     falls = bool(before) and loss < r.best_loss-0.001*abs(r.best_loss)
     r.learns = bool(falls or ranks_better)
-    if train_loss is not None and not math.isfinite(loss): r.loss_trend = 'diverges'
+    if has_losses and not math.isfinite(loss): r.loss_trend = 'diverges'
     # A percentage of a negative loss has no meaning
     elif before and loss>=0 and r.best_loss>=0:
         rises = loss > 1.05*r.best_loss
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-        r.overfits = rises and r.train_loss<min(0.9*best.train_loss, loss)
+        r.overfits = rises and r.train_loss<0.9*best_record.train_loss and r.train_loss<loss
 
 def keep_trend(r, last):
     "Copy the trend of the last epoch to a validation of the same weights, which have the same loss"
@@ -92,7 +94,7 @@ def _wrong(r):
 def _accuracy(r):
     "Compare accuracy with its baselines"
     best = f", the same labels for every sample {r.constant_accuracy:.3f}"
-    return _ACCURACY.format(**r) + note(zeros_are_beaten(r), best)
+    return _ACCURACY.format(**r) + note(constant_beats_zeros(r), best)
 
 def _never_predicted(r):
     "Name the labels that are never predicted, and say if that may be on purpose"
@@ -159,7 +161,7 @@ def what_remains(r):
     if r.missed_rate>=0.1: texts.append(f"it predicts no label for {without_label(r)}")
     baseline = "predicting no label at all"
     its_accuracy = r.zeros_accuracy
-    if zeros_are_beaten(r):
+    if constant_beats_zeros(r):
         baseline = "the same labels for every sample"
         its_accuracy = r.constant_accuracy
     if r.accuracy<its_accuracy:

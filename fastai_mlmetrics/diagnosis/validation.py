@@ -168,14 +168,15 @@ class ValidationStats:
         "Compute the metrics"
         read = self.per_label.read()
         if read is None: return None
-        counts,checks = read # Of each label, 4 x C
+        counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
         defined = self.per_label.check_input(checks) # Whether metrics have a value
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts)
         samples = self.samples.counts
-        of_all = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
+        always_one = len(n)>1 and samples.one_class==samples.counted and samples.counted>=ENOUGH
+        micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True)) # Of all labels together
         return dict(**kwargs,
             labels=None if self.scores_all else [*names],
             label_counts=dict(zip(names, counts.T.tolist())),
@@ -183,9 +184,9 @@ class ValidationStats:
             **self._label_lists(counts, names, defined),
             **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
-            one_class=scored and len(n)>1 and samples.one_class==samples.counted>=ENOUGH,
+            one_class=scored and always_one,
             range_problem=range_words(self.per_label.range_found, decoding),
-            ap_micro=APScoreMulti().values(of_all).item() if defined else math.nan,
+            ap_micro=APScoreMulti().values(micro_curve).item() if defined else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 
     def _rates(self, counts, defined):

@@ -162,6 +162,6 @@ def problem(r, at=''):
     return '' if row is None else sentence(at, row.says(r))
 
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #80f595fb
-def zeros_are_beaten(r):
+def constant_beats_zeros(r):
     "Whether the best labels for all samples are more accurate than predicting nothing"
     return r.constant_accuracy>r.zeros_accuracy

@@ -163,13 +163,15 @@ def _suggested(objective, options, chosen, now, vocab, is_part):
     "Return the thresholds with their table, in which the chosen one is marked"
     table = chosen.table
     shown = thresh_table(objective, options, vocab)
-    row = options.index(chosen) # The rows of options come before those of labels
+    row = options.index(chosen) # Rows of labels follow those of the options
     shown['advice'] = ['set' if i==row else '' for i in range(len(shown))]
     shown.attrs['marked'] = [chosen.name]
     shown.attrs['reading'] = recommendation(objective, chosen, now, vocab)
     if table.has_samples and chosen.held_out:
         shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
+    # `set_thresh` needs names for a threshold per label, and to leave other labels as they are
     names = vocab if is_part or chosen.per_label else None
+    # Fields `best` and `per_label`
     res = SuggestedThresholds(**{o.name: o.value for o in options if not o.in_use})
     return res.with_table(shown, thresh=chosen.value, names=names,
                           tuned_on=samples_key(vocab, table.total.sum(0)),

@@ -280,8 +280,9 @@ class ScoreTable(SearchTable):
 @patch
 def averaged(self:ScoreTable, m, thresh, masks):
     if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, masks)
-    # A sample's value changes where the thresholds, as they fall, pass one of its scores. So add up
-    # the changes of all samples at each threshold; their running sum is the sum of the values
+    # From one threshold to the next lower one, the value of a sample changes if one of its scores is
+    # between them. Add up these changes over all samples; their running sum is the sum of the values.
+    # The last column has the changes below all thresholds
     of_sum = np.zeros((self.n_folds, len(thresh)+1))
     of_number = np.zeros_like(of_sum) # Of how many values are defined
     n_rows = max(1, 2**20//self.c)
@@ -289,9 +290,9 @@ def averaged(self:ScoreTable, m, thresh, masks):
     for fold,*rows in zip(*(o.split(n_rows) for o in tensors)):
         curve = sort_curve(*rows)
         values = curve.values(m)
-        # The first threshold that a score exceeds
+        # Number of the first threshold that each score exceeds. They fall; numpy wants them to rise
         step = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
-        step[:,0] = 0 # Nothing is predicted
+        step[:,0] = 0 # The first step of a curve predicts nothing, so it has no score
         place = fold.numpy()[:,None],step
         np.add.at(of_sum, place, _changes(values.nan_to_num()))
         np.add.at(of_number, place, _changes((~values.isnan()).double()))

@@ -330,11 +330,12 @@ def tune_jointly(self:Objective,
     masks = table.fold_masks()
     sets = np.arange(len(masks)) # Sets of folds
     scale = max(1, table.true.sum())
-    # The metric is a sum over labels of N, divided by one of D: both at each threshold of each label
+    # The metric is sum(N)/sum(D) over labels. N and D of a label at each of its thresholds:
     options = []
     for i in table.each(range(table.c)):
         row = table.row(i)
-        n,d = (o.numpy()[:,:-1] for o in self.m.ratio(*row.curve(masks).cells))
+        ratio = self.m.ratio(*row.curve(masks).cells)
+        n,d = (o.numpy()[:,:-1] for o in ratio) # Without the last step, which has no threshold
         options.append((row.thresh, self.sign*n, d))
     def best_of(thresh, n, d, v):
         "Choose the threshold with the highest N - v*D; return it, its N and its D, for each set"
@@ -344,12 +345,11 @@ def tune_jointly(self:Objective,
     # Dinkelbach: the best thresholds for v give the next v, the metric, until it no longer rises
     v = np.zeros(len(masks))
     for _ in range(100): # Five are enough, as a rule
-        thresh,n,d = (np.stack(o, -1) for o in zip(*(best_of(*option, v) for option in options)))
+        thresh,n,d = zip(*(best_of(*option, v) for option in options)) # Each a list over labels
         before = v
-        total = d.sum(1)
-        v = np.divide(n.sum(1), total, out=np.zeros(len(v)), where=total>0)
+        v = np.divide(sum(n), sum(d), out=np.zeros(len(v)), where=sum(d)>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
-    return Tuned('per_label', table, thresh, per_label=True, fallback=('',)*table.c)
+    return Tuned('per_label', table, np.stack(thresh, -1), per_label=True, fallback=('',)*table.c)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5e7490a5
 @patch
@@ -376,14 +376,16 @@ def tune_required(self:Objective,
         row = table.row(i)
         best,effect = self._best_kept(table, i, row, least)
         # Where no threshold keeps the minimum, the one that comes nearest
-        nearest = table.everything
+        nearest = table.everything # A threshold that predicts every sample
         if constraint.name=='precision':
             nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
-        has_positives = masks@table.total[:,1,i]>0
+        _,positives = table.total[:,:,i].T # In each fold
+        has_positives = masks@positives>0
         nearest = np.where(has_positives & ~np.isnan(nearest), nearest, thresh[:,i])
         thresh[:,i] = np.where(np.isnan(best), nearest, best)
-        fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(best[0]) else ''
+        of_all = best[0] # Tuned on all folds
+        fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(of_all) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b03

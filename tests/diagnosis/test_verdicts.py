@@ -2,7 +2,8 @@
 from helpers import *
 from fastai_mlmetrics.diagnosis.records import Record
 from fastai_mlmetrics.diagnosis.verdicts import (add_verdict, diagnosis, is_better, is_choice, per_label_helps, problem,
-                                                 thresh_gains, thresh_helps, VERDICTS, why_no_verdict, zeros_are_beaten)
+                                                 thresh_gains, thresh_helps, VERDICTS, why_no_verdict,
+                                                 constant_beats_zeros)
 
 NO_GAIN = 0.,-0.1,0.1
 HEALTHY = dict(
@@ -112,5 +113,5 @@ def test_when_thresholds_per_label_help(helps, changes):
     r.thresh = 0.3,0.4
     assert is_choice(r)==(not helps)
 
-def test_zeros_are_beaten_only_by_a_better_constant():
-    assert not zeros_are_beaten(record()) and zeros_are_beaten(record(constant_accuracy=0.81))
+def test_constant_beats_zeros_only_by_a_better_constant():
+    assert not constant_beats_zeros(record()) and constant_beats_zeros(record(constant_accuracy=0.81))
