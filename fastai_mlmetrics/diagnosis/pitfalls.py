@@ -256,8 +256,8 @@ def _two_thresholds(r, learn, rule):
     text = f"{_use(names)} thresh={' or '.join(found)}, {_PREDICT} use {exact_thresh(rule.thresh)}"
     cannot_follow = L(m.name for m,_ in with_thresh if not isinstance(m, CountsMetric)).unique()
     if cannot_follow:
-        return (f"{text}: {some_names(cannot_follow, 3)} cannot follow `learn.set_thresh`. Use classes "
-                "of this package instead, such as `F1ScoreMulti()`")
+        return (f"{text}: {some_names(cannot_follow, 3)} cannot follow `learn.set_thresh`. Use "
+                "classes of this package instead, such as `F1ScoreMulti()`")
     code = _one_for_all(r, learn, others, rule) if len(found)==1 else ''
     return text + note(code, f": {code} sets one for all")
 
