@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from ..core.messages import (
     check_int, code_html, count_of, note, progress, written_whole)
-from ..core.tables import as_shown, format_cell, label_index, some_names
+from ..core.tables import as_shown, format_cell, some_names
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
@@ -20,13 +20,13 @@ from .comparison import ModelComparison
 from .slices import slices_of
 from .plots import (
     most_mistakes_first, plot_calibration, plot_cardinality, plot_frequencies, plot_label_confusion,
-    plot_precision_recall, plot_thresh_curve, stretched, with_curve)
+    plot_precision_recall, plot_thresh_curve, with_curve)
 from .samples import (
     find_mistakes, mistakes, sample_inputs, sample_names, sample_titles, show)
 from base64 import b64encode
 from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from scipy.special import expit
+from scipy.special import expit, logit
 import fastai, fastai_mlmetrics
 
 # %% ../../nbs/reports/06_page.ipynb #827cbcd7
@@ -64,9 +64,7 @@ class _Results:
 
     def most_mistakes(self, among):
         "Return the columns of the `k` labels with the most mistakes"
-        cols = [label_index(o, self.interp.vocab) for o in self.labels.index]
-        ap = self.labels.ap.set_axis(cols).sort_index().to_numpy()
-        return most_mistakes_first(self.interp.counts, ap, among)[:self.k]
+        return most_mistakes_first(self.interp.counts, among)[:self.k]
 
 def _saved(kind, **kwargs):
     "Save the current figure, and close it; return its bytes and their URI"
@@ -177,9 +175,8 @@ def _labels(p):
 
 # %% ../../nbs/reports/06_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
-    "Return the thresholds of a slider: even steps over `scores` as they are plotted, and `marks`"
-    x = stretched(scores, probs)
-    x = x[np.isfinite(x)]
+    "Return the thresholds of a slider: even steps over `scores` or their logits, and `marks`"
+    x = logit(np.clip(scores.astype(float), 1e-7, 1-1e-7)) if probs else scores[np.isfinite(scores)]
     margin = 0.04*np.ptp(x) or 0.5
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
     thresh = expit(x) if probs else x

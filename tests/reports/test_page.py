@@ -236,22 +236,18 @@ def test_colors_of_thresholds_are_those_of_the_notebook(tmp_path):
     assert colors(thresh=[0.1]*6+[0.9]*6)==(['best','lowest now','highest now'], [True,False])
 
 def test_rare_labels_are_not_what_is_shown(tmp_path):
-    "But those with the most mistakes, of labels with enough positives; of equals, the lowest average precision"
+    "But those with the most mistakes, of labels with enough positives"
     logits,targs = simulate(600, 12, 0.2, 3., -2.)
     targs[:,:6] = 0
     targs[:3,:6],logits[:,:6] = 1,-9 # Never found
     logits[:,6] = torch.where(targs[:,6]==1, -4., 4.) # Always wrong
-    logits[:,7],targs[:,7] = logits[:,8].clone(),targs[:,8]
-    low = (logits[:,7]<=0) & (targs[:,7]==0)
-    logits[:,7] = torch.where(low, -0.1, logits[:,7]) # A worse ranking, the same mistakes
     interp = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=list('abcdefghijkl'))
     wrong = interp.counts[1:3].sum(0)
-    assert wrong[7]==wrong[8] and interp.report().ap['h']<interp.report().ap['i']
     page = written(interp, tmp_path, k=6, sections=['curves','labels'])
     svg, = svgs(page)
     shown = re.findall(r'>0\.\d\d  ([a-l])<|>1\.00  ([a-l])<', svg)
     names = [a or b for a,b in shown]
-    assert len(names)==6 and names[0]=='g' and {*names}=={*'ghijkl'} and names.index('h')<names.index('i')
+    assert len(names)==6 and names[0]=='g' and {*names}=={*'ghijkl'}
     mistakes = [wrong['abcdefghijkl'.index(o)].item() for o in names]
     assert mistakes==sorted(mistakes, reverse=True)
     assert 'the 6 labels with the most mistakes, of those with at least 20 positives' in page.get_text()
