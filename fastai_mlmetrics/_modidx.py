@@ -1505,8 +1505,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                                    'fastai_mlmetrics/reports/interpret.py'),
                                                     'fastai_mlmetrics.reports.interpret._cross_entropy': ( 'reports/interpret.html#_cross_entropy',
                                                                                                            'fastai_mlmetrics/reports/interpret.py'),
-                                                    'fastai_mlmetrics.reports.interpret._has_loss_per_target': ( 'reports/interpret.html#_has_loss_per_target',
-                                                                                                                 'fastai_mlmetrics/reports/interpret.py'),
                                                     'fastai_mlmetrics.reports.interpret._judge': ( 'reports/interpret.html#_judge',
                                                                                                    'fastai_mlmetrics/reports/interpret.py'),
                                                     'fastai_mlmetrics.reports.interpret.accuracy_report': ( 'reports/interpret.html#accuracy_report',

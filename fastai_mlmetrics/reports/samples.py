@@ -172,7 +172,7 @@ def _mistakes(interp, kind, cols):
 
 def _one_of_each(interp, found, groups):
     "Keep the first mistake of each group of samples"
-    items = interp.losses[::interp.rows_per_item]
+    items = range(len(interp.preds)//interp.rows_per_item)
     groups = group_values(groups_of(interp.dl, groups), len(interp.preds), items)
     return found[~pd.Series(groups[found['sample']], found.index).duplicated()]
 

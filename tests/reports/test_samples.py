@@ -150,7 +150,7 @@ def test_texts_are_sorted_and_stay_aligned():
     assert table.input.tolist()==[*map(_without_tokens, texts)] and (table.loss.diff()[1:]<=0).all()
     check_show(interp, 'rain')
     everything = interp.predictions.replace(rule=interp.rule.replace(thresh=0.)) # Predicted in all samples
-    interp = MultiLabelInterpretation(learn, interp.dl, interp.losses, everything)
+    interp = MultiLabelInterpretation(learn, interp.dl, everything)
     assert interp.predicted.all()
     assert not re.search('xxbos|xxwrep', repr(interp.show('rain', 'false', max_n=2)))
     assert _without_tokens('xxbos xxmaj the xxup nato xxunk xxrep 3 a xxwrep 2 so xxeos')=='The NATO … aaa so so'
