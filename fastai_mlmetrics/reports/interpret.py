@@ -128,6 +128,7 @@ class MultiLabelInterpretation(Interpretation):
     empty = empty
     to_html = to_html
 
+    preds = property(attrgetter('predictions.scores'), doc="Scores, N x C; zeros and ones if binary")
     targs = property(attrgetter('predictions.targs'), doc="Targets, N x C")
     vocab = property(attrgetter('predictions.vocab'), doc="Names of the labels")
     rule = property(attrgetter('predictions.rule'), doc="Threshold and limits")
@@ -148,11 +149,6 @@ class MultiLabelInterpretation(Interpretation):
         store_attr('predictions,rows_per_item')
         self.given = None # Files or texts of samples that no Learner has
         self.required = '' # What a search for the threshold had to keep, such as a recall; '': nothing
-
-    @property
-    def preds(self):
-        "Scores, N x C; zeros and ones for binary predictions"
-        return self.predictions.scores
 
     @property
     def counts(self):
