@@ -7,15 +7,13 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../../nbs/reports/02_comparison.ipynb #8edba6b5
 from fastai.basics import *
-from ..core.inputs import as_vocab, columns_of
-from ..core.messages import check_kwargs, count_of, note, said_once
+from ..core.messages import check_kwargs, note, said_once
 from ..core.tables import (
     as_shown, new_axes, plot_name, Table, three_decimals, with_limits)
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.intervals import interval_table, mean_of_runs, simultaneous_level
 from .accuracy import (
-    in_words, measure, no_intervals_in_words, why_unknown)
-from collections import ChainMap
+    in_words, listed, measure, no_intervals_in_words, why_unknown)
 from dataclasses import replace
 
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
@@ -76,21 +74,15 @@ class ModelComparison(Table):
 # %% ../../nbs/reports/02_comparison.ipynb #ceba6d87
 _OFTEN = ['f1_micro','f1_macro','accuracy_multi'] # Named first
 
-def _with_limits(row):
-    "Format the size of a difference and its interval"
-    return with_limits(row.difference, row.low, row.high)
-
 def _excludes_0(rows):
-    "Whether the interval excludes 0, of one row or of each row of a table"
+    "Whether the intervals of a table's rows exclude 0"
     return (rows.low>0) | (rows.high<0)
 
 def _rows_in_words(table):
     "Name three rows with their differences, and count the others"
     rows = sorted(table.index, key=[*_OFTEN, *table.index].index)
-    texts = [f"{in_words(row)} by {_with_limits(table.loc[row])}" for row in rows[:3]]
-    if len(rows)>3: texts.append(count_of(len(rows)-3, 'more row'))
-    *others,last_one = texts
-    return note(others, f"{', '.join(others)} and ") + last_one
+    limits = table[['difference','low','high']]
+    return listed([f"{in_words(row)} by {with_limits(*limits.loc[row])}" for row in rows], 3)
 
 def _compared(name, first, table):
     "Summarise the differences of a model from the first one in two sentences"
@@ -125,47 +117,10 @@ def _difference_table(differences, level):
     return table
 
 # %% ../../nbs/reports/02_comparison.ipynb #ae31eb16
-def _check_models(preds_by_name):
-    "Raise an error unless there are two models or more, with names that are not yet used"
-    if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
-        raise ValueError("preds_by_name should be a dict of two models or more, such as "
-                         "{'resnet18': preds_a, 'resnet50': preds_b}")
-    taken = preds_by_name.keys() & {*_DIFFERENCE}
-    if taken:
-        raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
-
-def _is_by_model(thresh, models, vocab):
-    "Whether thresholds are a dict by model; an error if it has only some of the models"
-    if not isinstance(thresh, dict): return False
-    # Models and labels may have names in common
-    is_by_label = thresh.keys() <= {*L(as_vocab(vocab))}
-    is_by_model = thresh.keys()==models.keys()
-    if thresh.keys() & models.keys() and not (is_by_model or is_by_label):
-        raise ValueError(f"thresh is by model, but has {[*thresh]}: pass one threshold for each of "
-                         f"{[*models]}")
-    return is_by_model
-
-def _rules_in_words(rules):
-    "State how each model's labels are predicted"
-    if len({*rules.values()})==1: return f"Predicted {first(rules.values())}."
-    return f"Predicted: {'; '.join(f'{as_shown(k)} {o}' for k,o in rules.items())}."
-
-def _n_axes(table):
-    "Count the axes of an array, or of lists in lists"
-    if hasattr(table, 'ndim'): return table.ndim
-    return 1+_n_axes(table[0]) if isinstance(table, (list,tuple)) and len(table) else 0
-
 def _runs_of(preds, targs):
     "List the predictions of a model's trainings; usually there is one"
-    is_list = isinstance(preds, list) and _n_axes(preds)==_n_axes(targs)+1
-    return [*preds] if is_list else [preds]
-
-def _check_runs(runs):
-    "Raise an error if only some models have several trainings"
-    n = {name: len(o) for name,o in runs.items()}
-    if min(n.values())==1<max(n.values()):
-        raise ValueError(f"the models have {n} trainings: pass one of each model, or two or more, "
-                         "since nobody knows how much a single one varies")
+    is_list = isinstance(preds, list) and len(preds)>0
+    return preds if is_list and np.ndim(preds[0])==np.ndim(targs) else [preds]
 
 def _measure_model(name, runs, targs, ci, kwargs):
     "Check the predictions of a model; return those of its last training, and an `Estimate` by row"
@@ -176,24 +131,21 @@ def _measure_model(name, runs, targs, ci, kwargs):
     rows = [row for row in measured[0] if all(row in o for o in measured)]
     return checked[-1],{row: mean_of_runs([o[row] for o in measured]) for row in rows}
 
-def _joined(tables, models):
-    "Join the tables of several models to one"
-    *_,last_one = tables.values()
-    if len(tables)==1: return last_one
-    columns = last_one.columns.intersection(_DIFFERENCE)
-    return pd.concat(tables, names=['model',None])[[*models,*columns]]
-
 def _measure_models(preds_by_name, targs, thresh, ci, kwargs):
     "Return each model's `Estimate`s by row, and its predictions (of the last training)"
     runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
-    _check_runs(runs)
-    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *L(runs.values()).concat()))
-    is_by_model = _is_by_model(thresh, preds_by_name, vocab)
+    n_runs = {name: len(o) for name,o in runs.items()}
+    if min(n_runs.values())==1<max(n_runs.values()):
+        raise ValueError(f"the models have {n_runs} trainings: pass one of each model, or two or "
+                         "more, since nobody knows how much a single one varies")
+    is_by_model = isinstance(thresh, dict) and bool(thresh.keys() & runs.keys()) # If not, by label
+    if is_by_model and thresh.keys()!=runs.keys():
+        raise ValueError(f"thresh is by model, but has {[*thresh]}: pass one for each of {[*runs]}")
     predictions = {}
     measured = {}
-    for name,preds in runs.items():
+    for name in runs:
         kwargs['thresh'] = thresh[name] if is_by_model else thresh
-        predictions[name],measured[name] = _measure_model(name, preds, targs, ci, kwargs)
+        predictions[name],measured[name] = _measure_model(name, runs[name], targs, ci, kwargs)
     return measured,predictions
 
 _ABOUT = (
@@ -201,21 +153,18 @@ _ABOUT = (
     "`low` to `high` its interval, which holds for all rows and models at once: a difference is "
     "significant if 0 is not between them. If there are several trainings of each model, scores are "
     "their means, intervals include what trainings vary by, and `spread` is the standard deviation "
-    "of a difference of single trainings. ")
+    "of a difference of single trainings. Predicted: {rules}.")
 
-def _describe(table, predictions, differences, ci):
-    "Store what the columns are, and what applies to only some rows"
-    p,*_ = predictions.values() # What is said is alike for all models
-    table.attrs['about'] = _ABOUT+_rules_in_words({
-        name: o.rule.describe() if o.scored else 'as binary predictions'
-        for name,o in predictions.items()})
-    if ci is None:
-        text = "Without intervals (ci=None), it is unknown which differences may be chance."
-    else:
-        text = said_once(p.sampling) if table.low.notna().any() else ''
-        reasons = [why_unknown(rows, p) for rows in differences.values()]
-        table.attrs['reasons'] = dict(ChainMap(*reasons))
-    table.attrs['reading'] = ' '.join(filter(None, [p.which_labels, text]))
+def _described(predictions, reasons, has_interval, ci):
+    "Write what the columns are, and what applies to only some rows: the `attrs` of a comparison"
+    rules = {name: o.rule.describe() if o.scored else 'as binary predictions'
+             for name,o in predictions.items()}
+    p,*_ = predictions.values() # What else is said is alike for all models
+    texts = [p.which_labels, said_once(p.sampling) if has_interval else '',
+             note(ci is None, "Without intervals (ci=None), it is unknown which differences may be "
+                  "chance.")]
+    return dict(about=_ABOUT.format(rules='; '.join(f'{as_shown(k)} {o}' for k,o in rules.items())),
+                reasons=reasons, reading=' '.join(filter(None, texts)))
 
 @takes_predictions(but=['thresh'])
 def compare_models(
@@ -237,18 +186,27 @@ def compare_models(
     once. Give each model its own threshold, tuned on other samples. A model may be a list of runs
     with other random seeds: then a lucky seed is not called better."""
     check_kwargs('compare_models', compare_models, kwargs)
-    _check_models(preds_by_name)
+    if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
+        raise ValueError("preds_by_name should be a dict of two models or more, such as "
+                         "{'resnet18': preds_a, 'resnet50': preds_b}")
     measured,predictions = _measure_models(preds_by_name, targs, thresh, ci, kwargs)
-    # Subtract the first model from each other one
+    # Differences of each other model from the first one, with intervals that hold at once
     base,*others = measured
     differences = {name: _subtract(measured[name], measured[base]) for name in others}
-    every = [o for rows in differences.values() for o in rows.values()]
-    level = simultaneous_level(every, ci)
-    # Tabulate the differences
+    level = simultaneous_level(L(differences.values()).map(dict.values).concat(), ci)
+    # A table for each, and all of them as one
+    def values(name, rows): return [measured[name][row].value for row in rows]
     tables = {}
-    for name,by_row in differences.items():
-        scores = {k: {row: measured[k][row].value for row in by_row} for k in (base, name)}
-        tables[name] = ModelComparison(scores).join(_difference_table(by_row, level))
-    res = _joined(tables, measured)
-    _describe(res, predictions, differences, ci)
+    for name,rows in differences.items():
+        scores = {base: values(base, rows), name: values(name, rows)}
+        tables[name] = ModelComparison(scores, rows).join(_difference_table(rows, level))
+    res = tables[name]
+    if len(others)>1:
+        columns = res.columns.intersection(_DIFFERENCE)
+        res = pd.concat(tables, names=['model',None])[[*measured,*columns]]
+    # What they mean
+    reasons = {}
+    if ci is not None:
+        for rows in differences.values(): reasons |= why_unknown(rows, first(predictions.values()))
+    res.attrs = _described(predictions, reasons, res.low.notna().any(), ci)
     return res

@@ -31,7 +31,7 @@ from functools import cached_property, wraps
 def _judge(interp, **kwargs):
     "Diagnose the predictions; `kwargs`: of the function `judge`"
     # Remedies are calls of a Learner, if there is one that can follow them
-    decoding = interp.learn and Decoding(interp.learn.loss_func)
+    decoding = Decoding(interp.learn.loss_func) if interp.learn else None
     decodes = bool(decoding and decoding.decodes)
     fields = dict(decodes=decodes, phase='validate' if decodes else '',
                   tuned=bool(decoding and decoding.tuned_on),
@@ -75,18 +75,11 @@ def compare_slices(self,
 
 # %% ../../nbs/reports/07_interpret.ipynb #123b68fe
 def _cross_entropy(p):
-    "Compute each sample's mean loss over its valid targets"
+    "Compute each sample's mean binary cross-entropy over its valid targets"
     # Scores that are not probabilities are margins, which count as logits
     loss = F.binary_cross_entropy if is_probs(p.scores) else F.binary_cross_entropy_with_logits
     losses = loss(p.scores.nan_to_num(), (p.targs==1).to(p.scores.dtype), reduction='none')
     return losses.where(p.valid, math.nan).nanmean(1)
-
-def _has_loss_per_target(loss, ignored):
-    "Whether a loss function can return one loss per target, with the target value `ignored`"
-    # Losses that ignore targets in another way may return one loss per valid target
-    if ignored is not None and getattr(loss, 'ignore_index', None) is None: return False
-    params = inspect.signature(getattr(loss, 'forward', loss)).parameters
-    return hasattr(loss, 'reduction') or 'reduction' in params
 
 def checked(
     f # Function of an interpretation, or method
@@ -135,6 +128,7 @@ class MultiLabelInterpretation(Interpretation):
     empty = empty
     to_html = to_html
 
+    preds = property(attrgetter('predictions.scores'), doc="Scores, N x C; zeros and ones if binary")
     targs = property(attrgetter('predictions.targs'), doc="Targets, N x C")
     vocab = property(attrgetter('predictions.vocab'), doc="Names of the labels")
     rule = property(attrgetter('predictions.rule'), doc="Threshold and limits")
@@ -147,21 +141,14 @@ class MultiLabelInterpretation(Interpretation):
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
         dl:DataLoader, # Data loader of the samples; None: the predictions are from arrays
-        losses:Tensor, # One loss per item, which all its rows share if predictions have three axes
-        predictions:Predictions # Scores or binary predictions, targets, names and threshold
+        predictions:Predictions, # Scores or binary predictions, targets, names and threshold
+        rows_per_item:int=1 # Number of samples per item of the loader, if predictions have three axes
     ):
-        self.predictions = predictions
+        if predictions.nan_warning: raise ValueError(predictions.nan_warning)
+        super().__init__(learn, dl, _cross_entropy(predictions))
+        store_attr('predictions,rows_per_item')
         self.given = None # Files or texts of samples that no Learner has
         self.required = '' # What a search for the threshold had to keep, such as a recall; '': nothing
-        if predictions.nan_warning: raise ValueError(predictions.nan_warning)
-        # Predictions of three axes have several rows per item
-        self.rows_per_item = len(predictions.preds)//len(losses)
-        super().__init__(learn, dl, losses.repeat_interleave(self.rows_per_item))
-
-    @property
-    def preds(self):
-        "Scores, N x C; zeros and ones for binary predictions"
-        return self.predictions.scores
 
     @property
     def counts(self):
@@ -208,27 +195,19 @@ class MultiLabelInterpretation(Interpretation):
             interp = MultiLabelInterpretation.from_learner(learn)
             interp = MultiLabelInterpretation.from_learner(learn, dl=test_dl)
 
-        Threshold, limits and ignored targets are those of the Learner, unless others are passed. With
-        `labels`, the loss of a sample is the cross-entropy of these labels."""
+        Threshold, limits and ignored targets are those of the Learner, unless others are passed."""
         dl = get_dl(learn, ds_idx, dl)
-        ignored = ifnone(ignore_index, ignored_by(learn.metrics))
-        # Neither a loss of all labels nor one of several outputs is a loss of these labels
-        with_loss = (labels is None and Decoding.of(learn).loss_of_zeros is not None
-                     and _has_loss_per_target(learn.loss_func, ignored))
-        preds,targs,*losses = get_probs(learn, dl=dl, act=act, with_loss=with_loss)
+        preds,targs = get_probs(learn, dl=dl, act=act)
         # If a callback changed the rows, these are not the loader's items, which cannot be shown
         if len(preds)!=getattr(dl, 'n', len(preds)): dl = torch.utils.data.DataLoader(dl.dataset)
-        rule = Decoding(learn.loss_func).args
+        # The rule of the loss function, with the threshold that was passed
         vocab = label_vocab(learn.dls)
+        rule = Decoding(learn.loss_func).args
         if thresh is not None: rule['thresh'] = complete_thresh(thresh, rule['thresh'], vocab)
-        p = Predictions.of(preds, targs, vocab=vocab, ignore_index=ignored,
-                           groups=groups_of(dl, groups), labels=labels, **rule)
-        def by_item(x): return x.view(len(preds), -1)
-        if losses: # The mean over all targets becomes that over the valid ones
-            valid_share = by_item(p.valid).mean(1, dtype=torch.float32)
-            item_losses = losses[0].flatten()/valid_share
-        else: item_losses = by_item(_cross_entropy(p)).nanmean(1)
-        res = cls(learn, dl, item_losses, p)
+        rule['ignore_index'] = ifnone(ignore_index, ignored_by(learn.metrics))
+        groups = groups_of(dl, groups)
+        p = Predictions.of(preds, targs, vocab=vocab, groups=groups, labels=labels, **rule)
+        res = cls(learn, dl, p, len(p.preds)//len(preds))
         res.required = getattr(learn.loss_func if thresh is None else thresh, 'required', '')
         return res
 
@@ -249,7 +228,7 @@ class MultiLabelInterpretation(Interpretation):
         With `items`, `show` and `to_html` show the texts, images or rows of the mistakes."""
         check_kwargs('from_preds', cls.from_preds, kwargs)
         p = Predictions.of(preds, targs, **kwargs)
-        res = cls(None, None, _cross_entropy(p), p)
+        res = cls(None, None, p)
         res.required = getattr(kwargs.get('thresh'), 'required', '')
         if items is None: return res
         check_index('items and predictions', items, preds, targs)

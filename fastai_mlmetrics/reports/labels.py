@@ -85,7 +85,8 @@ def without_label(
 )->str: # '' if each sample has a label
     "State how many samples have no label among the known targets"
     tp,_,fn,_ = p.sample_counts
-    n,n_without = len(tp),int((tp+fn==0).sum())
+    n = len(tp)
+    n_without = int((tp+fn==0).sum())
     if not n_without: return ''
     is_known = p.counts.sum()==n*len(p.vocab) # Whether no target is ignored
     verb = 'has' if n_without==1 else 'have'
@@ -127,23 +128,21 @@ def _mistakes_in_words(label):
 
 def _label_rows(interp, metrics, sort):
     "Score each label, lowest in column `sort` first"
-    tp,fp,fn,_ = interp.counts.numpy()
+    tp,fp,fn,tn = interp.counts
     support = tp+fn
     predicted = tp+fp
+    is_known = (support+predicted>0).numpy()
     columns = {name: o.by_label.numpy() for name,o in metrics.items()}
     columns['low'],columns['high'] = _f1_intervals(interp.predictions)
-    if interp.scored:
-        tp,_,fn,_ = interp.counts.double()
-        columns['chance'] = random_ap(tp+fn, interp.counts.sum(0).double())
+    if interp.scored: columns['chance'] = random_ap(support.double(), (support+fp+tn).double())
     table = LabelReport(dict(support=support, predicted=predicted, **columns,
                              thresh=math.nan if interp.rule.is_top_k else interp.thresh),
                         index=pd.Index(interp.vocab, name='label', tupleize_cols=False))
     def sort_key(column):
         if sort=='label': # Names may be of several types
             return column.map(as_shown) if column.dtype==object else column
-        if sort not in metrics: return column
         # Nothing is known of labels that are neither true nor predicted: they come last
-        return column.mask(support+predicted==0)
+        return column.where(is_known) if sort in metrics else column
     return table.reindex(columns=_COLUMNS).sort_values(sort, kind='stable', key=sort_key)
 
 def _average_rows(interp, metrics):
@@ -159,11 +158,10 @@ def _average_rows(interp, metrics):
 
 def _unlabelled_in_words(p):
     "State how high F1 over samples can be if samples have no label"
-    unlabelled = without_label(p)
     tp,_,fn,_ = p.sample_counts
     highest = (tp+fn>0).double().mean()
-    text = f"{unlabelled}, so F1 in the samples average is at most {highest:.3f}."
-    return note(unlabelled, text)
+    text = f"{without_label(p)}, so F1 in the samples average is at most {highest:.3f}."
+    return note(highest<1, text)
 
 _ABOUT = (
     "Predicted {rule}. `low` to `high` is the 95% interval of `f1`, `chance` the average precision "
@@ -251,16 +249,13 @@ def most_confused(self,
                        samples=pairs.data[frequent]))
     found = found.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     shown = found if k is None else found.head(check_int('k', k, 1))
-    text = ''
-    if not self.predicted.any():
-        text = "No label is predicted, so none is confused with another one."
-    elif not counts.nnz: text = "No sample has both a missed and a wrongly predicted label."
-    elif not len(found):
-        text = (f'No pair is in {min_val:,} samples; the most frequent is in '
-                f'{counts.max():,}.')
+    if not len(found):
+        where = 'a sample' if min_val==1 else f'{min_val:,} samples'
+        text = f'No pair of a missed and a wrongly predicted label is in {where}.'
+        shown.attrs['reading'] = text
     elif len(shown)<len(found):
         text = f'The first {len(shown):,} of {len(found):,} pairs; k=None lists all.'
-    if text: shown.attrs['reading'] = text
+        shown.attrs['reading'] = text
     return shown
 
 def most_missed(self)->Table: # A row per label, most often missed first

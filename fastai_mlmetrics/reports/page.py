@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from ..core.messages import (
     check_int, code_html, count_of, note, progress, written_whole)
-from ..core.tables import as_shown, format_cell, label_index, some_names
+from ..core.tables import as_shown, format_cell, some_names
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
@@ -20,13 +20,13 @@ from .comparison import ModelComparison
 from .slices import slices_of
 from .plots import (
     most_mistakes_first, plot_calibration, plot_cardinality, plot_frequencies, plot_label_confusion,
-    plot_precision_recall, plot_thresh_curve, stretched, with_curve)
+    plot_precision_recall, plot_thresh_curve, with_curve)
 from .samples import (
     find_mistakes, mistakes, sample_inputs, sample_names, sample_titles, show)
 from base64 import b64encode
 from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from scipy.special import expit
+from scipy.special import expit, logit
 import fastai, fastai_mlmetrics
 
 # %% ../../nbs/reports/06_page.ipynb #827cbcd7
@@ -38,8 +38,9 @@ def glossary():
 # %% ../../nbs/reports/06_page.ipynb #1b39a1e4
 class _Results:
     "Values that several sections show"
-    def __init__(self, interp, record, data, comparison, by, k, max_n):
+    def __init__(self, interp, data, comparison, by, k, max_n):
         store_attr()
+        self.record = interp.record
         self.report = report(interp)
         # The rows of the report: labels, then averages
         self.labels = self.report[:len(interp.vocab)]
@@ -47,7 +48,6 @@ class _Results:
         # The labels with positives, and of these, the labels with enough positives to tell much
         self.known = self.labels[self.labels.support>0]
         enough = self.known[self.known.support>=ENOUGH]
-        self.k = k
         self.worst = self.most_mistakes(self.interp.true.any(0).numpy())
         left_out = 0<len(enough)<len(self.known)
         which = note(left_out, f", of those with at least {ENOUGH} positives")
@@ -64,9 +64,7 @@ class _Results:
 
     def most_mistakes(self, among):
         "Return the columns of the `k` labels with the most mistakes"
-        cols = [label_index(o, self.interp.vocab) for o in self.labels.index]
-        ap = self.labels.ap.set_axis(cols).sort_index().to_numpy()
-        return most_mistakes_first(self.interp.counts, ap, among)[:self.k]
+        return most_mistakes_first(self.interp.counts, among)[:self.k]
 
 def _saved(kind, **kwargs):
     "Save the current figure, and close it; return its bytes and their URI"
@@ -177,9 +175,8 @@ def _labels(p):
 
 # %% ../../nbs/reports/06_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
-    "Return the thresholds of a slider: even steps over `scores` as they are plotted, and `marks`"
-    x = stretched(scores, probs)
-    x = x[np.isfinite(x)]
+    "Return the thresholds of a slider: even steps over `scores` or their logits, and `marks`"
+    x = logit(np.clip(scores.astype(float), 1e-7, 1-1e-7)) if probs else scores[np.isfinite(scores)]
     margin = 0.04*np.ptp(x) or 0.5
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
     thresh = expit(x) if probs else x
@@ -214,21 +211,20 @@ def _slider(p, probs, marks, start):
 def _thresholds(p):
     "Show what other thresholds would give: in a sentence, a plot and a slider"
     interp = p.interp
-    best = p.record.suggested_thresh
     if not interp.scored or not interp.preds[interp.true].isfinite().any(): return
-    without = f' without {interp.rule.limits}' if interp.rule.limits else ''
+    without = note(interp.rule.limits, f' without {interp.rule.limits}')
     finding = thresh_finding(p.record, without)
     if finding: yield 'finding',finding
     if p.record.other_data:
         yield 'text',"Choose a threshold on the validation set, not on these samples."
-    # The thresholds that the plot and the slider mark
+    # The plot and the slider mark the best threshold, and those in use; the slider starts at the first
+    best = p.record.suggested_thresh
     marks = {} if best is None else dict(best=best)
-    start = ifnone(best, 0.5)
     if not interp.rule.is_top_k:
-        in_use = L(interp.thresh)
-        low,high = min(in_use),max(in_use)
+        low = min(L(interp.thresh))
+        high = max(L(interp.thresh))
         marks |= {'now': low} if low==high else {'lowest now': low, 'highest now': high}
-        start = ifnone(best, low)
+    start = first([*marks.values(), 0.5])
     table = ScoreTable(interp.predictions)
     yield _plot(f"Micro F1 at every threshold for all labels{without}. The best one has the highest "
                 "micro F1 of those that predict at most twice as many labels as are true.",
@@ -310,9 +306,7 @@ def _frequencies(p):
 # %% ../../nbs/reports/06_page.ipynb #f32ded94
 def _glossary(p):
     "Define the terms of the page"
-    compared = p.comparison is not None or p.by is not None
-    hidden = set() if compared else {'difference'}
-    terms = {term: text for term,text in glossary().items() if term not in hidden}
+    terms = glossary()
     yield 'folded',(f"{len(terms)} terms", 'facts', terms)
 
 # %% ../../nbs/reports/06_page.ipynb #0c9922f1
@@ -332,19 +326,13 @@ SECTIONS = dict(
     glossary=('The words of this page', _glossary))
 
 # %% ../../nbs/reports/06_page.ipynb #e7a11f52
-def _cell_text(o, number=format_cell):
-    if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else number(o)
-    return o.name if isinstance(o, Path) else as_shown(o)
-
-def _cells(values, is_text, number):
-    "Return for each cell its text, whether its column is text, and its tooltip"
-    paths = [str(o) if isinstance(o, Path) else '' for o in values]
-    return [*zip([_cell_text(o, number) for o in values], is_text, paths)]
-
 def _rows(table):
-    "List the rows of a table: the name and the cells"
+    "List the rows of a table: the name, and the text of each cell with whether its column is text"
+    def text(o):
+        if isinstance(o, (float,np.floating)): return '-' if math.isnan(o) else table.formatted(o)
+        return as_shown(o)
     is_text = [o.kind not in 'biuf' for o in table.dtypes]
-    return [(_cell_text(name), _cells(cells, is_text, table.formatted))
+    return [(text(name), [*zip(map(text, cells), is_text)])
             for name,*cells in table.itertuples(name=None)]
 
 _env = Environment(loader=PackageLoader('fastai_mlmetrics.reports', '.'), autoescape=True,
@@ -382,22 +370,20 @@ def to_html(self,
 
     The page opens with a sentence in plain words; everything about code is folded. Next: send the
     file, which needs nothing else, or add `by='site'` to show for whom the model fails."""
-    names = _chosen(sections, without)
     if not isinstance(comparison, (ModelComparison,NoneType)):
         raise TypeError(f"comparison is a {type(comparison).__name__}: "
                         "pass what compare_models returns")
-    k = check_int('k', k, 1)
-    max_n = check_int('max_n', max_n, 1)
+    names = _chosen(sections, without)
+    results = _Results(self, data, comparison, by, check_int('k', k, 1), check_int('max_n', max_n, 1))
+    # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
+    style = plt.style.context(['default', {'svg.fonttype': 'none', 'svg.hashsalt': 'page'}])
     path = Path(path).expanduser()
     shown = {}
-    with written_whole(path) as file, plt.style.context('default'), warnings.catch_warnings():
-        # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
-        plt.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': 'page'})
+    with written_whole(path) as file, style, warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'Glyph')
-        results = _Results(self, self.record, data, comparison, by, k, max_n)
         for name in progress(names):
             heading,section = SECTIONS[name]
-            blocks = [*section(results)]
+            blocks = [*section(results)] # None: there is nothing to show
             if blocks: shown[name] = heading,blocks
         page = _env.get_template('page.html')
         file.write(page.render(title=title, opening=opening(self), data=data, sections=shown))

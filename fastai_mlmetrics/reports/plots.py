@@ -7,9 +7,9 @@ __all__ = []
 
 # %% ../../nbs/reports/04_plots.ipynb #2e660ce6
 from fastai.basics import *
-from ..core.messages import check_int, count_of
+from ..core.messages import check_int, count_of, note
 from ..core.tables import (
-    label_columns, label_index, new_axes, plot_label, plot_name)
+    label_columns, label_index, new_axes, plot_label, plot_name, some_labels)
 from ..core.rules import is_probs
 from ..core.counts import ENOUGH
 from ..metrics.streaming import CountsMetric
@@ -20,7 +20,7 @@ from ..metrics.ranking import (
     APScoreMulti, ExpectedCalibrationError, rank_labels, RocAucMulti)
 from ..thresholds.search import SearchTable
 from .labels import confusion_matrix, count_confusions, most_confused
-from scipy.special import expit, logit
+from fastai.vision.data import get_grid
 from scipy.stats import binomtest
 
 # %% ../../nbs/reports/04_plots.ipynb #c48462f5
@@ -31,14 +31,6 @@ def _write_cells(ax, texts, shares):
         ax.text(x, y, texts[y,x], ha='center', va='center', fontsize=8, color=color)
 
 # %% ../../nbs/reports/04_plots.ipynb #f7dc8d40
-def _matrix_axes(n, ncols, figsize):
-    "Return a new figure and `n` of its axes, in rows of `ncols`"
-    nrows = math.ceil(n/ncols)
-    figsize = figsize or (max(1.6*ncols, 2.4), 2*nrows+0.4)
-    fig,axs = plt.subplots(nrows, ncols, figsize=figsize, layout='constrained', squeeze=False)
-    for ax in axs.flat[n:]: ax.axis('off')
-    return fig,axs.flat[:n]
-
 def plot_confusion_matrices(self,
     normalize:bool=False, # Whether to show fractions of each row instead of counts
     title:str=None, # Title of the figure; None: the selection of labels and the threshold
@@ -57,23 +49,25 @@ def plot_confusion_matrices(self,
         interp.plot_confusion_matrices(labels=['cat', 'dog'], normalize=True)"""
     # Of labels that are neither true nor predicted, F1 is nan, which comes last
     f1 = F1ScoreMulti(zero_division=math.nan).values(*self.counts.double())
-    cols = label_columns(labels, self.vocab, f1.argsort(stable=True).tolist(), k)
-    if title is None:
-        rule = self.predictions.rule_of(*cols) if len(cols)==1 else self.rule
-        title = rule.describe()
-        if labels is None and len(cols)<len(f1):
-            title = f'lowest F1: {len(cols)} of {len(f1):,} labels, {title}'
+    lowest_first = f1.argsort(stable=True).tolist()
+    cols = label_columns(labels, self.vocab, lowest_first, k)
+    # A row of axes for each `ncols` labels
     ncols = min(check_int('ncols', ncols, 1), len(cols))
-    fig,axs = _matrix_axes(len(cols), ncols, figsize)
+    figsize = figsize or (max(1.6*ncols, 2.4), 2*math.ceil(len(cols)/ncols)+0.4)
+    fig,axs = get_grid(len(cols), ncols=ncols, figsize=figsize, layout='constrained', return_fig=True)
     for ax,i,counts in zip(axs, cols, confusion_matrix(self)[cols]):
-        shares = counts/counts.sum(1, keepdims=True).clip(1) # Of each row
-        ax.imshow(shares, cmap=cmap, vmin=0, vmax=1, aspect='auto')
-        texts = np.char.mod(f'%.{norm_dec}f', shares) if normalize else counts
-        if plot_txt: _write_cells(ax, texts, shares)
+        fractions = counts/counts.sum(1, keepdims=True).clip(1) # Of each row
+        ax.imshow(fractions, cmap=cmap, vmin=0, vmax=1, aspect='auto')
+        texts = np.char.mod(f'%.{norm_dec}f', fractions) if normalize else counts
+        if plot_txt: _write_cells(ax, texts, fractions)
         ax.set_title(plot_label(self.vocab[i], 20), fontsize=8)
         ax.set_xticks([0,1], ['no','yes'], fontsize=8)
         ax.set_yticks([0,1], ['no','yes'], fontsize=8)
-    fig.suptitle(title, fontsize=10)
+    # What they are
+    rule = self.predictions.rule_of(cols[0]) if len(cols)==1 else self.rule
+    is_part = labels is None and len(cols)<len(f1)
+    which = note(is_part, f'lowest F1: {len(cols)} of {len(f1):,} labels, ')
+    fig.suptitle(ifnone(title, which+rule.describe()), fontsize=10)
     fig.supxlabel('predicted', fontsize=10)
     fig.supylabel('true', fontsize=10)
 
@@ -82,10 +76,6 @@ def _most_frequent(times, k):
     "Return the indices of the `k` highest counts, highest first, without those that are 0"
     order = np.argsort(-times, kind='stable')
     return order[:min(k, (times>0).sum())]
-
-def _axis_title(name, n, n_all):
-    "Name an axis, and say how many labels it shows if these are not all"
-    return f'{name}, {n} of {n_all:,} labels' if n<n_all else name
 
 def plot_label_confusion(self,
     k:int=20, # Maximum number of rows and of columns; labels in most confusions come first
@@ -101,24 +91,28 @@ def plot_label_confusion(self,
     k = check_int('k', k, 1)
     counts = count_confusions(self.predictions)
     if not counts.nnz: return print(most_confused(self).reading)
+    # The rows with the most confusions, and their columns with the most
     rows = _most_frequent(counts.sum(1), k)
     cols = _most_frequent(counts[rows].sum(0), k)
     shown = counts[rows][:,cols].toarray()
+    # A row may have its confusions in other columns
     rows = rows[shown.any(1)]
     shown = shown[shown.any(1)]
-    row_names = [plot_name(self.vocab[i]) for i in rows.tolist()]
-    col_names = [plot_name(self.vocab[i]) for i in cols.tolist()]
     ax = new_axes(ax, figsize or (3+0.3*len(cols), 3+0.3*len(rows)))
     ax.imshow(shown, cmap='Blues')
     _write_cells(ax, np.where(shown, shown.astype(str), ''), shown/shown.max())
-    ax.set_xticks(range(len(cols)), col_names, rotation=90, fontsize=8)
-    ax.set_yticks(range(len(rows)), row_names, fontsize=8)
-    ax.set(xlabel=_axis_title('wrongly predicted', len(cols), (counts.sum(0)>0).sum()),
-           ylabel=_axis_title('missed', len(rows), (counts.sum(1)>0).sum()))
+    def names(idxs): return [plot_name(self.vocab[i]) for i in idxs.tolist()]
+    ax.set_xticks(range(len(cols)), names(cols), rotation=90, fontsize=8)
+    ax.set_yticks(range(len(rows)), names(rows), fontsize=8)
+    def title(outcome, idxs, n): return outcome+note(len(idxs)<n, f', {len(idxs)} of {n:,} labels')
+    ax.set_xlabel(title('wrongly predicted', cols, (counts.sum(0)>0).sum()))
+    ax.set_ylabel(title('missed', rows, (counts.sum(1)>0).sum()))
 
 # %% ../../nbs/reports/04_plots.ipynb #4d480730
 def _curve(interp, i):
-    "Count the confusions of label `i` at each threshold, from nothing predicted to everything"
+    """Count the confusions of label `i` at each threshold
+
+    The first step predicts nothing, and each further one also the next lower score."""
     valid = interp.valid[:,i]
     return sort_curve(interp.preds[valid,i][None], interp.true[valid,i][None])
 
@@ -134,48 +128,41 @@ def plot_thresholds(self,
 
     A dashed line is at the threshold in use. Next: `learn.thresh_find()` finds a better one."""
     i = label_index(label, self.vocab)
-    name = self.vocab[i]
-    if not self.valid[:,i].any(): raise ValueError(f"label {name!r} has no target that counts")
-    curve = _curve(self, i)
+    if not self.valid[:,i].any():
+        raise ValueError(f"label {self.vocab[i]!r} has no target that counts")
     thresh = self.predictions.rule_of(i).thresh
-    scores = curve.score[0,1:].tolist() # From the highest down; the first step is above all of them
+    # Where each step begins, from the highest threshold down, and where the last one ends
+    curve = _curve(self, i)
+    scores = curve.score[0,1:].tolist()
     ends = [0,1] if is_probs(self.preds) else [*scores, thresh]
-    x = [max(ends), *scores, min(ends)]
+    places = [max(ends), *scores, min(ends)]
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
-    for metric,cls in metrics.items():
+    for name,cls in metrics.items():
         values = curve.values(cls(zero_division=math.nan))[0]
-        ax.plot(x, [*values, values[-1]], drawstyle='steps-post', label=metric)
+        ax.plot(places, [*values, values[-1]], drawstyle='steps-post', label=name)
     if not self.rule.is_top_k:
-        limits = f',\nwithout {self.rule.limits}' if self.rule.limits else ''
+        limits = note(self.rule.limits, f',\nwithout {self.rule.limits}')
         ax.axvline(thresh, color='k', ls='--', lw=1, label=f'now: {thresh:.3g}{limits}')
     ax.margins(x=0.02)
     ax.set(xlabel='threshold', ylim=(-0.03,1.03))
-    n_true = int(curve.true)
-    n = int(curve.true+curve.false)
-    title = f"{plot_label(name, 30)}: true in {n_true:,} of {count_of(n, 'sample')}"
-    ax.set_title(title, fontsize=10)
+    n = count_of(int(curve.true+curve.false), 'sample')
+    ax.set_title(f"{plot_label(self.vocab[i], 30)}: true in {int(curve.true):,} of {n}", fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/04_plots.ipynb #fbdb7eb3
-def stretched(
-    thresh, # Thresholds
-    probs:bool # Whether they are probabilities, which are converted to logits
-):
-    "Place thresholds on an axis that is stretched near 0 and 1"
-    t = np.asarray(thresh, dtype=float)
-    return logit(np.clip(t, 1e-7, 1-1e-7)) if probs else t
-
-def _visible_range(x, values, nothing, marks):
-    "Return the ends of an axis with all marks, and the part of a curve that differs from its ends"
+def _limit_axis(ax, thresh, values, nothing, marks):
+    "Limit the x axis to where a curve differs from both of its ends, and to all marks"
     shown = [*marks]
-    if len(x):
+    if len(values):
         from_ends = np.fmin(abs(values-nothing), abs(values-values[-1])) # `nothing` may be nan
-        shown += [*x[from_ends > 0.02*np.ptp(values)]]
-    shown = shown or [*x] or [0.]
-    margin = 0.04*np.ptp(shown) or 0.5
-    return min(shown)-margin,max(shown)+margin
+        shown += [*thresh[from_ends > 0.02*np.ptp(values)]]
+    if not shown: return
+    scale = ax.xaxis.get_transform() # Of a logit axis, or a linear one
+    places = scale.transform(np.array(shown, float))
+    margin = 0.04*np.ptp(places) or 0.5
+    ax.set_xlim(scale.inverted().transform([places.min()-margin, places.max()+margin]))
 
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
@@ -190,41 +177,35 @@ def plot_thresh_curve(
     all_folds = table.fold_masks()[:1]
     values = table.averaged(m, thresh, all_folds)[0].numpy()
     nothing = values[0]
-    # Where they are drawn; margins may be infinite
-    probs = table.probs
-    def back(x): return expit(x) if probs else x
-    x = stretched(thresh, probs)
-    drawn = np.isfinite(x) & ~np.isnan(values)
-    x = x[drawn]
-    values = values[drawn]
-    low,high = _visible_range(x, values, nothing, stretched([*marks.values()], probs))
-    # The curve, and a line for each mark
+    # The axis of probabilities is stretched near 0 and 1, which it cannot show
     ax = new_axes(ax, figsize)
-    ax.plot(back(x), values)
-    ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
-    for name,t in marks.items():
-        is_now = name=='now'
-        color = 'k' if is_now else 'tab:red'
-        ls = '--' if is_now else '-'
-        ax.axvline(t, color=color, ls=ls, lw=1.2, label=f'{name}: {t:.3g}')
-    if probs:
+    if table.probs:
+        thresh = np.clip(thresh, 1e-7, 1-1e-7)
         ax.set_xscale('logit')
         ax.xaxis.set_major_formatter('{x:g}')
         ax.xaxis.set_minor_formatter('')
-    ax.set(xlabel='threshold', ylabel=m.name, xlim=(back(low),back(high)))
+    # The curve, and a line for each mark
+    drawn = np.isfinite(thresh) & ~np.isnan(values) # Margins may be infinite
+    ax.plot(thresh[drawn], values[drawn])
+    ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
+    for name,t in marks.items():
+        style = dict(color='k', ls='--') if name=='now' else dict(color='tab:red', ls='-')
+        ax.axvline(t, lw=1.2, label=f'{name}: {t:.3g}', **style)
+    at_marks = np.clip([*marks.values()], 1e-7, 1-1e-7) if table.probs else marks.values()
+    _limit_axis(ax, thresh[drawn], values[drawn], nothing, at_marks)
+    ax.set(xlabel='threshold', ylabel=m.name)
     ax.legend(fontsize='small')
 
 # %% ../../nbs/reports/04_plots.ipynb #5e2f8222
 def most_mistakes_first(
     counts, # Confusion counts of each label, 4 x C
-    area, # Area under a curve of each label; for equal numbers of mistakes, the lowest comes first
-    among, # Whether a label may be listed, C
+    among # Whether a label may be listed, C
 )->list: # Columns; only labels with at least `ENOUGH` positives, if there are any
     "Order labels by their false positives and false negatives"
     tp,fp,fn,tn = counts.numpy()
     enough = among & (tp+fn>=ENOUGH)
     listed = enough if enough.any() else among
-    return [i for i in np.lexsort((area, -(fp+fn))).tolist() if listed[i]]
+    return [i for i in np.argsort(-(fp+fn), kind='stable').tolist() if listed[i]]
 
 def with_curve(
     counts # Confusion counts of each label, 4 x C
@@ -233,17 +214,14 @@ def with_curve(
     tp,fp,fn,tn = counts.numpy()
     return (tp+fn>0) & (fp+tn>0)
 
-def _curve_labels(interp, labels, k, order):
-    "Return the columns of `labels`, or the first `k` of `order`"
+def _curve_labels(interp, labels, k):
+    "Return the columns of `labels`, or of the `k` labels with the most mistakes"
     has_curve = with_curve(interp.counts)
-    cols = label_columns(labels, interp.vocab, order, k)
-    if not cols:
-        raise ValueError("there is no curve: each label is true in all samples, or in none")
-    for i in cols:
-        if has_curve[i]: continue
-        tp,fp,fn,tn = interp.counts[:,i].tolist()
-        raise ValueError(f"there is no curve of label {interp.vocab[i]!r}: "
-                         f"it is true in {tp+fn:,} of {tp+fp+fn+tn:,} samples")
+    cols = label_columns(labels, interp.vocab, most_mistakes_first(interp.counts, has_curve), k)
+    without = [interp.vocab[i] for i in cols if not has_curve[i]]
+    if without or not cols:
+        raise ValueError(f"there is no curve of {some_labels(without) or 'any label'}, "
+                         "which is true in all samples or in none")
     return cols
 
 # Ten colors, then again with another style of line
@@ -253,30 +231,23 @@ def _plot_curves(interp,
     point, # Function of `tp`, `fp`, `fn` and `tn` that returns x and y
     metric, # Metric that is the area under the curve
     name, # Name of this metric, for the legend
-    by_mistakes, # Whether labels with most mistakes are plotted by default; if not, the lowest areas
     labels, k, ax, figsize, # As in the plots
     **line # Style of the lines
 ):
     "Plot a curve of each label, with a dot at the threshold in use; return the axes"
-    area, = rank_labels([metric], interp.predictions)
-    has_curve = with_curve(interp.counts)
-    if by_mistakes:
-        choice = 'most mistakes:'
-        order = most_mistakes_first(interp.counts, area, has_curve)
-    else:
-        choice = 'the lowest'
-        order = [i for i in area.argsort(stable=True).tolist() if has_curve[i]]
-    cols = _curve_labels(interp, labels, k, order)
+    cols = _curve_labels(interp, labels, k)
+    areas, = rank_labels([metric], interp.predictions)
     legend_columns = math.ceil(len(cols)/20)
     ax = new_axes(ax, figsize or (4.4+2.4*legend_columns, 4))
     for i,style in zip(cols, itertools.cycle(_LINES)):
         x,y = point(*_curve(interp, i).cells)
-        ax.plot(x[0], y[0].nan_to_num(1), **style,
-                label=f'{area[i]:.2f}  {plot_label(interp.vocab[i], 30)}', **line)
-        dot_x,dot_y = point(*interp.counts[:,i].double())
-        ax.plot(dot_x, dot_y, 'o', color=style['color'], ms=8, mec='w', clip_on=False, zorder=3)
-    if labels is None and len(cols)<has_curve.sum():
-        name += f',\n{choice} {len(cols)} of {has_curve.sum():,}'
+        label = f'{areas[i]:.2f}  {plot_label(interp.vocab[i], 30)}'
+        ax.plot(x[0], y[0].nan_to_num(1), label=label, **style, **line)
+        x,y = point(*interp.counts[:,i].double())
+        ax.plot(x, y, 'o', color=style['color'], ms=8, mec='w', clip_on=False, zorder=3)
+    n_curves = with_curve(interp.counts).sum()
+    if labels is None and len(cols)<n_curves:
+        name += f',\nmost mistakes: {len(cols)} of {n_curves:,}'
     ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legend_columns,
               loc='upper left', bbox_to_anchor=(1,1))
     ax.set(xlim=(-0.01,1.01), ylim=(-0.01,1.01), aspect='equal')
@@ -299,24 +270,26 @@ def plot_precision_recall(self,
 
     By default, these are the labels with the most mistakes, of those with at least 20 positives."""
     ax = _plot_curves(self, _recall_and_precision, APScoreMulti(), 'average precision',
-                           True, labels, k, ax, figsize, drawstyle='steps-pre')
+                      labels, k, ax, figsize, drawstyle='steps-pre')
     ax.set(xlabel='recall', ylabel='precision')
 
-def _roc_point(tp, fp, fn, tn):
+def _fall_out_and_recall(tp, fp, fn, tn):
     "Return the coordinates of ROC curves"
     specificity,recall = (m.values(tp, fp, fn, tn) for m in (SpecificityMulti(), RecallMulti()))
     return 1-specificity,recall
 
 def plot_roc(self,
-    labels=None, # Labels to plot, by name or by index; None: `k` with the lowest ROC AUC
+    labels=None, # Labels to plot, by name or by index; None: `k` with the most mistakes
     k:int=5, # Number of labels to plot if `labels` is None
     ax:plt.Axes=None, # Axes to plot on; None: a new figure
     figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
     """Plot the receiver operating characteristic of some labels, with a dot at the threshold in use
 
-        interp.plot_roc(['cat', 'dog'])"""
-    ax = _plot_curves(self, _roc_point, RocAucMulti(), 'ROC AUC', False, labels, k, ax, figsize)
+        interp.plot_roc(['cat', 'dog'])
+
+    By default, these are the labels with the most mistakes, of those with at least 20 positives."""
+    ax = _plot_curves(self, _fall_out_and_recall, RocAucMulti(), 'ROC AUC', labels, k, ax, figsize)
     ax.axline((0,0), slope=1, color='k', ls=':', lw=1)
     ax.set(xlabel='false positive rate', ylabel='recall')
 

@@ -15,6 +15,7 @@ from fastai_mlmetrics.core.tables import (
 from ..core.rules import is_probs
 from ..core.passes import groups_of
 from fastai.vision.core import Image, image2tensor, PILImage
+from fastai.vision.data import get_grid
 from fastai.text.core import BOS, EOS, FLD, PAD, TK_MAJ, TK_REP, TK_UP, TK_WREP, UNK
 import textwrap
 from dataclasses import dataclass
@@ -118,64 +119,60 @@ def _columns_shown(table, rows):
     differences = (numbers.iloc[rows].mean()-numbers.mean()).abs()/numbers.std()
     return [*differences.reindex(table.columns).sort_values(ascending=False).index[:_MOST_COLUMNS]]
 
-def _as_text(o):
-    "Convert an item to text; a tensor or an array of one number is shown as this number"
-    is_array = isinstance(o, (Tensor,np.ndarray))
-    return f'{o.item():.6g}' if is_array and o.reshape(-1).shape==(1,) else str(o)
-
 def _as_input(o):
     "Convert an item of any library to an image or a text"
     if isinstance(o, (Tensor,np.ndarray)) and o.ndim in (2,3):
+        image = tensor(o).cpu()
         channels_last = o.ndim==3 and o.shape[2]<=4<o.shape[0] # H x W x C
-        return TensorImageBase(tensor(o).cpu().movedim(-1, 0) if channels_last else tensor(o).cpu())
+        return TensorImageBase(image.movedim(-1, 0) if channels_last else image)
     source = o if isinstance(o, Image.Image) else _file(o, noop)
-    return _as_text(o) if source is None else TensorImage(image2tensor(PILImage.create(source)))
+    return str(o) if source is None else TensorImage(image2tensor(PILImage.create(source)))
 
 def sample_inputs(
     interp, # A `MultiLabelInterpretation`
     idxs # Indices of the samples
 ): # A list of images or of texts, or a DataFrame, without columns if there are no inputs
     "Get the inputs of some samples"
-    if interp.given is not None:
-        given = interp.given
-        if not isinstance(given, pd.DataFrame): return [_as_input(given[i]) for i in idxs]
+    # Those that came with arrays
+    given = interp.given
+    if isinstance(given, pd.DataFrame):
         return given[_columns_shown(given, [*idxs])].iloc[[*idxs]].set_axis(idxs)
+    if given is not None: return [_as_input(given[i]) for i in idxs]
+    # Those of a loader, decoded as it shows them
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
     inputs,_,targs,*_ = interp[idxs]
-    x,_,samples = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
-    if samples is None: # The inputs are rows of a table
-        columns = _columns_shown(dl.items[[*x.cat_names,*x.cont_names]], [*idxs])
-        return x.decode().items[columns].set_axis(idxs)
-    shown = samples.itemgot(0)
-    if isinstance(shown[0], TensorImageBase): return shown
-    return [_without_tokens(_as_text(o)) for o in shown]
+    table,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
+    if decoded is None: # The inputs are rows of a table
+        columns = _columns_shown(dl.items[[*table.cat_names,*table.cont_names]], [*idxs])
+        return table.decode().items[columns].set_axis(idxs)
+    shown = decoded.itemgot(0)
+    return shown if isinstance(shown[0], TensorImageBase) else [_without_tokens(str(o)) for o in shown]
 
 # %% ../../nbs/reports/05_samples.ipynb #26248604
 _KINDS = 'missed','false'
 
-def _mistakes(interp, kinds, cols):
+def _mistakes(interp, kind, cols):
     "List mistakes, most confident first: sample, column of the label, kind and score"
-    for kind in kinds:
-        if kind not in _KINDS:
-            raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) "
-                             "or 'false' (predicted, not true)")
+    if kind not in (None,*_KINDS):
+        raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) "
+                         "or 'false' (predicted, not true)")
     true = interp.true[:,cols]
     wrong = true!=interp.predicted[:,cols]
     samples,places = wrong.nonzero().T
-    label_cols = tensor(cols)[places]
     missed = true[samples,places]
+    label_cols = tensor(cols)[places]
     scores = interp.preds[samples,label_cols]
     highest = float(is_probs(interp.preds)) # Margins have no highest score: they count from 0
     confidence = torch.where(missed, highest-scores, scores)
     res = pd.DataFrame(dict(sample=samples, col=label_cols, kind=np.where(missed, *_KINDS),
                             score=scores, confidence=confidence))
-    res = res[res.kind.isin(kinds)]
+    if kind is not None: res = res[res.kind==kind]
     return res.sort_values('confidence', ascending=False, kind='stable')
 
 def _one_of_each(interp, found, groups):
     "Keep the first mistake of each group of samples"
-    items = interp.losses[::interp.rows_per_item]
+    items = range(len(interp.preds)//interp.rows_per_item)
     groups = group_values(groups_of(interp.dl, groups), len(interp.preds), items)
     return found[~pd.Series(groups[found['sample']], found.index).duplicated()]
 
@@ -197,20 +194,21 @@ def mistakes(self,
     if isinstance(label, Integral) and not is_name and max_n is None:
         max_n = label
         label = None
+    # The mistakes to list
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
-    kinds = _KINDS if kind is None else [kind]
-    found = _mistakes(self, kinds, cols)
+    found = _mistakes(self, kind, cols)
     if groups is not None: found = _one_of_each(self, found, groups)
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
+    # The table, and what it has
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
     res = Table(dict(label=names.array, kind=shown.kind.array, score=shown.score.array),
                 index=pd.Index(shown['sample'], name='sample'))
     _add_items(self, res)
-    first = note(len(shown)<len(found), f'The first {len(shown):,} of ')
-    of_label = '' if label is None else f' of label {as_shown(self.vocab[cols[0]])}'
-    each = note(groups is not None, ', one of each group,')
-    res.attrs['reading'] = (f"{first}{count_of(len(found), 'mistake')}{of_label}{each} "
-                            f"{self.rule.describe()}.")
+    number = note(len(shown)<len(found), f'The first {len(shown):,} of ')
+    number += count_of(len(found), 'mistake')
+    of_label = note(label is not None, f' of label {as_shown(self.vocab[cols[0]])}')
+    of_groups = note(groups is not None, ', one of each group,')
+    res.attrs['reading'] = f"{number}{of_label}{of_groups} {self.rule.describe()}."
     return res
 
 # %% ../../nbs/reports/05_samples.ipynb #5ec9e88f
@@ -221,16 +219,16 @@ def find_mistakes(
     max_n:int # Maximum number of samples
 ): # Indices, scores of the label, and a title
     "Find a label's false negatives or false positives, most confident mistakes first"
-    found = _mistakes(interp, [kind], [i])
+    found = _mistakes(interp, kind, [i])
     shown = found[:check_int('max_n', max_n, 1)]
     tp,fp,fn,tn = interp.counts[:,i].tolist()
-    n = len(found)
-    title = f"{some_labels([interp.vocab[i]])}: "
-    if kind=='missed': title += f"missed in {n:,} of the {count_of(tp+fn, 'sample')} with it"
-    else: title += f"a false positive in {n:,} of the {count_of(fp+tn, 'sample')} without it"
-    title += f", {interp.predictions.rule_of(i).describe()}"
-    title += note(len(shown)<n, f'; the {len(shown)} most confident')
-    return shown['sample'],shown.score,title
+    outcome = f"missed in {len(found):,} of the {count_of(tp+fn, 'sample')} with it"
+    if kind=='false':
+        of_those = count_of(fp+tn, 'sample')
+        outcome = f"a false positive in {len(found):,} of the {of_those} without it"
+    most = note(len(shown)<len(found), f'; the {len(shown)} most confident')
+    rule = interp.predictions.rule_of(i).describe()
+    return shown['sample'],shown.score,f"{some_labels([interp.vocab[i]])}: {outcome}, {rule}{most}"
 
 # %% ../../nbs/reports/05_samples.ipynb #bacb6cb8
 _COLORS = dict(missed='#0072b2', false='#d55e00', right='0.3')
@@ -273,17 +271,17 @@ class _Selection:
 _FONT_SIZE = 8 # Of the texts around an image, in points
 _LINE_HEIGHT = 10.5 # Points
 
-def _grid(n, nrows, ncols):
-    "Complete the numbers of rows and columns for `n` images"
-    if not ncols: ncols = math.ceil(n/nrows) if nrows else min(n, 3)
-    return max(nrows or 1, math.ceil(n/ncols)),ncols
+def _caption(interp, i, selection, width):
+    "List the labels of sample `i` by outcome, in lines of `width` characters"
+    names = sample_names(interp, i, 2*width-12, selection.first, selection.kind)
+    return {kind: textwrap.wrap(f'{kind}: {o}', width) for kind,o in names.items() if o}
 
-def _draw_image(ax, image, title, outcomes):
-    "Draw an image with its title above it, and lines of text by outcome below it"
+def _draw_image(ax, image, title, caption):
+    "Draw an image with its title above it, and the lines of its caption below it"
     image.show(ctx=ax)
     ax.set_title(title, fontsize=_FONT_SIZE)
     y = -3
-    for kind,lines in outcomes.items():
+    for kind,lines in caption.items():
         text = escape_mathtext('\n'.join(lines))
         ax.annotate(text, (0.5,0), (0,y), 'axes fraction', fontsize=_FONT_SIZE, color=_COLORS[kind],
                     textcoords='offset points', ha='center', va='top')
@@ -295,46 +293,44 @@ def _plot_images(interp, images, selection,
     figsize:tuple=None # Width and height in inches; None: by the number of images
 ):
     "Plot images with their names, values and labels"
-    idxs = selection.idxs
-    nrows,ncols = _grid(len(idxs), nrows, ncols)
-    width = figsize[0]/ncols if figsize else 2.4 # Of an image, in inches
-    chars = max(12, int(15*width)) # Characters per line
-    # The texts: lines of the figure's title, and by image a dict of lines by outcome
+    # The grid
+    n = len(images)
+    if not ncols: ncols = math.ceil(n/nrows) if nrows else min(n, 3)
+    nrows = max(nrows or 1, math.ceil(n/ncols))
+    # The texts, in lines that are as wide as an image
+    width = figsize[0]/ncols if figsize else 2.4 # Inches
+    chars = max(12, int(15*width))
     title = textwrap.wrap(selection.title, int(0.8*chars*ncols))
-    def outcomes(i):
-        names = sample_names(interp, i, 2*chars-12, selection.first, selection.kind)
-        return {kind: textwrap.wrap(f'{kind}: {o}', chars) for kind,o in names.items() if o}
-    captions = [outcomes(i) for i in idxs]
+    captions = [_caption(interp, i, selection, chars) for i in selection.idxs]
+    names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
+    values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
+    # The height: of images with their texts, and of the title
     if not figsize:
-        lines = max(sum(map(len, o.values())) for o in captions)
-        ratio = min(1.5, images[0].shape[-2]/images[0].shape[-1])
-        row_height = 0.6+width*ratio+0.18*lines
+        n_lines = max(sum(map(len, caption.values())) for caption in captions)
+        *_,height,image_width = images[0].shape
+        row_height = 0.6+width*min(1.5, height/image_width)+0.18*n_lines
         figsize = width*ncols,0.2+0.2*len(title)+nrows*row_height
-    fig,axs = plt.subplots(nrows, ncols, figsize=figsize, layout='constrained', squeeze=False)
+    fig,axs = get_grid(n, nrows, ncols, figsize=figsize, layout='constrained', return_fig=True)
     fig.suptitle(escape_mathtext('\n'.join(title)), fontsize=10)
-    for ax in axs.flat: ax.set_axis_off()
-    names = sample_titles(interp, idxs)
-    values = selection.values.tolist()
-    for ax,image,name,value,caption in zip(axs.flat, images, names, values, captions):
-        image_title = f'{plot_name(name, chars)}\n{selection.value_name} {format_cell(value)}'
-        _draw_image(ax, image, image_title, caption)
+    for ax,image,name,value,caption in zip(axs, images, names, values, captions):
+        _draw_image(ax, image, f'{name}\n{value}', caption)
 
 # %% ../../nbs/reports/05_samples.ipynb #1f5998a8
 def _selection_table(interp, inputs, selection):
     "List samples with their values, labels and inputs"
-    def row(i, value):
+    rows = []
+    for i,value in zip(selection.idxs, selection.values.tolist()):
         names_of = partial(_label_names, interp, i, width=60, first=selection.first)
-        return {selection.value_name: value, 'true': names_of(interp.true[i]),
-                'predicted': names_of(interp.predicted[i]),
-                **sample_names(interp, i, 60, selection.first)}
-    rows = [row(i, value) for i,value in zip(selection.idxs, selection.values.tolist())]
+        rows.append({selection.value_name: value, 'true': names_of(interp.true[i]),
+                     'predicted': names_of(interp.predicted[i]),
+                     **sample_names(interp, i, 60, selection.first)})
     table = Table(rows, index=selection.idxs).drop(columns='right')
-    res = pd.concat([table, inputs], axis=1)
+    res = pd.concat([table, inputs], axis=1).rename_axis('sample')
     _add_items(interp, res)
     most = note(inputs.shape[1]==_MOST_COLUMNS, f' At most {_MOST_COLUMNS} columns of the inputs are '
                 'shown: those in which these samples differ most from all.')
     res.attrs['reading'] = f'{selection.title}.{most}'
-    return res.rename_axis('sample')
+    return res
 
 def _show(interp, selection, nrows=None, ncols=None, figsize=None):
     "Plot samples if they are images, otherwise return a table"

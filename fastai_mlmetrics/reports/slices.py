@@ -11,7 +11,7 @@ from ..core.inputs import as_frame, check_index, to_builtin
 from ..core.messages import (
     check_kwargs, count_of, note, said_once, suggestion)
 from ..core.tables import (
-    as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
+    as_shown, new_axes, plot_name, some_labels, Table, with_limits)
 from ..core.predictions import (
     effective_number, FEW_GROUPS, Predictions, takes_predictions)
 from ..core.passes import groups_of
@@ -19,7 +19,7 @@ from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import CF1
 from ..metrics.intervals import (
     Estimate, estimate, ranking_estimates, RANKINGS, simultaneous_level)
-from .accuracy import in_words, ROWS, row_metrics
+from .accuracy import in_words, listed, ROWS, row_metrics
 from dataclasses import dataclass
 from functools import cached_property
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
@@ -80,6 +80,7 @@ class _Difference:
     outside:Estimate # Score of all other samples
     units:list # Numbers of the samples, or groups, inside and of those outside
     n_units:int # Number of all samples, or groups
+    counts:Tensor # `tp`, `fp`, `fn` and `tn` of each label in the slice, 4 x C
 
     @property
     def value(self): return self.inside.value-self.outside.value
@@ -125,32 +126,22 @@ class _Difference:
         def distance(x, y): return (x**2 + y**2 - 2*r*x*y)**0.5
         return a-b-distance(a-low_a, high_b-b),a-b+distance(high_a-a, b-low_b)
 
-    def row(self,
-        ci:float, # Confidence level of the slice's score
-        level:float # Confidence level of the difference
-    )->tuple:
-        "Return the score of the slice and the difference, each with its lower and upper limit"
-        of_slice = (math.nan,math.nan) if self.why_unknown else self.inside.limits(ci)
-        return self.inside.value,*of_slice,self.value,*self.limits(level)
-
 def _compare(p, mask, measure):
-    "Compare the samples in `mask`, N bools, with all others: their scores, and shares of their labels"
+    "Compare the samples in `mask`, N bools, with all others"
     masks = mask,~mask
-    parts = [p.at(o.to(p.preds.device)) for o in masks]
+    inside,outside = (p.at(o.to(p.preds.device)) for o in masks)
     units = [o.nonzero().flatten() if p.groups is None else p.groups[o].unique() for o in masks]
-    shares = torch.stack([_shares(part) for part in parts])
-    return _Difference(*map(measure, parts), units, p.n_independent),shares
+    return _Difference(measure(inside), measure(outside), units, p.n_independent, inside.counts)
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0040
 _METRICS = 'recall','precision','f1'
 
-def _shares(p):
+def _shares(tp, fp, fn, tn):
     """Compute recall, precision and Jaccard index of labels, and of how many pairs they are shares
 
-    2 x 3 x C. The Jaccard index J stands for F1, which is no share, but 2 J / (1 + J)."""
-    tp,fp,fn,_ = p.counts
-    n = torch.stack([tp+fn, tp+fp, tp+fp+fn])
-    return torch.stack([tp/n, n])
+    2 x slices x 3 x C. The Jaccard index J stands for F1, which is no share, but 2 J / (1 + J)."""
+    n = torch.stack([tp+fn, tp+fp, tp+fp+fn], 1)
+    return torch.stack([tp[:,None]/n, n])
 
 def _equal_groups(size):
     "Return the number of groups of equal size from which a mean varies as much"
@@ -167,22 +158,22 @@ def _correlation(size, error, squares, n_slices):
     own = (between/most).where(known, 1)
     return own.fmax(of_all).nan_to_num(0).clamp(0, 1)
 
-def _effective_numbers(p, numbers, shares, n):
-    "Divide numbers of pairs in each slice and outside, 2 x S x 3 x C, by Kish's design effect"
+def _design_effects(p, numbers, shares):
+    "Compute Kish's design effects of labels, inside slices with these shares and outside, S x 3 x C"
     y,predicted = (o.cpu() for o in (p.true, p.predicted))
     counted = torch.stack([y, predicted, y | predicted], 1).double() # N x 3 x C
     hits = (y & predicted).double()[:,None]
     errors = (hits-shares[numbers].nan_to_num())*counted
     zeros = torch.zeros(p.n_independent, *counted.shape[1:], dtype=torch.float64, device='cpu')
     def by_group(x, rows=slice(None)): return zeros.index_add(0, p.groups[rows], x[rows])
-    size = by_group(counted)
-    correlation = _correlation(size, by_group(errors), (errors**2).sum(0), len(shares))
-    def effect(size):
-        effect = 1 + ((size**2).sum(0)/size.sum(0)-1)*correlation
-        return effect.where(_equal_groups(size)>=FEW_GROUPS, math.inf) # Of few, nothing is known
+    sizes = by_group(counted) # Numbers of pairs in each group
+    correlation = _correlation(sizes, by_group(errors), (errors**2).sum(0), len(shares))
+    def effect(sizes):
+        effect = 1 + ((sizes**2).sum(0)/sizes.sum(0)-1)*correlation
+        return effect.where(_equal_groups(sizes)>=FEW_GROUPS, math.inf) # Of few, nothing is known
     inside = [by_group(counted, numbers==i) for i in range(len(shares))]
-    effects = [torch.stack([*map(effect, sizes)]) for sizes in (inside, [size-o for o in inside])]
-    return n/torch.stack(effects)
+    outside = [sizes-o for o in inside]
+    return [torch.stack([*map(effect, o)]) for o in (inside, outside)]
 
 def _fisher(share, n, other_share, other_n):
     "Compare shares by Fisher's exact test: p-values, and the lowest ones that these numbers allow"
@@ -212,20 +203,27 @@ def _p_values(inside, outside, alpha):
         p_values[tested] = np.minimum(alone*_n_tests(lowest, alpha), 1)
     return p_values
 
-def _label_table(p, numbers, slices, shares, alpha):
+def _label_table(p, differences, numbers, slices, alpha):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # Each: in the slices and outside of them, x slices x metrics x labels
-    share,number = torch.stack(shares, 2).unbind(1)
-    if p.groups is not None: number = _effective_numbers(p, numbers, share[0], number)
-    inside,outside = torch.stack([share, number], 1).nan_to_num().numpy()
+    # Shares in each slice and outside of it, with their numbers
+    counts = torch.stack([o.counts for o in differences], 1) # 4 x S x C
+    inside = _shares(*counts)
+    outside = _shares(*(p.counts[:,None]-counts))
+    if p.groups is not None:
+        for side,effect in zip((inside, outside), _design_effects(p, numbers, inside[0])):
+            side[1] /= effect
+    inside,outside = (o.nan_to_num().numpy() for o in (inside, outside))
+    # Those that differ
     p_values = _p_values(inside, outside, alpha)
     found = (p_values<=alpha).nonzero()
     i,metric,label = found
-    table = Table(dict(metric=np.array(_METRICS)[metric], value=inside[0][found],
-                       elsewhere=outside[0][found], p_value=p_values[found]))
-    for side in ('value','elsewhere'): # From the Jaccard index to F1
-        table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
-    table.insert(3, 'difference', table.value-table.elsewhere)
+    def values(side): # From the Jaccard index to F1
+        share = side[0][found]
+        return np.where(metric==_METRICS.index('f1'), 2*share/(1+share), share)
+    table = Table(dict(metric=np.array(_METRICS)[metric], value=values(inside),
+                       elsewhere=values(outside)))
+    table['difference'] = table.value-table.elsewhere
+    table['p_value'] = p_values[found]
     # A row is named by its slice and its label
     index = slices[i].to_frame(index=False)
     names = pd.Series([p.vocab[o] for o in label], dtype=object)
@@ -271,14 +269,14 @@ class SliceComparison(Table):
 def _slices_in_words(table):
     "State which slices differ from all other samples"
     name = in_words(table.columns.name)
+    by_size = table.sort_values('difference', key=np.abs, ascending=False)
     parts = []
     for result in ('lower','higher'):
-        rows = table[table.result==result].sort_values('difference', key=np.abs, ascending=False)
         texts = [f"{as_shown(o.Index)} by "
                  f"{with_limits(o.difference, o.difference_low, o.difference_high)}"
-                 for o in rows.itertuples()]
-        if texts: parts.append(f"{result} in {some_names(texts, 3)}")
-    if parts: return f"Compared with all other samples, {name} is {' and '.join(parts)}."
+                 for o in by_size[by_size.result==result].itertuples()]
+        if texts: parts.append(f"{result} in {listed(texts, 3)}")
+    if parts: return f"Compared with all other samples, {name} is {', and '.join(parts)}."
     if table.difference_low.notna().any(): return f"Each difference in {name} may be chance."
     return f"No slice has enough samples to compare its {name}."
 
@@ -297,8 +295,8 @@ def _labels_in_words(labels, n_pairs):
 def _unknown_in_words(table):
     "State which slices have no interval, and why"
     slices = defaultdict(list)
-    for name in table.index: slices[table.attrs['reasons'][name]].append(name)
-    return ' '.join(f"Too few in {some_names(names)}: {why}." for why,names in slices.items() if why)
+    for name in table.index: slices[table.attrs['reasons'][name]].append(as_shown(name))
+    return ' '.join(f"Too few in {listed(names)}: {why}." for why,names in slices.items() if why)
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0070
 def _measure_of(metric):
@@ -320,14 +318,18 @@ _ABOUT = (
 def _difference_table(differences, slices, ci):
     "Tabulate differences, whose intervals hold at once"
     level = simultaneous_level(differences, ci)
+    rows = []
+    for o in differences:
+        low,high = (math.nan,math.nan) if o.why_unknown else o.inside.limits(ci)
+        rows.append((o.inside.value, low, high, o.value, *o.limits(level)))
     columns = ['value','low','high','difference','difference_low','difference_high']
-    table = SliceComparison([o.row(ci, level) for o in differences], slices, columns)
+    table = SliceComparison(rows, slices, columns)
     low = table.difference_low
     high = table.difference_high
     table['result'] = np.select([low.isna(), high<0, low>0], ['too few','lower','higher'], '')
     return table
 
-def _table(
+def _compare_all(
     p:Predictions, # Predictions to compare
     by, # Value of each sample, or a table of several columns, which are crossed
     n_items:int, # Number of items, each with one sample or several
@@ -340,26 +342,25 @@ def _table(
     if p.nan_warning: raise ValueError(p.nan_warning)
     if name in RANKINGS and not p.scored:
         raise ValueError(f"{name} needs scores, but these are binary predictions")
-    # Slices of the samples that count
+    # The slices of the samples that count
     numbers,slices = _numbered(by, len(p.preds), n_items)
     found,numbers = numbers[p.valid.any(1).cpu()].unique(return_inverse=True)
     slices = slices[found.numpy()]
     p = p.counted()
-    # Each slice and its labels, compared with all other samples
-    compared = [_compare(p, numbers==i, measure) for i in range(len(slices))]
-    differences,shares = zip(*compared)
+    # Each slice, compared with all other samples
+    differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]
     table = _difference_table(differences, slices, ci)
     table.insert(0, 'samples', numbers.bincount().numpy())
     table.insert(1, 'positives', numbers.bincount(p.true.sum(1).cpu()).long().numpy())
     table.columns.name = name
-    table.labels = _label_table(p, numbers, slices, shares, 1-ci)
     # What applies to only some slices
     sampling = said_once(p.sampling) if table.low.notna().any() else ''
     table.attrs = dict(n_labels=len(p.vocab), about=_ABOUT,
                        reasons={name: o.why_unknown for name,o in zip(slices, differences)},
                        reading=' '.join(filter(None, [p.which_labels, sampling])))
-    n_pairs = len(slices)*len(p.vocab)
-    table.labels.attrs['reading'] = _labels_in_words(table.labels, n_pairs)
+    # Each label in each slice
+    table.labels = _label_table(p, differences, numbers, slices, 1-ci)
+    table.labels.attrs['reading'] = _labels_in_words(table.labels, len(slices)*len(p.vocab))
     return table
 
 def slices_of(self,
@@ -374,7 +375,7 @@ def slices_of(self,
     if isinstance(by, str) or is_list and all(isinstance(o, str) for o in by):
         by = pd.DataFrame({name: groups_of(self.dl, name, 'by') for name in L(by)})
     elif p.index is not None: check_index('by and the predictions', by, pd.DataFrame(index=p.index))
-    return _table(p, by, n_items, metric, ci)
+    return _compare_all(p, by, n_items, metric, ci)
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0080
 @takes_predictions()
@@ -401,4 +402,4 @@ def compare_slices(
     p = Predictions.of(preds, targs, **kwargs)
     n_items = preds.shape[0] if hasattr(preds, 'shape') else len(preds)
     check_index('by and the arrays', by, preds, targs)
-    return _table(p, by, n_items, metric, ci)
+    return _compare_all(p, by, n_items, metric, ci)

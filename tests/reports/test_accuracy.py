@@ -57,6 +57,14 @@ def test_how_different_models_have_to_be_is_not_said():
     text = accuracy_report(SCORES, TARGS).reading
     assert 'differ' not in text and text.endswith('pass `groups=`.')
 
+def test_a_list_in_a_sentence_ends_with_and():
+    y = TARGS*(torch.arange(300)%4==0)[:,None]
+    r = accuracy_report(y.long(), y)
+    at_most = f'(at most {r.ceiling["f1_samples"]:.3f})'
+    assert f'no model can reach 1 in jaccard_samples {at_most} and f1_samples {at_most}.' in r.reading
+    absent = accuracy_report(SCORES, TARGS*(torch.arange(6)>0)).reading
+    assert 'No interval for balanced_accuracy, macro F1, ap_macro and roc_auc_macro: at least one label' in absent
+
 def test_binary_predictions_have_no_ranking():
     for p in (SCORES>0.5, (SCORES>0.5).int()):
         assert list(accuracy_report(p, TARGS).index)==ROW_NAMES[:-3]
@@ -446,9 +454,9 @@ def test_rows_over_samples_have_no_value_at_other_frequencies():
     r = accuracy_report(SCORES, TARGS, frequencies={0: 0.01, 2: 0.02})
     over_samples = ['subset_accuracy','jaccard_samples','f1_samples','lrap']
     assert [*r.index[r.value.isna()]]==over_samples and r.loc[over_samples].isna().all(axis=None)
-    assert r.reading.count('Rows over samples have no value')==1 and 'f1_samples' not in r.reading
+    assert r.reading.count('Averages over samples have no value')==1 and 'f1_samples' not in r.reading
     assert 'no value' in r.loc[['lrap']].reading and 'no value' not in r.loc[['f1_micro']].reading
-    assert 'Scores are weighed to a frequency of 0.01 of label 0, 0.02 of label 2.' in r.loc[['f1_micro']].reading
+    assert 'Scores are weighed to a frequency of 0.01 of label 0 and 0.02 of label 2.' in r.loc[['f1_micro']].reading
     of_binary = accuracy_report(SCORES>0.5, TARGS, frequencies={0: 0.01})
     assert [*of_binary.index]==ROW_NAMES[:-3] and of_binary.value['f1_micro']>0
     with pytest.raises(ValueError, match='should be above 0'): accuracy_report(SCORES, TARGS, frequencies={0: 5})

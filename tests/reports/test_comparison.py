@@ -117,12 +117,12 @@ def test_the_thresholds_in_use_are_named():
     def last(models=models, **kw):
         about = compare_models(models, y, **kw).attrs['about']
         return about[about.index('Predicted'):]
-    assert last(sigmoid=True)=='Predicted at thresh=0.5.'
+    assert last(sigmoid=True)=='Predicted: a at thresh=0.5; b at thresh=0.5.'
     assert last(sigmoid=True, thresh=dict(a=0.3, b=[0.2]*7+[0.6]))==\
         'Predicted: a at thresh=0.3; b at thresh=0.2 to 0.6 by label.'
-    assert last(sigmoid=True, min_labels=1, max_labels=1)=='Predicted with min_labels=1, max_labels=1.'
+    assert last(sigmoid=True, max_labels=1).startswith('Predicted: a at thresh=0.5, max_labels=1; b ')
     binary = {k: (o>0).int() for k,o in models.items()}
-    assert last(binary)=='Predicted as binary predictions.'
+    assert last(binary)=='Predicted: a as binary predictions; b as binary predictions.'
     assert last(dict(a=models['a'].sigmoid(), b=binary['b']))=='Predicted: a at thresh=0.5; b as binary predictions.'
 
 def test_thresholds_by_label_are_for_all_models():
@@ -176,9 +176,8 @@ def test_mistakes_in_a_comparison_are_named():
     fails('dict of two models or more', models['a'], y)
     fails('dict of two models or more', dict(a=models['a']), y)
     fails(r"model 'b': predictions have the shape \(199, 8\)", dict(a=models['a'], b=models['b'][1:]), y)
-    fails(r"\['low'\] are columns", dict(a=models['a'], low=models['b']), y)
     fails('ci=95', models, y, ci=95)
-    fails(r"has \['a', 'c'\]: pass one threshold for each of", models, y, thresh=dict(a=0.5, c=0.5))
+    fails(r"has \['a', 'c'\]: pass one for each of", models, y, thresh=dict(a=0.5, c=0.5))
     models['b'] = models['b'].clone()
     models['b'][0,0] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
@@ -190,7 +189,7 @@ def test_rows_that_are_read_most_are_named_first():
     rows = ['lrap','subset_accuracy','accuracy_multi','f1_macro','f1_micro']
     table = pd.DataFrame(dict(difference=0.2, low=0.1, high=0.3), index=rows)
     limits = 'by 0.200 (0.100 to 0.300)'
-    assert _rows_in_words(table)==f'micro F1 {limits}, macro F1 {limits}, accuracy_multi {limits} and 2 more rows'
+    assert _rows_in_words(table)==f'micro F1 {limits}, macro F1 {limits}, accuracy_multi {limits} and 2 more'
     assert _rows_in_words(table.iloc[:2])==f'lrap {limits} and subset_accuracy {limits}'
 
 def test_the_reading_of_a_comparison_is_about_the_rows_that_are_shown():

@@ -43,7 +43,7 @@ def leave_one_out(metric, p, rows):
 def test_the_jackknife_is_that_of_brute_force(average):
     s,y,by = sliced(80, 4, 2)
     metric,p,rows = F1ScoreMulti(average=average),Predictions.of(s, y),torch.tensor(by==0)
-    difference,_ = _compare(p, rows, partial(estimate, metric))
+    difference = _compare(p, rows, partial(estimate, metric))
     expected = torch.zeros(80, dtype=torch.float64)
     for sign,part in ((1,rows), (-1,~rows)):
         values = leave_one_out(metric, p, part)
@@ -236,7 +236,7 @@ def test_small_slices_have_no_interval():
     # A label without positives
     y[:,0] = np.arange(200)>=19
     t = compare_slices(s, y, np.r_[[0]*19, [1]*181], metric='f1_macro')
-    assert t.result[0]=='too few' and 'Too few in 0, 1: at least one label has no positives' in t.reading
+    assert t.result[0]=='too few' and 'Too few in 0 and 1: at least one label has no positives' in t.reading
 
 def test_perfect_slices_differ_only_if_that_is_no_chance():
     "A score of 1 without any variance is uncertain, too"
