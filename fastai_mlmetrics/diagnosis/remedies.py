@@ -25,9 +25,9 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted
         "Train again in a new Learner: scores hardly depend on the input, so the network has "
         "collapsed, or has not begun to learn."),
     Row('loss-falls', lambda r: r.loss_trend=='falls',
-        "Train longer: the validation loss is still falling, {last_loss:.3g} {when}."),
+        "{longer}: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('ranking-improves', lambda r: r.learns,
-        "Train longer: micro average precision is still rising, {last_ap:.3f} {when}.")]
+        "{longer}: micro average precision is still rising, {last_ap:.3f} {when}.")]
 
 def _loss_advice(r):
     "Return the row of `LOSS_ADVICE` that applies; None: there is none, or it is muted"
@@ -38,9 +38,23 @@ def _when(r):
     if r.last_epoch==r.epoch: return 'now'
     return f'at epoch {r.last_epoch} (epoch {r.epoch} is loaded)'
 
+def fit_code(learn):
+    "Return the call that trains once more as this fit does, up to the same learning rates"
+    lrs = getattr(getattr(learn, 'recorder', None), 'lrs', None)
+    if not lrs: return ''
+    highest = max(lrs) # Of the last layers; that of the first ones is always the same share of it
+    first,last = (o['lr'] for o in (learn.opt.hypers[0], learn.opt.hypers[-1]))
+    lr = f'{highest:.2g}'
+    if first!=last: lr = f'slice({highest*first/last:.2g}, {lr})'
+    return f'learn.fit_one_cycle({learn.n_epoch}, {lr})'
+
+def _longer(r):
+    "Advise more training, with a call like that of the last fit, if there was one"
+    return f"Train longer{note(r.fit_code, f', with `{r.fit_code}`')}"
+
 def _training(r):
     "Write the advice of `LOSS_ADVICE`, with the losses"
-    return _loss_advice(r).text.format(**r, when=_when(r))
+    return _loss_advice(r).text.format(**r, longer=_longer(r), when=_when(r))
 
 def _overfitting(r):
     "Advise fewer epochs, with the losses"
@@ -163,14 +177,15 @@ def _per_label(r):
 
 def _hardly_learnt(r):
     "Advise more samples of the labels that rank like chance"
-    longer = note(not r.loss_trend, ", or train longer") # A fit of several epochs has its own advice
+    # A fit of several epochs has its own advice
+    longer = note(not r.loss_trend, continued(", or ", _longer(r)))
     return (f"Collect more samples of these labels{longer}. Their scores are close to chance, so no "
             f"threshold helps: {with_ap(_dead(r, False))}.")
 
 def _better_model(r):
     "Advise training or another model, and show that no threshold helps"
     # A fit of several epochs has its own advice on training
-    change = "Try another model" if r.loss_trend else "Train longer or try another model"
+    change = "Try another model" if r.loss_trend else f"{_longer(r)}, or try another model"
     thresh = r.suggested_thresh
     best = ''
     if thresh is None: why = "the scores lie too close together to see whether another threshold helps"

@@ -110,7 +110,8 @@ def test_what_the_loss_points_to():
         learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Falling(losses)])
         with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(3, 0.)
         text = one_line(caught[0].message)
-        assert ('Train longer: the validation loss is still falling, 0.4 now' in text)==falls
+        longer = 'Train longer, with `learn.fit_one_cycle(3, 0)`: the validation loss is still falling, 0.4 now'
+        assert (longer in text)==falls
         assert 'learning rate' not in text and ('validation loss' in text)==falls
 
 def test_nan_predictions_have_no_verdict():

@@ -140,9 +140,13 @@ def unfreezing():
 def more_training():
     learn = learner(layers=(50,))
     before = fit(learn, 4, 1e-3)
-    assert 'Train longer: the validation loss is still falling' in loss_advice(before, 'loss-falls')
-    after = fit(learn, 20, 1e-3)
-    assert after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
+    text = loss_advice(before, 'loss-falls')
+    assert 'Train longer, with `learn.fit_one_cycle(4, 0.001)`: the validation loss is still falling' in text
+    after,n = before,0
+    while 'training' in after.remedies and n<30:
+        follow(learn, text)
+        after,n = learn.zero_labels.records[-1],n+1
+    assert n<30 and after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
 
 @remedy('overfits')
 def fewer_epochs_or_more_data():
@@ -171,7 +175,8 @@ def better_model():
     "Right after the first epoch, when no trend of the loss is known; then the threshold is tuned, as is advised next"
     learn = learner(layers=(50,))
     before = fit(learn, 1, 1e-3)
-    assert 'Train longer or try another model' in advice(before, 'a-better-model')
+    text = advice(before, 'a-better-model')
+    assert 'Train longer, with `learn.fit_one_cycle(1, 0.001)`, or try another model' in text
     after = fit(learn, 20, 1e-3)
     follow(learn, advice(after, 'another-threshold'))
     assert validated(learn).f1_micro>before.f1_micro+0.1
@@ -287,5 +292,21 @@ def test_the_trend_of_a_fit_holds_for_a_validation_of_its_weights():
     learn = learner(layers=(50,))
     before = fit(learn, 4, 1e-3)
     assert before.loss_trend=='falls' and validated(learn).remedies[0]=='training'
+    call = 'learn.fit_one_cycle(4, 0.001)'
+    assert validated(learn).fit_code==learn.zero_labels.explain().fit_code==call
     with torch.no_grad(): learn.model[-1].bias += 1
     assert not validated(learn).loss_trend
+
+@pytest.mark.parametrize('train,call', [
+    (lambda o: o.fine_tune(2, 2e-2), 'learn.fit_one_cycle(2, slice(0.0001, 0.01))'),
+    (lambda o: o.fit_one_cycle(2, slice(1e-3)), 'learn.fit_one_cycle(2, slice(0.0001, 0.001))'),
+    (lambda o: o.fit_flat_cos(3, 1e-3), 'learn.fit_one_cycle(3, 0.001)'),
+    (lambda o: o.remove_cb(Recorder).fit(2, 1e-3), '')])
+def test_training_longer_is_the_same_call_again(train, call):
+    learn = learner(layers=(50,))
+    with warnings_as('ignore'), learn.no_logging(): train(learn)
+    r = learn.zero_labels.records[-1]
+    assert r.fit_code==call
+    if not call: return
+    follow(learn, f'`{call}`')
+    assert learn.zero_labels.records[-1].fit_code==call
