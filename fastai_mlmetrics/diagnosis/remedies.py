@@ -131,13 +131,18 @@ def _own_thresholds(r):
             f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The same score means a different "
             "probability for different labels.")
 
+def _thresholds_help(r): return thresh_helps(r) or per_label_helps(r)
+
+def _with_label_each(r):
+    "Copy a record as it would be with `min_labels=1`, with which gains of a threshold are unknown"
+    return AttrDict(r | dict(f1_micro=r.label_each_f1, global_gain=(math.nan,)*3))
+
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 
 def _min_labels(r):
     "Advise at least one label per sample, with the code to set it"
-    how = "`min_labels=1`"
-    if r.decodes and isinstance(r.thresh, float):
-        how = set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)
+    thresh = _as_probability(r, r.thresh) if isinstance(r.thresh, float) else r.thresh
+    how = set_thresh_code(thresh, 1, r.max_labels) if r.decodes else "`min_labels=1`"
     return (f"Predict at least one label per sample: {how}. Where no score exceeds the threshold, the "
             f"top-scoring label is predicted. Micro F1 rises from {r.f1_micro:.3f} to "
             f"{r.label_each_f1:.3f}.")
@@ -213,9 +218,11 @@ REMEDIES = [ # All that match; the first one helps most
     Row('thresholds-for-macro-f1', lambda r: _dead(r, True) and not r.tuned, _per_label,
         about=LABELS_OR_NONE),
     Row('more-samples', lambda r: _dead(r, False), _hardly_learnt, about=LABELS_OR_NONE),
-    # Where many samples have no label, a label each would often be wrong
+    # Where many samples have no label, a label each would often be wrong; where thresholds then help,
+    # the next advice would take it back
     Row('a-label-each', lambda r: _too_few(r) and not r.min_labels and r.n_labels>1
-            and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples,
+            and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples
+            and not _thresholds_help(_with_label_each(r)),
         _min_labels, about=MODEL|SAMPLES),
     Row('a-smaller-pos-weight', lambda r: r.pos_weight and not _too_few(r),
         "Use a smaller `pos_weight` in the loss, such as the square root of the present one, "
@@ -224,7 +231,7 @@ REMEDIES = [ # All that match; the first one helps most
     Row('overfits', lambda r: r.overfits and not _loss_advice(r), _overfitting,
         about=ANY-{NO_VERDICT}),
     # Not while the model learns
-    Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r))
+    Row('a-better-model', lambda r: r.scored and not _thresholds_help(r)
             and not (r.loss_trend and r.learns),
         _better_model, about=MODEL|SAMPLES),
     # If most samples have a label, its `pos_weight` would be below 1

@@ -2,7 +2,8 @@
 from dataclasses import FrozenInstanceError
 from helpers import *
 from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies
-from fastai_mlmetrics.diagnosis.records import FACTS
+from fastai_mlmetrics.core.decoding import Decoding
+from fastai_mlmetrics.diagnosis.records import FACTS, Record
 
 # Each remedy, followed as it is written, in trainings of a second: it does what it says
 
@@ -109,8 +110,12 @@ def more_samples():
 
 @remedy('a-label-each')
 def label_each():
-    learn = learner(layers=(50,))
-    text = advice(fit(learn, 12, 2e-3), 'a-label-each')
+    "Of a model whose scores are all high for some samples, and all low for others, so that no threshold fits"
+    logits,targs = simulate(600, 8, 0.15)
+    targs[~targs.any(1),0] = 1
+    logits += 3*torch.randn(600, 1, generator=torch.Generator().manual_seed(0))
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    text = advice(validated(learn), 'a-label-each')
     follow(learn, text)
     after = validated(learn)
     assert after.empty_rate==0 and after.f1_micro==pytest.approx(promised(text), abs=0.0051)
@@ -310,3 +315,31 @@ def test_training_longer_is_the_same_call_again(train, call):
     if not call: return
     follow(learn, f'`{call}`')
     assert learn.zero_labels.records[-1].fit_code==call
+
+def test_no_advice_takes_back_what_was_followed():
+    "Nor repeats it: of thresholds and of one label per sample, in 96 states"
+    followed = Counter()
+    for n,c,skill,bias,thresh,seed in itertools.product((60,200), (5,12), (1.,2.5), (-3.,-1.5), (0.5,0.3), range(3)):
+        logits,targs = simulate(n, c, 0.15, skill, bias, seed)
+        targs[~targs.any(1), 0] = 1
+        logits += 2*torch.randn(n, 1, generator=torch.Generator().manual_seed(seed))
+        before = judge(logits, targs, sigmoid=True, thresh=thresh)
+        rules = {'another-threshold': dict(thresh=before.suggested_thresh),
+                 'a-label-each': dict(thresh=thresh, min_labels=1)}
+        for code in rules.keys() & {*before.remedies}:
+            followed[code] += 1
+            assert not rules.keys() & {*judge(logits, targs, sigmoid=True, **rules[code]).remedies}-{'a-label-each'}
+    assert min(followed.values())>5
+
+@pytest.mark.parametrize('average', ['micro','macro'])
+def test_one_label_per_sample_keeps_a_threshold_that_was_searched_for(average):
+    learn = make_learner(*simulate(600, 5, 0.25, 2., -2.), multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with learn.no_logging(), contextlib.redirect_stdout(io.StringIO()):
+        learn.set_thresh(learn.thresh_find(average=average, show_plot=False))
+    thresh = learn.loss_func.thresh
+    r = Record(validated(learn), f1_micro=0.1, label_each_f1=0.9)
+    follow(learn, one_line(REMEDIES[[o.code for o in REMEDIES].index('a-label-each')].says(r)))
+    assert np.allclose(learn.loss_func.thresh, thresh) and learn.loss_func.min_labels==1
+    assert validated(learn).tuned and Decoding(learn.loss_func).tuned_on
+    learn.set_thresh(0.5) # Chosen by hand
+    assert not validated(learn).tuned
