@@ -134,23 +134,23 @@ class _Difference:
         return self.inside.value,*of_slice,self.value,*self.limits(level)
 
 def _compare(p, mask, measure):
-    "Compare the samples in `mask`, N bools, with all others: their scores, and shares of their labels"
+    "Compare the samples in `mask`, N bools, with all others; return also their counts of each label"
     masks = mask,~mask
     parts = [p.at(o.to(p.preds.device)) for o in masks]
     units = [o.nonzero().flatten() if p.groups is None else p.groups[o].unique() for o in masks]
-    shares = torch.stack([_shares(part) for part in parts])
-    return _Difference(*map(measure, parts), units, p.n_independent),shares
+    return _Difference(*map(measure, parts), units, p.n_independent),parts[0].counts
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0040
 _METRICS = 'recall','precision','f1'
 
-def _shares(p):
+def _shares(counts):
     """Compute recall, precision and Jaccard index of labels, and of how many pairs they are shares
 
-    2 x 3 x C. The Jaccard index J stands for F1, which is no share, but 2 J / (1 + J)."""
-    tp,fp,fn,_ = p.counts
-    n = torch.stack([tp+fn, tp+fp, tp+fp+fn])
-    return torch.stack([tp/n, n])
+    From S x 4 x C, S x 3 x C each. The Jaccard index J stands for F1, which is no share, but
+    2 J / (1 + J)."""
+    tp,fp,fn,_ = counts.unbind(1)
+    n = torch.stack([tp+fn, tp+fp, tp+fp+fn], 1)
+    return tp[:,None]/n,n
 
 def _equal_groups(size):
     "Return the number of groups of equal size from which a mean varies as much"
@@ -171,6 +171,7 @@ def _effective_numbers(p, numbers, shares, n):
     "Divide numbers of pairs in each slice and outside, 2 x S x 3 x C, by Kish's design effect"
     y,predicted = (o.cpu() for o in (p.true, p.predicted))
     counted = torch.stack([y, predicted, y | predicted], 1).double() # N x 3 x C
+    counted *= ~shares[numbers].isnan()
     hits = (y & predicted).double()[:,None]
     errors = (hits-shares[numbers].nan_to_num())*counted
     zeros = torch.zeros(p.n_independent, *counted.shape[1:], dtype=torch.float64, device='cpu')
@@ -212,10 +213,13 @@ def _p_values(inside, outside, alpha):
         p_values[tested] = np.minimum(alone*_n_tests(lowest, alpha), 1)
     return p_values
 
-def _label_table(p, numbers, slices, shares, alpha):
+def _label_table(p, numbers, slices, counts, alpha):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
+    # Without a positive, the precision and F1 of a label are 0, however good the model is
+    tp,_,fn,_ = counts.unbind(1)
+    counts = counts*(tp+fn>0)[:,None]
     # Each: in the slices and outside of them, x slices x metrics x labels
-    share,number = torch.stack(shares, 2).unbind(1)
+    share,number = map(torch.stack, zip(*map(_shares, (counts, counts.sum(0)-counts))))
     if p.groups is not None: number = _effective_numbers(p, numbers, share[0], number)
     inside,outside = torch.stack([share, number], 1).nan_to_num().numpy()
     p_values = _p_values(inside, outside, alpha)
@@ -347,12 +351,12 @@ def _table(
     p = p.counted()
     # Each slice and its labels, compared with all other samples
     compared = [_compare(p, numbers==i, measure) for i in range(len(slices))]
-    differences,shares = zip(*compared)
+    differences,counts = zip(*compared)
     table = _difference_table(differences, slices, ci)
     table.insert(0, 'samples', numbers.bincount().numpy())
     table.insert(1, 'positives', numbers.bincount(p.true.sum(1).cpu()).long().numpy())
     table.columns.name = name
-    table.labels = _label_table(p, numbers, slices, shares, 1-ci)
+    table.labels = _label_table(p, numbers, slices, torch.stack(counts), 1-ci)
     # What applies to only some slices
     sampling = said_once(p.sampling) if table.low.notna().any() else ''
     table.attrs = dict(n_labels=len(p.vocab), about=_ABOUT,
