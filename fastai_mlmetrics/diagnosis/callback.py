@@ -18,6 +18,7 @@ from ..thresholds.tuning import metric_class
 from .validation import ValidationStats
 from .verdicts import (
     add_verdict, diagnosis, problem, why_no_verdict, constant_beats_zeros)
+from .remedies import fit_code
 from .boxes import (
     as_warning, MISLEADING, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
 from fastai_mlmetrics.diagnosis.records import (
@@ -163,17 +164,12 @@ class ZeroLabelsCallback(Callback):
             if new_warnings(self.learn, [f"Left out: {what}"]):
                 notify(as_warning(f"Left out, because of an error: {what}.", [error_text(e)]))
 
-    @property
-    def is_counting(self):
-        "Whether a validation is being counted"
-        return bool(self._stats.get(self._standalone))
-
     def after_batch(self):
         "Count a batch of a validation; in training, only check the label axis, once"
         if self.training:
             check_label_axis(self.learn, self.pred)
             self.run_train = False # Skip further training batches
-        elif self.is_counting and len(self.yb):
+        elif self._stats.get(self._standalone) and len(self.yb):
             stats = self._stats.pop(self._standalone)
             # Errors of these kinds are about the predictions or targets of the user
             with self._tolerating_errors("a validation", but=(ValueError,TypeError)):
@@ -227,7 +223,7 @@ class ZeroLabelsCallback(Callback):
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
             min_accuracy=self.min_accuracy, max_empty=self.max_empty, ignore=self.ignore,
             decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=ignored,
-            tuned=bool(decoding.tuned_on),
+            tuned=bool(decoding.tuned_on), fit_code='' if self._standalone else fit_code(self.learn),
             pos_weight=weight is not None and bool((weight>1).any()),
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
             # Thresholds are chosen on the validation set alone

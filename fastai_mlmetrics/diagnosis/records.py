@@ -25,7 +25,7 @@ from .boxes import as_warning, BLUE, GREEN, RED
 # %% ../../nbs/diagnosis/04_records.ipynb #4f2ec306
 # Fields of the last epoch of a fit, and all fields that only a Learner has, with their defaults
 OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
-              learns=False, last_epoch=None, last_loss=None, last_ap=None, frozen=False)
+              learns=False, last_epoch=None, last_loss=None, last_ap=None, frozen=False, fit_code='')
 
 OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
     min_accuracy=0.5, max_empty=0.5, ignore=(), decodes=False, pos_weight=False, can_weigh=False,

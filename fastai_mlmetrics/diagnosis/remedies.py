@@ -25,9 +25,9 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted
         "Train again in a new Learner: scores hardly depend on the input, so the network has "
         "collapsed, or has not begun to learn."),
     Row('loss-falls', lambda r: r.loss_trend=='falls',
-        "Train longer: the validation loss is still falling, {last_loss:.3g} {when}."),
+        "{longer}: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('ranking-improves', lambda r: r.learns,
-        "Train longer: micro average precision is still rising, {last_ap:.3f} {when}.")]
+        "{longer}: micro average precision is still rising, {last_ap:.3f} {when}.")]
 
 def _loss_advice(r):
     "Return the row of `LOSS_ADVICE` that applies; None: there is none, or it is muted"
@@ -38,9 +38,23 @@ def _when(r):
     if r.last_epoch==r.epoch: return 'now'
     return f'at epoch {r.last_epoch} (epoch {r.epoch} is loaded)'
 
+def fit_code(learn):
+    "Return the call that trains once more as this fit does, up to the same learning rates"
+    lrs = getattr(getattr(learn, 'recorder', None), 'lrs', None)
+    if not lrs: return ''
+    highest = max(lrs) # Of the last layers; that of the first ones is always the same share of it
+    first,last = (o['lr'] for o in (learn.opt.hypers[0], learn.opt.hypers[-1]))
+    lr = f'{highest:.2g}'
+    if first!=last: lr = f'slice({highest*first/last:.2g}, {lr})'
+    return f'learn.fit_one_cycle({learn.n_epoch}, {lr})'
+
+def _longer(r):
+    "Advise more training, with a call like that of the last fit, if there was one"
+    return f"Train longer{note(r.fit_code, f', with `{r.fit_code}`')}"
+
 def _training(r):
     "Write the advice of `LOSS_ADVICE`, with the losses"
-    return _loss_advice(r).text.format(**r, when=_when(r))
+    return _loss_advice(r).text.format(**r, longer=_longer(r), when=_when(r))
 
 def _overfitting(r):
     "Advise fewer epochs, with the losses"
@@ -117,13 +131,18 @@ def _own_thresholds(r):
             f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The same score means a different "
             "probability for different labels.")
 
+def _thresholds_help(r): return thresh_helps(r) or per_label_helps(r)
+
+def _with_label_each(r):
+    "Copy a record as it would be with `min_labels=1`, with which gains of a threshold are unknown"
+    return AttrDict(r | dict(f1_micro=r.label_each_f1, global_gain=(math.nan,)*3))
+
 def _too_few(r, share=1): return r.pred_per_sample < share*r.true_per_sample
 
 def _min_labels(r):
     "Advise at least one label per sample, with the code to set it"
-    how = "`min_labels=1`"
-    if r.decodes and isinstance(r.thresh, float):
-        how = set_thresh_code(_as_probability(r, r.thresh), 1, r.max_labels)
+    thresh = _as_probability(r, r.thresh) if isinstance(r.thresh, float) else r.thresh
+    how = set_thresh_code(thresh, 1, r.max_labels) if r.decodes else "`min_labels=1`"
     return (f"Predict at least one label per sample: {how}. Where no score exceeds the threshold, the "
             f"top-scoring label is predicted. Micro F1 rises from {r.f1_micro:.3f} to "
             f"{r.label_each_f1:.3f}.")
@@ -163,14 +182,15 @@ def _per_label(r):
 
 def _hardly_learnt(r):
     "Advise more samples of the labels that rank like chance"
-    longer = note(not r.loss_trend, ", or train longer") # A fit of several epochs has its own advice
+    # A fit of several epochs has its own advice
+    longer = note(not r.loss_trend, continued(", or ", _longer(r)))
     return (f"Collect more samples of these labels{longer}. Their scores are close to chance, so no "
             f"threshold helps: {with_ap(_dead(r, False))}.")
 
 def _better_model(r):
     "Advise training or another model, and show that no threshold helps"
     # A fit of several epochs has its own advice on training
-    change = "Try another model" if r.loss_trend else "Train longer or try another model"
+    change = "Try another model" if r.loss_trend else f"{_longer(r)}, or try another model"
     thresh = r.suggested_thresh
     best = ''
     if thresh is None: why = "the scores lie too close together to see whether another threshold helps"
@@ -198,9 +218,11 @@ REMEDIES = [ # All that match; the first one helps most
     Row('thresholds-for-macro-f1', lambda r: _dead(r, True) and not r.tuned, _per_label,
         about=LABELS_OR_NONE),
     Row('more-samples', lambda r: _dead(r, False), _hardly_learnt, about=LABELS_OR_NONE),
-    # Where many samples have no label, a label each would often be wrong
+    # Where many samples have no label, a label each would often be wrong; where thresholds then help,
+    # the next advice would take it back
     Row('a-label-each', lambda r: _too_few(r) and not r.min_labels and r.n_labels>1
-            and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples,
+            and r.label_each_f1>max(r.f1_micro+0.005, r.constant_f1) and r.labelled>=0.9*r.samples
+            and not _thresholds_help(_with_label_each(r)),
         _min_labels, about=MODEL|SAMPLES),
     Row('a-smaller-pos-weight', lambda r: r.pos_weight and not _too_few(r),
         "Use a smaller `pos_weight` in the loss, such as the square root of the present one, "
@@ -209,7 +231,7 @@ REMEDIES = [ # All that match; the first one helps most
     Row('overfits', lambda r: r.overfits and not _loss_advice(r), _overfitting,
         about=ANY-{NO_VERDICT}),
     # Not while the model learns
-    Row('a-better-model', lambda r: r.scored and not (thresh_helps(r) or per_label_helps(r))
+    Row('a-better-model', lambda r: r.scored and not _thresholds_help(r)
             and not (r.loss_trend and r.learns),
         _better_model, about=MODEL|SAMPLES),
     # If most samples have a label, its `pos_weight` would be below 1

@@ -335,11 +335,15 @@ def set_thresh(self:Learner,
     _check_decodes(self, decoding)
     logits = decoding.takes_logits
     # Metrics with another threshold than these have a custom one
-    usual = 0.5,as_thresh(decoding.args['thresh']),rule.thresh
+    in_use = as_thresh(decoding.args['thresh'])
+    usual = 0.5,in_use,rule.thresh
     updated = self.metrics.map(_updated_metric, rule=rule, usual=usual, logits=logits)
     _warn_of_kept(L(m for m,new in zip(self.metrics, updated) if new is None))
     # Copies, because other Learners may share the loss function and the metrics
-    self.loss_func = _updated_loss(self.loss_func, rule, thresh)
+    # With new limits alone, the threshold in use is still the one that was found
+    is_kept = np.shape(in_use)==np.shape(rule.thresh) and np.allclose(in_use, rule.thresh)
+    found = self.loss_func if is_kept and not hasattr(thresh, 'tuned_on') else thresh
+    self.loss_func = _updated_loss(self.loss_func, rule, found)
     self.metrics = L(map(ifnone, updated, self.metrics))
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
         cb.thresh = None # The loss function's

@@ -162,6 +162,7 @@ def _design_effects(p, numbers, shares):
     "Compute Kish's design effects of labels, inside slices with these shares and outside, S x 3 x C"
     y,predicted = (o.cpu() for o in (p.true, p.predicted))
     counted = torch.stack([y, predicted, y | predicted], 1).double() # N x 3 x C
+    counted *= ~shares[numbers].isnan()
     hits = (y & predicted).double()[:,None]
     errors = (hits-shares[numbers].nan_to_num())*counted
     zeros = torch.zeros(p.n_independent, *counted.shape[1:], dtype=torch.float64, device='cpu')
@@ -207,8 +208,11 @@ def _label_table(p, differences, numbers, slices, alpha):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
     # Shares in each slice and outside of it, with their numbers
     counts = torch.stack([o.counts for o in differences], 1) # 4 x S x C
+    # Without a positive, the precision and F1 of a label are 0, however good the model is
+    tp,_,fn,_ = counts
+    counts = counts*(tp+fn>0)
     inside = _shares(*counts)
-    outside = _shares(*(p.counts[:,None]-counts))
+    outside = _shares(*(counts.sum(1, keepdim=True)-counts))
     if p.groups is not None:
         for side,effect in zip((inside, outside), _design_effects(p, numbers, inside[0])):
             side[1] /= effect

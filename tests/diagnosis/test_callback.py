@@ -69,7 +69,7 @@ def test_better_ranking_is_learning():
     with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(8, 0.)
     r = learn.zero_labels.report(full=True)
     assert r.flagged.all() and r.valid_loss.is_monotonic_increasing and len(r)==8
-    assert len(caught)==1 and 'micro average precision is still rising' in str(caught[0].message)
+    assert len(caught)==1 and 'micro average precision is still rising' in one_line(caught[0].message)
 
 def test_stop_ends_the_fit():
     learn,caught = trained(*COLLAPSED, n_epoch=6, on_flag='stop')

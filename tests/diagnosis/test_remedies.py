@@ -2,7 +2,8 @@
 from dataclasses import FrozenInstanceError
 from helpers import *
 from fastai_mlmetrics.diagnosis.remedies import LOSS_ADVICE, REMEDIES, remedies
-from fastai_mlmetrics.diagnosis.records import FACTS
+from fastai_mlmetrics.core.decoding import Decoding
+from fastai_mlmetrics.diagnosis.records import FACTS, Record
 
 # Each remedy, followed as it is written, in trainings of a second: it does what it says
 
@@ -109,8 +110,12 @@ def more_samples():
 
 @remedy('a-label-each')
 def label_each():
-    learn = learner(layers=(50,))
-    text = advice(fit(learn, 12, 2e-3), 'a-label-each')
+    "Of a model whose scores are all high for some samples, and all low for others, so that no threshold fits"
+    logits,targs = simulate(600, 8, 0.15)
+    targs[~targs.any(1),0] = 1
+    logits += 3*torch.randn(600, 1, generator=torch.Generator().manual_seed(0))
+    learn = make_learner(logits, targs, multilabel_metrics(), cbs=ZeroLabelsCallback())
+    text = advice(validated(learn), 'a-label-each')
     follow(learn, text)
     after = validated(learn)
     assert after.empty_rate==0 and after.f1_micro==pytest.approx(promised(text), abs=0.0051)
@@ -140,9 +145,13 @@ def unfreezing():
 def more_training():
     learn = learner(layers=(50,))
     before = fit(learn, 4, 1e-3)
-    assert 'Train longer: the validation loss is still falling' in loss_advice(before, 'loss-falls')
-    after = fit(learn, 20, 1e-3)
-    assert after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
+    text = loss_advice(before, 'loss-falls')
+    assert 'Train longer, with `learn.fit_one_cycle(4, 0.001)`: the validation loss is still falling' in text
+    after,n = before,0
+    while 'training' in after.remedies and n<30:
+        follow(learn, text)
+        after,n = learn.zero_labels.records[-1],n+1
+    assert n<30 and after.valid_loss<0.8*before.valid_loss and after.f1_micro>before.f1_micro+0.1
 
 @remedy('overfits')
 def fewer_epochs_or_more_data():
@@ -171,7 +180,8 @@ def better_model():
     "Right after the first epoch, when no trend of the loss is known; then the threshold is tuned, as is advised next"
     learn = learner(layers=(50,))
     before = fit(learn, 1, 1e-3)
-    assert 'Train longer or try another model' in advice(before, 'a-better-model')
+    text = advice(before, 'a-better-model')
+    assert 'Train longer, with `learn.fit_one_cycle(1, 0.001)`, or try another model' in text
     after = fit(learn, 20, 1e-3)
     follow(learn, advice(after, 'another-threshold'))
     assert validated(learn).f1_micro>before.f1_micro+0.1
@@ -287,5 +297,49 @@ def test_the_trend_of_a_fit_holds_for_a_validation_of_its_weights():
     learn = learner(layers=(50,))
     before = fit(learn, 4, 1e-3)
     assert before.loss_trend=='falls' and validated(learn).remedies[0]=='training'
+    call = 'learn.fit_one_cycle(4, 0.001)'
+    assert validated(learn).fit_code==learn.zero_labels.explain().fit_code==call
     with torch.no_grad(): learn.model[-1].bias += 1
     assert not validated(learn).loss_trend
+
+@pytest.mark.parametrize('train,call', [
+    (lambda o: o.fine_tune(2, 2e-2), 'learn.fit_one_cycle(2, slice(0.0001, 0.01))'),
+    (lambda o: o.fit_one_cycle(2, slice(1e-3)), 'learn.fit_one_cycle(2, slice(0.0001, 0.001))'),
+    (lambda o: o.fit_flat_cos(3, 1e-3), 'learn.fit_one_cycle(3, 0.001)'),
+    (lambda o: o.remove_cb(Recorder).fit(2, 1e-3), '')])
+def test_training_longer_is_the_same_call_again(train, call):
+    learn = learner(layers=(50,))
+    with warnings_as('ignore'), learn.no_logging(): train(learn)
+    r = learn.zero_labels.records[-1]
+    assert r.fit_code==call
+    if not call: return
+    follow(learn, f'`{call}`')
+    assert learn.zero_labels.records[-1].fit_code==call
+
+def test_no_advice_takes_back_what_was_followed():
+    "Nor repeats it: of thresholds and of one label per sample, in 96 states"
+    followed = Counter()
+    for n,c,skill,bias,thresh,seed in itertools.product((60,200), (5,12), (1.,2.5), (-3.,-1.5), (0.5,0.3), range(3)):
+        logits,targs = simulate(n, c, 0.15, skill, bias, seed)
+        targs[~targs.any(1), 0] = 1
+        logits += 2*torch.randn(n, 1, generator=torch.Generator().manual_seed(seed))
+        before = judge(logits, targs, sigmoid=True, thresh=thresh)
+        rules = {'another-threshold': dict(thresh=before.suggested_thresh),
+                 'a-label-each': dict(thresh=thresh, min_labels=1)}
+        for code in rules.keys() & {*before.remedies}:
+            followed[code] += 1
+            assert not rules.keys() & {*judge(logits, targs, sigmoid=True, **rules[code]).remedies}-{'a-label-each'}
+    assert min(followed.values())>5
+
+@pytest.mark.parametrize('average', ['micro','macro'])
+def test_one_label_per_sample_keeps_a_threshold_that_was_searched_for(average):
+    learn = make_learner(*simulate(600, 5, 0.25, 2., -2.), multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with learn.no_logging(), contextlib.redirect_stdout(io.StringIO()):
+        learn.set_thresh(learn.thresh_find(average=average, show_plot=False))
+    thresh = learn.loss_func.thresh
+    r = Record(validated(learn), f1_micro=0.1, label_each_f1=0.9)
+    follow(learn, one_line(REMEDIES[[o.code for o in REMEDIES].index('a-label-each')].says(r)))
+    assert np.allclose(learn.loss_func.thresh, thresh) and learn.loss_func.min_labels==1
+    assert validated(learn).tuned and Decoding(learn.loss_func).tuned_on
+    learn.set_thresh(0.5) # Chosen by hand
+    assert not validated(learn).tuned

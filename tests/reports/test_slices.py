@@ -361,3 +361,18 @@ def test_many_samples_take_a_second():
     start = time.process_time()
     compare_slices(s, y, by)
     assert time.process_time()-start<2
+
+@pytest.mark.parametrize('sites', [[0], [1,2,3,4]])
+def test_a_label_is_not_compared_where_it_does_not_occur(sites):
+    "Where it has no positive, its precision and F1 are 0, however good the model is"
+    rng = np.random.default_rng(0)
+    by = rng.integers(0, 5, 2000)
+    y = (rng.random((2000, 3))<0.2).astype(int)
+    y[~np.isin(by, sites),0] = 0
+    s = 1/(1+np.exp(1-2*y-rng.normal(size=y.shape)))
+    assert 0 not in compare_slices(s, y, by).labels.index.get_level_values('label')
+    if len(sites)==1: return
+    s[by==1,0] *= 0.6 # It fails in one of the slices in which it occurs
+    found = compare_slices(s, y, by).labels.reset_index().set_index(['slice','label','metric']).loc[(1,0)]
+    others = by>1
+    assert found.elsewhere['f1']==pytest.approx(skm.f1_score(y[others,0], s[others,0]>0.5))
