@@ -345,6 +345,12 @@ def test_a_required_recall_holds_and_tuned_thresholds_cost_least():
     assert found.per_label[2]==pytest.approx(found.table.loc['crash','threshold']) and found.per_label[2]<found.best
     assert found.table.loc['crash','recall_held_out']>0.9
     np.testing.assert_allclose(learn.loss_func.thresh, strict.thresh, atol=1e-6)
+    by_name,exclusive = re.findall(r'(?s)```python\n(.*?)```', '\n'.join(cells(page('choose_threshold'), 'markdown')))
+    group = dict(zip(('clear','cloudy','haze'), learn.dls.vocab))
+    for a,b in group.items(): exclusive = exclusive.replace(a, b)
+    one = dict(space)
+    with learn.no_bar(): exec(exclusive, one)
+    assert (one['predicted'][:,:3].sum(1)==1).all() and one['predicted'][:,3].sum()>0
     total,scores,by_formula = (space[o] for o in ('total','scores','by_formula'))
     best = total(space['expit'](space['z']), by_formula)
     assert total(scores, space['tuned'])<1.05*best

@@ -260,7 +260,7 @@ SEARCHES = {
         'leakage; test-time augmentation; tta; score on test set; same patient in train and test; prevalence; '
         'several images per patient; patient groups; groups; how many samples; validation set large enough; '
         'uncertainty',
-    'howto/02_other_libraries': 'sklearn classification_report; torchmetrics',
+    'howto/02_other_libraries': 'sklearn classification_report; torchmetrics; torchmetrics vs fastai',
     'howto/03_hugging_face': 'Hugging Face trainer; bert',
     'howto/04_loop_lightning_gpus':
         'pytorch lightning callback; several GPUs; gradient accumulation; validation out of memory; GPU memory; '
@@ -268,7 +268,7 @@ SEARCHES = {
     'howto/05_production':
         'export learner with thresholds; export without package; save model threshold; deploy; export model; use '
         'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; images in '
-        'deployment; export ONNX thresholds',
+        'deployment; export ONNX thresholds; huggingface spaces',
     'howto/10_monitor_trackers':
         'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best model; '
         'reduce learning rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 '
@@ -286,7 +286,8 @@ SEARCHES = {
         "last week's model; save predictions; compare two models; compare with last week; last month's "
         'predictions; previous model; F1 difference 0.02; significance; fairness',
     'howto/22_no_label':
-        'none of the above; samples without any label; from single-label to multi-label; only positive labels known; '
+        'none of the above; negative images; '
+        'samples without any label; from single-label to multi-label; only positive labels known; '
         'missing targets; ignore missing targets; unlabelled; unknown labels; ignore_index; roc auc only one class; '
         'roc auc nan; Only one class present in y_true',
     'howto/23_which_metric': 'which metric; micro vs macro f1; which metric do I report?',
@@ -297,7 +298,7 @@ SEARCHES = {
     'howto/29_choose_threshold':
         'costs of errors; costs of false positives and negatives; '
         'minimum precision per label; recall of 0.95; minimum recall; guarantee a recall; recall of one label, the '
-        'others as they are; required precision; sensitivity at least 90%',
+        'others as they are; required precision; sensitivity at least 90%; mutually exclusive labels',
     'howto/30_predicts_nothing':
         'show_results no labels; accuracy 0.95 F1 0; predict returns empty; learn.predict returns an empty list; '
         'no tags predicted; f1 is zero; val f1 stays 0; show_results empty; predicts nothing',
@@ -329,7 +330,7 @@ SEARCHES = {
     'reference/05_data':
         'weight positives 3; split 60 20 20; one threshold for all folds; long tail distribution; stratified split; '
         'class weights; bce; focal loss; BCEWithLogitsLoss; iterative stratification; rare classes',
-    'reference/06_terms': 'average to choose; held_out; baseline; glossary; false positives',
+    'reference/06_terms': 'average to choose; held_out; baseline; glossary; false positives; what is lift',
     'benchmarks/results': 'overhead; GPU cost',
     'CONTRIBUTING': 'add a metric; how to contribute; run tests add a metric; build the site',
     'CHANGELOG': 'changelog',
