@@ -63,6 +63,103 @@ def test_the_fields_of_a_record_exist():
     fields = [o.strip(' `') for row in rows_of(page('monitor_trackers')) for o in row[0].split(',')]
     assert len(fields)>12 and {*fields} <= {*judge(0.9*y, y)}
 
+def test_what_differs_from_fastai_is_what_the_page_says():
+    space,_ = run_page('other_libraries')
+    value,fm,(logits,targs) = space['value'],space['fm'],space['few']
+    probs,one = logits.sigmoid(),(logits[:,:1],targs[:,:1])
+    assert value(BrierScoreMulti(), logits, targs)==pytest.approx(((probs-targs)**2).mean().item(), abs=1e-3)
+    scored = ((one[0]>0)!=one[1]).float().mean().item() # fastai's Brier score is that of binary predictions
+    assert value(fm.BrierScoreMulti(), *one)==pytest.approx(scored, abs=1e-3)
+    assert value(RocAucMulti())==value(RocAucMulti(), logits, targs) # without the absent label
+    assert value(fm.MatthewsCorrCoefMulti())=='ValueError' and value(fm.APScoreMulti())==value(APScoreMulti())
+    assert (value(fm.RecallMulti(), *space['half']), value(RecallMulti(), *space['half']))==(1, 0)
+
+@pytest.mark.slow
+@pytest.mark.dev
+def test_a_trainer_of_hugging_face_keeps_its_best_epoch_and_pads_texts():
+    transformers = pytest.importorskip('transformers')
+    from tokenizers import Tokenizer, models
+    space,_ = run_page('hugging_face')
+    trainer,preds,report,labels = (space[o] for o in ('trainer','preds','report','labels'))
+    predicted = 1/(1+np.exp(-preds.predictions.astype(float)))>np.array(space['best'].thresh)
+    f1 = skm.f1_score(preds.label_ids, predicted, average='macro', zero_division=0)
+    assert report.value['f1_macro']==pytest.approx(f1, abs=1e-9) and report.value['ap_macro']>0.7
+    maps = trainer.predict(space['valid']).metrics['test_ap_macro'],trainer.evaluate()['eval_ap_macro']
+    assert maps[0]==maps[1]==max(o.get('eval_ap_macro', 0) for o in trainer.state.log_history)
+    words = Tokenizer(models.WordLevel({'[PAD]': 0, 'a': 1, 'b': 2}, 'b'))
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token='[PAD]')
+    ids = tokenizer(['a','b'], truncation=True)['input_ids'] + [[1,2]]
+    data = [dict(input_ids=x, labels=y) for x,y in zip(ids, labels)]
+    padded = type(trainer)(trainer.model, space['args'], processing_class=tokenizer, eval_dataset=data)
+    assert next(iter(padded.get_eval_dataloader()))['attention_mask'].sum()==4
+    assert np.isfinite(padded.evaluate()['eval_loss'])
+
+def test_the_best_epoch_of_one_label_is_kept():
+    space,values = run_page('monitor_trackers')
+    learn = space['learn']
+    with learn.no_bar(): preds,targs = learn.get_preds()
+    by_label = values['Monitor one label'][-1].value[1:]
+    np.testing.assert_allclose(by_label, skm.f1_score(targs, preds>0.5, average=None), atol=1e-5)
+    true,scores = targs[:,2],preds[:,2]
+    f1,recall = (f(true, scores>0.5) for f in (skm.f1_score, skm.recall_score))
+    learn.metrics = space['crash']
+    with learn.no_bar(): shown = [*learn.validate()[1:]]
+    assert shown==pytest.approx([f1, recall, skm.average_precision_score(true, scores)], abs=1e-5)
+    assert TrackerCallback('empty_rate').comp is np.greater
+    errors = HammingLossMulti(),BrierScoreMulti(),CoverageError(),LabelRankingLoss(),OneError()
+    assert {TrackerCallback(m.name).comp for m in errors}=={np.less}
+
+@pytest.mark.slow
+@pytest.mark.dev
+def test_a_submission_is_in_the_order_of_the_files_and_weights_come_from_a_folder(tmp_path, monkeypatch):
+    timm = pytest.importorskip('timm')
+    space,_ = run_page('no_internet')
+    learn,sample,vocab,predicted = (space[o] for o in ('learn','sample','vocab','predicted'))
+    written = pd.read_csv(space['folder']/'submission.csv', keep_default_na=False)
+    assert [*written.fname]==[*sample.fname]!=sorted(sample.fname)
+    assert [{*o.split()} for o in written.labels]==[{*vocab[o]} for o in predicted.bool().numpy()]
+    true = pd.read_csv(space['path']/'train.csv').set_index('fname').labels[sample.fname].str.get_dummies(' ')
+    targs = true.reindex(columns=vocab, fill_value=0).to_numpy()
+    right,shuffled = (JaccardMulti(average='samples')(predicted.int(), o) for o in (targs, np.roll(targs, 1, 0)))
+    assert right>2*shuffled
+    with learn.no_bar(): tta = learn.tta(dl=space['dl'], n=1)[0]>tensor(space['found'].thresh)
+    assert tta.shape==predicted.shape
+    hub,of_timm = re.findall(r'(?s)```python\n(.*?)```', '\n'.join(cells(page('no_internet'), 'markdown')))
+    (tmp_path/'checkpoints').mkdir()
+    torch.manual_seed(1)
+    weights = resnet18(weights=None).state_dict()
+    torch.save(weights, tmp_path/'checkpoints'/'resnet18-f37072fd.pth')
+    monkeypatch.setattr(torch.hub, '_hub_dir', None) # which `set_dir` sets
+    exec(hub.replace('/kaggle/input/weights', str(tmp_path)), space)
+    assert torch.equal(space['learn'].model[0][0].weight, weights['conv1.weight'])
+    weights = timm.create_model('test_resnet', pretrained=False).state_dict()
+    torch.save(weights, tmp_path/'timm.pth')
+    exec(of_timm.replace('timm.pth', str(tmp_path/'timm.pth')), space)
+    assert torch.equal(first(space['learn'].model[0].model.state_dict().values()), first(weights.values()))
+
+@pytest.mark.slow
+def test_no_label_unknown_labels_and_absent_labels():
+    space,values = run_page('no_label')
+    none,truly = space['none'][:,0].bool(),space['truly'][:,0].bool()
+    both = (truly&none).float().mean().item()
+    _,zero,one,undefined = space['f1s'].values()
+    assert both>0.1 and one-zero==pytest.approx(both, abs=1e-6) and undefined==pytest.approx(zero/(1-both), abs=1e-6)
+    by_label = values['No label: "none of the above"'][-2]
+    assert by_label.recall==pytest.approx(skm.recall_score(truly, none), abs=1e-3)
+    assert ColReader('labels', label_delim=' ')(pd.Series(dict(labels='')))==[]
+    preds,report,best = (space[o] for o in ('preds','report','best'))
+    targs = torch.cat([y for *_,y in space['learn'].dls.valid])
+    known = ~targs.isnan()
+    f1 = skm.f1_score(targs[known], preds[known]>best.thresh)
+    scored = values['Unknown label: nan and `ignore_index`'][1].value['f1_micro']
+    assert 0.5<known.float().mean()<0.65 and report.value['f1_micro']==pytest.approx(f1)==pytest.approx(scored)
+    random,stratified,_,by_metric = values['Absent label: a stratified split']
+    assert [*random.index[random.missing_from!='']]==['crash','refund'] and (stratified.missing_from=='').all()
+    assert by_metric.value.tolist()==[0.5,1,0.5,1,1]
+    logits = space['logits'].clone()
+    logits[0,1] = 2 # The absent label is predicted
+    assert F1ScoreMulti(zero_division=math.nan)(logits, space['absent'])==0.5
+
 @pytest.mark.slow
 def test_the_commands_without_internet_install_the_package(tmp_path):
     "In a copy of the files, because pip builds where they are; dependencies are those that are installed already"
@@ -229,8 +326,13 @@ def test_only_accuracy_and_two_f1_prefer_frequent_labels_alone():
     higher = t['frequent labels only']>t['all labels']
     assert {*t.index[higher]}=={'accuracy','micro F1','samples F1'}
 
-def test_the_table_for_a_paper_has_the_values_of_scikit_learn():
-    space,_ = run_page('confusion_matrix')
+def test_matrices_and_the_table_for_a_paper_have_the_values_of_scikit_learn():
+    space,values = run_page('confusion_matrix')
+    true,found,interp = space['interp'].targs.bool(),space['logits']>0,space['interp']
+    assert (interp.confusion_matrix()==skm.multilabel_confusion_matrix(true.int(), found)).all()
+    (bus,truck,*_),(for_bus,for_truck,*_) = true.T,torch.as_tensor(found).T
+    confused = (truck & ~for_truck & ~bus & for_bus).sum()
+    assert [*values['Label against label'][-1].iloc[0]]==['truck','bus',confused]
     y,p,table = space['targs'].numpy(),space['preds']['ours'].numpy(),space['table']
     cp,cr = (f(y, p>0.5, average='macro') for f in (skm.precision_score, skm.recall_score))
     expected = [skm.average_precision_score(y, p), skm.f1_score(y, p>0.5, average='micro'), 2*cp*cr/(cp+cr)]
@@ -243,6 +345,12 @@ def test_a_required_recall_holds_and_tuned_thresholds_cost_least():
     assert found.per_label[2]==pytest.approx(found.table.loc['crash','threshold']) and found.per_label[2]<found.best
     assert found.table.loc['crash','recall_held_out']>0.9
     np.testing.assert_allclose(learn.loss_func.thresh, strict.thresh, atol=1e-6)
+    by_name,exclusive = re.findall(r'(?s)```python\n(.*?)```', '\n'.join(cells(page('choose_threshold'), 'markdown')))
+    group = dict(zip(('clear','cloudy','haze'), learn.dls.vocab))
+    for a,b in group.items(): exclusive = exclusive.replace(a, b)
+    one = dict(space)
+    with learn.no_bar(): exec(exclusive, one)
+    assert (one['predicted'][:,:3].sum(1)==1).all() and one['predicted'][:,3].sum()>0
     total,scores,by_formula = (space[o] for o in ('total','scores','by_formula'))
     best = total(space['expit'](space['z']), by_formula)
     assert total(scores, space['tuned'])<1.05*best

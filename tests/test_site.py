@@ -1,5 +1,6 @@
 "The site: its contents, and errors that must fail the build"
 import ast, fastai_mlmetrics.all, json, runpy
+from itertools import chain
 from bs4 import BeautifulSoup
 from types import ModuleType, SimpleNamespace
 from helpers import *
@@ -118,12 +119,20 @@ def test_every_public_name_is_in_the_reference(reference):
     for cells in reference.values(): # A heading, and nothing but its name
         assert all(re.match(r'### [\w.]+(\n\n|$)', c.source) for c in cells if c.source.startswith('###'))
 
-def test_every_name_of_the_reference_has_a_use_and_a_line_that_runs(reference):
+def test_every_name_of_the_reference_has_a_text_and_a_line_that_runs(reference):
     for cells in reference.values():
         for c,after in zip(cells, [*cells[1:], cell('', 'markdown')]):
             if not (name := docs.subject(c)) or name=='ThreshFinder.compute': continue # whose line is above it
-            assert re.search(r'\bUse (it|the)\b', c.source) and after.cell_type=='code', name
-            assert not re.match(r'### \S+\s+Use ', c.source), f'{name}: first say what it is'
+            text = c.source.partition('\n\n')[2]
+            assert len(text.split())>5 and after.cell_type=='code', name
+            assert not re.match('Use ', text), f'{name}: first say what it is, or what for'
+
+def test_each_page_ends_with_one_next_step():
+    for o in (*docs.TUTORIALS, *docs.HOWTO, *docs.REFERENCE):
+        text = text_of(docs.read(o)).partition(docs.SIGNATURES)[0].strip()
+        last = text.rpartition('\n')[2]
+        assert re.search(r'(^|\. |\? )Next: ', last) and last.count('](')<3, (o.name, last)
+        assert text.count('Next: ')==1, o.name
 
 def test_signatures_are_folded_and_have_their_arguments(module):
     text = docs.signatures(['Counter','total'], dict(Counter=module.Counter, total=module.total))
@@ -146,31 +155,32 @@ def test_a_long_signature_has_a_line_for_each_argument(module):
 def text_of(cells): return '\n'.join(c.source for c in cells if c.cell_type=='markdown')
 
 def test_every_column_is_explained(reference):
+    "On the page of the function that prints it, or among the terms"
     rng = np.random.default_rng(0)
     targs = (rng.random((60, 3))<0.4).astype(int)
     preds = (targs + rng.random((60, 3)))/2
     interp = MultiLabelInterpretation.from_preds(preds, targs)
-    tables = [accuracy_report(preds, targs), interp.report(), label_stats(targs, targs),
-              best_thresholds(preds, targs, average='macro').table]
-    names = {*multilabel_metrics(full=True, ranking=True).attrgot('name'), *paper_metrics(top_k=3).attrgot('name')}
-    names |= {o for table in tables for o in table.columns} | {*tables[0].index, *tables[3].index}
-    names |= {*compare_models(dict(a=preds, b=preds), targs).columns} - {'a','b'}
+    report,found = accuracy_report(preds, targs),best_thresholds(preds, targs, average='macro').table
     slices = compare_slices(preds, targs, [0,1]*30)
-    names |= {*slices.columns} | {*slices.labels.columns}
-    names |= {*callback._COLUMNS} | {o for f in ('empty','most_missed','most_confused') for o in getattr(interp, f)()}
-    names |= {f'{o} avg' for o in ('micro','macro','weighted','samples')}
-    names |= {'few positives','no positives','metric is undefined'} # fallbacks
-    shown = [data for c in reference['terms'] if c.cell_type=='code' for o in c.outputs
-             for data in o.get('data', {}).get('text/markdown', ())]
-    text = text_of(reference['terms']) + ''.join(shown)
-    names -= {0, 1, 2} # The labels
-    assert not names - {*re.findall(r'`([^`]*)`', text)} and len(names)>60
+    others = [getattr(interp, f)() for f in ('empty','most_missed','most_confused')]
+    averages = [f'{o} avg' for o in ('micro','macro','weighted','samples')]
+    printed = dict(
+        metrics=[*multilabel_metrics(full=True, ranking=True).attrgot('name'), *paper_metrics(top_k=3).attrgot('name')],
+        thresholds=[*found.columns, *found.index[:2], 'few positives', 'no positives', 'metric is undefined'],
+        reports=[*report.columns, *report.index, *compare_models(dict(a=preds, b=preds), targs).columns[2:],
+                 *interp.report().columns, *slices.columns, *slices.labels.columns, *chain(*others), *averages],
+        callback=[*callback._COLUMNS], data=[*label_stats(targs, targs).columns])
+    assert {*printed} | {'terms'}=={*reference}
+    for page,names in printed.items():
+        text = text_of(reference[page]).partition(docs.SIGNATURES)[0] + text_of(reference['terms'])
+        assert not {*names} - {*re.findall(r'`([^`]*)`', text)} and names, page
+
 def test_one_list_makes_glossary_and_columns(reference):
-    "Each word of the page's glossary is defined in the reference, from the same list"
-    shown = [re.findall(r"'([^']+)'", c.source) for c in reference['terms'] if c.source.startswith('define(')]
-    assert {*glossary()}=={o for names in shown for o in names}
-    assert not {'baseline','constant','ceiling','lift','held_out','support'} & { # nor once more, in other words
-        *re.findall(r'(?m)^(?:\| |- \*\*)`?(\w+)', text_of(reference['terms']))}
+    "Each word of the page's glossary is defined once in the reference, in the same words"
+    text = '\n'.join(text_of(cells).partition(docs.SIGNATURES)[0]+'\n' for cells in reference.values())
+    for name,meaning in glossary().items():
+        assert text.count(f"\n- `{name}`: {' '.join(meaning.split())}\n")==1, name
+    assert 25<len(re.findall(r'(?m)^- [`*]', text_of(reference['terms'])))<36
 
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'thresholds-per-label': 'Use a threshold per label', 'another-threshold': 'Lower the threshold',
@@ -250,7 +260,7 @@ SEARCHES = {
         'leakage; test-time augmentation; tta; score on test set; same patient in train and test; prevalence; '
         'several images per patient; patient groups; groups; how many samples; validation set large enough; '
         'uncertainty',
-    'howto/02_other_libraries': 'sklearn classification_report; torchmetrics',
+    'howto/02_other_libraries': 'sklearn classification_report; torchmetrics; torchmetrics vs fastai',
     'howto/03_hugging_face': 'Hugging Face trainer; bert',
     'howto/04_loop_lightning_gpus':
         'pytorch lightning callback; several GPUs; gradient accumulation; validation out of memory; GPU memory; '
@@ -258,7 +268,7 @@ SEARCHES = {
     'howto/05_production':
         'export learner with thresholds; export without package; save model threshold; deploy; export model; use '
         'without fastai; docker fastapi; torchscript; thresholds with numpy; numpy thresholds; images in '
-        'deployment; export ONNX thresholds',
+        'deployment; export ONNX thresholds; huggingface spaces',
     'howto/10_monitor_trackers':
         'resume from a checkpoint; training metrics; early stopping f1; wandb; weights & biases; save best model; '
         'reduce learning rate on plateau f1; stop early; stop early on F1 over samples; one column for a label; f1 '
@@ -276,7 +286,8 @@ SEARCHES = {
         "last week's model; save predictions; compare two models; compare with last week; last month's "
         'predictions; previous model; F1 difference 0.02; significance; fairness',
     'howto/22_no_label':
-        'none of the above; samples without any label; from single-label to multi-label; only positive labels known; '
+        'none of the above; negative images; '
+        'samples without any label; from single-label to multi-label; only positive labels known; '
         'missing targets; ignore missing targets; unlabelled; unknown labels; ignore_index; roc auc only one class; '
         'roc auc nan; Only one class present in y_true',
     'howto/23_which_metric': 'which metric; micro vs macro f1; which metric do I report?',
@@ -287,7 +298,7 @@ SEARCHES = {
     'howto/29_choose_threshold':
         'costs of errors; costs of false positives and negatives; '
         'minimum precision per label; recall of 0.95; minimum recall; guarantee a recall; recall of one label, the '
-        'others as they are; required precision; sensitivity at least 90%',
+        'others as they are; required precision; sensitivity at least 90%; mutually exclusive labels',
     'howto/30_predicts_nothing':
         'show_results no labels; accuracy 0.95 F1 0; predict returns empty; learn.predict returns an empty list; '
         'no tags predicted; f1 is zero; val f1 stays 0; show_results empty; predicts nothing',
@@ -303,8 +314,8 @@ SEARCHES = {
         'precision at 3; precision@3; top k; top-k accuracy; auc multilabel; 11-point; AccumMetric; custom metric; '
         'metrics that are not sums; show fewer metrics',
     'reference/02_thresholds':
-        'at most two labels; always predict one label; per class threshold overfitting; which threshold; which of '
-        'three thresholds; per label; pick threshold; best threshold; set_thresh; choose threshold; min_labels; '
+        'at most two labels; always predict one label; per class threshold overfitting; which threshold; '
+        'per label; pick threshold; best threshold; set_thresh; choose threshold; min_labels; '
         'max_labels; predict at least one label; top 3 labels; threshold for each class; optimal threshold f1; '
         'threshold too low; threshold per label by name; dict of thresholds',
     'reference/03_reports':
@@ -319,7 +330,7 @@ SEARCHES = {
     'reference/05_data':
         'weight positives 3; split 60 20 20; one threshold for all folds; long tail distribution; stratified split; '
         'class weights; bce; focal loss; BCEWithLogitsLoss; iterative stratification; rare classes',
-    'reference/06_terms': 'average to choose; held_out; baseline; glossary; false positives',
+    'reference/06_terms': 'average to choose; held_out; baseline; glossary; false positives; what is lift',
     'benchmarks/results': 'overhead; GPU cost',
     'CONTRIBUTING': 'add a metric; how to contribute; run tests add a metric; build the site',
     'CHANGELOG': 'changelog',

@@ -64,7 +64,7 @@ TERMS = {
         'balanced test set, label shift, frequencies',
     'howto/01_test_score#how-many-samples': 'validation set large enough, sample size, uncertainty, '
         'which label needs more data, collect more data',
-    'howto/02_other_libraries': 'sklearn classification_report',
+    'howto/02_other_libraries': 'sklearn classification_report, torchmetrics vs fastai',
     'howto/02_other_libraries#notes': 'torchmetrics value in the training table',
     'howto/03_hugging_face': 'huggingface, BERT, transformers',
     'howto/04_loop_lightning_gpus': 'callback in a plain loop, DDP, LightningModule, Lightning, out of memory, '
@@ -73,7 +73,8 @@ TERMS = {
         'distributed training',
     'howto/04_loop_lightning_gpus#mixed-precision-and-memory': 'fp16, half precision, bf16',
     'howto/05_production': 'production, inference, serve, server, deploy, Docker, FastAPI, TorchScript, '
-        'export model, save model threshold, images in deployment, Gradio, ONNX, Hugging Face Spaces',
+        'export model, save model threshold, images in deployment, Gradio, ONNX, Hugging Face Spaces, '
+        'huggingface spaces',
     'howto/05_production#export-load_learner-with-this-package-or-with-fastai-alone': 'export learner, export, '
         'without package',
     'howto/05_production#with-numpy-alone': 'numpy thresholds, thresholds with numpy, without fastai',
@@ -102,7 +103,8 @@ TERMS = {
         'variance of training',
     'howto/17_compare_models#f1-per-hospital-for-whom-does-it-fail': 'F1 per hospital, F1 per site, per camera, '
         'by age, by sex, fairness, demographic bias, subgroup, score by slice',
-    'howto/22_no_label': 'no finding, background images, from single-label to multi-label, multi-class to multi-label, '
+    'howto/22_no_label': 'no finding, background images, negative images, '
+        'from single-label to multi-label, multi-class to multi-label, '
         'empty labels, samples without any label, missing targets, missing labels, unlabelled, unlabeled, '
         'unknown labels, only positives known, value -1, validation set without a label, split, ROC AUC is nan, '
         'ROC AUC one class, only one class is present in y_true, undefined metric',
@@ -118,6 +120,8 @@ TERMS = {
         'recall of 0.95, minimum recall, target recall, fixed recall, sensitivity of 90%, '
         'recall of one label and the others as they are',
     'howto/29_choose_threshold#a-required-recall-or-precision': 'minimum precision',
+    'howto/29_choose_threshold#labels-that-exclude-each-other':
+        'mutually exclusive labels, exclusive groups, clear cloudy haze',
     'howto/30_predicts_nothing': 'show_results without labels, predict returns nothing, predict returns empty list, '
         'no tags predicted, empty predictions, F1 is zero, F1 is 0, F1 stays 0, unfreeze',
     'howto/31_csv_to_dataloaders': 'ImageDataLoaders, TextDataLoaders, TabularDataLoaders, TabularPandas, DataBlock, '
@@ -154,6 +158,7 @@ TERMS = {
     'reference/04_callback#zerolabelscallback': 'quiet, warn once per run, one warning per fit, '
         'too many warnings, patience, warning every epoch, warn at the end',
     'reference/04_callback#zerolabelserror': 'error instead of warning',
+    'reference/04_callback#learnerevaluate': 'learn.validate, validate a test set',
     'reference/04_callback#zerolabelswarning': 'suppress, disable or silence a warning, turn off warnings, '
         'treat warnings as errors',
     'reference/03_reports':
@@ -179,7 +184,7 @@ TERMS = {
     'reference/06_terms#counts': 'false positives, false negatives',
     'reference/06_terms#evaluation': 'held_out',
     'reference/06_terms#which-average': 'which average to choose, macro or micro',
-    'reference/06_terms#baselines': 'chance level',
+    'reference/06_terms#baselines': 'chance level, what is lift, lift over predicting nothing',
     'benchmarks/results': 'overhead, GPU cost, slow, speed, runtime, how long does it take',
     'CONTRIBUTING': 'how to contribute, pull request, run the tests, add a metric, build the site',
     'RELEASING': 'release to PyPI', 'CHANGELOG': "what's new"}
