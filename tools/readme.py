@@ -33,7 +33,9 @@ def pages():
     name,description = (docs['settings'][o] for o in ('lib_name','description'))
     # As https://llmstxt.org wants it: no headings below the second level
     plain = [f'## {title}\n\n'+'\n'.join(entry(o, None) for o in files) for title,_,files in kinds]
-    return {'nbs/README.md': '\n\n'.join(['# All pages', *sections])+'\n',
+    first = ('If you read one page, read [Start](tutorials/01_start.ipynb). If your model predicts nothing, '
+             '[begin here](howto/30_predicts_nothing.ipynb).')
+    return {'nbs/README.md': '\n\n'.join(['# All pages', first, *sections])+'\n',
             'nbs/llms.txt': '\n\n'.join([f'# {name}', f'> {description}', *plain])+'\n'}
 
 def render():
