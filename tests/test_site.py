@@ -157,7 +157,7 @@ def test_every_column_is_explained(reference):
     names |= {*compare_models(dict(a=preds, b=preds), targs).columns} - {'a','b'}
     slices = compare_slices(preds, targs, [0,1]*30)
     names |= {*slices.columns} | {*slices.labels.columns}
-    names |= {*callback._COLUMNS} | {o for f in ('empty','most_missed','most_confused') for o in getattr(interp, f)()}
+    names |= {*callback._COLUMNS} | {o for f in ('empty','most_confused') for o in getattr(interp, f)()}
     names |= {f'{o} avg' for o in ('micro','macro','weighted','samples')}
     names |= {'few positives','no positives','metric is undefined'} # fallbacks
     shown = [data for c in reference['terms'] if c.cell_type=='code' for o in c.outputs

@@ -132,8 +132,7 @@ def _ranking_bounds(p):
     frequency = (true/n).where(true>0, math.nan)
     def macro(values): # Of labels with a target that counts
         return values.nan_to_num(p.zero_division).where(n>0, math.nan).nanmean().item()
-    has_auc = ((true>0) & (true<n)).any() # Whether any label has an AUC
-    best_auc = 1. if has_auc else math.nan
+    best_auc = 1. if ((true>0) & (true<n)).any() else math.nan # nan: no label has an AUC
     lraps, = rank_samples([LRAP()], predict_constant(p, frequency.nan_to_num().float()))
     tp,fp,fn,tn = p.sample_counts
     random_lrap = random_ap(tp+fn, tp+fp+fn+tn).nan_to_num(1.).mean().item()

@@ -15,7 +15,7 @@ from ..core.decoding import Decoding, ignored_by
 from ..core.passes import get_dl, get_probs, groups_of
 from ..diagnosis.records import finding, in_numbers, judge_of, Record
 from .labels import (
-    confusion_matrix, most_confused, most_missed, print_classification_report, report)
+    confusion_matrix, most_confused, print_classification_report, report)
 from .accuracy import AccuracyReport, report_of
 from .slices import SliceComparison, slices_of
 from .plots import (
@@ -91,7 +91,7 @@ def checked(
         return f(*args, **kwargs)
     return call
 
-class MultiLabelInterpretation(Interpretation):
+class MultiLabelInterpretation(Interpretation, GetAttr):
     """Where a multi-label model fails: for which labels, pairs of labels and samples
 
         interp = MultiLabelInterpretation.from_learner(learn)
@@ -101,7 +101,7 @@ class MultiLabelInterpretation(Interpretation):
         interp.to_html('report.html')  # everything on one page
 
     `from_preds` takes arrays of any library. Also: `accuracy_report`, `compare_slices`, `judge`,
-    `most_confused`, `most_missed`, `empty`, and plots of thresholds, curves and calibration."""
+    `most_confused`, `empty`, and plots of thresholds, curves and calibration."""
     # Methods that are functions of an interpretation
     accuracy_report = accuracy_report
     compare_slices = compare_slices
@@ -110,7 +110,6 @@ class MultiLabelInterpretation(Interpretation):
     print_classification_report = print_classification_report
     confusion_matrix = confusion_matrix
     most_confused = most_confused
-    most_missed = most_missed
     plot_confusion_matrices = plot_confusion_matrices
     plot_confusion_matrix = plot_confusion_matrices # fastai's name
     plot_label_confusion = plot_label_confusion
@@ -128,15 +127,11 @@ class MultiLabelInterpretation(Interpretation):
     empty = empty
     to_html = to_html
 
+    # Attributes that are those of the `Predictions`
+    _default = 'predictions'
+    _xtra = ['targs','vocab','rule','scored','true','valid','predicted']
     preds = property(attrgetter('predictions.scores'), doc="Scores, N x C; zeros and ones if binary")
-    targs = property(attrgetter('predictions.targs'), doc="Targets, N x C")
-    vocab = property(attrgetter('predictions.vocab'), doc="Names of the labels")
-    rule = property(attrgetter('predictions.rule'), doc="Threshold and limits")
     thresh = property(attrgetter('predictions.rule.thresh'), doc="Threshold, or one per label")
-    scored = property(attrgetter('predictions.scored'), doc="Whether predictions are scores")
-    true = property(attrgetter('predictions.true'), doc="Which labels are true, N x C")
-    valid = property(attrgetter('predictions.valid'), doc="Which pairs count, N x C")
-    predicted = property(attrgetter('predictions.predicted'), doc="What is predicted, N x C")
 
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays

@@ -61,11 +61,6 @@ def _f1_intervals(p, ci=0.95):
         return Estimate(value, without[cell,i], p.sample_groups, n_max[i]).limits(ci)
     return np.array([*map(limits, range(len(p.vocab)))]).T
 
-def _average_f1_intervals(p, ci=0.95):
-    "Compute confidence intervals of F1 in the four averages: 4 lower and 4 upper limits"
-    of_averages = estimates({o: F1ScoreMulti(average=o) for o in _AVERAGES}, p)
-    return np.array([o.limits(ci) for o in of_averages.values()]).T
-
 def _metrics(p):
     "Compute the metrics of the report: `_Values` by column"
     pooled_counts = p.counts.sum(1, keepdim=True)
@@ -122,9 +117,9 @@ def _mistakes_in_words(label):
     missed = round(label.support*(1-label.recall))
     wrong = round(label.predicted*(1-label.precision))
     positives = count_of(int(label.support), 'positive')
-    return (f"Of {some_labels([label.name])}, {missed:,} of {positives} "
-            f"{'is' if missed==1 else 'are'} missed, and {wrong:,} of "
-            f"{count_of(int(label.predicted), 'prediction')} {'is' if wrong==1 else 'are'} wrong.")
+    predictions = count_of(int(label.predicted), 'prediction')
+    return (f"Of {some_labels([label.name])}, the model misses {missed:,} of {positives}, and gets "
+            f"{wrong:,} of {predictions} wrong.")
 
 def _label_rows(interp, metrics, sort):
     "Score each label, lowest in column `sort` first"
@@ -150,7 +145,8 @@ def _average_rows(interp, metrics):
     tp,fp,fn,_ = interp.counts
     support = tp+fn
     columns = {name: o.averages(support) for name,o in metrics.items()}
-    columns['low'],columns['high'] = _average_f1_intervals(interp.predictions)
+    f1s = estimates({o: F1ScoreMulti(average=o) for o in _AVERAGES}, interp.predictions)
+    columns['low'],columns['high'] = zip(*(o.limits(0.95) for o in f1s.values()))
     is_common = not (interp.rule.is_top_k or isinstance(interp.thresh, tuple))
     rows = [f'{o} avg' for o in _AVERAGES]
     return Table(dict(support=support.sum().item(), predicted=(tp+fp).sum().item(), **columns,
@@ -250,23 +246,9 @@ def most_confused(self,
     found = found.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     shown = found if k is None else found.head(check_int('k', k, 1))
     if not len(found):
-        where = 'a sample' if min_val==1 else f'{min_val:,} samples'
-        text = f'No pair of a missed and a wrongly predicted label is in {where}.'
-        shown.attrs['reading'] = text
+        text = 'No pair of a missed and a wrongly predicted label is in'
+        shown.attrs['reading'] = f"{text} {count_of(min_val, 'sample')} or more."
     elif len(shown)<len(found):
         text = f'The first {len(shown):,} of {len(found):,} pairs; k=None lists all.'
         shown.attrs['reading'] = text
     return shown
-
-def most_missed(self)->Table: # A row per label, most often missed first
-    """List how often each label is true and not predicted
-
-        interp.most_missed().head()
-
-    `share` is the part of the positives that is missed. If it is large, see whether another threshold
-    helps: `interp.plot_thresholds('cat')`."""
-    tp,_,fn,_ = self.counts
-    support = tp+fn
-    res = Table(dict(missed=fn, support=support, share=(fn/support).nan_to_num()),
-                index=pd.Index(self.vocab, name='label', tupleize_cols=False))
-    return res[res.missed>0].sort_values(['missed','share'], ascending=False, kind='stable')

@@ -19,7 +19,7 @@ from .accuracy import report_of
 from .comparison import ModelComparison
 from .slices import slices_of
 from .plots import (
-    most_mistakes_first, plot_calibration, plot_cardinality, plot_frequencies, plot_label_confusion,
+    most_mistakes_first, plot_calibration, plot_cardinality, plot_label_confusion,
     plot_precision_recall, plot_thresh_curve, with_curve)
 from .samples import (
     find_mistakes, mistakes, sample_inputs, sample_names, sample_titles, show)
@@ -45,48 +45,42 @@ class _Results:
         # The rows of the report: labels, then averages
         self.labels = self.report[:len(interp.vocab)]
         self.averages = self.report[len(interp.vocab):]
-        # The labels with positives, and of these, the labels with enough positives to tell much
-        self.known = self.labels[self.labels.support>0]
-        enough = self.known[self.known.support>=ENOUGH]
-        self.worst = self.most_mistakes(self.interp.true.any(0).numpy())
-        left_out = 0<len(enough)<len(self.known)
-        which = note(left_out, f", of those with at least {ENOUGH} positives")
-        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{which}"
+        # The labels with the most mistakes, of those with enough positives to tell much
+        has_positives = self.interp.true.any(0).numpy()
+        n_enough = (self.labels.support>=ENOUGH).sum()
+        self.worst = self.most_mistakes(has_positives)
+        are_few = note(0<n_enough<has_positives.sum(), f", of those with at least {ENOUGH} positives")
+        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{are_few}"
 
     def plain(self, text):
         "Leave out what the section on the samples says, and write the threshold in words"
         text = text.replace(self.interp.predictions.sampling, '').strip()
         return text.replace('thresh=', 'threshold ')
 
-    def about(self, table):
-        "Return the block that tells what the rows and columns of a table are"
-        return 'folded',("About this table", 'text', table.attrs['about'])
-
     def most_mistakes(self, among):
         "Return the columns of the `k` labels with the most mistakes"
         return most_mistakes_first(self.interp.counts, among)[:self.k]
 
 def _saved(kind, **kwargs):
-    "Save the current figure, and close it; return its bytes and their URI"
+    "Save the current figure, and close it; return its URI"
     file = io.BytesIO()
     # `plt.savefig` would draw the figure once more
     plt.gcf().savefig(file, format=kind, **kwargs)
     plt.close()
     mime = kind.replace('svg', 'svg+xml')
-    return file.getvalue(),f'data:image/{mime};base64,{b64encode(file.getvalue()).decode()}'
+    return f'data:image/{mime};base64,{b64encode(file.getvalue()).decode()}'
 
 def _plot(caption, f, *args, **kwargs):
     "Return the block of the figure that `f` draws"
     f(*args, **kwargs)
-    svg,uri = _saved('svg', metadata=dict(Date=None), bbox_inches='tight', pad_inches=0.1)
-    points = float(re.search(rb'width="([\d.]+)pt"', svg)[1])
-    return 'plot',dict(uri=uri, width=round(points*96/72), caption=caption)
+    uri = _saved('svg', metadata=dict(Date=None), bbox_inches='tight', pad_inches=0.1)
+    return 'plot',dict(uri=uri, caption=caption)
 
 def _thumbnail(image):
     "Draw an image by its own `show` method"
     fig = plt.figure(figsize=(1.8, 1.8*min(1.5, image.shape[-2]/image.shape[-1])))
     image.show(ctx=fig.add_axes([0,0,1,1]))
-    return _saved('jpeg', pil_kwargs=dict(quality=80))[1]
+    return _saved('jpeg', pil_kwargs=dict(quality=80))
 
 # %% ../../nbs/reports/06_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
@@ -142,7 +136,6 @@ def _accuracy(p):
     table = report_of(p.interp.predictions)
     yield 'text',table.attrs['sentences'].get('f1_micro')
     yield 'table',table
-    yield p.about(table)
 
 def _comparison(p):
     "Show the paired differences between models, if they were passed"
@@ -151,7 +144,6 @@ def _comparison(p):
     for name,table in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',table
-    yield p.about(p.comparison)
     yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
 
 def _slices(p):
@@ -160,18 +152,13 @@ def _slices(p):
     slices = slices_of(p.interp, p.by)
     yield 'text',p.plain(slices.reading)
     yield 'table',slices[['samples','value','difference','difference_low','difference_high','result']]
-    yield p.about(slices)
     if len(slices.labels): yield 'table',slices.labels
     yield _plot("Differences with their intervals. Grey ones may be chance.", slices.plot)
 
 def _labels(p):
     "Show the table of labels, and name those with the lowest F1"
-    if len(p.known)>1:
-        n_low = (p.known.f1<0.5).sum()
-        yield 'finding',f"Labels with an F1 below 0.5: {n_low:,} of {len(p.known):,}."
     yield 'text',p.plain(p.report.reading)
     yield 'labels',(p.labels,p.averages)
-    yield p.about(p.report)
 
 # %% ../../nbs/reports/06_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
@@ -184,16 +171,13 @@ def _slider_thresholds(scores, probs, marks):
     digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
     return np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
 
-def _counts_between(thresh, scores):
-    "Count the scores between ascending thresholds, first those below all of them"
-    places = np.searchsorted(thresh.astype(scores.dtype), scores)
-    return np.bincount(places, minlength=len(thresh)+1).tolist()
-
 def _slider(p, probs, marks, start):
     "Return the block of a slider with the initial threshold `start`"
     interp = p.interp
     thresh = _slider_thresholds(interp.preds[interp.true].numpy(), probs, marks)
-    between = partial(_counts_between, thresh)
+    def between(scores): # Counts of scores between ascending thresholds, first those below all
+        places = np.searchsorted(thresh.astype(scores.dtype), scores)
+        return np.bincount(places, minlength=len(thresh)+1).tolist()
     # To each list of counts between thresholds, the script expects one more: the count in use
     columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
     tp_in_use,fp_in_use,*_ = interp.counts.tolist()
@@ -243,8 +227,7 @@ def _calibration(p):
     "Compare scores with the share of labels that is true"
     if math.isnan(p.averages.ece['micro avg']): return
     yield _plot("On the diagonal, scores are probabilities. Above it, scores are too low; below it, "
-                "too high. The numbers at the top count the sample-label pairs behind each point.",
-                plot_calibration, p.interp)
+                "too high.", plot_calibration, p.interp)
 
 # %% ../../nbs/reports/06_page.ipynb #a7389e96
 def _confusions(p):
@@ -257,8 +240,6 @@ def _confusions(p):
     missed,predicted,n = pairs.iloc[0]
     yield 'finding',(f"Most often, {as_shown(missed)} is missed and {as_shown(predicted)} wrongly "
                      f"predicted: in {n:,} of {len(p.interp.preds):,} samples.")
-    more = note(len(pairs)>10, f': the first 10 of {len(pairs):,} pairs')
-    yield 'text',f"Samples in which one label is missed, and another one wrongly predicted{more}."
     yield 'table',pairs[:10].set_index('missed')
     yield _plot("Samples in which the label of the row is missed and the label of the column is "
                 "wrongly predicted; labels in most confusions come first.",
@@ -296,11 +277,8 @@ def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
     rare = [f'{as_shown(o)} ({n:,})' for o,n in support.items() if n<ENOUGH]
     if rare:
-        occur = 'occurs' if len(rare)==1 else 'occur'
-        yield 'finding',(f"{len(rare):,} of {count_of(len(support), 'label')} {occur} in fewer than "
-                         f"{ENOUGH} samples, so their values are uncertain: {some_names(rare, 3)}.")
-    yield _plot("In how many samples each label is true, in the order of the table of labels: are "
-                "the labels with a low F1 the rare ones?", plot_frequencies, p.labels)
+        yield 'finding',(f"Values are uncertain for {len(rare):,} of {count_of(len(support), 'label')}, "
+                         f"with fewer than {ENOUGH} positives: {some_names(rare, 3)}.")
     yield _plot("Number of samples by their number of labels.", plot_cardinality, p.interp)
 
 # %% ../../nbs/reports/06_page.ipynb #f32ded94

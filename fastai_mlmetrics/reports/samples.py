@@ -16,7 +16,7 @@ from ..core.rules import is_probs
 from ..core.passes import groups_of
 from fastai.vision.core import Image, image2tensor, PILImage
 from fastai.vision.data import get_grid
-from fastai.text.core import BOS, EOS, FLD, PAD, TK_MAJ, TK_REP, TK_UP, TK_WREP, UNK
+from fastai.text.core import TK_REP, TK_WREP, UNK
 import textwrap
 from dataclasses import dataclass
 from numbers import Integral
@@ -99,25 +99,13 @@ def sample_titles(
     names = [f'row {o}' if isinstance(o, Integral) else shorten(o, 40) for o in names]
     return [f'{number}, {name}' for number,name in zip(numbers, names)]
 
-_NO_WORDS = {BOS,EOS,FLD,PAD} # Special tokens that stand for no word
-
 def _without_tokens(text):
-    "Undo what fastai's tokenizer does to a text; an unknown word becomes an ellipsis"
-    text = re.sub(rf'{TK_REP} (\d+) (\S+)', lambda found: found[2]*int(found[1]), text)
-    text = re.sub(rf'{TK_WREP} (\d+) (\S+)', lambda found: ' '.join([found[2]]*int(found[1])), text)
-    text = re.sub(rf'{TK_MAJ} (\S)', lambda found: found[1].upper(), text)
-    text = re.sub(rf'{TK_UP} (\S+)', lambda found: found[1].upper(), text)
-    words = [o for o in text.split() if o not in _NO_WORDS]
-    return ' '.join(words).replace(UNK, '…')
+    "Leave out the special tokens of fastai's tokenizer; an unknown word becomes an ellipsis"
+    text = re.sub(rf'({TK_REP}|{TK_WREP}) \d+', '', text) # Repeated letters or words stand once
+    words = ['…' if o==UNK else o for o in text.split()]
+    return ' '.join(o for o in words if not o.startswith('xx'))
 
 _MOST_COLUMNS = 8 # Of a table with many features, more leave no room for the labels
-
-def _columns_shown(table, rows):
-    "Return a table's columns; of many, those in which some of its rows differ most from all"
-    if table.shape[1]<=_MOST_COLUMNS: return [*table]
-    numbers = table.select_dtypes('number')
-    differences = (numbers.iloc[rows].mean()-numbers.mean()).abs()/numbers.std()
-    return [*differences.reindex(table.columns).sort_values(ascending=False).index[:_MOST_COLUMNS]]
 
 def _as_input(o):
     "Convert an item of any library to an image or a text"
@@ -135,8 +123,7 @@ def sample_inputs(
     "Get the inputs of some samples"
     # Those that came with arrays
     given = interp.given
-    if isinstance(given, pd.DataFrame):
-        return given[_columns_shown(given, [*idxs])].iloc[[*idxs]].set_axis(idxs)
+    if isinstance(given, pd.DataFrame): return given.iloc[[*idxs],:_MOST_COLUMNS].set_axis(idxs)
     if given is not None: return [_as_input(given[i]) for i in idxs]
     # Those of a loader, decoded as it shows them
     dl = interp.dl
@@ -144,7 +131,7 @@ def sample_inputs(
     inputs,_,targs,*_ = interp[idxs]
     table,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
     if decoded is None: # The inputs are rows of a table
-        columns = _columns_shown(dl.items[[*table.cat_names,*table.cont_names]], [*idxs])
+        columns = [*table.cat_names,*table.cont_names][:_MOST_COLUMNS]
         return table.decode().items[columns].set_axis(idxs)
     shown = decoded.itemgot(0)
     return shown if isinstance(shown[0], TensorImageBase) else [_without_tokens(str(o)) for o in shown]
@@ -327,15 +314,12 @@ def _selection_table(interp, inputs, selection):
     table = Table(rows, index=selection.idxs).drop(columns='right')
     res = pd.concat([table, inputs], axis=1).rename_axis('sample')
     _add_items(interp, res)
-    most = note(inputs.shape[1]==_MOST_COLUMNS, f' At most {_MOST_COLUMNS} columns of the inputs are '
-                'shown: those in which these samples differ most from all.')
-    res.attrs['reading'] = f'{selection.title}.{most}'
+    first = note(inputs.shape[1]==_MOST_COLUMNS, f' The first {_MOST_COLUMNS} columns are shown.')
+    res.attrs['reading'] = f'{selection.title}.{first}'
     return res
 
 def _show(interp, selection, nrows=None, ncols=None, figsize=None):
     "Plot samples if they are images, otherwise return a table"
-    if nrows is not None: check_int('nrows', nrows, 1)
-    if ncols is not None: check_int('ncols', ncols, 1)
     if not selection.idxs: return print('no samples to show')
     inputs = sample_inputs(interp, selection.idxs)
     if not isinstance(inputs, pd.DataFrame) and isinstance(inputs[0], str):
@@ -407,6 +391,5 @@ def empty(self)->Table: # A row per sample, most true labels first
                 index=pd.Index(idxs.tolist(), name='sample'))
     _add_items(self, res)
     n = int(self.valid_samples.sum())
-    gets = 'gets' if len(idxs)==1 else 'get'
-    res.attrs['reading'] = f'{len(idxs):,} of {n:,} samples {gets} no label {self.rule.describe()}.'
+    res.attrs['reading'] = f'No label is predicted {self.rule.describe()} for {len(idxs):,} of {n:,} samples.'
     return res.sort_values('n_true', ascending=False, kind='stable')

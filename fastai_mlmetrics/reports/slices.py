@@ -44,8 +44,7 @@ def _columns_of(by, n, n_items):
     if isinstance(by, str):
         raise ValueError(f"by={by!r} is a name: pass a value per sample, such as df[{by!r}]")
     if isinstance(by, (Tensor,L)): by = [*to_builtin(by)]
-    table = as_frame(by)
-    if not isinstance(table, pd.DataFrame): table = pd.DataFrame(table)
+    table = pd.DataFrame(as_frame(by))
     if [*table.columns]==[0]: table.columns = ['slice'] # A list, or a Series without a name
     if len(table) not in (n, n_items) or not table.shape[1]:
         raise ValueError(f"by has {len(table):,} values, but there are {n:,} samples")
@@ -66,9 +65,7 @@ def _numbered(
     if not 2<=len(names)<=_MOST:
         raise ValueError(f"by makes {count_of(len(names), 'slice')}, but should make 2 to {_MOST}: "
                          "pass the hospital or the camera of each sample, or numbers cut as you like")
-    numbers = torch.from_numpy(groups.ngroup().to_numpy().repeat(n//len(table)))
-    if names.nlevels>1: return numbers,pd.MultiIndex.from_tuples([*names], names=names.names)
-    return numbers,pd.Index([*names], name=names.name, tupleize_cols=False)
+    return torch.from_numpy(groups.ngroup().to_numpy().repeat(n//len(table))),names
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0030
 _TOO_FEW = f"fewer than {FEW_GROUPS} independent samples"
