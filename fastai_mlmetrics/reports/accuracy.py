@@ -97,11 +97,8 @@ def measure(
     if p.nan_warning:
         warn_user(p.nan_warning)
         return {row: Estimate(math.nan) for row in [*ROWS, *RANKINGS]}
-    jackknife = ci is not None and p.n_independent>1
-    measured = estimates(row_metrics(p), p, jackknife)
-    if p.scored: measured |= ranking_estimates(p, jackknife) # Binary predictions rank nothing
-    if p.frequencies is not None: # They do not tell which labels a sample has
-        measured |= dict.fromkeys(measured.keys() & OVER_SAMPLES, Estimate(math.nan))
+    measured = estimates(row_metrics(p), p, jackknife=ci is not None)
+    if p.scored: measured |= ranking_estimates(p, jackknife=ci is not None) # If not, they rank nothing
     return measured
 
 # %% ../../nbs/reports/01_accuracy.ipynb #6ee5425a
@@ -165,13 +162,9 @@ def _why_limited(p):
     return ' and '.join(reasons) or f"0/0 counts as {p.zero_division:g}"
 
 def why_unknown(
-    measured:dict, # `Estimate` by row
-    p:Predictions # Predictions that were measured
+    measured:dict # `Estimate` by row
 )->dict: # Reason by row; only of rows without an interval
     "Return why rows have no interval"
-    if p.n_independent==1:
-        what = 'sample' if p.groups is None else 'group'
-        return dict.fromkeys(measured, f"only one {what} has known targets")
     return {row: o.why_unknown for row,o in measured.items()
             if o.why_unknown and not math.isnan(o.value)}
 
@@ -219,7 +212,9 @@ def report_of(
     labels = best_constant(p.counts)
     bounds = _bounds(p, labels)
     if p.scored: bounds |= _ranking_bounds(p)
-    if p.frequencies is not None: bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
+    if p.frequencies is not None: # They do not tell which labels a sample has
+        measured |= dict.fromkeys(measured.keys() & OVER_SAMPLES, Estimate(math.nan))
+        bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
     rows = {name: _Row(o.value, *o.limits(ci), *bounds[name]) for name,o in measured.items()}
     # The table
     report = AccuracyReport(rows.values(), rows, dtype=float)
@@ -228,7 +223,7 @@ def report_of(
     if p.scored: # Binary predictions have no threshold
         if not p.rule.is_top_k: report.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
         if p.rule.limits: report.index.name = p.rule.limits
-    reasons = why_unknown(measured, p) if ci is not None else {}
+    reasons = why_unknown(measured) if ci is not None else {}
     report.attrs = _described(p, rows, labels, reasons, ci)
     return report
 

@@ -132,6 +132,8 @@ class MultiLabelInterpretation(Interpretation, GetAttr):
     _xtra = ['targs','vocab','rule','scored','true','valid','predicted']
     preds = property(attrgetter('predictions.scores'), doc="Scores, N x C; zeros and ones if binary")
     thresh = property(attrgetter('predictions.rule.thresh'), doc="Threshold, or one per label")
+    counts = property(lambda self: self.predictions.counts.long(), doc="Counts of the labels, 4 x C")
+    valid_samples = property(lambda self: self.valid.any(1), doc="Which samples have a known target")
 
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
@@ -146,22 +148,12 @@ class MultiLabelInterpretation(Interpretation, GetAttr):
         self.required = '' # What a search for the threshold had to keep, such as a recall; '': nothing
 
     @property
-    def counts(self):
-        "`tp`, `fp`, `fn` and `tn` of each label, 4 x C"
-        return self.predictions.counts.long()
-
-    @property
     def source(self):
         "Name of the data: the Learner's training set or validation set, another loader, or arrays"
         if self.dl is None: return 'arrays'
         def data(dl): return getattr(dl, 'dataset', dl)
         loaders = zip(('training set','validation set'), self.learn.dls.loaders)
         return next((name for name,dl in loaders if data(dl) is data(self.dl)), 'another loader')
-
-    @property
-    def valid_samples(self):
-        "Which samples have at least one target that counts"
-        return self.valid.any(1)
 
     @cached_property
     def record(self):

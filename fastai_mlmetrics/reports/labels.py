@@ -246,8 +246,9 @@ def most_confused(self,
     found = found.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     shown = found if k is None else found.head(check_int('k', k, 1))
     if not len(found):
-        text = 'No pair of a missed and a wrongly predicted label is in'
-        shown.attrs['reading'] = f"{text} {count_of(min_val, 'sample')} or more."
+        n = count_of(min_val, 'sample')
+        text = f'No pair of a missed and a wrongly predicted label is in {n} or more.'
+        shown.attrs['reading'] = text
     elif len(shown)<len(found):
         text = f'The first {len(shown):,} of {len(found):,} pairs; k=None lists all.'
         shown.attrs['reading'] = text

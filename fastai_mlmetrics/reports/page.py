@@ -46,9 +46,9 @@ class _Results:
         self.labels = self.report[:len(interp.vocab)]
         self.averages = self.report[len(interp.vocab):]
         # The labels with the most mistakes, of those with enough positives to tell much
-        has_positives = self.interp.true.any(0).numpy()
+        has_positives = interp.true.any(0).numpy()
         n_enough = (self.labels.support>=ENOUGH).sum()
-        self.worst = self.most_mistakes(has_positives)
+        self.worst = most_mistakes_first(interp.counts, has_positives)[:k]
         are_few = note(0<n_enough<has_positives.sum(), f", of those with at least {ENOUGH} positives")
         self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{are_few}"
 
@@ -56,10 +56,6 @@ class _Results:
         "Leave out what the section on the samples says, and write the threshold in words"
         text = text.replace(self.interp.predictions.sampling, '').strip()
         return text.replace('thresh=', 'threshold ')
-
-    def most_mistakes(self, among):
-        "Return the columns of the `k` labels with the most mistakes"
-        return most_mistakes_first(self.interp.counts, among)[:self.k]
 
 def _saved(kind, **kwargs):
     "Save the current figure, and close it; return its URI"
@@ -117,13 +113,10 @@ def opening(
     "State in plain words how many labels are right, and what was required"
     tp,fp,fn,_ = interp.counts.sum(1).tolist()
     if not tp+fn: return "No sample has a label, so nothing can be said of the model."
-    def of_100(part, whole):
-        n = round(100*part/whole)
-        return f"{n} {'is' if n==1 else 'are'}"
     precision = "The model predicts no label"
-    if tp+fp: precision = f"Of 100 predicted labels, {of_100(tp, tp+fp)} right"
+    if tp+fp: precision = f"{tp/(tp+fp):.0%} of the predicted labels are right"
     required = note(interp.required, f" Required of the threshold: {interp.required}.")
-    return f"{precision}; of 100 true ones, {of_100(tp, tp+fn)} found.{required}"
+    return f"{precision}, and {tp/(tp+fn):.0%} of the true ones are found.{required}"
 
 def _verdict(p):
     "Say how good the model is; numbers and what helps are folded"
@@ -218,10 +211,9 @@ def _thresholds(p):
 
 def _curves(p):
     "Plot precision against recall of the labels with the most mistakes"
-    cols = p.most_mistakes(with_curve(p.interp.counts)) # As in `plot_precision_recall`
-    if not p.interp.scored or not cols: return
+    if not p.interp.scored or not with_curve(p.interp.counts).any(): return
     yield _plot(f"Curves of {p.which}. A dot is at the threshold in use.",
-                plot_precision_recall, p.interp, labels=cols, figsize=(5.6,3.4))
+                plot_precision_recall, p.interp, k=p.k, figsize=(5.6,3.4))
 
 def _calibration(p):
     "Compare scores with the share of labels that is true"
@@ -277,8 +269,9 @@ def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
     rare = [f'{as_shown(o)} ({n:,})' for o,n in support.items() if n<ENOUGH]
     if rare:
-        yield 'finding',(f"Values are uncertain for {len(rare):,} of {count_of(len(support), 'label')}, "
-                         f"with fewer than {ENOUGH} positives: {some_names(rare, 3)}.")
+        n = count_of(len(support), 'label')
+        yield 'finding',(f"Values are uncertain for {len(rare):,} of {n}, with fewer than {ENOUGH} "
+                         f"positives: {some_names(rare, 3)}.")
     yield _plot("Number of samples by their number of labels.", plot_cardinality, p.interp)
 
 # %% ../../nbs/reports/06_page.ipynb #f32ded94

@@ -149,18 +149,6 @@ def plot_thresholds(self,
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/04_plots.ipynb #fbdb7eb3
-def _limit_axis(ax, thresh, values, nothing, marks):
-    "Limit the x axis to where a curve differs from both of its ends, and to all marks"
-    shown = [*marks]
-    if len(values):
-        from_ends = np.fmin(abs(values-nothing), abs(values-values[-1])) # `nothing` may be nan
-        shown += [*thresh[from_ends > 0.02*np.ptp(values)]]
-    if not shown: return
-    scale = ax.xaxis.get_transform() # Of a logit axis, or a linear one
-    places = scale.transform(np.array(shown, float))
-    margin = 0.04*np.ptp(places) or 0.5
-    ax.set_xlim(scale.inverted().transform([places.min()-margin, places.max()+margin]))
-
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
     table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
@@ -173,23 +161,20 @@ def plot_thresh_curve(
     thresh = table.candidates()
     all_folds = table.fold_masks()[:1]
     values = table.averaged(m, thresh, all_folds)[0].numpy()
-    nothing = values[0]
     # The axis of probabilities is stretched near 0 and 1, which it cannot show
     ax = new_axes(ax, figsize)
+    def place(t): return np.clip(t, 1e-7, 1-1e-7) if table.probs else t
     if table.probs:
-        thresh = np.clip(thresh, 1e-7, 1-1e-7)
         ax.set_xscale('logit')
         ax.xaxis.set_major_formatter('{x:g}')
         ax.xaxis.set_minor_formatter('')
     # The curve, and a line for each mark
     drawn = np.isfinite(thresh) & ~np.isnan(values) # Margins may be infinite
-    ax.plot(thresh[drawn], values[drawn])
-    ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
+    ax.plot(place(thresh[drawn]), values[drawn])
+    ax.axhline(values[0], color='k', ls=':', lw=1, label='predicting nothing')
     for name,t in marks.items():
         style = dict(color='k', ls='--') if name=='now' else dict(color='tab:red', ls='-')
-        ax.axvline(t, lw=1.2, label=f'{name}: {t:.3g}', **style)
-    at_marks = np.clip([*marks.values()], 1e-7, 1-1e-7) if table.probs else marks.values()
-    _limit_axis(ax, thresh[drawn], values[drawn], nothing, at_marks)
+        ax.axvline(place(t), lw=1.2, label=f'{name}: {t:.3g}', **style)
     ax.set(xlabel='threshold', ylabel=m.name)
     ax.legend(fontsize='small')
 

@@ -157,12 +157,6 @@ def _mistakes(interp, kind, cols):
     if kind is not None: res = res[res.kind==kind]
     return res.sort_values('confidence', ascending=False, kind='stable')
 
-def _one_of_each(interp, found, groups):
-    "Keep the first mistake of each group of samples"
-    items = range(len(interp.preds)//interp.rows_per_item)
-    groups = group_values(groups_of(interp.dl, groups), len(interp.preds), items)
-    return found[~pd.Series(groups[found['sample']], found.index).duplicated()]
-
 def mistakes(self,
     label=None, # Name or index of a label; None: all. A number among names is `max_n`: `mistakes(5)`
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
@@ -184,7 +178,10 @@ def mistakes(self,
     # The mistakes to list
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     found = _mistakes(self, kind, cols)
-    if groups is not None: found = _one_of_each(self, found, groups)
+    if groups is not None: # Of each, the first
+        items = range(len(self.preds)//self.rows_per_item)
+        of_samples = group_values(groups_of(self.dl, groups), len(self.preds), items)
+        found = found.groupby(of_samples[found['sample']], sort=False).head(1)
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
     # The table, and what it has
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
@@ -391,5 +388,6 @@ def empty(self)->Table: # A row per sample, most true labels first
                 index=pd.Index(idxs.tolist(), name='sample'))
     _add_items(self, res)
     n = int(self.valid_samples.sum())
-    res.attrs['reading'] = f'No label is predicted {self.rule.describe()} for {len(idxs):,} of {n:,} samples.'
+    rule = self.rule.describe()
+    res.attrs['reading'] = f'No label is predicted {rule} for {len(idxs):,} of {n:,} samples.'
     return res.sort_values('n_true', ascending=False, kind='stable')

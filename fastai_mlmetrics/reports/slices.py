@@ -200,27 +200,28 @@ def _p_values(inside, outside, alpha):
         p_values[tested] = np.minimum(alone*_n_tests(lowest, alpha), 1)
     return p_values
 
-def _label_table(p, differences, numbers, slices, alpha):
-    "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # Shares in each slice and outside of it, with their numbers
-    counts = torch.stack([o.counts for o in differences], 1) # 4 x S x C
+def _both_sides(p, differences, numbers):
+    "Compute shares of labels and their numbers, in each slice and outside, as `_shares` does"
+    counts = torch.stack([o.counts for o in differences], 1) # 4 x slices x C
     inside = _shares(*counts)
     outside = _shares(*(p.counts[:,None]-counts))
-    if p.groups is not None:
-        for side,effect in zip((inside, outside), _design_effects(p, numbers, inside[0])):
-            side[1] /= effect
-    inside,outside = (o.nan_to_num().numpy() for o in (inside, outside))
-    # Those that differ
+    if p.groups is not None: # Of which the pairs are alike
+        effect_inside,effect_outside = _design_effects(p, numbers, inside[0])
+        inside[1] /= effect_inside
+        outside[1] /= effect_outside
+    return inside.nan_to_num().numpy(),outside.nan_to_num().numpy()
+
+def _label_table(p, differences, numbers, slices, alpha):
+    "Tabulate the slices and labels that differ from all other samples, the largest difference first"
+    inside,outside = _both_sides(p, differences, numbers)
     p_values = _p_values(inside, outside, alpha)
     found = (p_values<=alpha).nonzero()
     i,metric,label = found
-    def values(side): # From the Jaccard index to F1
-        share = side[0][found]
-        return np.where(metric==_METRICS.index('f1'), 2*share/(1+share), share)
-    table = Table(dict(metric=np.array(_METRICS)[metric], value=values(inside),
-                       elsewhere=values(outside)))
-    table['difference'] = table.value-table.elsewhere
-    table['p_value'] = p_values[found]
+    table = Table(dict(metric=np.array(_METRICS)[metric], value=inside[0][found],
+                       elsewhere=outside[0][found], p_value=p_values[found]))
+    for side in ('value','elsewhere'): # From the Jaccard index to F1
+        table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
+    table.insert(3, 'difference', table.value-table.elsewhere)
     # A row is named by its slice and its label
     index = slices[i].to_frame(index=False)
     names = pd.Series([p.vocab[o] for o in label], dtype=object)

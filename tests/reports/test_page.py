@@ -260,7 +260,7 @@ def test_a_page_opens_in_plain_words(tmp_path):
     page = written(interp, tmp_path, by=np.arange(400)%3)
     tp,fp,fn,_ = interp.counts.sum(1).tolist()
     opening = page.h1.find_next('p').get_text()
-    assert opening==(f'Of 100 predicted labels, {100*tp/(tp+fp):.0f} are right; of 100 true ones, {100*tp/(tp+fn):.0f} '
+    assert opening==(f'{tp/(tp+fp):.0%} of the predicted labels are right, and {tp/(tp+fn):.0%} of the true ones '
                      'are found. Required of the threshold: a recall of at least 0.9 for a.')
     for o in page.find_all('code'): assert o.find_parent('details'), o.parent
     for name in ('thresh=','groups=','Learner','zero_division','compare_models'):
@@ -269,7 +269,7 @@ def test_a_page_opens_in_plain_words(tmp_path):
         assert name not in plain.get_text(), name
     assert interpretation().required==''
     nothing = MultiLabelInterpretation.from_preds(targs*0, targs)
-    assert page_module.opening(nothing)=='The model predicts no label; of 100 true ones, 0 are found.'
+    assert page_module.opening(nothing)=='The model predicts no label, and 0% of the true ones are found.'
     assert 'No sample has a label' in page_module.opening(MultiLabelInterpretation.from_preds(targs, targs*0))
 
 def test_a_required_recall_is_remembered_by_the_learner():
@@ -306,7 +306,7 @@ def test_a_comparison_is_shown(tmp_path):
     lines = two.reading.replace('`', '').splitlines()
     assert [o.get_text() for o in part.find_all('p', recursive=False)]==lines[:1] and not part.find('old')
     texts = ''.join(ElementTree.fromstring(svgs(page)[0]).itertext())
-    assert 'new minus <old> & $a$' in texts and 'f1_micro' in texts
+    assert 'difference from <old> & $a$' in texts and 'new' in texts and 'f1_micro' in texts
     three = compare_models(models, targs, sigmoid=True)
     part = written(interp, tmp_path, comparison=three, sections='comparison').find(id='comparison')
     assert [o.get_text() for o in part.find_all('h3')]==['new','other']
