@@ -41,11 +41,11 @@ def no_intervals_in_words(
     rows # Rows that are shown
 )->str: # '' if all of these have one
     "State which rows have no interval, and why"
-    by_reason = defaultdict(list)
+    found = defaultdict(list)
     for row in rows:
-        if row in reasons: by_reason[reasons[row]].append(in_words(row))
+        if row in reasons: found[reasons[row]].append(in_words(row))
     def which(names): return 's' if len(names)==len(rows) else f" for {listed(names)}"
-    return ' '.join(f"No interval{which(names)}: {why}." for why,names in by_reason.items())
+    return ' '.join(f"No interval{which(names)}: {why}." for why,names in found.items())
 
 _NO_VALUE = ("Averages over samples have no value at other frequencies: they depend on which labels "
              "occur together, and frequencies do not say that.")
@@ -59,7 +59,7 @@ class AccuracyReport(Table):
         "What the rows mean, in two sentences, and the exceptions that concern them"
         about = self.attrs
         if 'sentences' not in about: return super().reading
-        def of_rows(texts): return [text for row,text in texts.items() if row in self.index]
+        def of_rows(texts): return [o for row,o in texts.items() if row in self.index]
         texts = of_rows(about['sentences'])[:2]
         limited = of_rows(about['limited'])
         why = f"{about['why_limited']}, so no model can reach 1 in"
@@ -122,7 +122,7 @@ def _bounds(p, labels):
             for row,m in row_metrics(p).items()}
 
 def _ranking_bounds(p):
-    "Score random scores, the labels' frequencies as scores, and a perfect ranking, by row"
+    "Score random scores, labels' frequencies as scores, and a perfect ranking, by row"
     tp,fp,fn,tn = p.counts
     true = tp+fn
     n = true+fp+tn
@@ -186,7 +186,7 @@ def _frequencies_in_words(p):
     return f"Scores are weighed to a frequency of {listed(given)}."
 
 def _described(p, rows, labels, reasons, ci):
-    "Write what the rows mean, and what applies to only some of them: the `attrs` of a report"
+    "Write what rows mean, and what applies to only some: the `attrs` of a report"
     known = {name: rows[name] for name in [*_FIRST, *rows] if not math.isnan(rows[name].value)}
     has_interval = any(row.low<=row.high for row in known.values())
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),

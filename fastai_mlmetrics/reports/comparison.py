@@ -103,7 +103,7 @@ def _compared(name, first, table):
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
 def _subtract(rows, first):
     "Subtract the first model's rows from another one's, `Estimate`s by row"
-    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: no interval
+    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: none
     return {row: minus(o, first[row]) for row,o in rows.items() if row in first}
 
 def _difference_table(differences, level):
@@ -183,7 +183,7 @@ def compare_models(
     preds_by_name:dict, # Predictions of each model by its name, or a list of those of its trainings
     targs, # Targets of the same shape, each 0 or 1
     *,
-    thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by name
+    thresh=0.5, # Labels with scores above it are predicted; one per model: a dict by name
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->ModelComparison: # A row for each row of the report and each model after the first
@@ -191,7 +191,7 @@ def compare_models(
 
         compare_models({'resnet18': probs_a, 'resnet50': probs_b}, targs)
         compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})
-        compare_models({'a': runs_of_a, 'b': runs_of_b}, targs) # lists of several trainings
+        compare_models({'a': runs_of_a, 'b': runs_of_b}, targs) # several trainings
 
     Each model is compared with the first on the same samples. A difference is significant if 0 is not
     between `low` and `high`; these intervals are so wide that those of all rows and models hold at

@@ -131,14 +131,14 @@ class MultiLabelInterpretation(Interpretation, GetAttr):
     _default = 'predictions'
     _xtra = ['targs','vocab','rule','scored','true','valid','predicted']
     preds = property(attrgetter('predictions.scores'), doc="Scores, N x C; zeros and ones if binary")
-    thresh = property(attrgetter('predictions.rule.thresh'), doc="Threshold, or one per label")
+    thresh = property(attrgetter('predictions.rule.thresh'), doc="Threshold or thresholds")
     counts = property(lambda self: self.predictions.counts.long(), doc="Counts of the labels, 4 x C")
     valid_samples = property(lambda self: self.valid.any(1), doc="Which samples have a known target")
 
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
         dl:DataLoader, # Data loader of the samples; None: the predictions are from arrays
-        predictions:Predictions, # Scores or binary predictions, targets, names and threshold
+        predictions:Predictions, # Predictions, targets, names and threshold
         rows_per_item:int=1 # Number of samples per item of the loader, if predictions have three axes
     ):
         if predictions.nan_warning: raise ValueError(predictions.nan_warning)
@@ -173,7 +173,7 @@ class MultiLabelInterpretation(Interpretation, GetAttr):
         dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
         act=None, # Activation that converts predictions to probabilities; None: the loss function's
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
-        ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
+        ignore_index=None, # Target value to ignore, may be nan; None: the metrics' value
         groups=None, # Group of each sample, or a column of the items; None: samples are independent
         labels=None # Labels to score, by name or by index; None: all
     ):

@@ -89,7 +89,7 @@ def without_label(
             + note(not is_known, ' known to be true'))
 
 class LabelReport(Table):
-    "Table of labels and their averages, with a summary of its rows in words as its `reading`"
+    "Table of labels and their averages, with a summary in words as its `reading`"
     @property
     def reading(self):
         "Which of these labels are worst, and the exceptions that concern these rows"
@@ -97,7 +97,7 @@ class LabelReport(Table):
         is_average = self.index.isin(self.attrs.get('averages', []))
         labels = self[~is_average]
         with_label = labels[labels.support>0].sort_values('f1', kind='stable')
-        enough = with_label[with_label.support>=ENOUGH] # The F1 of other labels may be chance
+        enough = with_label[with_label.support>=ENOUGH] # Other F1s may be chance
         known = enough if len(enough) else with_label
         texts = []
         if len(known)>1:
@@ -165,7 +165,7 @@ _ABOUT = (
 
 def report(self,
     sort:str='f1', # Column to sort the labels by, ascending; 'label' is their names
-    averages:bool=True # Whether to append rows of micro, macro, weighted and samples averages
+    averages:bool=True # Whether to append micro, macro, weighted and samples averages
 )->Table: # A row per label
     """Score each label, the lowest F1 first, and all labels on average
 

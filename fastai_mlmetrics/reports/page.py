@@ -155,7 +155,7 @@ def _labels(p):
 
 # %% ../../nbs/reports/06_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
-    "Return the thresholds of a slider: even steps over `scores` or their logits, and `marks`"
+    "Return a slider's thresholds: even steps over `scores` or their logits, and `marks`"
     x = logit(np.clip(scores.astype(float), 1e-7, 1-1e-7)) if probs else scores[np.isfinite(scores)]
     margin = 0.04*np.ptp(x) or 0.5
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
@@ -168,7 +168,7 @@ def _slider(p, probs, marks, start):
     "Return the block of a slider with the initial threshold `start`"
     interp = p.interp
     thresh = _slider_thresholds(interp.preds[interp.true].numpy(), probs, marks)
-    def between(scores): # Counts of scores between ascending thresholds, first those below all
+    def between(scores): # Counts between ascending thresholds, first those below all
         places = np.searchsorted(thresh.astype(scores.dtype), scores)
         return np.bincount(places, minlength=len(thresh)+1).tolist()
     # To each list of counts between thresholds, the script expects one more: the count in use
@@ -326,11 +326,11 @@ def to_html(self,
     title:str='Results of a multi-label model', # Heading of the page
     *,
     data:str=None, # Name of the data set
-    comparison:ModelComparison=None, # Result of `compare_models`, for an additional section
+    comparison:ModelComparison=None, # Result of `compare_models`, for another section
     by=None, # What to slice by, as in `compare_slices`, for an additional section
     sections=None, # Names of the sections to show; None: all
     without=(), # Names of sections to leave out
-    k:int=5, # Number of labels with the most mistakes, whose curves and mistakes are shown
+    k:int=5, # Number of labels to show in detail, with the most mistakes
     max_n:int=6 # Maximum number of samples per label and kind of mistake
 )->Path: # The file
     """Write all results to a self-contained HTML page, for readers without a notebook

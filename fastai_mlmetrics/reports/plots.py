@@ -73,12 +73,12 @@ def plot_confusion_matrices(self,
 
 # %% ../../nbs/reports/04_plots.ipynb #42c99a18
 def _most_frequent(times, k):
-    "Return the indices of the `k` highest counts, highest first, without those that are 0"
+    "Return the indices of the `k` highest counts, highest first, without zeros"
     order = np.argsort(-times, kind='stable')
     return order[:min(k, (times>0).sum())]
 
 def plot_label_confusion(self,
-    k:int=20, # Maximum number of rows and of columns; labels in most confusions come first
+    k:int=20, # Maximum number of rows and columns; labels in most confusions first
     ax:plt.Axes=None, # Axes to plot on; None: a new figure
     figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):

@@ -38,7 +38,7 @@ def samples_at(self, idxs):
     is_table = hasattr(self.dl.dataset, 'ys') # The items of a table are processed already
     items = _data_items(self, idxs)
     dl = self.learn.dls.test_dl(items, with_labels=True, process=not is_table, bs=len(idxs))
-    dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort them by length
+    dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort by length
     inputs = to_detach(next(iter(dl))[:getattr(dl, 'n_inp', 1)])
     targs = TensorMultiCategory(self.true[idxs].float())
     predicted = TensorMultiCategory(self.predicted[idxs].float())
@@ -70,7 +70,7 @@ def items(self,
 
         interp.items([3, 140])"""
     idxs = L(to_builtin(idxs))
-    if self.dl is None: # Arrays, which may have been DataFrames, with or without given files
+    if self.dl is None: # Arrays or DataFrames, with or without files
         is_list = isinstance(self.given, list)
         files = [_file(self.given[i], noop) for i in idxs] if is_list else [] # Texts are no files
         if files and None not in files: return pd.Index(files, dtype=object)
@@ -100,7 +100,7 @@ def sample_titles(
     return [f'{number}, {name}' for number,name in zip(numbers, names)]
 
 def _without_tokens(text):
-    "Leave out the special tokens of fastai's tokenizer; an unknown word becomes an ellipsis"
+    "Leave out special tokens of fastai's tokenizer; an unknown word becomes an ellipsis"
     text = re.sub(rf'({TK_REP}|{TK_WREP}) \d+', '', text) # Repeated letters or words stand once
     words = ['…' if o==UNK else o for o in text.split()]
     return ' '.join(o for o in words if not o.startswith('xx'))
@@ -150,7 +150,7 @@ def _mistakes(interp, kind, cols):
     missed = true[samples,places]
     label_cols = tensor(cols)[places]
     scores = interp.preds[samples,label_cols]
-    highest = float(is_probs(interp.preds)) # Margins have no highest score: they count from 0
+    highest = float(is_probs(interp.preds)) # Margins have none: they count from 0
     confidence = torch.where(missed, highest-scores, scores)
     res = pd.DataFrame(dict(sample=samples, col=label_cols, kind=np.where(missed, *_KINDS),
                             score=scores, confidence=confidence))

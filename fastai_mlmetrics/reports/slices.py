@@ -34,7 +34,7 @@ def _categories(column):
     is_number = is_numeric_dtype(column) or is_datetime64_any_dtype(column)
     if is_number and not is_bool_dtype(column) and column.nunique()>_MANY:
         column = pd.qcut(column, 4, duplicates='drop')
-        column = column.cat.rename_categories(str) # Such as '(20.0, 41.0]': above 20, to 41
+        column = column.cat.rename_categories(str) # '(20.0, 41.0]': above 20, to 41
     column = column.astype('category')
     if not column.isna().any(): return column
     return column.cat.add_categories({_MISSING}-{*column.cat.categories}).fillna(_MISSING)
@@ -45,7 +45,7 @@ def _columns_of(by, n, n_items):
         raise ValueError(f"by={by!r} is a name: pass a value per sample, such as df[{by!r}]")
     if isinstance(by, (Tensor,L)): by = [*to_builtin(by)]
     table = pd.DataFrame(as_frame(by))
-    if [*table.columns]==[0]: table.columns = ['slice'] # A list, or a Series without a name
+    if [*table.columns]==[0]: table.columns = ['slice'] # It had no name
     if len(table) not in (n, n_items) or not table.shape[1]:
         raise ValueError(f"by has {len(table):,} values, but there are {n:,} samples")
     return table
@@ -111,7 +111,7 @@ class _Difference:
 
     def limits(self,
         ci:float # Confidence level, in (0, 1)
-    )->tuple: # Lower and upper limit; nan: there is no interval, for the reason `why_unknown`
+    )->tuple: # Limits; nan: there is no interval, for the reason `why_unknown`
         "Combine the intervals of both scores by Newcombe's method"
         if self.why_unknown: return math.nan,math.nan
         low_a,high_a = self.inside.limits(ci)
@@ -192,7 +192,7 @@ def _n_tests(lowest, alpha):
     return n[n_possible<=n][0]
 
 def _p_values(inside, outside, alpha):
-    "Compare shares and their numbers, 2 x S x 3 x C each; p-values that hold for all at once"
+    "Compare shares and numbers, 2 x S x 3 x C each; p-values that hold for all at once"
     tested = (inside[1]>=1) & (outside[1]>=1) # Known on both sides
     p_values = np.ones(tested.shape)
     if tested.any():
@@ -201,7 +201,7 @@ def _p_values(inside, outside, alpha):
     return p_values
 
 def _both_sides(p, differences, numbers):
-    "Compute shares of labels and their numbers, in each slice and outside, as `_shares` does"
+    "Compute the `_shares` of labels in each slice and outside of it"
     counts = torch.stack([o.counts for o in differences], 1) # 4 x slices x C
     inside = _shares(*counts)
     outside = _shares(*(p.counts[:,None]-counts))
@@ -298,7 +298,7 @@ def _unknown_in_words(table):
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0070
 def _measure_of(metric):
-    "Return a function of `Predictions` that computes the `Estimate` of a metric, and its name"
+    "Return a function that computes a metric's `Estimate` of `Predictions`, and its name"
     if isinstance(metric, type) and issubclass(metric, CountsMetric): metric = metric()
     if isinstance(metric, CountsMetric):
         if metric.average and not isinstance(metric, CF1): return partial(estimate, metric),metric.name
