@@ -41,11 +41,11 @@ def no_intervals_in_words(
     rows # Rows that are shown
 )->str: # '' if all of these have one
     "State which rows have no interval, and why"
-    by_reason = defaultdict(list)
+    found = defaultdict(list)
     for row in rows:
-        if row in reasons: by_reason[reasons[row]].append(in_words(row))
+        if row in reasons: found[reasons[row]].append(in_words(row))
     def which(names): return 's' if len(names)==len(rows) else f" for {listed(names)}"
-    return ' '.join(f"No interval{which(names)}: {why}." for why,names in by_reason.items())
+    return ' '.join(f"No interval{which(names)}: {why}." for why,names in found.items())
 
 _NO_VALUE = ("Averages over samples have no value at other frequencies: they depend on which labels "
              "occur together, and frequencies do not say that.")
@@ -59,7 +59,7 @@ class AccuracyReport(Table):
         "What the rows mean, in two sentences, and the exceptions that concern them"
         about = self.attrs
         if 'sentences' not in about: return super().reading
-        def of_rows(texts): return [text for row,text in texts.items() if row in self.index]
+        def of_rows(texts): return [o for row,o in texts.items() if row in self.index]
         texts = of_rows(about['sentences'])[:2]
         limited = of_rows(about['limited'])
         why = f"{about['why_limited']}, so no model can reach 1 in"
@@ -97,11 +97,8 @@ def measure(
     if p.nan_warning:
         warn_user(p.nan_warning)
         return {row: Estimate(math.nan) for row in [*ROWS, *RANKINGS]}
-    jackknife = ci is not None and p.n_independent>1
-    measured = estimates(row_metrics(p), p, jackknife)
-    if p.scored: measured |= ranking_estimates(p, jackknife) # Binary predictions rank nothing
-    if p.frequencies is not None: # They do not tell which labels a sample has
-        measured |= dict.fromkeys(measured.keys() & OVER_SAMPLES, Estimate(math.nan))
+    measured = estimates(row_metrics(p), p, jackknife=ci is not None)
+    if p.scored: measured |= ranking_estimates(p, jackknife=ci is not None) # If not, they rank nothing
     return measured
 
 # %% ../../nbs/reports/01_accuracy.ipynb #6ee5425a
@@ -125,15 +122,14 @@ def _bounds(p, labels):
             for row,m in row_metrics(p).items()}
 
 def _ranking_bounds(p):
-    "Score random scores, the labels' frequencies as scores, and a perfect ranking, by row"
+    "Score random scores, labels' frequencies as scores, and a perfect ranking, by row"
     tp,fp,fn,tn = p.counts
     true = tp+fn
     n = true+fp+tn
     frequency = (true/n).where(true>0, math.nan)
     def macro(values): # Of labels with a target that counts
         return values.nan_to_num(p.zero_division).where(n>0, math.nan).nanmean().item()
-    has_auc = ((true>0) & (true<n)).any() # Whether any label has an AUC
-    best_auc = 1. if has_auc else math.nan
+    best_auc = 1. if ((true>0) & (true<n)).any() else math.nan # nan: no label has an AUC
     lraps, = rank_samples([LRAP()], predict_constant(p, frequency.nan_to_num().float()))
     tp,fp,fn,tn = p.sample_counts
     random_lrap = random_ap(tp+fn, tp+fp+fn+tn).nan_to_num(1.).mean().item()
@@ -166,13 +162,9 @@ def _why_limited(p):
     return ' and '.join(reasons) or f"0/0 counts as {p.zero_division:g}"
 
 def why_unknown(
-    measured:dict, # `Estimate` by row
-    p:Predictions # Predictions that were measured
+    measured:dict # `Estimate` by row
 )->dict: # Reason by row; only of rows without an interval
     "Return why rows have no interval"
-    if p.n_independent==1:
-        what = 'sample' if p.groups is None else 'group'
-        return dict.fromkeys(measured, f"only one {what} has known targets")
     return {row: o.why_unknown for row,o in measured.items()
             if o.why_unknown and not math.isnan(o.value)}
 
@@ -194,7 +186,7 @@ def _frequencies_in_words(p):
     return f"Scores are weighed to a frequency of {listed(given)}."
 
 def _described(p, rows, labels, reasons, ci):
-    "Write what the rows mean, and what applies to only some of them: the `attrs` of a report"
+    "Write what rows mean, and what applies to only some: the `attrs` of a report"
     known = {name: rows[name] for name in [*_FIRST, *rows] if not math.isnan(rows[name].value)}
     has_interval = any(row.low<=row.high for row in known.values())
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
@@ -220,7 +212,9 @@ def report_of(
     labels = best_constant(p.counts)
     bounds = _bounds(p, labels)
     if p.scored: bounds |= _ranking_bounds(p)
-    if p.frequencies is not None: bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
+    if p.frequencies is not None: # They do not tell which labels a sample has
+        measured |= dict.fromkeys(measured.keys() & OVER_SAMPLES, Estimate(math.nan))
+        bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
     rows = {name: _Row(o.value, *o.limits(ci), *bounds[name]) for name,o in measured.items()}
     # The table
     report = AccuracyReport(rows.values(), rows, dtype=float)
@@ -229,7 +223,7 @@ def report_of(
     if p.scored: # Binary predictions have no threshold
         if not p.rule.is_top_k: report.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
         if p.rule.limits: report.index.name = p.rule.limits
-    reasons = why_unknown(measured, p) if ci is not None else {}
+    reasons = why_unknown(measured) if ci is not None else {}
     report.attrs = _described(p, rows, labels, reasons, ci)
     return report
 

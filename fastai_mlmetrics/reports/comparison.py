@@ -63,13 +63,12 @@ class ModelComparison(Table):
             color = [f'C{i%10}' if significant else 'darkgrey' for significant in _excludes_0(part)]
             ax.hlines(y, part.low, part.high, color=color, lw=2)
             ax.scatter(part.difference, y, color=color, s=24, zorder=3)
-            if len(parts)>1: ax.plot([], [], 'o-', color=f'C{i%10}', label=plot_name(name))
+            ax.plot([], [], 'o-', color=f'C{i%10}', label=plot_name(name))
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows)-0.5, -0.5)
-        others = plot_name(name) if len(parts)==1 else 'each model'
-        ax.set_xlabel(f"{others} minus {plot_name(self.columns[0])}")
-        if len(parts)>1: ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
+        ax.set_xlabel(f'difference from {plot_name(self.columns[0])}')
+        ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/02_comparison.ipynb #ceba6d87
 _OFTEN = ['f1_micro','f1_macro','accuracy_multi'] # Named first
@@ -104,7 +103,7 @@ def _compared(name, first, table):
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
 def _subtract(rows, first):
     "Subtract the first model's rows from another one's, `Estimate`s by row"
-    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: no interval
+    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: none
     return {row: minus(o, first[row]) for row,o in rows.items() if row in first}
 
 def _difference_table(differences, level):
@@ -166,12 +165,25 @@ def _described(predictions, reasons, has_interval, ci):
     return dict(about=_ABOUT.format(rules='; '.join(f'{as_shown(k)} {o}' for k,o in rules.items())),
                 reasons=reasons, reading=' '.join(filter(None, texts)))
 
+def _tabulated(measured, differences, level):
+    "Tabulate each model's scores beside the first one's, with their differences; join the tables"
+    def values(name, rows): return [measured[name][row].value for row in rows]
+    base,*others = measured
+    tables = {}
+    for name in others:
+        rows = differences[name]
+        table = ModelComparison({base: values(base, rows), name: values(name, rows)}, rows)
+        tables[name] = table.join(_difference_table(rows, level))
+    if len(others)==1: return tables[name]
+    columns = tables[name].columns.intersection(_DIFFERENCE)
+    return pd.concat(tables, names=['model',None])[[*measured,*columns]]
+
 @takes_predictions(but=['thresh'])
 def compare_models(
     preds_by_name:dict, # Predictions of each model by its name, or a list of those of its trainings
     targs, # Targets of the same shape, each 0 or 1
     *,
-    thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by name
+    thresh=0.5, # Labels with scores above it are predicted; one per model: a dict by name
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->ModelComparison: # A row for each row of the report and each model after the first
@@ -179,7 +191,7 @@ def compare_models(
 
         compare_models({'resnet18': probs_a, 'resnet50': probs_b}, targs)
         compare_models({'a': probs, 'b': others}, targs, thresh={'a': 0.4, 'b': 0.5})
-        compare_models({'a': runs_of_a, 'b': runs_of_b}, targs) # lists of several trainings
+        compare_models({'a': runs_of_a, 'b': runs_of_b}, targs) # several trainings
 
     Each model is compared with the first on the same samples. A difference is significant if 0 is not
     between `low` and `high`; these intervals are so wide that those of all rows and models hold at
@@ -194,19 +206,10 @@ def compare_models(
     base,*others = measured
     differences = {name: _subtract(measured[name], measured[base]) for name in others}
     level = simultaneous_level(L(differences.values()).map(dict.values).concat(), ci)
-    # A table for each, and all of them as one
-    def values(name, rows): return [measured[name][row].value for row in rows]
-    tables = {}
-    for name,rows in differences.items():
-        scores = {base: values(base, rows), name: values(name, rows)}
-        tables[name] = ModelComparison(scores, rows).join(_difference_table(rows, level))
-    res = tables[name]
-    if len(others)>1:
-        columns = res.columns.intersection(_DIFFERENCE)
-        res = pd.concat(tables, names=['model',None])[[*measured,*columns]]
+    res = _tabulated(measured, differences, level)
     # What they mean
     reasons = {}
     if ci is not None:
-        for rows in differences.values(): reasons |= why_unknown(rows, first(predictions.values()))
+        for rows in differences.values(): reasons |= why_unknown(rows)
     res.attrs = _described(predictions, reasons, res.low.notna().any(), ci)
     return res

@@ -15,7 +15,7 @@ from ..core.decoding import Decoding, ignored_by
 from ..core.passes import get_dl, get_probs, groups_of
 from ..diagnosis.records import finding, in_numbers, judge_of, Record
 from .labels import (
-    confusion_matrix, most_confused, most_missed, print_classification_report, report)
+    confusion_matrix, most_confused, print_classification_report, report)
 from .accuracy import AccuracyReport, report_of
 from .slices import SliceComparison, slices_of
 from .plots import (
@@ -91,7 +91,7 @@ def checked(
         return f(*args, **kwargs)
     return call
 
-class MultiLabelInterpretation(Interpretation):
+class MultiLabelInterpretation(Interpretation, GetAttr):
     """Where a multi-label model fails: for which labels, pairs of labels and samples
 
         interp = MultiLabelInterpretation.from_learner(learn)
@@ -101,7 +101,7 @@ class MultiLabelInterpretation(Interpretation):
         interp.to_html('report.html')  # everything on one page
 
     `from_preds` takes arrays of any library. Also: `accuracy_report`, `compare_slices`, `judge`,
-    `most_confused`, `most_missed`, `empty`, and plots of thresholds, curves and calibration."""
+    `most_confused`, `empty`, and plots of thresholds, curves and calibration."""
     # Methods that are functions of an interpretation
     accuracy_report = accuracy_report
     compare_slices = compare_slices
@@ -110,7 +110,6 @@ class MultiLabelInterpretation(Interpretation):
     print_classification_report = print_classification_report
     confusion_matrix = confusion_matrix
     most_confused = most_confused
-    most_missed = most_missed
     plot_confusion_matrices = plot_confusion_matrices
     plot_confusion_matrix = plot_confusion_matrices # fastai's name
     plot_label_confusion = plot_label_confusion
@@ -128,20 +127,18 @@ class MultiLabelInterpretation(Interpretation):
     empty = empty
     to_html = to_html
 
+    # Attributes that are those of the `Predictions`
+    _default = 'predictions'
+    _xtra = ['targs','vocab','rule','scored','true','valid','predicted']
     preds = property(attrgetter('predictions.scores'), doc="Scores, N x C; zeros and ones if binary")
-    targs = property(attrgetter('predictions.targs'), doc="Targets, N x C")
-    vocab = property(attrgetter('predictions.vocab'), doc="Names of the labels")
-    rule = property(attrgetter('predictions.rule'), doc="Threshold and limits")
-    thresh = property(attrgetter('predictions.rule.thresh'), doc="Threshold, or one per label")
-    scored = property(attrgetter('predictions.scored'), doc="Whether predictions are scores")
-    true = property(attrgetter('predictions.true'), doc="Which labels are true, N x C")
-    valid = property(attrgetter('predictions.valid'), doc="Which pairs count, N x C")
-    predicted = property(attrgetter('predictions.predicted'), doc="What is predicted, N x C")
+    thresh = property(attrgetter('predictions.rule.thresh'), doc="Threshold or thresholds")
+    counts = property(lambda self: self.predictions.counts.long(), doc="Counts of the labels, 4 x C")
+    valid_samples = property(lambda self: self.valid.any(1), doc="Which samples have a known target")
 
     def __init__(self,
         learn:Learner, # Learner that predicted; None: the predictions are from arrays
         dl:DataLoader, # Data loader of the samples; None: the predictions are from arrays
-        predictions:Predictions, # Scores or binary predictions, targets, names and threshold
+        predictions:Predictions, # Predictions, targets, names and threshold
         rows_per_item:int=1 # Number of samples per item of the loader, if predictions have three axes
     ):
         if predictions.nan_warning: raise ValueError(predictions.nan_warning)
@@ -151,22 +148,12 @@ class MultiLabelInterpretation(Interpretation):
         self.required = '' # What a search for the threshold had to keep, such as a recall; '': nothing
 
     @property
-    def counts(self):
-        "`tp`, `fp`, `fn` and `tn` of each label, 4 x C"
-        return self.predictions.counts.long()
-
-    @property
     def source(self):
         "Name of the data: the Learner's training set or validation set, another loader, or arrays"
         if self.dl is None: return 'arrays'
         def data(dl): return getattr(dl, 'dataset', dl)
         loaders = zip(('training set','validation set'), self.learn.dls.loaders)
         return next((name for name,dl in loaders if data(dl) is data(self.dl)), 'another loader')
-
-    @property
-    def valid_samples(self):
-        "Which samples have at least one target that counts"
-        return self.valid.any(1)
 
     @cached_property
     def record(self):
@@ -186,7 +173,7 @@ class MultiLabelInterpretation(Interpretation):
         dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
         act=None, # Activation that converts predictions to probabilities; None: the loss function's
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
-        ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
+        ignore_index=None, # Target value to ignore, may be nan; None: the metrics' value
         groups=None, # Group of each sample, or a column of the items; None: samples are independent
         labels=None # Labels to score, by name or by index; None: all
     ):

@@ -61,11 +61,6 @@ def _f1_intervals(p, ci=0.95):
         return Estimate(value, without[cell,i], p.sample_groups, n_max[i]).limits(ci)
     return np.array([*map(limits, range(len(p.vocab)))]).T
 
-def _average_f1_intervals(p, ci=0.95):
-    "Compute confidence intervals of F1 in the four averages: 4 lower and 4 upper limits"
-    of_averages = estimates({o: F1ScoreMulti(average=o) for o in _AVERAGES}, p)
-    return np.array([o.limits(ci) for o in of_averages.values()]).T
-
 def _metrics(p):
     "Compute the metrics of the report: `_Values` by column"
     pooled_counts = p.counts.sum(1, keepdim=True)
@@ -94,7 +89,7 @@ def without_label(
             + note(not is_known, ' known to be true'))
 
 class LabelReport(Table):
-    "Table of labels and their averages, with a summary of its rows in words as its `reading`"
+    "Table of labels and their averages, with a summary in words as its `reading`"
     @property
     def reading(self):
         "Which of these labels are worst, and the exceptions that concern these rows"
@@ -102,7 +97,7 @@ class LabelReport(Table):
         is_average = self.index.isin(self.attrs.get('averages', []))
         labels = self[~is_average]
         with_label = labels[labels.support>0].sort_values('f1', kind='stable')
-        enough = with_label[with_label.support>=ENOUGH] # The F1 of other labels may be chance
+        enough = with_label[with_label.support>=ENOUGH] # Other F1s may be chance
         known = enough if len(enough) else with_label
         texts = []
         if len(known)>1:
@@ -122,9 +117,9 @@ def _mistakes_in_words(label):
     missed = round(label.support*(1-label.recall))
     wrong = round(label.predicted*(1-label.precision))
     positives = count_of(int(label.support), 'positive')
-    return (f"Of {some_labels([label.name])}, {missed:,} of {positives} "
-            f"{'is' if missed==1 else 'are'} missed, and {wrong:,} of "
-            f"{count_of(int(label.predicted), 'prediction')} {'is' if wrong==1 else 'are'} wrong.")
+    predictions = count_of(int(label.predicted), 'prediction')
+    return (f"Of {some_labels([label.name])}, the model misses {missed:,} of {positives}, and gets "
+            f"{wrong:,} of {predictions} wrong.")
 
 def _label_rows(interp, metrics, sort):
     "Score each label, lowest in column `sort` first"
@@ -150,7 +145,8 @@ def _average_rows(interp, metrics):
     tp,fp,fn,_ = interp.counts
     support = tp+fn
     columns = {name: o.averages(support) for name,o in metrics.items()}
-    columns['low'],columns['high'] = _average_f1_intervals(interp.predictions)
+    f1s = estimates({o: F1ScoreMulti(average=o) for o in _AVERAGES}, interp.predictions)
+    columns['low'],columns['high'] = zip(*(o.limits(0.95) for o in f1s.values()))
     is_common = not (interp.rule.is_top_k or isinstance(interp.thresh, tuple))
     rows = [f'{o} avg' for o in _AVERAGES]
     return Table(dict(support=support.sum().item(), predicted=(tp+fp).sum().item(), **columns,
@@ -169,7 +165,7 @@ _ABOUT = (
 
 def report(self,
     sort:str='f1', # Column to sort the labels by, ascending; 'label' is their names
-    averages:bool=True # Whether to append rows of micro, macro, weighted and samples averages
+    averages:bool=True # Whether to append micro, macro, weighted and samples averages
 )->Table: # A row per label
     """Score each label, the lowest F1 first, and all labels on average
 
@@ -250,23 +246,10 @@ def most_confused(self,
     found = found.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     shown = found if k is None else found.head(check_int('k', k, 1))
     if not len(found):
-        where = 'a sample' if min_val==1 else f'{min_val:,} samples'
-        text = f'No pair of a missed and a wrongly predicted label is in {where}.'
+        n = count_of(min_val, 'sample')
+        text = f'No pair of a missed and a wrongly predicted label is in {n} or more.'
         shown.attrs['reading'] = text
     elif len(shown)<len(found):
         text = f'The first {len(shown):,} of {len(found):,} pairs; k=None lists all.'
         shown.attrs['reading'] = text
     return shown
-
-def most_missed(self)->Table: # A row per label, most often missed first
-    """List how often each label is true and not predicted
-
-        interp.most_missed().head()
-
-    `share` is the part of the positives that is missed. If it is large, see whether another threshold
-    helps: `interp.plot_thresholds('cat')`."""
-    tp,_,fn,_ = self.counts
-    support = tp+fn
-    res = Table(dict(missed=fn, support=support, share=(fn/support).nan_to_num()),
-                index=pd.Index(self.vocab, name='label', tupleize_cols=False))
-    return res[res.missed>0].sort_values(['missed','share'], ascending=False, kind='stable')

@@ -19,7 +19,7 @@ from .accuracy import report_of
 from .comparison import ModelComparison
 from .slices import slices_of
 from .plots import (
-    most_mistakes_first, plot_calibration, plot_cardinality, plot_frequencies, plot_label_confusion,
+    most_mistakes_first, plot_calibration, plot_cardinality, plot_label_confusion,
     plot_precision_recall, plot_thresh_curve, with_curve)
 from .samples import (
     find_mistakes, mistakes, sample_inputs, sample_names, sample_titles, show)
@@ -45,48 +45,38 @@ class _Results:
         # The rows of the report: labels, then averages
         self.labels = self.report[:len(interp.vocab)]
         self.averages = self.report[len(interp.vocab):]
-        # The labels with positives, and of these, the labels with enough positives to tell much
-        self.known = self.labels[self.labels.support>0]
-        enough = self.known[self.known.support>=ENOUGH]
-        self.worst = self.most_mistakes(self.interp.true.any(0).numpy())
-        left_out = 0<len(enough)<len(self.known)
-        which = note(left_out, f", of those with at least {ENOUGH} positives")
-        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{which}"
+        # The labels with the most mistakes, of those with enough positives to tell much
+        has_positives = interp.true.any(0).numpy()
+        n_enough = (self.labels.support>=ENOUGH).sum()
+        self.worst = most_mistakes_first(interp.counts, has_positives)[:k]
+        are_few = note(0<n_enough<has_positives.sum(), f", of those with at least {ENOUGH} positives")
+        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{are_few}"
 
     def plain(self, text):
         "Leave out what the section on the samples says, and write the threshold in words"
         text = text.replace(self.interp.predictions.sampling, '').strip()
         return text.replace('thresh=', 'threshold ')
 
-    def about(self, table):
-        "Return the block that tells what the rows and columns of a table are"
-        return 'folded',("About this table", 'text', table.attrs['about'])
-
-    def most_mistakes(self, among):
-        "Return the columns of the `k` labels with the most mistakes"
-        return most_mistakes_first(self.interp.counts, among)[:self.k]
-
 def _saved(kind, **kwargs):
-    "Save the current figure, and close it; return its bytes and their URI"
+    "Save the current figure, and close it; return its URI"
     file = io.BytesIO()
     # `plt.savefig` would draw the figure once more
     plt.gcf().savefig(file, format=kind, **kwargs)
     plt.close()
     mime = kind.replace('svg', 'svg+xml')
-    return file.getvalue(),f'data:image/{mime};base64,{b64encode(file.getvalue()).decode()}'
+    return f'data:image/{mime};base64,{b64encode(file.getvalue()).decode()}'
 
 def _plot(caption, f, *args, **kwargs):
     "Return the block of the figure that `f` draws"
     f(*args, **kwargs)
-    svg,uri = _saved('svg', metadata=dict(Date=None), bbox_inches='tight', pad_inches=0.1)
-    points = float(re.search(rb'width="([\d.]+)pt"', svg)[1])
-    return 'plot',dict(uri=uri, width=round(points*96/72), caption=caption)
+    uri = _saved('svg', metadata=dict(Date=None), bbox_inches='tight', pad_inches=0.1)
+    return 'plot',dict(uri=uri, caption=caption)
 
 def _thumbnail(image):
     "Draw an image by its own `show` method"
     fig = plt.figure(figsize=(1.8, 1.8*min(1.5, image.shape[-2]/image.shape[-1])))
     image.show(ctx=fig.add_axes([0,0,1,1]))
-    return _saved('jpeg', pil_kwargs=dict(quality=80))[1]
+    return _saved('jpeg', pil_kwargs=dict(quality=80))
 
 # %% ../../nbs/reports/06_page.ipynb #9a2ab2a2
 SEEN = { # For each `source` of an interpretation, what it means for the scores
@@ -123,13 +113,10 @@ def opening(
     "State in plain words how many labels are right, and what was required"
     tp,fp,fn,_ = interp.counts.sum(1).tolist()
     if not tp+fn: return "No sample has a label, so nothing can be said of the model."
-    def of_100(part, whole):
-        n = round(100*part/whole)
-        return f"{n} {'is' if n==1 else 'are'}"
     precision = "The model predicts no label"
-    if tp+fp: precision = f"Of 100 predicted labels, {of_100(tp, tp+fp)} right"
+    if tp+fp: precision = f"{tp/(tp+fp):.0%} of the predicted labels are right"
     required = note(interp.required, f" Required of the threshold: {interp.required}.")
-    return f"{precision}; of 100 true ones, {of_100(tp, tp+fn)} found.{required}"
+    return f"{precision}, and {tp/(tp+fn):.0%} of the true ones are found.{required}"
 
 def _verdict(p):
     "Say how good the model is; numbers and what helps are folded"
@@ -142,7 +129,6 @@ def _accuracy(p):
     table = report_of(p.interp.predictions)
     yield 'text',table.attrs['sentences'].get('f1_micro')
     yield 'table',table
-    yield p.about(table)
 
 def _comparison(p):
     "Show the paired differences between models, if they were passed"
@@ -151,7 +137,6 @@ def _comparison(p):
     for name,table in p.comparison.parts.items():
         if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',table
-    yield p.about(p.comparison)
     yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
 
 def _slices(p):
@@ -160,22 +145,17 @@ def _slices(p):
     slices = slices_of(p.interp, p.by)
     yield 'text',p.plain(slices.reading)
     yield 'table',slices[['samples','value','difference','difference_low','difference_high','result']]
-    yield p.about(slices)
     if len(slices.labels): yield 'table',slices.labels
     yield _plot("Differences with their intervals. Grey ones may be chance.", slices.plot)
 
 def _labels(p):
     "Show the table of labels, and name those with the lowest F1"
-    if len(p.known)>1:
-        n_low = (p.known.f1<0.5).sum()
-        yield 'finding',f"Labels with an F1 below 0.5: {n_low:,} of {len(p.known):,}."
     yield 'text',p.plain(p.report.reading)
     yield 'labels',(p.labels,p.averages)
-    yield p.about(p.report)
 
 # %% ../../nbs/reports/06_page.ipynb #159246cf
 def _slider_thresholds(scores, probs, marks):
-    "Return the thresholds of a slider: even steps over `scores` or their logits, and `marks`"
+    "Return a slider's thresholds: even steps over `scores` or their logits, and `marks`"
     x = logit(np.clip(scores.astype(float), 1e-7, 1-1e-7)) if probs else scores[np.isfinite(scores)]
     margin = 0.04*np.ptp(x) or 0.5
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
@@ -184,16 +164,13 @@ def _slider_thresholds(scores, probs, marks):
     digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
     return np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
 
-def _counts_between(thresh, scores):
-    "Count the scores between ascending thresholds, first those below all of them"
-    places = np.searchsorted(thresh.astype(scores.dtype), scores)
-    return np.bincount(places, minlength=len(thresh)+1).tolist()
-
 def _slider(p, probs, marks, start):
     "Return the block of a slider with the initial threshold `start`"
     interp = p.interp
     thresh = _slider_thresholds(interp.preds[interp.true].numpy(), probs, marks)
-    between = partial(_counts_between, thresh)
+    def between(scores): # Counts between ascending thresholds, first those below all
+        places = np.searchsorted(thresh.astype(scores.dtype), scores)
+        return np.bincount(places, minlength=len(thresh)+1).tolist()
     # To each list of counts between thresholds, the script expects one more: the count in use
     columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
     tp_in_use,fp_in_use,*_ = interp.counts.tolist()
@@ -234,17 +211,15 @@ def _thresholds(p):
 
 def _curves(p):
     "Plot precision against recall of the labels with the most mistakes"
-    cols = p.most_mistakes(with_curve(p.interp.counts)) # As in `plot_precision_recall`
-    if not p.interp.scored or not cols: return
+    if not p.interp.scored or not with_curve(p.interp.counts).any(): return
     yield _plot(f"Curves of {p.which}. A dot is at the threshold in use.",
-                plot_precision_recall, p.interp, labels=cols, figsize=(5.6,3.4))
+                plot_precision_recall, p.interp, k=p.k, figsize=(5.6,3.4))
 
 def _calibration(p):
     "Compare scores with the share of labels that is true"
     if math.isnan(p.averages.ece['micro avg']): return
     yield _plot("On the diagonal, scores are probabilities. Above it, scores are too low; below it, "
-                "too high. The numbers at the top count the sample-label pairs behind each point.",
-                plot_calibration, p.interp)
+                "too high.", plot_calibration, p.interp)
 
 # %% ../../nbs/reports/06_page.ipynb #a7389e96
 def _confusions(p):
@@ -257,8 +232,6 @@ def _confusions(p):
     missed,predicted,n = pairs.iloc[0]
     yield 'finding',(f"Most often, {as_shown(missed)} is missed and {as_shown(predicted)} wrongly "
                      f"predicted: in {n:,} of {len(p.interp.preds):,} samples.")
-    more = note(len(pairs)>10, f': the first 10 of {len(pairs):,} pairs')
-    yield 'text',f"Samples in which one label is missed, and another one wrongly predicted{more}."
     yield 'table',pairs[:10].set_index('missed')
     yield _plot("Samples in which the label of the row is missed and the label of the column is "
                 "wrongly predicted; labels in most confusions come first.",
@@ -296,11 +269,9 @@ def _frequencies(p):
     support = p.labels.support.sort_values(kind='stable')
     rare = [f'{as_shown(o)} ({n:,})' for o,n in support.items() if n<ENOUGH]
     if rare:
-        occur = 'occurs' if len(rare)==1 else 'occur'
-        yield 'finding',(f"{len(rare):,} of {count_of(len(support), 'label')} {occur} in fewer than "
-                         f"{ENOUGH} samples, so their values are uncertain: {some_names(rare, 3)}.")
-    yield _plot("In how many samples each label is true, in the order of the table of labels: are "
-                "the labels with a low F1 the rare ones?", plot_frequencies, p.labels)
+        n = count_of(len(support), 'label')
+        yield 'finding',(f"Values are uncertain for {len(rare):,} of {n}, with fewer than {ENOUGH} "
+                         f"positives: {some_names(rare, 3)}.")
     yield _plot("Number of samples by their number of labels.", plot_cardinality, p.interp)
 
 # %% ../../nbs/reports/06_page.ipynb #f32ded94
@@ -355,11 +326,11 @@ def to_html(self,
     title:str='Results of a multi-label model', # Heading of the page
     *,
     data:str=None, # Name of the data set
-    comparison:ModelComparison=None, # Result of `compare_models`, for an additional section
+    comparison:ModelComparison=None, # Result of `compare_models`, for another section
     by=None, # What to slice by, as in `compare_slices`, for an additional section
     sections=None, # Names of the sections to show; None: all
     without=(), # Names of sections to leave out
-    k:int=5, # Number of labels with the most mistakes, whose curves and mistakes are shown
+    k:int=5, # Number of labels to show in detail, with the most mistakes
     max_n:int=6 # Maximum number of samples per label and kind of mistake
 )->Path: # The file
     """Write all results to a self-contained HTML page, for readers without a notebook

@@ -73,12 +73,12 @@ def plot_confusion_matrices(self,
 
 # %% ../../nbs/reports/04_plots.ipynb #42c99a18
 def _most_frequent(times, k):
-    "Return the indices of the `k` highest counts, highest first, without those that are 0"
+    "Return the indices of the `k` highest counts, highest first, without zeros"
     order = np.argsort(-times, kind='stable')
     return order[:min(k, (times>0).sum())]
 
 def plot_label_confusion(self,
-    k:int=20, # Maximum number of rows and of columns; labels in most confusions come first
+    k:int=20, # Maximum number of rows and columns; labels in most confusions first
     ax:plt.Axes=None, # Axes to plot on; None: a new figure
     figsize:tuple=None # Width and height in inches; None: by the number of labels
 ):
@@ -95,9 +95,6 @@ def plot_label_confusion(self,
     rows = _most_frequent(counts.sum(1), k)
     cols = _most_frequent(counts[rows].sum(0), k)
     shown = counts[rows][:,cols].toarray()
-    # A row may have its confusions in other columns
-    rows = rows[shown.any(1)]
-    shown = shown[shown.any(1)]
     ax = new_axes(ax, figsize or (3+0.3*len(cols), 3+0.3*len(rows)))
     ax.imshow(shown, cmap='Blues')
     _write_cells(ax, np.where(shown, shown.astype(str), ''), shown/shown.max())
@@ -152,18 +149,6 @@ def plot_thresholds(self,
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/04_plots.ipynb #fbdb7eb3
-def _limit_axis(ax, thresh, values, nothing, marks):
-    "Limit the x axis to where a curve differs from both of its ends, and to all marks"
-    shown = [*marks]
-    if len(values):
-        from_ends = np.fmin(abs(values-nothing), abs(values-values[-1])) # `nothing` may be nan
-        shown += [*thresh[from_ends > 0.02*np.ptp(values)]]
-    if not shown: return
-    scale = ax.xaxis.get_transform() # Of a logit axis, or a linear one
-    places = scale.transform(np.array(shown, float))
-    margin = 0.04*np.ptp(places) or 0.5
-    ax.set_xlim(scale.inverted().transform([places.min()-margin, places.max()+margin]))
-
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
     table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
@@ -176,23 +161,20 @@ def plot_thresh_curve(
     thresh = table.candidates()
     all_folds = table.fold_masks()[:1]
     values = table.averaged(m, thresh, all_folds)[0].numpy()
-    nothing = values[0]
     # The axis of probabilities is stretched near 0 and 1, which it cannot show
     ax = new_axes(ax, figsize)
+    def place(t): return np.clip(t, 1e-7, 1-1e-7) if table.probs else t
     if table.probs:
-        thresh = np.clip(thresh, 1e-7, 1-1e-7)
         ax.set_xscale('logit')
         ax.xaxis.set_major_formatter('{x:g}')
         ax.xaxis.set_minor_formatter('')
     # The curve, and a line for each mark
     drawn = np.isfinite(thresh) & ~np.isnan(values) # Margins may be infinite
-    ax.plot(thresh[drawn], values[drawn])
-    ax.axhline(nothing, color='k', ls=':', lw=1, label='predicting nothing')
+    ax.plot(place(thresh[drawn]), values[drawn])
+    ax.axhline(values[0], color='k', ls=':', lw=1, label='predicting nothing')
     for name,t in marks.items():
         style = dict(color='k', ls='--') if name=='now' else dict(color='tab:red', ls='-')
-        ax.axvline(t, lw=1.2, label=f'{name}: {t:.3g}', **style)
-    at_marks = np.clip([*marks.values()], 1e-7, 1-1e-7) if table.probs else marks.values()
-    _limit_axis(ax, thresh[drawn], values[drawn], nothing, at_marks)
+        ax.axvline(place(t), lw=1.2, label=f'{name}: {t:.3g}', **style)
     ax.set(xlabel='threshold', ylabel=m.name)
     ax.legend(fontsize='small')
 
@@ -228,7 +210,7 @@ def _curve_labels(interp, labels, k):
 _LINES = plt.cycler(ls=['-','--',':','-.'])*plt.cycler(color=[f'C{i}' for i in range(10)])
 
 def _plot_curves(interp,
-    point, # Function of `tp`, `fp`, `fn` and `tn` that returns x and y
+    x, y, # Functions of `tp`, `fp`, `fn` and `tn` that return coordinates
     metric, # Metric that is the area under the curve
     name, # Name of this metric, for the legend
     labels, k, ax, figsize, # As in the plots
@@ -237,26 +219,21 @@ def _plot_curves(interp,
     "Plot a curve of each label, with a dot at the threshold in use; return the axes"
     cols = _curve_labels(interp, labels, k)
     areas, = rank_labels([metric], interp.predictions)
-    legend_columns = math.ceil(len(cols)/20)
-    ax = new_axes(ax, figsize or (4.4+2.4*legend_columns, 4))
+    n_columns = math.ceil(len(cols)/20) # Of the legend
+    ax = new_axes(ax, figsize or (4.4+2.4*n_columns, 4))
     for i,style in zip(cols, itertools.cycle(_LINES)):
-        x,y = point(*_curve(interp, i).cells)
         label = f'{areas[i]:.2f}  {plot_label(interp.vocab[i], 30)}'
-        ax.plot(x[0], y[0].nan_to_num(1), label=label, **style, **line)
-        x,y = point(*interp.counts[:,i].double())
-        ax.plot(x, y, 'o', color=style['color'], ms=8, mec='w', clip_on=False, zorder=3)
+        curve = _curve(interp, i).cells
+        ax.plot(x(*curve)[0], y(*curve)[0].nan_to_num(1), label=label, **style, **line)
+        now = interp.counts[:,i].double()
+        ax.plot(x(*now), y(*now), 'o', color=style['color'], ms=8, mec='w', clip_on=False, zorder=3)
     n_curves = with_curve(interp.counts).sum()
     if labels is None and len(cols)<n_curves:
         name += f',\nmost mistakes: {len(cols)} of {n_curves:,}'
-    ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=legend_columns,
+    ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=n_columns,
               loc='upper left', bbox_to_anchor=(1,1))
     ax.set(xlim=(-0.01,1.01), ylim=(-0.01,1.01), aspect='equal')
     return ax
-
-def _recall_and_precision(tp, fp, fn, tn):
-    "Return the coordinates of precision-recall curves"
-    metrics = RecallMulti(),PrecisionMulti(zero_division=math.nan)
-    return [m.values(tp, fp, fn, tn) for m in metrics]
 
 def plot_precision_recall(self,
     labels=None, # Labels to plot, by name or by index; None: `k` with the most mistakes
@@ -269,14 +246,12 @@ def plot_precision_recall(self,
         interp.plot_precision_recall(['cat', 'dog'])
 
     By default, these are the labels with the most mistakes, of those with at least 20 positives."""
-    ax = _plot_curves(self, _recall_and_precision, APScoreMulti(), 'average precision',
-                      labels, k, ax, figsize, drawstyle='steps-pre')
+    precision = PrecisionMulti(zero_division=math.nan)
+    ax = _plot_curves(self, RecallMulti().values, precision.values, APScoreMulti(),
+                      'average precision', labels, k, ax, figsize, drawstyle='steps-pre')
     ax.set(xlabel='recall', ylabel='precision')
 
-def _fall_out_and_recall(tp, fp, fn, tn):
-    "Return the coordinates of ROC curves"
-    specificity,recall = (m.values(tp, fp, fn, tn) for m in (SpecificityMulti(), RecallMulti()))
-    return 1-specificity,recall
+def _false_positive_rate(*cells): return 1-SpecificityMulti().values(*cells)
 
 def plot_roc(self,
     labels=None, # Labels to plot, by name or by index; None: `k` with the most mistakes
@@ -289,25 +264,12 @@ def plot_roc(self,
         interp.plot_roc(['cat', 'dog'])
 
     By default, these are the labels with the most mistakes, of those with at least 20 positives."""
-    ax = _plot_curves(self, _fall_out_and_recall, RocAucMulti(), 'ROC AUC', labels, k, ax, figsize)
+    ax = _plot_curves(self, _false_positive_rate, RecallMulti().values, RocAucMulti(), 'ROC AUC',
+                      labels, k, ax, figsize)
     ax.axline((0,0), slope=1, color='k', ls=':', lw=1)
     ax.set(xlabel='false positive rate', ylabel='recall')
 
 # %% ../../nbs/reports/04_plots.ipynb #c134480b
-def plot_frequencies(
-    labels # Rows of the labels of a report
-):
-    "Plot in how many samples each label is true, and in how many it is predicted"
-    n = len(labels)
-    ax = new_axes(None, (7,3))
-    edges = np.arange(n+1)-0.5
-    ax.stairs(labels.support, edges, fill=True, color='0.75', label='true')
-    ax.stairs(labels.predicted, edges, color='C0', label='predicted', lw=1.5)
-    if n<=40: ax.set_xticks(range(n), [plot_name(o, 20) for o in labels.index], rotation=90)
-    if labels.support.max() > 50*labels.support.median(): ax.set_yscale('symlog')
-    ax.set(xlabel='labels, lowest F1 first', ylabel='samples', xlim=(-0.5,n-0.5))
-    ax.legend(fontsize=8)
-
 def plot_cardinality(self,
     ax:plt.Axes=None, # Axes to plot on; None: a new figure
     figsize:tuple=(5,2.6) # Width and height in inches
@@ -315,14 +277,13 @@ def plot_cardinality(self,
     """Plot histograms of the number of true and of predicted labels per sample
 
         interp.plot_cardinality()"""
-    counts = {'true': self.true, 'predicted': self.predicted}
-    counts = {name: o[self.valid_samples].sum(1).numpy() for name,o in counts.items()}
-    highest = max(o.max() for o in counts.values())
+    counts = [o[self.valid_samples].sum(1).numpy() for o in (self.true, self.predicted)]
+    highest = max(o.max() for o in counts)
     step = math.ceil((highest+1)/30) # For at most 30 bars
     edges = np.arange(0, highest+1+step, step)-0.5
     ax = new_axes(ax, figsize)
-    labels = [f'{name}, {o.mean():.2f} on average' for name,o in counts.items()]
-    ax.hist([*counts.values()], edges, label=labels)
+    names = [f'{name}, {o.mean():.2f} on average' for name,o in zip(('true','predicted'), counts)]
+    ax.hist(counts, edges, label=names)
     ax.set(xlabel='labels', ylabel='samples')
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(fontsize=8)
@@ -338,22 +299,16 @@ def plot_calibration(self,
 
     Calibrated scores are on the diagonal. The band is the 95% interval (Wilson's) of each point, as if
     its pairs were independent."""
-    bins = check_int('bins', bins, 1)
-    m = ExpectedCalibrationError(bins, sigmoid=False, ignore_index=self.rule.ignore_index)
+    m = ExpectedCalibrationError(check_int('bins', bins, 1), sigmoid=False,
+                                 ignore_index=self.rule.ignore_index)
     error = m(self.preds, self.targs)
-    score_sum,true,n = m.read()[0].sum(1) # Of each bin
-    used = (n>0).nonzero().flatten().numpy()
+    bin_counts = m.read()[0].sum(1) # Sum of scores, number of true pairs, number of pairs
+    score_sum,true,n = bin_counts[:,bin_counts[2]>0]
+    mean_score = score_sum/n
+    intervals = [binomtest(int(k), int(of)).proportion_ci(method='wilson') for k,of in zip(true, n)]
     ax = new_axes(ax, figsize)
     ax.plot([0,1], [0,1], 'k:', lw=1)
-    mean_score = (score_sum/n)[used]
-    ax.plot(mean_score, (true/n)[used], 'o-', ms=4)
-    intervals = [binomtest(int(k), int(of)).proportion_ci(method='wilson')
-                 for k,of in zip(true[used], n[used])]
+    ax.plot(mean_score, true/n, 'o-', ms=4)
     ax.fill_between(mean_score, *zip(*intervals), alpha=0.2, lw=0)
     ax.set(xlabel='mean score', ylabel='share that is true', xlim=(-0.02,1.02), ylim=(-0.02,1.02))
     ax.set_title(f'expected calibration error {error:.3f}', fontsize=10)
-    # How many pairs are behind each point
-    top = ax.secondary_xaxis('top')
-    top.set_xlabel('sample-label pairs', fontsize=8)
-    counts = [f'{int(o):,}' for o in n[used]]
-    top.set_xticks((used+0.5)/bins, counts, rotation=90, fontsize=min(8, 160/bins))

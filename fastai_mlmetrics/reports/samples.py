@@ -16,7 +16,7 @@ from ..core.rules import is_probs
 from ..core.passes import groups_of
 from fastai.vision.core import Image, image2tensor, PILImage
 from fastai.vision.data import get_grid
-from fastai.text.core import BOS, EOS, FLD, PAD, TK_MAJ, TK_REP, TK_UP, TK_WREP, UNK
+from fastai.text.core import TK_REP, TK_WREP, UNK
 import textwrap
 from dataclasses import dataclass
 from numbers import Integral
@@ -38,7 +38,7 @@ def samples_at(self, idxs):
     is_table = hasattr(self.dl.dataset, 'ys') # The items of a table are processed already
     items = _data_items(self, idxs)
     dl = self.learn.dls.test_dl(items, with_labels=True, process=not is_table, bs=len(idxs))
-    dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort them by length
+    dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort by length
     inputs = to_detach(next(iter(dl))[:getattr(dl, 'n_inp', 1)])
     targs = TensorMultiCategory(self.true[idxs].float())
     predicted = TensorMultiCategory(self.predicted[idxs].float())
@@ -70,7 +70,7 @@ def items(self,
 
         interp.items([3, 140])"""
     idxs = L(to_builtin(idxs))
-    if self.dl is None: # Arrays, which may have been DataFrames, with or without given files
+    if self.dl is None: # Arrays or DataFrames, with or without files
         is_list = isinstance(self.given, list)
         files = [_file(self.given[i], noop) for i in idxs] if is_list else [] # Texts are no files
         if files and None not in files: return pd.Index(files, dtype=object)
@@ -99,25 +99,13 @@ def sample_titles(
     names = [f'row {o}' if isinstance(o, Integral) else shorten(o, 40) for o in names]
     return [f'{number}, {name}' for number,name in zip(numbers, names)]
 
-_NO_WORDS = {BOS,EOS,FLD,PAD} # Special tokens that stand for no word
-
 def _without_tokens(text):
-    "Undo what fastai's tokenizer does to a text; an unknown word becomes an ellipsis"
-    text = re.sub(rf'{TK_REP} (\d+) (\S+)', lambda found: found[2]*int(found[1]), text)
-    text = re.sub(rf'{TK_WREP} (\d+) (\S+)', lambda found: ' '.join([found[2]]*int(found[1])), text)
-    text = re.sub(rf'{TK_MAJ} (\S)', lambda found: found[1].upper(), text)
-    text = re.sub(rf'{TK_UP} (\S+)', lambda found: found[1].upper(), text)
-    words = [o for o in text.split() if o not in _NO_WORDS]
-    return ' '.join(words).replace(UNK, '…')
+    "Leave out special tokens of fastai's tokenizer; an unknown word becomes an ellipsis"
+    text = re.sub(rf'({TK_REP}|{TK_WREP}) \d+', '', text) # Repeated letters or words stand once
+    words = ['…' if o==UNK else o for o in text.split()]
+    return ' '.join(o for o in words if not o.startswith('xx'))
 
 _MOST_COLUMNS = 8 # Of a table with many features, more leave no room for the labels
-
-def _columns_shown(table, rows):
-    "Return a table's columns; of many, those in which some of its rows differ most from all"
-    if table.shape[1]<=_MOST_COLUMNS: return [*table]
-    numbers = table.select_dtypes('number')
-    differences = (numbers.iloc[rows].mean()-numbers.mean()).abs()/numbers.std()
-    return [*differences.reindex(table.columns).sort_values(ascending=False).index[:_MOST_COLUMNS]]
 
 def _as_input(o):
     "Convert an item of any library to an image or a text"
@@ -135,8 +123,7 @@ def sample_inputs(
     "Get the inputs of some samples"
     # Those that came with arrays
     given = interp.given
-    if isinstance(given, pd.DataFrame):
-        return given[_columns_shown(given, [*idxs])].iloc[[*idxs]].set_axis(idxs)
+    if isinstance(given, pd.DataFrame): return given.iloc[[*idxs],:_MOST_COLUMNS].set_axis(idxs)
     if given is not None: return [_as_input(given[i]) for i in idxs]
     # Those of a loader, decoded as it shows them
     dl = interp.dl
@@ -144,7 +131,7 @@ def sample_inputs(
     inputs,_,targs,*_ = interp[idxs]
     table,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
     if decoded is None: # The inputs are rows of a table
-        columns = _columns_shown(dl.items[[*table.cat_names,*table.cont_names]], [*idxs])
+        columns = [*table.cat_names,*table.cont_names][:_MOST_COLUMNS]
         return table.decode().items[columns].set_axis(idxs)
     shown = decoded.itemgot(0)
     return shown if isinstance(shown[0], TensorImageBase) else [_without_tokens(str(o)) for o in shown]
@@ -163,18 +150,12 @@ def _mistakes(interp, kind, cols):
     missed = true[samples,places]
     label_cols = tensor(cols)[places]
     scores = interp.preds[samples,label_cols]
-    highest = float(is_probs(interp.preds)) # Margins have no highest score: they count from 0
+    highest = float(is_probs(interp.preds)) # Margins have none: they count from 0
     confidence = torch.where(missed, highest-scores, scores)
     res = pd.DataFrame(dict(sample=samples, col=label_cols, kind=np.where(missed, *_KINDS),
                             score=scores, confidence=confidence))
     if kind is not None: res = res[res.kind==kind]
     return res.sort_values('confidence', ascending=False, kind='stable')
-
-def _one_of_each(interp, found, groups):
-    "Keep the first mistake of each group of samples"
-    items = range(len(interp.preds)//interp.rows_per_item)
-    groups = group_values(groups_of(interp.dl, groups), len(interp.preds), items)
-    return found[~pd.Series(groups[found['sample']], found.index).duplicated()]
 
 def mistakes(self,
     label=None, # Name or index of a label; None: all. A number among names is `max_n`: `mistakes(5)`
@@ -197,7 +178,10 @@ def mistakes(self,
     # The mistakes to list
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     found = _mistakes(self, kind, cols)
-    if groups is not None: found = _one_of_each(self, found, groups)
+    if groups is not None: # Of each, the first
+        items = range(len(self.preds)//self.rows_per_item)
+        of_samples = group_values(groups_of(self.dl, groups), len(self.preds), items)
+        found = found.groupby(of_samples[found['sample']], sort=False).head(1)
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
     # The table, and what it has
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
@@ -327,15 +311,12 @@ def _selection_table(interp, inputs, selection):
     table = Table(rows, index=selection.idxs).drop(columns='right')
     res = pd.concat([table, inputs], axis=1).rename_axis('sample')
     _add_items(interp, res)
-    most = note(inputs.shape[1]==_MOST_COLUMNS, f' At most {_MOST_COLUMNS} columns of the inputs are '
-                'shown: those in which these samples differ most from all.')
-    res.attrs['reading'] = f'{selection.title}.{most}'
+    first = note(inputs.shape[1]==_MOST_COLUMNS, f' The first {_MOST_COLUMNS} columns are shown.')
+    res.attrs['reading'] = f'{selection.title}.{first}'
     return res
 
 def _show(interp, selection, nrows=None, ncols=None, figsize=None):
     "Plot samples if they are images, otherwise return a table"
-    if nrows is not None: check_int('nrows', nrows, 1)
-    if ncols is not None: check_int('ncols', ncols, 1)
     if not selection.idxs: return print('no samples to show')
     inputs = sample_inputs(interp, selection.idxs)
     if not isinstance(inputs, pd.DataFrame) and isinstance(inputs[0], str):
@@ -407,6 +388,6 @@ def empty(self)->Table: # A row per sample, most true labels first
                 index=pd.Index(idxs.tolist(), name='sample'))
     _add_items(self, res)
     n = int(self.valid_samples.sum())
-    gets = 'gets' if len(idxs)==1 else 'get'
-    res.attrs['reading'] = f'{len(idxs):,} of {n:,} samples {gets} no label {self.rule.describe()}.'
+    rule = self.rule.describe()
+    res.attrs['reading'] = f'No label is predicted {rule} for {len(idxs):,} of {n:,} samples.'
     return res.sort_values('n_true', ascending=False, kind='stable')

@@ -34,7 +34,7 @@ def _categories(column):
     is_number = is_numeric_dtype(column) or is_datetime64_any_dtype(column)
     if is_number and not is_bool_dtype(column) and column.nunique()>_MANY:
         column = pd.qcut(column, 4, duplicates='drop')
-        column = column.cat.rename_categories(str) # Such as '(20.0, 41.0]': above 20, to 41
+        column = column.cat.rename_categories(str) # '(20.0, 41.0]': above 20, to 41
     column = column.astype('category')
     if not column.isna().any(): return column
     return column.cat.add_categories({_MISSING}-{*column.cat.categories}).fillna(_MISSING)
@@ -44,9 +44,8 @@ def _columns_of(by, n, n_items):
     if isinstance(by, str):
         raise ValueError(f"by={by!r} is a name: pass a value per sample, such as df[{by!r}]")
     if isinstance(by, (Tensor,L)): by = [*to_builtin(by)]
-    table = as_frame(by)
-    if not isinstance(table, pd.DataFrame): table = pd.DataFrame(table)
-    if [*table.columns]==[0]: table.columns = ['slice'] # A list, or a Series without a name
+    table = pd.DataFrame(as_frame(by))
+    if [*table.columns]==[0]: table.columns = ['slice'] # It had no name
     if len(table) not in (n, n_items) or not table.shape[1]:
         raise ValueError(f"by has {len(table):,} values, but there are {n:,} samples")
     return table
@@ -66,9 +65,7 @@ def _numbered(
     if not 2<=len(names)<=_MOST:
         raise ValueError(f"by makes {count_of(len(names), 'slice')}, but should make 2 to {_MOST}: "
                          "pass the hospital or the camera of each sample, or numbers cut as you like")
-    numbers = torch.from_numpy(groups.ngroup().to_numpy().repeat(n//len(table)))
-    if names.nlevels>1: return numbers,pd.MultiIndex.from_tuples([*names], names=names.names)
-    return numbers,pd.Index([*names], name=names.name, tupleize_cols=False)
+    return torch.from_numpy(groups.ngroup().to_numpy().repeat(n//len(table))),names
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0030
 _TOO_FEW = f"fewer than {FEW_GROUPS} independent samples"
@@ -114,7 +111,7 @@ class _Difference:
 
     def limits(self,
         ci:float # Confidence level, in (0, 1)
-    )->tuple: # Lower and upper limit; nan: there is no interval, for the reason `why_unknown`
+    )->tuple: # Limits; nan: there is no interval, for the reason `why_unknown`
         "Combine the intervals of both scores by Newcombe's method"
         if self.why_unknown: return math.nan,math.nan
         low_a,high_a = self.inside.limits(ci)
@@ -196,7 +193,7 @@ def _n_tests(lowest, alpha):
     return n[n_possible<=n][0]
 
 def _p_values(inside, outside, alpha):
-    "Compare shares and their numbers, 2 x S x 3 x C each; p-values that hold for all at once"
+    "Compare shares and numbers, 2 x S x 3 x C each; p-values that hold for all at once"
     tested = (inside[1]>=1) & (outside[1]>=1) # Known on both sides
     p_values = np.ones(tested.shape)
     if tested.any():
@@ -204,30 +201,31 @@ def _p_values(inside, outside, alpha):
         p_values[tested] = np.minimum(alone*_n_tests(lowest, alpha), 1)
     return p_values
 
-def _label_table(p, differences, numbers, slices, alpha):
-    "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # Shares in each slice and outside of it, with their numbers
-    counts = torch.stack([o.counts for o in differences], 1) # 4 x S x C
+def _both_sides(p, differences, numbers):
+    "Compute the `_shares` of labels in each slice and outside of it"
+    counts = torch.stack([o.counts for o in differences], 1) # 4 x slices x C
     # Without a positive, the precision and F1 of a label are 0, however good the model is
     tp,_,fn,_ = counts
     counts = counts*(tp+fn>0)
     inside = _shares(*counts)
     outside = _shares(*(counts.sum(1, keepdim=True)-counts))
-    if p.groups is not None:
-        for side,effect in zip((inside, outside), _design_effects(p, numbers, inside[0])):
-            side[1] /= effect
-    inside,outside = (o.nan_to_num().numpy() for o in (inside, outside))
-    # Those that differ
+    if p.groups is not None: # Of which the pairs are alike
+        effect_inside,effect_outside = _design_effects(p, numbers, inside[0])
+        inside[1] /= effect_inside
+        outside[1] /= effect_outside
+    return inside.nan_to_num().numpy(),outside.nan_to_num().numpy()
+
+def _label_table(p, differences, numbers, slices, alpha):
+    "Tabulate the slices and labels that differ from all other samples, the largest difference first"
+    inside,outside = _both_sides(p, differences, numbers)
     p_values = _p_values(inside, outside, alpha)
     found = (p_values<=alpha).nonzero()
     i,metric,label = found
-    def values(side): # From the Jaccard index to F1
-        share = side[0][found]
-        return np.where(metric==_METRICS.index('f1'), 2*share/(1+share), share)
-    table = Table(dict(metric=np.array(_METRICS)[metric], value=values(inside),
-                       elsewhere=values(outside)))
-    table['difference'] = table.value-table.elsewhere
-    table['p_value'] = p_values[found]
+    table = Table(dict(metric=np.array(_METRICS)[metric], value=inside[0][found],
+                       elsewhere=outside[0][found], p_value=p_values[found]))
+    for side in ('value','elsewhere'): # From the Jaccard index to F1
+        table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
+    table.insert(3, 'difference', table.value-table.elsewhere)
     # A row is named by its slice and its label
     index = slices[i].to_frame(index=False)
     names = pd.Series([p.vocab[o] for o in label], dtype=object)
@@ -304,7 +302,7 @@ def _unknown_in_words(table):
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0070
 def _measure_of(metric):
-    "Return a function of `Predictions` that computes the `Estimate` of a metric, and its name"
+    "Return a function that computes a metric's `Estimate` of `Predictions`, and its name"
     if isinstance(metric, type) and issubclass(metric, CountsMetric): metric = metric()
     if isinstance(metric, CountsMetric):
         if metric.average and not isinstance(metric, CF1): return partial(estimate, metric),metric.name

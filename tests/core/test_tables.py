@@ -10,7 +10,7 @@ def test_a_small_number_keeps_its_digits():
 def test_names_may_be_of_every_kind():
     names = [('a',1),('b',2),3,'c',None,2.5]
     interp = MultiLabelInterpretation.from_preds(SCORES, TARGS, vocab=names)
-    for o in (interp.report(averages=False), interp.most_missed(), label_stats(TARGS, vocab=names)):
+    for o in (interp.report(averages=False), label_stats(TARGS, vocab=names)):
         assert {*o.index}=={*names}
 
 def test_labels_may_look_like_formulas():

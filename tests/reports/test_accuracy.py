@@ -402,8 +402,11 @@ def test_a_confidence_level_lies_between_0_and_1(ci):
 @pytest.mark.parametrize('n,has_intervals', [(1,False), (2,True)])
 def test_intervals_need_two_samples(n, has_intervals):
     p = Predictions.of(P[:n], Y[:n])
-    assert all((o.without is not None)==has_intervals for o in measure(p, 0.95).values())
+    limits = interval_table(measure(p, 0.95), 0.95)
+    assert limits.low.notna().any()==has_intervals
     assert all(o.without is None for o in measure(p, None).values())
+    reading = accuracy_report(P[:1], Y[:1]).reading
+    assert 'No interval for accuracy_multi, ' in reading and 'depends on a single sample' in reading
 
 def test_nan_predictions_have_no_value():
     p = Predictions.of(P.masked_fill(P>0.8, math.nan), Y)

@@ -77,7 +77,7 @@ def test_nothing_comes_from_outside(tmp_path):
     for o in page.find_all(src=True): assert o['src'].startswith('data:image/')
     for o in page.find_all(href=True): assert page.find(id=o['href'].removeprefix('#')) and o['href'][0]=='#'
     for o in page.find_all('img'): assert o['alt']
-    assert len(svgs(page))==6
+    assert len(svgs(page))==5
     for o in svgs(page): assert not re.search(r'href="(?!#|data:)', o) and '@import' not in o
     assert (tmp_path/'page.html').stat().st_size<5e5
 
@@ -97,7 +97,7 @@ def test_names_are_text(tmp_path):
     assert names=={'(a, b)' if isinstance(o, tuple) else str(o) for o in NAMES}
     texts = [''.join(ElementTree.fromstring(o).itertext()) for o in svgs(page)]
     for name in ('</td><b>','a & b','$x_1$ or $5','שלום','猫','{{ 7*7 }}'):
-        assert name in texts[-3] and name in texts[-2], name # Confusions, and how often labels occur
+        assert name in texts[-2], name # Confusions
 
 @pytest.mark.slow
 def test_sections_are_left_out(tmp_path):
@@ -145,15 +145,12 @@ def test_each_section_begins_with_what_it_shows(tmp_path):
     page = written(MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True, vocab=list('abcdef')), tmp_path)
     def finding(name): return page.find(id=name).find(class_='finding').get_text()
     r = MultiLabelInterpretation.from_preds(logits, targs, sigmoid=True)
-    f1 = F1ScoreMulti(average=None)(logits, targs)
     assert finding('verdict').startswith('The model beats predicting the same labels for every sample, but it ')
     box = page.find(class_='box').get_text()
     assert f'micro F1 is {r.judge().f1_micro:.3f}' in box and 'never predicted: b' in box
-    assert finding('labels')==f'Labels with an F1 below 0.5: {(f1<0.5).sum()} of 6.'
-    text = page.find(id='labels').find_all('p')[1].get_text()
+    text = page.find(id='labels').p.get_text()
     assert text.startswith('F1 of labels with 20 positives or more is lowest for a (0.000), ')
-    assert finding('frequencies')==('1 of 6 labels occurs in fewer than 20 samples, so their values are uncertain: '
-                                    'f (7).')
+    assert finding('frequencies')=='Values are uncertain for 1 of 6 labels, with fewer than 20 positives: f (7).'
     o = r.judge()
     assert (f'F1 is {o.per_label_f1:.3f} with thresholds per label, {o.global_f1:.3f} at the best global threshold '
             f'({o.suggested_thresh:.3g}), and {o.f1_micro:.3f} now') in finding('thresholds')
@@ -252,7 +249,7 @@ def test_rare_labels_are_not_what_is_shown(tmp_path):
     mistakes = [wrong['abcdefghijkl'.index(o)].item() for o in names]
     assert mistakes==sorted(mistakes, reverse=True)
     assert 'the 6 labels with the most mistakes, of those with at least 20 positives' in page.get_text()
-    text = page.find(id='labels').find_all('p')[1].get_text()
+    text = page.find(id='labels').p.get_text()
     assert text.startswith('F1 of labels with 20 positives or more is lowest for g (0')
 
 def test_a_page_opens_in_plain_words(tmp_path):
@@ -263,7 +260,7 @@ def test_a_page_opens_in_plain_words(tmp_path):
     page = written(interp, tmp_path, by=np.arange(400)%3)
     tp,fp,fn,_ = interp.counts.sum(1).tolist()
     opening = page.h1.find_next('p').get_text()
-    assert opening==(f'Of 100 predicted labels, {100*tp/(tp+fp):.0f} are right; of 100 true ones, {100*tp/(tp+fn):.0f} '
+    assert opening==(f'{tp/(tp+fp):.0%} of the predicted labels are right, and {tp/(tp+fn):.0%} of the true ones '
                      'are found. Required of the threshold: a recall of at least 0.9 for a.')
     for o in page.find_all('code'): assert o.find_parent('details'), o.parent
     for name in ('thresh=','groups=','Learner','zero_division','compare_models'):
@@ -272,7 +269,7 @@ def test_a_page_opens_in_plain_words(tmp_path):
         assert name not in plain.get_text(), name
     assert interpretation().required==''
     nothing = MultiLabelInterpretation.from_preds(targs*0, targs)
-    assert page_module.opening(nothing)=='The model predicts no label; of 100 true ones, 0 are found.'
+    assert page_module.opening(nothing)=='The model predicts no label, and 0% of the true ones are found.'
     assert 'No sample has a label' in page_module.opening(MultiLabelInterpretation.from_preds(targs, targs*0))
 
 def test_a_required_recall_is_remembered_by_the_learner():
@@ -285,10 +282,10 @@ def test_a_required_recall_is_remembered_by_the_learner():
     assert MultiLabelInterpretation.from_learner(learn).required==''
 
 def test_nothing_confused_has_a_reason(tmp_path):
-    words = {-99.: 'No label is predicted, so none is confused', -30.: 'No sample has both a missed and a wrongly'}
-    for bias,text in words.items():
+    for bias in (-99.,-30.):
         page = written(interpretation(skill=60., bias=bias), tmp_path, sections='confusions')
-        assert page.find(id='confusions').find(class_='finding').get_text().startswith(text)
+        words = page.find(id='confusions').find(class_='finding').get_text()
+        assert words=='No pair of a missed and a wrongly predicted label is in 1 sample or more.'
 
 @pytest.mark.slow
 def test_a_long_table_says_so(tmp_path):
@@ -309,7 +306,7 @@ def test_a_comparison_is_shown(tmp_path):
     lines = two.reading.replace('`', '').splitlines()
     assert [o.get_text() for o in part.find_all('p', recursive=False)]==lines[:1] and not part.find('old')
     texts = ''.join(ElementTree.fromstring(svgs(page)[0]).itertext())
-    assert 'new minus <old> & $a$' in texts and 'f1_micro' in texts
+    assert 'difference from <old> & $a$' in texts and 'new' in texts and 'f1_micro' in texts
     three = compare_models(models, targs, sigmoid=True)
     part = written(interp, tmp_path, comparison=three, sections='comparison').find(id='comparison')
     assert [o.get_text() for o in part.find_all('h3')]==['new','other']
@@ -362,7 +359,7 @@ def test_pictures_show_what_was_missed(digits_dls, tmp_path):
     titles = [o.get_text() for o in part.find_all('h3')]
     report = interp.report(averages=False).query('support>0') # None has 20
     wrong = dict(zip(interp.vocab, interp.counts[1:3].sum(0).tolist()))
-    labels = sorted(report.index, key=lambda o: (-wrong[o], report.ap[o]))[:2]
+    labels = sorted(report.index, key=lambda o: (-wrong[o], interp.vocab.index(o)))[:2]
     assert any('with the most mistakes' in o.get_text() for o in part.find_all('p'))
     assert titles and all(o.split(':')[0] in labels for o in titles)
     figures = part.find_all('figure')
@@ -622,8 +619,8 @@ def test_the_box_is_blue_where_a_model_without_a_verdict_could_be_better(tmp_pat
 def test_texts_are_shown_without_tokens_and_cut(tmp_path):
     from fastai.text.all import BaseTokenizer, TextBlock
     rng = np.random.default_rng(0)
-    words = ['Sun','rain','WIND','snow','so so so so','the','day']
-    texts = [' '.join(rng.choice(words, 80)) for _ in range(40)]
+    words = ['Sun','rain','WIND','snow','so','the','day']
+    texts = [' '.join([*rng.permutation(words)]*12) for _ in range(40)]
     df = pd.DataFrame(dict(text=texts, labels=rng.choice(['a','b','a;b'], 40)))
     block = DataBlock((TextBlock.from_df('text', tok=BaseTokenizer()), MultiCategoryBlock),
                       get_x=ColReader('text'), get_y=ColReader('labels', label_delim=';'),

@@ -153,7 +153,7 @@ def test_texts_are_sorted_and_stay_aligned():
     interp = MultiLabelInterpretation(learn, interp.dl, everything)
     assert interp.predicted.all()
     assert not re.search('xxbos|xxwrep', repr(interp.show('rain', 'false', max_n=2)))
-    assert _without_tokens('xxbos xxmaj the xxup nato xxunk xxrep 3 a xxwrep 2 so xxeos')=='The NATO … aaa so so'
+    assert _without_tokens('xxbos xxmaj the xxup nato xxunk xxrep 3 a xxwrep 2 so xxeos')=='the nato … a so'
     assert max(map(len, repr(interp.show('rain', 'false')).splitlines()))<=80
 
 def test_tables_are_predicted_once_and_shown_as_they_were():
@@ -351,7 +351,7 @@ def test_a_list_of_mistakes_names_its_label(given):
     assert ' of label' not in interp.mistakes(max_n=2).reading
 
 def test_items_are_images_arrays_and_tables(given):
-    "As PIL and PyTorch have them, with few of many columns: those that are unusual in the samples that are shown"
+    "As PIL and PyTorch have them, with the first of many columns"
     rng = np.random.default_rng(0)
     arrays = rng.integers(0, 255, (40,8,12,3), dtype=np.uint8)
     tensors = [tensor(o).permute(2, 0, 1)/255 for o in arrays]
@@ -361,11 +361,10 @@ def test_items_are_images_arrays_and_tables(given):
         test_eq(plt.gcf().axes[0].images[0].get_array().shape[:2], (8,12))
         plt.close('all')
     table = pd.DataFrame(rng.normal(size=(40,128)), [f'r{i}' for i in range(40)]).add_prefix('x')
-    table.loc['r3','x77'] = 90.
     with warnings_as('error'):
         shown = MultiLabelInterpretation.from_preds(*given, items=table).show_results([3])
     inputs = [o for o in shown if o.startswith('x')]
-    assert len(inputs)==8 and inputs[0]=='x77' and shown['x77'].item()==90 and 'At most 8 columns' in shown.reading
+    assert inputs==[*table][:8] and 'The first 8 columns' in shown.reading
     with pytest.raises(ValueError, match='different indexes'):
         p,y = (pd.DataFrame(o, table.index) for o in given)
         MultiLabelInterpretation.from_preds(p, y, items=table[::-1])
