@@ -8,7 +8,7 @@ __all__ = ['judge']
 # %% ../../nbs/diagnosis/04_records.ipynb #e1f3dc05
 from fastai.basics import *
 from ..core.messages import check_kwargs, check_shares, note, plural
-from ..core.tables import some_labels, some_names
+from ..core.tables import percent, some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import label_curve
@@ -113,8 +113,8 @@ FACTS = [ # All that match, and that the verdict does not state, are shown
         lambda r: f"no label is predicted for {without_label(r)}"),
     Row('f1-macro', lambda r: r.dead, _MACRO, about=LABELS_OR_NONE),
     Row('precision-and-recall', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
-        "{precision_micro:.0%} of the predicted labels are right, "
-        "and {recall_micro:.0%} of the true ones predicted"),
+        lambda r: f"{percent(r.precision_micro)} of the predicted labels are right, "
+        f"and {percent(r.recall_micro)} of the true ones predicted"),
     Row('never-predicted', lambda r: r.never_predicted, _never_predicted),
     Row('never-correct', _wrong,
         lambda r: f"predicted, but never correctly: {some_labels(_wrong(r))}", about=LABELS_OR_NONE),
