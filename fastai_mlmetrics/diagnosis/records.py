@@ -20,7 +20,7 @@ from .verdicts import (
     thresh_helps, why_no_verdict, without_label, zeros_are_beaten)
 from .remedies import (
     continued, matching, matching_rows, REMEDIES, remedies)
-from .boxes import as_warning, BLUE, GREEN, RED
+from .boxes import as_warning, BLUE, EXPLAIN, GREEN, RED
 
 # %% ../../nbs/diagnosis/04_records.ipynb #4f2ec306
 # Fields of the last epoch of a fit, and all fields that only a Learner has, with their defaults
@@ -220,7 +220,7 @@ def describe_unchanged(r):
 
 def describe_frozen(r):
     "Report a fit of the last layers in short, because the other layers are trained next"
-    why = "only the last layers were trained; `learn.zero_labels.explain()` says what helps"
+    why = f"only the last layers were trained; {EXPLAIN} says what helps"
     return as_warning(_title(r, continued("So far, ", problem(r, _at(r)))), [why], r)
 
 def all_clear(r):

@@ -541,7 +541,7 @@ def test_who_ignores_all_warnings_gets_a_line(category, is_told, capsys):
         values(make_learner(*COLLAPSED, cbs=ZeroLabelsCallback()))
     out,err = capsys.readouterr()
     assert ('predicts no label' in one_line(out))==is_told and not err
-    assert ('learn.zero_labels.explain() shows the whole report' in one_line(out))==is_told
+    assert ('print(learn.zero_labels.explain()) shows the whole report' in one_line(out))==is_told
     assert max(map(len, out.splitlines()), default=0)<=80 and len(out.splitlines())<=3
 
 @pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
@@ -1072,3 +1072,11 @@ def test_some_labels_over_the_validations():
     learn.validate()
     assert {*learn.zero_labels.labels().columns}=={*learn.zero_labels.records[0].labels}
     with pytest.raises(ValueError, match="metric='auc' should be one of f1"): learn.zero_labels.labels('auc')
+
+def test_what_a_message_says_to_type_shows_the_rest_in_a_script(capsys):
+    learn = make_learner(*scales(), multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.validate()
+    text = caught[0].message.args[0]
+    more, = re.findall(r'More: `(.*)`$', text)
+    exec(more, dict(learn=learn))
+    assert len(capsys.readouterr().out)>len(text)
