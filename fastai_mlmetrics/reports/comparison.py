@@ -167,10 +167,10 @@ def _check_runs(runs):
         raise ValueError(f"the models have {n} trainings: pass one of each model, or two or more, "
                          "since nobody knows how much a single one varies")
 
-def _measure_model(name, runs, targs, ci, kwargs):
+def _measure_model(name, runs, targs, frequencies, ci, kwargs):
     "Check the predictions of a model; return those of its last training, and an `Estimate` by row"
     try:
-        checked = [Predictions.of(preds, targs, **kwargs) for preds in runs]
+        checked = [Predictions.of(o, targs, **kwargs).at_frequencies(frequencies) for o in runs]
         measured = [measure(p, ci) for p in checked]
     except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from e
     rows = [row for row in measured[0] if all(row in o for o in measured)]
@@ -183,7 +183,7 @@ def _joined(tables, models):
     columns = last_one.columns.intersection(_DIFFERENCE)
     return pd.concat(tables, names=['model',None])[[*models,*columns]]
 
-def _measure_models(preds_by_name, targs, thresh, ci, kwargs):
+def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
     "Return each model's `Estimate`s by row, and its predictions (of the last training)"
     runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
     _check_runs(runs)
@@ -193,7 +193,7 @@ def _measure_models(preds_by_name, targs, thresh, ci, kwargs):
     measured = {}
     for name,preds in runs.items():
         kwargs['thresh'] = thresh[name] if is_by_model else thresh
-        predictions[name],measured[name] = _measure_model(name, preds, targs, ci, kwargs)
+        predictions[name],measured[name] = _measure_model(name, preds, targs, frequencies, ci, kwargs)
     return measured,predictions
 
 _ABOUT = (
@@ -223,6 +223,7 @@ def compare_models(
     targs, # Targets of the same shape, each 0 or 1
     *,
     thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by name
+    frequencies=None, # Label frequencies in use, by name or one per label; None: as here
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->ModelComparison: # A row for each row of the report and each model after the first
@@ -238,7 +239,7 @@ def compare_models(
     with other random seeds: then a lucky seed is not called better."""
     check_kwargs('compare_models', compare_models, kwargs)
     _check_models(preds_by_name)
-    measured,predictions = _measure_models(preds_by_name, targs, thresh, ci, kwargs)
+    measured,predictions = _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs)
     # Subtract the first model from each other one
     base,*others = measured
     differences = {name: _subtract(measured[name], measured[base]) for name in others}
