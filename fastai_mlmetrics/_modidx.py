@@ -455,6 +455,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                              'fastai_mlmetrics/core/tables.py'),
                                               'fastai_mlmetrics.core.tables.new_axes': ( 'core/tables.html#new_axes',
                                                                                          'fastai_mlmetrics/core/tables.py'),
+                                              'fastai_mlmetrics.core.tables.percent': ( 'core/tables.html#percent',
+                                                                                        'fastai_mlmetrics/core/tables.py'),
                                               'fastai_mlmetrics.core.tables.plot_label': ( 'core/tables.html#plot_label',
                                                                                            'fastai_mlmetrics/core/tables.py'),
                                               'fastai_mlmetrics.core.tables.plot_name': ( 'core/tables.html#plot_name',

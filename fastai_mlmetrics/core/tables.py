@@ -114,6 +114,14 @@ def three_decimals(
     text = f'{x:.3f}'
     return '0.000' if text=='-0.000' else text
 
+def percent(
+    share:float # Share to show, from 0 to 1
+)->str: # Such as '31%'; '0%' and '100%' are exact
+    "Format a share in percent"
+    text = f'{share:.0%}'
+    if text=='0%' and share>0: return 'less than 1%'
+    return 'more than 99%' if text=='100%' and share<1 else text
+
 def format_cell(
     x:float # Number to show
 )->str: # Three decimals; three digits, if the decimals would be zeros; 0 below 1e-9

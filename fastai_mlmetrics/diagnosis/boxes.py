@@ -41,6 +41,7 @@ class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
 RED,BLUE,GREEN = '#d62728','#1f77b4','#2ca02c'
 MISLEADING = 'These numbers may mislead'
 _N_FACTS = 3 # Further facts, and remedies but the first, are folded in a notebook
+EXPLAIN = '`print(learn.zero_labels.explain())`' # In a script, nothing is shown without `print`
 
 def _lines(text):
     "Wrap a paragraph at 78 columns; its further lines are steps, which are indented"
@@ -91,7 +92,7 @@ def as_warning(
     more = facts[_N_FACTS:]+remedies[1:]
     lists = {'': facts[:_N_FACTS], MISLEADING: misleading, heading: remedies[:1]}
     if full: text = _as_text(title, lists | {'': facts, heading: remedies})
-    else: text = _as_text(title, lists)+note(more, '\nMore: `learn.zero_labels.explain()`')
+    else: text = _as_text(title, lists)+note(more, f'\nMore: {EXPLAIN}')
     return ZeroLabelsWarning('\n'+text, r, _as_box(title, lists, more, color))
 
 def in_brief(
@@ -100,7 +101,7 @@ def in_brief(
     "Shorten a warning for a reader who has turned all warnings off"
     title,*facts = ' '.join(str(warning).split()).split(' - ')
     text = f'{title} {facts[0]}' if title.endswith(':') else title
-    hint = "(Warnings are turned off: learn.zero_labels.explain() shows the whole report.)"
+    hint = f"(Warnings are turned off: {EXPLAIN.strip('`')} shows the whole report.)"
     return '\n'.join(wrap(f"{shorten(text, 160, placeholder=' ...')} {hint}", 80))
 
 def show_box(warning):

@@ -8,7 +8,7 @@ __all__ = ['judge']
 # %% ../../nbs/diagnosis/04_records.ipynb #e1f3dc05
 from fastai.basics import *
 from ..core.messages import check_kwargs, check_shares, note, plural
-from ..core.tables import some_labels, some_names
+from ..core.tables import percent, some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import label_curve
@@ -20,7 +20,7 @@ from .verdicts import (
     thresh_helps, why_no_verdict, without_label, constant_beats_zeros)
 from .remedies import (
     continued, matching, matching_rows, REMEDIES, remedies)
-from .boxes import as_warning, BLUE, GREEN, RED
+from .boxes import as_warning, BLUE, EXPLAIN, GREEN, RED
 
 # %% ../../nbs/diagnosis/04_records.ipynb #4f2ec306
 # Fields of the last epoch of a fit, and all fields that only a Learner has, with their defaults
@@ -115,8 +115,8 @@ FACTS = [ # All that match, and that the verdict does not state, are shown
         lambda r: f"no label is predicted for {without_label(r)}"),
     Row('f1-macro', lambda r: r.dead, _MACRO, about=LABELS_OR_NONE),
     Row('precision-and-recall', lambda r: not r.flagged and r.pred_per_sample and r.true_per_sample,
-        "{precision_micro:.0%} of the predicted labels are right, "
-        "and {recall_micro:.0%} of the true ones predicted"),
+        lambda r: f"{percent(r.precision_micro)} of the predicted labels are right, "
+        f"and {percent(r.recall_micro)} of the true ones predicted"),
     Row('never-predicted', lambda r: r.never_predicted, _never_predicted),
     Row('never-correct', _wrong,
         lambda r: f"predicted, but never correctly: {some_labels(_wrong(r))}", about=LABELS_OR_NONE),
@@ -222,7 +222,7 @@ def describe_unchanged(r):
 
 def describe_frozen(r):
     "Report a fit of the last layers in short, because the other layers are trained next"
-    why = "only the last layers were trained; `learn.zero_labels.explain()` says what helps"
+    why = f"only the last layers were trained; {EXPLAIN} says what helps"
     return as_warning(_title(r, continued("So far, ", problem(r, _at(r)))), [why], r)
 
 def all_clear(r):

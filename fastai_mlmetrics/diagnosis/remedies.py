@@ -14,6 +14,7 @@ from ..metrics.ranking import ranks_above_chance
 from fastai_mlmetrics.diagnosis.verdicts import (
     ANY, beats_constant, LABELS, LABELS_OR_NONE, MODEL, NO_VERDICT, not_muted, per_label_helps, Row,
     SAMPLES, thresh_helps, VERDICTS)
+from fastai.callback.schedule import ParamScheduler
 from scipy.special import expit
 
 # %% ../../nbs/diagnosis/02_remedies.ipynb #0a3d36a0
@@ -40,12 +41,12 @@ def _when(r):
 
 def fit_code(learn):
     "Return the call that trains once more as this fit does, up to the same learning rates"
-    lrs = getattr(getattr(learn, 'recorder', None), 'lrs', None)
-    if not lrs: return ''
-    highest = max(lrs) # Of the last layers; that of the first ones is always the same share of it
-    first,last = (o['lr'] for o in (learn.opt.hypers[0], learn.opt.hypers[-1]))
-    lr = f'{highest:.2g}'
-    if first!=last: lr = f'slice({highest*first/last:.2g}, {lr})'
+    lrs = [o['lr'] for o in learn.opt.hypers] # Of the first layers to the last ones
+    scheduled = [o.scheds for o in learn.cbs if isinstance(o, ParamScheduler)]
+    schedule = first(o['lr'] for o in scheduled if 'lr' in o)
+    if schedule: lrs = np.atleast_1d(np.max([schedule(i/100) for i in range(101)], 0))
+    lr = f'{lrs[-1]:.3g}'
+    if lrs[0]!=lrs[-1]: lr = f'slice({lrs[0]:.3g}, {lr})'
     return f'learn.fit_one_cycle({learn.n_epoch}, {lr})'
 
 def _longer(r):

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/diagnosis/01_verdicts.ipynb #b2640180
 from fastai.basics import *
 from ..core.messages import note, SOFTMAX_GIVEN
-from ..core.tables import some_names
+from ..core.tables import percent, some_names
 from ..core.counts import ENOUGH
 from dataclasses import dataclass
 
@@ -39,7 +39,8 @@ class Row:
 
 def without_label(r):
     "Say for which share of the samples that have a label none is predicted"
-    return f"{r.missed_rate:.0%} of the samples"+note(r.labelled<r.samples, " that should get one")
+    should = note(r.labelled<r.samples, " that should get one")
+    return f"{percent(r.missed_rate)} of the samples{should}"
 
 def never_predicts(r): return f"never predicts {len(r.never_predicted)} of {r.n_labels} labels"
 
@@ -108,7 +109,8 @@ LABELS_OR_NONE = LABELS|{NO_VERDICT}
 # The first match wins; a row about `NO_PART` is a problem, but no verdict
 VERDICTS = [
     Row('predicts-nothing', lambda r: r.pred_per_sample < 0.01*r.true_per_sample,
-        "the model predicts (nearly) no label", about=MODEL, flagged=True, color='tab:red',
+        lambda r: f"the model predicts {note(r.pred_per_sample, 'nearly ')}no label",
+        about=MODEL, flagged=True, color='tab:red',
         states=('samples-without-prediction','f1-micro','never-predicted')),
     Row('leaves-samples-empty', lambda r: r.missed_rate >= r.max_empty,
         lambda r: f"the model predicts no label for {without_label(r)}", about=SAMPLES, flagged=True,
@@ -119,8 +121,9 @@ VERDICTS = [
         color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
-        "the model is hardly better than predicting the same labels for every sample, with a micro F1 "
-        "of {f1_micro:.3f} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
+        lambda r: f"the model is {'hardly' if r.f1_micro>r.constant_f1 else 'no'} better than "
+        f"predicting the same labels for every sample, with a micro F1 of {r.f1_micro:.3f} instead of "
+        f"{r.constant_f1:.3f}", about=MODEL, flagged=True,
         color='tab:brown', states=('f1-micro',)),
     # At its best threshold, a good model may predict as many labels
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (

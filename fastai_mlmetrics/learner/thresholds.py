@@ -9,7 +9,7 @@ __all__ = ['SuggestedThresholds']
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
 from ..core.messages import check_kwargs, note, said_once, single_threaded, warn_user
-from ..core.tables import some_labels
+from ..core.tables import percent, some_labels
 from ..core.rules import (
     as_thresh, binarize, complete_thresh, thresh_names, thresh_text,
     ThresholdRule, useless_thresh)
@@ -149,8 +149,8 @@ def _warn_if_unlabelled(table):
     unlabelled = 1-table.y.any(1).double().mean().item()
     if unlabelled<=0.25: return
     known = note(table.p.rule.ignore_index is not None, " known to be true")
-    warn_user(f"{unlabelled:.0%} of the samples have no label{known}, and average='samples' does not "
-              "count their false positives: average='micro' does")
+    warn_user(f"{percent(unlabelled)} of the samples have no label{known}, and average='samples' does "
+              "not count their false positives: average='micro' does")
 
 def _in_use(decoding, table, counted, vocab):
     "Return the threshold in use as an option; None if the loss function has none"

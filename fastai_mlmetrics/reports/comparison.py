@@ -121,16 +121,16 @@ def _runs_of(preds, targs):
     is_list = isinstance(preds, list) and len(preds)>0
     return preds if is_list and np.ndim(preds[0])==np.ndim(targs) else [preds]
 
-def _measure_model(name, runs, targs, ci, kwargs):
+def _measure_model(name, runs, targs, frequencies, ci, kwargs):
     "Check the predictions of a model; return those of its last training, and an `Estimate` by row"
     try:
-        checked = [Predictions.of(preds, targs, **kwargs) for preds in runs]
+        checked = [Predictions.of(o, targs, **kwargs).at_frequencies(frequencies) for o in runs]
         measured = [measure(p, ci) for p in checked]
     except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from e
     rows = [row for row in measured[0] if all(row in o for o in measured)]
     return checked[-1],{row: mean_of_runs([o[row] for o in measured]) for row in rows}
 
-def _measure_models(preds_by_name, targs, thresh, ci, kwargs):
+def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
     "Return each model's `Estimate`s by row, and its predictions (of the last training)"
     runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
     n_runs = {name: len(o) for name,o in runs.items()}
@@ -142,9 +142,9 @@ def _measure_models(preds_by_name, targs, thresh, ci, kwargs):
         raise ValueError(f"thresh is by model, but has {[*thresh]}: pass one for each of {[*runs]}")
     predictions = {}
     measured = {}
-    for name in runs:
+    for name,preds in runs.items():
         kwargs['thresh'] = thresh[name] if is_by_model else thresh
-        predictions[name],measured[name] = _measure_model(name, runs[name], targs, ci, kwargs)
+        predictions[name],measured[name] = _measure_model(name, preds, targs, frequencies, ci, kwargs)
     return measured,predictions
 
 _ABOUT = (
@@ -184,6 +184,7 @@ def compare_models(
     targs, # Targets of the same shape, each 0 or 1
     *,
     thresh=0.5, # Labels with scores above it are predicted; one per model: a dict by name
+    frequencies=None, # Label frequencies in use, by name or one per label; None: as here
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->ModelComparison: # A row for each row of the report and each model after the first
@@ -201,7 +202,7 @@ def compare_models(
     if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
         raise ValueError("preds_by_name should be a dict of two models or more, such as "
                          "{'resnet18': preds_a, 'resnet50': preds_b}")
-    measured,predictions = _measure_models(preds_by_name, targs, thresh, ci, kwargs)
+    measured,predictions = _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs)
     # Differences of each other model from the first one, with intervals that hold at once
     base,*others = measured
     differences = {name: _subtract(measured[name], measured[base]) for name in others}

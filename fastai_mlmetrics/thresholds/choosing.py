@@ -199,8 +199,9 @@ def _what_it_gains(objective, chosen, now):
     text = f"`{chosen.name}` is recommended: {expectation(objective, chosen)}"
     if now is None or now.compared is None: return f"{text}."
     change = gain(m, chosen.held_out, now.compared)
-    in_use = f"the one in use, {', '.join(filter(None, (thresh_text(now.value), now.limits)))}"
-    if now.tuned_here: in_use += ", which was tuned on these samples"
+    details = (f"{thresh_text(now.value)}{note(now.limits, f' with {now.limits}')}"
+               f"{note(now.tuned_here, ', tuned on these samples')}")
+    in_use = f"the one in use ({details})"
     if not change.value>0:
         return (f"Held out, `{chosen.name}` is not better than {in_use}: {objective.in_words} is "
                 f"{chosen.held_out.score(m):.3f}, and {now.compared.score(m):.3f} now.")

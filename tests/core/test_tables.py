@@ -1,11 +1,15 @@
 "Tables and names of labels, in text and in plots"
 from helpers import *
-from fastai_mlmetrics.core.tables import Table
+from fastai_mlmetrics.core.tables import percent, Table
 from six_labels import SCORES, TARGS
 
 def test_a_small_number_keeps_its_digits():
     shown = repr(Table(dict(x=[0.00040016,0.0005,0.25,-5e-18,-0.0001])))
     assert all(o in shown for o in ('0.0004\n','0.001\n','0.250\n',' 0.000\n','-0.0001'))
+
+@pytest.mark.parametrize('share,text', [
+    (0, '0%'), (1e-9, 'less than 1%'), (0.3149, '31%'), (0.9949, '99%'), (0.9951, 'more than 99%'), (1., '100%')])
+def test_only_exact_shares_are_shown_as_nothing_or_all(share, text): assert percent(share)==text
 
 def test_names_may_be_of_every_kind():
     names = [('a',1),('b',2),3,'c',None,2.5]

@@ -75,14 +75,14 @@ def test_stop_ends_the_fit():
     learn,caught = trained(*COLLAPSED, n_epoch=6, on_flag='stop')
     assert len(learn.recorder.values)==4==len(learn.zero_labels.records) and len(caught)==1
     assert "`on_flag='stop'` ended the fit at epoch 3." in one_line(caught[0].message)
-    assert "ended the fit" in repr(learn.zero_labels.explain())
+    assert "ended the fit" in one_line(repr(learn.zero_labels.explain()))
     with pytest.warns(ZeroLabelsWarning, match=r'^\nAs before, at threshold 0.5, the model predicts'): values(learn)
 
 def test_raise_ends_the_fit_with_an_error():
     learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=ZeroLabelsCallback(on_flag='raise'))
     learn.add_cbs(ProgressCallback())
     logger = learn.logger
-    with pytest.raises(ZeroLabelsError, match='predicts .nearly. no label'): learn.fit(6, 0.)
+    with pytest.raises(ZeroLabelsError, match='predicts no label'): learn.fit(6, 0.)
     assert len(learn.recorder.values)==4
     assert learn.logger is logger and not hasattr(learn.progress, 'mbar')
     learn.remove_cb(ProgressCallback)
@@ -515,7 +515,7 @@ def warned_of():
 @pytest.mark.slow
 def test_no_prefix_in_a_terminal():
     text = in_process(warned_of)
-    assert text.startswith('\nAt threshold 0.5, the model predicts (nearly) no label') and 'ZeroLabels' not in text
+    assert text.startswith('\nAt threshold 0.5, the model predicts no label') and 'ZeroLabels' not in text
     assert max(map(len, text.splitlines()))<=80
 
 def test_warnings_are_filtered_and_logged(caplog):
@@ -531,7 +531,7 @@ def test_warnings_are_filtered_and_logged(caplog):
             warnings.showwarning = logging._showwarning # pytest's recorder has replaced it
             values(make_learner(*COLLAPSED, cbs=ZeroLabelsCallback()))
     finally: logging.captureWarnings(False)
-    assert 'predicts (nearly) no label' in caplog.text
+    assert 'predicts no label' in caplog.text
 
 @pytest.mark.parametrize('category,is_told', [(Warning,True), (UserWarning,True), (ZeroLabelsWarning,False)])
 def test_who_ignores_all_warnings_gets_a_line(category, is_told, capsys):
@@ -540,8 +540,8 @@ def test_who_ignores_all_warnings_gets_a_line(category, is_told, capsys):
         warnings.simplefilter('ignore', category)
         values(make_learner(*COLLAPSED, cbs=ZeroLabelsCallback()))
     out,err = capsys.readouterr()
-    assert ('predicts (nearly) no label' in one_line(out))==is_told and not err
-    assert ('learn.zero_labels.explain() shows the whole report' in one_line(out))==is_told
+    assert ('predicts no label' in one_line(out))==is_told and not err
+    assert ('print(learn.zero_labels.explain()) shows the whole report' in one_line(out))==is_told
     assert max(map(len, out.splitlines()), default=0)<=80 and len(out.splitlines())<=3
 
 @pytest.mark.parametrize('action,boxes', [('always',1), ('ignore',0), ('recorded',0)])
@@ -566,7 +566,7 @@ def test_what_is_told_in_short_needs_no_callback():
         learn.fit(5, 0., cbs=ZeroLabelsCallback())
     last = one_line(caught[-1].message)
     assert len(caught)==2 and 'learn.' not in last
-    assert last.startswith('Epoch 4: as before, at threshold 0.5, the model predicts (nearly) no label.')
+    assert last.startswith('Epoch 4: as before, at threshold 0.5, the model predicts no label.')
 
 def test_data_that_come_and_go_are_each_told_of():
     "A new data set may get the `id` of one that was deleted"
@@ -699,7 +699,7 @@ def test_the_model_that_was_saved_is_judged(tmp_path, capsys):
         model.biases = biases
         with recording(learn) as caught: learn.fit(len(biases), 0., cbs=cbs)
         return ' '.join(str(w.message) for w in caught if issubclass(w.category, ZeroLabelsWarning))
-    assert 'predicts (nearly) no label' in fit(-9)
+    assert 'predicts no label' in fit(-9)
     # The last epoch is better than the one that is loaded, and would be all clear
     assert 'Epoch 0: as before, at threshold 0.5, the model' in fit(-2.5, 2.6, cbs=SaveModelCallback())
     assert 'no longer applies' not in capsys.readouterr().out and learn.model.bias.item()==pytest.approx(-2.5)
@@ -710,7 +710,7 @@ def test_the_model_that_was_saved_is_judged(tmp_path, capsys):
         EarlyStoppingCallback(monitor='f1_micro', comp=np.less, patience=2)])
     assert not caught and 'Epoch 2: the earlier warning no longer applies.' in capsys.readouterr().out
     assert learn.model.bias.item()==pytest.approx(2.6)
-    assert 'predicts (nearly) no label' in fit(-9)
+    assert 'predicts no label' in fit(-9)
     fit(-2.5, 2.6, cbs=SaveModelCallback(at_end=True))
     assert 'no longer applies' in capsys.readouterr().out and learn.model.bias.item()==pytest.approx(2.6)
 
@@ -864,11 +864,11 @@ def test_validate_warns_once_after_an_interrupted_fit():
         with recording(learn) as caught: f(*args, **kwargs)
         return [re.split(r'(?<!\d)[:,]| -', one_line(w.message))[0] for w in caught]
     with pytest.raises(KeyboardInterrupt), learn.no_logging(): learn.fit(2, 0.)
-    assert titles(learn.validate)==['At threshold 0.5, the model predicts (nearly) no label.']
+    assert titles(learn.validate)==['At threshold 0.5, the model predicts no label.']
     assert titles(learn.validate)==titles(learn.validate, dl=other)==[]
     assert [r.phase for r in learn.zero_labels.records]==['validate']*3
     assert titles(learn.fit, 1, 0.)==['Epoch 0: as before']
-    assert titles(learn.validate, dl=other)==['At threshold 0.5, the model predicts (nearly) no label.']
+    assert titles(learn.validate, dl=other)==['At threshold 0.5, the model predicts no label.']
 
 # True of what it looks at
 
@@ -1072,3 +1072,11 @@ def test_some_labels_over_the_validations():
     learn.validate()
     assert {*learn.zero_labels.labels().columns}=={*learn.zero_labels.records[0].labels}
     with pytest.raises(ValueError, match="metric='auc' should be one of f1"): learn.zero_labels.labels('auc')
+
+def test_what_a_message_says_to_type_shows_the_rest_in_a_script(capsys):
+    learn = make_learner(*scales(), multilabel_metrics(), cbs=ZeroLabelsCallback())
+    with recording(learn) as caught: learn.validate()
+    text = caught[0].message.args[0]
+    more, = re.findall(r'More: `(.*)`$', text)
+    exec(more, dict(learn=learn))
+    assert len(capsys.readouterr().out)>len(text)

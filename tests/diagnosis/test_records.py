@@ -139,7 +139,7 @@ def test_the_same_for_all_is_said():
 def test_a_record_shows_itself():
     r = judged()
     assert repr(r)==str(describe(r)).strip()
-    assert 'predicts (nearly) no label' in repr(r) and '#d62728' in r._repr_html_()
+    assert 'predicts no label' in repr(r) and '#d62728' in r._repr_html_()
     assert 'At threshold 0.5, min_labels=1, the model' in one_line(repr(judged(min_labels=1)))
     assert 'threshold' not in repr(judge(GOOD[0]>0, GOOD[1])) # binary predictions have none
     learn,_ = trained(*COLLAPSED, n_epoch=1)
@@ -241,7 +241,7 @@ def test_a_masked_loss_is_not_replaced():
     learn = make_learner(logits, targs, loss_func=MaskedFlat(), cbs=ZeroLabelsCallback(ignore_index=math.nan))
     with pytest.warns(ZeroLabelsWarning) as caught: values(learn)
     text = str(caught[-1].message)
-    assert 'predicts (nearly) no label' in text and 'pos_weight' not in text
+    assert 'predicts no label' in text and 'pos_weight' not in text
 
 def test_no_remedy_that_is_in_use():
     "The label that `min_labels` adds may be an ignored one"

@@ -58,6 +58,16 @@ def test_the_bound_of_each_verdict(expected, changes):
     assert r.flagged==(expected in ('predicts-nothing','leaves-samples-empty','worse-than-a-constant',
                                     'no-better-than-a-constant'))
 
+@pytest.mark.parametrize('text,changes', [
+    ('the model predicts no label', dict(pred_per_sample=0.)),
+    ('the model predicts nearly no label', dict(pred_per_sample=0.01)),
+    ('the model is no better than predicting', dict(f1_micro=0.4)),
+    ('the model is hardly better than predicting', dict(f1_micro=0.401)),
+    ('the model predicts no label for 100% of the samples', dict(missed_rate=1.)),
+    ('the model predicts no label for more than 99% of the samples', dict(missed_rate=0.996))])
+def test_no_word_hedges_a_number_that_is_exact_nor_is_a_rounded_one_exact(text, changes):
+    assert problem(record(**changes), 'so ').startswith(f'So {text}')
+
 def test_the_first_verdict_that_is_not_muted_wins():
     wrong = dict(pred_per_sample=0., missed_rate=1., f1_micro=0., dead=dead(8), same_for_all=[])
     many = wrong | dict(pred_per_sample=5., missed_rate=0.)

@@ -26,6 +26,14 @@ def test_differences_are_those_of_reports():
     a,b = reports.values()
     assert (t.high-t.low < (a.high-a.low)+(b.high-b.low))[within.index].all()
 
+def test_models_may_be_compared_at_other_frequencies():
+    models,y = two_models()
+    args = dict(sigmoid=True, frequencies={0: 0.001, 7: 0.02})
+    t = compare_models(models, y, **args)
+    for name,preds in models.items():
+        np.testing.assert_allclose(t[name], accuracy_report(preds, y, ci=None, **args).value[t.index], atol=1e-9)
+    assert (t.low<t.difference)[t.difference.notna()].all() and t.difference.isna().any()
+
 @pytest.mark.parametrize('n', [100,2000])
 def test_intervals_are_those_of_a_paired_t_test(n):
     "Of means over samples"

@@ -103,7 +103,7 @@ def test_a_gain_is_said_with_its_interval():
         objective,now,best,_ = options(scores, y, thresh=0.9, metric=metric)
         text = recommendation(objective, best, now, range(8))
         said = re.match(r'`best` is recommended: micro [\w ]+ ([\d.]+) is expected on new samples, ([\d.]+) '
-                        r'\(95% interval ([\d.]+) to ([\d.]+)\) more than with the one in use, 0.9\.$', text)
+                        r'\(95% interval ([\d.]+) to ([\d.]+)\) more than with the one in use \(0.9\)\.$', text)
         held,gained,low,high = map(float, said.groups())
         assert held==pytest.approx(best.held_out.score(m), abs=6e-4) and low<gained<high
         assert gained==pytest.approx(sign*(best.held_out.score(m)-m(scores>0.9, y)), abs=6e-4)
@@ -112,13 +112,13 @@ def test_a_gain_that_may_be_chance_is_called_that():
     "As may that of copies, which are known by their groups"
     scores,y = calibrated(60, 0)
     copies = np.arange(60).repeat(10)
-    assert 'more than with the one in use, 0.5; this may be chance.' in reading(scores, y)
-    assert 'more than with the one in use, 0.5.' in reading(scores[copies], y[copies])
+    assert 'more than with the one in use (0.5); this may be chance.' in reading(scores, y)
+    assert 'more than with the one in use (0.5).' in reading(scores[copies], y[copies])
     assert 'may be chance' in reading(scores[copies], y[copies], groups=copies)
 
 @pytest.mark.parametrize('kw,said', [
-    (dict(), '0.35'), (dict(tuned_here=True), '0.35, which was tuned on these samples'),
-    (dict(min_labels=1), '0.35, min_labels=1')], ids=str)
+    (dict(), '0.35'), (dict(tuned_here=True), '0.35, tuned on these samples'),
+    (dict(min_labels=1), '0.35 with min_labels=1')], ids=str)
 def test_that_nothing_is_better_than_what_is_in_use_is_said_first(kw, said):
     scores,y = calibrated(300, 3)
     objective,now,best,per_label = options(scores, y, thresh=0.35, **kw)
@@ -127,7 +127,7 @@ def test_that_nothing_is_better_than_what_is_in_use_is_said_first(kw, said):
     in_use = skm.f1_score(y, of_use, average='micro')
     assert held<in_use
     text = recommendation(objective, best, now, range(8))
-    assert text==(f'Held out, `best` is not better than the one in use, {said}: micro F1 is {held:.3f}, and '
+    assert text==(f'Held out, `best` is not better than the one in use ({said}): micro F1 is {held:.3f}, and '
                   f'{in_use:.3f} now.')
 
 @pytest.mark.parametrize('average', ['micro','macro','samples'])
