@@ -2,7 +2,7 @@
 
 A model that predicts hardly any label still scores an `accuracy_multi` of 0.92 if labels are rare.
 `multilabel_metrics` shows accuracy beside that of predicting nothing, and F1 in three averages;
-`ZeroLabelsCallback` warns of such a model and names remedies with their values. To start:
+`ZeroLabelsCallback` warns of such a model and says what to type. To start:
 
     from fastai_mlmetrics.all import * # After fastai's own imports
     learn = vision_learner(dls, resnet18, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())

@@ -13,7 +13,7 @@ from textwrap import shorten, wrap
 
 # %% ../../nbs/diagnosis/03_boxes.ipynb #d30d4f91
 class ZeroLabelsWarning(UserWarning):
-    """Warning of `ZeroLabelsCallback`: a verdict on the model, or a mistake in the set-up
+    """Warning of `ZeroLabelsCallback`: a problem of the model, or a mistake in its set-up
 
     The callback issues it through Python's `warnings`, so filters and recorders apply. A filter for
     this class hides it; a filter for all warnings shortens it to two lines, which are printed.
@@ -32,7 +32,7 @@ class ZeroLabelsWarning(UserWarning):
     def _repr_html_(self): return self.html
 
 class ZeroLabelsError(ZeroLabelsWarning, RuntimeError):
-    """Error that ends a training with a flagged verdict, such as a model that predicts nothing
+    """Error that ends the training of a model with a problem, such as predicting nothing
 
     `ZeroLabelsCallback(on_flag='raise')` raises it, with the attributes of `ZeroLabelsWarning`."""
 

@@ -410,7 +410,7 @@ def labels(self:ZeroLabelsCallback,
 def plot(self:ZeroLabelsCallback,
     figsize:tuple=(9,3) # Width and height in inches
 ): # The two axes
-    """Plot accuracy with the all-zeros baseline, the empty rate and micro F1, by validation
+    """Plot accuracy beside that of predicting nothing, the empty rate and micro F1, by validation
 
     Validations of other data than the validation set are left out. If a label is true in more than
     half of the samples, the accuracy of the same labels for every sample is shown, too.

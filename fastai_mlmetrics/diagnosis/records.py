@@ -259,7 +259,7 @@ def judge(
     min_accuracy:float=0.5, # Below it, a model is never called hardly better than a constant
     max_empty:float=0.5, # Share of the labelled samples without a prediction that is too much
     **kwargs
-)->Record: # Metrics and verdict; the repr is the report
+)->Record: # What is wrong, with all numbers; displayed as the message
     """Say what is wrong with multi-label predictions, and what helps
 
         judge(probs, targs)

@@ -194,7 +194,7 @@ def thresh_find(self:Learner,
     ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
-    per_label:bool=None, # Whether to recommend a threshold per label; None: if that is clearly better
+    per_label:bool=None, # Whether to recommend one per label; None: if better by over a standard error
     frequencies=None, # Frequency of labels where the model is used, by name or one each; None: as here
     **kwargs
 )->SuggestedThresholds: # Fields `best` and `per_label`, and `thresh`; displayed as a table

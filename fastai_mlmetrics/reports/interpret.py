@@ -40,7 +40,7 @@ def _judge(interp, **kwargs):
 
 def judge(self,
     **kwargs # Arguments of the function `judge`: `min_accuracy` and `max_empty`
-)->Record: # Metrics and verdict; the repr is the report
+)->Record: # What is wrong, with all numbers; displayed as the message
     """Say what is wrong with the predictions, and what helps
 
         interp.judge()

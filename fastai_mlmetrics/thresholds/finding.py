@@ -113,6 +113,7 @@ class ThreshFinder(ScoreHistogram):
         for batch in zip(logits.split(64), targs.split(64)): finder.update(*batch)
         finder.compute().thresh"""
     needs_probs = True
+    averages = 'micro','macro','weighted'
     frequencies = None # Shares of positives that labels are weighed to, C; None: as they are
     @delegates(Objective)
     def __init__(self,
@@ -239,7 +240,7 @@ def best_thresholds(
     at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
     at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
     confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
-    min_positives:int=5, # Minimum positives for a label's own threshold, unless tuned jointly
+    min_positives:int=5, # Minimum positives for a label's own threshold, for macro or weighted
     frequencies=None, # Frequency of labels where the model is used, by name or one each; None: as here
     cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds

@@ -36,7 +36,7 @@ class Objective:
         at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
         at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
         confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
-        min_positives:int=5 # Minimum positives for a label's own threshold, unless tuned jointly
+        min_positives:int=5 # Minimum positives for a label's own threshold, for macro or weighted
     ):
         # Metric and average
         cls = _tunable_class(metric)
