@@ -116,12 +116,12 @@ VERDICTS = [
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
         "the model is worse than predicting the same labels for every sample, with a micro F1 of "
         "{f1_micro:.3f} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
-        color='tab:gray', verdict='worse than the same for all', states=('f1-micro',)),
+        color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
         "the model is hardly better than predicting the same labels for every sample, with a micro F1 "
         "of {f1_micro:.3f} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
-        color='tab:brown', verdict='no better than the same for all', states=('f1-micro',)),
+        color='tab:brown', states=('f1-micro',)),
     # At its best threshold, a good model may predict as many labels
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),

@@ -30,7 +30,7 @@ def test_probabilities_taken_for_logits_are_told(ours):
     advice = "(BCEWithLogitsLoss) applies another: remove the sigmoid at the model's end"
     assert sum(advice in one_line(w.message) for w in caught)==1
     r = learn.zero_labels.records[-1]
-    assert r.verdict=='no better than the same for all' or r.pred_per_sample==20
+    assert r.verdict=='no better than a constant' or r.pred_per_sample==20
 
 def test_logits_taken_for_probabilities_are_told():
     text, = pitfall_texts(make_learner(*GOOD, cbs=ZeroLabelsCallback(sigmoid=False)), 2)

@@ -55,13 +55,13 @@ def test_a_constant_is_no_better_than_a_constant():
     targs[:,0] = (torch.arange(1000)%3==0).float()
     constant = torch.where(torch.arange(10)==0, 1., -1.).expand(1000,10)
     r = trained(constant, targs)[0].zero_labels.records[-1]
-    assert r.verdict=='no better than the same for all' and r.f1_micro==pytest.approx(r.constant_f1)
+    assert r.verdict=='no better than a constant' and r.f1_micro==pytest.approx(r.constant_f1)
 
 def test_worse_than_a_constant_is_not_well(capsys):
     "Also if the accuracy is too low to mislead"
     logits,targs = simulate(c=6, density=0.4, skill=8)
     wrong = judge(-logits, targs, sigmoid=True)
-    assert wrong.accuracy<wrong.min_accuracy and wrong.verdict=='worse than the same for all' and wrong.flagged
+    assert wrong.accuracy<wrong.min_accuracy and wrong.verdict=='worse than a constant' and wrong.flagged
     assert '#d62728' in wrong._repr_html_()
     assert ('At threshold 0.5, the model is worse than predicting the same labels for every sample, with a micro F1 of '
             f'{wrong.f1_micro:.3f} instead of {wrong.constant_f1:.3f}.') in one_line(repr(wrong))
@@ -71,7 +71,7 @@ def test_worse_than_a_constant_is_not_well(capsys):
     with recording(learn) as caught:
         learn.validate()
         learn.fit(4, 0.)
-    assert learn.zero_labels.records[-1].verdict=='worse than the same for all'
+    assert learn.zero_labels.records[-1].verdict=='worse than a constant'
     assert 'worse than predicting the same labels' in one_line(caught[0].message)
     assert 'no longer applies' not in capsys.readouterr().out
 
@@ -85,7 +85,7 @@ def test_over_prediction_does_not_hide_a_model_that_is_worse_than_a_constant():
     with recording(learn) as caught: learn.fit(6, 0.)
     r = learn.zero_labels.records[-1]
     assert r.pred_per_sample>2*r.true_per_sample and r.accuracy<r.min_accuracy and r.f1_micro<0.5*r.constant_f1
-    assert r.verdict=='worse than the same for all' and r.epoch==2 and len(caught)==1
+    assert r.verdict=='worse than a constant' and r.epoch==2 and len(caught)==1
 
 @pytest.mark.parametrize('density', [0.8, 0.93, 1.])
 def test_a_good_model_is_not_flagged_where_most_labels_are_true(density):
@@ -94,7 +94,7 @@ def test_a_good_model_is_not_flagged_where_most_labels_are_true(density):
     good = judge(logits, targs, sigmoid=True)
     assert good.constant_f1>0.87 and not good.verdict and ('the model beats' in repr(good))==(density<1)
     p = targs.flip(0) # as good as chance
-    assert judge(p, targs).verdict==('worse than the same for all' if density<1 else '')
+    assert judge(p, targs).verdict==('worse than a constant' if density<1 else '')
 
 @given(st.floats(0.001, 1), st.floats(0, 1))
 def test_clearly_above_a_constant(constant, f1):
@@ -173,7 +173,7 @@ def test_over_prediction_is_told_as_such():
     logits = torch.randn(1000, 20, generator=gen) - 0.32 + 0.3*targs
     r = judge(logits, targs, sigmoid=True)
     assert 7<r.pred_per_sample<8 and 0.55<r.accuracy<0.65
-    assert r.verdict=='no better than the same for all' and r.flagged
+    assert r.verdict=='no better than a constant' and r.flagged
     assert f'{r.pred_per_sample:.2f} labels per sample predicted, {r.true_per_sample:.2f} true' in repr(r)
     assert ' the threshold:' not in one_line(r) and r.suggested_f1<r.f1_micro
     logits += 1.2*targs # a model with some skill
@@ -287,7 +287,7 @@ def test_losses_that_have_no_meaning_have_no_trend(losses, trend, best):
         records.append(r)
     assert (r.loss_trend,r.best_loss,r.overfits)==(trend, best, False)
 
-@pytest.mark.parametrize('verdict', ['predicts nothing','over-predicts','no better than the same for all'])
+@pytest.mark.parametrize('verdict', ['predicts nothing','over-predicts','no better than a constant'])
 def test_a_threshold_is_a_remedy_where_f1_gains_by_it(verdict):
     def advice(f1, suggested):
         r = Record(judged(), verdict=verdict, f1_micro=f1, suggested_f1=suggested, constant_f1=0.1)
@@ -302,7 +302,7 @@ def test_a_new_loss_needs_a_new_threshold():
     learn = make_learner(*simulate(bias=-4), multilabel_metrics(), cbs=ZeroLabelsCallback())
     learn.set_thresh(0.6, min_labels=1)
     values(learn)
-    learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than the same for all')
+    learn.zero_labels.records[-1].update(pred_per_sample=0.5, verdict='no better than a constant')
     text, = [o for o in remedies(learn.zero_labels.records[-1]) if 'pos_weight' in o]
     assert '0.6' not in text
     assert ('\n2. `learn.set_thresh(0.5, min_labels=1)`, because the weights raise all scores.\n3. Train on.\n'
@@ -543,7 +543,7 @@ def test_of_exactly_k_labels_another_threshold_frees():
 def test_thresholds_per_label_are_the_first_remedy_where_scales_differ():
     logits,targs = scales()
     r = judge(logits, targs, sigmoid=True)
-    assert r.verdict=='no better than the same for all' and r.global_f1<0.4 and r.per_label_f1>0.86
+    assert r.verdict=='no better than a constant' and r.global_f1<0.4 and r.per_label_f1>0.86
     gain,low,high = r.per_label_gain
     assert gain==pytest.approx(r.per_label_f1-r.global_f1) and 0.4<low<gain<high
     text = one_line(r)
@@ -766,7 +766,7 @@ def test_what_is_still_so_has_the_name_that_it_had():
     with recording(learn) as caught: learn.fit(5, 0.)
     with recording(learn) as again: learn.validate()
     r = learn.zero_labels.records[-1]
-    assert r.verdict=='worse than the same for all' and 'worse than predicting' in one_line(caught[0].message)
+    assert r.verdict=='worse than a constant' and 'worse than predicting' in one_line(caught[0].message)
     assert 'As before, at threshold 0.5, the model is worse than predicting' in one_line(again[0].message)
 
 def test_worse_and_no_better_are_two_states():
@@ -778,7 +778,7 @@ def test_worse_and_no_better_are_two_states():
     learn.dls.valid.dataset.ts[0][:] = hardly
     with recording(learn) as caught: learn.validate()
     r = learn.zero_labels.records[-1]
-    assert r.verdict=='no better than the same for all' and r.f1_micro>=r.constant_f1
+    assert r.verdict=='no better than a constant' and r.f1_micro>=r.constant_f1
     assert 'hardly better than predicting the same labels' in one_line(caught[0].message)
 
 def test_code_is_set_apart_in_a_box_alone():
