@@ -162,9 +162,11 @@ def _why_limited(p):
     return ' and '.join(reasons) or f"0/0 counts as {p.zero_division:g}"
 
 def why_unknown(
-    measured:dict # `Estimate` by row
+    measured:dict, # `Estimate` by row
+    p:Predictions # Predictions that were measured
 )->dict: # Reason by row; only of rows without an interval
     "Return why rows have no interval"
+    if p.n_independent==1: return dict.fromkeys(measured, "only one sample or group has known targets")
     return {row: o.why_unknown for row,o in measured.items()
             if o.why_unknown and not math.isnan(o.value)}
 
@@ -223,7 +225,7 @@ def report_of(
     if p.scored: # Binary predictions have no threshold
         if not p.rule.is_top_k: report.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
         if p.rule.limits: report.index.name = p.rule.limits
-    reasons = why_unknown(measured) if ci is not None else {}
+    reasons = why_unknown(measured, p) if ci is not None else {}
     report.attrs = _described(p, rows, labels, reasons, ci)
     return report
 

@@ -7,6 +7,7 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../../nbs/reports/02_comparison.ipynb #8edba6b5
 from fastai.basics import *
+from ..core.inputs import as_tensor
 from ..core.messages import check_kwargs, note, said_once
 from ..core.tables import (
     as_shown, new_axes, plot_name, Table, three_decimals, with_limits)
@@ -119,7 +120,7 @@ def _difference_table(differences, level):
 def _runs_of(preds, targs):
     "List the predictions of a model's trainings; usually there is one"
     is_list = isinstance(preds, list) and len(preds)>0
-    return preds if is_list and np.ndim(preds[0])==np.ndim(targs) else [preds]
+    return preds if is_list and as_tensor(preds[0]).ndim==as_tensor(targs).ndim else [preds]
 
 def _measure_model(name, runs, targs, frequencies, ci, kwargs):
     "Check the predictions of a model; return those of its last training, and an `Estimate` by row"
@@ -137,9 +138,7 @@ def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
     if min(n_runs.values())==1<max(n_runs.values()):
         raise ValueError(f"the models have {n_runs} trainings: pass one of each model, or two or "
                          "more, since nobody knows how much a single one varies")
-    is_by_model = isinstance(thresh, dict) and bool(thresh.keys() & runs.keys()) # If not, by label
-    if is_by_model and thresh.keys()!=runs.keys():
-        raise ValueError(f"thresh is by model, but has {[*thresh]}: pass one for each of {[*runs]}")
+    is_by_model = isinstance(thresh, dict) and thresh.keys()==runs.keys() # If not, it may be by label
     predictions = {}
     measured = {}
     for name,preds in runs.items():
@@ -211,6 +210,6 @@ def compare_models(
     # What they mean
     reasons = {}
     if ci is not None:
-        for rows in differences.values(): reasons |= why_unknown(rows)
+        for rows in differences.values(): reasons |= why_unknown(rows, first(predictions.values()))
     res.attrs = _described(predictions, reasons, res.low.notna().any(), ci)
     return res

@@ -406,7 +406,7 @@ def test_intervals_need_two_samples(n, has_intervals):
     assert limits.low.notna().any()==has_intervals
     assert all(o.without is None for o in measure(p, None).values())
     reading = accuracy_report(P[:1], Y[:1]).reading
-    assert 'No interval for accuracy_multi, ' in reading and 'depends on a single sample' in reading
+    assert 'No intervals: only one sample or group has known targets.' in reading
 
 def test_nan_predictions_have_no_value():
     p = Predictions.of(P.masked_fill(P>0.8, math.nan), Y)
