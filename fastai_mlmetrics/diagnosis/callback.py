@@ -83,6 +83,7 @@ class ZeroLabelsCallback(Callback):
     def _forget(self):
         "Reset all records and state"
         self.records = [] # `Record`s of all validations
+        self._current = None # `Record` of the weights that are loaded
         # `id` of a data set -> its verdict, and the data set, so that its `id` is not reused
         self.reported = {}
         self._fit = _FitState()
@@ -99,7 +100,7 @@ class ZeroLabelsCallback(Callback):
         fresh = object.__new__(type(self))
         fresh.__dict__.update(self.__dict__)
         fresh._forget()
-        fresh.records = [*self.records]
+        fresh.records,fresh._current = [*self.records],self._current
         return fresh.__dict__
 
     @property
@@ -188,6 +189,7 @@ class ZeroLabelsCallback(Callback):
             r = self._record(stats)
         if r is None: return
         self.records.append(r)
+        self._current = r
         if not self._standalone: self.fit_records.append(r)
         self._to_log[self._standalone] = r
         self._to_judge[self._standalone] = r
@@ -214,15 +216,14 @@ class ZeroLabelsCallback(Callback):
 
     def _learner_fields(self, stats, decoding):
         "Return the fields of a record that describe the Learner"
-        # A loss that ignores targets should not be replaced by one that does not
-        ignored = decoding.ignore_index
         weight = decoding.pos_weight
+        # A loss that ignores targets should not be replaced by one that does not
         can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and weight is None
-                     and (stats.per_label.ignore_index is None or ignored is not None))
+                     and (stats.per_label.ignore_index is None or decoding.ignore_index is not None))
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
             epoch=getattr(self.learn, 'epoch', 0), valid_loss=self._losses[0],
             min_accuracy=self.min_accuracy, max_empty=self.max_empty, ignore=self.ignore,
-            decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=ignored,
+            decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=decoding.ignore_index,
             tuned=bool(decoding.tuned_on), fit_code='' if self._standalone else fit_code(self.learn),
             pos_weight=weight is not None and bool((weight>1).any()),
             frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
@@ -280,6 +281,7 @@ def _end_fit(self:ZeroLabelsCallback, r):
     self._warn_of_pitfalls(r.pitfalls, r)
     r = self._of_loaded_model(r)
     if r is None: return
+    self._current = r
     # Training goes on after a fit of the last layers, as in `fine_tune`
     if r.verdict and r.frozen and not self.reported:
         self._report(describe_frozen, r)
@@ -368,15 +370,15 @@ _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','
 
 @patch
 def explain(self:ZeroLabelsCallback)->Record:
-    """Return the record of the last validation, whose repr is the report
+    """Return the record of the last validation, or of the epoch that was loaded then, to be shown
 
     Raises `ValueError` before the first validation.
 
         learn.zero_labels.explain()"""
     if not self.records: raise ValueError("there is nothing to explain before the first validation")
     learn = self._learner and self._learner()
-    if self.thresh is not None or not learn: return self.records[-1]
-    return since_then(self.records[-1], Decoding(learn.loss_func).args['thresh'])
+    if self.thresh is not None or not learn: return self._current
+    return since_then(self._current, Decoding(learn.loss_func).args['thresh'])
 
 @patch
 def report(self:ZeroLabelsCallback,

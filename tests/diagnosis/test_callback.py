@@ -1080,3 +1080,11 @@ def test_what_a_message_says_to_type_shows_the_rest_in_a_script(capsys):
     more, = re.findall(r'More: `(.*)`$', text)
     exec(more, dict(learn=learn))
     assert len(capsys.readouterr().out)>len(text)
+
+def test_explain_is_about_the_epoch_that_is_loaded(tmp_path):
+    cbs = [ZeroLabelsCallback(), SaveModelCallback()] # All losses are equal, so the first one stays the best
+    learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=cbs, path=tmp_path)
+    with recording(learn): learn.fit(3, 0.)
+    assert len(learn.zero_labels.records)==3 and learn.zero_labels.explain().epoch==0
+    with recording(learn): learn.validate()
+    assert learn.zero_labels.explain() is learn.zero_labels.records[-1]
