@@ -99,6 +99,8 @@ def measure(
         return {row: Estimate(math.nan) for row in [*ROWS, *RANKINGS]}
     measured = estimates(row_metrics(p), p, jackknife=ci is not None)
     if p.scored: measured |= ranking_estimates(p, jackknife=ci is not None) # If not, they rank nothing
+    if p.frequencies is not None: # They do not tell which labels a sample has
+        measured |= dict.fromkeys(measured.keys() & OVER_SAMPLES, Estimate(math.nan))
     return measured
 
 # %% ../../nbs/reports/01_accuracy.ipynb #6ee5425a
@@ -214,9 +216,7 @@ def report_of(
     labels = best_constant(p.counts)
     bounds = _bounds(p, labels)
     if p.scored: bounds |= _ranking_bounds(p)
-    if p.frequencies is not None: # They do not tell which labels a sample has
-        measured |= dict.fromkeys(measured.keys() & OVER_SAMPLES, Estimate(math.nan))
-        bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
+    if p.frequencies is not None: bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
     rows = {name: _Row(o.value, *o.limits(ci), *bounds[name]) for name,o in measured.items()}
     # The table
     report = AccuracyReport(rows.values(), rows, dtype=float)
