@@ -118,8 +118,10 @@ def _mistakes_in_words(label):
     wrong = round(label.predicted*(1-label.precision))
     positives = count_of(int(label.support), 'positive')
     predictions = count_of(int(label.predicted), 'prediction')
-    return (f"Of {some_labels([label.name])}, the model misses {missed:,} of {positives}, and gets "
-            f"{wrong:,} of {predictions} wrong.")
+    name = some_labels([label.name])
+    if not label.predicted: return f"The model never predicts {name}, which has {positives}."
+    return (f"Of {name}, the model misses {missed:,} of {positives}, and gets {wrong:,} of "
+            f"{predictions} wrong.")
 
 def _label_rows(interp, metrics, sort):
     "Score each label, lowest in column `sort` first"

@@ -217,9 +217,12 @@ def test_the_reading_of_a_report_is_about_the_rows_that_are_shown():
     r = interp.report()
     first = r.index[0]
     o = r.loc[first]
-    missed,wrong = int(((y==1) & (p==0))[:,first].sum()),int(((y==0) & (p==1))[:,first].sum())
-    counts = f'Of label {first}, the model misses {missed} of {int(o.support)} positives, and gets {wrong} of '
-    assert f'is lowest for {first} ({o.f1:.3f}), ' in r.reading and counts in r.reading
+    assert o.predicted==0 and f'is lowest for {first} ({o.f1:.3f}), ' in r.reading
+    assert f'The model never predicts label {first}, which has {int(o.support)} positives.' in r.reading
+    i = r.index[1]
+    missed,wrong = int(((y==1) & (p==0))[:,i].sum()),int(((y==0) & (p==1))[:,i].sum())
+    counts = f'Of label {i}, the model misses {missed} of {int(r.support[i])} positives, and gets {wrong} of '
+    assert counts in r.iloc[1:].reading
     assert 'samples average' in r.reading and 'samples average' not in r.head(3).reading
     assert f'Of label {r.index[3]}, ' in r.iloc[3:4].reading and 'lowest' not in r.iloc[3:4].reading
     assert r[['f1']].reading=='' and repr(r.T)
