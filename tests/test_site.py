@@ -85,7 +85,7 @@ def test_a_page_links_names_and_folds_the_source(module):
 def test_a_page_of_the_reference(module):
     cells = [cell('### total\n\nAs `total`, *more*.', 'markdown'), cell('### Other things', 'markdown')]
     first,other = docs.page(cells, {'total': 'm.total'}, dict(total=module.total))['cells']
-    heading,directive,*_,text = re.split(r'\n\n', first['source'])
+    heading,text,directive,*_ = re.split(r'\n\n', first['source'])
     assert heading=='### total' and directive.startswith('````{py:function} total(*args)\n')
     assert text=='As {py:obj}`total <m.total>`, *more*.' and other['source']=='### Other things'
 

@@ -1,7 +1,7 @@
 """Builds the site of README, tutorials, how-to pages and reference: `python tools/docs.py [FOLDER]` (build/site)
 
-Made of the notebooks as they were saved; nothing in them is run. A heading `### NAME` of the reference, and a cell that
-exports names, is followed by their documentation from the package. Any warning fails the build, and so does a link
+Made of the notebooks as they were saved; nothing in them is run. Below a heading `### NAME` of the reference and its
+text, and below a cell that exports names, stands their documentation from the package. Any warning fails the build, and so does a link
 within the site that leads nowhere. `--signatures` writes the signatures and arguments into the notebooks of the
 reference, for who reads them elsewhere."""
 import argparse, ast, inspect, json, re, shutil, sys, tempfile
@@ -306,7 +306,7 @@ def page(cells, names, objects, elsewhere=None):
             heading,_,text = c.source.partition('\n\n')
             summary = summary_of(objects[name]) # The page says the rest
             doc = documented(objects[name], name, ':no-contents-entry:', text=summary)
-            add('markdown', f'{heading}\n\n{doc}\n\n{linked(text, names)}')
+            add('markdown', f'{heading}\n\n{linked(text, names)}\n\n{doc}')
         elif c.cell_type=='markdown': add('markdown', linked(c.source, names))
         elif {'export','exporti'} & {*c.directives_}:
             if all(isinstance(o, (ast.Import,ast.ImportFrom)) for o in ast.parse(c.source).body): continue
