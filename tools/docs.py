@@ -1,9 +1,9 @@
 """Builds the site of README, tutorials, how-to pages and reference: `python tools/docs.py [FOLDER]` (build/site)
 
 Made of the notebooks as they were saved; nothing in them is run. Below a heading `### NAME` of the reference and its
-text, and below a cell that exports names, stands their documentation from the package. Any warning fails the build, and so does a link
-within the site that leads nowhere. `--signatures` writes the signatures and arguments into the notebooks of the
-reference, for who reads them elsewhere."""
+text, and below a cell that exports names, stands their documentation from the package. Any warning fails the build,
+and so does a link within the site that leads nowhere. `--signatures` writes the signatures and arguments into the
+notebooks of the reference, for who reads them elsewhere."""
 import argparse, ast, inspect, json, re, shutil, sys, tempfile
 from configparser import ConfigParser
 from importlib import import_module
