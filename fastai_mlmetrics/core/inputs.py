@@ -85,8 +85,8 @@ def _from_table(o):
     if rows and (isinstance(o, (pd.Series,np.ndarray)) or isinstance(rows[0], Tensor)):
         return _stacked(rows)
     # numpy would load each item of a data set, and never finish with an endless object
-    is_array = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, name) for name in _CONVERTIBLE)
-    if not is_array: raise TypeError(f"{type(o).__name__} is no array")
+    is_convertible = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, k) for k in _CONVERTIBLE)
+    if not is_convertible: raise TypeError(f"{type(o).__name__} is no array")
     try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
     except (TypeError,ValueError,RuntimeError):
         if rows is None: raise

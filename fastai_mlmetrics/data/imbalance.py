@@ -219,21 +219,21 @@ def plot_cooccurrence(
     # Number of other labels, summed over the samples with each label
     n_together = true.T@true.sum(1) - true.sum(0)
     most_often = n_together.argsort(descending=True, stable=True)[:k]
-    where = label_columns(labels, names, most_often.sort().values.tolist(), k)
-    # In how many samples two of them are true, of those in which both are known
-    true = true[:,where]
+    cols = label_columns(labels, names, most_often.sort().values.tolist(), k) # In the vocab's order
+    # In how many samples two of them are true
+    true = true[:,cols]
     shown = true.T@true
-    if normalize:
-        known = (~train[:,where].isnan()).double()
+    if normalize: # As a share of the samples in which both are known
+        known = (~train[:,cols].isnan()).double()
         shown = (shown/(true.T@known)).nan_to_num()
     shown.fill_diagonal_(math.nan)
     # The heat map
-    ax = new_axes(ax, figsize or (2.5+0.2*len(where), max(2.8, 1.2+0.2*len(where))))
+    ax = new_axes(ax, figsize or (2.5+0.2*len(cols), max(2.8, 1.2+0.2*len(cols))))
     ax.set_facecolor('0.85') # The diagonal
     image = ax.imshow(shown.numpy(), cmap='Blues', vmin=0)
-    if len(where)<len(names): ax.set_title(f'{len(where)} of {len(names)} labels', fontsize=9)
-    short = [plot_name(names[i], 20) for i in where]
-    ticks = dict(ticks=range(len(where)), labels=short, fontsize=8)
+    if len(cols)<len(names): ax.set_title(f'{len(cols)} of {len(names)} labels', fontsize=9)
+    short = [plot_name(names[i], 20) for i in cols]
+    ticks = dict(ticks=range(len(cols)), labels=short, fontsize=8)
     ax.set_xticks(**ticks, rotation=90)
     ax.set_yticks(**ticks)
     ax.set(xlabel='... have this one too', ylabel='of the samples with this label ...')

@@ -79,9 +79,10 @@ def _deal(
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns]
-        # By how much chi-square decreases if the unit goes to each part
+        # By how much chi-square, total*deficit**2/share, decreases if the unit goes to each part
         decrease = (2*count@deficit[columns] - count@fraction)/shares
-        # Columns with no more units left than there are parts without one: these parts come first
+        # A column is scarce if every unit that is left is needed by a part that has none: such parts
+        # come first
         is_scarce = n_left[columns]<=lacks[columns].sum(1)
         if is_scarce.any(): decrease += 1e9*lacks[columns[is_scarce]].sum(0) # More than any chi-square
         chosen = decrease.argmax()

@@ -432,7 +432,7 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
     axs[1].plot(df.f1_micro, 'o-', label='f1_micro')
     axs[1].set_ylim(-0.03, 1.03)
-    spans = {} # Of the verdicts that were found, for the legend
+    spans = {} # What is wrong -> its shaded area, for the legend
     found = [diagnosis(r) for r in records]
     style = dict(ncols=3, frameon=False, fontsize='small')
     for ax in axs:

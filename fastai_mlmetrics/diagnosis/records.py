@@ -54,23 +54,24 @@ def add_trend(
     loss = r.valid_loss
     has_losses = train_loss is not None
     r.train_loss = ifnone(train_loss, math.nan)
-    # Advice speaks of the last epoch, also if a better one is loaded then
+    # These stay those of the last epoch, where a callback loads a better one after it
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-patience:]
     r.ap_median = np.median([o.ap_micro for o in recent]).item()
-    best_median = max((o.ap_median for o in before), default=-math.inf)
+    best_median = np.nanmax([-math.inf, *(o.ap_median for o in before)])
     ranks_better = r.ap_median>max(best_median, 1.2*r.random_ap) and not r.collapsed
     # Loss: NaN is never the best one, and a fall of less than a thousandth does not count
     best_record = min(before, key=lambda o: np.nan_to_num(o.valid_loss, nan=math.inf), default=None)
     r.best_loss = best_record.valid_loss if before else math.inf
     falls = bool(before) and loss < r.best_loss-0.001*abs(r.best_loss)
     r.learns = bool(falls or ranks_better)
-    if has_losses and not math.isfinite(loss): r.loss_trend = 'diverges'
-    # A percentage of a negative loss has no meaning
-    elif before and loss>=0 and r.best_loss>=0:
+    if has_losses and not math.isfinite(loss):
+        r.loss_trend = 'diverges'
+    elif before and loss>=0 and r.best_loss>=0: # A percentage of a negative loss has no meaning
         rises = loss > 1.05*r.best_loss
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
+        # It rises here, and went on falling in training
         r.overfits = rises and r.train_loss<0.9*best_record.train_loss and r.train_loss<loss
 
 def keep_trend(r, last):

@@ -170,10 +170,10 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        defined = self.per_label.check_input(checks) # Whether metrics have a value
+        defined = self.per_label.check_input(checks) # Whether metrics have a value: no NaN
         scored = self.per_label.scored and defined
         names = label_names(vocab, counts.shape[1])
-        _,true,n = _marginals(counts)
+        _,true,n = _marginals(counts) # Numbers of samples of each label
         samples = self.samples.counts
         always_one = len(n)>1 and samples.one_class==samples.counted and samples.counted>=ENOUGH
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True)) # Of all labels together

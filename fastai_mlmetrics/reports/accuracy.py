@@ -189,13 +189,14 @@ def _frequencies_in_words(p):
              for name,o in zip(p.vocab, p.frequencies.tolist()) if not math.isnan(o)]
     return f"Scores are weighed to a frequency of {listed(given)}."
 
-def _described(p, rows, labels, reasons, ci):
+def _described(p, rows, is_constant, reasons, ci):
     "Write what rows mean, and what applies to only some: the `attrs` of a report"
-    known = {name: rows[name] for name in [*_FIRST, *rows] if not math.isnan(rows[name].value)}
-    has_interval = any(row.low<=row.high for row in known.values())
+    in_order = [*dict.fromkeys([*_FIRST, *rows])]
+    known = {name: rows[name] for name in in_order if not math.isnan(rows[name].value)}
+    has_interval = any(not math.isnan(row.low) for row in known.values())
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
              _frequencies_in_words(p), p.which_labels, said_once(p.sampling) if has_interval else '']
-    constant = some_labels(p.vocab[labels.nonzero().flatten().tolist()], 6) or 'none'
+    constant = p.vocab[is_constant.nonzero().flatten().tolist()]
     return dict(
         sentences={name: _sentence(name, row, ci) for name,row in known.items()},
         limited={name: f"{in_words(name)} (at most {row.ceiling:.3f})"
@@ -204,7 +205,7 @@ def _described(p, rows, labels, reasons, ci):
         without_value=[] if p.frequencies is None else [*OVER_SAMPLES],
         reading=' '.join(filter(None, texts)),
         about=_ABOUT.format(rule=p.rule.describe() if p.scored else 'as binary predictions',
-                            labels=constant, zero_division=p.zero_division))
+                            labels=some_labels(constant, 6) or 'none', zero_division=p.zero_division))
 
 def report_of(
     p:Predictions, # Predictions to score

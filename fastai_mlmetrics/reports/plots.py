@@ -130,15 +130,17 @@ def plot_thresholds(self,
     thresh = self.predictions.rule_of(i).thresh
     # Where each step begins, from the highest threshold down, and where the last one ends
     curve = _curve(self, i)
-    scores = curve.score[0,1:].tolist()
-    ends = [0,1] if is_probs(self.preds) else [*scores, thresh]
-    places = [max(ends), *scores, min(ends)]
+    scores = curve.score[0,1:].tolist() # The first step predicts nothing, so it has none
+    highest = 1 if is_probs(self.preds) else max(*scores, thresh)
+    lowest = 0 if is_probs(self.preds) else min(*scores, thresh)
+    places = [highest, *scores, lowest]
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
     for name,cls in metrics.items():
         values = curve.values(cls(zero_division=math.nan))[0]
-        ax.plot(places, [*values, values[-1]], drawstyle='steps-post', label=name)
+        to_the_end = [*values, values[-1]]
+        ax.plot(places, to_the_end, drawstyle='steps-post', label=name)
     if not self.rule.is_top_k:
         limits = note(self.rule.limits, f',\nwithout {self.rule.limits}')
         ax.axvline(thresh, color='k', ls='--', lw=1, label=f'now: {thresh:.3g}{limits}')

@@ -158,7 +158,7 @@ def _mistakes(interp, kind, cols):
     return res.sort_values('confidence', ascending=False, kind='stable')
 
 def mistakes(self,
-    label=None, # Name or index of a label; None: all. A number among names is `max_n`: `mistakes(5)`
+    label=None, # Name or index of a label; None: all. Where labels have names, a number is `max_n`
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
     max_n:int=None, # Maximum number of mistakes; None: all
     groups=None # Group of each sample, or a column of the items: list one mistake of each; None: all
@@ -178,10 +178,10 @@ def mistakes(self,
     # The mistakes to list
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     found = _mistakes(self, kind, cols)
-    if groups is not None: # Of each, the first
+    if groups is not None: # The most confident one of each
         items = range(len(self.preds)//self.rows_per_item)
-        of_samples = group_values(groups_of(self.dl, groups), len(self.preds), items)
-        found = found.groupby(of_samples[found['sample']], sort=False).head(1)
+        group_of_sample = group_values(groups_of(self.dl, groups), len(self.preds), items)
+        found = found.groupby(group_of_sample[found['sample']], sort=False).head(1)
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
     # The table, and what it has
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
@@ -285,7 +285,7 @@ def _plot_images(interp, images, selection,
     width = figsize[0]/ncols if figsize else 2.4 # Inches
     chars = max(12, int(15*width))
     title = textwrap.wrap(selection.title, int(0.8*chars*ncols))
-    captions = [_caption(interp, i, selection, chars) for i in selection.idxs]
+    captions = [_caption(interp, i, selection, chars) for i in selection.idxs] # Lines by their kind
     names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
     values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
     # The height: of images with their texts, and of the title

@@ -159,19 +159,22 @@ def _design_effects(p, numbers, shares):
     "Compute Kish's design effects of labels, inside slices with these shares and outside, S x 3 x C"
     y,predicted = (o.cpu() for o in (p.true, p.predicted))
     counted = torch.stack([y, predicted, y | predicted], 1).double() # N x 3 x C
-    counted *= ~shares[numbers].isnan()
+    # Of each pair that counts, the difference from the share of its slice
+    share_of_slice = shares[numbers] # nan where a slice has no pair
+    counted *= ~share_of_slice.isnan()
     hits = (y & predicted).double()[:,None]
-    errors = (hits-shares[numbers].nan_to_num())*counted
+    errors = (hits-share_of_slice.nan_to_num())*counted
     zeros = torch.zeros(p.n_independent, *counted.shape[1:], dtype=torch.float64, device='cpu')
     def by_group(x, rows=slice(None)): return zeros.index_add(0, p.groups[rows], x[rows])
     sizes = by_group(counted) # Numbers of pairs in each group
     correlation = _correlation(sizes, by_group(errors), (errors**2).sum(0), len(shares))
-    def effect(sizes):
-        effect = 1 + ((sizes**2).sum(0)/sizes.sum(0)-1)*correlation
+    def effect_of(sizes):
+        mean_size = (sizes**2).sum(0)/sizes.sum(0) # Of the group of a pair
+        effect = 1 + (mean_size-1)*correlation
         return effect.where(_equal_groups(sizes)>=FEW_GROUPS, math.inf) # Of few, nothing is known
     inside = [by_group(counted, numbers==i) for i in range(len(shares))]
     outside = [sizes-o for o in inside]
-    return [torch.stack([*map(effect, o)]) for o in (inside, outside)]
+    return [torch.stack([*map(effect_of, side)]) for side in (inside, outside)]
 
 def _fisher(share, n, other_share, other_n):
     "Compare shares by Fisher's exact test: p-values, and the lowest ones that these numbers allow"
@@ -218,12 +221,13 @@ def _both_sides(p, differences, numbers):
 def _label_table(p, differences, numbers, slices, alpha):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
     inside,outside = _both_sides(p, differences, numbers)
-    p_values = _p_values(inside, outside, alpha)
+    p_values = _p_values(inside, outside, alpha) # Corrected for the number of tests
+    value,elsewhere = inside[0],outside[0] # Shares, slices x metrics x labels as the p-values
     found = (p_values<=alpha).nonzero()
     i,metric,label = found
-    table = Table(dict(metric=np.array(_METRICS)[metric], value=inside[0][found],
-                       elsewhere=outside[0][found], p_value=p_values[found]))
-    for side in ('value','elsewhere'): # From the Jaccard index to F1
+    table = Table(dict(metric=np.array(_METRICS)[metric], value=value[found],
+                       elsewhere=elsewhere[found], p_value=p_values[found]))
+    for side in ('value','elsewhere'): # `_shares` has the Jaccard index in the place of F1
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)
     # A row is named by its slice and its label
@@ -344,21 +348,23 @@ def _compare_all(
     if p.nan_warning: raise ValueError(p.nan_warning)
     if name in RANKINGS and not p.scored:
         raise ValueError(f"{name} needs scores, but these are binary predictions")
-    # The slices of the samples that count
+    # The slice of each sample that counts: numbers without gaps, and their names
     numbers,slices = _numbered(by, len(p.preds), n_items)
-    found,numbers = numbers[p.valid.any(1).cpu()].unique(return_inverse=True)
+    is_counted = p.valid.any(1).cpu()
+    found,numbers = numbers[is_counted].unique(return_inverse=True)
     slices = slices[found.numpy()]
     p = p.counted()
     # Each slice, compared with all other samples
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]
     table = _difference_table(differences, slices, ci)
     table.insert(0, 'samples', numbers.bincount().numpy())
-    table.insert(1, 'positives', numbers.bincount(p.true.sum(1).cpu()).long().numpy())
+    positives = numbers.bincount(weights=p.true.sum(1).cpu())
+    table.insert(1, 'positives', positives.long().numpy())
     table.columns.name = name
     # What applies to only some slices
     sampling = said_once(p.sampling) if table.low.notna().any() else ''
     table.attrs = dict(n_labels=len(p.vocab), about=_ABOUT,
-                       reasons={name: o.why_unknown for name,o in zip(slices, differences)},
+                       reasons={slice_: o.why_unknown for slice_,o in zip(slices, differences)},
                        reading=' '.join(filter(None, [p.which_labels, sampling])))
     # Each label in each slice
     table.labels = _label_table(p, differences, numbers, slices, 1-ci)

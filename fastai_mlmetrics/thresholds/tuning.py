@@ -334,8 +334,8 @@ def tune_jointly(self:Objective,
     options = []
     for i in table.each(range(table.c)):
         row = table.row(i)
-        ratio = self.m.ratio(*row.curve(masks).cells)
-        n,d = (o.numpy()[:,:-1] for o in ratio) # Without the last step, which has no threshold
+        n_and_d = self.m.ratio(*row.curve(masks).cells)
+        n,d = (o.numpy()[:,:-1] for o in n_and_d) # Without the last step, which has no threshold
         options.append((row.thresh, self.sign*n, d))
     def best_of(thresh, n, d, v):
         "Choose the threshold with the highest N - v*D; return it, its N and its D, for each set"
@@ -345,7 +345,8 @@ def tune_jointly(self:Objective,
     # Dinkelbach: the best thresholds for v give the next v, the metric, until it no longer rises
     v = np.zeros(len(masks))
     for _ in range(100): # Five are enough, as a rule
-        thresh,n,d = zip(*(best_of(*option, v) for option in options)) # Each a list over labels
+        chosen = [best_of(*option, v) for option in options] # Of each label
+        thresh,n,d = zip(*chosen)
         before = v
         v = np.divide(sum(n), sum(d), out=np.zeros(len(v)), where=sum(d)>0)
         if np.allclose(v, before, rtol=0, atol=1e-12): break
@@ -374,18 +375,18 @@ def tune_required(self:Objective,
     fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.each(constraint.least_by_label.items()):
         row = table.row(i)
-        best,effect = self._best_kept(table, i, row, least)
+        best,design_effect = self._best_kept(table, i, row, least)
         # Where no threshold keeps the minimum, the one that comes nearest
         nearest = table.everything # A threshold that predicts every sample
         if constraint.name=='precision':
             nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
-        _,positives = table.total[:,:,i].T # In each fold
+        positives = table.total[:,1,i] # In each fold; place 0 has the negatives
         has_positives = masks@positives>0
-        nearest = np.where(has_positives & ~np.isnan(nearest), nearest, thresh[:,i])
-        thresh[:,i] = np.where(np.isnan(best), nearest, best)
+        otherwise = np.where(has_positives & ~np.isnan(nearest), nearest, thresh[:,i])
+        thresh[:,i] = np.where(np.isnan(best), otherwise, best)
         of_all = best[0] # Tuned on all folds
-        fallback[i] = constraint.why(least, table.true[i], effect) if np.isnan(of_all) else ''
+        fallback[i] = constraint.why(least, table.true[i], design_effect) if np.isnan(of_all) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b03
